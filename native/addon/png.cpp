@@ -1,0 +1,192 @@
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "args.h"
+#include "operations.h"
+#include "worker.h"
+
+namespace latentkit {
+namespace {
+
+// not a vector: whole images are written over at once, clearing them first would cost a pass
+struct Bytes {
+  explicit Bytes(size_t count) : data(new uint8_t[count]), len(count) {}
+  std::unique_ptr<uint8_t[]> data;
+  size_t len;
+};
+
+// V8 owns what JavaScript gets: memory of others could not be transferred to another thread
+Napi::ArrayBuffer Give(Napi::Env env, const uint8_t *data, size_t len) {
+  Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(env, len);
+  if (len > 0) std::memcpy(buffer.Data(), data, len);
+  return buffer;
+}
+
+std::string Latin1(const Args &a, Napi::Value value, const std::string &name) {
+  if (!value.IsString()) a.type_error(name.c_str(), "a string", value);
+  const std::u16string wide = value.As<Napi::String>().Utf16Value();
+  std::string narrow;
+  narrow.reserve(wide.size());
+  for (const char16_t unit : wide) {
+    if (unit == 0 || unit > 0xFF) a.range_error(name.c_str(), "Latin-1 text without NUL", "another character");
+    narrow.push_back(static_cast<char>(unit));
+  }
+  return narrow;
+}
+
+using Texts = std::vector<std::pair<std::string, std::string>>;
+
+Texts ReadTexts(const Args &a, size_t i) {
+  if (!a.at(i).IsArray()) a.type_error("text", "a list of pairs", a.at(i));
+  const Napi::Array list = a.at(i).As<Napi::Array>();
+  Texts texts;
+  for (uint32_t k = 0; k < list.Length(); k++) {
+    const std::string name = "text[" + std::to_string(k) + "]";
+    const Napi::Value pair = list.Get(k);
+    if (!pair.IsArray()) a.type_error(name.c_str(), "a pair of strings", pair);
+    std::string key = Latin1(a, pair.As<Napi::Array>().Get(0u), name + "[0]");
+    if (key.empty() || key.size() > 79)
+      a.range_error((name + "[0]").c_str(), "a key of 1 to 79 characters", std::to_string(key.size()));
+    texts.emplace_back(std::move(key), Latin1(a, pair.As<Napi::Array>().Get(1u), name + "[1]"));
+  }
+  return texts;
+}
+
+class EncodeJob final : public Job {
+ public:
+  EncodeJob(const engine_png_options &options, Texts texts, Bytes pixels)
+      : options_(options), texts_(std::move(texts)), pixels_(std::move(pixels)), file_(0) {}
+  const char *Name() const override { return "encodePng"; }
+
+  engine_status Work(const char **) override {
+    std::vector<engine_text> text;
+    for (const auto &[key, value] : texts_) text.push_back({key.data(), value.data(), key.size(), value.size()});
+    options_.text = text.data();
+    options_.text_count = text.size();
+    const size_t bound = engine_png_bound(&options_);
+    if (bound == 0) return ENGINE_BAD_ARGUMENT;
+    file_ = Bytes(bound);
+    return engine_png_encode({file_.data.get(), bound}, {pixels_.data.get(), pixels_.len}, &options_, &written_);
+  }
+
+  Napi::Value Result(Napi::Env env) override {
+    return Napi::Uint8Array::New(env, written_, Give(env, file_.data.get(), written_), 0);
+  }
+
+ private:
+  engine_png_options options_;
+  Texts texts_;
+  Bytes pixels_, file_;
+  size_t written_ = 0;
+};
+
+class DecodeJob final : public Job {
+ public:
+  DecodeJob(Bytes file, uint64_t max_pixels)
+      : file_(std::move(file)), max_pixels_(max_pixels), pixels_(0), text_(0) {}
+  const char *Name() const override { return "decodePng"; }
+
+  engine_status Work(const char **reason) override {
+    const engine_cu8 file{file_.data.get(), file_.len};
+    engine_status status = engine_png_inspect(file, max_pixels_, &info_, reason);
+    if (status != ENGINE_OK) return status;
+    pixels_ = Bytes(info_.bytes);
+    status = engine_png_decode({pixels_.data.get(), pixels_.len}, file, max_pixels_, reason);
+    if (status != ENGINE_OK) return status;
+    text_ = Bytes(info_.text_bytes);
+    return engine_png_text({text_.data.get(), text_.len}, file, &text_written_, reason);
+  }
+
+  Napi::Value Result(Napi::Env env) override {
+    Napi::Object result = Napi::Object::New(env);
+    result.Set("width", Napi::Number::New(env, info_.width));
+    result.Set("height", Napi::Number::New(env, info_.height));
+    result.Set("channels", Napi::Number::New(env, info_.channels));
+    result.Set("bitDepth", Napi::Number::New(env, info_.bit_depth));
+    const Napi::ArrayBuffer buffer = Give(env, pixels_.data.get(), pixels_.len);
+    if (info_.bit_depth == 16)
+      result.Set("data", Napi::Uint16Array::New(env, pixels_.len / 2, buffer, 0));
+    else
+      result.Set("data", Napi::Uint8Array::New(env, pixels_.len, buffer, 0));
+    result.Set("text", TextList(env));
+    return result;
+  }
+
+ private:
+  Napi::Value TextList(Napi::Env env) const {
+    Napi::Array list = Napi::Array::New(env);
+    const char *at = reinterpret_cast<const char *>(text_.data.get());
+    const char *const end = at + text_written_;
+    const auto next = [&] {
+      const size_t len = strnlen(at, static_cast<size_t>(end - at));
+      const Napi::String text = Napi::String::New(env, at, len);
+      at += len + 1;
+      return text;
+    };
+    while (at < end) {
+      Napi::Array pair = Napi::Array::New(env, 2);
+      pair.Set(0u, next());
+      pair.Set(1u, next());
+      list.Set(list.Length(), pair);
+    }
+    return list;
+  }
+
+  Bytes file_;
+  uint64_t max_pixels_;
+  engine_png_info info_{};
+  Bytes pixels_, text_;
+  size_t text_written_ = 0;
+};
+
+/* A copy of the pixels as bytes: the job must own them, and converting costs no more than copying. */
+Bytes CopyPixels(const Args &a, size_t count) {
+  const char *expected = "a Uint8Array or Float32Array";
+  const View pixels = a.view(a.at(0), "pixels", expected);
+  if (pixels.type != napi_uint8_array && pixels.type != napi_float32_array)
+    a.type_error("pixels", expected, a.at(0));
+  a.expect("pixels", pixels.len, {count});
+  Bytes copy(pixels.len);
+  if (pixels.type == napi_float32_array)
+    a.done(engine_f32_to_u8({copy.data.get(), copy.len}, {static_cast<const float *>(pixels.data), pixels.len}));
+  else if (pixels.len > 0)
+    std::memcpy(copy.data.get(), pixels.data, pixels.len);
+  return copy;
+}
+
+Napi::Error NoMemory(Napi::Env env) {
+  return StatusError(env, ENGINE_NO_MEMORY, std::string(engine_status_text(ENGINE_NO_MEMORY)) + ".");
+}
+
+}  // namespace
+
+Napi::Value EncodePng(const Napi::CallbackInfo &info) try {
+  const Args a(info, "encodePng");
+  Texts texts = ReadTexts(a, 5);
+  engine_png_options options{};
+  options.width = static_cast<uint32_t>(a.integer(1, "width", 1, INT32_MAX));
+  options.height = static_cast<uint32_t>(a.integer(2, "height", 1, INT32_MAX));
+  options.channels = static_cast<int32_t>(a.integer(3, "channels", 1, 4));
+  options.level = static_cast<int32_t>(a.integer(4, "level", 0, 9));
+  // at most 2^31 * 2^31 * 4: never wraps
+  const size_t count = size_t{options.width} * options.height * static_cast<size_t>(options.channels);
+  return Submit(info.Env(), std::make_unique<EncodeJob>(options, std::move(texts), CopyPixels(a, count)));
+} catch (const std::bad_alloc&) {
+  throw NoMemory(info.Env());
+}
+
+Napi::Value DecodePng(const Napi::CallbackInfo &info) try {
+  const Args a(info, "decodePng");
+  const auto max_pixels = static_cast<uint64_t>(a.integer(1, "maxPixels", 0, Args::kMaxSize));
+  const engine_cu8 file = a.bytes_in(0, "bytes");
+  Bytes copy(file.len);
+  if (file.len > 0) std::memcpy(copy.data.get(), file.data, file.len);
+  return Submit(info.Env(), std::make_unique<DecodeJob>(std::move(copy), max_pixels));
+} catch (const std::bad_alloc&) {
+  throw NoMemory(info.Env());
+}
+
+}  // namespace latentkit

@@ -1,0 +1,12 @@
+// Threads for whole-image jobs, apart from the compute pool.
+#ifndef LATENTKIT_BACKGROUND_H
+#define LATENTKIT_BACKGROUND_H
+
+namespace latentkit {
+
+/* Finishes what is queued and ends the threads; without effect on one of those threads. */
+void stop_background();
+
+}  // namespace latentkit
+
+#endif

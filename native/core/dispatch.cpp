@@ -1,0 +1,79 @@
+#include "dispatch.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "engine.h"
+
+namespace latentkit {
+namespace {
+
+struct Isa {
+  const char *name;
+  lk_kernels table;
+  bool supported;
+};
+
+#define LK_FILL(isa)                                                                               \
+  [] {                                                                                             \
+    lk_kernels table{};                                                                            \
+    lk_noise_##isa(&table), lk_elementwise_##isa(&table), lk_reduce_##isa(&table), lk_pixels_##isa(&table); \
+    return table;                                                                                  \
+  }()
+
+// best first
+struct Sets {
+#if defined(__x86_64__)
+  Isa sets[3] = {
+      {"avx512", LK_FILL(avx512),
+       __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")},
+      {"avx2", LK_FILL(avx2),
+       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")},
+      {"baseline", LK_FILL(baseline), true},
+  };
+#else
+  Isa sets[1] = {{"baseline", LK_FILL(baseline), true}};
+#endif
+  std::atomic<const Isa *> current{nullptr};
+
+  const Isa *find(const char *name) const {
+    for (const Isa &isa : sets) {
+      if (name != nullptr && isa.supported && std::strcmp(isa.name, name) == 0) return &isa;
+    }
+    return nullptr;
+  }
+
+  Sets() {
+    const Isa *chosen = find(std::getenv("LATENTKIT_ISA"));
+    for (const Isa &isa : sets) {
+      if (chosen == nullptr && isa.supported) chosen = &isa;
+    }
+    current.store(chosen, std::memory_order_relaxed);
+  }
+};
+
+Sets &sets() {
+  static Sets instance;
+  return instance;
+}
+
+const Isa &current() { return *sets().current.load(std::memory_order_relaxed); }
+
+}  // namespace
+
+const lk_kernels &kernels() { return current().table; }
+
+}  // namespace latentkit
+
+const char *engine_isa(void) { return latentkit::current().name; }
+
+int engine_isa_supported(const char *name) { return latentkit::sets().find(name) != nullptr; }
+
+engine_status engine_set_isa(const char *name) {
+  const latentkit::Isa *isa = latentkit::sets().find(name);
+  if (isa == nullptr) return ENGINE_UNSUPPORTED;
+  latentkit::sets().current.store(isa, std::memory_order_relaxed);
+  return ENGINE_OK;
+}

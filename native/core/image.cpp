@@ -1,0 +1,39 @@
+// Floats and bytes of images.
+#include "dispatch.h"
+#include "parallel.h"
+#include "spans.h"
+
+using latentkit::for_ranges;
+using latentkit::kernels;
+using latentkit::kGrain;
+
+engine_status engine_f32_to_u8(engine_u8 out, engine_cf32 x) {
+  if (x.len != out.len) return ENGINE_BAD_LENGTH;
+  for_ranges(out.len, kGrain,
+             [&](size_t begin, size_t end) { kernels().to_bytes(out.data + begin, x.data + begin, end - begin); });
+  return ENGINE_OK;
+}
+
+engine_status engine_u8_to_f32(engine_f32 out, engine_cu8 x) {
+  if (x.len != out.len) return ENGINE_BAD_LENGTH;
+  int stream = latentkit::streams(out.len);
+  for_ranges(out.len, kGrain, [&](size_t begin, size_t end) {
+    kernels().from_bytes(out.data + begin, x.data + begin, end - begin, stream);
+  });
+  return ENGINE_OK;
+}
+
+engine_status engine_channel_to_mask(engine_f32 out, engine_cf32 image, int channels, int channel) {
+  if (channels != 1 && channels != 3 && channels != 4) return ENGINE_BAD_ARGUMENT;
+  if (channel < 0 || channel > 2) return ENGINE_BAD_ARGUMENT;
+  size_t count;
+  if (!latentkit::multiply(out.len, static_cast<size_t>(channels), &count) || image.len != count) {
+    return ENGINE_BAD_LENGTH;
+  }
+  int stream = latentkit::streams(out.len);
+  for_ranges(out.len, kGrain, [&](size_t begin, size_t end) {
+    const float *from = image.data + begin * static_cast<size_t>(channels);
+    kernels().channel_mask(out.data + begin, from, channels, channel, end - begin, stream);
+  });
+  return ENGINE_OK;
+}

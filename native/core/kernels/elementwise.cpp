@@ -1,0 +1,78 @@
+// Element by element: one loop, the operations as lambdas that take vectors and single floats alike.
+#include "lanes.h"
+#include "table.h"
+
+namespace {
+
+/* at(i) gives a vector of results, one(i) a single one. */
+template <class At, class One>
+inline void fill(float *out, size_t n, int stream, At at, One one) {
+  size_t i = 0;
+  if (stream) {
+    for (size_t head = until_aligned(out, n); i < head; i++) out[i] = one(i);
+    for (; i + kLanes <= n; i += kLanes) store_stream(out + i, at(i));
+    end_stream();
+  } else {
+    for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+      Floats first = at(i), second = at(i + kLanes);
+      store(out + i, first);
+      store(out + i + kLanes, second);
+    }
+  }
+  for (; i + kLanes <= n; i += kLanes) store(out + i, at(i));
+  for (; i < n; i++) out[i] = one(i);
+}
+
+template <class Op>
+inline void map(float *out, const float *x, size_t n, int stream, Op op) {
+  fill(out, n, stream, [=](size_t i) { return op(load(x + i)); }, [=](size_t i) { return op(x[i]); });
+}
+
+template <class Op>
+inline void map(float *out, const float *x, const float *y, size_t n, int stream, Op op) {
+  fill(
+      out, n, stream, [=](size_t i) { return op(load(x + i), load(y + i)); }, [=](size_t i) { return op(x[i], y[i]); });
+}
+
+void scale(float *out, const float *x, float k, size_t n, int stream) {
+  map(out, x, n, stream, [k](auto v) { return v * k; });
+}
+
+void divide(float *out, const float *x, float k, size_t n, int stream) {
+  map(out, x, n, stream, [k](auto v) { return v / k; });
+}
+
+void axpy(float *out, const float *x, const float *y, float k, size_t n, int stream) {
+  map(out, x, y, n, stream, [k](auto a, auto b) { return a + b * k; });
+}
+
+void average(float *out, const float *x, const float *y, size_t n, int stream) {
+  map(out, x, y, n, stream, [](auto a, auto b) { return (a + b) * 0.5f; });
+}
+
+void lerp(float *out, const float *a, const float *b, float t, size_t n, int stream) {
+  map(out, a, b, n, stream, [t](auto u, auto v) { return u + (v - u) * t; });
+}
+
+void mix(float *out, const float *x, const float *y, float p, float q, float d, size_t n, int stream) {
+  map(out, x, y, n, stream, [p, q, d](auto a, auto b) { return (p * a + q * b) / d; });
+}
+
+void blend(float *out, const float *a, const float *b, const float *mask, size_t n, int stream) {
+  auto op = [](auto m, auto u, auto v) { return m * u + (1.0f - m) * v; };
+  fill(
+      out, n, stream, [=](size_t i) { return op(load(mask + i), load(a + i), load(b + i)); },
+      [=](size_t i) { return op(mask[i], a[i], b[i]); });
+}
+
+}  // namespace
+
+extern "C" void LK_JOIN(elementwise, LK_ISA)(lk_kernels *table) {
+  table->scale = scale;
+  table->divide = divide;
+  table->axpy = axpy;
+  table->average = average;
+  table->lerp = lerp;
+  table->mix = mix;
+  table->blend = blend;
+}

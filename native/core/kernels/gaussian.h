@@ -1,0 +1,69 @@
+/*
+ * Box-Muller as PyTorch's vector kernel does it: polynomials of ln, sin and cos in float32, each fma where PyTorch's
+ * compiler has one. Another choice of fusion changes the stream. Only for kernel units.
+ */
+#ifndef LATENTKIT_KERNELS_GAUSSIAN_H
+#define LATENTKIT_KERNELS_GAUSSIAN_H
+
+#include "lanes.h"
+
+namespace {
+
+/* ln x, 0 < x <= 1, x normal. */
+inline Floats logarithm(Floats x) {
+  // the exponent that leaves the mantissa in [sqrt 1/2, sqrt 2): t below is exact, as if halves were told apart first
+  Ints bits = (Ints)x;
+  Ints exponent = (bits - 0x3f3504f3) >> 23;
+  Floats e = to_floats(exponent);
+  Floats t = (Floats)(bits - (Ints)((Words)exponent << 23)) - 1.0f;
+  Floats z = t * t;
+  Floats y = fma(Floats{} + 7.0376836292e-2f, t, -1.1514610310e-1f);
+  y = fma(y, t, 1.1676998740e-1f);
+  y = fma(y, t, -1.2420140846e-1f);
+  y = fma(y, t, 1.4249322787e-1f);
+  y = fma(y, t, -1.6668057665e-1f);
+  y = fma(y, t, 2.0000714765e-1f);
+  y = fma(y, t, -2.4999993993e-1f);
+  y = fma(y, t, 3.3333331174e-1f);
+  y = y * t;
+  y = fma(y, z, e * -2.12194440e-4f);
+  y = fma(-z, 0.5f, y);
+  return fma(e, 0.693359375f, t + y);
+}
+
+/* sin a and cos a, 0 <= a <= 2 pi. */
+inline void sine_cosine(Floats a, Floats *sine, Floats *cosine) {
+  Ints q = (to_ints(a * 1.27323954473516f) + 1) & ~1;
+  Floats f = to_floats(q);
+  a = fma(f, -0.78515625f, a);
+  a = fma(f, -2.4187564849853515625e-4f, a);
+  a = fma(f, -3.77489497744594108e-8f, a);
+  Floats z = a * a;
+  Floats c = fma(Floats{} + 2.443315711809948e-5f, z, -1.388731625493765e-3f);
+  c = fma(c, z, 4.166664568298827e-2f);
+  c = c * z;
+  c = fma(c, z, -(0.5f * z));
+  c = c + 1.0f;
+  Floats s = fma(Floats{} + -1.9515295891e-4f, z, 8.3321608736e-3f);
+  s = fma(s, z, -1.6666654611e-1f);
+  s = s * z;
+  s = fma(s, a, a);
+  Ints plain = (q & 2) == 0;
+  Words sine_sign = ((Words)q & 4) << 29;
+  Words cosine_sign = (~(Words)(q - 2) & 4) << 29;
+  *sine = (Floats)((Words)(plain ? s : c) ^ sine_sign);
+  *cosine = (Floats)((Words)(plain ? c : s) ^ cosine_sign);
+}
+
+/* sqrt(-2 ln u) cos a and sqrt(-2 ln u) sin a; -0 becomes +0. */
+inline void gaussian_pair(Floats u, Floats a, Floats *with_cosine, Floats *with_sine) {
+  Floats r = root(-2.0f * logarithm(u));
+  Floats s, c;
+  sine_cosine(a, &s, &c);
+  *with_cosine = r * c + 0.0f;
+  *with_sine = r * s + 0.0f;
+}
+
+}  // namespace
+
+#endif

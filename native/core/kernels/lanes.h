@@ -1,0 +1,170 @@
+/*
+ * Vectors of the width of the instruction set this unit is compiled for, and the few operations GNU vectors lack.
+ * Only for kernel units; everything has internal linkage.
+ */
+#ifndef LATENTKIT_KERNELS_LANES_H
+#define LATENTKIT_KERNELS_LANES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+#if defined(__AVX512F__)
+#define LK_LANES 16
+#elif defined(__AVX2__)
+#define LK_LANES 8
+#else
+#define LK_LANES 4
+#endif
+
+namespace {
+
+constexpr size_t kLanes = LK_LANES;
+
+typedef float Floats __attribute__((vector_size(LK_LANES * 4)));
+typedef int32_t Ints __attribute__((vector_size(LK_LANES * 4)));
+typedef uint32_t Words __attribute__((vector_size(LK_LANES * 4)));
+typedef double Doubles __attribute__((vector_size(LK_LANES * 4)));
+typedef float HalfFloats __attribute__((vector_size(LK_LANES * 2)));
+
+typedef float FloatsAt __attribute__((vector_size(LK_LANES * 4), aligned(4), may_alias));
+typedef uint32_t WordsAt __attribute__((vector_size(LK_LANES * 4), aligned(4), may_alias));
+typedef float HalfFloatsAt __attribute__((vector_size(LK_LANES * 2), aligned(4), may_alias));
+
+inline Floats load(const float *p) { return *(const FloatsAt *)p; }
+inline void store(float *p, Floats v) { *(FloatsAt *)p = v; }
+inline Words load(const uint32_t *p) { return *(const WordsAt *)p; }
+inline void store(uint32_t *p, Words v) { *(WordsAt *)p = v; }
+
+/* How many of n floats lie before the first that is aligned to the vector. */
+inline size_t until_aligned(const float *p, size_t n) {
+  size_t head = (size_t)(-(intptr_t)p & (intptr_t)(sizeof(Floats) - 1)) / sizeof(float);
+  return head < n ? head : n;
+}
+
+/* p is aligned to the vector. */
+inline void store_stream(float *p, Floats v) {
+#if defined(__AVX512F__)
+  _mm512_stream_ps(p, (__m512)v);
+#elif defined(__AVX2__)
+  _mm256_stream_ps(p, (__m256)v);
+#elif defined(__x86_64__)
+  _mm_stream_ps(p, (__m128)v);
+#else
+  store(p, v);
+#endif
+}
+
+/* Orders streamed stores before whatever tells another thread that they are done. */
+inline void end_stream() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+inline Floats to_floats(Ints v) { return __builtin_convertvector(v, Floats); }
+inline Ints to_ints(Floats v) { return __builtin_convertvector(v, Ints); }
+
+inline Floats root(Floats v) {
+#if defined(__AVX512F__)
+  return (Floats)_mm512_maskz_sqrt_ps((__mmask16)-1, (__m512)v);
+#elif defined(__AVX2__)
+  return (Floats)_mm256_sqrt_ps((__m256)v);
+#elif defined(__x86_64__)
+  return (Floats)_mm_sqrt_ps((__m128)v);
+#else
+  Floats r;
+  for (size_t i = 0; i < kLanes; i++) r[i] = __builtin_sqrtf(v[i]);
+  return r;
+#endif
+}
+
+#if defined(__x86_64__) && !defined(__FMA__)
+/* The product of two floats is exact in double; the sum is rounded to odd there, so that the last rounding is right. */
+inline __m128 fma_pair(__m128d x, __m128d y, __m128d z) {
+  typedef int64_t Bits __attribute__((vector_size(16)));
+  typedef uint64_t Unsigned __attribute__((vector_size(16)));
+  __m128d p = x * y, s = p + z, t = s - p;
+  __m128d error = (p - (s - t)) + (z - t);
+  Bits bits = (Bits)s;
+  Bits adjust = (Bits)_mm_cmpneq_pd(error, _mm_setzero_pd()) & ~bits & 1;
+  Bits down = (Bits)((Unsigned)((Bits)error ^ bits) >> 63) & adjust;
+  return _mm_cvtpd_ps((__m128d)(bits + adjust - down - down));
+}
+#endif
+
+/* a * b + c with one rounding, for finite values. */
+inline Floats fma(Floats a, Floats b, Floats c) {
+#if defined(__AVX512F__)
+  return (Floats)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX2__)
+  return (Floats)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(__x86_64__)
+  // SSE2 has none; two doubles at a time
+  __m128 x = (__m128)a, y = (__m128)b, z = (__m128)c;
+  __m128 low = fma_pair(_mm_cvtps_pd(x), _mm_cvtps_pd(y), _mm_cvtps_pd(z));
+  __m128 high = fma_pair(_mm_cvtps_pd(_mm_movehl_ps(x, x)), _mm_cvtps_pd(_mm_movehl_ps(y, y)),
+                         _mm_cvtps_pd(_mm_movehl_ps(z, z)));
+  return (Floats)_mm_movelh_ps(low, high);
+#elif defined(__ARM_NEON)
+  return (Floats)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+  Floats r;
+  for (size_t i = 0; i < kLanes; i++) r[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return r;
+#endif
+}
+
+inline Floats fma(Floats a, Floats b, float c) { return fma(a, b, Floats{} + c); }
+inline Floats fma(Floats a, float b, Floats c) { return fma(a, Floats{} + b, c); }
+
+/* Elements 0, 3, 6 … of three vectors from p; reads up to two floats past the last of them. */
+inline Floats every_third(const float *p) {
+  Floats a = load(p), b = load(p + kLanes), c = load(p + 2 * kLanes);
+#if LK_LANES == 16
+  Floats ab = __builtin_shufflevector(a, b, 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, -1, -1, -1, -1, -1);
+  return __builtin_shufflevector(ab, c, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 20, 23, 26, 29);
+#elif LK_LANES == 8
+  Floats ab = __builtin_shufflevector(a, b, 0, 3, 6, 9, 12, 15, -1, -1);
+  return __builtin_shufflevector(ab, c, 0, 1, 2, 3, 4, 5, 10, 13);
+#else
+  Floats ab = __builtin_shufflevector(a, b, 0, 3, 6, -1);
+  return __builtin_shufflevector(ab, c, 0, 1, 2, 5);
+#endif
+}
+
+/* Elements 0, 4, 8 … of four vectors from p; reads up to three floats past the last of them. */
+inline Floats every_fourth(const float *p) {
+  Floats a = load(p), b = load(p + kLanes), c = load(p + 2 * kLanes), d = load(p + 3 * kLanes);
+#if LK_LANES == 16
+  Floats ab = __builtin_shufflevector(a, b, 0, 4, 8, 12, 16, 20, 24, 28, -1, -1, -1, -1, -1, -1, -1, -1);
+  Floats cd = __builtin_shufflevector(c, d, 0, 4, 8, 12, 16, 20, 24, 28, -1, -1, -1, -1, -1, -1, -1, -1);
+  return __builtin_shufflevector(ab, cd, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+#elif LK_LANES == 8
+  Floats ab = __builtin_shufflevector(a, b, 0, 4, 8, 12, -1, -1, -1, -1);
+  Floats cd = __builtin_shufflevector(c, d, 0, 4, 8, 12, -1, -1, -1, -1);
+  return __builtin_shufflevector(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11);
+#else
+  Floats ab = __builtin_shufflevector(a, b, 0, 4, -1, -1), cd = __builtin_shufflevector(c, d, 0, 4, -1, -1);
+  return __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+#endif
+}
+
+/* The low or high halves of two vectors, side by side. */
+#if LK_LANES == 16
+inline Floats low_halves(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23);
+}
+inline Floats high_halves(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+}
+#endif
+
+}  // namespace
+
+#endif

@@ -1,0 +1,148 @@
+// Both noise streams: MT19937 with PyTorch's CPU pairing, Philox with its CUDA pairing.
+#include "gaussian.h"
+#include "table.h"
+
+namespace {
+
+inline Words twist(Words high, Words low) {
+  Words mixed = (high & 0x80000000u) | (low & 0x7fffffffu);
+  return (mixed >> 1) ^ ((-(low & 1u)) & 0x9908b0dfu);
+}
+
+inline uint32_t twist(uint32_t high, uint32_t low) {
+  uint32_t mixed = (high & 0x80000000u) | (low & 0x7fffffffu);
+  return (mixed >> 1) ^ ((0u - (low & 1u)) & 0x9908b0dfu);
+}
+
+/* out[i] = far[i] ^ twist(near[i], near[i + 1]); far may end where out begins, at least a vector earlier. */
+inline void recur(uint32_t *out, const uint32_t *near, const uint32_t *far, size_t n) {
+  size_t i = 0, whole = n - n % kLanes;
+  for (; i < whole; i += kLanes) store(out + i, load(far + i) ^ twist(load(near + i), load(near + i + 1)));
+  for (; i < n; i++) out[i] = far[i] ^ twist(near[i], near[i + 1]);
+}
+
+// the recurrence looks back 624, 623 and 227 words, so the words themselves are all the state there is
+void mt_extend(uint32_t *state, uint32_t *out, size_t n) {
+  recur(out, state, state + 397, 227);
+  recur(out + 227, state + 227, out, 396);
+  out[623] = out[396] ^ twist(state[623], out[0]);
+  recur(out + 624, out, out + 397, n - 624);
+  __builtin_memcpy(state, out + (n - 624), 624 * sizeof(uint32_t));
+}
+
+inline Floats uniform(Floats raw) {
+  Words w = (Words)raw;
+  w ^= w >> 11;
+  w ^= (w << 7) & 0x9d2c5680u;
+  w ^= (w << 15) & 0xefc60000u;
+  w ^= w >> 18;
+  return to_floats((Ints)(w & 0xffffffu)) * 0x1p-24f;
+}
+
+inline void cpu_pair(Floats first, Floats second, Floats *with_cosine, Floats *with_sine) {
+  gaussian_pair(1.0f - uniform(first), 6.2831855f * uniform(second), with_cosine, with_sine);
+}
+
+#if LK_LANES == 16
+inline void two_blocks(float *a, float *b) {
+  Floats x = load(a), y = load(b), c, s;
+  cpu_pair(low_halves(x, y), high_halves(x, y), &c, &s);
+  store(a, low_halves(c, s));
+  store(b, high_halves(c, s));
+}
+#endif
+
+void mt_normals(float *words, size_t blocks) {
+#if LK_LANES == 16
+  size_t i = 0;
+  for (; i + 2 <= blocks; i += 2) two_blocks(words + 16 * i, words + 16 * i + 16);
+  if (i < blocks) {
+    float spare[16] = {};
+    two_blocks(words + 16 * i, spare);
+  }
+#else
+  for (size_t i = 0; i < blocks; i++) {
+    for (size_t j = 0; j < 8; j += kLanes) {
+      float *p = words + 16 * i + j;
+      Floats c, s;
+      cpu_pair(load(p), load(p + 8), &c, &s);
+      store(p, c);
+      store(p + 8, s);
+    }
+  }
+#endif
+}
+
+constexpr size_t kGroup = 64;
+
+/* One group of counters; the loops are plain so that the compiler may use its widening multiplications. */
+void philox_group(uint32_t (*words)[kGroup], uint64_t seed, uint64_t row, uint64_t thread) {
+  uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+  uint32_t *c0 = words[0], *c1 = words[1], *c2 = words[2], *c3 = words[3];
+  for (size_t i = 0; i < kGroup; i++) {
+    uint64_t t = thread + i;
+    c0[i] = (uint32_t)row;
+    c1[i] = (uint32_t)(row >> 32);
+    c2[i] = (uint32_t)t;
+    c3[i] = (uint32_t)(t >> 32);
+  }
+  for (int round = 0; round < 10; round++) {
+    for (size_t i = 0; i < kGroup; i++) {
+      uint64_t p0 = (uint64_t)0xd2511f53u * c0[i], p1 = (uint64_t)0xcd9e8d57u * c2[i];
+      uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
+      c0[i] = n0;
+      c1[i] = (uint32_t)p1;
+      c2[i] = n2;
+      c3[i] = (uint32_t)p0;
+    }
+    k0 += 0x9e3779b9u;
+    k1 += 0xbb67ae85u;
+  }
+}
+
+void philox_words(uint32_t *const out[4], size_t n, uint64_t seed, uint64_t row, uint64_t thread) {
+  uint32_t words[4][kGroup];
+  for (size_t i = 0; i < n; i += kGroup) {
+    size_t count = n - i < kGroup ? n - i : kGroup;
+    philox_group(words, seed, row, thread + i);
+    for (int k = 0; k < 4; k++) __builtin_memcpy(out[k] + i, words[k], count * sizeof(uint32_t));
+  }
+}
+
+inline Floats from_words(const uint32_t *w) {
+  // two exact halves: SSE2 and AVX2 convert signed integers only, and the sum rounds as one conversion does
+  Words v = load(w);
+  return to_floats((Ints)(v >> 16)) * 65536.0f + to_floats((Ints)(v & 0xffffu));
+}
+
+void philox_normals(float *const lanes[4], size_t n, uint64_t seed, uint64_t row, uint64_t thread) {
+  uint32_t words[4][kGroup];
+  float normals[4][kGroup];
+  int pairs = lanes[2] == nullptr ? 1 : 2;
+  for (size_t i = 0; i < n; i += kGroup) {
+    size_t count = n - i < kGroup ? n - i : kGroup;
+    philox_group(words, seed, row, thread + i);
+    for (int p = 0; p < pairs; p++) {
+      for (size_t j = 0; j < kGroup; j += kLanes) {
+        Floats u = fma(from_words(words[2 * p] + j), 0x1p-32f, Floats{} + 0x1p-33f);
+        Floats v = fma(from_words(words[2 * p + 1] + j), 6.2831855f * 0x1p-32f, Floats{} + 6.2831855f * 0x1p-33f);
+        Floats c, s;
+        gaussian_pair(u, v, &c, &s);
+        store(normals[2 * p] + j, s);
+        store(normals[2 * p + 1] + j, c);
+      }
+    }
+    for (int k = 0; k < 4 && lanes[k] != nullptr; k++) {
+      __builtin_memcpy(lanes[k] + i, normals[k], count * sizeof(float));
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" void LK_JOIN(noise, LK_ISA)(lk_kernels *table) {
+  table->mt_extend = mt_extend;
+  table->mt_normals = mt_normals;
+  table->philox_words = philox_words;
+  table->philox_normals = philox_normals;
+}

@@ -1,0 +1,105 @@
+// Floats to bytes and back, masks from image channels, rows of a bilinear resize. Plain loops the compiler vectorises.
+#include "lanes.h"
+#include "table.h"
+
+namespace {
+
+/* x * 255, clipped and truncated; the comparisons send NaN to 0. */
+inline int32_t to_level(float x) {
+  float v = x * 255.0f;
+  v = v > 0.0f ? v : 0.0f;
+  v = v < 255.0f ? v : 255.0f;
+  return (int32_t)v;
+}
+
+void to_bytes(uint8_t *__restrict out, const float *__restrict x, size_t n) {
+  for (size_t i = 0; i < n; i++) out[i] = (uint8_t)to_level(x[i]);
+}
+
+constexpr size_t kBuffer = 256;
+
+void levels(float *__restrict out, const uint8_t *__restrict x, size_t n) {
+  for (size_t i = 0; i < n; i++) out[i] = (float)x[i] / 255.0f;
+}
+
+void from_bytes(float *out, const uint8_t *x, size_t n, int stream) {
+  if (!stream) return levels(out, x, n);
+  // through a buffer in the first cache, so that the loop that converts can stay plain
+  alignas(64) float buffer[kBuffer];
+  size_t i = until_aligned(out, n);
+  levels(out, x, i);
+  for (; i + kBuffer <= n; i += kBuffer) {
+    levels(buffer, x + i, kBuffer);
+    for (size_t j = 0; j < kBuffer; j += kLanes) store_stream(out + i + j, load(buffer + j));
+  }
+  end_stream();
+  levels(out + i, x + i, n - i);
+}
+
+/* The mean of three equal values is not always the value: torch adds, then divides. */
+inline float mean_of_three(float x) {
+  float v = (float)to_level(x) / 255.0f;
+  return (v + v + v) / 3.0f;
+}
+
+/* a / b, correctly rounded, for the 256 levels and their sums: a correction step costs less than a division. */
+inline Floats quotient(Floats a, float b) {
+#if defined(__FMA__)
+  float inverse = 1.0f / b;
+  Floats q = a * inverse;
+  return fma(fma(-q, b, a), inverse, q);
+#else
+  return a / b;
+#endif
+}
+
+inline Floats mean_of_three(Floats x) {
+  Floats v = x * 255.0f;
+  v = v > 0.0f ? v : Floats{};
+  v = v < 255.0f ? v : Floats{} + 255.0f;
+  v = quotient(to_floats(to_ints(v)), 255.0f);
+  return quotient(v + v + v, 3.0f);
+}
+
+/* One value of `channels` of each pixel; vectors stop early, since their loads reach into the next pixel. */
+template <int Channels>
+inline void channel_loop(float *out, const float *image, size_t pixels, int stream) {
+  size_t i = 0;
+  if (stream) {
+    size_t head = until_aligned(out, pixels);
+    for (; i < head; i++) out[i] = mean_of_three(image[i * Channels]);
+  }
+  for (; i + kLanes < pixels; i += kLanes) {
+    const float *p = image + i * Channels;
+    Floats v = mean_of_three(Channels == 3 ? every_third(p) : Channels == 4 ? every_fourth(p) : load(p));
+    if (stream) store_stream(out + i, v);
+    else store(out + i, v);
+  }
+  for (; i < pixels; i++) out[i] = mean_of_three(image[i * Channels]);
+  if (stream) end_stream();
+}
+
+void channel_mask(float *out, const float *image, int channels, int channel, size_t pixels, int stream) {
+  if (channels == 3) channel_loop<3>(out, image + channel, pixels, stream);
+  else if (channels == 4) channel_loop<4>(out, image + channel, pixels, stream);
+  else channel_loop<1>(out, image, pixels, stream);
+}
+
+void resize_row(float *__restrict out, const float *__restrict top, const float *__restrict bottom,
+                const int32_t *__restrict i0, const int32_t *__restrict i1, const float *__restrict w0,
+                const float *__restrict w1, float f0, float f1, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    float t = w0[i] * top[i0[i]] + w1[i] * top[i1[i]];
+    float b = w0[i] * bottom[i0[i]] + w1[i] * bottom[i1[i]];
+    out[i] = f0 * t + f1 * b;
+  }
+}
+
+}  // namespace
+
+extern "C" void LK_JOIN(pixels, LK_ISA)(lk_kernels *table) {
+  table->to_bytes = to_bytes;
+  table->from_bytes = from_bytes;
+  table->channel_mask = channel_mask;
+  table->resize_row = resize_row;
+}

@@ -1,0 +1,60 @@
+// Leaves of the summation tree: element i goes to lane i mod 32, the lanes are added pairwise.
+#include "lanes.h"
+#include "table.h"
+
+namespace {
+
+constexpr size_t kTreeLanes = 32;
+constexpr size_t kWide = kLanes / 2; /* doubles in a vector */
+constexpr size_t kSums = kTreeLanes / kWide;
+
+// g++ 12 takes a generic conversion apart
+inline Doubles widen(const float *p) {
+#if defined(__AVX512F__)
+  return (Doubles)_mm512_maskz_cvtps_pd((__mmask8)-1, _mm256_loadu_ps(p));
+#elif defined(__AVX2__)
+  return (Doubles)_mm256_cvtps_pd(_mm_loadu_ps(p));
+#else
+  return __builtin_convertvector(*(const HalfFloatsAt *)p, Doubles);
+#endif
+}
+
+inline double pairwise(double *lane) {
+  for (size_t width = kTreeLanes / 2; width > 0; width /= 2) {
+    for (size_t i = 0; i < width; i++) lane[i] += lane[i + width];
+  }
+  return lane[0];
+}
+
+/* term takes a vector of doubles or one double. */
+template <class Term>
+inline double accumulate(const float *x, size_t n, Term term) {
+  Doubles sums[kSums] = {};
+  size_t i = 0;
+  for (; i + kTreeLanes <= n; i += kTreeLanes) {
+#pragma GCC unroll 16
+    for (size_t j = 0; j < kSums; j++) sums[j] += term(widen(x + i + j * kWide));
+  }
+  double lanes[kTreeLanes];
+  __builtin_memcpy(lanes, sums, sizeof lanes);
+  for (size_t j = 0; i + j < n; j++) lanes[j] += term((double)x[i + j]);
+  return pairwise(lanes);
+}
+
+double sum(const float *x, size_t n) {
+  return accumulate(x, n, [](auto v) { return v; });
+}
+
+double squares(const float *x, size_t n, double mean) {
+  return accumulate(x, n, [mean](auto v) {
+    auto d = v - mean;
+    return d * d;
+  });
+}
+
+}  // namespace
+
+extern "C" void LK_JOIN(reduce, LK_ISA)(lk_kernels *table) {
+  table->sum = sum;
+  table->squares = squares;
+}

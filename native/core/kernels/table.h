@@ -1,0 +1,67 @@
+/*
+ * The kernels of one instruction set. Every set is the same source compiled with other flags, and gives the same bits.
+ * Plain C on purpose: a unit compiled for AVX-512 must not share an inline function with one that is not.
+ * Kernels check nothing: lengths and pointers are their callers' business. `stream`: write around the caches.
+ */
+#ifndef LATENTKIT_KERNELS_TABLE_H
+#define LATENTKIT_KERNELS_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Elements a summing kernel takes at most: one leaf of the fixed tree. */
+#define LK_LEAF 4096
+
+typedef struct lk_kernels {
+  /* The n next raw words of MT19937 from the last 624 of them, which are replaced; n >= 624. */
+  void (*mt_extend)(uint32_t *state, uint32_t *out, size_t n);
+  /* Raw words to normals, in place, in blocks of 16. */
+  void (*mt_normals)(float *words, size_t blocks);
+  /* Philox 4x32-10 of the counters (row, thread + i), i < n: word k goes to words[k][i]. */
+  void (*philox_words)(uint32_t *const words[4], size_t n, uint64_t seed, uint64_t row, uint64_t thread);
+  /* The normals of the same counters: lane k goes to lanes[k][i]; a suffix of the lanes may be NULL. */
+  void (*philox_normals)(float *const lanes[4], size_t n, uint64_t seed, uint64_t row, uint64_t thread);
+
+  void (*scale)(float *out, const float *x, float k, size_t n, int stream);
+  void (*divide)(float *out, const float *x, float k, size_t n, int stream);
+  void (*axpy)(float *out, const float *x, const float *y, float k, size_t n, int stream);
+  void (*average)(float *out, const float *x, const float *y, size_t n, int stream);
+  void (*lerp)(float *out, const float *a, const float *b, float t, size_t n, int stream);
+  /* (p * x + q * y) / d */
+  void (*mix)(float *out, const float *x, const float *y, float p, float q, float d, size_t n, int stream);
+  /* m * a + (1 - m) * b */
+  void (*blend)(float *out, const float *a, const float *b, const float *mask, size_t n, int stream);
+
+  /* Sums of at most LK_LEAF elements, in double: of x, and of (x - mean)^2. */
+  double (*sum)(const float *x, size_t n);
+  double (*squares)(const float *x, size_t n, double mean);
+
+  void (*to_bytes)(uint8_t *out, const float *x, size_t n);
+  void (*from_bytes)(float *out, const uint8_t *x, size_t n, int stream);
+  void (*channel_mask)(float *out, const float *image, int channels, int channel, size_t pixels, int stream);
+
+  /* One row of a bilinear resize: f0 * (w0 * top[i0] + w1 * top[i1]) + f1 * (the same of bottom). */
+  void (*resize_row)(float *out, const float *top, const float *bottom, const int32_t *i0, const int32_t *i1,
+                     const float *w0, const float *w1, float f0, float f1, size_t n);
+} lk_kernels;
+
+/* Each kernel unit fills in its part of the table of its own set: lk_noise_avx2(&table) … */
+#define LK_JOIN_(part, isa) lk_##part##_##isa
+#define LK_JOIN(part, isa) LK_JOIN_(part, isa)
+#define LK_DECLARE_SET(isa)                           \
+  void LK_JOIN(noise, isa)(lk_kernels *table);        \
+  void LK_JOIN(elementwise, isa)(lk_kernels *table);  \
+  void LK_JOIN(reduce, isa)(lk_kernels *table);       \
+  void LK_JOIN(pixels, isa)(lk_kernels *table);
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+LK_DECLARE_SET(baseline)
+LK_DECLARE_SET(avx2)
+LK_DECLARE_SET(avx512)
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,166 @@
+#include "parallel.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include "background.h"
+#include "threads.h"
+
+namespace latentkit {
+namespace {
+
+struct Job {
+  ChunkBody body;
+  void *context;
+  size_t chunks;
+  std::atomic<size_t> next{0};
+};
+
+constexpr int kMaxThreads = 256;
+
+thread_local bool inside_body = false;
+
+void work_on(Job &job) {
+  inside_body = true;
+  for (size_t chunk; (chunk = job.next.fetch_add(1, std::memory_order_relaxed)) < job.chunks;) {
+    job.body(job.context, chunk);
+  }
+  inside_body = false;
+}
+
+int threads_wished() {
+  if (const char *text = std::getenv("LATENTKIT_THREADS")) {
+    char *end = nullptr;
+    long count = std::strtol(text, &end, 10);
+    if (end != text && *end == '\0' && count >= 1 && count <= kMaxThreads) return static_cast<int>(count);
+  }
+  return available_processors();
+}
+
+class Pool {
+ public:
+  void run(Job &job) {
+    std::unique_lock<std::mutex> owner(owner_, std::try_to_lock);
+    if (!owner.owns_lock()) return work_on(job);
+    start();
+    {
+      std::lock_guard<std::mutex> lock(state_);
+      job_ = &job;
+      wave_++;
+    }
+    wake_.notify_all();
+    work_on(job);
+    std::unique_lock<std::mutex> lock(state_);
+    job_ = nullptr;
+    done_.wait(lock, [this] { return busy_ == 0; });
+  }
+
+  void resize(int count) {
+    std::lock_guard<std::mutex> owner(owner_);
+    stop();
+    count_.store(count, std::memory_order_relaxed);
+  }
+
+  void shutdown() {
+    std::lock_guard<std::mutex> owner(owner_);
+    stop();
+  }
+
+  int count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  // under owner_
+  void start() {
+    while (static_cast<int>(threads_.size()) < count() - 1) {
+      if (!start_thread(threads_, [this, wave = wave_] { loop(wave); })) break;
+    }
+  }
+
+  // under owner_
+  void stop() {
+    {
+      std::lock_guard<std::mutex> lock(state_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread &thread : threads_) thread.join();
+    threads_.clear();
+    stopping_ = false;
+  }
+
+  void loop(uint64_t seen) {
+    std::unique_lock<std::mutex> lock(state_);
+    for (;;) {
+      wake_.wait(lock, [&] { return stopping_ || (job_ != nullptr && wave_ != seen); });
+      if (stopping_) return;
+      seen = wave_;
+      Job &job = *job_;
+      busy_++;
+      lock.unlock();
+      work_on(job);
+      lock.lock();
+      if (--busy_ == 0) done_.notify_one();
+    }
+  }
+
+  std::mutex owner_; /* held by the one caller whose job runs; guards threads_ */
+  std::mutex state_; /* guards job_, wave_, busy_, stopping_ */
+  std::condition_variable wake_, done_;
+  std::vector<std::thread> threads_;
+  std::atomic<int> count_{threads_wished()};
+  Job *job_ = nullptr;
+  uint64_t wave_ = 0;
+  int busy_ = 0;
+  bool stopping_ = false;
+};
+
+// never destroyed: its threads may outlive static destructors
+Pool &pool() {
+  static Pool *instance = new Pool;
+  return *instance;
+}
+
+}  // namespace
+
+void run_chunks(size_t chunks, ChunkBody body, void *context) noexcept {
+  if (chunks <= 1 || inside_body || pool().count() == 1) {
+    for (size_t chunk = 0; chunk < chunks; chunk++) body(context, chunk);
+    return;
+  }
+  Job job{body, context, chunks};
+  pool().run(job);
+}
+
+int available_processors() {
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    int count = CPU_COUNT(&set);
+    if (count > 0) return count < kMaxThreads ? count : kMaxThreads;
+  }
+#endif
+  unsigned count = std::thread::hardware_concurrency();
+  return count == 0 ? 1 : static_cast<int>(count < kMaxThreads ? count : kMaxThreads);
+}
+
+}  // namespace latentkit
+
+int engine_threads(void) { return latentkit::pool().count(); }
+
+engine_status engine_set_threads(int count) {
+  if (count < 1 || count > latentkit::kMaxThreads) return ENGINE_BAD_ARGUMENT;
+  latentkit::pool().resize(count);
+  return ENGINE_OK;
+}
+
+void engine_shutdown(void) {
+  latentkit::stop_background();
+  latentkit::pool().shutdown();
+}

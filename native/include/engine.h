@@ -1,0 +1,232 @@
+/*
+ * The contract of the native core: a C ABI over spans. No C++ exception crosses it, no function keeps a pointer,
+ * and every function may be called from any thread. Memory belongs to the caller.
+ *
+ * Bits: every result is the same with every instruction set and any number of threads; of a NaN that comes in, only
+ * that it stays one. Arithmetic is float32, one rounding an operation, in the order written, unless a comment says
+ * double; fma is written where it is meant.
+ * Work on more than ENGINE_PARALLEL_MIN elements is split over the pool.
+ *
+ * Spans may be empty. An output may alias an input only where a comment says so.
+ */
+#ifndef LATENTKIT_ENGINE_H
+#define LATENTKIT_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ENGINE_PARALLEL_MIN 65536
+
+typedef struct { float *data; size_t len; } engine_f32;
+typedef struct { const float *data; size_t len; } engine_cf32;
+typedef struct { uint8_t *data; size_t len; } engine_u8;
+typedef struct { const uint8_t *data; size_t len; } engine_cu8;
+typedef struct { uint32_t *data; size_t len; } engine_u32;
+
+typedef enum {
+  ENGINE_OK = 0,
+  ENGINE_BAD_LENGTH,   /* spans whose lengths do not fit each other or the given shape */
+  ENGINE_BAD_ARGUMENT, /* a number outside its documented range */
+  ENGINE_NO_MEMORY,
+  ENGINE_NO_SPACE,     /* the output span is shorter than the result; *written tells the need where it is known */
+  ENGINE_ZERO_DEVIATION,
+  ENGINE_BAD_FILE,     /* not the format, truncated, or a check sum is wrong */
+  ENGINE_TOO_LARGE,    /* a file that announces more pixels than allowed */
+  ENGINE_UNSUPPORTED,
+} engine_status;
+
+/* A short English phrase for a status; never NULL. */
+const char *engine_status_text(engine_status status);
+
+/* ---- runtime ---------------------------------------------------------------------------------------------- */
+
+/* "avx512", "avx2" or "baseline": the kernels in use. LATENTKIT_ISA forces one at first use; a set the processor
+ * lacks is ignored there and refused (ENGINE_UNSUPPORTED) by engine_set_isa. */
+const char *engine_isa(void);
+engine_status engine_set_isa(const char *name);
+int engine_isa_supported(const char *name);
+
+/* Threads that share the work, the caller included, 1 to 256; LATENTKIT_THREADS, else the processors this process may
+ * run on. engine_set_threads waits for running work. */
+int engine_threads(void);
+engine_status engine_set_threads(int count);
+/* Finishes what engine_submit has queued, then ends all threads; the next call starts them anew. For an orderly exit.
+ * Called by submitted work it leaves the background threads alone, since it would wait for itself. */
+void engine_shutdown(void);
+
+/* Queues work(data) on a background thread of the core, apart from the compute pool; done by the time it has called
+ * the function. Used for whole-image jobs that must not hold the caller's thread. The work may submit more.
+ * Fails: ENGINE_NO_MEMORY, ENGINE_BAD_ARGUMENT (no function). */
+engine_status engine_submit(void (*work)(void *data), void *data);
+
+/* ---- noise: spec of PyTorch's generators ------------------------------------------------------------------- */
+
+/* MT19937 with the cached normal of the short path. Plain data: copy it to fork the stream. */
+typedef struct {
+  uint32_t state[624];
+  uint32_t next;       /* words used of the current state, 624: refresh first */
+  uint32_t has_normal; /* the short path holds one value over */
+  double normal;
+} engine_mt19937;
+
+/* Only the low 32 bits of the seed count; clears the cached normal. */
+void engine_mt_seed(engine_mt19937 *generator, uint64_t seed);
+/* Fills out: 16 values and more by the vector path, fewer by the double path.
+ * Fails: BAD_ARGUMENT, where `next` is above 624: no state of this generator. */
+engine_status engine_mt_randn(engine_mt19937 *generator, engine_f32 out);
+
+/* PyTorch's CUDA normals: Philox 4x32-10, all 64 bits of the seed count. threads: the grid (a multiple of 256), 0 for
+ * no cap. offset: the generator's offset, a multiple of 4, moved on. Fails: BAD_ARGUMENT. */
+engine_status engine_philox_randn(engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads);
+/* The four words behind each of n = out.len / 4 elements: out[row * n + element]. Fails: BAD_LENGTH, BAD_ARGUMENT. */
+engine_status engine_philox_words(engine_u32 out, uint64_t seed, uint64_t offset, uint32_t threads);
+
+/* ---- sigmas ------------------------------------------------------------------------------------------------ */
+
+typedef enum {
+  ENGINE_DISCRETE = 0,
+  ENGINE_EDM,
+  ENGINE_FLOW,
+  ENGINE_FLUX,
+  ENGINE_CASCADE,
+} engine_sampling_kind;
+
+typedef struct {
+  int32_t kind; /* engine_sampling_kind */
+  int32_t zsnr; /* discrete: zero terminal SNR */
+  double linear_start, linear_end; /* discrete, above 0 and below 1 */
+  double sigma_min, sigma_max;     /* edm, 0 < min < max */
+  double shift;                    /* flow and cascade above 0, flux any */
+  double multiplier;               /* flow, above 0 */
+} engine_sampling;
+
+/* Length of the table: 1000, or 10000 of flux and cascade; 0 for a bad description. */
+size_t engine_sampling_size(const engine_sampling *sampling);
+/* The rising table of sigmas. Fails: BAD_LENGTH, BAD_ARGUMENT. */
+engine_status engine_sampling_table(const engine_sampling *sampling, engine_f32 out);
+/* sigma above 0 to the sampling's timestep, and back; float32 in, float32 out. */
+engine_status engine_sampling_timestep(const engine_sampling *sampling, engine_cf32 table, float sigma, float *out);
+engine_status engine_sampling_sigma(const engine_sampling *sampling, engine_cf32 table, float timestep, float *out);
+
+typedef enum {
+  ENGINE_SIMPLE = 0,
+  ENGINE_SGM_UNIFORM,
+  ENGINE_KARRAS,
+  ENGINE_EXPONENTIAL,
+  ENGINE_DDIM_UNIFORM,
+  ENGINE_BETA,
+  ENGINE_NORMAL,
+  ENGINE_LINEAR_QUADRATIC,
+  ENGINE_KL_OPTIMAL,
+  ENGINE_SCHEDULER_COUNT,
+} engine_scheduler;
+
+const char *engine_scheduler_name(int scheduler); /* "simple" …; NULL past the end */
+
+/* Falling sigmas. extra_step: computed for one step more, the last but one dropped (dpm_2, dpm_2_ancestral, uni_pc,
+ * uni_pc_bh2). denoise above 0.9999: all; above 0: computed for floor(steps / denoise) steps, the last steps + 1 kept;
+ * else empty. steps 0 gives the single sigma 0. *written is the length; with out.len too short it is the need.
+ * steps at most 10000, floor(steps / denoise) at most 1000000. Fails: NO_SPACE, BAD_ARGUMENT, BAD_LENGTH, NO_MEMORY. */
+engine_status engine_schedule(const engine_sampling *sampling, engine_cf32 table, int scheduler, int32_t steps,
+                              int extra_step, double denoise, engine_f32 out, size_t *written);
+
+/* ---- element by element: equal lengths, out may alias any input ---------------------------------------------- */
+
+engine_status engine_scale(engine_f32 out, engine_cf32 x, float k);                /* x * k */
+engine_status engine_axpy(engine_f32 out, engine_cf32 x, engine_cf32 y, float k);  /* x + y * k */
+engine_status engine_average(engine_f32 out, engine_cf32 x, engine_cf32 y);        /* (x + y) / 2 */
+engine_status engine_lerp(engine_f32 out, engine_cf32 a, engine_cf32 b, float t);  /* a + (b - a) * t */
+
+/* Unbiased standard deviation of all elements, in double over a fixed tree (mean first, then squares), rounded once.
+ * Fewer than two elements: NaN. Fails: NO_MEMORY. */
+engine_status engine_std(engine_cf32 x, float *out);
+
+/* ---- planes ---------------------------------------------------------------------------------------------- */
+
+/* planes images [in_h, in_w] to [out_h, out_w]: bilinear, align_corners false, no antialias, edges clamped. */
+engine_status engine_resize_bilinear(engine_f32 out, engine_cf32 x, size_t planes, size_t in_h, size_t in_w,
+                                     size_t out_h, size_t out_w);
+
+/* out = m * a + (1 - m) * b over [batch, channels, plane]; the mask [mask_batch, plane] is shared by the channels and
+ * repeats over the batch. out may alias a or b. */
+engine_status engine_masked_blend(engine_f32 out, engine_cf32 a, engine_cf32 b, engine_cf32 mask, size_t batch,
+                                  size_t channels, size_t plane, size_t mask_batch);
+
+typedef struct { size_t n, c, h, w; } engine_shape4;
+
+/* Pastes source at (x, y) of destination, in place, cropped to the overlap. Source batches repeat or are cut; source
+ * channels are the destination's or 1. Covered elements are the source's value exactly; with a mask
+ * [mask_batch, source h, source w] they are m * source + (1 - m) * destination. */
+engine_status engine_composite(engine_f32 destination, engine_shape4 shape, engine_cf32 source,
+                               engine_shape4 source_shape, int64_t x, int64_t y, engine_cf32 mask, size_t mask_batch);
+
+/* ---- injectNoise, whole ------------------------------------------------------------------------------------ */
+
+typedef struct {
+  double strength;
+  int32_t average;   /* (base + noise) / 2, else base + noise * f32(strength) */
+  int32_t normalize; /* divide by the standard deviation of all elements */
+  engine_shape4 shape; /* of base and noise; needed with a mask */
+  engine_cf32 mask;    /* [mask_n, mask_h, mask_w], resized to h x w, repeats over the batch; len 0: none */
+  size_t mask_n, mask_h, mask_w; /* mask_n at most shape.n */
+  double mix;          /* above 0: (f32(1-m) * x + f32(m) * random) / f32(sqrt(m^2 + (1-m)^2)) */
+  engine_cf32 random;  /* as long as base where mix > 0 */
+} engine_inject_options;
+
+/* Add or average, normalise, mask, mix, in that order and in as few passes as that allows. out may alias base or noise.
+ * Fails: BAD_LENGTH, BAD_ARGUMENT, ZERO_DEVIATION, NO_MEMORY. */
+engine_status engine_inject_noise(engine_f32 out, engine_cf32 base, engine_cf32 noise,
+                                  const engine_inject_options *options);
+
+/* ---- images ------------------------------------------------------------------------------------------------ */
+
+/* x * 255, clipped to 0 … 255, truncated; NaN is 0. */
+engine_status engine_f32_to_u8(engine_u8 out, engine_cf32 x);
+engine_status engine_u8_to_f32(engine_f32 out, engine_cu8 x); /* f32(x) / 255 */
+/* image [pixels, channels], channels 1, 3 or 4, channel 0 to 2 (grey replicated): v = byte / 255, (v + v + v) / 3.
+ * Fails: BAD_LENGTH, BAD_ARGUMENT. */
+engine_status engine_channel_to_mask(engine_f32 out, engine_cf32 image, int channels, int channel);
+
+/* ---- PNG ---------------------------------------------------------------------------------------------------- */
+
+typedef struct { const char *key, *value; size_t key_len, value_len; } engine_text; /* Latin-1 */
+
+typedef struct {
+  uint32_t width, height;
+  int32_t channels; /* 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA; 8 bits each */
+  int32_t level;    /* deflate level 0 to 9 */
+  const engine_text *text;
+  size_t text_count;
+} engine_png_options;
+
+/* An upper bound of the encoded size; 0 when the options are bad or the size would overflow. */
+size_t engine_png_bound(const engine_png_options *options);
+/* Filters each row by the least sum of absolute differences, deflates, writes IHDR, tEXt in order, IDAT, IEND.
+ * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_SPACE, NO_MEMORY. */
+engine_status engine_png_encode(engine_u8 out, engine_cu8 pixels, const engine_png_options *options, size_t *written);
+
+typedef struct {
+  uint32_t width, height;
+  int32_t channels;  /* after a palette is expanded */
+  int32_t bit_depth; /* 8 or 16, after small depths are scaled to 8 */
+  size_t bytes;      /* of the decoded pixels; 16-bit samples in the machine's byte order */
+  size_t text_bytes; /* room engine_png_text needs */
+} engine_png_info;
+
+/* Reads the header and walks the chunks: signature, order, lengths, check sums, sizes. Nothing is allocated.
+ * Fails: BAD_FILE, TOO_LARGE (more than max_pixels), UNSUPPORTED. reason, when not NULL, receives a static phrase. */
+engine_status engine_png_inspect(engine_cu8 file, uint64_t max_pixels, engine_png_info *info, const char **reason);
+/* Decodes into out, info.bytes long: every colour type, depth and Adam7; tRNS becomes alpha. Fails as inspect, and
+ * NO_SPACE, NO_MEMORY, BAD_FILE where the data end early, go on, or name a filter or palette entry that is not there. */
+engine_status engine_png_decode(engine_u8 out, engine_cu8 file, uint64_t max_pixels, const char **reason);
+/* The text of tEXt, zTXt and iTXt chunks as UTF-8: key \0 value \0 …, each value at most 16 MiB. */
+engine_status engine_png_text(engine_u8 out, engine_cu8 file, size_t *written, const char **reason);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,135 @@
+#!/usr/bin/env node
+// Builds the native core where it is missing or older than its sources. Needs Node, CMake and a C++ compiler.
+// --force builds anew, --sanitize address|thread builds instrumented into build/address or build/thread,
+// --tests adds the C++ tests.
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, utimesSync } from "node:fs";
+import { createRequire } from "node:module";
+import { availableParallelism } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const SOURCES = ["CMakeLists.txt", "native"];
+
+/** A build that cannot be done; the message is for a person. */
+export class BuildError extends Error {}
+
+/**
+ * Builds where needed; returns the path of latentkit.node.
+ * @param {{ force?: boolean, sanitize?: "" | "address" | "thread", tests?: boolean, folder?: string }} options
+ */
+export function buildNative({
+  force = false,
+  sanitize = "",
+  tests = false,
+  folder = join(root, "build", sanitize),
+} = {}) {
+  const binary = join(folder, "Release/latentkit.node");
+  const changed = newest(SOURCES.map((path) => join(root, path)));
+  if (!force && !tests && existsSync(binary) && statSync(binary).mtimeMs >= changed) return binary;
+  checkCompiler();
+  if (force || isForeign(folder)) clean(folder);
+  // cmake-js configures only once: options that differ from the last time would be passed over
+  if (existsSync(join(folder, "CMakeCache.txt")) && hasTests(folder) !== tests) rmSync(join(folder, "CMakeCache.txt"));
+  const options = [`LATENTKIT_SANITIZE=${sanitize}`, `LATENTKIT_TESTS=${tests ? "ON" : "OFF"}`];
+  const args = ["build", "--out", folder, "--parallel", String(availableParallelism())];
+  process.stderr.write(`Building the native core${sanitize ? ` for -fsanitize=${sanitize}` : ""} …\n`);
+  const started = new Date();
+  const done = spawnSync(process.execPath, [cmakeJs(), ...args, ...options.map((option) => `--CD${option}`)], {
+    cwd: root,
+    encoding: "utf8",
+    maxBuffer: 1 << 28,
+  });
+  if (done.status !== 0) throw new BuildError(`${done.stdout}${done.stderr}The native core did not build (see above).`);
+  if (!existsSync(binary)) throw new BuildError(`The build ended without ${binary}.`);
+  // a build that had nothing to do leaves the old time, and would be tried again and again
+  utimesSync(binary, started, started);
+  return binary;
+}
+
+function newest(paths) {
+  let time = 0;
+  for (const path of paths) {
+    const stats = statSync(path);
+    time = Math.max(
+      time,
+      stats.isDirectory() ? newest(readdirSync(path).map((name) => join(path, name))) : stats.mtimeMs,
+    );
+  }
+  return time;
+}
+
+/** CMake refuses a folder that was configured for another place of the checkout. */
+function isForeign(folder) {
+  const home = cached(folder, "CMAKE_HOME_DIRECTORY");
+  return home !== undefined && (!existsSync(home) || realpathSync(home) !== realpathSync(root));
+}
+
+const hasTests = (folder) => cached(folder, "LATENTKIT_TESTS") === "ON";
+
+function cached(folder, name) {
+  const cache = join(folder, "CMakeCache.txt");
+  if (!existsSync(cache)) return undefined;
+  return readFileSync(cache, "utf8").match(new RegExp(`^${name}:[A-Z]+=(.*)$`, "m"))?.[1];
+}
+
+/** Only what CMake made: compiled TypeScript and other builds lie in the same folder. */
+function clean(folder) {
+  for (const name of [
+    "CMakeCache.txt",
+    "CMakeFiles",
+    "Release",
+    "native",
+    "build.ninja",
+    ".ninja_log",
+    ".ninja_deps",
+    "Makefile",
+  ])
+    rmSync(join(folder, name), { recursive: true, force: true });
+}
+
+function checkCompiler() {
+  if (!onPath("cmake"))
+    throw new BuildError(
+      "CMake was not found: install CMake 3.20 or newer (Debian and Ubuntu: apt-get install cmake).",
+    );
+  const compilers = process.env.CXX ? [process.env.CXX.split(" ")[0]] : ["c++", "g++", "clang++"];
+  if (process.platform !== "win32" && !compilers.some(onPath))
+    throw new BuildError(
+      "A C++ compiler was not found: install g++ 12 or clang 15 or newer (Debian and Ubuntu: apt-get install g++ make).",
+    );
+}
+
+function onPath(program) {
+  const extensions = process.platform === "win32" ? [".exe", ".cmd"] : [""];
+  const folders = ["", ...(process.env.PATH ?? "").split(delimiter)];
+  return folders.some((folder) => extensions.some((extension) => existsSync(join(folder, program + extension))));
+}
+
+function cmakeJs() {
+  try {
+    return join(dirname(createRequire(join(root, "package.json")).resolve("cmake-js/package.json")), "bin/cmake-js");
+  } catch (cause) {
+    throw new BuildError("cmake-js was not found: run npm ci first.", { cause });
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  try {
+    const { values } = parseArgs({
+      options: {
+        force: { type: "boolean" },
+        tests: { type: "boolean" },
+        sanitize: { type: "string", default: "" },
+      },
+    });
+    if (!["", "address", "thread"].includes(values.sanitize)) throw new BuildError("--sanitize: address or thread.");
+    buildNative(values);
+  } catch (error) {
+    if (!(error instanceof BuildError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  }
+}

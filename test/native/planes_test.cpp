@@ -1,0 +1,213 @@
+// Resize, blend, composite and the whole of injectNoise against plain loops.
+#include <algorithm>
+#include <cmath>
+
+#include "check.h"
+
+namespace {
+
+std::vector<float> reference_resize(const std::vector<float> &x, size_t planes, size_t ih, size_t iw, size_t oh,
+                                    size_t ow) {
+  auto taps = [](size_t in, size_t out, size_t i, size_t *low, size_t *high, float *w) {
+    float ratio = static_cast<float>(in) / static_cast<float>(out);
+    float at = std::max(0.0f, (static_cast<float>(i) + 0.5f) * ratio - 0.5f);
+    *low = std::min(static_cast<size_t>(at), in - 1);
+    *high = std::min(*low + 1, in - 1);
+    *w = std::min(1.0f, at - static_cast<float>(*low));
+  };
+  std::vector<float> result(planes * oh * ow);
+  for (size_t p = 0; p < planes; p++) {
+    for (size_t y = 0; y < oh; y++) {
+      for (size_t c = 0; c < ow; c++) {
+        size_t y0, y1, x0, x1;
+        float fy, fx;
+        taps(ih, oh, y, &y0, &y1, &fy);
+        taps(iw, ow, c, &x0, &x1, &fx);
+        const float *plane = x.data() + p * ih * iw;
+        float top = (1.0f - fx) * plane[y0 * iw + x0] + fx * plane[y0 * iw + x1];
+        float bottom = (1.0f - fx) * plane[y1 * iw + x0] + fx * plane[y1 * iw + x1];
+        result[(p * oh + y) * ow + c] = (1.0f - fy) * top + fy * bottom;
+      }
+    }
+  }
+  return result;
+}
+
+void resize() {
+  const size_t shapes[][5] = {{1, 1, 1, 1, 1},   {1, 1, 1, 5, 7},     {2, 5, 7, 1, 1},    {3, 8, 8, 8, 8},
+                              {2, 17, 31, 33, 16}, {1, 512, 300, 64, 37}, {4, 3, 5, 200, 401}, {1, 2, 70000, 2, 35001}};
+  for (const auto &s : shapes) {
+    std::vector<float> x = numbers(s[0] * s[1] * s[2], 1);
+    std::vector<float> got = everywhere([&] {
+      std::vector<float> values(s[0] * s[3] * s[4]);
+      CHECK(engine_resize_bilinear(out(values), in(x), s[0], s[1], s[2], s[3], s[4]) == ENGINE_OK);
+      return values;
+    });
+    CHECK(same_bytes(reference_resize(x, s[0], s[1], s[2], s[3], s[4]), got));
+  }
+  std::vector<float> a(4);
+  CHECK(engine_resize_bilinear(out(a), in(a), 1, 2, 2, 3, 3) == ENGINE_BAD_LENGTH);
+  CHECK(engine_resize_bilinear(out(a), in(a), 1, 3, 2, 2, 2) == ENGINE_BAD_LENGTH);
+  CHECK(engine_resize_bilinear(out(a), {nullptr, 0}, 1, 0, 2, 2, 2) == ENGINE_BAD_LENGTH);
+  CHECK(engine_resize_bilinear({nullptr, 0}, in(a), 1, 2, 2, 0, 2) == ENGINE_OK);
+  CHECK(engine_resize_bilinear(out(a), in(a), SIZE_MAX, SIZE_MAX, 2, 2, 2) == ENGINE_BAD_LENGTH);
+}
+
+void blend() {
+  const size_t shapes[][4] = {{1, 1, 1, 1},    {2, 3, 15, 1},    {3, 4, 65, 2},
+                              {5, 1, 4097, 2}, {2, 2, 70001, 1}, {0, 3, 8, 1}};
+  for (const auto &s : shapes) {
+    size_t n = s[0] * s[1] * s[2];
+    std::vector<float> a = numbers(n, 1), b = numbers(n, 2), m = numbers(s[3] * s[2], 3);
+    std::vector<float> got = everywhere([&] {
+      std::vector<float> values(n), first = a, second = b;
+      CHECK(engine_masked_blend(out(values), in(a), in(b), in(m), s[0], s[1], s[2], s[3]) == ENGINE_OK);
+      CHECK(engine_masked_blend(out(first), in(first), in(b), in(m), s[0], s[1], s[2], s[3]) == ENGINE_OK);
+      CHECK(engine_masked_blend(out(second), in(a), in(second), in(m), s[0], s[1], s[2], s[3]) == ENGINE_OK);
+      CHECK(same_bytes(values, first) && same_bytes(values, second));
+      return values;
+    });
+    for (size_t i = 0; i < n; i++) {
+      float w = m[i / s[2] / s[1] % s[3] * s[2] + i % s[2]];
+      CHECK(got[i] == w * a[i] + (1.0f - w) * b[i]);
+    }
+  }
+  std::vector<float> v(12);
+  CHECK(engine_masked_blend(out(v), in(v), in(v), {v.data(), 3}, 2, 2, 3, 1) == ENGINE_OK);
+  CHECK(engine_masked_blend(out(v), in(v), in(v), {v.data(), 4}, 2, 2, 3, 1) == ENGINE_BAD_LENGTH);
+  CHECK(engine_masked_blend(out(v), in(v), in(v), {nullptr, 0}, 2, 2, 3, 0) == ENGINE_BAD_ARGUMENT);
+  CHECK(engine_masked_blend(out(v), in(v), in(v), in(v), SIZE_MAX, 2, 3, 4) == ENGINE_BAD_LENGTH);
+}
+
+bool covered(int64_t at, int64_t from, size_t n) { return at >= from && at - from < static_cast<int64_t>(n); }
+
+void composite() {
+  engine_shape4 shape{3, 2, 9, 11};
+  std::vector<float> base = numbers(3 * 2 * 9 * 11, 1);
+  for (engine_shape4 s : {engine_shape4{1, 2, 4, 5}, engine_shape4{2, 1, 20, 30}, engine_shape4{5, 2, 9, 11}}) {
+    std::vector<float> source = numbers(s.n * s.c * s.h * s.w, 2), mask = numbers(2 * s.h * s.w, 3);
+    for (int64_t x : {int64_t{0}, int64_t{3}, int64_t{-2}, int64_t{10}, int64_t{11}, INT64_MIN, INT64_MAX}) {
+      for (int64_t y : {int64_t{0}, int64_t{-3}, int64_t{8}, int64_t{-30}}) {
+        for (bool masked : {false, true}) {
+          engine_cf32 m = masked ? in(mask) : engine_cf32{nullptr, 0};
+          std::vector<float> got = everywhere([&] {
+            std::vector<float> d = base;
+            CHECK(engine_composite(out(d), shape, in(source), s, x, y, m, 2) == ENGINE_OK);
+            return d;
+          });
+          for (size_t i = 0; i < base.size(); i++) {
+            int64_t col = static_cast<int64_t>(i % 11), row = static_cast<int64_t>(i / 11 % 9);
+            size_t channel = i / 99 % 2, image = i / 198;
+            float expected = base[i];
+            bool far = x == INT64_MIN || x == INT64_MAX;
+            if (!far && covered(col, x, s.w) && covered(row, y, s.h)) {
+              size_t sc = static_cast<size_t>(col - x), sr = static_cast<size_t>(row - y);
+              float v = source[((image % s.n * s.c + (s.c == 1 ? 0 : channel)) * s.h + sr) * s.w + sc];
+              float w = mask[(image % 2 * s.h + sr) * s.w + sc];
+              expected = masked ? w * v + (1.0f - w) * base[i] : v;
+            }
+            CHECK(got[i] == expected);
+          }
+        }
+      }
+    }
+  }
+  std::vector<float> source(20);
+  engine_cf32 none{nullptr, 0};
+  CHECK(engine_composite(out(base), shape, in(source), {1, 3, 1, 1}, 0, 0, none, 0) == ENGINE_BAD_LENGTH);
+  CHECK(engine_composite(out(base), shape, in(source), {1, 5, 2, 2}, 0, 0, none, 0) == ENGINE_BAD_LENGTH);
+  CHECK(engine_composite(out(base), shape, in(source), {1, 1, 4, 5}, 0, 0, in(source), 2) == ENGINE_BAD_LENGTH);
+  CHECK(engine_composite(out(base), shape, in(source), {SIZE_MAX, 2, SIZE_MAX, 5}, 0, 0, none, 0) == ENGINE_BAD_LENGTH);
+  CHECK(engine_composite(out(base), shape, none, {0, 2, 4, 5}, 0, 0, none, 0) == ENGINE_OK);
+}
+
+void large_composite() {
+  engine_shape4 shape{1, 3, 300, 300};
+  std::vector<float> base = numbers(3 * 300 * 300, 1), source = numbers(3 * 290 * 290, 2), mask = numbers(290 * 290, 3);
+  everywhere([&] {
+    std::vector<float> d = base;
+    CHECK(engine_composite(out(d), shape, in(source), {1, 3, 290, 290}, 5, 5, in(mask), 1) == ENGINE_OK);
+    return d;
+  });
+}
+
+void inject() {
+  const engine_shape4 shapes[] = {{1, 1, 1, 2}, {2, 4, 12, 10}, {1, 4, 65, 65}, {3, 4, 80, 80}};
+  for (const engine_shape4 &s : shapes) {
+    size_t n = s.n * s.c * s.h * s.w, plane = s.h * s.w;
+    std::vector<float> base = numbers(n, 1), noise = numbers(n, 2), random = numbers(n, 3);
+    std::vector<float> mask = numbers(s.n * 6 * 9, 4);
+    for (int bits = 0; bits < 16; bits++) {
+      engine_inject_options options{};
+      options.strength = 0.35;
+      options.average = bits & 1;
+      options.normalize = bits >> 1 & 1;
+      options.shape = s;
+      if (bits & 4) options.mask = in(mask), options.mask_n = s.n, options.mask_h = 6, options.mask_w = 9;
+      if (bits & 8) options.mix = 0.3, options.random = in(random);
+      std::vector<float> got = everywhere([&] {
+        std::vector<float> values(n), first = base, second = noise;
+        CHECK(engine_inject_noise(out(values), in(base), in(noise), &options) == ENGINE_OK);
+        CHECK(engine_inject_noise(out(first), in(first), in(noise), &options) == ENGINE_OK);
+        CHECK(engine_inject_noise(out(second), in(base), in(second), &options) == ENGINE_OK);
+        CHECK(same_bytes(values, first) && same_bytes(values, second));
+        return values;
+      });
+      std::vector<float> expected(n);
+      for (size_t i = 0; i < n; i++) {
+        expected[i] = options.average ? (base[i] + noise[i]) / 2.0f : base[i] + noise[i] * 0.35f;
+      }
+      float deviation = 1.0f;
+      if (options.normalize) CHECK(engine_std(in(expected), &deviation) == ENGINE_OK);
+      std::vector<float> resized = reference_resize(mask, s.n, 6, 9, s.h, s.w);
+      double left = 1.0 - 0.3;
+      float rest = static_cast<float>(left), length = static_cast<float>(std::sqrt(0.3 * 0.3 + left * left));
+      for (size_t i = 0; i < n; i++) {
+        float v = expected[i] / deviation, m = resized[i / plane / s.c * plane + i % plane];
+        if (bits & 4) v = m * v + (1.0f - m) * base[i];
+        if (bits & 8) v = (rest * v + 0.3f * random[i]) / length;
+        expected[i] = v;
+      }
+      CHECK(same_bytes(expected, got));
+    }
+  }
+}
+
+void refuse_inject() {
+  std::vector<float> a(8, 1.0f), b(7), mask(4);
+  engine_inject_options options{};
+  options.strength = 0.1;
+  CHECK(engine_inject_noise(out(a), in(a), in(b), &options) == ENGINE_BAD_LENGTH);
+  CHECK(engine_inject_noise(out(b), in(a), in(a), &options) == ENGINE_BAD_LENGTH);
+  options.normalize = 1;
+  CHECK(engine_inject_noise(out(a), in(a), in(a), &options) == ENGINE_ZERO_DEVIATION);
+  // one element has no deviation: NaN, as the reference
+  CHECK(engine_inject_noise({b.data(), 1}, {a.data(), 1}, {a.data(), 1}, &options) == ENGINE_OK && b[0] != b[0]);
+  CHECK(engine_inject_noise({nullptr, 0}, {nullptr, 0}, {nullptr, 0}, &options) == ENGINE_OK);
+  options.normalize = 0;
+  options.mix = 0.5;
+  CHECK(engine_inject_noise(out(a), in(a), in(a), &options) == ENGINE_BAD_LENGTH);
+  options.mix = INFINITY;
+  options.random = in(a);
+  CHECK(engine_inject_noise(out(a), in(a), in(a), &options) == ENGINE_BAD_ARGUMENT);
+  options.mix = 0.0;
+  options.mask = in(mask);
+  CHECK(engine_inject_noise(out(a), in(a), in(a), &options) == ENGINE_BAD_LENGTH);
+  options.shape = {1, 2, 2, 2};
+  options.mask_n = 2, options.mask_h = 1, options.mask_w = 2;
+  CHECK(engine_inject_noise(out(a), in(a), in(a), &options) == ENGINE_BAD_LENGTH);
+  options.mask_n = 1, options.mask_h = 2;
+  CHECK(engine_inject_noise(out(a), in(a), in(a), &options) == ENGINE_OK);
+}
+
+}  // namespace
+
+int main() {
+  resize();
+  blend();
+  composite();
+  large_composite();
+  inject();
+  refuse_inject();
+  return report();
+}

@@ -1,0 +1,133 @@
+// The pool, the background threads and the choice of instruction set under fire. Also run under ThreadSanitizer.
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "check.h"
+
+namespace {
+
+void settings() {
+  CHECK(engine_threads() >= 1);
+  for (int bad : {0, -1, 257}) CHECK(engine_set_threads(bad) == ENGINE_BAD_ARGUMENT);
+  CHECK(engine_set_threads(3) == ENGINE_OK && engine_threads() == 3);
+  CHECK(engine_isa_supported("baseline") && !engine_isa_supported("avx9000") && !engine_isa_supported(nullptr));
+  CHECK(engine_set_isa("avx9000") == ENGINE_UNSUPPORTED && engine_set_isa(nullptr) == ENGINE_UNSUPPORTED);
+  for (const std::string &name : supported_isas()) {
+    CHECK(engine_set_isa(name.c_str()) == ENGINE_OK && name == engine_isa());
+  }
+  for (int status = ENGINE_OK; status <= ENGINE_UNSUPPORTED + 1; status++) {
+    CHECK(engine_status_text(static_cast<engine_status>(status))[0] != '\0');
+  }
+}
+
+/* Callers, resizes, shutdowns and changes of the kernels at the same time, all with right results. */
+void callers_at_once() {
+  std::vector<std::thread> threads;
+  for (uint32_t caller = 0; caller < 4; caller++) {
+    threads.emplace_back([caller] {
+      std::vector<float> x = numbers(150000, caller), values(x.size());
+      for (int round = 0; round < 30; round++) {
+        CHECK(engine_scale(out(values), in(x), 3.0f) == ENGINE_OK);
+        for (size_t i = 0; i < x.size(); i += 1009) CHECK(values[i] == 3.0f * x[i]);
+        engine_mt19937 generator;
+        engine_mt_seed(&generator, caller);
+        CHECK(engine_mt_randn(&generator, out(values)) == ENGINE_OK);
+      }
+    });
+  }
+  threads.emplace_back([] {
+    std::vector<std::string> isas = supported_isas();
+    for (int round = 0; round < 60; round++) {
+      CHECK(engine_set_threads(1 + round % 7) == ENGINE_OK);
+      CHECK(engine_set_isa(isas[static_cast<size_t>(round) % isas.size()].c_str()) == ENGINE_OK);
+      if (round % 5 == 0) engine_shutdown();
+    }
+  });
+  for (std::thread &thread : threads) thread.join();
+}
+
+struct Tally {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int done = 0;
+
+  void add() {
+    std::lock_guard<std::mutex> lock(mutex);
+    done++;
+    changed.notify_all();
+  }
+  void wait_for(int count) {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [&] { return done >= count; });
+    CHECK(done == count);
+  }
+};
+
+void background_jobs() {
+  Tally tally;
+  CHECK(engine_set_threads(4) == ENGINE_OK);
+  CHECK(engine_submit(nullptr, nullptr) == ENGINE_BAD_ARGUMENT);
+  auto work = [](void *data) {
+    std::vector<float> values(100000, 1.0f);
+    CHECK(engine_scale(out(values), in(values), 2.0f) == ENGINE_OK);
+    CHECK(values.back() == 2.0f);
+    static_cast<Tally *>(data)->add();
+  };
+  for (int i = 0; i < 100; i++) CHECK(engine_submit(work, &tally) == ENGINE_OK);
+  tally.wait_for(100);
+  // a shutdown finishes what is queued; work of work too
+  for (int i = 0; i < 50; i++) {
+    CHECK(engine_submit(
+              [](void *data) {
+                CHECK(engine_submit([](void *inner) { static_cast<Tally *>(inner)->add(); }, data) == ENGINE_OK);
+              },
+              &tally) == ENGINE_OK);
+  }
+  engine_shutdown();
+  tally.wait_for(150);
+  // threads start anew
+  CHECK(engine_submit([](void *data) { static_cast<Tally *>(data)->add(); }, &tally) == ENGINE_OK);
+  tally.wait_for(151);
+}
+
+void submit_against_shutdown() {
+  Tally tally;
+  std::vector<std::thread> threads;
+  for (int caller = 0; caller < 3; caller++) {
+    threads.emplace_back([&tally] {
+      for (int i = 0; i < 200; i++) {
+        CHECK(engine_submit([](void *data) { static_cast<Tally *>(data)->add(); }, &tally) == ENGINE_OK);
+      }
+    });
+  }
+  for (int caller = 0; caller < 2; caller++) {
+    threads.emplace_back([] {
+      for (int i = 0; i < 40; i++) engine_shutdown();
+    });
+  }
+  for (std::thread &thread : threads) thread.join();
+  tally.wait_for(600);
+}
+
+/* On a background thread a shutdown leaves that thread alone instead of waiting for itself. */
+void shutdown_from_work() {
+  Tally tally;
+  auto work = [](void *data) {
+    engine_shutdown();
+    static_cast<Tally *>(data)->add();
+  };
+  for (int i = 0; i < 5; i++) CHECK(engine_submit(work, &tally) == ENGINE_OK);
+  tally.wait_for(5);
+}
+
+}  // namespace
+
+int main() {
+  settings();
+  callers_at_once();
+  background_jobs();
+  submit_against_shutdown();
+  shutdown_from_work();
+  return report();
+}
