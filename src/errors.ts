@@ -1,0 +1,154 @@
+/** What a failure means to each of its readers: an HTTP client, a ComfyUI client, a shell script. */
+export interface ErrorMeaning {
+  readonly http: number;
+  /** ComfyUI's error type for the same failure. */
+  readonly comfyType: string;
+  /** Exit code of the command line: 1 run failed, 2 bad graph or usage, 3 bad configuration, 130 interrupted. */
+  readonly exit: number;
+}
+
+const badGraph = (comfyType: string): ErrorMeaning => ({ http: 400, comfyType, exit: 2 });
+const runFailed = (http = 500): ErrorMeaning => ({ http, comfyType: "execution_error", exit: 1 });
+
+/** The one table of error codes. */
+export const ERROR_CODES = {
+  "input.missing": badGraph("required_input_missing"),
+  "input.wrong-type": badGraph("invalid_input_type"),
+  "input.not-finite": badGraph("invalid_input_type"),
+  "input.below-minimum": badGraph("value_smaller_than_min"),
+  "input.above-maximum": badGraph("value_bigger_than_max"),
+  "input.not-in-list": badGraph("value_not_in_list"),
+  "input.invalid": badGraph("custom_validation_failed"),
+  "input.unknown": badGraph("invalid_input_type"),
+  "link.bad": badGraph("bad_linked_input"),
+  "link.type-mismatch": badGraph("return_type_mismatch"),
+  "validation.exception": badGraph("exception_during_validation"),
+  "validation.inner-exception": badGraph("exception_during_inner_validation"),
+  "graph.invalid": badGraph("invalid_prompt"),
+  "graph.invalid-json": badGraph("invalid_prompt"),
+  "graph.unknown-class": badGraph("invalid_prompt"),
+  "graph.unknown-target": badGraph("invalid_prompt"),
+  "graph.empty": badGraph("no_prompt"),
+  "graph.no-outputs": badGraph("prompt_no_outputs"),
+  "graph.outputs-failed": badGraph("prompt_outputs_failed_validation"),
+  "graph.cycle": badGraph("invalid_prompt"),
+  "value.invalid": badGraph("custom_validation_failed"),
+  "value.out-of-range": badGraph("custom_validation_failed"),
+  "tensor.bad-shape": badGraph("custom_validation_failed"),
+  "tensor.too-large": badGraph("custom_validation_failed"),
+  "png.invalid": badGraph("custom_validation_failed"),
+  "png.too-large": badGraph("custom_validation_failed"),
+  "path.outside": badGraph("custom_validation_failed"),
+  "file.not-found": badGraph("custom_validation_failed"),
+  "file.read-failed": runFailed(),
+  "file.write-failed": runFailed(),
+  "node.failed": runFailed(),
+  "node.undefined-output": runFailed(),
+  "remote.no-key": { http: 400, comfyType: "execution_error", exit: 3 },
+  "remote.failed": runFailed(502),
+  "remote.timeout": runFailed(504),
+  "native.unavailable": runFailed(),
+  "native.failed": runFailed(),
+  "host.missing": badGraph("custom_validation_failed"),
+  /** A setup module could not make its nodes and host. */
+  "setup.failed": runFailed(),
+  /** A rendering thread ended in the middle of its run: it crashed, ran out of memory or was ended by a node. */
+  "thread.lost": runFailed(),
+  "usage.invalid": { http: 400, comfyType: "invalid_prompt", exit: 2 },
+  "config.invalid": { http: 500, comfyType: "invalid_prompt", exit: 3 },
+  "run.interrupted": { http: 499, comfyType: "execution_interrupted", exit: 130 },
+} as const satisfies Record<string, ErrorMeaning>;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** The facts behind a message, for programs. Only what applies is set. */
+export interface ErrorDetails {
+  nodeId?: string;
+  /** Registry key of the node. */
+  node?: string;
+  input?: string;
+  received?: string;
+  expected?: string;
+  suggestion?: string;
+}
+
+/** Every error the library throws on purpose. `code` is stable; the message is one sentence for a person. */
+export class LatentkitError extends Error {
+  override readonly name = "LatentkitError";
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+    this.details = details;
+  }
+
+  get meaning(): ErrorMeaning {
+    return ERROR_CODES[this.code];
+  }
+}
+
+/** One input of one node is wrong: names node, input, what was expected and what came. */
+export function inputError(
+  code: ErrorCode,
+  at: { nodeId?: string; node?: string; input: string },
+  expected: string,
+  received: unknown,
+  suggestion?: string,
+): LatentkitError {
+  const shown = code === "input.missing" ? "nothing" : describe(received);
+  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  const message = `${where(at)}input "${at.input}": expected ${expected}, received ${shown}.${hint}`;
+  return new LatentkitError(code, message, { ...at, expected, received: shown, suggestion });
+}
+
+/** "Node 12 (ext imageToMask), ", or less where less is known. */
+export function where(at: { nodeId?: string; node?: string }): string {
+  if (at.nodeId !== undefined && at.node !== undefined) return `Node ${at.nodeId} (${at.node}), `;
+  if (at.nodeId !== undefined) return `Node ${at.nodeId}, `;
+  return at.node === undefined ? "" : `${at.node}, `;
+}
+
+/** A short, safe rendering of any value for a message: never throws, never long, never a tensor's content. */
+export function describe(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
+  if (typeof value === "bigint" || typeof value === "number" || typeof value === "boolean") return String(value);
+  if (value === null || value === undefined) return String(value);
+  if (typeof value === "function") return "a function";
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  const shape = (value as { shape?: unknown }).shape;
+  if (Array.isArray(shape)) return `a tensor of shape [${shape.join(", ")}]`;
+  // a number literal of a graph file (io/json-lossless) shows as written
+  const literal = (value as { text?: unknown }).text;
+  if (typeof literal === "string" && value.constructor?.name === "NumberLiteral") return literal;
+  return "an object";
+}
+
+/** The closest candidate by edit distance, where it is close enough to be a typo. */
+export function closest(word: string, candidates: Iterable<string>): string | undefined {
+  // below three letters every word is near every other
+  const limit = Math.floor(Math.min(word.length, 64) / 3);
+  const wanted = word.slice(0, 64).toLowerCase();
+  let best: string | undefined;
+  let bestDistance = limit + 1;
+  for (const candidate of candidates) {
+    const distance = editDistance(wanted, candidate.slice(0, 64).toLowerCase(), bestDistance);
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
+  }
+  return best;
+}
+
+function editDistance(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) >= limit) return limit;
+  let previous = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      row.push(Math.min(substitution, previous[j]! + 1, row[j - 1]! + 1));
+    }
+    previous = row;
+  }
+  return previous[b.length]!;
+}

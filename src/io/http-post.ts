@@ -1,0 +1,148 @@
+import { LatentkitError } from "../errors.js";
+
+export interface PostRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array<ArrayBuffer>;
+  readonly fetch: typeof fetch;
+  readonly signal: AbortSignal;
+  readonly clock: () => Date;
+  /** For each attempt, the answer's last byte included; 120 s where absent. */
+  readonly timeoutMs?: number;
+  /** Largest answer; 64 MiB where absent. */
+  readonly maxBytes?: number;
+}
+
+export interface PostAnswer {
+  readonly status: number;
+  /** Media type without parameters, lower case; "" where the server names none. */
+  readonly type: string;
+  readonly body: Buffer;
+}
+
+const TIMEOUT_MS = 120_000;
+const MAX_BYTES = 64 * 2 ** 20;
+const BUSY: ReadonlySet<number> = new Set([429, 503]);
+const DEFAULT_RETRY_MS = 1_000;
+/** A service that asks for more is not waited for. */
+const MAX_RETRY_MS = 60_000;
+
+/**
+ * Posts a body and reads the answer, bounded in time and size. After 429 or 503 it tries once more when Retry-After
+ * has passed. Redirects are refused, so that no header reaches another server. No message holds a header.
+ * Fails with remote.failed, remote.timeout and run.interrupted.
+ */
+export async function post(request: PostRequest): Promise<PostAnswer> {
+  const first = await attempt(request);
+  if (!BUSY.has(first.status)) return first;
+  const waitMs = retryAfterMs(first.retryAfter, request.clock());
+  if (waitMs > MAX_RETRY_MS) return first;
+  await pause(waitMs, request.signal);
+  return attempt(request);
+}
+
+async function attempt(request: PostRequest): Promise<PostAnswer & { retryAfter: string | null }> {
+  const { url, headers, body, signal, timeoutMs = TIMEOUT_MS } = request;
+  const limit = new AbortController();
+  const onAbort = () => limit.abort(interrupted());
+  if (signal.aborted) throw interrupted();
+  signal.addEventListener("abort", onAbort, { once: true });
+  const timer = setTimeout(() => limit.abort(timedOut(timeoutMs)), timeoutMs);
+  const guard = <T>(work: Promise<T>) => untilAborted(work, limit.signal);
+  try {
+    const answer = await guard(
+      request.fetch(url, { method: "POST", headers, body, redirect: "manual", signal: limit.signal }),
+    );
+    if (answer.status === 0 || (answer.status >= 300 && answer.status < 400)) {
+      throw new LatentkitError(
+        "remote.failed",
+        `Remote service: expected an answer, received a redirect (${answer.status}).`,
+      );
+    }
+    return {
+      status: answer.status,
+      type: (answer.headers.get("content-type") ?? "").split(";")[0]!.trim().toLowerCase(),
+      retryAfter: answer.headers.get("retry-after"),
+      body: await readBody(answer, request.maxBytes ?? MAX_BYTES, guard),
+    };
+  } catch (error) {
+    // the library that fetches says "aborted" in its own words
+    if (limit.signal.aborted) throw limit.signal.reason;
+    if (error instanceof LatentkitError) throw error;
+    throw new LatentkitError("remote.failed", `Remote service: the connection failed (${reasonOf(error)}).`);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+    // ends a download that was refused half way
+    limit.abort(interrupted());
+  }
+}
+
+async function readBody(
+  answer: Response,
+  maxBytes: number,
+  guard: <T>(work: Promise<T>) => Promise<T>,
+): Promise<Buffer> {
+  const tooLarge = () =>
+    new LatentkitError(
+      "remote.failed",
+      `Remote service: expected an answer of at most ${maxBytes} bytes, received more.`,
+    );
+  if (Number(answer.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
+  const reader = answer.body?.getReader();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = reader === undefined ? { done: true } : await guard(reader.read());
+    if (done || value === undefined) return Buffer.concat(chunks);
+    size += value.length;
+    if (size > maxBytes) throw tooLarge();
+    chunks.push(value);
+  }
+}
+
+/** Retry-After is a number of seconds or a date. */
+function retryAfterMs(header: string | null, now: Date): number {
+  if (header === null) return DEFAULT_RETRY_MS;
+  const ms = /^\s*\d+\s*$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now.getTime();
+  return Number.isNaN(ms) ? DEFAULT_RETRY_MS : Math.max(0, ms);
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) throw interrupted();
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    const waited = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, ms);
+    });
+    await untilAborted(waited, signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Rejects as soon as the signal aborts, also where the work does not listen to it. */
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let onAbort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason instanceof LatentkitError ? signal.reason : interrupted());
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+const interrupted = () => new LatentkitError("run.interrupted", "The run was interrupted.");
+
+const timedOut = (ms: number) =>
+  new LatentkitError("remote.timeout", `Remote service: expected an answer within ${ms / 1000} s, received none.`);
+
+/** A code such as ECONNREFUSED; never the message, which may hold what was sent. */
+function reasonOf(error: unknown): string {
+  const cause = (error as { cause?: { code?: unknown } } | null)?.cause;
+  return typeof cause?.code === "string" ? cause.code : error instanceof Error ? error.name : "unknown reason";
+}

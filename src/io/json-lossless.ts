@@ -1,0 +1,12 @@
+// JSON that keeps every digit, from the file to the PNG's text chunk.
+export { type ParseOptions, parseJson } from "./json-parse.js";
+export { printJson, printJsonPretty, pythonNumber } from "./json-print.js";
+export {
+  cloneJson,
+  HOSTILE_KEYS,
+  isPlainObject,
+  keysInOrder,
+  MAX_DEPTH,
+  NumberLiteral,
+  rememberOrder,
+} from "./json-values.js";

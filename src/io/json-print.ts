@@ -1,0 +1,88 @@
+import { LatentkitError } from "../errors.js";
+import { keysInOrder, MAX_DEPTH, NumberLiteral } from "./json-values.js";
+
+/** A float as Python's repr writes it: 7.0, 1e-07, 1e+16, nan, inf. */
+export function pythonNumber(x: number): string {
+  if (Number.isNaN(x)) return "nan";
+  if (!Number.isFinite(x)) return x > 0 ? "inf" : "-inf";
+  if (x === 0) return Object.is(x, -0) ? "-0.0" : "0.0";
+  const [mantissa, power] = x.toExponential().split("e") as [string, string];
+  const exponent = Number(power);
+  if (exponent < -4 || exponent >= 16) {
+    return `${mantissa}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
+  }
+  const digits = mantissa.replace(/[-.]/g, "");
+  const whole = exponent < 0 ? "0" : digits.slice(0, exponent + 1).padEnd(exponent + 1, "0");
+  const rest = exponent < 0 ? "0".repeat(-exponent - 1) + digits : digits.slice(exponent + 1);
+  return `${x < 0 ? "-" : ""}${whole}.${rest === "" ? "0" : rest}`;
+}
+
+/**
+ * JSON in the layout of Python's json.dumps: ", " and ": ", ASCII only. Literals print verbatim, bigints as digits,
+ * safe integers plain, other numbers as Python's repr, non-finite ones as null. Throws on nesting beyond 256 levels.
+ */
+export function printJson(value: unknown): string {
+  return print(value, { indent: "", special: /[^ -~]|["\\]/g }, "", 0) ?? "null";
+}
+
+/** The same with an indent of 4 and non-ASCII characters kept. */
+export function printJsonPretty(value: unknown): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these are escaped
+  return print(value, { indent: "    ", special: /[\u0000-\u001f"\\]/g }, "\n", 0) ?? "null";
+}
+
+interface Layout {
+  /** One level's indent; "" prints on one line. */
+  readonly indent: string;
+  readonly special: RegExp;
+}
+
+/** `newline` is the line break and indent of the current level; undefined: JSON has no such value. */
+function print(value: unknown, layout: Layout, newline: string, depth: number): string | undefined {
+  if (typeof value === "string") return quote(value, layout.special);
+  if (typeof value === "number") return printNumber(value);
+  if (typeof value === "bigint" || typeof value === "boolean" || value === null) return String(value);
+  if (value instanceof NumberLiteral) return value.text;
+  if (typeof value !== "object") return undefined;
+  if (depth >= MAX_DEPTH) {
+    throw new LatentkitError("value.invalid", `Value to print as JSON: expected at most ${MAX_DEPTH} nested levels.`);
+  }
+  const inner = newline + layout.indent;
+  const parts: string[] = [];
+  if (Array.isArray(value)) {
+    for (const item of value) parts.push(print(item, layout, inner, depth + 1) ?? "null");
+  } else {
+    for (const key of keysInOrder(value)) {
+      const printed = print((value as Record<string, unknown>)[key], layout, inner, depth + 1);
+      if (printed !== undefined) parts.push(`${quote(key, layout.special)}: ${printed}`);
+    }
+  }
+  const [open, close] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
+  if (parts.length === 0) return open + close;
+  return layout.indent === ""
+    ? open + parts.join(", ") + close
+    : `${open}${inner}${parts.join(`,${inner}`)}${newline}${close}`;
+}
+
+function printNumber(x: number): string {
+  if (!Number.isFinite(x)) return "null";
+  return Number.isSafeInteger(x) && !Object.is(x, -0) ? String(x) : pythonNumber(x);
+}
+
+const SHORT: Readonly<Record<string, string>> = {
+  '"': '\\"',
+  "\\": "\\\\",
+  "\b": "\\b",
+  "\f": "\\f",
+  "\n": "\\n",
+  "\r": "\\r",
+  "\t": "\\t",
+};
+
+function quote(text: string, special: RegExp): string {
+  const escaped = text.replace(
+    special,
+    (char) => SHORT[char] ?? `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  return `"${escaped}"`;
+}

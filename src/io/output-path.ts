@@ -1,0 +1,171 @@
+import { promises } from "node:fs";
+import { basename, dirname, isAbsolute, normalize, relative, resolve, sep, win32 } from "node:path";
+import { LatentkitError } from "../errors.js";
+import { isInside } from "./path-inside.js";
+import { writeFailed } from "./write-file.js";
+
+/** Where a prefix leads inside the output folder. */
+export interface OutputPlace {
+  /** Absolute path of the folder. */
+  readonly folder: string;
+  /** The same relative to the output folder, with "/"; "" for the output folder itself. */
+  readonly subfolder: string;
+  /** First part of the file names. */
+  readonly name: string;
+}
+
+/**
+ * Replaces %width% and %height% and, in local time and with two digits, %year% %month% %day% %hour% %minute% %second%
+ * (the year with four). Other %…% stay as they are.
+ */
+export function expandPrefix(prefix: string, size: { width: number; height: number }, now: Date): string {
+  const two = (value: number) => String(value).padStart(2, "0");
+  const values: Readonly<Record<string, string>> = {
+    width: String(size.width),
+    height: String(size.height),
+    year: String(now.getFullYear()),
+    month: two(now.getMonth() + 1),
+    day: two(now.getDate()),
+    hour: two(now.getHours()),
+    minute: two(now.getMinutes()),
+    second: two(now.getSeconds()),
+  };
+  return prefix.replace(/%(width|height|year|month|day|hour|minute|second)%/g, (_, key: string) => values[key]!);
+}
+
+/**
+ * A prefix such as "folder/name" as a place inside the output folder. Nothing is touched. Fails with path.outside where
+ * it would leave the folder on any system, or holds what no file name can.
+ */
+export function resolvePrefix(outputFolder: string, prefix: string): OutputPlace {
+  refuseHostile(prefix);
+  const normal = normalize(prefix);
+  return placeOf(outputFolder, prefix, dirname(normal), basename(normal));
+}
+
+/** A folder path inside the output folder, and a plain file name in it. Nothing is touched. Fails with path.outside. */
+export function resolveFile(outputFolder: string, folder: string, name: string): OutputPlace {
+  refuseHostile(folder);
+  refuseHostile(name);
+  if (basename(name) !== name) throw outside(name, "a file name without folders");
+  return placeOf(outputFolder, folder, normalize(folder), name);
+}
+
+function placeOf(outputFolder: string, given: string, subfolder: string, name: string): OutputPlace {
+  const root = resolve(outputFolder);
+  const folder = resolve(root, subfolder);
+  if (!isInside(root, folder)) throw outside(given, "a path inside the output folder");
+  return { folder, subfolder: relative(root, folder).split(sep).join("/"), name };
+}
+
+/** Refuses what leaves the folder on this or any other system, so that a graph is equally safe everywhere. */
+function refuseHostile(path: string): void {
+  if (path.includes("\0")) throw outside(path, "a path without NUL characters");
+  if (/\p{Surrogate}/u.test(path)) throw outside(path, "a path without halves of surrogate pairs");
+  if (isAbsolute(path) || win32.isAbsolute(path) || (sep === "\\" && path.includes(":"))) {
+    throw outside(path, "a path relative to the output folder");
+  }
+  for (const normal of [normalize(path), win32.normalize(path)]) {
+    if (/^\.\.(?:[\\/]|$)/.test(normal)) throw outside(path, "a path inside the output folder");
+  }
+}
+
+const outside = (path: string, expected: string) => {
+  const shown = JSON.stringify(path.length > 80 ? `${path.slice(0, 77)}...` : path);
+  return new LatentkitError("path.outside", `Output path: expected ${expected}, received ${shown}.`, {
+    expected,
+    received: shown,
+  });
+};
+
+/**
+ * Makes a place's folder, and the output folder, where they are missing. Fails with path.outside, before anything is
+ * made, where a symbolic link on the way leads out of the output folder, and with file.write-failed.
+ */
+export async function makeFolder(outputFolder: string, place: OutputPlace): Promise<void> {
+  const root = resolve(outputFolder);
+  try {
+    await makeEach(root);
+    const realRoot = await promises.realpath(root);
+    await refuseLeavingLink(realRoot, root, place);
+    await makeEach(place.folder);
+  } catch (error) {
+    throw writeFailed(place.subfolder === "" ? basename(root) : place.subfolder, error);
+  }
+}
+
+/** Node's own recursive mkdir never ends where the system refuses with ENOENT, as below /proc. */
+async function makeEach(folder: string): Promise<void> {
+  const make = () =>
+    promises.mkdir(folder).catch(async (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST" || !(await promises.stat(folder)).isDirectory()) throw error;
+    });
+  try {
+    await make();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT" || dirname(folder) === folder) throw error;
+    await makeEach(dirname(folder));
+    await make();
+  }
+}
+
+/** Follows the part of the way that exists already: what is made below it is ours. */
+async function refuseLeavingLink(realRoot: string, root: string, place: OutputPlace): Promise<void> {
+  for (let path = place.folder; path !== root; path = dirname(path)) {
+    const real = await realPathOf(path);
+    if (real === undefined) continue;
+    if (!isInside(realRoot, real))
+      throw outside(place.subfolder, "a path that no symbolic link leads out of the output folder");
+    return;
+  }
+}
+
+async function realPathOf(path: string): Promise<string | undefined> {
+  try {
+    return await promises.realpath(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  // a dangling link: mkdir would follow it
+  const entry = await promises.lstat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  return entry?.isSymbolicLink() ? resolve(dirname(path), await promises.readlink(path)) : undefined;
+}
+
+/**
+ * One more than the highest counter of `<name>_<digits>` and any four characters among the folder's entries; gaps are
+ * not filled. `tail` ends the digits where names go on, as in `<name>_00001_.png`. 1 where the folder holds none.
+ */
+export async function nextCounter(folder: string, name: string, tail = ""): Promise<bigint> {
+  const start = `${name}_`;
+  let highest = 0n;
+  for (const entry of await entriesOf(folder)) {
+    if (!entry.startsWith(start)) continue;
+    const rest = [...entry.slice(start.length)].slice(0, -4).join("");
+    if (!rest.endsWith(tail)) continue;
+    const digits = rest.slice(0, rest.length - tail.length);
+    if (!/^[0-9]+$/.test(digits)) continue;
+    const counter = BigInt(digits);
+    if (counter > highest) highest = counter;
+  }
+  return highest + 1n;
+}
+
+/** `<name>_<counter>` with at least five digits. */
+export const counterName = (name: string, counter: bigint): string => `${name}_${String(counter).padStart(5, "0")}`;
+
+async function entriesOf(folder: string): Promise<string[]> {
+  try {
+    return await promises.readdir(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw new LatentkitError(
+      "file.read-failed",
+      `Cannot list the output folder: ${(error as NodeJS.ErrnoException).code}.`,
+      {},
+      { cause: error },
+    );
+  }
+}

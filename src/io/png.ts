@@ -1,0 +1,182 @@
+import { describe, LatentkitError } from "../errors.js";
+import { loadNative } from "../native/load.js";
+import { fromBytes } from "../tensor/ops.js";
+import { Tensor } from "../tensor/tensor.js";
+
+/** Pixels of a picture, rows from the top, samples next to each other: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA. */
+export interface RawImage {
+  readonly data: Uint8Array;
+  readonly width: number;
+  readonly height: number;
+  readonly channels: number;
+}
+
+export interface DecodedImage {
+  width: number;
+  height: number;
+  /** 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA; a palette is expanded. */
+  channels: number;
+  /** 8, or 16 with a Uint16Array. */
+  bitDepth: number;
+  data: Uint8Array | Uint16Array;
+  /** Text chunks by key; the last of a key counts. */
+  text: Record<string, string>;
+}
+
+export interface EncodePngOptions {
+  /** zlib level 0 … 9, 4 where absent. */
+  level?: number;
+  /** tEXt chunks, before the pixels and in order; pairs where a key comes twice. Keys 1 … 79 characters; Latin-1. */
+  text?: Readonly<Record<string, string>> | readonly (readonly [string, string])[];
+}
+
+/** More pixels than this are refused before anything is allocated. */
+const MAX_PIXELS = 2 ** 27;
+
+/** The PNG format's own limit of a side. */
+const MAX_SIDE = 2 ** 31 - 1;
+
+const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+
+/**
+ * An image as an 8-bit PNG file; encoded off the event loop. A Tensor is [H, W], [H, W, C] or [1, H, W, C] in 0…1,
+ * times 255, clipped and truncated. Fails with value.invalid, value.out-of-range or tensor.bad-shape.
+ */
+export async function encodePng(image: Tensor | RawImage, options: EncodePngOptions = {}): Promise<Buffer> {
+  const { width, height, channels, data } = image instanceof Tensor ? tensorImage(image) : rawImage(image);
+  const { level = 4 } = options;
+  if (!Number.isInteger(level) || level < 0 || level > 9) {
+    throw new LatentkitError("value.out-of-range", `PNG level: expected 0 to 9, received ${describe(level)}.`);
+  }
+  const bytes = await loadNative().encodePng(data, width, height, channels, level, checkText(options.text ?? {}));
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/**
+ * Reads a PNG file of any colour type and depth; decoded off the event loop. Fails with png.invalid, and with
+ * png.too-large, before anything is allocated, for more than 2^27 pixels.
+ */
+export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
+  if (!(bytes instanceof Uint8Array)) {
+    throw new LatentkitError("png.invalid", `PNG: expected the bytes of a file, received ${describe(bytes)}.`);
+  }
+  refuseLarge(bytes);
+  try {
+    const { text, ...image } = await loadNative().decodePng(bytes, MAX_PIXELS);
+    return { ...image, text: Object.fromEntries(text) };
+  } catch (error) {
+    if (error instanceof LatentkitError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new LatentkitError("png.invalid", `PNG: ${reason}.`.replace(/\.+$/, "."), {}, { cause: error });
+  }
+}
+
+/** A decoded picture as IMAGE [1, H, W, 3 or 4] in 0…1; grey becomes RGB. */
+export function imageTensor(image: DecodedImage): Tensor {
+  const { width, height, channels, data } = image;
+  const shape = [1, height, width, channels];
+  const values =
+    data instanceof Uint8Array
+      ? fromBytes(data, shape)
+      : Tensor.from(
+          Float32Array.from(data, (v) => v / 65535),
+          shape,
+        );
+  return channels >= 3 ? values : greyToColour(values);
+}
+
+function greyToColour(grey: Tensor): Tensor {
+  const channels = grey.shape[3]!;
+  const out = Tensor.zeros([...grey.shape.slice(0, 3), channels + 2]);
+  for (let from = 0, to = 0; from < grey.size; from += channels) {
+    for (let copy = 0; copy < 3; copy++) out.data[to++] = grey.data[from]!;
+    if (channels === 2) out.data[to++] = grey.data[from + 1]!;
+  }
+  return out;
+}
+
+interface Pixels {
+  readonly data: Uint8Array | Float32Array;
+  readonly width: number;
+  readonly height: number;
+  readonly channels: number;
+}
+
+function tensorImage({ shape, data }: Tensor): Pixels {
+  const [height, width, channels = 1] = shape.length === 4 && shape[0] === 1 ? shape.slice(1) : shape;
+  const isImage = shape.length >= 2 && (shape.length <= 3 || (shape.length === 4 && shape[0] === 1));
+  if (!isImage || !width || !height || channels < 1 || channels > 4) {
+    throw new LatentkitError(
+      "tensor.bad-shape",
+      `PNG image: expected a tensor [H, W], [H, W, C] or [1, H, W, C] with 1 to 4 channels, received shape [${shape.join(", ")}].`,
+    );
+  }
+  return checkSides({ data, width, height, channels });
+}
+
+function rawImage(image: RawImage): Pixels {
+  const { data, width, height, channels } = image ?? {};
+  if (!(data instanceof Uint8Array)) {
+    throw new LatentkitError(
+      "value.invalid",
+      `PNG image: expected a Tensor or bytes as data, received ${describe(data ?? image)}.`,
+    );
+  }
+  for (const [name, value, max] of [
+    ["width", width, MAX_SIDE],
+    ["height", height, MAX_SIDE],
+    ["channels", channels, 4],
+  ] as const) {
+    if (!Number.isInteger(value) || value < 1 || value > max) {
+      throw new LatentkitError(
+        "value.out-of-range",
+        `PNG ${name}: expected a whole number from 1 to ${max}, received ${describe(value)}.`,
+      );
+    }
+  }
+  if (data.length !== width * height * channels) {
+    throw new LatentkitError(
+      "value.invalid",
+      `PNG data: expected ${width * height * channels} bytes for ${width} x ${height} x ${channels}, received ${data.length}.`,
+    );
+  }
+  return checkSides(image);
+}
+
+function checkSides(pixels: Pixels): Pixels {
+  if (pixels.width * pixels.height > MAX_PIXELS) throw tooLarge(pixels.width, pixels.height);
+  return pixels;
+}
+
+function checkText(text: NonNullable<EncodePngOptions["text"]>): [string, string][] {
+  const pairs = Array.isArray(text) ? (text as readonly (readonly [string, string])[]) : Object.entries(text);
+  return pairs.map(([key, value]) => {
+    checkTextKey(key);
+    if (typeof value !== "string" || value.includes("\0") || /[\u0100-\uffff]/.test(value)) {
+      throw new LatentkitError(
+        "value.invalid",
+        `PNG text ${JSON.stringify(key)}: expected Latin-1 text without NUL, received ${describe(value)}.`,
+      );
+    }
+    return [key, value];
+  });
+}
+
+/** Refuses a key that the format has no room for: 1 to 79 printable characters of Latin-1. */
+export function checkTextKey(key: string): void {
+  if (typeof key === "string" && /^[\u0020-\u007e\u00a0-\u00ff]{1,79}$/.test(key)) return;
+  throw new LatentkitError(
+    "value.invalid",
+    `PNG text key: expected 1 to 79 printable Latin-1 characters, received ${describe(key)}.`,
+  );
+}
+
+function refuseLarge(bytes: Uint8Array): void {
+  if (bytes.length < 24 || !SIGNATURE.equals(bytes.subarray(0, 8))) return;
+  const header = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const [width, height] = [header.getUint32(16), header.getUint32(20)];
+  if (width * height > MAX_PIXELS) throw tooLarge(width, height);
+}
+
+const tooLarge = (width: number, height: number) =>
+  new LatentkitError("png.too-large", `PNG: expected at most ${MAX_PIXELS} pixels, received ${width} x ${height}.`);

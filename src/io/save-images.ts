@@ -1,0 +1,81 @@
+import { describe, LatentkitError } from "../errors.js";
+import { Tensor } from "../tensor/tensor.js";
+import { keysInOrder } from "./json-lossless.js";
+import { printJson } from "./json-print.js";
+import { counterName, expandPrefix, makeFolder, nextCounter, resolvePrefix } from "./output-path.js";
+import { checkTextKey, encodePng } from "./png.js";
+import { writeNew } from "./write-file.js";
+
+/** A saved file, relative to the output folder. */
+export interface SavedFile {
+  readonly filename: string;
+  /** With "/"; "" for the output folder itself. */
+  readonly subfolder: string;
+}
+
+export interface SaveImagesOptions {
+  /** Absolute path. */
+  readonly outputFolder: string;
+  /** Folders and start of the names, with %width%, %year% … and, in the names, %batch_num%. */
+  readonly prefix: string;
+  /** Between counter and ".png": "" or, as the host's own node writes it, "_". */
+  readonly tail?: "" | "_";
+  readonly text?: readonly (readonly [string, string])[];
+  readonly now: Date;
+  readonly signal: AbortSignal;
+}
+
+const LEVEL = 4;
+
+/**
+ * Saves each image of [B, H, W, C] as a PNG file under the next free `<prefix>_<counter>`; nothing is overwritten, also
+ * while other processes save into the same folder. Everything is checked before the first file is written.
+ * Fails with tensor.bad-shape, path.outside, value.invalid, file.write-failed and run.interrupted.
+ */
+export async function saveImages(images: Tensor, options: SaveImagesOptions): Promise<SavedFile[]> {
+  const { outputFolder, tail = "", text = [] } = options;
+  const pictures = split(images);
+  for (const [key] of text) checkTextKey(key);
+  const [, height = 0, width = 0] = images.shape;
+  const place = resolvePrefix(outputFolder, expandPrefix(options.prefix, { width, height }, options.now));
+  await makeFolder(outputFolder, place);
+  const saved: SavedFile[] = [];
+  for (const [index, picture] of pictures.entries()) {
+    const bytes = await encodePng(picture, { level: LEVEL, text });
+    if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
+    const name = place.name.replaceAll("%batch_num%", String(index));
+    const counter = await nextCounter(place.folder, name, tail);
+    const nameAt = (attempt: number) => `${counterName(name, counter + BigInt(attempt))}${tail}.png`;
+    saved.push({ filename: await writeNew(place.folder, bytes, nameAt), subfolder: place.subfolder });
+  }
+  return saved;
+}
+
+/** The images of a batch as views [H, W, C]. Fails with tensor.bad-shape where one has no pixels. */
+export function split(images: Tensor): Tensor[] {
+  const [batch, height, width, channels] = images.shape;
+  if (images.shape.length !== 4 || !batch || !height || !width || !channels || channels > 4) {
+    throw new LatentkitError(
+      "tensor.bad-shape",
+      `Images to save: expected a tensor [B, H, W, C] with pixels and 1 to 4 channels, received shape [${images.shape.join(", ")}].`,
+    );
+  }
+  const size = height * width * channels;
+  return Array.from({ length: batch }, (_, index) =>
+    Tensor.from(images.data.subarray(index * size, (index + 1) * size), [height, width, channels]),
+  );
+}
+
+/** The text chunks the host writes: `prompt`, then each key of extra_pnginfo in order, all as JSON. */
+export function metadataText(prompt: unknown, extraPnginfo: unknown): [string, string][] {
+  const text: [string, string][] = [];
+  if (prompt !== undefined && prompt !== null) text.push(["prompt", printJson(prompt)]);
+  if (extraPnginfo === undefined || extraPnginfo === null) return text;
+  if (typeof extraPnginfo !== "object" || Array.isArray(extraPnginfo)) {
+    throw new LatentkitError("value.invalid", `extra_pnginfo: expected an object, received ${describe(extraPnginfo)}.`);
+  }
+  for (const key of keysInOrder(extraPnginfo)) {
+    text.push([key, printJson((extraPnginfo as Record<string, unknown>)[key])]);
+  }
+  return text;
+}

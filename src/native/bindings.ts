@@ -1,0 +1,148 @@
+/**
+ * The one TypeScript type of the native module (`latentkit.node`). Contracts are in native/include/engine.h;
+ * every function checks lengths and throws a TypeError or RangeError that names the argument.
+ */
+export interface NativeBindings {
+  /** Instruction set in use. The environment variable LATENTKIT_ISA forces one at load. */
+  isa(): Isa;
+  /** Sets this processor can run, best first. */
+  isas(): Isa[];
+  setIsa(name: Isa): void;
+  /** Size of the pool, the caller included. LATENTKIT_THREADS sets it at load. */
+  threads(): number;
+  setThreads(count: number): void;
+
+  /** Bytes of a generator's state; the caller owns it. */
+  readonly mtStateBytes: number;
+  /** Only the low 32 bits of the seed count; clears the cached normal. */
+  mtSeed(state: Uint8Array, seed: bigint): void;
+  /** Fills `out` with PyTorch's CPU normals and moves the state on. */
+  mtRandn(state: Uint8Array, out: Float32Array): void;
+  /** Fills `out` with PyTorch's CUDA normals; `threads` is the grid, 0 for no cap. Returns the next offset. */
+  philoxRandn(out: Float32Array, seed: bigint, offset: bigint, threads: number): bigint;
+  /** The four u32 words behind each of n elements, row by row: out[row * n + element]; for tests. */
+  philoxWords(out: Uint32Array, seed: bigint, offset: bigint, threads: number): void;
+
+  samplingTable(sampling: SamplingSpec): Float32Array;
+  samplingTimestep(sampling: SamplingSpec, table: Float32Array, sigma: number): number;
+  samplingSigma(sampling: SamplingSpec, table: Float32Array, timestep: number): number;
+  /** Falling sigmas of a schedule. `extraStep`: one more step, then the last but one dropped. `denoise` as KSampler's. */
+  schedule(
+    sampling: SamplingSpec,
+    table: Float32Array,
+    scheduler: string,
+    steps: number,
+    extraStep: boolean,
+    denoise: number,
+  ): Float32Array;
+
+  /** out = x * k */
+  scale(out: Float32Array, x: Float32Array, k: number): void;
+  /** out = x + y * k, unfused */
+  axpy(out: Float32Array, x: Float32Array, y: Float32Array, k: number): void;
+  /** out = (x + y) / 2 */
+  average(out: Float32Array, x: Float32Array, y: Float32Array): void;
+  /** out = a + (b - a) * t, unfused */
+  lerp(out: Float32Array, a: Float32Array, b: Float32Array, t: number): void;
+  /** Unbiased standard deviation of all elements, double accumulation over a fixed tree, rounded to float32. */
+  std(x: Float32Array): number;
+  /** Bilinear, align_corners false, no antialias, edges clamped; `planes` images of inH x inW. */
+  resizeBilinear(
+    out: Float32Array,
+    x: Float32Array,
+    planes: number,
+    inHeight: number,
+    inWidth: number,
+    outHeight: number,
+    outWidth: number,
+  ): void;
+  /** out = m * a + (1 - m) * b; mask [maskBatch, plane] repeats over batch and channels. */
+  maskedBlend(
+    out: Float32Array,
+    a: Float32Array,
+    b: Float32Array,
+    mask: Float32Array,
+    batch: number,
+    channels: number,
+    plane: number,
+    maskBatch: number,
+  ): void;
+  /**
+   * Pastes source [sourceBatch, C or 1, sh, sw] into destination [batch, C, h, w], in place, at (x, y), cropped.
+   * Source batches and channels repeat. With a mask [maskBatch, sh, sw]: m * source + (1 - m) * destination.
+   */
+  composite(
+    destination: Float32Array,
+    shape: readonly [number, number, number, number],
+    source: Float32Array,
+    sourceShape: readonly [number, number, number, number],
+    x: number,
+    y: number,
+    mask?: Float32Array,
+    maskBatch?: number,
+  ): void;
+  /** The whole of injectNoise: add or average, normalise, mask, mix; see engine.h. Throws RangeError if std is 0. */
+  injectNoise(out: Float32Array, base: Float32Array, noise: Float32Array, options: InjectOptions): void;
+
+  /** image [pixels, channels 1, 3 or 4] to the mean of three equal truncated bytes over 255; channel 0 to 2. */
+  channelToMask(out: Float32Array, image: Float32Array, channels: number, channel: number): void;
+  /** x * 255 clipped and truncated; NaN is 0. */
+  floatToByte(out: Uint8Array, x: Float32Array): void;
+  /** f32(byte) / 255 */
+  byteToFloat(out: Float32Array, x: Uint8Array): void;
+
+  /** Encodes on the pool. Floats are converted as by floatToByte. 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA. Text goes into tEXt chunks before IDAT. */
+  encodePng(
+    pixels: Uint8Array | Float32Array,
+    width: number,
+    height: number,
+    channels: number,
+    level: number,
+    text: readonly (readonly [string, string])[],
+  ): Promise<Uint8Array>;
+  /** Decodes on the pool; refuses more than maxPixels before it allocates. Palettes are expanded, interlacing undone. */
+  decodePng(bytes: Uint8Array, maxPixels: number): Promise<DecodedPng>;
+}
+
+export type Isa = "avx512" | "avx2" | "baseline";
+
+/** Parameters of a model sampling; a kind reads only its own. */
+export interface SamplingSpec {
+  kind: "discrete" | "edm" | "flow" | "flux" | "cascade";
+  /** discrete: betas run from linearStart to linearEnd (square roots linear); zsnr: zero terminal SNR. */
+  linearStart: number;
+  linearEnd: number;
+  zsnr: boolean;
+  /** edm */
+  sigmaMin: number;
+  sigmaMax: number;
+  /** flow, flux, cascade */
+  shift: number;
+  /** flow: timestep = sigma * multiplier */
+  multiplier: number;
+}
+
+export interface InjectOptions {
+  strength: number;
+  average: boolean;
+  normalize: boolean;
+  /** Shape of base and noise, [B, C, H, W]; needed with a mask. */
+  shape?: readonly number[];
+  /** [maskBatch, maskHeight, maskWidth], resized to H x W. */
+  mask?: Float32Array;
+  maskShape?: readonly [number, number, number];
+  /** Mixes `random` in where above 0. */
+  mix: number;
+  random?: Float32Array;
+}
+
+export interface DecodedPng {
+  width: number;
+  height: number;
+  /** 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA: the file's own, a palette expanded to RGB or RGBA. */
+  channels: number;
+  /** 8, or 16 with a Uint16Array. Smaller depths are scaled to 8. */
+  bitDepth: number;
+  data: Uint8Array | Uint16Array;
+  text: [string, string][];
+}

@@ -1,0 +1,57 @@
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { LatentkitError } from "../errors.js";
+import type { NativeBindings } from "./bindings.js";
+
+/** The package's folder, from dist/native. */
+const PACKAGE_ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+let loaded: NativeBindings | undefined;
+
+/**
+ * The native core, loaded once for each thread. The environment variable LATENTKIT_NATIVE names another file.
+ * Fails with native.unavailable, and says how to mend it.
+ */
+export function loadNative(): NativeBindings {
+  loaded ??= loadFirst(candidates(PACKAGE_ROOT, process.env.LATENTKIT_NATIVE));
+  return loaded;
+}
+
+/** Where the module may lie: what was named, else a build of this checkout, else the prebuild. Absolute paths. */
+export function candidates(root: string, override?: string): string[] {
+  if (override) return [resolve(override)];
+  return [
+    join(root, "build/Release/latentkit.node"),
+    join(root, "build/Debug/latentkit.node"),
+    join(root, `prebuilds/${process.platform}-${process.arch}/latentkit.node`),
+  ];
+}
+
+/** Loads the first file that exists and works. Fails with native.unavailable. */
+export function loadFirst(files: readonly string[]): NativeBindings {
+  const require = createRequire(import.meta.url);
+  const failures: { file: string; cause: unknown }[] = [];
+  for (const file of files) {
+    if (!existsSync(file)) continue;
+    try {
+      return require(file) as NativeBindings;
+    } catch (cause) {
+      failures.push({ file, cause });
+    }
+  }
+  throw new LatentkitError("native.unavailable", explain(files, failures), {}, { cause: failures[0]?.cause });
+}
+
+function explain(files: readonly string[], failures: readonly { file: string; cause: unknown }[]): string {
+  const machine = `${process.platform}-${process.arch}, Node ${process.versions.node}`;
+  const why =
+    failures.length === 0
+      ? `none of these files exists: ${files.join(", ")}`
+      : failures.map(({ file, cause }) => `${file}: ${cause instanceof Error ? cause.message : cause}`).join("; ");
+  return (
+    `The native core could not be loaded on ${machine} (${why}). In a checkout run "node scripts/native-build.mjs"; ` +
+    'in a project run "npm rebuild latentkit --build-from-source". Both need a C++20 compiler and CMake 3.20.'
+  );
+}

@@ -1,0 +1,110 @@
+import { createRequire } from "node:module";
+
+/** One CUDA device as the driver describes it. */
+export interface CudaDevice {
+  name: string;
+  totalMemoryBytes: number;
+  /** "9.0" for compute capability 9.0. */
+  computeCapability: string;
+}
+
+/** What the CUDA driver answers. No driver and no device are normal states, with the reason in one sentence. */
+export interface CudaProbe {
+  available: boolean;
+  reason?: string;
+  devices: CudaDevice[];
+  /** The newest CUDA version that the driver supports, as "13.0". */
+  driverVersion?: string;
+}
+
+const DRIVER_NAMES =
+  process.platform === "win32"
+    ? ["nvcuda.dll"]
+    : ["libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"];
+
+const ATTRIBUTE_MAJOR = 75;
+const ATTRIBUTE_MINOR = 76;
+const NAME_BYTES = 256;
+
+/** Asks the CUDA driver, the first of `libraries` that loads, for its devices. Never throws; takes 0.4 ms without one. */
+export function probeCuda(libraries: readonly string[] = DRIVER_NAMES): CudaProbe {
+  try {
+    const driver = openDriver(libraries);
+    if (typeof driver === "string") return unavailable(driver);
+    return askDriver(driver);
+  } catch (error) {
+    return unavailable(`The CUDA driver could not be asked: ${messageOf(error)}.`);
+  }
+}
+
+type Driver = ReturnType<typeof bind>;
+
+/** The bound driver, or why there is none. */
+function openDriver(libraries: readonly string[]): Driver | string {
+  // loaded here: a program that never asks for a device pays nothing
+  const koffi = createRequire(import.meta.url)("koffi") as typeof import("koffi");
+  let why: string | undefined;
+  for (const library of libraries) {
+    try {
+      return bind(koffi.load(library));
+    } catch (error) {
+      why ??= `${library}: ${messageOf(error)}`;
+    }
+  }
+  return `No CUDA driver was found (${why ?? "no library was named"}).`;
+}
+
+function bind(library: import("koffi").LibraryHandle) {
+  return {
+    init: library.func("int cuInit(unsigned int flags)"),
+    driverVersion: library.func("int cuDriverGetVersion(_Out_ int *version)"),
+    deviceCount: library.func("int cuDeviceGetCount(_Out_ int *count)"),
+    device: library.func("int cuDeviceGet(_Out_ int *device, int ordinal)"),
+    deviceName: library.func("int cuDeviceGetName(_Out_ uint8_t *name, int length, int device)"),
+    // the plain name is the 32-bit ABI
+    deviceMemory: library.func("int cuDeviceTotalMem_v2(_Out_ size_t *bytes, int device)"),
+    deviceAttribute: library.func("int cuDeviceGetAttribute(_Out_ int *value, int attribute, int device)"),
+  };
+}
+
+function askDriver(driver: Driver): CudaProbe {
+  check("cuInit", driver.init(0));
+  const version = read("cuDriverGetVersion", (out) => driver.driverVersion(out));
+  const driverVersion = `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`;
+  const count = read("cuDeviceGetCount", (out) => driver.deviceCount(out));
+  const devices = Array.from({ length: count }, (_, ordinal) => describeDevice(driver, ordinal));
+  if (count === 0) return { ...unavailable("The CUDA driver sees no device."), driverVersion };
+  return { available: true, devices, driverVersion };
+}
+
+function describeDevice(driver: Driver, ordinal: number): CudaDevice {
+  const device = read("cuDeviceGet", (out) => driver.device(out, ordinal));
+  const name = Buffer.alloc(NAME_BYTES);
+  check("cuDeviceGetName", driver.deviceName(name, NAME_BYTES, device));
+  const attribute = (which: number) =>
+    read("cuDeviceGetAttribute", (out) => driver.deviceAttribute(out, which, device));
+  return {
+    name: name.toString("utf8", 0, Math.max(0, name.indexOf(0))),
+    totalMemoryBytes: read("cuDeviceTotalMem_v2", (out) => driver.deviceMemory(out, device)),
+    computeCapability: `${attribute(ATTRIBUTE_MAJOR)}.${attribute(ATTRIBUTE_MINOR)}`,
+  };
+}
+
+/** Calls a driver function that writes one number. */
+function read(name: string, call: (out: [number | bigint | null]) => number): number {
+  const out: [number | bigint | null] = [null];
+  check(name, call(out));
+  return Number(out[0]);
+}
+
+function check(name: string, status: number): void {
+  if (status !== 0) throw new Error(`${name} answered ${status}`);
+}
+
+function unavailable(reason: string): CudaProbe {
+  return { available: false, reason, devices: [] };
+}
+
+function messageOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).replace(/[.\s]+$/, "");
+}

@@ -1,0 +1,148 @@
+import { closest, describe, LatentkitError } from "../errors.js";
+import type { SamplingSpec } from "../native/bindings.js";
+import { loadNative } from "../native/load.js";
+import { LATENT_FORMATS, type LatentFormat } from "./latent-format.js";
+
+export type Prediction = "eps" | "v" | "edm" | "edm-v" | "flow";
+
+/** A model family's noise levels: its table and the maps between sigma and timestep. */
+export interface ModelSampling {
+  readonly name: string;
+  readonly prediction: Prediction;
+  /** The rising table: 1,000 entries, or 10,000 of Flux and Cascade. */
+  readonly sigmas: Float32Array;
+  readonly sigmaMin: number;
+  readonly sigmaMax: number;
+  timestep(sigma: number): number;
+  sigma(timestep: number): number;
+  readonly latentFormat: LatentFormat;
+}
+
+/** Parameters that may differ from the family's; a family ignores none silently: one it does not have is refused. */
+export interface SamplingOverrides {
+  shift?: number;
+  multiplier?: number;
+  sigmaMin?: number;
+  sigmaMax?: number;
+  linearStart?: number;
+  linearEnd?: number;
+  zsnr?: boolean;
+}
+
+interface Family {
+  readonly prediction: Prediction;
+  readonly spec: SamplingSpec;
+  readonly format: LatentFormat;
+}
+
+const NEUTRAL: SamplingSpec = {
+  kind: "discrete",
+  linearStart: 0.00085,
+  linearEnd: 0.012,
+  zsnr: false,
+  sigmaMin: 0.002,
+  sigmaMax: 80,
+  shift: 1,
+  multiplier: 1,
+};
+
+const family = (prediction: Prediction, spec: Partial<SamplingSpec>, format: LatentFormat): Family => ({
+  prediction,
+  spec: { ...NEUTRAL, ...spec },
+  format,
+});
+
+const { SD15, SDXL, SDXL_Playground_2_5, SD3, Flux, SC_B, SC_Prior } = LATENT_FORMATS;
+
+const FAMILIES = {
+  sd15: family("eps", {}, SD15),
+  sdxl: family("eps", {}, SDXL),
+  "sd21-v": family("v", {}, SD15),
+  "sd21-v-zsnr": family("v", { zsnr: true }, SD15),
+  "hunyuan-dit": family("v", { linearEnd: 0.018 }, SDXL),
+  svd: family("edm-v", { kind: "edm", sigmaMax: 700 }, SD15),
+  playground25: family("edm", { kind: "edm" }, SDXL_Playground_2_5),
+  sd3: family("flow", { kind: "flow", shift: 3, multiplier: 1000 }, SD3),
+  auraflow: family("flow", { kind: "flow", shift: 1.73 }, SDXL),
+  flux: family("flow", { kind: "flux", shift: 1.15 }, Flux),
+  "flux-schnell": family("flow", { kind: "flow" }, Flux),
+  "cascade-b": family("eps", { kind: "cascade" }, SC_B),
+  "cascade-c": family("eps", { kind: "cascade", shift: 2 }, SC_Prior),
+} as const satisfies Record<string, Family>;
+
+export type ModelSamplingName = keyof typeof FAMILIES;
+
+export const MODEL_SAMPLINGS = Object.freeze(Object.keys(FAMILIES)) as readonly ModelSamplingName[];
+
+/** Which parameters each kind of table has. */
+const PARAMETERS: Record<SamplingSpec["kind"], readonly (keyof SamplingOverrides)[]> = {
+  discrete: ["linearStart", "linearEnd", "zsnr"],
+  edm: ["sigmaMin", "sigmaMax"],
+  flow: ["shift", "multiplier"],
+  flux: ["shift"],
+  cascade: ["shift"],
+};
+
+const SPEC = Symbol("latentkit.samplingSpec");
+
+/** The native parameters behind a sampling made here, also through a spread copy; a foreign object has none. */
+export const specOf = (sampling: ModelSampling & { [SPEC]?: SamplingSpec }): SamplingSpec | undefined => sampling[SPEC];
+
+/** The sampling of a model family by name. Fails with value.invalid or value.out-of-range. */
+export function modelSampling(name: ModelSamplingName, overrides: SamplingOverrides = {}): ModelSampling {
+  if (typeof name !== "string" || !Object.hasOwn(FAMILIES, name)) {
+    const hint = typeof name === "string" ? closest(name, MODEL_SAMPLINGS) : undefined;
+    throw new LatentkitError(
+      "value.invalid",
+      `Model sampling: expected one of ${MODEL_SAMPLINGS.join(", ")}, received ${describe(name)}.${hint ? ` Did you mean ${hint}?` : ""}`,
+      { suggestion: hint },
+    );
+  }
+  const { prediction, spec: base, format } = FAMILIES[name];
+  const spec: SamplingSpec = { ...base, ...checkOverrides(name, base, overrides) };
+  const native = loadNative();
+  const table = native.samplingTable(spec);
+  return Object.freeze({
+    [SPEC]: spec,
+    name,
+    prediction,
+    sigmas: table,
+    sigmaMin: table[0]!,
+    sigmaMax: table[table.length - 1]!,
+    timestep: (sigma: number) => native.samplingTimestep(spec, table, sigma),
+    sigma: (timestep: number) => native.samplingSigma(spec, table, timestep),
+    latentFormat: format,
+  });
+}
+
+function checkOverrides(name: string, base: SamplingSpec, overrides: SamplingOverrides): Partial<SamplingSpec> {
+  const allowed = PARAMETERS[base.kind];
+  const given = Object.entries(overrides).filter(([, value]) => value !== undefined);
+  for (const [key, value] of given) {
+    const at = `Model sampling ${name}, ${key}`;
+    if (!(allowed as readonly string[]).includes(key)) {
+      throw new LatentkitError("value.invalid", `${at}: expected one of ${allowed.join(", ")}.`);
+    }
+    if (key === "zsnr") {
+      if (typeof value !== "boolean")
+        throw new LatentkitError("value.invalid", `${at}: expected a boolean, received ${describe(value)}.`);
+    } else if (typeof value !== "number" || !Number.isFinite(value) || (value <= 0 && base.kind !== "flux")) {
+      throw new LatentkitError(
+        "value.out-of-range",
+        `${at}: expected a finite number above 0, received ${describe(value)}.`,
+      );
+    }
+  }
+  const merged = { ...base, ...Object.fromEntries(given) } as SamplingSpec;
+  const rises =
+    base.kind === "edm"
+      ? merged.sigmaMin < merged.sigmaMax
+      : merged.linearStart < merged.linearEnd && merged.linearEnd < 1;
+  if (!rises) {
+    throw new LatentkitError(
+      "value.out-of-range",
+      `Model sampling ${name}: expected the lower end of the range below the upper.`,
+    );
+  }
+  return merged;
+}

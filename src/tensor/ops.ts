@@ -1,0 +1,157 @@
+import { LatentkitError } from "../errors.js";
+import { loadNative } from "../native/load.js";
+import { fourSides, maskSides, sameShape } from "./shape.js";
+import { Tensor } from "./tensor.js";
+
+/** x * k in float32; k is rounded to float32 first. */
+export function scale(x: Tensor, k: number): Tensor {
+  const out = Tensor.zeros(x.shape);
+  loadNative().scale(out.data, x.data, k);
+  return out;
+}
+
+/** x + y * k, two roundings. */
+export function axpy(x: Tensor, y: Tensor, k: number): Tensor {
+  sameShape("axpy", x, y);
+  const out = Tensor.zeros(x.shape);
+  loadNative().axpy(out.data, x.data, y.data, k);
+  return out;
+}
+
+/** (x + y) / 2 */
+export function average(x: Tensor, y: Tensor): Tensor {
+  sameShape("average", x, y);
+  const out = Tensor.zeros(x.shape);
+  loadNative().average(out.data, x.data, y.data);
+  return out;
+}
+
+/** a + (b - a) * t */
+export function lerp(a: Tensor, b: Tensor, t: number): Tensor {
+  sameShape("lerp", a, b);
+  const out = Tensor.zeros(a.shape);
+  loadNative().lerp(out.data, a.data, b.data, t);
+  return out;
+}
+
+/** Unbiased standard deviation of all elements (n - 1), as float32; NaN for fewer than two. */
+export function std(x: Tensor): number {
+  return loadNative().std(x.data);
+}
+
+/** Resizes the last two axes: bilinear, align_corners false, no antialias, edges clamped. */
+export function resizeBilinear(x: Tensor, height: number, width: number): Tensor {
+  const [planes, inHeight, inWidth] = maskSides("resizeBilinear", x);
+  const out = Tensor.zeros([...x.shape.slice(0, -2), height, width]);
+  loadNative().resizeBilinear(out.data, x.data, planes, inHeight, inWidth, height, width);
+  return out;
+}
+
+/** m * a + (1 - m) * b over [B, C, H, W]; a mask of fewer items repeats, and is resized to H x W where it differs. */
+export function maskedBlend(a: Tensor, b: Tensor, mask: Tensor): Tensor {
+  sameShape("maskedBlend", a, b);
+  const [batch, channels, height, width] = fourSides("maskedBlend", a);
+  const [, maskHeight, maskWidth] = maskSides("maskedBlend", mask);
+  const sized = maskHeight === height && maskWidth === width ? mask : resizeBilinear(mask, height, width);
+  const out = Tensor.zeros(a.shape);
+  const plane = height * width;
+  const maskBatch = sized.size / plane;
+  loadNative().maskedBlend(out.data, a.data, b.data, sized.data, batch, channels, plane, maskBatch);
+  return out;
+}
+
+/**
+ * source pasted at (x, y) of a copy of destination, both [B, C, H, W], cropped to the overlap. Source batches repeat or
+ * are cut, its channels must match or be 1; covered elements are the source's exactly. mask [B, source H, source W]:
+ * m * source + (1 - m) * destination.
+ */
+export function composite(destination: Tensor, source: Tensor, x = 0, y = 0, mask?: Tensor): Tensor {
+  const shape = fourSides("composite destination", destination);
+  const sourceShape = fourSides("composite source", source);
+  if (sourceShape[1] !== shape[1] && sourceShape[1] !== 1) {
+    throw new LatentkitError(
+      "tensor.bad-shape",
+      `composite: expected a source with ${shape[1]} channels or 1, received ${sourceShape[1]}.`,
+    );
+  }
+  if (sourceShape[0] === 0 && shape[0] > 0) {
+    throw new LatentkitError("tensor.bad-shape", "composite: expected a source with at least one item, received none.");
+  }
+  const out = destination.clone();
+  if (mask === undefined) {
+    loadNative().composite(out.data, shape, source.data, sourceShape, x, y);
+    return out;
+  }
+  const [maskBatch, maskHeight, maskWidth] = maskSides("composite", mask);
+  if (maskHeight !== sourceShape[2] || maskWidth !== sourceShape[3]) {
+    throw new LatentkitError(
+      "tensor.bad-shape",
+      `composite: expected a mask of the source's ${sourceShape[2]} x ${sourceShape[3]}, received ${maskHeight} x ${maskWidth}.`,
+    );
+  }
+  loadNative().composite(out.data, shape, source.data, sourceShape, x, y, mask.data, maskBatch);
+  return out;
+}
+
+export interface InjectNoiseOptions {
+  strength: number;
+  average?: boolean;
+  normalize?: boolean;
+  /** [B, H, W]; resized to the latent; at most as many as the batch, fewer repeat. */
+  mask?: Tensor;
+  /** Above 0: mixes `random`, of base's shape, in. */
+  mix?: number;
+  random?: Tensor;
+}
+
+/** Injects noise into a latent: add or average, normalise, mask, mix, in that order. Fails where the deviation is 0. */
+export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOptions): Tensor {
+  sameShape("injectNoise", base, noise);
+  const { mask, random, mix = 0 } = options;
+  if (random !== undefined) sameShape("injectNoise random", base, random);
+  const out = Tensor.zeros(base.shape);
+  try {
+    loadNative().injectNoise(out.data, base.data, noise.data, {
+      strength: options.strength,
+      average: options.average ?? false,
+      normalize: options.normalize ?? false,
+      shape: mask === undefined ? undefined : fourSides("injectNoise", base),
+      mask: mask?.data,
+      maskShape: mask === undefined ? undefined : maskSides("injectNoise", mask),
+      mix,
+      random: random?.data,
+    });
+  } catch (error) {
+    if ((error as { status?: string }).status !== "zero-deviation") throw error;
+    throw new LatentkitError(
+      "value.invalid",
+      "injectNoise, normalize: expected values that differ, standard deviation is 0.",
+    );
+  }
+  return out;
+}
+
+/** IMAGE [B, H, W, C] to MASK [B, H, W]: the channel's truncated byte over 255, as the mean of three equal copies. */
+export function channelToMask(image: Tensor, channel: 0 | 1 | 2): Tensor {
+  const [batch, height, width, channels] = fourSides("channelToMask", image, "[B, H, W, C]");
+  if (channels !== 1 && channels !== 3 && channels !== 4) {
+    throw new LatentkitError("tensor.bad-shape", `channelToMask: expected 1, 3 or 4 channels, received ${channels}.`);
+  }
+  const out = Tensor.zeros([batch, height, width]);
+  loadNative().channelToMask(out.data, image.data, channels, channel);
+  return out;
+}
+
+/** x * 255, clipped to 0 … 255, truncated; NaN is 0. */
+export function toBytes(x: Tensor): Uint8Array {
+  const out = new Uint8Array(x.size);
+  loadNative().floatToByte(out, x.data);
+  return out;
+}
+
+/** byte / 255 */
+export function fromBytes(bytes: Uint8Array, shape: readonly number[]): Tensor {
+  const out = Tensor.zeros(shape);
+  loadNative().byteToFloat(out.data, bytes);
+  return out;
+}

@@ -1,0 +1,142 @@
+import { describe, LatentkitError } from "../errors.js";
+import { loadNative } from "../native/load.js";
+import { elementCount, Tensor } from "./tensor.js";
+
+/** Which of PyTorch's generators a stream follows: CPU is MT19937, GPU is Philox. Both run on any machine. */
+export type NoiseSource = "CPU" | "GPU";
+
+/** The grid of the CUDA stream, by a card's name or as its number of threads. */
+export type Card = keyof typeof CARD_THREADS | { readonly threads: number };
+
+/** Streaming multiprocessors times threads each. */
+const CARD_THREADS = { T4: 40_960, RTX3090: 125_952, RTX4090: 196_608, A100: 221_184, H100: 270_336 } as const;
+
+const MAX_SEED = 2n ** 64n - 1n;
+
+export interface NoiseOptions {
+  /** 0 … 2^64-1; a number must be a safe integer, a string decimal. */
+  seed: bigint | number | string;
+  source?: NoiseSource;
+  /** GPU only; the H100's on every machine where absent. */
+  card?: Card;
+}
+
+/** A stream of normals: later calls go on where the last one stopped. */
+export interface Generator {
+  /** float32 N(0, 1) values of that shape. */
+  randn(shape: readonly number[]): Tensor;
+}
+
+/**
+ * A seeded generator of Gaussian noise, bit for bit PyTorch's CPU stream, or its CUDA stream in portable arithmetic.
+ * The CPU stream uses only the low 32 bits of the seed. Fails with value.invalid, value.out-of-range.
+ */
+export function createGenerator(options: NoiseOptions): Generator {
+  const seed = parseSeed(options.seed);
+  const native = loadNative();
+  const source = options.source ?? "CPU";
+  if (source === "CPU") {
+    const state = new Uint8Array(native.mtStateBytes);
+    native.mtSeed(state, seed);
+    return {
+      randn(shape) {
+        const out = Tensor.zeros(shape);
+        native.mtRandn(state, out.data);
+        return out;
+      },
+    };
+  }
+  if (source !== "GPU") {
+    throw new LatentkitError("value.invalid", `source: expected CPU or GPU, received ${describe(source)}.`);
+  }
+  const threads = cardThreads(options.card ?? "H100");
+  let offset = 0n;
+  return {
+    randn(shape) {
+      const out = Tensor.zeros(shape);
+      offset = native.philoxRandn(out.data, seed, offset, threads);
+      return out;
+    },
+  };
+}
+
+/**
+ * Seeded normals of a shape. With `batchIndex` (one entry per item of shape[0]) item i is the batchIndex[i]-th draw of
+ * [1, …shape.slice(1)] of one stream; equal indices share a draw.
+ */
+export function randn(shape: readonly number[], options: NoiseOptions & { batchIndex?: readonly number[] }): Tensor {
+  const { batchIndex } = options;
+  if (batchIndex === undefined) return createGenerator(options).randn(shape);
+  checkBatchIndex(shape, batchIndex);
+  const generator = createGenerator(options);
+  const out = Tensor.zeros(shape);
+  const item = [1, ...shape.slice(1)];
+  const itemSize = elementCount(item);
+  const places = new Map<number, number[]>();
+  batchIndex.forEach((index, place) => {
+    places.set(index, [...(places.get(index) ?? []), place]);
+  });
+  const last = batchIndex.reduce((a, b) => Math.max(a, b), -1);
+  for (let index = 0; index <= last; index++) {
+    const draw = generator.randn(item);
+    for (const place of places.get(index) ?? []) out.data.set(draw.data, place * itemSize);
+  }
+  return out;
+}
+
+/** Reads a seed of any accepted form. */
+export function parseSeed(seed: unknown): bigint {
+  let value: bigint | undefined;
+  if (typeof seed === "bigint") value = seed;
+  else if (typeof seed === "number" && Number.isSafeInteger(seed)) value = BigInt(seed);
+  else if (typeof seed === "string" && /^\s*[+-]?\d{1,40}\s*$/.test(seed))
+    value = BigInt(seed.trim().replace(/^\+/, ""));
+  if (value === undefined) {
+    throw new LatentkitError(
+      "value.invalid",
+      `seed: expected a whole number from 0 to ${MAX_SEED} as bigint, safe number or decimal string, received ${describe(seed)}.`,
+    );
+  }
+  if (value < 0n || value > MAX_SEED) {
+    throw new LatentkitError("value.out-of-range", `seed: expected 0 to ${MAX_SEED}, received ${value}.`);
+  }
+  return value;
+}
+
+/** The largest index a batch may name: every draw before it has to be made. */
+const MAX_BATCH_INDEX = 65_535;
+
+function checkBatchIndex(shape: readonly number[], batchIndex: readonly number[]): void {
+  if (!Array.isArray(batchIndex) || batchIndex.length !== shape[0]) {
+    throw new LatentkitError(
+      "value.invalid",
+      `batchIndex: expected one index for each of the ${shape[0]} items of the batch, received ${describe(batchIndex)}.`,
+    );
+  }
+  for (const index of batchIndex) {
+    if (!Number.isInteger(index) || index < 0 || index > MAX_BATCH_INDEX) {
+      throw new LatentkitError(
+        "value.out-of-range",
+        `batchIndex: expected whole numbers from 0 to ${MAX_BATCH_INDEX}, received ${describe(index)}.`,
+      );
+    }
+  }
+}
+
+function cardThreads(card: Card): number {
+  if (typeof card === "string" && Object.hasOwn(CARD_THREADS, card)) return CARD_THREADS[card];
+  const threads = typeof card === "object" && card !== null ? card.threads : undefined;
+  if (
+    typeof threads === "number" &&
+    Number.isInteger(threads) &&
+    threads > 0 &&
+    threads % 256 === 0 &&
+    threads <= 2 ** 31
+  ) {
+    return threads;
+  }
+  throw new LatentkitError(
+    "value.invalid",
+    `card: expected ${Object.keys(CARD_THREADS).join(", ")} or { threads } with a multiple of 256, received ${describe(threads ?? card)}.`,
+  );
+}

@@ -1,0 +1,37 @@
+import { LatentkitError } from "../errors.js";
+import type { Tensor } from "./tensor.js";
+
+/** Refuses tensors of different shapes. */
+export function sameShape(what: string, a: Tensor, b: Tensor): void {
+  if (a.shape.length === b.shape.length && a.shape.every((side, axis) => side === b.shape[axis])) return;
+  throw new LatentkitError(
+    "tensor.bad-shape",
+    `${what}: expected equal shapes, received [${a.shape.join(", ")}] and [${b.shape.join(", ")}].`,
+  );
+}
+
+/** The four sides of a tensor with four axes; `layout` names them in the message. */
+export function fourSides(what: string, tensor: Tensor, layout = "[B, C, H, W]"): [number, number, number, number] {
+  const [a, b, c, d] = tensor.shape;
+  if (tensor.shape.length !== 4 || a === undefined || b === undefined || c === undefined || d === undefined) {
+    throw new LatentkitError(
+      "tensor.bad-shape",
+      `${what}: expected a tensor ${layout}, received shape [${tensor.shape.join(", ")}].`,
+    );
+  }
+  return [a, b, c, d];
+}
+
+/** A mask [B, H, W], [B, 1, H, W] or [H, W] as its number of masks, height and width. */
+export function maskSides(what: string, mask: Tensor): [number, number, number] {
+  const { shape } = mask;
+  const height = shape[shape.length - 2];
+  const width = shape[shape.length - 1];
+  if (height === undefined || width === undefined || height === 0 || width === 0) {
+    throw new LatentkitError(
+      "tensor.bad-shape",
+      `${what}: expected a mask [B, H, W] or [H, W], received shape [${shape.join(", ")}].`,
+    );
+  }
+  return [mask.size / (height * width), height, width];
+}

@@ -1,0 +1,74 @@
+import { describe, LatentkitError } from "../errors.js";
+
+/** More elements than one tensor may hold: 4 GiB of float32. */
+const MAX_ELEMENTS = 2 ** 30;
+
+/** Dense float32 values, row-major and contiguous. */
+export class Tensor {
+  readonly data: Float32Array;
+  readonly shape: readonly number[];
+
+  private constructor(data: Float32Array, shape: readonly number[]) {
+    this.data = data;
+    this.shape = shape;
+  }
+
+  /** A Float32Array is taken over, not copied. Fails when the number of values is not the product of the shape. */
+  static from(data: ArrayLike<number>, shape: readonly number[]): Tensor {
+    const size = elementCount(shape);
+    if (data.length !== size) {
+      throw new LatentkitError(
+        "tensor.bad-shape",
+        `Tensor data: expected ${size} values for shape [${shape.join(", ")}], received ${data.length}.`,
+      );
+    }
+    return new Tensor(data instanceof Float32Array ? data : Float32Array.from(data), Object.freeze([...shape]));
+  }
+
+  static zeros(shape: readonly number[]): Tensor {
+    return new Tensor(new Float32Array(elementCount(shape)), Object.freeze([...shape]));
+  }
+
+  static full(shape: readonly number[], value: number): Tensor {
+    const tensor = Tensor.zeros(shape);
+    tensor.data.fill(value);
+    return tensor;
+  }
+
+  get size(): number {
+    return this.data.length;
+  }
+
+  clone(): Tensor {
+    return new Tensor(this.data.slice(), this.shape);
+  }
+
+  /** The same values under another shape of the same size; the data is shared. */
+  reshape(shape: readonly number[]): Tensor {
+    return Tensor.from(this.data, shape);
+  }
+}
+
+/** Product of a shape; refuses what is no shape and what could not be allocated. */
+export function elementCount(shape: readonly number[]): number {
+  if (!Array.isArray(shape)) {
+    throw new LatentkitError("tensor.bad-shape", `Shape: expected a list of sizes, received ${describe(shape)}.`);
+  }
+  let size = 1;
+  for (const side of shape) {
+    if (!Number.isInteger(side) || side < 0) {
+      throw new LatentkitError(
+        "tensor.bad-shape",
+        `Shape [${shape.map(describe).join(", ")}]: expected whole numbers from 0, received ${describe(side)}.`,
+      );
+    }
+    size *= side;
+  }
+  if (size > MAX_ELEMENTS) {
+    throw new LatentkitError(
+      "tensor.too-large",
+      `Shape [${shape.join(", ")}]: expected at most ${MAX_ELEMENTS} elements, received ${size}.`,
+    );
+  }
+  return size;
+}

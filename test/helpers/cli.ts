@@ -1,0 +1,37 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { root } from "./place.js";
+
+export interface Ran {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs the command line in a process of its own. */
+export function latentkit(
+  args: readonly string[],
+  options: {
+    cwd?: string;
+    env?: Record<string, string>;
+    onStdout?: (text: string, kill: (signal: NodeJS.Signals) => void) => void;
+  } = {},
+): Promise<Ran> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [join(root, "bin/latentkit.mjs"), ...args], {
+      cwd: options.cwd,
+      env: { ...process.env, ...options.env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const ran: Ran = { code: null, stdout: "", stderr: "" };
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      ran.stdout += text;
+      options.onStdout?.(ran.stdout, (signal) => child.kill(signal));
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      ran.stderr += text;
+    });
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ ...ran, code }));
+  });
+}

@@ -1,0 +1,85 @@
+import { readFileSync } from "node:fs";
+import { Tensor } from "latentkit";
+
+const folder = new URL("../../../test/golden/", import.meta.url);
+
+/** A tensor of a .safetensors file: raw typed values and their shape. */
+export interface StoredTensor {
+  dtype: string;
+  shape: number[];
+  data: Float32Array | Float64Array | Uint8Array | Uint32Array | Uint16Array;
+}
+
+export interface Golden<Case, Meta = Record<string, unknown>> {
+  meta: Meta;
+  cases: Case[];
+  /** The stored tensor of that name; throws where there is none. */
+  raw(name: string): StoredTensor;
+  /** The same as a float32 Tensor (F32 only). */
+  tensor(name: string): Tensor;
+  has(name: string): boolean;
+}
+
+/** Loads test/golden/NAME.json and, where it exists, NAME.safetensors. */
+export function golden<Case = Record<string, unknown>, Meta = Record<string, unknown>>(
+  name: string,
+): Golden<Case, Meta> {
+  const { meta, cases } = goldenJson<{ meta: Meta; cases: Case[] }>(name);
+  const tensors = readSafetensors(name);
+  const raw = (key: string): StoredTensor => {
+    const found = tensors.get(key);
+    if (found === undefined) throw new Error(`golden ${name}: no tensor ${key}`);
+    return found;
+  };
+  return {
+    meta,
+    cases,
+    raw,
+    has: (key) => tensors.has(key),
+    tensor: (key) => {
+      const { dtype, data, shape } = raw(key);
+      if (!(data instanceof Float32Array)) throw new Error(`golden ${name}: ${key} is ${dtype}, not F32`);
+      return Tensor.from(data.slice(), shape);
+    },
+  };
+}
+
+export function goldenJson<T>(name: string): T {
+  return JSON.parse(readFileSync(new URL(`${name}.json`, folder), "utf8")) as T;
+}
+
+function readSafetensors(name: string): Map<string, StoredTensor> {
+  const tensors = new Map<string, StoredTensor>();
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(new URL(`${name}.safetensors`, folder));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return tensors;
+    throw error;
+  }
+  const headerLength = Number(bytes.readBigUInt64LE(0));
+  const header = JSON.parse(bytes.toString("utf8", 8, 8 + headerLength)) as Record<
+    string,
+    { dtype: string; shape: number[]; data_offsets: [number, number] }
+  >;
+  for (const [key, entry] of Object.entries(header)) {
+    if (key === "__metadata__") continue;
+    const [from, to] = entry.data_offsets;
+    const copy = new Uint8Array(bytes.subarray(8 + headerLength + from, 8 + headerLength + to));
+    const View = { F32: Float32Array, F64: Float64Array, U8: Uint8Array, U32: Uint32Array, F16: Uint16Array }[
+      entry.dtype
+    ];
+    if (View === undefined) throw new Error(`golden ${name}: ${key} has dtype ${entry.dtype}`);
+    tensors.set(key, { dtype: entry.dtype, shape: entry.shape, data: new View(copy.buffer) });
+  }
+  return tensors;
+}
+
+/** "NaN", "Infinity" and "-Infinity" of the golden files to numbers. */
+export function nonFinite(value: unknown): number {
+  if (typeof value === "number") return value;
+  if (value === "NaN") return Number.NaN;
+  if (value === "Infinity") return Number.POSITIVE_INFINITY;
+  if (value === "-Infinity") return Number.NEGATIVE_INFINITY;
+  throw new Error(`not a number: ${String(value)}`);
+}

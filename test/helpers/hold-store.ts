@@ -1,0 +1,9 @@
+// A process of its own that claims a store file, says so, and stays until it is killed.
+import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
+
+const store = createSqliteStore(process.argv[2]!);
+const compose = () => "from the other process";
+const run = { id: "r1", sessionKey: "hook:a", origin: "agent", name: null, timeoutSeconds: 1, createdAt: 1 } as const;
+await store.createRun({ ...run, compose });
+console.log("claimed");
+setInterval(() => undefined, 60_000);

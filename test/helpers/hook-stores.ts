@@ -1,0 +1,59 @@
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { createMemoryStore } from "#src/service/hooks/store/memory.js";
+import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
+import { loadSqliteDriver, type SqliteDriver } from "#src/service/hooks/store/sqlite-driver.js";
+import type { Store } from "#src/service/hooks/store/store.js";
+import { freshFolder } from "./folders.js";
+
+/** What a test needs of one kind of store. */
+export interface StoreKind {
+  readonly name: string;
+  /** A new empty store; closed after the test. */
+  create(): Store;
+  /** The same content as a new process would find it after the death of the old one. */
+  reopen(store: Store): Promise<Store>;
+}
+
+/** Runs the same tests on every store. Call at the top of a test file. */
+export function describeStores(title: string, tests: (kind: StoreKind) => void): void {
+  describe(`${title}, memory store`, () => {
+    tests({ name: "memory", create: createMemoryStore, reopen: async (store) => store });
+  });
+  for (const driver of drivers()) {
+    describe(`${title}, SQLite store (${driver.name})`, () => {
+      const folder = freshFolder();
+      const open: Store[] = [];
+      const create = (): Store => {
+        const store = createSqliteStore(join(folder(), "store.db"), { driver });
+        open.push(store);
+        return store;
+      };
+      afterEach(async () => {
+        for (const store of open.splice(0)) await store.close();
+      });
+      tests({
+        name: driver.name,
+        create,
+        reopen: async (store) => {
+          await store.close();
+          return create();
+        },
+      });
+    });
+  }
+}
+
+/** Every SQLite that this Node can load. */
+export function drivers(): SqliteDriver[] {
+  const require = createRequire(import.meta.url);
+  const preferred = loadSqliteDriver();
+  if (preferred.name === "better-sqlite3") return [preferred];
+  try {
+    const other = loadSqliteDriver((name) => require(name === "node:sqlite" ? "not-this-one" : name) as unknown);
+    return [preferred, other];
+  } catch (error) {
+    console.log(`better-sqlite3 is not tested: ${String(error)}`);
+    return [preferred];
+  }
+}

@@ -1,0 +1,77 @@
+import { connect, type Socket } from "node:net";
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** A socket that says exactly what the test wants, where fetch is too polite. */
+export class RawClient {
+  readonly socket: Socket;
+  readonly closed: Promise<void>;
+  #text = "";
+
+  constructor(port: number) {
+    this.socket = connect(port, "127.0.0.1");
+    this.socket.setEncoding("latin1").on("data", (text) => {
+      this.#text += text;
+    });
+    // a reset after an answer is fine, an answer that lacks is not
+    this.socket.on("error", () => this.socket.destroy());
+    this.closed = new Promise((resolve) => this.socket.once("close", () => resolve()));
+  }
+
+  get text(): string {
+    return this.#text;
+  }
+
+  send(text: string | Buffer): this {
+    this.socket.write(text);
+    return this;
+  }
+
+  /** The first answer, as soon as headers and (by its length) body are in. Fails after `ms`. */
+  async answer(ms = 5000): Promise<RawAnswer> {
+    for (const end = Date.now() + ms; Date.now() < end; ) {
+      const parsed = parse(this.#text);
+      if (parsed !== undefined) return parsed;
+      if (this.socket.destroyed) break;
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    throw new Error(`no whole answer, received ${JSON.stringify(this.#text.slice(0, 400))}`);
+  }
+
+  destroy(): void {
+    this.socket.destroy();
+  }
+}
+
+function parse(text: string): RawAnswer | undefined {
+  const split = text.indexOf("\r\n\r\n");
+  if (split < 0) return undefined;
+  const [statusLine = "", ...lines] = text.slice(0, split).split("\r\n");
+  const headers = Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 1).trim()]),
+  );
+  const body = text.slice(split + 4);
+  if (body.length < Number(headers["content-length"] ?? 0)) return undefined;
+  return { status: Number(statusLine.split(" ")[1]), headers, body };
+}
+
+/** Sends one request as it stands, waits for its answer and hangs up. */
+export async function rawRequest(port: number, request: string | Buffer, ms?: number): Promise<RawAnswer> {
+  const client = new RawClient(port).send(request);
+  try {
+    return await client.answer(ms);
+  } finally {
+    client.destroy();
+  }
+}
+
+/** A request's text: CRLF lines, Host, and the length of a body that has none. */
+export function requestText(line: string, headers: readonly string[], body = ""): string {
+  const hasLength = headers.some((header) => /^(content-length|transfer-encoding):/i.test(header));
+  const length = body === "" || hasLength ? [] : [`Content-Length: ${Buffer.byteLength(body)}`];
+  return [`${line} HTTP/1.1`, "Host: 127.0.0.1", ...headers, ...length, "", body].join("\r\n");
+}

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { createParser, type EventSourceMessage } from "eventsource-parser";
+
+export interface SseEvent {
+  readonly id: number | undefined;
+  readonly event: string;
+  readonly data: unknown;
+}
+
+/** Reads a stream's events, as an independent parser sees them, to its end or until `count` have come. */
+export async function readEvents(answer: Response, count = Number.POSITIVE_INFINITY): Promise<SseEvent[]> {
+  const events: SseEvent[] = [];
+  const parser = createParser({
+    onEvent({ id, event, data }: EventSourceMessage) {
+      events.push({ id: id === undefined ? undefined : Number(id), event: event ?? "message", data: JSON.parse(data) });
+    },
+    onError(error) {
+      throw error;
+    },
+  });
+  assert.ok(answer.body, "the answer has a body");
+  for await (const chunk of answer.body.pipeThrough(new TextDecoderStream())) {
+    parser.feed(chunk);
+    if (events.length >= count) break;
+  }
+  return events.slice(0, count);
+}
+
+export const ids = (events: readonly SseEvent[]): number[] =>
+  events.flatMap(({ id }) => (id === undefined ? [] : [id]));
+
+export const names = (events: readonly SseEvent[]): string[] => events.map(({ event }) => event);
+
+/** 1, 2, … n */
+export const upTo = (n: number): number[] => Array.from({ length: n }, (_, i) => i + 1);

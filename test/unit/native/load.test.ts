@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { candidates, loadFirst, loadNative } from "#src/native/load.js";
+import { refuses } from "../../helpers/errors.js";
+import { freshFolder } from "../../helpers/folders.js";
+
+describe("loadNative", () => {
+  const folder = freshFolder();
+
+  it("loads one module and keeps it", () => {
+    const native = loadNative();
+    assert.equal(loadNative(), native);
+    assert.ok(native.isas().includes(native.isa()));
+    assert.ok(native.threads() >= 1);
+  });
+
+  it("looks at builds first, then at the prebuild of this platform", () => {
+    const prebuild = `/p/prebuilds/${process.platform}-${process.arch}/latentkit.node`;
+    const expected = ["/p/build/Release/latentkit.node", "/p/build/Debug/latentkit.node", prebuild];
+    assert.deepEqual(
+      candidates("/p").map((path) => path.replaceAll("\\", "/")),
+      expected,
+    );
+  });
+
+  it("takes the named file alone", () => {
+    assert.deepEqual(candidates("/p", join(folder(), "other.node")), [join(folder(), "other.node")]);
+    assert.equal(candidates("/p", "").length, 3);
+  });
+
+  it("says how to mend an installation without a module", async () => {
+    const files = candidates(folder());
+    const error = await refuses(() => loadFirst(files), "native.unavailable", /none of these files exists/);
+    for (const text of [...files, "native-build.mjs", "npm rebuild", "compiler", process.platform])
+      assert.ok(error.message.includes(text), text);
+  });
+
+  it("names a file that does not load, and the cause", async () => {
+    const files = candidates(folder());
+    mkdirSync(join(folder(), "build/Release"), { recursive: true });
+    writeFileSync(files[0]!, "no library");
+    const error = await refuses(() => loadFirst(files), "native.unavailable");
+    assert.ok(error.message.includes(files[0]!));
+    assert.ok(error.cause instanceof Error);
+  });
+
+  it("passes over a broken build where the next file works", () => {
+    const broken = join(folder(), "latentkit.node");
+    writeFileSync(broken, "no library");
+    const [working] = candidates(process.cwd(), process.env.LATENTKIT_NATIVE);
+    assert.equal(typeof loadFirst([broken, working!]).isa(), "string");
+  });
+
+  it("loads in a worker thread", async () => {
+    const source = `
+      import(${JSON.stringify(import.meta.resolve("#src/native/load.js"))}).then(({ loadNative }) =>
+        require("node:worker_threads").parentPort.postMessage(loadNative().isa()));
+    `;
+    const worker = new Worker(source, { eval: true });
+    const isa = await new Promise((resolve, reject) => worker.on("message", resolve).on("error", reject));
+    assert.equal(isa, loadNative().isa());
+  });
+});

@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { LatentkitError, randn, Tensor } from "latentkit";
+import * as ops from "#src/tensor/ops.js";
+
+const f = Math.fround;
+const noise = (shape: number[], seed: number): Tensor => randn(shape, { seed });
+/** Sizes around every vector width, and one above the limit from which work is split. */
+const SIZES = [0, 1, 7, 8, 15, 16, 17, 63, 65, 4097, 70_001];
+
+describe("tensor ops", () => {
+  it("round once an operation", () => {
+    for (const size of SIZES) {
+      const x = noise([size], 1);
+      const y = noise([size], 2);
+      const each = (what: string, got: Tensor, expected: (a: number, b: number) => number): void => {
+        got.data.forEach((value, i) => {
+          if (value !== expected(x.data[i]!, y.data[i]!)) assert.fail(`${what} of ${size} differs at ${i}`);
+        });
+      };
+      each("scale", ops.scale(x, 0.1), (a) => f(a * f(0.1)));
+      each("axpy", ops.axpy(x, y, 0.3), (a, b) => f(a + f(b * f(0.3))));
+      each("average", ops.average(x, y), (a, b) => f(f(a + b) / 2));
+      each("lerp", ops.lerp(x, y, 0.7), (a, b) => f(a + f(f(b - a) * f(0.7))));
+    }
+  });
+
+  it("leave their inputs alone", () => {
+    const x = noise([33], 1);
+    const before = x.data.slice();
+    ops.scale(x, 2);
+    ops.axpy(x, x, 2);
+    ops.std(x);
+    assert.deepEqual(x.data, before);
+  });
+
+  it("std is the unbiased deviation of all elements", () => {
+    const x = noise([100_003], 4);
+    const mean = x.data.reduce((sum, v) => sum + v, 0) / x.size;
+    const squares = x.data.reduce((sum, v) => sum + (v - mean) ** 2, 0);
+    assert.ok(Math.abs(ops.std(x) - Math.sqrt(squares / (x.size - 1))) < 1e-6);
+    assert.equal(ops.std(Tensor.from([1, 3], [2])), f(Math.SQRT2));
+    assert.ok(Number.isNaN(ops.std(Tensor.from([1], [1]))));
+  });
+
+  it("resizeBilinear keeps a constant, a same-size image and the half-pixel centres", () => {
+    const x = noise([2, 3, 5], 5);
+    assert.deepEqual(ops.resizeBilinear(x, 3, 5).data, x.data);
+    assert.ok(ops.resizeBilinear(Tensor.full([1, 4, 4], 0.25), 9, 3).data.every((v) => v === 0.25));
+    assert.deepEqual([...ops.resizeBilinear(Tensor.from([0, 1], [1, 1, 2]), 1, 4).data], [0, 0.25, 0.75, 1]);
+    assert.deepEqual(ops.resizeBilinear(x, 6, 7).shape, [2, 6, 7]);
+  });
+
+  it("maskedBlend repeats the mask over channels and batch and resizes it", () => {
+    const a = noise([2, 3, 4, 4], 6);
+    const b = noise([2, 3, 4, 4], 7);
+    assert.deepEqual(ops.maskedBlend(a, b, Tensor.full([1, 4, 4], 1)).data, a.data);
+    assert.deepEqual(ops.maskedBlend(a, b, Tensor.zeros([2, 2])).data, b.data);
+    const half = ops.maskedBlend(a, b, Tensor.full([1, 9, 9], 0.5));
+    half.data.forEach((v, i) => {
+      assert.equal(v, f(f(0.5 * a.data[i]!) + f(0.5 * b.data[i]!)));
+    });
+  });
+
+  it("composite pastes exact values, crops, repeats batches and channels", () => {
+    const destination = Tensor.full([2, 2, 3, 3], Number.NaN);
+    const out = ops.composite(destination, Tensor.from([1, 2, 3, 4], [1, 1, 2, 2]), 2, 1);
+    const picture = [...out.data.slice(9, 18)];
+    assert.deepEqual(picture, [NaN, NaN, NaN, NaN, NaN, 1, NaN, NaN, 3]);
+    assert.ok(destination.data.every(Number.isNaN), "the destination is not changed");
+    const masked = ops.composite(
+      Tensor.zeros([1, 1, 1, 2]),
+      Tensor.full([1, 1, 1, 2], 4),
+      0,
+      0,
+      Tensor.from([0.25, 1], [1, 1, 2]),
+    );
+    assert.deepEqual([...masked.data], [1, 4]);
+    assert.deepEqual(ops.composite(masked, Tensor.full([1, 1, 5, 5], 9), -10, 7).data, masked.data);
+  });
+
+  it("bytes are clipped and truncated, and NaN is 0", () => {
+    const values = [0, 1, 0.5, 0.999, -1, 2, Number.NaN, Infinity, -Infinity, 1 / 255, 254.99 / 255];
+    const x = Tensor.from(values, [values.length]);
+    assert.deepEqual([...ops.toBytes(x)], [0, 255, 127, 254, 0, 255, 0, 255, 0, 1, 254]);
+    const all = Uint8Array.from({ length: 256 }, (_, i) => i);
+    const back = ops.fromBytes(all, [256]);
+    back.data.forEach((v, i) => {
+      assert.equal(v, f(i / 255));
+    });
+    assert.deepEqual(ops.toBytes(back), all);
+  });
+
+  it("refuse shapes that do not fit", () => {
+    const x = Tensor.zeros([1, 4, 2, 2]);
+    const refuses = (call: () => unknown, pattern: RegExp): void => {
+      assert.throws(call, (error: unknown) => error instanceof LatentkitError && pattern.test(error.message));
+    };
+    refuses(() => ops.axpy(x, Tensor.zeros([16]), 1), /equal shapes, received \[1, 4, 2, 2\] and \[16\]/);
+    refuses(() => ops.composite(x, Tensor.zeros([1, 3, 2, 2])), /a source with 4 channels or 1, received 3/);
+    refuses(() => ops.composite(x, Tensor.zeros([0, 4, 2, 2])), /at least one item/);
+    refuses(() => ops.channelToMask(Tensor.zeros([1, 2, 2, 5]), 0), /1, 3 or 4 channels, received 5/);
+    refuses(
+      () => ops.maskedBlend(Tensor.zeros([4]), Tensor.zeros([4]), x),
+      /a tensor \[B, C, H, W\], received shape \[4\]/,
+    );
+    refuses(
+      () => ops.injectNoise(Tensor.full([1, 4, 2, 2], 1), x, { strength: 0, normalize: true }),
+      /standard deviation is 0/,
+    );
+  });
+});

@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { type Card, createGenerator, LatentkitError, randn } from "latentkit";
+import { golden } from "../../helpers/golden.js";
+
+const sha256 = (data: Float32Array): string =>
+  createHash("sha256")
+    .update(new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
+    .digest("hex");
+
+interface CpuCase {
+  id: string;
+  seed: string;
+  kind: "randn" | "sequence" | "prepare_noise";
+  sha256_avx2: string;
+  shape?: number[];
+  calls?: number[];
+  latent_shape?: number[];
+  noise_inds?: number[];
+}
+
+describe("randn, source CPU", () => {
+  const { cases } = golden<CpuCase>("rng_cpu");
+
+  it("has PyTorch's bits in 306 of 306 golden cases", () => {
+    assert.equal(cases.length, 306);
+    const wrong = cases.filter((c) => sha256(values(c)) !== c.sha256_avx2).map((c) => c.id);
+    assert.deepEqual(wrong, []);
+  });
+
+  function values({ seed, kind, shape, calls, latent_shape, noise_inds }: CpuCase): Float32Array {
+    if (kind === "randn") return randn(shape!, { seed }).data;
+    if (kind === "prepare_noise") {
+      const shapeOfBatch = [noise_inds!.length, ...latent_shape!.slice(1)];
+      return randn(shapeOfBatch, { seed, batchIndex: noise_inds! }).data;
+    }
+    const generator = createGenerator({ seed });
+    return Float32Array.from(calls!.flatMap((count) => [...generator.randn([count]).data]));
+  }
+
+  it("takes the low 32 bits of the seed, in any form", () => {
+    const expected = randn([20], { seed: 5 }).data;
+    assert.deepEqual(randn([20], { seed: 5n + 2n ** 32n }).data, expected);
+    assert.deepEqual(randn([20], { seed: "4294967301" }).data, expected);
+  });
+
+  it("shares one draw between equal indices", () => {
+    const noise = randn([3, 4, 2, 2], { seed: 1, batchIndex: [2, 0, 2] });
+    assert.deepEqual(noise.data.slice(0, 16), noise.data.slice(32));
+    assert.notDeepEqual(noise.data.slice(0, 16), noise.data.slice(16, 32));
+  });
+
+  it("draws nothing for an empty shape and leaves the stream alone", () => {
+    const generator = createGenerator({ seed: 3 });
+    assert.equal(generator.randn([0, 4]).size, 0);
+    assert.deepEqual(generator.randn([16]).data, randn([16], { seed: 3 }).data);
+  });
+});
+
+interface CudaCase {
+  id: string;
+  kind: "randn" | "sequence" | "profile" | "published_real_gpu_values";
+  seed: string;
+  profile?: string;
+  threads_cap?: number | null;
+  shape: number[];
+  calls?: number[];
+  indices?: number[];
+  data: string;
+  expected?: Record<string, number[]>;
+}
+
+describe("randn, source GPU", () => {
+  const { cases, tensor } = golden<CudaCase>("rng_cuda");
+  const cards: Record<string, Card> = {
+    // no cap: a grid that no golden shape fills
+    a1111: { threads: 2 ** 30 },
+    sm75_T4_40x1024: "T4",
+    sm86_RTX3090_82x1536: "RTX3090",
+    sm89_RTX4090_128x1536: "RTX4090",
+    sm80_A100_108x2048: "A100",
+    sm90_H100_132x2048: "H100",
+  };
+
+  for (const kind of ["randn", "sequence", "profile"] as const) {
+    it(`is within 2e-5 of the reference: ${kind}`, () => {
+      const chosen = cases.filter((c) => c.kind === kind);
+      assert.ok(chosen.length > 0);
+      for (const c of chosen) {
+        const all = cudaValues(c, cards[c.profile!]!);
+        const got = c.indices === undefined ? [...all] : c.indices.map((index) => all[index]!);
+        const expected = tensor(c.data).data;
+        assert.equal(got.length, expected.length, c.id);
+        for (const [i, value] of got.entries()) {
+          assert.ok(Math.abs(value - expected[i]!) <= 2e-5, `${c.id}[${i}]: ${value}, not ${expected[i]}`);
+        }
+      }
+    });
+  }
+
+  it("is within 6e-5 of values printed by real cards", () => {
+    for (const c of cases.filter(({ kind }) => kind === "published_real_gpu_values")) {
+      const all = randn(c.shape, { seed: c.seed, source: "GPU", card: { threads: c.threads_cap! } }).data;
+      for (const [start, expected] of Object.entries(c.expected!)) {
+        for (const [i, value] of expected.entries()) {
+          assert.ok(Math.abs(all[Number(start) + i]! - value) <= 6e-5, `${c.id} at ${start} + ${i}`);
+        }
+      }
+    }
+  }).timeout(20_000);
+
+  function cudaValues({ kind, seed, shape, calls }: CudaCase, card: Card): Float32Array {
+    if (kind !== "sequence") return randn(shape, { seed, source: "GPU", card }).data;
+    const generator = createGenerator({ seed, source: "GPU", card });
+    return Float32Array.from(calls!.flatMap((count) => [...generator.randn([count]).data]));
+  }
+
+  it("uses all 64 bits of the seed and the H100's grid by default", () => {
+    assert.notDeepEqual(
+      randn([20], { seed: 1n << 40n, source: "GPU" }).data,
+      randn([20], { seed: 0, source: "GPU" }).data,
+    );
+    const beyond = [300_000];
+    const byDefault = randn(beyond, { seed: 9, source: "GPU" }).data;
+    assert.deepEqual(byDefault, randn(beyond, { seed: 9, source: "GPU", card: "H100" }).data);
+    assert.notDeepEqual(byDefault, randn(beyond, { seed: 9, source: "GPU", card: "T4" }).data);
+  });
+});
+
+describe("randn, misuse", () => {
+  const refuses = (call: () => unknown, pattern: RegExp): void => {
+    assert.throws(call, (error: unknown) => error instanceof LatentkitError && pattern.test(error.message));
+  };
+
+  it("refuses seeds outside 0 … 2^64-1 and what is no whole number", () => {
+    for (const seed of [-1, 2n ** 64n, "-1", "18446744073709551616"]) refuses(() => randn([1], { seed }), /^seed: /);
+    for (const seed of [0.5, Number.NaN, 2 ** 53, "1.5", "", "0x10", "1e3", null, true]) {
+      refuses(() => randn([1], { seed: seed as number }), /^seed: expected a whole number/);
+    }
+    assert.equal(randn([1], { seed: 18446744073709551615n }).size, 1);
+  });
+
+  it("refuses unknown sources, cards and indices", () => {
+    refuses(() => randn([1], { seed: 0, source: "TPU" as "CPU" }), /source: expected CPU or GPU, received "TPU"/);
+    refuses(() => randn([1], { seed: 0, source: "GPU", card: "GTX" as "T4" }), /card: expected T4/);
+    refuses(() => randn([1], { seed: 0, source: "GPU", card: { threads: 100 } }), /multiple of 256, received 100/);
+    refuses(() => randn([2, 4], { seed: 0, batchIndex: [0] }), /one index for each of the 2 items/);
+    refuses(() => randn([1, 4], { seed: 0, batchIndex: [-1] }), /batchIndex: .* received -1/);
+    refuses(() => randn([1, 4], { seed: 0, batchIndex: [1e9] }), /batchIndex: .* received 1000000000/);
+  });
+
+  it("refuses shapes that cannot be allocated before it tries", () => {
+    refuses(() => randn([1e6, 1e6], { seed: 0 }), /at most 1073741824 elements/);
+    refuses(() => randn([1, -4], { seed: 0 }), /whole numbers from 0, received -4/);
+    refuses(() => randn([1.5], { seed: 0 }), /received 1.5/);
+  });
+});
