@@ -1,0 +1,78 @@
+import { closest, describe, LatentkitError } from "../../errors.js";
+import { type ModelSamplingName, modelSampling } from "../../tensor/model-sampling.js";
+import type { Checkpoint, Host } from "../types.js";
+import { previewClip } from "./clip.js";
+import { LATENT_RGB } from "./latent-rgb.js";
+import { previewModel } from "./model.js";
+import { previewVae } from "./vae.js";
+
+export interface PreviewHostOptions {
+  /** Further checkpoint names, as old graphs hold them, and the family each stands for. */
+  checkpoints?: Readonly<Record<string, string>>;
+}
+
+/** Families with published latent-to-RGB factors, and the text encoders each has here. */
+const FAMILIES = {
+  sd15: "l",
+  sdxl: "lg",
+  "sd21-v": "l",
+  "sd21-v-zsnr": "l",
+  "hunyuan-dit": "l",
+  svd: "l",
+  sd3: "lg",
+  auraflow: "l",
+  flux: "l",
+  "flux-schnell": "l",
+} as const satisfies Partial<Record<ModelSamplingName, "l" | "lg">>;
+
+type Family = keyof typeof FAMILIES;
+
+/**
+ * A host that needs no weights: real noise schedules, the published latent-to-RGB factors as a vae, a hashing clip and
+ * an analytic denoiser. Same inputs give the same bits on every machine. Its own checkpoints are named
+ * `preview-FAMILY.safetensors`. Fails where `checkpoints` names a family it has no factors for.
+ */
+export function createPreviewHost({ checkpoints = {} }: PreviewHostOptions = {}): Host {
+  const families = new Map<string, Family>();
+  for (const family of Object.keys(FAMILIES) as Family[]) families.set(`preview-${family}.safetensors`, family);
+  for (const [name, family] of Object.entries(checkpoints)) families.set(name, requireFamily(name, family));
+  const names = Object.freeze([...families.keys()]);
+  const loaded = new Map<Family, Checkpoint>();
+  return Object.freeze({
+    name: "preview",
+    preview: true,
+    checkpoints: () => names,
+    async loadCheckpoint(name: string): Promise<Checkpoint> {
+      const family = families.get(name);
+      if (family === undefined) throw notOneOf("Checkpoint", names, name);
+      const checkpoint = loaded.get(family) ?? load(family);
+      loaded.set(family, checkpoint);
+      return checkpoint;
+    },
+  });
+}
+
+function load(family: Family): Checkpoint {
+  const sampling = modelSampling(family);
+  const table = LATENT_RGB.find(({ format }) => format === sampling.latentFormat);
+  if (table === undefined) {
+    throw new LatentkitError("host.missing", `Preview host: there are no latent-to-RGB factors for ${family}.`);
+  }
+  return Object.freeze({ model: previewModel(sampling), clip: previewClip(FAMILIES[family]), vae: previewVae(table) });
+}
+
+function requireFamily(name: string, family: unknown): Family {
+  if (typeof family === "string" && Object.hasOwn(FAMILIES, family)) return family as Family;
+  throw notOneOf(`Preview checkpoint ${describe(name)}`, Object.keys(FAMILIES), family);
+}
+
+function notOneOf(what: string, names: readonly string[], received: unknown): LatentkitError {
+  const suggestion = typeof received === "string" ? closest(received, names) : undefined;
+  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  const expected = `one of ${names.join(", ")}`;
+  return new LatentkitError("value.invalid", `${what}: expected ${expected}, received ${describe(received)}.${hint}`, {
+    expected,
+    received: describe(received),
+    suggestion,
+  });
+}

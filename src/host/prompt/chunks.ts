@@ -1,0 +1,76 @@
+import { describe, LatentkitError } from "../../errors.js";
+import type { ClipEncoder } from "../types.js";
+import { normalizeWeights } from "./normalize.js";
+import { checkTokenNormalization } from "./options.js";
+import { parsePrompt, type Segment } from "./parse.js";
+
+/** One place of a chunk; `word` is the number of its segment from 1, 0 for start, end and padding. */
+export interface Token {
+  readonly id: number;
+  readonly weight: number;
+  readonly word: number;
+}
+
+/** Places of a chunk: start, 75 tokens, end. */
+export const CHUNK_LENGTH = 77;
+/** A segment with fewer tokens than this is not split over two chunks. */
+const MAX_UNSPLIT = 8;
+
+/**
+ * The tokens of a prompt in chunks of 77, framed and padded, with their normalised weights.
+ * Fails on an unknown normalisation and on a clip that answers with anything but ids.
+ */
+export function tokenizePrompt(
+  text: string,
+  encoder: ClipEncoder,
+  options: { tokenNormalization?: string } = {},
+): Token[][] {
+  const normalization = checkTokenNormalization(options.tokenNormalization);
+  return normalizeWeights(chunkSegments(parsePrompt(text), encoder), normalization);
+}
+
+/** Segments to framed chunks, weights as given. A prompt without tokens is one chunk. */
+export function chunkSegments(segments: readonly Segment[], encoder: ClipEncoder): Token[][] {
+  const start: Token = { id: encoder.start, weight: 1, word: 0 };
+  const end: Token = { id: encoder.end, weight: 1, word: 0 };
+  const pad: Token = { id: encoder.pad, weight: 1, word: 0 };
+  const chunks: Token[][] = [];
+  let chunk = [start];
+  const finish = (): void => {
+    chunk.push(end);
+    while (chunk.length < CHUNK_LENGTH) chunk.push(pad);
+    chunks.push(chunk);
+    chunk = [start];
+  };
+  for (const [index, [text, weight]] of segments.entries()) {
+    const ids = tokenIds(text, encoder);
+    const isLong = ids.length >= MAX_UNSPLIT;
+    let taken = 0;
+    while (taken < ids.length) {
+      const left = ids.length - taken;
+      const room = CHUNK_LENGTH - 1 - chunk.length;
+      const count = left <= room ? left : isLong ? room : 0;
+      for (const id of ids.slice(taken, taken + count)) chunk.push({ id, weight, word: index + 1 });
+      taken += count;
+      if (left > room) finish();
+    }
+  }
+  finish();
+  return chunks;
+}
+
+/** A chunk of an empty prompt; its padding is the end token whatever the encoder pads with. */
+export function emptyChunk(encoder: ClipEncoder): number[] {
+  return [encoder.start, ...new Array<number>(CHUNK_LENGTH - 1).fill(encoder.end)];
+}
+
+function tokenIds(text: string, encoder: ClipEncoder): number[] {
+  const ids = encoder.tokenize(text);
+  if (!Array.isArray(ids) || !ids.every((id) => Number.isInteger(id))) {
+    throw new LatentkitError(
+      "value.invalid",
+      `Clip encoder "${encoder.name}": expected tokenize() to answer with a list of whole numbers, received ${describe(ids)}.`,
+    );
+  }
+  return ids;
+}

@@ -1,0 +1,151 @@
+import { describe, LatentkitError } from "../../errors.js";
+import { Tensor } from "../../tensor/tensor.js";
+import type { Clip, ClipEncoder, Conditioning } from "../types.js";
+import { parseA1111 } from "./a1111.js";
+import { CHUNK_LENGTH, chunkSegments, type Token } from "./chunks.js";
+import { Budget, ChunkEncoder } from "./encoding.js";
+import { normalizeWeights } from "./normalize.js";
+import { type CheckedOptions, checkOptions, type PromptOptions, requireText } from "./options.js";
+import { parsePrompt, type Segment } from "./parse.js";
+import { scheduleTexts } from "./schedule.js";
+import { takeTimestep, zeroRange } from "./timestep.js";
+import { encodeWeighted, type Weighted } from "./weigh.js";
+
+/** One encoded text: cond [1, 77 * chunks, dim of all encoders], pooled [1, dim]. */
+interface Encoded {
+  readonly cond: Tensor;
+  readonly pooled: Tensor | undefined;
+}
+
+/**
+ * Encodes a prompt with weights, BREAK and TIMESTEP; with `a1111PromptStyle` also with schedules, one entry per run of
+ * steps. Fails on unknown names, on prompts over 256 chunks and on a clip that answers with wrong shapes.
+ */
+export async function encodePrompt(clip: Clip, text: string, options: PromptOptions = {}): Promise<Conditioning> {
+  requireText(text);
+  const checked = checkOptions(options);
+  const encoders = encodersOf(clip);
+  const budget = new Budget();
+  const { text: prompt, zeroed } = takeTimestep(text);
+  const conditioning = checked.a1111PromptStyle
+    ? await encodeSchedule(encoders, prompt, checked, budget)
+    : [toEntry(await encodeParts(encoders, splitParts(prompt), checked, budget))];
+  return zeroed === undefined ? conditioning : zeroRange(conditioning, zeroed);
+}
+
+/** Encodes a prompt whose weights are its only markup, as the host's plain text node does. */
+export async function encodePlain(clip: Clip, text: string): Promise<Conditioning> {
+  const encoders = encodersOf(clip);
+  return [toEntry(await encodeSegments(encoders, parsePrompt(text), checkOptions(), new Budget()))];
+}
+
+/** BREAK splits a prompt, in words too; blank parts do not count, unless there is nothing else. */
+function splitParts(text: string): Segment[][] {
+  const parts = text.split("BREAK").filter((part) => part.trim() !== "");
+  return parts.length === 0 ? [[]] : parts.map(parsePrompt);
+}
+
+async function encodeSchedule(
+  encoders: readonly ClipEncoder[],
+  prompt: string,
+  options: CheckedOptions,
+  budget: Budget,
+): Promise<Conditioning> {
+  const schedule = scheduleTexts(prompt, options.steps);
+  // this style has one interpretation, and no normalisation
+  const own = { ...options, weightInterpretation: "A1111", tokenNormalization: "none" } as const;
+  const encoded = new Map<string, Encoded>();
+  const conditioning: Conditioning = [];
+  for (const { text, startPercent, endPercent } of schedule) {
+    const known = encoded.get(text) ?? (await encodeParts(encoders, parseA1111(text), own, budget));
+    encoded.set(text, known);
+    conditioning.push(
+      toEntry(known, schedule.length === 1 ? {} : { start_percent: startPercent, end_percent: endPercent }),
+    );
+  }
+  return conditioning;
+}
+
+/** The parts between BREAKs are encoded apart and joined on the token axis, with the first one's pooled. */
+async function encodeParts(
+  encoders: readonly ClipEncoder[],
+  parts: readonly Segment[][],
+  options: CheckedOptions,
+  budget: Budget,
+): Promise<Encoded> {
+  const encoded: Encoded[] = [];
+  for (const segments of parts) encoded.push(await encodeSegments(encoders, segments, options, budget));
+  const first = encoded[0]!;
+  if (encoded.length === 1) return first;
+  const [, , dim = 0] = first.cond.shape;
+  const tokens = encoded.reduce((sum, { cond }) => sum + cond.shape[1]!, 0);
+  const joined = Tensor.zeros([1, tokens, dim]);
+  let at = 0;
+  for (const { cond } of encoded) {
+    joined.data.set(cond.data, at);
+    at += cond.size;
+  }
+  return { cond: joined, pooled: first.pooled };
+}
+
+async function encodeSegments(
+  encoders: readonly ClipEncoder[],
+  segments: readonly Segment[],
+  options: CheckedOptions,
+  budget: Budget,
+): Promise<Encoded> {
+  const tokens = encoders.map((encoder) => chunkSegments(segments, encoder));
+  const count = Math.max(...tokens.map((chunks) => chunks.length));
+  budget.spendChunks(count);
+  const outputs: Weighted[] = [];
+  for (const [i, encoder] of encoders.entries()) {
+    const chunks = normalizeWeights(filledUp(tokens[i]!, count, encoder), options.tokenNormalization);
+    const run = new ChunkEncoder(encoder, budget);
+    outputs.push(await encodeWeighted(run, chunks, options.weightInterpretation, options.wMax));
+  }
+  const last = outputs.at(-1)!;
+  // one encoder alone pools without weights; the comfy interpretation's pooled is the same
+  const pooled = outputs.length > 1 && options.applyToPooled ? last.pooled : last.basePooled;
+  return {
+    cond: joinDims(outputs, count * CHUNK_LENGTH),
+    pooled: pooled === undefined ? undefined : Tensor.from(pooled, [1, pooled.length]),
+  };
+}
+
+/** Encoders that need fewer chunks get empty ones at the end. */
+function filledUp(chunks: Token[][], count: number, encoder: ClipEncoder): Token[][] {
+  const missing = count - chunks.length;
+  if (missing === 0) return chunks;
+  const [empty = []] = chunkSegments([], encoder);
+  return [...chunks, ...new Array<Token[]>(missing).fill(empty)];
+}
+
+/** [tokens, dim] of each encoder to one [1, tokens, sum of dims]. */
+function joinDims(outputs: readonly Weighted[], tokens: number): Tensor {
+  const dims = outputs.reduce((sum, { dim }) => sum + dim, 0);
+  const joined = Tensor.zeros([1, tokens, dims]);
+  let offset = 0;
+  for (const { cond, dim } of outputs) {
+    for (let token = 0; token < tokens; token++) {
+      joined.data.set(cond.subarray(token * dim, (token + 1) * dim), token * dims + offset);
+    }
+    offset += dim;
+  }
+  return joined;
+}
+
+function toEntry(
+  { cond, pooled }: Encoded,
+  range: { start_percent?: number; end_percent?: number } = {},
+): Conditioning[number] {
+  return [cond, { ...(pooled === undefined ? {} : { pooled_output: pooled }), ...range }];
+}
+
+function encodersOf(clip: Clip): readonly ClipEncoder[] {
+  const encoders = (clip as Clip | null | undefined)?.encoders;
+  if (Array.isArray(encoders) && encoders.length > 0) return encoders;
+  throw new LatentkitError(
+    "value.invalid",
+    `Prompt: expected a clip with at least one encoder, received ${describe(clip)}.`,
+  );
+}

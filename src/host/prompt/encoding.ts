@@ -1,0 +1,99 @@
+import { describe, LatentkitError } from "../../errors.js";
+import { Tensor } from "../../tensor/tensor.js";
+import type { ClipEncoder } from "../types.js";
+import { CHUNK_LENGTH, emptyChunk } from "./chunks.js";
+
+/** Encodings of chunks, back to back: [chunks, 77, dim] as one array. */
+export interface Encoding {
+  readonly cond: Float32Array;
+  readonly dim: number;
+  /** Of the first chunk, where the encoder has one. */
+  readonly pooled: Float32Array | undefined;
+}
+
+/** The token that stands in for a masked word, "_" in CLIP's vocabulary: the reference found it to carry least meaning. */
+export const MASK_TOKEN = 266;
+
+/** Chunks of text in one prompt, all its parts and schedule texts together: 19,200 tokens. */
+const MAX_CHUNKS = 256;
+/** Chunks an encoder may be asked for, those of interpretations that encode variants included. */
+const MAX_ENCODED = 4096;
+/** Chunks of one call: bounds the memory of a real encoder. */
+const BATCH = 32;
+
+/** What one encodePrompt may still spend: a hostile prompt is refused before its tensors exist. */
+export class Budget {
+  #chunks = 0;
+  #encoded = 0;
+
+  spendChunks(count: number): void {
+    this.#chunks += count;
+    if (this.#chunks > MAX_CHUNKS) throw tooLong(`${MAX_CHUNKS} chunks of 75 tokens`, this.#chunks);
+  }
+
+  spendEncoded(count: number): void {
+    this.#encoded += count;
+    if (this.#encoded > MAX_ENCODED) throw tooLong(`${MAX_ENCODED} chunks to encode for its weights`, this.#encoded);
+  }
+}
+
+function tooLong(expected: string, received: number): LatentkitError {
+  return new LatentkitError("value.out-of-range", `Prompt: expected at most ${expected}, received ${received}.`);
+}
+
+/** Encodes lists of chunks in bounded batches and checks what the encoder answers. */
+export class ChunkEncoder {
+  readonly encoder: ClipEncoder;
+  readonly #budget: Budget;
+
+  constructor(encoder: ClipEncoder, budget: Budget) {
+    this.encoder = encoder;
+    this.#budget = budget;
+  }
+
+  async encode(chunks: readonly number[][]): Promise<Encoding> {
+    this.#budget.spendEncoded(chunks.length);
+    const first = await this.#encodeBatch(chunks.slice(0, BATCH));
+    if (chunks.length <= BATCH) return first;
+    const cond = new Float32Array(chunks.length * CHUNK_LENGTH * first.dim);
+    cond.set(first.cond);
+    for (let from = BATCH; from < chunks.length; from += BATCH) {
+      const batch = await this.#encodeBatch(chunks.slice(from, from + BATCH));
+      if (batch.dim !== first.dim) throw this.#badAnswer(`${first.dim} values a token`, `${batch.dim}`);
+      cond.set(batch.cond, from * CHUNK_LENGTH * first.dim);
+    }
+    return { ...first, cond };
+  }
+
+  /** The encoding of an empty prompt, [77, dim]. */
+  encodeEmpty(): Promise<Encoding> {
+    return this.encode([emptyChunk(this.encoder)]);
+  }
+
+  async #encodeBatch(chunks: number[][]): Promise<Encoding> {
+    const { cond, pooled } = await this.encoder.encode(chunks);
+    const [count, length, dim] = cond instanceof Tensor ? cond.shape : [];
+    if (count !== chunks.length || length !== CHUNK_LENGTH || dim === undefined || cond.shape.length !== 3) {
+      throw this.#badAnswer(`cond of shape [${chunks.length}, ${CHUNK_LENGTH}, dim]`, describe(cond));
+    }
+    const width = pooled?.shape[1];
+    if (pooled !== undefined && (pooled.shape.length !== 2 || pooled.shape[0] !== chunks.length)) {
+      throw this.#badAnswer(`pooled of shape [${chunks.length}, dim]`, describe(pooled));
+    }
+    return { cond: cond.data, dim, pooled: pooled?.data.slice(0, width) };
+  }
+
+  #badAnswer(expected: string, received: string): LatentkitError {
+    return new LatentkitError(
+      "value.invalid",
+      `Clip encoder "${this.encoder.name}": expected encode() to answer with ${expected}, received ${received}.`,
+    );
+  }
+}
+
+/** The last place of the first chunk, which interpretations that mask tokens hand out as pooled. */
+export function lastPlace({ cond, dim, pooled }: Encoding): Float32Array | undefined {
+  // an encoder whose pooled output has another width keeps its own
+  if (pooled?.length !== dim) return pooled;
+  return cond.slice((CHUNK_LENGTH - 1) * dim, CHUNK_LENGTH * dim);
+}

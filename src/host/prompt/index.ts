@@ -1,0 +1,10 @@
+export { type Token, tokenizePrompt } from "./chunks.js";
+export { encodePlain, encodePrompt } from "./encode.js";
+export {
+  type PromptOptions,
+  TOKEN_NORMALIZATIONS,
+  type TokenNormalization,
+  WEIGHT_INTERPRETATIONS,
+  type WeightInterpretation,
+} from "./options.js";
+export { parsePrompt, type Segment } from "./parse.js";

@@ -1,0 +1,88 @@
+import { closest, describe, LatentkitError } from "../../errors.js";
+
+/** How the weights of a prompt are evened out before they act. */
+export const TOKEN_NORMALIZATIONS = ["none", "mean", "length", "length+mean"] as const;
+/** How a weight acts on the encoding of its token. */
+export const WEIGHT_INTERPRETATIONS = ["comfy", "A1111", "comfy++", "compel", "down_weight"] as const;
+
+export type TokenNormalization = (typeof TOKEN_NORMALIZATIONS)[number];
+export type WeightInterpretation = (typeof WEIGHT_INTERPRETATIONS)[number];
+
+export interface PromptOptions {
+  /** Default "none". */
+  tokenNormalization?: string;
+  /** Default "comfy". */
+  weightInterpretation?: string;
+  /** The weight that "down_weight" scales the largest one to, where that is above it. Default 1. */
+  wMax?: number;
+  /** Whether weights also change the pooled output where a clip has several encoders. Default true. */
+  applyToPooled?: boolean;
+  /** Weights and schedules as the A1111 web UI writes them. Default false. */
+  a1111PromptStyle?: boolean;
+  /** Sampling steps that schedules of the A1111 style refer to, 1 to 10000. Default 1. */
+  steps?: number;
+}
+
+export interface CheckedOptions {
+  tokenNormalization: TokenNormalization;
+  weightInterpretation: WeightInterpretation;
+  wMax: number;
+  applyToPooled: boolean;
+  a1111PromptStyle: boolean;
+  steps: number;
+}
+
+const MAX_STEPS = 10000;
+
+/** Fills in defaults; fails on a name that is not in its list and on numbers out of range. */
+export function checkOptions(options: PromptOptions = {}): CheckedOptions {
+  const { wMax = 1, steps = 1, applyToPooled = true, a1111PromptStyle = false } = options;
+  if (typeof wMax !== "number" || !Number.isFinite(wMax)) {
+    throw new LatentkitError("value.invalid", `wMax: expected a finite number, received ${describe(wMax)}.`);
+  }
+  if (!Number.isInteger(steps) || steps < 1 || steps > MAX_STEPS) {
+    throw new LatentkitError(
+      "value.out-of-range",
+      `steps: expected a whole number from 1 to ${MAX_STEPS}, received ${describe(steps)}.`,
+    );
+  }
+  return {
+    tokenNormalization: checkTokenNormalization(options.tokenNormalization),
+    weightInterpretation: oneOf(
+      WEIGHT_INTERPRETATIONS,
+      options.weightInterpretation ?? "comfy",
+      "weight interpretation",
+    ),
+    wMax,
+    applyToPooled: flag(applyToPooled, "applyToPooled"),
+    a1111PromptStyle: flag(a1111PromptStyle, "a1111PromptStyle"),
+    steps,
+  };
+}
+
+export function checkTokenNormalization(name: string = "none"): TokenNormalization {
+  return oneOf(TOKEN_NORMALIZATIONS, name, "token normalization");
+}
+
+export function requireText(text: unknown): asserts text is string {
+  if (typeof text !== "string") {
+    throw new LatentkitError("value.invalid", `Prompt: expected a text, received ${describe(text)}.`);
+  }
+}
+
+function oneOf<T extends string>(names: readonly T[], name: unknown, what: string): T {
+  if (names.includes(name as T)) return name as T;
+  const suggestion = typeof name === "string" ? closest(name, names) : undefined;
+  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  const expected = names.join(", ");
+  throw new LatentkitError(
+    "value.invalid",
+    `Prompt: expected a ${what} out of ${expected}, received ${describe(name)}.${hint}`,
+    { expected, received: describe(name), suggestion },
+  );
+}
+
+function flag(value: unknown, name: string): boolean {
+  if (typeof value === "boolean") return value;
+  throw new LatentkitError("value.invalid", `${name}: expected true or false, received ${describe(value)}.`);
+}

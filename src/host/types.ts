@@ -1,0 +1,86 @@
+import type { ModelSampling } from "../tensor/model-sampling.js";
+import type { Tensor } from "../tensor/tensor.js";
+
+/** `[cond [1, tokens, dim], options]` entries; options hold pooled_output, mask, start_percent and the like. */
+export type Conditioning = [Tensor, Record<string, unknown>][];
+
+/** `samples` is [B, C, H, W] in latent cells; unknown keys are carried along. */
+export interface Latent {
+  samples: Tensor;
+  noise_mask?: Tensor;
+  batch_index?: number[];
+  [key: string]: unknown;
+}
+
+export interface Model {
+  readonly sampling: ModelSampling;
+  /** The denoised estimate of x [B, C, H, W] at noise level sigma. */
+  predict?(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor>;
+}
+
+export interface Vae {
+  /** image [B, H, W, 3] in 0…1 to latent [B, C, H/8, W/8]. */
+  encode(image: Tensor): Promise<Tensor>;
+  /** latent [B, C, h, w] to image [B, 8h, 8w, 3] in 0…1. */
+  decode(latent: Tensor): Promise<Tensor>;
+}
+
+/** SD: one encoder ("l"); SDXL: two ("l", "g"). */
+export interface Clip {
+  readonly encoders: readonly ClipEncoder[];
+}
+
+export interface ClipEncoder {
+  readonly name: string;
+  readonly start: number;
+  readonly end: number;
+  readonly pad: number;
+  readonly length: 77;
+  /** Plain text to ids, without weights, start or end. */
+  tokenize(text: string): number[];
+  /** Chunks of 77 ids to cond [chunks, 77, dim] and pooled [chunks, dim]. */
+  encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }>;
+}
+
+export interface LoaderSettings {
+  batch_size?: number;
+  empty_latent_height?: number;
+  empty_latent_width?: number;
+  positive?: string;
+  negative?: string;
+  positive_token_normalization?: string;
+  positive_weight_interpretation?: string;
+  negative_token_normalization?: string;
+  negative_weight_interpretation?: string;
+  a1111_prompt_style?: boolean;
+  steps?: number;
+  spent_time?: string;
+  [key: string]: unknown;
+}
+
+/** The bundle that `ext` nodes hand on; a node that changes it returns a copy. */
+export interface Pipe {
+  model?: Model | null;
+  vae?: Vae | null;
+  clip?: Clip | null;
+  positive?: Conditioning | null;
+  negative?: Conditioning | null;
+  samples?: Latent | null;
+  loader_settings?: LoaderSettings;
+  [key: string]: unknown;
+}
+
+export interface Checkpoint {
+  model: Model;
+  clip: Clip;
+  vae: Vae;
+}
+
+/** What nodes need from outside: where models come from. */
+export interface Host {
+  readonly name: string;
+  /** True where the pictures stand in for a real model's. */
+  readonly preview: boolean;
+  checkpoints(): readonly string[];
+  loadCheckpoint(name: string, signal?: AbortSignal): Promise<Checkpoint>;
+}

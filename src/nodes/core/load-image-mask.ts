@@ -1,0 +1,20 @@
+import { channelOf } from "../../tensor/channels.js";
+import { defineNode } from "../define.js";
+import { choice } from "../inputs.js";
+import { fileHash, imageFile, loadPicture, transparency } from "./load-image.js";
+
+const COLOURS = ["red", "green", "blue"] as const;
+
+export const loadImageMask = defineNode({
+  key: "LoadImageMask",
+  displayName: "Load Image (as Mask)",
+  category: "mask",
+  description: "Reads one channel of a PNG file; alpha is turned round, so that transparent is 1.",
+  inputs: { image: imageFile(), channel: choice(["alpha", ...COLOURS]) },
+  outputs: { MASK: "MASK" },
+  isChanged: fileHash,
+  run: async ({ image, channel }, { folders }) => {
+    const picture = await loadPicture(folders.input, image);
+    return { MASK: channel === "alpha" ? transparency(picture) : channelOf(picture, COLOURS.indexOf(channel)) };
+  },
+});

@@ -1,0 +1,47 @@
+import { metadataText, saveImages } from "../../io/save-images.js";
+import type { Tensor } from "../../tensor/tensor.js";
+import { defineNode, type NodeContext } from "../define.js";
+import { image, text } from "../inputs.js";
+
+/** What goes into the files as text. */
+export const metadataInputs = { prompt: "PROMPT", extra_pnginfo: "EXTRA_PNGINFO" } as const;
+
+interface Save {
+  readonly images: Tensor;
+  readonly prefix: string;
+  readonly folder: string;
+  readonly type: "output" | "temp";
+  readonly prompt: unknown;
+  readonly extraPnginfo: unknown;
+}
+
+/** Saves PNG files as the host names them, `prefix_00001_.png`; nothing is overwritten. */
+export async function savePictures(
+  { images, prefix, folder, type, prompt, extraPnginfo }: Save,
+  { clock, signal }: NodeContext,
+) {
+  const saved = await saveImages(images, {
+    outputFolder: folder,
+    prefix,
+    tail: "_",
+    text: metadataText(prompt, extraPnginfo),
+    now: clock(),
+    signal,
+  });
+  return { result: [], ui: { images: saved.map((file) => ({ ...file, type })) } };
+}
+
+export const saveImage = defineNode({
+  key: "SaveImage",
+  displayName: "Save Image",
+  category: "image",
+  description: "Saves each image as PNG in the output folder.",
+  inputs: { images: image(), filename_prefix: text({ default: "latentkit" }) },
+  outputs: {},
+  hidden: metadataInputs,
+  outputNode: true,
+  writesFiles: true,
+  hasUi: true,
+  run: ({ images, filename_prefix: prefix, prompt, extra_pnginfo: extraPnginfo }, context) =>
+    savePictures({ images, prefix, folder: context.folders.output, type: "output", prompt, extraPnginfo }, context),
+});

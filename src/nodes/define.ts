@@ -1,0 +1,214 @@
+import { LatentkitError } from "../errors.js";
+import type { Host } from "../host/types.js";
+import { type ChoicePlace, type HostInput, type InputSpec, toInputSpec } from "./inputs.js";
+
+/** An output: the host's type name, or with `list` one that hands out element by element. */
+export type OutputType = string | { readonly type: string; readonly list?: boolean };
+
+export interface OutputSpec {
+  readonly name: string;
+  readonly type: string;
+  readonly list: boolean;
+}
+
+/** What a hidden input asks for. */
+export type HiddenType = "PROMPT" | "EXTRA_PNGINFO" | "UNIQUE_ID";
+
+/** Everything a node may use from outside; nothing global. */
+export interface NodeContext {
+  readonly nodeId: string;
+  readonly signal: AbortSignal;
+  /** Reports value of max; preview is any picture of the state. */
+  progress(value: number, max: number, preview?: unknown): void;
+  /** Lives with the node's id in the cache: an instance's own memory. */
+  readonly state: Record<string, unknown>;
+  readonly host: Host;
+  readonly folders: Folders;
+  readonly clock: () => Date;
+  readonly fetch: typeof fetch;
+  readonly config: NodeConfig;
+  readonly log: (message: string) => void;
+}
+
+/** Absolute paths. */
+export interface Folders {
+  readonly output: string;
+  readonly input: string;
+}
+
+/** The part of the configuration that nodes read. */
+export interface NodeConfig {
+  readonly remote_image_api?: {
+    readonly base_url?: string;
+    readonly keys?: readonly { readonly name: string; readonly key: string }[];
+  };
+}
+
+/** A node's own validation also hears the types of linked inputs. */
+export interface ValidateContext {
+  readonly inputTypes: Readonly<Record<string, string>>;
+}
+
+/** The whole answer of a node, where outputs alone are not enough. */
+export interface NodeAnswer {
+  /** Values by output name or in output order. */
+  readonly result?: Readonly<Record<string, unknown>> | readonly unknown[];
+  readonly ui?: Readonly<Record<string, unknown[]>>;
+  /** A graph to run in this node's place; `result` then holds links into it. */
+  readonly expand?: Readonly<Record<string, unknown>>;
+}
+
+type Values<I> = { [K in keyof I]: I[K] extends InputSpec<infer Value> ? Value : unknown };
+type Hidden<H> = { [K in keyof H]?: H[K] extends "UNIQUE_ID" ? string : unknown };
+/** With inputIsList every input arrives as an array. */
+type Received<I, H, L> = (L extends true ? { [K in keyof I]: unknown[] } : Values<I>) & Hidden<H>;
+type Awaitable<T> = T | Promise<T>;
+
+/** What an author writes. Outputs are named in order; `run` answers by name. */
+export interface NodeSource<
+  I extends Record<string, InputSpec | HostInput>,
+  H extends Record<string, HiddenType>,
+  L extends boolean,
+> {
+  readonly key: string;
+  readonly displayName?: string;
+  readonly category?: string;
+  readonly description?: string;
+  readonly deprecated?: boolean;
+  readonly inputs: I;
+  readonly outputs: Readonly<Record<string, OutputType>> | readonly OutputSpec[];
+  readonly hidden?: H;
+  readonly inputIsList?: L;
+  readonly outputIsList?: readonly boolean[];
+  readonly outputNode?: boolean;
+  readonly writesFiles?: boolean;
+  /** Has a UI result without being an output node: a root where a graph has none. */
+  readonly hasUi?: boolean;
+  readonly notIdempotent?: boolean;
+  /** True or nothing: valid. A string says what is wrong. Answers at once, also where required inputs are absent. The inputs it reads are exempt from range and list checks. */
+  validate?(inputs: Record<string, unknown>, context: ValidateContext): boolean | string | undefined;
+  /** Joins the cache key: another value means changed. Links are not resolved. `place` holds the input folder. */
+  isChanged?(inputs: Record<string, unknown>, place: ChoicePlace): Awaitable<unknown>;
+  /** Names of the lazy inputs still needed, given what is there. */
+  checkLazy?(inputs: Record<string, unknown>): Awaitable<readonly string[]>;
+  run(
+    inputs: Received<I, H, L>,
+    context: NodeContext,
+  ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeAnswer | undefined>;
+}
+
+/** A node as the registry, the validator and the executor see it. */
+export interface NodeDefinition {
+  readonly key: string;
+  readonly displayName: string;
+  readonly category: string;
+  readonly description: string;
+  readonly deprecated: boolean;
+  readonly inputs: Readonly<Record<string, InputSpec>>;
+  readonly outputs: readonly OutputSpec[];
+  readonly hidden: Readonly<Record<string, HiddenType>>;
+  readonly inputIsList: boolean;
+  readonly outputNode: boolean;
+  readonly writesFiles: boolean;
+  readonly hasUi: boolean;
+  readonly notIdempotent: boolean;
+  validate?(inputs: Record<string, unknown>, context: ValidateContext): boolean | string | undefined;
+  isChanged?(inputs: Record<string, unknown>, place: ChoicePlace): Awaitable<unknown>;
+  checkLazy?(inputs: Record<string, unknown>): Awaitable<readonly string[]>;
+  run(
+    inputs: Record<string, unknown>,
+    context: NodeContext,
+  ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeAnswer | undefined>;
+}
+
+/**
+ * Declares a node. Fails with a TypeError-like LatentkitError where key, outputs or run are missing.
+ * Deprecated `ext …` nodes get their category and display name from their key.
+ */
+export function defineNode<
+  const I extends Record<string, InputSpec | HostInput>,
+  const H extends Record<string, HiddenType> = Record<never, never>,
+  const L extends boolean = false,
+>(source: NodeSource<I, H, L>): NodeDefinition {
+  const { key } = source;
+  if (typeof key !== "string" || key === "" || typeof source.run !== "function") {
+    throw new LatentkitError("value.invalid", "defineNode: expected a key and a run function.");
+  }
+  const inputs = Object.fromEntries(Object.entries(source.inputs).map(([name, input]) => [name, toInputSpec(input)]));
+  const deprecated = source.deprecated ?? false;
+  const bind = <F extends (...args: never[]) => unknown>(method: F | undefined): F | undefined =>
+    method?.bind(source) as F | undefined;
+  return Object.freeze({
+    key,
+    displayName: source.displayName ?? (deprecated ? `${titleOf(key)} (🚫Deprecated)` : key),
+    category: source.category ?? (deprecated ? "ext/🚫 Deprecated" : key.startsWith("ext ") ? "ext" : "core"),
+    description: source.description ?? "",
+    deprecated,
+    inputs,
+    outputs: outputSpecs(source.outputs, source.outputIsList),
+    hidden: source.hidden ?? {},
+    inputIsList: source.inputIsList ?? false,
+    outputNode: source.outputNode ?? false,
+    writesFiles: source.writesFiles ?? false,
+    hasUi: source.hasUi ?? false,
+    notIdempotent: source.notIdempotent ?? false,
+    validate: bind(source.validate),
+    isChanged: bind(source.isChanged),
+    checkLazy: bind(source.checkLazy),
+    run: source.run.bind(source) as NodeDefinition["run"],
+  });
+}
+
+/** "ext latentNoisy" is LatentNoisy. */
+function titleOf(key: string): string {
+  const name = key.replace(/^\S+ /, "");
+  return name.charAt(0).toUpperCase() + name.slice(1);
+}
+
+function outputSpecs(
+  outputs: Readonly<Record<string, OutputType>> | readonly OutputSpec[],
+  listFlags: readonly boolean[] | undefined,
+): readonly OutputSpec[] {
+  const specs: OutputSpec[] = Array.isArray(outputs)
+    ? outputs.map((output: OutputSpec) => ({ ...output, list: output.list ?? false }))
+    : Object.entries(outputs as Record<string, OutputType>).map(([name, output]) =>
+        typeof output === "string"
+          ? { name, type: output, list: false }
+          : { name, type: output.type, list: output.list ?? false },
+      );
+  return specs.map((spec, slot) => ({ ...spec, list: listFlags?.[slot] ?? spec.list }));
+}
+
+/** An output value that stops its consumers: silently, or with a message as an error event at each direct one. */
+export class Blocker {
+  readonly message: string | undefined;
+  constructor(message?: string) {
+    this.message = message;
+  }
+}
+
+export const block = (message?: string): Blocker => new Blocker(message);
+
+/** A node's answer as values in output order, whatever form it took. A blocker alone blocks every output. */
+export function toResult(
+  definition: NodeDefinition,
+  answer: unknown,
+): { result: unknown[]; ui?: Record<string, unknown[]>; expand?: Record<string, unknown> } {
+  const { outputs } = definition;
+  if (answer === undefined || answer === null) return { result: outputs.map(() => undefined) };
+  if (answer instanceof Blocker) return { result: outputs.map(() => answer) };
+  if (Array.isArray(answer)) return { result: answer };
+  const object = answer as Record<string, unknown>;
+  const isEnvelope =
+    ["result", "ui", "expand"].some((key) => Object.hasOwn(object, key)) &&
+    !outputs.some(({ name }) => name === "result" || name === "ui" || name === "expand");
+  if (!isEnvelope) return { result: outputs.map(({ name }) => object[name]) };
+  const { result, ui, expand } = object as NodeAnswer;
+  const values =
+    result instanceof Blocker
+      ? outputs.map(() => result)
+      : Array.isArray(result)
+        ? result
+        : outputs.map(({ name }) => (result as Record<string, unknown> | undefined)?.[name]);
+  return { result: values, ui: ui as Record<string, unknown[]> | undefined, expand };
+}

@@ -1,0 +1,161 @@
+import { inputError, LatentkitError } from "../../errors.js";
+import { type PostAnswer, post } from "../../io/http-post.js";
+import { pythonNumber } from "../../io/json-print.js";
+import { encodeMultipart, type FormPart } from "../../io/multipart.js";
+import { decodePng, encodePng, imageTensor } from "../../io/png.js";
+import { split } from "../../io/save-images.js";
+import type { Tensor } from "../../tensor/tensor.js";
+import { defineNode, type NodeConfig } from "../define.js";
+import { choice, float, image, int, text } from "../inputs.js";
+
+const KEY = "ext remoteImageApi";
+const DEFAULT_BASE_URL = "https://api.stability.ai";
+const PATH = "v2beta/stable-image/generate/sd3";
+const ASPECT_RATIOS = ["16:9", "1:1", "21:9", "2:3", "3:2", "4:5", "5:4", "9:16", "9:21"] as const;
+
+/** What the service means by a status. */
+const MEANINGS: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  403: "ApiKey Forbidden",
+  413: "Your request was larger than 10MiB.",
+  429: "You have made more than 150 requests in 10 seconds.",
+  500: "Internal Server Error",
+};
+
+export const remoteImageApi = defineNode({
+  key: KEY,
+  description: "Has an image made from text, or from an image and text, by a remote service.",
+  deprecated: true,
+  inputs: {
+    positive: text({ default: "", multiline: true, strict: true }),
+    negative: text({ default: "", multiline: true, strict: true }),
+    model: choice(["sd3", "sd3-turbo"]),
+    aspect_ratio: choice(ASPECT_RATIOS),
+    seed: int({ default: 0, min: 0, max: 4294967294 }),
+    denoise: float({ default: 1, min: 0, max: 1 }),
+    optional_image: image({ optional: true }),
+  },
+  outputs: { image: "IMAGE" },
+  hidden: { unique_id: "UNIQUE_ID", extra_pnginfo: "EXTRA_PNGINFO" },
+  run: async (inputs, { config, fetch, signal, clock }) => {
+    const key = keyOf(config);
+    const url = urlOf(config);
+    const { optional_image } = inputs;
+    const png = optional_image === undefined ? undefined : await pngOf(optional_image);
+    const parts: FormPart[] = [
+      { name: "prompt", value: inputs.positive },
+      { name: "mode", value: png === undefined ? "text-to-image" : "image-to-image" },
+      { name: "model", value: inputs.model },
+      { name: "seed", value: String(inputs.seed) },
+      { name: "output_format", value: "png" },
+      ...(inputs.model === "sd3" ? [{ name: "negative_prompt", value: inputs.negative }] : []),
+      ...(png === undefined
+        ? [{ name: "aspect_ratio", value: inputs.aspect_ratio }]
+        : [
+            { name: "strength", value: pythonNumber(inputs.denoise) },
+            { name: "image", filename: "output.png", type: "image/png", bytes: png },
+          ]),
+    ];
+    const { body, contentType } = encodeMultipart(parts);
+    const authorization = /\S\s+\S/.test(key) ? key : `Bearer ${key}`;
+    const headers = { accept: "application/json", authorization, "content-type": contentType };
+    const answer = await post({ url, headers, body, fetch, signal, clock });
+    if (answer.status !== 200) throw failed(refusal(answer), key);
+    return { image: await imageOf(answer, key) };
+  },
+});
+
+/** The first key of the configuration, else the environment's. */
+function keyOf(config: NodeConfig): string {
+  const configured = config.remote_image_api?.keys?.[0]?.key;
+  const key = (configured ?? process.env.STABILITY_API_KEY ?? "").trim();
+  if (key === "") {
+    throw new LatentkitError(
+      "remote.no-key",
+      `${KEY}: expected a key in remote_image_api.keys of the configuration or in STABILITY_API_KEY, received none.`,
+      { node: KEY },
+    );
+  }
+  // an HTTP library would quote a bad header value, and with it the key
+  if (!/^[!-~]+(?:[ \t]+[!-~]+)*$/.test(key)) {
+    throw new LatentkitError("remote.no-key", `${KEY}: expected a key of printable ASCII characters.`, { node: KEY });
+  }
+  return key;
+}
+
+function urlOf(config: NodeConfig): string {
+  const base = config.remote_image_api?.base_url ?? DEFAULT_BASE_URL;
+  const url = URL.canParse(base) ? new URL(base) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
+    throw new LatentkitError(
+      "config.invalid",
+      `${KEY}: expected remote_image_api.base_url to be an http or https address without a user name.`,
+      { node: KEY },
+    );
+  }
+  return `${base.replace(/\/+$/, "")}/${PATH}`;
+}
+
+async function pngOf(images: Tensor): Promise<Buffer> {
+  const at = { node: KEY, input: "optional_image" };
+  if (images.shape[0] !== 1 || images.size === 0)
+    throw inputError("input.invalid", at, "one image with pixels", images);
+  return encodePng(split(images)[0]!);
+}
+
+/** The picture of a good answer: JSON with base64 in `image`. */
+async function imageOf(answer: PostAnswer, key: string): Promise<Tensor> {
+  const encoded = jsonOf(answer)?.image;
+  if (typeof encoded !== "string") throw failed("expected JSON with an image, received none", key);
+  if (encoded === "" || /[^A-Za-z0-9+/=\s]/.test(encoded)) {
+    throw failed("expected the image as base64, received other characters", key);
+  }
+  try {
+    return imageTensor(await decodePng(Buffer.from(encoded, "base64")));
+  } catch (error) {
+    throw failed(`expected a PNG image, received another file (${(error as Error).message})`, key);
+  }
+}
+
+/** What the status means, and what the service itself says. */
+function refusal(answer: PostAnswer): string {
+  const meaning = MEANINGS[answer.status] ?? "Unknown Error";
+  const own = ownWords(answer);
+  return `HTTP ${answer.status}: ${meaning}${own === "" ? "" : ` (${own})`}`;
+}
+
+function ownWords(answer: PostAnswer): string {
+  const json = jsonOf(answer);
+  const words =
+    json === undefined
+      ? [answer.type === "text/plain" ? answer.body.toString("utf8", 0, 500) : ""]
+      : [json.name, ...(Array.isArray(json.errors) ? json.errors : [json.errors]), json.message];
+  return words
+    .filter((word): word is string => typeof word === "string" && word !== "")
+    .join("; ")
+    .replace(/\p{Cc}+/gu, " ")
+    .slice(0, 500);
+}
+
+function jsonOf(answer: PostAnswer): Record<string, unknown> | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(answer.body.toString("utf8"));
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+}
+
+/** A service may repeat the key it was sent; no message does. */
+function failed(reason: string, key: string): LatentkitError {
+  const secret = key.split(/\s+/).at(-1)!;
+  return new LatentkitError(
+    "remote.failed",
+    `${KEY}: failed to generate image: ${reason}.`.replaceAll(secret, "(key)"),
+    {
+      node: KEY,
+    },
+  );
+}

@@ -1,0 +1,28 @@
+import { metadataText, saveImages } from "../../io/save-images.js";
+import { defineNode } from "../define.js";
+import { boolean, image, text } from "../inputs.js";
+
+export const saveImageLazy = defineNode({
+  key: "ext saveImageLazy",
+  description: "Saves each image as PNG in the output folder and hands the images on.",
+  deprecated: true,
+  inputs: {
+    images: image(),
+    filename_prefix: text({ default: "latentkit", strict: true }),
+    save_metadata: boolean({ default: true }),
+  },
+  outputs: { images: "IMAGE" },
+  hidden: { prompt: "PROMPT", extra_pnginfo: "EXTRA_PNGINFO" },
+  writesFiles: true,
+  hasUi: true,
+  run: async ({ images, filename_prefix, save_metadata, prompt, extra_pnginfo }, context) => {
+    const saved = await saveImages(images, {
+      outputFolder: context.folders.output,
+      prefix: filename_prefix,
+      text: save_metadata ? metadataText(prompt, extra_pnginfo) : [],
+      now: context.clock(),
+      signal: context.signal,
+    });
+    return { result: [images], ui: { images: saved.map((file) => ({ ...file, type: "output" })) } };
+  },
+});

@@ -1,0 +1,87 @@
+import { inputError } from "../../errors.js";
+import { makeFolder, type OutputPlace, resolveFile } from "../../io/output-path.js";
+import { encodePng } from "../../io/png.js";
+import { split } from "../../io/save-images.js";
+import { writeAppending, writeNew, writeReplacing } from "../../io/write-file.js";
+import { defineNode } from "../define.js";
+import { boolean, choice, image, text } from "../inputs.js";
+
+const KEY = "ext saveTextLazy";
+
+export const saveTextLazy = defineNode({
+  key: KEY,
+  description: "Saves a text in the output folder, and images beside it.",
+  deprecated: true,
+  inputs: {
+    text: text({ default: "", multiline: true, strict: true }),
+    output_file_path: text({ default: "", strict: true }),
+    file_name: text({ default: "", strict: true }),
+    file_extension: choice(["txt", "csv"]),
+    overwrite: boolean({ default: true }),
+    image: image({ optional: true }),
+  },
+  outputs: { text: "STRING", image: "IMAGE" },
+  writesFiles: true,
+  run: async (inputs, { folders }) => {
+    const { output_file_path: path, file_name: name, overwrite, image } = inputs;
+    if (path === "" || name === "") return { text: inputs.text, image: null };
+    const fileName = `${name}.${inputs.file_extension}`;
+    const place = resolveFile(folders.output, path, fileName);
+    const content = inputs.file_extension === "csv" ? csvRows(inputs.text) : inputs.text;
+    const bytes = utf8(content);
+    const pictures = image === undefined ? [] : await Promise.all(split(image).map((picture) => encodePng(picture)));
+    await makeFolder(folders.output, place);
+    const write = overwrite ? writeReplacing : writeAppending;
+    await write(place.folder, fileName, bytes);
+    const names = [fileName, ...(await savePictures(place, name, pictures, overwrite))];
+    const files = names.map((filename) => ({ filename, subfolder: place.subfolder, type: "output" }));
+    return { result: { text: inputs.text, image: image ?? null }, ui: { files } };
+  },
+});
+
+/** NAME.png, NAME_1.png, NAME_2.png …; without `overwrite` the next free names of that row. Returns the names. */
+async function savePictures(
+  place: OutputPlace,
+  name: string,
+  pictures: readonly Uint8Array[],
+  overwrite: boolean,
+): Promise<string[]> {
+  const nameAt = (index: number) => (index === 0 ? `${name}.png` : `${name}_${index}.png`);
+  const names: string[] = [];
+  for (const [index, picture] of pictures.entries()) {
+    if (!overwrite) names.push(await writeNew(place.folder, picture, (attempt) => nameAt(index + attempt)));
+    else {
+      await writeReplacing(place.folder, nameAt(index), picture);
+      names.push(nameAt(index));
+    }
+  }
+  return names;
+}
+
+function utf8(content: string): Buffer {
+  if (/\p{Surrogate}/u.test(content)) {
+    throw inputError("input.invalid", { node: KEY, input: "text" }, "text without halves of surrogate pairs", content);
+  }
+  return Buffer.from(content);
+}
+
+/** What Python's str.strip takes off; JavaScript's trim knows other characters. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: Python counts separators and vertical tabs as space
+const PYTHON_SPACE = /[\t-\r\u001c- \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
+
+function stripped(line: string): string {
+  let [start, end] = [0, line.length];
+  while (start < end && PYTHON_SPACE.test(line[start]!)) start++;
+  while (end > start && PYTHON_SPACE.test(line[end - 1]!)) end--;
+  return line.slice(start, end);
+}
+
+/** One trimmed line a row, one field a row, quoted only where CSV needs it. */
+const csvRows = (content: string): string =>
+  content
+    .split("\n")
+    .map((line) => `${csvField(stripped(line))}\r\n`)
+    .join("");
+
+const csvField = (field: string): string =>
+  field === "" || /[",\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field;

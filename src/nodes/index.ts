@@ -1,0 +1,58 @@
+import { checkpointLoaderSimple } from "./core/checkpoint-loader-simple.js";
+import { clipTextEncode } from "./core/clip-text-encode.js";
+import { emptyLatentImage } from "./core/empty-latent-image.js";
+import { invertMask } from "./core/invert-mask.js";
+import { loadImage } from "./core/load-image.js";
+import { loadImageMask } from "./core/load-image-mask.js";
+import { previewImage } from "./core/preview-image.js";
+import { saveImage } from "./core/save-image.js";
+import { solidMask } from "./core/solid-mask.js";
+import { vaeDecode } from "./core/vae-decode.js";
+import { vaeEncode } from "./core/vae-encode.js";
+import type { NodeDefinition } from "./define.js";
+import { ifNode } from "./ext/if.js";
+import { imageToMask } from "./ext/image-to-mask.js";
+import { injectNoiseToLatent } from "./ext/inject-noise-to-latent.js";
+import { latentCompositeMaskedWithCond } from "./ext/latent-composite-masked-with-cond.js";
+import { latentNoisy } from "./ext/latent-noisy.js";
+import { pipeEdit } from "./ext/pipe-edit.js";
+import { pipeLoader } from "./ext/pipe-loader.js";
+import { pipeOut } from "./ext/pipe-out.js";
+import { poseEditor } from "./ext/pose-editor.js";
+import { remoteImageApi } from "./ext/remote-image-api.js";
+import { saveImageLazy } from "./ext/save-image-lazy.js";
+import { saveTextLazy } from "./ext/save-text-lazy.js";
+import { showAnythingLazy } from "./ext/show-anything-lazy.js";
+import { showSpentTime } from "./ext/show-spent-time.js";
+import { createRegistry, type Registry } from "./registry.js";
+
+/** The table of contents: one import and one entry a node. */
+export const allNodes: readonly NodeDefinition[] = Object.freeze([
+  ifNode,
+  poseEditor,
+  imageToMask,
+  showSpentTime,
+  latentNoisy,
+  latentCompositeMaskedWithCond,
+  injectNoiseToLatent,
+  remoteImageApi,
+  saveImageLazy,
+  saveTextLazy,
+  showAnythingLazy,
+  pipeLoader,
+  pipeOut,
+  pipeEdit,
+  loadImage,
+  loadImageMask,
+  emptyLatentImage,
+  checkpointLoaderSimple,
+  clipTextEncode,
+  vaeEncode,
+  vaeDecode,
+  saveImage,
+  previewImage,
+  solidMask,
+  invertMask,
+]);
+
+export const registry: Registry = createRegistry(allNodes);

@@ -1,0 +1,130 @@
+import type { Clip, Conditioning, Latent, Model, Pipe, Vae } from "../host/types.js";
+import type { Tensor } from "../tensor/tensor.js";
+
+/** What a choice may hold: ComfyUI's combos mix strings and numbers. */
+export type Choice = string | number | boolean;
+/** A fixed list, or one that depends on where the graph runs (checkpoints, files). */
+export type Choices = readonly Choice[] | ((place: ChoicePlace) => readonly Choice[]);
+export interface ChoicePlace {
+  readonly host?: { checkpoints(): readonly string[] };
+  readonly inputDir?: string;
+}
+
+/** One input of a node: the facts behind its static type, its validation and its description. */
+export interface InputSpec<Value = unknown> {
+  /** The host's type name: INT, FLOAT, STRING, BOOLEAN, COMBO, IMAGE …, a union "IMAGE,MASK", or "*". */
+  readonly type: string;
+  readonly optional: boolean;
+  /** Computed only when `checkLazy` asks for it. */
+  readonly lazy: boolean;
+  /** STRING: lists and objects are refused, where the host turns them into text. */
+  readonly strict?: boolean;
+  readonly choices?: Choices;
+  /** As the host describes it: default, min, max, step, multiline, tooltip and so on. */
+  readonly options: InputOptions;
+  /** Carries the static type only; never set. */
+  readonly value?: Value;
+}
+
+export interface InputOptions {
+  readonly default?: unknown;
+  readonly min?: number | bigint;
+  readonly max?: number | bigint;
+  readonly step?: number;
+  readonly multiline?: boolean;
+  readonly tooltip?: string;
+  readonly [key: string]: unknown;
+}
+
+interface Flags {
+  readonly optional?: boolean;
+  readonly lazy?: boolean;
+  readonly strict?: boolean;
+  readonly tooltip?: string;
+}
+
+/** The type `run` sees: undefined where the input may be absent and has no default. */
+type Seen<Value, O> = O extends { default: unknown }
+  ? Value
+  : O extends { optional: true }
+    ? Value | undefined
+    : O extends { lazy: true }
+      ? Value | undefined
+      : Value;
+
+/** An input of any host type, by its name. */
+export function socket<Value = unknown, const O extends Flags = Record<never, never>>(
+  type: string,
+  options?: O,
+): InputSpec<Seen<Value, O>> {
+  const { optional = false, lazy = false, strict = false, ...rest } = (options ?? {}) as Flags & InputOptions;
+  return { type, optional, lazy, strict, options: lazy ? { ...rest, lazy } : rest };
+}
+
+/** IMAGE: Tensor [B, H, W, C] in 0…1. */
+export const image = <const O extends Flags>(options?: O) => socket<Tensor, O>("IMAGE", options);
+/** MASK: Tensor [B, H, W], or [H, W]. */
+export const mask = <const O extends Flags>(options?: O) => socket<Tensor, O>("MASK", options);
+/** LATENT: `{ samples: Tensor [B, C, H, W], … }`. */
+export const latent = <const O extends Flags>(options?: O) => socket<Latent, O>("LATENT", options);
+export const pipe = <const O extends Flags>(options?: O) => socket<Pipe, O>("PIPE_LINE", options);
+export const model = <const O extends Flags>(options?: O) => socket<Model, O>("MODEL", options);
+export const vae = <const O extends Flags>(options?: O) => socket<Vae, O>("VAE", options);
+export const clip = <const O extends Flags>(options?: O) => socket<Clip, O>("CLIP", options);
+export const conditioning = <const O extends Flags>(options?: O) => socket<Conditioning, O>("CONDITIONING", options);
+/** LIST: a JavaScript array; one value counts as a list of one. */
+export const list = <Item = unknown, const O extends Flags = Record<never, never>>(options?: O) =>
+  socket<Item[], O>("LIST", options);
+/** Any type. */
+export const any = <const O extends Flags>(options?: O) => socket<unknown, O>("*", options);
+
+/** INT, delivered as a number. */
+export const int = <const O extends Flags & { default?: number; min?: number; max?: number; step?: number }>(
+  options?: O,
+) => socket<number, O>("INT", options);
+
+/** INT over the whole range of a seed, 0 … 2^64-1, delivered as a bigint. */
+export const seed = <const O extends Flags & { default?: number; max?: bigint }>(options?: O) =>
+  socket<bigint, O & { default: number }>("INT", {
+    default: 0,
+    min: 0n,
+    max: 18446744073709551615n,
+    ...(options as O),
+  });
+
+/** FLOAT, delivered as a number. */
+export const float = <const O extends Flags & { default?: number; min?: number; max?: number; step?: number }>(
+  options?: O,
+) => socket<number, O>("FLOAT", options);
+
+/** STRING; numbers and booleans are converted. Lists and objects become text in a graph, unless `strict`. */
+export const text = <const O extends Flags & { default?: string; multiline?: boolean }>(options?: O) =>
+  socket<string, O>("STRING", options);
+
+export const boolean = <const O extends Flags & { default?: boolean }>(options?: O) =>
+  socket<boolean, O>("BOOLEAN", options);
+
+/** One of a list of values. */
+export function choice<const C extends readonly Choice[], const O extends Flags & { default?: C[number] }>(
+  choices: C,
+  options?: O,
+): InputSpec<Seen<C[number], O>>;
+export function choice<const O extends Flags & { default?: string }>(
+  choices: (place: ChoicePlace) => readonly string[],
+  options?: O,
+): InputSpec<Seen<string, O>>;
+export function choice(choices: Choices, options?: Flags & InputOptions): InputSpec<never> {
+  return { ...socket<never>("COMBO", options), choices };
+}
+
+/** ComfyUI's own notation, `["INT", { min: 0 }]` or `[["a", "b"], {}]`; `optional: true` among the options. */
+export type HostInput = readonly [string | readonly Choice[], (Flags & InputOptions)?];
+
+/** Reads an input given as a spec or in ComfyUI's notation. */
+export function toInputSpec(input: InputSpec | HostInput): InputSpec {
+  if (!Array.isArray(input)) return input as InputSpec;
+  const [type, options = {}] = input as HostInput;
+  if (typeof type !== "string") return choice(type, options as Flags);
+  const listed = type === "COMBO" ? options.options : undefined;
+  return Array.isArray(listed) ? choice(listed as Choice[], options as Flags) : socket(type, options);
+}

@@ -1,0 +1,175 @@
+import { resolve } from "node:path";
+import { closest, describe, inputError, LatentkitError, where } from "../errors.js";
+import { createPreviewHost } from "../host/preview/index.js";
+import type { Host } from "../host/types.js";
+import { parseJson } from "../io/json-lossless.js";
+import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
+import { registry as allNodes } from "./index.js";
+import type { ChoicePlace, InputSpec } from "./inputs.js";
+import type { Registry } from "./registry.js";
+import { checkSocket } from "./sockets.js";
+import { convertInput, expectedOf } from "./values.js";
+
+export interface InvokeOptions {
+  /** What the host hands to nodes unasked. Prompt and extra_pnginfo may be JSON text; its numbers keep every digit. */
+  hidden?: { prompt?: unknown; extra_pnginfo?: unknown; unique_id?: string | number | null };
+  /** Where models come from; the preview host where absent. */
+  host?: Host;
+  /** Where files are written; ./out where absent. */
+  outputDir?: string;
+  /** Where files are read; ./input where absent. */
+  inputDir?: string;
+  registry?: Registry;
+  signal?: AbortSignal;
+  clock?: () => Date;
+  fetch?: typeof fetch;
+  config?: NodeConfig;
+  /** Hears warnings: an input the node does not have. */
+  log?: (message: string) => void;
+}
+
+/** Types whose values convert; all others are objects of the program. */
+const CONVERTED: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);
+
+/**
+ * Runs one node. Inputs and outputs carry the node's names and order; a node that takes lists gets arrays, a list
+ * output is an array. Every input is checked before the node runs. Fails with a LatentkitError that names the node.
+ */
+export async function invokeNode(
+  key: string,
+  inputs: Readonly<Record<string, unknown>>,
+  options: InvokeOptions = {},
+): Promise<{ result: unknown[]; ui?: Record<string, unknown[]> }> {
+  const definition = findNode(key, options.registry ?? allNodes);
+  if (typeof inputs !== "object" || inputs === null || Array.isArray(inputs)) {
+    throw new LatentkitError("usage.invalid", `${key}: expected an object of inputs, received ${describe(inputs)}.`, {
+      node: key,
+    });
+  }
+  const context = contextOf(key, options);
+  warnOfUnknown(definition, inputs, context.log);
+  const received = readInputs(definition, inputs, { host: context.host, inputDir: context.folders.input });
+  await ownValidation(definition, received);
+  refuseAborted(context.signal);
+  let answer: unknown;
+  try {
+    answer = await definition.run({ ...received, ...readHidden(definition, options.hidden ?? {}) }, context);
+  } catch (error) {
+    refuseAborted(context.signal);
+    throw named(error, key);
+  }
+  refuseAborted(context.signal);
+  const { result, ui, expand } = toResult(definition, answer);
+  if (expand !== undefined) {
+    throw new LatentkitError("node.failed", `${key}: expected values, received a graph to run; executeGraph runs it.`, {
+      node: key,
+    });
+  }
+  return ui === undefined ? { result } : { result, ui };
+}
+
+function findNode(key: string, registry: Registry): NodeDefinition {
+  const definition = typeof key === "string" ? registry.get(key) : undefined;
+  if (definition !== undefined) return definition;
+  const suggestion = typeof key === "string" ? closest(key, registry.keys()) : undefined;
+  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  throw new LatentkitError(
+    "graph.unknown-class",
+    `Node: expected a registered key, received ${describe(key)}.${hint}`,
+    {
+      received: describe(key),
+      suggestion,
+    },
+  );
+}
+
+function contextOf(key: string, options: InvokeOptions): NodeContext {
+  return {
+    nodeId: String(options.hidden?.unique_id ?? key),
+    signal: options.signal ?? new AbortController().signal,
+    progress: () => {},
+    state: {},
+    host: options.host ?? createPreviewHost(),
+    folders: { output: resolve(options.outputDir ?? "out"), input: resolve(options.inputDir ?? "input") },
+    clock: options.clock ?? (() => new Date()),
+    fetch: options.fetch ?? globalThis.fetch,
+    config: options.config ?? {},
+    log: options.log ?? (() => {}),
+  };
+}
+
+function warnOfUnknown(definition: NodeDefinition, inputs: object, log: (message: string) => void): void {
+  for (const name of Object.keys(inputs)) {
+    if (Object.hasOwn(definition.inputs, name)) continue;
+    const suggestion = closest(name, Object.keys(definition.inputs));
+    const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+    log(`${definition.key} has no input ${describe(name)}; its value is not used.${hint}`);
+  }
+}
+
+function readInputs(
+  definition: NodeDefinition,
+  inputs: Readonly<Record<string, unknown>>,
+  place: ChoicePlace,
+): Record<string, unknown> {
+  const received: Record<string, unknown> = {};
+  for (const [name, spec] of Object.entries(definition.inputs)) {
+    const value = Object.hasOwn(inputs, name) ? inputs[name] : undefined;
+    const at = { node: definition.key, input: name };
+    if (isMissing(spec, value)) throw inputError("input.missing", at, expectedOf(spec, { place }), undefined);
+    if (!definition.inputIsList) received[name] = readValue(spec, value, at, place);
+    else if (value !== undefined && value !== null) {
+      const items = Array.isArray(value) ? value : [value];
+      received[name] = items.map((item) => readValue(spec, item, at, place));
+    }
+  }
+  return received;
+}
+
+/** For an input of any type null is a value like others. */
+const isMissing = (spec: InputSpec, value: unknown): boolean =>
+  !spec.optional && (value === undefined || (value === null && spec.type !== "*"));
+
+function readValue(spec: InputSpec, value: unknown, at: { node: string; input: string }, place: ChoicePlace): unknown {
+  if (spec.type === "*") return value;
+  if (CONVERTED.has(spec.type)) return convertInput(spec, value ?? undefined, at, { place });
+  return value === undefined || value === null ? spec.options.default : checkSocket(spec.type, value, at);
+}
+
+async function ownValidation(definition: NodeDefinition, received: Record<string, unknown>): Promise<void> {
+  const inputTypes = Object.fromEntries(Object.keys(received).map((name) => [name, definition.inputs[name]!.type]));
+  const verdict = await definition.validate?.(received, { inputTypes });
+  if (verdict === undefined || verdict === true) return;
+  const reason = verdict === false ? "the node refuses these inputs" : verdict;
+  throw new LatentkitError("input.invalid", `${definition.key}: ${reason}.`.replace(/\.+$/, "."), {
+    node: definition.key,
+  });
+}
+
+/** Hidden inputs under the node's own names for them. */
+function readHidden(definition: NodeDefinition, hidden: NonNullable<InvokeOptions["hidden"]>): Record<string, unknown> {
+  const id = hidden.unique_id;
+  const values: Readonly<Record<HiddenType, unknown>> = {
+    PROMPT: readJson(hidden.prompt),
+    EXTRA_PNGINFO: readJson(hidden.extra_pnginfo),
+    UNIQUE_ID: id === undefined || id === null ? undefined : String(id),
+  };
+  return Object.fromEntries(Object.entries(definition.hidden).map(([name, type]) => [name, values[type]]));
+}
+
+const readJson = (value: unknown): unknown =>
+  typeof value === "string" ? parseJson(value, { nonFinite: true }) : (value ?? undefined);
+
+function refuseAborted(signal: AbortSignal): void {
+  if (signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
+}
+
+/** Errors from below the node get its name; foreign ones become a LatentkitError. */
+function named(error: unknown, node: string): LatentkitError {
+  if (!(error instanceof LatentkitError)) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return new LatentkitError("node.failed", `${node}: ${reason}`, { node }, { cause: error });
+  }
+  if (error.details.node !== undefined || error.code === "run.interrupted") return error;
+  return new LatentkitError(error.code, where({ node }) + error.message, { ...error.details, node }, { cause: error });
+}

@@ -1,0 +1,105 @@
+import { inputError } from "../errors.js";
+import { Tensor } from "../tensor/tensor.js";
+
+/** Where a value stands, for messages. */
+export interface SocketPlace {
+  readonly nodeId?: string;
+  readonly node?: string;
+  readonly input: string;
+}
+
+interface SocketRule {
+  /** What fits, in words. */
+  readonly expected: string;
+  /** The value as a node gets it; undefined where it does not fit. */
+  read(value: unknown): unknown;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Tensor);
+
+const fits = (ok: boolean, value: unknown): unknown => (ok ? value : undefined);
+
+/** IMAGE [B, H, W, C]; one image [H, W, C] gains its batch. */
+function readImage(value: unknown): unknown {
+  if (!(value instanceof Tensor)) return undefined;
+  const { shape } = value;
+  const channels = shape[shape.length - 1] ?? 0;
+  if (channels < 1 || channels > 4) return undefined;
+  if (shape.length === 3) return value.reshape([1, ...shape]);
+  return fits(shape.length === 4, value);
+}
+
+/** MASK [B, H, W] or with a channel axis; one mask [H, W] gains its batch. */
+function readMask(value: unknown): unknown {
+  if (!(value instanceof Tensor)) return undefined;
+  const { shape } = value;
+  if (shape.length === 2) return value.reshape([1, ...shape]);
+  return fits(shape.length === 3 || shape.length === 4, value);
+}
+
+const isLatent = (value: unknown): boolean =>
+  isObject(value) &&
+  value.samples instanceof Tensor &&
+  value.samples.shape.length >= 3 &&
+  value.samples.shape.length <= 5;
+
+const isConditioning = (value: unknown): boolean =>
+  Array.isArray(value) &&
+  value.every(
+    (entry) => Array.isArray(entry) && entry.length === 2 && entry[0] instanceof Tensor && isObject(entry[1]),
+  );
+
+const isPipe = (value: unknown): boolean =>
+  isObject(value) &&
+  (value.loader_settings === undefined || value.loader_settings === null || isObject(value.loader_settings));
+
+function isModel(value: unknown): boolean {
+  if (!isObject(value) || !isObject(value.sampling)) return false;
+  const { sigmas, latentFormat } = value.sampling;
+  return sigmas instanceof Float32Array && isObject(latentFormat) && typeof latentFormat.scaleFactor === "number";
+}
+
+const has = (value: unknown, method: string): boolean => isObject(value) && typeof value[method] === "function";
+
+const RULES: ReadonlyMap<string, SocketRule> = new Map(
+  Object.entries({
+    IMAGE: { expected: "an image: a tensor [B, H, W, C] with 1 to 4 channels", read: readImage },
+    MASK: { expected: "a mask: a tensor [B, H, W] or [H, W]", read: readMask },
+    LATENT: { expected: "a latent: { samples: tensor [B, C, H, W] }", read: (value) => fits(isLatent(value), value) },
+    CONDITIONING: {
+      expected: "a conditioning: a list of [tensor, options]",
+      read: (value) => fits(isConditioning(value), value),
+    },
+    PIPE_LINE: { expected: "a pipe: an object with loader_settings", read: (value) => fits(isPipe(value), value) },
+    MODEL: { expected: "a model: { sampling, predict? }", read: (value) => fits(isModel(value), value) },
+    VAE: {
+      expected: "a vae: { encode, decode }",
+      read: (value) => fits(has(value, "encode") || has(value, "decode"), value),
+    },
+    CLIP: {
+      expected: "a clip: { encoders }",
+      read: (value) => fits(isObject(value) && Array.isArray(value.encoders) && value.encoders.length > 0, value),
+    },
+    LIST: { expected: "a list", read: (value) => (Array.isArray(value) ? value : [value]) },
+  }),
+);
+
+/**
+ * The run-time check of a value that comes through a link or from a caller: the value as a node gets it (MASK [H, W] as
+ * [1, H, W], one LIST item as a list of one). Of a union "IMAGE,MASK" the first type that fits counts.
+ * Fails with input.wrong-type, naming node, input, value and what was expected.
+ */
+export function checkSocket(type: string, value: unknown, at: SocketPlace): unknown {
+  const members = type.split(",").map((member) => RULES.get(member.trim()));
+  const expected: string[] = [];
+  for (const rule of members) {
+    if (rule === undefined) return value;
+    expected.push(rule.expected);
+  }
+  for (const rule of members) {
+    const read = rule?.read(value);
+    if (read !== undefined) return read;
+  }
+  throw inputError("input.wrong-type", at, expected.join(" or "), value);
+}

@@ -1,0 +1,243 @@
+import { closest, type ErrorCode, inputError, type LatentkitError } from "../errors.js";
+import { isPlainObject, NumberLiteral } from "../io/json-lossless.js";
+import { pythonText } from "../io/python-text.js";
+import type { Choice, ChoicePlace, InputSpec } from "./inputs.js";
+
+const WIDGETS: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO", "LIST", "*"]);
+
+/** Longer lists of choices are counted, not listed, in messages. */
+const LISTED_CHOICES = 20;
+
+/** Whether a graph may hold a value of this type itself; any other type comes through a link. */
+export function isWidget(type: string): boolean {
+  return WIDGETS.has(type) || (type.includes(",") && type.split(",").some((member) => WIDGETS.has(member.trim())));
+}
+
+export interface ConvertOptions {
+  /** Where choices come from that depend on it. */
+  place?: ChoicePlace;
+  /** Leaves minimum, maximum and choices to the node's own validation. */
+  skipRange?: boolean;
+  /** Lists and objects given for a STRING become text, as the host does for graphs; otherwise they are refused. */
+  anyText?: boolean;
+}
+
+/** Why a value does not fit: `value` is what it was converted to, where it was. */
+export interface Misfit {
+  readonly code: ErrorCode;
+  readonly expected: string;
+  readonly value: unknown;
+  readonly suggestion?: string;
+}
+
+export type Conversion =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly misfit: Misfit };
+
+/**
+ * One widget value by the host's rules: INT from 7, "7", " 7 ", 3.7 (3); FLOAT from numbers and their texts; STRING
+ * from numbers and booleans; BOOLEAN from booleans, numbers, "true" and "false"; then range and choices. A seed (INT
+ * with a maximum above 2^53) comes out as a bigint, other INTs as numbers. An absent optional input is its default.
+ * Throws a LatentkitError that names node, input, value and what was expected.
+ */
+export function convertInput(
+  spec: InputSpec,
+  value: unknown,
+  at: { nodeId?: string; node?: string; input: string },
+  options: ConvertOptions = {},
+): unknown {
+  const conversion = tryConvert(spec, value, options);
+  if (conversion.ok) return conversion.value;
+  throw misfitError(conversion.misfit, at, value);
+}
+
+export function misfitError(
+  misfit: Misfit,
+  at: { nodeId?: string; node?: string; input: string },
+  received: unknown,
+): LatentkitError {
+  return inputError(misfit.code, at, misfit.expected, received, misfit.suggestion);
+}
+
+/** The same as `convertInput`, with the failure as data. */
+export function tryConvert(spec: InputSpec, value: unknown, options: ConvertOptions = {}): Conversion {
+  if (value === undefined || (value === null && (!spec.optional || !isWidget(spec.type)))) {
+    if (!spec.optional) return misfit("input.missing", expectedOf(spec, options), value);
+    const fallback = spec.options.default;
+    return fallback === undefined ? { ok: true, value: undefined } : tryConvert(spec, fallback, options);
+  }
+  switch (spec.type) {
+    case "INT":
+      return toInt(spec, value, options);
+    case "FLOAT":
+      return toFloat(spec, value, options);
+    case "STRING":
+      return toText(spec, value, options);
+    case "BOOLEAN":
+      return toBoolean(spec, value, options);
+    case "COMBO":
+      return toChoice(spec, value, options);
+    default:
+      return { ok: true, value: plain(value) };
+  }
+}
+
+const misfit = (code: ErrorCode, expected: string, value: unknown, suggestion?: string): Conversion => ({
+  ok: false,
+  misfit: { code, expected, value, suggestion },
+});
+
+function toInt(spec: InputSpec, value: unknown, options: ConvertOptions): Conversion {
+  const whole = readWhole(value);
+  if (typeof whole === "string") return misfit(whole, expectedOf(spec, options), value);
+  const { min, max } = spec.options;
+  const isSeed = max !== undefined && max > Number.MAX_SAFE_INTEGER;
+  const isSafe = whole >= Number.MIN_SAFE_INTEGER && whole <= Number.MAX_SAFE_INTEGER;
+  const result = isSeed || !isSafe ? BigInt(whole) : Number(whole);
+  if (!options.skipRange) {
+    if (min !== undefined && result < min) return misfit("input.below-minimum", expectedOf(spec, options), result);
+    if (max !== undefined && result > max) return misfit("input.above-maximum", expectedOf(spec, options), result);
+  }
+  return { ok: true, value: result };
+}
+
+/** A whole number, or the code of why there is none. */
+function readWhole(value: unknown): number | bigint | ErrorCode {
+  if (typeof value === "bigint") return value;
+  if (typeof value === "boolean") return Number(value);
+  if (typeof value === "string") {
+    const digits = asciiDigits(value.trim());
+    if (!/^[+-]?[0-9]{1,4300}$/.test(digits)) return "input.wrong-type";
+    return BigInt(digits.replace("+", ""));
+  }
+  if (typeof value !== "number" && !(value instanceof NumberLiteral)) return "input.wrong-type";
+  const number = Math.trunc(Number(value));
+  if (!Number.isFinite(number)) return "input.not-finite";
+  return Number.isSafeInteger(number) ? number + 0 : BigInt(number);
+}
+
+const FLOAT_TEXT = /^[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)$/i;
+
+function toFloat(spec: InputSpec, value: unknown, options: ConvertOptions): Conversion {
+  const fail = (code: ErrorCode, shown: unknown) => misfit(code, expectedOf(spec, options), shown);
+  let number: number;
+  if (typeof value === "string") {
+    const text = asciiDigits(value.trim());
+    if (!FLOAT_TEXT.test(text)) return fail("input.wrong-type", value);
+    number = /n/i.test(text) ? Number(text.replace(/inf\w*/i, "Infinity").replace(/[+-]?nan/i, "NaN")) : Number(text);
+  } else if (
+    typeof value === "number" ||
+    typeof value === "bigint" ||
+    typeof value === "boolean" ||
+    value instanceof NumberLiteral
+  ) {
+    number = Number(value);
+  } else {
+    return fail("input.wrong-type", value);
+  }
+  const { min, max } = spec.options;
+  if (Number.isNaN(number) && (min !== undefined || max !== undefined)) {
+    return fail("input.not-finite", number);
+  }
+  if (!options.skipRange) {
+    if (min !== undefined && number < min) return fail("input.below-minimum", number);
+    if (max !== undefined && number > max) return fail("input.above-maximum", number);
+  }
+  const isBounded = min !== undefined || max !== undefined || typeof value === "bigint";
+  if (!Number.isFinite(number) && isBounded) return fail("input.not-finite", number);
+  return { ok: true, value: number };
+}
+
+function toText(spec: InputSpec, value: unknown, options: ConvertOptions): Conversion {
+  const isScalar = typeof value !== "object" || value instanceof NumberLiteral;
+  if (
+    value === null ||
+    typeof value === "function" ||
+    typeof value === "symbol" ||
+    (!isScalar && (spec.strict || !options.anyText))
+  ) {
+    return misfit("input.wrong-type", expectedOf(spec, options), value);
+  }
+  return { ok: true, value: typeof value === "string" ? value : pythonText(value) };
+}
+
+function toBoolean(spec: InputSpec, value: unknown, options: ConvertOptions): Conversion {
+  if (typeof value === "boolean") return { ok: true, value };
+  if (value === "true" || value === "false") return { ok: true, value: value === "true" };
+  if (typeof value === "bigint") return { ok: true, value: value !== 0n };
+  if (typeof value === "number" || value instanceof NumberLiteral) {
+    const number = Number(value);
+    if (Number.isNaN(number)) return misfit("input.not-finite", expectedOf(spec, options), value);
+    return { ok: true, value: number !== 0 };
+  }
+  const suggestion = typeof value === "string" ? closest(value.trim(), ["true", "false"]) : undefined;
+  return misfit("input.wrong-type", expectedOf(spec, options), value, suggestion);
+}
+
+/** A choice comes out as the list holds it: 1.0 and true for a listed 1 are 1, as Python's equality has it. */
+function toChoice(spec: InputSpec, value: unknown, options: ConvertOptions): Conversion {
+  const choices = choicesOf(spec, options.place);
+  if (choices === undefined || options.skipRange) return { ok: true, value: plain(value) };
+  const wanted = numeric(value);
+  const found = choices.find((choice) => choice === value || (wanted !== undefined && numeric(choice) === wanted));
+  if (found !== undefined) return { ok: true, value: found };
+  const texts = choices.filter((choice): choice is string => typeof choice === "string");
+  const suggestion = typeof value === "string" ? closest(value, texts) : undefined;
+  return misfit("input.not-in-list", expectedOf(spec, options), value, suggestion);
+}
+
+/** The list of a choice, made now where it depends on the place. */
+export function choicesOf(spec: InputSpec, place: ChoicePlace | undefined): readonly Choice[] | undefined {
+  return typeof spec.choices === "function" ? spec.choices(place ?? {}) : spec.choices;
+}
+
+function numeric(value: unknown): number | undefined {
+  if (typeof value === "number" || typeof value === "boolean" || typeof value === "bigint") return Number(value);
+  return value instanceof NumberLiteral ? Number(value) : undefined;
+}
+
+/** Number literals, at any depth of lists and plain objects, as the numbers they stand for. */
+export function plain(value: unknown, depth = 0): unknown {
+  if (typeof value !== "object" || value === null || depth > 256) return value;
+  if (value instanceof NumberLiteral) return Number(value);
+  if (Array.isArray(value)) return value.map((item) => plain(item, depth + 1));
+  if (!isPlainObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item, depth + 1)]));
+}
+
+/** What fits, in words: "a whole number from 0 to 10", "red, green or blue". */
+export function expectedOf(spec: InputSpec, options: ConvertOptions = {}): string {
+  const { min, max } = spec.options;
+  const range =
+    min !== undefined && max !== undefined
+      ? ` from ${min} to ${max}`
+      : min !== undefined
+        ? ` of at least ${min}`
+        : max !== undefined
+          ? ` of at most ${max}`
+          : "";
+  if (spec.type === "INT") return `a whole number${range}`;
+  if (spec.type === "FLOAT") return `a number${range}`;
+  if (spec.type === "STRING") return "text";
+  if (spec.type === "BOOLEAN") return "true or false";
+  if (spec.type === "COMBO") return expectedChoice(choicesOf(spec, options.place));
+  return spec.type === "*" ? "a value" : spec.type;
+}
+
+function expectedChoice(choices: readonly Choice[] | undefined): string {
+  if (choices === undefined) return "a choice";
+  if (choices.length === 0) return "a choice, of which there is none here";
+  if (choices.length > LISTED_CHOICES) return `one of ${choices.length} choices`;
+  const names = choices.map(String);
+  return names.length === 1 ? names[0]! : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+}
+
+/** Decimal digits of any script as 0 to 9, as Python reads them. */
+function asciiDigits(text: string): string {
+  return text.replace(/(?![0-9])\p{Nd}/gu, (digit) => {
+    const code = digit.codePointAt(0)!;
+    let run = 0;
+    while (/\p{Nd}/u.test(String.fromCodePoint(code - run - 1))) run++;
+    return String(run % 10);
+  });
+}

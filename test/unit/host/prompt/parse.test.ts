@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { LatentkitError, parsePrompt } from "latentkit";
+
+describe("parsePrompt", () => {
+  it("reads weights as Python reads numbers", () => {
+    const weights: [string, number][] = [
+      ["(x: 2 )", 2],
+      ["(x:1_0)", 10],
+      ["(x:+1.3)", 1.3],
+      ["(x:.5)", 0.5],
+      ["(x:5.)", 5],
+      ["(x:1e-1)", 0.1],
+      ["(x:-Infinity)", Number.NEGATIVE_INFINITY],
+      ["(x:nan)", Number.NaN],
+    ];
+    for (const [text, weight] of weights) assert.deepEqual(parsePrompt(text), [["x", weight]]);
+  });
+
+  it("keeps the text of what is no number", () => {
+    for (const tail of ["1__0", "_1", "1_", "0x10", "1.2.3", "", "- 1", "1e", "one"]) {
+      assert.deepEqual(parsePrompt(`(x:${tail})`), [[`x:${tail}`, 1.1]]);
+    }
+  });
+
+  it("sets a weight whatever stands around it", () => {
+    assert.deepEqual(parsePrompt("(a (b:0.3) c:1.4) d"), [
+      ["a ", 1.4],
+      ["b", 0.3],
+      [" c", 1.4],
+      [" d", 1],
+    ]);
+    assert.deepEqual(parsePrompt("(a:1.2 (b))"), [
+      ["a:1.2 ", 1.1],
+      ["b", 1.1 * 1.1],
+    ]);
+  });
+
+  it("takes parentheses without a partner as text", () => {
+    assert.deepEqual(parsePrompt("a (b"), [
+      ["a ", 1],
+      ["(b", 1],
+    ]);
+    assert.deepEqual(parsePrompt("a) (b:2) c"), [["a) (b:2) c", 1]]);
+    assert.deepEqual(parsePrompt("((a)"), [["(a", 1.1]]);
+    assert.deepEqual(parsePrompt("(a (b:1.2)"), [
+      ["a ", 1.2],
+      ["(b", 1.2],
+    ]);
+    assert.deepEqual(parsePrompt("()"), []);
+  });
+
+  it("reads escaped parentheses as text, also beside real ones", () => {
+    assert.deepEqual(parsePrompt("\\((a\\):2)\\"), [
+      ["(", 1],
+      ["a)", 2],
+      ["\\", 1],
+    ]);
+    assert.deepEqual(parsePrompt("(a\\)"), [["(a)", 1]]);
+  });
+
+  it("takes a million hostile characters at once", () => {
+    const n = 1_000_000;
+    const hostile = [
+      "(".repeat(n),
+      ")".repeat(n),
+      "()".repeat(n / 2),
+      "(:".repeat(n / 2),
+      "(".repeat(n / 2) + ")".repeat(n / 2),
+      `${"(".repeat(n / 2)}x${":1)".repeat(n / 4)}`,
+      `(x:${"1".repeat(n)})`,
+      `(x:${"1_".repeat(n / 2)})`,
+      `(x:${" ".repeat(n)}y)`,
+      "\\(".repeat(n / 2),
+    ];
+    const started = process.hrtime.bigint();
+    for (const text of hostile) assert.ok(Array.isArray(parsePrompt(text)));
+    assert.ok(process.hrtime.bigint() - started < 10_000_000_000n);
+  });
+
+  it("refuses what is no text", () => {
+    for (const value of [undefined, null, 5, ["a"]]) {
+      assert.throws(
+        () => parsePrompt(value as unknown as string),
+        (error) => error instanceof LatentkitError && error.code === "value.invalid",
+      );
+    }
+  });
+});

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { invokeNode, LatentkitError, registry, Tensor } from "latentkit";
+import { freshFolder, tree } from "../../helpers/folders.js";
+import { goodInputs } from "../../helpers/node-inputs.js";
+
+interface Bad {
+  what: string;
+  value: unknown;
+  code: string;
+}
+
+type Spec = NonNullable<ReturnType<typeof registry.get>>["inputs"][string];
+
+const tensor = Tensor.zeros([3]);
+
+/** Values that are of no use for a type. */
+const WRONG: Record<string, unknown[]> = {
+  INT: ["abc", {}, [], [1], "1e3", "", () => 1],
+  FLOAT: ["abc", {}, [], ""],
+  STRING: [{}, [], ["a"], Symbol("a"), () => "a"],
+  BOOLEAN: ["maybe", "", {}, []],
+  COMBO: ["no such choice", {}, [], Number.NaN],
+  IMAGE: [5, "a", {}, [], tensor, Tensor.zeros([1, 2, 2, 9]), [[[[1]]]], { samples: tensor }],
+  MASK: [5, "a", {}, tensor, Tensor.zeros([1, 1, 1, 1, 1])],
+  LATENT: [5, "a", [], {}, { samples: 5 }, { samples: tensor }, Tensor.zeros([1, 4, 2, 2])],
+  CONDITIONING: [5, "a", {}, [5], [[5, {}]], [[tensor]], [[tensor, 5]]],
+  PIPE_LINE: [5, "a", [], { loader_settings: 5 }, { loader_settings: [] }, tensor],
+  MODEL: [5, "a", {}, { sampling: 5 }, { sampling: { sigmas: [1] } }, []],
+  VAE: [5, "a", {}, { encode: 5 }, []],
+  CLIP: [5, "a", {}, { encoders: 5 }, { encoders: [] }],
+  LIST: [[5], [null], [{}], 5],
+  "*": [],
+};
+
+function badValues(spec: Spec): Bad[] {
+  const { type, optional } = spec;
+  const { min, max } = spec.options;
+  const bad: Bad[] = [];
+  if (!optional) bad.push({ what: "missing", value: undefined, code: "input.missing" });
+  if (!optional && type !== "*") bad.push({ what: "null", value: null, code: "input.missing" });
+  const wrong = type === "COMBO" ? "input.not-in-list" : "input.wrong-type";
+  for (const value of WRONG[type] ?? assert.fail(`no wrong values of type ${type}`)) {
+    bad.push({ what: `wrong type ${describe(value)}`, value, code: wrong });
+  }
+  if (type === "INT" || type === "FLOAT") {
+    const below = (by: number) => (typeof min === "bigint" ? min - BigInt(by) : Number(min) - by);
+    const above = (by: number) => (typeof max === "bigint" ? max + BigInt(by) : Number(max) + by);
+    if (min !== undefined) bad.push({ what: "below its minimum", value: below(1), code: "input.below-minimum" });
+    if (max !== undefined) bad.push({ what: "above its maximum", value: above(1), code: "input.above-maximum" });
+    if (max !== undefined) bad.push({ what: "above as text", value: String(above(7)), code: "input.above-maximum" });
+    for (const value of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
+      bad.push({ what: String(value), value, code: "input.(not-finite|above-maximum|below-minimum)" });
+    }
+  }
+  return bad;
+}
+
+function describe(value: unknown): string {
+  if (value instanceof Tensor) return `tensor [${value.shape.join()}]`;
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+globalThis.describe("every input of every node, out of bounds, of the wrong type, missing and NaN", () => {
+  const folder = freshFolder();
+
+  for (const key of registry.keys()) {
+    globalThis.describe(key, () => {
+      for (const [name, spec] of Object.entries(registry.get(key)!.inputs)) {
+        it(name, async () => {
+          for (const { what, value, code } of badValues(spec)) {
+            const inputs = { ...goodInputs(key), [name]: value };
+            if (value === undefined) delete inputs[name];
+            const options = { outputDir: join(folder(), "out"), inputDir: join(folder(), "in") };
+            const error = await invokeNode(key, inputs, options).then(
+              () => assert.fail(`${what}: no error`),
+              (caught: unknown) => caught,
+            );
+            assert.ok(error instanceof LatentkitError, `${what}: ${String(error)}`);
+            assert.match(error.code, new RegExp(`^${code}$`), `${what}: ${error.message}`);
+            assert.equal(error.details.node, key, what);
+            assert.equal(error.details.input, name, what);
+            assert.ok(error.message.startsWith(`${key}, input "${name}": expected `), error.message);
+            assert.ok(error.details.expected && error.details.received, what);
+            assert.ok(error.message.includes(error.details.expected) && error.message.includes(error.details.received));
+            assert.deepEqual(tree(folder()), [], `${what}: something was written`);
+          }
+        });
+      }
+    });
+  }
+});

@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { createPreviewHost, encodePrompt, invokeNode, Tensor } from "latentkit";
+import type { Pipe } from "#src/host/types.js";
+import { assertSameBits } from "../../../helpers/bits.js";
+import { refuses } from "../../../helpers/errors.js";
+
+const host = createPreviewHost();
+const SETTINGS = {
+  ckpt_name: "preview-sd15.safetensors",
+  positive: "a (fox:1.3)",
+  negative: "blurry",
+  batch_size: 2,
+  empty_latent_width: 128,
+  empty_latent_height: 72,
+};
+const load = (inputs: object = {}) => invokeNode("ext pipeLoader", { ...SETTINGS, ...inputs }, { host });
+
+describe("ext pipeLoader", () => {
+  it("makes a whole pipe", async () => {
+    const { result } = await load();
+    const [pipe, model, vae, clip] = result as [Pipe, unknown, unknown, unknown];
+    const checkpoint = await host.loadCheckpoint(SETTINGS.ckpt_name);
+    assert.deepEqual([model, vae, clip], [checkpoint.model, checkpoint.vae, checkpoint.clip]);
+    assert.deepEqual([pipe.model, pipe.vae, pipe.clip], [model, vae, clip]);
+    assertSameBits(pipe.samples?.samples, Tensor.zeros([2, 4, 9, 16]));
+    assert.deepEqual(pipe.positive, await encodePrompt(checkpoint.clip, SETTINGS.positive));
+    assert.deepEqual(pipe.negative, await encodePrompt(checkpoint.clip, SETTINGS.negative));
+    assert.deepEqual(pipe.loader_settings, {
+      ...SETTINGS,
+      positive_token_normalization: "none",
+      positive_weight_interpretation: "comfy",
+      negative_token_normalization: "none",
+      negative_weight_interpretation: "comfy",
+      a1111_prompt_style: false,
+      steps: 20,
+    });
+  });
+
+  it("encodes as the settings say", async () => {
+    const { clip } = await host.loadCheckpoint(SETTINGS.ckpt_name);
+    const settings = { positive_token_normalization: "length+mean", positive_weight_interpretation: "A1111" };
+    const [pipe] = (await load(settings)).result as [Pipe];
+    const options = { tokenNormalization: "length+mean", weightInterpretation: "A1111" };
+    assert.deepEqual(pipe.positive, await encodePrompt(clip, SETTINGS.positive, options));
+    const [styled] = (await load({ positive: "[a:b:0.5]", a1111_prompt_style: true, steps: 4 })).result as [Pipe];
+    assert.equal(styled.positive?.length, 2);
+  });
+
+  it("has as many latent channels as the model", async () => {
+    const [pipe] = (await load({ ckpt_name: "preview-flux.safetensors" })).result as [Pipe];
+    assert.deepEqual(pipe.samples?.samples.shape, [2, 16, 9, 16]);
+  });
+
+  it("refuses bad inputs by name", async () => {
+    const bad: [string, unknown][] = [
+      ["ckpt_name", "other.safetensors"],
+      ["ckpt_name", undefined],
+      ["positive", undefined],
+      ["negative", ["x"]],
+      ["batch_size", 0],
+      ["batch_size", 4097],
+      ["empty_latent_width", 15],
+      ["empty_latent_width", 1e6],
+      ["empty_latent_height", Number.NaN],
+      ["positive_token_normalization", "bogus"],
+      ["positive_weight_interpretation", "fixed attention"],
+      ["negative_weight_interpretation", "bogus"],
+      ["a1111_prompt_style", "maybe"],
+      ["steps", 0],
+      ["steps", 10001],
+    ];
+    for (const [name, value] of bad) {
+      await refuses(load({ [name]: value }), /^input\./, new RegExp(`ext pipeLoader, input "${name}"`));
+    }
+    const huge = { batch_size: 4096, empty_latent_width: 16384, empty_latent_height: 16384 };
+    await refuses(load(huge), "tensor.too-large");
+  });
+});

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { Tensor } from "latentkit";
+import { checkSocket } from "#src/nodes/sockets.js";
+import { refuses } from "../../helpers/errors.js";
+import { goodValue } from "../../helpers/node-inputs.js";
+
+const at = { nodeId: "12", node: "ext x", input: "y" };
+
+describe("nodes/sockets", () => {
+  it("passes a good value of every type as it is", () => {
+    const types = ["IMAGE", "MASK", "LATENT", "CONDITIONING", "PIPE_LINE", "MODEL", "VAE", "CLIP", "LIST"];
+    for (const type of types) {
+      const value = goodValue(type);
+      assert.equal(checkSocket(type, value, at), value, type);
+    }
+  });
+
+  it("names node, input, value and what was expected", async () => {
+    const error = await refuses(() => checkSocket("LATENT", "abc", at), "input.wrong-type");
+    assert.equal(
+      error.message,
+      'Node 12 (ext x), input "y": expected a latent: { samples: tensor [B, C, H, W] }, received "abc".',
+    );
+    assert.deepEqual([error.details.nodeId, error.details.node, error.details.input], ["12", "ext x", "y"]);
+  });
+
+  it("gives one mask and one image their batch, data shared", () => {
+    const mask = Tensor.zeros([2, 3]);
+    const batch = checkSocket("MASK", mask, at) as Tensor;
+    assert.deepEqual([batch.shape, batch.data === mask.data], [[1, 2, 3], true]);
+    const image = Tensor.zeros([2, 3, 3]);
+    assert.deepEqual((checkSocket("IMAGE", image, at) as Tensor).shape, [1, 2, 3, 3]);
+    const channels = Tensor.zeros([1, 1, 2, 3]);
+    assert.equal(checkSocket("MASK", channels, at), channels);
+  });
+
+  it("takes one item for a list of one", () => {
+    assert.deepEqual(checkSocket("LIST", "a", at), ["a"]);
+    assert.deepEqual(checkSocket("LIST", [], at), []);
+  });
+
+  it("takes any member of a union, and knows no other types", async () => {
+    const mask = Tensor.zeros([1, 2, 9]);
+    assert.equal(checkSocket("IMAGE,MASK", mask, at), mask);
+    await refuses(() => checkSocket("IMAGE, MASK", 5, at), "input.wrong-type", /an image.* or a mask/);
+    assert.equal(checkSocket("SIGMAS", 5, at), 5);
+    assert.equal(checkSocket("constructor", 5, at), 5);
+    assert.equal(checkSocket("*", null, at), null);
+    assert.equal(checkSocket("IMAGE,SIGMAS", 5, at), 5);
+  });
+
+  it("accepts null for settings that a pipe does not have, and what it does not read", () => {
+    for (const pipe of [{}, { loader_settings: null }, { model: 5, vae: "a" }]) {
+      assert.equal(checkSocket("PIPE_LINE", pipe, at), pipe);
+    }
+  });
+});
