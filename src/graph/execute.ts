@@ -1,0 +1,107 @@
+import { randomUUID } from "node:crypto";
+import { LatentkitError } from "../errors.js";
+import type { Host } from "../host/types.js";
+import type { NodeConfig } from "../nodes/define.js";
+import { type Cache, createCache } from "./cache.js";
+import type { Happening, RunEvent } from "./events.js";
+import { EventQueue } from "./execution/event-queue.js";
+import { prepareRun, signAll } from "./execution/prepare-run.js";
+import { Run } from "./execution/run.js";
+import { RunSetting } from "./execution/setting.js";
+import { Signer } from "./execution/signature.js";
+import { parseGraph } from "./parse.js";
+import type { ValidateOptions } from "./validate.js";
+import { cycleError } from "./validation/graph-error.js";
+
+export interface ExecuteOptions extends Omit<ValidateOptions, "host"> {
+  readonly host?: Host;
+  /** false: the graph was validated before; values are taken as they are. */
+  readonly validate?: boolean;
+  /** Shared with other runs; without one, equal nodes of this run share their results. */
+  readonly cache?: Cache;
+  /** Nodes that write files do so in every run, whatever the cache holds; false where absent. */
+  readonly rewritesFiles?: boolean;
+  /** Absolute. */
+  readonly outputDir?: string;
+  readonly extraPnginfo?: unknown;
+  /** What nodes see as the graph, where it is not the one that runs. */
+  readonly metadataPrompt?: unknown;
+  /** Nodes do not see the graph. */
+  readonly hidePrompt?: boolean;
+  readonly clock?: () => Date;
+  readonly fetch?: typeof fetch;
+  readonly config?: NodeConfig;
+  readonly signal?: AbortSignal;
+  /** A random one where absent. */
+  readonly runId?: string;
+  /** Hears each event at once, before a node that never lets go of the thread begins. Must not throw. */
+  readonly onEvent?: (event: RunEvent) => void;
+}
+
+/**
+ * Runs a graph (an object or JSON text) and tells what happens. Throws a LatentkitError at the first step where the
+ * graph is invalid; a node that fails is told as `node-error`, and `run-done` is always the last event. Ending the
+ * iteration early aborts the run.
+ */
+export async function* executeGraph(prompt: unknown, options: ExecuteOptions): AsyncGenerator<RunEvent, void, void> {
+  const clock = options.clock ?? (() => new Date());
+  const abort = new AbortController();
+  const stop = () => abort.abort(options.signal?.reason);
+  if (options.signal?.aborted === true) stop();
+  else options.signal?.addEventListener("abort", stop, { once: true });
+  const tell = (happening: Happening): RunEvent => {
+    const event = { ...happening, at: clock().getTime() };
+    options.onEvent?.(event);
+    return event;
+  };
+  const queue = new EventQueue();
+  const emit = (happening: Happening) => queue.add(tell(happening));
+  try {
+    const graph = parseGraph(prompt, options);
+    const prepared = prepareRun(graph, options);
+    const { nodes, roots, warnings, cycles } = prepared;
+    const cache = options.cache ?? createCache({ policy: "classic" });
+    const setting = new RunSetting(
+      {
+        graph,
+        registry: options.registry,
+        cache,
+        signal: abort.signal,
+        isChecked: options.validate !== false,
+        host: options.host,
+        outputDir: options.outputDir,
+        inputDir: options.inputDir,
+        clock,
+        fetch: options.fetch ?? globalThis.fetch,
+        config: options.config ?? {},
+        prompt: options.hidePrompt === true ? undefined : (options.metadataPrompt ?? graph.prompt),
+        extraPnginfo: options.extraPnginfo,
+      },
+      emit,
+    );
+    const nodeIds = graph.ids.filter((id) => nodes.has(id));
+    yield tell({ type: "run-start", runId: options.runId ?? randomUUID(), nodeIds });
+    for (const warning of warnings) yield tell({ type: "warning", ...warning });
+    if (cycles.length > 0) {
+      yield tell(cycleHappening(cycles[0]!));
+      yield tell({ type: "run-done", status: "failed", outputs: {}, ui: {} });
+      return;
+    }
+    const signatures = await signAll(prepared, new Signer(cache, options));
+    cache.begin(new Set(signatures.values()), new Set(graph.ids));
+    yield tell({ type: "cached", nodeIds: graph.ids.filter((id) => cache.has(signatures.get(id))) });
+    const run = new Run(nodes, signatures, roots, setting, emit);
+    for await (const event of queue.follow(run)) yield event;
+    yield tell({ type: "run-done", status: run.status!, outputs: run.outputs(), ui: run.ui });
+  } finally {
+    options.signal?.removeEventListener("abort", stop);
+    // a consumer that stops listening stops the node that runs
+    if (!abort.signal.aborted) abort.abort();
+  }
+}
+
+function cycleHappening(cycle: readonly string[]): Happening {
+  const { sentence } = cycleError(cycle);
+  const error = new LatentkitError("graph.cycle", sentence, { nodeId: cycle[0] });
+  return { type: "node-error", nodeId: cycle[0]!, error, inputs: {} };
+}

@@ -1,0 +1,48 @@
+import type { RunEvent } from "../events.js";
+import type { Run } from "./run.js";
+
+/** Longer without a turn of the event loop, and timers, sockets and signals would starve. */
+const MAX_BUSY_MS = 10;
+
+/** What happens while a node runs, until somebody asks. */
+export class EventQueue {
+  private happened: RunEvent[] = [];
+  private wake = () => {};
+
+  add(event: RunEvent): void {
+    this.happened.push(event);
+    this.wake();
+  }
+
+  /** Steps through the run; what a node reports comes while it still runs. */
+  async *follow(run: Run): AsyncGenerator<RunEvent, void, void> {
+    let turn = performance.now();
+    while (run.status === undefined) {
+      let isSettled = false;
+      let failure: { error: unknown } | undefined;
+      const settle = () => {
+        isSettled = true;
+        this.wake();
+      };
+      run.step().then(settle, (error: unknown) => {
+        failure = { error };
+        settle();
+      });
+      while (!isSettled || this.happened.length > 0) {
+        for (const event of this.happened.splice(0)) yield event;
+        if (!isSettled && this.happened.length === 0) await this.somethingHappens();
+      }
+      if (failure !== undefined) throw failure.error;
+      if (performance.now() - turn > MAX_BUSY_MS) {
+        await new Promise((resolve) => setImmediate(resolve));
+        turn = performance.now();
+      }
+    }
+  }
+
+  private somethingHappens(): Promise<void> {
+    return new Promise((resolve) => {
+      this.wake = resolve;
+    });
+  }
+}

@@ -1,0 +1,42 @@
+import { isPlainObject } from "../../io/json-lossless.js";
+import { Tensor } from "../../tensor/tensor.js";
+
+/** Enough for any result; a stranger structure is counted in part. */
+const MAX_VISITS = 20_000;
+/** A number, a key, an object's head: about this much. */
+const VALUE_BYTES = 64;
+
+/** What a result holds in memory: distinct buffers, and roughly the bytes of everything else. */
+export interface Footprint {
+  readonly buffers: readonly ArrayBufferLike[];
+  readonly other: number;
+}
+
+/** The footprint of a value: tensors, typed arrays and texts in lists, plain objects, maps and sets. */
+export function measure(value: unknown): Footprint {
+  const buffers = new Set<ArrayBufferLike>();
+  const seen = new Set<object>();
+  const stack: unknown[] = [value];
+  let other = 0;
+  while (stack.length > 0 && seen.size < MAX_VISITS) {
+    const next = stack.pop();
+    other += typeof next === "string" ? 2 * next.length : VALUE_BYTES;
+    if (typeof next !== "object" || next === null || seen.has(next)) continue;
+    seen.add(next);
+    if (next instanceof Tensor) buffers.add(next.data.buffer);
+    else if (ArrayBuffer.isView(next)) buffers.add(next.buffer);
+    else if (next instanceof ArrayBuffer || next instanceof SharedArrayBuffer) buffers.add(next);
+    else if (Array.isArray(next) || next instanceof Set) stack.push(...takeSome(next));
+    else if (next instanceof Map) stack.push(...takeSome(next.values()));
+    else if (isPlainObject(next)) stack.push(...takeSome(Object.values(next)));
+  }
+  return { buffers: [...buffers], other };
+}
+
+function* takeSome(values: Iterable<unknown>): Generator<unknown> {
+  let left = MAX_VISITS;
+  for (const value of values) {
+    if (left-- === 0) return;
+    yield value;
+  }
+}

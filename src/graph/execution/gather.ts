@@ -1,0 +1,111 @@
+import { LatentkitError } from "../../errors.js";
+import { Blocker } from "../../nodes/define.js";
+import type { InputSpec } from "../../nodes/inputs.js";
+import type { Entry } from "../cache.js";
+import type { PreparedNode } from "../prepared.js";
+
+/** A node's inputs as lists of values: a literal is a list of one. */
+export interface Gathered {
+  readonly lists: Readonly<Record<string, readonly unknown[]>>;
+  /** Lazy inputs that nobody asked for yet. */
+  readonly missing: ReadonlySet<string>;
+  /** Lazy inputs that are known and held back until somebody asks. */
+  readonly held: ReadonlySet<string>;
+  /** How often the node runs: once an element of the longest list; 0 where an empty list keeps it from running. */
+  readonly calls: number;
+  /** The input whose list is empty. */
+  readonly empty?: string;
+}
+
+/** Checks one value that came through a link and answers it as the node gets it. */
+export type CheckValue = (spec: InputSpec, value: unknown, input: string) => unknown;
+
+/**
+ * Gathers what there is now. Lazy inputs outside `asked` are handed on where one value happens to be known; lists,
+ * blockers and wrong values wait until they are asked for, so that what a node does never depends on what a cache holds.
+ */
+export function gather(
+  node: PreparedNode,
+  resultOf: (id: string) => Entry | undefined,
+  check: CheckValue | undefined,
+  asked: ReadonlySet<string>,
+): Gathered {
+  const lists: Record<string, readonly unknown[]> = {};
+  const missing = new Set<string>();
+  const held = new Set<string>();
+  let longest = 0;
+  let empty: string | undefined;
+  let isAfterSkip = false;
+  for (const { input, spec, source, slot } of node.links) {
+    const entry = resultOf(source);
+    if (entry === undefined) {
+      missing.add(input);
+      lists[input] = NOTHING;
+      longest = Math.max(longest, 1);
+      continue;
+    }
+    const values = entry.outputs[slot] ?? NOTHING;
+    if (spec.lazy && !asked.has(input)) {
+      const value = values.length === 1 ? checkedOrNothing(spec, values[0], input, check) : undefined;
+      if (value === undefined) held.add(input);
+      lists[input] = [value];
+      longest = Math.max(longest, 1);
+      continue;
+    }
+    lists[input] = check === undefined ? values : values.map((value) => checked(spec, value, input, check));
+    longest = Math.max(longest, values.length);
+    if (values.length === 0) {
+      empty = input;
+      isAfterSkip ||= entry.skipped === true;
+    }
+  }
+  for (const input of Object.keys(node.values)) {
+    lists[input] = [node.values[input]];
+    longest = Math.max(longest, 1);
+  }
+  if (node.definition.inputIsList || empty === undefined) {
+    return { lists, missing, held, calls: node.definition.inputIsList ? 1 : Math.max(1, longest) };
+  }
+  // fed by empty lists alone a node runs once, without them, as in the host
+  return { lists, missing, held, calls: longest === 0 && !isAfterSkip ? 1 : 0, empty };
+}
+
+const NOTHING: readonly unknown[] = [undefined];
+
+function checked(spec: InputSpec, value: unknown, input: string, check: CheckValue): unknown {
+  return value instanceof Blocker ? value : check(spec, value, input);
+}
+
+/** What nobody asked for neither blocks a node nor makes it fail. */
+function checkedOrNothing(spec: InputSpec, value: unknown, input: string, check: CheckValue | undefined): unknown {
+  if (value instanceof Blocker) return undefined;
+  try {
+    return check === undefined ? value : check(spec, value, input);
+  } catch (error) {
+    if (error instanceof LatentkitError) return undefined;
+    throw error;
+  }
+}
+
+/** Arguments of one call: whole lists, or the index-th element of each, shorter lists repeating their last. */
+export function argumentsOf({ lists }: Gathered, index: number, takesLists: boolean): Record<string, unknown> {
+  if (takesLists) return Object.fromEntries(Object.entries(lists).map(([input, list]) => [input, [...list]]));
+  const call: Record<string, unknown> = {};
+  for (const input of Object.keys(lists)) {
+    const list = lists[input]!;
+    if (list.length > 0) call[input] = list[Math.min(index, list.length - 1)];
+  }
+  return call;
+}
+
+/** The blocker among the arguments of a call, inside whole lists too. */
+export function findBlocker(call: Readonly<Record<string, unknown>>, takesLists: boolean): Blocker | undefined {
+  for (const input of Object.keys(call)) {
+    const value = call[input];
+    if (value instanceof Blocker) return value;
+    if (!takesLists || !Array.isArray(value)) continue;
+    const inside: unknown = value.find((item) => item instanceof Blocker);
+    if (inside instanceof Blocker) return inside;
+  }
+  return undefined;
+}

@@ -1,0 +1,102 @@
+import type { Host } from "../../host/types.js";
+import type { NodeDefinition } from "../../nodes/define.js";
+import { findCycles } from "../cycles.js";
+import { findDefinitions, type Graph } from "../parse.js";
+import { linkedNodes, type PreparedNode, prepareUnchecked } from "../prepared.js";
+import { findRoots } from "../roots.js";
+import { checkGraph, type ValidateOptions } from "../validate.js";
+import { validationError } from "../validation/validation-error.js";
+import type { Signer } from "./signature.js";
+
+export interface PreparedRun {
+  readonly roots: readonly string[];
+  /** All that the roots need. */
+  readonly nodes: Map<string, PreparedNode>;
+  /** These in an order they can be computed in, and the cycles that leave none. */
+  readonly order: readonly string[];
+  readonly cycles: readonly (readonly string[])[];
+  /** The rest of the graph, unchecked: it does not run, yet its cached results stay. */
+  readonly others: ReadonlyMap<string, PreparedNode>;
+  readonly warnings: readonly { nodeId: string; message: string }[];
+}
+
+type PrepareOptions = Omit<ValidateOptions, "host"> & { readonly host?: Host; readonly validate?: boolean };
+
+/** Reads the graph's nodes for a run. Throws a LatentkitError where no output can be computed. */
+export function prepareRun(graph: Graph, options: PrepareOptions): PreparedRun {
+  const definitions = findDefinitions(graph, options.registry);
+  const unchecked = (id: string) => prepareLoosely(graph, id, definitions, options);
+  if (options.validate === false) {
+    const roots = findRoots(graph, definitions, options);
+    const nodes = reachable(unchecked, roots);
+    return complete({ roots, nodes, others: rest(graph, nodes, unchecked), warnings: [] });
+  }
+  const { validation, prepared } = checkGraph(graph, definitions, options);
+  if (!validation.ok) throw validationError(validation);
+  const roots = validation.outputs;
+  const nodes = reachable((id) => prepared.get(id)!, roots);
+  const dropped = Object.entries(validation.nodeErrors).flatMap(([nodeId, { errors }]) =>
+    errors.map(({ sentence }) => ({ nodeId, message: sentence })),
+  );
+  const unknown = validation.warnings.map(({ nodeId, message }) => ({ nodeId, message }));
+  const warnings = [...dropped, ...unknown];
+  return complete({ roots, nodes, others: rest(graph, nodes, unchecked), warnings });
+}
+
+function complete(run: Omit<PreparedRun, "order" | "cycles">): PreparedRun {
+  const { order, cycles } = findCycles(linkedNodes(run.nodes));
+  return { ...run, order, cycles };
+}
+
+function reachable(prepare: (id: string) => PreparedNode, roots: readonly string[]): Map<string, PreparedNode> {
+  const nodes = new Map<string, PreparedNode>();
+  const queue = [...roots];
+  for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
+    if (nodes.has(id)) continue;
+    const node = prepare(id);
+    nodes.set(id, node);
+    for (const { source } of node.links) queue.push(source);
+  }
+  return nodes;
+}
+
+function rest(
+  graph: Graph,
+  nodes: ReadonlyMap<string, PreparedNode>,
+  prepare: (id: string) => PreparedNode,
+): Map<string, PreparedNode> {
+  return new Map(graph.ids.filter((id) => !nodes.has(id)).map((id) => [id, prepare(id)]));
+}
+
+function prepareLoosely(
+  graph: Graph,
+  id: string,
+  definitions: ReadonlyMap<string, NodeDefinition>,
+  place: { host?: Host; inputDir?: string },
+): PreparedNode {
+  const raw = (graph.prompt[id] as { inputs?: unknown }).inputs;
+  const inputs = (typeof raw === "object" && raw !== null ? raw : {}) as Record<string, unknown>;
+  const source = { id, displayId: id, definition: definitions.get(id)!, inputs };
+  return prepareUnchecked(source, place, (other) => definitions.has(other));
+}
+
+/** Signatures of all nodes, cycles aside. Nodes that run are asked whether they changed. */
+export async function signAll({ nodes, others, order }: PreparedRun, signer: Signer): Promise<Map<string, number>> {
+  const signatures = new Map<string, number>();
+  const sourceOf = (id: string) => signatures.get(id);
+  for (const id of order) {
+    const node = nodes.get(id)!;
+    const hasChange = node.definition.isChanged !== undefined;
+    const change = hasChange ? await signer.changeKey(node) : undefined;
+    const isAlwaysNew = hasChange && change === undefined;
+    signatures.set(id, isAlwaysNew ? signer.unique() : signer.sign(node, sourceOf, change));
+  }
+  if (others.size === 0) return signatures;
+  for (const id of findCycles(linkedNodes(new Map([...nodes, ...others]))).order) {
+    const node = others.get(id);
+    if (node === undefined) continue;
+    const isUnknown = node.definition.isChanged !== undefined;
+    signatures.set(id, isUnknown ? signer.unique() : signer.sign(node, sourceOf, undefined));
+  }
+  return signatures;
+}

@@ -1,0 +1,245 @@
+import { inputError, LatentkitError, where } from "../../errors.js";
+import type { Entry } from "../cache.js";
+import type { Happening, NodeUi, RunStatus } from "../events.js";
+import type { PreparedNode } from "../prepared.js";
+import { type Answer, askLazy, callNode, mergeOutputs } from "./calls.js";
+import { type Expansion, expandNode } from "./expand.js";
+import { type Gathered, gather } from "./gather.js";
+import { Plan } from "./plan.js";
+import type { RunSetting } from "./setting.js";
+import { shown, summarise } from "./shown.js";
+
+/** A node whose answer was a graph: what stands in for it, and what it had already. */
+interface Expanded extends Expansion {
+  readonly ui?: NodeUi;
+  readonly started: number;
+}
+
+const NOTHING_ASKED: ReadonlySet<string> = new Set();
+
+/** One run of a graph: takes node after node from its plan until none is left, one fails or the signal stops it. */
+export class Run {
+  /** UI results by node id. */
+  readonly ui: Record<string, NodeUi> = {};
+  /** Undefined while there is something left to do. */
+  status: RunStatus | undefined;
+  private readonly results = new Map<string, Entry>();
+  private readonly expanded = new Map<string, Expanded>();
+  /** Lazy inputs that nodes have asked for. */
+  private readonly asked = new Map<string, ReadonlySet<string>>();
+  private readonly plan: Plan;
+
+  /** `nodes`: all that the roots need; `signatures`: theirs. `emit` hears what happens. */
+  constructor(
+    private readonly nodes: Map<string, PreparedNode>,
+    private readonly signatures: ReadonlyMap<string, number>,
+    private readonly roots: readonly string[],
+    private readonly setting: RunSetting,
+    private readonly emit: (happening: Happening) => void,
+  ) {
+    const isRoot = new Set(roots);
+    this.plan = new Plan({
+      sourcesOf: (id) => this.eagerSources(id),
+      isOutput: (id) => isRoot.has(id) || nodes.get(id)!.definition.outputNode,
+    });
+    for (const id of roots) this.plan.add(id);
+  }
+
+  /** Runs the next node. Never rejects; `status` tells when there is nothing more to do. */
+  async step(): Promise<void> {
+    const { signal } = this.setting.options;
+    if (signal.aborted) return this.interrupt(undefined);
+    if (this.plan.size === 0) {
+      this.status = "success";
+      return;
+    }
+    const id = this.plan.take();
+    if (id === undefined) return this.failDeadlocked();
+    const node = this.nodes.get(id)!;
+    let gathered: Gathered = { lists: {}, missing: new Set(), held: new Set(), calls: 0 };
+    try {
+      const known = this.find(id);
+      if (known !== undefined) return this.finish(node, known, 0);
+      const expanded = this.expanded.get(id);
+      if (expanded !== undefined) return this.finishExpanded(node, expanded);
+      this.emit({ type: "node-start", nodeId: id, displayId: node.displayId });
+      gathered = this.gather(node);
+      while (node.definition.checkLazy !== undefined) {
+        const next = await this.stage(node, gathered);
+        if (next === "wait") return;
+        if (next === "go") break;
+        gathered = this.gather(node);
+      }
+      if (this.refuseEmpty(node, gathered)) return;
+      await this.run(node, gathered);
+    } catch (error) {
+      if (signal.aborted) this.interrupt(id);
+      else this.fail(id, nameNode(error, node), gathered);
+    }
+  }
+
+  /** Values of the roots that have them. */
+  outputs(): Record<string, unknown[]> {
+    const done = this.roots.filter((id) => this.results.has(id));
+    return Object.fromEntries(done.map((id) => [id, shown(this.nodes.get(id)!, this.results.get(id)!)]));
+  }
+
+  private eagerSources(id: string): string[] {
+    const sources: string[] = [];
+    for (const { spec, source } of this.nodes.get(id)!.links) {
+      if (!spec.lazy && this.find(source) === undefined) sources.push(source);
+    }
+    return sources;
+  }
+
+  /** A node's result: of this run, of an equal node or of an earlier run. */
+  private find(id: string): Entry | undefined {
+    const own = this.results.get(id);
+    if (own !== undefined) return own;
+    const signature = this.signatures.get(id);
+    const stored = signature === undefined ? undefined : this.setting.options.cache.get(signature);
+    if (stored !== undefined) this.results.set(id, stored);
+    return stored;
+  }
+
+  private gather(node: PreparedNode): Gathered {
+    const asked = this.asked.get(node.id) ?? NOTHING_ASKED;
+    return gather(node, (source) => this.find(source), this.setting.checkOf(node), asked);
+  }
+
+  /** Asks the node for the lazy inputs it needs: it may "go", must "wait" for them, or has to look "again" at known ones. */
+  private async stage(node: PreparedNode, gathered: Gathered): Promise<"go" | "wait" | "again"> {
+    let next: "go" | "wait" | "again" = "go";
+    const wanted = await askLazy(node.definition, gathered);
+    this.asked.set(node.id, new Set([...(this.asked.get(node.id) ?? []), ...wanted]));
+    for (const input of wanted) {
+      if (gathered.held.has(input)) {
+        if (next === "go") next = "again";
+        continue;
+      }
+      if (Object.hasOwn(gathered.lists, input) && !gathered.missing.has(input)) continue;
+      const link = node.links.find((candidate) => candidate.input === input);
+      if (link === undefined) {
+        const at = { nodeId: node.id, node: node.definition.key, input };
+        throw inputError("input.missing", at, "the value that the node asks for", undefined);
+      }
+      this.plan.link(link.source, node.id);
+      next = "wait";
+    }
+    if (next === "wait") this.plan.back(node.id);
+    return next;
+  }
+
+  /** Whether an empty list keeps the node from running. Throws where it leaves a required input without a value. */
+  private refuseEmpty(node: PreparedNode, gathered: Gathered): boolean {
+    const { definition, id } = node;
+    const input = gathered.empty;
+    if (input === undefined) return false;
+    const at = { nodeId: id, node: definition.key };
+    if (gathered.calls > 0) {
+      if (!this.setting.options.isChecked || definition.inputs[input]!.optional) return false;
+      throw inputError("input.missing", { ...at, input }, "a value and not an empty list", undefined);
+    }
+    const message = `${where(at)}input "${input}": the list is empty; the node does not run.`;
+    this.emit({ type: "warning", nodeId: id, message });
+    this.finish(node, { outputs: definition.outputs.map(() => []), skipped: true }, 0);
+    return true;
+  }
+
+  private async run(node: PreparedNode, gathered: Gathered): Promise<void> {
+    const { definition, id } = node;
+    const started = performance.now();
+    const context = this.setting.contextOf(node);
+    try {
+      const called = await callNode(definition, gathered, this.setting.hiddenOf(node), context);
+      for (const message of called.messages) this.emit({ type: "blocked", nodeId: id, message });
+      if (called.answers.some(({ expand }) => expand !== undefined)) {
+        return this.expand(node, called.answers, called.ui, started);
+      }
+      const entry: Entry = { outputs: mergeOutputs(definition, called.answers), ui: called.ui };
+      if (called.ran > 0) return this.finish(node, entry, performance.now() - started);
+      if (called.messages.size === 0) this.emit({ type: "blocked", nodeId: id });
+      this.keep(node, entry);
+    } finally {
+      context.close();
+    }
+  }
+
+  private expand(node: PreparedNode, answers: readonly Answer[], ui: NodeUi | undefined, started: number): void {
+    const { graph, registry } = this.setting.options;
+    const around = { graph, registry, place: this.setting.place, exists: (id: string) => this.nodes.has(id) };
+    const expansion = expandNode(node, answers, around);
+    for (const inner of expansion.nodes) this.nodes.set(inner.id, inner);
+    this.expanded.set(node.id, { ...expansion, ui, started });
+    for (const { id, definition } of expansion.nodes) if (definition.outputNode) this.plan.link(id, node.id);
+    for (const promised of expansion.promised.flat()) {
+      if ("source" in promised) this.plan.link(promised.source, node.id);
+    }
+    this.plan.back(node.id);
+  }
+
+  private finishExpanded(node: PreparedNode, { promised, ui, started }: Expanded): void {
+    const answers = promised.map((slots) => ({
+      lists: slots.map((slot) =>
+        "value" in slot ? [slot.value] : (this.find(slot.source)!.outputs[slot.slot] ?? [undefined]),
+      ),
+    }));
+    const outputs = node.definition.outputs.map(({ list }, slot) =>
+      answers.flatMap(({ lists }) => {
+        const values = lists[slot] ?? [undefined];
+        const isWhole = list && values.length === 1 && Array.isArray(values[0]);
+        return isWhole ? (values[0] as unknown[]) : [...values];
+      }),
+    );
+    this.finish(node, { outputs, ui }, performance.now() - started);
+  }
+
+  private finish(node: PreparedNode, entry: Entry, ms: number): void {
+    this.keep(node, entry);
+    const { id, displayId } = node;
+    const outputs = shown(node, entry);
+    if (entry.ui === undefined) this.emit({ type: "node-done", nodeId: id, displayId, outputs, ms });
+    else {
+      this.ui[id] = entry.ui;
+      this.emit({ type: "node-done", nodeId: id, displayId, outputs, ui: entry.ui, ms });
+    }
+  }
+
+  private keep({ id }: PreparedNode, entry: Entry): void {
+    const signature = this.signatures.get(id);
+    if (signature !== undefined && this.results.get(id) !== entry) this.setting.options.cache.put(signature, entry);
+    this.results.set(id, entry);
+    this.plan.done(id);
+  }
+
+  private interrupt(nodeId: string | undefined): void {
+    this.status = "interrupted";
+    this.emit(nodeId === undefined ? { type: "interrupted" } : { type: "interrupted", nodeId });
+  }
+
+  private fail(nodeId: string, error: LatentkitError, { lists }: Pick<Gathered, "lists">): void {
+    this.status = "failed";
+    this.emit({ type: "node-error", nodeId, error, inputs: summarise(lists) });
+  }
+
+  /** Only the graphs that nodes answer with can still close a cycle. */
+  private failDeadlocked(): void {
+    const waiting = this.plan.waiting();
+    const nodeId = waiting[0]!;
+    const message = `The graph has a cycle among the nodes ${waiting.slice(0, 10).join(", ")}.`;
+    this.fail(nodeId, new LatentkitError("graph.cycle", message, { nodeId }), { lists: {} });
+  }
+}
+
+/** A node's failure as a LatentkitError that names the node. */
+function nameNode(error: unknown, { id, definition }: PreparedNode): LatentkitError {
+  const at = { nodeId: id, node: definition.key };
+  if (!(error instanceof LatentkitError)) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return new LatentkitError("node.failed", `${where(at).slice(0, -2)}: ${reason}`, at, { cause: error });
+  }
+  if (error.details.nodeId !== undefined) return error;
+  const anonymous = where({ node: definition.key });
+  const rest = error.message.startsWith(anonymous) ? error.message.slice(anonymous.length) : error.message;
+  return new LatentkitError(error.code, where(at) + rest, { ...error.details, ...at }, { cause: error });
+}

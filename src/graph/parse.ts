@@ -1,0 +1,114 @@
+import { closest, describe, LatentkitError } from "../errors.js";
+import { HOSTILE_KEYS, isPlainObject, keysInOrder, MAX_DEPTH, parseJson } from "../io/json-lossless.js";
+import type { NodeDefinition } from "../nodes/define.js";
+import type { Registry } from "../nodes/registry.js";
+
+/** Other names of node classes: prefix to prefix, or whole key to whole key. */
+export type ClassAliases = Readonly<Record<string, string>>;
+
+/** Beyond any graph that a person or a program has drawn. */
+const MAX_NODES = 200_000;
+
+export interface Graph {
+  /** As given: metadata shows it with the class names of its author. */
+  readonly prompt: Record<string, unknown>;
+  /** Node ids in the order of the file. */
+  readonly ids: readonly string[];
+  /** The registry's name of a class, aliases followed. */
+  classOf(classType: string): string;
+}
+
+/**
+ * Reads a graph in ComfyUI's API format from JSON text or an object, which is not changed. Fails with graph.empty,
+ * graph.invalid-json or graph.invalid: hostile keys, nesting beyond 256 levels, an editor's workflow file, a node that
+ * is no object.
+ */
+export function parseGraph(input: unknown, options: { classAliases?: ClassAliases } = {}): Graph {
+  const prompt = typeof input === "string" ? parseJson(input) : input;
+  if (prompt === undefined || prompt === null) throw new LatentkitError("graph.empty", "No prompt provided.");
+  if (!isPlainObject(prompt)) {
+    throw invalid(`Graph: expected an object of nodes by id, received ${describe(prompt)}.`);
+  }
+  if (Array.isArray(prompt.nodes) && Array.isArray(prompt.links)) {
+    throw invalid("Graph: this is a workflow as the editor saves it; export it in API format.");
+  }
+  const ids = keysInOrder(prompt);
+  if (ids.length > MAX_NODES) throw invalid(`Graph: expected at most ${MAX_NODES} nodes, received ${ids.length}.`);
+  for (const id of ids) {
+    if (!isPlainObject(prompt[id])) {
+      throw new LatentkitError(
+        "graph.invalid",
+        `Node ${id}: expected an object with class_type and inputs, received ${describe(prompt[id])}.`,
+        { nodeId: id },
+      );
+    }
+  }
+  // text was checked while it was read
+  if (typeof input !== "string") refuseHostile(prompt, 0);
+  const aliases = options.classAliases ?? {};
+  return { prompt, ids, classOf: (classType) => followAlias(classType, aliases) };
+}
+
+const invalid = (message: string) => new LatentkitError("graph.invalid", message);
+
+function refuseHostile(value: unknown, depth: number): void {
+  if (typeof value !== "object" || value === null) return;
+  const isList = Array.isArray(value);
+  if (!isList && !isPlainObject(value)) return;
+  if (depth >= MAX_DEPTH) throw invalid(`Graph: nesting is deeper than ${MAX_DEPTH} levels.`);
+  if (isList) {
+    for (const item of value) refuseHostile(item, depth + 1);
+    return;
+  }
+  for (const key of Object.keys(value)) {
+    if (HOSTILE_KEYS.has(key)) throw invalid(`Graph: the key "${key}" is refused.`);
+    refuseHostile(value[key], depth + 1);
+  }
+}
+
+function followAlias(classType: string, aliases: ClassAliases): string {
+  if (Object.hasOwn(aliases, classType)) return aliases[classType]!;
+  let prefix = "";
+  for (const alias of Object.keys(aliases)) {
+    if (alias.length > prefix.length && classType.startsWith(alias)) prefix = alias;
+  }
+  return prefix === "" ? classType : aliases[prefix]! + classType.slice(prefix.length);
+}
+
+/** The definition of a node's class: its own name first, then what the aliases make of it. */
+export function findDefinition(graph: Graph, classType: string, registry: Registry): NodeDefinition | undefined {
+  const aliased = graph.classOf(classType);
+  return registry.get(aliased) ?? registry.get(classType);
+}
+
+/**
+ * Every node's class, whether or not anything reaches it. Fails with graph.invalid where a node has none and with
+ * graph.unknown-class, with a suggestion, where the registry does not know it.
+ */
+export function findDefinitions(graph: Graph, registry: Registry): Map<string, NodeDefinition> {
+  const byClass = new Map<string, NodeDefinition>();
+  const byId = new Map<string, NodeDefinition>();
+  for (const id of graph.ids) {
+    const node = graph.prompt[id] as Record<string, unknown>;
+    if (!Object.hasOwn(node, "class_type")) {
+      const message = `Node ${id}: expected a class_type, received none.`;
+      throw new LatentkitError("graph.invalid", message, { nodeId: id, input: "class_type" });
+    }
+    const classType = node.class_type;
+    const known = typeof classType === "string" ? byClass.get(classType) : undefined;
+    const definition =
+      known ?? (typeof classType === "string" ? findDefinition(graph, classType, registry) : undefined);
+    if (definition === undefined) throw unknownClass(id, classType, registry);
+    byClass.set(classType as string, definition);
+    byId.set(id, definition);
+  }
+  return byId;
+}
+
+function unknownClass(id: string, classType: unknown, registry: Registry): LatentkitError {
+  const received = typeof classType === "string" ? classType : describe(classType);
+  const suggestion = typeof classType === "string" ? closest(classType, registry.keys()) : undefined;
+  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  const message = `Node ${id}: expected a known class_type, received ${describe(classType)}.${hint}`;
+  return new LatentkitError("graph.unknown-class", message, { nodeId: id, received, suggestion });
+}

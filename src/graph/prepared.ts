@@ -1,0 +1,101 @@
+import { closest, type LatentkitError } from "../errors.js";
+import { isPlainObject, keysInOrder, NumberLiteral } from "../io/json-lossless.js";
+import type { NodeDefinition } from "../nodes/define.js";
+import type { ChoicePlace, InputSpec } from "../nodes/inputs.js";
+import { plain, tryConvert } from "../nodes/values.js";
+
+export interface PreparedLink {
+  readonly input: string;
+  readonly spec: InputSpec;
+  /** Id of the node the value comes from, and which of its outputs. */
+  readonly source: string;
+  readonly slot: number;
+}
+
+/** A node whose inputs are read: what comes through links, what the graph itself holds. */
+export interface PreparedNode {
+  readonly id: string;
+  /** The node of the graph that shows what happens here; differs from `id` inside an expansion. */
+  readonly displayId: string;
+  readonly definition: NodeDefinition;
+  readonly links: readonly PreparedLink[];
+  /** Converted values of the declared inputs that are no links. */
+  readonly values: Readonly<Record<string, unknown>>;
+  /** Inputs the class does not declare: not handed to the node, yet part of its signature. */
+  readonly unknown: readonly (readonly [string, unknown])[];
+}
+
+/** `{ "__value__": x }` is x: so a graph holds a list that is no link. */
+export function unwrap(value: unknown): unknown {
+  return isPlainObject(value) && Object.hasOwn(value, "__value__") ? value.__value__ : value;
+}
+
+/** Whether a value of the first type may go to an input of the second: unions intersect, "*" is every type. */
+export function typesMatch(output: string, input: string): boolean {
+  if (output === input || output === "*" || input === "*") return true;
+  if (!output.includes(",") && !input.includes(",")) return false;
+  const wanted = new Set(input.split(",").map((member) => member.trim()));
+  return wanted.has("*") || output.split(",").some((member) => member.trim() === "*" || wanted.has(member.trim()));
+}
+
+/** Inputs given to a node that its class does not know. */
+export function unknownInputs(
+  definition: NodeDefinition,
+  inputs: Readonly<Record<string, unknown>>,
+): [string, unknown][] {
+  return keysInOrder(inputs)
+    .filter((name) => !Object.hasOwn(definition.inputs, name) && !Object.hasOwn(definition.hidden, name))
+    .map((name) => [name, inputs[name]]);
+}
+
+export function unknownInputWarning(at: { nodeId: string; node: string }, name: string, known: readonly string[]) {
+  const suggestion = closest(name, known);
+  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  const message = `Node ${at.nodeId} (${at.node}), input "${name}": the node has no such input; it is ignored.${hint}`;
+  return { nodeId: at.nodeId, input: name, message, suggestion };
+}
+
+/**
+ * Reads a node's inputs without checking them: numbers and booleans convert where they fit, all else is handed on as
+ * it is. A list that names no node is a value.
+ */
+export function prepareUnchecked(
+  node: { id: string; displayId: string; definition: NodeDefinition; inputs: Readonly<Record<string, unknown>> },
+  place: ChoicePlace,
+  exists: (id: string) => boolean,
+): PreparedNode {
+  const { id, displayId, definition, inputs } = node;
+  const links: PreparedLink[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [input, spec] of Object.entries(definition.inputs)) {
+    const raw = Object.hasOwn(inputs, input) ? inputs[input] : undefined;
+    if (raw === undefined) {
+      if (spec.optional && spec.options.default !== undefined) values[input] = spec.options.default;
+      continue;
+    }
+    const isLink = Array.isArray(raw) && raw.length === 2 && typeof raw[0] === "string" && exists(raw[0]);
+    if (isLink && Number.isInteger(Number(raw[1])) && Number(raw[1]) >= 0) {
+      links.push({ input, spec, source: raw[0] as string, slot: Number(raw[1]) });
+    } else {
+      values[input] = looseValue(spec, unwrap(raw), place);
+    }
+  }
+  return { id, displayId, definition, links, values, unknown: unknownInputs(definition, inputs) };
+}
+
+function looseValue(spec: InputSpec, value: unknown, place: ChoicePlace): unknown {
+  const isNumeric = typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
+  if (!isNumeric && !(value instanceof NumberLiteral)) return plain(value);
+  const conversion = tryConvert(spec, value, { place, skipRange: true });
+  return conversion.ok ? conversion.value : plain(value);
+}
+
+/** Distinct linked nodes of every node. */
+export function linkedNodes(prepared: ReadonlyMap<string, PreparedNode>): Map<string, string[]> {
+  const linked = new Map<string, string[]>();
+  for (const [id, { links }] of prepared) linked.set(id, [...new Set(links.map(({ source }) => source))]);
+  return linked;
+}
+
+/** A fault of the whole graph, or of the way its nodes are linked. */
+export type GraphFault = { readonly error: LatentkitError; readonly kind: string };

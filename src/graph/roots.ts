@@ -1,0 +1,45 @@
+import { closest, LatentkitError } from "../errors.js";
+import type { NodeDefinition } from "../nodes/define.js";
+import type { Graph } from "./parse.js";
+
+export interface RootOptions {
+  /** Nodes to compute, of any class, in this order. */
+  readonly targets?: readonly string[];
+  /** Restricts the graph's output nodes to these, as ComfyUI's clients ask. */
+  readonly partialExecutionTargets?: readonly string[] | null;
+}
+
+/**
+ * Ids of the nodes a run is for: the targets, else the output nodes, else those that write files or have a UI result.
+ * Fails with graph.unknown-target or graph.no-outputs.
+ */
+export function findRoots(
+  graph: Graph,
+  definitions: ReadonlyMap<string, NodeDefinition>,
+  { targets, partialExecutionTargets }: RootOptions,
+): string[] {
+  if (targets !== undefined) {
+    for (const id of targets) if (!definitions.has(id)) throw unknownTarget(id, graph);
+    if (targets.length > 0) return [...new Set(targets)];
+  }
+  const outputs = targets === undefined ? rootsOf(graph, definitions) : [];
+  const chosen =
+    partialExecutionTargets === undefined || partialExecutionTargets === null
+      ? outputs
+      : [...new Set(partialExecutionTargets)].filter((id) => outputs.includes(id));
+  if (chosen.length > 0) return chosen;
+  throw new LatentkitError("graph.no-outputs", "The graph has no output to compute.");
+}
+
+function rootsOf(graph: Graph, definitions: ReadonlyMap<string, NodeDefinition>): string[] {
+  const outputs = graph.ids.filter((id) => definitions.get(id)!.outputNode);
+  if (outputs.length > 0) return outputs;
+  return graph.ids.filter((id) => definitions.get(id)!.writesFiles || definitions.get(id)!.hasUi);
+}
+
+function unknownTarget(id: string, graph: Graph): LatentkitError {
+  const suggestion = closest(String(id), graph.ids);
+  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  const message = `Target: expected the id of a node of the graph, received ${JSON.stringify(id)}.${hint}`;
+  return new LatentkitError("graph.unknown-target", message, { received: String(id), suggestion });
+}

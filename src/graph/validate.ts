@@ -1,0 +1,163 @@
+import { LatentkitError } from "../errors.js";
+import type { NodeDefinition } from "../nodes/define.js";
+import type { ChoicePlace } from "../nodes/inputs.js";
+import type { Registry } from "../nodes/registry.js";
+import { findCycles } from "./cycles.js";
+import { type ClassAliases, findDefinitions, type Graph, parseGraph } from "./parse.js";
+import { linkedNodes, type PreparedNode, unknownInputs, unknownInputWarning } from "./prepared.js";
+import { findRoots, type RootOptions } from "./roots.js";
+import {
+  cycleError,
+  type GraphError,
+  type InputPlace,
+  type NodeErrors,
+  outputsFailed,
+  promptError,
+  validationFailure,
+} from "./validation/graph-error.js";
+import { checkNode } from "./validation/validate-node.js";
+
+export interface ValidateOptions extends RootOptions {
+  readonly registry: Registry;
+  /** Where choices that depend on it come from: models, input files. */
+  readonly host?: ChoicePlace["host"];
+  readonly inputDir?: string;
+  readonly classAliases?: ClassAliases;
+}
+
+export interface GraphWarning {
+  readonly nodeId: string;
+  readonly input: string;
+  readonly message: string;
+  readonly suggestion?: string;
+}
+
+/** With `ok`, `outputs` can be computed and `nodeErrors` tells of those that cannot. */
+export type Validation =
+  | {
+      readonly ok: true;
+      readonly outputs: string[];
+      readonly nodeErrors: Record<string, NodeErrors>;
+      readonly warnings: readonly GraphWarning[];
+    }
+  | {
+      readonly ok: false;
+      readonly error: GraphError;
+      readonly nodeErrors: Record<string, NodeErrors>;
+      readonly warnings: readonly GraphWarning[];
+    };
+
+/**
+ * Checks a graph (an object or JSON text), without running it, in time linear in its size. Only what an output needs
+ * is checked; one output without errors is enough. Errors are data in ComfyUI's form; nothing is thrown for them.
+ */
+export function validateGraph(prompt: unknown, options: ValidateOptions): Validation {
+  try {
+    const graph = parseGraph(prompt, options);
+    return checkGraph(graph, findDefinitions(graph, options.registry), options).validation;
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    return { ok: false, error: promptError(error), nodeErrors: {}, warnings: [] };
+  }
+}
+
+/** Beyond it, lists of dependent outputs are cut: their total can be quadratic in a hostile graph's size. */
+const MAX_DEPENDENT_STEPS = 500_000;
+/** Suggestions cost time; a graph with more unknown inputs is no matter of typos. */
+const MAX_WARNINGS = 200;
+
+/** The same, with the nodes that the good outputs need, ready to run. Throws for errors of the whole prompt. */
+export function checkGraph(
+  graph: Graph,
+  definitions: ReadonlyMap<string, NodeDefinition>,
+  options: ValidateOptions,
+): { validation: Validation; prepared: Map<string, PreparedNode> } {
+  const roots = findRoots(graph, definitions, options);
+  const place: ChoicePlace = { host: options.host, inputDir: options.inputDir };
+  const prepared = new Map<string, PreparedNode>();
+  const errors = new Map<string, GraphError[]>();
+  const warnings: GraphWarning[] = [];
+  const via = new Map<string, { at: InputPlace; link: readonly unknown[] }>();
+  const queue = [...roots];
+  const seen = new Set(roots);
+  for (let next = 0; next < queue.length; next++) {
+    const id = queue[next]!;
+    const raw = graph.prompt[id] as Record<string, unknown>;
+    const definition = definitions.get(id)!;
+    const checked = checkNode(id, raw, definitions, place);
+    const { fault } = checked;
+    if (fault !== undefined) errors.set(id, [validationFailure(fault.error, fault.kind, via.get(id))]);
+    else if (checked.errors.length > 0) errors.set(id, checked.errors);
+    const links = fault === undefined ? checked.links : [];
+    const inputs = fault === undefined ? (raw.inputs as Record<string, unknown>) : {};
+    const unknown = unknownInputs(definition, inputs);
+    const at = { nodeId: id, node: raw.class_type as string };
+    for (const [name] of unknown) {
+      if (warnings.length >= MAX_WARNINGS) break;
+      warnings.push(unknownInputWarning(at, name, Object.keys(definition.inputs)));
+    }
+    prepared.set(id, { id, displayId: id, definition, links, values: checked.values, unknown });
+    for (const { input, spec, source, slot } of links) {
+      if (seen.has(source)) continue;
+      seen.add(source);
+      via.set(source, { at: { ...at, input, spec, place }, link: [source, slot] });
+      queue.push(source);
+    }
+  }
+  const { stuck, cycles } = findCycles(linkedNodes(prepared));
+  for (const cycle of cycles) errors.set(cycle[0]!, [...(errors.get(cycle[0]!) ?? []), cycleError(cycle)]);
+  const bad = spread([...errors.keys(), ...stuck], prepared);
+  const outputs = roots.filter((id) => !bad.has(id));
+  const nodeErrors = describeNodes(graph, prepared, errors, bad, roots);
+  if (outputs.length > 0) return { validation: { ok: true, outputs, nodeErrors, warnings }, prepared };
+  const error = outputsFailed(roots.flatMap((id) => errors.get(id) ?? []));
+  return { validation: { ok: false, error, nodeErrors, warnings }, prepared };
+}
+
+/** These nodes and all that need them. */
+function spread(from: readonly string[], prepared: ReadonlyMap<string, PreparedNode>): Set<string> {
+  const bad = new Set(from);
+  if (bad.size === 0) return bad;
+  const consumers = new Map<string, string[]>();
+  for (const [id, sources] of linkedNodes(prepared)) {
+    for (const source of sources) {
+      const list = consumers.get(source);
+      if (list === undefined) consumers.set(source, [id]);
+      else list.push(id);
+    }
+  }
+  const queue = [...bad];
+  for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
+    for (const consumer of consumers.get(id) ?? []) {
+      if (bad.has(consumer)) continue;
+      bad.add(consumer);
+      queue.push(consumer);
+    }
+  }
+  return bad;
+}
+
+function describeNodes(
+  graph: Graph,
+  prepared: ReadonlyMap<string, PreparedNode>,
+  errors: ReadonlyMap<string, GraphError[]>,
+  bad: ReadonlySet<string>,
+  roots: readonly string[],
+): Record<string, NodeErrors> {
+  const nodeErrors = new Map<string, NodeErrors>();
+  for (const [id, own] of errors) {
+    const { class_type } = graph.prompt[id] as { class_type: string };
+    nodeErrors.set(id, { errors: own, dependent_outputs: [], class_type });
+  }
+  let steps = 0;
+  for (const root of roots) {
+    if (!bad.has(root)) continue;
+    const seen = new Set([root]);
+    for (const id of seen) {
+      if (++steps > MAX_DEPENDENT_STEPS) break;
+      nodeErrors.get(id)?.dependent_outputs.push(root);
+      for (const { source } of prepared.get(id)?.links ?? []) if (bad.has(source)) seen.add(source);
+    }
+  }
+  return Object.fromEntries(nodeErrors);
+}

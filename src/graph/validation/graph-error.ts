@@ -1,0 +1,227 @@
+import { ERROR_CODES, type ErrorCode, LatentkitError, where } from "../../errors.js";
+import { pythonNumber } from "../../io/json-lossless.js";
+import { pythonText } from "../../io/python-text.js";
+import type { ChoicePlace, InputSpec } from "../../nodes/inputs.js";
+import { choicesOf, type Misfit, misfitError, plain } from "../../nodes/values.js";
+
+/** What is wrong with a graph, as data: the first four are ComfyUI's, the rest say the same for people and programs. */
+export interface GraphError {
+  readonly type: string;
+  readonly message: string;
+  readonly details: string;
+  readonly extra_info: Record<string, unknown>;
+  readonly code: ErrorCode;
+  /** One sentence that names node, input, value and what was expected. */
+  readonly sentence: string;
+  readonly input?: string;
+  readonly received?: string;
+  readonly expected?: string;
+  readonly suggestion?: string;
+}
+
+/** Errors of one node, and the outputs that cannot be computed because of them. */
+export interface NodeErrors {
+  readonly errors: GraphError[];
+  readonly dependent_outputs: string[];
+  readonly class_type: string;
+}
+
+/** An input of a node, for messages. */
+export interface InputPlace {
+  readonly nodeId: string;
+  readonly node: string;
+  readonly input: string;
+  readonly spec: InputSpec;
+  readonly place: ChoicePlace;
+}
+
+/** Longer lists of choices are counted in the details, and left out of input_config. */
+const LISTED_CHOICES = 20;
+
+/** The input as the host declares it: [type or list of choices, options]; null for long lists. */
+function inputConfig({ spec, place }: InputPlace): unknown {
+  const choices = choicesOf(spec, place);
+  if (choices !== undefined && choices.length > LISTED_CHOICES) return null;
+  return [hostType(spec, place), spec.options];
+}
+
+function hostType(spec: InputSpec, place: ChoicePlace): unknown {
+  const isListed = spec.type === "COMBO" && spec.options.options === undefined;
+  return isListed ? (choicesOf(spec, place) ?? spec.type) : spec.type;
+}
+
+/** A bigint only where a number would lose digits. */
+function smallest(value: unknown): unknown {
+  return typeof value === "bigint" && Number.isSafeInteger(Number(value)) ? Number(value) : value;
+}
+
+function fromError(
+  { code, message, details: { input, received, expected, suggestion } }: LatentkitError,
+  host: { type?: string; message: string; details: string; extra_info?: Record<string, unknown> },
+): GraphError {
+  const facts = Object.entries({ input, received, expected, suggestion }).filter(([, fact]) => fact !== undefined);
+  return {
+    type: ERROR_CODES[code].comfyType,
+    extra_info: {},
+    ...host,
+    code,
+    sentence: message,
+    ...Object.fromEntries(facts),
+  };
+}
+
+/** A value that does not fit its input, in ComfyUI's words. */
+export function valueError(misfit: Misfit, at: InputPlace, received: unknown): GraphError {
+  const { input, spec, place } = at;
+  const error = misfitError(misfit, { nodeId: at.nodeId, node: at.node, input }, received);
+  const extra = { input_name: input, input_config: inputConfig(at) };
+  const shown = (value: unknown) => (spec.type === "FLOAT" ? pythonNumber(Number(value)) : pythonText(value));
+  switch (misfit.code) {
+    case "input.missing":
+      return fromError(error, {
+        message: "Required input is missing",
+        details: input,
+        extra_info: { input_name: input },
+      });
+    case "input.below-minimum":
+      return fromError(error, {
+        message: `Value ${shown(misfit.value)} smaller than min of ${shown(spec.options.min)}`,
+        details: input,
+        extra_info: { ...extra, received_value: smallest(misfit.value) },
+      });
+    case "input.above-maximum":
+      return fromError(error, {
+        message: `Value ${shown(misfit.value)} bigger than max of ${shown(spec.options.max)}`,
+        details: input,
+        extra_info: { ...extra, received_value: smallest(misfit.value) },
+      });
+    case "input.not-in-list": {
+      const choices = choicesOf(spec, place) ?? [];
+      const list = choices.length > LISTED_CHOICES ? `(list of length ${choices.length})` : pythonText(choices);
+      return fromError(error, {
+        message: "Value not in list",
+        details: `${input}: '${pythonText(misfit.value)}' not in ${list}`,
+        extra_info: { ...extra, received_value: plain(misfit.value) },
+      });
+    }
+    default: {
+      const reason = `expected ${misfit.expected}`;
+      return fromError(error, {
+        message: `Failed to convert an input value to a ${spec.type} value`,
+        details: `${input}, ${pythonText(received)}, ${reason}`,
+        extra_info: { ...extra, received_value: plain(received), exception_message: reason },
+      });
+    }
+  }
+}
+
+/** A list that is no link. */
+export function badLink(at: InputPlace, received: unknown): GraphError {
+  const expected = "a link [node id, slot]";
+  return fromError(linkError(at, expected, pythonText(received)), {
+    message: "Bad linked input, must be a length-2 list of [node_id, slot_index]",
+    details: at.input,
+    extra_info: { input_name: at.input, input_config: inputConfig(at), received_value: plain(received) },
+  });
+}
+
+export function typeMismatch(at: InputPlace, received: string, link: readonly unknown[]): GraphError {
+  const wanted = pythonText(hostType(at.spec, at.place));
+  return fromError(linkError(at, at.spec.type, received, "link.type-mismatch"), {
+    message: "Return type mismatch between linked nodes",
+    details: `${at.input}, received_type(${received}) mismatch input_type(${wanted})`,
+    extra_info: {
+      input_name: at.input,
+      input_config: inputConfig(at),
+      received_type: received,
+      linked_node: plain(link),
+    },
+  });
+}
+
+/** An input whose link does not hold, or another fault of it. */
+export function linkError(
+  at: InputPlace,
+  expected: string,
+  received: string,
+  code: ErrorCode = "link.bad",
+): LatentkitError {
+  const { nodeId, node, input } = at;
+  const message = `${where(at)}input "${input}": expected ${expected}, received ${received}.`;
+  return new LatentkitError(code, message, { nodeId, node, input, expected, received });
+}
+
+/** What a node's own validation found; `input` is undefined where it read none. */
+export function customError(
+  at: { nodeId: string; node: string },
+  input: string | undefined,
+  verdict: string | false,
+): GraphError {
+  const reason = verdict === false ? "" : verdict;
+  const subject = input === undefined ? where(at).slice(0, -2) : `${where(at)}input "${input}"`;
+  const message = `${subject}: ${reason === "" ? "the node refuses it" : reason.replace(/\.$/, "")}.`;
+  const error = new LatentkitError("input.invalid", message, { ...at, input });
+  return fromError(error, {
+    message: "Custom validation failed for node",
+    details: [input, reason].filter((part) => part !== undefined && part !== "").join(" - "),
+    extra_info: input === undefined ? {} : { input_name: input },
+  });
+}
+
+/** Validation itself failed: at an output node, or (`via`) at a node that an input of another links to. */
+export function validationFailure(
+  error: LatentkitError,
+  kind: string,
+  via: { at: InputPlace; link: readonly unknown[] } | undefined,
+): GraphError {
+  if (via === undefined) {
+    return fromError(error, {
+      type: "exception_during_validation",
+      message: "Exception when validating node",
+      details: error.message,
+      extra_info: { exception_type: kind },
+    });
+  }
+  return fromError(error, {
+    type: "exception_during_inner_validation",
+    message: "Exception when validating inner node",
+    details: error.message,
+    extra_info: {
+      input_name: via.at.input,
+      input_config: inputConfig(via.at),
+      exception_message: error.message,
+      exception_type: kind,
+      linked_node: plain(via.link),
+    },
+  });
+}
+
+export function cycleError(ids: readonly string[]): GraphError {
+  const cycle = `cycle: ${[...ids, ids[0]].join(" → ")}`;
+  const error = new LatentkitError("graph.cycle", `The graph has a ${cycle}.`, { nodeId: ids[0] });
+  return fromError(error, { message: "Dependency cycle detected", details: cycle, extra_info: { cycle: ids } });
+}
+
+/** An error of the whole prompt, in ComfyUI's words where it has them. */
+export function promptError(error: LatentkitError): GraphError {
+  const { nodeId, received, input } = error.details;
+  const details = nodeId === undefined ? "" : `Node ID '#${nodeId}'`;
+  if (error.code === "graph.unknown-class") {
+    const name = received === "null" ? "None" : received;
+    return fromError(error, { message: `Cannot execute because node ${name} does not exist.`, details });
+  }
+  if (error.code === "graph.invalid" && input === "class_type") {
+    const message = "Cannot execute because a node is missing the class_type property.";
+    return fromError(error, { message, details });
+  }
+  if (error.code === "graph.no-outputs") return fromError(error, { message: "Prompt has no outputs", details });
+  if (error.code === "graph.empty") return fromError(error, { message: "No prompt provided", details });
+  return fromError(error, { message: error.message, details });
+}
+
+/** Every output failed; the details list what is wrong with the output nodes themselves. */
+export function outputsFailed(ownErrors: readonly GraphError[]): GraphError {
+  const error = new LatentkitError("graph.outputs-failed", "No output of the graph can be computed.");
+  const lines = ownErrors.map(({ message, details }) => `${message}: ${details}`);
+  return fromError(error, { message: "Prompt outputs failed validation", details: lines.join("\n") });
+}

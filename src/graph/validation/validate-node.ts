@@ -1,0 +1,142 @@
+import { LatentkitError } from "../../errors.js";
+import { isPlainObject } from "../../io/json-lossless.js";
+import { pythonText } from "../../io/python-text.js";
+import type { NodeDefinition } from "../../nodes/define.js";
+import type { ChoicePlace, InputSpec } from "../../nodes/inputs.js";
+import { expectedOf, isWidget, type Misfit, tryConvert } from "../../nodes/values.js";
+import { type GraphFault, type PreparedLink, typesMatch, unwrap } from "../prepared.js";
+import { askNode } from "./custom-validation.js";
+import { badLink, type GraphError, type InputPlace, linkError, typeMismatch, valueError } from "./graph-error.js";
+
+export interface CheckedNode {
+  readonly errors: GraphError[];
+  readonly links: PreparedLink[];
+  readonly values: Record<string, unknown>;
+  /** Validation could not go on; nothing else is known about the node then. */
+  readonly fault?: GraphFault;
+}
+
+/** Checks presence, types, ranges, choices and links of one node's inputs, then asks the node itself. */
+export function checkNode(
+  id: string,
+  raw: Readonly<Record<string, unknown>>,
+  definitions: ReadonlyMap<string, NodeDefinition>,
+  place: ChoicePlace,
+): CheckedNode {
+  const definition = definitions.get(id)!;
+  const node = raw.class_type as string;
+  const checked: CheckedNode = { errors: [], links: [], values: {} };
+  if (!isPlainObject(raw.inputs)) return { ...checked, fault: noInputs(id, node) };
+  const inputs = raw.inputs;
+  const types: Record<string, string> = {};
+  const mismatches: { input: string; error: GraphError }[] = [];
+  for (const [input, spec] of Object.entries(definition.inputs)) {
+    const at: InputPlace = { nodeId: id, node, input, spec, place };
+    const given = Object.hasOwn(inputs, input) ? inputs[input] : undefined;
+    const value = Array.isArray(given) ? given : unwrap(given);
+    if (Array.isArray(given)) {
+      const link = readLink(given, at, definitions);
+      if ("fault" in link) return { ...checked, fault: link.fault };
+      if ("error" in link) checked.errors.push(link.error);
+      else {
+        types[input] = link.type;
+        if (typesMatch(link.type, spec.type)) checked.links.push(link.link);
+        else mismatches.push({ input, error: typeMismatch(at, link.type, given) });
+      }
+    } else if (value === undefined || value === null || isWidget(spec.type)) {
+      // ranges wait until the node has said which inputs it checks itself
+      const conversion = tryConvert(spec, value, {
+        place,
+        anyText: true,
+        skipRange: definition.validate !== undefined,
+      });
+      if (!conversion.ok) checked.errors.push(valueError(conversion.misfit, at, value));
+      else if (conversion.value !== undefined) checked.values[input] = conversion.value;
+    } else {
+      checked.errors.push(valueError(needsLink(spec, value), at, value));
+    }
+  }
+  return definition.validate === undefined
+    ? addMismatches(checked, mismatches, false)
+    : askAndCheck(checked, mismatches, { id, node, definition, inputs, types, place });
+}
+
+interface AskedNode {
+  readonly id: string;
+  readonly node: string;
+  readonly definition: NodeDefinition;
+  readonly inputs: Readonly<Record<string, unknown>>;
+  readonly types: Readonly<Record<string, string>>;
+  readonly place: ChoicePlace;
+}
+
+function askAndCheck(
+  checked: CheckedNode,
+  mismatches: readonly { error: GraphError }[],
+  { id, node, definition, inputs, types, place }: AskedNode,
+): CheckedNode {
+  const given: Record<string, unknown> = {};
+  for (const input of Object.keys(definition.inputs)) {
+    if (!Object.hasOwn(inputs, input)) continue;
+    // a value that does not convert is shown as it came
+    given[input] = Array.isArray(inputs[input]) ? undefined : (checked.values[input] ?? unwrap(inputs[input]));
+  }
+  const answer = askNode(definition, { nodeId: id, node }, given, types);
+  if ("fault" in answer) return { ...checked, fault: answer.fault };
+  for (const [input, spec] of Object.entries(definition.inputs)) {
+    if (!Object.hasOwn(checked.values, input) || answer.read.has(input)) continue;
+    const value = unwrap(inputs[input]);
+    const conversion = tryConvert(spec, value, { place, anyText: true });
+    if (conversion.ok) checked.values[input] = conversion.value;
+    else checked.errors.push(valueError(conversion.misfit, { nodeId: id, node, input, spec, place }, value));
+  }
+  checked.errors.push(...answer.errors);
+  return addMismatches(checked, mismatches, answer.read.has("input_types"));
+}
+
+/** A node that looks at the types of its links decides about them itself. */
+function addMismatches(
+  checked: CheckedNode,
+  mismatches: readonly { error: GraphError }[],
+  isExempt: boolean,
+): CheckedNode {
+  if (!isExempt) checked.errors.push(...mismatches.map(({ error }) => error));
+  return checked;
+}
+
+function noInputs(nodeId: string, node: string): GraphFault {
+  const message = `Node ${nodeId} (${node}): expected inputs, received none.`;
+  return { error: new LatentkitError("graph.invalid", message, { nodeId, node, input: "inputs" }), kind: "KeyError" };
+}
+
+const needsLink = (spec: InputSpec, value: unknown): Misfit => ({
+  code: "input.wrong-type",
+  expected: `a link to ${expectedOf(spec)}`,
+  value,
+});
+
+type ReadLink = { link: PreparedLink; type: string } | { error: GraphError } | { fault: GraphFault };
+
+function readLink(
+  value: readonly unknown[],
+  at: InputPlace,
+  definitions: ReadonlyMap<string, NodeDefinition>,
+): ReadLink {
+  const [source, slot] = value;
+  const isNegative = typeof slot === "number" && slot < 0;
+  if (value.length !== 2 || typeof slot === "boolean" || isNegative) return { error: badLink(at, value) };
+  const origin = typeof source === "string" ? definitions.get(source) : undefined;
+  if (origin === undefined) {
+    const shown = typeof source === "string" ? `node ${source}` : pythonText(source);
+    return { fault: { error: linkError(at, "a link to a node of the graph", shown), kind: "KeyError" } };
+  }
+  if (typeof slot !== "number" || !Number.isInteger(slot)) {
+    return { fault: { error: linkError(at, "the number of an output", pythonText(slot)), kind: "TypeError" } };
+  }
+  const output = origin.outputs[slot];
+  if (output === undefined) {
+    const expected = `one of the ${origin.outputs.length} outputs of node ${source}`;
+    return { fault: { error: linkError(at, expected, `output ${slot}`), kind: "IndexError" } };
+  }
+  return { link: { input: at.input, spec: at.spec, source: source as string, slot }, type: output.type };
+}
