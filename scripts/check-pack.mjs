@@ -1,0 +1,126 @@
+#!/usr/bin/env node
+// Packs the package, installs the tarball in an empty project without scripts, compiler or CMake, and renders there.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { prebuild } from "./prebuild.mjs";
+import { orExplain, setup } from "./setup.mjs";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const EXAMPLE = "examples/first-light.json";
+const TOOLS = ["cc", "c++", "gcc", "g++", "clang", "make", "ninja", "cmake"];
+const PNG_START = "89504e470d0a1a0a";
+
+const scratch = mkdtempSync(join(tmpdir(), "latentkit-pack-"));
+try {
+  orExplain(setup);
+  await prebuild();
+  const tarball = pack();
+  const project = join(scratch, "project");
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", private: true }));
+  const env = { ...process.env, PATH: bareBin(), LATENTKIT_NATIVE: "" };
+  npm(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", tarball], project, env);
+  checkModule(project, env);
+  checkRender(project, env);
+  // scripts allowed: the prebuild loads, so nothing is compiled and nothing fails
+  npm(["rebuild", "latentkit"], project, env);
+  process.stderr.write("The packed package installs and renders without scripts, compiler and CMake.\n");
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}
+
+function pack() {
+  const [{ filename, files }] = JSON.parse(
+    npm(["pack", "--ignore-scripts", "--json", "--pack-destination", scratch], root),
+  );
+  const paths = files.map(({ path }) => path);
+  for (const wanted of [
+    `prebuilds/${process.platform}-${process.arch}/latentkit.node`,
+    "dist/index.js",
+    "dist/index.d.ts",
+    "bin/latentkit.mjs",
+    "CMakeLists.txt",
+    "bindings.gyp",
+    "native/include/engine.h",
+    "native/third_party/libdeflate/COPYING",
+    "scripts/install.mjs",
+    "scripts/native-build.mjs",
+    EXAMPLE,
+    "LICENSE",
+    "README.md",
+  ])
+    assert.ok(paths.includes(wanted), `${wanted} is missing from the package`);
+  const stray = paths.filter((path) => /^(src|test|build|bench|\.ci|node_modules)\//.test(path));
+  assert.deepEqual(stray, [], "these do not belong into the package");
+  return join(scratch, filename);
+}
+
+function checkModule(project, env) {
+  const answer = `JSON.stringify([typeof m.randn, m.randn([1, 4, 2, 2], { seed: 42n }).data.length, m.device().isa.length > 0])`;
+  const required = node(["-e", `const m = require("latentkit"); console.log(${answer})`], project, env);
+  const imported = node(
+    ["--input-type=module", "-e", `import * as m from "latentkit"; console.log(${answer})`],
+    project,
+    env,
+  );
+  assert.equal(required.trim(), '["function",16,true]');
+  assert.equal(imported, required);
+}
+
+function checkRender(project, env) {
+  const graph = join("node_modules/latentkit", EXAMPLE);
+  npm(["exec", "--offline", "--", "latentkit", "render", graph, "--out", "rendered"], project, env);
+  const pictures = readdirSync(join(project, "rendered"), { recursive: true }).filter((path) => path.endsWith(".png"));
+  assert.ok(pictures.length > 0, "render wrote no PNG");
+  for (const picture of pictures) {
+    const file = readFileSync(join(project, "rendered", picture));
+    assert.equal(file.subarray(0, 8).toString("hex"), PNG_START, `${picture} is no PNG`);
+    const check = `require("latentkit").decodePng(require("fs").readFileSync(process.argv[1])).then((p) => console.log(p.width * p.height))`;
+    assert.ok(Number(node(["-e", check, join("rendered", picture)], project, env)) > 0);
+  }
+}
+
+/** A folder for PATH with node and a shell, and nothing that compiles. */
+function bareBin() {
+  const folder = join(scratch, "bin");
+  mkdirSync(folder);
+  symlinkSync(process.execPath, join(folder, "node"));
+  for (const name of ["sh", "env"]) symlinkSync(find(name), join(folder, name));
+  for (const tool of TOOLS) assert.notEqual(spawnSync(tool, ["--version"], { env: { PATH: folder } }).status, 0, tool);
+  return folder;
+}
+
+function find(program) {
+  for (const folder of process.env.PATH.split(delimiter)) {
+    try {
+      return realpathSync(join(folder, program));
+    } catch (error) {
+      if (error.code !== "ENOENT" && error.code !== "ENOTDIR") throw error;
+    }
+  }
+  throw new Error(`${program} was not found on PATH.`);
+}
+
+function npm(args, cwd, env = process.env) {
+  const npmCli = process.env.npm_execpath ?? join(dirname(find("npm")), "npm-cli.js");
+  return node([npmCli, ...args], cwd, env);
+}
+
+function node(args, cwd, env) {
+  const done = spawnSync(process.execPath, args, { cwd, env, encoding: "utf8", maxBuffer: 1 << 26 });
+  assert.equal(done.status, 0, `node ${args.join(" ")}\n${done.stdout}${done.stderr}`);
+  return done.stdout;
+}

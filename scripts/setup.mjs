@@ -1,0 +1,129 @@
+#!/usr/bin/env node
+// Brings a checkout to the point where it runs: packages, compiled TypeScript, native core. Needs nothing but Node.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+export const root = fileURLToPath(new URL("..", import.meta.url));
+const OLDEST_NODE = 20;
+
+/** A step that failed; the message is for a person. */
+export class SetupError extends Error {}
+
+/** Installs and builds what is missing or older than its sources. Prints a line for each step it has to do. */
+export function setup({ tests = false, log = (line) => process.stderr.write(`${line}\n`) } = {}) {
+  if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) {
+    throw new SetupError(`Node ${OLDEST_NODE} or newer is needed, this is ${process.versions.node}.`);
+  }
+  if (!packagesMatch(root)) {
+    log("Installing packages (npm ci) …");
+    // without install scripts: the native core is built below, with its output shown when it fails
+    npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+  }
+  compile({ project: "tsconfig.json", sources: ["src", "tsconfig.json"], output: "dist", log });
+  run("Building the native core", process.execPath, [join(root, "scripts/native-build.mjs")], { stdio: "inherit" });
+  if (tests) {
+    buildSqlite(log);
+    compile({ project: "tsconfig.test.json", sources: ["test", "tsconfig.test.json"], output: "build/test", log });
+  }
+}
+
+/** better-sqlite3 stands in where Node has no SQLite of its own; without it the tests of that store say so and skip. */
+function buildSqlite(log) {
+  const folder = join(root, "node_modules/better-sqlite3");
+  if (isBuiltin("node:sqlite") || !existsSync(folder)) return;
+  if (existsSync(join(folder, "build/Release/better_sqlite3.node"))) return;
+  log("Building better-sqlite3 (a minute or two) …");
+  try {
+    npm(["rebuild", "better-sqlite3", "--ignore-scripts=false", "--no-audit", "--no-fund"]);
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    log(`${error.message}\nGoing on without it: the tests of the SQLite store are skipped.`);
+  }
+}
+
+/** True when every package that the lockfile wants on this machine is installed in the wanted version. */
+export function packagesMatch(folder) {
+  const installed = join(folder, "node_modules/.package-lock.json");
+  if (!existsSync(installed)) return false;
+  const wanted = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")).packages;
+  const found = JSON.parse(readFileSync(installed, "utf8")).packages;
+  return Object.entries(wanted).every(
+    ([path, entry]) =>
+      path === "" || (found[path] === undefined ? entry.optional : found[path].version === entry.version),
+  );
+}
+
+/** Time of the last change below these files and folders, in ms; 0 where there is nothing. */
+export function newestChange(paths) {
+  let newest = 0;
+  for (const path of paths) {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (stats === undefined) continue;
+    newest = Math.max(newest, stats.mtimeMs);
+    if (stats.isDirectory()) newest = Math.max(newest, newestChange(readdirSync(path).map((name) => join(path, name))));
+  }
+  return newest;
+}
+
+function compile({ project, sources, output, log }) {
+  const stamp = join(root, "build/stamps", `${project}.stamp`);
+  const built = existsSync(join(root, output)) ? newestChange([stamp]) : 0;
+  const changed = newestChange([...sources, "node_modules/.package-lock.json"].map((path) => join(root, path)));
+  if (built >= changed) return;
+  log(`Compiling ${sources[0]} …`);
+  // tsc's incremental record would keep it from writing outputs that were deleted
+  const { tsBuildInfoFile } = JSON.parse(readFileSync(join(root, project), "utf8")).compilerOptions;
+  rmSync(join(root, tsBuildInfoFile), { force: true });
+  const compiler = join(root, "node_modules/typescript/bin/tsc");
+  run("Compiling TypeScript", process.execPath, [compiler, "-p", join(root, project)]);
+  removeOrphans(join(root, sources[0]), join(root, output));
+  mkdirSync(dirname(stamp), { recursive: true });
+  writeFileSync(stamp, "");
+}
+
+/** Outputs whose source is gone would still run as tests and still be packed. */
+export function removeOrphans(sources, outputs) {
+  for (const entry of readdirSync(outputs, { recursive: true, withFileTypes: true })) {
+    const folder = relative(outputs, entry.parentPath ?? entry.path);
+    const source = join(sources, folder, entry.name.replace(/(\.d\.ts|\.js)$/, ".ts"));
+    if (entry.isFile() && !existsSync(source)) rmSync(join(outputs, folder, entry.name));
+  }
+}
+
+function npm(args) {
+  // under "npm start" this is npm's own program; it needs no shell, on Windows too
+  const program = process.env.npm_execpath;
+  const viaNode = program !== undefined && /\.[cm]?js$/.test(program);
+  const what = `npm ${args[0]}`;
+  if (viaNode) run(what, process.execPath, [program, ...args]);
+  else run(what, process.platform === "win32" ? "npm.cmd" : "npm", args);
+}
+
+function run(what, program, args, { stdio = "pipe" } = {}) {
+  const done = spawnSync(program, args, {
+    cwd: root,
+    stdio: ["ignore", stdio === "pipe" ? "pipe" : 2, stdio],
+    encoding: "utf8",
+  });
+  if (done.status === 0) return;
+  const why = done.error?.message ?? `exit code ${done.status ?? done.signal}`;
+  throw new SetupError(
+    `${done.stdout ?? ""}${done.stderr ?? ""}${what} failed (${why}). Mend the cause named above and repeat.`,
+  );
+}
+
+/** Runs a script's main part, with one clear message instead of a stack trace when the set-up fails. */
+export function orExplain(main) {
+  try {
+    return main();
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return process.exit(1);
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) orExplain(() => setup());

@@ -1,0 +1,95 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdtemp, rmdir } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { LatentkitError } from "../errors.js";
+import { printJson } from "../io/json-print.js";
+import { candidates, loadNative } from "../native/load.js";
+import { device } from "../tensor/device.js";
+import { randn } from "../tensor/random.js";
+import type { Command } from "./command.js";
+import { version } from "./version.js";
+
+interface Finding {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly value: string;
+}
+
+export const doctorCommand: Command = {
+  usage: "doctor",
+  summary: "Check this installation: native core, processor, GPU, output folder, known numbers.",
+  help: ["  --out DIR   the output folder to check (./out)", "  --json      one JSON object"],
+  options: { json: { type: "boolean" }, out: { type: "string" } },
+  positionals: { min: 0, max: 0 },
+  run: async (args, terminal) => {
+    const findings: Finding[] = [
+      { name: "latentkit", ok: true, value: version() },
+      { name: "node", ok: true, value: process.versions.node },
+      { name: "platform", ok: true, value: `${process.platform}-${process.arch}` },
+      ...core(),
+      await outputFolder(resolve(args.value("out") ?? "out")),
+    ];
+    const isHealthy = findings.every(({ ok }) => ok);
+    if (args.flag("json")) terminal.out(`${printJson({ ok: isHealthy, findings })}\n`);
+    else
+      for (const { name, ok, value } of findings) terminal.out(`${ok ? "ok " : "BAD"}  ${name.padEnd(13)}  ${value}\n`);
+    return isHealthy ? 0 : 1;
+  },
+};
+
+function core(): Finding[] {
+  try {
+    const { isa, threads, cuda } = device();
+    const gpu = cuda.available ? cuda.devices.map((found) => printJson(found)).join(", ") : `not used: ${cuda.reason}`;
+    return [
+      { name: "native core", ok: true, value: addon() },
+      { name: "instructions", ok: true, value: isa },
+      { name: "threads", ok: true, value: String(threads) },
+      { name: "CUDA", ok: true, value: gpu },
+      selfTest(),
+    ];
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    return [{ name: "native core", ok: false, value: error.message }];
+  }
+}
+
+/** The module file in use. */
+function addon(): string {
+  loadNative();
+  const root = fileURLToPath(new URL("../..", import.meta.url));
+  return candidates(root, process.env.LATENTKIT_NATIVE).find((file) => existsSync(file)) ?? "unknown";
+}
+
+/** SHA-256 of the [1, 4, 64, 64] normals of seed 42, the same on every machine; CPU as PyTorch's generator draws them. */
+const KNOWN = {
+  CPU: "e97f3de04c7c6ba86354db4402b91d4402ede9c72aabed29a96dd7d635a798ba",
+  GPU: "e1939ddccb3e9e841b7482a739b25827f12dd74056c4dc819f0b5779b6cf744a",
+} as const;
+
+function selfTest(): Finding {
+  for (const source of ["CPU", "GPU"] as const) {
+    const { data } = randn([1, 4, 64, 64], { seed: 42, source });
+    const found = createHash("sha256")
+      .update(new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
+      .digest("hex");
+    if (found !== KNOWN[source])
+      return { name: "self-test", ok: false, value: `noise of the ${source} stream differs: ${found}` };
+  }
+  return { name: "self-test", ok: true, value: "both noise streams give the known numbers" };
+}
+
+/** Tries a write where the folder is, or where it would be made; leaves nothing behind. */
+async function outputFolder(folder: string): Promise<Finding> {
+  let place = folder;
+  while (!existsSync(place) && dirname(place) !== place) place = dirname(place);
+  try {
+    await rmdir(await mkdtemp(join(place, ".latentkit-")));
+    return { name: "output folder", ok: true, value: place === folder ? folder : `${folder} (will be made)` };
+  } catch (error) {
+    const why = (error as NodeJS.ErrnoException).code ?? String(error);
+    return { name: "output folder", ok: false, value: `${folder} cannot be written (${why})` };
+  }
+}

@@ -1,0 +1,135 @@
+import { relative } from "node:path";
+import { LatentkitError } from "../errors.js";
+import { parseGraph } from "../graph/parse.js";
+import { pythonText } from "../io/python-text.js";
+import { loadConfig } from "../render/load-config.js";
+import { METADATA_POLICIES, type MetadataPolicy, type RenderResult, renderEvents } from "../render/render.js";
+import { readGraph } from "../render/source.js";
+import { type Arguments, type Command, idList, pair } from "./command.js";
+import { eventLine, resultLine } from "./event-json.js";
+import { createProgress } from "./progress.js";
+import { red, type Terminal } from "./terminal.js";
+
+const INTERRUPTED = 130;
+
+export const renderCommand: Command = {
+  usage: "render GRAPH.json",
+  summary: "Render a graph; prints the files it wrote.",
+  help: [
+    "  --set KEY=VALUE    6.text=… sets an input of node 6, other keys fill {{key}}; repeatable",
+    "  --targets IDS      nodes to compute, with commas between; the graph's output nodes where absent",
+    "  --out DIR          where files are written (./out)",
+    "  --input DIR        where images are read (input beside the graph, else ./input)",
+    "  --config FILE      configuration, YAML or JSON",
+    "  --metadata POLICY  what PNG files tell: full, prompt or none (full)",
+    "  --alias OLD=NEW    runs nodes of class OLD (or of prefix OLD) as NEW; repeatable",
+    "  --json             one event a line on stdout, the result last",
+    "  --quiet            no progress",
+  ],
+  options: {
+    set: { type: "string", multiple: true },
+    targets: { type: "string" },
+    out: { type: "string" },
+    input: { type: "string" },
+    config: { type: "string" },
+    metadata: { type: "string" },
+    alias: { type: "string", multiple: true },
+    json: { type: "boolean" },
+    quiet: { type: "boolean" },
+  },
+  positionals: { min: 1, max: 1 },
+  run: async (args, terminal, signal) => {
+    const started = performance.now();
+    const path = args.positionals[0]!;
+    const result = args.flag("json")
+      ? await runJson(path, args, terminal, signal)
+      : await runText(path, args, terminal, signal);
+    if (result.status === "interrupted") {
+      terminal.err("Interrupted.\n");
+      return INTERRUPTED;
+    }
+    if (result.status === "failed") {
+      terminal.err(`${red(terminal, "latentkit:")} ${result.error?.message ?? "The run failed."}\n`);
+      return result.error?.meaning.exit ?? 1;
+    }
+    if (!args.flag("quiet") && !args.flag("json")) {
+      const seconds = ((performance.now() - started) / 1000).toFixed(2);
+      terminal.err(`${result.files.length} ${result.files.length === 1 ? "file" : "files"} in ${seconds} s\n`);
+    }
+    return 0;
+  },
+};
+
+async function runJson(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
+  const result = await drain(start(path, args, terminal, signal), (event) => terminal.out(eventLine(event)));
+  terminal.out(resultLine(result));
+  return result;
+}
+
+async function runText(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
+  const labelOf = labels(path);
+  const progress = args.flag("quiet") ? undefined : createProgress(terminal, labelOf);
+  const result = await drain(start(path, args, terminal, signal), (event) => progress?.show(event));
+  progress?.clear();
+  if (progress !== undefined) tell(result, labelOf, terminal);
+  for (const file of result.files) terminal.out(`${shortest(file.path)}\n`);
+  return result;
+}
+
+function start(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal) {
+  const config = loadConfig({
+    file: args.value("config"),
+    flags: { output_dir: args.value("out") },
+    env: terminal.env,
+  });
+  return renderEvents(path, {
+    set: Object.fromEntries(args.values("set").map((text) => pair("set", text))),
+    targets: idList(args.value("targets")),
+    outputDir: config.output_dir,
+    inputDir: args.value("input"),
+    metadata: policy(args.value("metadata")),
+    classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
+    config: { remote_image_api: config.remote_image_api },
+    signal,
+  });
+}
+
+async function drain<Event, Result>(
+  events: AsyncGenerator<Event, Result>,
+  onEvent: (event: Event) => void,
+): Promise<Result> {
+  for (;;) {
+    const { done, value } = await events.next();
+    if (done) return value;
+    onEvent(value);
+  }
+}
+
+/** Warnings and texts that nodes show, with the node that says them. */
+function tell({ warnings, ui }: RenderResult, labelOf: (nodeId: string) => string, terminal: Terminal): void {
+  for (const warning of warnings) terminal.err(`Warning: ${warning}\n`);
+  for (const [nodeId, { text = [] }] of Object.entries(ui)) {
+    for (const item of text) if (item !== "") terminal.err(`${labelOf(nodeId)} shows: ${pythonText(item)}\n`);
+  }
+}
+
+function labels(path: string): (nodeId: string) => string {
+  const graph = parseGraph(readGraph(path).graph).prompt as Record<string, { class_type?: unknown } | undefined>;
+  return (nodeId) => {
+    const type = Object.hasOwn(graph, nodeId) ? graph[nodeId]?.class_type : undefined;
+    return typeof type === "string" ? `${nodeId} ${type}` : nodeId;
+  };
+}
+
+function policy(text: string | undefined): MetadataPolicy | undefined {
+  if (text === undefined || METADATA_POLICIES.includes(text as MetadataPolicy))
+    return text as MetadataPolicy | undefined;
+  const expected = METADATA_POLICIES.join(", ");
+  throw new LatentkitError("usage.invalid", `--metadata: expected ${expected}, received ${JSON.stringify(text)}.`);
+}
+
+/** The path as one would type it from here. */
+function shortest(path: string): string {
+  const fromHere = relative(process.cwd(), path);
+  return fromHere.startsWith("..") ? path : fromHere;
+}

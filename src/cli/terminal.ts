@@ -1,0 +1,34 @@
+/** Where a command's words go: results to `out`, progress and complaints to `err`. */
+export interface Terminal {
+  out(text: string): void;
+  err(text: string): void;
+  /** Whether `err` is a terminal, on which a line can be drawn again. */
+  readonly isTerminal: boolean;
+  readonly columns: number;
+  readonly color: boolean;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** The process's own streams. A reader that went away (`| head`) ends the process quietly, with that exit code. */
+export function processTerminal(codeWhenClosed: number): Terminal {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EPIPE") throw error;
+      process.exit(codeWhenClosed);
+    });
+  }
+  const { env } = process;
+  const isTerminal = process.stderr.isTTY === true && env.TERM !== "dumb";
+  return {
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    isTerminal,
+    columns: process.stderr.columns ?? 80,
+    // no-color.org: any value but the empty string
+    color: isTerminal && (env.NO_COLOR ?? "") === "",
+    env,
+  };
+}
+
+export const red = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[31m${text}\x1b[39m` : text);
+export const dim = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[2m${text}\x1b[22m` : text);

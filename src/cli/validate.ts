@@ -1,0 +1,54 @@
+import type { Validation } from "../graph/validate.js";
+import type { GraphError } from "../graph/validation/graph-error.js";
+import { printJson } from "../io/json-print.js";
+import { validateGraph } from "../render/defaults.js";
+import { readGraph } from "../render/source.js";
+import { type Command, idList, pair } from "./command.js";
+
+const INVALID = 2;
+
+export const validateCommand: Command = {
+  usage: "validate GRAPH.json",
+  summary: "Check a graph without running it.",
+  help: [
+    "  --targets IDS    nodes to compute, with commas between",
+    "  --input DIR      where images are read (input beside the graph, else ./input)",
+    "  --alias OLD=NEW  runs nodes of class OLD (or of prefix OLD) as NEW; repeatable",
+    "  --json           one JSON object, as ComfyUI answers",
+  ],
+  options: {
+    targets: { type: "string" },
+    input: { type: "string" },
+    alias: { type: "string", multiple: true },
+    json: { type: "boolean" },
+  },
+  positionals: { min: 1, max: 1 },
+  run: async (args, terminal) => {
+    const path = args.positionals[0]!;
+    const { graph, inputDir } = readGraph(path);
+    const verdict = validateGraph(graph, {
+      targets: idList(args.value("targets")),
+      inputDir: args.value("input") ?? inputDir,
+      classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
+    });
+    if (args.flag("json")) terminal.out(`${printJson(verdict)}\n`);
+    else terminal.out(`${report(path, verdict).join("\n")}\n`);
+    return verdict.ok ? 0 : INVALID;
+  },
+};
+
+function report(path: string, verdict: Validation): string[] {
+  const faults = Object.values(verdict.nodeErrors).flatMap(({ errors }) => errors.map(sentenceOf));
+  const warnings = verdict.warnings.map(({ message }) => `Warning: ${message}`);
+  if (verdict.ok) {
+    const left = faults.length === 0 ? "" : " The other outputs are left out:";
+    return [`${path} can run; it computes ${verdict.outputs.join(", ")}.${left}`, ...faults, ...warnings];
+  }
+  return [`${path} cannot run.`, ...(faults.length === 0 ? [sentenceOf(verdict.error)] : faults), ...warnings];
+}
+
+function sentenceOf({ sentence, suggestion }: GraphError): string {
+  return suggestion === undefined || sentence.includes(suggestion)
+    ? sentence
+    : `${sentence} Did you mean "${suggestion}"?`;
+}

@@ -1,0 +1,69 @@
+// The public API on one screen.
+export { type ErrorCode, type ErrorDetails, LatentkitError } from "./errors.js";
+export { type Cache, createCache } from "./graph/cache.js";
+export type { RunEvent } from "./graph/events.js";
+export { createPreviewHost, type PreviewHostOptions } from "./host/preview/index.js";
+export {
+  encodePrompt,
+  type PromptOptions,
+  parsePrompt,
+  type Segment,
+  type Token,
+  tokenizePrompt,
+} from "./host/prompt/index.js";
+export type {
+  Checkpoint,
+  Clip,
+  ClipEncoder,
+  Conditioning,
+  Host,
+  Latent,
+  LoaderSettings,
+  Model,
+  Pipe,
+  Vae,
+} from "./host/types.js";
+export { type DecodedImage, decodePng, type EncodePngOptions, encodePng, type RawImage } from "./io/png.js";
+export { block, defineNode, type NodeContext, type NodeDefinition } from "./nodes/define.js";
+export { registry } from "./nodes/index.js";
+export {
+  any,
+  boolean,
+  choice,
+  clip,
+  conditioning,
+  float,
+  image,
+  int,
+  latent,
+  list,
+  mask,
+  model,
+  pipe,
+  seed,
+  socket,
+  text,
+  vae,
+} from "./nodes/inputs.js";
+export { type InvokeOptions, invokeNode } from "./nodes/invoke.js";
+export { createRegistry, type Registry } from "./nodes/registry.js";
+export { executeGraph, validateGraph } from "./render/defaults.js";
+export type { RenderedFile } from "./render/files.js";
+export { type MetadataPolicy, type RenderOptions, type RenderResult, render } from "./render/render.js";
+export { type Device, device } from "./tensor/device.js";
+export {
+  type ModelSampling,
+  type ModelSamplingName,
+  modelSampling,
+  type SamplingOverrides,
+} from "./tensor/model-sampling.js";
+export {
+  type Card,
+  createGenerator,
+  type Generator,
+  type NoiseOptions,
+  type NoiseSource,
+  randn,
+} from "./tensor/random.js";
+export { SAMPLERS, type Sampler, SCHEDULERS, type ScheduleOptions, type Scheduler, sigmas } from "./tensor/sigmas.js";
+export { Tensor } from "./tensor/tensor.js";

@@ -1,0 +1,40 @@
+import { resolve } from "node:path";
+import type { RunEvent } from "../graph/events.js";
+import { type ExecuteOptions, executeGraph as execute } from "../graph/execute.js";
+import { type ValidateOptions, type Validation, validateGraph as validate } from "../graph/validate.js";
+import { createPreviewHost } from "../host/preview/index.js";
+import type { Host } from "../host/types.js";
+import { registry } from "../nodes/index.js";
+import type { Registry } from "../nodes/registry.js";
+
+/** Every node of the package. */
+export const defaultRegistry: Registry = registry;
+
+/** A host without weights: pictures stand in for a real model's. One for all runs: it keeps what it computes, bounded. */
+export const defaultHost: Host = createPreviewHost();
+
+type Defaulted<Options, Key extends keyof Options> = Omit<Options, Key> & Partial<Pick<Options, Key>>;
+
+/** See `validateGraph` of the graph layer; all nodes, the preview host and ./input where absent. */
+export function validateGraph(prompt: unknown, options: Defaulted<ValidateOptions, "registry"> = {}): Validation {
+  return validate(prompt, {
+    ...options,
+    registry: options.registry ?? defaultRegistry,
+    host: options.host ?? defaultHost,
+    inputDir: resolve(options.inputDir ?? "input"),
+  });
+}
+
+/** See `executeGraph` of the graph layer; all nodes, the preview host, ./out and ./input where absent. */
+export function executeGraph(
+  prompt: unknown,
+  options: Defaulted<ExecuteOptions, "registry" | "host" | "outputDir" | "inputDir"> = {},
+): AsyncGenerator<RunEvent, void, undefined> {
+  return execute(prompt, {
+    ...options,
+    registry: options.registry ?? defaultRegistry,
+    host: options.host ?? defaultHost,
+    outputDir: resolve(options.outputDir ?? "out"),
+    inputDir: resolve(options.inputDir ?? "input"),
+  });
+}

@@ -1,0 +1,29 @@
+import { join } from "node:path";
+import { TEMPORARY } from "../nodes/core/preview-image.js";
+
+/** A file that a run wrote. */
+export interface RenderedFile {
+  /** Absolute. */
+  readonly path: string;
+  readonly filename: string;
+  /** Folder below the root of its type, with "/" between names; "" for the root. */
+  readonly subfolder: string;
+  /** "output", or "temp" for previews. */
+  readonly type: string;
+}
+
+/** Files named in a node's UI result: every entry that has a filename, whatever list it stands in. */
+export function filesOf(ui: Readonly<Record<string, readonly unknown[]>>, outputDir: string): RenderedFile[] {
+  const found: RenderedFile[] = [];
+  for (const entry of Object.values(ui).flat()) {
+    const { filename, subfolder = "", type = "output" } = (entry ?? {}) as Record<string, unknown>;
+    if (typeof filename !== "string" || typeof subfolder !== "string" || typeof type !== "string") continue;
+    found.push({
+      path: join(outputDir, type === TEMPORARY ? TEMPORARY : "", subfolder, filename),
+      filename,
+      subfolder,
+      type,
+    });
+  }
+  return found;
+}

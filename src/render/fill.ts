@@ -1,0 +1,121 @@
+import { closest, describe, LatentkitError } from "../errors.js";
+import { keysInOrder, NumberLiteral, parseJson, rememberOrder } from "../io/json-lossless.js";
+import type { InputSpec } from "../nodes/inputs.js";
+
+/** Inputs of a node by name, as its class declares them; undefined for an unknown class. */
+export type InputsOf = (classType: string) => Readonly<Record<string, InputSpec>> | undefined;
+
+const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/;
+const LITERALS = { INT: NUMBER, FLOAT: NUMBER, BOOLEAN: /^(true|false)$/ };
+
+type Graph = Record<string, unknown>;
+
+const PLACEHOLDER = /\{\{\s*([^{}]+?)\s*\}\}/g;
+
+/**
+ * A copy of the graph with values put in: "6.text" sets that input of node 6, any other key fills the placeholder
+ * `{{key}}` wherever a string holds it. A string that is nothing but a placeholder becomes the value itself.
+ * Fails with usage.invalid for a key that names no node, no input and no placeholder.
+ */
+export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>>, inputsOf: InputsOf): Graph {
+  const known = placeholders(graph);
+  const fills = new Map<string, unknown>();
+  const sets: { nodeId: string; input: string; value: unknown }[] = [];
+  for (const [key, value] of Object.entries(values)) {
+    if (known.has(key)) {
+      fills.set(key, value);
+      continue;
+    }
+    sets.push({ ...target(graph, key, known, inputsOf), value });
+  }
+  const filled = copy(graph, (text) => fill(text, fills)) as Graph;
+  for (const { nodeId, input, value } of sets) {
+    const inputs = (filled[nodeId] as { inputs: Graph }).inputs;
+    rememberAdded(inputs, input, value);
+  }
+  for (const [nodeId, node] of Object.entries(filled)) readNumbers(node, graph[nodeId], inputsOf);
+  return filled;
+}
+
+/** Node and input that a dotted key names; node ids and input names may hold dots themselves. */
+function target(graph: Graph, key: string, known: ReadonlySet<string>, inputsOf: InputsOf) {
+  for (let dot = key.indexOf("."); dot !== -1; dot = key.indexOf(".", dot + 1)) {
+    const nodeId = key.slice(0, dot);
+    const input = key.slice(dot + 1);
+    const node = Object.hasOwn(graph, nodeId) ? graph[nodeId] : undefined;
+    if (!isObject(node)) continue;
+    const given = isObject(node.inputs) ? node.inputs : {};
+    const declared = inputsOf(String(node.class_type)) ?? {};
+    if (Object.hasOwn(given, input) || Object.hasOwn(declared, input)) return { nodeId, input };
+    const names = [...Object.keys(declared), ...Object.keys(given)];
+    throw unknownKey(`node ${nodeId} (${String(node.class_type)}) has no input "${input}"`, input, names, `${nodeId}.`);
+  }
+  if (key.includes(".")) {
+    const nodeId = key.slice(0, key.indexOf("."));
+    throw unknownKey(`the graph has no node "${nodeId}"`, nodeId, Object.keys(graph), "", key.slice(nodeId.length));
+  }
+  const reason =
+    known.size === 0 ? "and the graph has no placeholder" : `and no placeholder {{${key}}} is in the graph`;
+  throw unknownKey(`"${key}" names no node's input (6.text) ${reason}`, key, known);
+}
+
+function unknownKey(what: string, word: string, candidates: Iterable<string>, before = "", after = ""): LatentkitError {
+  const near = closest(word, candidates);
+  const suggestion = near === undefined ? undefined : `${before}${near}${after}`;
+  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  return new LatentkitError("usage.invalid", `Cannot set a value: ${what}.${hint}`, { suggestion });
+}
+
+/** Keys of all placeholders below a value. */
+export function placeholders(value: unknown, found = new Set<string>()): Set<string> {
+  if (typeof value === "string") for (const [, key] of value.matchAll(PLACEHOLDER)) found.add(key!);
+  if (Array.isArray(value)) for (const item of value) placeholders(item, found);
+  else if (isObject(value)) for (const item of Object.values(value)) placeholders(item, found);
+  return found;
+}
+
+function fill(text: string, fills: ReadonlyMap<string, unknown>): unknown {
+  const [whole] = text.matchAll(PLACEHOLDER);
+  if (whole !== undefined && whole[0] === text && fills.has(whole[1]!)) return fills.get(whole[1]!);
+  // one pass: what a value itself holds is never filled again
+  return text.replace(PLACEHOLDER, (mark, key: string) => (fills.has(key) ? inText(fills.get(key)) : mark));
+}
+
+function inText(value: unknown): string {
+  if (value instanceof NumberLiteral) return value.text;
+  if (value === null || typeof value === "object") {
+    throw new LatentkitError("usage.invalid", `Cannot put ${describe(value)} into a text.`);
+  }
+  return String(value);
+}
+
+/** What was put in as a string becomes a number or boolean where the input is one: the metadata shows 7, not "7". */
+function readNumbers(node: unknown, original: unknown, inputsOf: InputsOf): void {
+  if (!isObject(node) || !isObject(node.inputs)) return;
+  const before = (original as { inputs: Graph }).inputs;
+  const declared = inputsOf(String(node.class_type)) ?? {};
+  for (const [name, value] of Object.entries(node.inputs)) {
+    const type = Object.hasOwn(declared, name) ? declared[name]!.type : "";
+    if (typeof value !== "string" || value === before[name] || !(type in LITERALS)) continue;
+    if (LITERALS[type as keyof typeof LITERALS].test(value)) node.inputs[name] = parseJson(value);
+  }
+}
+
+function rememberAdded(inputs: Graph, input: string, value: unknown): void {
+  const order = keysInOrder(inputs);
+  inputs[input] = value;
+  rememberOrder(inputs, order.includes(input) ? order : [...order, input]);
+}
+
+function copy(value: unknown, onText: (text: string) => unknown): unknown {
+  if (typeof value === "string") return onText(value);
+  if (Array.isArray(value)) return value.map((item) => copy(item, onText));
+  if (!isObject(value) || value instanceof NumberLiteral) return value;
+  const order = keysInOrder(value);
+  const made = Object.fromEntries(order.map((key) => [key, copy(value[key], onText)]));
+  rememberOrder(made, order);
+  return made;
+}
+
+const isObject = (value: unknown): value is Graph =>
+  value !== null && typeof value === "object" && !Array.isArray(value);

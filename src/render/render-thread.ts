@@ -1,0 +1,162 @@
+import { type ResourceLimits, Worker } from "node:worker_threads";
+import { LatentkitError } from "../errors.js";
+import type { RunEvent } from "../graph/events.js";
+import { createFold, type RenderResult } from "./render.js";
+import type { FromThread, SentError, ThreadData, ThreadRun, ToThread } from "./thread.js";
+
+export interface ThreadSettings {
+  readonly data: ThreadData;
+  readonly resourceLimits?: ResourceLimits;
+  /** From an abort to the end of a thread whose node does not listen. */
+  readonly graceMs: number;
+}
+
+/** A run in progress, as its thread's owner sees it. */
+interface Running {
+  readonly fold: ReturnType<typeof createFold>;
+  readonly hear: (event: RunEvent) => void;
+  readonly resolve: (result: RenderResult) => void;
+  readonly reject: (error: unknown) => void;
+  nodeId: string | undefined;
+  isAborted: boolean;
+  grace: NodeJS.Timeout | undefined;
+}
+
+/** One worker thread that renders one graph at a time. It keeps the process alive only while it does. */
+export class RenderThread {
+  private readonly worker: Worker;
+  private running: Running | undefined;
+  private crash: Error | undefined;
+  private isOver = false;
+  /** Resolves when the thread is gone. */
+  readonly ended: Promise<void>;
+
+  constructor(private readonly settings: ThreadSettings) {
+    const { data: workerData, resourceLimits } = settings;
+    // a program that node reads from its command line has a type; a thread's file has its own
+    const execArgv = process.execArgv.some((flag) => flag.startsWith("--input-type")) ? [] : undefined;
+    this.worker = new Worker(new URL("./thread.js", import.meta.url), { workerData, resourceLimits, execArgv });
+    this.worker.on("message", (message: FromThread) => this.receive(message));
+    this.worker.on("error", (error) => {
+      this.crash = error;
+    });
+    this.ended = new Promise((resolve) => {
+      this.worker.on("exit", (code) => {
+        this.exited(code);
+        resolve();
+      });
+    });
+    this.worker.unref();
+  }
+
+  /** False once the thread has ended or is of no use. */
+  get isAlive(): boolean {
+    return !this.isOver;
+  }
+
+  /**
+   * Runs one graph. A node that fails, a thread that is lost and an abort are told by the result's status; rejects
+   * where the graph or the setup is wrong, before anything is written.
+   */
+  run(run: ThreadRun, hear: (event: RunEvent) => void, signal: AbortSignal | undefined): Promise<RenderResult> {
+    const abort = () => this.abort();
+    const done = new Promise<RenderResult>((resolve, reject) => {
+      const fold = createFold(run.outputDir);
+      this.running = { fold, hear, resolve, reject, nodeId: undefined, isAborted: false, grace: undefined };
+      this.worker.ref();
+      try {
+        this.send({ type: "run", run });
+      } catch (cause) {
+        const message = "Options of a rendering thread: expected plain data, received what cannot be sent.";
+        this.settle(() => reject(new LatentkitError("usage.invalid", message, {}, { cause })));
+        return;
+      }
+      if (signal?.aborted) abort();
+      else signal?.addEventListener("abort", abort, { once: true });
+    });
+    return done.finally(() => signal?.removeEventListener("abort", abort));
+  }
+
+  /** Asks the run to stop; a thread that does not listen is ended. */
+  abort(): void {
+    const { running } = this;
+    if (running === undefined || running.isAborted) return;
+    running.isAborted = true;
+    this.send({ type: "abort" });
+    running.grace = setTimeout(() => this.end(), this.settings.graceMs);
+  }
+
+  /** Ends the thread, whatever it does. */
+  end(): void {
+    this.isOver = true;
+    void this.worker.terminate();
+  }
+
+  private send(message: ToThread): void {
+    this.worker.postMessage(message);
+  }
+
+  private receive(message: FromThread): void {
+    const { running } = this;
+    if (running === undefined) return;
+    if (message.type === "event") this.tell(running, message.event);
+    else if (message.type === "end") this.settle(() => running.resolve(running.fold.end()));
+    else {
+      if (message.isFatal) this.end();
+      this.settle(() => running.reject(revive(message.error)));
+    }
+  }
+
+  private tell(running: Running, received: RunEvent): void {
+    const event = received.type === "node-error" ? { ...received, error: revive(received.error) } : received;
+    if (event.type === "node-start") running.nodeId = event.displayId;
+    running.fold.add(event as RunEvent);
+    try {
+      running.hear(event as RunEvent);
+    } catch (error) {
+      // a listener that throws must not take the process down from inside an event handler
+      this.end();
+      this.settle(() => running.reject(error));
+    }
+  }
+
+  private exited(code: number): void {
+    this.isOver = true;
+    const { running } = this;
+    if (running === undefined) return;
+    const result = running.fold.end();
+    const cause: Partial<RenderResult> = running.isAborted
+      ? { status: "interrupted", error: undefined }
+      : { status: "failed", error: lost(running.nodeId, this.crash, code) };
+    this.settle(() => running.resolve({ ...result, ...cause }));
+  }
+
+  private settle(how: () => void): void {
+    clearTimeout(this.running?.grace);
+    this.running = undefined;
+    this.worker.unref();
+    how();
+  }
+}
+
+function lost(nodeId: string | undefined, crash: Error | undefined, code: number): LatentkitError {
+  const where = nodeId === undefined ? "" : `Node ${nodeId}: `;
+  const why =
+    crash === undefined ? `process.exit(${code}) was called` : `uncaught error: ${String(crash.message ?? crash)}`;
+  return new LatentkitError(
+    "thread.lost",
+    `${where}the rendering thread ended (${why}).`,
+    { nodeId },
+    { cause: crash },
+  );
+}
+
+/** The error as it was before it was sent. */
+function revive(error: SentError): Error {
+  const made = error.code === undefined ? new Error(error.message) : known(error.code, error);
+  if (error.stack !== undefined) made.stack = error.stack;
+  return made;
+}
+
+const known = (code: NonNullable<SentError["code"]>, { message, details }: SentError) =>
+  new LatentkitError(code, message, details);

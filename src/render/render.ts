@@ -1,0 +1,152 @@
+import { resolve } from "node:path";
+import { describe, LatentkitError } from "../errors.js";
+import type { Cache } from "../graph/cache.js";
+import type { RunEvent } from "../graph/events.js";
+import { findDefinition, parseGraph } from "../graph/parse.js";
+import type { Host } from "../host/types.js";
+import type { NodeConfig } from "../nodes/define.js";
+import type { Registry } from "../nodes/registry.js";
+import { defaultRegistry, executeGraph } from "./defaults.js";
+import { filesOf, type RenderedFile } from "./files.js";
+import { fillGraph } from "./fill.js";
+import { readGraph } from "./source.js";
+
+/** What PNG files tell about the run: graph and extra_pnginfo, the graph alone, or nothing. */
+export const METADATA_POLICIES = ["full", "prompt", "none"] as const;
+export type MetadataPolicy = (typeof METADATA_POLICIES)[number];
+
+export interface RenderOptions {
+  /** "6.text" sets an input of node 6; any other key fills the placeholder {{key}}. */
+  set?: Readonly<Record<string, unknown>>;
+  /** Nodes to compute; the graph's output nodes where absent. */
+  targets?: readonly string[];
+  registry?: Registry;
+  host?: Host;
+  /** A module whose default export (or `setup`) is `() => ({ registry, host })`. */
+  setup?: URL;
+  /** ./out where absent. */
+  outputDir?: string;
+  /** `input` beside the graph's file where that exists, else ./input. */
+  inputDir?: string;
+  /** Other names of node classes: prefix to prefix, or whole key to whole key. */
+  classAliases?: Readonly<Record<string, string>>;
+  /** Further texts for the PNG files, a chunk for each key. */
+  extraPnginfo?: Readonly<Record<string, unknown>>;
+  /** "full" where absent. */
+  metadata?: MetadataPolicy;
+  config?: NodeConfig;
+  /** Results that runs share: what does not change between them is computed once. Files are always written anew. */
+  cache?: Cache;
+  clock?: () => Date;
+  fetch?: typeof fetch;
+  signal?: AbortSignal;
+  /** Hears each event at once, before a node that never lets go of the thread begins. Must not throw. */
+  onEvent?: (event: RunEvent) => void;
+}
+
+export interface RenderResult {
+  readonly status: "success" | "failed" | "interrupted";
+  /** Every file written, also by a run that failed later. */
+  readonly files: readonly RenderedFile[];
+  /** UI results by node id. */
+  readonly ui: Readonly<Record<string, Readonly<Record<string, unknown[]>>>>;
+  /** Values of the targets by node id, in output order. */
+  readonly outputs: Readonly<Record<string, unknown[]>>;
+  readonly nodeMs: Readonly<Record<string, number>>;
+  readonly warnings: readonly string[];
+  /** Why the run failed. */
+  readonly error?: LatentkitError;
+}
+
+/**
+ * Renders one graph: an object, JSON text or a path. Rejects with a LatentkitError where the graph or an option is
+ * wrong, before anything is written; a node that fails later, or an abort, is told by `status`.
+ */
+export async function render(graph: string | object, options: RenderOptions = {}): Promise<RenderResult> {
+  const events = renderEvents(graph, options);
+  for (;;) {
+    const { done, value } = await events.next();
+    if (done) return value;
+  }
+}
+
+/** The same as `render`, telling each event of the run on the way. */
+export async function* renderEvents(
+  graph: string | object,
+  options: RenderOptions = {},
+): AsyncGenerator<RunEvent, RenderResult, undefined> {
+  const { metadata = "full", classAliases = {} } = options;
+  if (!METADATA_POLICIES.includes(metadata)) {
+    const expected = METADATA_POLICIES.join(", ");
+    throw new LatentkitError("usage.invalid", `metadata: expected ${expected}, received ${describe(metadata)}.`);
+  }
+  const made = options.setup === undefined ? {} : await runSetup(options.setup);
+  const registry = options.registry ?? made.registry ?? defaultRegistry;
+  const source = readGraph(graph);
+  const parsed = parseGraph(source.graph, { classAliases });
+  const prompt = fillGraph(parsed.prompt, options.set ?? {}, (type) => findDefinition(parsed, type, registry)?.inputs);
+  const outputDir = resolve(options.outputDir ?? "out");
+  const run = executeGraph(prompt, {
+    registry,
+    host: options.host ?? made.host,
+    targets: options.targets,
+    outputDir,
+    inputDir: resolve(options.inputDir ?? source.inputDir),
+    classAliases,
+    extraPnginfo: metadata === "full" ? options.extraPnginfo : undefined,
+    hidePrompt: metadata === "none",
+    config: options.config,
+    cache: options.cache,
+    rewritesFiles: true,
+    clock: options.clock,
+    fetch: options.fetch,
+    signal: options.signal,
+    onEvent: options.onEvent,
+  });
+  const result = createFold(outputDir);
+  for await (const event of run) {
+    result.add(event);
+    yield event;
+  }
+  return result.end();
+}
+
+/** Gathers a run's events into its result; `end` before the last event means that the run failed. */
+export function createFold(outputDir: string) {
+  const files: RenderedFile[] = [];
+  const ui: Record<string, Record<string, unknown[]>> = {};
+  const nodeMs: Record<string, number> = {};
+  const warnings: string[] = [];
+  let error: LatentkitError | undefined;
+  let outputs: Record<string, unknown[]> = {};
+  let status: RenderResult["status"] = "failed";
+  return {
+    add(event: RunEvent) {
+      if (event.type === "node-done") {
+        nodeMs[event.nodeId] = event.ms;
+        if (event.ui === undefined) return;
+        ui[event.nodeId] = event.ui;
+        files.push(...filesOf(event.ui, outputDir));
+      } else if (event.type === "node-error") error ??= event.error;
+      else if (event.type === "warning") warnings.push(event.message);
+      else if (event.type === "run-done") ({ status, outputs } = event);
+    },
+    end: (): RenderResult => ({
+      status,
+      files,
+      ui,
+      outputs,
+      nodeMs,
+      warnings,
+      error: status === "failed" ? error : undefined,
+    }),
+  };
+}
+
+/** What a setup module makes: nodes and host that functions alone can describe. */
+export async function runSetup(url: URL): Promise<{ registry?: Registry; host?: Host }> {
+  const module = (await import(url.href)) as { default?: unknown; setup?: unknown };
+  const setup = module.default ?? module.setup;
+  if (typeof setup === "function") return (await setup()) as { registry?: Registry; host?: Host };
+  throw new LatentkitError("usage.invalid", `Setup module ${url.pathname}: expected a function as its default export.`);
+}

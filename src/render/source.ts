@@ -1,0 +1,42 @@
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { LatentkitError } from "../errors.js";
+
+/** Far above any graph; an image given by mistake is refused before it is read. */
+const MAX_GRAPH_BYTES = 64 * 1024 * 1024;
+
+/** A graph as JSON text or object, with the folder its images are looked for in. */
+export interface GraphSource {
+  readonly graph: string | object;
+  readonly inputDir: string;
+}
+
+/**
+ * Finds a graph given as an object, as JSON text (it starts with "{") or as a path. The folder for input images is
+ * `input` beside the graph's file where that exists, else ./input. Fails with file.not-found or file.read-failed.
+ */
+export function readGraph(source: string | object): GraphSource {
+  const here = resolve("input");
+  if (typeof source !== "string") return { graph: source, inputDir: here };
+  if (/^\ufeff?\s*\{/.test(source)) return { graph: withoutMark(source), inputDir: here };
+  const beside = join(dirname(resolve(source)), "input");
+  return { graph: withoutMark(readText(source)), inputDir: existsSync(beside) ? beside : here };
+}
+
+/** Editors on Windows put a byte-order mark before JSON. */
+const withoutMark = (text: string) => text.replace(/^\ufeff/, "");
+
+function readText(path: string): string {
+  try {
+    if (statSync(path).size > MAX_GRAPH_BYTES) {
+      throw new LatentkitError("graph.invalid", `Graph ${path}: expected a JSON file of at most 64 MiB.`);
+    }
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if (error instanceof LatentkitError) throw error;
+    const code = (error as NodeJS.ErrnoException).code ?? "unreadable";
+    if (code === "ENOENT")
+      throw new LatentkitError("file.not-found", `Graph ${path} does not exist.`, {}, { cause: error });
+    throw new LatentkitError("file.read-failed", `Graph ${path} cannot be read (${code}).`, {}, { cause: error });
+  }
+}

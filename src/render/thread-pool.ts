@@ -1,0 +1,167 @@
+import { availableParallelism } from "node:os";
+import { resolve } from "node:path";
+import type { ResourceLimits } from "node:worker_threads";
+import { describe, LatentkitError } from "../errors.js";
+import type { RunEvent } from "../graph/events.js";
+import { printJson } from "../io/json-lossless.js";
+import { loadNative } from "../native/load.js";
+import { createFold, type RenderOptions, type RenderResult } from "./render.js";
+import { RenderThread, type ThreadSettings } from "./render-thread.js";
+import type { ThreadRun } from "./thread.js";
+
+export interface ThreadPoolOptions {
+  /** Graphs that render at once, 1 to 256; one for each processor, at most 4, where absent. */
+  readonly threads?: number;
+  /** A module whose default export (or `setup`) is `() => ({ registry, host })`; each thread calls it once. */
+  readonly setup?: URL;
+  /** Results of former runs that each thread keeps; 256 MiB where absent. */
+  readonly cacheBytes?: number;
+  /** Of each thread's JavaScript heap; tensors lie outside it. */
+  readonly resourceLimits?: ResourceLimits;
+  /** What a node has after an abort before its thread is ended; 2,000 ms where absent. */
+  readonly graceMs?: number;
+}
+
+/** What can be sent to a thread, of `render`'s options. */
+export interface ThreadRenderOptions
+  extends Pick<
+    RenderOptions,
+    "set" | "targets" | "outputDir" | "inputDir" | "classAliases" | "extraPnginfo" | "metadata" | "config" | "signal"
+  > {
+  /** Hears every event; tensors in it are described in words, progress comes at most 25 times a second. */
+  onEvent?(event: RunEvent): void;
+}
+
+export interface ThreadPool {
+  /**
+   * `render` in a thread, in order of the calls. Values in `outputs` are described in words where they are no scalars.
+   * A thread that crashes, or has to be ended, fails this run alone.
+   */
+  render(graph: string | object, options?: ThreadRenderOptions): Promise<RenderResult>;
+  /** Threads that exist now. */
+  readonly size: number;
+  /** Interrupts what runs, refuses what follows and ends all threads. */
+  close(): Promise<void>;
+}
+
+const DEFAULT_CACHE_BYTES = 2 ** 28;
+const DEFAULT_GRACE_MS = 2000;
+const MAX_THREADS = 256;
+
+/** A pool of worker threads that render graphs. Threads start when needed; idle ones let the process end. */
+export function createThreadPool(options: ThreadPoolOptions = {}): ThreadPool {
+  const threads = options.threads ?? Math.min(4, availableParallelism());
+  if (!Number.isInteger(threads) || threads < 1 || threads > MAX_THREADS) {
+    const message = `threads: expected a whole number from 1 to ${MAX_THREADS}, received ${describe(threads)}.`;
+    throw new LatentkitError("value.out-of-range", message);
+  }
+  return new Pool(threads, {
+    data: { setup: options.setup?.href, cacheBytes: options.cacheBytes ?? DEFAULT_CACHE_BYTES },
+    resourceLimits: options.resourceLimits,
+    graceMs: options.graceMs ?? DEFAULT_GRACE_MS,
+  });
+}
+
+class Pool implements ThreadPool {
+  private readonly threads = new Set<RenderThread>();
+  private idle: RenderThread[] = [];
+  private free: number;
+  /** Runs that wait for a free thread; told false, they get none. */
+  private readonly waiting = new Set<(isTurn: boolean) => void>();
+  private isClosed = false;
+
+  constructor(
+    limit: number,
+    private readonly settings: ThreadSettings,
+  ) {
+    this.free = limit;
+    shareProcessors(limit);
+  }
+
+  get size(): number {
+    return this.threads.size;
+  }
+
+  async render(graph: string | object, options: ThreadRenderOptions = {}): Promise<RenderResult> {
+    const { signal, onEvent } = options;
+    const run = sendable(graph, options);
+    if (!(await this.turn(signal))) return { ...createFold(run.outputDir).end(), status: "interrupted" };
+    let thread: RenderThread | undefined;
+    try {
+      thread = this.takeThread();
+      return await thread.run(run, (event) => onEvent?.(event), signal);
+    } finally {
+      if (this.isClosed) thread?.end();
+      else if (thread?.isAlive) this.idle.push(thread);
+      this.release();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    for (const next of this.waiting) next(false);
+    const idle = new Set(this.idle.splice(0));
+    for (const thread of this.threads) {
+      if (idle.has(thread)) thread.end();
+      else thread.abort();
+    }
+    await Promise.all([...this.threads].map(({ ended }) => ended));
+  }
+
+  /** The one that ran last has the warmest cache. */
+  private takeThread(): RenderThread {
+    this.idle = this.idle.filter(({ isAlive }) => isAlive);
+    const used = this.idle.pop();
+    if (used !== undefined) return used;
+    const made = new RenderThread(this.settings);
+    this.threads.add(made);
+    void made.ended.then(() => this.threads.delete(made));
+    return made;
+  }
+
+  /** Waits for a free thread, first come, first served; false where the run is aborted or the pool closes before. */
+  private async turn(signal: AbortSignal | undefined): Promise<boolean> {
+    if (this.isClosed || signal?.aborted) return false;
+    if (this.free > 0) {
+      this.free--;
+      return true;
+    }
+    return new Promise((resolve) => {
+      const stop = () => next(false);
+      const next = (isTurn: boolean) => {
+        this.waiting.delete(next);
+        signal?.removeEventListener("abort", stop);
+        resolve(isTurn);
+      };
+      this.waiting.add(next);
+      signal?.addEventListener("abort", stop);
+    });
+  }
+
+  private release(): void {
+    const [next] = this.waiting;
+    if (next === undefined) this.free++;
+    else next(true);
+  }
+}
+
+/** A graph and numbers in `set` travel as JSON text, which keeps every digit and the order of the keys. */
+function sendable(graph: string | object, options: ThreadRenderOptions): ThreadRun {
+  const { set, extraPnginfo, targets, outputDir, inputDir, classAliases, metadata, config } = options;
+  return {
+    graph: typeof graph === "string" ? graph : printJson(graph),
+    json: printJson({ set, extraPnginfo }),
+    targets,
+    outputDir: resolve(outputDir ?? "out"),
+    inputDir,
+    classAliases,
+    metadata,
+    config,
+  };
+}
+
+/** All threads share one native pool: it gets the processors they leave. LATENTKIT_THREADS has the last word. */
+function shareProcessors(threads: number): void {
+  if (process.env.LATENTKIT_THREADS) return;
+  loadNative().setThreads(Math.max(1, availableParallelism() - threads + 1));
+}

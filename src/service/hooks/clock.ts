@@ -1,0 +1,37 @@
+export interface Timer {
+  cancel(): void;
+}
+
+/** The only source of time in the service; tests pass a fake one. */
+export interface Clock {
+  /** Wall clock in ms since 1970: for what people read. May jump. */
+  now(): number;
+  /** Milliseconds that never jump or go back: for rates, time-outs and expiry. */
+  monotonic(): number;
+  /** Calls back once after `ms` of monotonic time; keeps the process alive only where asked to. */
+  setTimer(ms: number, callback: () => void, keepAlive?: boolean): Timer;
+}
+
+// Node fires a longer timeout at once
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  setTimer(ms, callback, keepAlive = false) {
+    let handle: NodeJS.Timeout;
+    const arm = (left: number) => {
+      const step = Math.min(left, LONGEST_TIMEOUT_MS);
+      handle = setTimeout(() => (left > step ? arm(left - step) : callback()), step);
+      if (!keepAlive) handle.unref();
+    };
+    arm(Math.max(0, ms));
+    return { cancel: () => clearTimeout(handle) };
+  },
+};
+
+/** Wall time anchored once and carried on by the monotonic clock: a jump of the wall clock expires nothing. */
+export function steadyWall(clock: Clock): () => number {
+  const anchor = clock.now() - clock.monotonic();
+  return () => Math.floor(anchor + clock.monotonic());
+}

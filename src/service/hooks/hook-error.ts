@@ -1,0 +1,90 @@
+/** What a refusal means on the wire. `retryAfterSeconds` becomes the Retry-After header. */
+interface Refusal {
+  readonly status: number;
+  /** The `code` of the error body; several kinds may share one. */
+  readonly code: string;
+  readonly sentence: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly retryAfterSeconds?: number;
+}
+
+/** The one table of refusals of the hook service; sentences of the requirement word for word. */
+export const REFUSALS = {
+  unauthorized: {
+    status: 401,
+    code: "unauthorized",
+    sentence: "unauthorized",
+    headers: { "WWW-Authenticate": "Bearer" },
+  },
+  hooks_not_configured: { status: 503, code: "hooks_not_configured", sentence: "hooks token is not configured" },
+  session_key_override_disabled: {
+    status: 400,
+    code: "session_key_override_disabled",
+    sentence: "sessionKey override is disabled",
+  },
+  session_key_prefix_denied: {
+    status: 400,
+    code: "session_key_prefix_denied",
+    sentence: "sessionKey is not allowed by configured prefixes",
+  },
+  invalid_request: { status: 400, code: "invalid_request", sentence: "invalid request" },
+  request_timeout: { status: 408, code: "invalid_request", sentence: "the request took too long to arrive" },
+  unsupported_media_type: {
+    status: 415,
+    code: "unsupported_media_type",
+    sentence: "the body must be JSON in UTF-8 (Content-Type: application/json)",
+  },
+  payload_too_large: { status: 413, code: "payload_too_large", sentence: "the body is too large" },
+  rate_limited: { status: 429, code: "rate_limited", sentence: "too many starts, try again later" },
+  auth_rate_limited: { status: 429, code: "auth_rate_limited", sentence: "too many failed attempts, try again later" },
+  queue_full: { status: 429, code: "queue_full", sentence: "the queue is full, try again later", retryAfterSeconds: 5 },
+  idempotency_mismatch: {
+    status: 422,
+    code: "idempotency_mismatch",
+    sentence: "this idempotency key was used with another payload",
+  },
+  run_not_found: { status: 404, code: "run_not_found", sentence: "no such run" },
+  method_not_allowed: { status: 405, code: "method_not_allowed", sentence: "method not allowed" },
+  not_found: { status: 404, code: "not_found", sentence: "not found" },
+  shutting_down: {
+    status: 503,
+    code: "shutting_down",
+    sentence: "the service is shutting down",
+    retryAfterSeconds: 30,
+  },
+  store_unavailable: {
+    status: 503,
+    code: "internal",
+    sentence: "the store is not available, try again later",
+    retryAfterSeconds: 2,
+  },
+  internal: { status: 500, code: "internal", sentence: "internal error" },
+} as const satisfies Record<string, Refusal>;
+
+export type HookErrorKind = keyof typeof REFUSALS;
+
+/** A refusal with everything HTTP needs: `status`, wire `code`, one sentence, headers. Never holds a secret. */
+export class HookError extends Error {
+  override readonly name = "HookError";
+  readonly kind: HookErrorKind;
+  readonly status: number;
+  readonly code: string;
+  readonly headers: Readonly<Record<string, string>>;
+
+  /** `message` replaces the table's sentence; `headers` join the table's. */
+  constructor(
+    kind: HookErrorKind,
+    message?: string,
+    options: { headers?: Record<string, string>; retryAfterSeconds?: number; cause?: unknown } = {},
+  ) {
+    const refusal: Refusal = REFUSALS[kind];
+    super(message ?? refusal.sentence, { cause: options.cause });
+    this.kind = kind;
+    this.status = refusal.status;
+    this.code = refusal.code;
+    const seconds = options.retryAfterSeconds ?? refusal.retryAfterSeconds;
+    const retry: Record<string, string> =
+      seconds === undefined ? {} : { "Retry-After": String(Math.max(1, Math.ceil(seconds))) };
+    this.headers = { ...refusal.headers, ...retry, ...options.headers };
+  }
+}

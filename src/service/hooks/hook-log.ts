@@ -1,0 +1,7 @@
+/** The part of a pino logger that the service uses. Never given a header, a token, a URL's query or a message's text. */
+export interface HookLog {
+  debug(facts: object, message: string): void;
+  info(facts: object, message: string): void;
+  warn(facts: object, message: string): void;
+  error(facts: object, message: string): void;
+}

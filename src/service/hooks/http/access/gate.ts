@@ -1,0 +1,33 @@
+import { HookError } from "../../hook-error.js";
+import type { Access } from "../call.js";
+import { type Call, runIdOf } from "../call.js";
+import type { HookContext } from "../context.js";
+import { clientKey } from "./client-address.js";
+
+/**
+ * Lets a request in before a byte of its body is read; returns the id of its token, "" where it came in without.
+ * Fails: hooks_not_configured, invalid_request (token in the URL), unauthorized, auth_rate_limited.
+ */
+export function passGate(context: HookContext, access: Access, call: Pick<Call, "req" | "query" | "params">): string {
+  if (access === "open") return "";
+  const { config, tokens, budget, metrics } = context;
+  if (!tokens.configured) throw new HookError("hooks_not_configured");
+  if (call.query.has("token")) {
+    throw new HookError("invalid_request", "the token belongs in a header, URLs end up in logs");
+  }
+  const tokenId = access === "run" ? enterRun(context, call) : tokens.identify(call.req.rawHeaders);
+  if (tokenId !== null) return tokenId;
+  const refusal = budget.refusal(clientKey(call.req, config.web.trust_proxy));
+  metrics.authFailed(refusal.kind === "unauthorized" ? "refused" : "limited");
+  throw refusal;
+}
+
+function enterRun(context: HookContext, call: Pick<Call, "req" | "query" | "params">): string | null {
+  const mode = context.config.web.stream_auth;
+  if (mode === "none") return "";
+  const tokenId = mode === "token" ? context.tokens.identify(call.req.rawHeaders) : null;
+  if (tokenId !== null) return tokenId;
+  const runId = runIdOf(call);
+  const isSigned = runId !== undefined && context.signer.check(runId, call.query, context.runs.now());
+  return isSigned ? "" : null;
+}

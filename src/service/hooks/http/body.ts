@@ -1,0 +1,129 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createGunzip } from "node:zlib";
+import type { Clock, Timer } from "../clock.js";
+import { HookError } from "../hook-error.js";
+
+/** The client went away before its body was in: nobody is left to answer, and nothing may run. */
+export class ClientGone extends Error {
+  override readonly name = "ClientGone";
+}
+
+/** Set on requests whose client waits for "100 Continue"; the server leaves the answer to whoever reads the body. */
+export const AWAITS_CONTINUE: unique symbol = Symbol("awaits 100 Continue");
+
+export interface BodyLimits {
+  readonly maxBytes: number;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+}
+
+const LINGER_MS = 3000;
+const JSON_TYPE = /^application\/(?:json|[a-z0-9!#$&^_.-]+\+json)$/;
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/**
+ * Reads a JSON body: UTF-8 (a byte order mark is skipped), plain or gzip, `maxBytes` at most before and after
+ * decompression. Fails: unsupported_media_type before any byte is read, payload_too_large, request_timeout,
+ * invalid_request, ClientGone.
+ */
+export async function readJsonBody(req: IncomingMessage, res: ServerResponse, limits: BodyLimits): Promise<unknown> {
+  const isGzip = checkHeaders(req, limits.maxBytes);
+  if ((req as { [AWAITS_CONTINUE]?: boolean })[AWAITS_CONTINUE]) res.writeContinue();
+  const bytes = await collect(req, isGzip, limits);
+  if (bytes.length === 0) throw new HookError("invalid_request", "the body is empty, expected a JSON object");
+  return parse(bytes);
+}
+
+/** Content type and length; answers whether the body is compressed. */
+function checkHeaders(req: IncomingMessage, maxBytes: number): boolean {
+  const [type = "", ...parameters] = (req.headers["content-type"] ?? "").split(";").map((part) => part.trim());
+  if (!JSON_TYPE.test(type.toLowerCase())) throw new HookError("unsupported_media_type");
+  for (const parameter of parameters) {
+    const charset = /^charset\s*=\s*"?([^"]*)"?$/i.exec(parameter)?.[1];
+    if (charset !== undefined && !/^utf-?8$/i.test(charset)) throw new HookError("unsupported_media_type");
+  }
+  const encoding = (req.headers["content-encoding"] ?? "identity").trim().toLowerCase();
+  if (!["identity", "gzip", "x-gzip"].includes(encoding)) {
+    const headers = { "Accept-Encoding": "gzip" };
+    throw new HookError("unsupported_media_type", "the body may be compressed with gzip only", { headers });
+  }
+  if (req.readableDidRead) {
+    throw new HookError(
+      "internal",
+      "the request body was already read by the host application: mount the hook router before its body parsers",
+    );
+  }
+  if (Number(req.headers["content-length"] ?? 0) > maxBytes) throw new HookError("payload_too_large");
+  return encoding !== "identity";
+}
+
+function collect(req: IncomingMessage, isGzip: boolean, { maxBytes, timeoutMs, clock }: BodyLimits): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const gunzip = isGzip ? createGunzip() : undefined;
+    const source = gunzip ?? req;
+    const chunks: Buffer[] = [];
+    let arrived = 0;
+    let kept = 0;
+    let timer: Timer | undefined;
+    const settle = (finish: () => void) => {
+      timer?.cancel();
+      req.off("data", onArrival).off("close", onClose);
+      source.off("data", onData).off("end", onEnd);
+      if (gunzip !== undefined) req.unpipe(gunzip);
+      gunzip?.destroy();
+      req.pause();
+      finish();
+    };
+    const fail = (error: Error) => settle(() => reject(error));
+    // caps what arrives, the compressed bytes too: an endless stream of empty gzip blocks inflates to nothing
+    const onArrival = (chunk: Buffer) => {
+      arrived += chunk.length;
+      if (arrived > maxBytes) fail(new HookError("payload_too_large"));
+    };
+    const onData = (chunk: Buffer) => {
+      kept += chunk.length;
+      if (kept > maxBytes) fail(new HookError("payload_too_large"));
+      else chunks.push(chunk);
+    };
+    const onEnd = () => settle(() => resolve(Buffer.concat(chunks)));
+    const onClose = () => {
+      if (!req.complete) fail(new ClientGone("the client went away"));
+    };
+    gunzip?.on("error", () => fail(new HookError("invalid_request", "the body is not valid gzip")));
+    // a reset connection shows here and as "close"; unheard it would be an uncaught error
+    req.on("error", onClose);
+    req.on("close", onClose);
+    req.on("data", onArrival);
+    source.on("data", onData).on("end", onEnd);
+    timer = clock.setTimer(timeoutMs, () => fail(new HookError("request_timeout")));
+    if (gunzip !== undefined) req.pipe(gunzip);
+  });
+}
+
+function parse(bytes: Buffer): unknown {
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch (cause) {
+    throw new HookError("invalid_request", "the body is not valid UTF-8", { cause });
+  }
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    // the parser's own message quotes the body
+    throw new HookError("invalid_request", "the body is not valid JSON", { cause });
+  }
+}
+
+/**
+ * The answer may go out before the body is in. What still arrives is thrown away for a moment, so that the client gets
+ * to read the answer (a cut at once would reset the connection), then the connection is cut.
+ */
+export function lingerAfterAnswer(req: IncomingMessage, res: ServerResponse, clock: Clock): void {
+  res.once("finish", () => {
+    if (req.complete) return;
+    const timer = clock.setTimer(LINGER_MS, () => req.socket.destroy());
+    req.once("close", () => timer.cancel());
+    req.resume();
+  });
+}

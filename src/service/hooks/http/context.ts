@@ -1,0 +1,26 @@
+import type { Clock } from "../clock.js";
+import type { HookConfig } from "../hook-config.js";
+import type { HookLog } from "../hook-log.js";
+import type { Runs } from "../types.js";
+import type { AuthBudget } from "./access/auth-budget.js";
+import type { UrlSigner } from "./access/signed-url.js";
+import type { Tokens } from "./access/token.js";
+import type { Metrics } from "./metrics.js";
+import type { RequestSchemas } from "./schemas.js";
+import type { StreamSlots } from "./stream/stream-slots.js";
+
+/** What the routes of one service share. */
+export interface HookContext {
+  readonly config: HookConfig;
+  readonly tokens: Tokens;
+  readonly budget: AuthBudget;
+  readonly signer: UrlSigner;
+  readonly schemas: RequestSchemas;
+  readonly slots: StreamSlots;
+  readonly runs: Runs;
+  readonly metrics: Metrics;
+  readonly log: HookLog;
+  readonly clock: Clock;
+  /** Id of a request. */
+  readonly newId: () => string;
+}

@@ -1,0 +1,23 @@
+import { createHash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { HookError } from "../hook-error.js";
+
+/** 1 to 255 visible ASCII characters. */
+export const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
+
+/**
+ * The key under which a repeated request gets the first one's answer: header Idempotency-Key, else webhook-id, else
+ * the body's. undefined: none. Fails with invalid_request: a key that protects nothing must not pass silently.
+ */
+export function readIdempotencyKey(req: IncomingMessage, fromBody: string | null | undefined): string | undefined {
+  const key = req.headers["idempotency-key"] ?? req.headers["webhook-id"] ?? fromBody ?? undefined;
+  if (key === undefined) return undefined;
+  if (typeof key !== "string" || !IDEMPOTENCY_KEY.test(key)) {
+    throw new HookError("invalid_request", "the idempotency key must be 1 to 255 visible ASCII characters");
+  }
+  return key;
+}
+
+/** Digest of what a request asks for; spelling, order and unknown fields of the body do not count. */
+export const hashPayload = (payload: readonly (string | number | undefined)[]): string =>
+  createHash("sha256").update(JSON.stringify(payload)).digest("hex");

@@ -1,0 +1,100 @@
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { RunObserver } from "../types.js";
+
+const METHODS = ["GET", "HEAD", "POST"];
+
+/** Prometheus metrics of one service, in a registry of its own. Labels come from fixed lists, never from a request. */
+export interface Metrics {
+  readonly contentType: string;
+  text(): Promise<string>;
+  answered(request: { route: string; method: string; status: number | "gone"; seconds: number }): void;
+  authFailed(reason: "refused" | "limited"): void;
+  readonly observer: Required<RunObserver>;
+}
+
+/** `stats` and `streams` are read when the metrics are. */
+export function createMetrics(source: {
+  stats: () => { queued: number; running: number };
+  streams: () => number;
+}): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const requests = new Counter({
+    name: "latentkit_http_requests_total",
+    help: "Answered requests; status gone: the client left first.",
+    labelNames: ["route", "method", "status"],
+    registers,
+  });
+  const requestSeconds = new Histogram({
+    name: "latentkit_http_request_seconds",
+    help: "Time from headers to the end of the answer, streams left out.",
+    labelNames: ["route"],
+    buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
+    registers,
+  });
+  const authFailures = new Counter({
+    name: "latentkit_auth_failures_total",
+    help: "Requests without a good token or signature.",
+    labelNames: ["reason"],
+    registers,
+  });
+  const created = new Counter({
+    name: "latentkit_runs_created_total",
+    help: "Runs accepted.",
+    labelNames: ["origin"],
+    registers,
+  });
+  const finished = new Counter({
+    name: "latentkit_runs_finished_total",
+    help: "Runs ended, by final state.",
+    labelNames: ["state"],
+    registers,
+  });
+  const waited = new Histogram({
+    name: "latentkit_run_wait_seconds",
+    help: "Time in the queue before a run started.",
+    buckets: [0.01, 0.1, 1, 10, 60, 600, 3600],
+    registers,
+  });
+  const ran = new Histogram({
+    name: "latentkit_run_seconds",
+    help: "Run time of ended runs.",
+    buckets: [0.01, 0.1, 1, 10, 60, 600, 3600],
+    registers,
+  });
+  const faults = new Counter({
+    name: "latentkit_faults_total",
+    help: "Failures behind the answers: the store, an agent's misuse.",
+    registers,
+  });
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  gauge("latentkit_runs_queued", "Runs that wait.", () => source.stats().queued);
+  gauge("latentkit_runs_running", "Runs whose agent works.", () => source.stats().running);
+  gauge("latentkit_streams_open", "Open event streams.", () => source.streams());
+  return {
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+    answered({ route, method, status, seconds }) {
+      requests.inc({ route, method: METHODS.includes(method) ? method : "other", status });
+      if (route !== "stream") requestSeconds.observe({ route }, seconds);
+    },
+    authFailed: (reason) => authFailures.inc({ reason }),
+    observer: {
+      created: ({ origin }) => created.inc({ origin }),
+      started: ({ waitedMs }) => waited.observe(waitedMs / 1000),
+      finished({ state, ranMs }) {
+        finished.inc({ state });
+        if (ranMs !== null) ran.observe(ranMs / 1000);
+      },
+      fault: () => faults.inc(),
+    },
+  };
+}

@@ -1,0 +1,183 @@
+import { OpenAPIRegistry, OpenApiGeneratorV31, type RouteConfig } from "@asteasolutions/zod-to-openapi";
+import { z } from "zod";
+import { REFUSALS } from "../hook-error.js";
+import type { Limits } from "../types.js";
+import {
+  errorSchema,
+  probeSchema,
+  problemSchema,
+  queueMetadataSchema,
+  requestSchemas,
+  runListSchema,
+  runPayloadSchema,
+  runStatusSchema,
+} from "./schemas.js";
+
+const API_VERSION = "1.0.0";
+
+type Document = ReturnType<OpenApiGeneratorV31["generateDocument"]>;
+type Responses = RouteConfig["responses"];
+type Access = NonNullable<RouteConfig["security"]>;
+
+/** The HTTP interface as an OpenAPI 3.1 document, made from the schemas that check the requests. */
+export function createOpenApi(limits: Limits): Document {
+  const registry = new OpenAPIRegistry();
+  const bodies = requestSchemas(limits);
+  const schemas = {
+    agentRequest: bodies.agent.meta({ id: "AgentRequest" }),
+    wakeRequest: bodies.wake.meta({ id: "WakeRequest" }),
+    runPayload: runPayloadSchema.meta({ id: "RunPayload" }),
+    queueMetadata: queueMetadataSchema.meta({ id: "QueueMetadata" }),
+    runStatus: runStatusSchema.meta({ id: "RunStatus" }),
+    runList: runListSchema.meta({ id: "RunList" }),
+    probe: probeSchema.meta({ id: "Probe" }),
+    error: errorSchema.meta({ id: "Error" }),
+    problem: problemSchema.meta({ id: "Problem" }),
+  };
+  const token = registerSecurity(registry);
+  const json = (description: string, schema: z.ZodType): Responses => ({
+    200: { description, content: { "application/json": { schema } } },
+  });
+  const refusals = (...statuses: number[]): Responses =>
+    Object.fromEntries(
+      statuses.map((status) => [
+        status,
+        {
+          description: sentencesOf(status),
+          content: {
+            "application/json": { schema: schemas.error },
+            "application/problem+json": { schema: schemas.problem },
+          },
+        },
+      ]),
+    );
+  const runId = z.uuid().meta({ description: "Id of the run." });
+  const signature = {
+    expires: z.int().optional().meta({ description: "Of a signed URL." }),
+    signature: z.string().optional().meta({ description: "Of a signed URL." }),
+  };
+
+  for (const [name, body, answer] of [
+    ["agent", schemas.agentRequest, json("The run is accepted.", schemas.runPayload)],
+    [
+      "wake",
+      schemas.wakeRequest,
+      json("A run is accepted, or the text is queued.", z.union([schemas.runPayload, schemas.queueMetadata])),
+    ],
+  ] as const) {
+    for (const path of [`/hooks/${name}`, `/api/hooks/${name}`]) {
+      registry.registerPath({
+        method: "post",
+        path,
+        operationId: path === `/hooks/${name}` ? name : `${name}Alias`,
+        summary: name === "agent" ? "Start an asynchronous run" : "Start a run, or queue a system event",
+        security: token,
+        request: {
+          headers: z.object({
+            "Idempotency-Key": z
+              .string()
+              .optional()
+              .meta({ description: "A repeated request under the same key gets the first one's answer." }),
+          }),
+          body: { required: true, content: { "application/json": { schema: body } } },
+        },
+        responses: { ...answer, ...refusals(400, 401, 408, 413, 415, 422, 429, 500, 503) },
+      });
+    }
+  }
+  const get = (path: string, operationId: string, summary: string, route: Partial<RouteConfig>) =>
+    registry.registerPath({ method: "get", path, operationId, summary, responses: {}, ...route });
+  get("/api/stream", "stream", "Server-Sent Events of one run, from any id", {
+    security: [...token, {}],
+    request: {
+      query: z.object({
+        run_id: runId,
+        last_event_id: z.int().optional().meta({ description: "Events after this id; absent or -1: all." }),
+        ...signature,
+      }),
+      headers: z.object({
+        "Last-Event-ID": z
+          .string()
+          .optional()
+          .meta({ description: "Beats last_event_id; 204 at a finished run's end." }),
+      }),
+    },
+    responses: {
+      200: {
+        description: "replay_meta first, then events with ids from 1; done, error or aborted is the last.",
+        content: { "text/event-stream": { schema: z.string() } },
+      },
+      204: { description: "The run has ended and the reader has all of it." },
+      ...refusals(400, 401, 404, 429, 503),
+    },
+  });
+  const status = {
+    security: token,
+    responses: { ...json("The run.", schemas.runStatus), ...refusals(400, 401, 404, 429, 503) },
+  };
+  get("/api/run_status", "runStatus", "State of one run", {
+    ...status,
+    request: { query: z.object({ run_id: runId }) },
+  });
+  get("/api/runs/{id}", "run", "State of one run", { ...status, request: { params: z.object({ id: runId }) } });
+  get("/api/runs", "runs", "Runs, newest first", {
+    security: token,
+    request: {
+      query: z.object({
+        cursor: z.string().optional().meta({ description: "next_cursor of the page before." }),
+        limit: z.int().min(1).optional().meta({ description: "Default 50, at most 200." }),
+      }),
+    },
+    responses: { ...json("One page.", schemas.runList), ...refusals(400, 401, 429, 503) },
+  });
+  registry.registerPath({
+    method: "post",
+    path: "/api/runs/{id}/cancel",
+    operationId: "cancel",
+    summary: "Cancel a run; an ended one stays as it is",
+    ...status,
+    request: { params: z.object({ id: runId }) },
+  });
+  get("/api/runs/{id}/files/{name}", "file", "A file that the run reported", {
+    security: [...token, {}],
+    request: { params: z.object({ id: runId, name: z.string() }), query: z.object(signature) },
+    responses: {
+      200: { description: "The file.", content: { "application/octet-stream": { schema: z.string() } } },
+      ...refusals(401, 404, 429, 503),
+    },
+  });
+  get("/health", "health", "Whether the process answers", { responses: json("It does.", schemas.probe) });
+  get("/ready", "ready", "Whether runs can be started", {
+    responses: { ...json("They can.", schemas.probe), ...refusals(503) },
+  });
+  get("/metrics", "metrics", "Prometheus metrics", {
+    responses: { 200: { description: "Metrics.", content: { "text/plain": { schema: z.string() } } } },
+  });
+  get("/openapi.json", "openapi", "This document", { responses: json("OpenAPI 3.1.", z.looseObject({})) });
+  return new OpenApiGeneratorV31(registry.definitions).generateDocument({
+    openapi: "3.1.0",
+    info: {
+      title: "latentkit hook service",
+      version: API_VERSION,
+      description: "Starts agent runs from webhooks, CI and cron, and streams what they do.",
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: "/" }],
+  });
+}
+
+/** The three headers a token may come in: any one is enough. */
+function registerSecurity(registry: OpenAPIRegistry): Access {
+  registry.registerComponent("securitySchemes", "bearer", { type: "http", scheme: "bearer" });
+  for (const name of ["x-compat-token", "x-service-hook-token"]) {
+    registry.registerComponent("securitySchemes", name, { type: "apiKey", in: "header", name });
+  }
+  return [{ bearer: [] }, { "x-compat-token": [] }, { "x-service-hook-token": [] }];
+}
+
+/** What a status can mean, from the one table of refusals. */
+const sentencesOf = (status: number): string =>
+  Object.values(REFUSALS)
+    .filter((refusal) => refusal.status === status)
+    .map(({ code, sentence }) => `${code}: ${sentence}`)
+    .join("; ");

@@ -1,0 +1,48 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { STATUS_CODES } from "node:http";
+import type { HookError } from "../hook-error.js";
+
+const PROBLEM = "application/problem+json";
+const BASE_HEADERS = { "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff" };
+
+/** Sends JSON whatever the settings of the host application; a HEAD gets the same headers without the body. */
+export function sendJson(
+  req: IncomingMessage,
+  res: ServerResponse,
+  answer: { status: number; body: unknown; headers?: Readonly<Record<string, string>>; type?: string },
+): void {
+  const bytes = Buffer.from(JSON.stringify(answer.body));
+  const type = answer.type ?? "application/json; charset=utf-8";
+  res.writeHead(answer.status, {
+    ...BASE_HEADERS,
+    ...answer.headers,
+    "Content-Type": type,
+    "Content-Length": bytes.length,
+  });
+  res.end(req.method === "HEAD" ? undefined : bytes);
+}
+
+/** A refusal as JSON, or as RFC 9457 where the client asks for it. */
+export function sendError(req: IncomingMessage, res: ServerResponse, error: HookError, requestId: string): void {
+  const { status } = error;
+  const headers = { ...error.headers, Vary: "Accept", "X-Request-Id": requestId };
+  const body = errorBody(error, requestId);
+  if (wantsProblem(req.headers.accept)) {
+    const title = STATUS_CODES[status] ?? "Error";
+    const problem = { type: "about:blank", title, status, detail: error.message, ...body };
+    sendJson(req, res, { status, body: problem, headers, type: PROBLEM });
+  } else {
+    sendJson(req, res, { status, body, headers });
+  }
+}
+
+/** The one shape of errors. */
+export function errorBody(error: HookError, requestId: string) {
+  return { ok: false as const, error: error.message, code: error.code, request_id: requestId };
+}
+
+const wantsProblem = (accept: string | undefined) =>
+  (accept ?? "").split(",").some((range) => {
+    const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
+    return type === PROBLEM && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+  });

@@ -1,0 +1,99 @@
+import express, { type Request, type Response, type Router } from "express";
+import { HookError } from "../hook-error.js";
+import { passGate } from "./access/gate.js";
+import { ClientGone, lingerAfterAnswer } from "./body.js";
+import type { Call, Route } from "./call.js";
+import type { HookContext } from "./context.js";
+import { sendError } from "./problem.js";
+
+/** Name of requests near our paths that match none. */
+const UNKNOWN: Route = { name: "unknown", paths: [], access: "open", handlers: {} };
+const OUR_PATHS =
+  /^\/(?:(?:api\/)?hooks|api\/(?:stream|run_status|runs)|health|ready|metrics|openapi\.json)(?![a-z0-9_-])/;
+
+/**
+ * The routes as an Express router: exact paths, every answer of theirs JSON whatever the settings of the application
+ * it is mounted in. Paths that only look like one of ours (other case, a trailing slash, escapes) get our 404; all
+ * others are left to the application.
+ */
+export function createRouter(context: HookContext, routes: readonly Route[]): Router {
+  const router = express.Router({ strict: true, caseSensitive: true });
+  for (const route of routes) {
+    router.all([...route.paths], (req, res) => answer(context, route, req, res));
+  }
+  router.use((req, res, next) => {
+    if (looksLikeOurs(req.path)) return answer(context, UNKNOWN, req, res);
+    next();
+  });
+  // a path parameter that does not decode
+  router.use((error: unknown, req: Request, res: Response, next: express.NextFunction) => {
+    if (looksLikeOurs(req.path)) return answer(context, UNKNOWN, req, res);
+    next(error);
+  });
+  return router;
+}
+
+async function answer(context: HookContext, route: Route, req: Request, res: Response): Promise<void> {
+  const requestId = context.newId();
+  res.setHeader("X-Request-Id", requestId);
+  watch(context, route, requestId, req, res);
+  lingerAfterAnswer(req, res, context.clock);
+  try {
+    const handler = handlerOf(route, req.method);
+    const query = new URLSearchParams(/\?(.*)$/s.exec(req.url)?.[1] ?? "");
+    const call = { req, res, requestId, query, params: pathParams(req) };
+    await handler({ ...call, tokenId: passGate(context, route.access, call) });
+  } catch (error) {
+    refuse(context, { req, res, requestId }, error);
+  }
+}
+
+function handlerOf(route: Route, method: string) {
+  if (route === UNKNOWN) throw new HookError("not_found");
+  const { GET, POST } = route.handlers;
+  const handler = method === "POST" ? POST : method === "GET" || method === "HEAD" ? GET : undefined;
+  if (handler !== undefined) return handler;
+  const allowed = [...(GET === undefined ? [] : ["GET", "HEAD"]), ...(POST === undefined ? [] : ["POST"])];
+  throw new HookError("method_not_allowed", undefined, { headers: { Allow: allowed.join(", ") } });
+}
+
+const pathParams = (req: Request) => Object.fromEntries(Object.entries(req.params).map(([k, v]) => [k, String(v)]));
+
+function refuse(
+  context: HookContext,
+  { req, res, requestId }: Pick<Call, "req" | "res" | "requestId">,
+  error: unknown,
+) {
+  if (error instanceof ClientGone) return;
+  const refusal = error instanceof HookError ? error : new HookError("internal");
+  if (refusal.kind === "internal" || refusal.kind === "store_unavailable") {
+    // of a refusal the cause tells more
+    const err = error instanceof HookError ? (error.cause ?? error) : error;
+    context.log.error({ request_id: requestId, err }, refusal.message);
+  }
+  // a stream that breaks cannot take its 200 back; cut, it makes the reader resume
+  if (res.headersSent) res.destroy();
+  else sendError(req, res, refusal, requestId);
+}
+
+/** Counts and logs the request once its connection is done with it. */
+function watch(context: HookContext, route: Route, requestId: string, req: Request, res: Response): void {
+  const since = context.clock.monotonic();
+  res.once("close", () => {
+    const status = res.headersSent ? res.statusCode : "gone";
+    const seconds = (context.clock.monotonic() - since) / 1000;
+    context.metrics.answered({ route: route.name, method: req.method, status, seconds });
+    context.log.info({ request_id: requestId, route: route.name, method: req.method, status, seconds }, "request");
+  });
+}
+
+/** Whether a path means one of ours once case, repeated slashes, escapes and dots are undone. */
+function looksLikeOurs(path: string): boolean {
+  let plain = path.slice(0, 256);
+  try {
+    plain = decodeURIComponent(plain);
+  } catch {
+    plain = plain.replace(/%[0-9a-f]?[0-9a-f]?/gi, "");
+  }
+  return OUR_PATHS.test(plain.toLowerCase().replace(/[/\\]+/g, "/"));
+}

@@ -1,0 +1,71 @@
+import type { z } from "zod";
+import type { QueuedWake, RunSummary, Started, StoredEvent } from "../../types.js";
+import type { HookContext } from "../context.js";
+import type { queueMetadataSchema, runListSchema, runPayloadSchema, runStatusSchema } from "../schemas.js";
+import { maxTimeoutSeconds } from "../schemas.js";
+
+/** The 200 of a start. `base`: where the router is mounted. A replay gives the same answer. */
+export function runPayload(context: HookContext, base: string, started: Started): z.output<typeof runPayloadSchema> {
+  const query = new URLSearchParams({ run_id: started.runId });
+  if (context.config.web.stream_auth !== "none") {
+    const { expires, signature } = context.signer.sign(started.runId, retainedUntilSeconds(context, started.createdAt));
+    query.set("expires", expires);
+    query.set("signature", signature);
+  }
+  return {
+    ok: true,
+    run_id: started.runId,
+    status: "queued",
+    session_key: started.sessionKey,
+    created_at: isoTime(started.createdAt),
+    stream_url: `${base}/api/stream?${query}`,
+    status_url: statusUrl(base, started.runId),
+  };
+}
+
+export const statusUrl = (base: string, runId: string): string => `${base}/api/runs/${runId}`;
+
+/** When a run of that age is gone at the latest: waited, ran and was kept as long as is allowed. */
+function retainedUntilSeconds({ config: { limits } }: HookContext, createdAt: number): number {
+  return createdAt / 1000 + limits.queue_seconds + maxTimeoutSeconds(limits) + limits.retention_hours * 3600;
+}
+
+export const queueMetadata = (wake: QueuedWake): z.output<typeof queueMetadataSchema> => ({
+  ok: true,
+  mode: "next-heartbeat",
+  queued: true,
+  session_key: wake.sessionKey,
+  chat_id: wake.chatId,
+  event_id: wake.eventId,
+  pending: wake.pending,
+});
+
+/** One run in a list. */
+export function runItem(run: RunSummary): z.output<typeof runListSchema>["runs"][number] {
+  return {
+    run_id: run.id,
+    status: run.state,
+    done: run.state !== "queued" && run.state !== "running",
+    session_key: run.sessionKey,
+    chat_id: run.chatId,
+    origin: run.origin,
+    name: run.name,
+    created_at: isoTime(run.createdAt),
+    started_at: run.startedAt === null ? null : isoTime(run.startedAt),
+    finished_at: run.finishedAt === null ? null : isoTime(run.finishedAt),
+    timeout_seconds: run.timeoutSeconds,
+    oldest_event_id: run.oldestEventId,
+    last_event_id: run.lastEventId,
+    error: run.error?.error ?? null,
+    error_code: run.error?.code ?? null,
+  };
+}
+
+/** The state of one run; `outcome` is its terminal event, where it has ended. */
+export function runStatus(run: RunSummary, outcome: StoredEvent | null): z.output<typeof runStatusSchema> {
+  const isDone = outcome?.event === "done";
+  const response = isDone ? (JSON.parse(outcome.data) as { response: string }).response : null;
+  return { ok: true, ...runItem(run), response };
+}
+
+const isoTime = (ms: number) => new Date(ms).toISOString();

@@ -1,0 +1,41 @@
+import { HookError } from "../hook-error.js";
+
+export const MAX_SESSION_KEY_CHARS = 256;
+
+const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
+
+export interface SessionPolicy {
+  readonly defaultKey: string;
+  readonly isOverrideAllowed: boolean;
+  /** Literal and case-sensitive; none: nothing is restricted. */
+  readonly prefixes: readonly string[];
+}
+
+/**
+ * The session key a request runs under. Both spellings of the field count; null and blank are absent.
+ * Fails: session_key_override_disabled, session_key_prefix_denied, invalid_request.
+ */
+export function resolveSessionKey(
+  policy: SessionPolicy,
+  given: { sessionKey?: string | null; session_key?: string | null },
+): string {
+  const keys = [given.sessionKey, given.session_key]
+    .map((key) => normalizeSessionKey(key ?? ""))
+    .filter((key) => key !== "");
+  const key = keys[0];
+  if (key === undefined) return policy.defaultKey;
+  if (!policy.isOverrideAllowed) throw new HookError("session_key_override_disabled");
+  if (keys.some((other) => other !== key)) throw new HookError("invalid_request", "sessionKey and session_key differ");
+  if (key.length > MAX_SESSION_KEY_CHARS) {
+    throw new HookError("invalid_request", `sessionKey: expected at most ${MAX_SESSION_KEY_CHARS} characters`);
+  }
+  if (FORBIDDEN.test(key)) {
+    throw new HookError("invalid_request", "sessionKey: control characters and lone surrogates are not allowed");
+  }
+  const isAllowed = policy.prefixes.length === 0 || policy.prefixes.some((prefix) => key.startsWith(prefix));
+  if (!isAllowed) throw new HookError("session_key_prefix_denied");
+  return key;
+}
+
+/** Keys are compared in this form: trimmed, NFC. */
+export const normalizeSessionKey = (key: string): string => key.trim().normalize("NFC");

@@ -1,0 +1,35 @@
+import { HookError } from "../../hook-error.js";
+
+/** Counts open streams, and ends them all when the service stops. */
+export class StreamSlots {
+  readonly #limits: { readonly streams: number; readonly streams_per_run: number };
+  readonly #perRun = new Map<string, number>();
+  readonly #open = new Set<() => void>();
+
+  constructor(limits: { streams: number; streams_per_run: number }) {
+    this.#limits = limits;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** Takes a slot until the returned function is called. `cut` ends the stream. Fails with rate_limited. */
+  take(runId: string, cut: () => void): () => void {
+    const ofRun = this.#perRun.get(runId) ?? 0;
+    const isFull = this.#open.size >= this.#limits.streams || ofRun >= this.#limits.streams_per_run;
+    if (isFull) throw new HookError("rate_limited", "too many open streams, try again later", { retryAfterSeconds: 5 });
+    this.#perRun.set(runId, ofRun + 1);
+    this.#open.add(cut);
+    return () => {
+      if (!this.#open.delete(cut)) return;
+      const left = this.#perRun.get(runId)! - 1;
+      if (left === 0) this.#perRun.delete(runId);
+      else this.#perRun.set(runId, left);
+    };
+  }
+
+  cutAll(): void {
+    for (const cut of [...this.#open]) cut();
+  }
+}

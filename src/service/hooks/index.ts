@@ -1,0 +1,11 @@
+// The hook service as a library: starts agent runs over HTTP and streams what they do.
+export { createGraphAgent, type GraphAgent, type GraphAgentOptions } from "../graph-agent.js";
+export { type Clock, systemClock } from "./clock.js";
+export type { HookConfigInput } from "./hook-config.js";
+export { HookError } from "./hook-error.js";
+export type { HookLog } from "./hook-log.js";
+export { createHookService, type HookService, type HookServiceOptions } from "./service.js";
+export { createMemoryStore } from "./store/memory.js";
+export { createSqliteStore } from "./store/sqlite.js";
+export type { Store } from "./store/store.js";
+export type { Agent, AgentContext, AgentRun, Runs } from "./types.js";

@@ -1,0 +1,68 @@
+/** One reader of one run. */
+export interface Listener {
+  /** Resolves when something happened since the last call, at once where it already has, and after `close`. */
+  changed(): Promise<void>;
+  close(): void;
+  readonly isClosed: boolean;
+}
+
+interface Waiter extends Listener {
+  wake(): void;
+}
+
+/** Wakes the readers of a run; what happened they read from the store. */
+export class EventBus {
+  readonly #listeners = new Map<string, Set<Waiter>>();
+  #isClosed = false;
+
+  get runs(): number {
+    return this.#listeners.size;
+  }
+
+  listen(runId: string): Listener {
+    let isDirty = false;
+    let isClosed = this.#isClosed;
+    let resume: (() => void) | undefined;
+    const listener: Waiter = {
+      get isClosed() {
+        return isClosed;
+      },
+      wake() {
+        isDirty = true;
+        resume?.();
+        resume = undefined;
+      },
+      changed: async () => {
+        if (!isDirty && !isClosed) {
+          await new Promise<void>((resolve) => {
+            resume = resolve;
+          });
+        }
+        isDirty = false;
+      },
+      close: () => {
+        if (isClosed) return;
+        isClosed = true;
+        const others = this.#listeners.get(runId);
+        others?.delete(listener);
+        if (others?.size === 0) this.#listeners.delete(runId);
+        listener.wake();
+      },
+    };
+    if (isClosed) return listener;
+    const others = this.#listeners.get(runId);
+    if (others === undefined) this.#listeners.set(runId, new Set([listener]));
+    else others.add(listener);
+    return listener;
+  }
+
+  wake(runId: string): void {
+    for (const listener of this.#listeners.get(runId) ?? []) listener.wake();
+  }
+
+  /** Ends every wait, now and later. */
+  close(): void {
+    this.#isClosed = true;
+    for (const listeners of [...this.#listeners.values()]) for (const listener of [...listeners]) listener.close();
+  }
+}

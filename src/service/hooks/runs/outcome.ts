@@ -1,0 +1,48 @@
+import { LatentkitError } from "../../../errors.js";
+import type { NewEvent } from "../store/store.js";
+import type { TerminalState } from "../types.js";
+import { messageOf, toJsonLine } from "./safe-json.js";
+
+/** How a run ends, with its one terminal event. */
+export interface Outcome {
+  readonly state: TerminalState;
+  readonly terminal: NewEvent;
+  readonly error: { readonly error: string; readonly code: string } | null;
+}
+
+/** What an agent answered: succeeded, or failed where it is no answer or longer than a run may store. */
+export function answered(answer: unknown, maxBytes: number): Outcome {
+  const response = (answer as { response?: unknown } | null | undefined)?.response;
+  if (typeof response !== "string") {
+    return ended("failed", "The agent must answer with { response: string }.", "invalid_response");
+  }
+  const data = toJsonLine({ response });
+  if (Buffer.byteLength(data) > maxBytes) {
+    return ended("failed", `The agent's response is longer than ${maxBytes} bytes.`, "response_too_large");
+  }
+  return { state: "succeeded", terminal: { event: "done", data }, error: null };
+}
+
+export function failed(thrown: unknown): Outcome {
+  return ended("failed", messageOf(thrown), thrown instanceof LatentkitError ? thrown.code : "agent_failed");
+}
+
+/** `text`: what the run had written as deltas, null where nothing. */
+export function cancelled(text: string | null): Outcome {
+  return { state: "cancelled", terminal: { event: "aborted", data: toJsonLine({ text }) }, error: null };
+}
+
+export const timedOut = (seconds: number): Outcome =>
+  ended("timed_out", `The run took longer than ${seconds} seconds.`, "timed_out");
+
+export const interrupted = (): Outcome =>
+  ended("interrupted", "The service stopped while the run was running.", "interrupted");
+
+export const expired = (seconds: number): Outcome =>
+  ended("expired", `The run waited in the queue for more than ${seconds} seconds.`, "expired");
+
+function ended(state: TerminalState, message: string, code: string): Outcome {
+  // through UTF-8 and back: a lone surrogate of an agent's message would not survive the store
+  const error = { error: Buffer.from(message).toString(), code };
+  return { state, terminal: { event: "error", data: toJsonLine(error) }, error };
+}

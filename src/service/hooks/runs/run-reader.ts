@@ -1,0 +1,84 @@
+import { HookError } from "../hook-error.js";
+import type { Store } from "../store/store.js";
+import type { EventSlice, RunFile, RunRow, RunSummary, StoredEvent } from "../types.js";
+import type { EventBus } from "./event-bus.js";
+
+const SLICE_EVENTS = 256;
+const SLICE_BYTES = 256 * 1024;
+
+/** What is read of runs: straight from the store, woken by the engine. */
+export abstract class RunReader {
+  readonly #store: Store;
+  readonly #bus: EventBus;
+
+  constructor(store: Store, bus: EventBus) {
+    this.#store = store;
+    this.#bus = bus;
+  }
+
+  abstract open(): Promise<void>;
+
+  async get(runId: string): Promise<RunRow> {
+    await this.open();
+    return found(await this.#store.getRun(runId));
+  }
+
+  async outcome(runId: string): Promise<StoredEvent | null> {
+    await this.get(runId);
+    return this.#store.terminalEvent(runId);
+  }
+
+  async list({ cursor, limit }: { cursor?: string; limit: number }): Promise<{
+    runs: RunSummary[];
+    nextCursor: string | null;
+  }> {
+    if (cursor !== undefined && !/^[1-9]\d{0,14}$/.test(cursor)) {
+      throw new HookError("invalid_request", "cursor: expected the next_cursor of a former list");
+    }
+    await this.open();
+    const count = Math.min(Math.max(Math.trunc(limit), 1), 1000);
+    // one more than asked for tells whether there is a next page
+    const runs = await this.#store.listRuns(cursor === undefined ? null : Number(cursor), count + 1);
+    const hasMore = runs.length > count;
+    const page = runs.slice(0, count);
+    return { runs: page, nextCursor: hasMore ? String(page.at(-1)!.seq) : null };
+  }
+
+  async read(runId: string, after: number): Promise<EventSlice> {
+    await this.open();
+    return found(await this.#store.readEvents(runId, after, SLICE_EVENTS, SLICE_BYTES));
+  }
+
+  async *follow(runId: string, after: number, signal?: AbortSignal): AsyncGenerator<EventSlice, void, undefined> {
+    if (signal?.aborted) return;
+    // before the first read: what happens in between wakes the reader
+    const listener = this.#bus.listen(runId);
+    const stop = () => listener.close();
+    signal?.addEventListener("abort", stop, { once: true });
+    try {
+      for (let cursor = Math.max(after, 0); ; ) {
+        const slice = await this.read(runId, cursor);
+        cursor = slice.events.at(-1)?.id ?? Math.min(cursor, slice.lastEventId);
+        if (slice.events.length > 0 || slice.end) yield slice;
+        if (slice.end || listener.isClosed) return;
+        if (cursor >= slice.lastEventId) await listener.changed();
+        if (listener.isClosed) return;
+      }
+    } finally {
+      signal?.removeEventListener("abort", stop);
+      listener.close();
+    }
+  }
+
+  async file(runId: string, name: string): Promise<RunFile> {
+    await this.get(runId);
+    const file = await this.#store.getFile(runId, name);
+    if (file === null) throw new HookError("not_found", "this run reported no such file");
+    return file;
+  }
+}
+
+function found<T>(value: T | null): T {
+  if (value === null) throw new HookError("run_not_found");
+  return value;
+}

@@ -1,0 +1,48 @@
+/**
+ * Any value as one line of JSON; never throws. BigInt becomes its digits as text, a cycle "[Circular]", what cannot be
+ * written at all (a throwing getter, endless depth) an object that says so.
+ */
+export function toJsonLine(value: unknown): string {
+  for (const replacer of [digits, breakCycles()]) {
+    const line = tryStringify(value, replacer);
+    if (typeof line === "string") return line;
+  }
+  return JSON.stringify({ unserializable: String(tryStringify(value, digits)) });
+}
+
+type Replacer = (this: unknown, key: string, value: unknown) => unknown;
+
+/** The line, or why there is none. undefined and functions alone have no JSON: they become null. */
+function tryStringify(value: unknown, replacer: Replacer): string | Error {
+  try {
+    return JSON.stringify(value, replacer) ?? "null";
+  } catch (error) {
+    return error instanceof Error ? error : new Error(messageOf(error));
+  }
+}
+
+const digits: Replacer = (_key, value) => (typeof value === "bigint" ? value.toString() : value);
+
+function breakCycles(): Replacer {
+  const ancestors: unknown[] = [];
+  return function (_key, value) {
+    if (typeof value !== "object" || value === null) return digits.call(this, _key, value);
+    // `this` is the holder of the value: everything above it on the stack is left behind
+    while (ancestors.length > 0 && ancestors.at(-1) !== this) ancestors.pop();
+    if (ancestors.includes(value)) return "[Circular]";
+    ancestors.push(value);
+    return value;
+  };
+}
+
+const LONGEST_MESSAGE = 2000;
+
+/** What a thrown value says, in at most 2,000 characters; never throws. */
+export function messageOf(thrown: unknown): string {
+  try {
+    const text = thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
+    return text.length > LONGEST_MESSAGE ? `${text.slice(0, LONGEST_MESSAGE)}…` : text;
+  } catch {
+    return "an error that cannot be shown";
+  }
+}

@@ -1,0 +1,117 @@
+import { randomUUID } from "node:crypto";
+import type { Router } from "express";
+import { createLogger } from "../log.js";
+import { type Clock, systemClock } from "./clock.js";
+import { type HookConfigInput, readHookConfig } from "./hook-config.js";
+import type { HookLog } from "./hook-log.js";
+import { createAuthBudget } from "./http/access/auth-budget.js";
+import { createUrlSigner } from "./http/access/signed-url.js";
+import { createTokens } from "./http/access/token.js";
+import type { HookContext } from "./http/context.js";
+import { createMetrics } from "./http/metrics.js";
+import { createRouter } from "./http/router.js";
+import { hookRoutes } from "./http/routes/hooks.js";
+import { probeRoutes } from "./http/routes/probes.js";
+import { runRoutes } from "./http/routes/runs.js";
+import { streamRoute } from "./http/routes/stream.js";
+import { requestSchemas } from "./http/schemas.js";
+import { StreamSlots } from "./http/stream/stream-slots.js";
+import { createRuns } from "./runs.js";
+import { createMemoryStore } from "./store/memory.js";
+import type { Store } from "./store/store.js";
+import type { Agent, HeartbeatResult, RunObserver, Runs } from "./types.js";
+
+export interface HookServiceOptions {
+  readonly agent: Agent;
+  /** Default: in memory, gone with the process. */
+  readonly store?: Store;
+  readonly config: HookConfigInput;
+  /** A pino logger, or one like it. Default: warnings and errors to stderr. */
+  readonly logger?: HookLog;
+  readonly clock?: Clock;
+}
+
+export interface HookService {
+  /** Mounts in any Express application, before its body parsers. */
+  readonly router: Router;
+  readonly runs: Runs;
+  /** Starts one run per session (or of the one session) that takes its pending wake events. */
+  heartbeat(options?: { sessionKey?: string }): Promise<HeartbeatResult>;
+  /** Refuses starts, lets running agents end for `drainSeconds` (default: the limit), interrupts the rest, ends streams. */
+  close(drainSeconds?: number): Promise<void>;
+}
+
+/** Joins agent, store and HTTP. Fails with config.invalid. The store is opened by the first request. */
+export function createHookService(options: HookServiceOptions): HookService {
+  const { agent, clock = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
+  const config = readHookConfig(options.config);
+  const { web, limits, sessions } = config;
+  const tokens = createTokens(options.config.hooks_token);
+  const slots = new StreamSlots(limits);
+  const metrics = createMetrics({ stats: () => runs.stats(), streams: () => slots.size });
+  const runs = createRuns({
+    agent,
+    store: options.store ?? createMemoryStore(),
+    limits,
+    onRestart: web.on_restart,
+    clock,
+    heartbeatSeconds: web.hooks_heartbeat_seconds,
+    observer: observe(metrics.observer, log),
+  });
+  if (!tokens.configured) log.warn({}, "hooks_token is not configured: every hook endpoint answers 503");
+  if (sessions.isOverrideAllowed && sessions.prefixes.length === 0) {
+    log.warn({}, "hooks_allowed_session_key_prefixes is empty: requests may name any session");
+  }
+  const context: HookContext = {
+    config,
+    tokens,
+    budget: createAuthBudget({ limit: limits.failed_auth_per_minute, clock }),
+    signer: createUrlSigner(tokens),
+    schemas: requestSchemas(limits),
+    slots,
+    runs,
+    metrics,
+    log,
+    clock,
+    newId: randomUUID,
+  };
+  return {
+    router: createRouter(context, [
+      ...hookRoutes(context),
+      streamRoute(context),
+      ...runRoutes(context),
+      ...probeRoutes(context),
+    ]),
+    runs,
+    heartbeat: (which) => runs.heartbeat(which),
+    async close(drainSeconds) {
+      try {
+        await runs.close(drainSeconds);
+      } finally {
+        slots.cutAll();
+      }
+    },
+  };
+}
+
+/** What the engine reports, counted and logged. */
+function observe(counted: Required<RunObserver>, log: HookLog): RunObserver {
+  return {
+    created(run) {
+      counted.created(run);
+      log.info({ run_id: run.id, origin: run.origin }, "run accepted");
+    },
+    started(run) {
+      counted.started(run);
+      log.info({ run_id: run.id, waited_ms: run.waitedMs }, "run started");
+    },
+    finished(run) {
+      counted.finished(run);
+      log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended");
+    },
+    fault(what, error) {
+      counted.fault(what, error);
+      log.error({ err: error }, what);
+    },
+  };
+}

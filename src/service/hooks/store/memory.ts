@@ -1,0 +1,242 @@
+import type { EventSlice, RunFile, RunRow, RunState, RunSummary, StoredEvent } from "../types.js";
+import type {
+  Answer,
+  EventBatch,
+  Keep,
+  LeftOver,
+  NewEvent,
+  NewKey,
+  Store,
+  StoredAnswer,
+  SweepRequest,
+} from "./store.js";
+
+interface SizedEvent extends StoredEvent {
+  readonly bytes: number;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+interface MemoryRun {
+  readonly row: Mutable<RunRow>;
+  endedMark: number | null;
+  events: SizedEvent[];
+  bytes: number;
+  readonly files: Map<string, RunFile>;
+}
+
+interface Session {
+  readonly id: number;
+  runs: number;
+  wakes: { readonly id: number; readonly text: string }[];
+}
+
+interface State {
+  readonly runs: Map<string, MemoryRun>;
+  readonly sessions: Map<string, Session>;
+  readonly answers: Map<string, StoredAnswer & { readonly expiresMark: number }>;
+  readonly lastIds: { session: number; run: number; wake: number };
+}
+
+/** Everything in this process, gone with it: for tests and embedding. Never fails. */
+export function createMemoryStore(): Store {
+  const state: State = {
+    runs: new Map(),
+    sessions: new Map(),
+    answers: new Map(),
+    lastIds: { session: 0, run: 0, wake: 0 },
+  };
+  const { runs, sessions } = state;
+  return {
+    leftOver: async () => ({ queued: inState(state, "queued"), running: inState(state, "running") }),
+    findAnswer: async (scope, nowMark) => findAnswer(state, scope, nowMark),
+    createRun: async (run, key) => {
+      const stored = key && findAnswer(state, key.scope, key.nowMark);
+      if (stored) return { kind: "answered", stored };
+      const pending = sessions.get(run.sessionKey)?.wakes ?? [];
+      const message = run.compose(pending.map(({ text }) => text));
+      if (message === null) return { kind: "empty" };
+      const session = sessionOf(state, run.sessionKey);
+      session.wakes = [];
+      session.runs += 1;
+      state.lastIds.run += 1;
+      const { id, sessionKey, origin, name, timeoutSeconds, createdAt } = run;
+      const row: RunRow = {
+        ...{ id, seq: state.lastIds.run, sessionKey, chatId: session.id, origin, name, message, timeoutSeconds },
+        ...{ state: "queued", createdAt, startedAt: null, finishedAt: null, error: null },
+        ...{ oldestEventId: 1, lastEventId: 0 },
+      };
+      runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map() });
+      saveAnswer(state, key, { run: { runId: id, sessionKey, createdAt } });
+      return { kind: "created", run: summary(row), wakes: pending.length };
+    },
+    addWake: async (wake, key) => {
+      const stored = key && findAnswer(state, key.scope, key.nowMark);
+      if (stored) return { kind: "answered", stored };
+      if ((sessions.get(wake.sessionKey)?.wakes.length ?? 0) >= wake.limit) return { kind: "full" };
+      const session = sessionOf(state, wake.sessionKey);
+      state.lastIds.wake += 1;
+      session.wakes.push({ id: state.lastIds.wake, text: wake.text });
+      const queued = { chatId: session.id, eventId: state.lastIds.wake, pending: session.wakes.length };
+      saveAnswer(state, key, { wake: { sessionKey: wake.sessionKey, ...queued } });
+      return { kind: "queued", ...queued };
+    },
+    pendingSessions: async () =>
+      [...sessions]
+        .filter(([, { wakes }]) => wakes.length > 0)
+        .sort(([, a], [, b]) => a.wakes[0]!.id - b.wakes[0]!.id)
+        .map(([key]) => key),
+    getRun: async (id) => {
+      const run = runs.get(id);
+      return run === undefined ? null : { ...run.row };
+    },
+    listRuns: async (before, limit) => listRuns(state, before, limit),
+    startRun: async (id, startedAt, event) => {
+      const run = runs.get(id);
+      if (run?.row.state !== "queued") return null;
+      Object.assign(run.row, { state: "running", startedAt });
+      addEvents(run, { skip: 0, events: [event], files: [] });
+      return { ...run.row };
+    },
+    requeueRun: async (id) => {
+      const run = runs.get(id);
+      if (run?.row.state !== "running") return false;
+      Object.assign(run.row, { state: "queued", startedAt: null });
+      return true;
+    },
+    append: async (id, batch, keep) => {
+      const run = runs.get(id);
+      if (run?.row.state !== "running") return false;
+      addEvents(run, batch, keep);
+      return true;
+    },
+    endRun: async (id, ending, batch, keep) => {
+      const run = runs.get(id);
+      if (run === undefined || !ending.from.includes(run.row.state)) return null;
+      Object.assign(run.row, { state: ending.to, finishedAt: ending.finishedAt, error: ending.error });
+      run.endedMark = ending.endedMark;
+      addEvents(run, { ...batch, events: [...batch.events, ending.terminal] }, keep);
+      return summary(run.row);
+    },
+    readEvents: async (id, after, maxEvents, maxBytes) => {
+      const run = runs.get(id);
+      return run === undefined ? null : readEvents(run, after, maxEvents, maxBytes);
+    },
+    terminalEvent: async (id) => {
+      const run = runs.get(id);
+      return run === undefined || run.endedMark === null ? null : toStored(run.events.at(-1)!);
+    },
+    getFile: async (id, name) => runs.get(id)?.files.get(name) ?? null,
+    sweep: async (request) => sweep(state, request),
+    ping: async () => undefined,
+    close: async () => undefined,
+  };
+}
+
+function inState({ runs }: State, wanted: RunState): LeftOver[] {
+  return [...runs.values()]
+    .filter(({ row }) => row.state === wanted)
+    .map(({ row: { id, seq, sessionKey, createdAt } }) => ({ id, seq, sessionKey, createdAt }));
+}
+
+function findAnswer({ answers }: State, scope: string, nowMark: number): StoredAnswer | null {
+  const found = answers.get(scope);
+  return found === undefined || found.expiresMark <= nowMark ? null : found;
+}
+
+function saveAnswer({ answers }: State, key: NewKey | undefined, answer: Answer): void {
+  if (key === undefined) return;
+  // deleted first: the map stays in order of expiry
+  answers.delete(key.scope);
+  answers.set(key.scope, { payloadHash: key.payloadHash, answer, expiresMark: key.expiresMark });
+}
+
+function sessionOf({ sessions, lastIds }: State, key: string): Session {
+  let session = sessions.get(key);
+  if (session === undefined) {
+    lastIds.session += 1;
+    session = { id: lastIds.session, runs: 0, wakes: [] };
+    sessions.set(key, session);
+  }
+  return session;
+}
+
+function listRuns({ runs }: State, before: number | null, limit: number): RunSummary[] {
+  return [...runs.values()]
+    .filter(({ row }) => before === null || row.seq < before)
+    .slice(-limit)
+    .reverse()
+    .map(({ row }) => summary(row));
+}
+
+function addEvents(run: MemoryRun, batch: EventBatch, keep?: Keep): void {
+  const { row } = run;
+  if (batch.skip > 0) {
+    [run.events, run.bytes] = [[], 0];
+    row.lastEventId += batch.skip;
+    row.oldestEventId = row.lastEventId + 1;
+  }
+  for (const file of batch.files) run.files.set(file.name, file);
+  for (const { event, data } of batch.events as readonly NewEvent[]) {
+    row.lastEventId += 1;
+    const bytes = Buffer.byteLength(data);
+    run.bytes += bytes;
+    run.events.push({ id: row.lastEventId, event, data, bytes });
+  }
+  if (keep === undefined) return;
+  let gone = 0;
+  while (run.events.length - gone > 1 && (run.events.length - gone > keep.events || run.bytes > keep.bytes)) {
+    run.bytes -= run.events[gone]!.bytes;
+    gone += 1;
+  }
+  if (gone === 0) return;
+  run.events.splice(0, gone);
+  row.oldestEventId = run.events[0]!.id;
+}
+
+function readEvents(run: MemoryRun, after: number, maxEvents: number, maxBytes: number): EventSlice {
+  const { oldestEventId, lastEventId } = run.row;
+  const cursor = Math.min(Math.max(after, 0), lastEventId);
+  const events: StoredEvent[] = [];
+  let total = 0;
+  for (let at = Math.max(0, cursor + 1 - oldestEventId); at < run.events.length && events.length < maxEvents; at++) {
+    const event = run.events[at]!;
+    total += event.bytes;
+    if (events.length > 0 && total > maxBytes) break;
+    events.push(toStored(event));
+  }
+  const reached = events.at(-1)?.id ?? cursor;
+  return {
+    events,
+    oldestEventId,
+    lastEventId,
+    truncated: cursor + 1 < oldestEventId,
+    end: run.endedMark !== null && reached === lastEventId,
+  };
+}
+
+function sweep(state: State, request: SweepRequest): { removedRuns: number; endedRuns: number; more: boolean } {
+  const ended = [...state.runs.values()]
+    .filter(({ endedMark }) => endedMark !== null)
+    .sort((a, b) => a.endedMark! - b.endedMark! || a.row.seq - b.row.seq);
+  let [removedRuns, budget] = [0, request.budget];
+  for (const run of ended) {
+    const isDue = run.endedMark! <= request.endedBefore || ended.length - removedRuns > request.keepRuns;
+    if (budget <= 0 || !isDue) break;
+    state.runs.delete(run.row.id);
+    const session = state.sessions.get(run.row.sessionKey)!;
+    session.runs -= 1;
+    if (session.runs === 0 && session.wakes.length === 0) state.sessions.delete(run.row.sessionKey);
+    budget -= 1 + run.events.length;
+    removedRuns += 1;
+  }
+  for (const [scope, { expiresMark }] of state.answers) if (expiresMark <= request.nowMark) state.answers.delete(scope);
+  return { removedRuns, endedRuns: ended.length - removedRuns, more: budget <= 0 };
+}
+
+function summary(row: RunRow): RunSummary {
+  const { message: _, ...rest } = row;
+  return rest;
+}
+
+const toStored = ({ id, event, data }: SizedEvent): StoredEvent => ({ id, event, data });

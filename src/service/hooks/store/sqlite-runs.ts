@@ -1,0 +1,93 @@
+import type { RunOrigin, RunRow, RunState, RunSummary } from "../types.js";
+import type { Connection } from "./sqlite-connection.js";
+import type { SqlRow } from "./sqlite-driver.js";
+import { addEvents } from "./sqlite-events.js";
+import type { Ending, EventBatch, Keep, LeftOver, NewEvent } from "./store.js";
+
+const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
+  runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
+  runs.error, runs.error_code`;
+const FROM_RUNS = "FROM runs JOIN sessions ON sessions.id = runs.session";
+
+export function getRun(db: Connection, id: string): RunRow | null {
+  const row = db.get(`SELECT ${SUMMARY}, runs.message ${FROM_RUNS} WHERE runs.id = ?`, id);
+  return row === undefined ? null : { ...toSummary(row), message: JSON.parse(String(row.message)) as string };
+}
+
+export function getSummary(db: Connection, id: string): RunSummary | null {
+  const row = db.get(`SELECT ${SUMMARY} ${FROM_RUNS} WHERE runs.id = ?`, id);
+  return row === undefined ? null : toSummary(row);
+}
+
+export function listRuns(db: Connection, before: number | null, limit: number): RunSummary[] {
+  const sql = `SELECT ${SUMMARY} ${FROM_RUNS} WHERE runs.seq < ? ORDER BY runs.seq DESC LIMIT ?`;
+  return db.all(sql, before ?? Number.MAX_SAFE_INTEGER, limit).map(toSummary);
+}
+
+export function leftOver(db: Connection): { queued: LeftOver[]; running: LeftOver[] } {
+  const inState = (state: RunState) =>
+    db
+      .all(
+        `SELECT runs.seq, runs.id, sessions.key AS session_key, runs.created_at ${FROM_RUNS}
+         WHERE runs.state = ? AND runs.ended_mark IS NULL ORDER BY runs.seq`,
+        state,
+      )
+      .map((row) => ({
+        id: String(row.id),
+        seq: Number(row.seq),
+        sessionKey: String(row.session_key),
+        createdAt: Number(row.created_at),
+      }));
+  return { queued: inState("queued"), running: inState("running") };
+}
+
+export function startRun(db: Connection, id: string, startedAt: number, event: NewEvent): RunRow | null {
+  const sql = "UPDATE runs SET state = 'running', started_at = ? WHERE id = ? AND state = 'queued'";
+  if (db.run(sql, startedAt, id).changes === 0) return null;
+  // the first event of a run trims nothing, unless it runs again
+  addEvents(db, id, { skip: 0, events: [event], files: [] });
+  return getRun(db, id);
+}
+
+export function requeueRun(db: Connection, id: string): boolean {
+  const sql = "UPDATE runs SET state = 'queued', started_at = NULL WHERE id = ? AND state = 'running'";
+  return db.run(sql, id).changes > 0;
+}
+
+export function endRun(db: Connection, id: string, ending: Ending, batch: EventBatch, keep: Keep): RunSummary | null {
+  const states = ending.from.map(() => "?").join(", ");
+  const { changes } = db.run(
+    `UPDATE runs SET state = ?, finished_at = ?, ended_mark = ?, error = ?, error_code = ?
+     WHERE id = ? AND state IN (${states})`,
+    ending.to,
+    ending.finishedAt,
+    ending.endedMark,
+    ending.error?.error ?? null,
+    ending.error?.code ?? null,
+    id,
+    ...ending.from,
+  );
+  if (changes === 0) return null;
+  addEvents(db, id, { ...batch, events: [...batch.events, ending.terminal] }, keep);
+  return getSummary(db, id);
+}
+
+function toSummary(row: SqlRow): RunSummary {
+  const orNull = (value: unknown) => (value === null ? null : Number(value));
+  return {
+    id: String(row.id),
+    seq: Number(row.seq),
+    sessionKey: String(row.session_key),
+    chatId: Number(row.session),
+    origin: row.origin as RunOrigin,
+    name: row.name === null ? null : (JSON.parse(String(row.name)) as string),
+    state: row.state as RunState,
+    timeoutSeconds: Number(row.timeout_seconds),
+    createdAt: Number(row.created_at),
+    startedAt: orNull(row.started_at),
+    finishedAt: orNull(row.finished_at),
+    oldestEventId: Number(row.oldest_event),
+    lastEventId: Number(row.last_event),
+    error: row.error === null ? null : { error: String(row.error), code: String(row.error_code) },
+  };
+}

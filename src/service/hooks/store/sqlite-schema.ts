@@ -1,0 +1,90 @@
+import { LatentkitError } from "../../../errors.js";
+import type { SqliteDatabase } from "./sqlite-driver.js";
+
+// spells "lkit": tells a store from any other database
+const APPLICATION_ID = 0x6c6b6974;
+
+/** One step per version; a released step never changes. */
+const STEPS = [
+  `
+  CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL UNIQUE
+  );
+  CREATE TABLE runs (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    session INTEGER NOT NULL,
+    origin TEXT NOT NULL,
+    name TEXT,                       -- JSON text: keeps lone surrogates and NUL
+    message TEXT NOT NULL,           -- JSON text
+    state TEXT NOT NULL,
+    timeout_seconds REAL NOT NULL,
+    created_at INTEGER NOT NULL,
+    started_at INTEGER,
+    finished_at INTEGER,
+    ended_mark INTEGER,              -- steady ms; set exactly in terminal states
+    oldest_event INTEGER NOT NULL DEFAULT 1,
+    last_event INTEGER NOT NULL DEFAULT 0,
+    event_bytes INTEGER NOT NULL DEFAULT 0,
+    error TEXT,
+    error_code TEXT
+  );
+  CREATE INDEX runs_live ON runs (state, seq) WHERE ended_mark IS NULL;
+  CREATE INDEX runs_ended ON runs (ended_mark, seq) WHERE ended_mark IS NOT NULL;
+  CREATE INDEX runs_session ON runs (session);
+  CREATE TABLE events (
+    run INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    event TEXT NOT NULL,
+    data TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (run, id)
+  ) WITHOUT ROWID;
+  CREATE TABLE files (
+    run INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    path TEXT NOT NULL,
+    content_type TEXT,
+    PRIMARY KEY (run, name)
+  ) WITHOUT ROWID;
+  CREATE TABLE wakes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session INTEGER NOT NULL,
+    text TEXT NOT NULL,              -- JSON text
+    run INTEGER                      -- the run that consumed it
+  );
+  CREATE INDEX wakes_pending ON wakes (session, id) WHERE run IS NULL;
+  CREATE INDEX wakes_consumed ON wakes (run) WHERE run IS NOT NULL;
+  CREATE TABLE answers (
+    scope TEXT PRIMARY KEY,
+    payload_hash TEXT NOT NULL,
+    answer TEXT NOT NULL,
+    expires_mark INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX answers_expiry ON answers (expires_mark);
+  CREATE TABLE pings (id INTEGER PRIMARY KEY, count INTEGER NOT NULL);
+  INSERT INTO pings VALUES (1, 0);
+  `,
+];
+
+/** Refuses another program's database and a newer schema, before anything is written. Returns the file's version. */
+export function identify(database: SqliteDatabase, path: string): number {
+  const number = (pragma: string) => Number(Object.values(database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0]);
+  const version = number("user_version");
+  const isEmpty = Number(database.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.n) === 0;
+  const refuse = (why: string) => new LatentkitError("config.invalid", `The store file ${path} ${why}`);
+  if (!isEmpty && number("application_id") !== APPLICATION_ID) throw refuse("is a database of another program.");
+  if (version > STEPS.length) {
+    throw refuse(`has schema ${version}, this version of latentkit knows up to ${STEPS.length}: update latentkit.`);
+  }
+  return version;
+}
+
+/** Brings a new or older file to the newest schema. */
+export function migrate(database: SqliteDatabase, version: number): void {
+  if (version === STEPS.length) return;
+  database.exec(`BEGIN IMMEDIATE; PRAGMA application_id = ${APPLICATION_ID};`);
+  for (const step of STEPS.slice(version)) database.exec(step);
+  database.exec(`PRAGMA user_version = ${STEPS.length}; COMMIT`);
+}

@@ -1,0 +1,150 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import express, { type Express, type NextFunction, type Request, type Response } from "express";
+import { LatentkitError } from "../errors.js";
+import { parseConfig } from "../render/config.js";
+import { systemClock } from "./hooks/clock.js";
+import { HookError } from "./hooks/hook-error.js";
+import type { HookLog } from "./hooks/hook-log.js";
+import { AWAITS_CONTINUE, lingerAfterAnswer } from "./hooks/http/body.js";
+import { sendError } from "./hooks/http/problem.js";
+import type { HookService } from "./hooks/service.js";
+import type { Limits } from "./hooks/types.js";
+import { createLogger } from "./log.js";
+import { answerRaw } from "./raw-answer.js";
+
+const MAX_HEADER_BYTES = 16 * 1024;
+/** Connections beyond those of streams: idle ones and requests. */
+const SPARE_CONNECTIONS = 1024;
+const CHECK_MS = 500;
+const LAST_BYTES_MS = 1000;
+
+export interface ServerOptions {
+  readonly hooks: HookService;
+  /** Default 127.0.0.1. */
+  readonly host?: string;
+  /** Default 8188; 0: any free one. */
+  readonly port?: number;
+  readonly limits?: Partial<Limits>;
+  /** Default: warnings and errors to stderr. */
+  readonly logger?: HookLog;
+}
+
+export interface ListeningServer {
+  readonly server: Server;
+  /** Resolves once connections are taken. Fails with config.invalid where the address cannot be had. */
+  listen(): Promise<{ host: string; port: number; url: string }>;
+  /** Answers 503 to starts while running agents end (at most `drainSeconds`), then closes hooks, streams and sockets. */
+  close(drainSeconds?: number): Promise<void>;
+}
+
+/** A Node HTTP server around the hook service: every answer is JSON, slow, huge and malformed requests included. */
+export function createServer(options: ServerOptions): ListeningServer {
+  const { hooks, logger: log = createLogger({ level: "warn" }) } = options;
+  const { host, port, limits } = parseConfig(
+    { host: options.host, port: options.port, limits: options.limits },
+    "createServer",
+  );
+  const app = createApp(hooks, log);
+  const headersTimeout = limits.header_seconds * 1000;
+  const server = createHttpServer(
+    {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      // checked below: Node's own answer has no body
+      requireHostHeader: false,
+      headersTimeout,
+      // the body has its own clock, which answers 408; this one is for bodies that nobody reads
+      requestTimeout: 2 * headersTimeout + LAST_BYTES_MS,
+      connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeout),
+    },
+    app,
+  );
+  server.maxConnections = limits.streams + SPARE_CONNECTIONS;
+  answerOnExpect(server);
+  answerClientErrors(server, log);
+  let closed: Promise<void> | undefined;
+  return {
+    server,
+    async listen() {
+      server.listen(port, host);
+      try {
+        await once(server, "listening");
+      } catch (cause) {
+        const reason = (cause as NodeJS.ErrnoException).code ?? String(cause);
+        throw new LatentkitError("config.invalid", `Cannot listen on ${host}, port ${port}: ${reason}.`, {}, { cause });
+      }
+      const { address, port: bound, family } = server.address() as AddressInfo;
+      const name = family === "IPv6" ? `[${address}]` : address;
+      return { host: address, port: bound, url: `http://${name}:${bound}` };
+    },
+    close(drainSeconds) {
+      closed ??= closeAll(server, hooks, drainSeconds);
+      return closed;
+    },
+  };
+}
+
+function createApp(hooks: HookService, log: HookLog): Express {
+  const app = express().disable("x-powered-by").disable("etag");
+  const refuse = (req: Request, res: Response, error: HookError) => {
+    lingerAfterAnswer(req, res, systemClock);
+    sendError(req, res, error, randomUUID());
+  };
+  app.use((req, res, next) => {
+    if (req.headers.host !== undefined || req.httpVersion === "1.0") return next();
+    refuse(req, res, new HookError("invalid_request", "the Host header is missing"));
+  });
+  app.use(hooks.router);
+  app.use((req, res) => refuse(req, res, new HookError("not_found")));
+  app.use((error: unknown, req: Request, res: Response, _next: NextFunction) => {
+    log.error({ err: error }, "request failed");
+    if (res.headersSent) res.destroy();
+    else refuse(req, res, new HookError("internal"));
+  });
+  return app;
+}
+
+/** "Expect: 100-continue" is answered by whoever reads the body, so a request without a token never sends one. */
+function answerOnExpect(server: Server): void {
+  server.on("checkContinue", (req: IncomingMessage & { [AWAITS_CONTINUE]?: boolean }, res: ServerResponse) => {
+    req[AWAITS_CONTINUE] = true;
+    server.emit("request", req, res);
+  });
+  server.on("checkExpectation", (_req: IncomingMessage, res: ServerResponse) => {
+    answerRaw(res.socket!, 417, "only Expect: 100-continue is supported");
+  });
+}
+
+/** What Node refuses before there is a request: slow or oversized headers, broken HTTP. */
+function answerClientErrors(server: Server, log: HookLog): void {
+  const busy = new WeakMap<Duplex, ServerResponse>();
+  server.prependListener("request", (req: IncomingMessage, res: ServerResponse) => {
+    busy.set(req.socket, res);
+    res.once("close", () => busy.delete(req.socket));
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
+    log.debug({ code: error.code }, "connection refused");
+    // an answer under way cannot be followed by another
+    if (!socket.writable || error.code === "ECONNRESET" || busy.get(socket)?.headersSent) return void socket.destroy();
+    if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") return answerRaw(socket, 408, "the request took too long to arrive");
+    if (error.code === "HPE_HEADER_OVERFLOW") return answerRaw(socket, 431, "the headers are too large");
+    answerRaw(socket, 400, "the request is not valid HTTP");
+  });
+}
+
+async function closeAll(server: Server, hooks: HookService, drainSeconds: number | undefined): Promise<void> {
+  try {
+    await hooks.close(drainSeconds);
+  } finally {
+    const closed = server.listening ? once(server, "close") : undefined;
+    server.close();
+    // streams send their last frame and requests their answer; then sockets go
+    const cut = systemClock.setTimer(LAST_BYTES_MS, () => server.closeAllConnections());
+    server.closeIdleConnections();
+    await closed;
+    cut.cancel();
+  }
+}

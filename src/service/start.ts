@@ -1,0 +1,115 @@
+import { BlockList, isIP } from "node:net";
+import { availableParallelism } from "node:os";
+import { fileURLToPath } from "node:url";
+import { LatentkitError } from "../errors.js";
+import type { Config } from "../render/config.js";
+import { createGraphAgent } from "./graph-agent.js";
+import { createTokens } from "./hooks/http/access/token.js";
+import { createHookService } from "./hooks/service.js";
+import { createMemoryStore } from "./hooks/store/memory.js";
+import { createSqliteStore } from "./hooks/store/sqlite.js";
+import type { Store } from "./hooks/store/store.js";
+import type { Agent } from "./hooks/types.js";
+import { loadAgent } from "./load-agent.js";
+import { createLogger } from "./log.js";
+import { createServer } from "./server.js";
+
+/** What runs where the configuration names no agent. */
+const EXAMPLE_GRAPH = fileURLToPath(new URL("../../examples/hook.json", import.meta.url));
+
+export interface RunningService {
+  readonly url: string;
+  /** Without a token every hook endpoint answers 503. */
+  readonly hasToken: boolean;
+  /** Logs what no caller awaited. */
+  fault(what: string, error: unknown): void;
+  /** Refuses starts, lets running agents end for `drainSeconds` (default: the limit), then stops all. */
+  close(drainSeconds?: number): Promise<void>;
+}
+
+/**
+ * Starts the whole service that a configuration describes: agent, store, hooks, server. Fails with config.invalid,
+ * and then leaves nothing open; an address that others can reach is refused without a token. `log` takes the lines of
+ * the log, JSON; stderr where absent.
+ */
+export async function startService(
+  config: Config,
+  options: { log?: (line: string) => void } = {},
+): Promise<RunningService> {
+  const logger = createLogger({ destination: options.log && { write: options.log } });
+  const { web } = config.channels;
+  const hasToken = createTokens(web.hooks_token).configured;
+  if (!hasToken && !isLoopback(config.host)) {
+    throw new LatentkitError(
+      "config.invalid",
+      `host: expected a loopback address while channels.web.hooks_token is not set, received "${config.host}".`,
+    );
+  }
+  const closers: (() => Promise<void>)[] = [];
+  const closeAll = async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  };
+  try {
+    const agent = await openAgent(config);
+    closers.push(agent.close);
+    const store = openStore(config.store);
+    const hooks = createHookService({ agent: agent.run, store, config: { ...web, limits: config.limits }, logger });
+    closers.push(() => hooks.close(0));
+    await hooks.runs.open();
+    const server = createServer({ hooks, host: config.host, port: config.port, limits: config.limits, logger });
+    const { url } = await server.listen();
+    return {
+      url,
+      hasToken,
+      fault: (what, error) => logger.error({ err: error }, what),
+      async close(drainSeconds) {
+        await server.close(drainSeconds);
+        await closeAll();
+      },
+    };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise<void> }> {
+  const chosen = config.agent ?? { graph: EXAMPLE_GRAPH };
+  if ("module" in chosen) return { run: await loadAgent(chosen.module), close: async () => {} };
+  const agent = createGraphAgent({
+    graph: chosen.graph,
+    outputDir: config.output_dir,
+    config: { remote_image_api: config.remote_image_api },
+    threads: Math.min(config.limits.running, availableParallelism()),
+  });
+  return { run: agent, close: () => agent.close() };
+}
+
+function openStore(address: string): Store {
+  if (address === "memory:") return createMemoryStore();
+  if (address.startsWith("sqlite:")) return openSqlite(address.slice("sqlite:".length));
+  const scheme = address.slice(0, address.indexOf(":"));
+  throw new LatentkitError(
+    "config.invalid",
+    `store: ${scheme}:// comes with a later version; expected sqlite:FILE or memory:.`,
+  );
+}
+
+/** A file that cannot be opened is the configuration's fault here. */
+function openSqlite(path: string): Store {
+  try {
+    return createSqliteStore(path);
+  } catch (cause) {
+    if (!(cause instanceof LatentkitError) || cause.code === "config.invalid") throw cause;
+    throw new LatentkitError("config.invalid", cause.message, {}, { cause });
+  }
+}
+
+function isLoopback(host: string): boolean {
+  const family = isIP(host);
+  if (family === 0) return host === "localhost";
+  const loopback = new BlockList();
+  loopback.addSubnet("127.0.0.0", 8);
+  loopback.addAddress("::1", "ipv6");
+  return loopback.check(host, family === 4 ? "ipv4" : "ipv6");
+}

@@ -1,0 +1,283 @@
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { main } from "#src/cli/main.js";
+import type { Terminal } from "#src/cli/terminal.js";
+import { latentkit } from "../../helpers/cli.js";
+import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
+
+const graphs = join(root, "test/graphs");
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+
+/** Runs the command line in this process. */
+async function run(args: string[], terminal: Partial<Terminal> = {}) {
+  let [out, err] = ["", ""];
+  const code = await main(args, {
+    out: (text) => {
+      out += text;
+    },
+    err: (text) => {
+      err += text;
+    },
+    isTerminal: false,
+    columns: 80,
+    color: false,
+    env: {},
+    ...terminal,
+  });
+  return { code, out, err };
+}
+
+describe("latentkit", () => {
+  const folder = temporaryFolder();
+  const write = (name: string, content: unknown) => {
+    writeFileSync(join(folder(), name), typeof content === "string" ? content : JSON.stringify(content));
+    return join(folder(), name);
+  };
+  const refused = async (args: string[], code: number, pattern: RegExp) => {
+    const ran = await run(args);
+    assert.match(ran.err, pattern);
+    assert.equal(ran.code, code);
+    assert.equal(ran.out, "");
+    assert.equal(ran.err.trimEnd().split("\n").length, 1, ran.err);
+  };
+
+  it("shows help and version everywhere", async () => {
+    const overview = await run(["--help"]);
+    assert.equal(overview.code, 0);
+    for (const command of ["render", "nodes", "validate", "inspect", "doctor"]) {
+      assert.match(overview.out, new RegExp(`latentkit ${command}`));
+      const help = await run([command, "--help"]);
+      assert.equal(help.code, 0);
+      assert.match(help.out, new RegExp(`^Usage: latentkit ${command}`));
+      assert.deepEqual(await run([command, "--version"]), { code: 0, out: `${version}\n`, err: "" });
+    }
+    assert.deepEqual(await run(["--version"]), { code: 0, out: `${version}\n`, err: "" });
+    assert.equal((await run([])).code, 2);
+  });
+
+  it("answers misuse in one sentence with what was meant, exit code 2", async () => {
+    await refused(["rendr", "g.json"], 2, /Unknown command "rendr"\. Did you mean render\?/);
+    await refused(["render"], 2, /Usage: latentkit render GRAPH\.json/);
+    await refused(["render", "a.json", "b.json"], 2, /Usage/);
+    await refused(["render", "a.json", "--sett", "x=1"], 2, /Unknown option --sett\. Did you mean --set\?/);
+    await refused(
+      ["render", join(graphs, "if.json"), "--set", "choose"],
+      2,
+      /--set: expected KEY=VALUE, received "choose"/,
+    );
+    await refused(
+      ["render", join(graphs, "if.json"), "--metadata", "some"],
+      2,
+      /--metadata: expected full, prompt, none/,
+    );
+    await refused(["render", join(folder(), "none.json")], 2, /does not exist/);
+    await refused(["nodes", "ext latentNoisi"], 2, /Unknown node.*Did you mean "ext latentNoisy"\?/);
+    await refused(["inspect", join(folder(), "none.png")], 2, /not found/);
+    await refused(["constructor"], 2, /Unknown command/);
+  });
+
+  it("render: prints the files on stdout and progress on stderr", async () => {
+    const args = ["render", join(graphs, "save-image-lazy.json"), "--out", folder()];
+    const { code, out, err } = await run(args);
+    assert.equal(code, 0);
+    assert.equal(out, `${join(folder(), "save-image-lazy/64x64_0_00001.png")}\n`);
+    assert.match(err, /^1 LoadImage: [\d.]+ ms\n2 ext saveImageLazy: [\d.]+ ms\n1 file in [\d.]+ s\n$/);
+    const quiet = await run([...args, "--quiet", "--set", "2.filename_prefix=q", "--metadata", "none"]);
+    assert.deepEqual([quiet.code, quiet.err], [0, ""]);
+    const bar = await run(args, { isTerminal: true, color: true });
+    assert.ok(bar.err.includes("\r\x1b[2K") && bar.err.includes("1/2 2 ext saveImageLazy"), bar.err);
+    assert.ok(!(await run(args, { isTerminal: true })).err.includes("\x1b[3"));
+  });
+
+  it("render --json: prints one event a line and the result last", async () => {
+    const args = ["render", join(graphs, "latent-noisy.json"), "--out", folder(), "--json"];
+    const { code, out, err } = await run(args);
+    assert.deepEqual([code, err], [0, ""]);
+    const lines = out
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    assert.equal(lines[0]!.type, "run-start");
+    assert.deepEqual([lines.at(-1)!.type, lines.at(-1)!.status], ["result", "success"]);
+    const files = lines.at(-1)!.files as { path: string }[];
+    assert.deepEqual(
+      files.map(({ path }) => path),
+      [join(folder(), "latent-noisy/gpu-stream_00001.png")],
+    );
+    assert.ok(out.length < 20_000, "tensors are named, not printed");
+  });
+
+  it("render: takes aliases, targets, values and another input folder", async () => {
+    const text = readFileSync(join(graphs, "save-image-lazy.json"), "utf8").replace(
+      "ext saveImageLazy",
+      "easy saveImageLazy",
+    );
+    const graph = write("old.json", text);
+    await refused(["render", graph, "--out", folder()], 2, /easy saveImageLazy/);
+    const args = ["render", graph, "--out", folder(), "--alias", "easy =ext ", "--input", join(graphs, "input")];
+    const { code, out } = await run([...args, "--targets", "2", "--set", "1.image=night.png", "--quiet"]);
+    assert.equal(code, 0);
+    assert.match(out, /32x64_0_00001\.png/);
+  });
+
+  it("render: exit code 1 for a run that fails, 3 for a bad configuration or a missing key", async () => {
+    const text = {
+      "1": {
+        class_type: "ext saveTextLazy",
+        inputs: {
+          text: "x",
+          output_file_path: "t",
+          file_name: "n",
+          file_extension: "txt",
+          overwrite: true,
+        },
+      },
+    };
+    const graph = write("text.json", text);
+    write("t", "a file where a folder is wanted");
+    const failed = await run(["render", graph, "--out", folder(), "--quiet"]);
+    assert.equal(failed.code, 1, failed.err);
+    assert.match(failed.err, /Node 1 \(ext saveTextLazy\)/);
+    const config = write("bad.yaml", "output_dri: x");
+    await refused(["render", graph, "--config", config], 3, /unknown key "output_dri"\. Did you mean "output_dir"\?/);
+    const remote = ["render", join(graphs, "remote-image-api.json"), "--out", folder(), "--quiet"];
+    assert.equal((await run(remote, { env: {} })).code, 3);
+  });
+
+  it("render: writes where flag, environment or file says, in this order", async () => {
+    const config = write("c.json", { output_dir: "from-file" });
+    const args = ["render", join(graphs, "save-image-lazy.json"), "--config", config, "--quiet"];
+    assert.match((await run(args)).out, /from-file/);
+    assert.match((await run(args, { env: { LATENTKIT_OUTPUT_DIR: join(folder(), "from-env") } })).out, /from-env/);
+    assert.match((await run([...args, "--out", join(folder(), "from-flag")])).out, /from-flag/);
+  });
+
+  it("validate: names node and input of what is wrong, exit code 2", async () => {
+    const good = await run(["validate", join(graphs, "if.json")]);
+    assert.deepEqual([good.code, good.err], [0, ""]);
+    assert.match(good.out, /can run; it computes 4\./);
+    const graph = JSON.parse(readFileSync(join(graphs, "inject-noise-to-latent.json"), "utf8")) as Record<
+      string,
+      { inputs: Record<string, unknown> }
+    >;
+    graph["4"]!.inputs.strength = 300;
+    graph["3"]!.inputs.smapler_name = "euler";
+    const bad = write("bad.json", graph);
+    const { code, out } = await run(["validate", bad]);
+    assert.equal(code, 2);
+    assert.match(out, /Node 4 \(ext injectNoiseToLatent\), input "strength": expected .*, received 300/);
+    assert.match(out, /Warning: .*smapler_name.*sampler_name/);
+    const json = JSON.parse((await run(["validate", bad, "--json"])).out) as {
+      ok: boolean;
+      nodeErrors: Record<string, unknown>;
+    };
+    assert.equal(json.ok, false);
+    assert.deepEqual(Object.keys(json.nodeErrors), ["4"]);
+  });
+
+  it("nodes: lists all, describes one, and prints object_info", async () => {
+    const list = await run(["nodes"]);
+    assert.match(list.out, /^ext imageToMask +image, channel -> MASK$/m);
+    const one = await run(["nodes", "ext latentNoisy"]);
+    assert.match(one.out, /^ext latentNoisy {2}\(ext\/🚫 Deprecated\)$/m);
+    assert.match(one.out, /seed +INT +default 0, from 0, to 18446744073709551615/);
+    assert.match(one.out, /source +COMBO +CPU \| GPU/);
+    const info = JSON.parse((await run(["nodes", "ext if", "--json"])).out) as Record<
+      string,
+      { output_name: string[] }
+    >;
+    assert.deepEqual(info["ext if"]!.output_name, ["?"]);
+    assert.equal(
+      Object.keys(JSON.parse((await run(["nodes", "--json"])).out) as object).length,
+      list.out.trimEnd().split("\n").length,
+    );
+  });
+
+  it("inspect: shows size and texts with every digit", async () => {
+    await run(["render", join(graphs, "latent-noisy.json"), "--out", folder(), "--quiet"]);
+    const image = join(folder(), filesIn(folder())[0]!);
+    const { code, out } = await run(["inspect", image]);
+    assert.equal(code, 0);
+    assert.match(out, /: 64 x 64, RGB, 8 bits\nprompt:\n\{\n/);
+    assert.match(out, /"seed": 18446744073709551615,/);
+    assert.match(
+      (await run(["inspect", image, "--json"])).out,
+      /^\{.*"width": 64,.*"seed": 18446744073709551615,.*\}\n$/,
+    );
+    await refused(["inspect", write("broken.png", "not a picture")], 2, /PNG/);
+  });
+
+  it("doctor: finds this installation healthy, and a folder that cannot be written", async () => {
+    const { code, out } = await run(["doctor", "--out", join(folder(), "new/deep")]);
+    assert.equal(code, 0, out);
+    for (const name of [
+      "latentkit",
+      "node",
+      "platform",
+      "native core",
+      "instructions",
+      "threads",
+      "CUDA",
+      "output folder",
+      "self-test",
+    ]) {
+      assert.match(out, new RegExp(`^ok +${name} `, "m"));
+    }
+    assert.deepEqual(filesIn(folder()), []);
+    const file = write("file", "");
+    const bad = await run(["doctor", "--out", join(file, "below"), "--json"]);
+    assert.equal(bad.code, 1);
+    assert.equal((JSON.parse(bad.out) as { ok: boolean }).ok, false);
+  });
+
+  it("shows a stack only with LATENTKIT_DEBUG=1", async () => {
+    const args = ["render", join(folder(), "none.json")];
+    assert.match((await run(args, { env: { LATENTKIT_DEBUG: "1" } })).err, /\n +at /);
+  });
+});
+
+describe("latentkit as a process", () => {
+  const folder = temporaryFolder();
+
+  it("exits 130 at Ctrl-C, leaving no half file", async () => {
+    // every picture waits for the last, so that the signal comes in the middle
+    const nodes = Object.fromEntries(
+      Array.from({ length: 400 }, (_, i) => [
+        String(i),
+        { class_type: "SaveImage", inputs: { images: ["load", 0], filename_prefix: `p${i}` } },
+      ]),
+    );
+    const graph = join(folder(), "many.json");
+    writeFileSync(
+      graph,
+      JSON.stringify({ load: { class_type: "LoadImage", inputs: { image: "dawn.png" } }, ...nodes }),
+    );
+    const args = ["render", graph, "--out", join(folder(), "out"), "--input", join(root, "examples/input"), "--json"];
+    let isSent = false;
+    const ran = await latentkit(args, {
+      onStdout: (text, kill) => {
+        if (isSent || !text.includes('"node-done"')) return;
+        isSent = true;
+        kill("SIGINT");
+      },
+    });
+    assert.equal(ran.code, 130, ran.stderr);
+    assert.match(ran.stderr, /Interrupted/);
+    const files = filesIn(join(folder(), "out"));
+    assert.ok(files.length < 400);
+    assert.deepEqual(
+      files.filter((file) => !/^p\d+_00001_\.png$/.test(file)),
+      [],
+    );
+  });
+
+  it("ends quietly when its reader goes away", async () => {
+    const { spawnSync } = await import("node:child_process");
+    const bin = join(root, "bin/latentkit.mjs");
+    const command = `"${process.execPath}" "${bin}" nodes --json | head -c 10 >/dev/null; echo "\${PIPESTATUS[0]}"`;
+    const { stdout, stderr } = spawnSync("bash", ["-c", command], { encoding: "utf8" });
+    assert.equal(stdout.trim(), "0");
+    assert.equal(stderr, "");
+  });
+});

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { LatentkitError } from "#src/errors.js";
+import { hideSecrets, parseConfig } from "#src/render/config.js";
+
+const refused = (value: unknown, pattern: RegExp) =>
+  assert.throws(
+    () => parseConfig(value, "test.yaml"),
+    (error: unknown) => {
+      assert.ok(error instanceof LatentkitError);
+      assert.equal(error.code, "config.invalid");
+      assert.equal(error.meaning.exit, 3);
+      assert.match(error.message, pattern);
+      return true;
+    },
+  );
+
+describe("parseConfig", () => {
+  it("fills in every documented default", () => {
+    const config = parseConfig({}, "test");
+    assert.deepEqual([config.host, config.port, config.store], ["127.0.0.1", 8188, "sqlite:./latentkit.db"]);
+    assert.deepEqual([config.models, config.output_dir], [["./models"], "./out"]);
+    assert.deepEqual(config.remote_image_api, { base_url: "https://api.stability.ai", keys: [] });
+    assert.deepEqual(config.channels.web, {
+      hooks_default_session_key: "hook:ingress",
+      hooks_allow_request_session_key: false,
+      hooks_allowed_session_key_prefixes: ["hook:"],
+      hooks_heartbeat_seconds: 0,
+      stream_auth: "token",
+      on_restart: "interrupt",
+      trust_proxy: false,
+    });
+    assert.equal(Object.keys(config.limits).length, 23);
+    assert.deepEqual([config.limits.body_bytes, config.limits.drain_seconds], [262144, 30]);
+    assert.deepEqual(parseConfig(undefined, "empty"), config);
+  });
+
+  it("hands out fresh objects, so that one configuration cannot change another", () => {
+    const first = parseConfig({}, "first");
+    first.models.push("changed");
+    first.limits.running = 99;
+    assert.deepEqual(parseConfig({}, "second").models, ["./models"]);
+    assert.equal(parseConfig({}, "second").limits.running, 4);
+  });
+
+  it("refuses unknown keys at every depth and says what was meant", () => {
+    refused({ output_dirs: "x" }, /^test\.yaml: unknown key "output_dirs"\. Did you mean "output_dir"\?$/);
+    refused({ limits: { runing: 3 } }, /unknown key "limits\.runing"\. Did you mean "running"\?/);
+    refused(
+      { channels: { web: { stream_atuh: 1 } } },
+      /unknown key "channels\.web\.stream_atuh"\. Did you mean "stream_auth"\?/,
+    );
+    refused(
+      { remote_image_api: { keys: [{ name: "a", kee: "b" }] } },
+      /unknown key "remote_image_api\.keys\.0\.kee".*"key"/,
+    );
+    refused(JSON.parse('{"__proto__": {"host": "x"}}'), /unknown key "__proto__"/);
+  });
+
+  it("names key, expectation and value of what does not fit", () => {
+    refused({ port: 99999 }, /"port": expected number to be <=65535, received 99999\./);
+    refused({ port: "80" }, /"port": expected number, received "80"\./);
+    refused({ limits: { running: 0 } }, /"limits\.running": expected number to be >0, received 0\./);
+    refused({ limits: { running: Number.NaN } }, /"limits\.running"/);
+    refused({ store: "mysql:x" }, /"store": expected memory:, sqlite:FILE or redis:/);
+    refused({ agent: { graph: "a", module: "b" } }, /"agent": expected \{ graph: FILE \} or \{ module: FILE \}/);
+    refused({ remote_image_api: { base_url: "file:///etc/passwd" } }, /"remote_image_api\.base_url"/);
+    refused([], /expected object/);
+  });
+
+  it("never shows a secret in a complaint", () => {
+    refused({ remote_image_api: { keys: [{ name: "a", key: 123456 }] } }, /^((?!123456).)*$/);
+  });
+});
+
+describe("hideSecrets", () => {
+  it("replaces keys, tokens and passwords by their length and leaves the rest", () => {
+    const key = "k".repeat(32);
+    const config = parseConfig(
+      {
+        store: "redis://user:secret@localhost/1",
+        remote_image_api: { keys: [{ name: "default", key }] },
+        channels: { web: { hooks_token: ["abc", "defg"] } },
+      },
+      "test",
+    );
+    const shown = hideSecrets(config) as typeof config;
+    assert.deepEqual(shown.remote_image_api.keys, [{ name: "default", key: "set (32 chars)" }]);
+    assert.deepEqual(shown.channels.web.hooks_token, ["set (3 chars)", "set (4 chars)"]);
+    assert.equal(shown.store, "redis://user:set (6 chars)@localhost/1");
+    assert.equal(shown.channels.web.hooks_default_session_key, "hook:ingress");
+    assert.equal(config.remote_image_api.keys[0]!.key, key);
+  });
+
+  it("hides a token that is no text, which counts as not configured", () => {
+    const config = parseConfig({ channels: { web: { hooks_token: 654321 } } }, "test");
+    assert.doesNotMatch(JSON.stringify(hideSecrets(config)), /654321/);
+  });
+});

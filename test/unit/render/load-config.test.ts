@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { loadConfig } from "#src/render/load-config.js";
+
+describe("loadConfig", () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "latentkit-config-"));
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  const file = (text: string, name = "latentkit.yaml") => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+
+  it("reads YAML and JSON alike", () => {
+    const yaml = loadConfig({ file: file("port: 80\nlimits:\n  running: 2 # two\n"), env: {} });
+    const json = loadConfig({ file: file('{"port": 80, "limits": {"running": 2}}', "c.json"), env: {} });
+    assert.deepEqual(yaml, json);
+    assert.deepEqual([yaml.port, yaml.limits.running], [80, 2]);
+  });
+
+  it("puts flags over environment over file over default", () => {
+    const path = file("port: 1\nhost: a\noutput_dir: b\n");
+    const env = { LATENTKIT_PORT: "2", LATENTKIT_HOST: "c", LATENTKIT_OUTPUT_DIR: "" };
+    const config = loadConfig({ file: path, env, flags: { port: 3 } });
+    assert.deepEqual([config.port, config.host, config.output_dir], [3, "c", join(folder, "b")]);
+    assert.equal(config.limits.running, 4);
+  });
+
+  it("takes relative paths of a file from the file's folder, others from the working folder", () => {
+    const path = file("models: [m]\nstore: sqlite:db/x.db\nagent: { graph: g.json }\n");
+    const config = loadConfig({ file: path, env: { LATENTKIT_OUTPUT_DIR: "o" }, cwd: tmpdir() });
+    assert.deepEqual(config.models, [join(folder, "m")]);
+    assert.equal(config.store, `sqlite:${join(folder, "db/x.db")}`);
+    assert.deepEqual(config.agent, { graph: join(folder, "g.json") });
+    assert.equal(config.output_dir, resolve(tmpdir(), "o"));
+    assert.equal(loadConfig({ env: {}, cwd: folder }).output_dir, join(folder, "out"));
+  });
+
+  it("reads any documented key from the environment, by its type", () => {
+    const env = {
+      LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "12345678",
+      LATENTKIT_CHANNELS_WEB_TRUST_PROXY: "true",
+      LATENTKIT_LIMITS_STREAMS: "7",
+      LATENTKIT_MODELS: "[a, b]",
+      LATENTKIT_ISA: "baseline",
+    };
+    const config = loadConfig({ env, cwd: folder });
+    assert.equal(config.channels.web.hooks_token, "12345678");
+    assert.equal(config.channels.web.trust_proxy, true);
+    assert.equal(config.limits.streams, 7);
+    assert.deepEqual(config.models, [join(folder, "a"), join(folder, "b")]);
+  });
+
+  it("says which file or variable is wrong, and never unfolds a hostile one", () => {
+    assert.throws(() => loadConfig({ file: file("prot: 1"), env: {} }), /latentkit\.yaml: unknown key "prot"/);
+    assert.throws(() => loadConfig({ file: file("a: [1"), env: {} }), /latentkit\.yaml line 1: /);
+    assert.throws(() => loadConfig({ file: file("port: 1\nport: 2"), env: {} }), /line 2: .*unique/);
+    assert.throws(() => loadConfig({ file: file("- 1"), env: {} }), /expected keys and values/);
+    assert.throws(() => loadConfig({ env: { LATENTKIT_PORT: "x7" } }), /LATENTKIT_PORT: expected number/);
+    assert.throws(
+      () => loadConfig({ file: join(folder, "none.yaml"), env: {} }),
+      /none\.yaml cannot be read \(ENOENT\)/,
+    );
+    assert.throws(() => loadConfig({ file: folder, env: {} }), /cannot be read \(EISDIR\)/);
+    const rounds = Array.from({ length: 20 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}, *a${i}, *a${i}]`);
+    const bomb = ["a0: &a0 [x]", ...rounds].join("\n");
+    assert.throws(() => loadConfig({ file: file(bomb), env: {} }), /alias|unknown key/i);
+  });
+});

@@ -1,0 +1,269 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { createPreviewHost, createRegistry, decodePng, defineNode, registry } from "latentkit";
+import { createGraphAgent, createHookService, createMemoryStore, type GraphAgentOptions } from "latentkit/hooks";
+import { createLogger } from "latentkit/service";
+import { refuses } from "../../helpers/errors.js";
+import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
+
+const inputDir = join(root, "test/graphs/input");
+const library = JSON.stringify(pathToFileURL(join(root, "dist/index.js")).href);
+const save = (images: unknown[], filename_prefix: string) => ({
+  class_type: "ext saveImageLazy",
+  inputs: { images, filename_prefix, save_metadata: true },
+});
+const lake = { class_type: "LoadImage", inputs: { image: "lake.png" } };
+
+describe("createGraphAgent", () => {
+  const folder = temporaryFolder();
+  const closers: (() => Promise<void>)[] = [];
+  const out = () => join(folder(), "out");
+  const open = (graph: string | object, options: Partial<GraphAgentOptions> = {}) => {
+    const agent = createGraphAgent({ graph, outputDir: out(), inputDir, threads: 1, ...options });
+    closers.push(() => agent.close());
+    return agent;
+  };
+  afterEach(async () => {
+    for (const close of closers.splice(0)) await close();
+  });
+
+  /** Runs a message through the real service; the run's events come back parsed. */
+  const serve = (graph: string | object, options: Partial<GraphAgentOptions> = {}) => {
+    const agent = open(graph, options);
+    const service = createHookService({
+      agent,
+      store: createMemoryStore(),
+      logger: createLogger({ level: "silent" }),
+      config: { limits: { running_per_session: 4 } },
+    });
+    closers.push(() => service.close(0));
+    const start = async (message: string) => {
+      const { runId } = await service.runs.start({ origin: "agent", message, sessionKey: "s" });
+      return runId;
+    };
+    const read = async (id: string) => {
+      const events: { event: string; data: Record<string, unknown> }[] = [];
+      for await (const slice of service.runs.follow(id, 0)) {
+        for (const { event, data } of slice.events) events.push({ event, data: JSON.parse(data) });
+      }
+      const { state } = await service.runs.get(id);
+      return { id, state, events, last: events.at(-1)!.data };
+    };
+    return { ...service, start, read, run: async (message: string) => read(await start(message)) };
+  };
+
+  it("renders a message, tells what happens, and answers with the files", async () => {
+    const { run, runs } = serve({ "1": lake, "2": save(["1", 0], "{{message}}") });
+    const { id, state, events, last } = await run("fox");
+    assert.equal(state, "succeeded");
+    const file = {
+      filename: "fox_00001.png",
+      subfolder: `runs/${id}`,
+      type: "output",
+      url: `/api/runs/${id}/files/fox_00001.png`,
+    };
+    const told = events.map(({ event, data }) => [event, event === "node_done" ? { ...data, ms: 0 } : data]);
+    assert.deepEqual(told, [
+      ["status", { message: "The run has started.", state: "running" }],
+      ["node_start", { node: "1", class_type: "LoadImage" }],
+      ["node_done", { node: "1", class_type: "LoadImage", ms: 0 }],
+      ["node_start", { node: "2", class_type: "ext saveImageLazy" }],
+      ["node_done", { node: "2", class_type: "ext saveImageLazy", ms: 0 }],
+      ["image", file],
+      ["done", { response: JSON.stringify([file]) }],
+    ]);
+    assert.deepEqual(JSON.parse(String(last.response)), [file]);
+    const stored = await runs.file(id, "fox_00001.png");
+    assert.equal(stored.path, join(out(), file.subfolder, file.filename));
+    const { text } = await decodePng(readFileSync(stored.path));
+    assert.match(text.prompt!, /"filename_prefix": "fox"/);
+  });
+
+  it("fills a JSON message into the placeholders with every digit; nothing else of it counts", async () => {
+    const graph = {
+      "1": { class_type: "EmptyLatentImage", inputs: { width: "{{width}}", height: 64, batch_size: 1 } },
+      "2": {
+        class_type: "ext saveTextLazy",
+        inputs: {
+          text: "{{seed}} {{scale}}",
+          output_file_path: "t",
+          file_name: "n",
+          file_extension: "txt",
+          overwrite: true,
+        },
+      },
+    };
+    const { run } = serve(graph, { metadata: "none" });
+    const { id, state } = await run('{"width": 128, "seed": 18446744073709551615, "scale": 7.0, "2.file_name": "no"}');
+    assert.equal(state, "succeeded");
+    assert.equal(readFileSync(join(out(), "runs", id, "t/n.txt"), "utf8").trim(), "18446744073709551615 7.0");
+    const { state: failed, last } = await run('{"width": 128, "seed": 1}');
+    assert.equal(failed, "failed");
+    assert.deepEqual([last.code, /\{\{scale\}\}/.test(String(last.error))], ["usage.invalid", true]);
+    assert.equal((await run('{"width": ["2", 0], "seed": 1, "scale": 1}')).last.code, "usage.invalid");
+  });
+
+  it("tells texts as files, previews as images, and names that repeat in several folders apart", async () => {
+    const graph = {
+      "1": lake,
+      "2": { ...save(["1", 0], ""), inputs: { ...save(["1", 0], "").inputs, filename_prefix: ["5", 0] } },
+      "3": save(["1", 0], "b/fox"),
+      "4": { class_type: "PreviewImage", inputs: { images: ["1", 0] } },
+      "5": {
+        class_type: "ext saveTextLazy",
+        inputs: {
+          text: "{{message}}",
+          output_file_path: ".",
+          file_name: "fox",
+          file_extension: "txt",
+          overwrite: true,
+        },
+      },
+      "6": { class_type: "PreviewImage", inputs: { images: ["2", 0] } },
+      "7": { class_type: "PreviewImage", inputs: { images: ["3", 0] } },
+    };
+    const { run, runs } = serve(graph);
+    const { id, last, events } = await run("a/fox");
+    const files = JSON.parse(String(last.response)) as Record<string, string>[];
+    const names = files.map(({ url }) => decodeURIComponent(url!.split("/").at(-1)!)).sort();
+    assert.deepEqual(names, [
+      "fox.txt",
+      "fox_00001-2.png",
+      "fox_00001.png",
+      "preview_00001_.png",
+      "preview_00002_.png",
+      "preview_00003_.png",
+    ]);
+    for (const { url, subfolder, filename } of files) {
+      const { path } = await runs.file(id, decodeURIComponent(url!.split("/").at(-1)!));
+      assert.equal(path, join(out(), subfolder!, filename!));
+      readFileSync(path);
+    }
+    assert.equal(files.length, filesIn(out()).length);
+    assert.deepEqual(
+      events.filter(({ event }) => event === "file").map(({ data }) => data.filename),
+      ["fox.txt"],
+    );
+    assert.equal(events.filter(({ event }) => event === "image").length, 5);
+    assert.ok(files.some(({ type, subfolder }) => type === "temp" && subfolder === `runs/${id}/temp`));
+  });
+
+  it("keeps the files of runs apart, also of runs at once", async () => {
+    const { start, read } = serve({ "1": lake, "2": save(["1", 0], "same") }, { threads: 2 });
+    const ids = await Promise.all(["a", "b", "c", "d"].map(start));
+    const ended = await Promise.all(ids.map(read));
+    for (const { id, last } of ended) {
+      const files = JSON.parse(String(last.response)) as { subfolder: string }[];
+      assert.deepEqual(
+        files.map(({ subfolder }) => subfolder),
+        [`runs/${id}`],
+      );
+    }
+    assert.deepEqual(filesIn(out()), ids.map((id) => `runs/${id}/same_00001.png`).sort());
+  });
+
+  it("fails a run with the node's own words", async () => {
+    const { run } = serve({ "1": lake, "2": save(["1", 0], "{{message}}") });
+    const { state, last, events } = await run("../../leaves");
+    assert.equal(state, "failed");
+    assert.equal(last.code, "path.outside");
+    assert.match(String(last.error), /Node 2 \(ext saveImageLazy\).*leaves/);
+    assert.deepEqual(
+      events.filter(({ event }) => event === "node_error").map(({ data }) => [data.node, data.code]),
+      [["2", "path.outside"]],
+    );
+    assert.equal(existsSync(join(folder(), "leaves_00001.png")), false);
+    assert.equal((await run("stays")).state, "succeeded");
+  });
+
+  it("a cancelled run stops its thread, leaves no temporary file and frees its place", async () => {
+    mkdirSync(folder(), { recursive: true });
+    const setup = join(folder(), "setup.mjs");
+    writeFileSync(
+      setup,
+      `import { createRegistry, defineNode, registry, text } from ${library};
+       import { mkdirSync, writeFileSync } from "node:fs";
+       const stuck = defineNode({ key: "stuck", inputs: { word: text() }, outputs: {}, outputNode: true,
+         run: ({ word }, { folders, progress }) => {
+           progress(1, 2);
+           if (word === "exit") process.exit(1);
+           if (word !== "stuck") return {};
+           mkdirSync(folders.output, { recursive: true });
+           writeFileSync(folders.output + "/.latentkit-0.tmp", "half");
+           writeFileSync(folders.output + "/kept.tmp", "a node's own");
+           for (;;);
+         } });
+       export default () => ({ registry: createRegistry([stuck], registry) });`,
+    );
+    const graph = { "1": { class_type: "stuck", inputs: { word: "{{message}}" } } };
+    const { run, start, read, runs } = serve(graph, { setup: pathToFileURL(setup), graceMs: 50 });
+    const id = await start("stuck");
+    for await (const { events } of runs.follow(id, 0)) if (events.some(({ event }) => event === "progress")) break;
+    await runs.cancel(id);
+    const { state, events } = await read(id);
+    assert.equal(state, "cancelled");
+    assert.deepEqual(events.at(-1), { event: "aborted", data: { text: null } });
+    assert.ok(
+      events.some(({ event, data }) => event === "progress" && data.value === 1 && data.max === 2 && data.node === "1"),
+    );
+    const lost = await run("exit");
+    assert.deepEqual([lost.state, lost.last.code], ["failed", "thread.lost"]);
+    assert.equal((await run("go on")).state, "succeeded");
+    assert.deepEqual(filesIn(out()), [`runs/${id}/kept.tmp`]);
+  });
+
+  it("reports no file outside the run's folder", async () => {
+    const strays = defineNode({
+      key: "strays",
+      inputs: {},
+      outputs: {},
+      outputNode: true,
+      run: () => ({
+        ui: { files: [{ filename: "passwd", subfolder: "../../../../etc" }, { filename: "/etc/passwd" }] },
+      }),
+    });
+    const graph = { "1": { class_type: "strays", inputs: {} } };
+    const { last } = await serve(graph, { registry: createRegistry([strays], registry) }).run("x");
+    const files = JSON.parse(String(last.response)) as { url: string; subfolder: string }[];
+    assert.deepEqual(
+      files.map(({ subfolder }) => /^runs\/[-\w]+\/etc$/.test(subfolder)),
+      [true],
+    );
+  });
+
+  it("takes live objects on the calling thread", async () => {
+    let host = "";
+    const names = defineNode({
+      key: "names the host",
+      inputs: {},
+      outputs: {},
+      outputNode: true,
+      run: (_, context) => {
+        host = context.host.name;
+        context.log("mind the gap");
+        return {};
+      },
+    });
+    const live = { registry: createRegistry([names], registry), host: { ...createPreviewHost(), name: "mine" } };
+    const { run } = serve({ "1": { class_type: "names the host", inputs: {} } }, live);
+    const { state, events } = await run("x");
+    assert.deepEqual([state, host], ["succeeded", "mine"]);
+    assert.ok(events.some(({ event, data }) => event === "warning" && data.message === "mind the gap"));
+    await refuses(() => open({ "1": lake }, { ...live, setup: pathToFileURL("/x.mjs") }), "usage.invalid", /setup/);
+  });
+
+  it("runs old class names by alias", async () => {
+    const graph = { "1": lake, "2": { ...save(["1", 0], "x"), class_type: "easy saveImageLazy" } };
+    const { state, events } = await serve(graph, { classAliases: { "easy ": "ext " } }).run("x");
+    assert.equal(state, "succeeded");
+    assert.ok(events.some(({ data }) => data.class_type === "easy saveImageLazy"));
+  });
+
+  it("refuses a graph that cannot run at once", async () => {
+    await refuses(() => open(join(folder(), "none.json")), "file.not-found", /none\.json/);
+    await refuses(() => open("{ not json"), "graph.invalid-json", /line 1/);
+    await refuses(() => open({ "1": { class_type: "LoadImige", inputs: {} } }), "graph.unknown-class", /LoadImage/);
+  });
+});

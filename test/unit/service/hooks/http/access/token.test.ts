@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { createTokens } from "#src/service/hooks/http/access/token.js";
+import { serviceStarter, TOKEN } from "../../../../../helpers/hook-service.js";
+import { rawRequest, requestText } from "../../../../../helpers/raw-http.js";
+
+const startService = serviceStarter();
+
+const BODY = '{"message":"x"}';
+const agentRequest = (...headers: string[]) =>
+  requestText("POST /hooks/agent", ["Content-Type: application/json", ...headers], BODY);
+
+describe("hook token over HTTP", () => {
+  const cases: [string, string[], number][] = [
+    ["no header", [], 401],
+    ["a Bearer token", [`Authorization: Bearer ${TOKEN}`], 200],
+    ["x-compat-token", [`x-compat-token: ${TOKEN}`], 200],
+    ["x-service-hook-token", [`X-Service-Hook-Token: ${TOKEN}`], 200],
+    ["a lower-case scheme and a tab", [`authorization: bearer\t${TOKEN}\t `], 200],
+    ["a blank Bearer", ["Authorization: Bearer   "], 401],
+    ["a blank Bearer with a good x-header", ["Authorization: Bearer ", `x-compat-token: ${TOKEN}`], 200],
+    ["Basic with a good x-header", ["Authorization: Basic Zm9vOmJhcg==", `x-service-hook-token: ${TOKEN}`], 200],
+    ["a wrong Bearer with a good x-header", ["Authorization: Bearer wrong", `x-compat-token: ${TOKEN}`], 401],
+    ["a wrong first x-header with a good second", ["x-compat-token: wrong", `x-service-hook-token: ${TOKEN}`], 401],
+    ["a blank first x-header with a good second", ["x-compat-token: ", `x-service-hook-token: ${TOKEN}`], 200],
+    ["two Authorization headers, good first", [`Authorization: Bearer ${TOKEN}`, "Authorization: Bearer no"], 401],
+    ["two Authorization headers, good last", ["Authorization: Bearer no", `Authorization: Bearer ${TOKEN}`], 401],
+    ["the same good Authorization twice", [`Authorization: Bearer ${TOKEN}`, `authorization: Bearer ${TOKEN}`], 401],
+    ["two x-compat-token headers", [`x-compat-token: ${TOKEN}`, `X-Compat-Token: ${TOKEN}`], 401],
+    ["a token with more behind it", [`Authorization: Bearer ${TOKEN}x`], 401],
+    ["the start of a token", [`Authorization: Bearer ${TOKEN.slice(0, -1)}`], 401],
+    ["another case", [`Authorization: Bearer ${TOKEN.toUpperCase()}`], 401],
+    ["the token without a scheme", [`Authorization: ${TOKEN}`], 401],
+    ["a 15 KB token", [`Authorization: Bearer ${"a".repeat(15_000)}`], 401],
+    ["a non-ASCII token", ["Authorization: Bearer \u00fc\u00ff\u0080"], 401],
+  ];
+  for (const [what, headers, status] of cases) {
+    it(`answers ${status} to ${what}`, async () => {
+      const { port } = await startService();
+      const answer = await rawRequest(port, Buffer.from(agentRequest(...headers), "latin1"));
+      assert.equal(answer.status, status, answer.body);
+      if (status === 401) {
+        const { ok, error, code, request_id } = JSON.parse(answer.body);
+        assert.deepEqual({ ok, error, code }, { ok: false, error: "unauthorized", code: "unauthorized" });
+        assert.equal(request_id, answer.headers["x-request-id"]);
+        assert.equal(answer.headers["www-authenticate"], "Bearer");
+      }
+    });
+  }
+
+  it("refuses a token of 16 KB, however Node takes the header", async () => {
+    const { port } = await startService();
+    const answer = await rawRequest(port, agentRequest(`Authorization: Bearer ${"a".repeat(16 * 1024)}`));
+    assert.equal(answer.status, 431);
+    assert.equal(JSON.parse(answer.body).ok, false);
+  });
+
+  it("answers 503 while no token is configured, even to a request that brings none", async () => {
+    for (const hooks_token of [undefined, null, "", "  \t", 123456, true, {}, [], ["", " ", 5]]) {
+      const { url } = await startService({ config: { hooks_token } });
+      for (const authorization of ["", "Bearer undefined", "Bearer "]) {
+        const answer = await fetch(`${url}/hooks/agent`, { method: "POST", headers: { authorization } });
+        const { error, code } = (await answer.json()) as Record<string, unknown>;
+        assert.equal(answer.status, 503);
+        assert.deepEqual([error, code], ["hooks token is not configured", "hooks_not_configured"]);
+      }
+    }
+  });
+
+  it("trims the configured token and takes every token of a list", async () => {
+    const { port } = await startService({ config: { hooks_token: ["  new one\t", TOKEN] } });
+    for (const token of ["new one", TOKEN]) {
+      assert.equal((await rawRequest(port, agentRequest(`Authorization: Bearer ${token}`))).status, 200);
+    }
+  });
+
+  it("takes a non-ASCII token as UTF-8 and as Latin-1", async () => {
+    const { port } = await startService({ config: { hooks_token: "schlüssel à" } });
+    for (const encoding of ["utf8", "latin1"] as const) {
+      const bytes = Buffer.from(agentRequest("x-compat-token: schlüssel à"), encoding);
+      assert.equal((await rawRequest(port, bytes)).status, 200, encoding);
+    }
+  });
+
+  it("refuses a token in the URL, good or not, on every guarded path", async () => {
+    const { get, post } = await startService();
+    for (const path of ["/api/stream", "/api/runs", "/api/run_status"]) {
+      const answer = await get(`${path}?token=${TOKEN}`);
+      assert.equal(answer.status, 400);
+      assert.equal(((await answer.json()) as { code: string }).code, "invalid_request");
+    }
+    assert.equal((await post(`/hooks/agent?token=${TOKEN}`, { message: "x" })).status, 400);
+  });
+
+  it("keeps the token out of logs, answers and metrics", async () => {
+    const { port, get, log, start } = await startService();
+    await start("hello");
+    await rawRequest(port, agentRequest(`Authorization: Bearer x${TOKEN}`));
+    await get(`/api/runs?token=${TOKEN}`);
+    await get(`/api/runs/${TOKEN}`);
+    await get(`/hooks/${TOKEN}`);
+    const metrics = await (await get("/metrics")).text();
+    assert.match(log(), /"route":"agent"/);
+    assert.ok(!log().includes(TOKEN), "the log holds no token");
+    assert.ok(!metrics.includes(TOKEN), "the metrics hold no token");
+  });
+});
+
+describe("token comparison", () => {
+  it("takes alike for a miss at the first and at the last byte", () => {
+    const token = "k".repeat(4096);
+    const tokens = createTokens(token);
+    const first = ["authorization", `Bearer x${token.slice(1)}`];
+    const last = ["authorization", `Bearer ${token.slice(1)}x`];
+    const time = (headers: string[]) => {
+      const since = process.hrtime.bigint();
+      for (let i = 0; i < 200; i++) assert.equal(tokens.identify(headers), null);
+      return Number(process.hrtime.bigint() - since);
+    };
+    const rounds = Array.from({ length: 60 }, () => [time(first), time(last)] as const);
+    const median = (values: number[]) => values.sort((a, b) => a - b)[values.length >> 1]!;
+    const ratio = median(rounds.map(([a]) => a)) / median(rounds.map(([, b]) => b));
+    assert.ok(ratio > 0.8 && ratio < 1.25, `the times differ by a factor of ${ratio.toFixed(3)}`);
+  });
+
+  it("names tokens by ids that are no plain digests of them", () => {
+    const one = createTokens(["a", "b"]);
+    const id = one.identify(["x-compat-token", "b"]);
+    assert.match(String(id), /^[0-9a-f]{16}$/);
+    assert.notEqual(id, one.identify(["x-compat-token", "a"]));
+    assert.equal(id, createTokens("b").identify(["Authorization", "Bearer b"]));
+  });
+});

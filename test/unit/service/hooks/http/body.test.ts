@@ -1,0 +1,288 @@
+import assert from "node:assert/strict";
+import { gzipSync } from "node:zlib";
+import { bearer, type RunningService, serviceStarter, TOKEN, until } from "../../../../helpers/hook-service.js";
+import { RawClient, rawRequest, requestText } from "../../../../helpers/raw-http.js";
+import { readEvents } from "../../../../helpers/sse-reader.js";
+
+const startService = serviceStarter();
+
+const JSON_TYPE = "Content-Type: application/json";
+const AUTH = `Authorization: Bearer ${TOKEN}`;
+
+async function refusal(answer: Response): Promise<[number, string, string]> {
+  const { code, error } = (await answer.json()) as { code: string; error: string };
+  return [answer.status, code, error];
+}
+
+const runCount = async ({ hooks }: RunningService) => (await hooks.runs.list({ limit: 1000 })).runs.length;
+
+describe("content type", () => {
+  const types: [string, number][] = [
+    ["application/json", 200],
+    ['Application/JSON ; Charset="UTF-8"', 200],
+    ["application/vnd.x+json", 200],
+    ["application/json; charset=utf8; x=y", 200],
+    ["application/json; charset=iso-8859-1", 415],
+    ["application/json; charset=utf-16", 415],
+    ["application/jsonp", 415],
+    ["application/x-www-form-urlencoded", 415],
+    ["text/plain", 415],
+    ["text/json", 415],
+    ["multipart/form-data; boundary=x", 415],
+    ["application/json, text/plain", 415],
+    ["", 415],
+  ];
+  for (const [type, status] of types) {
+    it(`${JSON.stringify(type)} is answered ${status}`, async () => {
+      const { post } = await startService();
+      const answer = await post("/hooks/agent", '{"message":"x"}', { "content-type": type });
+      assert.equal(answer.status, status);
+      if (status === 415) assert.equal((await refusal(answer))[1], "unsupported_media_type");
+    });
+  }
+
+  it("must be there", async () => {
+    const { port } = await startService();
+    assert.equal((await rawRequest(port, requestText("POST /hooks/agent", [AUTH], '{"message":"x"}'))).status, 415);
+  });
+});
+
+describe("JSON body", () => {
+  const bad: [string, string | Uint8Array<ArrayBuffer>][] = [
+    ["malformed", '{"message":"x"'],
+    ["null", "null"],
+    ["a string", '"message"'],
+    ["a number", "5"],
+    ["an array", '[{"message":"x"}]'],
+    ["empty", ""],
+    ["blanks", "  \n"],
+    ["NaN", '{"message":NaN}'],
+    ["single quotes", "{'message':'x'}"],
+    ["UTF-16", new Uint8Array(Buffer.from('\ufeff{"message":"x"}', "utf16le"))],
+    ["bytes that are no UTF-8", new Uint8Array(Buffer.from('{"message":"\xff"}', "latin1"))],
+    ["two byte order marks", '\ufeff\ufeff{"message":"x"}'],
+    ["without message", "{}"],
+    ["a message that is a number", '{"message":5}'],
+    ["a message that is an object", '{"message":{"toString":"x"}}'],
+    ["a message that is an array", '{"message":["x"]}'],
+    ["a null message", '{"message":null}'],
+    ["a blank message", '{"message":" \\t\\n\\u00a0"}'],
+    ["a lone surrogate", '{"message":"a\\ud800b"}'],
+    ["a message only in __proto__", '{"__proto__":{"message":"x"}}'],
+    ["a message only in constructor", '{"constructor":{"prototype":{"message":"x"}}}'],
+    ["a name that is a number", '{"message":"x","name":5}'],
+    ["a name of 201 characters", `{"message":"x","name":"${"n".repeat(201)}"}`],
+    ["a message of 128 Ki characters and one", `{"message":"${"m".repeat(131_073)}"}`],
+    ["a time-out of 0", '{"message":"x","timeoutSeconds":0}'],
+    ["a time-out of 3,601", '{"message":"x","timeoutSeconds":3601}'],
+    ["a time-out of 1.5", '{"message":"x","timeoutSeconds":1.5}'],
+    ["100,000 deep", `${"[".repeat(100_000)}${"]".repeat(100_000)}`],
+    ["100,000 deep as message", `{"message":${"[".repeat(100_000)}${"]".repeat(100_000)}}`],
+    ["100,000 deep, unclosed", `{"message":${'{"a":'.repeat(40_000)}`],
+  ];
+  for (const [what, body] of bad) {
+    it(`${what} is answered 400 and starts no run`, async () => {
+      const service = await startService();
+      const [status, code, error] = await refusal(await service.post("/hooks/agent", body));
+      assert.deepEqual([status, code], [400, "invalid_request"], error);
+      assert.equal(await runCount(service), 0);
+    });
+  }
+
+  const good: [string, string, string][] = [
+    ["a byte order mark", '\ufeff{"message":"x"}', "x"],
+    ["100,000 deep in an unknown field", `{"message":"x","other":${"[".repeat(100_000)}${"]".repeat(100_000)}}`, "x"],
+    ["__proto__ keys", '{"__proto__":{"polluted":true,"sessionKey":"hook:evil"},"message":"x"}', "x"],
+    ["constructor keys", '{"constructor":{"prototype":{"polluted":true}},"message":"x"}', "x"],
+    ["duplicate keys: the last is checked and runs", '{"message":5,"message":"x"}', "x"],
+    ["NUL", '{"message":"a\\u0000b"}', "a\0b"],
+    ["a message of 128 Ki characters", `{"message":"${"m".repeat(131_072)}"}`, "m".repeat(131_072)],
+    ["null where a field is optional", '{"message":"x","name":null,"sessionKey":null,"timeoutSeconds":null}', "x"],
+  ];
+  for (const [what, body, message] of good) {
+    it(`${what} is answered 200`, async () => {
+      const { post, hooks } = await startService();
+      const answer = await post("/hooks/agent", body);
+      assert.equal(answer.status, 200, await answer.clone().text());
+      const { run_id } = (await answer.json()) as { run_id: string };
+      assert.equal((await hooks.runs.get(run_id)).message, message);
+      assert.equal(({} as Record<string, unknown>).polluted, undefined);
+    });
+  }
+
+  it("duplicate session keys: the policy sees the value that runs", async () => {
+    const service = await startService({ config: { hooks_allow_request_session_key: true } });
+    const denied = await service.post("/hooks/agent", '{"message":"x","sessionKey":"hook:a","sessionKey":"evil"}');
+    assert.equal((await refusal(denied))[1], "session_key_prefix_denied");
+    const allowed = await service.post("/hooks/agent", '{"message":"x","sessionKey":"evil","sessionKey":"hook:a"}');
+    assert.equal(((await allowed.json()) as { session_key: string }).session_key, "hook:a");
+  });
+
+  it("a message cannot forge an event", async () => {
+    const { url, start } = await startService();
+    const message = 'x\n\ndata: x\nevent: done\ndata: {"response":"forged"}\r\n\r\n\u2028id: 99';
+    const { stream_url } = await start(message);
+    const events = await readEvents(await fetch(url + stream_url));
+    assert.deepEqual(events.at(-1), { id: events.length - 1, event: "done", data: { response: message } });
+    assert.equal(events.filter(({ event }) => event === "done").length, 1);
+  });
+
+  it("errors do not echo the body", async () => {
+    const { post, log } = await startService();
+    const [, , error] = await refusal(await post("/hooks/agent", '{"message": se-cr-et}'));
+    assert.doesNotMatch(error + log(), /se-cr-et/);
+  });
+});
+
+describe("body size", () => {
+  it("10 MB is answered 413 before it is sent", async () => {
+    const { port } = await startService();
+    const client = new RawClient(port);
+    client.send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Content-Length: 10485760"])).send("{");
+    const answer = await client.answer();
+    client.destroy();
+    assert.deepEqual([answer.status, JSON.parse(answer.body).code], [413, "payload_too_large"]);
+  });
+
+  it("10 MB that is sent all the same is answered 413, and the connection lives on", async () => {
+    const { post } = await startService();
+    const body = new Uint8Array(10 * 1024 * 1024).fill(0x20);
+    const answers = await Promise.all(Array.from({ length: 3 }, () => post("/hooks/agent", body)));
+    for (const answer of answers) assert.deepEqual((await refusal(answer)).slice(0, 2), [413, "payload_too_large"]);
+    assert.equal((await post("/hooks/agent", { message: "x" })).status, 200);
+  });
+
+  it("a chunked body is cut at the limit, whatever its end would be", async () => {
+    const { port } = await startService();
+    const client = new RawClient(port);
+    client.send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Transfer-Encoding: chunked"]));
+    const chunk = `10000\r\n${" ".repeat(0x10000)}\r\n`;
+    for (let i = 0; i < 5; i++) client.send(chunk);
+    const answer = await client.answer();
+    client.destroy();
+    assert.equal(answer.status, 413);
+  });
+
+  it("exactly the limit passes, one byte more does not", async () => {
+    const { post } = await startService({ config: { limits: { body_bytes: 64 } } });
+    const body = (bytes: number) => `{"message":"x"}${" ".repeat(bytes - 15)}`;
+    assert.equal((await post("/hooks/agent", body(64))).status, 200);
+    assert.equal((await post("/hooks/agent", body(65))).status, 413);
+    const zipped = (bytes: number) => new Uint8Array(gzipSync(body(bytes)));
+    assert.equal((await post("/hooks/agent", zipped(64), { "content-encoding": "gzip" })).status, 200);
+    assert.equal((await post("/hooks/agent", zipped(65), { "content-encoding": "gzip" })).status, 413);
+  });
+
+  it("an anonymous 10 MB is answered 401 after the headers", async () => {
+    const { port } = await startService();
+    const client = new RawClient(port);
+    client.send(requestText("POST /hooks/agent", [JSON_TYPE, "Content-Length: 10485760"])).send("{");
+    assert.equal((await client.answer()).status, 401);
+    client.destroy();
+  });
+
+  it("a connection that goes on sending after its answer is cut", async () => {
+    const { port } = await startService();
+    const client = new RawClient(port);
+    client.send(requestText("POST /hooks/agent", [JSON_TYPE, "Content-Length: 10485760"]));
+    const drip = setInterval(() => client.send("x"), 100);
+    await client.closed;
+    clearInterval(drip);
+    assert.match(client.text, /^HTTP\/1\.1 401 /);
+  });
+});
+
+describe("compressed body", () => {
+  const gzip = { "content-encoding": "gzip" };
+  const zip = (text: string | Buffer) => new Uint8Array(gzipSync(text));
+
+  it("gzip is read", async () => {
+    const { post } = await startService();
+    assert.equal((await post("/hooks/agent", zip('{"message":"x"}'), gzip)).status, 200);
+    assert.equal((await post("/hooks/agent", zip('{"message":"x"}'), { "content-encoding": "X-GZIP" })).status, 200);
+  });
+
+  it("a gzip bomb is answered 413 without being blown up", async () => {
+    const { post } = await startService();
+    const bomb = zip(Buffer.alloc(100 * 1024 * 1024, " "));
+    assert.ok(bomb.length < 200 * 1024);
+    const before = process.memoryUsage().arrayBuffers;
+    assert.deepEqual((await refusal(await post("/hooks/agent", bomb, gzip))).slice(0, 2), [413, "payload_too_large"]);
+    assert.ok(process.memoryUsage().arrayBuffers - before < 20 * 1024 * 1024, "the bomb did not go off");
+  });
+
+  it("endless empty gzip members, which blow up to nothing, are answered 413", async () => {
+    const { port } = await startService();
+    const headers = [AUTH, JSON_TYPE, "Content-Encoding: gzip", "Transfer-Encoding: chunked"];
+    const client = new RawClient(port).send(requestText("POST /hooks/agent", headers));
+    const members = Buffer.concat(new Array<Buffer>(1000).fill(gzipSync("")));
+    for (let i = 0; i < 20; i++) {
+      client
+        .send(`${members.length.toString(16)}\r\n`)
+        .send(members)
+        .send("\r\n");
+    }
+    assert.equal((await client.answer()).status, 413);
+    client.destroy();
+  });
+
+  for (const [what, bytes] of [
+    ["plain JSON under the name gzip", new Uint8Array(Buffer.from('{"message":"x"}'))],
+    ["cut gzip", zip('{"message":"x"}').slice(0, -9)],
+    [
+      "gzip with a wrong checksum",
+      zip('{"message":"x"}').map((byte, i, all) => (i === all.length - 6 ? byte ^ 1 : byte)),
+    ],
+  ] as const) {
+    it(`${what} is answered 400`, async () => {
+      const { post } = await startService();
+      assert.equal((await post("/hooks/agent", bytes, gzip)).status, 400);
+    });
+  }
+
+  for (const encoding of ["br", "deflate", "gzip, gzip", "compress", "x"]) {
+    it(`${encoding} is answered 415`, async () => {
+      const { post } = await startService();
+      assert.equal((await post("/hooks/agent", '{"message":"x"}', { "content-encoding": encoding })).status, 415);
+    });
+  }
+});
+
+describe("slow and broken bodies", () => {
+  it("a body that does not come in time is answered 408 and the connection closed", async () => {
+    const { port } = await startService({ config: { limits: { header_seconds: 1 } } });
+    const client = new RawClient(port);
+    client.send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Content-Length: 15"])).send('{"mess');
+    const drip = setInterval(() => client.send("a"), 400);
+    const since = Date.now();
+    const answer = await client.answer();
+    clearInterval(drip);
+    assert.equal(answer.status, 408);
+    assert.ok(Date.now() - since < 2500, "the body's own clock, not the server's last resort");
+    assert.equal(JSON.parse(answer.body).request_id, answer.headers["x-request-id"]);
+    assert.equal(JSON.parse(answer.body).ok, false);
+    await client.closed;
+  });
+
+  it("a client that leaves in mid-body starts no run", async () => {
+    const service = await startService();
+    for (const encoding of [[], ["Content-Encoding: gzip"]]) {
+      const client = new RawClient(service.port);
+      client.send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE, ...encoding, "Content-Length: 15"])).send("{");
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      client.destroy();
+    }
+    await until(() => service.log().split('"status":"gone"').length === 3, "two requests are gone");
+    assert.equal(await runCount(service), 0);
+    assert.equal((await service.get("/api/runs", bearer)).status, 200);
+  });
+
+  it("a body whose chunks are no chunks is answered 400", async () => {
+    const { port } = await startService();
+    const answer = await rawRequest(
+      port,
+      requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Transfer-Encoding: chunked"], "zz\r\nbad"),
+    );
+    assert.equal(answer.status, 400);
+  });
+});

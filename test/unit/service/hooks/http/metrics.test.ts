@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { HookError } from "latentkit/hooks";
+import { RateWindow } from "#src/service/hooks/http/access/rate-window.js";
+import { createMemoryStore } from "#src/service/hooks/store/memory.js";
+import type { Store } from "#src/service/hooks/store/store.js";
+import { FakeClock } from "../../../../helpers/fake-clock.js";
+import { serviceStarter, until } from "../../../../helpers/hook-service.js";
+
+const startService = serviceStarter();
+
+describe("metrics", () => {
+  it("count requests, runs and streams", async () => {
+    const { start, get, url } = await startService();
+    const { stream_url } = await start("x");
+    await (await fetch(url + stream_url)).text();
+    await fetch(`${url}/api/runs`);
+    const metrics = async () => (await get("/metrics")).text();
+    await until(async () => /route="stream",method="GET",status="200"\} 1/.test(await metrics()));
+    const text = await metrics();
+    assert.match(text, /latentkit_http_requests_total\{route="agent",method="POST",status="200"\} 1/);
+    assert.match(text, /latentkit_http_requests_total\{route="runs",method="GET",status="401"\} 1/);
+    assert.match(text, /latentkit_auth_failures_total\{reason="refused"\} 1/);
+    assert.match(text, /latentkit_runs_created_total\{origin="agent"\} 1/);
+    assert.match(text, /latentkit_runs_finished_total\{state="succeeded"\} 1/);
+    assert.match(text, /latentkit_runs_queued 0/);
+    assert.match(text, /latentkit_streams_open 0/);
+  });
+
+  it("10,000 session keys and odd paths and methods add no label", async () => {
+    const config = {
+      hooks_allow_request_session_key: true,
+      limits: { starts_per_10s: 100_000, queued: 20_000, running: 16, failed_auth_per_minute: 1 },
+    };
+    const { post, get, url, hooks } = await startService({ config });
+    const series = async () => (await (await get("/metrics")).text()).split("\n").length;
+    const start = (key: string) => post("/hooks/agent", { message: "x", sessionKey: `hook:${key}` });
+    await start("first");
+    await get("/hooks/nothing");
+    const odd = () => fetch(`${url}/health`, { method: "PROPFIND" });
+    await odd();
+    await series();
+    const before = await series();
+    for (let i = 0; i < 1000; i += 50) {
+      const answers = await Promise.all(Array.from({ length: 50 }, (_, n) => start(`k${i + n}`)));
+      for (const answer of answers) assert.equal(answer.status, 200, await answer.text());
+    }
+    for (let i = 1000; i < 10_000; i++) {
+      await hooks.runs.start({ origin: "agent", message: "x", sessionKey: `hook:k${i}` });
+    }
+    for (let i = 0; i < 100; i++) await get(`/hooks/${i}`);
+    await fetch(`${url}/health`, { method: "REPORT" });
+    const text = await (await get("/metrics")).text();
+    assert.equal(text.split("\n").length, before);
+    assert.doesNotMatch(text, /hook:|k9999/);
+  });
+
+  it("belong to one service", async () => {
+    const [one, two] = [await startService(), await startService()];
+    await one.start("x");
+    assert.doesNotMatch(await (await two.get("/metrics")).text(), /runs_created_total\{/);
+  });
+
+  it("rates remember no more sessions than they may", () => {
+    const window = new RateWindow({ limit: 200, windowMs: 10_000, clock: new FakeClock() });
+    for (let i = 0; i < 20_000; i++) window.count(`hook:${i}`);
+    assert.equal(window.size, 10_000);
+  });
+});
+
+describe("probes", () => {
+  it("are open to all", async () => {
+    const { url } = await startService();
+    for (const path of ["/health", "/ready"]) {
+      const answer = await fetch(url + path);
+      assert.deepEqual([answer.status, ((await answer.json()) as { ok: boolean }).ok], [200, true]);
+    }
+  });
+
+  it("ready is 503 while the store is down and 200 again after; health stays", async () => {
+    const memory = createMemoryStore();
+    let isDown = false;
+    const store = new Proxy(memory, {
+      get(target, name) {
+        const member = Reflect.get(target, name) as unknown;
+        if (typeof member !== "function") return member;
+        return (...args: unknown[]) => {
+          if (isDown) throw new HookError("store_unavailable", undefined, { cause: new Error("disk on fire") });
+          return Reflect.apply(member, target, args) as unknown;
+        };
+      },
+    });
+    const { get, post } = await startService({ store });
+    assert.equal((await get("/ready")).status, 200);
+    isDown = true;
+    const down = await get("/ready");
+    assert.equal(down.status, 503);
+    assert.doesNotMatch(await down.text(), /disk on fire/);
+    const refused = await post("/hooks/agent", { message: "x" });
+    assert.equal(refused.status, 503);
+    assert.doesNotMatch(await refused.text(), /disk on fire/);
+    assert.equal((await get("/health")).status, 200);
+    isDown = false;
+    await until(async () => (await get("/ready")).status === 200);
+    assert.equal((await post("/hooks/agent", { message: "x" })).status, 200);
+  });
+
+  it("ready is 503 within 2 s where the store hangs", async () => {
+    const memory = createMemoryStore();
+    let hangs = false;
+    const store = new Proxy(memory, {
+      get(target, name) {
+        const member = Reflect.get(target, name) as unknown;
+        if (typeof member !== "function") return member;
+        return (...args: unknown[]) => {
+          if (hangs && name === "ping") return new Promise(() => undefined);
+          return Reflect.apply(member, target, args) as unknown;
+        };
+      },
+    }) as Store;
+    const { get } = await startService({ store });
+    assert.equal((await get("/ready")).status, 200);
+    hangs = true;
+    const since = Date.now();
+    assert.equal((await get("/ready")).status, 503);
+    assert.ok(Date.now() - since < 2500);
+  });
+});

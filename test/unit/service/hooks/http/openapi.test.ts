@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { REFUSALS } from "#src/service/hooks/hook-error.js";
+import { serviceStarter } from "../../../../helpers/hook-service.js";
+
+const startService = serviceStarter();
+
+type Json = Record<string, unknown>;
+
+async function document(): Promise<Json & { paths: Record<string, Record<string, Json>> }> {
+  const { url } = await startService();
+  const answer = await fetch(`${url}/openapi.json`);
+  assert.equal(answer.status, 200);
+  return (await answer.json()) as Json & { paths: Record<string, Record<string, Json>> };
+}
+
+describe("openapi.json", () => {
+  it("describes every endpoint with its methods", async () => {
+    const { openapi, paths } = await document();
+    assert.equal(openapi, "3.1.0");
+    const endpoints = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    assert.deepEqual(endpoints.sort(), [
+      "GET /api/run_status",
+      "GET /api/runs",
+      "GET /api/runs/{id}",
+      "GET /api/runs/{id}/files/{name}",
+      "GET /api/stream",
+      "GET /health",
+      "GET /metrics",
+      "GET /openapi.json",
+      "GET /ready",
+      "POST /api/hooks/agent",
+      "POST /api/hooks/wake",
+      "POST /api/runs/{id}/cancel",
+      "POST /hooks/agent",
+      "POST /hooks/wake",
+    ]);
+  });
+
+  it("is valid for an independent OpenAPI validator, which refuses a broken one", async () => {
+    const doc = await document();
+    const verdict = await new Validator().validate(structuredClone(doc));
+    assert.deepEqual(verdict.errors ?? [], []);
+    assert.equal(verdict.valid, true);
+    const broken = { ...doc, paths: { "/x": { get: { responses: 5 } } } };
+    assert.equal((await new Validator().validate(broken)).valid, false);
+  });
+
+  it("has no dangling reference, no repeated operation, and each path parameter described", async () => {
+    const doc = await document();
+    const refs = [...JSON.stringify(doc).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, path]) => path!);
+    assert.ok(refs.length > 10);
+    for (const ref of refs) {
+      const target = ref.split("/").reduce<unknown>((at, key) => (at as Json | undefined)?.[key], doc);
+      assert.equal(typeof target, "object", ref);
+    }
+    const operations = Object.values(doc.paths).flatMap((methods) => Object.values(methods));
+    const operationIds = operations.map(({ operationId }) => operationId);
+    assert.equal(new Set(operationIds).size, operationIds.length);
+    for (const [path, methods] of Object.entries(doc.paths)) {
+      for (const operation of Object.values(methods)) {
+        const described = ((operation.parameters ?? []) as Json[]).filter((p) => p.in === "path").map((p) => p.name);
+        assert.deepEqual(
+          described,
+          [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
+          path,
+        );
+        assert.ok(Object.keys(operation.responses as Json).length > 0);
+      }
+    }
+  });
+
+  it("carries the limits and names of the schemas that check requests", async () => {
+    const doc = await document();
+    const { AgentRequest, RunPayload } = (doc.components as { schemas: Record<string, Json> }).schemas;
+    const properties = AgentRequest!.properties as Record<string, Json>;
+    assert.equal(properties.message!.maxLength, 131_072);
+    assert.deepEqual(AgentRequest!.required, ["message"]);
+    assert.ok((RunPayload!.required as string[]).includes("run_id"));
+  });
+
+  it("tells every refusal by status", async () => {
+    const text = JSON.stringify(await document());
+    const told = ["unauthorized", "hooks_not_configured", "idempotency_mismatch", "queue_full", "payload_too_large"];
+    for (const kind of told) assert.ok(text.includes(REFUSALS[kind as keyof typeof REFUSALS].sentence), kind);
+  });
+});

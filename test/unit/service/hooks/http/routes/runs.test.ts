@@ -1,0 +1,209 @@
+import assert from "node:assert/strict";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Agent } from "#src/service/hooks/types.js";
+import { freshFolder } from "../../../../../helpers/folders.js";
+import { serviceStarter, until } from "../../../../../helpers/hook-service.js";
+
+const startService = serviceStarter();
+
+const UNKNOWN = "00000000-0000-4000-8000-000000000000";
+const json = async (answer: Response) => (await answer.json()) as Record<string, unknown>;
+const codeOf = async (answer: Response) => [answer.status, (await json(answer)).code];
+
+describe("run status", () => {
+  it("is the same under both paths, and tells how the run went", async () => {
+    const { start, get } = await startService();
+    const { run_id, status_url } = await start("hello");
+    await until(async () => (await json(await get(status_url))).done === true);
+    const byPath = await json(await get(status_url));
+    assert.deepEqual(await json(await get(`/api/run_status?run_id=${run_id}`)), byPath);
+    const { created_at, started_at, finished_at, ...rest } = byPath;
+    for (const time of [created_at, started_at, finished_at]) assert.match(String(time), /^\d{4}-.*Z$/);
+    assert.deepEqual(rest, {
+      ok: true,
+      run_id,
+      status: "succeeded",
+      done: true,
+      session_key: "hook:ingress",
+      chat_id: 1,
+      origin: "agent",
+      name: null,
+      timeout_seconds: 600,
+      oldest_event_id: 1,
+      last_event_id: rest.last_event_id,
+      error: null,
+      error_code: null,
+      response: "hello",
+    });
+  });
+
+  it("tells why a run failed", async () => {
+    const agent: Agent = () => Promise.reject(new Error("the paint ran out"));
+    const { start, get } = await startService({ agent });
+    const { status_url } = await start("x");
+    await until(async () => (await json(await get(status_url))).done === true);
+    const { status, error, response } = await json(await get(status_url));
+    assert.deepEqual([status, response], ["failed", null]);
+    assert.match(String(error), /the paint ran out/);
+  });
+
+  for (const [what, path, status, code] of [
+    ["an unknown run", `/api/runs/${UNKNOWN}`, 404, "run_not_found"],
+    ["an unknown run in the query", `/api/run_status?run_id=${UNKNOWN}`, 404, "run_not_found"],
+    ["no run", "/api/run_status", 400, "invalid_request"],
+    ["a blank run", "/api/run_status?run_id=", 400, "invalid_request"],
+    ["two runs", `/api/run_status?run_id=${UNKNOWN}&run_id=${UNKNOWN}`, 400, "invalid_request"],
+    ["__proto__", "/api/runs/__proto__", 404, "run_not_found"],
+    ["a path for an id", "/api/runs/..%2f..%2fetc", 404, "run_not_found"],
+    ["NUL", "/api/runs/%00", 404, "run_not_found"],
+    ["10 KB", `/api/runs/${"a".repeat(10_000)}`, 404, "run_not_found"],
+  ] as const) {
+    it(`answers ${status} to ${what}`, async () => {
+      const { get } = await startService();
+      assert.deepEqual(await codeOf(await get(path)), [status, code]);
+    });
+  }
+});
+
+describe("run list", () => {
+  it("is newest first, in pages without gap or repeat", async () => {
+    const { start, get } = await startService({ config: { limits: { session_starts_per_10s: 1000 } } });
+    const started: string[] = [];
+    for (let i = 0; i < 25; i++) started.unshift((await start(`m${i}`)).run_id);
+    const seen: unknown[] = [];
+    let cursor = "";
+    do {
+      const page = await json(await get(`/api/runs?limit=10&cursor=${encodeURIComponent(cursor)}`));
+      assert.equal(page.ok, true);
+      seen.push(...(page.runs as { run_id: string }[]).map(({ run_id }) => run_id));
+      cursor = (page.next_cursor as string | null) ?? "";
+    } while (cursor !== "");
+    assert.deepEqual(seen, started);
+  });
+
+  it("does not show messages", async () => {
+    const { start, get } = await startService();
+    await start("very private");
+    assert.doesNotMatch(await (await get("/api/runs")).text(), /very private/);
+  });
+
+  for (const query of [
+    "limit=0",
+    "limit=-1",
+    "limit=x",
+    "limit=1.5",
+    "limit=1&limit=2",
+    "cursor=x",
+    "cursor=a&cursor=b",
+  ]) {
+    it(`answers 400 to ${query}`, async () => {
+      const { get } = await startService();
+      assert.deepEqual(await codeOf(await get(`/api/runs?${query}`)), [400, "invalid_request"]);
+    });
+  }
+
+  it("gives at most 200 a page", async () => {
+    const { get } = await startService();
+    assert.equal((await get("/api/runs?limit=999999999")).status, 200);
+  });
+});
+
+describe("cancel", () => {
+  it("ends queued and running runs, leaves ended ones, and may be repeated", async () => {
+    const { start, post, get } = await startService();
+    const running = await start("hold");
+    const queued = await start("hold");
+    for (const { run_id, status_url } of [queued, running]) {
+      for (let i = 0; i < 2; i++) {
+        const answer = await post(`/api/runs/${run_id}/cancel`, "");
+        const { ok, status, done } = await json(answer);
+        assert.deepEqual([answer.status, ok, status, done], [200, true, "cancelled", true]);
+      }
+      assert.equal((await json(await get(status_url))).status, "cancelled");
+    }
+    const finished = await start("x");
+    await until(async () => (await json(await get(finished.status_url))).done === true);
+    assert.equal((await json(await post(`/api/runs/${finished.run_id}/cancel`, "{}"))).status, "succeeded");
+  });
+
+  it("answers 404 to an unknown run and 401 without a token", async () => {
+    const { post, url } = await startService();
+    assert.deepEqual(await codeOf(await post(`/api/runs/${UNKNOWN}/cancel`, "")), [404, "run_not_found"]);
+    const answer = await fetch(`${url}/api/runs/${UNKNOWN}/cancel`, { method: "POST" });
+    assert.deepEqual(await codeOf(answer), [401, "unauthorized"]);
+  });
+
+  it("does not take the run's signature for the token", async () => {
+    const { start, url } = await startService();
+    const { run_id, stream_url } = await start("hold");
+    const query = stream_url.slice(stream_url.indexOf("?"));
+    assert.equal((await fetch(`${url}/api/runs/${run_id}/cancel${query}`, { method: "POST" })).status, 401);
+    assert.equal((await fetch(`${url}/api/runs/${run_id}${query}`)).status, 401);
+  });
+});
+
+describe("files of a run", () => {
+  const folder = freshFolder();
+
+  async function withFile(contentType?: string) {
+    const path = join(folder(), "picture one.png");
+    writeFileSync(path, "<script>png</script>");
+    const urls: string[] = [];
+    const agent: Agent = async (_run, { addFile }) => {
+      urls.push(addFile({ path, name: "picture one.png", contentType }).url);
+      return { response: "ok" };
+    };
+    const service = await startService({ agent });
+    const { run_id, stream_url, status_url } = await service.start("x");
+    await until(async () => (await json(await service.get(status_url))).done === true);
+    return { ...service, path, run_id, fileUrl: urls[0]!, query: stream_url.slice(stream_url.indexOf("?")) };
+  }
+
+  it("come by token and by signature, and can do nothing in a browser", async () => {
+    const { get, url, fileUrl, query } = await withFile("text/html");
+    for (const answer of [await get(fileUrl), await fetch(url + fileUrl + query)]) {
+      assert.equal(answer.status, 200);
+      assert.equal(await answer.text(), "<script>png</script>");
+      assert.match(answer.headers.get("content-type")!, /^text\/html/);
+      assert.match(answer.headers.get("content-security-policy")!, /sandbox/);
+      assert.equal(answer.headers.get("x-content-type-options"), "nosniff");
+    }
+    assert.equal((await fetch(url + fileUrl)).status, 401);
+  });
+
+  it("HEAD gives the length without the file", async () => {
+    const { url, fileUrl, query } = await withFile();
+    const answer = await fetch(url + fileUrl + query, { method: "HEAD" });
+    assert.deepEqual([answer.status, answer.headers.get("content-length"), await answer.text()], [200, "20", ""]);
+  });
+
+  it("are only those the run reported", async () => {
+    const { get, run_id, path } = await withFile();
+    for (const name of [
+      "other.png",
+      "..%2fpicture%20one.png",
+      "%2e%2e",
+      encodeURIComponent(path),
+      "%00",
+      "__proto__",
+    ]) {
+      assert.equal((await get(`/api/runs/${run_id}/files/${name}`)).status, 404, name);
+    }
+    assert.equal((await get(`/api/runs/${UNKNOWN}/files/picture%20one.png`)).status, 404);
+  });
+
+  it("are not readable with another run's signature", async () => {
+    const { url, run_id, start, fileUrl } = await withFile();
+    const other = await start("y");
+    assert.notEqual(other.run_id, run_id);
+    const query = other.stream_url.slice(other.stream_url.indexOf("?"));
+    assert.equal((await fetch(url + fileUrl + query)).status, 401);
+  });
+
+  it("that are gone are a JSON 404", async () => {
+    const { get, fileUrl, path } = await withFile();
+    rmSync(path);
+    assert.deepEqual(await codeOf(await get(fileUrl)), [404, "not_found"]);
+  });
+});

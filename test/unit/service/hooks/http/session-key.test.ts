@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { serviceStarter } from "../../../../helpers/hook-service.js";
+
+const startService = serviceStarter();
+
+const OVERRIDE_DISABLED = "sessionKey override is disabled";
+const PREFIX_DENIED = "sessionKey is not allowed by configured prefixes";
+
+for (const [endpoint, body] of [
+  ["/hooks/agent", { message: "x" }],
+  ["/api/hooks/wake", { text: "x" }],
+  ["/hooks/wake", { text: "x", mode: "next-heartbeat" }],
+] as const) {
+  describe(`session key on ${endpoint} ${"mode" in body ? body.mode : ""}`, () => {
+    /** The session a request got, or [status, code, sentence]. */
+    async function ask(given: object, config: object): Promise<unknown> {
+      const { post } = await startService({ config: { ...config, ...token } });
+      const answer = await post(endpoint, { ...body, ...given });
+      const json = (await answer.json()) as Record<string, string>;
+      return answer.status === 200 ? json.session_key : [answer.status, json.code, json.error];
+    }
+    const token = { hooks_token: "correct-horse-battery-staple" };
+    const allowed = { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: ["hook:", "ci:"] };
+
+    it("is the default without one", async () => {
+      assert.equal(await ask({}, {}), "hook:ingress");
+      assert.equal(await ask({}, { hooks_default_session_key: " mine " }), "mine");
+      assert.equal(await ask({}, { hooks_default_session_key: "  " }), "hook:ingress");
+      for (const absent of [null, "", "  \t"]) {
+        assert.equal(await ask({ sessionKey: absent, session_key: absent }, {}), "hook:ingress");
+      }
+    });
+
+    it("is refused while overrides are disabled, under either name", async () => {
+      const refused = [400, "session_key_override_disabled", OVERRIDE_DISABLED];
+      assert.deepEqual(await ask({ sessionKey: "hook:a" }, {}), refused);
+      assert.deepEqual(await ask({ session_key: "hook:a" }, {}), refused);
+      assert.deepEqual(await ask({ sessionKey: "hook:ingress" }, {}), refused);
+    });
+
+    it("is taken with an allowed prefix, trimmed and in NFC", async () => {
+      assert.equal(await ask({ sessionKey: "hook:a" }, allowed), "hook:a");
+      assert.equal(await ask({ session_key: " ci:b\n" }, allowed), "ci:b");
+      assert.equal(await ask({ sessionKey: "hook:e\u0301" }, allowed), "hook:\u00e9");
+      assert.equal(await ask({ sessionKey: "hook:\u00e9", session_key: " hook:e\u0301" }, allowed), "hook:\u00e9");
+      assert.equal(await ask({ sessionKey: "hook:../../etc" }, allowed), "hook:../../etc");
+    });
+
+    for (const key of [
+      "Hook:x",
+      "xhook:",
+      "hook",
+      "\uff48\uff4f\uff4f\uff4b:x",
+      "hook\uff1ax",
+      "ho\u200bok:x",
+      "\u200bhook:x",
+      "\u202ehook:x",
+      "h\u043eok:x",
+      "../../etc",
+      "__proto__",
+      "*",
+      "x hook:",
+    ]) {
+      it(`${JSON.stringify(key)} fails the prefix policy`, async () => {
+        assert.deepEqual(await ask({ sessionKey: key }, allowed), [400, "session_key_prefix_denied", PREFIX_DENIED]);
+      });
+    }
+
+    it("may be anything with an empty list of prefixes", async () => {
+      const config = { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: [] };
+      assert.equal(await ask({ sessionKey: "Any:x" }, config), "Any:x");
+    });
+
+    for (const [what, key] of [
+      ["an array", ["hook:a"]],
+      ["an object", { hook: "a" }],
+      ["a number", 5],
+      ["a boolean", true],
+      ["a control character", "hook:a\u0000b"],
+      ["a line break", "hook:a\nb"],
+      ["a line separator", "hook:a\u2028b"],
+      ["an escape", "hook:\u001b[31m"],
+      ["257 characters", `hook:${"k".repeat(252)}`],
+    ] as const) {
+      it(`${what} is answered 400`, async () => {
+        const [status, code] = (await ask({ sessionKey: key }, allowed)) as [number, string];
+        assert.deepEqual([status, code], [400, "invalid_request"]);
+      });
+    }
+
+    it("a lone surrogate is answered 400", async () => {
+      const { post } = await startService({ config: { ...allowed, ...token } });
+      const text = JSON.stringify({ ...body, sessionKey: "KEY" }).replace("KEY", "hook:\\ud800");
+      assert.equal((await post(endpoint, text)).status, 400);
+    });
+
+    it("256 characters pass", async () => {
+      const key = `hook:${"k".repeat(251)}`;
+      assert.equal(await ask({ sessionKey: key }, allowed), key);
+    });
+
+    it("two spellings that differ are answered 400", async () => {
+      const [status, code] = (await ask({ sessionKey: "hook:a", session_key: "hook:b" }, allowed)) as [number, string];
+      assert.deepEqual([status, code], [400, "invalid_request"]);
+    });
+  });
+}
+
+describe("session policy", () => {
+  it("warns at the start where no prefix restricts what requests may name", async () => {
+    const config = { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: [] };
+    const { log } = await startService({ config });
+    assert.match(log(), /hooks_allowed_session_key_prefixes is empty/);
+  });
+
+  it("a message is never read as a command", async () => {
+    const { start, get } = await startService();
+    const { status_url } = await start("/session hook:other\n/stop\nsessionKey: hook:other");
+    assert.equal(((await (await get(status_url)).json()) as { session_key: string }).session_key, "hook:ingress");
+  });
+});

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { EventBuffer } from "#src/service/hooks/runs/event-buffer.js";
+
+const KEEP = { events: 5, bytes: 1000 };
+const texts = (batch: { events: readonly { data: string }[] }) => batch.events.map(({ data }) => data).join("");
+
+describe("EventBuffer", () => {
+  it("gives out what came in, in order, and is empty then", () => {
+    const buffer = new EventBuffer(KEEP);
+    assert.equal(buffer.isEmpty, true);
+    for (const text of ["a", "b"]) buffer.add("delta", text);
+    buffer.addFile({ name: "f", path: "/f", contentType: null });
+    const batch = buffer.take();
+    assert.equal(texts(batch), "ab");
+    assert.deepEqual([batch.skip, batch.files.length, buffer.isEmpty], [0, 1, true]);
+  });
+
+  it("never holds more events or bytes than the store keeps, and counts what it dropped", () => {
+    const buffer = new EventBuffer(KEEP);
+    for (let i = 0; i < 8; i++) buffer.add("delta", String(i));
+    const batch = buffer.take();
+    assert.deepEqual([texts(batch), batch.skip], ["34567", 3]);
+    for (let i = 0; i < 3; i++) buffer.add("delta", String(i).repeat(400));
+    assert.deepEqual([buffer.take().skip, buffer.isEmpty], [1, true]);
+    buffer.add("delta", "x".repeat(5000));
+    assert.equal(texts(buffer.take()).length, 5000);
+  });
+
+  it("takes no more than a transaction should carry", () => {
+    const buffer = new EventBuffer({ events: 10_000, bytes: 1e9 });
+    for (let i = 0; i < 1200; i++) buffer.add("delta", "x");
+    assert.equal(buffer.isShort, false);
+    assert.deepEqual(
+      [buffer.take(), buffer.take(), buffer.take()].map(({ events }) => events.length),
+      [500, 500, 200],
+    );
+    for (let i = 0; i < 3; i++) buffer.add("delta", "x".repeat(700_000));
+    assert.equal(buffer.take().events.length, 2);
+    assert.equal(buffer.isShort, true);
+    assert.equal(buffer.take().events.length, 1);
+  });
+
+  it("puts a batch that could not be stored back in front", () => {
+    const buffer = new EventBuffer(KEEP);
+    for (const text of ["a", "b"]) buffer.add("delta", text);
+    buffer.addFile({ name: "f", path: "/f", contentType: null });
+    const batch = buffer.take();
+    for (const text of ["c", "d"]) buffer.add("delta", text);
+    buffer.restore(batch);
+    const again = buffer.take();
+    assert.deepEqual([texts(again), again.skip, again.files.length], ["abcd", 0, 1]);
+  });
+
+  it("drops a restored batch whose followers were dropped meanwhile, and loses no id", () => {
+    const buffer = new EventBuffer(KEEP);
+    for (let i = 0; i < 4; i++) buffer.add("delta", "a");
+    const batch = buffer.take();
+    for (let i = 0; i < 7; i++) buffer.add("delta", String(i));
+    buffer.restore(batch);
+    const again = buffer.take();
+    assert.deepEqual([texts(again), again.skip], ["23456", 6]);
+    // 4 + 7 ids in all
+    assert.equal(again.skip + again.events.length, 11);
+  });
+
+  it("drops the head of a restored batch that is too much now", () => {
+    const buffer = new EventBuffer(KEEP);
+    for (const text of ["a", "b", "c", "d"]) buffer.add("delta", text);
+    const batch = buffer.take();
+    for (const text of ["e", "f", "g"]) buffer.add("delta", text);
+    buffer.restore(batch);
+    const again = buffer.take();
+    assert.deepEqual([texts(again), again.skip], ["cdefg", 2]);
+  });
+});

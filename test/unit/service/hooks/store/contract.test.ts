@@ -1,0 +1,412 @@
+import assert from "node:assert/strict";
+import type { Ending, EventBatch, Keep, NewKey, NewRun, Store } from "#src/service/hooks/store/store.js";
+import { describeStores } from "../../../../helpers/hook-stores.js";
+
+const KEEP: Keep = { events: 1000, bytes: 1_000_000 };
+const NOTHING: EventBatch = { skip: 0, events: [], files: [] };
+
+const newRun = (id: string, extra: Partial<NewRun> = {}): NewRun => ({
+  id,
+  sessionKey: "hook:a",
+  origin: "agent",
+  name: null,
+  timeoutSeconds: 600,
+  createdAt: 1000,
+  compose: (pending) => [...pending, `message of ${id}`].join("|"),
+  ...extra,
+});
+const key = (scope: string, extra: Partial<NewKey> = {}): NewKey => ({
+  ...{ scope, payloadHash: "hash", nowMark: 0, expiresMark: 100 },
+  ...extra,
+});
+const deltas = (...texts: string[]): EventBatch => ({
+  ...NOTHING,
+  events: texts.map((delta) => ({ event: "delta", data: JSON.stringify({ delta }) })),
+});
+const ending = (extra: Partial<Ending> = {}): Ending => ({
+  ...{ from: ["running"], to: "succeeded", finishedAt: 3000, endedMark: 50, error: null },
+  terminal: { event: "done", data: '{"response":"hi"}' },
+  ...extra,
+});
+const started = { event: "status", data: '{"state":"running"}' };
+
+async function running(store: Store, id: string): Promise<void> {
+  await store.createRun(newRun(id));
+  assert.ok(await store.startRun(id, 2000, started));
+}
+const eventIds = async (store: Store, id: string, after = 0) =>
+  (await store.readEvents(id, after, 1000, 1e9))!.events.map((event) => event.id);
+
+describeStores("store contract", (kind) => {
+  it("keeps a run from its creation to its end", async () => {
+    const store = kind.create();
+    const created = await store.createRun(newRun("r1", { name: "CI" }));
+    assert.ok(created.kind === "created");
+    assert.equal(created.wakes, 0);
+    assert.deepEqual(await store.getRun("r1"), {
+      ...{ id: "r1", seq: 1, sessionKey: "hook:a", chatId: 1, origin: "agent", name: "CI", state: "queued" },
+      ...{ message: "message of r1", timeoutSeconds: 600, createdAt: 1000, startedAt: null, finishedAt: null },
+      ...{ oldestEventId: 1, lastEventId: 0, error: null },
+    });
+    const { message: _, ...summary } = (await store.getRun("r1"))!;
+    assert.deepEqual(created.run, summary);
+    const row = await store.startRun("r1", 2000, started);
+    assert.equal(row?.state, "running");
+    assert.equal(row?.startedAt, 2000);
+    assert.equal(await store.terminalEvent("r1"), null);
+    assert.equal(await store.append("r1", deltas("a", "b"), KEEP), true);
+    const ended = await store.endRun("r1", ending(), deltas("c"), KEEP);
+    assert.equal(ended?.state, "succeeded");
+    assert.equal(ended?.finishedAt, 3000);
+    assert.equal(ended?.lastEventId, 5);
+    const slice = (await store.readEvents("r1", 0, 100, 1e6))!;
+    assert.deepEqual(
+      slice.events.map(({ id, event }) => [id, event]),
+      [
+        [1, "status"],
+        [2, "delta"],
+        [3, "delta"],
+        [4, "delta"],
+        [5, "done"],
+      ],
+    );
+    assert.deepEqual([slice.end, slice.truncated], [true, false]);
+    assert.deepEqual(await store.terminalEvent("r1"), { id: 5, event: "done", data: '{"response":"hi"}' });
+  });
+
+  it("answers null for an unknown run, whatever its id", async () => {
+    const store = kind.create();
+    for (const id of ["", "nope", "__proto__", "constructor", "x".repeat(10_000), "'; DROP TABLE runs; --"]) {
+      assert.equal(await store.getRun(id), null);
+      assert.equal(await store.readEvents(id, 0, 10, 10), null);
+      assert.equal(await store.terminalEvent(id), null);
+      assert.equal(await store.getFile(id, "a.png"), null);
+      assert.equal(await store.startRun(id, 0, started), null);
+      assert.equal(await store.endRun(id, ending(), NOTHING, KEEP), null);
+      assert.equal(await store.append(id, deltas("a"), KEEP), false);
+      assert.equal(await store.requeueRun(id), false);
+    }
+  });
+
+  it("changes a state only from where it should be: one terminal event, never another", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    assert.equal(await store.startRun("r1", 9, started), null);
+    assert.equal(await store.endRun("r1", ending({ from: ["queued"], to: "expired" }), NOTHING, KEEP), null);
+    assert.ok(await store.endRun("r1", ending(), NOTHING, KEEP));
+    const before = await store.getRun("r1");
+    assert.equal(await store.endRun("r1", ending({ to: "cancelled" }), deltas("late"), KEEP), null);
+    assert.equal(await store.append("r1", deltas("late"), KEEP), false);
+    assert.equal(await store.requeueRun("r1"), false);
+    assert.equal(await store.startRun("r1", 9, started), null);
+    assert.deepEqual(await store.getRun("r1"), before);
+    assert.deepEqual(await eventIds(store, "r1"), [1, 2]);
+  });
+
+  it("keeps the error of a failed run", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    const error = { error: "out of paint", code: "agent_failed" };
+    const row = await store.endRun("r1", ending({ to: "failed", error }), NOTHING, KEEP);
+    assert.deepEqual(row?.error, error);
+    assert.deepEqual((await store.getRun("r1"))?.error, error);
+  });
+
+  it("keeps hostile text as it is", async () => {
+    const store = kind.create();
+    const texts = ["\u0000", "a\u0000b", "\ud800", "\udfff\ud800", "𝕏", "'\"\\", "\n\ndata: x\nevent: done", "\u2028"];
+    const hostile = texts.join("/");
+    await store.addWake({ sessionKey: "hook:ü'", text: hostile, limit: 5 });
+    await store.createRun(newRun("r1", { sessionKey: "hook:ü'", name: hostile, compose: (p) => `${p[0]}${hostile}` }));
+    const row = (await store.getRun("r1"))!;
+    assert.equal(row.message, hostile + hostile);
+    assert.equal(row.name, hostile);
+    assert.equal(row.sessionKey, "hook:ü'");
+  });
+
+  it("takes the session's pending wakes in the transaction that creates a run, each in one run", async () => {
+    const store = kind.create();
+    const wake = (text: string, sessionKey = "hook:a") => store.addWake({ sessionKey, text, limit: 10 });
+    const first = await wake("one");
+    assert.deepEqual(first, { kind: "queued", chatId: 1, eventId: 1, pending: 1 });
+    assert.deepEqual(await wake("two"), { kind: "queued", chatId: 1, eventId: 2, pending: 2 });
+    await wake("other", "hook:b");
+    assert.deepEqual(await store.pendingSessions(), ["hook:a", "hook:b"]);
+    const created = await store.createRun(newRun("r1"));
+    assert.equal(created.kind === "created" && created.wakes, 2);
+    assert.equal((await store.getRun("r1"))?.message, "one|two|message of r1");
+    assert.deepEqual(await store.pendingSessions(), ["hook:b"]);
+    await store.createRun(newRun("r2"));
+    assert.equal((await store.getRun("r2"))?.message, "message of r2");
+  });
+
+  it("creates nothing where there is nothing to run, and leaves the wakes", async () => {
+    const store = kind.create();
+    const empty = await store.createRun(newRun("r1", { compose: () => null }), key("k"));
+    assert.deepEqual(empty, { kind: "empty" });
+    assert.equal(await store.getRun("r1"), null);
+    assert.equal(await store.findAnswer("k", 0), null);
+    await store.addWake({ sessionKey: "hook:a", text: "one", limit: 1 });
+    await store.createRun(newRun("r1", { compose: () => null }));
+    assert.deepEqual(await store.pendingSessions(), ["hook:a"]);
+  });
+
+  it("refuses a wake above the limit and stores nothing of it", async () => {
+    const store = kind.create();
+    for (const text of ["one", "two"]) await store.addWake({ sessionKey: "hook:a", text, limit: 2 });
+    const full = await store.addWake({ sessionKey: "hook:a", text: "three", limit: 2 }, key("k"));
+    assert.deepEqual(full, { kind: "full" });
+    assert.equal(await store.findAnswer("k", 0), null);
+    assert.equal((await store.addWake({ sessionKey: "hook:b", text: "x", limit: 2 })).kind, "queued");
+    assert.deepEqual(await store.addWake({ sessionKey: "hook:c", text: "x", limit: 0 }), { kind: "full" });
+  });
+
+  it("stores an answer with its run, once", async () => {
+    const store = kind.create();
+    await store.createRun(newRun("r1"), key("k"));
+    const expected = {
+      payloadHash: "hash",
+      answer: { run: { runId: "r1", sessionKey: "hook:a", createdAt: 1000 } },
+    };
+    const again = await store.createRun(newRun("r2"), key("k", { payloadHash: "other" }));
+    assert.equal(again.kind, "answered");
+    const stored = await store.findAnswer("k", 99);
+    assert.deepEqual({ payloadHash: stored?.payloadHash, answer: stored?.answer }, expected);
+    assert.equal(await store.getRun("r2"), null);
+    const wake = await store.addWake({ sessionKey: "hook:a", text: "x", limit: 9 }, key("k"));
+    assert.equal(wake.kind, "answered");
+    assert.deepEqual(await store.pendingSessions(), []);
+  });
+
+  it("forgets an answer at its expiry and lets the key be used again", async () => {
+    const store = kind.create();
+    await store.createRun(newRun("r1"), key("k"));
+    assert.equal(await store.findAnswer("k", 100), null);
+    const again = await store.createRun(newRun("r2"), key("k", { nowMark: 100, expiresMark: 200 }));
+    assert.equal(again.kind, "created");
+    assert.deepEqual((await store.findAnswer("k", 150))?.answer, {
+      run: { runId: "r2", sessionKey: "hook:a", createdAt: 1000 },
+    });
+  });
+
+  it("stores the answer of a wake", async () => {
+    const store = kind.create();
+    await store.addWake({ sessionKey: "hook:a", text: "x", limit: 9 }, key("k"));
+    const answer = { wake: { sessionKey: "hook:a", chatId: 1, eventId: 1, pending: 1 } };
+    assert.deepEqual((await store.findAnswer("k", 0))?.answer, answer);
+  });
+
+  it("lists newest first, in pages", async () => {
+    const store = kind.create();
+    for (let i = 1; i <= 5; i++) await store.createRun(newRun(`r${i}`));
+    const ids = async (before: number | null, limit: number) =>
+      (await store.listRuns(before, limit)).map((run) => run.id);
+    assert.deepEqual(await ids(null, 2), ["r5", "r4"]);
+    assert.deepEqual(await ids(4, 2), ["r3", "r2"]);
+    assert.deepEqual(await ids(2, 9), ["r1"]);
+    assert.deepEqual(await ids(1, 9), []);
+    assert.equal("message" in (await store.listRuns(null, 1))[0]!, false);
+  });
+
+  it("reads events in bounded slices, at least one", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    await store.append("r1", deltas(...Array.from({ length: 20 }, () => "x".repeat(88))), KEEP);
+    const read = async (after: number, events: number, bytes: number) => {
+      const slice = (await store.readEvents("r1", after, events, bytes))!;
+      return slice.events.map(({ id }) => id);
+    };
+    assert.deepEqual(await read(0, 3, 1e6), [1, 2, 3]);
+    assert.deepEqual(await read(1, 100, 250), [2, 3]);
+    assert.deepEqual(await read(1, 100, 1), [2]);
+    assert.deepEqual(await read(20, 100, 1e6), [21]);
+    assert.deepEqual(await read(-5, 1, 1e6), [1]);
+    for (const after of [21, 22, Number.MAX_SAFE_INTEGER, 2 ** 64, Number.POSITIVE_INFINITY]) {
+      const slice = (await store.readEvents("r1", after, 10, 10))!;
+      assert.deepEqual([slice.events, slice.end, slice.lastEventId], [[], false, 21]);
+    }
+  });
+
+  it("says that nothing follows only with the terminal event", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    await store.endRun("r1", ending(), deltas("a"), KEEP);
+    assert.equal((await store.readEvents("r1", 0, 2, 1e6))?.end, false);
+    assert.equal((await store.readEvents("r1", 2, 2, 1e6))?.end, true);
+    assert.equal((await store.readEvents("r1", 3, 2, 1e6))?.end, true);
+    assert.equal((await store.readEvents("r1", 99, 2, 1e6))?.end, true);
+  });
+
+  it("trims the head beyond the number of events, never the newest", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    await store.append("r1", deltas("a", "b", "c", "d"), { events: 3, bytes: 1e6 });
+    assert.deepEqual(await eventIds(store, "r1"), [3, 4, 5]);
+    const slice = (await store.readEvents("r1", 1, 10, 1e6))!;
+    assert.deepEqual([slice.truncated, slice.oldestEventId, slice.lastEventId], [true, 3, 5]);
+    assert.equal((await store.readEvents("r1", 2, 10, 1e6))?.truncated, false);
+    const row = await store.endRun("r1", ending(), deltas("e"), { events: 1, bytes: 1 });
+    assert.deepEqual([row?.oldestEventId, row?.lastEventId], [7, 7]);
+    assert.equal((await store.terminalEvent("r1"))?.event, "done");
+  });
+
+  it("trims the head beyond the bytes", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    const hundred = "x".repeat(88);
+    for (let i = 0; i < 10; i++) await store.append("r1", deltas(hundred), { events: 1000, bytes: 350 });
+    assert.deepEqual(await eventIds(store, "r1"), [9, 10, 11]);
+    await store.append("r1", deltas("ü".repeat(500)), { events: 1000, bytes: 350 });
+    assert.deepEqual(await eventIds(store, "r1"), [12]);
+  });
+
+  it("trims thousands of events at once", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    const many = deltas(...Array.from({ length: 3000 }, (_, i) => String(i)));
+    await store.append("r1", many, { events: 10, bytes: 1e6 });
+    assert.deepEqual((await eventIds(store, "r1")).length, 10);
+    assert.equal((await store.getRun("r1"))?.oldestEventId, 2992);
+  });
+
+  it("counts ids that were dropped on the way, and trims all before them", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    await store.append("r1", { ...deltas("z"), skip: 10 }, KEEP);
+    assert.deepEqual(await eventIds(store, "r1"), [12]);
+    const slice = (await store.readEvents("r1", 1, 10, 1e6))!;
+    assert.deepEqual([slice.truncated, slice.oldestEventId], [true, 12]);
+    await store.append("r1", { ...NOTHING, skip: 1 }, KEEP);
+    const row = await store.getRun("r1");
+    assert.deepEqual([row?.oldestEventId, row?.lastEventId], [14, 13]);
+  });
+
+  it("keeps the files of a run", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    const file = { name: "fox.png", path: "/out/fox.png", contentType: "image/png" };
+    const other = { name: "__proto__", path: "/out/p", contentType: null };
+    await store.append("r1", { ...NOTHING, files: [file, other] }, KEEP);
+    assert.deepEqual(await store.getFile("r1", "fox.png"), file);
+    assert.deepEqual(await store.getFile("r1", "__proto__"), other);
+    assert.equal(await store.getFile("r1", "toString"), null);
+    await store.append("r1", { ...NOTHING, files: [{ ...file, path: "/out/2.png" }] }, KEEP);
+    assert.equal((await store.getFile("r1", "fox.png"))?.path, "/out/2.png");
+  });
+
+  it("finds after a restart what was left unfinished, in order", async () => {
+    let store = kind.create();
+    for (const id of ["r1", "r2", "r3", "r4"]) await store.createRun(newRun(id));
+    await store.startRun("r3", 2000, started);
+    await store.startRun("r1", 2000, started);
+    await store.endRun("r1", ending(), NOTHING, KEEP);
+    store = await kind.reopen(store);
+    const left = await store.leftOver();
+    const shown = (runs: { id: string }[]) => runs.map(({ id }) => id);
+    assert.deepEqual([shown(left.queued), shown(left.running)], [["r2", "r4"], ["r3"]]);
+    assert.deepEqual(left.queued[0], { id: "r2", seq: 2, sessionKey: "hook:a", createdAt: 1000 });
+    assert.equal(await store.requeueRun("r3"), true);
+    assert.deepEqual(shown((await store.leftOver()).queued), ["r2", "r3", "r4"]);
+    const again = await store.startRun("r3", 5000, started);
+    assert.equal(again?.startedAt, 5000);
+    assert.deepEqual(await eventIds(store, "r3"), [1, 2]);
+  });
+
+  it("keeps answers, wakes, events and files over a restart", async () => {
+    let store = kind.create();
+    await running(store, "r1");
+    await store.append("r1", { ...deltas("a"), files: [{ name: "f", path: "/f", contentType: null }] }, KEEP);
+    await store.addWake({ sessionKey: "hook:a", text: "one", limit: 9 }, key("k"));
+    store = await kind.reopen(store);
+    assert.deepEqual(await eventIds(store, "r1"), [1, 2]);
+    assert.equal((await store.getFile("r1", "f"))?.path, "/f");
+    assert.ok(await store.findAnswer("k", 0));
+    assert.deepEqual(await store.pendingSessions(), ["hook:a"]);
+    assert.equal((await store.addWake({ sessionKey: "hook:a", text: "two", limit: 9 })).kind, "queued");
+    await store.createRun(newRun("r2"));
+    assert.equal((await store.getRun("r2"))?.message, "one|two|message of r2");
+  });
+
+  describe("sweep", () => {
+    const request = { endedBefore: -1, keepRuns: 1000, nowMark: 0, budget: 1000 };
+    const endedRun = async (store: Store, id: string, endedMark: number, sessionKey = "hook:a") => {
+      await store.createRun(newRun(id, { sessionKey }));
+      await store.startRun(id, 1, started);
+      await store.endRun(id, ending({ endedMark }), NOTHING, KEEP);
+    };
+
+    it("removes runs that ended long ago, with all of theirs", async () => {
+      const store = kind.create();
+      await endedRun(store, "old", 10);
+      await endedRun(store, "young", 20);
+      await running(store, "live");
+      assert.deepEqual(await store.sweep({ ...request, endedBefore: 10 }), {
+        ...{ removedRuns: 1, endedRuns: 1, more: false },
+      });
+      assert.equal(await store.getRun("old"), null);
+      assert.equal(await store.readEvents("old", 0, 1, 1), null);
+      assert.ok(await store.getRun("young"));
+      assert.ok(await store.getRun("live"));
+    });
+
+    it("keeps a number of ended runs, the latest to end", async () => {
+      const store = kind.create();
+      for (const [id, mark] of [
+        ["a", 30],
+        ["b", 10],
+        ["c", 20],
+        ["d", 40],
+      ] as const)
+        await endedRun(store, id, mark);
+      const swept = await store.sweep({ ...request, keepRuns: 2 });
+      assert.deepEqual(swept, { removedRuns: 2, endedRuns: 2, more: false });
+      assert.deepEqual(
+        (await store.listRuns(null, 9)).map(({ id }) => id),
+        ["d", "a"],
+      );
+    });
+
+    it("stops at its budget and says that there is more", async () => {
+      const store = kind.create();
+      for (let i = 0; i < 10; i++) await endedRun(store, `r${i}`, i);
+      let calls = 0;
+      for (let more = true; more; calls++) more = (await store.sweep({ ...request, endedBefore: 99, budget: 6 })).more;
+      assert.ok(calls > 2 && calls < 12, `${calls} calls`);
+      assert.deepEqual(await store.listRuns(null, 9), []);
+    });
+
+    it("removes expired answers", async () => {
+      const store = kind.create();
+      await store.createRun(newRun("r1"), key("k1", { expiresMark: 100 }));
+      await store.createRun(newRun("r2"), key("k2", { expiresMark: 101 }));
+      await store.sweep({ ...request, nowMark: 100 });
+      // asked for a time before the expiry: the row itself is gone
+      assert.equal(await store.findAnswer("k1", 0), null);
+      assert.ok(await store.findAnswer("k2", 0));
+    });
+
+    it("never gives a chat id twice", async () => {
+      const store = kind.create();
+      await endedRun(store, "r1", 10, "hook:x");
+      await store.sweep({ ...request, endedBefore: 10 });
+      await store.createRun(newRun("r2", { sessionKey: "hook:y" }));
+      assert.equal((await store.getRun("r2"))?.chatId, 2);
+    });
+
+    it("keeps a session with pending wakes", async () => {
+      const store = kind.create();
+      await endedRun(store, "r1", 10);
+      await store.addWake({ sessionKey: "hook:a", text: "x", limit: 9 });
+      await store.sweep({ ...request, endedBefore: 10 });
+      assert.deepEqual(await store.pendingSessions(), ["hook:a"]);
+      await store.createRun(newRun("r2"));
+      assert.equal((await store.getRun("r2"))?.chatId, 1);
+    });
+  });
+
+  it("answers a ping", async () => {
+    const store = kind.create();
+    await store.ping();
+    await store.ping();
+  });
+});

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { printJson } from "#src/io/json-lossless.js";
+import { fillsOf } from "#src/service/message.js";
+import { refuses } from "../../helpers/errors.js";
+
+const fills = (message: string, ...keys: string[]) => fillsOf(message, new Set(keys));
+
+describe("fillsOf", () => {
+  it("fills {{message}} with a text, whatever it looks like", () => {
+    for (const text of [
+      "a fox",
+      "",
+      "{not json",
+      "[1, 2]",
+      '"x"',
+      "7",
+      '{"a": 1} and more',
+      '{"__proto__": {}}',
+      "{{message}}",
+    ]) {
+      assert.deepEqual(fills(text, "message"), { message: text });
+    }
+    assert.deepEqual(fills("a fox"), {});
+  });
+
+  it("fills {{key}} from a JSON object, with every digit", () => {
+    const message = ' {"message": "a fox", "seed": 18446744073709551615, "scale": 7.0, "small": 1e-07, "on": false} ';
+    const filled = fills(message, "message", "seed", "scale", "small", "on");
+    assert.equal(
+      printJson(filled),
+      '{"message": "a fox", "seed": 18446744073709551615, "scale": 7.0, "small": 1e-07, "on": false}',
+    );
+  });
+
+  it("takes the object from behind the session's pending events", () => {
+    const events = "System event: disk nearly full\nSystem event: {}\n";
+    assert.deepEqual(fills(`${events}{"word": "fox"}`, "word"), { word: "fox" });
+    assert.deepEqual(fills(`${events}a fox`, "message"), { message: `${events}a fox` });
+  });
+
+  it("lets a message set nothing but placeholders", () => {
+    assert.deepEqual(fills('{"message": "x", "6.text": "y", "7.image": "../z", "toString": "t"}', "message"), {
+      message: "x",
+    });
+  });
+
+  it("names the placeholder that gets no value", async () => {
+    await refuses(() => fills("a fox", "message", "style"), "usage.invalid", /\{\{style\}\}, received plain text/);
+    await refuses(
+      () => fills('{"stile": "x"}', "style"),
+      "usage.invalid",
+      /keys? "stile"|with "stile"/,
+      /Did you mean "style"/,
+    );
+    await refuses(() => fills("{}", "message"), "usage.invalid", /\{\{message\}\}.*no keys/);
+    await refuses(() => fills('{"a": 1}', "toString"), "usage.invalid", /\{\{toString\}\}/);
+    const many = JSON.stringify(Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`k${i}`, i])));
+    const { message } = await refuses(() => fills(many, "x"), "usage.invalid", /and more/);
+    assert.ok(message.length < 300);
+  });
+
+  it("refuses values that could pose as a link or a node", async () => {
+    for (const [value, words] of [
+      ['["4", 0]', /a list of 2/],
+      ['{"class_type": "x"}', /an object/],
+      ["null", /null/],
+    ] as const) {
+      await refuses(() => fills(`{"message": ${value}}`, "message"), "usage.invalid", /text, number or boolean/, words);
+    }
+  });
+});

@@ -1,0 +1,249 @@
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { createHookService } from "latentkit/hooks";
+import { createLogger, createServer } from "latentkit/service";
+import { refuses } from "../../helpers/errors.js";
+import { scriptedAgent, serviceStarter, TOKEN, until } from "../../helpers/hook-service.js";
+import { RawClient, rawRequest, requestText } from "../../helpers/raw-http.js";
+import { names, readEvents } from "../../helpers/sse-reader.js";
+
+const startService = serviceStarter();
+
+const AUTH = `Authorization: Bearer ${TOKEN}`;
+const JSON_TYPE = "Content-Type: application/json";
+const BODY = '{"message":"x"}';
+
+describe("broken HTTP", () => {
+  const cases: [string, string, number][] = [
+    [
+      "transfer-encoding with content-length",
+      requestText(
+        "POST /hooks/agent",
+        [AUTH, JSON_TYPE, "Content-Length: 15", "Transfer-Encoding: chunked"],
+        `f\r\n${BODY}\r\n0\r\n\r\n`,
+      ),
+      400,
+    ],
+    [
+      "two content-lengths",
+      requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Content-Length: 15", "Content-Length: 16"], BODY),
+      400,
+    ],
+    ["a negative content-length", requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Content-Length: -1"], BODY), 400],
+    [
+      "an unknown transfer-encoding",
+      requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Transfer-Encoding: gzip"], BODY),
+      400,
+    ],
+    ["no Host", "GET /health HTTP/1.1\r\n\r\n", 400],
+    ["a header of 20 KB", requestText("GET /health", [`X-Long: ${"a".repeat(20_000)}`]), 431],
+    [
+      "20 KB of headers",
+      requestText(
+        "GET /health",
+        Array.from({ length: 400 }, (_, i) => `X-${i}: ${"a".repeat(50)}`),
+      ),
+      431,
+    ],
+    ["a URL of 20 KB", requestText(`GET /health?${"a".repeat(20_000)}`, []), 431],
+    ["a NUL in a header", requestText("GET /health", ["X-A: a\0b"]), 400],
+    ["a line folded", requestText("POST /hooks/agent", ["Authorization: Bearer", ` ${TOKEN}`, JSON_TYPE], BODY), 400],
+    ["a space before the colon", requestText("GET /health", ["X-A : b"]), 400],
+    ["no HTTP at all", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400],
+    ["an unknown method", requestText("BREW /hooks/agent", []), 400],
+    ["another expectation", requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Expect: 200-ok"], BODY), 417],
+  ];
+  for (const [what, request, status] of cases) {
+    it(`${what} is refused with ${status}, and the service goes on`, async () => {
+      const { port, get } = await startService();
+      const answer = await rawRequest(port, Buffer.from(request, "latin1"));
+      assert.equal(answer.status, status, answer.body);
+      assert.equal(JSON.parse(answer.body).ok, false);
+      const list = (await (await get("/api/runs")).json()) as { runs: unknown[] };
+      assert.deepEqual(list.runs, []);
+    });
+  }
+
+  it("a smuggled second request is not answered", async () => {
+    const { port } = await startService();
+    const smuggled = requestText("POST /hooks/agent", [AUTH, JSON_TYPE], BODY);
+    const client = new RawClient(port);
+    client.send(
+      requestText(
+        "POST /hooks/agent",
+        [JSON_TYPE, "Content-Length: 5", "Transfer-Encoding: chunked"],
+        `0\r\n\r\n${smuggled}`,
+      ),
+    );
+    await client.closed;
+    assert.equal(client.text.match(/HTTP\/1\.1/g)?.length, 1);
+  });
+});
+
+describe("slow clients", () => {
+  it("headers that do not come in time are answered 408 as JSON, and the connection closed", async () => {
+    const { port } = await startService({ config: { limits: { header_seconds: 1 } } });
+    const client = new RawClient(port).send("POST /hooks/agent HTTP/1.1\r\nHost: a\r\n");
+    const drip = setInterval(() => client.send("X-A: b\r\n"), 200);
+    const { status, body } = await client.answer();
+    clearInterval(drip);
+    assert.equal(status, 408);
+    assert.deepEqual([JSON.parse(body).ok, JSON.parse(body).code], [false, "invalid_request"]);
+    await client.closed;
+  });
+
+  it("500 idle sockets keep nobody out, and are closed", async () => {
+    const { port, get } = await startService({ config: { limits: { header_seconds: 1 } } });
+    const idle = Array.from({ length: 500 }, () => new RawClient(port));
+    await Promise.all(idle.map(({ socket }) => new Promise((resolve) => socket.once("connect", resolve))));
+    const since = Date.now();
+    assert.equal((await get("/health")).status, 200);
+    assert.ok(Date.now() - since < 1000);
+    await Promise.all(idle.map(({ closed }) => closed));
+  });
+
+  it("a client that never closes its side keeps no socket", async () => {
+    const { port, listening } = await startService({ config: { limits: { header_seconds: 1 } } });
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true }).on("error", () => undefined);
+    socket.write("GET /health HTTP/1.1\r\n");
+    const count = () => new Promise<number>((resolve) => listening.server.getConnections((_, n) => resolve(n)));
+    await until(async () => (await count()) === 1, "connected");
+    await until(async () => (await count()) === 0, "dropped");
+    socket.destroy();
+  });
+
+  it("a body that nobody wants does not hold its connection", async () => {
+    const { port } = await startService({ config: { limits: { header_seconds: 1 } } });
+    const client = new RawClient(port).send(requestText("GET /health", ["Content-Length: 1000"]));
+    assert.equal((await client.answer()).status, 200);
+    await client.closed;
+  });
+
+  it("connections beyond the limit are dropped, and taken again later", async () => {
+    const { port, listening, get } = await startService({ config: { limits: { streams: 1 } } });
+    listening.server.maxConnections = 5;
+    const clients = Array.from({ length: 8 }, () => new RawClient(port));
+    await until(() => clients.filter(({ socket }) => socket.destroyed).length === 3);
+    for (const client of clients) client.destroy();
+    await until(async () => (await get("/health").catch(() => undefined))?.status === 200);
+  });
+
+  it("has room for every stream and more", async () => {
+    const { listening } = await startService({ config: { limits: { streams: 3000 } } });
+    assert.ok(listening.server.maxConnections > 3500);
+  });
+});
+
+describe("Expect: 100-continue", () => {
+  const expect = (...headers: string[]) =>
+    requestText("POST /hooks/agent", [JSON_TYPE, "Expect: 100-continue", "Content-Length: 15", ...headers]);
+
+  it("is answered 401 before the body without a token", async () => {
+    const { port } = await startService();
+    const client = new RawClient(port).send(expect());
+    const { status } = await client.answer();
+    client.destroy();
+    assert.equal(status, 401);
+    assert.doesNotMatch(client.text, /100 Continue/);
+  });
+
+  for (const [what, header, status] of [
+    ["another type", "Content-Type: text/plain", 415],
+    ["a body too large", "Content-Length: 999999", 413],
+  ] as const) {
+    it(`is answered ${status} before the body for ${what}`, async () => {
+      const { port } = await startService();
+      const name = header.split(":")[0]!;
+      const text = expect(AUTH).replace(new RegExp(`${name}: .*`), header);
+      const client = new RawClient(port).send(text);
+      assert.equal((await client.answer()).status, status);
+      client.destroy();
+    });
+  }
+
+  it("is answered 100 with a token, and then the run starts", async () => {
+    const { port } = await startService();
+    const client = new RawClient(port).send(expect(AUTH));
+    await until(() => client.text.includes("100 Continue"));
+    client.send(BODY);
+    await until(() => client.text.includes("run_id"));
+    assert.match(client.text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
+    client.destroy();
+  });
+});
+
+describe("stop", () => {
+  it("answers 503 while runs end, lets them end, and closes streams with their last event", async () => {
+    const release: (() => void)[] = [];
+    const agent = async () => {
+      await new Promise<void>((resolve) => release.push(resolve));
+      return { response: "in time" };
+    };
+    const { listening, start, post, url } = await startService({ agent });
+    const { stream_url } = await start("x");
+    const events = readEvents(await fetch(url + stream_url));
+    await until(() => release.length === 1);
+    const closed = listening.close(10);
+    const refused = await post("/hooks/agent", { message: "x" });
+    assert.equal(refused.status, 503);
+    assert.ok(Number(refused.headers.get("retry-after")) >= 1);
+    release[0]!();
+    assert.deepEqual((await events).at(-1)!.data, { response: "in time" });
+    await closed;
+    await assert.rejects(fetch(`${url}/health`));
+  });
+
+  it("interrupts what does not end in time, and tells the readers", async () => {
+    const agent = () => new Promise<never>(() => undefined);
+    const { listening, start, url, hooks } = await startService({ agent });
+    const { stream_url, run_id } = await start("x");
+    const streams = await Promise.all([1, 2].map(() => fetch(url + stream_url)));
+    const since = Date.now();
+    const stopped = listening.close(0.1);
+    for (const stream of streams) {
+      const events = await readEvents(stream);
+      assert.equal(names(events).at(-1), "error");
+      assert.equal((events.at(-1)!.data as { code: string }).code, "interrupted");
+    }
+    await stopped;
+    assert.ok(Date.now() - since < 5000);
+    assert.equal(hooks.runs.closing, true);
+    assert.match(run_id, /-/);
+  });
+
+  it("does not wait for a paused reader, nor for idle connections", async () => {
+    const { listening, start, port } = await startService();
+    const { stream_url } = await start("hold");
+    const paused = new RawClient(port).send(requestText(`GET ${stream_url}`, []));
+    await until(() => paused.text.includes("replay_meta"));
+    paused.socket.pause();
+    const idle = new RawClient(port).send(requestText("GET /health", []));
+    await idle.answer();
+    const since = Date.now();
+    await listening.close(0);
+    assert.ok(Date.now() - since < 4000);
+    paused.destroy();
+  });
+
+  it("may be asked for twice, and before listening", async () => {
+    const { listening } = await startService();
+    await Promise.all([listening.close(0), listening.close(0)]);
+    const logger = createLogger({ level: "silent" });
+    const hooks = createHookService({ agent: scriptedAgent, config: { hooks_token: TOKEN }, logger });
+    await createServer({ hooks, port: 0, logger }).close(0);
+  });
+});
+
+describe("listen", () => {
+  it("says which address cannot be had", async () => {
+    const { port, hooks } = await startService();
+    const other = createServer({ hooks, port, logger: createLogger({ level: "silent" }) });
+    await refuses(other.listen(), "config.invalid", new RegExp(`127\\.0\\.0\\.1, port ${port}: EADDRINUSE`));
+  });
+
+  it("refuses options that make no sense", async () => {
+    const { hooks } = await startService();
+    await refuses(() => createServer({ hooks, port: 70_000 }), "config.invalid", /"port"/);
+    await refuses(() => createServer({ hooks, limits: { header_seconds: 0 } }), "config.invalid", /header_seconds/);
+  });
+});

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { startService } from "latentkit/service";
+import { parseConfig } from "#src/render/config.js";
+import { refuses } from "../../helpers/errors.js";
+import { temporaryFolder } from "../../helpers/place.js";
+
+describe("startService", () => {
+  const folder = temporaryFolder();
+  const lines: string[] = [];
+  const start = (config: object) => {
+    const output_dir = join(folder(), "out");
+    const whole = parseConfig({ port: 0, store: "memory:", output_dir, ...config }, "test");
+    return startService(whole, { log: (line) => void lines.push(line) });
+  };
+
+  it("listens without a token on loopback addresses alone", async () => {
+    for (const host of ["127.0.0.1", "127.0.0.2", "::1", "localhost"]) {
+      const service = await start({ host });
+      assert.equal(service.hasToken, false);
+      assert.equal((await fetch(`${service.url}/health`)).status, 200);
+      await service.close();
+      await assert.rejects(fetch(`${service.url}/health`));
+    }
+    for (const host of ["0.0.0.0", "::", "::ffff:0.0.0.0", "192.168.0.1", "127.0.0.1.example.com", "localhost."]) {
+      await refuses(start({ host }), "config.invalid", /loopback/);
+      await refuses(start({ host, channels: { web: { hooks_token: " \t" } } }), "config.invalid", /loopback/);
+    }
+    const open = await start({ host: "0.0.0.0", channels: { web: { hooks_token: ["", "secret"].filter(Boolean) } } });
+    assert.equal(open.hasToken, true);
+    await open.close();
+  });
+
+  it("leaves nothing open where it fails: the store can be had at once", async () => {
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const { port } = other.address() as AddressInfo;
+    const store = `sqlite:${join(folder(), "runs.db")}`;
+    await refuses(start({ store, port }), "config.invalid", new RegExp(`port ${port}: EADDRINUSE`));
+    other.close();
+    const service = await start({ store });
+    await refuses(start({ store }), "config.invalid", /runs\.db/);
+    await service.close();
+    await (await start({ store })).close();
+  });
+
+  it("names the store and the agent that it cannot have", async () => {
+    await refuses(
+      start({ store: "redis://user:secret@host/0" }),
+      "config.invalid",
+      /redis:\/\/ comes with a later version/,
+    );
+    await refuses(start({ agent: { module: join(folder(), "none.mjs") } }), "config.invalid", /none\.mjs/);
+    await refuses(start({ agent: { graph: join(folder(), "none.json") } }), "file.not-found", /none\.json/);
+    assert.equal(lines.join("").includes("secret"), false);
+  });
+});
