@@ -126,4 +126,6 @@ export function orExplain(main) {
   }
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) orExplain(() => setup());
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  orExplain(() => setup({ tests: process.argv.includes("--tests") }));
+}

@@ -1,6 +1,6 @@
 import { promises } from "node:fs";
 import { basename, dirname, isAbsolute, normalize, relative, resolve, sep, win32 } from "node:path";
-import { LatentkitError } from "../errors.js";
+import { describe, LatentkitError } from "../errors.js";
 import { isInside } from "./path-inside.js";
 import { writeFailed } from "./write-file.js";
 
@@ -34,49 +34,67 @@ export function expandPrefix(prefix: string, size: { width: number; height: numb
 }
 
 /**
- * A prefix such as "folder/name" as a place inside the output folder. Nothing is touched. Fails with path.outside where
- * it would leave the folder on any system, or holds what no file name can.
+ * A prefix such as "folder/name" as a place inside the output folder; `input` names where it was given. Nothing is
+ * touched. Fails with path.outside where it would leave the folder on any system, or holds what no file name can.
  */
-export function resolvePrefix(outputFolder: string, prefix: string): OutputPlace {
-  refuseHostile(prefix);
+export function resolvePrefix(outputFolder: string, prefix: string, input?: string): OutputPlace {
+  refuse(pathFault(prefix), prefix, input);
   const normal = normalize(prefix);
-  return placeOf(outputFolder, prefix, dirname(normal), basename(normal));
+  return placeOf(outputFolder, prefix, dirname(normal), basename(normal), input);
 }
 
-/** A folder path inside the output folder, and a plain file name in it. Nothing is touched. Fails with path.outside. */
-export function resolveFile(outputFolder: string, folder: string, name: string): OutputPlace {
-  refuseHostile(folder);
-  refuseHostile(name);
-  if (basename(name) !== name) throw outside(name, "a file name without folders");
-  return placeOf(outputFolder, folder, normalize(folder), name);
+/**
+ * A folder path inside the output folder, and a plain file name in it; `inputs` name where they were given. Nothing is
+ * touched. Fails with path.outside.
+ */
+export function resolveFile(
+  outputFolder: string,
+  folder: string,
+  name: string,
+  inputs: { folder?: string; name?: string } = {},
+): OutputPlace {
+  refuse(pathFault(folder), folder, inputs.folder);
+  refuse(nameFault(name), name, inputs.name);
+  return placeOf(outputFolder, folder, normalize(folder), name, inputs.folder);
 }
 
-function placeOf(outputFolder: string, given: string, subfolder: string, name: string): OutputPlace {
+function placeOf(outputFolder: string, given: string, subfolder: string, name: string, input?: string): OutputPlace {
   const root = resolve(outputFolder);
   const folder = resolve(root, subfolder);
-  if (!isInside(root, folder)) throw outside(given, "a path inside the output folder");
+  if (!isInside(root, folder)) throw outside(given, INSIDE, input);
   return { folder, subfolder: relative(root, folder).split(sep).join("/"), name };
 }
 
-/** Refuses what leaves the folder on this or any other system, so that a graph is equally safe everywhere. */
-function refuseHostile(path: string): void {
-  if (path.includes("\0")) throw outside(path, "a path without NUL characters");
-  if (/\p{Surrogate}/u.test(path)) throw outside(path, "a path without halves of surrogate pairs");
+const INSIDE = "a path inside the output folder";
+
+/**
+ * What was expected where a path leaves its folder on this or any other system, so that a graph is equally safe
+ * everywhere; undefined where it is good.
+ */
+export function pathFault(path: string): string | undefined {
+  if (path.includes("\0")) return "a path without NUL characters";
+  if (/\p{Surrogate}/u.test(path)) return "a path without halves of surrogate pairs";
   if (isAbsolute(path) || win32.isAbsolute(path) || (sep === "\\" && path.includes(":"))) {
-    throw outside(path, "a path relative to the output folder");
+    return "a path relative to the output folder";
   }
-  for (const normal of [normalize(path), win32.normalize(path)]) {
-    if (/^\.\.(?:[\\/]|$)/.test(normal)) throw outside(path, "a path inside the output folder");
-  }
+  const leaves = [normalize(path), win32.normalize(path)].some((normal) => /^\.\.(?:[\\/]|$)/.test(normal));
+  return leaves ? INSIDE : undefined;
 }
 
-const outside = (path: string, expected: string) => {
-  const shown = JSON.stringify(path.length > 80 ? `${path.slice(0, 77)}...` : path);
-  return new LatentkitError("path.outside", `Output path: expected ${expected}, received ${shown}.`, {
-    expected,
-    received: shown,
-  });
-};
+/** The same for a plain file name. */
+export const nameFault = (name: string): string | undefined =>
+  pathFault(name) ?? (basename(name) === name ? undefined : "a file name without folders");
+
+function refuse(fault: string | undefined, path: string, input: string | undefined): void {
+  if (fault !== undefined) throw outside(path, fault, input);
+}
+
+function outside(path: string, expected: string, input?: string): LatentkitError {
+  const received = describe(path);
+  const what = input === undefined ? "Output path" : `input "${input}"`;
+  const message = `${what}: expected ${expected}, received ${received}.`;
+  return new LatentkitError("path.outside", message, { input, expected, received });
+}
 
 /**
  * Makes a place's folder, and the output folder, where they are missing. Fails with path.outside, before anything is

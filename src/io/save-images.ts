@@ -18,6 +18,8 @@ export interface SaveImagesOptions {
   readonly outputFolder: string;
   /** Folders and start of the names, with %width%, %year% … and, in the names, %batch_num%. */
   readonly prefix: string;
+  /** The node's input that the prefix came from, for messages. */
+  readonly prefixInput?: string;
   /** Between counter and ".png": "" or, as the host's own node writes it, "_". */
   readonly tail?: "" | "_";
   readonly text?: readonly (readonly [string, string])[];
@@ -37,7 +39,8 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
   const pictures = split(images);
   for (const [key] of text) checkTextKey(key);
   const [, height = 0, width = 0] = images.shape;
-  const place = resolvePrefix(outputFolder, expandPrefix(options.prefix, { width, height }, options.now));
+  const prefix = expandPrefix(options.prefix, { width, height }, options.now);
+  const place = resolvePrefix(outputFolder, prefix, options.prefixInput);
   await makeFolder(outputFolder, place);
   const saved: SavedFile[] = [];
   for (const [index, picture] of pictures.entries()) {

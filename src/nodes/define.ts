@@ -44,6 +44,9 @@ export interface NodeConfig {
   };
 }
 
+/** True or nothing: valid. A text says what is wrong with the inputs it read, a record what is wrong with which. */
+export type ValidationAnswer = boolean | string | Readonly<Record<string, string>> | undefined;
+
 /** A node's own validation also hears the types of linked inputs. */
 export interface ValidateContext {
   readonly inputTypes: Readonly<Record<string, string>>;
@@ -85,8 +88,8 @@ export interface NodeSource<
   /** Has a UI result without being an output node: a root where a graph has none. */
   readonly hasUi?: boolean;
   readonly notIdempotent?: boolean;
-  /** True or nothing: valid. A string says what is wrong. Answers at once, also where required inputs are absent. The inputs it reads are exempt from range and list checks. */
-  validate?(inputs: Record<string, unknown>, context: ValidateContext): boolean | string | undefined;
+  /** Answers at once, also where required inputs are absent. The inputs it reads are exempt from range and list checks. */
+  validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationAnswer;
   /** Joins the cache key: another value means changed. Links are not resolved. `place` holds the input folder. */
   isChanged?(inputs: Record<string, unknown>, place: ChoicePlace): Awaitable<unknown>;
   /** Names of the lazy inputs still needed, given what is there. */
@@ -112,7 +115,7 @@ export interface NodeDefinition {
   readonly writesFiles: boolean;
   readonly hasUi: boolean;
   readonly notIdempotent: boolean;
-  validate?(inputs: Record<string, unknown>, context: ValidateContext): boolean | string | undefined;
+  validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationAnswer;
   isChanged?(inputs: Record<string, unknown>, place: ChoicePlace): Awaitable<unknown>;
   checkLazy?(inputs: Record<string, unknown>): Awaitable<readonly string[]>;
   run(

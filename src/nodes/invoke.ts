@@ -49,7 +49,7 @@ export async function invokeNode(
   const context = contextOf(key, options);
   warnOfUnknown(definition, inputs, context.log);
   const received = readInputs(definition, inputs, { host: context.host, inputDir: context.folders.input });
-  await ownValidation(definition, received);
+  ownValidation(definition, received);
   refuseAborted(context.signal);
   let answer: unknown;
   try {
@@ -136,13 +136,18 @@ function readValue(spec: InputSpec, value: unknown, at: { node: string; input: s
   return value === undefined || value === null ? spec.options.default : checkSocket(spec.type, value, at);
 }
 
-async function ownValidation(definition: NodeDefinition, received: Record<string, unknown>): Promise<void> {
+function ownValidation(definition: NodeDefinition, received: Record<string, unknown>): void {
   const inputTypes = Object.fromEntries(Object.keys(received).map((name) => [name, definition.inputs[name]!.type]));
-  const verdict = await definition.validate?.(received, { inputTypes });
+  const verdict = definition.validate?.(received, { inputTypes });
   if (verdict === undefined || verdict === true) return;
-  const reason = verdict === false ? "the node refuses these inputs" : verdict;
-  throw new LatentkitError("input.invalid", `${definition.key}: ${reason}.`.replace(/\.+$/, "."), {
+  const [input, reason] =
+    typeof verdict === "object"
+      ? Object.entries(verdict)[0]!
+      : [undefined, verdict === false ? "the node refuses these inputs" : verdict];
+  const subject = where({ node: definition.key }) + (input === undefined ? "" : `input "${input}", `);
+  throw new LatentkitError("input.invalid", `${subject.slice(0, -2)}: ${reason.replace(/\.+$/, "")}.`, {
     node: definition.key,
+    input,
   });
 }
 

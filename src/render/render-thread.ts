@@ -11,6 +11,8 @@ export interface ThreadSettings {
   readonly graceMs: number;
 }
 
+const LONGEST_REASON = 300;
+
 /** A run in progress, as its thread's owner sees it. */
 interface Running {
   readonly fold: ReturnType<typeof createFold>;
@@ -141,8 +143,10 @@ export class RenderThread {
 
 function lost(nodeId: string | undefined, crash: Error | undefined, code: number): LatentkitError {
   const where = nodeId === undefined ? "" : `Node ${nodeId}: `;
-  const why =
-    crash === undefined ? `process.exit(${code}) was called` : `uncaught error: ${String(crash.message ?? crash)}`;
+  const said = String(crash?.message ?? crash)
+    .split("\n")[0]!
+    .slice(0, LONGEST_REASON);
+  const why = crash === undefined ? `process.exit(${code}) was called` : `uncaught error: ${said}`;
   return new LatentkitError(
     "thread.lost",
     `${where}the rendering thread ended (${why}).`,

@@ -1,4 +1,5 @@
 import { LatentkitError, where } from "../../errors.js";
+import { isPlainObject } from "../../io/json-lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { GraphFault } from "../prepared.js";
 import { customError, type GraphError } from "./graph-error.js";
@@ -49,6 +50,9 @@ export function askNode(
     return { fault: faultOf(new TypeError("validate must answer at once, received a promise"), at) };
   }
   if (verdict === true || verdict === undefined) return { errors: [], read };
+  if (isPlainObject(verdict)) {
+    return { errors: Object.entries(verdict).map(([input, reason]) => customError(at, input, String(reason))), read };
+  }
   const reason = typeof verdict === "string" ? verdict : false;
   const blamed = read.size === 0 ? [undefined] : [...read];
   return { errors: blamed.map((input) => customError(at, input, reason)), read };

@@ -2,6 +2,7 @@ import { metadataText, saveImages } from "../../io/save-images.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { defineNode, type NodeContext } from "../define.js";
 import { image, text } from "../inputs.js";
+import { validPaths } from "../output-inputs.js";
 
 /** What goes into the files as text. */
 export const metadataInputs = { prompt: "PROMPT", extra_pnginfo: "EXTRA_PNGINFO" } as const;
@@ -23,6 +24,7 @@ export async function savePictures(
   const saved = await saveImages(images, {
     outputFolder: folder,
     prefix,
+    prefixInput: "filename_prefix",
     tail: "_",
     text: metadataText(prompt, extraPnginfo),
     now: clock(),
@@ -42,6 +44,7 @@ export const saveImage = defineNode({
   outputNode: true,
   writesFiles: true,
   hasUi: true,
+  validate: ({ filename_prefix }) => validPaths({ filename_prefix }),
   run: ({ images, filename_prefix: prefix, prompt, extra_pnginfo: extraPnginfo }, context) =>
     savePictures({ images, prefix, folder: context.folders.output, type: "output", prompt, extraPnginfo }, context),
 });

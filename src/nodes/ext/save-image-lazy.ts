@@ -1,6 +1,7 @@
 import { metadataText, saveImages } from "../../io/save-images.js";
 import { defineNode } from "../define.js";
 import { boolean, image, text } from "../inputs.js";
+import { validPaths } from "../output-inputs.js";
 
 export const saveImageLazy = defineNode({
   key: "ext saveImageLazy",
@@ -15,10 +16,12 @@ export const saveImageLazy = defineNode({
   hidden: { prompt: "PROMPT", extra_pnginfo: "EXTRA_PNGINFO" },
   writesFiles: true,
   hasUi: true,
+  validate: ({ filename_prefix }) => validPaths({ filename_prefix }),
   run: async ({ images, filename_prefix, save_metadata, prompt, extra_pnginfo }, context) => {
     const saved = await saveImages(images, {
       outputFolder: context.folders.output,
       prefix: filename_prefix,
+      prefixInput: "filename_prefix",
       text: save_metadata ? metadataText(prompt, extra_pnginfo) : [],
       now: context.clock(),
       signal: context.signal,

@@ -5,6 +5,7 @@ import { split } from "../../io/save-images.js";
 import { writeAppending, writeNew, writeReplacing } from "../../io/write-file.js";
 import { defineNode } from "../define.js";
 import { boolean, choice, image, text } from "../inputs.js";
+import { validPaths } from "../output-inputs.js";
 
 const KEY = "ext saveTextLazy";
 
@@ -22,11 +23,16 @@ export const saveTextLazy = defineNode({
   },
   outputs: { text: "STRING", image: "IMAGE" },
   writesFiles: true,
+  validate: ({ output_file_path, file_name }) => {
+    // an empty one means that nothing is written
+    if (output_file_path === "" || file_name === "") return true;
+    return validPaths({ output_file_path }, { file_name });
+  },
   run: async (inputs, { folders }) => {
     const { output_file_path: path, file_name: name, overwrite, image } = inputs;
     if (path === "" || name === "") return { text: inputs.text, image: null };
     const fileName = `${name}.${inputs.file_extension}`;
-    const place = resolveFile(folders.output, path, fileName);
+    const place = resolveFile(folders.output, path, fileName, { folder: "output_file_path", name: "file_name" });
     const content = inputs.file_extension === "csv" ? csvRows(inputs.text) : inputs.text;
     const bytes = utf8(content);
     const pictures = image === undefined ? [] : await Promise.all(split(image).map((picture) => encodePng(picture)));

@@ -45,7 +45,7 @@ describe("latentkit", () => {
   it("shows help and version everywhere", async () => {
     const overview = await run(["--help"]);
     assert.equal(overview.code, 0);
-    for (const command of ["render", "nodes", "validate", "inspect", "doctor"]) {
+    for (const command of ["render", "serve", "nodes", "validate", "inspect", "doctor"]) {
       assert.match(overview.out, new RegExp(`latentkit ${command}`));
       const help = await run([command, "--help"]);
       assert.equal(help.code, 0);

@@ -102,10 +102,13 @@ describe("render", () => {
     await refused(cycle, { targets: ["3"] }, "graph.cycle", /3 → 3/);
   });
 
-  it("refuses a prefix that leaves the output folder, when the node runs", async () => {
-    const { status, error } = await run(lazy("../out"));
-    assert.deepEqual([status, error?.code], ["failed", "path.outside"]);
-    assert.match(error!.message, /^Node 2 \(ext saveImageLazy\)/);
+  it("refuses a prefix that leaves the output folder before it runs", async () => {
+    await refused(
+      lazy("../out"),
+      {},
+      "input.invalid",
+      /^Node 2 \(ext saveImageLazy\), input "filename_prefix": expected/,
+    );
     assert.deepEqual(filesIn(folder()), []);
   });
 

@@ -38,7 +38,7 @@ describe("SaveImage", () => {
   });
 
   it("refuses bad inputs before it writes", async () => {
-    await refuses(save({ images, filename_prefix: "../x" }), "path.outside");
+    await refuses(save({ images, filename_prefix: "../x" }), "input.invalid", /filename_prefix/);
     await refuses(save({ images, filename_prefix: ["x"] }), "input.wrong-type", /filename_prefix/);
     await refuses(save({ filename_prefix: "x" }), "input.missing", /images/);
     await refuses(save({ images: "x", filename_prefix: "x" }), "input.wrong-type", /images/);

@@ -58,7 +58,7 @@ describe("ext saveImageLazy", () => {
         const run = () =>
           invokeNode(KEY, { images, filename_prefix, save_metadata }, { hidden, clock, outputDir: outputDir() });
         if (isRefused(one)) {
-          await refuses(run, one.id === "meta_x_bad" ? "value.invalid" : "path.outside");
+          await refuses(run, one.id === "meta_x_bad" ? "value.invalid" : "input.invalid");
           assert.deepEqual(tree(outputDir()), before);
           return;
         }
@@ -163,7 +163,8 @@ describe("ext saveImageLazy", () => {
       "a\0b",
       "a\ud800",
     ]) {
-      await refuses(save({ filename_prefix }, { outputDir: join(outputDir(), "out") }), "path.outside");
+      const run = save({ filename_prefix }, { outputDir: join(outputDir(), "out") });
+      await refuses(run, "input.invalid", /input "filename_prefix": expected a path .*, received/);
     }
     assert.deepEqual(tree(outputDir()), ["out/"]);
   });
