@@ -165,15 +165,26 @@ describe("createGraphAgent", () => {
   });
 
   it("fails a run with the node's own words", async () => {
+    const load = { class_type: "LoadImage", inputs: { image: "{{message}}" } };
+    const { run } = serve({ "1": load, "2": save(["1", 0], "lake") });
+    const { state, last, events } = await run("nowhere.png");
+    assert.equal(state, "failed");
+    assert.equal(last.code, "file.not-found");
+    assert.match(String(last.error), /Node 1 \(LoadImage\).*nowhere/);
+    assert.deepEqual(
+      events.filter(({ event }) => event === "node_error").map(({ data }) => [data.node, data.code]),
+      [["1", "file.not-found"]],
+    );
+    assert.equal((await run("lake.png")).state, "succeeded");
+  });
+
+  it("fails a run whose message leads out of the output folder, before a node runs", async () => {
     const { run } = serve({ "1": lake, "2": save(["1", 0], "{{message}}") });
     const { state, last, events } = await run("../../leaves");
     assert.equal(state, "failed");
-    assert.equal(last.code, "path.outside");
-    assert.match(String(last.error), /Node 2 \(ext saveImageLazy\).*leaves/);
-    assert.deepEqual(
-      events.filter(({ event }) => event === "node_error").map(({ data }) => [data.node, data.code]),
-      [["2", "path.outside"]],
-    );
+    assert.equal(last.code, "input.invalid");
+    assert.match(String(last.error), /Node 2 \(ext saveImageLazy\), input "filename_prefix".*leaves/);
+    assert.ok(!events.some(({ event }) => event === "node_start"));
     assert.equal(existsSync(join(folder(), "leaves_00001.png")), false);
     assert.equal((await run("stays")).state, "succeeded");
   });
