@@ -9,11 +9,13 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 export const root = fileURLToPath(new URL("..", import.meta.url));
 const OLDEST_NODE = 20;
 
+const logLine = (line) => process.stderr.write(`${line}\n`);
+
 /** A step that failed; the message is for a person. */
 export class SetupError extends Error {}
 
 /** Installs and builds what is missing or older than its sources. Prints a line for each step it has to do. */
-export function setup({ tests = false, log = (line) => process.stderr.write(`${line}\n`) } = {}) {
+export function setup({ tests = false, log = logLine } = {}) {
   if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) {
     throw new SetupError(`Node ${OLDEST_NODE} or newer is needed, this is ${process.versions.node}.`);
   }
@@ -30,17 +32,20 @@ export function setup({ tests = false, log = (line) => process.stderr.write(`${l
   }
 }
 
-/** better-sqlite3 stands in where Node has no SQLite of its own; without it the tests of that store say so and skip. */
-function buildSqlite(log) {
+/**
+ * better-sqlite3 stands in where Node has no SQLite of its own. Where it cannot be built, `latentkit serve` says what to
+ * install, and the tests of that store skip.
+ */
+export function buildSqlite(log = logLine) {
   const folder = join(root, "node_modules/better-sqlite3");
   if (isBuiltin("node:sqlite") || !existsSync(folder)) return;
   if (existsSync(join(folder, "build/Release/better_sqlite3.node"))) return;
-  log("Building better-sqlite3 (a minute or two) …");
+  log("Building better-sqlite3 for the hook service (a minute or two) …");
   try {
     npm(["rebuild", "better-sqlite3", "--ignore-scripts=false", "--no-audit", "--no-fund"]);
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
-    log(`${error.message}\nGoing on without it: the tests of the SQLite store are skipped.`);
+    log(`${error.message}\nGoing on without it: the hook service has no SQLite store then.`);
   }
 }
 

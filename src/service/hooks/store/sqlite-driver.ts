@@ -56,7 +56,7 @@ export function loadSqliteDriver(load: (name: string) => unknown = createRequire
     }
   }
   const remedy =
-    "Install better-sqlite3 with its install script (npm install better-sqlite3@12), or use Node 22.13 or newer, or the memory store.";
+    'Run "npm rebuild better-sqlite3" where it is installed, else "npm install better-sqlite3@12", both with install scripts; or use Node 22.13 or newer, or "store: memory:".';
   throw new LatentkitError("config.invalid", `No SQLite could be loaded (${reasons.join("; ")}). ${remedy}`);
 }
 
