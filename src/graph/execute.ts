@@ -50,7 +50,7 @@ export async function* executeGraph(prompt: unknown, options: ExecuteOptions): A
   if (options.signal?.aborted === true) stop();
   else options.signal?.addEventListener("abort", stop, { once: true });
   const tell = (happening: Happening): RunEvent => {
-    const event = { ...happening, at: clock().getTime() };
+    const event: RunEvent = Object.assign(happening, { at: clock().getTime() });
     options.onEvent?.(event);
     return event;
   };
@@ -91,7 +91,7 @@ export async function* executeGraph(prompt: unknown, options: ExecuteOptions): A
     cache.begin(new Set(signatures.values()), new Set(graph.ids));
     yield tell({ type: "cached", nodeIds: graph.ids.filter((id) => cache.has(signatures.get(id))) });
     const run = new Run(nodes, signatures, roots, setting, emit);
-    for await (const event of queue.follow(run)) yield event;
+    for await (const events of queue.follow(run)) for (const event of events) yield event;
     yield tell({ type: "run-done", status: run.status!, outputs: run.outputs(), ui: run.ui });
   } finally {
     options.signal?.removeEventListener("abort", stop);

@@ -43,9 +43,12 @@ export function unknownInputs(
   definition: NodeDefinition,
   inputs: Readonly<Record<string, unknown>>,
 ): [string, unknown][] {
-  return keysInOrder(inputs)
-    .filter((name) => !Object.hasOwn(definition.inputs, name) && !Object.hasOwn(definition.hidden, name))
-    .map((name) => [name, inputs[name]]);
+  const unknown: [string, unknown][] = [];
+  for (const name of keysInOrder(inputs)) {
+    const isKnown = Object.hasOwn(definition.inputs, name) || Object.hasOwn(definition.hidden, name);
+    if (!isKnown) unknown.push([name, inputs[name]]);
+  }
+  return unknown;
 }
 
 export function unknownInputWarning(at: { nodeId: string; node: string }, name: string, known: readonly string[]) {
@@ -93,7 +96,10 @@ function looseValue(spec: InputSpec, value: unknown, place: ChoicePlace): unknow
 /** Distinct linked nodes of every node. */
 export function linkedNodes(prepared: ReadonlyMap<string, PreparedNode>): Map<string, string[]> {
   const linked = new Map<string, string[]>();
-  for (const [id, { links }] of prepared) linked.set(id, [...new Set(links.map(({ source }) => source))]);
+  for (const [id, { links }] of prepared) {
+    const sources = links.map(({ source }) => source);
+    linked.set(id, sources.length < 2 ? sources : [...new Set(sources)]);
+  }
   return linked;
 }
 

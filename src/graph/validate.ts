@@ -4,7 +4,7 @@ import type { ChoicePlace } from "../nodes/inputs.js";
 import type { Registry } from "../nodes/registry.js";
 import { findCycles } from "./cycles.js";
 import { type ClassAliases, findDefinitions, type Graph, parseGraph } from "./parse.js";
-import { linkedNodes, type PreparedNode, unknownInputs, unknownInputWarning } from "./prepared.js";
+import { linkedNodes, type PreparedLink, type PreparedNode, unknownInputs, unknownInputWarning } from "./prepared.js";
 import { findRoots, type RootOptions } from "./roots.js";
 import {
   cycleError,
@@ -66,18 +66,25 @@ const MAX_DEPENDENT_STEPS = 500_000;
 /** Suggestions cost time; a graph with more unknown inputs is no matter of typos. */
 const MAX_WARNINGS = 200;
 
-/** The same, with the nodes that the good outputs need, ready to run. Throws for errors of the whole prompt. */
+/** The same, with the nodes that the good outputs need, ready to run, and an order they can run in. Throws for errors of the whole prompt. */
 export function checkGraph(
   graph: Graph,
   definitions: ReadonlyMap<string, NodeDefinition>,
   options: ValidateOptions,
-): { validation: Validation; prepared: Map<string, PreparedNode> } {
+): { validation: Validation; prepared: Map<string, PreparedNode>; order: readonly string[] } {
   const roots = findRoots(graph, definitions, options);
   const place: ChoicePlace = { host: options.host, inputDir: options.inputDir };
   const prepared = new Map<string, PreparedNode>();
   const errors = new Map<string, GraphError[]>();
   const warnings: GraphWarning[] = [];
-  const via = new Map<string, { at: InputPlace; link: readonly unknown[] }>();
+  const via = new Map<string, { consumer: string; link: PreparedLink }>();
+  const linkTo = (id: string): { at: InputPlace; link: readonly unknown[] } | undefined => {
+    const found = via.get(id);
+    if (found === undefined) return undefined;
+    const { input, spec, source, slot } = found.link;
+    const node = (graph.prompt[found.consumer] as { class_type: string }).class_type;
+    return { at: { nodeId: found.consumer, node, input, spec, place }, link: [source, slot] };
+  };
   const queue = [...roots];
   const seen = new Set(roots);
   for (let next = 0; next < queue.length; next++) {
@@ -86,32 +93,32 @@ export function checkGraph(
     const definition = definitions.get(id)!;
     const checked = checkNode(id, raw, definitions, place);
     const { fault } = checked;
-    if (fault !== undefined) errors.set(id, [validationFailure(fault.error, fault.kind, via.get(id))]);
+    if (fault !== undefined) errors.set(id, [validationFailure(fault.error, fault.kind, linkTo(id))]);
     else if (checked.errors.length > 0) errors.set(id, checked.errors);
     const links = fault === undefined ? checked.links : [];
     const inputs = fault === undefined ? (raw.inputs as Record<string, unknown>) : {};
     const unknown = unknownInputs(definition, inputs);
-    const at = { nodeId: id, node: raw.class_type as string };
     for (const [name] of unknown) {
       if (warnings.length >= MAX_WARNINGS) break;
+      const at = { nodeId: id, node: raw.class_type as string };
       warnings.push(unknownInputWarning(at, name, Object.keys(definition.inputs)));
     }
     prepared.set(id, { id, displayId: id, definition, links, values: checked.values, unknown });
-    for (const { input, spec, source, slot } of links) {
-      if (seen.has(source)) continue;
-      seen.add(source);
-      via.set(source, { at: { ...at, input, spec, place }, link: [source, slot] });
-      queue.push(source);
+    for (const link of links) {
+      if (seen.has(link.source)) continue;
+      seen.add(link.source);
+      via.set(link.source, { consumer: id, link });
+      queue.push(link.source);
     }
   }
-  const { stuck, cycles } = findCycles(linkedNodes(prepared));
+  const { stuck, order, cycles } = findCycles(linkedNodes(prepared));
   for (const cycle of cycles) errors.set(cycle[0]!, [...(errors.get(cycle[0]!) ?? []), cycleError(cycle)]);
   const bad = spread([...errors.keys(), ...stuck], prepared);
   const outputs = roots.filter((id) => !bad.has(id));
   const nodeErrors = describeNodes(graph, prepared, errors, bad, roots);
-  if (outputs.length > 0) return { validation: { ok: true, outputs, nodeErrors, warnings }, prepared };
+  if (outputs.length > 0) return { validation: { ok: true, outputs, nodeErrors, warnings }, prepared, order };
   const error = outputsFailed(roots.flatMap((id) => errors.get(id) ?? []));
-  return { validation: { ok: false, error, nodeErrors, warnings }, prepared };
+  return { validation: { ok: false, error, nodeErrors, warnings }, prepared, order };
 }
 
 /** These nodes and all that need them. */

@@ -17,6 +17,8 @@ export interface CallResult {
   readonly messages: ReadonlySet<string>;
 }
 
+const NO_MESSAGES: ReadonlySet<string> = new Set();
+
 /** Runs a node once for each element of its lists. Where an input is a blocker the outputs are, silently. */
 export async function callNode(
   definition: NodeDefinition,
@@ -25,14 +27,14 @@ export async function callNode(
   context: NodeContext,
 ): Promise<CallResult> {
   const answers: Answer[] = [];
-  const messages = new Set<string>();
+  let messages = NO_MESSAGES;
   let ui: NodeUi | undefined;
   let ran = 0;
   for (let index = 0; index < gathered.calls; index++) {
     const call = argumentsOf(gathered, index, definition.inputIsList);
     const blocker = findBlocker(call, definition.inputIsList);
     if (blocker !== undefined) {
-      if (blocker.message !== undefined) messages.add(blocker.message);
+      if (blocker.message !== undefined) messages = new Set(messages).add(blocker.message);
       answers.push({ result: definition.outputs.map(() => new Blocker()) });
       continue;
     }
@@ -61,13 +63,15 @@ export async function askLazy(definition: NodeDefinition, gathered: Gathered): P
 
 /** Values of every output over all calls; a list output adds its elements. */
 export function mergeOutputs(definition: NodeDefinition, answers: readonly Answer[]): unknown[][] {
-  return definition.outputs.map(({ list }, slot) =>
-    answers.flatMap(({ result }) => {
+  const [only] = answers;
+  return definition.outputs.map(({ list }, slot) => {
+    if (answers.length === 1 && !list) return [only!.result[slot]];
+    return answers.flatMap(({ result }) => {
       const value = result[slot];
       // flatMap opens one level: a value that is an array itself stays whole
       return list && Array.isArray(value) ? value : [value];
-    }),
-  );
+    });
+  });
 }
 
 function mergeUi(

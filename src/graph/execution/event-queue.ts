@@ -14,8 +14,8 @@ export class EventQueue {
     this.wake();
   }
 
-  /** Steps through the run; what a node reports comes while it still runs. */
-  async *follow(run: Run): AsyncGenerator<RunEvent, void, void> {
+  /** Steps through the run; what a node reports comes while it still runs, several events together. */
+  async *follow(run: Run): AsyncGenerator<readonly RunEvent[], void, void> {
     let turn = performance.now();
     while (run.status === undefined) {
       let isSettled = false;
@@ -29,8 +29,10 @@ export class EventQueue {
         settle();
       });
       while (!isSettled || this.happened.length > 0) {
-        for (const event of this.happened.splice(0)) yield event;
-        if (!isSettled && this.happened.length === 0) await this.somethingHappens();
+        if (this.happened.length === 0) await this.somethingHappens();
+        const events = this.happened;
+        this.happened = [];
+        if (events.length > 0) yield events;
       }
       if (failure !== undefined) throw failure.error;
       if (performance.now() - turn > MAX_BUSY_MS) {

@@ -31,15 +31,15 @@ export function gather(
   asked: ReadonlySet<string>,
 ): Gathered {
   const lists: Record<string, readonly unknown[]> = {};
-  const missing = new Set<string>();
-  const held = new Set<string>();
+  let missing = NO_INPUTS;
+  let held = NO_INPUTS;
   let longest = 0;
   let empty: string | undefined;
   let isAfterSkip = false;
   for (const { input, spec, source, slot } of node.links) {
     const entry = resultOf(source);
     if (entry === undefined) {
-      missing.add(input);
+      missing = new Set(missing).add(input);
       lists[input] = NOTHING;
       longest = Math.max(longest, 1);
       continue;
@@ -47,7 +47,7 @@ export function gather(
     const values = entry.outputs[slot] ?? NOTHING;
     if (spec.lazy && !asked.has(input)) {
       const value = values.length === 1 ? checkedOrNothing(spec, values[0], input, check) : undefined;
-      if (value === undefined) held.add(input);
+      if (value === undefined) held = new Set(held).add(input);
       lists[input] = [value];
       longest = Math.max(longest, 1);
       continue;
@@ -71,6 +71,10 @@ export function gather(
 }
 
 const NOTHING: readonly unknown[] = [undefined];
+const NO_INPUTS: ReadonlySet<string> = new Set();
+
+/** Before anything is gathered. */
+export const NOT_GATHERED: Gathered = { lists: {}, missing: NO_INPUTS, held: NO_INPUTS, calls: 0 };
 
 function checked(spec: InputSpec, value: unknown, input: string, check: CheckValue): unknown {
   return value instanceof Blocker ? value : check(spec, value, input);

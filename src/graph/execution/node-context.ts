@@ -19,7 +19,7 @@ export class RunningNode implements NodeContext {
   constructor(
     readonly nodeId: string,
     readonly signal: AbortSignal,
-    readonly state: Record<string, unknown>,
+    private readonly stateOf: () => Record<string, unknown>,
     readonly folders: Folders,
     private readonly place: RunPlace,
     private readonly tell: {
@@ -27,6 +27,10 @@ export class RunningNode implements NodeContext {
       warn(nodeId: string, message: string): void;
     },
   ) {}
+
+  get state(): Record<string, unknown> {
+    return this.stateOf();
+  }
 
   get host(): Host {
     if (this.place.host !== undefined) return this.place.host;
@@ -46,13 +50,18 @@ export class RunningNode implements NodeContext {
     return this.place.config;
   }
 
-  readonly progress = (value: number, max: number, preview?: unknown): void => {
-    if (!this.isOver) this.tell.progress(this.nodeId, value, max, preview);
-  };
+  // functions that nodes take out of the context, made for those that do
+  get progress(): (value: number, max: number, preview?: unknown) => void {
+    return (value, max, preview) => {
+      if (!this.isOver) this.tell.progress(this.nodeId, value, max, preview);
+    };
+  }
 
-  readonly log = (message: string): void => {
-    if (!this.isOver) this.tell.warn(this.nodeId, message);
-  };
+  get log(): (message: string) => void {
+    return (message) => {
+      if (!this.isOver) this.tell.warn(this.nodeId, message);
+    };
+  }
 
   /** What the node still says is not heard. */
   close(): void {

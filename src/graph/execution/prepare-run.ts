@@ -29,9 +29,10 @@ export function prepareRun(graph: Graph, options: PrepareOptions): PreparedRun {
   if (options.validate === false) {
     const roots = findRoots(graph, definitions, options);
     const nodes = reachable(unchecked, roots);
-    return complete({ roots, nodes, others: rest(graph, nodes, unchecked), warnings: [] });
+    const { order, cycles } = findCycles(linkedNodes(nodes));
+    return { roots, nodes, order, cycles, others: rest(graph, nodes, unchecked), warnings: [] };
   }
-  const { validation, prepared } = checkGraph(graph, definitions, options);
+  const { validation, prepared, order } = checkGraph(graph, definitions, options);
   if (!validation.ok) throw validationError(validation);
   const roots = validation.outputs;
   const nodes = reachable((id) => prepared.get(id)!, roots);
@@ -40,12 +41,9 @@ export function prepareRun(graph: Graph, options: PrepareOptions): PreparedRun {
   );
   const unknown = validation.warnings.map(({ nodeId, message }) => ({ nodeId, message }));
   const warnings = [...dropped, ...unknown];
-  return complete({ roots, nodes, others: rest(graph, nodes, unchecked), warnings });
-}
-
-function complete(run: Omit<PreparedRun, "order" | "cycles">): PreparedRun {
-  const { order, cycles } = findCycles(linkedNodes(run.nodes));
-  return { ...run, order, cycles };
+  const others = rest(graph, nodes, unchecked);
+  // an output that needs a cycle is none of the roots
+  return { roots, nodes, order: order.filter((id) => nodes.has(id)), cycles: [], others, warnings };
 }
 
 function reachable(prepare: (id: string) => PreparedNode, roots: readonly string[]): Map<string, PreparedNode> {
@@ -65,7 +63,9 @@ function rest(
   nodes: ReadonlyMap<string, PreparedNode>,
   prepare: (id: string) => PreparedNode,
 ): Map<string, PreparedNode> {
-  return new Map(graph.ids.filter((id) => !nodes.has(id)).map((id) => [id, prepare(id)]));
+  const others = new Map<string, PreparedNode>();
+  for (const id of graph.ids) if (!nodes.has(id)) others.set(id, prepare(id));
+  return others;
 }
 
 function prepareLoosely(

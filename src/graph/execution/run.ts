@@ -4,7 +4,7 @@ import type { Happening, NodeUi, RunStatus } from "../events.js";
 import type { PreparedNode } from "../prepared.js";
 import { type Answer, askLazy, callNode, mergeOutputs } from "./calls.js";
 import { type Expansion, expandNode } from "./expand.js";
-import { type Gathered, gather } from "./gather.js";
+import { type Gathered, gather, NOT_GATHERED } from "./gather.js";
 import { Plan } from "./plan.js";
 import type { RunSetting } from "./setting.js";
 import { shown, summarise } from "./shown.js";
@@ -56,7 +56,7 @@ export class Run {
     const id = this.plan.take();
     if (id === undefined) return this.failDeadlocked();
     const node = this.nodes.get(id)!;
-    let gathered: Gathered = { lists: {}, missing: new Set(), held: new Set(), calls: 0 };
+    let gathered = NOT_GATHERED;
     try {
       const known = this.find(id);
       if (known !== undefined) return this.finish(node, known, 0);

@@ -50,8 +50,8 @@ export class RunSetting {
 
   contextOf(node: PreparedNode): RunningNode {
     const { cache, signal } = this.options;
-    const state = cache.stateOf(node.id, node.definition);
-    return new RunningNode(node.id, signal, state, this.folders, this.options, this);
+    const stateOf = () => cache.stateOf(node.id, node.definition);
+    return new RunningNode(node.id, signal, stateOf, this.folders, this.options, this);
   }
 
   progress(nodeId: string, value: number, max: number, preview: unknown): void {
