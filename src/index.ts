@@ -63,6 +63,7 @@ export {
   type Generator,
   type NoiseOptions,
   type NoiseSource,
+  type RandnOptions,
   randn,
 } from "./tensor/random.js";
 export { SAMPLERS, type Sampler, SCHEDULERS, type ScheduleOptions, type Scheduler, sigmas } from "./tensor/sigmas.js";

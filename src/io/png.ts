@@ -87,7 +87,7 @@ export function imageTensor(image: DecodedImage): Tensor {
 
 function greyToColour(grey: Tensor): Tensor {
   const channels = grey.shape[3]!;
-  const out = Tensor.zeros([...grey.shape.slice(0, 3), channels + 2]);
+  const out = Tensor.unfilled([...grey.shape.slice(0, 3), channels + 2]);
   for (let from = 0, to = 0; from < grey.size; from += channels) {
     for (let copy = 0; copy < 3; copy++) out.data[to++] = grey.data[from]!;
     if (channels === 2) out.data[to++] = grey.data[from + 1]!;

@@ -12,7 +12,7 @@ export function firstChannels(image: Tensor, count: number): Tensor {
       `Image: expected at least ${count} channels, received shape [${image.shape.join(", ")}].`,
     );
   }
-  const out = Tensor.zeros([batch, height, width, count]);
+  const out = Tensor.unfilled([batch, height, width, count]);
   for (let pixel = 0, to = 0; to < out.size; pixel++) {
     for (let channel = 0; channel < count; channel++) out.data[to++] = image.data[pixel * channels + channel]!;
   }
@@ -28,14 +28,14 @@ export function channelOf(image: Tensor, channel: number): Tensor {
       `Image: expected more than ${channel} channels, received ${channels}.`,
     );
   }
-  const out = Tensor.zeros([batch, height, width]);
+  const out = Tensor.unfilled([batch, height, width]);
   for (let pixel = 0; pixel < out.size; pixel++) out.data[pixel] = image.data[pixel * channels + channel]!;
   return out;
 }
 
 /** 1 - x */
 export function inverted(x: Tensor): Tensor {
-  const out = Tensor.zeros(x.shape);
+  const out = Tensor.unfilled(x.shape);
   // a loop: map with a function makes an object of every number
   for (let i = 0; i < out.size; i++) out.data[i] = 1 - x.data[i]!;
   return out;

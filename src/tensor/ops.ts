@@ -1,37 +1,40 @@
 import { LatentkitError } from "../errors.js";
 import { loadNative } from "../native/load.js";
-import { fourSides, maskSides, sameShape } from "./shape.js";
-import { Tensor } from "./tensor.js";
+import { fourSides, maskSides, outputOf, sameShape } from "./shape.js";
+import type { Tensor } from "./tensor.js";
+
+// `out` must have the result's shape; the operation writes there and answers it. It may be an input of that shape, but
+// not a mask, composite's source or what resizeBilinear and channelToMask read. After a failure it holds anything.
 
 /** x * k in float32; k is rounded to float32 first. */
-export function scale(x: Tensor, k: number): Tensor {
-  const out = Tensor.zeros(x.shape);
-  loadNative().scale(out.data, x.data, k);
-  return out;
+export function scale(x: Tensor, k: number, out?: Tensor): Tensor {
+  const result = outputOf("scale", x.shape, out);
+  loadNative().scale(result.data, x.data, k);
+  return result;
 }
 
 /** x + y * k, two roundings. */
-export function axpy(x: Tensor, y: Tensor, k: number): Tensor {
+export function axpy(x: Tensor, y: Tensor, k: number, out?: Tensor): Tensor {
   sameShape("axpy", x, y);
-  const out = Tensor.zeros(x.shape);
-  loadNative().axpy(out.data, x.data, y.data, k);
-  return out;
+  const result = outputOf("axpy", x.shape, out);
+  loadNative().axpy(result.data, x.data, y.data, k);
+  return result;
 }
 
 /** (x + y) / 2 */
-export function average(x: Tensor, y: Tensor): Tensor {
+export function average(x: Tensor, y: Tensor, out?: Tensor): Tensor {
   sameShape("average", x, y);
-  const out = Tensor.zeros(x.shape);
-  loadNative().average(out.data, x.data, y.data);
-  return out;
+  const result = outputOf("average", x.shape, out);
+  loadNative().average(result.data, x.data, y.data);
+  return result;
 }
 
 /** a + (b - a) * t */
-export function lerp(a: Tensor, b: Tensor, t: number): Tensor {
+export function lerp(a: Tensor, b: Tensor, t: number, out?: Tensor): Tensor {
   sameShape("lerp", a, b);
-  const out = Tensor.zeros(a.shape);
-  loadNative().lerp(out.data, a.data, b.data, t);
-  return out;
+  const result = outputOf("lerp", a.shape, out);
+  loadNative().lerp(result.data, a.data, b.data, t);
+  return result;
 }
 
 /** Unbiased standard deviation of all elements (n - 1), as float32; NaN for fewer than two. */
@@ -40,24 +43,24 @@ export function std(x: Tensor): number {
 }
 
 /** Resizes the last two axes: bilinear, align_corners false, no antialias, edges clamped. */
-export function resizeBilinear(x: Tensor, height: number, width: number): Tensor {
+export function resizeBilinear(x: Tensor, height: number, width: number, out?: Tensor): Tensor {
   const [planes, inHeight, inWidth] = maskSides("resizeBilinear", x);
-  const out = Tensor.zeros([...x.shape.slice(0, -2), height, width]);
-  loadNative().resizeBilinear(out.data, x.data, planes, inHeight, inWidth, height, width);
-  return out;
+  const result = outputOf("resizeBilinear", [...x.shape.slice(0, -2), height, width], out);
+  loadNative().resizeBilinear(result.data, x.data, planes, inHeight, inWidth, height, width);
+  return result;
 }
 
 /** m * a + (1 - m) * b over [B, C, H, W]; a mask of fewer items repeats, and is resized to H x W where it differs. */
-export function maskedBlend(a: Tensor, b: Tensor, mask: Tensor): Tensor {
+export function maskedBlend(a: Tensor, b: Tensor, mask: Tensor, out?: Tensor): Tensor {
   sameShape("maskedBlend", a, b);
   const [batch, channels, height, width] = fourSides("maskedBlend", a);
   const [, maskHeight, maskWidth] = maskSides("maskedBlend", mask);
   const sized = maskHeight === height && maskWidth === width ? mask : resizeBilinear(mask, height, width);
-  const out = Tensor.zeros(a.shape);
+  const result = outputOf("maskedBlend", a.shape, out);
   const plane = height * width;
   const maskBatch = sized.size / plane;
-  loadNative().maskedBlend(out.data, a.data, b.data, sized.data, batch, channels, plane, maskBatch);
-  return out;
+  loadNative().maskedBlend(result.data, a.data, b.data, sized.data, batch, channels, plane, maskBatch);
+  return result;
 }
 
 /**
@@ -65,7 +68,7 @@ export function maskedBlend(a: Tensor, b: Tensor, mask: Tensor): Tensor {
  * are cut, its channels must match or be 1; covered elements are the source's exactly. mask [B, source H, source W]:
  * m * source + (1 - m) * destination.
  */
-export function composite(destination: Tensor, source: Tensor, x = 0, y = 0, mask?: Tensor): Tensor {
+export function composite(destination: Tensor, source: Tensor, x = 0, y = 0, mask?: Tensor, out?: Tensor): Tensor {
   const shape = fourSides("composite destination", destination);
   const sourceShape = fourSides("composite source", source);
   if (sourceShape[1] !== shape[1] && sourceShape[1] !== 1) {
@@ -77,10 +80,10 @@ export function composite(destination: Tensor, source: Tensor, x = 0, y = 0, mas
   if (sourceShape[0] === 0 && shape[0] > 0) {
     throw new LatentkitError("tensor.bad-shape", "composite: expected a source with at least one item, received none.");
   }
-  const out = destination.clone();
   if (mask === undefined) {
-    loadNative().composite(out.data, shape, source.data, sourceShape, x, y);
-    return out;
+    const result = copied("composite", destination, out);
+    loadNative().composite(result.data, shape, source.data, sourceShape, x, y);
+    return result;
   }
   const [maskBatch, maskHeight, maskWidth] = maskSides("composite", mask);
   if (maskHeight !== sourceShape[2] || maskWidth !== sourceShape[3]) {
@@ -89,8 +92,15 @@ export function composite(destination: Tensor, source: Tensor, x = 0, y = 0, mas
       `composite: expected a mask of the source's ${sourceShape[2]} x ${sourceShape[3]}, received ${maskHeight} x ${maskWidth}.`,
     );
   }
-  loadNative().composite(out.data, shape, source.data, sourceShape, x, y, mask.data, maskBatch);
-  return out;
+  const result = copied("composite", destination, out);
+  loadNative().composite(result.data, shape, source.data, sourceShape, x, y, mask.data, maskBatch);
+  return result;
+}
+
+function copied(what: string, from: Tensor, out: Tensor | undefined): Tensor {
+  const result = outputOf(what, from.shape, out);
+  if (result.data !== from.data) result.data.set(from.data);
+  return result;
 }
 
 export interface InjectNoiseOptions {
@@ -105,13 +115,13 @@ export interface InjectNoiseOptions {
 }
 
 /** Injects noise into a latent: add or average, normalise, mask, mix, in that order. Fails where the deviation is 0. */
-export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOptions): Tensor {
+export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOptions, out?: Tensor): Tensor {
   sameShape("injectNoise", base, noise);
   const { mask, random, mix = 0 } = options;
   if (random !== undefined) sameShape("injectNoise random", base, random);
-  const out = Tensor.zeros(base.shape);
+  const result = outputOf("injectNoise", base.shape, out);
   try {
-    loadNative().injectNoise(out.data, base.data, noise.data, {
+    loadNative().injectNoise(result.data, base.data, noise.data, {
       strength: options.strength,
       average: options.average ?? false,
       normalize: options.normalize ?? false,
@@ -128,30 +138,29 @@ export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOpt
       "injectNoise, normalize: expected values that differ, standard deviation is 0.",
     );
   }
-  return out;
+  return result;
 }
 
 /** IMAGE [B, H, W, C] to MASK [B, H, W]: the channel's truncated byte over 255, as the mean of three equal copies. */
-export function channelToMask(image: Tensor, channel: 0 | 1 | 2): Tensor {
+export function channelToMask(image: Tensor, channel: 0 | 1 | 2, out?: Tensor): Tensor {
   const [batch, height, width, channels] = fourSides("channelToMask", image, "[B, H, W, C]");
   if (channels !== 1 && channels !== 3 && channels !== 4) {
     throw new LatentkitError("tensor.bad-shape", `channelToMask: expected 1, 3 or 4 channels, received ${channels}.`);
   }
-  const out = Tensor.zeros([batch, height, width]);
-  loadNative().channelToMask(out.data, image.data, channels, channel);
-  return out;
+  const result = outputOf("channelToMask", [batch, height, width], out);
+  loadNative().channelToMask(result.data, image.data, channels, channel);
+  return result;
 }
 
-/** x * 255, clipped to 0 … 255, truncated; NaN is 0. */
-export function toBytes(x: Tensor): Uint8Array {
-  const out = new Uint8Array(x.size);
+/** x * 255, clipped to 0 … 255, truncated; NaN is 0. `out` takes x.size bytes. */
+export function toBytes(x: Tensor, out = new Uint8Array(x.size)): Uint8Array {
   loadNative().floatToByte(out, x.data);
   return out;
 }
 
 /** byte / 255 */
-export function fromBytes(bytes: Uint8Array, shape: readonly number[]): Tensor {
-  const out = Tensor.zeros(shape);
-  loadNative().byteToFloat(out.data, bytes);
-  return out;
+export function fromBytes(bytes: Uint8Array, shape: readonly number[], out?: Tensor): Tensor {
+  const result = outputOf("fromBytes", shape, out);
+  loadNative().byteToFloat(result.data, bytes);
+  return result;
 }

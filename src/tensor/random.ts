@@ -1,6 +1,7 @@
 import { describe, LatentkitError } from "../errors.js";
 import { loadNative } from "../native/load.js";
-import { elementCount, Tensor } from "./tensor.js";
+import { outputOf } from "./shape.js";
+import { elementCount, type Tensor } from "./tensor.js";
 
 /** Which of PyTorch's generators a stream follows: CPU is MT19937, GPU is Philox. Both run on any machine. */
 export type NoiseSource = "CPU" | "GPU";
@@ -23,8 +24,8 @@ export interface NoiseOptions {
 
 /** A stream of normals: later calls go on where the last one stopped. */
 export interface Generator {
-  /** float32 N(0, 1) values of that shape. */
-  randn(shape: readonly number[]): Tensor;
+  /** float32 N(0, 1) values of that shape, in `out` where given. */
+  randn(shape: readonly number[], out?: Tensor): Tensor;
 }
 
 /**
@@ -39,10 +40,10 @@ export function createGenerator(options: NoiseOptions): Generator {
     const state = new Uint8Array(native.mtStateBytes);
     native.mtSeed(state, seed);
     return {
-      randn(shape) {
-        const out = Tensor.zeros(shape);
-        native.mtRandn(state, out.data);
-        return out;
+      randn(shape, out) {
+        const values = outputOf("randn", shape, out);
+        native.mtRandn(state, values.data);
+        return values;
       },
     };
   }
@@ -52,24 +53,30 @@ export function createGenerator(options: NoiseOptions): Generator {
   const threads = cardThreads(options.card ?? "H100");
   let offset = 0n;
   return {
-    randn(shape) {
-      const out = Tensor.zeros(shape);
-      offset = native.philoxRandn(out.data, seed, offset, threads);
-      return out;
+    randn(shape, out) {
+      const values = outputOf("randn", shape, out);
+      offset = native.philoxRandn(values.data, seed, offset, threads);
+      return values;
     },
   };
+}
+
+export interface RandnOptions extends NoiseOptions {
+  batchIndex?: readonly number[];
+  /** Where the values go, a tensor of the same shape; new memory where absent. */
+  out?: Tensor;
 }
 
 /**
  * Seeded normals of a shape. With `batchIndex` (one entry per item of shape[0]) item i is the batchIndex[i]-th draw of
  * [1, …shape.slice(1)] of one stream; equal indices share a draw.
  */
-export function randn(shape: readonly number[], options: NoiseOptions & { batchIndex?: readonly number[] }): Tensor {
+export function randn(shape: readonly number[], options: RandnOptions): Tensor {
   const { batchIndex } = options;
-  if (batchIndex === undefined) return createGenerator(options).randn(shape);
+  if (batchIndex === undefined) return createGenerator(options).randn(shape, options.out);
   checkBatchIndex(shape, batchIndex);
   const generator = createGenerator(options);
-  const out = Tensor.zeros(shape);
+  const out = outputOf("randn", shape, options.out);
   const item = [1, ...shape.slice(1)];
   const itemSize = elementCount(item);
   const places = new Map<number, number[]>();

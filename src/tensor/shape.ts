@@ -1,5 +1,5 @@
-import { LatentkitError } from "../errors.js";
-import type { Tensor } from "./tensor.js";
+import { describe, LatentkitError } from "../errors.js";
+import { elementCount, Tensor } from "./tensor.js";
 
 /** Refuses tensors of different shapes. */
 export function sameShape(what: string, a: Tensor, b: Tensor): void {
@@ -8,6 +8,18 @@ export function sameShape(what: string, a: Tensor, b: Tensor): void {
     "tensor.bad-shape",
     `${what}: expected equal shapes, received [${a.shape.join(", ")}] and [${b.shape.join(", ")}].`,
   );
+}
+
+/** Where an operation writes: `out` where given, which must have this shape, else memory that it fills. */
+export function outputOf(what: string, shape: readonly number[], out: Tensor | undefined): Tensor {
+  if (out === undefined) return Tensor.unfilled(shape);
+  elementCount(shape);
+  const isTensor = out instanceof Tensor;
+  if (isTensor && out.shape.length === shape.length && shape.every((side, axis) => side === out.shape[axis]))
+    return out;
+  const received = isTensor ? `shape [${out.shape.join(", ")}]` : describe(out);
+  const expected = `a tensor of shape [${shape.join(", ")}]`;
+  throw new LatentkitError("tensor.bad-shape", `${what} out: expected ${expected}, received ${received}.`);
 }
 
 /** The four sides of a tensor with four axes; `layout` names them in the message. */

@@ -3,6 +3,9 @@ import { describe, LatentkitError } from "../errors.js";
 /** More elements than one tensor may hold: 4 GiB of float32. */
 const MAX_ELEMENTS = 2 ** 30;
 
+/** From so many values on it pays to leave fresh memory as it is: the kernel fills it faster than zeros would. */
+const UNFILLED_FROM = 2 ** 16;
+
 /** Dense float32 values, row-major and contiguous. */
 export class Tensor {
   readonly data: Float32Array;
@@ -29,8 +32,16 @@ export class Tensor {
     return new Tensor(new Float32Array(elementCount(shape)), Object.freeze([...shape]));
   }
 
+  /** @internal The values are what the memory held: for a writer of every element that hands out nothing if it fails. */
+  static unfilled(shape: readonly number[]): Tensor {
+    const size = elementCount(shape);
+    if (size < UNFILLED_FROM) return Tensor.zeros(shape);
+    const { buffer } = Buffer.allocUnsafeSlow(size * Float32Array.BYTES_PER_ELEMENT);
+    return new Tensor(new Float32Array(buffer), Object.freeze([...shape]));
+  }
+
   static full(shape: readonly number[], value: number): Tensor {
-    const tensor = Tensor.zeros(shape);
+    const tensor = Tensor.unfilled(shape);
     tensor.data.fill(value);
     return tensor;
   }
@@ -40,7 +51,9 @@ export class Tensor {
   }
 
   clone(): Tensor {
-    return new Tensor(this.data.slice(), this.shape);
+    const copy = Tensor.unfilled(this.shape);
+    copy.data.set(this.data);
+    return copy;
   }
 
   /** The same values under another shape of the same size; the data is shared. */

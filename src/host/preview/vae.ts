@@ -31,7 +31,7 @@ function encode(image: Tensor, { format, bias }: LatentRgb, inverse: readonly (r
     );
   }
   const plane = rows * columns;
-  const latent = Tensor.zeros([batch, format.channels, rows, columns]);
+  const latent = Tensor.unfilled([batch, format.channels, rows, columns]);
   const top = Math.floor((height % CELL) / 2);
   const left = Math.floor((width % CELL) / 2);
   // one array for all cells: thousands of small ones a picture are what a batch would grow by
@@ -80,7 +80,7 @@ function decode(latent: Tensor, { format, factors, bias }: LatentRgb): Tensor {
   const shape = [batch, rows * CELL, columns * CELL, 3];
   elementCount(shape);
   const plane = rows * columns;
-  const small = Tensor.zeros([batch * 3, rows, columns]);
+  const small = Tensor.unfilled([batch * 3, rows, columns]);
   for (let item = 0; item < batch; item++) {
     for (let colour = 0; colour < 3; colour++) {
       for (let cell = 0; cell < plane; cell++) {
@@ -98,7 +98,7 @@ function decode(latent: Tensor, { format, factors, bias }: LatentRgb): Tensor {
 
 /** Planes [B * 3, H, W] to [B, H, W, 3], clamped to 0 … 1. */
 function coloursLast(planes: Tensor, shape: readonly number[]): Tensor {
-  const image = Tensor.zeros(shape);
+  const image = Tensor.unfilled(shape);
   const plane = shape[1]! * shape[2]!;
   for (let item = 0; item < shape[0]!; item++) {
     for (let colour = 0; colour < 3; colour++) {

@@ -142,7 +142,7 @@ function injectGrowing(
 /** The whole batch, several times over. */
 function repeated(tensor: Tensor, times: number): Tensor {
   if (times === 1) return tensor;
-  const out = Tensor.zeros([tensor.shape[0]! * times, ...tensor.shape.slice(1)]);
+  const out = Tensor.unfilled([tensor.shape[0]! * times, ...tensor.shape.slice(1)]);
   for (let copy = 0; copy < times; copy++) out.data.set(tensor.data, copy * tensor.size);
   return out;
 }

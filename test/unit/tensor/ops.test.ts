@@ -33,6 +33,50 @@ describe("tensor ops", () => {
     assert.deepEqual(x.data, before);
   });
 
+  it("write into out where given, with the same bits, over an input too", () => {
+    const shape = [2, 4, 9, 7];
+    const [a, b, random] = [noise(shape, 1), noise(shape, 2), noise(shape, 3)];
+    const mask = Tensor.full([1, 5, 5], 0.3);
+    const image = noise([2, 9, 7, 3], 4);
+    const each: [what: string, run: (out?: Tensor) => Tensor, takesInput: boolean][] = [
+      ["scale", (out) => ops.scale(a, 0.1, out), true],
+      ["axpy", (out) => ops.axpy(a, b, 0.3, out), true],
+      ["average", (out) => ops.average(a, b, out), true],
+      ["lerp", (out) => ops.lerp(a, b, 0.7, out), true],
+      ["resizeBilinear", (out) => ops.resizeBilinear(a, 5, 3, out), false],
+      ["maskedBlend", (out) => ops.maskedBlend(a, b, mask, out), true],
+      ["composite", (out) => ops.composite(a, b, 2, 3, undefined, out), true],
+      ["composite, mask", (out) => ops.composite(a, b, 1, 1, Tensor.full([1, 9, 7], 0.3), out), true],
+      ["injectNoise", (out) => ops.injectNoise(a, b, { strength: 0.2, mask, mix: 0.1, random }, out), true],
+      ["channelToMask", (out) => ops.channelToMask(image, 1, out), false],
+      [
+        "fromBytes",
+        (out) =>
+          ops.fromBytes(
+            Uint8Array.from(a.data, (_, i) => i),
+            shape,
+            out,
+          ),
+        false,
+      ],
+    ];
+    const before = a.data.slice();
+    for (const [what, run, takesInput] of each) {
+      const expected = run();
+      const out = Tensor.full(expected.shape, Number.NaN);
+      assert.equal(run(out), out, what);
+      assert.deepEqual(out.data, expected.data, what);
+      assert.throws(() => run(Tensor.zeros([3])), { code: "tensor.bad-shape" }, what);
+      if (!takesInput) continue;
+      assert.deepEqual(run(a).data, expected.data, `${what}, in place`);
+      a.data.set(before);
+    }
+    const bytes = new Uint8Array(a.size);
+    assert.equal(ops.toBytes(a, bytes), bytes);
+    assert.deepEqual(bytes, ops.toBytes(a));
+    assert.throws(() => ops.toBytes(a, new Uint8Array(3)), RangeError);
+  });
+
   it("std is the unbiased deviation of all elements", () => {
     const x = noise([100_003], 4);
     const mean = x.data.reduce((sum, v) => sum + v, 0) / x.size;

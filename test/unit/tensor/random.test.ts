@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { type Card, createGenerator, LatentkitError, randn } from "latentkit";
+import { type Card, createGenerator, LatentkitError, randn, Tensor } from "latentkit";
 import { golden } from "../../helpers/golden.js";
 
 const sha256 = (data: Float32Array): string =>
@@ -48,6 +48,22 @@ describe("randn, source CPU", () => {
     const noise = randn([3, 4, 2, 2], { seed: 1, batchIndex: [2, 0, 2] });
     assert.deepEqual(noise.data.slice(0, 16), noise.data.slice(32));
     assert.notDeepEqual(noise.data.slice(0, 16), noise.data.slice(16, 32));
+  });
+
+  it("draws into out, which goes on in the stream, for either source", () => {
+    for (const source of ["CPU", "GPU"] as const) {
+      const generator = createGenerator({ seed: 5, source });
+      const out = Tensor.zeros([4, 40]);
+      assert.equal(generator.randn([4, 40], out), out);
+      const whole = createGenerator({ seed: 5, source });
+      assert.deepEqual(out.data, whole.randn([4, 40]).data);
+      assert.deepEqual(generator.randn([9], Tensor.zeros([9])).data, whole.randn([9]).data);
+      const batch = { seed: 5, source, batchIndex: [1, 0, 1, 3] };
+      assert.deepEqual(randn([4, 40], { ...batch, out }).data, randn([4, 40], batch).data);
+    }
+    assert.throws(() => randn([4], { seed: 0, out: Tensor.zeros([2, 2]) }), { code: "tensor.bad-shape" });
+    const message = "randn out: expected a tensor of shape [4], received a list of 0.";
+    assert.throws(() => randn([4], { seed: 0, out: [] as unknown as Tensor }), { message });
   });
 
   it("draws nothing for an empty shape and leaves the stream alone", () => {

@@ -20,6 +20,15 @@ describe("Tensor", () => {
     assert.equal(Tensor.zeros([3, 0]).size, 0);
   });
 
+  it("fills what it makes where the memory is left as it is", () => {
+    const size = 100_003;
+    const full = Tensor.full([size], 0.25);
+    assert.ok(full.data.every((value) => value === 0.25));
+    assert.deepEqual(full.clone().data, full.data);
+    assert.equal(Tensor.unfilled([5, size]).size, 5 * size);
+    assert.equal(full.data.buffer.byteLength, 4 * size);
+  });
+
   it("does not follow a shape that is changed later", () => {
     const shape = [2, 2];
     const tensor = Tensor.zeros(shape);
