@@ -138,6 +138,11 @@ export class Cache {
     }
   }
 
+  /** @internal */
+  forget(signature: number): void {
+    this.drop(signature);
+  }
+
   /** @internal A run with these signatures and node ids begins: what it cannot use leaves, as the policy says. */
   begin(signatures: ReadonlySet<number>, ids: ReadonlySet<string>): void {
     this.run++;

@@ -66,6 +66,7 @@ export async function* executeGraph(prompt: unknown, options: ExecuteOptions): A
         graph,
         registry: options.registry,
         cache,
+        isOwnCache: options.cache === undefined,
         signal: abort.signal,
         isChecked: options.validate !== false,
         host: options.host,

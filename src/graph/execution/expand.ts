@@ -2,6 +2,7 @@ import { describe, LatentkitError } from "../../errors.js";
 import { isPlainObject, keysInOrder } from "../../io/json-lossless.js";
 import type { ChoicePlace } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
+import type { Entry } from "../cache.js";
 import { findDefinition, type Graph } from "../parse.js";
 import { type PreparedNode, prepareUnchecked } from "../prepared.js";
 import type { Answer } from "./calls.js";
@@ -47,6 +48,24 @@ export function expandNode(
     return result.map((value): Promised => (isLink(value) ? { source: inner(value[0]), slot: value[1] } : { value }));
   });
   return { nodes, promised };
+}
+
+/** Values of the outputs of a node that a graph stood in for: of all its calls, list outputs opened. */
+export function expandedOutputs(
+  { definition }: PreparedNode,
+  promised: Expansion["promised"],
+  resultOf: (id: string) => Entry,
+): unknown[][] {
+  const answers = promised.map((slots) =>
+    slots.map((slot) => ("value" in slot ? [slot.value] : (resultOf(slot.source).outputs[slot.slot] ?? [undefined]))),
+  );
+  return definition.outputs.map(({ list }, slot) =>
+    answers.flatMap((lists) => {
+      const values = lists[slot] ?? [undefined];
+      const isWhole = list && values.length === 1 && Array.isArray(values[0]);
+      return isWhole ? (values[0] as unknown[]) : [...values];
+    }),
+  );
 }
 
 function badExpansion({ id, definition }: PreparedNode, key: string, received: unknown): LatentkitError {

@@ -30,6 +30,7 @@ export class Plan {
   private readonly steps = new Map<string, Step>();
   private readonly ready: readonly Heap[] = [new Heap(), new Heap(), new Heap(), new Heap()];
   private open = 0;
+  private created = 0;
 
   constructor(private readonly graph: PlanGraph) {}
 
@@ -92,6 +93,11 @@ export class Plan {
     }
   }
 
+  /** Takes out a node that is done: should it be needed again it is added, and runs, anew. */
+  forget(id: string): void {
+    if (this.steps.get(id)?.state === "done") this.steps.delete(id);
+  }
+
   /** Ids of the nodes that are not done, in the order they were found. */
   waiting(): string[] {
     return [...this.steps.values()].filter(({ state }) => state !== "done").map(({ id }) => id);
@@ -101,7 +107,7 @@ export class Plan {
     const isOutput = this.graph.isOutput(id);
     const step: Step = {
       id,
-      order: this.steps.size,
+      order: this.created++,
       isOutput,
       sources: new Set(),
       consumers: [],

@@ -3,9 +3,12 @@ import type { Entry } from "../cache.js";
 import type { Happening, NodeUi, RunStatus } from "../events.js";
 import type { PreparedNode } from "../prepared.js";
 import { type Answer, askLazy, callNode, mergeOutputs } from "./calls.js";
-import { type Expansion, expandNode } from "./expand.js";
+import { type Expansion, expandedOutputs, expandNode } from "./expand.js";
 import { type Gathered, gather, NOT_GATHERED } from "./gather.js";
+import { nameNode } from "./name-node.js";
 import { Plan } from "./plan.js";
+import { Readers } from "./readers.js";
+import { Results } from "./results.js";
 import type { RunSetting } from "./setting.js";
 import { shown, summarise } from "./shown.js";
 
@@ -23,24 +26,30 @@ export class Run {
   readonly ui: Record<string, NodeUi> = {};
   /** Undefined while there is something left to do. */
   status: RunStatus | undefined;
-  private readonly results = new Map<string, Entry>();
+  private readonly results: Results;
   private readonly expanded = new Map<string, Expanded>();
   /** Lazy inputs that nodes have asked for. */
   private readonly asked = new Map<string, ReadonlySet<string>>();
   private readonly plan: Plan;
+  private readonly readers: Readers;
+  /** Nodes whose results have left; one that is needed after all, by an expansion, runs again. */
+  private readonly released = new Set<string>();
+  private readonly isRoot: ReadonlySet<string>;
 
   /** `nodes`: all that the roots need; `signatures`: theirs. `emit` hears what happens. */
   constructor(
     private readonly nodes: Map<string, PreparedNode>,
-    private readonly signatures: ReadonlyMap<string, number>,
+    signatures: ReadonlyMap<string, number>,
     private readonly roots: readonly string[],
     private readonly setting: RunSetting,
     private readonly emit: (happening: Happening) => void,
   ) {
-    const isRoot = new Set(roots);
+    this.isRoot = new Set(roots);
+    this.readers = new Readers(nodes.values());
+    this.results = new Results(nodes.keys(), signatures, setting.options);
     this.plan = new Plan({
       sourcesOf: (id) => this.eagerSources(id),
-      isOutput: (id) => isRoot.has(id) || nodes.get(id)!.definition.outputNode,
+      isOutput: (id) => this.isRoot.has(id) || nodes.get(id)!.definition.outputNode,
     });
     for (const id of roots) this.plan.add(id);
   }
@@ -58,7 +67,7 @@ export class Run {
     const node = this.nodes.get(id)!;
     let gathered = NOT_GATHERED;
     try {
-      const known = this.find(id);
+      const known = this.results.find(id);
       if (known !== undefined) return this.finish(node, known, 0);
       const expanded = this.expanded.get(id);
       if (expanded !== undefined) return this.finishExpanded(node, expanded);
@@ -80,31 +89,22 @@ export class Run {
 
   /** Values of the roots that have them. */
   outputs(): Record<string, unknown[]> {
-    const done = this.roots.filter((id) => this.results.has(id));
+    const done = this.roots.filter((id) => this.results.get(id) !== undefined);
     return Object.fromEntries(done.map((id) => [id, shown(this.nodes.get(id)!, this.results.get(id)!)]));
   }
 
   private eagerSources(id: string): string[] {
+    if (this.released.delete(id)) this.readers.addLinksOf(this.nodes.get(id)!);
     const sources: string[] = [];
     for (const { spec, source } of this.nodes.get(id)!.links) {
-      if (!spec.lazy && this.find(source) === undefined) sources.push(source);
+      if (!spec.lazy && this.results.find(source) === undefined) sources.push(source);
     }
     return sources;
   }
 
-  /** A node's result: of this run, of an equal node or of an earlier run. */
-  private find(id: string): Entry | undefined {
-    const own = this.results.get(id);
-    if (own !== undefined) return own;
-    const signature = this.signatures.get(id);
-    const stored = signature === undefined ? undefined : this.setting.options.cache.get(signature);
-    if (stored !== undefined) this.results.set(id, stored);
-    return stored;
-  }
-
   private gather(node: PreparedNode): Gathered {
     const asked = this.asked.get(node.id) ?? NOTHING_ASKED;
-    return gather(node, (source) => this.find(source), this.setting.checkOf(node), asked);
+    return gather(node, (source) => this.results.find(source), this.setting.checkOf(node), asked);
   }
 
   /** Asks the node for the lazy inputs it needs: it may "go", must "wait" for them, or has to look "again" at known ones. */
@@ -169,28 +169,22 @@ export class Run {
     const { graph, registry } = this.setting.options;
     const around = { graph, registry, place: this.setting.place, exists: (id: string) => this.nodes.has(id) };
     const expansion = expandNode(node, answers, around);
-    for (const inner of expansion.nodes) this.nodes.set(inner.id, inner);
+    for (const inner of expansion.nodes) {
+      this.nodes.set(inner.id, inner);
+      this.readers.addLinksOf(inner);
+    }
     this.expanded.set(node.id, { ...expansion, ui, started });
     for (const { id, definition } of expansion.nodes) if (definition.outputNode) this.plan.link(id, node.id);
     for (const promised of expansion.promised.flat()) {
-      if ("source" in promised) this.plan.link(promised.source, node.id);
+      if (!("source" in promised)) continue;
+      this.readers.add(promised.source);
+      this.plan.link(promised.source, node.id);
     }
     this.plan.back(node.id);
   }
 
   private finishExpanded(node: PreparedNode, { promised, ui, started }: Expanded): void {
-    const answers = promised.map((slots) => ({
-      lists: slots.map((slot) =>
-        "value" in slot ? [slot.value] : (this.find(slot.source)!.outputs[slot.slot] ?? [undefined]),
-      ),
-    }));
-    const outputs = node.definition.outputs.map(({ list }, slot) =>
-      answers.flatMap(({ lists }) => {
-        const values = lists[slot] ?? [undefined];
-        const isWhole = list && values.length === 1 && Array.isArray(values[0]);
-        return isWhole ? (values[0] as unknown[]) : [...values];
-      }),
-    );
+    const outputs = expandedOutputs(node, promised, (source) => this.results.find(source)!);
     this.finish(node, { outputs, ui }, performance.now() - started);
   }
 
@@ -205,11 +199,32 @@ export class Run {
     }
   }
 
-  private keep({ id }: PreparedNode, entry: Entry): void {
-    const signature = this.signatures.get(id);
-    if (signature !== undefined && this.results.get(id) !== entry) this.setting.options.cache.put(signature, entry);
-    this.results.set(id, entry);
+  private keep(node: PreparedNode, entry: Entry): void {
+    const { id } = node;
+    this.results.keep(id, entry);
     this.plan.done(id);
+    for (const source of this.readers.remove(this.sourcesOf(node))) this.release(source);
+    if (!this.readers.has(id)) this.release(id);
+  }
+
+  /** Every node that this one reads, those of its expansion included. */
+  private sourcesOf({ id, links }: PreparedNode): string[] {
+    const sources = links.map(({ source }) => source);
+    for (const promised of this.expanded.get(id)?.promised.flat() ?? []) {
+      if ("source" in promised) sources.push(promised.source);
+    }
+    return sources;
+  }
+
+  /** Lets go of a result that nobody reads any more, unless the run shows it or could not make it again. */
+  private release(id: string): void {
+    const { outputNode, writesFiles, hasUi, notIdempotent } = this.nodes.get(id)!.definition;
+    if (this.isRoot.has(id) || outputNode || writesFiles || hasUi || notIdempotent) return;
+    if (this.results.get(id) === undefined) return;
+    this.results.release(id);
+    this.expanded.delete(id);
+    this.released.add(id);
+    this.plan.forget(id);
   }
 
   private interrupt(nodeId: string | undefined): void {
@@ -229,17 +244,4 @@ export class Run {
     const message = `The graph has a cycle among the nodes ${waiting.slice(0, 10).join(", ")}.`;
     this.fail(nodeId, new LatentkitError("graph.cycle", message, { nodeId }), { lists: {} });
   }
-}
-
-/** A node's failure as a LatentkitError that names the node. */
-function nameNode(error: unknown, { id, definition }: PreparedNode): LatentkitError {
-  const at = { nodeId: id, node: definition.key };
-  if (!(error instanceof LatentkitError)) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return new LatentkitError("node.failed", `${where(at).slice(0, -2)}: ${reason}`, at, { cause: error });
-  }
-  if (error.details.nodeId !== undefined) return error;
-  const anonymous = where({ node: definition.key });
-  const rest = error.message.startsWith(anonymous) ? error.message.slice(anonymous.length) : error.message;
-  return new LatentkitError(error.code, where(at) + rest, { ...error.details, ...at }, { cause: error });
 }

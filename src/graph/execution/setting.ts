@@ -17,6 +17,8 @@ export interface SettingOptions {
   readonly graph: Graph;
   readonly registry: Registry;
   readonly cache: Cache;
+  /** No other run uses the cache. */
+  readonly isOwnCache: boolean;
   readonly signal: AbortSignal;
   /** Values that come through links are checked before a node gets them. */
   readonly isChecked: boolean;

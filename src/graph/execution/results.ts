@@ -1,0 +1,63 @@
+import type { Cache, Entry } from "../cache.js";
+
+/** Where the results of a run's nodes are. */
+export interface ResultsPlace {
+  readonly cache: Cache;
+  /** No other run uses the cache: it keeps only what an equal node of this run may still take. */
+  readonly isOwnCache: boolean;
+}
+
+/** Results of a run's nodes: their own, those of equal nodes and of earlier runs. */
+export class Results {
+  private readonly own = new Map<string, Entry>();
+  /** Nodes by signature whose results are not released. */
+  private readonly equals = new Map<number, number>();
+
+  constructor(
+    ids: Iterable<string>,
+    private readonly signatures: ReadonlyMap<string, number>,
+    private readonly place: ResultsPlace,
+  ) {
+    if (!place.isOwnCache) return;
+    for (const id of ids) {
+      const signature = signatures.get(id);
+      if (signature !== undefined) this.equals.set(signature, (this.equals.get(signature) ?? 0) + 1);
+    }
+  }
+
+  /** What this run itself knows of a node. */
+  get(id: string): Entry | undefined {
+    return this.own.get(id);
+  }
+
+  /** A node's result: of this run, of an equal node or of an earlier run. */
+  find(id: string): Entry | undefined {
+    const own = this.own.get(id);
+    if (own !== undefined) return own;
+    const signature = this.signatures.get(id);
+    const stored = signature === undefined ? undefined : this.place.cache.get(signature);
+    if (stored !== undefined) this.own.set(id, stored);
+    return stored;
+  }
+
+  keep(id: string, entry: Entry): void {
+    const signature = this.signatures.get(id);
+    const isNew = this.own.get(id) !== entry;
+    if (signature !== undefined && isNew && this.isWanted(signature)) this.place.cache.put(signature, entry);
+    this.own.set(id, entry);
+  }
+
+  /** Lets go of a result; a cache that other runs share keeps its own. */
+  release(id: string): void {
+    if (!this.own.delete(id) || !this.place.isOwnCache) return;
+    const signature = this.signatures.get(id);
+    if (signature === undefined) return;
+    const left = (this.equals.get(signature) ?? 0) - 1;
+    this.equals.set(signature, left);
+    if (left <= 0) this.place.cache.forget(signature);
+  }
+
+  private isWanted(signature: number): boolean {
+    return !this.place.isOwnCache || (this.equals.get(signature) ?? 0) > 1;
+  }
+}
