@@ -156,15 +156,14 @@ async function realPathOf(path: string): Promise<string | undefined> {
  * One more than the highest counter of `<name>_<digits>` and any four characters among the folder's entries; gaps are
  * not filled. `tail` ends the digits where names go on, as in `<name>_00001_.png`. 1 where the folder holds none.
  */
-export async function nextCounter(folder: string, name: string, tail = ""): Promise<bigint> {
+export async function nextCounter(folder: string, name: string, tail: "" | "_" = ""): Promise<bigint> {
   const start = `${name}_`;
+  const counted = new RegExp(`^([0-9]+)${tail}[^]{4}$`, "u");
   let highest = 0n;
   for (const entry of await entriesOf(folder)) {
     if (!entry.startsWith(start)) continue;
-    const rest = [...entry.slice(start.length)].slice(0, -4).join("");
-    if (!rest.endsWith(tail)) continue;
-    const digits = rest.slice(0, rest.length - tail.length);
-    if (!/^[0-9]+$/.test(digits)) continue;
+    const digits = counted.exec(entry.slice(start.length))?.[1];
+    if (digits === undefined) continue;
     const counter = BigInt(digits);
     if (counter > highest) highest = counter;
   }

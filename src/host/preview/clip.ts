@@ -53,17 +53,27 @@ function encoder({ name, dim, pad, salt }: Shape): ClipEncoder {
     for (const [c, ids] of chunks.entries()) {
       const context = contextOf(ids, rowOf, dim);
       pooled.data.set(context, c * dim);
-      for (const [j, id] of ids.entries()) {
-        const own = rowOf(id);
-        const at = (c * LENGTH + j) * dim;
-        for (let d = 0; d < dim; d++) {
-          cond.data[at + d] = own[d]! + PLACE_SHARE * places[j * dim + d]! + CONTEXT_SHARE * context[d]!;
-        }
+      for (let j = 0; j < ids.length; j++) {
+        mixRow(cond.data, (c * LENGTH + j) * dim, rowOf(ids[j]!), places, j * dim, context);
       }
     }
     return { cond, pooled };
   };
   return Object.freeze({ name, start: START, end: END, pad, length: LENGTH, tokenize, encode });
+}
+
+/** out[at …] = own row + a share of its place's + a share of the text's. A function of its own: no number is boxed. */
+function mixRow(
+  out: Float32Array,
+  at: number,
+  own: Float32Array,
+  places: Float32Array,
+  place: number,
+  context: Float64Array,
+): void {
+  for (let d = 0; d < own.length; d++) {
+    out[at + d] = own[d]! + PLACE_SHARE * places[place + d]! + CONTEXT_SHARE * context[d]!;
+  }
 }
 
 /** Mean row of the text's tokens: what stands between start and the first end. */
