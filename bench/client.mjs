@@ -1,0 +1,44 @@
+// Talks to a process that is timed: a JSON line there, a JSON line back.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+const script = (name) => fileURLToPath(new URL(name, import.meta.url));
+
+/** latentkit and the npm peers, with that many threads. */
+export const startNode = (threads) =>
+  start(process.execPath, [script("serve.mjs")], { LATENTKIT_THREADS: String(threads) });
+
+/** The Python peers; BENCH_PYTHON names the interpreter, Debian's where absent. */
+export const startPython = () =>
+  start(process.env.BENCH_PYTHON ?? "/usr/bin/python3", ["-B", script("peers/serve.py")]);
+
+function start(program, args, env = {}) {
+  const child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, ...env } });
+  const failed = new Promise((_, reject) => child.once("error", reject));
+  // a peer that is not there is told by `ask`
+  failed.catch(() => {});
+  child.stdin.on("error", () => {});
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    /** The answer to one request; `{ missing: true }` where the program or the subject is not there. */
+    async ask(request) {
+      child.stdin.write(`${JSON.stringify(request)}\n`);
+      const line = await Promise.race([lines.next(), failed]).catch((error) => {
+        if (error.code === "ENOENT") return { missing: true };
+        throw error;
+      });
+      if (line.missing === true) return line;
+      if (line.done) throw new Error(`${program} ended without an answer to ${JSON.stringify(request)}.`);
+      const reply = JSON.parse(line.value);
+      if (reply.error !== undefined) throw new Error(`${request.subject}: ${reply.error}`);
+      return reply;
+    },
+    async stop() {
+      if (child.pid === undefined || child.exitCode !== null) return;
+      child.stdin.end();
+      await once(child, "exit");
+    },
+  };
+}
