@@ -16,20 +16,16 @@ export const startPython = () =>
 
 function start(program, args, env = {}) {
   const child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, ...env } });
-  const failed = new Promise((_, reject) => child.once("error", reject));
-  // a peer that is not there is told by `ask`
-  failed.catch(() => {});
+  // a program that is not there has no pid, which `ask` tells
+  child.on("error", () => {});
   child.stdin.on("error", () => {});
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
     /** The answer to one request; `{ missing: true }` where the program or the subject is not there. */
     async ask(request) {
+      if (child.pid === undefined) return { missing: true };
       child.stdin.write(`${JSON.stringify(request)}\n`);
-      const line = await Promise.race([lines.next(), failed]).catch((error) => {
-        if (error.code === "ENOENT") return { missing: true };
-        throw error;
-      });
-      if (line.missing === true) return line;
+      const line = await lines.next();
       if (line.done) throw new Error(`${program} ended without an answer to ${JSON.stringify(request)}.`);
       const reply = JSON.parse(line.value);
       if (reply.error !== undefined) throw new Error(`${request.subject}: ${reply.error}`);

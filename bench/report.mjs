@@ -42,9 +42,10 @@ const digits = (value) => (value < 1000 ? value.toPrecision(3) : value.toFixed(0
 const verdict = (isReached, isLoss) =>
   [isReached === undefined ? "" : isReached ? "yes" : "below", isLoss ? "slower" : ""].filter(Boolean).join(", ");
 
-/** Machine and versions in one sentence. */
-export const heading = ({ machine, versions }) =>
+/** Machine, date and versions in one sentence; a load near the number of processors makes every figure doubtful. */
+export const heading = ({ date, load, machine, versions }) =>
   `${machine.processor}, ${machine.processors} processors, ${machine.isa}; ` +
+  `${date}, load ${load.toFixed(1)} before the run; ` +
   `${Object.entries(versions)
     .map(([name, version]) => `${name} ${version}`)
     .join(", ")}.`;

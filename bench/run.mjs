@@ -6,7 +6,7 @@
 //   --turns N       turns for each subject, 25   --save       makes this run the committed one
 //   --against FILE  earlier figures to compare with, bench/figures.json; a loss above 10 % ends with status 1
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism, cpus, tmpdir } from "node:os";
+import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -68,6 +68,7 @@ async function measureAll(chosen) {
   const setting = { processes, turns: Number(options.turns), hasPeers: !options["no-peers"] };
   const about = {
     date: new Date().toISOString().slice(0, 10),
+    load: loadavg()[0],
     machine: { processor: cpus()[0].model, processors: availableParallelism(), isa: device().isa },
     versions: { node: process.versions.node, ...(setting.hasPeers && (await versionsOfPeers())) },
   };
@@ -110,7 +111,7 @@ function summaryOf({ rows, losses }) {
 function save({ losses, ...report }) {
   writeFileSync(COMMITTED, `${JSON.stringify(report, null, 1)}\n`);
   for (const [page, isShown] of PAGES) {
-    const content = `\n${heading(report)} ${report.date}.\n\n${table(report.rows.filter(isShown))}\n`;
+    const content = `\n${heading(report)}\n\n${table(report.rows.filter(isShown))}\n\n`;
     writeFileSync(page, between(readFileSync(page, "utf8"), content));
   }
 }

@@ -14,9 +14,13 @@ describe("bench/run", () => {
   const folder = temporaryFolder();
   const figures = () => join(folder(), "figures.json");
 
-  const bench = (...args: string[]) => {
-    const options = ["--no-peers", "--turns", "1", "--against", figures(), "--json", join(folder(), "report.json")];
-    return spawnSync(process.execPath, [join(root, "bench/run.mjs"), ...options, ...args], { encoding: "utf8" });
+  const bench = (...args: string[]) => run(["--no-peers", ...args]);
+  const run = (args: string[], env: NodeJS.ProcessEnv = {}) => {
+    const options = ["--turns", "1", "--against", figures(), "--json", join(folder(), "report.json")];
+    return spawnSync(process.execPath, [join(root, "bench/run.mjs"), ...options, ...args], {
+      encoding: "utf8",
+      env: { ...process.env, ...env },
+    });
   };
   const report = () => JSON.parse(readFileSync(join(folder(), "report.json"), "utf8")) as Report;
 
@@ -48,8 +52,15 @@ describe("bench/run", () => {
       report().losses.map(({ id }) => id),
       [before.rows[0]!.id],
     );
-    writeFileSync(figures(), JSON.stringify({ ...before, machine: { processor: "another" }, versions: {} }));
+    writeFileSync(figures(), JSON.stringify({ ...before, machine: { ...before.machine, processor: "another" } }));
     assert.equal(bench("call overhead").status, 0);
+  });
+
+  it("says which peers are not installed", () => {
+    const { status, stdout, stderr } = run(["imageToMask"], { BENCH_PYTHON: join(folder(), "no-python") });
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, /^\| imageToMask .* \| numpy +\| not installed \|/m);
+    assert.match(stdout, /\| torch +\| not installed \|/);
   });
 
   it("refuses a name that no row has", () => {
