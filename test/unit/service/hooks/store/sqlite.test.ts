@@ -252,7 +252,10 @@ describe("loadSqliteDriver", () => {
 
   it("says what to install where neither loads, or better-sqlite3 was never compiled", () => {
     for (const modules of [{}, { "better-sqlite3": Uncompiled }]) {
-      const refusal = isRefusal("config.invalid", /npm rebuild better-sqlite3.*npm install better-sqlite3.*Node 22.*store: memory:/);
+      const refusal = isRefusal(
+        "config.invalid",
+        /npm rebuild better-sqlite3.*npm install better-sqlite3.*Node 22.*store: memory:/,
+      );
       assert.throws(() => loadSqliteDriver(loader(modules)), refusal);
     }
   });
