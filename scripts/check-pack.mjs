@@ -15,8 +15,6 @@ import {
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { prebuild } from "./prebuild.mjs";
-import { orExplain, setup } from "./setup.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const EXAMPLE = "examples/first-light.json";
@@ -25,8 +23,6 @@ const PNG_START = "89504e470d0a1a0a";
 
 const scratch = mkdtempSync(join(tmpdir(), "latentkit-pack-"));
 try {
-  orExplain(setup);
-  await prebuild();
   const tarball = pack();
   const project = join(scratch, "project");
   mkdirSync(project);
@@ -43,9 +39,8 @@ try {
 }
 
 function pack() {
-  const [{ filename, files }] = JSON.parse(
-    npm(["pack", "--ignore-scripts", "--json", "--pack-destination", scratch], root),
-  );
+  // the plain command, as people type it: "prepack" must build what is missing
+  const [{ filename, files }] = JSON.parse(npm(["pack", "--json", "--pack-destination", scratch], root));
   const paths = files.map(({ path }) => path);
   for (const wanted of [
     `prebuilds/${process.platform}-${process.arch}/latentkit.node`,

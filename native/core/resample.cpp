@@ -11,15 +11,23 @@
 namespace latentkit {
 namespace {
 
-/* For each output position the two input positions and their weights. */
+/* Kernels read taps in whole vectors: this many past the last may be read. */
+constexpr size_t kPadding = 16;
+
+/*
+ * For each output position the two input positions and their weights. The source position is PyTorch's
+ * scale * (i + 0.5) - 0.5 in float32 with a fused multiply-add; the product of two floats is exact in double.
+ */
 struct Taps {
   std::vector<int32_t> first, second;
   std::vector<float> first_weight, second_weight;
 
-  Taps(size_t in, size_t out) : first(out), second(out), first_weight(out), second_weight(out) {
+  Taps(size_t in, size_t out)
+      : first(out + kPadding), second(out + kPadding), first_weight(out + kPadding), second_weight(out + kPadding) {
     float ratio = static_cast<float>(in) / static_cast<float>(out);
     for (size_t i = 0; i < out; i++) {
-      float at = (static_cast<float>(i) + 0.5f) * ratio - 0.5f;
+      double product = static_cast<double>(ratio) * static_cast<double>(static_cast<float>(i) + 0.5f);
+      float at = static_cast<float>(product - 0.5);
       if (at < 0.0f) at = 0.0f;
       size_t low = static_cast<size_t>(at);
       if (low > in - 1) low = in - 1;

@@ -88,9 +88,10 @@ export function prepareUnchecked(
 
 function looseValue(spec: InputSpec, value: unknown, place: ChoicePlace): unknown {
   const isNumeric = typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
-  if (!isNumeric && !(value instanceof NumberLiteral)) return plain(value);
+  const asIs = spec.literal ? value : plain(value);
+  if (!isNumeric && !(value instanceof NumberLiteral)) return asIs;
   const conversion = tryConvert(spec, value, { place, skipRange: true });
-  return conversion.ok ? conversion.value : plain(value);
+  return conversion.ok ? conversion.value : asIs;
 }
 
 /** Distinct linked nodes of every node. */

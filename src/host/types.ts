@@ -81,6 +81,8 @@ export interface Host {
   readonly name: string;
   /** True where the pictures stand in for a real model's. */
   readonly preview: boolean;
+  /** Hosts of one signature answer alike, so a cache serves runs that each make their own. Absent: only itself. */
+  readonly signature?: string;
   checkpoints(): readonly string[];
   loadCheckpoint(name: string, signal?: AbortSignal): Promise<Checkpoint>;
 }

@@ -19,6 +19,8 @@ export interface InputSpec<Value = unknown> {
   readonly lazy: boolean;
   /** STRING: lists and objects are refused, where the host turns them into text. */
   readonly strict?: boolean;
+  /** "*": numbers arrive as a graph writes them, a NumberLiteral for 7.0, so that a float is told from an integer. */
+  readonly literal?: boolean;
   readonly choices?: Choices;
   /** As the host describes it: default, min, max, step, multiline, tooltip and so on. */
   readonly options: InputOptions;
@@ -40,6 +42,7 @@ interface Flags {
   readonly optional?: boolean;
   readonly lazy?: boolean;
   readonly strict?: boolean;
+  readonly literal?: boolean;
   readonly tooltip?: string;
 }
 
@@ -57,8 +60,14 @@ export function socket<Value = unknown, const O extends Flags = Record<never, ne
   type: string,
   options?: O,
 ): InputSpec<Seen<Value, O>> {
-  const { optional = false, lazy = false, strict = false, ...rest } = (options ?? {}) as Flags & InputOptions;
-  return { type, optional, lazy, strict, options: lazy ? { ...rest, lazy } : rest };
+  const {
+    optional = false,
+    lazy = false,
+    strict = false,
+    literal = false,
+    ...rest
+  } = (options ?? {}) as Flags & InputOptions;
+  return { type, optional, lazy, strict, literal, options: lazy ? { ...rest, lazy } : rest };
 }
 
 /** IMAGE: Tensor [B, H, W, C] in 0…1. */

@@ -1,4 +1,5 @@
 import { closest, type ErrorCode, inputError, type LatentkitError } from "../errors.js";
+import { asciiDigits } from "../io/ascii-digits.js";
 import { isPlainObject, NumberLiteral } from "../io/json-lossless.js";
 import { pythonText } from "../io/python-text.js";
 import type { Choice, ChoicePlace, InputSpec } from "./inputs.js";
@@ -78,7 +79,7 @@ export function tryConvert(spec: InputSpec, value: unknown, options: ConvertOpti
     case "COMBO":
       return toChoice(spec, value, options);
     default:
-      return { ok: true, value: plain(value) };
+      return { ok: true, value: spec.literal ? value : plain(value) };
   }
 }
 
@@ -196,13 +197,17 @@ function numeric(value: unknown): number | undefined {
   return value instanceof NumberLiteral ? Number(value) : undefined;
 }
 
-/** Number literals, at any depth of lists and plain objects, as the numbers they stand for. */
+/** Number literals, at any depth of lists and plain objects, as the numbers they stand for; the same value without. */
 export function plain(value: unknown, depth = 0): unknown {
   if (typeof value !== "object" || value === null || depth > 256) return value;
   if (value instanceof NumberLiteral) return Number(value);
-  if (Array.isArray(value)) return value.map((item) => plain(item, depth + 1));
+  if (Array.isArray(value)) {
+    const items = value.map((item) => plain(item, depth + 1));
+    return items.some((item, i) => !Object.is(item, value[i])) ? items : value;
+  }
   if (!isPlainObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item, depth + 1)]));
+  const entries = Object.entries(value).map(([key, item]) => [key, plain(item, depth + 1)] as const);
+  return entries.some(([key, item]) => !Object.is(item, value[key])) ? Object.fromEntries(entries) : value;
 }
 
 /** What fits, in words: "a whole number from 0 to 10", "red, green or blue". */
@@ -230,14 +235,4 @@ function expectedChoice(choices: readonly Choice[] | undefined): string {
   if (choices.length > LISTED_CHOICES) return `one of ${choices.length} choices`;
   const names = choices.map(String);
   return names.length === 1 ? names[0]! : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
-}
-
-/** Decimal digits of any script as 0 to 9, as Python reads them. */
-function asciiDigits(text: string): string {
-  return text.replace(/(?![0-9])\p{Nd}/gu, (digit) => {
-    const code = digit.codePointAt(0)!;
-    let run = 0;
-    while (/\p{Nd}/u.test(String.fromCodePoint(code - run - 1))) run++;
-    return String(run % 10);
-  });
 }

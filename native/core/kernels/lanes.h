@@ -92,13 +92,15 @@ inline __m128 fma_pair(__m128d x, __m128d y, __m128d z) {
   __m128d p = x * y, s = p + z, t = s - p;
   __m128d error = (p - (s - t)) + (z - t);
   Bits bits = (Bits)s;
-  Bits adjust = (Bits)_mm_cmpneq_pd(error, _mm_setzero_pd()) & ~bits & 1;
+  // an infinite sum leaves NaN as its error and stays as it is
+  __m128d inexact = _mm_and_pd(_mm_cmpneq_pd(error, _mm_setzero_pd()), _mm_cmpord_pd(error, error));
+  Bits adjust = (Bits)inexact & ~bits & 1;
   Bits down = (Bits)((Unsigned)((Bits)error ^ bits) >> 63) & adjust;
   return _mm_cvtpd_ps((__m128d)(bits + adjust - down - down));
 }
 #endif
 
-/* a * b + c with one rounding, for finite values. */
+/* a * b + c with one rounding. */
 inline Floats fma(Floats a, Floats b, Floats c) {
 #if defined(__AVX512F__)
   return (Floats)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -122,6 +124,19 @@ inline Floats fma(Floats a, Floats b, Floats c) {
 
 inline Floats fma(Floats a, Floats b, float c) { return fma(a, b, Floats{} + c); }
 inline Floats fma(Floats a, float b, Floats c) { return fma(a, Floats{} + b, c); }
+
+/* One float for each of kLanes indices. */
+inline Floats gather(const float *p, const int32_t *at) {
+#if defined(__AVX512F__)
+  return (Floats)_mm512_i32gather_ps(_mm512_loadu_si512(at), p, 4);
+#elif defined(__AVX2__)
+  return (Floats)_mm256_i32gather_ps(p, _mm256_loadu_si256((const __m256i *)at), 4);
+#else
+  Floats r;
+  for (size_t i = 0; i < kLanes; i++) r[i] = p[at[i]];
+  return r;
+#endif
+}
 
 /* Elements 0, 3, 6 … of three vectors from p; reads up to two floats past the last of them. */
 inline Floats every_third(const float *p) {

@@ -85,13 +85,19 @@ void channel_mask(float *out, const float *image, int channels, int channel, siz
   else channel_loop<1>(out, image, pixels, stream);
 }
 
+/* The two taps of each of kLanes output columns, weighted: fma(second, w1, first * w0), as PyTorch's kernel rounds. */
+inline Floats across(const float *row, const int32_t *i0, const int32_t *i1, const float *w0, const float *w1) {
+  return fma(gather(row, i1), load(w1), gather(row, i0) * load(w0));
+}
+
 void resize_row(float *__restrict out, const float *__restrict top, const float *__restrict bottom,
                 const int32_t *__restrict i0, const int32_t *__restrict i1, const float *__restrict w0,
                 const float *__restrict w1, float f0, float f1, size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    float t = w0[i] * top[i0[i]] + w1[i] * top[i1[i]];
-    float b = w0[i] * bottom[i0[i]] + w1[i] * bottom[i1[i]];
-    out[i] = f0 * t + f1 * b;
+  for (size_t i = 0; i < n; i += kLanes) {
+    Floats t = across(top, i0 + i, i1 + i, w0 + i, w1 + i), b = across(bottom, i0 + i, i1 + i, w0 + i, w1 + i);
+    Floats v = fma(b, f1, t * f0);
+    if (n - i >= kLanes) store(out + i, v);
+    else for (size_t k = 0; k < n - i; k++) out[i + k] = v[k];
   }
 }
 

@@ -40,7 +40,10 @@ typedef struct lk_kernels {
   void (*from_bytes)(float *out, const uint8_t *x, size_t n, int stream);
   void (*channel_mask)(float *out, const float *image, int channels, int channel, size_t pixels, int stream);
 
-  /* One row of a bilinear resize: f0 * (w0 * top[i0] + w1 * top[i1]) + f1 * (the same of bottom). */
+  /*
+   * One row of a bilinear resize: f0 * (w0 * top[i0] + w1 * top[i1]) + f1 * (the same of bottom), each second term
+   * added by fma. Indices and weights are read in whole vectors, up to 15 past n.
+   */
   void (*resize_row)(float *out, const float *top, const float *bottom, const int32_t *i0, const int32_t *i1,
                      const float *w0, const float *w1, float f0, float f1, size_t n);
 } lk_kernels;

@@ -1,6 +1,8 @@
 import { LatentkitError } from "../../errors.js";
+import { NumberLiteral, pythonNumber } from "../../io/json-lossless.js";
 import { Blocker } from "../../nodes/define.js";
 import type { InputSpec } from "../../nodes/inputs.js";
+import { plain } from "../../nodes/values.js";
 import type { Entry } from "../cache.js";
 import type { PreparedNode } from "../prepared.js";
 
@@ -17,6 +19,9 @@ export interface Gathered {
   readonly empty?: string;
 }
 
+/** An output's declared type. */
+export type TypeOf = (id: string, slot: number) => string | undefined;
+
 /** Checks one value that came through a link and answers it as the node gets it. */
 export type CheckValue = (spec: InputSpec, value: unknown, input: string) => unknown;
 
@@ -27,6 +32,7 @@ export type CheckValue = (spec: InputSpec, value: unknown, input: string) => unk
 export function gather(
   node: PreparedNode,
   resultOf: (id: string) => Entry | undefined,
+  typeOf: TypeOf,
   check: CheckValue | undefined,
   asked: ReadonlySet<string>,
 ): Gathered {
@@ -44,7 +50,7 @@ export function gather(
       longest = Math.max(longest, 1);
       continue;
     }
-    const values = entry.outputs[slot] ?? NOTHING;
+    const values = formed(entry.outputs[slot] ?? NOTHING, spec, typeOf(source, slot));
     if (spec.lazy && !asked.has(input)) {
       const value = values.length === 1 ? checkedOrNothing(spec, values[0], input, check) : undefined;
       if (value === undefined) held = new Set(held).add(input);
@@ -75,6 +81,14 @@ const NO_INPUTS: ReadonlySet<string> = new Set();
 
 /** Before anything is gathered. */
 export const NOT_GATHERED: Gathered = { lists: {}, missing: NO_INPUTS, held: NO_INPUTS, calls: 0 };
+
+/** A FLOAT of 80 is 80.0 for a node that tells floats from integers; for any other a literal is a number. */
+function formed(values: readonly unknown[], { literal }: InputSpec, type: string | undefined): readonly unknown[] {
+  if (literal && type === "FLOAT") {
+    return values.map((value) => (Number.isInteger(value) ? new NumberLiteral(pythonNumber(value as number)) : value));
+  }
+  return !literal && type === "*" ? (plain(values) as readonly unknown[]) : values;
+}
 
 function checked(spec: InputSpec, value: unknown, input: string, check: CheckValue): unknown {
   return value instanceof Blocker ? value : check(spec, value, input);

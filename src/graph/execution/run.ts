@@ -35,6 +35,8 @@ export class Run {
   /** Nodes whose results have left; one that is needed after all, by an expansion, runs again. */
   private readonly released = new Set<string>();
   private readonly isRoot: ReadonlySet<string>;
+  private readonly resultOf = (id: string) => this.results.find(id);
+  private readonly typeOf = (id: string, slot: number) => this.nodes.get(id)?.definition.outputs[slot]?.type;
 
   /** `nodes`: all that the roots need; `signatures`: theirs. `emit` hears what happens. */
   constructor(
@@ -104,7 +106,7 @@ export class Run {
 
   private gather(node: PreparedNode): Gathered {
     const asked = this.asked.get(node.id) ?? NOTHING_ASKED;
-    return gather(node, (source) => this.results.find(source), this.setting.checkOf(node), asked);
+    return gather(node, this.resultOf, this.typeOf, this.setting.checkOf(node), asked);
   }
 
   /** Asks the node for the lazy inputs it needs: it may "go", must "wait" for them, or has to look "again" at known ones. */

@@ -1,12 +1,15 @@
 import { describe } from "../../errors.js";
+import { plain } from "../../nodes/values.js";
 import type { Entry } from "../cache.js";
 import type { PreparedNode } from "../prepared.js";
 
 /** Outputs for events and results: the value of an output that has one, the list of values of any other. */
 export function shown({ definition }: PreparedNode, { outputs }: Entry): unknown[] {
-  return outputs.map((values, slot) =>
-    values.length === 1 && !definition.outputs[slot]!.list ? values[0] : [...values],
-  );
+  return outputs.map((values, slot) => {
+    const { type, list } = definition.outputs[slot]!;
+    const value = values.length === 1 && !list ? values[0] : [...values];
+    return type === "*" ? plain(value) : value;
+  });
 }
 
 const MAX_SHOWN = 16;

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Host } from "../../host/types.js";
 import { isPlainObject, NumberLiteral } from "../../io/json-lossless.js";
+import { pythonText } from "../../io/python-text.js";
 import type { Cache } from "../cache.js";
 import type { PreparedNode } from "../prepared.js";
 
@@ -69,7 +70,7 @@ export class Signer {
     }
   }
 
-  /** A text that is equal for equal values only; 1, 1.0 and true are one INT. NaN equals itself. */
+  /** A text that is equal for equal values only; 1, 1.0 and true are one INT, where any type goes 1 is not 1.0. NaN equals itself. */
   private valueKey(value: unknown, type: string, depth = 0): string {
     switch (typeof value) {
       case "string":
@@ -93,14 +94,12 @@ export class Signer {
     }
   }
 
-  /** Preview hosts of one name answer alike, so each run may make its own. */
   private hostKey(host: Host | undefined): unknown {
-    if (host === undefined) return null;
-    return host.preview ? [host.name, host.checkpoints()] : this.cache.identity(host);
+    return host === undefined ? null : (host.signature ?? this.cache.identity(host));
   }
 
   private objectKey(value: object, depth: number): string {
-    if (value instanceof NumberLiteral) return `n${Number(value)}`;
+    if (value instanceof NumberLiteral) return `n${pythonText(value)}`;
     if (depth < MAX_DEPTH && Array.isArray(value) && value.length <= MAX_TEXT) {
       return `[${value.map((item) => this.valueKey(item, "", depth + 1)).join()}]`;
     }

@@ -1,8 +1,8 @@
 import { ERROR_CODES, type ErrorCode, LatentkitError, where } from "../../errors.js";
-import { pythonNumber } from "../../io/json-lossless.js";
+import { isPlainObject, MAX_DEPTH, NumberLiteral, pythonNumber } from "../../io/json-lossless.js";
 import { pythonText } from "../../io/python-text.js";
 import type { ChoicePlace, InputSpec } from "../../nodes/inputs.js";
-import { choicesOf, type Misfit, misfitError, plain } from "../../nodes/values.js";
+import { choicesOf, type Misfit, misfitError } from "../../nodes/values.js";
 
 /** What is wrong with a graph, as data: the first four are ComfyUI's, the rest say the same for people and programs. */
 export interface GraphError {
@@ -42,7 +42,7 @@ const LISTED_CHOICES = 20;
 function inputConfig({ spec, place }: InputPlace): unknown {
   const choices = choicesOf(spec, place);
   if (choices !== undefined && choices.length > LISTED_CHOICES) return null;
-  return [hostType(spec, place), spec.options];
+  return jsonValue([hostType(spec, place), spec.options]);
 }
 
 function hostType(spec: InputSpec, place: ChoicePlace): unknown {
@@ -50,9 +50,14 @@ function hostType(spec: InputSpec, place: ChoicePlace): unknown {
   return isListed ? (choicesOf(spec, place) ?? spec.type) : spec.type;
 }
 
-/** A bigint only where a number would lose digits. */
-function smallest(value: unknown): unknown {
-  return typeof value === "bigint" && Number.isSafeInteger(Number(value)) ? Number(value) : value;
+/** A value as JSON holds it: integers beyond 2^53 as their digits in a text, so that a verdict can be sent as it is. */
+function jsonValue(value: unknown, depth = 0): unknown {
+  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  if (value instanceof NumberLiteral) return Number(value);
+  if (typeof value !== "object" || value === null || depth > MAX_DEPTH) return value;
+  if (Array.isArray(value)) return value.map((item) => jsonValue(item, depth + 1));
+  if (!isPlainObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, jsonValue(item, depth + 1)]));
 }
 
 function fromError(
@@ -87,13 +92,13 @@ export function valueError(misfit: Misfit, at: InputPlace, received: unknown): G
       return fromError(error, {
         message: `Value ${shown(misfit.value)} smaller than min of ${shown(spec.options.min)}`,
         details: input,
-        extra_info: { ...extra, received_value: smallest(misfit.value) },
+        extra_info: { ...extra, received_value: jsonValue(misfit.value) },
       });
     case "input.above-maximum":
       return fromError(error, {
         message: `Value ${shown(misfit.value)} bigger than max of ${shown(spec.options.max)}`,
         details: input,
-        extra_info: { ...extra, received_value: smallest(misfit.value) },
+        extra_info: { ...extra, received_value: jsonValue(misfit.value) },
       });
     case "input.not-in-list": {
       const choices = choicesOf(spec, place) ?? [];
@@ -101,7 +106,7 @@ export function valueError(misfit: Misfit, at: InputPlace, received: unknown): G
       return fromError(error, {
         message: "Value not in list",
         details: `${input}: '${pythonText(misfit.value)}' not in ${list}`,
-        extra_info: { ...extra, received_value: plain(misfit.value) },
+        extra_info: { ...extra, received_value: jsonValue(misfit.value) },
       });
     }
     default: {
@@ -109,7 +114,7 @@ export function valueError(misfit: Misfit, at: InputPlace, received: unknown): G
       return fromError(error, {
         message: `Failed to convert an input value to a ${spec.type} value`,
         details: `${input}, ${pythonText(received)}, ${reason}`,
-        extra_info: { ...extra, received_value: plain(received), exception_message: reason },
+        extra_info: { ...extra, received_value: jsonValue(received), exception_message: reason },
       });
     }
   }
@@ -121,7 +126,7 @@ export function badLink(at: InputPlace, received: unknown): GraphError {
   return fromError(linkError(at, expected, pythonText(received)), {
     message: "Bad linked input, must be a length-2 list of [node_id, slot_index]",
     details: at.input,
-    extra_info: { input_name: at.input, input_config: inputConfig(at), received_value: plain(received) },
+    extra_info: { input_name: at.input, input_config: inputConfig(at), received_value: jsonValue(received) },
   });
 }
 
@@ -134,7 +139,7 @@ export function typeMismatch(at: InputPlace, received: string, link: readonly un
       input_name: at.input,
       input_config: inputConfig(at),
       received_type: received,
-      linked_node: plain(link),
+      linked_node: jsonValue(link),
     },
   });
 }
@@ -191,7 +196,7 @@ export function validationFailure(
       input_config: inputConfig(via.at),
       exception_message: error.message,
       exception_type: kind,
-      linked_node: plain(via.link),
+      linked_node: jsonValue(via.link),
     },
   });
 }

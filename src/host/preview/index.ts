@@ -41,6 +41,7 @@ export function createPreviewHost({ checkpoints = {} }: PreviewHostOptions = {})
   return Object.freeze({
     name: "preview",
     preview: true,
+    signature: JSON.stringify(["preview", ...families]),
     checkpoints: () => names,
     async loadCheckpoint(name: string): Promise<Checkpoint> {
       const family = families.get(name);

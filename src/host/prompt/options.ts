@@ -9,7 +9,7 @@ export type TokenNormalization = (typeof TOKEN_NORMALIZATIONS)[number];
 export type WeightInterpretation = (typeof WEIGHT_INTERPRETATIONS)[number];
 
 export interface PromptOptions {
-  /** Default "none". */
+  /** One of TOKEN_NORMALIZATIONS; any other text acts as "none", as in the reference. Default "none". */
   tokenNormalization?: string;
   /** Default "comfy". */
   weightInterpretation?: string;
@@ -34,7 +34,7 @@ export interface CheckedOptions {
 
 const MAX_STEPS = 10000;
 
-/** Fills in defaults; fails on a name that is not in its list and on numbers out of range. */
+/** Fills in defaults; fails on an unknown weight interpretation and on numbers out of range. */
 export function checkOptions(options: PromptOptions = {}): CheckedOptions {
   const { wMax = 1, steps = 1, applyToPooled = true, a1111PromptStyle = false } = options;
   if (typeof wMax !== "number" || !Number.isFinite(wMax)) {
@@ -60,8 +60,10 @@ export function checkOptions(options: PromptOptions = {}): CheckedOptions {
   };
 }
 
+/** An unknown name changes nothing, as in the reference; what is no text is refused. */
 export function checkTokenNormalization(name: string = "none"): TokenNormalization {
-  return oneOf(TOKEN_NORMALIZATIONS, name, "token normalization");
+  if (typeof name !== "string") return oneOf(TOKEN_NORMALIZATIONS, name, "token normalization");
+  return TOKEN_NORMALIZATIONS.find((known) => known === name) ?? "none";
 }
 
 export function requireText(text: unknown): asserts text is string {

@@ -1,10 +1,12 @@
+import { asciiDigits } from "../../io/ascii-digits.js";
+
 const DIGITS = "\\d+(?:_\\d+)*";
 const DECIMAL = new RegExp(`^[+-]?(?:${DIGITS}(?:\\.(?:${DIGITS})?)?|\\.${DIGITS})(?:[eE][+-]?${DIGITS})?$`);
 const SPECIAL = /^([+-]?)(inf|infinity|nan)$/i;
 
-/** The number that Python's float() reads from a text (" 2 ", "1_0", "nan", ".5", "1e-1"), or undefined. */
+/** The number that Python's float() reads from a text (" 2 ", "1_0", "nan", ".5", "1e-1", digits of any script), or undefined. */
 export function pythonFloat(text: string): number | undefined {
-  const trimmed = text.trim();
+  const trimmed = asciiDigits(text.trim());
   if (DECIMAL.test(trimmed)) return Number(trimmed.replaceAll("_", ""));
   const special = SPECIAL.exec(trimmed);
   if (special === null) return undefined;

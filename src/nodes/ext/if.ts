@@ -10,7 +10,7 @@ export const ifNode = defineNode({
   key: KEY,
   description: "Hands on `if` where `any` is true as Python has it, else `else`. Only the chosen branch is computed.",
   deprecated: true,
-  inputs: { any: any(), if: any({ lazy: true }), else: any({ lazy: true }) },
+  inputs: { any: any(), if: any({ lazy: true, literal: true }), else: any({ lazy: true, literal: true }) },
   outputs: [{ name: "?", type: "*", list: false }],
   checkLazy: (inputs) => {
     const wanted = isTruthy(inputs.any) ? "if" : "else";

@@ -5,6 +5,7 @@ import { pythonText } from "../../io/python-text.js";
 import { Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
 import { any } from "../inputs.js";
+import { plain } from "../values.js";
 import { setWidgetValues } from "./workflow-node.js";
 
 /** A longer list is shown as one text. */
@@ -15,7 +16,7 @@ export const showAnythingLazy = defineNode({
   key: "ext showAnythingLazy",
   description: "Shows any values as text and hands the texts on.",
   deprecated: true,
-  inputs: { anything: any({ optional: true }) },
+  inputs: { anything: any({ optional: true, literal: true }) },
   outputs: { output: "*" },
   hidden: { unique_id: "UNIQUE_ID", extra_pnginfo: "EXTRA_PNGINFO" },
   inputIsList: true,
@@ -23,7 +24,10 @@ export const showAnythingLazy = defineNode({
   run: ({ anything, unique_id, extra_pnginfo }) => {
     const values = shown(anything ?? []);
     setWidgetValues(extra_pnginfo, unique_id, [...values]);
-    return { result: [values.length === 1 ? values[0] : values], ui: { text: [...values] } };
+    return {
+      result: [values.length === 1 ? values[0] : values],
+      ui: { text: [...values].map((value) => plain(value)) },
+    };
   },
 });
 

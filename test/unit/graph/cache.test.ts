@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { type Cache, createCache } from "#src/graph/cache.js";
+import { createPreviewHost } from "#src/host/preview/index.js";
 import { defineNode } from "#src/nodes/define.js";
+import { registry as allNodes } from "#src/nodes/index.js";
 import { int, text } from "#src/nodes/inputs.js";
 import { Tensor } from "#src/tensor/tensor.js";
 import { refuses } from "../../helpers/errors.js";
@@ -101,6 +103,16 @@ describe("createCache", () => {
     assert.deepEqual(await started(any({ a: 1 }), cache), []);
   });
 
+  it("tells 1 from 1.0 where a node shows the difference", async () => {
+    const cache = createCache();
+    const shown = async (literal: string) => {
+      const graph = `{"s": {"class_type": "ext showAnythingLazy", "inputs": {"anything": ${literal}}}}`;
+      return endOf(await eventsOf(graph, { registry: allNodes, cache })).ui.s!.text;
+    };
+    for (const literal of ["1", "1.0", "1", "1e-07"]) assert.deepEqual(await shown(literal), [literal]);
+    assert.deepEqual(await shown("1.00"), ["1.0"]);
+  });
+
   it("does not mix up texts that look like signatures", async () => {
     const join = defineNode({
       key: "Join",
@@ -127,16 +139,21 @@ describe("createCache", () => {
 
   it("does not hand results on to another host, folder or definition of a class", async () => {
     const cache = createCache();
-    const host = (name: string, preview: boolean) => ({
+    const host = (name: string, signature?: string) => ({
       name,
-      preview,
+      preview: false,
+      ...(signature !== undefined && { signature }),
       checkpoints: () => [],
       loadCheckpoint: () => Promise.reject(new Error()),
     });
-    assert.equal((await started(chain(1), cache, { host: host("a", false) })).length, 3);
-    assert.equal((await started(chain(1), cache, { host: host("a", false) })).length, 3);
-    assert.equal((await started(chain(1), cache, { host: host("p", true) })).length, 3);
-    assert.equal((await started(chain(1), cache, { host: host("p", true) })).length, 0);
+    assert.equal((await started(chain(1), cache, { host: host("a") })).length, 3);
+    assert.equal((await started(chain(1), cache, { host: host("a") })).length, 3);
+    assert.equal((await started(chain(1), cache, { host: host("p", "s") })).length, 3);
+    assert.equal((await started(chain(1), cache, { host: host("p", "s") })).length, 0);
+    const preview = (family: string) => createPreviewHost({ checkpoints: { "old.safetensors": family } });
+    assert.equal((await started(chain(1), cache, { host: preview("sd15") })).length, 3);
+    assert.equal((await started(chain(1), cache, { host: preview("sdxl") })).length, 3);
+    assert.equal((await started(chain(1), cache, { host: preview("sd15") })).length, 0);
     const writer = defineNode({ key: "Writer", inputs: {}, outputs: {}, writesFiles: true, run: () => [] });
     const write = (outputDir: string, more = {}) =>
       started({ w: node("Writer") }, cache, { registry: basicRegistry(writer), outputDir, ...more });

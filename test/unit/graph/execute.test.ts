@@ -2,11 +2,14 @@ import assert from "node:assert/strict";
 import { createCache } from "#src/graph/cache.js";
 import type { RunEvent } from "#src/graph/events.js";
 import { executeGraph } from "#src/graph/execute.js";
+import { NumberLiteral } from "#src/io/json-lossless.js";
 import { block, defineNode } from "#src/nodes/define.js";
+import { registry as allNodes } from "#src/nodes/index.js";
 import { any, boolean, float, image, int, mask, text } from "#src/nodes/inputs.js";
+import { createRegistry } from "#src/nodes/registry.js";
 import { Tensor } from "#src/tensor/tensor.js";
 import { refuses } from "../../helpers/errors.js";
-import { basicRegistry, chain, endOf, eventsOf, node, only } from "../../helpers/graph-nodes.js";
+import { BASIC_NODES, basicRegistry, chain, endOf, eventsOf, node, only } from "../../helpers/graph-nodes.js";
 
 const GIVE = defineNode({
   key: "Give",
@@ -114,6 +117,44 @@ describe("executeGraph", () => {
     );
     assert.deepEqual(end.outputs, { out: [], sum: [[0, 2, 3]], w: [31], l: [[0, 1, 2]] });
     assert.deepEqual(end.ui.out, { x: [0, 2, 3] });
+  });
+
+  it("keeps floats floats where a node tells them from integers; any other node gets numbers", async () => {
+    const half = defineNode({
+      key: "Floats",
+      inputs: {},
+      outputs: { one: "FLOAT", many: { type: "FLOAT", list: true }, any: "*" },
+      run: () => [80, [1, 2.5], 3],
+    });
+    const show = (anything: unknown) => node("ext showAnythingLazy", { anything });
+    const graph = {
+      f: node("Floats"),
+      one: show(["f", 0]),
+      many: show(["f", 1]),
+      any: show(["f", 2]),
+      if: node("ext if", { any: true, if: ["f", 0], else: 1 }),
+      chosen: show(["if", 0]),
+      else: node("ext if", {
+        any: 0,
+        if: 1,
+        else: { __value__: [new NumberLiteral("7.0"), { deep: new NumberLiteral("2.0") }] },
+      }),
+      written: show(["else", 0]),
+      number: node("Show", { x: ["if", 0] }),
+      numbers: node("Show", { x: ["else", 0] }),
+    };
+    const { ui, outputs } = endOf(
+      await eventsOf(graph, {
+        registry: createRegistry([...BASIC_NODES, half], allNodes),
+        targets: [...Object.keys(graph)],
+      }),
+    );
+    assert.deepEqual(
+      ["one", "many", "any", "chosen", "written"].map((id) => ui[id]!.text),
+      [["80.0"], ["1.0", "2.5"], ["3"], ["80.0"], [7, { deep: 2 }]],
+    );
+    assert.deepEqual([ui.number!.x, ui.numbers!.x], [[80], [[7, { deep: 2 }]]]);
+    assert.deepEqual([outputs.if, outputs.else, outputs.f], [[80], [[7, { deep: 2 }]], [80, [1, 2.5], 3]]);
   });
 
   it("does not run a node for an empty list, nor those that need it; whole lists may be empty", async () => {

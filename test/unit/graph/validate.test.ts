@@ -252,7 +252,11 @@ describe("validateGraph", () => {
   });
 
   it("gives errors that print as JSON with every digit", () => {
-    const printed = printJson(noisy({ seed: 2n ** 64n }));
-    assert.match(printed, /"received_value": 18446744073709551616/);
+    const verdict = noisy({ seed: 2n ** 64n, strength: [1n, { deep: 2n ** 70n }, 3, 4] });
+    const printed = JSON.stringify(verdict);
+    assert.match(printed, /"max":"18446744073709551615"/);
+    assert.match(printed, /"received_value":"18446744073709551616"/);
+    assert.match(printed, /"received_value":\[1,\{"deep":"1180591620717411303424"\},3,4\]/);
+    assert.deepEqual(JSON.parse(printJson(verdict)), JSON.parse(printed));
   });
 });

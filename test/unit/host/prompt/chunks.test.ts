@@ -36,12 +36,15 @@ describe("tokenizePrompt", () => {
     assert.ok(chunk!.every(({ weight }) => weight === 1));
   });
 
-  it("refuses unknown normalisations with the list, and clips that do not tokenize", () => {
+  it("takes unknown normalisations for none, and refuses what is no name and clips that do not tokenize", () => {
+    const plain = tokenizePrompt("a (b:1.4)", encoder);
+    assert.deepEqual(tokenizePrompt("a (b:1.4)", encoder, { tokenNormalization: "lenght" }), plain);
+    assert.notDeepEqual(tokenizePrompt("a (b:1.4)", encoder, { tokenNormalization: "mean" }), plain);
     assert.throws(
-      () => tokenizePrompt("a", encoder, { tokenNormalization: "lenght" }),
+      () => tokenizePrompt("a", encoder, { tokenNormalization: 5 as unknown as string }),
       (error) => {
         assert.ok(error instanceof LatentkitError);
-        assert.match(error.message, /none, mean, length, length\+mean, received "lenght". Did you mean length\?/);
+        assert.match(error.message, /none, mean, length, length\+mean, received 5\./);
         return true;
       },
     );

@@ -95,10 +95,8 @@ describe("encodePrompt", () => {
     const names = /comfy, A1111, comfy\+\+, compel, down_weight, received "fixed attention"/;
     const fixed = encodePrompt(clip, "a", { weightInterpretation: "fixed attention" });
     await assert.rejects(fixed, refusal("value.invalid", names));
-    await assert.rejects(
-      encodePrompt(clip, "a", { tokenNormalization: "bogus" }),
-      refusal("value.invalid", /none, mean/),
-    );
+    const number = encodePrompt(clip, "a", { tokenNormalization: 5 as unknown as string });
+    await assert.rejects(number, refusal("value.invalid", /none, mean/));
   });
 
   it("refuses numbers out of range and clips that are none", async () => {

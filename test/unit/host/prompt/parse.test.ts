@@ -6,6 +6,7 @@ describe("parsePrompt", () => {
     const weights: [string, number][] = [
       ["(x: 2 )", 2],
       ["(x:1_0)", 10],
+      ["(x:٣.५)", 3.5],
       ["(x:+1.3)", 1.3],
       ["(x:.5)", 0.5],
       ["(x:5.)", 5],

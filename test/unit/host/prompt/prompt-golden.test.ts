@@ -23,8 +23,8 @@ interface Case {
   error?: string;
 }
 
-/** Names that the reference lets pass or fails on by accident; ours are typed errors (spec/nodes.md). */
-const REFUSED = new Set(["fixed_attention", "unknown_norm", "special11_l"]);
+/** What the reference fails on by accident; ours are typed errors (spec/nodes.md). */
+const REFUSED = new Set(["fixed_attention", "special11_l"]);
 /** The reference needs another pack for this style; ours has it. */
 const OURS = new Set(["a1111_style_without_smz"]);
 
