@@ -116,12 +116,16 @@ export function describe(value: unknown): string {
   if (typeof value === "bigint" || typeof value === "number" || typeof value === "boolean") return String(value);
   if (value === null || value === undefined) return String(value);
   if (typeof value === "function") return "a function";
-  if (Array.isArray(value)) return `a list of ${value.length}`;
-  const shape = (value as { shape?: unknown }).shape;
-  if (Array.isArray(shape)) return `a tensor of shape [${shape.join(", ")}]`;
-  // a number literal of a graph file (io/json-lossless) shows as written
-  const literal = (value as { text?: unknown }).text;
-  if (typeof literal === "string" && value.constructor?.name === "NumberLiteral") return literal;
+  try {
+    if (Array.isArray(value)) return `a list of ${value.length}`;
+    const shape = (value as { shape?: unknown }).shape;
+    if (Array.isArray(shape)) return `a tensor of shape [${shape.join(", ")}]`;
+    // a number literal of a graph file (io/json-lossless) shows as written
+    const literal = (value as { text?: unknown }).text;
+    if (typeof literal === "string" && value.constructor?.name === "NumberLiteral") return literal;
+  } catch {
+    // a getter or a proxy of the caller's; what it threw says nothing about the input
+  }
   return "an object";
 }
 

@@ -1,3 +1,4 @@
+import type { LatentkitError } from "../errors.js";
 import type { RunEvent } from "../graph/events.js";
 import { printJson } from "../io/json-print.js";
 import { plain, plainEvent } from "../render/plain.js";
@@ -8,7 +9,12 @@ export function eventLine(event: RunEvent): string {
   return `${printJson(plainEvent(event))}\n`;
 }
 
+/** The last line where the graph or an option was refused: nothing ran. */
+export function refusedLine(error: LatentkitError): string {
+  return resultLine({ status: "failed", files: [], ui: {}, nodeMs: {}, error });
+}
+
 /** The last line: what came of the run. */
-export function resultLine({ status, files, ui, nodeMs, error }: RenderResult): string {
+export function resultLine({ status, files, ui, nodeMs, error }: Omit<RenderResult, "outputs" | "warnings">): string {
   return `${printJson(plain({ type: "result", status, files, ui, nodeMs, ...(error && { error }) }))}\n`;
 }

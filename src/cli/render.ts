@@ -6,7 +6,7 @@ import { loadConfig } from "../render/load-config.js";
 import { METADATA_POLICIES, type MetadataPolicy, type RenderResult, renderEvents } from "../render/render.js";
 import { readGraph } from "../render/source.js";
 import { type Arguments, type Command, idList, pair } from "./command.js";
-import { eventLine, resultLine } from "./event-json.js";
+import { eventLine, refusedLine, resultLine } from "./event-json.js";
 import { createProgress } from "./progress.js";
 import { red, type Terminal } from "./terminal.js";
 
@@ -61,9 +61,14 @@ export const renderCommand: Command = {
 };
 
 async function runJson(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
-  const result = await drain(start(path, args, terminal, signal), (event) => terminal.out(eventLine(event)));
-  terminal.out(resultLine(result));
-  return result;
+  try {
+    const result = await drain(start(path, args, terminal, signal), (event) => terminal.out(eventLine(event)));
+    terminal.out(resultLine(result));
+    return result;
+  } catch (error) {
+    if (error instanceof LatentkitError) terminal.out(refusedLine(error));
+    throw error;
+  }
 }
 
 async function runText(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {

@@ -9,12 +9,16 @@ export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** The process's own streams. A reader that went away (`| head`) ends the process quietly, with that exit code. */
+/**
+ * The process's own streams. A reader that went away (`| head`) ends the process quietly, with that exit code; output
+ * that cannot be written, as on a full disk, with a sentence and 1.
+ */
 export function processTerminal(codeWhenClosed: number): Terminal {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EPIPE") throw error;
-      process.exit(codeWhenClosed);
+      if (error.code === "EPIPE") process.exit(codeWhenClosed);
+      if (stream === process.stdout) process.stderr.write(`latentkit: the output cannot be written (${error.code}).\n`);
+      process.exit(1);
     });
   }
   const { env } = process;

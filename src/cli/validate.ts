@@ -1,9 +1,10 @@
+import { LatentkitError } from "../errors.js";
 import type { Validation } from "../graph/validate.js";
-import type { GraphError } from "../graph/validation/graph-error.js";
+import { type GraphError, promptError } from "../graph/validation/graph-error.js";
 import { printJson } from "../io/json-print.js";
 import { validateGraph } from "../render/defaults.js";
 import { readGraph } from "../render/source.js";
-import { type Command, idList, pair } from "./command.js";
+import { type Arguments, type Command, idList, pair } from "./command.js";
 
 const INVALID = 2;
 
@@ -25,17 +26,27 @@ export const validateCommand: Command = {
   positionals: { min: 1, max: 1 },
   run: async (args, terminal) => {
     const path = args.positionals[0]!;
-    const { graph, inputDir } = readGraph(path);
-    const verdict = validateGraph(graph, {
-      targets: idList(args.value("targets")),
-      inputDir: args.value("input") ?? inputDir,
-      classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
-    });
+    const verdict = verdictOf(path, args);
     if (args.flag("json")) terminal.out(`${printJson(verdict)}\n`);
     else terminal.out(`${report(path, verdict).join("\n")}\n`);
     return verdict.ok ? 0 : INVALID;
   },
 };
+
+/** A file that holds no JSON is a verdict like any other. */
+function verdictOf(path: string, args: Arguments): Validation {
+  const options = {
+    targets: idList(args.value("targets")),
+    classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
+  };
+  try {
+    const { graph, inputDir } = readGraph(path);
+    return validateGraph(graph, { ...options, inputDir: args.value("input") ?? inputDir });
+  } catch (error) {
+    if (!(error instanceof LatentkitError) || !error.code.startsWith("graph.")) throw error;
+    return { ok: false, error: promptError(error), nodeErrors: {}, warnings: [] };
+  }
+}
 
 function report(path: string, verdict: Validation): string[] {
   const faults = Object.values(verdict.nodeErrors).flatMap(({ errors }) => errors.map(sentenceOf));

@@ -9,6 +9,8 @@ export interface ParseOptions {
   maxDepth?: number;
   /** Reads NaN, Infinity and -Infinity, as Python writes them. */
   nonFinite?: boolean;
+  /** What the text is, for messages; "JSON" where absent. */
+  what?: string;
 }
 
 /**
@@ -17,7 +19,7 @@ export interface ParseOptions {
  * Throws `graph.invalid-json` with line and column.
  */
 export function parseJson(text: string, options: ParseOptions = {}): unknown {
-  return new Parser(text, Math.min(options.maxDepth ?? MAX_DEPTH, MAX_DEPTH), options.nonFinite ?? false).document();
+  return new Parser(text, Math.min(options.maxDepth ?? MAX_DEPTH, MAX_DEPTH), options).document();
 }
 
 const SPACE = /[ \t\n\r]*/y;
@@ -47,7 +49,7 @@ class Parser {
   constructor(
     private readonly text: string,
     private readonly maxDepth: number,
-    private readonly allowNonFinite: boolean,
+    private readonly options: ParseOptions,
   ) {
     this.at = text.charCodeAt(0) === 0xfeff ? 1 : 0;
   }
@@ -67,7 +69,7 @@ class Parser {
       if (depth >= this.maxDepth) throw this.failure(`nesting is deeper than ${this.maxDepth} levels`);
       return char === "{" ? this.object(depth) : this.list(depth);
     }
-    for (const word of this.allowNonFinite ? Object.keys(NON_FINITE) : []) {
+    for (const word of this.options.nonFinite ? Object.keys(NON_FINITE) : []) {
       if (this.takes(word)) return NON_FINITE[word];
     }
     for (const word of Object.keys(WORDS)) if (this.takes(word)) return WORDS[word];
@@ -162,6 +164,6 @@ class Parser {
   private failure(what: string): LatentkitError {
     const lines = this.text.slice(0, this.at).split("\n");
     const place = `line ${lines.length}, column ${lines.at(-1)!.length + 1}`;
-    return new LatentkitError("graph.invalid-json", `JSON, ${place}: ${what}.`);
+    return new LatentkitError("graph.invalid-json", `${this.options.what ?? "JSON"}, ${place}: ${what}.`);
   }
 }

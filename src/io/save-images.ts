@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../errors.js";
+import { describe, inputError, LatentkitError } from "../errors.js";
 import { Tensor } from "../tensor/tensor.js";
 import { keysInOrder } from "./json-lossless.js";
 import { printJson } from "./json-print.js";
@@ -54,14 +54,12 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
   return saved;
 }
 
-/** The images of a batch as views [H, W, C]. Fails with tensor.bad-shape where one has no pixels. */
-export function split(images: Tensor): Tensor[] {
+/** The images of a batch as views [H, W, C]; `input` names where they were given. Fails with tensor.bad-shape. */
+export function split(images: Tensor, input = "images"): Tensor[] {
   const [batch, height, width, channels] = images.shape;
   if (images.shape.length !== 4 || !batch || !height || !width || !channels || channels > 4) {
-    throw new LatentkitError(
-      "tensor.bad-shape",
-      `Images to save: expected a tensor [B, H, W, C] with pixels and 1 to 4 channels, received shape [${images.shape.join(", ")}].`,
-    );
+    const expected = "a tensor [B, H, W, C] with pixels and 1 to 4 channels";
+    throw inputError("tensor.bad-shape", { input }, expected, images);
   }
   const size = height * width * channels;
   return Array.from({ length: batch }, (_, index) =>

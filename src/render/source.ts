@@ -1,11 +1,12 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { LatentkitError } from "../errors.js";
+import { parseJson } from "../io/json-lossless.js";
 
 /** Far above any graph; an image given by mistake is refused before it is read. */
 const MAX_GRAPH_BYTES = 64 * 1024 * 1024;
 
-/** A graph as JSON text or object, with the folder its images are looked for in. */
+/** A graph as JSON text or as an object, with the folder its images are looked for in. */
 export interface GraphSource {
   readonly graph: string | object;
   readonly inputDir: string;
@@ -13,14 +14,19 @@ export interface GraphSource {
 
 /**
  * Finds a graph given as an object, as JSON text (it starts with "{") or as a path. The folder for input images is
- * `input` beside the graph's file where that exists, else ./input. Fails with file.not-found or file.read-failed.
+ * `input` beside the graph's file where that exists, else ./input. Fails with file.not-found, file.read-failed and
+ * graph.invalid-json, which name the file.
  */
 export function readGraph(source: string | object): GraphSource {
   const here = resolve("input");
   if (typeof source !== "string") return { graph: source, inputDir: here };
   if (/^\ufeff?\s*\{/.test(source)) return { graph: withoutMark(source), inputDir: here };
   const beside = join(dirname(resolve(source)), "input");
-  return { graph: withoutMark(readText(source)), inputDir: existsSync(beside) ? beside : here };
+  const graph = parseJson(withoutMark(readText(source)), { what: `Graph ${source}` });
+  if (typeof graph !== "object" || graph === null) {
+    throw new LatentkitError("graph.invalid", `Graph ${source}: expected an object of nodes by id.`);
+  }
+  return { graph, inputDir: existsSync(beside) ? beside : here };
 }
 
 /** Editors on Windows put a byte-order mark before JSON. */

@@ -35,7 +35,8 @@ export const saveTextLazy = defineNode({
     const place = resolveFile(folders.output, path, fileName, { folder: "output_file_path", name: "file_name" });
     const content = inputs.file_extension === "csv" ? csvRows(inputs.text) : inputs.text;
     const bytes = utf8(content);
-    const pictures = image === undefined ? [] : await Promise.all(split(image).map((picture) => encodePng(picture)));
+    const pictures =
+      image === undefined ? [] : await Promise.all(split(image, "image").map((picture) => encodePng(picture)));
     await makeFolder(folders.output, place);
     const write = overwrite ? writeReplacing : writeAppending;
     await write(place.folder, fileName, bytes);

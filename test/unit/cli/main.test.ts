@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
@@ -106,6 +106,24 @@ describe("latentkit", () => {
       [join(folder(), "latent-noisy/gpu-stream_00001.png")],
     );
     assert.ok(out.length < 20_000, "tensors are named, not printed");
+  });
+
+  it("names the file that is no graph, as a result or verdict too where JSON is asked for", async () => {
+    const bad = write("bad.json", '{\n "1": }');
+    const sentence = `Graph ${bad}, line 2, column 7: expected a value, received "}".`;
+    await refused(["render", bad], 2, /Graph .*bad\.json, line 2, column 7/);
+    const { code, out, err } = await run(["render", bad, "--json"]);
+    assert.deepEqual([code, err], [2, `latentkit: ${sentence}\n`]);
+    const { type, status, files, error } = JSON.parse(out) as Record<string, unknown>;
+    assert.deepEqual([type, status, files], ["result", "failed", []]);
+    assert.deepEqual((error as Record<string, unknown>).message, sentence);
+    const verdict = await run(["validate", bad, "--json"]);
+    assert.equal(verdict.code, 2);
+    assert.deepEqual((JSON.parse(verdict.out) as { error: { sentence: string } }).error.sentence, sentence);
+    assert.equal((await run(["validate", bad])).out, `${bad} cannot run.\n${sentence}\n`);
+    const wrong = write("wrong.json", { "1": { class_type: "ext iff", inputs: {} } });
+    const refusal = JSON.parse((await run(["render", wrong, "--json"])).out) as { error: { code: string } };
+    assert.equal(refusal.error.code, "graph.unknown-class");
   });
 
   it("render: takes aliases, targets, values and another input folder", async () => {
@@ -270,6 +288,18 @@ describe("latentkit as a process", () => {
       files.filter((file) => !/^p\d+_00001_\.png$/.test(file)),
       [],
     );
+  });
+
+  it("says in one sentence that its output cannot be written", async function () {
+    if (!existsSync("/dev/full")) return this.skip();
+    const { spawnSync } = await import("node:child_process");
+    const full = openSync("/dev/full", "w");
+    const child = spawnSync(process.execPath, [join(root, "bin/latentkit.mjs"), "nodes", "--json"], {
+      stdio: ["ignore", full, "pipe"],
+      encoding: "utf8",
+    });
+    closeSync(full);
+    assert.deepEqual([child.status, child.stderr], [1, "latentkit: the output cannot be written (ENOSPC).\n"]);
   });
 
   it("ends quietly when its reader goes away", async () => {

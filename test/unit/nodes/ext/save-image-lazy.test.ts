@@ -199,7 +199,11 @@ describe("ext saveImageLazy", () => {
       [1, 0, 2, 3],
       [1, 2, 0, 3],
     ]) {
-      await refuses(save({ images: Tensor.zeros(shape) }), "tensor.bad-shape");
+      await refuses(
+        save({ images: Tensor.zeros(shape) }),
+        "tensor.bad-shape",
+        /input "images": expected a tensor \[B, H, W, C\]/,
+      );
     }
     for (const key of ["", "a".repeat(80), "工", "a\nb"]) {
       await refuses(save({}, { hidden: { extra_pnginfo: { good: 1, [key]: 1 } } }), "value.invalid");
