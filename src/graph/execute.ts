@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
+import type { OutputHandling } from "../io/output-files.js";
 import type { NodeConfig } from "../nodes/define.js";
 import { type Cache, createCache } from "./cache.js";
 import type { Happening, RunEvent } from "./events.js";
@@ -31,6 +32,8 @@ export interface ExecuteOptions extends Omit<ValidateOptions, "host"> {
   readonly clock?: () => Date;
   readonly fetch?: typeof fetch;
   readonly config?: NodeConfig;
+  /** Names and receipts of saved images. */
+  readonly output?: OutputHandling;
   readonly signal?: AbortSignal;
   /** A random one where absent. */
   readonly runId?: string;
@@ -75,6 +78,7 @@ export async function* executeGraph(prompt: unknown, options: ExecuteOptions): A
         clock,
         fetch: options.fetch ?? globalThis.fetch,
         config: options.config ?? {},
+        output: options.output,
         prompt: options.hidePrompt === true ? undefined : (options.metadataPrompt ?? graph.prompt),
         extraPnginfo: options.extraPnginfo,
       },

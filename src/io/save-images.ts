@@ -2,9 +2,9 @@ import { describe, inputError, LatentkitError } from "../errors.js";
 import { Tensor } from "../tensor/tensor.js";
 import { keysInOrder } from "./json-lossless.js";
 import { printJson } from "./json-print.js";
-import { counterName, expandPrefix, makeFolder, nextCounter, resolvePrefix } from "./output-path.js";
+import { counterFiles, type OutputFiles } from "./output-files.js";
+import { expandPrefix, makeFolder, resolvePrefix } from "./output-path.js";
 import { checkTextKey, encodePng } from "./png.js";
-import { writeNew } from "./write-file.js";
 
 /** A saved file, relative to the output folder. */
 export interface SavedFile {
@@ -23,11 +23,18 @@ export interface SaveImagesOptions {
   /** Between counter and ".png": "" or, as the host's own node writes it, "_". */
   readonly tail?: "" | "_";
   readonly text?: readonly (readonly [string, string])[];
+  /** Names; the next free counter where absent. */
+  readonly files?: OutputFiles;
+  /** A further text for the chunk "latentkit" of each picture [H, W, C]. */
+  readonly receipt?: (picture: Tensor, index: number) => string | undefined;
   readonly now: Date;
   readonly signal: AbortSignal;
 }
 
 const LEVEL = 4;
+
+/** Key of the text chunk that holds a receipt. */
+export const RECEIPT_KEY = "latentkit";
 
 /**
  * Saves each image of [B, H, W, C] as a PNG file under the next free `<prefix>_<counter>`; nothing is overwritten, also
@@ -35,7 +42,7 @@ const LEVEL = 4;
  * Fails with tensor.bad-shape, path.outside, value.invalid, file.write-failed and run.interrupted.
  */
 export async function saveImages(images: Tensor, options: SaveImagesOptions): Promise<SavedFile[]> {
-  const { outputFolder, tail = "", text = [] } = options;
+  const { outputFolder, tail = "", text = [], files = counterFiles } = options;
   const pictures = split(images);
   for (const [key] of text) checkTextKey(key);
   const [, height = 0, width = 0] = images.shape;
@@ -44,12 +51,12 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
   await makeFolder(outputFolder, place);
   const saved: SavedFile[] = [];
   for (const [index, picture] of pictures.entries()) {
-    const bytes = await encodePng(picture, { level: LEVEL, text });
+    const receipt = options.receipt?.(picture, index);
+    const texts = receipt === undefined ? text : [...text, [RECEIPT_KEY, receipt] as const];
+    const bytes = await encodePng(picture, { level: LEVEL, text: texts });
     if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
     const name = place.name.replaceAll("%batch_num%", String(index));
-    const counter = await nextCounter(place.folder, name, tail);
-    const nameAt = (attempt: number) => `${counterName(name, counter + BigInt(attempt))}${tail}.png`;
-    saved.push({ filename: await writeNew(place.folder, bytes, nameAt), subfolder: place.subfolder });
+    saved.push({ filename: await files.writeImage(place.folder, name, tail, bytes), subfolder: place.subfolder });
   }
   return saved;
 }

@@ -1,5 +1,6 @@
 import { LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
+import type { OutputHandling } from "../io/output-files.js";
 import { type ChoicePlace, type HostInput, type InputSpec, toInputSpec } from "./inputs.js";
 
 /** An output: the host's type name, or with `list` one that hands out element by element. */
@@ -28,6 +29,8 @@ export interface NodeContext {
   readonly fetch: typeof fetch;
   readonly config: NodeConfig;
   readonly log: (message: string) => void;
+  /** Names and receipts of saved images; counters and none where absent. */
+  readonly output?: OutputHandling;
 }
 
 /** Absolute paths. */

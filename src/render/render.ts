@@ -4,6 +4,7 @@ import type { Cache } from "../graph/cache.js";
 import type { RunEvent } from "../graph/events.js";
 import { findDefinition, parseGraph } from "../graph/parse.js";
 import type { Host } from "../host/types.js";
+import type { OutputHandling } from "../io/output-files.js";
 import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { defaultRegistry, executeGraph } from "./defaults.js";
@@ -35,6 +36,8 @@ export interface RenderOptions {
   /** "full" where absent. */
   metadata?: MetadataPolicy;
   config?: NodeConfig;
+  /** Names and receipts of saved images; the next free counter and none where absent. */
+  output?: OutputHandling;
   /** Results that runs share: what does not change between them is computed once. Files are always written anew. */
   cache?: Cache;
   clock?: () => Date;
@@ -96,6 +99,7 @@ export async function* renderEvents(
     extraPnginfo: metadata === "full" ? options.extraPnginfo : undefined,
     hidePrompt: metadata === "none",
     config: options.config,
+    output: options.output,
     cache: options.cache,
     rewritesFiles: true,
     clock: options.clock,

@@ -1,5 +1,6 @@
 import { LatentkitError } from "../../errors.js";
 import type { Host } from "../../host/types.js";
+import type { OutputHandling } from "../../io/output-files.js";
 import type { Folders, NodeConfig, NodeContext } from "../../nodes/define.js";
 
 /** What all nodes of a run share. */
@@ -10,6 +11,7 @@ export interface RunPlace {
   readonly clock: () => Date;
   readonly fetch: typeof fetch;
   readonly config: NodeConfig;
+  readonly output?: OutputHandling;
 }
 
 /** The context of one node while it runs. */
@@ -48,6 +50,10 @@ export class RunningNode implements NodeContext {
 
   get config(): NodeConfig {
     return this.place.config;
+  }
+
+  get output(): OutputHandling | undefined {
+    return this.place.output;
   }
 
   // functions that nodes take out of the context, made for those that do

@@ -1,6 +1,7 @@
 import { inputError } from "../../errors.js";
 import type { Host } from "../../host/types.js";
 import { cloneJson } from "../../io/json-lossless.js";
+import type { OutputHandling } from "../../io/output-files.js";
 import type { Folders, HiddenType, NodeConfig } from "../../nodes/define.js";
 import type { ChoicePlace, InputSpec } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
@@ -28,6 +29,7 @@ export interface SettingOptions {
   readonly clock: () => Date;
   readonly fetch: typeof fetch;
   readonly config: NodeConfig;
+  readonly output?: OutputHandling;
   /** What nodes see as the PROMPT; undefined hides it. */
   readonly prompt: unknown;
   readonly extraPnginfo: unknown;

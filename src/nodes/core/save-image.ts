@@ -1,4 +1,4 @@
-import { metadataText, saveImages } from "../../io/save-images.js";
+import { metadataText, type SaveImagesOptions, saveImages } from "../../io/save-images.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { defineNode, type NodeContext } from "../define.js";
 import { image, text } from "../inputs.js";
@@ -16,19 +16,24 @@ interface Save {
   readonly extraPnginfo: unknown;
 }
 
+/** The run's receipts for this node's pictures; undefined where it wants none. */
+export function receiptsOf({ output, nodeId }: NodeContext): SaveImagesOptions["receipt"] {
+  const receipt = output?.receipt;
+  return receipt === undefined ? undefined : (picture, index) => receipt(nodeId, picture, index);
+}
+
 /** Saves PNG files as the host names them, `prefix_00001_.png`; nothing is overwritten. */
-export async function savePictures(
-  { images, prefix, folder, type, prompt, extraPnginfo }: Save,
-  { clock, signal }: NodeContext,
-) {
+export async function savePictures({ images, prefix, folder, type, prompt, extraPnginfo }: Save, context: NodeContext) {
   const saved = await saveImages(images, {
     outputFolder: folder,
     prefix,
     prefixInput: "filename_prefix",
     tail: "_",
     text: metadataText(prompt, extraPnginfo),
-    now: clock(),
-    signal,
+    now: context.clock(),
+    signal: context.signal,
+    files: context.output?.files,
+    receipt: receiptsOf(context),
   });
   return { result: [], ui: { images: saved.map((file) => ({ ...file, type })) } };
 }

@@ -1,4 +1,5 @@
 import { metadataText, saveImages } from "../../io/save-images.js";
+import { receiptsOf } from "../core/save-image.js";
 import { defineNode } from "../define.js";
 import { boolean, image, text } from "../inputs.js";
 import { validPaths } from "../output-inputs.js";
@@ -22,6 +23,8 @@ export const saveImageLazy = defineNode({
       outputFolder: context.folders.output,
       prefix: filename_prefix,
       prefixInput: "filename_prefix",
+      files: context.output?.files,
+      receipt: save_metadata ? receiptsOf(context) : undefined,
       text: save_metadata ? metadataText(prompt, extra_pnginfo) : [],
       now: context.clock(),
       signal: context.signal,
