@@ -4,12 +4,12 @@ import { mkdtemp, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../errors.js";
+import { engineVersion } from "../io/engine-version.js";
 import { printJson } from "../io/json-print.js";
 import { candidates, loadNative } from "../native/load.js";
 import { device } from "../tensor/device.js";
 import { randn } from "../tensor/random.js";
 import type { Command } from "./command.js";
-import { version } from "./version.js";
 
 interface Finding {
   readonly name: string;
@@ -25,7 +25,7 @@ export const doctorCommand: Command = {
   positionals: { min: 0, max: 0 },
   run: async (args, terminal) => {
     const findings: Finding[] = [
-      { name: "latentkit", ok: true, value: version() },
+      { name: "latentkit", ok: true, value: engineVersion() },
       { name: "node", ok: true, value: process.versions.node },
       { name: "platform", ok: true, value: `${process.platform}-${process.arch}` },
       ...core(),

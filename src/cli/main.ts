@@ -1,8 +1,8 @@
 import { closest, LatentkitError } from "../errors.js";
+import { engineVersion } from "../io/engine-version.js";
 import { type Command, readArguments } from "./command.js";
 import type { StartService } from "./serve.js";
 import { processTerminal, red, type Terminal } from "./terminal.js";
-import { version } from "./version.js";
 
 type Commands = Readonly<Record<string, () => Promise<Command>>>;
 
@@ -60,7 +60,7 @@ async function dispatch(
 ): Promise<number> {
   const [name, ...rest] = argv;
   if (name === "--version" || name === "-v" || rest[0] === "--version") {
-    terminal.out(`${version()}\n`);
+    terminal.out(`${engineVersion()}\n`);
     return 0;
   }
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 /** Version of the package. */
-export function version(): string {
+export function engineVersion(): string {
   const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
   return (JSON.parse(text) as { version: string }).version;
 }
