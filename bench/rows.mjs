@@ -42,11 +42,32 @@ export function rows(folder) {
 
     { operation: "memcpy", subject: "memcpy", ...sized("16 Ki"), peers: [] },
     { operation: "memcpy", subject: "memcpy", ...sized("1 Mi"), peers: [] },
-    { operation: "scale", subject: "scale", ...sized("16 Ki"), peers: [peer("torch", 1.8), memcpy(1)] },
-    { operation: "axpy", subject: "axpy", ...sized("16 Ki"), peers: [peer("torch", 1.8), memcpy(1.5)] },
+    {
+      operation: "scale",
+      subject: "scale",
+      ...sized("16 Ki"),
+      peers: [peer("torch", 1.8), peer("torch, with out", undefined, "torch.scaleOut"), memcpy(1)],
+    },
+    {
+      operation: "axpy",
+      subject: "axpy",
+      ...sized("16 Ki"),
+      peers: [peer("torch", 1.8), peer("torch, with out", undefined, "torch.axpyOut"), memcpy(1.5)],
+    },
     { operation: "average", subject: "average", ...sized("16 Ki"), peers: [peer("torch", 1.8), memcpy(1.5)] },
-    { operation: "scale", subject: "scale", ...sized("1 Mi"), peers: [memcpy(1, 0.85), peer("torch")] },
-    { operation: "axpy", subject: "axpy", ...sized("1 Mi"), peers: [memcpy(1.5, 0.85), peer("torch")], isMain: true },
+    {
+      operation: "scale",
+      subject: "scale",
+      ...sized("1 Mi"),
+      peers: [memcpy(1, 0.85), peer("torch"), peer("torch, with out", undefined, "torch.scaleOut")],
+    },
+    {
+      operation: "axpy",
+      subject: "axpy",
+      ...sized("1 Mi"),
+      peers: [memcpy(1.5, 0.85), peer("torch"), peer("torch, with out", undefined, "torch.axpyOut")],
+      isMain: true,
+    },
     { operation: "average", subject: "average", ...sized("1 Mi"), peers: [memcpy(1.5, 0.85), peer("torch")] },
     {
       operation: "mask blend",

@@ -30,9 +30,19 @@ if torch is not None:
         return lambda: a * 0.18215
 
     @subject
+    def scaleOut(shape):
+        a, out = torch.randn(shape), torch.randn(shape)
+        return lambda: torch.mul(a, 0.18215, out=out)
+
+    @subject
     def axpy(shape):
         a, b = torch.randn(shape), torch.randn(shape)
         return lambda: a + b * 0.7
+
+    @subject
+    def axpyOut(shape):
+        a, b, out = torch.randn(shape), torch.randn(shape), torch.randn(shape)
+        return lambda: torch.add(a, b, alpha=0.7, out=out)
 
     @subject
     def average(shape):
