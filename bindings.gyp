@@ -73,6 +73,7 @@
         "native/core/resample.cpp",
         "native/core/sampling.cpp",
         "native/core/schedule.cpp",
+        "native/core/scratch.cpp",
         "native/core/status.cpp"
       ],
       "dependencies": [
@@ -119,7 +120,8 @@
         "native/core/kernels/elementwise.cpp",
         "native/core/kernels/noise.cpp",
         "native/core/kernels/pixels.cpp",
-        "native/core/kernels/reduce.cpp"
+        "native/core/kernels/reduce.cpp",
+        "native/core/kernels/unfilter.cpp"
       ],
       "include_dirs": [
         "native/include",
@@ -151,7 +153,8 @@
         "native/core/kernels/elementwise.cpp",
         "native/core/kernels/noise.cpp",
         "native/core/kernels/pixels.cpp",
-        "native/core/kernels/reduce.cpp"
+        "native/core/kernels/reduce.cpp",
+        "native/core/kernels/unfilter.cpp"
       ],
       "include_dirs": [
         "native/include",
@@ -194,7 +197,8 @@
         "native/core/kernels/elementwise.cpp",
         "native/core/kernels/noise.cpp",
         "native/core/kernels/pixels.cpp",
-        "native/core/kernels/reduce.cpp"
+        "native/core/kernels/reduce.cpp",
+        "native/core/kernels/unfilter.cpp"
       ],
       "include_dirs": [
         "native/include",

@@ -11,10 +11,16 @@
 namespace latentkit {
 namespace {
 
+struct GiveScratch {
+  void operator()(uint8_t *memory) const { engine_scratch_give(memory); }
+};
+
 // not a vector: whole images are written over at once, clearing them first would cost a pass
 struct Bytes {
-  explicit Bytes(size_t count) : data(new uint8_t[count]), len(count) {}
-  std::unique_ptr<uint8_t[]> data;
+  explicit Bytes(size_t count) : data(static_cast<uint8_t *>(engine_scratch_take(count))), len(count) {
+    if (data == nullptr) throw std::bad_alloc();
+  }
+  std::unique_ptr<uint8_t[], GiveScratch> data;
   size_t len;
 };
 

@@ -18,7 +18,8 @@ struct Isa {
 #define LK_FILL(isa)                                                                               \
   [] {                                                                                             \
     lk_kernels table{};                                                                            \
-    lk_noise_##isa(&table), lk_elementwise_##isa(&table), lk_reduce_##isa(&table), lk_pixels_##isa(&table); \
+    lk_noise_##isa(&table), lk_elementwise_##isa(&table), lk_reduce_##isa(&table);                 \
+    lk_pixels_##isa(&table), lk_unfilter_##isa(&table);                                            \
     return table;                                                                                  \
   }()
 

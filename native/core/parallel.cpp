@@ -10,6 +10,7 @@
 #endif
 
 #include "background.h"
+#include "scratch.h"
 #include "threads.h"
 
 namespace latentkit {
@@ -163,4 +164,5 @@ engine_status engine_set_threads(int count) {
 void engine_shutdown(void) {
   latentkit::stop_background();
   latentkit::pool().shutdown();
+  latentkit::drop_scratch();
 }

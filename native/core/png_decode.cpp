@@ -1,9 +1,11 @@
 // Inflates the data of a PNG, undoes the filters and writes plain pixels.
-#include <cstdlib>
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
+#include "dispatch.h"
 #include "png.h"
+#include "scratch.h"
 #include "spans.h"
 
 namespace latentkit::png {
@@ -14,67 +16,46 @@ engine_status refuse(const char **reason, const char *why) {
   return ENGINE_BAD_FILE;
 }
 
-inline int paeth(int a, int b, int c) {
-  const int pa = std::abs(b - c), pb = std::abs(a - c), pc = std::abs(a + b - 2 * c);
-  return pa <= pb && pa <= pc ? a : pb <= pc ? b : c;
-}
-
-/* Undoes the filter of one row in place; N bytes lie between a byte and its left neighbour. */
-template <size_t N>
-bool unfilter_row(int filter, uint8_t *row, const uint8_t *above, size_t n) {
-  uint8_t left[N] = {}, corner[N] = {};
-  switch (filter) {
-    case 0: return true;
-    case 1:
-      for (size_t i = 0; i < n; i += N)
-        for (size_t k = 0; k < N; k++) row[i + k] = left[k] = static_cast<uint8_t>(row[i + k] + left[k]);
-      return true;
-    case 2:
-      for (size_t i = 0; i < n; i++) row[i] = static_cast<uint8_t>(row[i] + above[i]);
-      return true;
-    case 3:
-      for (size_t i = 0; i < n; i += N)
-        for (size_t k = 0; k < N; k++)
-          row[i + k] = left[k] = static_cast<uint8_t>(row[i + k] + ((left[k] + above[i + k]) >> 1));
-      return true;
-    case 4:
-      for (size_t i = 0; i < n; i += N)
-        for (size_t k = 0; k < N; k++) {
-          row[i + k] = left[k] = static_cast<uint8_t>(row[i + k] + paeth(left[k], above[i + k], corner[k]));
-          corner[k] = above[i + k];
-        }
-      return true;
-    default: return false;
-  }
-}
-
-bool unfilter(int filter, uint8_t *row, const uint8_t *above, size_t n, size_t step) {
-  switch (step) {
-    case 1: return unfilter_row<1>(filter, row, above, n);
-    case 2: return unfilter_row<2>(filter, row, above, n);
-    case 3: return unfilter_row<3>(filter, row, above, n);
-    case 4: return unfilter_row<4>(filter, row, above, n);
-    case 6: return unfilter_row<6>(filter, row, above, n);
-    default: return unfilter_row<8>(filter, row, above, n);
-  }
-}
-
 inline unsigned small_sample(const uint8_t *row, size_t i, int depth) {
   const size_t bit = i * static_cast<size_t>(depth);
   return (row[bit / 8] >> (8 - depth - static_cast<int>(bit % 8))) & ((1u << depth) - 1);
 }
 
-bool expand_palette(const Scan &s, const uint8_t *row, size_t pixels, uint8_t *out) {
-  const bool has_alpha = s.transparency != nullptr;
-  for (size_t i = 0; i < pixels; i++) {
-    const unsigned entry = s.depth == 8 ? row[i] : small_sample(row, i, s.depth);
-    if (entry >= s.palette_size) return false;
-    std::memcpy(out, s.palette + 3 * entry, 3);
-    out += 3;
-    if (has_alpha) *out++ = entry < s.transparency_len ? s.transparency[entry] : 255;
+/* The entries of a palette, four bytes each; alpha is 255 where the file names none. */
+class Palette {
+ public:
+  explicit Palette(const Scan &s) : size_(s.palette_size), channels_(s.transparency == nullptr ? 3 : 4) {
+    for (size_t i = 0; i < size_; i++) {
+      std::memcpy(entries_[i], s.palette + 3 * i, 3);
+      entries_[i][3] = i < s.transparency_len ? s.transparency[i] : 255;
+    }
   }
-  return true;
-}
+
+  /* False where a pixel names no entry. */
+  bool expand(const uint8_t *row, int depth, size_t pixels, uint8_t *out) const {
+    if (channels_ == 4) return expand_to<4>(row, depth, pixels, out);
+    return expand_to<3>(row, depth, pixels, out);
+  }
+
+ private:
+  template <size_t N>
+  bool expand_to(const uint8_t *row, int depth, size_t pixels, uint8_t *out) const {
+    unsigned largest = 0;
+    const auto put = [&](size_t i, size_t bytes) {
+      const unsigned entry = depth == 8 ? row[i] : small_sample(row, i, depth);
+      largest = std::max(largest, entry);
+      std::memcpy(out + N * i, entries_[entry], bytes);
+    };
+    // four bytes at once, the last of three written over by the next pixel
+    for (size_t i = 0; i + 1 < pixels; i++) put(i, 4);
+    if (pixels > 0) put(pixels - 1, N);
+    return largest < size_;
+  }
+
+  uint8_t entries_[256][4] = {};
+  size_t size_;
+  int channels_;
+};
 
 /* Grey of 1, 2 or 4 bits, its full range stretched to 0 … 255. */
 void expand_small_grey(const Scan &s, const uint8_t *row, size_t pixels, uint8_t *out) {
@@ -87,48 +68,52 @@ void expand_small_grey(const Scan &s, const uint8_t *row, size_t pixels, uint8_t
   }
 }
 
-/* 8 bits and one colour that is transparent. */
+/* 8 bits, N samples a pixel, and one colour that is transparent. */
+template <size_t N>
 void expand_keyed8(const Scan &s, const uint8_t *row, size_t pixels, uint8_t *out) {
-  const int n = s.samples();
-  for (size_t i = 0; i < pixels; i++) {
+  for (size_t i = 0; i < pixels; i++, row += N, out += N + 1) {
     bool is_key = true;
-    for (int k = 0; k < n; k++) {
-      is_key = is_key && row[k] == s.transparency[2 * k + 1];
-      *out++ = row[k];
+    for (size_t k = 0; k < N; k++) {
+      is_key &= row[k] == s.transparency[2 * k + 1];
+      out[k] = row[k];
     }
-    *out++ = is_key ? 0 : 255;
-    row += n;
+    out[N] = is_key ? 0 : 255;
   }
 }
 
-void expand16(const Scan &s, const uint8_t *row, size_t pixels, uint8_t *out) {
-  const int n = s.samples();
-  const auto put = [&out](unsigned value) {
-    const auto sample = static_cast<uint16_t>(value);
-    std::memcpy(out, &sample, 2);
-    out += 2;
-  };
-  for (size_t i = 0; i < pixels; i++) {
-    const bool is_key = s.transparency != nullptr && std::memcmp(row, s.transparency, static_cast<size_t>(2 * n)) == 0;
-    for (int k = 0; k < n; k++, row += 2) put(unsigned{row[0]} << 8 | row[1]);
-    if (s.transparency != nullptr) put(is_key ? 0 : 0xFFFF);
+void expand16(const uint8_t *row, size_t samples, uint8_t *out) {
+  for (size_t i = 0; i < samples; i++) {
+    const auto sample = static_cast<uint16_t>(unsigned{row[2 * i]} << 8 | row[2 * i + 1]);
+    std::memcpy(out + 2 * i, &sample, 2);
   }
 }
 
-bool expand(const Scan &s, const uint8_t *row, size_t pixels, uint8_t *out) {
-  if (s.colour == kPalette) return expand_palette(s, row, pixels, out);
-  if (s.depth == 16) expand16(s, row, pixels, out);
+void expand_keyed16(const Scan &s, const uint8_t *row, size_t pixels, uint8_t *out) {
+  const auto samples = static_cast<size_t>(s.samples());
+  for (size_t i = 0; i < pixels; i++, row += 2 * samples, out += 2 * samples + 2) {
+    expand16(row, samples, out);
+    const uint16_t alpha = std::memcmp(row, s.transparency, 2 * samples) == 0 ? 0 : 0xFFFF;
+    std::memcpy(out + 2 * samples, &alpha, 2);
+  }
+}
+
+bool expand(const Scan &s, const Palette &palette, const uint8_t *row, size_t pixels, uint8_t *out) {
+  const bool has_key = s.transparency != nullptr;
+  if (s.colour == kPalette) return palette.expand(row, s.depth, pixels, out);
+  if (s.depth == 16 && has_key) expand_keyed16(s, row, pixels, out);
+  else if (s.depth == 16) expand16(row, pixels * static_cast<size_t>(s.samples()), out);
   else if (s.depth < 8) expand_small_grey(s, row, pixels, out);
-  else if (s.transparency != nullptr) expand_keyed8(s, row, pixels, out);
+  else if (has_key && s.colour == kGrey) expand_keyed8<1>(s, row, pixels, out);
+  else if (has_key) expand_keyed8<3>(s, row, pixels, out);
   else std::memcpy(out, row, pixels * static_cast<size_t>(s.samples()));
   return true;
 }
 
 /* The zlib stream, in one piece; `joined` owns it where it came in several chunks. */
-const uint8_t *join_data(engine_cu8 file, const Scan &s, std::unique_ptr<uint8_t[]> *joined) {
+const uint8_t *join_data(engine_cu8 file, const Scan &s, Scratch *joined) {
   const uint8_t *chunk = file.data + s.first_data;
   if (s.data_chunks == 1) return chunk + 8;
-  *joined = fresh(s.data_len);
+  *joined = scratch(s.data_len);
   size_t at = 0;
   for (size_t k = 0; k < s.data_chunks; k++) {
     const size_t len = read32(chunk);
@@ -140,7 +125,7 @@ const uint8_t *join_data(engine_cu8 file, const Scan &s, std::unique_ptr<uint8_t
 }
 
 engine_status inflate(engine_cu8 file, const Scan &s, uint8_t *raw, const char **reason) {
-  std::unique_ptr<uint8_t[]> joined;
+  Scratch joined;
   const uint8_t *data = join_data(file, s, &joined);
   const Inflater inflater(libdeflate_alloc_decompressor());
   if (inflater == nullptr) return ENGINE_NO_MEMORY;
@@ -161,19 +146,24 @@ engine_status write_pixels(const Scan &s, uint8_t *raw, uint8_t *out, const char
   const size_t pixel = s.result_pixel_bytes();
   const std::unique_ptr<uint8_t[]> zeros(new uint8_t[(size_t{s.width} * s.pixel_bits() + 7) / 8]());
   const auto line = s.interlaced ? fresh(s.width * pixel) : nullptr;
+  const Palette palette(s);
+  const bool is_plain = !s.interlaced && s.depth == 8 && s.colour != kPalette && s.transparency == nullptr;
   for (int k = 0; k < count; k++) {
     const Pass &pass = passes[k];
     const uint8_t *above = zeros.get();
-    for (size_t y = 0; y < pass.height; y++) {
-      uint8_t *row = raw + 1;
-      if (!unfilter(raw[0], row, above, pass.row_bytes, step)) return refuse(reason, "a row has an unknown filter");
+    for (size_t y = 0; y < pass.height; y++, raw += pass.row_bytes + 1) {
+      if (raw[0] > 4) return refuse(reason, "a row has an unknown filter");
       uint8_t *target = out + (pass.y0 + y * pass.dy) * s.width * pixel;
-      uint8_t *plain = s.interlaced ? line.get() : target;
-      if (!expand(s, row, pass.width, plain)) return refuse(reason, "a pixel names no entry of the palette");
-      for (size_t x = 0; s.interlaced && x < pass.width; x++)
-        std::memcpy(target + (pass.x0 + x * pass.dx) * pixel, plain + x * pixel, pixel);
+      // else over its own filter byte, a byte in front
+      uint8_t *row = is_plain ? target : raw;
+      kernels().unfilter(raw[0], row, raw + 1, above, pass.row_bytes, step);
       above = row;
-      raw += pass.row_bytes + 1;
+      if (is_plain) continue;
+      uint8_t *expanded = s.interlaced ? line.get() : target;
+      if (!expand(s, palette, row, pass.width, expanded))
+        return refuse(reason, "a pixel names no entry of the palette");
+      for (size_t x = 0; s.interlaced && x < pass.width; x++)
+        std::memcpy(target + (pass.x0 + x * pass.dx) * pixel, expanded + x * pixel, pixel);
     }
   }
   return ENGINE_OK;
@@ -190,7 +180,7 @@ extern "C" engine_status engine_png_decode(engine_u8 out, engine_cu8 file, uint6
     engine_status result = png::scan(file, max_pixels, &scan, &why);
     if (result != ENGINE_OK) return result;
     if (out.len < size_t{scan.width} * scan.height * scan.result_pixel_bytes()) return ENGINE_NO_SPACE;
-    const auto raw = png::fresh(scan.raw_len);
+    const Scratch raw = scratch(scan.raw_len);
     result = png::inflate(file, scan, raw.get(), &why);
     return result == ENGINE_OK ? png::write_pixels(scan, raw.get(), out.data, &why) : result;
   });

@@ -63,6 +63,11 @@ void engine_shutdown(void);
  * Fails: ENGINE_NO_MEMORY, ENGINE_BAD_ARGUMENT (no function). */
 engine_status engine_submit(void (*work)(void *data), void *data);
 
+/* Memory for short use, not cleared, NULL where there is none. Blocks given back wait for the next who takes, up to
+ * 64 MiB in all, until engine_shutdown. */
+void *engine_scratch_take(size_t bytes);
+void engine_scratch_give(void *memory); /* NULL is allowed */
+
 /* ---- noise: spec of PyTorch's generators ------------------------------------------------------------------- */
 
 /* MT19937 with the cached normal of the short path. Plain data: copy it to fork the stream. */

@@ -46,6 +46,10 @@ typedef struct lk_kernels {
    */
   void (*resize_row)(float *out, const float *top, const float *bottom, const int32_t *i0, const int32_t *i1,
                      const float *w0, const float *w1, float f0, float f1, size_t n);
+
+  /* One row of a PNG, n bytes in pixels of `step` (1, 2, 3, 4, 6 or 8), its filter (0 to 4) undone; `above` is the row
+   * before, undone. out may overlap row where it begins at least a byte in front of it. */
+  void (*unfilter)(int filter, uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step);
 } lk_kernels;
 
 /* Each kernel unit fills in its part of the table of its own set: lk_noise_avx2(&table) … */
@@ -55,7 +59,8 @@ typedef struct lk_kernels {
   void LK_JOIN(noise, isa)(lk_kernels *table);        \
   void LK_JOIN(elementwise, isa)(lk_kernels *table);  \
   void LK_JOIN(reduce, isa)(lk_kernels *table);       \
-  void LK_JOIN(pixels, isa)(lk_kernels *table);
+  void LK_JOIN(pixels, isa)(lk_kernels *table);       \
+  void LK_JOIN(unfilter, isa)(lk_kernels *table);
 
 #ifdef __cplusplus
 extern "C" {
