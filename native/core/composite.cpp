@@ -49,7 +49,7 @@ engine_status engine_masked_blend(engine_f32 out, engine_cf32 a, engine_cf32 b, 
   if (out.len != count || a.len != count || b.len != count || mask.len != mask_count) return ENGINE_BAD_LENGTH;
   if (count == 0) return ENGINE_OK;
   if (mask_batch == 0) return ENGINE_BAD_ARGUMENT;
-  int stream = latentkit::streams(count);
+  int stream = latentkit::streams(3 * count + mask_count);
   // a plane may be the whole image: cut it into pieces of its own
   size_t piece = std::min(plane, latentkit::kGrain), pieces = (plane + piece - 1) / piece;
   for_rows(batch * channels * pieces, piece, [&](size_t index) {

@@ -14,7 +14,7 @@ engine_status each(engine_f32 out, std::initializer_list<size_t> lengths, Run &&
   for (size_t length : lengths) {
     if (length != out.len) return ENGINE_BAD_LENGTH;
   }
-  int stream = streams(out.len);
+  int stream = streams(out.len * (1 + lengths.size()));
   for_ranges(out.len, kGrain, [&](size_t begin, size_t end) { run(begin, end - begin, stream); });
   return ENGINE_OK;
 }

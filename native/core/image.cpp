@@ -16,7 +16,7 @@ engine_status engine_f32_to_u8(engine_u8 out, engine_cf32 x) {
 
 engine_status engine_u8_to_f32(engine_f32 out, engine_cu8 x) {
   if (x.len != out.len) return ENGINE_BAD_LENGTH;
-  int stream = latentkit::streams(out.len);
+  int stream = latentkit::streams(out.len + out.len / 4);
   for_ranges(out.len, kGrain, [&](size_t begin, size_t end) {
     kernels().from_bytes(out.data + begin, x.data + begin, end - begin, stream);
   });
@@ -30,7 +30,7 @@ engine_status engine_channel_to_mask(engine_f32 out, engine_cf32 image, int chan
   if (!latentkit::multiply(out.len, static_cast<size_t>(channels), &count) || image.len != count) {
     return ENGINE_BAD_LENGTH;
   }
-  int stream = latentkit::streams(out.len);
+  int stream = latentkit::streams(out.len + image.len);
   for_ranges(out.len, kGrain, [&](size_t begin, size_t end) {
     const float *from = image.data + begin * static_cast<size_t>(channels);
     kernels().channel_mask(out.data + begin, from, channels, channel, end - begin, stream);

@@ -9,8 +9,9 @@
 
 namespace latentkit {
 
-/* Outputs of 4 MiB and more are written around the caches: they would only push the inputs out. */
-inline int streams(size_t floats) { return floats >= (size_t{1} << 20); }
+/* Whether outputs are written around the caches: where all that an operation reads and writes, counted in floats, passes
+ * 8 MiB, they would push the inputs out. */
+inline int streams(size_t floats) { return floats > (size_t{2} << 20); }
 
 /* *product = a * b; false where it overflows. */
 inline bool multiply(size_t a, size_t b, size_t *product) { return !__builtin_mul_overflow(a, b, product); }

@@ -31,9 +31,9 @@ inline Floats logarithm(Floats x) {
   return fma(e, 0.693359375f, t + y);
 }
 
-/* sin a and cos a, 0 <= a <= 2 pi. */
-inline void sine_cosine(Floats a, Floats *sine, Floats *cosine) {
-  Ints q = (to_ints(a * 1.27323954473516f) + 1) & ~1;
+/* sin a and cos a, 0 <= a <= 2 pi; octant is a / (pi / 4), rounded down. */
+inline void sine_cosine(Floats a, Ints octant, Floats *sine, Floats *cosine) {
+  Ints q = (octant + 1) & ~1;
   Floats f = to_floats(q);
   a = fma(f, -0.78515625f, a);
   a = fma(f, -2.4187564849853515625e-4f, a);
@@ -49,19 +49,26 @@ inline void sine_cosine(Floats a, Floats *sine, Floats *cosine) {
   s = s * z;
   s = fma(s, a, a);
   Ints plain = (q & 2) == 0;
-  Words sine_sign = ((Words)q & 4) << 29;
-  Words cosine_sign = (~(Words)(q - 2) & 4) << 29;
-  *sine = (Floats)((Words)(plain ? s : c) ^ sine_sign);
-  *cosine = (Floats)((Words)(plain ? c : s) ^ cosine_sign);
+  Words sine_sign = (Words)q << 29, cosine_sign = (Words)(q + 2) << 29;
+  *sine = (Floats)((Words)(plain ? s : c) ^ (sine_sign & 0x80000000u));
+  *cosine = (Floats)((Words)(plain ? c : s) ^ (cosine_sign & 0x80000000u));
 }
 
-/* sqrt(-2 ln u) cos a and sqrt(-2 ln u) sin a; -0 becomes +0. */
+/* r * x, where -0 becomes +0; no product here is small enough for a third result. */
+inline Floats product(Floats r, Floats x) {
+#if defined(__FMA__)
+  return fma(r, x, 0.0f);
+#else
+  return r * x + 0.0f;
+#endif
+}
+
+/* sqrt(-2 ln u) cos a and sqrt(-2 ln u) sin a */
 inline void gaussian_pair(Floats u, Floats a, Floats *with_cosine, Floats *with_sine) {
-  Floats r = root(-2.0f * logarithm(u));
-  Floats s, c;
-  sine_cosine(a, &s, &c);
-  *with_cosine = r * c + 0.0f;
-  *with_sine = r * s + 0.0f;
+  Floats r = root(-2.0f * logarithm(u)), s, c;
+  sine_cosine(a, to_ints(a * 1.27323954473516f), &s, &c);
+  *with_cosine = product(r, c);
+  *with_sine = product(r, s);
 }
 
 }  // namespace

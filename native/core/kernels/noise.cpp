@@ -30,45 +30,77 @@ void mt_extend(uint32_t *state, uint32_t *out, size_t n) {
   __builtin_memcpy(state, out + (n - 624), 624 * sizeof(uint32_t));
 }
 
-inline Floats uniform(Floats raw) {
+/* A raw word tempered, its low 24 bits: a uniform in units of 2^-24. */
+inline Ints tempered(Floats raw) {
   Words w = (Words)raw;
   w ^= w >> 11;
   w ^= (w << 7) & 0x9d2c5680u;
   w ^= (w << 15) & 0xefc60000u;
   w ^= w >> 18;
-  return to_floats((Ints)(w & 0xffffffu)) * 0x1p-24f;
+  return (Ints)(w & 0xffffffu);
 }
 
-inline void cpu_pair(Floats first, Floats second, Floats *with_cosine, Floats *with_sine) {
-  gaussian_pair(1.0f - uniform(first), 6.2831855f * uniform(second), with_cosine, with_sine);
-}
+/* 1 - k 2^-24, exact; its power of two is taken off the exponent. */
+inline Floats rest_of_one(Ints k) { return (Floats)((Ints)to_floats(0x1000000 - k) - (24 << 23)); }
 
+constexpr size_t kPairBlock = 16; /* eight words of radii, eight of angles */
+constexpr size_t kStep = kLanes == 16 ? 2 * kPairBlock : kPairBlock;
+constexpr size_t kParts = kStep / 2 / kLanes;
+constexpr size_t kSteps = 16;
+
+/* Part j of a step: the words that make radii and those that make angles. */
+inline void load_halves(const float *p, size_t j, Floats *first, Floats *second) {
 #if LK_LANES == 16
-inline void two_blocks(float *a, float *b) {
-  Floats x = load(a), y = load(b), c, s;
-  cpu_pair(low_halves(x, y), high_halves(x, y), &c, &s);
-  store(a, low_halves(c, s));
-  store(b, high_halves(c, s));
-}
+  Floats a = load(p + j), b = load(p + 16);
+  *first = low_halves(a, b);
+  *second = high_halves(a, b);
+#else
+  *first = load(p + j);
+  *second = load(p + 8 + j);
 #endif
+}
+inline void store_halves(float *p, size_t j, Floats first, Floats second) {
+#if LK_LANES == 16
+  store(p + j, low_halves(first, second));
+  store(p + 16, high_halves(first, second));
+#else
+  store(p + j, first);
+  store(p + 8 + j, second);
+#endif
+}
+
+// three loops with short chains: more of them are under way at once than of one long one
+inline void mt_steps(float *words, size_t steps) {
+  alignas(64) float radii[kSteps * kParts * kLanes];
+  alignas(64) uint32_t angles[kSteps * kParts * kLanes];
+  size_t n = steps * kParts;
+  for (size_t i = 0; i < n; i++) {
+    Floats first, second;
+    load_halves(words + i / kParts * kStep, i % kParts * kLanes, &first, &second);
+    store(radii + i * kLanes, rest_of_one(tempered(first)));
+    store(angles + i * kLanes, (Words)tempered(second));
+  }
+  for (size_t i = 0; i < n; i++) store(radii + i * kLanes, -2.0f * logarithm(load(radii + i * kLanes)));
+  for (size_t i = 0; i < n; i++) {
+    Floats r = root(load(radii + i * kLanes)), s, c;
+    Ints k = (Ints)load(angles + i * kLanes);
+    // for all 2^24 angles the octant is that of the float
+    sine_cosine(to_floats(k) * (6.2831855f * 0x1p-24f), k >> 21, &s, &c);
+    store_halves(words + i / kParts * kStep, i % kParts * kLanes, product(r, c), product(r, s));
+  }
+}
 
 void mt_normals(float *words, size_t blocks) {
+  size_t steps = blocks * kPairBlock / kStep, i = 0;
+  for (; i + kSteps <= steps; i += kSteps) mt_steps(words + i * kStep, kSteps);
+  mt_steps(words + i * kStep, steps - i);
 #if LK_LANES == 16
-  size_t i = 0;
-  for (; i + 2 <= blocks; i += 2) two_blocks(words + 16 * i, words + 16 * i + 16);
-  if (i < blocks) {
-    float spare[16] = {};
-    two_blocks(words + 16 * i, spare);
-  }
-#else
-  for (size_t i = 0; i < blocks; i++) {
-    for (size_t j = 0; j < 8; j += kLanes) {
-      float *p = words + 16 * i + j;
-      Floats c, s;
-      cpu_pair(load(p), load(p + 8), &c, &s);
-      store(p, c);
-      store(p + 8, s);
-    }
+  if (blocks % 2 != 0) {
+    float last[kStep] = {};
+    float *p = words + (blocks - 1) * kPairBlock;
+    __builtin_memcpy(last, p, kPairBlock * sizeof(float));
+    mt_steps(last, 1);
+    __builtin_memcpy(p, last, kPairBlock * sizeof(float));
   }
 #endif
 }
