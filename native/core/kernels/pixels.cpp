@@ -12,8 +12,52 @@ inline int32_t to_level(float x) {
   return (int32_t)v;
 }
 
+#if defined(__x86_64__)
+/* A vector of 64, 32 or 16 bytes, as wide as Floats, from four of floats. */
+inline __m128i levels_of(__m128 v) {
+  // the second operand where the first is NaN
+  v = _mm_max_ps(v * 255.0f, _mm_setzero_ps());
+  return _mm_cvttps_epi32(_mm_min_ps(v, _mm_set1_ps(255.0f)));
+}
+#if LK_LANES >= 8
+inline __m256i levels_of(__m256 v) {
+  v = _mm256_max_ps(v * 255.0f, _mm256_setzero_ps());
+  return _mm256_cvttps_epi32(_mm256_min_ps(v, _mm256_set1_ps(255.0f)));
+}
+#endif
+
+inline void four_to_bytes(uint8_t *out, const float *x) {
+#if LK_LANES == 16
+  for (int k = 0; k < 4; k++) {
+    // what is too large for an integer is the largest without a sign, and 255 as a byte
+    __m512 v = _mm512_maskz_max_ps((__mmask16)-1, (__m512)(load(x + 16 * k) * 255.0f), _mm512_setzero_ps());
+    __m512i level = _mm512_maskz_cvttps_epi32((__mmask16)-1, v);
+    _mm_storeu_si128((__m128i *)(out + 16 * k), _mm512_maskz_cvtusepi32_epi8((__mmask16)-1, level));
+  }
+#elif LK_LANES == 8
+  __m256i a = _mm256_packs_epi32(levels_of((__m256)load(x)), levels_of((__m256)load(x + 8)));
+  __m256i b = _mm256_packs_epi32(levels_of((__m256)load(x + 16)), levels_of((__m256)load(x + 24)));
+  // packing works in halves: their quarters come out of order
+  __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(a, b), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  _mm256_storeu_si256((__m256i *)out, bytes);
+#else
+  __m128i a = _mm_packs_epi32(levels_of((__m128)load(x)), levels_of((__m128)load(x + 4)));
+  __m128i b = _mm_packs_epi32(levels_of((__m128)load(x + 8)), levels_of((__m128)load(x + 12)));
+  _mm_storeu_si128((__m128i *)out, _mm_packus_epi16(a, b));
+#endif
+}
+#endif
+
 void to_bytes(uint8_t *__restrict out, const float *__restrict x, size_t n) {
-  for (size_t i = 0; i < n; i++) out[i] = (uint8_t)to_level(x[i]);
+  size_t i = 0;
+#if defined(__x86_64__)
+  constexpr size_t kAhead = 512;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    for (size_t j = 0; j < 4 * kLanes; j += 16) __builtin_prefetch(x + i + j + kAhead, 0, 0);
+    four_to_bytes(out + i, x + i);
+  }
+#endif
+  for (; i < n; i++) out[i] = (uint8_t)to_level(x[i]);
 }
 
 constexpr size_t kBuffer = 256;
