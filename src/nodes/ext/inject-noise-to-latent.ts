@@ -132,11 +132,11 @@ function injectGrowing(
   mix: number,
   random: Tensor | undefined,
 ): Tensor {
-  const injected = injectNoise(base, noise, settings);
   const count = masks.shape[0]!;
-  const blended = maskedBlend(repeated(injected, count), repeated(base, count), masks);
+  const injected = repeated(injectNoise(base, noise, settings), count);
+  const blended = maskedBlend(injected, repeated(base, count), masks, injected);
   // the average of a value and itself is the value: only the mixing is left
-  return mix > 0 ? injectNoise(blended, blended, { strength: 0, average: true, mix, random }) : blended;
+  return mix > 0 ? injectNoise(blended, blended, { strength: 0, average: true, mix, random }, blended) : blended;
 }
 
 /** The whole batch, several times over. */

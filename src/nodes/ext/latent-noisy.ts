@@ -43,8 +43,10 @@ export const latentNoisy = defineNode({
     // some schedules are shorter than steps + 1: an index past their end reads the last entry
     const at = (step: number) => schedule[Math.min(step, schedule.length - 1)]!;
     const sigma = Math.fround(Math.fround(at(start) - at(end)) / Math.fround(sampling.latentFormat.scaleFactor));
-    const samples = inputs.optional_latent?.samples ?? randn(shape!, { seed: inputs.seed, source: inputs.source });
-    const noisy: Latent = { ...inputs.optional_latent, samples: scale(samples, sigma) };
+    const noise = shape === undefined ? undefined : randn(shape, { seed: inputs.seed, source: inputs.source });
+    // only noise of its own may be overwritten
+    const samples = noise === undefined ? scale(inputs.optional_latent!.samples, sigma) : scale(noise, sigma, noise);
+    const noisy: Latent = { ...inputs.optional_latent, samples };
     return { pipe: { ...inputs.pipe, samples: noisy }, latent: noisy, sigma };
   },
 });
