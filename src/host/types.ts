@@ -38,7 +38,7 @@ export interface ClipEncoder {
   readonly length: 77;
   /** Plain text to ids, without weights, start or end. */
   tokenize(text: string): number[];
-  /** Chunks of 77 ids to cond [chunks, 77, dim] and pooled [chunks, dim]. */
+  /** Chunks of 77 ids to cond [chunks, 77, dim] and pooled [chunks, dim], new tensors that become a conditioning. */
   encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }>;
 }
 

@@ -122,6 +122,8 @@ function filledUp(chunks: Token[][], count: number, encoder: ClipEncoder): Token
 
 /** [tokens, dim] of each encoder to one [1, tokens, sum of dims]. */
 function joinDims(outputs: readonly Weighted[], tokens: number): Tensor {
+  const [only] = outputs;
+  if (outputs.length === 1) return Tensor.from(only!.cond, [1, tokens, only!.dim]);
   const dims = outputs.reduce((sum, { dim }) => sum + dim, 0);
   const joined = Tensor.zeros([1, tokens, dims]);
   let offset = 0;
