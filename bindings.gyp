@@ -58,6 +58,12 @@
         "native/core/background.cpp",
         "native/core/beta.cpp",
         "native/core/composite.cpp",
+        "native/core/deflate.cpp",
+        "native/core/deflate_block.cpp",
+        "native/core/deflate_cost.cpp",
+        "native/core/deflate_huffman.cpp",
+        "native/core/deflate_match.cpp",
+        "native/core/deflate_probe.cpp",
         "native/core/dispatch.cpp",
         "native/core/elementwise.cpp",
         "native/core/image.cpp",
@@ -67,6 +73,7 @@
         "native/core/philox.cpp",
         "native/core/png_decode.cpp",
         "native/core/png_encode.cpp",
+        "native/core/png_filter.cpp",
         "native/core/png_scan.cpp",
         "native/core/png_text.cpp",
         "native/core/reduce.cpp",
@@ -118,9 +125,11 @@
       "type": "static_library",
       "sources": [
         "native/core/kernels/elementwise.cpp",
+        "native/core/kernels/filter.cpp",
         "native/core/kernels/noise.cpp",
         "native/core/kernels/pixels.cpp",
         "native/core/kernels/reduce.cpp",
+        "native/core/kernels/symbols.cpp",
         "native/core/kernels/unfilter.cpp"
       ],
       "include_dirs": [
@@ -151,9 +160,11 @@
       "type": "static_library",
       "sources": [
         "native/core/kernels/elementwise.cpp",
+        "native/core/kernels/filter.cpp",
         "native/core/kernels/noise.cpp",
         "native/core/kernels/pixels.cpp",
         "native/core/kernels/reduce.cpp",
+        "native/core/kernels/symbols.cpp",
         "native/core/kernels/unfilter.cpp"
       ],
       "include_dirs": [
@@ -195,9 +206,11 @@
       "type": "static_library",
       "sources": [
         "native/core/kernels/elementwise.cpp",
+        "native/core/kernels/filter.cpp",
         "native/core/kernels/noise.cpp",
         "native/core/kernels/pixels.cpp",
         "native/core/kernels/reduce.cpp",
+        "native/core/kernels/symbols.cpp",
         "native/core/kernels/unfilter.cpp"
       ],
       "include_dirs": [

@@ -1,8 +1,11 @@
-// Filters the rows of a picture, deflates them and writes a PNG. The same bytes on every machine.
+// Writes a PNG around deflated rows. The same bytes on every machine.
 #include <cstring>
 #include <memory>
+#include <utility>
 
+#include "deflate.h"
 #include "png.h"
+#include "png_filter.h"
 #include "spans.h"
 
 namespace latentkit::png {
@@ -10,88 +13,13 @@ namespace {
 
 constexpr size_t kChunkOverhead = 12;
 constexpr size_t kMaxKey = 79;
+constexpr int kOwnLevel = 4; /* the one every picture of a graph is written with */
+constexpr uint8_t kZlibHeader[2] = {0x78, 0x5E}; /* a window of 32 KiB, level 2 to 5 */
 constexpr uint8_t kColours[5] = {0, kGrey, kGreyAlpha, kRgb, kRgba};
 
 struct FreeDeflater {
   void operator()(libdeflate_compressor *c) const { libdeflate_free_compressor(c); }
 };
-
-typedef uint8_t Bytes16 __attribute__((vector_size(16)));
-typedef uint16_t Words8 __attribute__((vector_size(16)));
-
-/* Sum of the bytes' distances from 0, modulo 256: small for rows that deflate well. */
-uint64_t cost(const uint8_t *row, size_t n) {
-  uint64_t total = 0;
-  size_t i = 0;
-  while (n - i >= 16) {
-    Words8 sums = {};
-    for (int k = 0; k < 128 && n - i >= 16; k++, i += 16) {  // 128 * 2 * 128 still fits a word
-      Bytes16 v;
-      std::memcpy(&v, row + i, 16);
-      const Bytes16 negative = -v;
-      const Words8 distance = reinterpret_cast<Words8>(v < negative ? v : negative);
-      sums += (distance & 0xFF) + (distance >> 8);
-    }
-    for (int k = 0; k < 8; k++) total += sums[k];
-  }
-  for (; i < n; i++) total += row[i] < 128 ? row[i] : 256u - row[i];
-  return total;
-}
-
-void filter_sub(uint8_t *__restrict out, const uint8_t *__restrict row, size_t n, size_t step) {
-  std::memcpy(out, row, step);
-  for (size_t i = step; i < n; i++) out[i] = static_cast<uint8_t>(row[i] - row[i - step]);
-}
-
-void filter_up(uint8_t *__restrict out, const uint8_t *__restrict row, const uint8_t *__restrict above, size_t n) {
-  for (size_t i = 0; i < n; i++) out[i] = static_cast<uint8_t>(row[i] - above[i]);
-}
-
-void filter_average(uint8_t *__restrict out, const uint8_t *__restrict row, const uint8_t *__restrict above, size_t n,
-                    size_t step) {
-  for (size_t i = 0; i < step; i++) out[i] = static_cast<uint8_t>(row[i] - (above[i] >> 1));
-  for (size_t i = step; i < n; i++) out[i] = static_cast<uint8_t>(row[i] - ((row[i - step] + above[i]) >> 1));
-}
-
-void filter_paeth(uint8_t *__restrict out, const uint8_t *__restrict row, const uint8_t *__restrict above, size_t n,
-                  size_t step) {
-  for (size_t i = 0; i < step; i++) out[i] = static_cast<uint8_t>(row[i] - above[i]);
-  for (size_t i = step; i < n; i++) {
-    const int16_t a = row[i - step], b = above[i], c = above[i - step];
-    const auto p = static_cast<int16_t>(b - c), q = static_cast<int16_t>(a - c), r = static_cast<int16_t>(p + q);
-    const auto pa = static_cast<int16_t>(p < 0 ? -p : p), pb = static_cast<int16_t>(q < 0 ? -q : q);
-    const auto pc = static_cast<int16_t>(r < 0 ? -r : r);
-    const int16_t b_or_c = pb <= pc ? b : c;
-    const int16_t nearest = (pa <= pb) & (pa <= pc) ? a : b_or_c;
-    out[i] = static_cast<uint8_t>(row[i] - nearest);
-  }
-}
-
-/* Writes filter byte and filtered row for every row: the filter of least cost, the lowest of equals. */
-void filter_rows(uint8_t *out, const uint8_t *pixels, size_t rows, size_t n, size_t step) {
-  const auto scratch = fresh(4 * n);
-  const std::unique_ptr<uint8_t[]> zeros(new uint8_t[n]());
-  const uint8_t *above = zeros.get();
-  for (size_t y = 0; y < rows; y++) {
-    const uint8_t *row = pixels + y * n;
-    const uint8_t *candidates[5] = {row};
-    for (size_t k = 0; k < 4; k++) candidates[k + 1] = scratch.get() + k * n;
-    filter_sub(scratch.get(), row, n, step);
-    filter_up(scratch.get() + n, row, above, n);
-    filter_average(scratch.get() + 2 * n, row, above, n, step);
-    filter_paeth(scratch.get() + 3 * n, row, above, n, step);
-    uint8_t best = 0;
-    uint64_t least = cost(row, n);
-    for (uint8_t k = 1; k < 5; k++) {
-      const uint64_t found = cost(candidates[k], n);
-      if (found < least) best = k, least = found;
-    }
-    *out++ = best;
-    std::memcpy(out, candidates[best], n);
-    out += n;
-    above = row;
-  }
-}
 
 /* Writes length, name and check sum around `len` bytes that already lie at p + 8; returns the end. */
 uint8_t *close_chunk(uint8_t *p, uint32_t type, size_t len) {
@@ -141,20 +69,36 @@ size_t frame_size(const engine_png_options &o) {
   return size;
 }
 
+/* The zlib stream of the data; 0 where it has no room. */
+size_t compress(uint8_t *out, size_t room, Filtered filtered) {
+  const uint32_t adler = filtered.adler;
+  deflate::Stream stream(std::move(filtered.units));
+  const size_t len = sizeof kZlibHeader + stream.size() + 4;
+  if (len > room) return 0;
+  std::memcpy(out, kZlibHeader, sizeof kZlibHeader);
+  stream.write(out + sizeof kZlibHeader);
+  write32(out + len - 4, adler);
+  return len;
+}
+
+size_t compress(uint8_t *out, size_t room, const uint8_t *raw, size_t raw_len, int level) {
+  const std::unique_ptr<libdeflate_compressor, FreeDeflater> deflater(libdeflate_alloc_compressor(level));
+  if (deflater == nullptr) throw std::bad_alloc();
+  return libdeflate_zlib_compress(deflater.get(), raw, raw_len, out, room);
+}
+
 engine_status encode(engine_u8 out, engine_cu8 pixels, const engine_png_options &o, size_t *written) {
   const size_t raw_len = raw_size(o);
   const size_t n = size_t{o.width} * static_cast<size_t>(o.channels);
   if (pixels.len != raw_len - o.height) return ENGINE_BAD_LENGTH;
   if (out.len < frame_size(o)) return ENGINE_NO_SPACE;
-  const auto raw = fresh(raw_len);
-  filter_rows(raw.get(), pixels.data, o.height, n, static_cast<size_t>(o.channels));
+  Filtered filtered = filter(pixels.data, o.height, n, static_cast<size_t>(o.channels));
 
   uint8_t *p = write_header(out.data, o);
   for (size_t k = 0; k < o.text_count; k++) p = write_text(p, o.text[k]);
-  const std::unique_ptr<libdeflate_compressor, FreeDeflater> deflater(libdeflate_alloc_compressor(o.level));
-  if (deflater == nullptr) return ENGINE_NO_MEMORY;
   const size_t room = static_cast<size_t>(out.data + out.len - p) - 2 * kChunkOverhead;
-  const size_t len = libdeflate_zlib_compress(deflater.get(), raw.get(), raw_len, p + 8, room);
+  const size_t len = o.level == kOwnLevel ? compress(p + 8, room, std::move(filtered))
+                                          : compress(p + 8, room, filtered.raw.get(), raw_len, o.level);
   if (len == 0) return ENGINE_NO_SPACE;
   p = close_chunk(p, type_of("IDAT"), len);
   p = close_chunk(p, type_of("IEND"), 0);

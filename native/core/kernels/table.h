@@ -12,6 +12,30 @@
 /* Elements a summing kernel takes at most: one leaf of the fixed tree. */
 #define LK_LEAF 4096
 
+/* Bits on their way into a deflate stream. Whole bytes are written, never at or past limit. */
+typedef struct lk_bits {
+  uint8_t *next, *limit;
+  uint64_t bits;  /* not yet written, from the lowest */
+  uint32_t count; /* fewer than 8 between calls */
+} lk_bits;
+
+/* The codes of a block, each entry bits << 8 | number of bits; lengths hold their extra bits. */
+typedef struct lk_codes {
+  uint32_t literal[256]; /* at most 14 bits each: four of them and 7 more fit into 64 */
+  uint32_t length[256];  /* of a match, less 3 */
+  uint32_t distance[30]; /* by distance symbol */
+  uint32_t end;
+} lk_codes;
+
+/* Literals, then a match. */
+typedef struct lk_sequence {
+  uint32_t literals;
+  uint16_t length, distance; /* 3 to 258; 1 to 32768 */
+} lk_sequence;
+
+/* Bytes to one anchor on average, in data without runs; every byte of a run of zeros is one. */
+#define LK_ANCHOR_SPACING 64
+
 typedef struct lk_kernels {
   /* The n next raw words of MT19937 from the last 624 of them, which are replaced; n >= 624. */
   void (*mt_extend)(uint32_t *state, uint32_t *out, size_t n);
@@ -50,6 +74,15 @@ typedef struct lk_kernels {
   /* One row of a PNG, n bytes in pixels of `step` (1, 2, 3, 4, 6 or 8), its filter (0 to 4) undone; `above` is the row
    * before, undone. out may overlap row where it begins at least a byte in front of it. */
   void (*unfilter)(int filter, uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step);
+
+  /* One row of a PNG: the filter whose bytes have the least sum of distances from 0, the lowest of equals, then its n
+   * bytes. `step`: bytes of a pixel, at most 4 and at most n. */
+  void (*filter_row)(uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step);
+  /* Bit i of masks[w]: an anchor is at 64 w + i, chosen by the four bytes there; reads 3 bytes more than 64 words. */
+  void (*anchors)(uint64_t *masks, const uint8_t *raw, size_t words);
+  /* The codes of the sequences, then of the literals that are left of the `len` bytes at `raw`. */
+  void (*put_symbols)(lk_bits *to, const lk_codes *codes, const uint8_t *raw, size_t len, const lk_sequence *sequences,
+                      size_t count);
 } lk_kernels;
 
 /* Each kernel unit fills in its part of the table of its own set: lk_noise_avx2(&table) … */
@@ -60,7 +93,9 @@ typedef struct lk_kernels {
   void LK_JOIN(elementwise, isa)(lk_kernels *table);  \
   void LK_JOIN(reduce, isa)(lk_kernels *table);       \
   void LK_JOIN(pixels, isa)(lk_kernels *table);       \
-  void LK_JOIN(unfilter, isa)(lk_kernels *table);
+  void LK_JOIN(unfilter, isa)(lk_kernels *table);     \
+  void LK_JOIN(filter, isa)(lk_kernels *table);       \
+  void LK_JOIN(symbols, isa)(lk_kernels *table);
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { deflateSync } from "node:zlib";
+import { deflateSync, inflateSync } from "node:zlib";
 import { PNG } from "pngjs";
 import type { DecodedPng } from "#src/native/bindings.js";
 import { loadNative } from "#src/native/load.js";
@@ -48,6 +48,47 @@ describe("native PNG encoder", () => {
     const types = pngChunks(file).map(({ type }) => type);
     assert.deepEqual(types, ["IHDR", "tEXt", "tEXt", "tEXt", "IDAT", "IEND"]);
     assert.deepEqual((await native.decodePng(file, MAX_PIXELS)).text, text);
+  });
+
+  it("writes one zlib stream of level 4 that zlib inflates to filtered rows", async () => {
+    const random = seededInts(11);
+    for (const [width, height, range] of [
+      [1, 1, 256],
+      [3, 700, 2],
+      [333, 217, 6],
+      [40000, 2, 256],
+      [500, 301, 1],
+    ] as const) {
+      const pixels = Uint8Array.from({ length: width * height * 3 }, () => random(range));
+      const file = Buffer.from(await native.encodePng(pixels, width, height, 3, 4, []));
+      const data = pngChunks(file).find(({ type }) => type === "IDAT")!.data;
+      assert.equal(data.readUInt16BE(0), 0x785e);
+      assert.equal(inflateSync(data).length, height * (width * 3 + 1));
+      assert.deepEqual((await native.decodePng(file, MAX_PIXELS)).data, pixels);
+    }
+  });
+
+  it("is never larger than zlib at level 4", async () => {
+    const random = seededInts(12);
+    const [width, height] = [256, 256];
+    const glyphs = Array.from({ length: 8 }, () => Array.from({ length: 64 }, () => (random(3) === 0 ? 0 : 255)));
+    const line = Array.from({ length: (width / 8) * (height / 8) }, () => glyphs[random(8)]!);
+    const kinds: Record<string, (x: number, y: number, c: number) => number> = {
+      natural: (x, y, c) => 128 + 60 * Math.sin(x / 31 + c) * Math.cos(y / 23) + random(5) + random(5),
+      noise: () => random(256),
+      text: (x, y) => line[(y >> 3) * (width / 8) + (x >> 3)]![(y & 7) * 8 + (x & 7)]!,
+      flat: (_x, _y, c) => 40 * c,
+      gradient: (x, y, c) => (x * (c + 1) + y) >> 2,
+    };
+    for (const [kind, value] of Object.entries(kinds)) {
+      const pixels = Uint8Array.from({ length: width * height * 3 }, (_, i) =>
+        value(Math.floor(i / 3) % width, Math.floor(i / (3 * width)), i % 3),
+      );
+      const file = Buffer.from(await native.encodePng(pixels, width, height, 3, 4, []));
+      const data = pngChunks(file).find(({ type }) => type === "IDAT")!.data;
+      const zlibs = deflateSync(inflateSync(data), { level: 4, memLevel: 9 });
+      assert.ok(data.length <= zlibs.length, `${kind}: ${data.length} bytes, zlib ${zlibs.length}`);
+    }
   });
 
   it("takes a copy: what happens to the pixels after the call does not matter", async () => {

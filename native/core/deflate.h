@@ -1,0 +1,114 @@
+/*
+ * The own deflate of level 4. Data come in units; each unit chooses between its bytes as literals and a search for
+ * matches, neighbours share a block where one set of codes serves both, and a block that would grow is stored. Units do
+ * not depend on the number of threads, so neither do the bytes.
+ */
+#ifndef LATENTKIT_DEFLATE_H
+#define LATENTKIT_DEFLATE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/table.h"
+
+namespace latentkit::deflate {
+
+constexpr size_t kWindow = 32768;
+constexpr size_t kMaxStored = 65535;
+constexpr size_t kEnd = 256, kLiterals = 286, kDistances = 30;
+constexpr int kMaxBits = 14; /* of a code: see lk_codes */
+constexpr size_t kMinMatch = 4, kMaxMatch = 258;
+
+/* How often each symbol occurs, and the extra bits that go with them. */
+struct Counts {
+  uint32_t literal[kLiterals] = {};
+  uint32_t distance[kDistances] = {};
+  uint64_t extra_bits = 0;
+
+  void add(const Counts &other);
+};
+
+/* A piece of the data with one choice. Pieces lie next to each other in memory. */
+struct Unit {
+  const uint8_t *raw = nullptr;
+  size_t len = 0;
+  bool repeats = false; /* a search for matches should pay */
+  Counts counts;        /* without the end of a block */
+  std::unique_ptr<lk_sequence[]> sequences;
+  size_t sequence_count = 0;
+};
+
+/* Sets counts to the bytes as literals, and repeats. */
+void survey(Unit &unit);
+
+/* ---- symbols ---- */
+struct Symbol {
+  uint32_t symbol, extra_bits;
+};
+Symbol length_symbol(size_t length);
+Symbol distance_symbol(size_t distance);
+
+/* ---- matches ---- */
+/* Searches units[first, last) for matches, which reach back over whatever precedes units[0]'s end. Takes them where
+ * they are estimated to be smaller than literals. False where memory is short. */
+bool match_units(std::vector<Unit> &units, size_t first, size_t last);
+
+/* ---- costs: estimates in 1/65536 bits ---- */
+constexpr int kBit = 16;
+uint64_t cost(const Counts &counts);
+/* The price of each byte as a literal, in 1/256 bits. */
+void literal_prices(const Counts &counts, uint16_t prices[256]);
+
+/* ---- codes ---- */
+/* Lengths of a prefix code of at most `limit` bits; 0 for symbols that never occur. At least two symbols get one. */
+void code_lengths(const uint32_t *counts, size_t n, int limit, uint8_t *lengths);
+/* The codes of the lengths, first bit lowest, as bits << 8 | length. */
+void assign_codes(const uint8_t *lengths, size_t n, uint32_t *codes);
+
+/* ---- blocks ---- */
+enum class Kind { kStored, kFixed, kDynamic };
+
+struct Block {
+  size_t first = 0, last = 0; /* units [first, last) */
+  Kind kind = Kind::kStored;
+  uint8_t lengths[kLiterals + kDistances] = {};
+  lk_codes codes = {};
+  std::vector<uint32_t> header; /* of a dynamic block, after its three first bits: bits << 8 | number */
+  uint64_t header_bits = 0;
+
+  /* The bits of a unit of this block, without what opens and ends the block; not for stored ones. */
+  uint64_t bits(const Unit &unit) const;
+};
+
+std::vector<Block> plan_blocks(const std::vector<Unit> &units);
+
+/* ---- the stream ---- */
+/* Searches, plans and lays out the units, then writes them on the compute pool. */
+class Stream {
+ public:
+  /* units: surveyed. Throws std::bad_alloc. */
+  explicit Stream(std::vector<Unit> units);
+  size_t size() const { return (end_ + 7) / 8; }
+  /* Writes size() bytes. */
+  void write(uint8_t *out);
+
+ private:
+  struct Piece {
+    const Block *block;
+    uint64_t begin, end; /* bits */
+    uint8_t tail;        /* the bits of the last byte, where it is shared or not full */
+  };
+  void write_piece(uint8_t *out, size_t unit);
+  void write_stored(uint8_t *out, size_t unit);
+
+  std::vector<Unit> units_;
+  std::vector<Block> blocks_;
+  std::vector<Piece> pieces_;
+  uint64_t end_ = 0;
+};
+
+}  // namespace latentkit::deflate
+
+#endif

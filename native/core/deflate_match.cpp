@@ -1,0 +1,202 @@
+// The search for matches: chains of positions with equal hashes, one step of laziness, prices instead of lengths.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <new>
+
+#include "deflate.h"
+#include "little.h"
+
+namespace latentkit::deflate {
+namespace {
+
+constexpr int kHashBits = 15;
+constexpr int kDepth = 8;           /* positions of a chain looked at */
+constexpr size_t kNice = 32;        /* as long as this: taken without a look further */
+constexpr size_t kLazy = 8;         /* shorter: the next position is tried too */
+constexpr size_t kPriced = 12;      /* shorter: compared with the literals it replaces */
+constexpr size_t kKept = 24;        /* of a long match these many last positions can be found again */
+constexpr uint64_t kKeyPrice = 20 * 256;   /* of the bytes that are hashed */
+constexpr uint32_t kMatchPrice = 11 * 256; /* of a match, before the distance's extra bits; 1/256 bits */
+
+uint32_t read32(const uint8_t *p) {
+  uint32_t v;
+  std::memcpy(&v, p, 4);
+  return v;
+}
+
+/* Equal bytes at a and b, which lies before a, up to `most`. */
+size_t common(const uint8_t *a, const uint8_t *b, size_t most) {
+  size_t n = 0;
+  for (; n + 8 <= most; n += 8) {
+    const uint64_t differ = little64(a + n) ^ little64(b + n);
+    if (differ == 0) continue;
+    return n + static_cast<size_t>(__builtin_ctzll(differ)) / 8;
+  }
+  while (n < most && a[n] == b[n]) n++;
+  return n;
+}
+
+struct Match {
+  size_t length = 0, distance = 0;
+};
+
+class Matcher {
+ public:
+  /* base: the first byte that matches may reach; end: of all data. */
+  Matcher(const uint8_t *base, const uint8_t *end)
+      : base_(base), hashed_(end - base < 8 ? 0 : static_cast<size_t>(end - base) - 7) {}
+
+  void enter(size_t from, size_t to) {
+    for (size_t at = from; at < std::min(to, hashed_); at++) insert(at);
+  }
+  void prepare(const Unit &unit);
+  bool search(Unit &unit);
+
+ private:
+  /* Of the bytes that the key takes; units with another key leave entries that find() sees through. */
+  size_t hash(size_t at) const {
+    return (little64(base_ + at) << key_shift_) * 0x9E3779B97F4A7C15u >> (64 - kHashBits);
+  }
+  void insert(size_t at) {
+    uint32_t &head = heads_[hash(at)];
+    chain_[at % kWindow] = head;
+    head = static_cast<uint32_t>(at) + 1;
+  }
+  Match find(size_t at, size_t end, size_t longer_than);
+  bool pays(size_t at, const Match &match) const;
+
+  const uint8_t *base_;
+  size_t hashed_; /* positions below have a hash */
+  size_t last_distance_ = 1;
+  int key_shift_ = 32;
+  std::array<uint32_t, size_t{1} << kHashBits> heads_{}; /* position + 1; 0: none */
+  std::array<uint32_t, kWindow> chain_;
+  std::array<uint16_t, 256> prices_;
+};
+
+/* The longest match at a position that may be hashed; enters it. */
+Match Matcher::find(size_t at, size_t end, size_t longer_than) {
+  const uint8_t *here = base_ + at;
+  const size_t most = std::min(end - at, kMaxMatch);
+  Match best{std::max(longer_than, kMinMatch - 1), 0};
+  const auto try_at = [&](size_t before) {
+    const uint8_t *there = base_ + before;
+    if (best.length >= most || there[best.length] != here[best.length] || read32(there) != read32(here)) return;
+    const size_t length = common(here, there, most);
+    if (length > best.length) best = {length, at - before};
+  };
+  uint32_t next = heads_[hash(at)];
+  insert(at);
+  for (int k = 0; k < kDepth && next != 0 && best.length < kNice; k++) {
+    const size_t before = next - 1;
+    if (at - before > kWindow) break;
+    try_at(before);
+    const uint32_t older = chain_[before % kWindow];
+    if (older >= next) break;  // overwritten by a position a window later
+    next = older;
+  }
+  // the last distance again, where the chain has only a farther one: parts of long matches are not in it
+  if (at >= last_distance_ && (best.distance == 0 || best.distance > last_distance_)) {
+    const size_t length = common(here, here - last_distance_, most);
+    if (length > best.length || (best.distance != 0 && length == best.length)) best = {length, last_distance_};
+  }
+  return best.distance == 0 ? Match{} : best;
+}
+
+/* The key takes so many bytes that literals would cost more than a match: chains hold nothing that is not worth it. */
+void Matcher::prepare(const Unit &unit) {
+  literal_prices(unit.counts, prices_.data());
+  uint64_t sum = 0;
+  for (size_t i = 0; i < 256; i++) sum += uint64_t{prices_[i]} * unit.counts.literal[i];
+  key_shift_ = 64 - 8 * static_cast<int>(std::clamp<uint64_t>(kKeyPrice * unit.len / sum, kMinMatch, 8));
+}
+
+bool Matcher::pays(size_t at, const Match &match) const {
+  if (match.length >= kPriced) return true;
+  uint32_t literals = 0;
+  for (size_t k = 0; k < match.length; k++) literals += prices_[base_[at + k]];
+  return literals > kMatchPrice + 256 * distance_symbol(match.distance).extra_bits;
+}
+
+bool Matcher::search(Unit &unit) {
+  const size_t begin = static_cast<size_t>(unit.raw - base_), end = begin + unit.len, last = std::min(end, hashed_);
+  unit.sequences.reset(new (std::nothrow) lk_sequence[unit.len / kMinMatch + 1]);
+  if (unit.sequences == nullptr) return false;
+  Counts counts;
+  size_t at = begin, done = begin, found = 0;
+  while (at < last) {
+    Match match = find(at, end, 0);
+    if (match.length == 0 || !pays(at, match)) {
+      at++;
+      continue;
+    }
+    size_t entered = at + 1;
+    while (match.length < kLazy && at + 1 < last) {
+      const Match later = find(at + 1, end, match.length);
+      entered = at + 2;
+      if (later.length == 0 || !pays(at + 1, later)) break;
+      match = later;
+      at++;
+    }
+    for (size_t k = done; k < at; k++) counts.literal[unit.raw[k - begin]]++;
+    const Symbol length = length_symbol(match.length), distance = distance_symbol(match.distance);
+    counts.literal[length.symbol]++;
+    counts.distance[distance.symbol]++;
+    counts.extra_bits += length.extra_bits + distance.extra_bits;
+    unit.sequences[found++] = {static_cast<uint32_t>(at - done), static_cast<uint16_t>(match.length),
+                               static_cast<uint16_t>(match.distance)};
+    last_distance_ = match.distance;
+    at = done = at + match.length;
+    if (match.length > 4 * kKept) entered = std::max(entered, at - kKept);
+    enter(entered, at);
+  }
+  for (size_t k = done; k < end; k++) counts.literal[unit.raw[k - begin]]++;
+  if (cost(counts) < cost(unit.counts)) {
+    unit.counts = counts;
+    unit.sequence_count = found;
+  } else {
+    unit.sequences.reset();
+  }
+  return true;
+}
+
+}  // namespace
+
+Symbol length_symbol(size_t length) {
+  const auto d = static_cast<uint32_t>(length - 3);
+  if (length == kMaxMatch) return {285, 0};
+  if (d < 8) return {257 + d, 0};
+  const auto extra = 29u - static_cast<uint32_t>(__builtin_clz(d));
+  return {257 + 4 * extra + (d >> extra), extra};
+}
+
+Symbol distance_symbol(size_t distance) {
+  const auto d = static_cast<uint32_t>(distance - 1);
+  if (d < 4) return {d, 0};
+  const auto extra = 30u - static_cast<uint32_t>(__builtin_clz(d));
+  return {2 * extra + (d >> extra), extra};
+}
+
+bool match_units(std::vector<Unit> &units, size_t first, size_t last) {
+  std::unique_ptr<Matcher> matcher;
+  for (size_t u = first; u < last; u++) {
+    if (!units[u].repeats) {
+      matcher.reset();
+      continue;
+    }
+    if (matcher == nullptr) {
+      const uint8_t *base = units[u].raw;
+      const size_t before = std::min(static_cast<size_t>(base - units[0].raw), kWindow);
+      matcher.reset(new (std::nothrow) Matcher(base - before, units.back().raw + units.back().len));
+      if (matcher == nullptr) return false;
+      matcher->prepare(units[u]);
+      matcher->enter(0, before);
+    }
+    matcher->prepare(units[u]);
+    if (!matcher->search(units[u])) return false;
+  }
+  return true;
+}
+
+}  // namespace latentkit::deflate

@@ -1,0 +1,119 @@
+// Filters of PNG rows: one pass finds the cost of all five, a second writes the cheapest.
+#include "bytes.h"
+#include "table.h"
+
+namespace {
+
+/* What a filter predicts bytes from: left, above, above left. */
+struct Around {
+  Bytes left, above, corner;
+};
+
+enum Filter { kNone, kSub, kUp, kAverage, kPaeth, kFilters };
+
+/* The nearest of the three to left + above - corner, in bytes: the third distance is the difference of the other two
+ * where they point apart, and never the least where they do not. */
+inline Bytes paeth(const Around &p) {
+  Bytes to_left = apart(p.above, p.corner), to_above = apart(p.left, p.corner);
+  Bytes same_side = (Bytes)((p.above >= p.corner) == (p.left >= p.corner));
+  Bytes to_corner = apart(to_left, to_above) | same_side;
+  Bytes nearer = to_left <= to_above ? p.left : p.above;
+  return lesser(to_left, to_above) <= to_corner ? nearer : p.corner;
+}
+
+template <Filter F>
+inline Bytes predict(const Around &p) {
+  if constexpr (F == kSub) return p.left;
+  if constexpr (F == kUp) return p.above;
+  if constexpr (F == kAverage) return middle(p.left, p.above);
+  if constexpr (F == kPaeth) return paeth(p);
+  return Bytes{};
+}
+
+inline uint8_t byte_paeth(uint8_t a, uint8_t b, uint8_t c) {
+  int pa = b - c, pb = a - c, pc = pa + pb;
+  pa = pa < 0 ? -pa : pa, pb = pb < 0 ? -pb : pb, pc = pc < 0 ? -pc : pc;
+  return pa <= pb && pa <= pc ? a : pb <= pc ? b : c;
+}
+
+template <Filter F>
+inline uint8_t predict_byte(uint8_t a, uint8_t b, uint8_t c) {
+  if constexpr (F == kSub) return a;
+  if constexpr (F == kUp) return b;
+  if constexpr (F == kAverage) return (uint8_t)((a + b) >> 1);
+  if constexpr (F == kPaeth) return byte_paeth(a, b, c);
+  return 0;
+}
+
+struct Row {
+  const uint8_t *row, *above;
+  size_t n, step;
+
+  Around around(size_t i) const { return {load(row + i - step), load(above + i), load(above + i - step)}; }
+
+  template <Filter F>
+  uint8_t byte(size_t i) const {
+    uint8_t a = i < step ? 0 : row[i - step], c = i < step ? 0 : above[i - step];
+    return (uint8_t)(row[i] - predict_byte<F>(a, above[i], c));
+  }
+};
+
+inline uint64_t byte_cost(uint8_t v) { return v < 128 ? v : 256u - v; }
+
+inline void add_bytes(uint64_t costs[kFilters], const Row &r, size_t i, size_t end) {
+  for (; i < end; i++) {
+    costs[kNone] += byte_cost(r.byte<kNone>(i));
+    costs[kSub] += byte_cost(r.byte<kSub>(i));
+    costs[kUp] += byte_cost(r.byte<kUp>(i));
+    costs[kAverage] += byte_cost(r.byte<kAverage>(i));
+    costs[kPaeth] += byte_cost(r.byte<kPaeth>(i));
+  }
+}
+
+inline Filter cheapest(const Row &r) {
+  uint64_t costs[kFilters] = {};
+  size_t i = r.step;
+  add_bytes(costs, r, 0, i);
+  Sums sums[kFilters] = {};
+  for (; i + kBytes <= r.n; i += kBytes) {
+    const Bytes x = load(r.row + i);
+    const Around p = r.around(i);
+    sums[kNone] += distances(x);
+    sums[kSub] += distances(x - predict<kSub>(p));
+    sums[kUp] += distances(x - predict<kUp>(p));
+    sums[kAverage] += distances(x - predict<kAverage>(p));
+    sums[kPaeth] += distances(x - predict<kPaeth>(p));
+  }
+  add_bytes(costs, r, i, r.n);
+  int best = kNone;
+  for (int k = 0; k < kFilters; k++) {
+    costs[k] += total(sums[k]);
+    if (costs[k] < costs[best]) best = k;
+  }
+  return (Filter)best;
+}
+
+template <Filter F>
+inline void apply(uint8_t *out, const Row &r) {
+  size_t i = 0;
+  for (; i < r.step; i++) out[i] = r.byte<F>(i);
+  for (; i + kBytes <= r.n; i += kBytes) store(out + i, load(r.row + i) - predict<F>(r.around(i)));
+  for (; i < r.n; i++) out[i] = r.byte<F>(i);
+}
+
+void filter_row(uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step) {
+  const Row r = {row, above, n, step};
+  const Filter best = cheapest(r);
+  *out++ = (uint8_t)best;
+  switch (best) {
+    case kSub: return apply<kSub>(out, r);
+    case kUp: return apply<kUp>(out, r);
+    case kAverage: return apply<kAverage>(out, r);
+    case kPaeth: return apply<kPaeth>(out, r);
+    default: return apply<kNone>(out, r);
+  }
+}
+
+}  // namespace
+
+extern "C" void LK_JOIN(filter, LK_ISA)(lk_kernels *table) { table->filter_row = filter_row; }
