@@ -6,6 +6,7 @@
 
 #include "deflate.h"
 #include "little.h"
+#include "scratch.h"
 
 namespace latentkit::deflate {
 namespace {
@@ -36,6 +37,17 @@ size_t common(const uint8_t *a, const uint8_t *b, size_t most) {
   while (n < most && a[n] == b[n]) n++;
   return n;
 }
+
+/* Warm memory for n objects that need no destructor; NULL where there is none. Bodies on the pool must not throw. */
+template <class T>
+class Held {
+ public:
+  explicit Held(size_t n) : block_(static_cast<uint8_t *>(engine_scratch_take(n * sizeof(T)))) {}
+  T *get() const { return reinterpret_cast<T *>(block_.get()); }
+
+ private:
+  Scratch block_;
+};
 
 struct Match {
   size_t length = 0, distance = 0;
@@ -121,8 +133,8 @@ bool Matcher::pays(size_t at, const Match &match) const {
 
 bool Matcher::search(Unit &unit) {
   const size_t begin = static_cast<size_t>(unit.raw - base_), end = begin + unit.len, last = std::min(end, hashed_);
-  unit.sequences.reset(new (std::nothrow) lk_sequence[unit.len / kMinMatch + 1]);
-  if (unit.sequences == nullptr) return false;
+  const Held<lk_sequence> sequences(unit.len / kMinMatch + 1);
+  if (sequences.get() == nullptr) return false;
   Counts counts;
   size_t at = begin, done = begin, found = 0;
   while (at < last) {
@@ -144,7 +156,7 @@ bool Matcher::search(Unit &unit) {
     counts.literal[length.symbol]++;
     counts.distance[distance.symbol]++;
     counts.extra_bits += length.extra_bits + distance.extra_bits;
-    unit.sequences[found++] = {static_cast<uint32_t>(at - done), static_cast<uint16_t>(match.length),
+    sequences.get()[found++] = {static_cast<uint32_t>(at - done), static_cast<uint16_t>(match.length),
                                static_cast<uint16_t>(match.distance)};
     last_distance_ = match.distance;
     at = done = at + match.length;
@@ -152,12 +164,12 @@ bool Matcher::search(Unit &unit) {
     enter(entered, at);
   }
   for (size_t k = done; k < end; k++) counts.literal[unit.raw[k - begin]]++;
-  if (cost(counts) < cost(unit.counts)) {
-    unit.counts = counts;
-    unit.sequence_count = found;
-  } else {
-    unit.sequences.reset();
-  }
+  if (cost(counts) >= cost(unit.counts)) return true;
+  unit.sequences.reset(new (std::nothrow) lk_sequence[found]);
+  if (unit.sequences == nullptr) return false;
+  std::copy_n(sequences.get(), found, unit.sequences.get());
+  unit.counts = counts;
+  unit.sequence_count = found;
   return true;
 }
 
@@ -179,17 +191,18 @@ Symbol distance_symbol(size_t distance) {
 }
 
 bool match_units(std::vector<Unit> &units, size_t first, size_t last) {
-  std::unique_ptr<Matcher> matcher;
+  const Held<Matcher> room(1);
+  if (room.get() == nullptr) return false;
+  Matcher *matcher = nullptr;
   for (size_t u = first; u < last; u++) {
     if (!units[u].repeats) {
-      matcher.reset();
+      matcher = nullptr;
       continue;
     }
     if (matcher == nullptr) {
       const uint8_t *base = units[u].raw;
       const size_t before = std::min(static_cast<size_t>(base - units[0].raw), kWindow);
-      matcher.reset(new (std::nothrow) Matcher(base - before, units.back().raw + units.back().len));
-      if (matcher == nullptr) return false;
+      matcher = new (room.get()) Matcher(base - before, units.back().raw + units.back().len);
       matcher->prepare(units[u]);
       matcher->enter(0, before);
     }

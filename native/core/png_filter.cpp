@@ -24,7 +24,7 @@ uint32_t joined(uint32_t first, uint32_t second, size_t second_len) {
 
 Filtered filter(const uint8_t *pixels, size_t height, size_t row_bytes, size_t step) {
   const size_t line = row_bytes + 1, rows = std::max<size_t>(1, kBand / line), bands = (height + rows - 1) / rows;
-  Filtered result{fresh(height * line), std::vector<deflate::Unit>(bands), 1};
+  Filtered result{scratch(height * line), std::vector<deflate::Unit>(bands), 1};
   const std::unique_ptr<uint8_t[]> above_first(new uint8_t[row_bytes]());
   std::vector<uint32_t> sums(bands);
   for_chunks(bands, [&](size_t band) {

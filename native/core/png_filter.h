@@ -4,15 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "deflate.h"
+#include "scratch.h"
 
 namespace latentkit::png {
 
 struct Filtered {
-  std::unique_ptr<uint8_t[]> raw; /* height lines of a filter byte and row_bytes bytes */
+  Scratch raw; /* height lines of a filter byte and row_bytes bytes */
   std::vector<deflate::Unit> units; /* of raw, surveyed */
   uint32_t adler; /* of raw */
 };
