@@ -54,6 +54,8 @@ export const ERROR_CODES = {
   "setup.failed": runFailed(),
   /** A rendering thread ended in the middle of its run: it crashed, ran out of memory or was ended by a node. */
   "thread.lost": runFailed(),
+  /** A batch's journal cannot be used: another process has it, it is another batch's, or it is damaged. */
+  "journal.refused": { http: 409, comfyType: "invalid_prompt", exit: 2 },
   "usage.invalid": { http: 400, comfyType: "invalid_prompt", exit: 2 },
   "config.invalid": { http: 500, comfyType: "invalid_prompt", exit: 3 },
   "run.interrupted": { http: 499, comfyType: "execution_interrupted", exit: 130 },

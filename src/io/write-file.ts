@@ -46,16 +46,45 @@ export async function writeNew(
   nameAt: (attempt: number) => string,
   disk: Disk = promises,
 ): Promise<string> {
-  return withTemporary(folder, bytes, nameAt(0), disk, async (temporary) => {
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const name = nameAt(attempt);
-      if (await takeName(temporary, join(folder, name), disk)) return name;
-    }
-    throw new LatentkitError(
-      "file.write-failed",
-      `Cannot write ${JSON.stringify(nameAt(0))}: expected a free name, received ${MAX_ATTEMPTS} taken ones.`,
-    );
-  });
+  return withTemporary(folder, bytes, nameAt(0), disk, (temporary) => takeFirst(temporary, folder, nameAt, disk));
+}
+
+async function takeFirst(
+  temporary: string,
+  folder: string,
+  nameAt: (attempt: number) => string,
+  disk: Disk,
+): Promise<string> {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const name = nameAt(attempt);
+    if (await takeName(temporary, join(folder, name), disk)) return name;
+  }
+  throw new LatentkitError(
+    "file.write-failed",
+    `Cannot write ${JSON.stringify(nameAt(0))}: expected a free name, received ${MAX_ATTEMPTS} taken ones.`,
+  );
+}
+
+/**
+ * The same as writeNew, with the temporary file's path given and left behind as a second link to the file: whoever
+ * finds both knows whose the file is. Where a file system has no links nothing is left.
+ */
+export async function writeKept(
+  folder: string,
+  bytes: Uint8Array,
+  temporary: string,
+  nameAt: (attempt: number) => string,
+  disk: Disk = promises,
+): Promise<string> {
+  try {
+    await writeSynced(temporary, bytes, disk);
+    return await takeFirst(temporary, folder, nameAt, disk);
+  } catch (error) {
+    const failure = writeFailed(nameAt(0), error);
+    // what went wrong first says more than that this fails too
+    await disk.rm(temporary, { force: true }).catch(() => failure);
+    throw failure;
+  }
 }
 
 /** Writes a file whole or not at all; one of that name is replaced in one step. The folder exists. Fails as writeNew. */
@@ -94,13 +123,7 @@ async function withTemporary<T>(
   const temporary = join(folder, `.latentkit-${randomBytes(12).toString("hex")}${TEMPORARY_SUFFIX}`);
   let failure: unknown;
   try {
-    const file = await disk.open(temporary, "wx");
-    try {
-      await file.writeFile(bytes);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    await writeSynced(temporary, bytes, disk);
     return await publish(temporary);
   } catch (error) {
     failure = writeFailed(name, error);
@@ -109,6 +132,16 @@ async function withTemporary<T>(
     await disk.rm(temporary, { force: true }).catch((error: unknown) => {
       throw failure ?? writeFailed(name, error);
     });
+  }
+}
+
+async function writeSynced(path: string, bytes: Uint8Array, disk: Disk): Promise<void> {
+  const file = await disk.open(path, "wx");
+  try {
+    await file.writeFile(bytes);
+    await file.sync();
+  } finally {
+    await file.close();
   }
 }
 

@@ -1,6 +1,7 @@
 import { type ResourceLimits, Worker } from "node:worker_threads";
 import { LatentkitError } from "../errors.js";
 import type { RunEvent } from "../graph/events.js";
+import type { WrittenFile } from "./batch/item-files.js";
 import { createFold, type RenderResult } from "./render.js";
 import type { FromThread, SentError, ThreadData, ThreadRun, ToThread } from "./thread.js";
 
@@ -11,23 +12,29 @@ export interface ThreadSettings {
   readonly graceMs: number;
 }
 
+/** A result, with the files that the run's own names led to. */
+export interface ThreadResult extends RenderResult {
+  readonly written?: readonly WrittenFile[];
+}
+
 const LONGEST_REASON = 300;
 
 /** A run in progress, as its thread's owner sees it. */
 interface Running {
   readonly fold: ReturnType<typeof createFold>;
   readonly hear: (event: RunEvent) => void;
-  readonly resolve: (result: RenderResult) => void;
+  readonly resolve: (result: ThreadResult) => void;
   readonly reject: (error: unknown) => void;
   nodeId: string | undefined;
   isAborted: boolean;
   grace: NodeJS.Timeout | undefined;
 }
 
-/** One worker thread that renders one graph at a time. It keeps the process alive only while it does. */
+/** One worker thread that renders graphs. It keeps the process alive only while it does. */
 export class RenderThread {
   private readonly worker: Worker;
-  private running: Running | undefined;
+  private readonly running = new Map<number, Running>();
+  private nextId = 0;
   private crash: Error | undefined;
   private isOver = false;
   /** Resolves when the thread is gone. */
@@ -56,21 +63,27 @@ export class RenderThread {
     return !this.isOver;
   }
 
+  /** Runs that it is at. */
+  get load(): number {
+    return this.running.size;
+  }
+
   /**
    * Runs one graph. A node that fails, a thread that is lost and an abort are told by the result's status; rejects
    * where the graph or the setup is wrong, before anything is written.
    */
-  run(run: ThreadRun, hear: (event: RunEvent) => void, signal: AbortSignal | undefined): Promise<RenderResult> {
-    const abort = () => this.abort();
-    const done = new Promise<RenderResult>((resolve, reject) => {
+  run(run: ThreadRun, hear: (event: RunEvent) => void, signal: AbortSignal | undefined): Promise<ThreadResult> {
+    const id = this.nextId++;
+    const abort = () => this.abort(id);
+    const done = new Promise<ThreadResult>((resolve, reject) => {
       const fold = createFold(run.outputDir);
-      this.running = { fold, hear, resolve, reject, nodeId: undefined, isAborted: false, grace: undefined };
+      this.running.set(id, { fold, hear, resolve, reject, nodeId: undefined, isAborted: false, grace: undefined });
       this.worker.ref();
       try {
-        this.send({ type: "run", run });
+        this.send({ id, type: "run", run });
       } catch (cause) {
         const message = "Options of a rendering thread: expected plain data, received what cannot be sent.";
-        this.settle(() => reject(new LatentkitError("usage.invalid", message, {}, { cause })));
+        this.settle(id, () => reject(new LatentkitError("usage.invalid", message, {}, { cause })));
         return;
       }
       if (signal?.aborted) abort();
@@ -79,13 +92,9 @@ export class RenderThread {
     return done.finally(() => signal?.removeEventListener("abort", abort));
   }
 
-  /** Asks the run to stop; a thread that does not listen is ended. */
-  abort(): void {
-    const { running } = this;
-    if (running === undefined || running.isAborted) return;
-    running.isAborted = true;
-    this.send({ type: "abort" });
-    running.grace = setTimeout(() => this.end(), this.settings.graceMs);
+  /** Asks all runs to stop; a thread that does not listen is ended. */
+  abortAll(): void {
+    for (const id of this.running.keys()) this.abort(id);
   }
 
   /** Ends the thread, whatever it does. */
@@ -94,22 +103,32 @@ export class RenderThread {
     void this.worker.terminate();
   }
 
+  private abort(id: number): void {
+    const running = this.running.get(id);
+    if (running === undefined || running.isAborted) return;
+    running.isAborted = true;
+    this.send({ id, type: "abort" });
+    running.grace = setTimeout(() => this.end(), this.settings.graceMs);
+  }
+
   private send(message: ToThread): void {
     this.worker.postMessage(message);
   }
 
   private receive(message: FromThread): void {
-    const { running } = this;
+    const { id } = message;
+    const running = this.running.get(id);
     if (running === undefined) return;
-    if (message.type === "event") this.tell(running, message.event);
-    else if (message.type === "end") this.settle(() => running.resolve(running.fold.end()));
-    else {
+    if (message.type === "event") this.tell(id, running, message.event);
+    else if (message.type === "end") {
+      this.settle(id, () => running.resolve({ ...running.fold.end(), written: message.written }));
+    } else {
       if (message.isFatal) this.end();
-      this.settle(() => running.reject(revive(message.error)));
+      this.settle(id, () => running.reject(revive(message.error)));
     }
   }
 
-  private tell(running: Running, received: RunEvent): void {
+  private tell(id: number, running: Running, received: RunEvent): void {
     const event = received.type === "node-error" ? { ...received, error: revive(received.error) } : received;
     if (event.type === "node-start") running.nodeId = event.displayId;
     running.fold.add(event as RunEvent);
@@ -118,25 +137,25 @@ export class RenderThread {
     } catch (error) {
       // a listener that throws must not take the process down from inside an event handler
       this.end();
-      this.settle(() => running.reject(error));
+      this.settle(id, () => running.reject(error));
     }
   }
 
   private exited(code: number): void {
     this.isOver = true;
-    const { running } = this;
-    if (running === undefined) return;
-    const result = running.fold.end();
-    const cause: Partial<RenderResult> = running.isAborted
-      ? { status: "interrupted", error: undefined }
-      : { status: "failed", error: lost(running.nodeId, this.crash, code) };
-    this.settle(() => running.resolve({ ...result, ...cause }));
+    for (const [id, running] of this.running) {
+      const result = running.fold.end();
+      const cause: Partial<RenderResult> = running.isAborted
+        ? { status: "interrupted", error: undefined }
+        : { status: "failed", error: lost(running.nodeId, this.crash, code) };
+      this.settle(id, () => running.resolve({ ...result, ...cause }));
+    }
   }
 
-  private settle(how: () => void): void {
-    clearTimeout(this.running?.grace);
-    this.running = undefined;
-    this.worker.unref();
+  private settle(id: number, how: () => void): void {
+    clearTimeout(this.running.get(id)?.grace);
+    this.running.delete(id);
+    if (this.running.size === 0) this.worker.unref();
     how();
   }
 }

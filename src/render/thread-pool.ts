@@ -5,13 +5,16 @@ import { describe, LatentkitError } from "../errors.js";
 import type { RunEvent } from "../graph/events.js";
 import { printJson } from "../io/json-lossless.js";
 import { loadNative } from "../native/load.js";
-import { createFold, type RenderOptions, type RenderResult } from "./render.js";
-import { RenderThread, type ThreadSettings } from "./render-thread.js";
+import type { ItemNames } from "./batch/item-files.js";
+import { createFold, type RenderOptions } from "./render.js";
+import { RenderThread, type ThreadResult, type ThreadSettings } from "./render-thread.js";
 import type { ThreadRun } from "./thread.js";
 
 export interface ThreadPoolOptions {
   /** Graphs that render at once, 1 to 256; one for each processor, at most 4, where absent. */
   readonly threads?: number;
+  /** Graphs that one thread renders at once, in turns: while one waits for a disk, another computes. 1 where absent. */
+  readonly runsPerThread?: number;
   /** A module whose default export (or `setup`) is `() => ({ registry, host })`; each thread calls it once. */
   readonly setup?: URL;
   /** Results of former runs that each thread keeps; 256 MiB where absent. */
@@ -30,14 +33,16 @@ export interface ThreadRenderOptions
   > {
   /** Hears every event; tensors in it are described in words, progress comes at most 25 times a second. */
   onEvent?(event: RunEvent): void;
+  /** Names of an item of a batch; the next free counters where absent. */
+  readonly names?: ItemNames;
 }
 
 export interface ThreadPool {
   /**
    * `render` in a thread, in order of the calls. Values in `outputs` are described in words where they are no scalars.
-   * A thread that crashes, or has to be ended, fails this run alone.
+   * A thread that crashes, or has to be ended, fails its runs alone.
    */
-  render(graph: string | object, options?: ThreadRenderOptions): Promise<RenderResult>;
+  render(graph: string | object, options?: ThreadRenderOptions): Promise<ThreadResult>;
   /** Threads that exist now. */
   readonly size: number;
   /** Interrupts what runs, refuses what follows and ends all threads. */
@@ -55,7 +60,7 @@ export function createThreadPool(options: ThreadPoolOptions = {}): ThreadPool {
     const message = `threads: expected a whole number from 1 to ${MAX_THREADS}, received ${describe(threads)}.`;
     throw new LatentkitError("value.out-of-range", message);
   }
-  return new Pool(threads, {
+  return new Pool(threads, options.runsPerThread ?? 1, {
     data: { setup: options.setup?.href, cacheBytes: options.cacheBytes ?? DEFAULT_CACHE_BYTES },
     resourceLimits: options.resourceLimits,
     graceMs: options.graceMs ?? DEFAULT_GRACE_MS,
@@ -63,18 +68,19 @@ export function createThreadPool(options: ThreadPoolOptions = {}): ThreadPool {
 }
 
 class Pool implements ThreadPool {
+  /** The one that was last at work last. */
   private readonly threads = new Set<RenderThread>();
-  private idle: RenderThread[] = [];
   private free: number;
   /** Runs that wait for a free thread; told false, they get none. */
   private readonly waiting = new Set<(isTurn: boolean) => void>();
   private isClosed = false;
 
   constructor(
-    limit: number,
+    private readonly limit: number,
+    runsPerThread: number,
     private readonly settings: ThreadSettings,
   ) {
-    this.free = limit;
+    this.free = limit * runsPerThread;
     shareProcessors(limit);
   }
 
@@ -82,7 +88,7 @@ class Pool implements ThreadPool {
     return this.threads.size;
   }
 
-  async render(graph: string | object, options: ThreadRenderOptions = {}): Promise<RenderResult> {
+  async render(graph: string | object, options: ThreadRenderOptions = {}): Promise<ThreadResult> {
     const { signal, onEvent } = options;
     const run = sendable(graph, options);
     if (!(await this.turn(signal))) return { ...createFold(run.outputDir).end(), status: "interrupted" };
@@ -91,8 +97,7 @@ class Pool implements ThreadPool {
       thread = this.takeThread();
       return await thread.run(run, (event) => onEvent?.(event), signal);
     } finally {
-      if (this.isClosed) thread?.end();
-      else if (thread?.isAlive) this.idle.push(thread);
+      if (this.isClosed && thread?.load === 0) thread.end();
       this.release();
     }
   }
@@ -100,19 +105,24 @@ class Pool implements ThreadPool {
   async close(): Promise<void> {
     this.isClosed = true;
     for (const next of this.waiting) next(false);
-    const idle = new Set(this.idle.splice(0));
     for (const thread of this.threads) {
-      if (idle.has(thread)) thread.end();
-      else thread.abort();
+      if (thread.load === 0) thread.end();
+      else thread.abortAll();
     }
     await Promise.all([...this.threads].map(({ ended }) => ended));
   }
 
-  /** The one that ran last has the warmest cache. */
+  /** An idle one, of which the one that ran last has the warmest cache; else a new one; else the least busy. */
   private takeThread(): RenderThread {
-    this.idle = this.idle.filter(({ isAlive }) => isAlive);
-    const used = this.idle.pop();
-    if (used !== undefined) return used;
+    const alive = [...this.threads].filter(({ isAlive }) => isAlive);
+    const idle = alive.findLast(({ load }) => load === 0);
+    const least = Math.min(...alive.map(({ load }) => load));
+    const used = idle ?? (alive.length < this.limit ? undefined : alive.find(({ load }) => load === least));
+    if (used !== undefined) {
+      this.threads.delete(used);
+      this.threads.add(used);
+      return used;
+    }
     const made = new RenderThread(this.settings);
     this.threads.add(made);
     void made.ended.then(() => this.threads.delete(made));
@@ -147,7 +157,7 @@ class Pool implements ThreadPool {
 
 /** A graph and numbers in `set` travel as JSON text, which keeps every digit and the order of the keys. */
 function sendable(graph: string | object, options: ThreadRenderOptions): ThreadRun {
-  const { set, extraPnginfo, targets, outputDir, inputDir, classAliases, metadata, config } = options;
+  const { set, extraPnginfo, targets, outputDir, inputDir, classAliases, metadata, config, names } = options;
   return {
     graph: typeof graph === "string" ? graph : printJson(graph),
     json: printJson({ set, extraPnginfo }),
@@ -157,6 +167,8 @@ function sendable(graph: string | object, options: ThreadRenderOptions): ThreadR
     classAliases,
     metadata,
     config,
+    names,
+    isQuiet: options.onEvent === undefined,
   };
 }
 

@@ -1,10 +1,11 @@
-// Runs in a worker thread: one graph after the other, as render-thread.ts asks.
+// Runs in a worker thread: graphs as render-thread.ts asks for them.
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { type ErrorCode, type ErrorDetails, LatentkitError } from "../errors.js";
 import { createCache } from "../graph/cache.js";
 import type { RunEvent } from "../graph/events.js";
 import { parseJson } from "../io/json-lossless.js";
 import type { NodeConfig } from "../nodes/define.js";
+import { ItemFiles, type ItemNames, type WrittenFile } from "./batch/item-files.js";
 import { defaultHost, defaultRegistry } from "./defaults.js";
 import { plainEvent } from "./plain.js";
 import { type MetadataPolicy, type RenderOptions, render, runSetup } from "./render.js";
@@ -28,6 +29,10 @@ export interface ThreadRun {
   readonly classAliases?: Readonly<Record<string, string>>;
   readonly metadata?: MetadataPolicy;
   readonly config?: NodeConfig;
+  /** Names of an item of a batch. */
+  readonly names?: ItemNames;
+  /** Nobody listens: only what the result is made of is sent. */
+  readonly isQuiet?: boolean;
 }
 
 /** Without code: an error that is not the library's own. */
@@ -38,50 +43,80 @@ export interface SentError {
   readonly stack?: string;
 }
 
-export type ToThread = { readonly type: "run"; readonly run: ThreadRun } | { readonly type: "abort" };
-export type FromThread =
-  /** A RunEvent, its errors as SentError and its values in words. */
-  | { readonly type: "event"; readonly event: RunEvent }
-  | { readonly type: "end" }
-  /** Before anything was written; `isFatal`: the thread is of no use. */
-  | { readonly type: "refused"; readonly error: SentError; readonly isFatal: boolean };
+/** Several runs may be in a thread at once; `id` tells them apart. */
+export type ToThread = { readonly id: number } & (
+  | { readonly type: "run"; readonly run: ThreadRun }
+  | { readonly type: "abort" }
+);
+export type FromThread = { readonly id: number } & (
+  | {
+      /** A RunEvent, its errors as SentError and its values in words. */
+      readonly type: "event";
+      readonly event: RunEvent;
+    }
+  | { readonly type: "end"; readonly written?: readonly WrittenFile[] }
+  | {
+      /** Before anything was written; `isFatal`: the thread is of no use. */
+      readonly type: "refused";
+      readonly error: SentError;
+      readonly isFatal: boolean;
+    }
+);
 
 /** A node that reports each of a million steps would fill the other thread's queue. */
 const PROGRESS_EVERY_MS = 40;
 
 function serve(port: MessagePort, data: ThreadData): void {
   const cache = createCache({ policy: "bytes", size: data.cacheBytes });
-  let place: Pick<RenderOptions, "registry" | "host"> | undefined;
-  let controller = new AbortController();
+  const prepared = once(() => prepare(data.setup));
+  const running = new Map<number, AbortController>();
   const send = (message: FromThread) => port.postMessage(message);
 
-  const run = async (asked: ThreadRun) => {
+  const run = async (id: number, asked: ThreadRun, signal: AbortSignal) => {
+    let place: Pick<RenderOptions, "registry" | "host">;
     try {
-      place ??= await prepare(data.setup);
+      place = await prepared();
     } catch (error) {
-      send({ type: "refused", error: sent(error), isFatal: true });
+      send({ id, type: "refused", error: sent(error), isFatal: true });
       return;
     }
-    const { graph, json, ...options } = asked;
+    const { graph, json, names, isQuiet = false, ...options } = asked;
     const isDue = createThrottle();
     const onEvent = (event: RunEvent) => {
-      if (isDue(event)) send({ type: "event", event: sendable(event) });
+      if ((!isQuiet || isTelling(event)) && isDue(event)) send({ id, type: "event", event: sendable(event) });
     };
+    const files = names === undefined ? undefined : new ItemFiles(names);
     try {
-      const { signal } = controller;
-      await render(graph, { ...options, ...(parseJson(json) as object), ...place, cache, signal, onEvent });
-      send({ type: "end" });
+      const given = { ...options, ...(parseJson(json) as object), ...place, cache, signal, onEvent };
+      await render(graph, files === undefined ? given : { ...given, output: { files } });
+      send({ id, type: "end", written: files?.written });
     } catch (error) {
-      send({ type: "refused", error: sent(error), isFatal: false });
+      send({ id, type: "refused", error: sent(error), isFatal: false });
     }
   };
 
   port.on("message", (message: ToThread) => {
+    const { id } = message;
     if (message.type === "run") {
-      controller = new AbortController();
-      void run(message.run);
-    } else controller.abort();
+      const controller = new AbortController();
+      running.set(id, controller);
+      void run(id, message.run, controller.signal).finally(() => running.delete(id));
+    } else running.get(id)?.abort();
   });
+}
+
+/** What a run's result is made of; a node's start tells where a thread was lost. */
+function isTelling(event: RunEvent): boolean {
+  if (event.type === "node-done") return event.ui !== undefined;
+  return !["progress", "cached", "blocked"].includes(event.type);
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
 }
 
 /** The setup's nodes and host, once for all runs: models are loaded once, and the cache knows the host again. */

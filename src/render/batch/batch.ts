@@ -1,0 +1,121 @@
+import { resolve } from "node:path";
+import { describe, LatentkitError } from "../../errors.js";
+import { findDefinitions, parseGraph } from "../../graph/parse.js";
+import { printJson } from "../../io/json-lossless.js";
+import { defaultRegistry } from "../defaults.js";
+import { METADATA_POLICIES } from "../render.js";
+import { readGraph } from "../source.js";
+import { BatchQueue } from "./batch-queue.js";
+import { BatchRun, type BatchRunOptions } from "./batch-run.js";
+import { batchHash } from "./identity.js";
+import { checkTemplate, prefixesOf } from "./names.js";
+import { createRunner, type RunnerOptions } from "./runner.js";
+import type { BatchEvent, BatchItem, ItemValues } from "./types.js";
+
+export interface BatchOptions extends RunnerOptions {
+  /** A file that a killed batch goes on from; none where absent. */
+  journal?: string;
+  /** Goes on from the journal: what is finished is skipped, what was cut or failed is done again. */
+  resume?: boolean;
+  /** No item starts after one has failed. */
+  failFast?: boolean;
+  /** Further tries of an item that fails, 0 to 100. */
+  retry?: number;
+  /** File part of the images' names, as "{prefix}_{5.seed}_{number}"; "{prefix}_{number}" where absent. */
+  name?: string;
+  /** Number of items, where it is known. */
+  total?: number;
+  /** Ends the batch once what runs has come to its end; `signal` ends it at once. */
+  drain?: AbortSignal;
+}
+
+const MAX_RETRIES = 100;
+
+/**
+ * Renders a graph once for each item, several at once, and tells what happens. An item's keys are those of `render`'s
+ * `set`. All files of an item are there or none: one that fails or is cut leaves nothing behind. Throws a LatentkitError
+ * where graph, options or journal are wrong, before anything is written, and where the journal can no longer be
+ * written; an item that fails is told, and the rest goes on. Ending the iteration early ends the batch at once.
+ */
+export function batch(
+  graph: string | object,
+  items: Iterable<object> | AsyncIterable<object>,
+  options: BatchOptions = {},
+): AsyncGenerator<BatchEvent, void, undefined> {
+  const isMany =
+    typeof items === "object" && items !== null && (Symbol.iterator in items || Symbol.asyncIterator in items);
+  if (!isMany)
+    throw new LatentkitError("usage.invalid", `items: expected a list of objects, received ${describe(items)}.`);
+  const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
+  return runBatch(graph, asItems(items), { ...options, total });
+}
+
+async function* asItems(items: Iterable<object> | AsyncIterable<object>): AsyncGenerator<BatchItem> {
+  for await (const values of items) {
+    const isValues = typeof values === "object" && values !== null && !Array.isArray(values);
+    if (isValues) yield { values: values as ItemValues };
+    else yield { values: {}, fault: notValues(values) };
+  }
+}
+
+const notValues = (received: unknown) =>
+  new LatentkitError("usage.invalid", `Item: expected an object of values, received ${describe(received)}.`);
+
+/** The same for items that tell where they were read. */
+export async function* runBatch(
+  graph: string | object,
+  items: AsyncIterable<BatchItem>,
+  options: BatchOptions = {},
+): AsyncGenerator<BatchEvent, void, undefined> {
+  const { journal, resume, failFast, retry, name, total, drain, ...rest } = options;
+  const run: BatchRunOptions = {
+    journal,
+    resume: resume ?? false,
+    failFast: failFast ?? false,
+    retry: checkRetry(retry ?? 0),
+    name: name === undefined ? undefined : checkTemplate(name),
+    total,
+    drain,
+    signal: options.signal,
+    outputDir: resolve(options.outputDir ?? "out"),
+    clock: options.clock ?? (() => new Date()),
+  };
+  if (run.resume && journal === undefined) {
+    throw new LatentkitError("usage.invalid", "resume: expected a journal to go on from, received none.");
+  }
+  const { metadata = "full" } = options;
+  if (!METADATA_POLICIES.includes(metadata)) {
+    const expected = METADATA_POLICIES.join(", ");
+    throw new LatentkitError("usage.invalid", `metadata: expected ${expected}, received ${describe(metadata)}.`);
+  }
+  const source = readGraph(graph);
+  const parsed = parseGraph(source.graph, options);
+  // the nodes of a setup module are known in its threads only
+  if (options.setup === undefined) findDefinitions(parsed, options.registry ?? defaultRegistry);
+  const stop = new AbortController();
+  const abort = () => stop.abort();
+  if (options.signal?.aborted) abort();
+  else options.signal?.addEventListener("abort", abort, { once: true });
+  const { signal } = stop;
+  const inputDir = options.inputDir ?? source.inputDir;
+  const runner = createRunner(printJson(parsed.prompt), { ...rest, outputDir: run.outputDir, inputDir, signal });
+  const queue = new BatchQueue<BatchEvent>();
+  try {
+    const { prompt } = parsed;
+    const what = { prompt, prefixes: prefixesOf(prompt), hash: batchHash(prompt, options) };
+    const whole = new BatchRun(what, runner, { ...run, signal }, queue);
+    yield* queue.follow(whole.render(items));
+  } finally {
+    // a consumer that stops listening stops what runs
+    abort();
+    options.signal?.removeEventListener("abort", abort);
+    await queue.settled;
+    await runner.close();
+  }
+}
+
+function checkRetry(retry: number): number {
+  if (Number.isInteger(retry) && retry >= 0 && retry <= MAX_RETRIES) return retry;
+  const expected = `a whole number from 0 to ${MAX_RETRIES}`;
+  throw new LatentkitError("value.out-of-range", `retry: expected ${expected}, received ${describe(retry)}.`);
+}

@@ -1,0 +1,19 @@
+import { createHash } from "node:crypto";
+import { printJson } from "../../io/json-lossless.js";
+import type { BatchOptions } from "./batch.js";
+import type { JournalHeader } from "./journal-records.js";
+import type { ItemValues } from "./types.js";
+
+/** Of the graph and all options that an item's pictures and their names depend on; folders may move. */
+export function batchHash(prompt: object, options: BatchOptions): string {
+  const { set, targets, classAliases, metadata, extraPnginfo, name, setup } = options;
+  const text = printJson({ prompt, set, targets, classAliases, metadata, extraPnginfo, name, setup: setup?.href });
+  return `sha256:${createHash("sha256").update(text).digest("hex")}`;
+}
+
+/** Of an item: 16 hexadecimal digits, the same for values in another order. */
+export function itemKey({ graph, engine }: Pick<JournalHeader, "graph" | "engine">, values: ItemValues): string {
+  const sorted = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1));
+  const text = `${graph} ${engine} ${printJson(sorted)}`;
+  return createHash("sha256").update(text).digest("hex").slice(0, 16);
+}

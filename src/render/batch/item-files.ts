@@ -1,0 +1,82 @@
+import { randomBytes } from "node:crypto";
+import { promises } from "node:fs";
+import { join } from "node:path";
+import type { OutputFiles } from "../../io/output-files.js";
+import { TEMPORARY_SUFFIX, writeKept } from "../../io/write-file.js";
+
+/** What the names of one item's files follow from, as data that can be sent to a thread. */
+export interface ItemNames {
+  /** Of the batch: 12 hexadecimal digits. */
+  readonly batch: string;
+  /** Number of the item, from 0. */
+  readonly index: number;
+  /** Number in its names, from 1. */
+  readonly number: number;
+  /** The file part of the names, with {prefix} for the node's own; `{prefix}_00007` where absent. */
+  readonly name?: string;
+  /** The temporary files stay until the item is settled: there is a journal to go on from after a kill. */
+  readonly isKept: boolean;
+}
+
+/** A published file and the second link to it, which proves whose it is until the journal has the item as finished. */
+export interface WrittenFile {
+  readonly path: string;
+  readonly temporary: string;
+}
+
+const START = ".latentkit-";
+
+/** Start of the names of an item's temporary files. */
+export const temporaryStart = (batch: string, index: number): string => `${START}${batch}-${index}-`;
+
+/** Batch and item of a temporary file; undefined for any other file. */
+export function readTemporary(name: string): { batch: string; index: number } | undefined {
+  const parts = /^\.latentkit-([0-9a-f]{12})-(\d{1,15})-[0-9a-f]+\.tmp$/.exec(name);
+  return parts === null ? undefined : { batch: parts[1]!, index: Number(parts[2]) };
+}
+
+/** The start of an item's names: with at least five digits, as counters have. */
+export const itemStem = ({ number, name }: Pick<ItemNames, "number" | "name">, prefix: string): string =>
+  name === undefined ? `${prefix}_${String(number).padStart(5, "0")}` : name.replaceAll("{prefix}", () => prefix);
+
+/**
+ * Names that follow from an item of a batch, not from what a folder holds: `fox_00007.png`, further images of the item
+ * `fox_00007-2.png` and so on, and past names that others have taken. Where they are kept, the temporary files stay as second
+ * links: after a kill they tell which of the published files are this batch's.
+ */
+export class ItemFiles implements OutputFiles {
+  readonly written: WrittenFile[] = [];
+  private readonly next = new Map<string, number>();
+
+  constructor(private readonly names: ItemNames) {}
+
+  async writeImage(folder: string, prefix: string, tail: "" | "_", bytes: Uint8Array): Promise<string> {
+    const stem = itemStem(this.names, prefix);
+    const key = join(folder, stem + tail);
+    const first = this.next.get(key) ?? 1;
+    let taken = first;
+    const start = temporaryStart(this.names.batch, this.names.index);
+    const temporary = join(folder, `${start}${randomBytes(6).toString("hex")}${TEMPORARY_SUFFIX}`);
+    const filename = await writeKept(folder, bytes, temporary, (attempt) => {
+      taken = first + attempt;
+      return `${stem}${taken === 1 ? "" : `-${taken}`}${tail}.png`;
+    });
+    if (!this.names.isKept) await promises.rm(temporary, { force: true });
+    this.next.set(key, taken + 1);
+    this.written.push({ path: join(folder, filename), temporary });
+    return filename;
+  }
+}
+
+/** The item is finished in the journal: its files need no proof any more. */
+export async function settleFiles(written: readonly WrittenFile[]): Promise<void> {
+  for (const { temporary } of written) await promises.rm(temporary, { force: true });
+}
+
+/** The item did not come to its end: none of its files stays. */
+export async function discardFiles(written: readonly WrittenFile[]): Promise<void> {
+  for (const { path, temporary } of written) {
+    await promises.rm(path, { force: true });
+    await promises.rm(temporary, { force: true });
+  }
+}

@@ -1,0 +1,72 @@
+import { LatentkitError } from "../../errors.js";
+import { isPlainObject, parseJson, printJson } from "../../io/json-lossless.js";
+
+/** The first line: what the batch is. Another graph, other options or another engine give other pictures. */
+export interface JournalHeader {
+  readonly type: "batch";
+  readonly version: 1;
+  /** Version of the package. */
+  readonly engine: string;
+  /** Hash of the graph and of all options that pictures depend on. */
+  readonly graph: string;
+  /** Names the batch's temporary files: 12 hexadecimal digits. */
+  readonly id: string;
+  /** Number in the names of item 0's files. */
+  readonly first: number;
+}
+
+/** One line after it. `key`: hash of header's graph, engine and the item's values. */
+export type JournalRecord =
+  /** Before any of its files is written; `names`: what their names begin with, by node id. */
+  | {
+      readonly type: "intent";
+      readonly item: number;
+      readonly key: string;
+      readonly values: unknown;
+      readonly names: Readonly<Record<string, string>>;
+    }
+  /** Its files are durable; paths relative to the output folder. */
+  | {
+      readonly type: "done";
+      readonly item: number;
+      readonly key: string;
+      readonly files: readonly string[];
+      readonly ms: number;
+    }
+  | {
+      readonly type: "failed";
+      readonly item: number;
+      readonly key: string;
+      readonly attempt: number;
+      readonly error: { readonly code?: string; readonly message: string };
+    }
+  /** The items came to their end. */
+  | { readonly type: "end"; readonly done: number; readonly skipped: number; readonly failed: number };
+
+export const printRecord = (record: JournalHeader | JournalRecord): string => `${printJson(record)}\n`;
+
+/** Reads one line of a journal. Fails with journal.refused, naming the line. */
+export function readRecord(line: string, path: string, number: number): JournalHeader | JournalRecord {
+  const damaged = (cause?: unknown) =>
+    new LatentkitError(
+      "journal.refused",
+      `Journal ${path}, line ${number}: this is no record of a batch.`,
+      {},
+      { cause },
+    );
+  let value: unknown;
+  try {
+    value = parseJson(line);
+  } catch (error) {
+    throw damaged(error);
+  }
+  if (!isPlainObject(value)) throw damaged();
+  const isItem =
+    Number.isSafeInteger(value.item) && (value.item as number) >= 0 && /^[0-9a-f]{16}$/.test(String(value.key));
+  const isKnown =
+    number === 1
+      ? value.type === "batch"
+      : value.type === "end" || (isItem && ["intent", "done", "failed"].includes(String(value.type)));
+  if (!isKnown) throw damaged();
+  return value as unknown as JournalHeader | JournalRecord;
+}

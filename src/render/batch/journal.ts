@@ -1,0 +1,176 @@
+import { type FileHandle, mkdir, open } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { LatentkitError } from "../../errors.js";
+import { writeFailed } from "../../io/write-file.js";
+import { claimFile, type Release } from "./claim.js";
+import { type JournalHeader, type JournalRecord, printRecord, readRecord } from "./journal-records.js";
+import { JournalState } from "./journal-state.js";
+
+/** Records wait this long for others, so that one fsync serves many. */
+const GROUP_MS = 5;
+const READ_BYTES = 1 << 16;
+/** An item number far beyond any batch would make the state outgrow memory. */
+const MAX_ITEMS = 2 ** 27;
+const MAX_LINE_CHARACTERS = 2 ** 26;
+
+/**
+ * The journal of a batch: one JSON record a line, appended only. A record is durable when `append` resolves. One
+ * process has it at a time.
+ */
+export class Journal {
+  private waiting = "";
+  private flushing: Promise<void> | undefined;
+  private failure: LatentkitError | undefined;
+
+  private constructor(
+    readonly path: string,
+    readonly header: JournalHeader,
+    /** What earlier runs of the batch left. */
+    readonly state: JournalState,
+    private readonly file: FileHandle,
+    private readonly release: Release,
+  ) {}
+
+  /**
+   * Opens a journal, or begins one with `header()`. Without `resume` one that exists is refused; with it, one of another
+   * graph, of other options or another engine. A line that a kill cut short is taken off. Fails with journal.refused and
+   * file.write-failed.
+   */
+  static async open(path: string, header: () => Promise<JournalHeader>, resume: boolean): Promise<Journal> {
+    const full = resolve(path);
+    let file: FileHandle | undefined;
+    try {
+      await mkdir(dirname(full), { recursive: true });
+      file = await open(full, "a+");
+      const release = await claimFile(file.fd, full);
+      if (release === undefined) throw refused(path, "another process is at work on it");
+      const wanted = await header();
+      const { known, state, length } = await read(file, path);
+      if (known !== undefined && !resume) {
+        throw refused(path, "it is an earlier batch's; go on with it by resume, or name another file");
+      }
+      if (known !== undefined) refuseOther(path, known, wanted);
+      await file.truncate(length);
+      const journal = new Journal(full, known ?? wanted, state, file, release);
+      if (known === undefined) await journal.write(printRecord(wanted));
+      return journal;
+    } catch (error) {
+      await file?.close();
+      throw writeFailed(path, error);
+    }
+  }
+
+  /** Resolves when the record is on the disk; rejects, once and for all, when the disk refuses. */
+  append(record: JournalRecord): Promise<void> {
+    if (this.failure !== undefined) return Promise.reject(this.failure);
+    this.waiting += printRecord(record);
+    this.flushing ??= this.flush();
+    return this.flushing;
+  }
+
+  /** Ends the claim. Records that wait are written first. */
+  async close(): Promise<void> {
+    try {
+      await this.flushing;
+    } finally {
+      await this.file.close();
+      await this.release();
+    }
+  }
+
+  private async flush(): Promise<void> {
+    await new Promise((done) => setTimeout(done, GROUP_MS));
+    const lines = this.waiting;
+    this.waiting = "";
+    // what comes from now on waits for the next one, which waits for this
+    this.flushing = undefined;
+    await this.write(lines);
+  }
+
+  private writing: Promise<void> = Promise.resolve();
+
+  private write(lines: string): Promise<void> {
+    this.writing = this.writing.then(async () => {
+      if (this.failure !== undefined) throw this.failure;
+      try {
+        await this.file.appendFile(lines);
+        await this.file.datasync();
+      } catch (error) {
+        this.failure = writeFailed(this.path, error);
+        throw this.failure;
+      }
+    });
+    return this.writing;
+  }
+}
+
+function refused(path: string, why: string): LatentkitError {
+  return new LatentkitError("journal.refused", `Journal ${path}: ${why}.`);
+}
+
+function refuseOther(path: string, known: JournalHeader, wanted: JournalHeader): void {
+  if (known.version !== wanted.version) throw refused(path, "another version of the engine wrote it");
+  if (known.graph !== wanted.graph) {
+    throw refused(
+      path,
+      "it belongs to another graph, or to other options than these (targets, names, metadata, input)",
+    );
+  }
+  if (known.engine !== wanted.engine) {
+    throw refused(path, `engine ${known.engine} wrote it and this is ${wanted.engine}; the rest would not match`);
+  }
+}
+
+interface Read {
+  readonly known: JournalHeader | undefined;
+  readonly state: JournalState;
+  /** Up to here the lines are whole. */
+  readonly length: number;
+}
+
+/** Reads what is there, in pieces: a journal may be larger than memory. */
+async function read(file: FileHandle, path: string): Promise<Read> {
+  const state = new JournalState();
+  let known: JournalHeader | undefined;
+  let length = 0;
+  let number = 0;
+  for await (const { line, end } of wholeLines(file, path)) {
+    number++;
+    const record = readRecord(line, path, number);
+    length = end;
+    if (record.type === "batch") known = record;
+    else if (record.type !== "end") note(state, record, path, number);
+  }
+  return { known, state, length };
+}
+
+function note(state: JournalState, record: Exclude<JournalRecord, { type: "end" }>, path: string, line: number): void {
+  if (record.item >= MAX_ITEMS) throw refused(path, `line ${line} names item ${record.item}, beyond any batch`);
+  if (record.type === "done") state.end(record.item, record.key);
+  else state.begin(record.item, record.key);
+}
+
+/** Lines that end; `end` is where the next one begins. What follows the last line break was cut short. */
+async function* wholeLines(file: FileHandle, path: string): AsyncGenerator<{ line: string; end: number }> {
+  const buffer = Buffer.alloc(READ_BYTES);
+  let pending: Buffer[] = [];
+  let pendingBytes = 0;
+  let at = 0;
+  for (;;) {
+    const { bytesRead } = await file.read(buffer, 0, READ_BYTES, at);
+    if (bytesRead === 0) return;
+    let start = 0;
+    for (let next = buffer.indexOf(10, start); next !== -1 && next < bytesRead; next = buffer.indexOf(10, start)) {
+      const line = Buffer.concat([...pending, buffer.subarray(start, next)]).toString("utf8");
+      pending = [];
+      pendingBytes = 0;
+      start = next + 1;
+      yield { line, end: at + start };
+    }
+    const rest = buffer.subarray(start, bytesRead);
+    pendingBytes += rest.length;
+    if (pendingBytes > MAX_LINE_CHARACTERS) throw refused(path, "a line has more than 64 MiB");
+    if (rest.length > 0) pending.push(Buffer.from(rest));
+    at += bytesRead;
+  }
+}

@@ -1,0 +1,100 @@
+import { LatentkitError } from "../../errors.js";
+import { NumberLiteral } from "../../io/json-lossless.js";
+import { nextCounter, resolvePrefix } from "../../io/output-path.js";
+import { itemStem } from "./item-files.js";
+import type { ItemValues } from "./types.js";
+
+type Prompt = Readonly<Record<string, unknown>>;
+
+const PLACEHOLDER = /\{\{\s*([^{}]+?)\s*\}\}/g;
+const FIELD = /\{([^{}]+)\}/g;
+/** Longer values would make names that file systems refuse. */
+const MAX_VALUE_CHARACTERS = 60;
+const MAX_TEMPLATE_CHARACTERS = 100;
+
+/** Prefixes of the nodes that save, as the graph holds them, by node id. Those that come through links are left out. */
+export function prefixesOf(prompt: Prompt): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const [id, node] of Object.entries(prompt)) {
+    const inputs = (node as { inputs?: Record<string, unknown> }).inputs ?? {};
+    if (typeof inputs.filename_prefix === "string") found[id] = inputs.filename_prefix;
+  }
+  return found;
+}
+
+/** Number for item 0's names: past what the folder holds under the graph's own prefixes, so that a second batch goes on. */
+export async function firstNumber(outputDir: string, prefixes: Readonly<Record<string, string>>): Promise<number> {
+  let first = 1n;
+  for (const prefix of Object.values(prefixes)) {
+    if (/[%{]/.test(prefix)) continue;
+    const { folder, name } = resolvePrefix(outputDir, prefix);
+    for (const tail of ["", "_"] as const) {
+      const next = await nextCounter(folder, name, tail);
+      if (next > first) first = next;
+    }
+  }
+  return first > BigInt(Number.MAX_SAFE_INTEGER) ? 1 : Number(first);
+}
+
+/** Fails with usage.invalid for a template that is no file name. One without {number} and {index} gets the number. */
+export function checkTemplate(template: string): string {
+  const rest = template.replace(FIELD, "");
+  if (template === "" || template.length > MAX_TEMPLATE_CHARACTERS || /[\\/:*?"<>|{}\p{Cc}\p{Cs}]/u.test(rest)) {
+    const expected = `a file name of at most ${MAX_TEMPLATE_CHARACTERS} characters with fields such as {prefix}, {number}, {5.seed}`;
+    throw new LatentkitError("usage.invalid", `name: expected ${expected}, received ${JSON.stringify(template)}.`);
+  }
+  return /\{(number|index)\}/.test(template) ? template : `${template}_{number}`;
+}
+
+/** The template with all but {prefix} filled in. Fails with usage.invalid for a field that neither item nor graph has. */
+export function fillTemplate(
+  template: string,
+  { index, number, values, prompt }: { index: number; number: number; values: ItemValues; prompt: Prompt },
+): string {
+  return template.replace(FIELD, (field, key: string) => {
+    if (key === "prefix") return field;
+    if (key === "number") return String(number).padStart(5, "0");
+    if (key === "index") return String(index);
+    const value = Object.hasOwn(values, key) ? values[key] : literalOf(prompt, key);
+    if (value !== undefined) return inName(value);
+    const expected = "prefix, number, index, a key of the items or an input as 5.seed";
+    throw new LatentkitError("usage.invalid", `name: expected fields ${expected}, received ${field}.`);
+  });
+}
+
+function literalOf(prompt: Prompt, key: string): unknown {
+  for (let dot = key.indexOf("."); dot !== -1; dot = key.indexOf(".", dot + 1)) {
+    const node = Object.hasOwn(prompt, key.slice(0, dot)) ? prompt[key.slice(0, dot)] : undefined;
+    const inputs = (node as { inputs?: Record<string, unknown> } | undefined)?.inputs;
+    const input = key.slice(dot + 1);
+    const value = inputs !== undefined && Object.hasOwn(inputs, input) ? inputs[input] : undefined;
+    if (value !== undefined && !Array.isArray(value)) return value;
+  }
+  return undefined;
+}
+
+/** A value as a part of a file name: letters, digits and a few marks; all else becomes "_". */
+function inName(value: unknown): string {
+  const text = value instanceof NumberLiteral ? value.text : typeof value === "object" ? "" : String(value);
+  const safe = text.replace(/[^\p{L}\p{N} ._+-]/gu, "_").replace(/^[. ]+/, "_");
+  return [...safe].slice(0, MAX_VALUE_CHARACTERS).join("").trimEnd();
+}
+
+/** What the names of an item's files begin with, by node id, as far as they follow from graph and values. */
+export function namesOf(
+  prefixes: Readonly<Record<string, string>>,
+  values: ItemValues,
+  names: { number: number; name?: string },
+): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const [id, own] of Object.entries(prefixes)) {
+    const given = values[`${id}.filename_prefix`] ?? own;
+    if (typeof given !== "string") continue;
+    const prefix = given.replace(PLACEHOLDER, (mark, key: string) =>
+      Object.hasOwn(values, key) ? String(values[key]) : mark,
+    );
+    const cut = prefix.lastIndexOf("/") + 1;
+    found[id] = prefix.slice(0, cut) + itemStem(names, prefix.slice(cut));
+  }
+  return found;
+}

@@ -1,0 +1,104 @@
+import { availableParallelism } from "node:os";
+import { describe, LatentkitError } from "../../errors.js";
+import { createCache } from "../../graph/cache.js";
+import { type RenderOptions, type RenderResult, render } from "../render.js";
+import { createThreadPool, type ThreadRenderOptions } from "../thread-pool.js";
+import { ItemFiles, type ItemNames, type WrittenFile } from "./item-files.js";
+import type { ItemValues } from "./types.js";
+
+/** What came of one attempt at an item. */
+export interface Attempt {
+  readonly status: RenderResult["status"];
+  readonly files: RenderResult["files"];
+  readonly warnings: readonly string[];
+  readonly error?: LatentkitError;
+  /** Absent where a lost thread left no word of what it had written. */
+  readonly written?: readonly WrittenFile[];
+}
+
+/** Renders items, several at once. */
+export interface Runner {
+  /** Attempts that make sense at once. */
+  readonly slots: number;
+  readonly concurrency: number;
+  /** Never rejects. */
+  run(values: ItemValues, names: ItemNames): Promise<Attempt>;
+  /** Another try where a lost thread may have been another item's fault: in a thread of its own. */
+  runAlone(values: ItemValues, names: ItemNames): Promise<Attempt>;
+  close(): Promise<void>;
+}
+
+export interface RunnerOptions extends Omit<RenderOptions, "cache" | "output" | "onEvent"> {
+  /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects. */
+  readonly concurrency?: number;
+}
+
+/** While one item of a thread waits for its file, another one computes. */
+const RUNS_PER_THREAD = 2;
+/** What stays the same between items is used in each, so a small cache keeps it. */
+const CACHE_BYTES = 2 ** 26;
+const MAX_CONCURRENCY = 256;
+
+/** Threads, unless the options hold objects that cannot be sent to one. */
+export function createRunner(graph: string | object, options: RunnerOptions): Runner {
+  const { concurrency = availableParallelism(), ...rest } = options;
+  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MAX_CONCURRENCY) {
+    const expected = `a whole number from 1 to ${MAX_CONCURRENCY}`;
+    throw new LatentkitError(
+      "value.out-of-range",
+      `concurrency: expected ${expected}, received ${describe(concurrency)}.`,
+    );
+  }
+  const { registry, host, clock, fetch } = rest;
+  const isLive = [registry, host, clock, fetch].some((object) => object !== undefined);
+  return isLive ? liveRunner(graph, rest, concurrency) : threadRunner(graph, rest, concurrency);
+}
+
+function liveRunner(graph: string | object, options: RenderOptions, concurrency: number): Runner {
+  const cache = createCache({ policy: "bytes", size: CACHE_BYTES });
+  const run = async (values: ItemValues, names: ItemNames): Promise<Attempt> => {
+    const files = new ItemFiles(names);
+    try {
+      const result = await render(graph, { ...options, set: merged(options, values), cache, output: { files } });
+      return { ...result, written: files.written };
+    } catch (error) {
+      return failed(error, files.written);
+    }
+  };
+  return { slots: concurrency, concurrency, run, runAlone: run, close: async () => {} };
+}
+
+function threadRunner(graph: string | object, options: RenderOptions, concurrency: number): Runner {
+  const { setup, ...rest } = options;
+  const made = { setup, cacheBytes: CACHE_BYTES };
+  const pool = createThreadPool({ ...made, threads: concurrency, runsPerThread: RUNS_PER_THREAD });
+  // its threads start when it is needed
+  const lonely = createThreadPool({ ...made, threads: 1 });
+  const runIn = (which: typeof pool) => async (values: ItemValues, names: ItemNames) => {
+    try {
+      const sent: ThreadRenderOptions = { ...rest, set: merged(options, values), names };
+      return await which.render(graph, sent);
+    } catch (error) {
+      return failed(error, []);
+    }
+  };
+  return {
+    slots: concurrency * RUNS_PER_THREAD,
+    concurrency,
+    run: runIn(pool),
+    runAlone: runIn(lonely),
+    close: async () => {
+      await Promise.all([pool.close(), lonely.close()]);
+    },
+  };
+}
+
+const merged = ({ set }: RenderOptions, values: ItemValues): ItemValues =>
+  set === undefined ? values : { ...set, ...values };
+
+function failed(error: unknown, written: readonly WrittenFile[]): Attempt {
+  const reason = error instanceof Error ? error.message : describe(error);
+  const known =
+    error instanceof LatentkitError ? error : new LatentkitError("node.failed", reason, {}, { cause: error });
+  return { status: "failed", files: [], warnings: [], error: known, written };
+}
