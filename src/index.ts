@@ -47,6 +47,8 @@ export {
 } from "./nodes/inputs.js";
 export { type InvokeOptions, invokeNode } from "./nodes/invoke.js";
 export { createRegistry, type Registry } from "./nodes/registry.js";
+export { type BatchOptions, batch } from "./render/batch/batch.js";
+export type { BatchEvent, BatchStatus } from "./render/batch/types.js";
 export { executeGraph, validateGraph } from "./render/defaults.js";
 export type { RenderedFile } from "./render/files.js";
 export { type MetadataPolicy, type RenderOptions, type RenderResult, render } from "./render/render.js";
