@@ -57,6 +57,7 @@ export class BatchRun {
   private readonly counts = { done: 0, skipped: 0, failed: 0 };
   private header!: JournalHeader;
   private journal: Journal | undefined;
+  /** The journal can no longer be written. */
   private failure: { error: unknown } | undefined;
   private isCut = false;
 
@@ -78,9 +79,10 @@ export class BatchRun {
       const { journal, total } = this.options;
       const finished = this.journal?.state.finished ?? 0;
       this.tell({ type: "batch-start", journal, total, finished, concurrency: this.runner.concurrency });
-      await this.pull(items);
+      const broken = await this.pull(items);
       await this.window.all();
-      if (this.failure !== undefined) throw this.failure.error;
+      const failure = this.failure ?? broken;
+      if (failure !== undefined) throw failure.error;
       await this.end();
     } finally {
       await this.journal?.close();
@@ -114,12 +116,13 @@ export class BatchRun {
     return this.isCut || this.failure !== undefined || (failFast && this.counts.failed > 0);
   }
 
-  private async pull(items: AsyncIterable<BatchItem>): Promise<void> {
+  /** Answers what the items could not be read on for: those before it are rendered. */
+  private async pull(items: AsyncIterable<BatchItem>): Promise<{ error: unknown } | undefined> {
     let index = 0;
     try {
       for await (const item of items) {
         await this.queue.room();
-        if (this.isStopped) return;
+        if (this.isStopped) return undefined;
         const key = itemKey(this.header, item.values);
         if (this.journal?.state.of(index, key) === "done") {
           this.counts.skipped++;
@@ -130,9 +133,9 @@ export class BatchRun {
         }
         index++;
       }
+      return undefined;
     } catch (error) {
-      // what runs comes to its end first
-      this.failure ??= { error };
+      return { error };
     }
   }
 

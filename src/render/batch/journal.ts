@@ -42,6 +42,7 @@ export class Journal {
     try {
       await mkdir(dirname(full), { recursive: true });
       file = await open(full, "a+");
+      if (!(await file.stat()).isFile()) throw refused(path, "it is no file");
       const release = await claimFile(file.fd, full);
       if (release === undefined) throw refused(path, "another process is at work on it");
       const wanted = await header();

@@ -1,0 +1,387 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import {
+  type BatchEvent,
+  type BatchOptions,
+  batch,
+  createRegistry,
+  decodePng,
+  defineNode,
+  image,
+  int,
+  registry,
+  Tensor,
+  text,
+} from "latentkit";
+import { runBatch } from "#src/render/batch/batch.js";
+import type { BatchItem } from "#src/render/batch/types.js";
+import { refuses } from "../../../helpers/errors.js";
+import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/place.js";
+
+/** A flat picture whose red is an input, and texts that fail or wait. */
+const graph = {
+  "1": { class_type: "Flat", inputs: { red: 0, behave: "well" } },
+  "2": { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "sub/p" } },
+};
+
+const flat = defineNode({
+  key: "Flat",
+  inputs: { red: int({ min: 0, max: 255 }), behave: text() },
+  outputs: { IMAGE: "IMAGE" },
+  run: async ({ red, behave }, { signal }) => {
+    if (behave === "throw") throw new Error("told to");
+    if (behave === "wait") await once(signal, "abort");
+    const picture = Tensor.zeros([1, 2, 2, 3]);
+    for (let i = 0; i < 12; i += 3) picture.data[i] = (red + 0.5) / 255;
+    return { IMAGE: picture };
+  },
+});
+/** Fails after the picture is saved. */
+const fragile = defineNode({
+  key: "Fragile",
+  inputs: { image: image(), fail: text() },
+  outputs: {},
+  outputNode: true,
+  run: ({ fail }) => {
+    if (fail === "yes") throw new Error("after saving");
+    return [];
+  },
+});
+const live = createRegistry([flat, fragile], registry);
+
+type Of<T extends BatchEvent["type"]> = Extract<BatchEvent, { type: T }>;
+const only = <T extends BatchEvent["type"]>(events: readonly BatchEvent[], type: T): Of<T>[] =>
+  events.filter((event): event is Of<T> => event.type === type);
+const reds = (n: number) => Array.from({ length: n }, (_, red) => ({ "1.red": red }));
+
+describe("batch", () => {
+  const folder = temporaryFolder();
+  const out = (...names: string[]) => join(folder(), ...names);
+  const journal = () => out("batch.jsonl");
+  const options = (more: BatchOptions = {}): BatchOptions => ({
+    registry: live,
+    outputDir: out(),
+    concurrency: 2,
+    ...more,
+  });
+  async function run(items: Iterable<object> | AsyncIterable<object>, more: BatchOptions = {}, what: object = graph) {
+    const events: BatchEvent[] = [];
+    for await (const event of batch(what, items, options(more))) events.push(event);
+    return events;
+  }
+  const end = (events: readonly BatchEvent[]) => {
+    const { status, done, skipped, failed } = only(events, "batch-done")[0]!;
+    return [status, done, skipped, failed];
+  };
+  const redOf = async (file: string) => (await decodePng(readFileSync(out(file)))).data[0];
+  const records = () =>
+    readFileSync(journal(), "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+  it("renders each item under a name that follows from it, and tells what happens", async () => {
+    const events = await run(reds(12));
+    assert.deepEqual(end(events), ["success", 12, 0, 0]);
+    for (let i = 0; i < 12; i++) {
+      assert.equal(await redOf(`sub/p_${String(i + 1).padStart(5, "0")}_.png`), i);
+    }
+    const [first, ...rest] = events;
+    assert.deepEqual([first!.type, only(events, "batch-start")[0]!.total], ["batch-start", 12]);
+    assert.equal(rest.at(-1)!.type, "batch-done");
+    const third = only(events, "item-done").find(({ index }) => index === 2)!;
+    assert.deepEqual(third.values, { "1.red": 2 });
+    assert.deepEqual(
+      third.files.map(({ path }) => path),
+      [out("sub/p_00003_.png")],
+    );
+    assert.equal(filesIn(out()).length, 12);
+  });
+
+  it("goes on past what the folder holds, and past names that others took since", async () => {
+    await run(reds(2));
+    await run(reds(2));
+    assert.deepEqual(filesIn(out("sub")), ["p_00001_.png", "p_00002_.png", "p_00003_.png", "p_00004_.png"]);
+    writeFileSync(out("sub/p_00006_.png"), "another's");
+    renameSync(out("sub/p_00006_.png"), out("sub/p_00006_.png.hidden"));
+    async function* late() {
+      yield { "1.red": 1 };
+      renameSync(out("sub/p_00006_.png.hidden"), out("sub/p_00006_.png"));
+      yield { "1.red": 2 };
+    }
+    await run(late());
+    assert.equal(readFileSync(out("sub/p_00006_.png"), "utf8"), "another's");
+    assert.equal(await redOf("sub/p_00006-2_.png"), 2);
+  });
+
+  it("takes a template for the names, with values of item and graph", async () => {
+    await run([{ "1.red": 7 }, { "1.red": 8 }], { name: "{prefix} r{1.red} {1.behave} {number}" });
+    assert.deepEqual(filesIn(out()), ["sub/p r7 well 00001_.png", "sub/p r8 well 00002_.png"]);
+    // what does not tell items apart gets the number
+    await run([{ "1.behave": "a/../b" }], { name: "{1.behave}" });
+    assert.ok(existsSync(out("sub/a_.._b_00001_.png")), filesIn(out()).join());
+    for (const name of ["", "a/b", "a\\b", "{", "a\0b", "x".repeat(101)]) {
+      await refuses(() => run(reds(1), { name }), "usage.invalid", /name: expected a file name/);
+    }
+    const events = await run(reds(1), { name: "{nothing}" });
+    assert.match(only(events, "item-failed")[0]!.error.message, /name: expected fields .*received \{nothing\}/);
+  });
+
+  it("counts further images of an item in its names", async () => {
+    const twice = {
+      ...graph,
+      "3": { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "sub/./p" } },
+    };
+    await run(reds(1), {}, twice);
+    assert.deepEqual(filesIn(out()), ["sub/p_00001-2_.png", "sub/p_00001_.png"]);
+  });
+
+  it("records an item that fails and goes on; its files are all there or none", async () => {
+    const what = { ...graph, "3": { class_type: "Fragile", inputs: { image: ["1", 0], fail: "no" } } };
+    const items = [
+      { "1.red": 1 },
+      { "3.fail": "yes" },
+      { "1.behave": "throw" },
+      { "1.red": 300 },
+      { "1.rad": 1 },
+      { "1.red": 5 },
+    ];
+    const events = await run(items, { journal: journal() }, what);
+    assert.deepEqual(end(events), ["failed", 2, 0, 4]);
+    const failures = Object.fromEntries(only(events, "item-failed").map(({ index, error }) => [index, error.message]));
+    assert.match(failures[1]!, /Node 3 \(Fragile\).*after saving/);
+    assert.match(failures[2]!, /Node 1 \(Flat\).*told to/);
+    assert.match(failures[3]!, /input "red": expected a whole number from 0 to 255, received 300/);
+    assert.match(failures[4]!, /no input "rad".*Did you mean 1\.red\?/);
+    assert.deepEqual(filesIn(out()), ["batch.jsonl", "sub/p_00001_.png", "sub/p_00006_.png"]);
+    assert.deepEqual(
+      records()
+        .flatMap(({ type, item }) => (type === "failed" ? [item] : []))
+        .sort(),
+      [1, 2, 3, 4],
+    );
+  });
+
+  it("tries again what failed while it ran, not what can never run", async () => {
+    let calls = 0;
+    const shaky = defineNode({
+      key: "Flat",
+      inputs: { red: int({ min: 0, max: 255 }), behave: text() },
+      outputs: { IMAGE: "IMAGE" },
+      run: (inputs, context) => {
+        if (++calls < 3) throw new Error("not yet");
+        return flat.run(inputs, context) as never;
+      },
+    });
+    const more = { registry: createRegistry([shaky], live), retry: 2, concurrency: 1 };
+    const events = await run([{ "1.red": 4 }, { "1.red": -1 }], more);
+    assert.deepEqual(end(events), ["failed", 1, 0, 1]);
+    assert.deepEqual(
+      only(events, "item-failed").map(({ index, attempt, willRetry }) => [index, attempt, willRetry]),
+      [
+        [0, 1, true],
+        [0, 2, true],
+        [1, 1, false],
+      ],
+    );
+    assert.equal(await redOf("sub/p_00001_.png"), 4);
+  });
+
+  it("failFast starts no further item", async () => {
+    const items = [{ "1.behave": "throw" }, ...reds(100)];
+    const events = await run(items, { failFast: true, concurrency: 1 });
+    const [status, done, , failed] = end(events);
+    assert.deepEqual([status, failed], ["failed", 1]);
+    assert.ok((done as number) < 5, `${done} were done`);
+  });
+
+  it("resumes: skips what is finished, repeats what failed or changed, under the same names", async () => {
+    const items = [{ "1.red": 1 }, { "1.behave": "throw" }, { "1.red": 3 }];
+    await run(items, { journal: journal() });
+    const mended = [{ "1.red": 1 }, { "1.red": 2 }, { "1.red": 3 }, { "1.red": 4 }];
+    const events = await run(mended, { journal: journal(), resume: true });
+    assert.deepEqual(end(events), ["success", 2, 2, 0]);
+    assert.equal(only(events, "batch-start")[0]!.finished, 2);
+    assert.deepEqual(
+      only(events, "item-skipped").map(({ index }) => index),
+      [0, 2],
+    );
+    assert.equal(filesIn(out("sub")).join(), "p_00001_.png,p_00002_.png,p_00003_.png,p_00004_.png");
+    for (let i = 1; i <= 4; i++) assert.equal(await redOf(`sub/p_0000${i}_.png`), i);
+    assert.deepEqual(end(await run(mended, { journal: journal(), resume: true })), ["success", 0, 4, 0]);
+  });
+
+  it("refuses a journal that is there without resume, another batch's, and resume without one", async () => {
+    await run(reds(1), { journal: journal() });
+    const before = hashesIn(out());
+    const again =
+      (more: BatchOptions, what: object = graph) =>
+      () =>
+        run(reds(2), { journal: journal(), ...more }, what);
+    await refuses(again({}), "journal.refused", /batch\.jsonl: it is an earlier batch's; go on with it by resume/);
+    const other = { ...graph, "1": { class_type: "Flat", inputs: { red: 1, behave: "well" } } };
+    await refuses(again({ resume: true }, other), "journal.refused", /belongs to another graph/);
+    await refuses(again({ resume: true, name: "{index}" }), "journal.refused", /other options/);
+    await refuses(again({ resume: true, metadata: "none" }), "journal.refused", /other options/);
+    await refuses(() => run(reds(1), { resume: true }), "usage.invalid", /expected a journal/);
+    const lines = readFileSync(journal(), "utf8").replace(/"engine": "[^"]*"/, '"engine": "0.0.1"');
+    assert.deepEqual(hashesIn(out()), before);
+    writeFileSync(journal(), lines);
+    await refuses(again({ resume: true }), "journal.refused", /engine 0\.0\.1 wrote it/);
+  });
+
+  it("refuses a journal that another process is at work on", async () => {
+    const script = out("other.mjs");
+    writeFileSync(
+      script,
+      `import { batch, createRegistry, defineNode, registry } from ${JSON.stringify(pathToFileURL(join(root, "dist/index.js")).href)};
+       const wait = defineNode({ key: "Flat", inputs: {}, outputs: { IMAGE: "IMAGE" }, run: () => new Promise(() => setTimeout(() => {}, 1e9)) });
+       const options = { registry: createRegistry([wait], registry), outputDir: ${JSON.stringify(out())}, journal: ${JSON.stringify(journal())} };
+       for await (const event of batch(${JSON.stringify(graph)}, [{}], options)) process.stdout.write(event.type + "\\n");`,
+    );
+    const child = spawn(process.execPath, [script], { stdio: ["ignore", "pipe", "inherit"] });
+    try {
+      for await (const chunk of child.stdout) if (String(chunk).includes("item-start")) break;
+      await refuses(() => run(reds(1), { journal: journal(), resume: true }), "journal.refused", /another process/);
+    } finally {
+      child.kill("SIGKILL");
+      await once(child, "close");
+    }
+    // the claim ended with the process; its item was cut
+    assert.deepEqual(end(await run([{}], { journal: journal(), resume: true })), ["success", 1, 0, 0]);
+  });
+
+  it("two batches in one folder lose no file, whoever takes a name first", async () => {
+    const both = await Promise.all([
+      run(reds(40), { journal: out("a.jsonl") }),
+      run(reds(40), { journal: out("b.jsonl") }),
+    ]);
+    const files = both.flatMap((events) => only(events, "item-done").flatMap(({ files: [file] }) => file!.path));
+    assert.equal(new Set(files).size, 80);
+    assert.equal(filesIn(out("sub")).length, 80);
+  });
+
+  it("drain lets running items finish, signal does not; both leave a journal that resumes", async () => {
+    for (const kind of ["drain", "signal"] as const) {
+      const place = out(kind);
+      const stop = new AbortController();
+      const items = [
+        { "1.red": 1 },
+        { "1.red": 2 },
+        { "1.red": 3, "1.behave": kind === "drain" ? "well" : "wait" },
+        ...reds(30),
+      ];
+      const events: BatchEvent[] = [];
+      const more = { outputDir: place, journal: join(place, "j.jsonl"), concurrency: 1, [kind]: stop.signal };
+      for await (const event of batch(graph, items, options(more))) {
+        events.push(event);
+        if (event.type === "item-start" && event.index === 2) stop.abort();
+      }
+      const [status, done] = end(events);
+      assert.deepEqual([status, done], ["interrupted", kind === "drain" ? 3 : 2]);
+      assert.equal(filesIn(join(place, "sub")).length, done as number);
+      if (kind === "signal") items[2] = { "1.red": 3 };
+      const rest = { outputDir: place, journal: join(place, "j.jsonl"), resume: true };
+      assert.equal(only(await run(items, rest), "batch-done")[0]!.status, "success");
+      assert.equal(filesIn(join(place, "sub")).length, 33);
+    }
+  });
+
+  it("stops when its consumer stops listening", async () => {
+    for await (const event of batch(graph, reds(1000), options())) if (event.type === "item-done") break;
+    const count = filesIn(out()).length;
+    assert.ok(count < 50, `${count} files`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.equal(filesIn(out()).length, count);
+  });
+
+  it("reads no further ahead than it needs to", async () => {
+    let read = 0;
+    async function* endless() {
+      for (;;) {
+        read++;
+        yield { "1.red": 1 };
+      }
+    }
+    for await (const event of batch(graph, endless(), options())) if (event.type === "item-done") break;
+    assert.ok(read < 100, `${read} items were read`);
+  });
+
+  it("tells where an item was read, and goes on after one that could not be", async () => {
+    async function* items(): AsyncGenerator<BatchItem> {
+      yield { values: { "1.red": "400" }, origin: { file: "items.csv", line: 7, columns: { "1.red": 3 } } };
+      yield { values: {}, fault: (await refuses(() => batch(graph, 5 as never), "usage.invalid")) as never };
+      yield { values: { "1.red": "9" }, origin: { file: "items.csv", line: 9 } };
+    }
+    const events: BatchEvent[] = [];
+    for await (const event of runBatch(graph, items(), options())) events.push(event);
+    assert.deepEqual(end(events), ["failed", 1, 0, 2]);
+    const first = only(events, "item-failed").find(({ index }) => index === 0);
+    assert.match(first!.error.message, /^items\.csv, line 7, column 3: Node 1 \(Flat\), input "red": expected/);
+    const strange = await run([5, null, [1]] as never);
+    assert.deepEqual(end(strange), ["failed", 0, 0, 3]);
+  });
+
+  it("ends with what its source throws, once what runs has come to its end", async () => {
+    async function* broken() {
+      yield { "1.red": 1 };
+      throw new RangeError("the source broke");
+    }
+    await assert.rejects(() => run(broken(), { journal: journal() }), /the source broke/);
+    assert.deepEqual(end(await run(reds(2).slice(1), { journal: journal(), resume: true })), ["success", 0, 1, 0]);
+  });
+
+  it("refuses wrong graphs and options before anything is written", async () => {
+    await refuses(() => run(reds(1), {}, { "1": { class_type: "Flut", inputs: {} } }), "graph.unknown-class", /Flat/);
+    await refuses(() => run(reds(1), { concurrency: 0 }), "value.out-of-range", /1 to 256/);
+    await refuses(() => run(reds(1), { retry: 1.5 }), "value.out-of-range", /retry/);
+    await refuses(() => run(reds(1), { metadata: "some" as "full" }), "usage.invalid", /metadata/);
+    mkdirSync(out("folder.jsonl"));
+    await refuses(() => run(reds(1), { journal: out("folder.jsonl") }), "file.write-failed");
+    assert.deepEqual(filesIn(out()), []);
+  });
+
+  describe("in threads", () => {
+    const setup = () => {
+      const path = out("setup.mjs");
+      writeFileSync(
+        path,
+        `import { createRegistry, defineNode, int, registry, Tensor } from ${JSON.stringify(pathToFileURL(join(root, "dist/index.js")).href)};
+         const exits = defineNode({ key: "Flat", inputs: { red: int() }, outputs: { IMAGE: "IMAGE" }, run: ({ red }) => {
+           if (red === 13) process.exit(1);
+           return { IMAGE: Tensor.full([1, 2, 2, 3], red / 255) };
+         } });
+         export default () => ({ registry: createRegistry([exits], registry) });`,
+      );
+      return pathToFileURL(path);
+    };
+    const threaded = { "1": { class_type: "Flat", inputs: { red: 0 } }, "2": graph["2"] };
+
+    it("gives the same files with one thread and with three", async () => {
+      const path = join(root, "test/graphs/inject-noise-to-latent.json");
+      const items = Array.from({ length: 12 }, (_, seed) => ({ "4.seed": seed, scene: "a lake" }));
+      for (const concurrency of [1, 3]) {
+        const outputDir = out(String(concurrency));
+        const events: BatchEvent[] = [];
+        for await (const event of batch(path, items, { outputDir, concurrency })) events.push(event);
+        assert.deepEqual(end(events), ["success", 12, 0, 0]);
+      }
+      assert.deepEqual(hashesIn(out("1")), hashesIn(out("3")));
+      assert.equal(filesIn(out("1")).length, 12);
+    });
+
+    it("a lost thread fails the item that lost it alone", async () => {
+      const events: BatchEvent[] = [];
+      const more = { outputDir: out("o"), setup: setup(), concurrency: 2, journal: out("o", "j.jsonl") };
+      for await (const event of batch(threaded, reds(30), more)) events.push(event);
+      assert.deepEqual(end(events), ["failed", 29, 0, 1]);
+      const [failed] = only(events, "item-failed");
+      assert.deepEqual([failed!.index, failed!.error.code], [13, "thread.lost"]);
+      assert.equal(filesIn(out("o", "sub")).length, 29);
+    });
+  });
+});

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { linkSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ItemFiles, itemStem, readTemporary } from "#src/render/batch/item-files.js";
+import { sweep } from "#src/render/batch/recovery.js";
+import { filesIn, temporaryFolder } from "../../../helpers/place.js";
+
+const BATCH = "0123456789ab";
+const names = (index: number, isKept = true) => ({ batch: BATCH, index, number: index + 1, isKept });
+
+describe("what a kill leaves of a batch", () => {
+  const folder = temporaryFolder();
+  const write = async (index: number, where = folder()) =>
+    new ItemFiles(names(index)).writeImage(where, "p", "", Buffer.from(`item ${index}`));
+  const finals = () => filesIn(folder()).filter((name) => readTemporary(name.split("/").at(-1)!) === undefined);
+
+  it("goes, with what it had published, where the item was cut; a finished item keeps its files", async () => {
+    mkdirSync(join(folder(), "sub"));
+    await write(0);
+    await write(1, join(folder(), "sub"));
+    await write(2);
+    // written, and killed before it got its name
+    const unpublished = `.latentkit-${BATCH}-3-aaaa.tmp`;
+    writeFileSync(join(folder(), unpublished), "half");
+    // another batch's, and no batch's
+    const others = [".latentkit-ffffffffffff-1-aaaa.tmp", ".latentkit-aaaaaaaaaaaaaaaaaaaaaaaa.tmp", "p_00009.png"];
+    for (const name of others) writeFileSync(join(folder(), name), "another's");
+    linkSync(join(folder(), others[0]!), join(folder(), "q.png"));
+    assert.equal(await sweep(folder(), BATCH, (index) => (index === 2 ? undefined : index === 0)), 1);
+    assert.deepEqual(finals(), [others[1], "p_00001.png", "p_00003.png", "p_00009.png", "q.png"].sort());
+    const left = filesIn(folder()).filter((name) => name.includes(BATCH));
+    assert.equal(left.length, 1);
+    assert.equal(readTemporary(left[0]!)?.index, 2);
+  });
+
+  it("is nothing where there is no folder", async () => {
+    assert.equal(await sweep(join(folder(), "none"), BATCH, () => false), 0);
+  });
+
+  it("is a second link only where there is a journal", async () => {
+    const files = new ItemFiles(names(0, false));
+    await files.writeImage(folder(), "p", "_", Buffer.from("x"));
+    await files.writeImage(folder(), "p", "_", Buffer.from("x"));
+    assert.deepEqual(filesIn(folder()), ["p_00001-2_.png", "p_00001_.png"]);
+    assert.equal(itemStem({ number: 123456 }, "a"), "a_123456");
+    assert.equal(itemStem({ number: 1, name: "{prefix}$&{prefix}" }, "$1"), "$1$&$1");
+  });
+});
