@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Runs the C++ tests and the module's tests under AddressSanitizer and UBSan, and the pool's under ThreadSanitizer.
+// Runs the C++ tests and the module's tests under AddressSanitizer and UBSan, those of the pool and of the PNG codec on
+// it under ThreadSanitizer.
 // Needs Linux, g++ and compiled tests (npm test makes them).
 import { execFileSync, spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
@@ -8,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { buildNative } from "./native-build.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
+const POOL_TESTS = ["threads_test", "deflate_test", "png_test"];
 
 underAddressSanitizer();
 underThreadSanitizer();
@@ -36,10 +38,15 @@ function underThreadSanitizer() {
   const options = ["-DLATENTKIT_ADDON=OFF", "-DLATENTKIT_TESTS=ON", "-DLATENTKIT_SANITIZE=thread"];
   run("TSan configuration", "cmake", ["-S", root, "-B", folder, ...options]);
   const parallel = String(availableParallelism());
-  run("TSan build", "cmake", ["--build", folder, "--parallel", parallel, "--target", "threads_test"]);
-  run("pool's tests, TSan", "ctest", ["--test-dir", folder, "--output-on-failure", "-R", "^threads_test$"], {
-    TSAN_OPTIONS: "halt_on_error=1",
-  });
+  run("TSan build", "cmake", ["--build", folder, "--parallel", parallel, "--target", ...POOL_TESTS]);
+  run(
+    "pool's tests, TSan",
+    "ctest",
+    ["--test-dir", folder, "--output-on-failure", "-R", `^(${POOL_TESTS.join("|")})$`],
+    {
+      TSAN_OPTIONS: "halt_on_error=1",
+    },
+  );
 }
 
 function run(what, program, args, env = {}) {
