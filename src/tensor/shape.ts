@@ -3,20 +3,28 @@ import { elementCount, Tensor } from "./tensor.js";
 
 /** Refuses tensors of different shapes. */
 export function sameShape(what: string, a: Tensor, b: Tensor): void {
-  if (a.shape.length === b.shape.length && a.shape.every((side, axis) => side === b.shape[axis])) return;
+  if (equalShapes(a.shape, b.shape)) return;
   throw new LatentkitError(
     "tensor.bad-shape",
     `${what}: expected equal shapes, received [${a.shape.join(", ")}] and [${b.shape.join(", ")}].`,
   );
 }
 
+// a plain loop: callbacks and iterators would cost more than a small operation
+function equalShapes(a: readonly number[], b: readonly number[]): boolean {
+  if (a === b) return true;
+  if (!Array.isArray(a) || a.length !== b.length) return false;
+  for (let axis = 0; axis < a.length; axis++) if (a[axis] !== b[axis]) return false;
+  return true;
+}
+
 /** Where an operation writes: `out` where given, which must have this shape, else memory that it fills. */
 export function outputOf(what: string, shape: readonly number[], out: Tensor | undefined): Tensor {
   if (out === undefined) return Tensor.unfilled(shape);
-  elementCount(shape);
   const isTensor = out instanceof Tensor;
-  if (isTensor && out.shape.length === shape.length && shape.every((side, axis) => side === out.shape[axis]))
-    return out;
+  // what equals a tensor's shape is one
+  if (isTensor && equalShapes(shape, out.shape)) return out;
+  elementCount(shape);
   const received = isTensor ? `shape [${out.shape.join(", ")}]` : describe(out);
   const expected = `a tensor of shape [${shape.join(", ")}]`;
   throw new LatentkitError("tensor.bad-shape", `${what} out: expected ${expected}, received ${received}.`);
