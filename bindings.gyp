@@ -125,6 +125,7 @@
       "type": "static_library",
       "sources": [
         "native/core/kernels/elementwise.cpp",
+        "native/core/kernels/exponential.cpp",
         "native/core/kernels/filter.cpp",
         "native/core/kernels/noise.cpp",
         "native/core/kernels/pixels.cpp",
@@ -160,6 +161,7 @@
       "type": "static_library",
       "sources": [
         "native/core/kernels/elementwise.cpp",
+        "native/core/kernels/exponential.cpp",
         "native/core/kernels/filter.cpp",
         "native/core/kernels/noise.cpp",
         "native/core/kernels/pixels.cpp",
@@ -206,6 +208,7 @@
       "type": "static_library",
       "sources": [
         "native/core/kernels/elementwise.cpp",
+        "native/core/kernels/exponential.cpp",
         "native/core/kernels/filter.cpp",
         "native/core/kernels/noise.cpp",
         "native/core/kernels/pixels.cpp",

@@ -1,6 +1,5 @@
 #include <cstring>
 #include <iterator>
-#include <vector>
 
 #include "args.h"
 #include "operations.h"
@@ -76,22 +75,24 @@ Napi::Value Schedule(const Napi::CallbackInfo &info) {
   const auto steps = static_cast<int32_t>(a.integer(3, "steps", 0, 10000));
   const bool extra_step = a.boolean(4, "extraStep");
   const double denoise = a.number(5, "denoise");
+  // nearly every schedule has steps + 1
+  Napi::Float32Array result = Napi::Float32Array::New(info.Env(), static_cast<size_t>(steps) + 1);
   const engine_cf32 table = ReadTable(a, sampling);
-  std::vector<float> sigmas(static_cast<size_t>(steps) + 2);  // enough for nearly every schedule
   size_t written = 0;
   const auto compute = [&] {
-    return engine_schedule(&sampling, table, scheduler, steps, extra_step, denoise, {sigmas.data(), sigmas.size()},
-                           &written);
+    return engine_schedule(&sampling, table, scheduler, steps, extra_step, denoise,
+                           {result.Data(), result.ElementLength()}, &written);
   };
   engine_status status = compute();
   if (status == ENGINE_NO_SPACE) {
-    sigmas.resize(written);
+    result = Napi::Float32Array::New(info.Env(), written);
     status = compute();
   }
   a.done(status);
-  Napi::Float32Array result = Napi::Float32Array::New(info.Env(), written);
-  if (written > 0) std::memcpy(result.Data(), sigmas.data(), written * sizeof(float));
-  return result;
+  if (written == result.ElementLength()) return result;
+  Napi::Float32Array shorter = Napi::Float32Array::New(info.Env(), written);
+  if (written > 0) std::memcpy(shorter.Data(), result.Data(), written * sizeof(float));
+  return shorter;
 }
 
 }  // namespace latentkit

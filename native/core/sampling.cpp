@@ -1,9 +1,16 @@
 #include "sampling.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "dispatch.h"
 #include "spans.h"
+
+// last: it renames functions of <cmath>
+extern "C" {
+#include "exp_data.h"
+}
 
 namespace latentkit {
 namespace {
@@ -71,6 +78,17 @@ void discrete_table(const engine_sampling &sampling, float *out) {
   }
 }
 
+/* The table of Stable Diffusion 1, 2 and XL, computed once: nearly every call asks for it. */
+struct CommonTable {
+  static constexpr engine_sampling kOf = {ENGINE_DISCRETE, 0, 0.00085, 0.012, 0, 0, 1, 1};
+  std::array<float, kSteps> values;
+
+  CommonTable() { discrete_table(kOf, values.data()); }
+  static bool is(const engine_sampling &s) {
+    return s.linear_start == kOf.linear_start && s.linear_end == kOf.linear_end && s.zsnr == 0;
+  }
+};
+
 void edm_table(const engine_sampling &sampling, float *out) {
   double low = lk_log(sampling.sigma_min), high = lk_log(sampling.sigma_max);
   for (size_t i = 0; i < kSteps; i++) {
@@ -82,6 +100,17 @@ void edm_table(const engine_sampling &sampling, float *out) {
 bool positive(double x) { return std::isfinite(x) && x > 0.0; }
 
 }  // namespace
+
+void exp32_all(float *x, size_t n) {
+  constexpr size_t kBlock = 256;
+  for (size_t i = 0; i < n; i += kBlock) {
+    const size_t count = std::min(n - i, kBlock);
+    bool is_plain = true;  // no step overflows, and e^x is not 1 + x
+    for (size_t k = i; k < i + count; k++) is_plain &= std::fabs(x[k]) >= 0x1p-54f && std::fabs(x[k]) < 512.0f;
+    if (is_plain) kernels().exponentials(x + i, count, &__exp_data);
+    else std::transform(x + i, x + i + count, x + i, exp32);
+  }
+}
 
 bool valid(const engine_sampling &sampling) {
   switch (sampling.kind) {
@@ -120,12 +149,13 @@ float SigmaMaps::nearest_index(float sigma) const {
   return static_cast<float>(index);
 }
 
-float SigmaMaps::interpolated(float timestep) const {
-  float last = static_cast<float>(log_sigmas_.size() - 1);
-  float t = timestep > 0.0f ? std::min(timestep, last) : 0.0f;
-  size_t low = static_cast<size_t>(t), high = std::min(low + 1, log_sigmas_.size() - 1);
-  float weight = t - static_cast<float>(low);
-  return exp32((1.0f - weight) * log_sigmas_[low] + weight * log_sigmas_[high]);
+inline float SigmaMaps::interpolated_log(float timestep) const {
+  const auto last = static_cast<int32_t>(log_sigmas_.size()) - 1;
+  const float t = timestep > 0.0f ? std::min(timestep, static_cast<float>(last)) : 0.0f;
+  const auto low = static_cast<int32_t>(t), high = std::min(low + 1, last);
+  const float weight = t - static_cast<float>(low);
+  const float *logs = log_sigmas_.data();
+  return (1.0f - weight) * logs[low] + weight * logs[high];
 }
 
 float SigmaMaps::timestep(float sigma) const {
@@ -138,9 +168,15 @@ float SigmaMaps::timestep(float sigma) const {
   }
 }
 
+void SigmaMaps::to_sigmas(float *timesteps, size_t n) const {
+  const bool has_logs = sampling_.kind == ENGINE_DISCRETE;
+  for (size_t i = 0; i < n; i++) timesteps[i] = has_logs ? interpolated_log(timesteps[i]) : sigma(timesteps[i]);
+  if (has_logs) exp32_all(timesteps, n);
+}
+
 float SigmaMaps::sigma(float timestep) const {
   switch (sampling_.kind) {
-    case ENGINE_DISCRETE: return interpolated(timestep);
+    case ENGINE_DISCRETE: return exp32(interpolated_log(timestep));
     case ENGINE_EDM: return exp32(timestep / 0.25f);
     case ENGINE_FLOW: return shifted(sampling_.shift, timestep / static_cast<float>(sampling_.multiplier));
     case ENGINE_CASCADE: return cascade_sigma(sampling_.shift, timestep);
@@ -163,7 +199,12 @@ engine_status engine_sampling_table(const engine_sampling *sampling, engine_f32 
   if (out.len != size) return ENGINE_BAD_LENGTH;
   return guarded([&] {
     if (sampling->kind == ENGINE_DISCRETE) {
-      discrete_table(*sampling, out.data);
+      if (!CommonTable::is(*sampling)) {
+        discrete_table(*sampling, out.data);
+      } else {
+        static const CommonTable common;
+        std::copy(common.values.begin(), common.values.end(), out.data);
+      }
     } else if (sampling->kind == ENGINE_EDM) {
       edm_table(*sampling, out.data);
     } else {

@@ -47,7 +47,7 @@ Sigmas simple(const Context &at, size_t steps) {
 Sigmas sgm_uniform(const Context &at, size_t steps) {
   SigmaMaps maps(at.sampling, at.table);
   Sigmas out = linspace(maps.timestep(at.largest()), maps.timestep(at.smallest()), steps + 1);
-  for (float &value : out) value = maps.sigma(value);
+  maps.to_sigmas(out.data(), out.size());
   out.back() = 0.0f;
   return out;
 }
@@ -57,7 +57,7 @@ Sigmas normal(const Context &at, size_t steps) {
   float first = maps.timestep(at.largest()), last = maps.timestep(at.smallest());
   bool ends_in_zero = std::fabs(maps.sigma(last)) <= kAboutZero;
   Sigmas out = linspace(first, last, ends_in_zero ? steps + 1 : steps);
-  for (float &value : out) value = maps.sigma(value);
+  maps.to_sigmas(out.data(), out.size());
   if (!ends_in_zero) out.push_back(0.0f);
   return out;
 }
@@ -77,7 +77,7 @@ Sigmas karras(const Context &at, size_t steps) {
 
 Sigmas exponential(const Context &at, size_t steps) {
   Sigmas out = linspace(log32(at.largest()), log32(at.smallest()), steps);
-  for (float &value : out) value = exp32(value);
+  exp32_all(out.data(), out.size());
   out.push_back(0.0f);
   return out;
 }

@@ -5,6 +5,7 @@
 #include "beta.h"
 #include "check.h"
 #include "lk_libm.h"
+#include "sampling.h"
 
 namespace {
 
@@ -147,6 +148,23 @@ void elementary() {
   CHECK(lk_pow(0.0, 0.0) == 1.0 && lk_pow(2.0, -2000.0) == 0.0);
 }
 
+void many_exponentials_are_those_of_one() {
+  std::vector<float> x = {0.0f,    -0.0f, 1.0f,   -1.0f,  88.0f,    -87.5f,  -103.0f,
+                          -104.0f, 89.0f, 511.0f, 512.0f, -800.0f, 0x1p-53f, 0x1p-55f};
+  for (const float rare : {INFINITY, -INFINITY, NAN}) x.insert(x.end(), 300, rare), x.push_back(2.5f);
+  const std::vector<float> many = numbers(200003, 7, 90.0f);
+  x.insert(x.end(), many.begin(), many.end());
+  const std::vector<float> result = everywhere([&] {
+    std::vector<float> values = x;
+    latentkit::exp32_all(values.data(), values.size());
+    return values;
+  });
+  for (size_t i = 0; i < x.size(); i++) {
+    const auto one = static_cast<float>(lk_exp(x[i]));
+    CHECK(std::isnan(x[i]) ? std::isnan(result[i]) : std::memcmp(&one, &result[i], sizeof one) == 0);
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -155,5 +173,6 @@ int main() {
   hostile_numbers();
   quantiles();
   elementary();
+  many_exponentials_are_those_of_one();
   return report();
 }

@@ -60,6 +60,9 @@ typedef struct lk_kernels {
   double (*sum)(const float *x, size_t n);
   double (*squares)(const float *x, size_t n, double mean);
 
+  /* e^x in place, computed in double with the tables of lk_exp and rounded once; 2^-54 <= |x| < 512. */
+  void (*exponentials)(float *x, size_t n, const struct exp_data *data);
+
   void (*to_bytes)(uint8_t *out, const float *x, size_t n);
   void (*from_bytes)(float *out, const uint8_t *x, size_t n, int stream);
   void (*channel_mask)(float *out, const float *image, int channels, int channel, size_t pixels, int stream);
@@ -92,6 +95,7 @@ typedef struct lk_kernels {
   void LK_JOIN(noise, isa)(lk_kernels *table);        \
   void LK_JOIN(elementwise, isa)(lk_kernels *table);  \
   void LK_JOIN(reduce, isa)(lk_kernels *table);       \
+  void LK_JOIN(exponential, isa)(lk_kernels *table);  \
   void LK_JOIN(pixels, isa)(lk_kernels *table);       \
   void LK_JOIN(unfilter, isa)(lk_kernels *table);     \
   void LK_JOIN(filter, isa)(lk_kernels *table);       \
