@@ -86,23 +86,42 @@ inline float mean_of_three(float x) {
   return (v + v + v) / 3.0f;
 }
 
-/* a / b, correctly rounded, for the 256 levels and their sums: a correction step costs less than a division. */
+/* a / b, correctly rounded for the 256 levels and their sums: what the inverse leaves out is added as well. */
 inline Floats quotient(Floats a, float b) {
 #if defined(__FMA__)
   float inverse = 1.0f / b;
-  Floats q = a * inverse;
-  return fma(fma(-q, b, a), inverse, q);
+  return fma(a, inverse, a * (float)(1.0 / b - inverse));
 #else
   return a / b;
 #endif
 }
 
-inline Floats mean_of_three(Floats x) {
+inline Floats truncated_level(Floats x) {
+#if LK_LANES == 16
+  // too large for an integer is the largest without a sign
+  __m512 v = _mm512_maskz_max_ps((__mmask16)-1, (__m512)(x * 255.0f), _mm512_setzero_ps());
+  __m512i level = _mm512_maskz_cvttps_epi32((__mmask16)-1, v);
+  return to_floats((Ints)_mm512_maskz_min_epu32((__mmask16)-1, level, _mm512_set1_epi32(255)));
+#elif LK_LANES == 8
+  return to_floats((Ints)levels_of((__m256)x));
+#elif defined(__x86_64__)
+  return to_floats((Ints)levels_of((__m128)x));
+#else
   Floats v = x * 255.0f;
   v = v > 0.0f ? v : Floats{};
   v = v < 255.0f ? v : Floats{} + 255.0f;
-  v = quotient(to_floats(to_ints(v)), 255.0f);
+  return to_floats(to_ints(v));
+#endif
+}
+
+inline Floats mean_of_three(Floats x) {
+  Floats v = quotient(truncated_level(x), 255.0f);
+  // twice a float is exact: one rounding either way
+#if defined(__FMA__)
+  return quotient(fma(v, 2.0f, v), 3.0f);
+#else
   return quotient(v + v + v, 3.0f);
+#endif
 }
 
 /* One value of `channels` of each pixel; vectors stop early, since their loads reach into the next pixel. */
