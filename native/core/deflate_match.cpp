@@ -17,6 +17,8 @@ constexpr size_t kNice = 32;        /* as long as this: taken without a look fur
 constexpr size_t kLazy = 8;         /* shorter: the next position is tried too */
 constexpr size_t kPriced = 12;      /* shorter: compared with the literals it replaces */
 constexpr size_t kKept = 24;        /* of a long match these many last positions can be found again */
+constexpr size_t kTrial = 4096;      /* bytes, twice in a unit, that decide whether the search goes on */
+constexpr uint64_t kLeastShare = 12; /* one of so many bits must be saved there */
 constexpr uint64_t kKeyPrice = 20 * 256;   /* of the bytes that are hashed */
 constexpr uint32_t kMatchPrice = 11 * 256; /* of a match, before the distance's extra bits; 1/256 bits */
 
@@ -133,13 +135,46 @@ bool Matcher::pays(size_t at, const Match &match) const {
   return literals > kMatchPrice + 256 * distance_symbol(match.distance).extra_bits;
 }
 
+void count(Counts &counts, const uint8_t *from, const uint8_t *to) {
+  for (; from < to; from++) counts.literal[*from]++;
+}
+
+/* Whether the bytes [from, to) are worth the search: found is after them, before is before. In photographs matches save
+ * next to nothing and take ten times as long as all the rest. */
+bool pays_off(const uint8_t *from, const uint8_t *to, const Counts &before, const Counts &found) {
+  Counts plain, made;
+  count(plain, from, to);
+  for (size_t i = 0; i < kLiterals; i++) made.literal[i] = found.literal[i] - before.literal[i];
+  for (size_t i = 0; i < kDistances; i++) made.distance[i] = found.distance[i] - before.distance[i];
+  made.extra_bits = found.extra_bits - before.extra_bits;
+  const uint64_t bits = cost(plain);
+  return cost(made) < bits - bits / kLeastShare;
+}
+
 bool Matcher::search(Unit &unit) {
   const size_t begin = static_cast<size_t>(unit.raw - base_), end = begin + unit.len, last = std::min(end, hashed_);
   const Held<lk_sequence> sequences(unit.len / kMinMatch + 1);
   if (sequences.get() == nullptr) return false;
   Counts counts;
   size_t at = begin, done = begin, found = 0;
+  size_t counted = begin; /* literals before it are in counts */
+  size_t from = begin, middle = begin + unit.len / 2, trial = unit.len < 4 * kTrial ? end : begin + kTrial;
+  Counts before;
   while (at < last) {
+    if (at >= trial) {
+      count(counts, base_ + counted, base_ + at);
+      counted = at;
+      if (pays_off(base_ + from, base_ + at, before, counts)) {
+        trial = end;
+      } else if (at < middle) {
+        count(counts, base_ + counted, base_ + middle);
+        counted = from = at = middle;
+        trial = middle + kTrial;
+        before = counts;
+      } else {
+        return true;
+      }
+    }
     Match match = find(at, end, 0);
     if (match.length == 0 || !pays(at, match)) {
       at++;
@@ -153,7 +188,7 @@ bool Matcher::search(Unit &unit) {
       match = later;
       at++;
     }
-    for (size_t k = done; k < at; k++) counts.literal[unit.raw[k - begin]]++;
+    count(counts, base_ + counted, base_ + at);
     const Symbol length = length_symbol(match.length), distance = distance_symbol(match.distance);
     counts.literal[length.symbol]++;
     counts.distance[distance.symbol]++;
@@ -161,11 +196,11 @@ bool Matcher::search(Unit &unit) {
     sequences.get()[found++] = {static_cast<uint32_t>(at - done), static_cast<uint16_t>(match.length),
                                static_cast<uint16_t>(match.distance)};
     last_distance_ = match.distance;
-    at = done = at + match.length;
+    at = done = counted = at + match.length;
     if (match.length > 4 * kKept) entered = std::max(entered, at - kKept);
     enter(entered, at);
   }
-  for (size_t k = done; k < end; k++) counts.literal[unit.raw[k - begin]]++;
+  count(counts, base_ + counted, base_ + end);
   if (cost(counts) >= cost(unit.counts)) return true;
   unit.sequences.reset(new (std::nothrow) lk_sequence[found]);
   if (unit.sequences == nullptr) return false;
