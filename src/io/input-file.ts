@@ -37,6 +37,21 @@ export async function inputFileHash(inputFolder: string, name: string): Promise<
     .digest("hex");
 }
 
+/** The same for the files of one run: a file that has not changed since is read once. */
+export function createInputHashes(inputFolder: string): (name: string) => Promise<string> {
+  const known = new Map<string, { state: string; hash: string }>();
+  return async (name) => {
+    const path = resolveInput(inputFolder, name);
+    const { size = 0, mtimeMs = 0 } = (await promises.stat(path).catch(() => undefined)) ?? {};
+    const state = `${size} ${mtimeMs}`;
+    const before = known.get(path);
+    if (before?.state === state) return before.hash;
+    const hash = await inputFileHash(inputFolder, name);
+    known.set(path, { state, hash });
+    return hash;
+  };
+}
+
 function resolveInput(inputFolder: string, name: string): string {
   const plain = name.replace(/ \[input\]$/, "");
   const isForeign = isAbsolute(plain) || win32.isAbsolute(plain) || plain.includes("\0");

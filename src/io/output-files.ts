@@ -1,5 +1,5 @@
-import type { Tensor } from "../tensor/tensor.js";
 import { counterName, nextCounter } from "./output-path.js";
+import type { RawImage } from "./png.js";
 import { writeNew } from "./write-file.js";
 
 /** How a run's files get their names; nothing is ever overwritten. */
@@ -15,8 +15,8 @@ export interface OutputFiles {
 export interface OutputHandling {
   /** The next free counter where absent. */
   readonly files?: OutputFiles;
-  /** A text for the PNG chunk "latentkit": what made the picture [H, W, C], the index-th of its node's images. */
-  readonly receipt?: (nodeId: string, picture: Tensor, index: number) => string | undefined;
+  /** A text for the PNG chunk "latentkit": what made the picture, whose bytes are those of the file. */
+  readonly receipt?: (nodeId: string, picture: RawImage) => Promise<string | undefined>;
 }
 
 /** Names as the host gives them: `<name>_<counter>`, one more than the highest counter in the folder. */

@@ -1,10 +1,11 @@
 import { describe, inputError, LatentkitError } from "../errors.js";
+import { toBytes } from "../tensor/ops.js";
 import { Tensor } from "../tensor/tensor.js";
 import { keysInOrder } from "./json-lossless.js";
 import { printJson } from "./json-print.js";
 import { counterFiles, type OutputFiles } from "./output-files.js";
 import { expandPrefix, makeFolder, resolvePrefix } from "./output-path.js";
-import { checkTextKey, encodePng } from "./png.js";
+import { checkTextKey, encodePng, type RawImage } from "./png.js";
 
 /** A saved file, relative to the output folder. */
 export interface SavedFile {
@@ -25,8 +26,8 @@ export interface SaveImagesOptions {
   readonly text?: readonly (readonly [string, string])[];
   /** Names; the next free counter where absent. */
   readonly files?: OutputFiles;
-  /** A further text for the chunk "latentkit" of each picture [H, W, C]. */
-  readonly receipt?: (picture: Tensor, index: number) => string | undefined;
+  /** A further text for the chunk "latentkit" of each picture. */
+  readonly receipt?: (picture: RawImage) => Promise<string | undefined>;
   readonly now: Date;
   readonly signal: AbortSignal;
 }
@@ -51,9 +52,11 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
   await makeFolder(outputFolder, place);
   const saved: SavedFile[] = [];
   for (const [index, picture] of pictures.entries()) {
-    const receipt = options.receipt?.(picture, index);
+    // a receipt tells of the very bytes that are encoded
+    const pixels = options.receipt === undefined ? picture : bytesOf(picture);
+    const receipt = pixels instanceof Tensor ? undefined : await options.receipt?.(pixels);
     const texts = receipt === undefined ? text : [...text, [RECEIPT_KEY, receipt] as const];
-    const bytes = await encodePng(picture, { level: LEVEL, text: texts });
+    const bytes = await encodePng(pixels, { level: LEVEL, text: texts });
     if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
     const name = place.name.replaceAll("%batch_num%", String(index));
     saved.push({ filename: await files.writeImage(place.folder, name, tail, bytes), subfolder: place.subfolder });
@@ -72,6 +75,11 @@ export function split(images: Tensor, input = "images"): Tensor[] {
   return Array.from({ length: batch }, (_, index) =>
     Tensor.from(images.data.subarray(index * size, (index + 1) * size), [height, width, channels]),
   );
+}
+
+function bytesOf(picture: Tensor): RawImage {
+  const [height, width, channels] = picture.shape as [number, number, number];
+  return { data: toBytes(picture), width, height, channels };
 }
 
 /** The text chunks the host writes: `prompt`, then each key of extra_pnginfo in order, all as JSON. */

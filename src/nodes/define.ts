@@ -47,6 +47,9 @@ export interface NodeConfig {
   };
 }
 
+/** Algorithm of a stream of noise: PyTorch's CPU generator, or its CUDA generator. */
+export type NoiseStream = "cpu" | "gpu";
+
 /** True or nothing: valid. A text says what is wrong with the inputs it read, a record what is wrong with which. */
 export type ValidationAnswer = boolean | string | Readonly<Record<string, string>> | undefined;
 
@@ -97,6 +100,8 @@ export interface NodeSource<
   isChanged?(inputs: Record<string, unknown>, place: ChoicePlace): Awaitable<unknown>;
   /** Names of the lazy inputs still needed, given what is there. */
   checkLazy?(inputs: Record<string, unknown>): Awaitable<readonly string[]>;
+  /** The stream of noise that the node's seed starts, for receipts. Links are not resolved. */
+  noiseStream?(inputs: Record<string, unknown>): NoiseStream | undefined;
   run(
     inputs: Received<I, H, L>,
     context: NodeContext,
@@ -121,6 +126,7 @@ export interface NodeDefinition {
   validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationAnswer;
   isChanged?(inputs: Record<string, unknown>, place: ChoicePlace): Awaitable<unknown>;
   checkLazy?(inputs: Record<string, unknown>): Awaitable<readonly string[]>;
+  noiseStream?(inputs: Record<string, unknown>): NoiseStream | undefined;
   run(
     inputs: Record<string, unknown>,
     context: NodeContext,
@@ -161,6 +167,7 @@ export function defineNode<
     validate: bind(source.validate),
     isChanged: bind(source.isChanged),
     checkLazy: bind(source.checkLazy),
+    noiseStream: bind(source.noiseStream),
     run: source.run.bind(source) as NodeDefinition["run"],
   });
 }

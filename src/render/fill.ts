@@ -26,7 +26,7 @@ export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>
       fills.set(key, value);
       continue;
     }
-    sets.push({ ...target(graph, key, known, inputsOf), value });
+    sets.push({ ...findInput(graph, key, inputsOf, "set", known), value });
   }
   const filled = copy(graph, (text) => fill(text, fills)) as Graph;
   for (const { nodeId, input, value } of sets) {
@@ -37,8 +37,23 @@ export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>
   return filled;
 }
 
-/** Node and input that a dotted key names; node ids and input names may hold dots themselves. */
-function target(graph: Graph, key: string, known: ReadonlySet<string>, inputsOf: InputsOf) {
+/**
+ * Node and input that a dotted key names; node ids and input names may hold dots themselves. Fails with usage.invalid,
+ * which says what was to be done with the value.
+ */
+export function findInput(
+  graph: Graph,
+  key: string,
+  inputsOf: InputsOf,
+  verb: "set" | "redact",
+  known: ReadonlySet<string> = new Set(),
+): { nodeId: string; input: string } {
+  const unknownKey = (what: string, word: string, candidates: Iterable<string>, before = "", after = "") => {
+    const near = closest(word, candidates);
+    const suggestion = near === undefined ? undefined : `${before}${near}${after}`;
+    const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+    return new LatentkitError("usage.invalid", `Cannot ${verb} a value: ${what}.${hint}`, { suggestion });
+  };
   for (let dot = key.indexOf("."); dot !== -1; dot = key.indexOf(".", dot + 1)) {
     const nodeId = key.slice(0, dot);
     const input = key.slice(dot + 1);
@@ -57,13 +72,6 @@ function target(graph: Graph, key: string, known: ReadonlySet<string>, inputsOf:
   const reason =
     known.size === 0 ? "and the graph has no placeholder" : `and no placeholder {{${key}}} is in the graph`;
   throw unknownKey(`"${key}" names no node's input (6.text) ${reason}`, key, known);
-}
-
-function unknownKey(what: string, word: string, candidates: Iterable<string>, before = "", after = ""): LatentkitError {
-  const near = closest(word, candidates);
-  const suggestion = near === undefined ? undefined : `${before}${near}${after}`;
-  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
-  return new LatentkitError("usage.invalid", `Cannot set a value: ${what}.${hint}`, { suggestion });
 }
 
 /** Keys of all placeholders below a value. */

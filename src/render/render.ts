@@ -7,9 +7,11 @@ import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
 import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
-import { defaultRegistry, executeGraph } from "./defaults.js";
+import { defaultHost, defaultRegistry, executeGraph } from "./defaults.js";
 import { filesOf, type RenderedFile } from "./files.js";
 import { fillGraph } from "./fill.js";
+import { createReceipts } from "./receipt.js";
+import { redactMetadata } from "./redact.js";
 import { readGraph } from "./source.js";
 
 /** What PNG files tell about the run: graph and extra_pnginfo, the graph alone, or nothing. */
@@ -35,8 +37,10 @@ export interface RenderOptions {
   extraPnginfo?: Readonly<Record<string, unknown>>;
   /** "full" where absent. */
   metadata?: MetadataPolicy;
+  /** Keys whose values PNG files hide: "6.text", or a bare key at any depth of the graph and of extra_pnginfo. */
+  redact?: readonly string[];
   config?: NodeConfig;
-  /** Names and receipts of saved images; the next free counter and none where absent. */
+  /** Names and receipts of saved images; where absent the next free counter, and what made them. */
   output?: OutputHandling;
   /** Results that runs share: what does not change between them is computed once. Files are always written anew. */
   cache?: Cache;
@@ -78,7 +82,7 @@ export async function* renderEvents(
   graph: string | object,
   options: RenderOptions = {},
 ): AsyncGenerator<RunEvent, RenderResult, undefined> {
-  const { metadata = "full", classAliases = {} } = options;
+  const { metadata = "full", classAliases = {}, redact = [] } = options;
   if (!METADATA_POLICIES.includes(metadata)) {
     const expected = METADATA_POLICIES.join(", ");
     throw new LatentkitError("usage.invalid", `metadata: expected ${expected}, received ${describe(metadata)}.`);
@@ -87,19 +91,26 @@ export async function* renderEvents(
   const registry = options.registry ?? made.registry ?? defaultRegistry;
   const source = readGraph(graph);
   const parsed = parseGraph(source.graph, { classAliases });
-  const prompt = fillGraph(parsed.prompt, options.set ?? {}, (type) => findDefinition(parsed, type, registry)?.inputs);
+  const inputsOf = (type: string) => findDefinition(parsed, type, registry)?.inputs;
+  const prompt = fillGraph(parsed.prompt, options.set ?? {}, inputsOf);
+  const shown = redactMetadata({ prompt, extraPnginfo: options.extraPnginfo }, redact, inputsOf);
+  const host = options.host ?? made.host ?? defaultHost;
+  const inputDir = resolve(options.inputDir ?? source.inputDir);
   const outputDir = resolve(options.outputDir ?? "out");
+  const receipts = { prompt, shownPrompt: shown.prompt, redact, registry, classAliases, host, inputDir };
+  const receipt = metadata === "none" ? undefined : (options.output?.receipt ?? createReceipts(receipts));
   const run = executeGraph(prompt, {
     registry,
-    host: options.host ?? made.host,
+    host,
     targets: options.targets,
     outputDir,
-    inputDir: resolve(options.inputDir ?? source.inputDir),
+    inputDir,
     classAliases,
-    extraPnginfo: metadata === "full" ? options.extraPnginfo : undefined,
+    extraPnginfo: metadata === "full" ? shown.extraPnginfo : undefined,
+    metadataPrompt: shown.prompt,
     hidePrompt: metadata === "none",
     config: options.config,
-    output: options.output,
+    output: { files: options.output?.files, receipt },
     cache: options.cache,
     rewritesFiles: true,
     clock: options.clock,

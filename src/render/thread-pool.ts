@@ -29,7 +29,16 @@ export interface ThreadPoolOptions {
 export interface ThreadRenderOptions
   extends Pick<
     RenderOptions,
-    "set" | "targets" | "outputDir" | "inputDir" | "classAliases" | "extraPnginfo" | "metadata" | "config" | "signal"
+    | "set"
+    | "targets"
+    | "outputDir"
+    | "inputDir"
+    | "classAliases"
+    | "extraPnginfo"
+    | "metadata"
+    | "redact"
+    | "config"
+    | "signal"
   > {
   /** Hears every event; tensors in it are described in words, progress comes at most 25 times a second. */
   onEvent?(event: RunEvent): void;
@@ -157,7 +166,7 @@ class Pool implements ThreadPool {
 
 /** A graph and numbers in `set` travel as JSON text, which keeps every digit and the order of the keys. */
 function sendable(graph: string | object, options: ThreadRenderOptions): ThreadRun {
-  const { set, extraPnginfo, targets, outputDir, inputDir, classAliases, metadata, config, names } = options;
+  const { set, extraPnginfo, targets, outputDir, inputDir, classAliases, metadata, redact, config, names } = options;
   return {
     graph: typeof graph === "string" ? graph : printJson(graph),
     json: printJson({ set, extraPnginfo }),
@@ -166,6 +175,7 @@ function sendable(graph: string | object, options: ThreadRenderOptions): ThreadR
     inputDir,
     classAliases,
     metadata,
+    redact,
     config,
     names,
     isQuiet: options.onEvent === undefined,

@@ -28,6 +28,7 @@ export interface ThreadRun {
   readonly inputDir?: string;
   readonly classAliases?: Readonly<Record<string, string>>;
   readonly metadata?: MetadataPolicy;
+  readonly redact?: readonly string[];
   readonly config?: NodeConfig;
   /** Names of an item of a batch. */
   readonly names?: ItemNames;

@@ -32,6 +32,8 @@ export interface GraphAgentOptions
   readonly config?: NodeConfig;
   readonly classAliases?: ClassAliases;
   readonly metadata?: MetadataPolicy;
+  /** See `render`. */
+  readonly redact?: readonly string[];
 }
 
 export interface GraphAgent extends Agent {
@@ -64,8 +66,8 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   const graph = printJson(parsed.prompt);
   const keys = placeholders(parsed.prompt);
   const outputDir = resolve(options.outputDir);
-  const { config, classAliases, metadata } = options;
-  const shared = { inputDir: resolve(options.inputDir ?? source.inputDir), config, classAliases, metadata };
+  const { config, classAliases, metadata, redact } = options;
+  const shared = { inputDir: resolve(options.inputDir ?? source.inputDir), config, classAliases, metadata, redact };
   const renderer = createRenderer(options);
 
   const agent: Agent = async (run, context) => {

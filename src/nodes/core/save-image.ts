@@ -19,7 +19,7 @@ interface Save {
 /** The run's receipts for this node's pictures; undefined where it wants none. */
 export function receiptsOf({ output, nodeId }: NodeContext): SaveImagesOptions["receipt"] {
   const receipt = output?.receipt;
-  return receipt === undefined ? undefined : (picture, index) => receipt(nodeId, picture, index);
+  return receipt === undefined ? undefined : (picture) => receipt(nodeId, picture);
 }
 
 /** Saves PNG files as the host names them, `prefix_00001_.png`; nothing is overwritten. */

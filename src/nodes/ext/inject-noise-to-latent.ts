@@ -33,6 +33,7 @@ export const injectNoiseToLatent = defineNode({
     seed: seed({ optional: true, default: 123 }),
   },
   outputs: { LATENT: "LATENT" },
+  noiseStream: () => "cpu",
   run: async (inputs) => {
     const { pipe_to_noise: pipe, mask, mix_randn_amount: mix } = inputs;
     if (pipe === undefined) throw missing("pipe_to_noise", "a pipe");

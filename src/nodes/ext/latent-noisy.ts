@@ -29,6 +29,7 @@ export const latentNoisy = defineNode({
     optional_latent: latent({ optional: true }),
   },
   outputs: { pipe: "PIPE_LINE", latent: "LATENT", sigma: "FLOAT" },
+  noiseStream: ({ source }) => (source === "CPU" ? "cpu" : source === "GPU" ? "gpu" : undefined),
   run: (inputs) => {
     const { sampling } = modelOf(inputs.optional_model, inputs.pipe);
     const shape = inputs.optional_latent === undefined ? noiseShape(inputs.pipe) : undefined;

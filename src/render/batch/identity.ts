@@ -6,8 +6,9 @@ import type { ItemValues } from "./types.js";
 
 /** Of the graph and all options that an item's pictures and their names depend on; folders may move. */
 export function batchHash(prompt: object, options: BatchOptions): string {
-  const { set, targets, classAliases, metadata, extraPnginfo, name, setup } = options;
-  const text = printJson({ prompt, set, targets, classAliases, metadata, extraPnginfo, name, setup: setup?.href });
+  const { set, targets, classAliases, metadata, redact, extraPnginfo, name, setup } = options;
+  const pictures = { prompt, set, targets, classAliases, metadata, redact, extraPnginfo, setup: setup?.href };
+  const text = printJson({ ...pictures, name });
   return `sha256:${createHash("sha256").update(text).digest("hex")}`;
 }
 

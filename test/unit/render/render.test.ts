@@ -170,8 +170,8 @@ describe("render", () => {
     await run(lazy("full"), { extraPnginfo });
     await run(lazy("prompt"), { extraPnginfo, metadata: "prompt" });
     await run(lazy("none"), { extraPnginfo, metadata: "none" });
-    assert.deepEqual(Object.keys(await chunks("full_00001.png")), ["prompt", "workflow", "note"]);
-    assert.deepEqual(Object.keys(await chunks("prompt_00001.png")), ["prompt"]);
+    assert.deepEqual(Object.keys(await chunks("full_00001.png")), ["prompt", "workflow", "note", "latentkit"]);
+    assert.deepEqual(Object.keys(await chunks("prompt_00001.png")), ["prompt", "latentkit"]);
     assert.deepEqual(await chunks("none_00001.png"), {});
   });
 

@@ -79,6 +79,19 @@ describe("createGraphAgent", () => {
     assert.equal(stored.path, join(out(), file.subfolder, file.filename));
     const { text } = await decodePng(readFileSync(stored.path));
     assert.match(text.prompt!, /"filename_prefix": "fox"/);
+    assert.match(text.latentkit!, /"node": "2", "index": 0, /);
+  });
+
+  it("hides in the files what is to be redacted, also where it runs on the calling thread", async () => {
+    const graph = { "1": lake, "2": save(["1", 0], "{{message}}") };
+    for (const options of [{}, { host: createPreviewHost() }]) {
+      const { run } = serve(graph, { ...options, redact: ["2.filename_prefix"] });
+      const { id, state } = await run("fox");
+      assert.equal(state, "succeeded");
+      const { text } = await decodePng(readFileSync(join(out(), "runs", id, "fox_00001.png")));
+      assert.match(text.prompt!, /"filename_prefix": "\[redacted\]"/);
+      assert.match(text.latentkit!, /"redacted": \["2\.filename_prefix"\]/);
+    }
   });
 
   it("fills a JSON message into the placeholders with every digit; nothing else of it counts", async () => {

@@ -1,0 +1,91 @@
+import { describe, LatentkitError } from "../errors.js";
+import { cloneJson, isPlainObject } from "../io/json-lossless.js";
+import { findInput, type InputsOf } from "./fill.js";
+
+/** Stands in metadata where a value was. */
+export const REDACTED = "[redacted]";
+
+type Prompt = Record<string, unknown>;
+
+/** What files show of a run. */
+export interface Metadata {
+  readonly prompt: Prompt;
+  readonly extraPnginfo: unknown;
+}
+
+/**
+ * Metadata without the values of some keys: `node.input`, or a bare key at any depth of the graph and of extra_pnginfo.
+ * An editor's workflow holds a node's values without names: all of a node go of which the graph hides one. What it is
+ * given is not changed. Fails with usage.invalid for a list of anything but keys and for a `node.input` that is nowhere.
+ */
+export function redactMetadata(
+  { prompt, extraPnginfo }: Metadata,
+  keys: readonly string[],
+  inputsOf: InputsOf,
+): Metadata {
+  if (!Array.isArray(keys) || keys.some((key) => typeof key !== "string" || key === "")) {
+    throw new LatentkitError("usage.invalid", `redact: expected a list of keys, received ${describe(keys)}.`);
+  }
+  if (keys.length === 0) return { prompt, extraPnginfo };
+  const shown = { prompt: cloneJson(prompt), extraPnginfo: cloneJson(extraPnginfo) };
+  const wanted = new Set(keys);
+  const found = new Set<string>();
+  const hidden = new Set<string>();
+  for (const key of keys) {
+    for (let dot = key.indexOf("."); dot !== -1; dot = key.indexOf(".", dot + 1)) {
+      const [nodeId, input] = [key.slice(0, dot), key.slice(dot + 1)];
+      const inputs = inputsAt(shown.prompt, nodeId);
+      if (inputs === undefined || !Object.hasOwn(inputs, input)) continue;
+      inputs[input] = REDACTED;
+      found.add(key);
+      hidden.add(nodeId);
+    }
+  }
+  for (const [nodeId, node] of Object.entries(shown.prompt)) {
+    if (wanted.has(nodeId)) {
+      shown.prompt[nodeId] = REDACTED;
+      found.add(nodeId);
+      hidden.add(nodeId);
+    } else if (hide(node, wanted, found)) hidden.add(nodeId);
+  }
+  hide(shown.extraPnginfo, wanted, found);
+  hideWidgets(shown.extraPnginfo, hidden);
+  // a misspelt key would show what it was to hide
+  for (const key of keys) if (key.includes(".") && !found.has(key)) findInput(prompt, key, inputsOf, "redact");
+  return shown;
+}
+
+/** Puts the mark in place of every value under these keys; whether there was one. */
+function hide(value: unknown, keys: ReadonlySet<string>, found: Set<string>): boolean {
+  let isHidden = false;
+  if (Array.isArray(value)) {
+    for (const item of value) if (hide(item, keys, found)) isHidden = true;
+  } else if (isPlainObject(value)) {
+    for (const key of Object.keys(value)) {
+      if (keys.has(key)) {
+        value[key] = REDACTED;
+        found.add(key);
+        isHidden = true;
+      } else if (hide(value[key], keys, found)) isHidden = true;
+    }
+  }
+  return isHidden;
+}
+
+/** Hides the widgets of these nodes wherever a workflow lies. */
+function hideWidgets(value: unknown, nodeIds: ReadonlySet<string>): void {
+  if (Array.isArray(value)) for (const item of value) hideWidgets(item, nodeIds);
+  if (!isPlainObject(value)) return;
+  for (const inner of Object.values(value)) hideWidgets(inner, nodeIds);
+  const { id, widgets_values: widgets } = value;
+  if (widgets === undefined || !nodeIds.has(String(id))) return;
+  if (Array.isArray(widgets)) value.widgets_values = widgets.map(() => REDACTED);
+  else if (isPlainObject(widgets)) for (const key of Object.keys(widgets)) widgets[key] = REDACTED;
+  else value.widgets_values = REDACTED;
+}
+
+function inputsAt(prompt: Prompt, nodeId: string): Prompt | undefined {
+  const node = Object.hasOwn(prompt, nodeId) ? prompt[nodeId] : undefined;
+  const inputs = isPlainObject(node) ? node.inputs : undefined;
+  return isPlainObject(inputs) ? inputs : undefined;
+}

@@ -1,0 +1,224 @@
+import assert from "node:assert/strict";
+import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  any,
+  batch,
+  createCache,
+  createRegistry,
+  defineNode,
+  executeGraph,
+  image,
+  invokeNode,
+  type RenderOptions,
+  registry,
+  render,
+  Tensor,
+} from "latentkit";
+import { PNG } from "pngjs";
+import { createThreadPool } from "#src/render/thread-pool.js";
+import { node } from "../../helpers/graph-nodes.js";
+import { filesIn, root, sha256, temporaryFolder } from "../../helpers/place.js";
+import { noisyLake, receiptOf, saved, textsOf } from "../../helpers/receipt-graphs.js";
+
+const inputDir = join(root, "test/graphs/input");
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+const fileHash = (name: string) => `sha256:${sha256(readFileSync(join(inputDir, name)))}`;
+
+/** Width, height, channels and samples of an RGB picture, read by another library. */
+function pixelsOf(path: string): Buffer {
+  const { width, height, data } = PNG.sync.read(readFileSync(path));
+  const header = Buffer.alloc(12);
+  for (const [index, side] of [width, height, 3].entries()) header.writeUInt32BE(side, index * 4);
+  return Buffer.concat([header, data.filter((_, index) => index % 4 < 3)]);
+}
+
+describe("receipts", () => {
+  const folder = temporaryFolder();
+  const run = async (graph: object, options: RenderOptions = {}) => {
+    const result = await render(graph, { outputDir: folder(), inputDir, ...options });
+    assert.equal(result.status, "success", result.error?.message);
+    return result.files.map(({ path }) => path);
+  };
+  const receipts = async (graph: object, options: RenderOptions = {}) => (await run(graph, options)).map(receiptOf);
+
+  it("tell what made a picture, and nothing else", async () => {
+    const [path] = await run(noisyLake());
+    const { prompt } = textsOf(path!);
+    assert.deepEqual(receiptOf(path!), {
+      version: 1,
+      engine: version,
+      graph: `sha256:${sha256(Buffer.from(prompt!))}`,
+      node: "6",
+      index: 0,
+      pixels: `sha256:${sha256(pixelsOf(path!))}`,
+      seeds: { "3.seed": "18446744073709551615", "4.seed": "7" },
+      noise: { "3": "gpu", "4": "cpu" },
+      inputs: { "lake.png": fileHash("lake.png") },
+      host: { name: "preview", preview: true },
+    });
+    assert.equal(prompt!.includes("18446744073709551615"), true);
+  });
+
+  it("are the same bytes with and without results of former runs, in a thread and with other ids in the folder", async () => {
+    const [first] = await run(noisyLake());
+    const cache = createCache({ size: 2 ** 28 });
+    const pool = createThreadPool({ threads: 1 });
+    try {
+      const others = [...(await run(noisyLake(), { cache })), ...(await run(noisyLake(), { cache }))];
+      const threaded = await pool.render(noisyLake(), { outputDir: folder(), inputDir });
+      others.push(threaded.files[0]!.path);
+      for (const other of others) assert.deepEqual(readFileSync(other), readFileSync(first!));
+      assert.equal(new Set(others).size, 3);
+    } finally {
+      await pool.close();
+    }
+  });
+
+  it("are in a batch's pictures, the same bytes as render's", async () => {
+    const [first] = await run(noisyLake(5));
+    const out = join(folder(), "batch");
+    const written: string[] = [];
+    for await (const event of batch(noisyLake(), [{ "3.seed": 5 }], { outputDir: out, inputDir, concurrency: 1 })) {
+      if (event.type === "item-done") written.push(...event.files.map(({ path }) => path));
+    }
+    assert.equal(written.length, 1);
+    assert.deepEqual(readFileSync(written[0]!), readFileSync(first!));
+  });
+
+  it("are only in files that hold the graph", async () => {
+    assert.equal((await receipts(saved(), { metadata: "prompt" }))[0]!.node, "2");
+    for (const paths of [
+      await run(saved(), { metadata: "none" }),
+      await run(saved("lake.png", { save_metadata: false })),
+    ])
+      assert.deepEqual(textsOf(paths[0]!), {});
+    const preview = { ...saved(), "2": node("PreviewImage", { images: ["1", 0] }) };
+    assert.equal((await receipts(preview))[0]!.node, "2");
+  });
+
+  it("are none of a node's own, nor of executeGraph's", async () => {
+    const place = { outputDir: folder(), inputDir };
+    const images = Tensor.full([1, 8, 8, 3], 0.5);
+    await invokeNode(
+      "ext saveImageLazy",
+      { images, filename_prefix: "invoked", save_metadata: true },
+      { ...place, hidden: { prompt: "{}" } },
+    );
+    for await (const _ of executeGraph(saved(), place));
+    const keys = filesIn(folder()).map((file) => Object.keys(textsOf(join(folder(), file))));
+    assert.deepEqual(keys, [["prompt"], ["prompt"]]);
+  });
+
+  it("count a node's pictures over a batch and over the elements of a list", async () => {
+    const several = defineNode({
+      key: "several",
+      inputs: {},
+      outputs: [{ name: "images", type: "IMAGE", list: true }],
+      run: () => [[0.1, 0.2].map((level) => Tensor.full([2, 4, 4, 3], level))],
+    });
+    const graph = { "1": node("several"), "2": node("SaveImage", { images: ["1", 0], filename_prefix: "x" }) };
+    const found = await receipts(graph, { registry: createRegistry([several], registry) });
+    assert.deepEqual(
+      found.map(({ index }) => index),
+      [0, 1, 2, 3],
+    );
+    assert.equal(new Set(found.map(({ pixels }) => pixels)).size, 2);
+  });
+
+  it("name only what the picture is made from", async () => {
+    const graph = { ...noisyLake(), "7": node("LoadImage", { image: "night.png" }) };
+    const save = node("SaveImage", { images: ["7", 0], filename_prefix: "night" });
+    const found = await receipts({ ...graph, "8": save }, { targets: ["6", "8"] });
+    const [noisy, night] = [found.find((one) => one.node === "6")!, found.find((one) => one.node === "8")!];
+    assert.deepEqual(Object.keys(noisy.inputs), ["lake.png"]);
+    assert.deepEqual([night.seeds, night.noise], [{}, {}]);
+    assert.deepEqual(night.inputs, { "night.png": fileHash("night.png") });
+  });
+
+  it("follow the branch that a literal chooses; of a computed choice both, what is not there aside", async () => {
+    const choice = (condition: unknown, other = "night.png") => ({
+      ...saved(),
+      "2": node("ext saveImageLazy", { images: ["4", 0], filename_prefix: "saved", save_metadata: true }),
+      "3": node("LoadImage", { image: other }),
+      "4": node("ext if", { any: condition, if: ["1", 0], else: ["3", 0] }),
+    });
+    const inputs = async (graph: object) => Object.keys((await receipts(graph))[0]!.inputs);
+    assert.deepEqual(await inputs(choice("yes")), ["lake.png"]);
+    assert.deepEqual(await inputs(choice("")), ["night.png"]);
+    const shows = { "5": node("ext showAnythingLazy", { anything: "yes" }) };
+    assert.deepEqual(await inputs({ ...choice(["5", 0]), ...shows }), ["lake.png", "night.png"]);
+    assert.deepEqual(await inputs({ ...choice(["5", 0], "none.png"), ...shows }), ["lake.png"]);
+  });
+
+  it("name every input of the graph for a picture that a node's expansion saves", async () => {
+    const expands = defineNode({
+      key: "expands",
+      inputs: { images: image() },
+      outputs: { done: "*" },
+      outputNode: true,
+      run: ({ images }) => ({
+        result: [null],
+        expand: { inner: node("SaveImage", { images: { __value__: images }, filename_prefix: "inner" }) },
+      }),
+    });
+    const graph = { "1": node("LoadImage", { image: "lake.png" }), "2": node("expands", { images: ["1", 0] }) };
+    const [receipt] = await receipts(graph, { registry: createRegistry([expands], registry) });
+    assert.ok(!["1", "2"].includes(receipt!.node));
+    assert.deepEqual(Object.keys(receipt!.inputs), ["lake.png"]);
+  });
+
+  it("keep the digits of a seed that the graph has as a text, and leave out one that comes through a link", async () => {
+    assert.equal((await receipts(noisyLake("00012")))[0]!.seeds["3.seed"], "00012");
+    const linked = { ...noisyLake(["7", 0]), "7": node("ext if", { any: 1, if: 5, else: 6 }) };
+    assert.deepEqual((await receipts(linked))[0]!.seeds, { "4.seed": "7" });
+  });
+
+  it("know classes by other names, and a host by its own", async () => {
+    const graph = saved();
+    graph["2"].class_type = "easy saveImageLazy";
+    const host = {
+      name: "mine",
+      preview: false,
+      checkpoints: () => [],
+      loadCheckpoint: () => Promise.reject(new Error()),
+    };
+    const [receipt] = await receipts(graph, { classAliases: { "easy ": "ext " }, host });
+    assert.deepEqual(receipt!.host, { name: "mine", preview: false });
+    assert.deepEqual(Object.keys(receipt!.inputs), ["lake.png"]);
+  });
+
+  it("tell the hash of the file as it is now, for each run anew", async () => {
+    const own = join(folder(), "in");
+    mkdirSync(own);
+    const hashes: string[] = [];
+    for (const name of ["lake.png", "night.png"]) {
+      copyFileSync(join(inputDir, name), join(own, "a.png"));
+      hashes.push((await receipts(saved("a.png"), { inputDir: own }))[0]!.inputs["a.png"]!);
+    }
+    assert.deepEqual(hashes, [fileHash("lake.png"), fileHash("night.png")]);
+  });
+
+  it("do not hang on what a node's own questions throw", async () => {
+    const asks = defineNode({
+      key: "asks",
+      inputs: { from: any({ lazy: true }) },
+      outputs: { out: "IMAGE" },
+      checkLazy: ({ from }) => {
+        if (from !== undefined) return [];
+        if (asked++ > 0) throw new Error("asked twice");
+        return ["from"];
+      },
+      run: ({ from }) => ({ out: from }),
+    });
+    let asked = 0;
+    const graph = {
+      ...saved(),
+      "2": node("SaveImage", { images: ["3", 0], filename_prefix: "x" }),
+      "3": node("asks", { from: ["1", 0] }),
+    };
+    const [receipt] = await receipts(graph, { registry: createRegistry([asks], registry) });
+    assert.deepEqual(Object.keys(receipt!.inputs), ["lake.png"]);
+    assert.equal(asked, 2);
+  });
+});
