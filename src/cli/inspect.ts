@@ -1,52 +1,66 @@
-import { readFile, stat } from "node:fs/promises";
 import { LatentkitError } from "../errors.js";
 import { parseJson } from "../io/json-lossless.js";
 import { printJson, printJsonPretty } from "../io/json-print.js";
 import { type DecodedImage, decodePng } from "../io/png.js";
+import { RECEIPT_KEY } from "../io/save-images.js";
+import { readReceipt } from "../render/receipt/read.js";
+import type { Receipt } from "../render/receipt.js";
+import { hasPixels } from "../render/verify/same-pixels.js";
 import type { Command } from "./command.js";
+import { readImage } from "./read-image.js";
+import { harmless } from "./terminal.js";
 
-const MAX_FILE_BYTES = 2 ** 30;
 const COLOURS: Readonly<Record<number, string>> = { 1: "grey", 2: "grey and alpha", 3: "RGB", 4: "RGBA" };
 
 export const inspectCommand: Command = {
   usage: "inspect IMAGE.png",
-  summary: "Show a PNG file's size and the texts in it (the graph that made it).",
+  summary: "Show a PNG file's size, its receipt and the texts in it (the graph that made it).",
   help: ["  --json   one JSON object"],
   options: { json: { type: "boolean" } },
   positionals: { min: 1, max: 1 },
   run: async (args, terminal) => {
     const path = args.positionals[0]!;
-    const image = await decodePng(await read(path));
+    const image = await decodePng(await readImage(path));
     const { width, height, channels, bitDepth } = image;
-    const texts = Object.entries(image.text).map(([key, text]) => [key, readText(text)] as const);
+    const { [RECEIPT_KEY]: written, ...others } = image.text;
+    const receipt = written === undefined ? undefined : readReceipt(written);
+    // what is no receipt shows as any text
+    const texts = Object.entries(receipt === undefined ? image.text : others);
+    const pixelsMatch = receipt === undefined ? undefined : hasPixels(image, receipt.pixels);
     if (args.flag("json")) {
-      terminal.out(`${printJson({ path, width, height, channels, bitDepth, text: Object.fromEntries(texts) })}\n`);
+      const text = Object.fromEntries(Object.entries(image.text).map(([key, value]) => [key, readText(value)]));
+      terminal.out(
+        `${printJson({ path, width, height, channels, bitDepth, text, receipt: receipt && { ...receipt, pixelsMatch } })}\n`,
+      );
       return 0;
     }
     terminal.out(`${path}: ${width} x ${height}, ${describeColour(image)}\n`);
-    for (const [key, value] of texts) {
-      terminal.out(`${key}:\n${typeof value === "string" ? value : printJsonPretty(value)}\n`);
+    if (receipt !== undefined) terminal.out(harmless(receiptLines(receipt, pixelsMatch === true)));
+    for (const [key, text] of texts) {
+      const value = readText(text);
+      terminal.out(harmless(`${key}:\n${typeof value === "string" ? value : printJsonPretty(value)}\n`));
     }
     return 0;
   },
 };
 
-async function read(path: string): Promise<Buffer> {
-  try {
-    if ((await stat(path)).size > MAX_FILE_BYTES) {
-      throw new LatentkitError("png.too-large", `${path}: expected at most 1 GiB.`);
-    }
-    return await readFile(path);
-  } catch (error) {
-    if (error instanceof LatentkitError) throw error;
-    const code = (error as NodeJS.ErrnoException).code;
-    const [name, why] =
-      code === "ENOENT" ? (["file.not-found", "not found"] as const) : (["file.read-failed", code] as const);
-    throw new LatentkitError(name, `Image ${path} cannot be read (${why}).`, {}, { cause: error });
-  }
-}
-
 const describeColour = ({ channels, bitDepth }: DecodedImage) => `${COLOURS[channels]}, ${bitDepth} bits`;
+
+function receiptLines(receipt: Receipt, pixelsMatch: boolean): string {
+  const { engine, graph, node, index, pixels, seeds, noise, inputs, host, redacted } = receipt;
+  const rows: [string, string][] = [
+    ["engine", `latentkit ${engine}`],
+    ["host", host.preview ? `${host.name} (stands in for real models)` : host.name],
+    ["saved by", `node ${node}, picture ${index}`],
+    ["pixels", `${pixels} (${pixelsMatch ? "as they are in this file" : "not those of this file"})`],
+    ["graph", graph],
+    ...Object.entries(seeds).map(([key, digits]): [string, string] => ["seed", `${key} = ${digits}`]),
+    ...Object.entries(noise).map(([id, stream]): [string, string] => ["noise", `node ${id}: ${stream}`]),
+    ...Object.entries(inputs).map(([name, hash]): [string, string] => ["input", `${name} ${hash}`]),
+    ...(redacted ?? []).map((key): [string, string] => ["redacted", key]),
+  ];
+  return `receipt:\n${rows.map(([name, value]) => `    ${name.padEnd(10)}${value}\n`).join("")}`;
+}
 
 /** JSON texts as values, with every digit; any other text as it is. */
 function readText(text: string): unknown {

@@ -2,7 +2,7 @@ import { closest, LatentkitError } from "../errors.js";
 import { engineVersion } from "../io/engine-version.js";
 import { type Command, readArguments } from "./command.js";
 import type { StartService } from "./serve.js";
-import { processTerminal, red, type Terminal } from "./terminal.js";
+import { harmless, processTerminal, red, type Terminal } from "./terminal.js";
 
 type Commands = Readonly<Record<string, () => Promise<Command>>>;
 
@@ -13,6 +13,7 @@ const commandsWith = (startService: StartService): Commands => ({
   nodes: async () => (await import("./nodes.js")).nodesCommand,
   validate: async () => (await import("./validate.js")).validateCommand,
   inspect: async () => (await import("./inspect.js")).inspectCommand,
+  verify: async () => (await import("./verify.js")).verifyCommand,
   doctor: async () => (await import("./doctor.js")).doctorCommand,
 });
 
@@ -49,8 +50,8 @@ export async function main(
   }
 }
 
-/** A run that is cut because nobody reads on has not succeeded; a listing has. */
-const ownTerminal = (argv: readonly string[]) => processTerminal(argv[0] === "render" ? 1 : 0);
+/** A run or check that is cut because nobody reads on has not succeeded; a listing has. */
+const ownTerminal = (argv: readonly string[]) => processTerminal(argv[0] === "render" || argv[0] === "verify" ? 1 : 0);
 
 async function dispatch(
   argv: readonly string[],
@@ -114,7 +115,7 @@ function report(error: unknown, terminal: Terminal, signal: AbortSignal): number
   }
   const known = error instanceof LatentkitError;
   const message = known ? withHint(error) : `Internal error: ${error instanceof Error ? error.message : String(error)}`;
-  terminal.err(`${red(terminal, "latentkit:")} ${message}\n`);
+  terminal.err(`${red(terminal, "latentkit:")} ${harmless(message)}\n`);
   if (terminal.env.LATENTKIT_DEBUG === "1" && error instanceof Error) terminal.err(`${error.stack}\n`);
   return known ? error.meaning.exit : 1;
 }

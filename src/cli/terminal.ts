@@ -36,3 +36,7 @@ export function processTerminal(codeWhenClosed: number): Terminal {
 
 export const red = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[31m${text}\x1b[39m` : text);
 export const dim = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[2m${text}\x1b[22m` : text);
+
+/** Text of unknown origin for a terminal: its control characters, line breaks and tabs aside, shown as escapes. */
+export const harmless = (text: string): string =>
+  text.replace(/[^\P{Cc}\n\t]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);

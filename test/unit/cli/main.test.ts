@@ -45,7 +45,7 @@ describe("latentkit", () => {
   it("shows help and version everywhere", async () => {
     const overview = await run(["--help"]);
     assert.equal(overview.code, 0);
-    for (const command of ["render", "serve", "nodes", "validate", "inspect", "doctor"]) {
+    for (const command of ["render", "serve", "nodes", "validate", "inspect", "verify", "doctor"]) {
       assert.match(overview.out, new RegExp(`latentkit ${command}`));
       const help = await run([command, "--help"]);
       assert.equal(help.code, 0);
@@ -217,7 +217,8 @@ describe("latentkit", () => {
     const image = join(folder(), filesIn(folder())[0]!);
     const { code, out } = await run(["inspect", image]);
     assert.equal(code, 0);
-    assert.match(out, /: 64 x 64, RGB, 8 bits\nprompt:\n\{\n/);
+    assert.match(out, /: 64 x 64, RGB, 8 bits\nreceipt:\n/);
+    assert.match(out, /^prompt:\n\{\n/m);
     assert.match(out, /"seed": 18446744073709551615,/);
     assert.match(
       (await run(["inspect", image, "--json"])).out,

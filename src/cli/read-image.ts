@@ -1,0 +1,20 @@
+import { readFile, stat } from "node:fs/promises";
+import { LatentkitError } from "../errors.js";
+
+const MAX_FILE_BYTES = 2 ** 30;
+
+/** The bytes of a picture. Fails with file.not-found, file.read-failed and, above 1 GiB, png.too-large. */
+export async function readImage(path: string): Promise<Buffer> {
+  try {
+    if ((await stat(path)).size > MAX_FILE_BYTES) {
+      throw new LatentkitError("png.too-large", `${path}: expected at most 1 GiB.`);
+    }
+    return await readFile(path);
+  } catch (error) {
+    if (error instanceof LatentkitError) throw error;
+    const code = (error as NodeJS.ErrnoException).code;
+    const [name, why] =
+      code === "ENOENT" ? (["file.not-found", "not found"] as const) : (["file.read-failed", code] as const);
+    throw new LatentkitError(name, `Image ${path} cannot be read (${why}).`, {}, { cause: error });
+  }
+}

@@ -1,0 +1,33 @@
+import { pixelHash } from "../../io/pixel-hash.js";
+import type { DecodedImage } from "../../io/png.js";
+
+/**
+ * Whether a file shows the picture of that hash. A program that packs PNG files more tightly stores grey pictures as
+ * grey and drops an alpha that hides nothing: these show the same.
+ */
+export function hasPixels(image: DecodedImage, hash: string): boolean {
+  const { data, channels, width, height } = image;
+  // only 8-bit pictures are saved
+  if (!(data instanceof Uint8Array)) return false;
+  for (let wider = channels; wider <= 4; wider++) {
+    const pixels = wider === channels ? data : widen(data, channels, wider);
+    if (pixels === undefined) continue;
+    if (pixelHash({ data: pixels, width, height, channels: wider }) === hash) return true;
+  }
+  return false;
+}
+
+/** Grey becomes three equal samples, an alpha that is not there 255; undefined where there is more to lose. */
+function widen(data: Uint8Array, from: number, to: number): Uint8Array | undefined {
+  const hasAlpha = from % 2 === 0;
+  const getsAlpha = to % 2 === 0;
+  if (hasAlpha && !getsAlpha) return undefined;
+  const count = data.length / from;
+  const out = new Uint8Array(count * to).fill(255);
+  const [own, wanted] = [hasAlpha ? from - 1 : from, getsAlpha ? to - 1 : to];
+  for (let pixel = 0; pixel < count; pixel++) {
+    for (let c = 0; c < wanted; c++) out[pixel * to + c] = data[pixel * from + Math.min(c, own - 1)]!;
+    if (hasAlpha) out[pixel * to + to - 1] = data[pixel * from + from - 1]!;
+  }
+  return out;
+}

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { decodePng, encodePng } from "latentkit";
+import { main } from "#src/cli/main.js";
+import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { saved, textsOf } from "../../helpers/receipt-graphs.js";
+
+const inputDir = join(root, "test/graphs/input");
+
+/** Runs the command line in this process. */
+async function run(...args: string[]) {
+  let [out, err] = ["", ""];
+  const code = await main(args, {
+    out: (text) => {
+      out += text;
+    },
+    err: (text) => {
+      err += text;
+    },
+    isTerminal: false,
+    columns: 80,
+    color: false,
+    env: {},
+  });
+  return { code, out, err };
+}
+
+describe("latentkit verify", () => {
+  const folder = temporaryFolder();
+  const rendered = async (...more: string[]) => {
+    const graph = join(folder(), "graph.json");
+    writeFileSync(graph, JSON.stringify(saved()));
+    const { code, err } = await run("render", graph, "--out", folder(), "--input", inputDir, "--quiet", ...more);
+    assert.equal(code, 0, err);
+    return join(folder(), filesIn(folder()).find((name) => name.endsWith(".png"))!);
+  };
+  const rewrite = async (path: string, change: object, edit: (data: Uint8Array) => void = () => {}) => {
+    const { text, data, ...image } = await decodePng(readFileSync(path));
+    edit(data as Uint8Array);
+    const texts = Object.entries({ ...text, ...change }).filter(([, value]) => value !== "");
+    writeFileSync(path, await encodePng({ ...image, data: data as Uint8Array }, { text: texts as [string, string][] }));
+  };
+
+  it("exits 0 and says that a picture is verified", async () => {
+    const path = await rendered();
+    assert.deepEqual(await run("verify", path, "--input", inputDir), { code: 0, out: `${path}: verified\n`, err: "" });
+    const { code, out } = await run("verify", path, "--input", inputDir, "--json");
+    const { status, differences, receipt } = JSON.parse(out) as Record<string, unknown>;
+    assert.deepEqual([code, status, differences], [0, "verified", []]);
+    assert.deepEqual(receipt, JSON.parse(textsOf(path).latentkit!));
+  });
+
+  it("exits 1 and says what differs", async () => {
+    const path = await rendered();
+    const missing = await run("verify", path, "--input", folder());
+    assert.equal(missing.code, 1);
+    assert.match(
+      missing.out,
+      /: different\n {2}It cannot be rendered again: .*\n {2}Input file "lake\.png": there is no/,
+    );
+    await rewrite(path, {}, (data) => data.reverse());
+    const edited = await run("verify", path, "--input", inputDir, "--json");
+    assert.equal(edited.code, 1);
+    assert.match(edited.out, /"status": "different", "differences": \[\{"what": "pixels", /);
+  });
+
+  it("exits 2 where a file cannot be verified, in one sentence", async () => {
+    const path = await rendered("--metadata", "none");
+    const { code, out, err } = await run("verify", path);
+    assert.deepEqual([code, out], [2, ""]);
+    assert.equal(err, "latentkit: It cannot be verified: the file has no receipt.\n");
+    assert.equal((await run("verify", join(folder(), "none.png"))).code, 2);
+    assert.equal((await run("verify")).code, 2);
+  });
+
+  it("render --redact hides values, and a wrong key is an error", async () => {
+    const path = await rendered("--redact", "2.filename_prefix", "--redact", "secret");
+    assert.match(textsOf(path).prompt!, /"filename_prefix": "\[redacted\]"/);
+    assert.match((await run("inspect", path)).out, /^ {4}redacted {2}2\.filename_prefix\n {4}redacted {2}secret\n/m);
+    const wrong = await run("render", join(folder(), "graph.json"), "--redact", "2.filename_prefx");
+    assert.equal(wrong.code, 2);
+    assert.match(wrong.err, /Did you mean 2\.filename_prefix\?/);
+  });
+
+  it("inspect shows the receipt in lines, and whether the pixels are its own", async () => {
+    const path = await rendered();
+    const shown = await run("inspect", path);
+    assert.match(shown.out, /\nreceipt:\n {4}engine {4}latentkit \d+\.\d+\.\d+\n {4}host {6}preview \(stands in/);
+    assert.match(
+      shown.out,
+      /^ {4}saved by {2}node 2, picture 0\n {4}pixels {4}sha256:\w{64} \(as they are in this file\)/m,
+    );
+    assert.match(shown.out, /^ {4}input {5}lake\.png sha256:\w{64}$/m);
+    assert.ok(!shown.out.includes("latentkit:\n"));
+    assert.match((await run("inspect", path, "--json")).out, /"receipt": \{.*"pixelsMatch": true\}\}\n$/);
+    await rewrite(path, {}, (data) => data.reverse());
+    assert.match((await run("inspect", path)).out, /sha256:\w{64} \(not those of this file\)/);
+    await rewrite(path, { latentkit: '{"version": 2}' });
+    assert.match((await run("inspect", path)).out, /^latentkit:\n\{\n {4}"version": 2\n\}/m);
+  });
+
+  it("lets no text of a file reach the terminal's controls", async () => {
+    const path = await rendered();
+    const controls = "\u001b]0;x\u0007 \u009b2J \u007f";
+    const receipt = JSON.parse(textsOf(path).latentkit!) as object;
+    const latentkit = JSON.stringify({ ...receipt, seeds: { [controls]: controls }, engine: controls, node: controls });
+    await rewrite(path, { note: controls, json: `["${"\u009b"}"]`, latentkit });
+    for (const args of [
+      ["inspect", path],
+      ["verify", path, "--input", inputDir],
+    ]) {
+      const { out, err } = await run(...args);
+      assert.match(out + err, /\\u001b|\\u009b/);
+      assert.doesNotMatch(out + err, /[^\P{Cc}\n\t]/u);
+    }
+  });
+});

@@ -1,0 +1,303 @@
+import assert from "node:assert/strict";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  createRegistry,
+  decodePng,
+  defineNode,
+  encodePng,
+  image,
+  type RenderOptions,
+  registry,
+  render,
+} from "latentkit";
+import { PNG } from "pngjs";
+import sharp from "sharp";
+import { textHash } from "#src/render/receipt.js";
+import { type VerifyOptions, verifyImage } from "#src/render/verify.js";
+import { refuses } from "../../helpers/errors.js";
+import { node } from "../../helpers/graph-nodes.js";
+import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { noisyLake, saved } from "../../helpers/receipt-graphs.js";
+
+const inputDir = join(root, "test/graphs/input");
+
+describe("verifyImage", () => {
+  const folder = temporaryFolder();
+  const picture = async (graph: object = noisyLake(), options: RenderOptions = {}) => {
+    const result = await render(graph, { outputDir: join(folder(), "out"), inputDir, ...options });
+    assert.equal(result.status, "success", result.error?.message);
+    return readFileSync(result.files.at(-1)!.path);
+  };
+  const verdict = async (file: Buffer, options: VerifyOptions = {}) => {
+    const { status, differences } = await verifyImage(file, { inputDir, ...options });
+    return [status, ...differences.map(({ what, message }) => `${what}: ${message}`)];
+  };
+  /** The same picture with other texts. */
+  const withTexts = async (file: Buffer, change: (texts: Record<string, string>) => object) => {
+    const { text, ...pixels } = await decodePng(file);
+    const texts = { ...text, ...change(text) } as Record<string, string | undefined>;
+    const kept = Object.entries(texts).filter((pair): pair is [string, string] => pair[1] !== undefined);
+    return encodePng({ ...pixels, data: pixels.data as Uint8Array }, { text: kept });
+  };
+  const withReceipt = (file: Buffer, change: object) =>
+    withTexts(file, ({ latentkit }) => ({ latentkit: JSON.stringify({ ...JSON.parse(latentkit!), ...change }) }));
+  /** A file whose graph and receipt were both made by a stranger. */
+  const forged = async (graph: object, nodeId: string) => {
+    const file = await picture(saved());
+    const prompt = JSON.stringify(graph);
+    const both = await withTexts(file, () => ({ prompt }));
+    return withReceipt(both, { graph: textHash(prompt), node: nodeId });
+  };
+
+  it("verifies what was rendered, and leaves nothing behind", async () => {
+    const before = readdirSync(tmpdir()).filter((name) => name.startsWith("latentkit-verify-"));
+    const file = await picture();
+    const written = filesIn(folder());
+    assert.deepEqual(await verdict(file), ["verified"]);
+    assert.deepEqual(filesIn(folder()), written);
+    const after = readdirSync(tmpdir()).filter((name) => name.startsWith("latentkit-verify-"));
+    assert.deepEqual(after, before);
+  });
+
+  it("renders only what the picture needs", async () => {
+    const graph = { ...saved(), "3": node("LoadImage", { image: "night.png" }) };
+    const fails = { ...graph, "4": node("SaveImage", { images: ["3", 0], filename_prefix: "other" }) };
+    const file = await picture(fails, { targets: ["2"] });
+    const own = join(folder(), "in");
+    mkdirSync(own);
+    copyFileSync(join(inputDir, "lake.png"), join(own, "lake.png"));
+    assert.deepEqual(await verdict(file, { inputDir: own }), ["verified"]);
+  });
+
+  it("verifies each picture of a batch by its number", async () => {
+    const graph = noisyLake();
+    graph["2"].inputs.batch_size = 3;
+    const { files } = await render(graph, { outputDir: folder(), inputDir });
+    assert.equal(files.length, 3);
+    for (const { path } of files) assert.deepEqual(await verdict(readFileSync(path)), ["verified"]);
+    const last = readFileSync(files[2]!.path);
+    const [status, why] = await verdict(await withReceipt(last, { index: 0 }));
+    assert.deepEqual([status, why], ["different", "rendered: Rendered again, picture 0 of node 6 has other pixels."]);
+    const [, none] = await verdict(await withReceipt(last, { index: 3 }));
+    assert.equal(none, "rendered: It cannot be rendered again: Node 6 saves no picture of number 3.");
+  });
+
+  it("finds a picture that was edited, by a single sample", async () => {
+    const file = await picture();
+    const image = PNG.sync.read(file);
+    const { text } = await decodePng(file);
+    const edit = async (change: (data: Uint8Array) => void) => {
+      const data = Uint8Array.from(image.data.filter((_, index) => index % 4 < 3));
+      change(data);
+      return encodePng({ data, width: image.width, height: image.height, channels: 3 }, { text });
+    };
+    assert.deepEqual(await verdict(await edit(() => {})), ["verified"]);
+    const edited = await edit((data) => {
+      data[100]! ^= 1;
+    });
+    assert.deepEqual(await verdict(edited), [
+      "different",
+      "pixels: The picture was edited: its pixels are not those that were saved.",
+    ]);
+  });
+
+  it("takes a file that was packed again without loss, also with fewer channels", async () => {
+    const grey = join(folder(), "in");
+    mkdirSync(grey);
+    const bytes = Uint8Array.from({ length: 192 }, (_, i) => Math.floor(i / 3));
+    writeFileSync(join(grey, "grey.png"), await encodePng({ data: bytes, width: 8, height: 8, channels: 3 }));
+    const file = await picture(saved("grey.png"), { inputDir: grey });
+    const { text } = await decodePng(file);
+    const packed = await sharp(file).toColourspace("b-w").png({ compressionLevel: 9 }).toBuffer();
+    const decoded = await decodePng(packed);
+    assert.equal(decoded.channels, 1);
+    const own = await encodePng({ ...decoded, data: decoded.data as Uint8Array }, { text });
+    assert.deepEqual(await verdict(own, { inputDir: grey }), ["verified"]);
+    const other = Uint8Array.from(decoded.data, (value) => value ^ 1);
+    const edited = await encodePng({ ...decoded, data: other }, { text });
+    assert.match((await verdict(edited, { inputDir: grey }))[1]!, /^pixels: /);
+  });
+
+  it("finds a graph that was edited, and a receipt that is not true of its graph", async () => {
+    const file = await picture();
+    const edited = await withTexts(file, ({ prompt }) => ({ prompt: prompt!.replace("18446744073709551615", "5") }));
+    assert.deepEqual(await verdict(edited), [
+      "different",
+      "prompt: The graph in the file was edited: it is not the one that was rendered.",
+    ]);
+    const { prompt } = (await decodePng(edited)).text;
+    assert.deepEqual(await verdict(await withReceipt(edited, { graph: textHash(prompt!) })), [
+      "different",
+      "rendered: Rendered again, picture 0 of node 6 has other pixels.",
+    ]);
+  });
+
+  it("says which input file is another one, or is gone", async () => {
+    const file = await picture();
+    const own = join(folder(), "in");
+    mkdirSync(own);
+    assert.deepEqual(await verdict(file, { inputDir: own }), [
+      "different",
+      'rendered: It cannot be rendered again: Node 1 (LoadImage), Input file "lake.png": there is no such file in the input folder.',
+      'input: Input file "lake.png": there is no such file in the input folder.',
+    ]);
+    copyFileSync(join(inputDir, "night.png"), join(own, "lake.png"));
+    assert.deepEqual(
+      (await verdict(file, { inputDir: own })).at(-1),
+      'input: The input file "lake.png" is another one now.',
+    );
+  });
+
+  it("names another version and another host only where the pixels differ", async () => {
+    const file = await picture();
+    const elsewhere = { engine: "0.0.1", host: { name: "onnx", preview: false } };
+    assert.deepEqual(await verdict(await withReceipt(file, elsewhere)), ["verified"]);
+    const moved = await withReceipt(file, { ...elsewhere, index: 1 });
+    const [status, , engine, host] = await verdict(moved);
+    assert.equal(status, "different");
+    assert.match(engine!, /^engine: It was rendered by latentkit 0\.0\.1; this is \d/);
+    assert.equal(host, 'host: Its models came from the host "onnx"; this is "preview".');
+  });
+
+  it("says that there is nothing to verify: no receipt, a broken one, no graph", async () => {
+    const file = await picture();
+    const none = ["unverifiable", "prompt: It cannot be verified: the file has no receipt."];
+    assert.deepEqual(await verdict(await withTexts(file, () => ({ latentkit: undefined }))), none);
+    assert.match((await verdict(await withTexts(file, () => ({ latentkit: "{}" }))))[1]!, /no readable receipt/);
+    assert.match((await verdict(await withTexts(file, () => ({ prompt: undefined }))))[1]!, /has no graph/);
+    await refuses(verifyImage(Buffer.from("no picture")), "png.invalid");
+  });
+
+  it("verifies a picture whose hidden values do not matter, and says so where they do", async () => {
+    assert.deepEqual(await verdict(await picture(noisyLake(), { redact: ["filename_prefix"] })), ["verified"]);
+    for (const key of ["3.seed", "positive", "2", "class_type"]) {
+      const [status, why] = await verdict(await picture(noisyLake(), { redact: [key] }));
+      if (key === "positive") assert.equal(status, "verified", "the preview host's noise does not hang on the prompt");
+      else assert.equal(status, "unverifiable", `${key}: ${why}`);
+    }
+    const [, why] = await verdict(await picture(noisyLake(), { redact: ["3.seed"] }));
+    assert.match(why!, /^redacted: It cannot be verified: the file hides values of the graph \(3\.seed\)/);
+  });
+
+  it("runs nodes of other names through aliases", async () => {
+    const graph = saved();
+    graph["2"].class_type = "easy saveImageLazy";
+    const file = await picture(graph, { classAliases: { "easy ": "ext " } });
+    assert.match((await verdict(file))[1]!, /expected a known class_type, received "easy saveImageLazy"/);
+    assert.deepEqual(await verdict(file, { classAliases: { "easy ": "ext " } }), ["verified"]);
+  });
+
+  it("verifies a picture that nodes before it save too, and saves none", async () => {
+    const graph = { ...saved(), "3": node("PreviewImage", { images: ["2", 0] }) };
+    assert.deepEqual(await verdict(await picture(graph, { targets: ["3"] })), ["verified"]);
+  });
+
+  describe("of a hostile file", () => {
+    const text = (more: object = {}) =>
+      node("ext saveTextLazy", {
+        text: "x",
+        output_file_path: "t",
+        file_name: "n",
+        file_extension: "txt",
+        overwrite: true,
+        ...more,
+      });
+    const refused = async (graph: object, nodeId: string, why: RegExp) => {
+      const [status, message] = await verdict(await forged(graph, nodeId));
+      assert.equal(status, "unverifiable");
+      assert.match(message!, why);
+    };
+
+    it("renders no graph that writes files, wherever the writer stands", async () => {
+      const [load, save] = [saved()["1"], saved()["2"]];
+      await refused({ "1": load, "2": save, "3": text() }, "3", /Node 3 \(ext saveTextLazy\) saves no images/);
+      await refused(
+        { "1": load, "2": save, "3": text({ image: ["1", 0] }), "4": node("SaveImage", { images: ["3", 1] }) },
+        "4",
+        /Node 3 \(ext saveTextLazy\) writes files/,
+      );
+      const lazy = node("ext if", { any: "yes", if: ["1", 0], else: ["3", 1] });
+      await refused(
+        {
+          "1": load,
+          "3": text({ image: ["1", 0] }),
+          "4": lazy,
+          "2": { ...save, inputs: { ...save.inputs, images: ["4", 0] } },
+        },
+        "2",
+        /Node 3 .* writes files/,
+      );
+      // one that is not needed does not run
+      const [status] = await verdict(await forged({ "1": load, "2": save, "3": text() }, "2"));
+      assert.equal(status, "verified");
+      assert.ok(!existsSync(join(folder(), "out/t")));
+    });
+
+    it("renders no graph that reaches the network", async () => {
+      const inputs = { positive: "x", negative: "", model: "sd3", aspect_ratio: "1:1", seed: 0, denoise: 1 };
+      const save = node("SaveImage", { images: ["1", 0], filename_prefix: "x" });
+      await refused(
+        { "1": node("ext remoteImageApi", inputs), "2": save },
+        "2",
+        /Node 1 \(ext remoteImageApi\) reaches the network/,
+      );
+    });
+
+    it("takes no path out of a folder, and no node that is not there", async () => {
+      const [, message] = await verdict(await forged(saved("../lake.png"), "2"));
+      assert.match(message!, /inside the input folder/);
+      await refused(saved(), "9", /names node "9", which the graph does not have/);
+      await refused(saved(), "__proto__", /names node "__proto__"/);
+      const outside = mkdtempSync(join(tmpdir(), "latentkit-test-"));
+      rmSync(outside, { recursive: true });
+      const [, prefix] = await verdict(
+        await forged(
+          { ...saved(), "2": node("SaveImage", { images: ["1", 0], filename_prefix: join(outside, "x") }) },
+          "2",
+        ),
+      );
+      assert.match(prefix!, /filename_prefix/);
+      assert.ok(!existsSync(outside));
+    });
+
+    it("knows no nodes but its own", async () => {
+      const evil = defineNode({
+        key: "evil",
+        inputs: { images: image() },
+        outputs: { out: "IMAGE" },
+        run: ({ images }) => [images],
+      });
+      const graph = {
+        ...saved(),
+        "2": node("SaveImage", { images: ["3", 0], filename_prefix: "x" }),
+        "3": node("evil", { images: ["1", 0] }),
+      };
+      const file = await picture(graph, { registry: createRegistry([evil], registry) });
+      assert.match((await verdict(file))[1]!, /Node 3: expected a known class_type, received "evil"/);
+    });
+
+    it("refuses texts that are no graph", async () => {
+      for (const prompt of ["[]", "{", '{"1": {}}', '{"__proto__": {}}', `{"1": ${"[".repeat(100_000)}`]) {
+        const file = await withTexts(await picture(saved()), () => ({ prompt }));
+        const [status] = await verdict(await withReceipt(file, { graph: textHash(prompt) }));
+        assert.equal(status, "unverifiable", prompt.slice(0, 40));
+      }
+    });
+
+    it("ends when it is interrupted", async () => {
+      const file = await picture(saved());
+      await refuses(verifyImage(file, { inputDir, signal: AbortSignal.abort() }), "run.interrupted");
+    });
+  });
+});
