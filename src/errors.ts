@@ -56,6 +56,8 @@ export const ERROR_CODES = {
   "thread.lost": runFailed(),
   /** A batch's journal cannot be used: another process has it, it is another batch's, or it is damaged. */
   "journal.refused": { http: 409, comfyType: "invalid_prompt", exit: 2 },
+  /** A file of a batch's items, or one item in it, cannot be read. */
+  "items.invalid": badGraph("custom_validation_failed"),
   "usage.invalid": { http: 400, comfyType: "invalid_prompt", exit: 2 },
   "config.invalid": { http: 500, comfyType: "invalid_prompt", exit: 3 },
   "run.interrupted": { http: 499, comfyType: "execution_interrupted", exit: 130 },

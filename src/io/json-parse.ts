@@ -11,6 +11,8 @@ export interface ParseOptions {
   nonFinite?: boolean;
   /** What the text is, for messages; "JSON" where absent. */
   what?: string;
+  /** Number of the text's first line, for messages; 1 where absent. */
+  line?: number;
 }
 
 /**
@@ -163,7 +165,8 @@ class Parser {
 
   private failure(what: string): LatentkitError {
     const lines = this.text.slice(0, this.at).split("\n");
-    const place = `line ${lines.length}, column ${lines.at(-1)!.length + 1}`;
+    const first = this.options.line ?? 1;
+    const place = `line ${first + lines.length - 1}, column ${lines.at(-1)!.length + 1}`;
     return new LatentkitError("graph.invalid-json", `${this.options.what ?? "JSON"}, ${place}: ${what}.`);
   }
 }

@@ -11,6 +11,7 @@ const LITERALS = { INT: NUMBER, FLOAT: NUMBER, BOOLEAN: /^(true|false)$/ };
 type Graph = Record<string, unknown>;
 
 const PLACEHOLDER = /\{\{\s*([^{}]+?)\s*\}\}/g;
+const WHOLE = /^\{\{\s*([^{}]+?)\s*\}\}$/;
 
 /**
  * A copy of the graph with values put in: "6.text" sets that input of node 6, any other key fills the placeholder
@@ -48,12 +49,56 @@ export function findInput(
   verb: "set" | "redact",
   known: ReadonlySet<string> = new Set(),
 ): { nodeId: string; input: string } {
-  const unknownKey = (what: string, word: string, candidates: Iterable<string>, before = "", after = "") => {
-    const near = closest(word, candidates);
-    const suggestion = near === undefined ? undefined : `${before}${near}${after}`;
-    const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
-    return new LatentkitError("usage.invalid", `Cannot ${verb} a value: ${what}.${hint}`, { suggestion });
-  };
+  const found = target(graph, key, known, inputsOf);
+  if (!("reason" in found)) return found;
+  const { reason, suggestion } = found;
+  throw new LatentkitError("usage.invalid", `Cannot ${verb} a value: ${reason}`, { suggestion });
+}
+
+/** An input that a key sets; `type` as its class declares it, "" where it declares none. */
+export interface KeyInput {
+  readonly nodeId: string;
+  readonly input: string;
+  readonly type: string;
+}
+
+/** Why a key names nothing in a graph. */
+export interface UnknownKey {
+  readonly reason: string;
+  readonly suggestion?: string;
+}
+
+/**
+ * The inputs that a key of `set` gives its whole value to: the one that "6.text" names, or all that are nothing but the
+ * placeholder. None where a placeholder stands inside texts only.
+ */
+export function inputsOfKey(graph: Graph, key: string, inputsOf: InputsOf): readonly KeyInput[] | UnknownKey {
+  const known = placeholders(graph);
+  if (known.has(key)) return wholeInputs(graph, key, inputsOf);
+  const found = target(graph, key, known, inputsOf);
+  if ("reason" in found) return found;
+  return [{ ...found, type: typeOf(graph[found.nodeId], found.input, inputsOf) }];
+}
+
+function wholeInputs(graph: Graph, key: string, inputsOf: InputsOf): KeyInput[] {
+  const found: KeyInput[] = [];
+  for (const [nodeId, node] of Object.entries(graph)) {
+    if (!isObject(node) || !isObject(node.inputs)) continue;
+    for (const [input, value] of Object.entries(node.inputs)) {
+      if (typeof value === "string" && WHOLE.exec(value)?.[1] === key)
+        found.push({ nodeId, input, type: typeOf(node, input, inputsOf) });
+    }
+  }
+  return found;
+}
+
+function typeOf(node: unknown, input: string, inputsOf: InputsOf): string {
+  const declared = inputsOf(String((node as Graph).class_type)) ?? {};
+  return Object.hasOwn(declared, input) ? declared[input]!.type : "";
+}
+
+/** Node and input that a dotted key names; node ids and input names may hold dots themselves. */
+function target(graph: Graph, key: string, known: ReadonlySet<string>, inputsOf: InputsOf) {
   for (let dot = key.indexOf("."); dot !== -1; dot = key.indexOf(".", dot + 1)) {
     const nodeId = key.slice(0, dot);
     const input = key.slice(dot + 1);
@@ -63,15 +108,26 @@ export function findInput(
     const declared = inputsOf(String(node.class_type)) ?? {};
     if (Object.hasOwn(given, input) || Object.hasOwn(declared, input)) return { nodeId, input };
     const names = [...Object.keys(declared), ...Object.keys(given)];
-    throw unknownKey(`node ${nodeId} (${String(node.class_type)}) has no input "${input}"`, input, names, `${nodeId}.`);
+    return unknownKey(
+      `node ${nodeId} (${String(node.class_type)}) has no input "${input}"`,
+      input,
+      names,
+      `${nodeId}.`,
+    );
   }
   if (key.includes(".")) {
     const nodeId = key.slice(0, key.indexOf("."));
-    throw unknownKey(`the graph has no node "${nodeId}"`, nodeId, Object.keys(graph), "", key.slice(nodeId.length));
+    return unknownKey(`the graph has no node "${nodeId}"`, nodeId, Object.keys(graph), "", key.slice(nodeId.length));
   }
   const reason =
     known.size === 0 ? "and the graph has no placeholder" : `and no placeholder {{${key}}} is in the graph`;
-  throw unknownKey(`"${key}" names no node's input (6.text) ${reason}`, key, known);
+  return unknownKey(`"${key}" names no node's input (6.text) ${reason}`, key, known);
+}
+
+function unknownKey(what: string, word: string, candidates: Iterable<string>, before = "", after = ""): UnknownKey {
+  const near = closest(word, candidates);
+  const suggestion = near === undefined ? undefined : `${before}${near}${after}`;
+  return { reason: `${what}.${suggestion === undefined ? "" : ` Did you mean ${suggestion}?`}`, suggestion };
 }
 
 /** Keys of all placeholders below a value. */

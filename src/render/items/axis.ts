@@ -1,0 +1,24 @@
+/** One direction of a matrix: the keys that it sets, and the values that it gives all of them, one after the other. */
+export interface Axis {
+  /** As the user gave it, for messages: "--sweep 3.steps". */
+  readonly option: string;
+  readonly keys: readonly string[];
+  readonly count: bigint;
+  values(): Iterable<unknown>;
+}
+
+/** Whole numbers from one to another, both included. */
+export interface Range {
+  readonly from: bigint;
+  readonly to: bigint;
+}
+
+export const rangeLength = ({ from, to }: Range): bigint => to - from + 1n;
+
+/** Numbers of a range as JSON has them: bigints only beyond 2^53. */
+export function* rangeValues({ from, to }: Range): Generator<number | bigint, void, undefined> {
+  for (let value = from; value <= to; value++) {
+    const small = Number(value);
+    yield Number.isSafeInteger(small) ? small : value;
+  }
+}

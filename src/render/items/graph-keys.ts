@@ -1,0 +1,60 @@
+import { LatentkitError } from "../../errors.js";
+import { type ClassAliases, findDefinition, parseGraph } from "../../graph/parse.js";
+import { HOSTILE_KEYS, isPlainObject } from "../../io/json-lossless.js";
+import type { Registry } from "../../nodes/registry.js";
+import { defaultRegistry } from "../defaults.js";
+import { inputsOfKey, type KeyInput, type UnknownKey } from "../fill.js";
+
+/** What the keys of a batch's items mean in its graph. */
+export interface GraphKeys {
+  /** The inputs that a key gives its whole value to, or why the graph knows no such key. */
+  find(key: string): readonly KeyInput[] | UnknownKey;
+  /** Inputs by these names that are no links, as keys, in the order of the graph. */
+  literals(names: ReadonlySet<string>): readonly KeyInput[];
+}
+
+const TEXT_TYPES: ReadonlySet<string> = new Set(["STRING", "*", ""]);
+
+/** Fails as parseGraph where the graph is none. */
+export function createGraphKeys(
+  graph: unknown,
+  { classAliases, registry = defaultRegistry }: { classAliases?: ClassAliases; registry?: Registry } = {},
+): GraphKeys {
+  const parsed = parseGraph(graph, { classAliases });
+  const inputsOf = (type: string) => findDefinition(parsed, type, registry)?.inputs;
+  const known = new Map<string, readonly KeyInput[] | UnknownKey>();
+  return {
+    find(key) {
+      if (HOSTILE_KEYS.has(key)) return { reason: `"${key}" is refused as a key.` };
+      const found = known.get(key) ?? inputsOfKey(parsed.prompt, key, inputsOf);
+      // what is unknown differs from line to line of a hostile file
+      if (!("reason" in found)) known.set(key, found);
+      return found;
+    },
+    literals(names) {
+      const found: KeyInput[] = [];
+      for (const nodeId of parsed.ids) {
+        const { class_type, inputs } = parsed.prompt[nodeId] as { class_type?: unknown; inputs?: unknown };
+        const given = isPlainObject(inputs) ? inputs : {};
+        const declared = inputsOf(String(class_type)) ?? {};
+        for (const input of names) {
+          const type = Object.hasOwn(declared, input) ? declared[input]!.type : "";
+          const isGiven = Object.hasOwn(given, input) && !Array.isArray(given[input]);
+          const isDeclared = type === "INT" && !Object.hasOwn(given, input);
+          if (isGiven || isDeclared) found.push({ nodeId, input, type });
+        }
+      }
+      return found;
+    },
+  };
+}
+
+/** The same, where a wrong key is the caller's mistake. Fails with usage.invalid, which names the option. */
+export function requireKey(keys: GraphKeys, key: string, option: string): readonly KeyInput[] {
+  const found = keys.find(key);
+  if (!("reason" in found)) return found;
+  throw new LatentkitError("usage.invalid", `--${option}: ${found.reason}`, { suggestion: found.suggestion });
+}
+
+/** Whether an empty text can be what is meant. */
+export const takesText = (inputs: readonly KeyInput[]): boolean => inputs.every(({ type }) => TEXT_TYPES.has(type));

@@ -1,0 +1,52 @@
+import { describe, LatentkitError } from "../../errors.js";
+import { NumberLiteral, parseJson } from "../../io/json-lossless.js";
+import { type Axis, rangeLength, rangeValues } from "./axis.js";
+import { type GraphKeys, requireKey } from "./graph-keys.js";
+
+const RANGE = /^(-?\d{1,20})\s*\.\.\s*(-?\d{1,20})$/;
+
+/**
+ * Reads "3.steps=10,20,30", "5.seed=0..3" (whole numbers, both ends included) or a JSON list for values that hold commas,
+ * `6.text=["a fox, asleep", "a hare"]`. Values keep every digit. Fails with usage.invalid.
+ */
+export function sweepAxis(text: string, keys: GraphKeys): Axis {
+  const equals = text.indexOf("=");
+  if (equals < 1) {
+    throw new LatentkitError("usage.invalid", `--sweep: expected KEY=VALUES, received ${describe(text)}.`);
+  }
+  const key = text.slice(0, equals).trim();
+  const option = `sweep ${key}`;
+  requireKey(keys, key, option);
+  return { option: `--${option}`, keys: [key], ...valuesOf(text.slice(equals + 1).trim(), option) };
+}
+
+function valuesOf(text: string, option: string): Pick<Axis, "count" | "values"> {
+  const refused = (expected: string, received: string, cause?: unknown) =>
+    new LatentkitError("usage.invalid", `--${option}: expected ${expected}, received ${received}.`, {}, { cause });
+  const [, first, last] = RANGE.exec(text) ?? [];
+  if (first !== undefined) {
+    const range = { from: BigInt(first), to: BigInt(last!) };
+    if (range.from > range.to) throw refused("a range that goes up", describe(text));
+    return { count: rangeLength(range), values: () => rangeValues(range) };
+  }
+  const values = text.startsWith("[") ? readList(text, option) : text.split(",").map((value) => value.trim());
+  if (values.length === 0) throw refused("at least one value", "none");
+  for (const value of values) {
+    if (value === "" && !text.startsWith("["))
+      throw refused('values with commas between ([""] for an empty text)', describe(text));
+    if (!isScalar(value)) throw refused("texts, numbers, true or false", describe(value));
+  }
+  return { count: BigInt(values.length), values: () => values };
+}
+
+function readList(text: string, option: string): unknown[] {
+  try {
+    return parseJson(text, { what: `--${option}` }) as unknown[];
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    throw new LatentkitError("usage.invalid", error.message, {}, { cause: error });
+  }
+}
+
+const isScalar = (value: unknown) =>
+  value instanceof NumberLiteral || ["string", "number", "bigint", "boolean"].includes(typeof value);

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import type { BatchItem } from "#src/render/batch/types.js";
+import { combine } from "#src/render/items/combine.js";
+import { seedAxis } from "#src/render/items/seeds.js";
+import { sweepAxis } from "#src/render/items/sweep.js";
+import { collect, itemFiles, seededKeys, sentence } from "../../../helpers/items.js";
+
+const sweep = (text: string) => sweepAxis(text, seededKeys());
+const seeds = (text: string, taken: string[]) => seedAxis(text, seededKeys(), taken);
+
+describe("items combined with sweeps and seeds", () => {
+  const files = itemFiles();
+
+  it("is one item without values where nothing varies", async () => {
+    const { items, total } = combine(undefined, []);
+    assert.equal(total, 1);
+    assert.deepEqual(await collect(items), [{ values: {}, origin: undefined }]);
+  });
+
+  it("goes through items outermost, sweeps in order, seeds innermost", async () => {
+    const file = await files.open("items.csv", "scene\nlake\nhill\n");
+    const axes = [sweep("5.steps=10,20"), sweep("steps=1..2"), seeds("3,4", ["5.seed", "6.seed", "8.seed"])];
+    const { items, total } = combine(file, axes);
+    assert.equal(total, undefined);
+    const rows = (await collect(items)).map(({ values }) => Object.values(values).join(" "));
+    assert.deepEqual(rows.slice(0, 5), ["lake 10 1 3", "lake 10 1 4", "lake 10 2 3", "lake 10 2 4", "lake 20 1 3"]);
+    assert.deepEqual([rows.length, rows[8], rows.at(-1)], [16, "hill 10 1 3", "hill 20 2 4"]);
+  });
+
+  it("knows the number of items where no file has to be read for it", () => {
+    const axes = [sweep("5.steps=10,20,30"), seeds("0..9", [])];
+    assert.equal(combine(undefined, axes).total, 30);
+    assert.equal(combine(undefined, axes, 7).total, 7);
+    assert.equal(combine(undefined, axes, 31).total, 30);
+    assert.equal(combine(undefined, [seeds("0..18446744073709551615", [])]).total, undefined);
+    assert.equal(combine(undefined, [seeds("0..18446744073709551615", [])], 5).total, 5);
+  });
+
+  it("ends at the limit, and reads no item beyond it", async () => {
+    let read = 0;
+    async function* many(): AsyncGenerator<BatchItem> {
+      for (;;) yield { values: { scene: String(read++) } };
+    }
+    const { items } = combine({ keys: ["scene"], items: many() }, [sweep("5.steps=1..2")], 5);
+    assert.deepEqual(
+      (await collect(items)).map(({ values }) => `${values.scene} ${values["5.steps"]}`),
+      ["0 1", "0 2", "1 1", "1 2", "2 1"],
+    );
+    assert.equal(read, 3);
+  });
+
+  it("refuses a key that is set twice", async () => {
+    const file = await files.open("items.csv", "scene,5.seed\nlake,1\n");
+    const refused = (message: string, ...given: Parameters<typeof combine>) =>
+      assert.throws(() => combine(...given), { code: "usage.invalid", message });
+    refused("--sweep 5.seed: 5.seed is set by --items already.", file, [sweep("5.seed=1,2")]);
+    refused("--sweep 5.steps: 5.steps is set by --sweep 5.steps already.", undefined, [
+      sweep("5.steps=1"),
+      sweep("5.steps=2"),
+    ]);
+    refused("--seeds: 5.seed is set by --sweep 5.seed already.", undefined, [sweep("5.seed=1"), seeds("1", [])]);
+  });
+
+  it("counts a faulty item as often as a good one, and tells a clash of a line's own key", async () => {
+    const file = await files.open("items.jsonl", '{"scene": "lake"}\n{"scene":\n{"5.steps": 1}\n{}\n');
+    const { items } = combine(file, [sweep("5.steps=1..2")]);
+    const told = (await collect(items)).map(({ values, fault }) =>
+      fault === undefined ? values["5.steps"] : sentence(fault, files.folder()),
+    );
+    const broken = "items.jsonl, line 2, column 10: expected a value, received the end of the text.";
+    const clash = "items.jsonl, line 3 (5.steps): --sweep 5.steps sets this key, too.";
+    assert.deepEqual(told, [1, 2, broken, broken, clash, clash, 1, 2]);
+  });
+});

@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createWriteStream } from "node:fs";
+import { join } from "node:path";
+import { LatentkitError } from "#src/errors.js";
+import { readItems } from "#src/render/items/source.js";
+import { collect, itemFiles, seededKeys, sentence } from "../../../helpers/items.js";
+
+describe("items from CSV", () => {
+  const files = itemFiles();
+  const refused = async (content: string | Uint8Array, expected: string) => {
+    await assert.rejects(
+      files.read("items.csv", content),
+      (error) =>
+        error instanceof LatentkitError &&
+        error.code === "items.invalid" &&
+        sentence(error, files.folder()) === expected,
+      expected,
+    );
+  };
+
+  it("takes keys from the first row, and texts from every other", async () => {
+    const { keys, items } = await files.open("items.csv", "5.seed,scene\n1,a lake\n2, a hill \n");
+    assert.deepEqual(keys, ["5.seed", "scene"]);
+    const file = join(files.folder(), "items.csv");
+    const columns = { "5.seed": 1, scene: 2 };
+    assert.deepEqual(await collect(items), [
+      { values: { "5.seed": "1", scene: "a lake" }, origin: { file, line: 2, columns } },
+      { values: { "5.seed": "2", scene: " a hill " }, origin: { file, line: 3, columns } },
+    ]);
+  });
+
+  it("keeps every digit of a seed, and zeros before and behind", async () => {
+    const read = await files.told("items.csv", "5.seed,5.steps\n18446744073709551615,020\n12345678901234567890,7.0");
+    assert.deepEqual(read, [
+      { "5.seed": "18446744073709551615", "5.steps": "020" },
+      { "5.seed": "12345678901234567890", "5.steps": "7.0" },
+    ]);
+  });
+
+  it("reads quotes, commas and line breaks in fields, and counts lines through them", async () => {
+    const text = 'scene,5.seed\n"a ""lake"", at\r\ndawn\nor dusk",1\n\n"",2\n"x\ry",3\nz,4';
+    const read = await files.read("items.csv", text);
+    assert.deepEqual(
+      read.map(({ values, origin }) => [values.scene, values["5.seed"], origin!.line]),
+      [
+        ['a "lake", at\r\ndawn\nor dusk', "1", 2],
+        ["", "2", 6],
+        ["x\ry", "3", 7],
+        ["z", "4", 9],
+      ],
+    );
+  });
+
+  it("reads a byte-order mark, line ends of every system and keys with blanks around", async () => {
+    const expected = [
+      { "5.seed": "1", scene: "é" },
+      { "5.seed": "2", scene: "b" },
+    ];
+    for (const end of ["\n", "\r\n", "\r"]) {
+      for (const mark of ["", "\ufeff"]) {
+        for (const head of ["5.seed, scene", '"5.seed","scene"']) {
+          const text = `${mark}${head}${end}1,é${end}${end}2,b${end}`;
+          assert.deepEqual(await files.told("items.csv", text), expected, JSON.stringify(text));
+        }
+      }
+    }
+    const mixed = await files.read("items.csv", "5.seed\r\n1\n\n\n2\r\n\r\n3\r4");
+    assert.deepEqual(
+      mixed.map(({ values, origin }) => [values["5.seed"], origin!.line]),
+      [
+        ["1", 2],
+        ["2", 5],
+        ["3", 7],
+        ["4", 8],
+      ],
+    );
+  });
+
+  it("refuses an unknown, double or empty column before the first item, with what was meant", async () => {
+    const here = "items.csv, line 1, column";
+    await refused(
+      "scene,5.sead\nx,1\n",
+      `${here} 2 (5.sead): node 5 (ext latentNoisy) has no input "sead". Did you mean 5.seed?`,
+    );
+    await refused(
+      "scen\nx\n",
+      `${here} 1 (scen): "scen" names no node's input (6.text) and no placeholder {{scen}} is in the graph. Did you mean scene?`,
+    );
+    await refused("51.seed\n1\n", `${here} 1 (51.seed): the graph has no node "51".`);
+    await refused("5.seed,scene, 5.seed\n1,x,2\n", `${here} 3 (5.seed): the key is in column 1 already.`);
+    await refused("5.seed,,scene\n", `${here} 2: expected a key such as 6.text, received an empty field.`);
+    await refused("__proto__\n1", `${here} 1 (__proto__): "__proto__" is refused as a key.`);
+    await refused(
+      "5.seed;scene\n1;x\n",
+      "items.csv, line 1: expected commas between the columns, received semicolons.",
+    );
+    await refused("", "items.csv, line 1: expected a row of keys, received the end of the file.");
+    const long = "x".repeat(100_000);
+    await refused(`${long}\n`, `${here} 1: expected a key such as 6.text, received "${"x".repeat(77)}...".`);
+  });
+
+  it("makes a row with a missing value, or too few or many, a fault of that item alone", async () => {
+    const text = "scene,5.steps,5.seed\nx,1,2\n\ny,,3\nz,4,\n,5,6\nx,7\nx,8,9,10,11\nlast,1,1\n";
+    const here = "items.csv, line";
+    assert.deepEqual(await files.told("items.csv", text), [
+      { scene: "x", "5.steps": "1", "5.seed": "2" },
+      `${here} 4, column 2 (5.steps): expected a value, received an empty field.`,
+      `${here} 5, column 3 (5.seed): expected a value, received an empty field.`,
+      { scene: "", "5.steps": "5", "5.seed": "6" },
+      `${here} 7, column 3 (5.seed): expected 3 fields in the row, received 2.`,
+      `${here} 8, column 4: expected 3 fields in the row, received 5.`,
+      { scene: "last", "5.steps": "1", "5.seed": "1" },
+    ]);
+  });
+
+  it("knows the placeholders that stand for numbers", async () => {
+    assert.deepEqual(await files.told("items.csv", "seed,steps,scene\n,20,x\n1,,y\n1,20,\n"), [
+      "items.csv, line 2, column 1 (seed): expected a value, received an empty field.",
+      "items.csv, line 3, column 2 (steps): expected a value, received an empty field.",
+      { seed: "1", steps: "20", scene: "" },
+    ]);
+  });
+
+  it("tells text that is no UTF-8", async () => {
+    const latin = Buffer.from("5.seed,scene\n1,caf\xe9\n2,x\n", "latin1");
+    assert.deepEqual(await files.told("items.csv", latin), [
+      "items.csv, line 2, column 2 (scene): expected text in UTF-8, received other bytes.",
+      { "5.seed": "2", scene: "x" },
+    ]);
+    await refused(
+      Buffer.from("\ufeff5.seed\n1\n", "utf16le"),
+      "items.csv, line 1: expected text in UTF-8, received UTF-16.",
+    );
+  });
+
+  it("stops at broken quoting, naming the line, after the rows before it", async () => {
+    const { items } = await files.open("items.csv", 'scene,5.seed\nx,1\n"y\nz",2\n"a" b,3\nc,4\n');
+    const seen: unknown[] = [];
+    const reading = (async () => {
+      for await (const { values } of items) seen.push(values["5.seed"]);
+    })();
+    await assert.rejects(reading, (error) => {
+      assert.equal(
+        sentence(error, files.folder()),
+        'items.csv, line 5, column 1: in the row that begins here, a comma is missing after a closing quote, or a quote in a text is not doubled ("").',
+      );
+      return true;
+    });
+    assert.deepEqual(seen, ["1", "2"]);
+    await refused(
+      'scene,5.seed\nx,1\na 3" lens,2\n',
+      "items.csv, line 3, column 1: in the row that begins here, a quote stands inside a field that does not begin with one.",
+    );
+    await refused(
+      'scene,5.seed\nx,1\ny,"2\nx,1\n',
+      "items.csv, line 3, column 2: the row begins a quoted field that never ends.",
+    );
+    const endless = `scene,5.seed\nx,1\ny,"2\n${"z,3\n".repeat(300_000)}`;
+    await refused(endless, "items.csv, line 3, column 2: the row has more than 1 MiB; is a quote not closed?");
+  });
+
+  it("says that a file is not there, or is none", async () => {
+    await assert.rejects(readItems(join(files.folder(), "none.csv"), seededKeys()), { code: "file.not-found" });
+    const folder = `${files.folder()}.csv`;
+    await assert.rejects(readItems(join(folder, "x.txt"), seededKeys()), {
+      code: "usage.invalid",
+      message: /expected a file named \.csv or \.jsonl/,
+    });
+  });
+
+  it("streams a million rows in memory that does not grow", async function () {
+    this.timeout(120_000);
+    const path = join(files.folder(), "million.csv");
+    const out = createWriteStream(path);
+    out.write("5.seed\n");
+    for (let i = 0; i < 100; i++) {
+      const rows = Array.from({ length: 10_000 }, (_, row) => 18446744073709551615n - BigInt(i * 10_000 + row));
+      if (!out.write(`${rows.join("\n")}\n`)) await once(out, "drain");
+    }
+    out.end();
+    await once(out, "finish");
+    let count = 0;
+    let early = 0;
+    let peak = 0;
+    const { items } = await readItems(path, seededKeys());
+    for await (const { values, fault } of items) {
+      if (fault !== undefined || values["5.seed"] !== String(18446744073709551615n - BigInt(count))) {
+        assert.fail(`row ${count} is ${JSON.stringify(values)}`);
+      }
+      count++;
+      if (count % 50_000 !== 0) continue;
+      const { rss } = process.memoryUsage();
+      if (count <= 200_000) early = Math.max(early, rss);
+      else peak = Math.max(peak, rss);
+    }
+    assert.equal(count, 1_000_000);
+    // the file has 21 MB, its items as objects some 300
+    assert.ok(peak < early + 60e6, `${early} bytes, later ${peak}`);
+  });
+});

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { NumberLiteral } from "#src/io/json-lossless.js";
+import { readItems } from "#src/render/items/source.js";
+import { itemFiles, seededKeys } from "../../../helpers/items.js";
+
+describe("items from JSONL", () => {
+  const files = itemFiles();
+
+  it("reads one object a line, with every digit, and leaves blank lines out", async () => {
+    const text = '\ufeff{"5.seed": 18446744073709551615, "scene": "a\\nlake"}\r\n\n  \n{"5.steps": 7.0}\n{}';
+    const read = await files.read("items.jsonl", text);
+    assert.deepEqual(
+      read.map(({ values, origin }) => [{ ...values }, origin]),
+      [
+        [
+          { "5.seed": 18446744073709551615n, scene: "a\nlake" },
+          { file: join(files.folder(), "items.jsonl"), line: 1 },
+        ],
+        [{ "5.steps": new NumberLiteral("7.0") }, { file: join(files.folder(), "items.jsonl"), line: 4 }],
+        [{}, { file: join(files.folder(), "items.jsonl"), line: 5 }],
+      ],
+    );
+  });
+
+  it("makes a wrong line a fault of that item alone, with line and column", async () => {
+    const lines = [
+      '{"5.seed": 1}',
+      '{"5.seed": 1,}',
+      '["5.seed", 1]',
+      '{"5.sead": 1}',
+      '{"5.seed": 1, "5.seed": 2}',
+      '{"__proto__": 1}',
+      `{"scene": "${"x".repeat(1 << 20)}"}`,
+      '{"5.seed": 2}',
+    ];
+    assert.deepEqual(await files.told("items.ndjson", lines.join("\n")), [
+      { "5.seed": 1 },
+      'items.ndjson, line 2, column 14: expected a key in double quotes, received "}".',
+      'items.ndjson, line 3: expected an object of values such as {"6.text": "a fox"}, received a list of 2.',
+      'items.ndjson, line 4: node 5 (ext latentNoisy) has no input "sead". Did you mean 5.seed?',
+      'items.ndjson, line 5, column 15: the key "5.seed" is there twice.',
+      'items.ndjson, line 6, column 2: the key "__proto__" is refused.',
+      "items.ndjson, line 7: expected a line of at most 1 MiB.",
+      { "5.seed": 2 },
+    ]);
+  });
+
+  it("tells bytes that are no UTF-8, and a file that is not there at once", async () => {
+    const bytes = Buffer.concat([Buffer.from('{"scene": "'), Buffer.from([0xff]), Buffer.from('"}\n{}')]);
+    assert.deepEqual(await files.told("items.jsonl", bytes), [
+      "items.jsonl, line 1: expected text in UTF-8, received other bytes.",
+      {},
+    ]);
+    await assert.rejects(readItems(join(files.folder(), "none.jsonl"), seededKeys()), { code: "file.not-found" });
+    assert.deepEqual(await files.told("items.jsonl", ""), []);
+  });
+
+  it("passes over a line without end in bounded memory", async () => {
+    const read = await files.told("items.jsonl", Buffer.concat([Buffer.alloc(1 << 26, "x"), Buffer.from("\n{}\n")]));
+    assert.deepEqual(read, ["items.jsonl, line 1: expected a line of at most 1 MiB.", {}]);
+  });
+});
