@@ -1,0 +1,61 @@
+import { describe } from "../../errors.js";
+import { NumberLiteral } from "../../io/json-lossless.js";
+import type { ItemValues } from "../batch/types.js";
+
+/** Longer values are cut; no line is that wide. */
+const MAX_VALUE_CHARACTERS = 200;
+
+/** Tells which values of a batch's items vary, as far as it has gone. */
+export class Varying {
+  private readonly first = new Map<string, string>();
+  private readonly keys = new Set<string>();
+
+  add(values: ItemValues): void {
+    for (const [key, value] of Object.entries(values)) {
+      const text = inWords(value);
+      const first = this.first.get(key);
+      if (first === undefined) this.first.set(key, text);
+      else if (first !== text) this.keys.add(key);
+    }
+  }
+
+  /** The values of an item that vary, as "steps 20"; seeds that are the same in several nodes are one. */
+  of(values: ItemValues): string[] {
+    const shown = Object.entries(values)
+      .filter(([key]) => this.keys.has(key))
+      .map(([key, value]) => ({ key, name: key.slice(key.lastIndexOf(".") + 1), text: inWords(value) }));
+    const isShort = ({ name, text }: { name: string; text: string }) =>
+      shown.every((other) => other.name !== name || other.text === text);
+    return [...new Set(shown.map((value) => `${isShort(value) ? value.name : value.key} ${value.text}`))];
+  }
+}
+
+function inWords(value: unknown): string {
+  const text =
+    value instanceof NumberLiteral ? value.text : typeof value === "object" ? describe(value) : String(value);
+  return text.slice(0, MAX_VALUE_CHARACTERS).replace(/\s+/g, " ");
+}
+
+/** Puts parts into at most so many lines of so many characters; what does not fit is cut and ends with "…". */
+export function wrap(parts: readonly string[], characters: number, lines: number): string[] {
+  const made: string[] = [];
+  for (const part of parts) {
+    const last = made.at(-1);
+    const joined = last === undefined ? part : `${last}  ${part}`;
+    if (last !== undefined && [...joined].length <= characters) made[made.length - 1] = joined;
+    else made.push(cut(part, characters));
+  }
+  if (made.length <= lines) return made;
+  const kept = made.slice(0, lines);
+  kept[lines - 1] = cut(`${kept[lines - 1]!.replace(/…$/, "")} …`, characters);
+  return kept;
+}
+
+export function cut(text: string, characters: number): string {
+  const all = [...text];
+  if (all.length <= characters) return text;
+  return `${all
+    .slice(0, Math.max(0, characters - 1))
+    .join("")
+    .trimEnd()}…`;
+}
