@@ -12,12 +12,17 @@ export interface Command {
   /** Lines of `--help`, an option each. */
   readonly help: readonly string[];
   readonly options: Options;
+  /** Options whose value may be left out, "" then; the pattern tells a value from a positional argument. */
+  readonly bare?: Readonly<Record<string, RegExp>>;
   readonly positionals: { readonly min: number; readonly max: number };
-  run(args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<number>;
+  /** `signal`: the first Ctrl-C. A command that asks for `urgent` hears the second, too; others end there. */
+  run(args: Arguments, terminal: Terminal, signal: AbortSignal, urgent: () => AbortSignal): Promise<number>;
 }
 
 export interface Arguments {
   readonly positionals: readonly string[];
+  /** Whether the option was given at all. */
+  has(name: string): boolean;
   flag(name: string): boolean;
   value(name: string): string | undefined;
   values(name: string): readonly string[];
@@ -28,7 +33,7 @@ export function readArguments(command: Command, argv: readonly string[]): Argume
   const options: Options = { ...command.options, help: { type: "boolean", short: "h" } };
   let parsed: { values: Record<string, unknown>; positionals: string[] };
   try {
-    parsed = parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });
+    parsed = parseArgs({ args: withValues(argv, command.bare ?? {}), options, allowPositionals: true, strict: true });
   } catch (error) {
     throw usageError(error as Error, Object.keys(options));
   }
@@ -39,10 +44,19 @@ export function readArguments(command: Command, argv: readonly string[]): Argume
   }
   return {
     positionals,
+    has: (name) => values[name] !== undefined,
     flag: (name) => values[name] === true,
     value: (name) => values[name] as string | undefined,
     values: (name) => (values[name] as string[] | undefined) ?? [],
   };
+}
+
+function withValues(argv: readonly string[], bare: Readonly<Record<string, RegExp>>): string[] {
+  return argv.map((argument, i) => {
+    const name = argument.startsWith("--") ? argument.slice(2) : "";
+    const pattern = Object.hasOwn(bare, name) ? bare[name] : undefined;
+    return pattern === undefined || pattern.test(argv[i + 1] ?? "") ? argument : `${argument}=`;
+  });
 }
 
 function usageError(error: Error, known: readonly string[]): LatentkitError {
@@ -67,3 +81,13 @@ export function pair(option: string, text: string): [string, string] {
 
 /** "4,7" */
 export const idList = (text: string | undefined): string[] | undefined => text?.split(",").map((id) => id.trim());
+
+/** A whole number of at least `min`; undefined where the option is absent. */
+export function wholeNumber(args: Arguments, option: string, min: number): number | undefined {
+  const text = args.value(option);
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (/^\d{1,15}$/.test(text) && value >= min) return value;
+  const received = JSON.stringify(text);
+  throw new LatentkitError("usage.invalid", `--${option}: expected a whole number from ${min}, received ${received}.`);
+}

@@ -1,8 +1,10 @@
 import type { LatentkitError } from "../errors.js";
 import type { RunEvent } from "../graph/events.js";
 import { printJson } from "../io/json-print.js";
+import type { BatchEvent, BatchStatus } from "../render/batch/types.js";
 import { plain, plainEvent } from "../render/plain.js";
 import type { RenderResult } from "../render/render.js";
+import type { BatchCounts } from "./batch-summary.js";
 
 /** An event of a run as one line of JSON; tensors and objects of the program are named, not printed. */
 export function eventLine(event: RunEvent): string {
@@ -17,4 +19,14 @@ export function refusedLine(error: LatentkitError): string {
 /** The last line: what came of the run. */
 export function resultLine({ status, files, ui, nodeMs, error }: Omit<RenderResult, "outputs" | "warnings">): string {
   return `${printJson(plain({ type: "result", status, files, ui, nodeMs, ...(error && { error }) }))}\n`;
+}
+
+/** An event of a batch as one line of JSON. */
+export const batchLine = (event: BatchEvent): string => `${printJson(plain(event))}\n`;
+
+/** The last line: what came of the batch; `failures` has the first items that failed. */
+export function batchResultLine(status: BatchStatus, counts: BatchCounts, more: object): string {
+  const { done, skipped, failed } = counts;
+  const failures = counts.failures.map(({ index, error }) => ({ index, error }));
+  return `${printJson(plain({ type: "result", status, done, skipped, failed, failures, ...more }))}\n`;
 }

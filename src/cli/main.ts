@@ -33,15 +33,21 @@ export async function main(
   startService: StartService = noService,
 ): Promise<number> {
   const controller = new AbortController();
+  let second: AbortController | undefined;
+  const urgent = () => {
+    second ??= new AbortController();
+    return second.signal;
+  };
   const interrupt = () => {
-    // the second time nobody waits for a running node
-    if (controller.signal.aborted) process.exit(INTERRUPTED);
-    controller.abort();
+    if (!controller.signal.aborted) controller.abort();
+    else if (second?.signal.aborted === false) second.abort();
+    // nobody waits for a running node any more
+    else process.exit(INTERRUPTED);
   };
   process.on("SIGINT", interrupt);
   process.on("SIGTERM", interrupt);
   try {
-    return await dispatch(argv, terminal, controller.signal, commandsWith(startService));
+    return await dispatch(argv, terminal, controller.signal, urgent, commandsWith(startService));
   } catch (error) {
     return report(error, terminal, controller.signal);
   } finally {
@@ -57,6 +63,7 @@ async function dispatch(
   argv: readonly string[],
   terminal: Terminal,
   signal: AbortSignal,
+  urgent: () => AbortSignal,
   commands: Commands,
 ): Promise<number> {
   const [name, ...rest] = argv;
@@ -76,7 +83,7 @@ async function dispatch(
     terminal.out([`Usage: latentkit ${command.usage}`, "", command.summary, "", ...command.help, ""].join("\n"));
     return 0;
   }
-  return await command.run(args, terminal, signal);
+  return await command.run(args, terminal, signal, urgent);
 }
 
 async function find(name: string, commands: Commands): Promise<Command> {

@@ -1,20 +1,20 @@
-import { relative } from "node:path";
 import { LatentkitError } from "../errors.js";
 import { parseGraph } from "../graph/parse.js";
 import { pythonText } from "../io/python-text.js";
-import { loadConfig } from "../render/load-config.js";
-import { METADATA_POLICIES, type MetadataPolicy, type RenderResult, renderEvents } from "../render/render.js";
+import { type RenderResult, renderEvents } from "../render/render.js";
 import { readGraph } from "../render/source.js";
-import { type Arguments, type Command, idList, pair } from "./command.js";
+import { batchHelp, batchOptions, isBatch } from "./batch-options.js";
+import type { Arguments, Command } from "./command.js";
 import { eventLine, refusedLine, resultLine } from "./event-json.js";
 import { createProgress } from "./progress.js";
+import { renderOptions, shortest } from "./render-options.js";
 import { red, type Terminal } from "./terminal.js";
 
 const INTERRUPTED = 130;
 
 export const renderCommand: Command = {
   usage: "render GRAPH.json",
-  summary: "Render a graph; prints the files it wrote.",
+  summary: "Render a graph, once or many times; prints the files it wrote.",
   help: [
     "  --set KEY=VALUE    6.text=… sets an input of node 6, other keys fill {{key}}; repeatable",
     "  --targets IDS      nodes to compute, with commas between; the graph's output nodes where absent",
@@ -26,6 +26,8 @@ export const renderCommand: Command = {
     "  --alias OLD=NEW    runs nodes of class OLD (or of prefix OLD) as NEW; repeatable",
     "  --json             one event a line on stdout, the result last",
     "  --quiet            no progress",
+    "",
+    ...batchHelp,
   ],
   options: {
     set: { type: "string", multiple: true },
@@ -38,9 +40,12 @@ export const renderCommand: Command = {
     alias: { type: "string", multiple: true },
     json: { type: "boolean" },
     quiet: { type: "boolean" },
+    ...batchOptions,
   },
+  bare: { "contact-sheet": /\.png$/i },
   positionals: { min: 1, max: 1 },
-  run: async (args, terminal, signal) => {
+  run: async (args, terminal, signal, urgent) => {
+    if (isBatch(args)) return await (await import("./render-batch.js")).renderBatch(args, terminal, signal, urgent);
     const started = performance.now();
     const path = args.positionals[0]!;
     const result = args.flag("json")
@@ -64,7 +69,9 @@ export const renderCommand: Command = {
 
 async function runJson(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
   try {
-    const result = await drain(start(path, args, terminal, signal), (event) => terminal.out(eventLine(event)));
+    const result = await drain(renderEvents(path, { ...renderOptions(args, terminal), signal }), (event) =>
+      terminal.out(eventLine(event)),
+    );
     terminal.out(resultLine(result));
     return result;
   } catch (error) {
@@ -76,30 +83,13 @@ async function runJson(path: string, args: Arguments, terminal: Terminal, signal
 async function runText(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
   const labelOf = labels(path);
   const progress = args.flag("quiet") ? undefined : createProgress(terminal, labelOf);
-  const result = await drain(start(path, args, terminal, signal), (event) => progress?.show(event));
+  const result = await drain(renderEvents(path, { ...renderOptions(args, terminal), signal }), (event) =>
+    progress?.show(event),
+  );
   progress?.clear();
   if (progress !== undefined) tell(result, labelOf, terminal);
   for (const file of result.files) terminal.out(`${shortest(file.path)}\n`);
   return result;
-}
-
-function start(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal) {
-  const config = loadConfig({
-    file: args.value("config"),
-    flags: { output_dir: args.value("out") },
-    env: terminal.env,
-  });
-  return renderEvents(path, {
-    set: Object.fromEntries(args.values("set").map((text) => pair("set", text))),
-    targets: idList(args.value("targets")),
-    outputDir: config.output_dir,
-    inputDir: args.value("input"),
-    metadata: policy(args.value("metadata")),
-    redact: args.values("redact"),
-    classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
-    config: { remote_image_api: config.remote_image_api },
-    signal,
-  });
 }
 
 async function drain<Event, Result>(
@@ -127,17 +117,4 @@ function labels(path: string): (nodeId: string) => string {
     const type = Object.hasOwn(graph, nodeId) ? graph[nodeId]?.class_type : undefined;
     return typeof type === "string" ? `${nodeId} ${type}` : nodeId;
   };
-}
-
-function policy(text: string | undefined): MetadataPolicy | undefined {
-  if (text === undefined || METADATA_POLICIES.includes(text as MetadataPolicy))
-    return text as MetadataPolicy | undefined;
-  const expected = METADATA_POLICIES.join(", ");
-  throw new LatentkitError("usage.invalid", `--metadata: expected ${expected}, received ${JSON.stringify(text)}.`);
-}
-
-/** The path as one would type it from here. */
-function shortest(path: string): string {
-  const fromHere = relative(process.cwd(), path);
-  return fromHere.startsWith("..") ? path : fromHere;
 }

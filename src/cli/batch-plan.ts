@@ -1,0 +1,90 @@
+import { rm } from "node:fs/promises";
+import { basename, extname, join, resolve } from "node:path";
+import { LatentkitError } from "../errors.js";
+import type { BatchOptions } from "../render/batch/batch.js";
+import { isFinished } from "../render/batch/journal-reading.js";
+import type { BatchItem } from "../render/batch/types.js";
+import { combine } from "../render/items/combine.js";
+import { createGraphKeys, type GraphKeys, requireKey } from "../render/items/graph-keys.js";
+import { seedAxis } from "../render/items/seeds.js";
+import { readItems } from "../render/items/source.js";
+import { sweepAxis } from "../render/items/sweep.js";
+import { readGraph } from "../render/source.js";
+import { type Arguments, wholeNumber } from "./command.js";
+import { renderOptions } from "./render-options.js";
+import type { Terminal } from "./terminal.js";
+
+/** A batch as the command line asks for it. */
+export interface BatchPlan {
+  /** Path of the graph. */
+  readonly graph: string;
+  readonly items: AsyncIterable<BatchItem>;
+  readonly options: BatchOptions & { readonly outputDir: string; readonly journal: string };
+  /** Where the contact sheet goes, if there is to be one. */
+  readonly sheet: string | undefined;
+}
+
+/** Reads and checks all that can be checked before anything renders. Fails with usage.invalid and items.invalid. */
+export async function planBatch(args: Arguments, terminal: Terminal): Promise<BatchPlan> {
+  const graph = args.positionals[0]!;
+  const options = renderOptions(args, terminal);
+  const { outputDir } = options;
+  const keys = createGraphKeys(readGraph(graph).graph, options);
+  const limit = wholeNumber(args, "limit", 1);
+  const concurrency = wholeNumber(args, "concurrency", 1);
+  const retry = wholeNumber(args, "retry", 0);
+  const sheet = sheetPath(args.value("contact-sheet"), outputDir);
+  const { items, total } = await itemsOf(args, keys, Object.keys(options.set), limit);
+  const resume = args.flag("resume");
+  const journal = args.value("journal") ?? (await ownJournal(graph, outputDir, resume));
+  const cacheDir = args.value("cache");
+  return {
+    graph,
+    items,
+    sheet,
+    options: {
+      ...options,
+      ...(cacheDir !== undefined && { cacheDir }),
+      total,
+      journal,
+      resume,
+      concurrency,
+      retry,
+      failFast: args.flag("fail-fast"),
+      name: args.value("name"),
+    },
+  };
+}
+
+async function itemsOf(args: Arguments, keys: GraphKeys, set: readonly string[], limit: number | undefined) {
+  for (const key of set) requireKey(keys, key, "set");
+  const sweeps = args.values("sweep").map((text) => sweepAxis(text, keys));
+  for (const { option, keys } of sweeps) {
+    const twice = keys.find((key) => set.includes(key));
+    if (twice === undefined) continue;
+    throw new LatentkitError("usage.invalid", `${option}: ${twice} is set by --set already.`);
+  }
+  const path = args.value("items");
+  const file = path === undefined ? undefined : await readItems(path, keys);
+  const seeds = args.value("seeds");
+  const taken = [...set, ...sweeps.flatMap((axis) => axis.keys), ...(file?.keys ?? [])];
+  return combine(file, seeds === undefined ? sweeps : [...sweeps, seedAxis(seeds, keys, taken)], limit);
+}
+
+function sheetPath(given: string | undefined, outputDir: string): string | undefined {
+  if (given === undefined) return undefined;
+  if (given === "") return join(outputDir, "contact-sheet.png");
+  if (/\.png$/i.test(given)) return resolve(given);
+  const received = JSON.stringify(given);
+  throw new LatentkitError(
+    "usage.invalid",
+    `--contact-sheet: expected a name that ends in .png, received ${received}.`,
+  );
+}
+
+/** The journal where none is named; that of a batch which came to a good end makes way for a new one. */
+async function ownJournal(graph: string, outputDir: string, resume: boolean): Promise<string> {
+  const path = join(outputDir, `${basename(graph, extname(graph))}.journal.jsonl`);
+  if (!resume && (await isFinished(path))) await rm(path, { force: true });
+  return path;
+}

@@ -1,0 +1,38 @@
+import { relative } from "node:path";
+import { LatentkitError } from "../errors.js";
+import { loadConfig } from "../render/load-config.js";
+import { METADATA_POLICIES, type MetadataPolicy } from "../render/render.js";
+import { type Arguments, idList, pair } from "./command.js";
+import type { Terminal } from "./terminal.js";
+
+/** What the command line says of a run, whether of one graph or of a batch. */
+export function renderOptions(args: Arguments, terminal: Terminal) {
+  const config = loadConfig({
+    file: args.value("config"),
+    flags: { output_dir: args.value("out") },
+    env: terminal.env,
+  });
+  return {
+    set: Object.fromEntries(args.values("set").map((text) => pair("set", text))),
+    targets: idList(args.value("targets")),
+    outputDir: config.output_dir,
+    inputDir: args.value("input"),
+    metadata: policy(args.value("metadata")),
+    redact: args.values("redact"),
+    classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
+    config: { remote_image_api: config.remote_image_api },
+  };
+}
+
+function policy(text: string | undefined): MetadataPolicy | undefined {
+  if (text === undefined || METADATA_POLICIES.includes(text as MetadataPolicy))
+    return text as MetadataPolicy | undefined;
+  const expected = METADATA_POLICIES.join(", ");
+  throw new LatentkitError("usage.invalid", `--metadata: expected ${expected}, received ${JSON.stringify(text)}.`);
+}
+
+/** The path as one would type it from here. */
+export function shortest(path: string): string {
+  const fromHere = relative(process.cwd(), path);
+  return fromHere.startsWith("..") ? path : fromHere;
+}
