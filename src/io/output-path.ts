@@ -113,7 +113,7 @@ export async function makeFolder(outputFolder: string, place: OutputPlace): Prom
 }
 
 /** Node's own recursive mkdir never ends where the system refuses with ENOENT, as below /proc. */
-async function makeEach(folder: string): Promise<void> {
+export async function makeEach(folder: string): Promise<void> {
   const make = () =>
     promises.mkdir(folder).catch(async (error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST" || !(await promises.stat(folder)).isDirectory()) throw error;

@@ -1,0 +1,149 @@
+import { promises } from "node:fs";
+import { resolve } from "node:path";
+import { describe, LatentkitError } from "../../errors.js";
+import { engineVersion } from "../../io/engine-version.js";
+import { writeFailed } from "../../io/write-file.js";
+import { Bound, remove } from "./bound.js";
+import { entryPath, readEntryFile, writeEntryFile } from "./entry-file.js";
+import { decodeEntry, encodeEntry, HASH_BYTES, type Outputs } from "./entry-format.js";
+
+const DEFAULT_BYTES = 4 * 2 ** 30;
+/** Larger results are computed anew: one read could not hold them. */
+const MAX_ENTRY_BYTES = 2 ** 30;
+/** Results that wait to be written stay in memory; beyond so many bytes the next ones are not kept. */
+const MAX_PENDING_BYTES = 2 ** 28;
+/** After a write that failed the disk is left alone for so long. */
+const PAUSE_MS = 60_000;
+/**
+ * Reading and checking an entry costs some tenths of a millisecond, and a millisecond for a megabyte or so. What is
+ * computed as fast is not kept.
+ */
+const MIN_MS = 2;
+const MIN_MS_PER_BYTE = 2 / 1e6;
+
+export interface DiskCacheOptions {
+  /** Made when the first result is kept. Several processes and threads may share it. */
+  readonly folder: string;
+  /** Beyond so many bytes the least recently used entries leave; 4 GiB where absent. */
+  readonly bytes?: number;
+  /** Results that took less to compute are not kept; 2 ms, and 2 ms for each megabyte, where absent. */
+  readonly minMs?: number;
+  /** Results of another version of the engine are not used; the package's version where absent. */
+  readonly engine?: string;
+  /** Milliseconds of the day, to compare with files' times. */
+  readonly now?: () => number;
+}
+
+/**
+ * A cache of nodes' results in a folder, for runs in any number of processes: equal nodes with equal inputs are computed
+ * once. Results that hold models or other live objects, cheap ones, and those of nodes that act on the world or whose
+ * code may change are not kept. Whoever may write the folder can put other pictures there. Fails with value.invalid.
+ */
+export function createDiskCache(options: DiskCacheOptions): DiskCache {
+  const { folder, bytes = DEFAULT_BYTES, minMs } = options;
+  if (typeof folder !== "string" || folder === "" || folder.includes("\0")) {
+    throw new LatentkitError("value.invalid", `Disk cache: expected a folder, received ${describe(folder)}.`);
+  }
+  if (typeof bytes !== "number" || !(bytes >= 0)) {
+    const message = `Disk cache size: expected a number of bytes from 0, received ${describe(bytes)}.`;
+    throw new LatentkitError("value.invalid", message);
+  }
+  if (minMs !== undefined && !(typeof minMs === "number" && minMs >= 0)) {
+    const message = `Disk cache minMs: expected a number of milliseconds from 0, received ${describe(minMs)}.`;
+    throw new LatentkitError("value.invalid", message);
+  }
+  return new DiskCache(resolve(folder), bytes, options.engine ?? engineVersion(), minMs, options.now ?? Date.now);
+}
+
+/** Results by signature in files. Nothing in it rejects: a disk that fails is a cache that holds nothing. */
+export class DiskCache {
+  private readonly bound: Bound;
+  private readonly writing = new Set<Promise<void>>();
+  private pendingBytes = 0;
+  private pausedUntil = 0;
+  private warning: string | undefined;
+  private hasWarned = false;
+
+  /** @internal Made by `createDiskCache`. */
+  constructor(
+    readonly folder: string,
+    readonly bytes: number,
+    /** @internal */
+    readonly engine: string,
+    private readonly minMs: number | undefined,
+    private readonly now: () => number,
+  ) {
+    this.bound = new Bound(folder, bytes, now);
+  }
+
+  /** @internal Whether there is an entry; reading it may still find it damaged. */
+  has(signature: string): Promise<boolean> {
+    return promises.access(entryPath(this.folder, signature)).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /** @internal The outputs kept under a signature that `fits` accepts. An entry that is none is removed. */
+  async read(signature: string, fits: (outputs: Outputs) => boolean): Promise<Outputs | undefined> {
+    const path = entryPath(this.folder, signature);
+    const bytes = await readEntryFile(path, this.maxEntryBytes);
+    if (bytes === "absent") return undefined;
+    const outputs = bytes === "damaged" ? undefined : decodeEntry(bytes, signature);
+    if (outputs !== undefined && fits(outputs)) return outputs;
+    await remove(path);
+    return undefined;
+  }
+
+  /** @internal Begins to write what took `ms` to compute, where it pays to keep that. */
+  write(signature: string, outputs: Outputs, ms: number): void {
+    if (ms < (this.minMs ?? MIN_MS) || this.now() < this.pausedUntil) return;
+    const parts = encodeEntry(signature, outputs);
+    if (parts === undefined) return;
+    const bytes = parts.reduce((sum, { length }) => sum + length, HASH_BYTES);
+    if (this.minMs === undefined && ms < bytes * MIN_MS_PER_BYTE) return;
+    if (bytes > this.maxEntryBytes || this.pendingBytes + bytes > MAX_PENDING_BYTES) return;
+    this.pendingBytes += bytes;
+    const written = this.writeParts(signature, parts, bytes).finally(() => {
+      this.pendingBytes -= bytes;
+      this.writing.delete(written);
+    });
+    this.writing.add(written);
+  }
+
+  /** @internal Resolves when the results given so far are written. */
+  async written(): Promise<void> {
+    await Promise.all(this.writing);
+  }
+
+  /** Resolves when nothing is being written or evicted. */
+  async idle(): Promise<void> {
+    await this.written();
+    await this.bound.idle();
+  }
+
+  /** @internal Why results cannot be kept, told once. */
+  takeWarning(): string | undefined {
+    const warning = this.warning;
+    this.warning = undefined;
+    return warning;
+  }
+
+  private get maxEntryBytes(): number {
+    return Math.min(this.bytes, MAX_ENTRY_BYTES);
+  }
+
+  private async writeParts(signature: string, parts: readonly Uint8Array[], bytes: number): Promise<void> {
+    try {
+      await writeEntryFile(this.folder, entryPath(this.folder, signature), parts);
+      this.bound.add(bytes);
+    } catch (error) {
+      // where an open file cannot be replaced, another process was first with the same result
+      if (await this.has(signature)) return;
+      this.pausedUntil = this.now() + PAUSE_MS;
+      if (this.hasWarned) return;
+      this.hasWarned = true;
+      this.warning = `Results are not kept in the cache: ${writeFailed(this.folder, error).message}`;
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import { HOSTILE_KEYS, isPlainObject, keysInOrder, NumberLiteral, rememberOrder } from "../../io/json-lossless.js";
+import { elementCount, Tensor } from "../../tensor/tensor.js";
+
+/** Deeper values, and results of more of them, are not stored and not read. */
+const MAX_DEPTH = 32;
+const MAX_VALUES = 100_000;
+const MAX_AXES = 16;
+const MAX_DIGITS = 400;
+
+const INTEGER = /^-?\d+$/;
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+/** Numbers that JSON does not keep. */
+const ODD_NUMBERS: ReadonlyMap<string, number> = new Map([
+  ["NaN", Number.NaN],
+  ["Infinity", Number.POSITIVE_INFINITY],
+  ["-Infinity", Number.NEGATIVE_INFINITY],
+  ["-0", -0],
+]);
+
+/** A value as JSON, its tensors' data apart. */
+export interface Packed {
+  readonly json: unknown;
+  readonly tensors: readonly Float32Array[];
+}
+
+/** Says that a value cannot be written, or that what was read is none. */
+class Unfit extends Error {}
+
+/**
+ * Scalars of JSON stand for themselves, all else is a list that begins with its kind: ["list", …], ["object", key,
+ * value, …], ["integer", "5"] (a bigint), ["literal", "7.0"], ["number", "NaN"], ["nothing"], ["tensor", which, …shape].
+ * Undefined where a part is anything else: a model, a function, an instance of a class.
+ */
+export function pack(value: unknown): Packed | undefined {
+  const tensors: Float32Array[] = [];
+  const places = new Map<Float32Array, number>();
+  let left = MAX_VALUES;
+
+  const packTensor = ({ data, shape }: Tensor): unknown => {
+    if (data.length !== elementCount(shape) || shape.length > MAX_AXES) throw new Unfit();
+    const place = places.get(data) ?? tensors.push(data) - 1;
+    places.set(data, place);
+    return ["tensor", place, ...shape];
+  };
+  const packOne = (item: unknown, depth: number): unknown => {
+    if (depth > MAX_DEPTH || left-- <= 0) throw new Unfit();
+    switch (typeof item) {
+      case "string":
+      case "boolean":
+        return item;
+      case "undefined":
+        return ["nothing"];
+      case "number":
+        return Number.isFinite(item) && !Object.is(item, -0)
+          ? item
+          : ["number", Object.is(item, -0) ? "-0" : `${item}`];
+      case "bigint":
+        return ["integer", digits(String(item), INTEGER)];
+    }
+    if (item === null) return null;
+    if (item instanceof Tensor) return packTensor(item);
+    if (item instanceof NumberLiteral) return ["literal", digits(item.text, NUMBER)];
+    if (Array.isArray(item)) return ["list", ...Array.from(item, (part) => packOne(part, depth + 1))];
+    if (!isPlainObject(item)) throw new Unfit();
+    const keys = keysInOrder(item);
+    if (keys.some((key) => HOSTILE_KEYS.has(key))) throw new Unfit();
+    return ["object", ...keys.flatMap((key) => [key, packOne(item[key], depth + 1)])];
+  };
+  return fitting(() => ({ json: packOne(value, 0), tensors }));
+}
+
+/** The value of what `pack` made; undefined for anything else, whatever it is. */
+export function unpack({ json, tensors }: Packed): { readonly value: unknown } | undefined {
+  let left = MAX_VALUES;
+
+  const unpackTensor = (place: unknown, shape: readonly unknown[]): Tensor => {
+    const data = typeof place === "number" ? tensors[place] : undefined;
+    if (data === undefined || shape.length > MAX_AXES) throw new Unfit();
+    const size = shape.reduce((product: number, side) => product * (isSide(side) ? side : Number.NaN), 1);
+    if (size !== data.length) throw new Unfit();
+    return Tensor.from(data, shape as number[]);
+  };
+  const unpackObject = (parts: readonly unknown[], depth: number): Record<string, unknown> => {
+    const object: Record<string, unknown> = {};
+    const keys: string[] = [];
+    for (let i = 0; i < parts.length; i += 2) {
+      const key = parts[i];
+      if (typeof key !== "string" || HOSTILE_KEYS.has(key) || Object.hasOwn(object, key)) throw new Unfit();
+      keys.push(key);
+      object[key] = unpackOne(parts[i + 1], depth + 1);
+    }
+    rememberOrder(object, keys);
+    return object;
+  };
+  const unpackOne = (item: unknown, depth: number): unknown => {
+    if (depth > MAX_DEPTH || left-- <= 0) throw new Unfit();
+    if (item === null || ["string", "boolean", "number"].includes(typeof item)) return item;
+    if (!Array.isArray(item)) throw new Unfit();
+    const [kind, ...parts] = item as unknown[];
+    if (kind === "list") return parts.map((part) => unpackOne(part, depth + 1));
+    if (kind === "object" && parts.length % 2 === 0) return unpackObject(parts, depth);
+    if (kind === "tensor") return unpackTensor(parts[0], parts.slice(1));
+    if (kind === "nothing") return undefined;
+    const [text] = parts;
+    if (kind === "integer") return BigInt(digits(text, INTEGER));
+    if (kind === "literal") return new NumberLiteral(digits(text, NUMBER));
+    const odd = kind === "number" && typeof text === "string" ? ODD_NUMBERS.get(text) : undefined;
+    if (odd === undefined) throw new Unfit();
+    return odd;
+  };
+  return fitting(() => ({ value: unpackOne(json, 0) }));
+}
+
+const isSide = (side: unknown): side is number => Number.isSafeInteger(side) && (side as number) >= 0;
+
+/** Long numbers cost quadratic time. */
+function digits(text: unknown, pattern: RegExp): string {
+  if (typeof text === "string" && text.length <= MAX_DIGITS && pattern.test(text)) return text;
+  throw new Unfit();
+}
+
+function fitting<T>(make: () => T): T | undefined {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof Unfit) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,323 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, promises, readFileSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createDiskCache, type DiskCache, type DiskCacheOptions, Tensor } from "latentkit";
+import type { Outputs } from "#src/graph/disk-cache/entry-format.js";
+import { refuses } from "../../../helpers/errors.js";
+import { files, freshFolder, tree } from "../../../helpers/folders.js";
+import { seededInts } from "../../../helpers/seeded.js";
+
+const sha = (bytes: string | Uint8Array) => createHash("sha256").update(bytes).digest();
+const signatureOf = (name: string | number) => sha(String(name)).toString("hex");
+const any = () => true;
+const SMALL: Outputs = [[{ samples: Tensor.from([1, 2.5, -3], [1, 3]), note: "ä" }], [7n, null]];
+
+async function keep(cache: DiskCache, name: string | number, outputs: Outputs): Promise<void> {
+  cache.write(signatureOf(name), outputs, 1e9);
+  await cache.idle();
+}
+const find = (cache: DiskCache, name: string | number, fits: (outputs: Outputs) => boolean = any) =>
+  cache.read(signatureOf(name), fits);
+
+describe("createDiskCache", () => {
+  const folder = freshFolder();
+  const open = (options: Partial<DiskCacheOptions> = {}) => createDiskCache({ folder: folder(), ...options });
+  const pathOf = (name: string | number) => {
+    const signature = signatureOf(name);
+    return join(folder(), signature.slice(0, 2), `${signature.slice(2)}.lkc`);
+  };
+  /** The bytes of one kept entry, without the hash. */
+  const body = async () => {
+    await keep(open(), "a", SMALL);
+    return readFileSync(pathOf("a")).subarray(0, -32);
+  };
+  const put = (bytes: Uint8Array, name = "a") => writeFileSync(pathOf(name), bytes);
+  const sealed = (bytes: Uint8Array) => Buffer.concat([bytes, sha(bytes)]);
+
+  it("refuses options that are none", async () => {
+    for (const given of ["", "a\0b", 5, undefined]) {
+      await refuses(
+        () => createDiskCache({ folder: given as string }),
+        "value.invalid",
+        /Disk cache: expected a folder/,
+      );
+    }
+    for (const bytes of [-1, Number.NaN, "5"]) await refuses(() => open({ bytes: bytes as number }), "value.invalid");
+    await refuses(() => open({ minMs: -1 }), "value.invalid", /minMs/);
+  });
+
+  it("gives other caches of the folder what one keeps, one file each, and makes the folder when it must", async () => {
+    const deep = join(folder(), "a", "b");
+    const cache = open({ folder: deep });
+    assert.equal(await find(cache, "a"), undefined);
+    assert.equal(existsSync(deep), false);
+    await keep(cache, "a", SMALL);
+    assert.equal(await open({ folder: deep }).has(signatureOf("a")), true);
+    assert.deepEqual(await find(open({ folder: deep }), "a"), SMALL);
+    assert.equal(await find(cache, "b"), undefined);
+    assert.match(files(deep).join(), /^[0-9a-f]{2}\/[0-9a-f]{62}\.lkc$/);
+  });
+
+  it("writes the format that is described: magic, version, header, aligned floats, hash", async () => {
+    const bytes = await body();
+    assert.equal(bytes.toString("latin1", 0, 8), "\x89LKC\r\n\x1a\n");
+    assert.equal(bytes.readUInt32LE(8), 1);
+    const length = bytes.readUInt32LE(12);
+    const header = JSON.parse(bytes.toString("utf8", 16, 16 + length));
+    assert.deepEqual([header.signature, header.sizes], [signatureOf("a"), [3]]);
+    const start = Math.ceil((16 + length) / 64) * 64;
+    assert.equal(bytes.length, start + 12);
+    assert.deepEqual(
+      [0, 4, 8].map((at) => bytes.readFloatLE(start + at)),
+      [1, 2.5, -3],
+    );
+    assert.deepEqual(readFileSync(pathOf("a")).subarray(-32), sha(bytes));
+  });
+
+  it("keeps large results, in several tensors", async () => {
+    const large = Tensor.from(
+      new Float32Array(3_000_001).map((_, i) => Math.sin(i)),
+      [3_000_001],
+    );
+    await keep(open(), "large", [[large, Tensor.full([5], 2)], [large]]);
+    const [[first, second], [third]] = (await find(open(), "large")) as [[Tensor, Tensor], [Tensor]];
+    assert.deepEqual(first.data, large.data);
+    assert.deepEqual([second.data, third.data.length], [Tensor.full([5], 2).data, 3_000_001]);
+  });
+
+  it("does not keep what is computed faster than it is read", async () => {
+    const write = async (cache: DiskCache, size: number, ms: number) => {
+      cache.write(signatureOf(`${size} ${ms}`), [[Tensor.zeros([size])]], ms);
+      await cache.idle();
+      return cache.has(signatureOf(`${size} ${ms}`));
+    };
+    assert.deepEqual(await Promise.all([write(open(), 1, 1.9), write(open(), 1, 2.1)]), [false, true]);
+    assert.deepEqual(await Promise.all([write(open(), 1e6, 7.9), write(open(), 1e6, 8.2)]), [false, true]);
+    assert.deepEqual(await Promise.all([write(open({ minMs: 0 }), 1e6, 0), write(open({ minMs: 3 }), 2, 2)]), [
+      true,
+      false,
+    ]);
+  });
+
+  it("does not keep what is no data, nor one entry larger than the bound", async () => {
+    await keep(open(), "code", [[() => 1]]);
+    await keep(open({ bytes: 1000 }), "large", [[Tensor.zeros([250])]]);
+    assert.deepEqual(tree(folder()), []);
+  });
+
+  describe("takes no entry for good that is not", () => {
+    const refused = async (bytes: Uint8Array, what: string) => {
+      put(bytes);
+      assert.equal(await find(open(), "a"), undefined, what);
+      assert.equal(existsSync(pathOf("a")), false, `${what} is removed`);
+    };
+
+    it("whatever byte of it is another", async () => {
+      const whole = sealed(await body());
+      for (let at = 0; at < whole.length; at++) {
+        const bytes = Buffer.from(whole);
+        bytes[at] = bytes[at]! ^ (1 + (at % 255));
+        await refused(bytes, `byte ${at}`);
+      }
+    });
+
+    it("wherever it is cut, or has more", async () => {
+      const whole = sealed(await body());
+      for (let length = 0; length < whole.length; length += 3)
+        await refused(whole.subarray(0, length), `${length} bytes`);
+      await refused(Buffer.concat([whole, Buffer.from([0])]), "a byte more");
+      await refused(Buffer.concat([whole, whole]), "twice");
+    });
+
+    it("with a right hash over wrong bytes: nothing, or data of the right form, never an exception", async () => {
+      const bytes = await body();
+      const random = seededInts(5);
+      const length = bytes.readUInt32LE(12);
+      let accepted = 0;
+      for (let round = 0; round < 1500; round++) {
+        const changed = Buffer.from(bytes);
+        const changes = 1 + random(3);
+        for (let i = 0; i < changes; i++) changed[random(i === 0 ? 16 + length : changed.length)] = random(256);
+        put(sealed(changed));
+        const outputs = await find(open(), "a");
+        if (outputs === undefined) continue;
+        accepted++;
+        assert.ok(outputs.every((values) => Array.isArray(values)));
+      }
+      // letters of texts may well be others
+      assert.ok(accepted < 500, String(accepted));
+    });
+
+    it("with huge counts, another signature, version or structure", async () => {
+      const bytes = await body();
+      const length = bytes.readUInt32LE(12);
+      const header = JSON.parse(bytes.toString("utf8", 16, 16 + length));
+      const data = bytes.subarray(Math.ceil((16 + length) / 64) * 64);
+      const made = (text: string, more = data, version = 1, size = Buffer.byteLength(text)) => {
+        const head = Buffer.alloc(Math.ceil((16 + Buffer.byteLength(text)) / 64) * 64);
+        bytes.copy(head, 0, 0, 8);
+        head.writeUInt32LE(version, 8);
+        head.writeUInt32LE(size, 12);
+        head.write(text, 16);
+        return sealed(Buffer.concat([head, more]));
+      };
+      const like = (change: object) => made(JSON.stringify({ ...header, ...change }));
+      put(like({}));
+      assert.deepEqual(await find(open(), "a"), SMALL, "the maker itself makes good entries");
+      await refused(like({ signature: signatureOf("b") }), "another signature");
+      await refused(made(JSON.stringify(header), data, 2), "another version");
+      for (const size of [2 ** 32 - 1, 2 ** 31, 5_000_000, 0])
+        await refused(made("{}", data, 1, size), `header of ${size}`);
+      for (const sizes of [
+        [2 ** 30],
+        [-1, 4],
+        [1.5, 1.5],
+        ["3"],
+        [3, 2 ** 53],
+        [2],
+        [],
+        null,
+        { length: 1 },
+        [1e308],
+      ]) {
+        await refused(like({ sizes }), `sizes ${JSON.stringify(sizes)}`);
+      }
+      await refused(like({ sizes: new Array(1e6).fill(0) }), "a million tensors");
+      for (const outputs of [null, 5, ["list", 5], ["tensor", 0, 3], ["list", ["list", ["tensor", 0, 2 ** 40]]]]) {
+        await refused(like({ outputs }), `outputs ${JSON.stringify(outputs)}`);
+      }
+      const deep = `${"[".repeat(500_000)}${"]".repeat(500_000)}`;
+      await refused(made(`{"signature":"${header.signature}","sizes":[3],"outputs":${deep}}`), "half a million levels");
+      for (const text of ["", "null", "5", "[]", "{", "\ud800"]) await refused(made(text), `header ${text}`);
+    });
+
+    it("in the place of another, or of types that do not fit", async () => {
+      await keep(open(), "a", SMALL);
+      mkdirSync(join(pathOf("b"), ".."), { recursive: true });
+      put(readFileSync(pathOf("a")), "b");
+      assert.equal(await find(open(), "b"), undefined);
+      assert.equal(await find(open(), "a", () => false), undefined);
+      assert.equal(existsSync(pathOf("a")), false);
+    });
+
+    it("that is no file: a folder, a link, a pipe", async function () {
+      if (process.platform === "win32") this.skip();
+      await keep(open(), "real", SMALL);
+      const shard = (name: string) => mkdirSync(join(pathOf(name), ".."), { recursive: true });
+      for (const name of ["folder", "link", "pipe", "loop"]) shard(name);
+      mkdirSync(join(pathOf("folder"), "precious"), { recursive: true });
+      symlinkSync(pathOf("real"), pathOf("link"));
+      symlinkSync(pathOf("loop"), pathOf("loop"));
+      execFileSync("mkfifo", [pathOf("pipe")]);
+      for (const name of ["folder", "link", "pipe", "loop"]) assert.equal(await find(open(), name), undefined, name);
+      assert.ok(existsSync(join(pathOf("folder"), "precious")) && existsSync(pathOf("real")));
+      // the pipe and the links made room
+      for (const name of ["pipe", "link", "loop"]) {
+        await keep(open(), name, SMALL);
+        assert.deepEqual(await find(open(), name), SMALL, name);
+      }
+      await keep(open(), "folder", SMALL);
+      assert.equal(await find(open(), "folder"), undefined);
+    });
+  });
+
+  describe("on a disk that fails", () => {
+    const { open: openFile } = promises;
+    afterEach(() => {
+      promises.open = openFile;
+    });
+
+    it("leaves nothing behind, says why once, and tries again later", async () => {
+      let time = Date.now();
+      const cache = open({ now: () => time });
+      promises.open = async (...given) => {
+        const file = await openFile(...given);
+        if (given[1] !== "wx") return file;
+        const write = file.write.bind(file) as (bytes: Uint8Array, at: number, length?: number) => Promise<unknown>;
+        let writes = 0;
+        file.write = (async (bytes: Uint8Array, at: number) => {
+          if (writes++ === 0) return write(bytes, at, 10);
+          throw Object.assign(new Error("ENOSPC"), { code: "ENOSPC" });
+        }) as typeof file.write;
+        return file;
+      };
+      await keep(cache, "a", SMALL);
+      assert.deepEqual(files(folder()), []);
+      assert.match(
+        cache.takeWarning()!,
+        /^Results are not kept in the cache: Cannot write .*the disk is full \(ENOSPC\)\.$/,
+      );
+      time += 61_000;
+      await keep(cache, "a", SMALL);
+      assert.equal(cache.takeWarning(), undefined);
+      promises.open = openFile;
+      await keep(cache, "a", SMALL);
+      assert.equal(await cache.has(signatureOf("a")), false, "the pause is not over");
+      time += 61_000;
+      await keep(cache, "a", SMALL);
+      assert.deepEqual(await find(cache, "a"), SMALL);
+    });
+
+    it("finds and keeps nothing below a file", async () => {
+      writeFileSync(join(folder(), "file"), "");
+      const cache = open({ folder: join(folder(), "file", "cache") });
+      await keep(cache, "a", SMALL);
+      assert.equal(await find(cache, "a"), undefined);
+      assert.match(cache.takeWarning()!, /a part of the path is not a folder/);
+    });
+  });
+
+  describe("below its bound", () => {
+    const entry = (): Outputs => [[Tensor.zeros([4500])]];
+    const BYTES = 20_480;
+    const held = () => files(folder()).filter((name) => name.endsWith(".lkc")).length * BYTES;
+    const age = (name: string | number, seconds: number) => {
+      const then = Date.now() / 1000 - seconds;
+      utimesSync(pathOf(name), then, then);
+    };
+
+    it("evicts what was not used for longest, and a hit is a use", async () => {
+      const cache = open({ bytes: 10 * BYTES });
+      for (let i = 0; i < 10; i++) {
+        await keep(cache, i, entry());
+        age(i, 1000 - i);
+      }
+      assert.equal(held(), 10 * BYTES);
+      assert.ok(await find(cache, 0));
+      await keep(cache, 10, entry());
+      assert.equal(held(), 9 * BYTES);
+      const has = async (name: number) => cache.has(signatureOf(name));
+      assert.deepEqual(await Promise.all([0, 1, 2, 3, 10].map(has)), [true, false, false, true, true]);
+    });
+
+    it("stays below it while it writes without end, and while others write", async () => {
+      const caches = [open({ bytes: 20 * BYTES }), open({ bytes: 20 * BYTES }), open({ bytes: 20 * BYTES })];
+      for (let i = 0; i < 60; i++) {
+        await Promise.all(caches.map((cache, k) => keep(cache, `${k} ${i}`, entry())));
+        assert.ok(held() <= 20 * BYTES, `${held() / BYTES} entries after round ${i}`);
+      }
+      assert.ok(held() >= 10 * BYTES, "they do not empty it");
+      assert.ok(await find(caches[0]!, "0 59"));
+    });
+
+    it("touches nothing that is not its own, and removes what killed writers left an hour ago", async () => {
+      const mine = ["notes.txt", "ab/notes.txt", "ab/short.lkc", ".latentkit-new.tmp", "abc/x.lkc"];
+      for (const shard of ["ab", "abc"]) mkdirSync(join(folder(), shard));
+      const left = (digit: string) => `.latentkit-${digit.repeat(24)}.tmp`;
+      for (const name of [...mine, left("a"), left("b")]) writeFileSync(join(folder(), name), "x".repeat(50_000));
+      const old = Date.now() / 1000 - 3700;
+      for (const name of [...mine, left("a")]) utimesSync(join(folder(), name), old, old);
+      const cache = open({ bytes: 2 * BYTES });
+      for (let i = 0; i < 5; i++) await keep(cache, i, entry());
+      for (const name of [...mine, left("b")]) assert.ok(existsSync(join(folder(), name)), name);
+      assert.equal(existsSync(join(folder(), left("a"))), false);
+    });
+
+    it("of nothing keeps nothing", async () => {
+      await keep(open({ bytes: 0 }), "a", SMALL);
+      assert.deepEqual(tree(folder()), []);
+    });
+  });
+});
