@@ -3,7 +3,11 @@ import { LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
 import type { NodeConfig } from "../nodes/define.js";
+import type { Registry } from "../nodes/registry.js";
 import { type Cache, createCache } from "./cache.js";
+import type { DiskCache } from "./disk-cache/disk-cache.js";
+import { DiskSigner } from "./disk-cache/disk-signer.js";
+import { KeptResults } from "./disk-cache/kept-results.js";
 import type { Happening, RunEvent } from "./events.js";
 import { EventQueue } from "./execution/event-queue.js";
 import { prepareRun, signAll } from "./execution/prepare-run.js";
@@ -20,6 +24,10 @@ export interface ExecuteOptions extends Omit<ValidateOptions, "host"> {
   readonly validate?: boolean;
   /** Shared with other runs; without one, equal nodes of this run share their results. */
   readonly cache?: Cache;
+  /** Shared with other processes; asked for what `cache` does not hold. */
+  readonly diskCache?: DiskCache;
+  /** The package's own nodes: the disk cache keeps results of these, and of others that have a `cacheVersion`. */
+  readonly builtIns?: Registry;
   /** Nodes that write files do so in every run, whatever the cache holds; false where absent. */
   readonly rewritesFiles?: boolean;
   /** Absolute. */
@@ -92,11 +100,20 @@ export async function* executeGraph(prompt: unknown, options: ExecuteOptions): A
       yield tell({ type: "run-done", status: "failed", outputs: {}, ui: {} });
       return;
     }
-    const signatures = await signAll(prepared, new Signer(cache, options));
+    const { diskCache } = options;
+    const signer = diskCache && new DiskSigner(diskCache.engine, options);
+    const kept = diskCache && signer && new KeptResults(diskCache, signer, nodes, options);
+    const hear = signer && ((...signed: Parameters<DiskSigner["sign"]>) => signer.sign(...signed));
+    const signatures = await signAll(prepared, new Signer(cache, options), options, hear);
     cache.begin(new Set(signatures.values()), new Set(graph.ids));
-    yield tell({ type: "cached", nodeIds: graph.ids.filter((id) => cache.has(signatures.get(id))) });
-    const run = new Run(nodes, signatures, roots, setting, emit);
+    const isCached = (id: string) => cache.has(signatures.get(id));
+    await kept?.expect(roots, isCached);
+    const cached = graph.ids.filter((id) => isCached(id) || kept?.isExpected(id));
+    yield tell({ type: "cached", nodeIds: cached });
+    const run = new Run(nodes, signatures, roots, setting, emit, kept);
     for await (const events of queue.follow(run)) for (const event of events) yield event;
+    const warning = run.status === "interrupted" ? undefined : await kept?.written();
+    if (warning !== undefined) yield tell({ type: "warning", message: warning });
     yield tell({ type: "run-done", status: run.status!, outputs: run.outputs(), ui: run.ui });
   } finally {
     options.signal?.removeEventListener("abort", stop);

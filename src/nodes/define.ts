@@ -94,6 +94,14 @@ export interface NodeSource<
   /** Has a UI result without being an output node: a root where a graph has none. */
   readonly hasUi?: boolean;
   readonly notIdempotent?: boolean;
+  /** Talks to other machines: each run does it anew, whatever a disk cache holds. */
+  readonly reachesNetwork?: boolean;
+  /**
+   * The author's word that outputs follow from the declared inputs, `isChanged` and the host's models alone, and that
+   * running the node does nothing else, so that a disk cache may keep them; another text whenever its code changes
+   * outputs. Nodes of the package need none.
+   */
+  readonly cacheVersion?: string;
   /** Answers at once, also where required inputs are absent. The inputs it reads are exempt from range and list checks. */
   validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationAnswer;
   /** Joins the cache key: another value means changed. Links are not resolved. `place` holds the input folder. */
@@ -123,6 +131,8 @@ export interface NodeDefinition {
   readonly writesFiles: boolean;
   readonly hasUi: boolean;
   readonly notIdempotent: boolean;
+  readonly reachesNetwork: boolean;
+  readonly cacheVersion?: string;
   validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationAnswer;
   isChanged?(inputs: Record<string, unknown>, place: ChoicePlace): Awaitable<unknown>;
   checkLazy?(inputs: Record<string, unknown>): Awaitable<readonly string[]>;
@@ -164,6 +174,8 @@ export function defineNode<
     writesFiles: source.writesFiles ?? false,
     hasUi: source.hasUi ?? false,
     notIdempotent: source.notIdempotent ?? false,
+    reachesNetwork: source.reachesNetwork ?? false,
+    cacheVersion: source.cacheVersion,
     validate: bind(source.validate),
     isChanged: bind(source.isChanged),
     checkLazy: bind(source.checkLazy),

@@ -33,6 +33,7 @@ export function executeGraph(
   return execute(prompt, {
     ...options,
     registry: options.registry ?? defaultRegistry,
+    builtIns: defaultRegistry,
     host: options.host ?? defaultHost,
     outputDir: resolve(options.outputDir ?? "out"),
     inputDir: resolve(options.inputDir ?? "input"),

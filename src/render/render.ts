@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../errors.js";
 import type { Cache } from "../graph/cache.js";
+import type { DiskCache } from "../graph/disk-cache/disk-cache.js";
 import type { RunEvent } from "../graph/events.js";
 import { findDefinition, parseGraph } from "../graph/parse.js";
 import type { Host } from "../host/types.js";
@@ -44,6 +45,8 @@ export interface RenderOptions {
   output?: OutputHandling;
   /** Results that runs share: what does not change between them is computed once. Files are always written anew. */
   cache?: Cache;
+  /** The same on a disk, shared with other processes, for results that cost some time; nodes that write files run. */
+  diskCache?: DiskCache;
   clock?: () => Date;
   fetch?: typeof fetch;
   signal?: AbortSignal;
@@ -112,6 +115,7 @@ export async function* renderEvents(
     config: options.config,
     output: { files: options.output?.files, receipt },
     cache: options.cache,
+    diskCache: options.diskCache,
     rewritesFiles: true,
     clock: options.clock,
     fetch: options.fetch,

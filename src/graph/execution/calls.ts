@@ -1,5 +1,7 @@
+import { inputError } from "../../errors.js";
 import { Blocker, type NodeContext, type NodeDefinition, toResult } from "../../nodes/define.js";
 import type { NodeUi } from "../events.js";
+import type { PreparedNode } from "../prepared.js";
 import { argumentsOf, findBlocker, type Gathered } from "./gather.js";
 
 /** One call's answer: values in output order, and the graph to run in the node's place. */
@@ -59,6 +61,21 @@ export async function askLazy(definition: NodeDefinition, gathered: Gathered): P
   }
   const declared = Object.keys(definition.inputs).filter((input) => wanted.delete(input));
   return [...declared, ...wanted];
+}
+
+/** The nodes that a node's wanted lazy inputs link to and that nobody computed yet. Throws where one has no link. */
+export function missingSources(
+  { id, definition, links }: PreparedNode,
+  wanted: readonly string[],
+  { lists, missing, held }: Gathered,
+): string[] {
+  const open = wanted.filter((input) => !held.has(input) && (missing.has(input) || !Object.hasOwn(lists, input)));
+  return open.map((input) => {
+    const link = links.find((candidate) => candidate.input === input);
+    if (link !== undefined) return link.source;
+    const at = { nodeId: id, node: definition.key, input };
+    throw inputError("input.missing", at, "the value that the node asks for", undefined);
+  });
 }
 
 /** Values of every output over all calls; a list output adds its elements. */

@@ -50,6 +50,10 @@ export function expandNode(
   return { nodes, promised };
 }
 
+/** Nodes whose values a node's own are taken from, once for each. */
+export const sourcesIn = ({ promised }: Expansion): string[] =>
+  promised.flat().flatMap((slot) => ("source" in slot ? [slot.source] : []));
+
 /** Values of the outputs of a node that a graph stood in for: of all its calls, list outputs opened. */
 export function expandedOutputs(
   { definition }: PreparedNode,

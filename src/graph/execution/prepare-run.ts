@@ -1,12 +1,13 @@
 import type { Host } from "../../host/types.js";
 import type { NodeDefinition } from "../../nodes/define.js";
+import type { ChoicePlace } from "../../nodes/inputs.js";
 import { findCycles } from "../cycles.js";
 import { findDefinitions, type Graph } from "../parse.js";
 import { linkedNodes, type PreparedNode, prepareUnchecked } from "../prepared.js";
 import { findRoots } from "../roots.js";
 import { checkGraph, type ValidateOptions } from "../validate.js";
 import { validationError } from "../validation/validation-error.js";
-import type { Signer } from "./signature.js";
+import { askChange, type Change, type Signer } from "./signature.js";
 
 export interface PreparedRun {
   readonly roots: readonly string[];
@@ -80,16 +81,25 @@ function prepareLoosely(
   return prepareUnchecked(source, place, (other) => definitions.has(other));
 }
 
-/** Signatures of all nodes, cycles aside. Nodes that run are asked whether they changed. */
-export async function signAll({ nodes, others, order }: PreparedRun, signer: Signer): Promise<Map<string, number>> {
+/**
+ * Signatures of all nodes, cycles aside. Nodes that run are asked whether they changed; `hear` is told what each said,
+ * sources before those that link to them.
+ */
+export async function signAll(
+  { nodes, others, order }: PreparedRun,
+  signer: Signer,
+  place: ChoicePlace,
+  hear?: (node: PreparedNode, change: Change | undefined) => void,
+): Promise<Map<string, number>> {
   const signatures = new Map<string, number>();
   const sourceOf = (id: string) => signatures.get(id);
   for (const id of order) {
     const node = nodes.get(id)!;
     const hasChange = node.definition.isChanged !== undefined;
-    const change = hasChange ? await signer.changeKey(node) : undefined;
+    const change = hasChange ? await askChange(node, place) : undefined;
     const isAlwaysNew = hasChange && change === undefined;
     signatures.set(id, isAlwaysNew ? signer.unique() : signer.sign(node, sourceOf, change));
+    hear?.(node, change);
   }
   if (others.size === 0) return signatures;
   for (const id of findCycles(linkedNodes(new Map([...nodes, ...others]))).order) {

@@ -1,9 +1,10 @@
 import { inputError, LatentkitError, where } from "../../errors.js";
 import type { Entry } from "../cache.js";
+import type { KeptResults } from "../disk-cache/kept-results.js";
 import type { Happening, NodeUi, RunStatus } from "../events.js";
 import type { PreparedNode } from "../prepared.js";
-import { type Answer, askLazy, callNode, mergeOutputs } from "./calls.js";
-import { type Expansion, expandedOutputs, expandNode } from "./expand.js";
+import { type Answer, askLazy, callNode, mergeOutputs, missingSources } from "./calls.js";
+import { type Expansion, expandedOutputs, expandNode, sourcesIn } from "./expand.js";
 import { type Gathered, gather, NOT_GATHERED } from "./gather.js";
 import { nameNode } from "./name-node.js";
 import { Plan } from "./plan.js";
@@ -35,16 +36,18 @@ export class Run {
   /** Nodes whose results have left; one that is needed after all, by an expansion, runs again. */
   private readonly released = new Set<string>();
   private readonly isRoot: ReadonlySet<string>;
+  private readonly isKnown = (id: string) => this.results.find(id) !== undefined;
   private readonly resultOf = (id: string) => this.results.find(id);
   private readonly typeOf = (id: string, slot: number) => this.nodes.get(id)?.definition.outputs[slot]?.type;
 
-  /** `nodes`: all that the roots need; `signatures`: theirs. `emit` hears what happens. */
+  /** `nodes`: all that the roots need; `signatures`: theirs. `emit` hears what happens. `kept`: results on a disk. */
   constructor(
     private readonly nodes: Map<string, PreparedNode>,
     signatures: ReadonlyMap<string, number>,
     private readonly roots: readonly string[],
     private readonly setting: RunSetting,
     private readonly emit: (happening: Happening) => void,
+    private readonly kept: KeptResults | undefined,
   ) {
     this.isRoot = new Set(roots);
     this.readers = new Readers(nodes.values());
@@ -73,6 +76,7 @@ export class Run {
       if (known !== undefined) return this.finish(node, known, 0);
       const expanded = this.expanded.get(id);
       if (expanded !== undefined) return this.finishExpanded(node, expanded);
+      if (this.kept !== undefined && (await this.takeKept(node, this.kept))) return;
       this.emit({ type: "node-start", nodeId: id, displayId: node.displayId });
       gathered = this.gather(node);
       while (node.definition.checkLazy !== undefined) {
@@ -97,11 +101,26 @@ export class Run {
 
   private eagerSources(id: string): string[] {
     if (this.released.delete(id)) this.readers.addLinksOf(this.nodes.get(id)!);
+    if (this.kept?.isExpected(id)) return [];
     const sources: string[] = [];
     for (const { spec, source } of this.nodes.get(id)!.links) {
-      if (!spec.lazy && this.results.find(source) === undefined) sources.push(source);
+      if (!spec.lazy && !this.isKnown(source)) sources.push(source);
     }
     return sources;
+  }
+
+  /** Whether there is nothing left to do for the node now: its result was on the disk, or is not there after all. */
+  private async takeKept(node: PreparedNode, kept: KeptResults): Promise<boolean> {
+    const wasExpected = kept.isExpected(node.id);
+    const entry = await kept.find(node.id);
+    if (entry !== undefined) this.finish(node, entry, 0);
+    else if (wasExpected) {
+      const sources = this.eagerSources(node.id);
+      await kept.expect(sources, this.isKnown);
+      for (const source of sources) this.plan.link(source, node.id);
+      this.plan.back(node.id);
+    }
+    return entry !== undefined || wasExpected;
   }
 
   private gather(node: PreparedNode): Gathered {
@@ -111,25 +130,14 @@ export class Run {
 
   /** Asks the node for the lazy inputs it needs: it may "go", must "wait" for them, or has to look "again" at known ones. */
   private async stage(node: PreparedNode, gathered: Gathered): Promise<"go" | "wait" | "again"> {
-    let next: "go" | "wait" | "again" = "go";
     const wanted = await askLazy(node.definition, gathered);
     this.asked.set(node.id, new Set([...(this.asked.get(node.id) ?? []), ...wanted]));
-    for (const input of wanted) {
-      if (gathered.held.has(input)) {
-        if (next === "go") next = "again";
-        continue;
-      }
-      if (Object.hasOwn(gathered.lists, input) && !gathered.missing.has(input)) continue;
-      const link = node.links.find((candidate) => candidate.input === input);
-      if (link === undefined) {
-        const at = { nodeId: node.id, node: node.definition.key, input };
-        throw inputError("input.missing", at, "the value that the node asks for", undefined);
-      }
-      this.plan.link(link.source, node.id);
-      next = "wait";
-    }
-    if (next === "wait") this.plan.back(node.id);
-    return next;
+    const sources = missingSources(node, wanted, gathered);
+    if (sources.length === 0) return wanted.some((input) => gathered.held.has(input)) ? "again" : "go";
+    await this.kept?.expect(sources, this.isKnown);
+    for (const source of sources) this.plan.link(source, node.id);
+    this.plan.back(node.id);
+    return "wait";
   }
 
   /** Whether an empty list keeps the node from running. Throws where it leaves a required input without a value. */
@@ -159,7 +167,11 @@ export class Run {
         return this.expand(node, called.answers, called.ui, started);
       }
       const entry: Entry = { outputs: mergeOutputs(definition, called.answers), ui: called.ui };
-      if (called.ran > 0) return this.finish(node, entry, performance.now() - started);
+      if (called.ran > 0) {
+        const ms = performance.now() - started;
+        if (this.kept !== undefined) await this.kept.keep(node, entry, ms);
+        return this.finish(node, entry, ms);
+      }
       if (called.messages.size === 0) this.emit({ type: "blocked", nodeId: id });
       this.keep(node, entry);
     } finally {
@@ -177,10 +189,9 @@ export class Run {
     }
     this.expanded.set(node.id, { ...expansion, ui, started });
     for (const { id, definition } of expansion.nodes) if (definition.outputNode) this.plan.link(id, node.id);
-    for (const promised of expansion.promised.flat()) {
-      if (!("source" in promised)) continue;
-      this.readers.add(promised.source);
-      this.plan.link(promised.source, node.id);
+    for (const source of sourcesIn(expansion)) {
+      this.readers.add(source);
+      this.plan.link(source, node.id);
     }
     this.plan.back(node.id);
   }
@@ -212,10 +223,8 @@ export class Run {
   /** Every node that this one reads, those of its expansion included. */
   private sourcesOf({ id, links }: PreparedNode): string[] {
     const sources = links.map(({ source }) => source);
-    for (const promised of this.expanded.get(id)?.promised.flat() ?? []) {
-      if ("source" in promised) sources.push(promised.source);
-    }
-    return sources;
+    const expanded = this.expanded.get(id);
+    return expanded === undefined ? sources : sources.concat(sourcesIn(expanded));
   }
 
   /** Lets go of a result that nobody reads any more, unless the run shows it or could not make it again. */
