@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import type { ResourceLimits } from "node:worker_threads";
 import { describe, LatentkitError } from "../errors.js";
+import { createDiskCache } from "../graph/disk-cache/disk-cache.js";
 import type { RunEvent } from "../graph/events.js";
 import { printJson } from "../io/json-lossless.js";
 import { loadNative } from "../native/load.js";
@@ -19,6 +20,8 @@ export interface ThreadPoolOptions {
   readonly setup?: URL;
   /** Results of former runs that each thread keeps; 256 MiB where absent. */
   readonly cacheBytes?: number;
+  /** Folder of a disk cache, which each thread opens; none where absent. */
+  readonly cacheDir?: string;
   /** Of each thread's JavaScript heap; tensors lie outside it. */
   readonly resourceLimits?: ResourceLimits;
   /** What a node has after an abort before its thread is ended; 2,000 ms where absent. */
@@ -69,8 +72,10 @@ export function createThreadPool(options: ThreadPoolOptions = {}): ThreadPool {
     const message = `threads: expected a whole number from 1 to ${MAX_THREADS}, received ${describe(threads)}.`;
     throw new LatentkitError("value.out-of-range", message);
   }
+  const { cacheBytes = DEFAULT_CACHE_BYTES } = options;
+  const cacheDir = options.cacheDir === undefined ? undefined : createDiskCache({ folder: options.cacheDir }).folder;
   return new Pool(threads, options.runsPerThread ?? 1, {
-    data: { setup: options.setup?.href, cacheBytes: options.cacheBytes ?? DEFAULT_CACHE_BYTES },
+    data: { setup: options.setup?.href, cacheBytes, cacheDir },
     resourceLimits: options.resourceLimits,
     graceMs: options.graceMs ?? DEFAULT_GRACE_MS,
   });

@@ -2,6 +2,7 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { type ErrorCode, type ErrorDetails, LatentkitError } from "../errors.js";
 import { createCache } from "../graph/cache.js";
+import { createDiskCache } from "../graph/disk-cache/disk-cache.js";
 import type { RunEvent } from "../graph/events.js";
 import { parseJson } from "../io/json-lossless.js";
 import type { NodeConfig } from "../nodes/define.js";
@@ -15,6 +16,8 @@ export interface ThreadData {
   /** Address of the setup module. */
   readonly setup?: string;
   readonly cacheBytes: number;
+  /** Folder of a disk cache. Absolute. */
+  readonly cacheDir?: string;
 }
 
 /** One run, as data that can be sent. */
@@ -69,6 +72,7 @@ const PROGRESS_EVERY_MS = 40;
 
 function serve(port: MessagePort, data: ThreadData): void {
   const cache = createCache({ policy: "bytes", size: data.cacheBytes });
+  const diskCache = data.cacheDir === undefined ? undefined : createDiskCache({ folder: data.cacheDir });
   const prepared = once(() => prepare(data.setup));
   const running = new Map<number, AbortController>();
   const send = (message: FromThread) => port.postMessage(message);
@@ -88,7 +92,7 @@ function serve(port: MessagePort, data: ThreadData): void {
     };
     const files = names === undefined ? undefined : new ItemFiles(names);
     try {
-      const given = { ...options, ...(parseJson(json) as object), ...place, cache, signal, onEvent };
+      const given = { ...options, ...(parseJson(json) as object), ...place, cache, diskCache, signal, onEvent };
       await render(graph, files === undefined ? given : { ...given, output: { files } });
       send({ id, type: "end", written: files?.written });
     } catch (error) {

@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { describe, LatentkitError } from "../../errors.js";
 import { createCache } from "../../graph/cache.js";
+import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
 import { type RenderOptions, type RenderResult, render } from "../render.js";
 import { createThreadPool, type ThreadRenderOptions } from "../thread-pool.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "./item-files.js";
@@ -28,7 +29,9 @@ export interface Runner {
   close(): Promise<void>;
 }
 
-export interface RunnerOptions extends Omit<RenderOptions, "cache" | "output" | "onEvent"> {
+export interface RunnerOptions extends Omit<RenderOptions, "cache" | "diskCache" | "output" | "onEvent"> {
+  /** Folder of a disk cache, see `createDiskCache`; none where absent. */
+  readonly cacheDir?: string;
   /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects. */
   readonly concurrency?: number;
 }
@@ -54,12 +57,21 @@ export function createRunner(graph: string | object, options: RunnerOptions): Ru
   return isLive ? liveRunner(graph, rest, concurrency) : threadRunner(graph, rest, concurrency);
 }
 
-function liveRunner(graph: string | object, options: RenderOptions, concurrency: number): Runner {
+type PlaceOptions = Omit<RunnerOptions, "concurrency">;
+
+function liveRunner(graph: string | object, { cacheDir, ...options }: PlaceOptions, concurrency: number): Runner {
   const cache = createCache({ policy: "bytes", size: CACHE_BYTES });
+  const diskCache = cacheDir === undefined ? undefined : createDiskCache({ folder: cacheDir });
   const run = async (values: ItemValues, names: ItemNames): Promise<Attempt> => {
     const files = new ItemFiles(names);
     try {
-      const result = await render(graph, { ...options, set: merged(options, values), cache, output: { files } });
+      const result = await render(graph, {
+        ...options,
+        set: merged(options, values),
+        cache,
+        diskCache,
+        output: { files },
+      });
       return { ...result, written: files.written };
     } catch (error) {
       return failed(error, files.written);
@@ -68,9 +80,9 @@ function liveRunner(graph: string | object, options: RenderOptions, concurrency:
   return { slots: concurrency, concurrency, run, runAlone: run, close: async () => {} };
 }
 
-function threadRunner(graph: string | object, options: RenderOptions, concurrency: number): Runner {
-  const { setup, ...rest } = options;
-  const made = { setup, cacheBytes: CACHE_BYTES };
+function threadRunner(graph: string | object, options: PlaceOptions, concurrency: number): Runner {
+  const { setup, cacheDir, ...rest } = options;
+  const made = { setup, cacheBytes: CACHE_BYTES, cacheDir };
   const pool = createThreadPool({ ...made, threads: concurrency, runsPerThread: RUNS_PER_THREAD });
   // its threads start when it is needed
   const lonely = createThreadPool({ ...made, threads: 1 });

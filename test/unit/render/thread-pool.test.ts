@@ -138,6 +138,34 @@ describe("createThreadPool", () => {
     assert.deepEqual([elsewhere.ui["2"]?.text, filesIn(out("other"))], [["1"], ["x_00001_.png"]]);
   });
 
+  it("opens a disk cache in each thread, which threads of other pools find full", async () => {
+    const nodes = `
+      import { createRegistry, defineNode, int, registry } from ${library};
+      const slow = defineNode({ key: "slow", cacheVersion: "1", inputs: { n: int() }, outputs: { n: "INT" },
+        run: async ({ n }) => { await new Promise((resolve) => setTimeout(resolve, 20)); return { n: n + 1 }; } });
+      export default () => ({ registry: createRegistry([slow], registry) });
+    `;
+    const graph = {
+      ...one("slow", { n: 4 }),
+      "2": { class_type: "ext showAnythingLazy", inputs: { anything: ["1", 0] } },
+    };
+    const setup = write("slow.mjs", nodes);
+    const cacheDir = join(folder(), "cache");
+    const events: RunEvent[] = [];
+    for (const expected of [[], ["1"]]) {
+      const pool = open({ threads: 1, setup, cacheDir });
+      events.length = 0;
+      const { ui } = await pool.render(graph, { outputDir: out(), onEvent: (event) => void events.push(event) });
+      assert.deepEqual(ui, { "2": { text: ["5"] } });
+      assert.deepEqual(
+        events.flatMap((event) => (event.type === "cached" ? event.nodeIds : [])),
+        expected,
+      );
+      assert.equal(events.filter(({ type }) => type === "node-start").length, 2 - expected.length);
+    }
+    await refuses(() => createThreadPool({ cacheDir: "" }), "value.invalid", /Disk cache: expected a folder/);
+  });
+
   it("calls the setup once for each thread", async () => {
     const pool = openOdd();
     const names = [];

@@ -8,6 +8,7 @@ import {
   type BatchEvent,
   type BatchOptions,
   batch,
+  createPreviewHost,
   createRegistry,
   decodePng,
   defineNode,
@@ -189,6 +190,28 @@ describe("batch", () => {
       ],
     );
     assert.equal(await redOf("sub/p_00001_.png"), 4);
+  });
+
+  it("takes what does not change from a disk cache, and still writes every file", async () => {
+    let runs = 0;
+    const slow = defineNode({
+      key: "Flat",
+      cacheVersion: "1",
+      inputs: flat.inputs,
+      outputs: flat.outputs,
+      run: async (inputs, context) => {
+        runs++;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        return flat.run(inputs, context);
+      },
+    });
+    const registry = createRegistry([slow], live);
+    const host = createPreviewHost();
+    const cacheDir = out("cache");
+    for (const name of ["first", "second"]) await run(reds(3), { registry, host, cacheDir, outputDir: out(name) });
+    assert.equal(runs, 3);
+    assert.deepEqual(hashesIn(out("second")), hashesIn(out("first")));
+    assert.equal(filesIn(out("second")).length, 3);
   });
 
   it("failFast starts no further item", async () => {
