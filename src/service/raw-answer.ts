@@ -1,14 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import { systemClock } from "./hooks/clock.js";
-
-const LINGER_MS = 1000;
+import { closeLingering } from "./hooks/http/linger.js";
 
 /** Answers in the one shape of errors where Node has no response object, and closes the connection. */
 export function answerRaw(socket: Duplex, status: number, sentence: string): void {
   const body = JSON.stringify({ ok: false, error: sentence, code: "invalid_request", request_id: randomUUID() });
-  socket.end(
+  socket.write(
     [
       `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
       "Content-Type: application/json; charset=utf-8",
@@ -19,7 +17,5 @@ export function answerRaw(socket: Duplex, status: number, sentence: string): voi
       body,
     ].join("\r\n"),
   );
-  // time to read the answer; a client that keeps its side open must not keep the socket
-  const timer = systemClock.setTimer(LINGER_MS, () => socket.destroy());
-  socket.once("close", () => timer.cancel()).resume();
+  closeLingering(socket);
 }

@@ -9,8 +9,9 @@ import { parseConfig } from "../render/config.js";
 import { systemClock } from "./hooks/clock.js";
 import { HookError } from "./hooks/hook-error.js";
 import type { HookLog } from "./hooks/hook-log.js";
-import { AWAITS_CONTINUE, lingerAfterAnswer } from "./hooks/http/body.js";
-import { sendError } from "./hooks/http/problem.js";
+import { AWAITS_CONTINUE } from "./hooks/http/body.js";
+import { LINGER_MS, prepareAnswer } from "./hooks/http/linger.js";
+import { errorBody, sendError, sendJson } from "./hooks/http/problem.js";
 import type { HookService } from "./hooks/service.js";
 import type { Limits } from "./hooks/types.js";
 import { createLogger } from "./log.js";
@@ -56,8 +57,8 @@ export function createServer(options: ServerOptions): ListeningServer {
       // checked below: Node's own answer has no body
       requireHostHeader: false,
       headersTimeout,
-      // the body has its own clock, which answers 408; this one is for bodies that nobody reads
-      requestTimeout: 2 * headersTimeout + LAST_BYTES_MS,
+      // the body has its own clock, which answers 408, and so has a connection that lingers; this is the last resort
+      requestTimeout: 2 * headersTimeout + LINGER_MS + LAST_BYTES_MS,
       connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeout),
     },
     app,
@@ -89,8 +90,8 @@ export function createServer(options: ServerOptions): ListeningServer {
 
 function createApp(hooks: HookService, log: HookLog): Express {
   const app = express().disable("x-powered-by").disable("etag");
-  const refuse = (req: Request, res: Response, error: HookError) => {
-    lingerAfterAnswer(req, res, systemClock);
+  const refuse = async (req: Request, res: Response, error: HookError) => {
+    await prepareAnswer(req, res, systemClock);
     sendError(req, res, error, randomUUID());
   };
   app.use((req, res, next) => {
@@ -113,8 +114,10 @@ function answerOnExpect(server: Server): void {
     req[AWAITS_CONTINUE] = true;
     server.emit("request", req, res);
   });
-  server.on("checkExpectation", (_req: IncomingMessage, res: ServerResponse) => {
-    answerRaw(res.socket!, 417, "only Expect: 100-continue is supported");
+  server.on("checkExpectation", async (req: IncomingMessage, res: ServerResponse) => {
+    await prepareAnswer(req, res, systemClock);
+    const error = new HookError("invalid_request", "only Expect: 100-continue is supported");
+    sendJson(req, res, { status: 417, body: errorBody(error, randomUUID()) });
   });
 }
 

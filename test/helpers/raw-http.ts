@@ -12,18 +12,28 @@ export class RawClient {
   readonly closed: Promise<void>;
   #text = "";
 
+  #error: string | undefined;
+
   constructor(port: number) {
     this.socket = connect(port, "127.0.0.1");
     this.socket.setEncoding("latin1").on("data", (text) => {
       this.#text += text;
     });
     // a reset after an answer is fine, an answer that lacks is not
-    this.socket.on("error", () => this.socket.destroy());
+    this.socket.on("error", (error: NodeJS.ErrnoException) => {
+      this.#error = error.code;
+      this.socket.destroy();
+    });
     this.closed = new Promise((resolve) => this.socket.once("close", () => resolve()));
   }
 
   get text(): string {
     return this.#text;
+  }
+
+  /** ECONNRESET, EPIPE …; undefined while the connection is well or was closed in order. */
+  get error(): string | undefined {
+    return this.#error;
   }
 
   send(text: string | Buffer): this {

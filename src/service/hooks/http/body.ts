@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createGunzip } from "node:zlib";
 import type { Clock, Timer } from "../clock.js";
 import { HookError } from "../hook-error.js";
+import { keepConnection } from "./linger.js";
 
 /** The client went away before its body was in: nobody is left to answer, and nothing may run. */
 export class ClientGone extends Error {
@@ -17,7 +18,6 @@ export interface BodyLimits {
   readonly clock: Clock;
 }
 
-const LINGER_MS = 3000;
 const JSON_TYPE = /^application\/(?:json|[a-z0-9!#$&^_.-]+\+json)$/;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -30,6 +30,7 @@ export async function readJsonBody(req: IncomingMessage, res: ServerResponse, li
   const isGzip = checkHeaders(req, limits.maxBytes);
   if ((req as { [AWAITS_CONTINUE]?: boolean })[AWAITS_CONTINUE]) res.writeContinue();
   const bytes = await collect(req, isGzip, limits);
+  keepConnection(res);
   if (bytes.length === 0) throw new HookError("invalid_request", "the body is empty, expected a JSON object");
   return parse(bytes);
 }
@@ -113,17 +114,4 @@ function parse(bytes: Buffer): unknown {
     // the parser's own message quotes the body
     throw new HookError("invalid_request", "the body is not valid JSON", { cause });
   }
-}
-
-/**
- * The answer may go out before the body is in. What still arrives is thrown away for a moment, so that the client gets
- * to read the answer (a cut at once would reset the connection), then the connection is cut.
- */
-export function lingerAfterAnswer(req: IncomingMessage, res: ServerResponse, clock: Clock): void {
-  res.once("finish", () => {
-    if (req.complete) return;
-    const timer = clock.setTimer(LINGER_MS, () => req.socket.destroy());
-    req.once("close", () => timer.cancel());
-    req.resume();
-  });
 }

@@ -1,9 +1,10 @@
 import express, { type Request, type Response, type Router } from "express";
 import { HookError } from "../hook-error.js";
 import { passGate } from "./access/gate.js";
-import { ClientGone, lingerAfterAnswer } from "./body.js";
+import { ClientGone } from "./body.js";
 import type { Call, Route } from "./call.js";
 import type { HookContext } from "./context.js";
+import { prepareAnswer } from "./linger.js";
 import { sendError } from "./problem.js";
 
 /** Name of requests near our paths that match none. */
@@ -37,7 +38,7 @@ async function answer(context: HookContext, route: Route, req: Request, res: Res
   const requestId = context.newId();
   res.setHeader("X-Request-Id", requestId);
   watch(context, route, requestId, req, res);
-  lingerAfterAnswer(req, res, context.clock);
+  await prepareAnswer(req, res, context.clock);
   try {
     const handler = handlerOf(route, req.method);
     const query = new URLSearchParams(/\?(.*)$/s.exec(req.url)?.[1] ?? "");

@@ -144,7 +144,7 @@ describe("body size", () => {
     assert.deepEqual([answer.status, JSON.parse(answer.body).code], [413, "payload_too_large"]);
   });
 
-  it("10 MB that is sent all the same is answered 413, and the connection lives on", async () => {
+  it("10 MB that is sent all the same is answered 413, and the service lives on", async () => {
     const { post } = await startService();
     const body = new Uint8Array(10 * 1024 * 1024).fill(0x20);
     const answers = await Promise.all(Array.from({ length: 3 }, () => post("/hooks/agent", body)));
