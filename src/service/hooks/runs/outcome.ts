@@ -1,7 +1,9 @@
-import { LatentkitError } from "../../../errors.js";
+import { ERROR_CODES, LatentkitError } from "../../../errors.js";
 import type { NewEvent } from "../store/store.js";
 import type { TerminalState } from "../types.js";
 import { messageOf, toJsonLine } from "./safe-json.js";
+
+const UNKNOWN_CODE = "agent_failed";
 
 /** How a run ends, with its one terminal event. */
 export interface Outcome {
@@ -24,7 +26,17 @@ export function answered(answer: unknown, maxBytes: number): Outcome {
 }
 
 export function failed(thrown: unknown): Outcome {
-  return ended("failed", messageOf(thrown), thrown instanceof LatentkitError ? thrown.code : "agent_failed");
+  return ended("failed", messageOf(thrown), codeOf(thrown));
+}
+
+/** Never throws, whatever was thrown: a proxy throws at the question what it is. */
+function codeOf(thrown: unknown): string {
+  try {
+    const code = thrown instanceof LatentkitError ? thrown.code : undefined;
+    return typeof code === "string" && Object.hasOwn(ERROR_CODES, code) ? code : UNKNOWN_CODE;
+  } catch {
+    return UNKNOWN_CODE;
+  }
 }
 
 /** `text`: what the run had written as deltas, null where nothing. */

@@ -17,7 +17,8 @@ function tryStringify(value: unknown, replacer: Replacer): string | Error {
   try {
     return JSON.stringify(value, replacer) ?? "null";
   } catch (error) {
-    return error instanceof Error ? error : new Error(messageOf(error));
+    // what was thrown may be hostile itself
+    return new Error(messageOf(error));
   }
 }
 
@@ -40,7 +41,8 @@ const LONGEST_MESSAGE = 2000;
 /** What a thrown value says, in at most 2,000 characters; never throws. */
 export function messageOf(thrown: unknown): string {
   try {
-    const text = thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
+    const said: unknown = thrown instanceof Error ? thrown.message || thrown.name : thrown;
+    const text = String(said);
     return text.length > LONGEST_MESSAGE ? `${text.slice(0, LONGEST_MESSAGE)}…` : text;
   } catch {
     return "an error that cannot be shown";

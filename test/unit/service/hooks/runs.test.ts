@@ -19,6 +19,14 @@ import { describeStores } from "../../../helpers/hook-stores.js";
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const never = () => new Promise<never>(() => undefined);
 
+/** Throws at whatever is asked of it, `instanceof` included. */
+const hostileProxy = (): object => {
+  const trap = (): never => {
+    throw new Error("trap");
+  };
+  return new Proxy({}, { get: trap, getPrototypeOf: trap, has: trap, ownKeys: trap });
+};
+
 describeStores("run engine", (kind) => {
   describe("a run", () => {
     it("is stored before the start resolves, and runs after", async () => {
@@ -107,6 +115,77 @@ describeStores("run engine", (kind) => {
         },
         "agent_failed",
         /cannot be shown/,
+      ],
+      "throws an error whose message is no text": [
+        () => {
+          throw Object.defineProperty(new Error(), "message", { value: { toString: () => "said by an object" } });
+        },
+        "agent_failed",
+        /^said by an object$/,
+      ],
+      "throws an error whose message is a number": [
+        () => {
+          throw Object.assign(new Error(), { message: 7 });
+        },
+        "agent_failed",
+        /^7$/,
+      ],
+      "throws an error whose message throws": [
+        () => {
+          throw Object.defineProperty(new Error(), "message", {
+            get(): never {
+              throw new Error("trap");
+            },
+          });
+        },
+        "agent_failed",
+        /cannot be shown/,
+      ],
+      "throws a proxy that throws at every question": [
+        () => {
+          throw hostileProxy();
+        },
+        "agent_failed",
+        /cannot be shown/,
+      ],
+      "throws an object whose toString throws": [
+        () => {
+          throw {
+            toString(): never {
+              throw hostileProxy();
+            },
+          };
+        },
+        "agent_failed",
+        /cannot be shown/,
+      ],
+      "throws a symbol": [
+        () => {
+          throw Symbol("paint");
+        },
+        "agent_failed",
+        /^Symbol\(paint\)$/,
+      ],
+      "throws null": [
+        () => {
+          throw null;
+        },
+        "agent_failed",
+        /^null$/,
+      ],
+      "throws ten million characters": [
+        () => {
+          throw { toString: () => "x".repeat(10_000_000) };
+        },
+        "agent_failed",
+        /^x{2000}…$/,
+      ],
+      "throws an error of the library with a code of its own": [
+        () => {
+          throw Object.assign(new LatentkitError("graph.cycle", "odd"), { code: { toString: () => "x" } });
+        },
+        "agent_failed",
+        /^odd$/,
       ],
       "throws an error of the library": [
         () => {

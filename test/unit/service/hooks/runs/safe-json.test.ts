@@ -45,6 +45,18 @@ describe("toJsonLine", () => {
           throw "text";
         },
       },
+      {
+        toJSON(): never {
+          throw new Proxy(
+            {},
+            {
+              getPrototypeOf: () => {
+                throw new Error("trap");
+              },
+            },
+          );
+        },
+      },
       new Proxy(
         {},
         {
