@@ -1,10 +1,16 @@
 import { z } from "zod";
 import { closest, describe, LatentkitError } from "../errors.js";
+import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
 
 const count = (value: number) => z.int().positive().default(value);
 const countOrOff = (value: number) => z.int().nonnegative().default(value);
 const nonEmpty = z.string().min(1);
 const path = nonEmpty;
+
+const sessionKey = nonEmpty.check(({ value, issues }) => {
+  const message = sessionKeyFault(normalizeSessionKey(value));
+  if (message !== undefined) issues.push({ code: "custom", input: value, message });
+});
 
 const remoteImageApi = z.strictObject({
   base_url: z.url({ protocol: /^https?$/ }).default("https://api.stability.ai"),
@@ -14,9 +20,10 @@ const remoteImageApi = z.strictObject({
 const web = z.strictObject({
   /** A text or a list of them; blank or anything else counts as not configured, and every hook answers 503. */
   hooks_token: z.unknown().optional(),
-  hooks_default_session_key: nonEmpty.default("hook:ingress"),
+  hooks_default_session_key: sessionKey.default("hook:ingress"),
   hooks_allow_request_session_key: z.boolean().default(false),
-  hooks_allowed_session_key_prefixes: z.array(nonEmpty).default(["hook:"]),
+  /** Absent or empty: nothing is restricted. */
+  hooks_allowed_session_key_prefixes: z.array(sessionKey).optional(),
   hooks_heartbeat_seconds: countOrOff(0),
   stream_auth: z.enum(["token", "signed", "none"]).default("token"),
   on_restart: z.enum(["interrupt", "requeue"]).default("interrupt"),
@@ -91,11 +98,21 @@ function issueText(issue: z.core.$ZodIssue, value: unknown): string {
     const key = issue.keys[0]!;
     const near = closest(key, keysAt(configSchema, issue.path));
     const hint = near === undefined ? "" : ` Did you mean "${near}"?`;
-    return `unknown key "${at === "" ? key : `${at}.${key}`}".${hint}`;
+    const shown = shownKey(key, [...issue.path, key], value);
+    return `unknown key "${at === "" ? shown : `${at}.${shown}`}".${hint}`;
   }
-  const received = isSecret(issue.path) ? "another value" : describe(valueAt(value, issue.path));
+  const wrong = valueAt(value, issue.path);
+  const received = mayHoldSecret(issue.path) ? kindOf(wrong) : describe(hideSecrets(wrong));
   const expected = issue.message.replace(/^(Invalid input|Too small|Too big): /, "").replace(/, received .*$/, "");
   return `"${at}": ${expected}, received ${received}.`;
+}
+
+/** `{ key:secret }` and `{ secret }` are keys to YAML: what may be a secret by such a slip is left out. */
+function shownKey(key: string, at: readonly PropertyKey[], config: unknown): string {
+  if (mayHoldSecret(at.slice(0, -1)) && at.length > 1 && valueAt(config, at) === null) {
+    return key.replace(/[^:=\s]+$/, "…");
+  }
+  return key.replace(/[:=\s].*/s, "…");
 }
 
 function valueAt(value: unknown, at: readonly PropertyKey[]): unknown {
@@ -131,7 +148,26 @@ export function configLeaves(schema: z.core.$ZodType = configSchema, at: string[
   );
 }
 
-const isSecret = (at: readonly PropertyKey[]) => at.includes("hooks_token") || at.at(-1) === "key";
+const SECRETS = [
+  ["channels", "web", "hooks_token"],
+  ["remote_image_api", "keys"],
+];
+
+/** Everything below a secret's key, but the names of the remote keys. */
+const isSecret = (at: readonly PropertyKey[]) =>
+  SECRETS.some((secret) => secret.every((key, depth) => at[depth] === key)) &&
+  !(at.length === 4 && at[1] === "keys" && at[3] === "name");
+
+/** Whether a secret stands at, below or, by mistake, above a path: `channels: { web: "the token" }`. */
+const mayHoldSecret = (at: readonly PropertyKey[]) =>
+  at.length === 0 || SECRETS.some((secret) => secret.every((key, depth) => depth >= at.length || at[depth] === key));
+
+/** What a value is, without a letter of it. */
+function kindOf(value: unknown): string {
+  if (typeof value === "string") return `a text of ${value.length} characters`;
+  const isPlain = typeof value !== "object" || value === null;
+  return isPlain && value !== undefined && value !== null ? `a ${typeof value}` : describe(value);
+}
 
 /** A copy for printing: each secret shows as "set (32 chars)". */
 export function hideSecrets(config: unknown, at: readonly PropertyKey[] = []): unknown {

@@ -2,10 +2,13 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { parse as parseYaml, YAMLParseError } from "yaml";
 import { z } from "zod";
-import { LatentkitError } from "../errors.js";
+import { closest, LatentkitError } from "../errors.js";
 import { type Config, configLeaves, parseConfig } from "./config.js";
 
 const MAX_FILE_BYTES = 1024 * 1024;
+const PREFIX = "LATENTKIT_";
+/** Read elsewhere: by the native core, its loader and the command line. */
+const OTHER_VARIABLES = ["LATENTKIT_ISA", "LATENTKIT_THREADS", "LATENTKIT_NATIVE", "LATENTKIT_DEBUG"];
 
 type Tree = { [key: string]: unknown };
 
@@ -18,6 +21,8 @@ export function loadConfig(options: {
   flags?: Partial<Config>;
   env?: Readonly<Record<string, string | undefined>>;
   cwd?: string;
+  /** Told, in a sentence, of each `LATENTKIT_…` variable that sets nothing. */
+  warn?: (sentence: string) => void;
 }): Config {
   const cwd = options.cwd ?? process.cwd();
   const file = options.file === undefined ? undefined : resolve(cwd, options.file);
@@ -25,7 +30,9 @@ export function loadConfig(options: {
   // the file alone first, so that a complaint names the culprit
   if (file !== undefined) parseConfig(written, options.file!);
   const fromFile = absolutePaths(written, file === undefined ? cwd : dirname(file));
-  const fromEnv = absolutePaths(readEnvironment(options.env ?? process.env), cwd);
+  const env = options.env ?? process.env;
+  if (options.warn !== undefined) for (const sentence of unknownVariables(env)) options.warn(sentence);
+  const fromEnv = absolutePaths(readEnvironment(env), cwd);
   const flags = absolutePaths((options.flags ?? {}) as Tree, cwd);
   const config = parseConfig(merge(merge(fromFile, fromEnv), flags), "environment");
   return absolutePaths(config, cwd) as Config;
@@ -50,10 +57,11 @@ function readConfigFile(file: string): Tree {
   let value: unknown;
   try {
     // YAML 1.2 contains JSON; few aliases, so that a small file cannot unfold into a huge one
-    value = parseYaml(text, { maxAliasCount: 50, prettyErrors: true });
+    value = parseYaml(text, { maxAliasCount: 50, prettyErrors: true, logLevel: "error" });
   } catch (error) {
     const where = error instanceof YAMLParseError && error.linePos ? ` line ${error.linePos[0].line}` : "";
-    const why = (error as Error).message.split(/ at line |\n/)[0];
+    // what follows a colon or a quote may be a piece of the file: a token, for one
+    const why = (error as Error).message.split(/ at line |[\n:"]/)[0];
     throw new LatentkitError("config.invalid", `${file}${where}: ${why}.`, {}, { cause: error });
   }
   if (value === null || value === undefined) return {};
@@ -67,7 +75,7 @@ function readConfigFile(file: string): Tree {
 function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tree {
   let tree: Tree = {};
   for (const [path, type] of configLeaves()) {
-    const name = `LATENTKIT_${path.join("_").toUpperCase()}`;
+    const name = variableOf(path);
     const text = env[name];
     if (text === undefined || text === "") continue;
     const value = readVariable(name, text, type);
@@ -76,11 +84,27 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
   return tree;
 }
 
+const variableOf = (path: readonly string[]) => `${PREFIX}${path.join("_").toUpperCase()}`;
+
+/** Refused they are not: a later version, or another program, may know them. */
+function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
+  const known = [...configLeaves().map(([path]) => variableOf(path)), ...OTHER_VARIABLES];
+  const names = known.map((name) => name.slice(PREFIX.length));
+  return Object.keys(env)
+    .filter((name) => name.startsWith(PREFIX) && env[name] !== "" && !known.includes(name))
+    .map((name) => {
+      const own = name.slice(PREFIX.length);
+      const meant = names.find((other) => other.endsWith(`_${own}`)) ?? closest(own, names);
+      const hint = meant === undefined ? "" : ` Did you mean ${PREFIX}${meant}?`;
+      return `Environment variable ${name} sets nothing.${hint}`;
+    });
+}
+
 function readVariable(name: string, text: string, type: z.core.$ZodType): unknown {
   if (z.safeParse(type, text).success) return text;
   let value: unknown;
   try {
-    value = parseYaml(text, { maxAliasCount: 0 });
+    value = parseYaml(text, { maxAliasCount: 0, logLevel: "error" });
   } catch {
     value = text;
   }

@@ -1,5 +1,6 @@
 import { type Config, parseConfig } from "../../render/config.js";
-import { normalizeSessionKey, type SessionPolicy } from "./http/session-key.js";
+import { normalizeSessionKey } from "../../render/session-key.js";
+import type { SessionPolicy } from "./http/session-key.js";
 import type { Limits } from "./types.js";
 
 type WebConfig = Config["channels"]["web"];
@@ -18,21 +19,20 @@ export interface HookConfig {
   readonly sessions: SessionPolicy;
 }
 
-const FALLBACK_SESSION_KEY = "hook:ingress";
-
 /** Fills in the defaults. Fails with config.invalid, naming an unknown or wrong key. The token is not kept. */
 export function readHookConfig(input: HookConfigInput): HookConfig {
   const { hooks_token: _token, hooks_default_session_key: sessionKey, limits, ...rest } = input;
-  const parsed = parseConfig({ channels: { web: rest }, limits }, "createHookService");
+  const isBlank = sessionKey === null || (typeof sessionKey === "string" && sessionKey.trim() === "");
+  const given = isBlank ? rest : { ...rest, hooks_default_session_key: sessionKey };
+  const parsed = parseConfig({ channels: { web: given }, limits }, "createHookService");
   const { web } = parsed.channels;
-  const defaultKey = normalizeSessionKey(sessionKey ?? "");
   return {
     web,
     limits: parsed.limits,
     sessions: {
-      defaultKey: defaultKey === "" ? FALLBACK_SESSION_KEY : defaultKey,
+      defaultKey: normalizeSessionKey(web.hooks_default_session_key),
       isOverrideAllowed: web.hooks_allow_request_session_key,
-      prefixes: web.hooks_allowed_session_key_prefixes.map((prefix) => prefix.normalize("NFC")),
+      prefixes: (web.hooks_allowed_session_key_prefixes ?? []).map((prefix) => prefix.normalize("NFC")),
     },
   };
 }

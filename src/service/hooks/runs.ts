@@ -112,7 +112,6 @@ class RunEngine extends RunReader implements Runs {
     await this.#enter();
     const { sessionKey, text, idempotency } = request;
     return this.#answers.once(idempotency, replayedWake, async (key) => {
-      request.admit?.();
       const limit = this.#options.limits.pending_wakes_per_session;
       const added = await this.#store.addWake({ sessionKey, text, limit }, key);
       if (added.kind === "answered") return replayedWake(checked(added.stored, key!));

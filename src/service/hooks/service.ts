@@ -60,7 +60,7 @@ export function createHookService(options: HookServiceOptions): HookService {
   });
   if (!tokens.configured) log.warn({}, "hooks_token is not configured: every hook endpoint answers 503");
   if (sessions.isOverrideAllowed && sessions.prefixes.length === 0) {
-    log.warn({}, "hooks_allowed_session_key_prefixes is empty: requests may name any session");
+    log.warn({}, "hooks_allowed_session_key_prefixes is not set or empty: requests may name any session");
   }
   const context: HookContext = {
     config,

@@ -109,13 +109,10 @@ export interface Idempotency {
   readonly payloadHash: string;
 }
 
-interface Admission {
+export interface StartRequest {
   readonly idempotency?: Idempotency;
   /** Called once where no stored answer exists, before the queue is looked at; throws to refuse (start rates). */
   readonly admit?: () => void;
-}
-
-export interface StartRequest extends Admission {
   readonly origin: "agent" | "wake";
   readonly message: string;
   readonly name?: string;
@@ -124,9 +121,9 @@ export interface StartRequest extends Admission {
   readonly timeoutSeconds?: number;
 }
 
-export interface WakeRequest extends Admission {
+export interface WakeRequest {
+  readonly idempotency?: Idempotency;
   readonly text: string;
-  readonly name?: string;
   readonly sessionKey: string;
 }
 

@@ -23,7 +23,6 @@ describe("parseConfig", () => {
     assert.deepEqual(config.channels.web, {
       hooks_default_session_key: "hook:ingress",
       hooks_allow_request_session_key: false,
-      hooks_allowed_session_key_prefixes: ["hook:"],
       hooks_heartbeat_seconds: 0,
       stream_auth: "token",
       on_restart: "interrupt",
@@ -67,8 +66,47 @@ describe("parseConfig", () => {
     refused([], /expected object/);
   });
 
-  it("never shows a secret in a complaint", () => {
-    refused({ remote_image_api: { keys: [{ name: "a", key: 123456 }] } }, /^((?!123456).)*$/);
+  const slips: [string, unknown][] = [
+    ["a key that is no text", { remote_image_api: { keys: [{ name: "a", key: 3141592 }] } }],
+    ["a key that is a list", { remote_image_api: { keys: [{ name: "a", key: ["3141592"] }] } }],
+    ["a key for the list of keys", { remote_image_api: { keys: "3141592" } }],
+    ["a number for the list of keys", { remote_image_api: { keys: 3141592 } }],
+    ["keys without names", { remote_image_api: { keys: ["3141592"] } }],
+    ["a list in the list", { remote_image_api: { keys: [["3141592"]] } }],
+    ["a key for its name", { remote_image_api: { keys: [{ name: 3141592, key: "x" }] } }],
+    ["a key for the remote settings", { remote_image_api: "3141592" }],
+    ["a key as a word in braces", { remote_image_api: { keys: [{ "3141592": null }] } }],
+    ["a key without a blank before it", { remote_image_api: { keys: [{ "key:3141592": null, name: "a" }] } }],
+    ["a token for the channel", { channels: { web: "3141592" } }],
+    ["a token for all channels", { channels: "3141592" }],
+    ["a token for everything", "3141592"],
+    ["a list of tokens for the channel", { channels: { web: ["3141592"] } }],
+    ["a token as a word in braces", { channels: { web: { "3141592": null } } }],
+    ["a token without a blank before it", { channels: { web: { "hooks_token:3141592": null } } }],
+    ["a password in a store that is none", { store: "postgres://user:3141592@host/db" }],
+    ["a password in an address that is none", { remote_image_api: { base_url: "ftp://user:3141592@host" } }],
+  ];
+  for (const [what, config] of slips) {
+    it(`shows no secret in a complaint: ${what}`, () => refused(config, /^((?!3141592).)*$/s));
+  }
+
+  for (const [what, key] of [
+    ["257 characters", "k".repeat(257)],
+    ["a line break", "hook:a\nb"],
+    ["NUL", "hook:\0"],
+    ["a lone surrogate", "hook:\ud800"],
+    ["a line separator", "hook:\u2028b"],
+  ] as const) {
+    it(`refuses session keys of the configuration with ${what}`, () => {
+      refused({ channels: { web: { hooks_default_session_key: key } } }, /"channels\.web\.hooks_default_session_key"/);
+      refused({ channels: { web: { hooks_allowed_session_key_prefixes: [key] } } }, /"channels\.web\.\w+_prefixes\.0"/);
+    });
+  }
+
+  it("takes session keys of 256 characters, counted as they are compared", () => {
+    const longest = ` ${"e\u0301".repeat(256)}\n`;
+    const { web } = parseConfig({ channels: { web: { hooks_default_session_key: longest } } }, "test").channels;
+    assert.equal(web.hooks_default_session_key, longest);
   });
 });
 
@@ -83,6 +121,11 @@ describe("hideSecrets", () => {
       },
       "test",
     );
+    const tree = {
+      remote_image_api: { keys: { deep: ["3141592"] } },
+      channels: { web: { hooks_token: { a: 3141592 } } },
+    };
+    assert.doesNotMatch(JSON.stringify(hideSecrets(tree)), /3141592/);
     const shown = hideSecrets(config) as typeof config;
     assert.deepEqual(shown.remote_image_api.keys, [{ name: "default", key: "set (32 chars)" }]);
     assert.deepEqual(shown.channels.web.hooks_token, ["set (3 chars)", "set (4 chars)"]);

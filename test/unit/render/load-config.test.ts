@@ -56,6 +56,57 @@ describe("loadConfig", () => {
     assert.deepEqual(config.models, [join(folder, "a"), join(folder, "b")]);
   });
 
+  it("shows nothing of a broken file but where it is broken, and warns nobody with its lines", async () => {
+    const warnings: string[] = [];
+    const onWarning = ({ message }: Error) => warnings.push(message);
+    process.on("warning", onWarning);
+    for (const line of [
+      "hooks_token: *3141592",
+      "hooks_token: '3141592",
+      'hooks_token: "3141592" "3141592"',
+      "hooks_token: a: 3141592",
+      "hooks_token: @3141592",
+      "hooks_token: !x3141592 y",
+      "hooks_token: [3141592",
+      "hooks_token:3141592\n    b: c",
+      "- 3141592",
+    ]) {
+      const load = () => loadConfig({ file: file(`channels:\n  web:\n    ${line}\n`), env: {} });
+      try {
+        load();
+      } catch (error) {
+        assert.doesNotMatch((error as Error).message, /3141592/, line);
+      }
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("warning", onWarning);
+    assert.deepEqual(warnings, []);
+    assert.throws(
+      () => loadConfig({ env: { LATENTKIT_REMOTE_IMAGE_API_KEYS: "3141592" } }),
+      /^((?!3141592).)*LATENTKIT_REMOTE_IMAGE_API_KEYS((?!3141592).)*$/,
+    );
+  });
+
+  it("warns of variables that set nothing, and says which was meant", () => {
+    const warnings: string[] = [];
+    const env = {
+      LATENTKIT_LIMITS_RUNING: "2",
+      LATENTKIT_HOOKS_TOKEN: "3141592",
+      LATENTKIT_SOMETHING_ELSE: "x",
+      LATENTKIT_OTHER: "",
+      LATENTKIT_ISA: "baseline",
+      LATENTKIT_DEBUG: "1",
+      LATENTKIT_PORT: "1",
+      PATH: "/bin",
+    };
+    loadConfig({ env, cwd: folder, warn: (sentence) => warnings.push(sentence) });
+    assert.deepEqual(warnings, [
+      "Environment variable LATENTKIT_LIMITS_RUNING sets nothing. Did you mean LATENTKIT_LIMITS_RUNNING?",
+      "Environment variable LATENTKIT_HOOKS_TOKEN sets nothing. Did you mean LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN?",
+      "Environment variable LATENTKIT_SOMETHING_ELSE sets nothing.",
+    ]);
+  });
+
   it("says which file or variable is wrong, and never unfolds a hostile one", () => {
     assert.throws(() => loadConfig({ file: file("prot: 1"), env: {} }), /latentkit\.yaml: unknown key "prot"/);
     assert.throws(() => loadConfig({ file: file("a: [1"), env: {} }), /latentkit\.yaml line 1: /);

@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { MAX_SESSION_KEY_CHARS } from "../../../render/session-key.js";
 import { HookError } from "../hook-error.js";
 import type { Limits, RunState } from "../types.js";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.js";
-import { MAX_SESSION_KEY_CHARS } from "./session-key.js";
 
 export const MAX_TIMEOUT_SECONDS = 3600;
 const MAX_NAME_CHARS = 200;
@@ -34,13 +34,13 @@ export function requestSchemas(limits: Limits) {
       description: `Session to run in, where the configuration lets requests choose. At most ${MAX_SESSION_KEY_CHARS} characters, no control characters.`,
     });
   const maxSeconds = maxTimeoutSeconds(limits);
+  const name = z
+    .string("expected a string")
+    .max(MAX_NAME_CHARS, `expected at most ${MAX_NAME_CHARS} characters`)
+    .refine(isWellFormed, "lone surrogates are not text")
+    .nullish()
+    .meta({ description: "Sender fallback." });
   const common = {
-    name: z
-      .string("expected a string")
-      .max(MAX_NAME_CHARS, `expected at most ${MAX_NAME_CHARS} characters`)
-      .refine(isWellFormed, "lone surrogates are not text")
-      .nullish()
-      .meta({ description: "Sender fallback." }),
     sessionKey,
     session_key: sessionKey.meta({ description: "Another spelling of sessionKey." }),
     idempotencyKey: z
@@ -56,7 +56,7 @@ export function requestSchemas(limits: Limits) {
       .meta({ description: `Run time at most; default ${limits.run_seconds}.` }),
   };
   return {
-    agent: z.object({ message: prompt.meta({ description: "The prompt for the run." }), ...common }),
+    agent: z.object({ message: prompt.meta({ description: "The prompt for the run." }), name, ...common }),
     wake: z.object({
       text: prompt.meta({ description: "The wake text." }),
       mode: z

@@ -1,8 +1,5 @@
+import { normalizeSessionKey, sessionKeyFault } from "../../../render/session-key.js";
 import { HookError } from "../hook-error.js";
-
-export const MAX_SESSION_KEY_CHARS = 256;
-
-const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 export interface SessionPolicy {
   readonly defaultKey: string;
@@ -26,16 +23,9 @@ export function resolveSessionKey(
   if (key === undefined) return policy.defaultKey;
   if (!policy.isOverrideAllowed) throw new HookError("session_key_override_disabled");
   if (keys.some((other) => other !== key)) throw new HookError("invalid_request", "sessionKey and session_key differ");
-  if (key.length > MAX_SESSION_KEY_CHARS) {
-    throw new HookError("invalid_request", `sessionKey: expected at most ${MAX_SESSION_KEY_CHARS} characters`);
-  }
-  if (FORBIDDEN.test(key)) {
-    throw new HookError("invalid_request", "sessionKey: control characters and lone surrogates are not allowed");
-  }
+  const fault = sessionKeyFault(key);
+  if (fault !== undefined) throw new HookError("invalid_request", `sessionKey: ${fault}`);
   const isAllowed = policy.prefixes.length === 0 || policy.prefixes.some((prefix) => key.startsWith(prefix));
   if (!isAllowed) throw new HookError("session_key_prefix_denied");
   return key;
 }
-
-/** Keys are compared in this form: trimmed, NFC. */
-export const normalizeSessionKey = (key: string): string => key.trim().normalize("NFC");

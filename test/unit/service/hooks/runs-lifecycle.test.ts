@@ -72,7 +72,6 @@ describeStores("run engine over time", (kind) => {
         throw refusal;
       };
       await assert.rejects(runs.start(request({ idempotency: idempotency(), admit })), refusal);
-      await assert.rejects(runs.queueWake({ sessionKey: "hook:a", text: "x", admit }), refusal);
       assert.deepEqual((await runs.list({ limit: 10 })).runs, []);
       await runs.close();
     });

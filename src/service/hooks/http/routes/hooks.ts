@@ -38,17 +38,17 @@ export function hookRoutes(context: HookContext): Route[] {
   const wake = async (call: Call) => {
     const body = parseBody(schemas.wake, await readBody(context, call));
     const sessionKey = resolveSessionKey(config.sessions, body);
-    const name = body.name?.trim() || undefined;
     const timeoutSeconds = body.timeoutSeconds ?? undefined;
     const mode = body.mode ?? "now";
-    const payload = [body.text, name, sessionKey, timeoutSeconds, mode];
+    const payload = [body.text, sessionKey, timeoutSeconds, mode];
     const idempotency = idempotencyOf(call, "wake", body.idempotencyKey, payload);
-    const admit = admission(call.tokenId, sessionKey);
     if (mode === "now") {
-      const request = { message: body.text, name, sessionKey, timeoutSeconds, idempotency, admit };
+      const admit = admission(call.tokenId, sessionKey);
+      const request = { message: body.text, sessionKey, timeoutSeconds, idempotency, admit };
       return sendStarted(context, call, await runs.start({ origin: "wake", ...request }));
     }
-    const queued = await runs.queueWake({ text: body.text, name, sessionKey, idempotency, admit });
+    // no start: its limit is the session's number of pending events
+    const queued = await runs.queueWake({ text: body.text, sessionKey, idempotency });
     sendJson(call.req, call.res, { status: 200, body: queueMetadata(queued), headers: replayHeader(queued) });
   };
 

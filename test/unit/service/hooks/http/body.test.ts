@@ -111,7 +111,9 @@ describe("JSON body", () => {
   }
 
   it("duplicate session keys: the policy sees the value that runs", async () => {
-    const service = await startService({ config: { hooks_allow_request_session_key: true } });
+    const service = await startService({
+      config: { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: ["hook:"] },
+    });
     const denied = await service.post("/hooks/agent", '{"message":"x","sessionKey":"hook:a","sessionKey":"evil"}');
     assert.equal((await refusal(denied))[1], "session_key_prefix_denied");
     const allowed = await service.post("/hooks/agent", '{"message":"x","sessionKey":"evil","sessionKey":"hook:a"}');

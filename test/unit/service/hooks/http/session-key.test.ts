@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { refuses } from "../../../../helpers/errors.js";
 import { serviceStarter } from "../../../../helpers/hook-service.js";
 
 const startService = serviceStarter();
@@ -66,8 +67,9 @@ for (const [endpoint, body] of [
       });
     }
 
-    it("may be anything with an empty list of prefixes", async () => {
-      const config = { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: [] };
+    it("may be anything with an empty list of prefixes, or none", async () => {
+      const config = { hooks_allow_request_session_key: true };
+      assert.equal(await ask({ sessionKey: "Any:x" }, { ...config, hooks_allowed_session_key_prefixes: [] }), "Any:x");
       assert.equal(await ask({ sessionKey: "Any:x" }, config), "Any:x");
     });
 
@@ -108,9 +110,20 @@ for (const [endpoint, body] of [
 
 describe("session policy", () => {
   it("warns at the start where no prefix restricts what requests may name", async () => {
-    const config = { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: [] };
-    const { log } = await startService({ config });
-    assert.match(log(), /hooks_allowed_session_key_prefixes is empty/);
+    const open = { hooks_allow_request_session_key: true };
+    for (const config of [open, { ...open, hooks_allowed_session_key_prefixes: [] }]) {
+      const { log } = await startService({ config });
+      assert.match(log(), /hooks_allowed_session_key_prefixes is not set or empty/);
+    }
+    const { log } = await startService({ config: { ...open, hooks_allowed_session_key_prefixes: ["hook:"] } });
+    assert.doesNotMatch(log(), /prefixes/);
+  });
+
+  it("holds for the default key too, when the service is made", async () => {
+    for (const hooks_default_session_key of ["k".repeat(257), "a\nb", "\ud800", 5]) {
+      const config = { hooks_default_session_key } as { hooks_default_session_key: string };
+      await refuses(startService({ config }), "config.invalid", /hooks_default_session_key/);
+    }
   });
 
   it("a message is never read as a command", async () => {

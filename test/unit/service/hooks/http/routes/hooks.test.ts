@@ -81,6 +81,15 @@ describe("POST /hooks/wake", () => {
     assert.deepEqual((await hooks.heartbeat()).runs, []);
   });
 
+  it("drops fields of a wake that are not its own, whatever they hold", async () => {
+    const { post, hooks } = await startService();
+    for (const mode of ["now", "next-heartbeat"]) {
+      const answer = await post("/hooks/wake", { text: "x", mode, name: 5, message: [], other: { deep: null } });
+      assert.equal(answer.status, 200, await answer.text());
+    }
+    assert.equal((await hooks.runs.list({ limit: 1 })).runs[0]!.name, null);
+  });
+
   for (const mode of ["later", "NOW", "", 5, ["now"]]) {
     it(`answers 400 to mode ${JSON.stringify(mode)}`, async () => {
       const { post } = await startService();
@@ -242,6 +251,14 @@ describe("rates and queues", () => {
     assert.equal(await start("a"), 429);
     await clock.advance(10_000);
     assert.equal(await start("a"), 200);
+  });
+
+  it("a wake for the next heartbeat starts nothing, so it spends no rate of starts", async () => {
+    const { post } = await startService({ config: { limits: { starts_per_10s: 2, session_starts_per_10s: 2 } } });
+    const wake = async (mode: string) => (await post("/hooks/wake", { text: "x", mode })).status;
+    for (let i = 0; i < 5; i++) assert.equal(await wake("next-heartbeat"), 200);
+    assert.deepEqual([await wake("now"), await wake("now"), await wake("now")], [200, 200, 429]);
+    assert.equal(await wake("next-heartbeat"), 200);
   });
 
   it("the 101st queued run of a session is answered 429 and not stored", async () => {
