@@ -1,4 +1,5 @@
-import { basename, resolve } from "node:path";
+import { realpathSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import type { AgentContext } from "../types.js";
 import type { EventBuffer } from "./event-buffer.js";
 import { toJsonLine } from "./safe-json.js";
@@ -68,7 +69,7 @@ export class AgentOutput {
   }
 
   #addFile(file: { path: string; name?: string; contentType?: string }): { name: string; url: string } {
-    const path = resolve(file.path);
+    const path = realFolder(resolve(file.path));
     const wanted = file.name ?? basename(path);
     if (!FILE_NAME.test(wanted)) {
       throw new TypeError("addFile: a name is 1 to 255 characters without slashes and control characters.");
@@ -91,5 +92,15 @@ export class AgentOutput {
     let name = wanted;
     for (let n = 2; this.#paths.has(name) && this.#paths.get(name) !== path; n++) name = `${stem}-${n}${extension}`;
     return name;
+  }
+}
+
+/** The path with no link above its last part: whoever serves the file can tell a link that came later. */
+function realFolder(path: string): string {
+  try {
+    return join(realpathSync.native(dirname(path)), basename(path));
+  } catch {
+    // not there yet
+    return path;
   }
 }

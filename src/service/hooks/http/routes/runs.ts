@@ -1,8 +1,8 @@
-import { stat } from "node:fs/promises";
 import { HookError } from "../../hook-error.js";
 import { type Call, type Route, runIdOf } from "../call.js";
 import type { HookContext } from "../context.js";
 import { sendJson } from "../problem.js";
+import { sendRunFile } from "./files.js";
 import { runItem, runStatus } from "./payloads.js";
 
 const DEFAULT_PAGE = 50;
@@ -51,23 +51,6 @@ export function requireRunId(call: Pick<Call, "params" | "query">): string {
   const runId = runIdOf(call);
   if (runId === undefined) throw new HookError("invalid_request", "run_id: expected exactly one");
   return runId;
-}
-
-async function sendRunFile({ runs }: HookContext, { req, res, params, ...call }: Call): Promise<void> {
-  const file = await runs.file(requireRunId({ params, ...call }), params.name!);
-  const found = await stat(file.path).catch(() => undefined);
-  if (!found?.isFile()) throw new HookError("not_found", "the file is gone");
-  // files come from agents: nothing in one may run as a page of this origin
-  const headers = {
-    "Content-Type": file.contentType,
-    "Cache-Control": "private, no-cache",
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; sandbox",
-  };
-  const options = { headers, dotfiles: "allow", cacheControl: false, acceptRanges: false } as const;
-  await new Promise<void>((resolve, reject) => {
-    res.sendFile(file.path, options, (error) => (error && !req.destroyed ? reject(error) : resolve()));
-  });
 }
 
 function onlyValue(query: URLSearchParams, name: string): string | undefined {

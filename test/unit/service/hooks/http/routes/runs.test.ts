@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Agent } from "#src/service/hooks/types.js";
 import { freshFolder } from "../../../../../helpers/folders.js";
 import { serviceStarter, until } from "../../../../../helpers/hook-service.js";
+import { rawRequest, requestText } from "../../../../../helpers/raw-http.js";
 
 const startService = serviceStarter();
 
@@ -199,6 +201,56 @@ describe("files of a run", () => {
     assert.notEqual(other.run_id, run_id);
     const query = other.stream_url.slice(other.stream_url.indexOf("?"));
     assert.equal((await fetch(url + fileUrl + query)).status, 401);
+  });
+
+  it("are checked anew, and not sent again while they are the same", async () => {
+    const { get, fileUrl, path, query, port } = await withFile();
+    const etag = (await get(fileUrl)).headers.get("etag")!;
+    // fetch would forbid an answer from any cache
+    const ask = () => rawRequest(port, requestText(`GET ${fileUrl}${query}`, [`If-None-Match: ${etag}`]));
+    assert.deepEqual([(await ask()).status, (await ask()).body], [304, ""]);
+    writeFileSync(path, "another picture");
+    assert.deepEqual([(await ask()).status, (await ask()).body], [200, "another picture"]);
+    writeFileSync(path, "");
+    assert.equal(await (await get(fileUrl)).text(), "");
+  });
+
+  it("are not what a link in their place, or in the place of a folder, leads to", async () => {
+    const { get, fileUrl, path } = await withFile();
+    const secret = join(folder(), "secret");
+    writeFileSync(secret, "a secret");
+    const refused = async () => assert.deepEqual(await codeOf(await get(fileUrl)), [404, "not_found"]);
+    rmSync(path);
+    symlinkSync(secret, path);
+    await refused();
+    rmSync(path);
+    mkdirSync(path);
+    await refused();
+    rmSync(path, { recursive: true });
+    spawnSync("mkfifo", [path]);
+    await refused();
+    rmSync(path);
+    const away = `${folder()}-away`;
+    renameSync(folder(), away);
+    mkdirSync(join(away, "other"));
+    writeFileSync(join(away, "other", "picture one.png"), "a secret");
+    symlinkSync(join(away, "other"), folder());
+    await refused();
+    rmSync(folder());
+    renameSync(away, folder());
+  });
+
+  it("are found where the folder that they were written to is a link", async () => {
+    const linked = join(folder(), "linked");
+    mkdirSync(join(folder(), "real"));
+    symlinkSync(join(folder(), "real"), linked);
+    writeFileSync(join(linked, "a.png"), "picture");
+    const agent: Agent = async (_run, { addFile }) => ({ response: addFile({ path: join(linked, "a.png") }).url });
+    const { start, get } = await startService({ agent });
+    const { status_url } = await start("x");
+    await until(async () => (await json(await get(status_url))).done === true);
+    const { response } = await json(await get(status_url));
+    assert.equal(await (await get(String(response))).text(), "picture");
   });
 
   it("that are gone are a JSON 404", async () => {

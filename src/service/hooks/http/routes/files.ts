@@ -1,0 +1,75 @@
+import { constants } from "node:fs";
+import { type FileHandle, lstat, open, realpath } from "node:fs/promises";
+import { extname } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { HookError } from "../../hook-error.js";
+import type { Call } from "../call.js";
+import type { HookContext } from "../context.js";
+import { requireRunId } from "./runs.js";
+
+/** Missing on Windows. A FIFO in a file's place would block the opening. */
+const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial<typeof constants>;
+const GONE = ["ENOENT", "ENOTDIR", "ELOOP", "EACCES", "EPERM", "ENXIO"];
+
+/** Answers with a file that the run reported, its state in ETag and Last-Modified. Fails: run_not_found, not_found. */
+export async function sendRunFile({ runs }: HookContext, { req, res, params, ...call }: Call): Promise<void> {
+  const file = await runs.file(requireRunId({ params, ...call }), params.name!);
+  const handle = await openReported(file.path);
+  try {
+    const { size, mtimeMs, mtime } = await handle.stat();
+    res.type(file.contentType ?? extname(file.path));
+    // files come from agents: nothing in one may run as a page of this origin
+    res.set({
+      "Content-Length": String(size),
+      "Cache-Control": "private, no-cache",
+      ETag: `W/"${size.toString(16)}-${Math.floor(mtimeMs).toString(16)}"`,
+      "Last-Modified": mtime.toUTCString(),
+      "X-Content-Type-Options": "nosniff",
+      "Content-Security-Policy": "default-src 'none'; sandbox",
+    });
+    if (req.fresh) {
+      res.removeHeader("Content-Length");
+      return void res.writeHead(304).end();
+    }
+    if (req.method === "HEAD" || size === 0) return void res.writeHead(200).end();
+    await send(handle, size, res);
+  } finally {
+    await handle.close();
+  }
+}
+
+async function send(handle: FileHandle, size: number, res: Call["res"]): Promise<void> {
+  // the length was told: what is appended meanwhile is left out
+  const content = handle.createReadStream({ start: 0, end: size - 1, autoClose: false });
+  try {
+    await pipeline(content, res, { end: false });
+  } catch (error) {
+    // the reader went away
+    if ((error as NodeJS.ErrnoException).code === "ERR_STREAM_PREMATURE_CLOSE") return;
+    throw error;
+  }
+  if (content.bytesRead < size) res.destroy();
+  else res.end();
+}
+
+/**
+ * Opens the very file that was reported: no link in its place, and no link in the place of a folder above it. What was
+ * opened is compared with what stands at the path, so a link that comes and goes meanwhile gains nothing.
+ */
+async function openReported(path: string): Promise<FileHandle> {
+  const handle = await open(path, O_RDONLY! | O_NOFOLLOW | O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
+    throw GONE.includes(error.code ?? "") ? gone() : error;
+  });
+  try {
+    const opened = await handle.stat({ bigint: true });
+    if (!opened.isFile() || (await realpath(path).catch(() => undefined)) !== path) throw gone();
+    const standing = await lstat(path, { bigint: true }).catch(() => undefined);
+    if (standing?.ino !== opened.ino || standing.dev !== opened.dev) throw gone();
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+const gone = () => new HookError("not_found", "the file is gone");
