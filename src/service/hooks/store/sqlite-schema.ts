@@ -66,6 +66,11 @@ const STEPS = [
   CREATE TABLE pings (id INTEGER PRIMARY KEY, count INTEGER NOT NULL);
   INSERT INTO pings VALUES (1, 0);
   `,
+  `
+  DROP TABLE pings;
+  CREATE TABLE pings (id INTEGER PRIMARY KEY, filler BLOB NOT NULL);
+  INSERT INTO pings VALUES (1, zeroblob(0));
+  `,
 ];
 
 /** Refuses another program's database and a newer schema, before anything is written. Returns the file's version. */

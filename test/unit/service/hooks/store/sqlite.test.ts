@@ -37,6 +37,22 @@ describe("sqlite store file", () => {
     return child;
   };
 
+  it("is ready only where a start fits: a ping writes no less", async () => {
+    const store = createSqliteStore(file());
+    await store.ping();
+    const grownBy = async (work: () => Promise<unknown>) => {
+      const before = statSync(`${file()}-wal`).size;
+      await work();
+      return statSync(`${file()}-wal`).size - before;
+    };
+    for (let i = 0; i < 5; i++) {
+      const key = { scope: `k${i}`, payloadHash: "hash", nowMark: 0, expiresMark: 1 };
+      const started = await grownBy(() => store.createRun(newRun(`r${i}`), key));
+      assert.ok(started > 0 && (await grownBy(() => store.ping())) >= started, `a start writes ${started} bytes`);
+    }
+    await store.close();
+  });
+
   it("is refused while another process holds it", async () => {
     await holder();
     assert.throws(() => createSqliteStore(file()), isRefusal("config.invalid", /in use by another process/));
