@@ -13,6 +13,8 @@ export type StartService = (
   readonly hasToken: boolean;
   /** Logs what no caller awaited. */
   fault(what: string, error: unknown): void;
+  /** As `fault`, for what nobody could catch: its run fails. */
+  crash(error: unknown): void;
   close(): Promise<void>;
 }>;
 
@@ -53,16 +55,25 @@ export const serveCommand = (startService: StartService): Command => ({
     // an agent's forgotten promise must not end everybody's runs
     const onRejection = (reason: unknown) => service.fault("unhandled rejection", reason);
     process.on("unhandledRejection", onRejection);
+    // what was half done when it was thrown nobody knows: the other runs may end, then the process does
+    const crashed = new AbortController();
+    const onException = (error: unknown) => {
+      service.crash(error);
+      crashed.abort();
+    };
+    process.on("uncaughtException", onException);
     say(greeting(service, config, terminal));
     tell({ type: "listening", url: service.url });
-    await aborted(signal);
+    await Promise.race([aborted(signal), aborted(crashed.signal)]);
+    if (crashed.signal.aborted) terminal.err("An agent threw where nobody could catch it, see the log.\n");
     say(`Stopping; runs have up to ${config.limits.drain_seconds} s to end.\n`);
     await service.close();
     process.off("unhandledRejection", onRejection);
+    process.off("uncaughtException", onException);
     tell({ type: "stopped" });
     // timers and sockets that an agent left behind keep no process alive
     setTimeout(() => process.exit(), LAST_WORDS_MS).unref();
-    return 0;
+    return crashed.signal.aborted ? 1 : 0;
   },
 });
 

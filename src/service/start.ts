@@ -5,6 +5,7 @@ import { LatentkitError } from "../errors.js";
 import type { Config } from "../render/config.js";
 import { createGraphAgent } from "./graph-agent.js";
 import { createTokens } from "./hooks/http/access/token.js";
+import { messageOf, stackOf } from "./hooks/runs/safe-json.js";
 import { createHookService } from "./hooks/service.js";
 import { createMemoryStore } from "./hooks/store/memory.js";
 import { createSqliteStore } from "./hooks/store/sqlite.js";
@@ -21,8 +22,10 @@ export interface RunningService {
   readonly url: string;
   /** Without a token every hook endpoint answers 503. */
   readonly hasToken: boolean;
-  /** Logs what no caller awaited. */
+  /** Logs what no caller awaited, and the run that it came from. */
   fault(what: string, error: unknown): void;
+  /** As `fault`, for what was thrown where nobody could catch it: its run fails. The process should end soon. */
+  crash(error: unknown): void;
   /** Refuses starts, lets running agents end for `drainSeconds` (default: the limit), then stops all. */
   close(drainSeconds?: number): Promise<void>;
 }
@@ -61,7 +64,12 @@ export async function startService(
     return {
       url,
       hasToken,
-      fault: (what, error) => logger.error({ err: error }, what),
+      fault: (what, error) => logger.error(factsOf(error, hooks.runs.current), what),
+      crash(error) {
+        const { current } = hooks.runs;
+        logger.error(factsOf(error, current), "uncaught exception");
+        if (current !== undefined) hooks.runs.fail(current, error);
+      },
       async close(drainSeconds) {
         await server.close(drainSeconds);
         await closeAll();
@@ -71,6 +79,13 @@ export async function startService(
     await closeAll();
     throw error;
   }
+}
+
+/** What an agent threw may throw in turn when the logger looks at it: its text and its stack have been read then. */
+function factsOf(error: unknown, runId: string | undefined): object {
+  const err = new Error(messageOf(error));
+  err.stack = stackOf(error);
+  return { run_id: runId, err };
 }
 
 async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise<void> }> {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
 import { type Clock, steadyWall, systemClock } from "./clock.js";
 import { HookError } from "./hook-error.js";
@@ -65,7 +66,7 @@ class RunEngine extends RunReader implements Runs {
     this.now = steadyWall(clock);
     const retention = () => this.#retention;
     this.#engine = {
-      ...{ agent, store, clock, mark: this.now, bus },
+      ...{ agent, store, clock, mark: this.now, bus, current: new AsyncLocalStorage<string>() },
       keep: { events: limits.run_events, bytes: limits.run_bytes },
       observer: {
         ...{ created: observer.created?.bind(observer), started: observer.started?.bind(observer) },
@@ -142,6 +143,14 @@ class RunEngine extends RunReader implements Runs {
     await this.get(runId);
     await this.#scheduler.cancel(runId, cancelled(null));
     return this.get(runId);
+  }
+
+  get current(): string | undefined {
+    return this.#engine.current.getStore();
+  }
+
+  fail(runId: string, thrown: unknown): void {
+    this.#scheduler.fail(runId, thrown);
   }
 
   async ping(): Promise<void> {

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Router } from "express";
+import { describe, LatentkitError } from "../../errors.js";
 import { createLogger } from "../log.js";
 import { type Clock, systemClock } from "./clock.js";
 import { type HookConfigInput, readHookConfig } from "./hook-config.js";
@@ -20,6 +21,8 @@ import { createRuns } from "./runs.js";
 import { createMemoryStore } from "./store/memory.js";
 import type { Store } from "./store/store.js";
 import type { Agent, HeartbeatResult, RunObserver, Runs } from "./types.js";
+
+const LAST_FRAMES_MS = 1000;
 
 export interface HookServiceOptions {
   readonly agent: Agent;
@@ -43,6 +46,7 @@ export interface HookService {
 
 /** Joins agent, store and HTTP. Fails with config.invalid. The store is opened by the first request. */
 export function createHookService(options: HookServiceOptions): HookService {
+  checkOptions(options);
   const { agent, clock = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
   const config = readHookConfig(options.config);
   const { web, limits, sessions } = config;
@@ -88,10 +92,27 @@ export function createHookService(options: HookServiceOptions): HookService {
       try {
         await runs.close(drainSeconds);
       } finally {
-        slots.cutAll();
+        // their last frames are on the way: cut now, a reader would see a broken answer
+        await slots.endAll(LAST_FRAMES_MS);
       }
     },
   };
+}
+
+/** What JavaScript lets through; configuration values are checked where they are read. */
+function checkOptions(options: Partial<HookServiceOptions> | undefined): void {
+  const check = (isRight: boolean, what: string, expected: string, received: unknown) => {
+    if (isRight) return;
+    // a text here may be a token
+    const shown = typeof received === "string" ? "a text" : describe(received);
+    throw new LatentkitError("config.invalid", `createHookService: ${what}expected ${expected}, received ${shown}.`);
+  };
+  const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
+  check(isObject(options), "", "an object of options", options);
+  const { agent, config, store } = options!;
+  check(typeof agent === "function", '"agent": ', "a function (run, { signal, emit })", agent);
+  check(isObject(config), '"config": ', "an object", config);
+  check(store === undefined || typeof store?.createRun === "function", '"store": ', "a store", store);
 }
 
 /** What the engine reports, counted and logged. */

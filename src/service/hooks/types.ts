@@ -200,6 +200,10 @@ export interface Runs {
   ping(): Promise<void>;
   stats(): RunStats;
   readonly closing: boolean;
+  /** Id of the run whose agent's code is being executed, its timers and callbacks included. */
+  readonly current: string | undefined;
+  /** Ends a run as failed whose agent threw where nobody awaits it; any but a running one stays as it is. */
+  fail(runId: string, thrown: unknown): void;
   /**
    * Refuses new starts, lets running agents end for `drainSeconds` (default `drain_seconds`), then aborts them as
    * interrupted and closes the store. Queued runs stay queued. Safe to call twice.

@@ -17,6 +17,7 @@ import { eventsOf, get, type Serving, serve, start, TOKEN } from "../../helpers/
 const SLOW_AGENT = `
   export default async ({ message }, { signal, emit }) => {
     emit("delta", { delta: message });
+    if (message.startsWith("crash")) setTimeout(() => { throw new Error("thrown in a timer"); }, 50);
     if (message === "forget") void Promise.reject(new Error("nobody listens"));
     const ms = Number(/[0-9]+/.exec(message)?.[0] ?? 0);
     await new Promise((resolve) => { setTimeout(resolve, ms); signal.addEventListener("abort", resolve); });
@@ -204,6 +205,34 @@ describe("latentkit serve", () => {
     const events = eventsOf(await (await get(again.url + run.stream_url)).text());
     assert.deepEqual([events.at(-1)!.event, events.at(-1)!.data.code], ["error", "interrupted"]);
     assert.equal(eventsOf(await (await get(again.url + queued.stream_url)).text()).at(-1)!.event, "done");
+  });
+
+  it("ends with 1 when an agent throws in a timer: its run fails, others end, queued ones stay", async () => {
+    const service = await openSlow({ running_per_session: 2, running: 2 });
+    const other = await start(service.url, { message: "wait 700" });
+    const crashing = await start(service.url, { message: "crash 60000" });
+    const queued = await start(service.url, { message: "next" });
+    const stream = get(service.url + crashing.stream_url).then((answer) => answer.text());
+    if (service.child.exitCode === null) await once(service.child, "close");
+    assert.equal(service.child.exitCode, 1, service.said.err);
+    assert.deepEqual(eventsOf(await stream).at(-1), {
+      event: "error",
+      data: { error: "thrown in a timer", code: "agent_failed" },
+    });
+    const lines = service.said.err.split("\n").filter((line) => line.startsWith("{"));
+    const logged = lines.map((line) => JSON.parse(line) as { msg: string; run_id?: string; err?: { stack: string } });
+    const line = logged.find(({ msg }) => msg === "uncaught exception")!;
+    assert.equal(line.run_id, crashing.run_id);
+    assert.match(line.err!.stack, /agent\.mjs/);
+    const again = await openSlow();
+    assert.equal(await stateOf(again, other), "succeeded");
+    assert.equal(await stateOf(again, crashing), "failed");
+    assert.equal(eventsOf(await (await get(again.url + queued.stream_url)).text()).at(-1)!.event, "done");
+  });
+
+  it("warns of a variable that sets nothing", async () => {
+    const { said } = await open([], { LATENTKIT_LIMITS_RUNING: "2" });
+    assert.match(said.err, /LATENTKIT_LIMITS_RUNING sets nothing\. Did you mean LATENTKIT_LIMITS_RUNNING\?/);
   });
 
   it("outlives an agent's forgotten promise, and logs it", async () => {

@@ -47,6 +47,23 @@ describe("startService", () => {
     await (await start({ store })).close();
   });
 
+  it("logs whatever was thrown, without throwing itself", async () => {
+    const service = await start({});
+    const trap = (): never => {
+      throw new Error("trap");
+    };
+    const before = lines.length;
+    const thrown = [new Proxy({}, { get: trap, getPrototypeOf: trap, ownKeys: trap }), Symbol("s"), null, "text"];
+    for (const error of thrown) service.fault("unhandled rejection", error);
+    service.crash(Object.assign(new Error("x"), { stack: { toString: trap } }));
+    const logged = lines.slice(before).map((line) => JSON.parse(line) as { err: { message: string } });
+    assert.deepEqual(
+      logged.map(({ err }) => err.message),
+      ["an error that cannot be shown", "Symbol(s)", "null", "text", "x"],
+    );
+    await service.close();
+  });
+
   it("names the store and the agent that it cannot have", async () => {
     await refuses(
       start({ store: "redis://user:secret@host/0" }),

@@ -1,3 +1,4 @@
+import type { AsyncLocalStorage } from "node:async_hooks";
 import type { Clock, Timer } from "../clock.js";
 import { HookError } from "../hook-error.js";
 import type { EventBatch, Keep, Store } from "../store/store.js";
@@ -15,6 +16,8 @@ const RETRY_MS = 1000;
 /** What the parts of the engine share. */
 export interface Engine {
   readonly agent: Agent;
+  /** Whose agent's code is being executed, in its timers and callbacks too. */
+  readonly current: AsyncLocalStorage<string>;
   readonly store: Store;
   readonly clock: Clock;
   /** Steady ms for expiry (clock.ts). */
@@ -72,6 +75,10 @@ export class RunTask {
     this.#end(cancelled(this.#output.partialText));
   }
 
+  fail(thrown: unknown): void {
+    this.#end(failed(thrown));
+  }
+
   interrupt(): void {
     this.#end(interrupted());
   }
@@ -108,10 +115,9 @@ export class RunTask {
 
   async #callAgent({ id, sessionKey, message, name }: RunRow): Promise<void> {
     try {
-      const answer = await this.#engine.agent(
-        { id, sessionKey, message, name },
-        this.#output.context(this.#abort.signal),
-      );
+      const { agent, current } = this.#engine;
+      const context = this.#output.context(this.#abort.signal);
+      const answer = await current.run(id, () => agent({ id, sessionKey, message, name }, context));
       this.#end(answered(answer, this.#engine.keep.bytes));
     } catch (error) {
       this.#end(failed(error));

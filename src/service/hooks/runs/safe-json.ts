@@ -48,3 +48,13 @@ export function messageOf(thrown: unknown): string {
     return "an error that cannot be shown";
   }
 }
+
+/** The stack of a thrown error in at most 2,000 characters, undefined where it has none; never throws. */
+export function stackOf(thrown: unknown): string | undefined {
+  try {
+    const stack = thrown instanceof Error ? thrown.stack : undefined;
+    return typeof stack === "string" ? stack.slice(0, LONGEST_MESSAGE) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -109,6 +109,11 @@ export class Scheduler {
     return true;
   }
 
+  /** Ends a running run whose agent threw where nobody awaits it. */
+  fail(id: string, thrown: unknown): void {
+    this.#active.get(id)?.fail(thrown);
+  }
+
   /** Starts nothing more, lets the running ones end for `seconds`, then interrupts them. */
   async drain(seconds: number): Promise<void> {
     this.#isStopped = true;

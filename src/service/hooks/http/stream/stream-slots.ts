@@ -1,3 +1,4 @@
+import { systemClock, type Timer } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
 
 /** Counts open streams, and ends them all when the service stops. */
@@ -5,6 +6,7 @@ export class StreamSlots {
   readonly #limits: { readonly streams: number; readonly streams_per_run: number };
   readonly #perRun = new Map<string, number>();
   readonly #open = new Set<() => void>();
+  readonly #whenEmpty: (() => void)[] = [];
 
   constructor(limits: { streams: number; streams_per_run: number }) {
     this.#limits = limits;
@@ -26,10 +28,19 @@ export class StreamSlots {
       const left = this.#perRun.get(runId)! - 1;
       if (left === 0) this.#perRun.delete(runId);
       else this.#perRun.set(runId, left);
+      if (this.#open.size === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
     };
   }
 
-  cutAll(): void {
+  /** Waits until all streams have ended by themselves, `ms` at most, and cuts those that have not. */
+  async endAll(ms: number): Promise<void> {
+    if (this.#open.size === 0) return;
+    let timer: Timer | undefined;
+    await new Promise<void>((resolve) => {
+      this.#whenEmpty.push(resolve);
+      timer = systemClock.setTimer(ms, resolve, true);
+    });
+    timer?.cancel();
     for (const cut of [...this.#open]) cut();
   }
 }
