@@ -17,7 +17,8 @@ import type { Limits } from "./hooks/types.js";
 import { createLogger } from "./log.js";
 import { answerRaw } from "./raw-answer.js";
 
-const MAX_HEADER_BYTES = 16 * 1024;
+/** Room for a token of 16 KiB, which is wrong, not too large, and for a client's usual headers beside it. */
+const MAX_HEADER_BYTES = 18 * 1024;
 /** Connections beyond those of streams: idle ones and requests. */
 const SPARE_CONNECTIONS = 1024;
 const CHECK_MS = 500;
@@ -95,8 +96,10 @@ function createApp(hooks: HookService, log: HookLog): Express {
     sendError(req, res, error, randomUUID());
   };
   app.use((req, res, next) => {
-    if (req.headers.host !== undefined || req.httpVersion === "1.0") return next();
-    refuse(req, res, new HookError("invalid_request", "the Host header is missing"));
+    const hosts = req.rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host").length;
+    if (hosts === 1 || (hosts === 0 && req.httpVersion === "1.0")) return next();
+    const sentence = hosts === 0 ? "the Host header is missing" : "more than one Host header";
+    return refuse(req, res, new HookError("invalid_request", sentence));
   });
   app.use(hooks.router);
   app.use((req, res) => refuse(req, res, new HookError("not_found")));

@@ -36,6 +36,8 @@ describe("broken HTTP", () => {
       400,
     ],
     ["no Host", "GET /health HTTP/1.1\r\n\r\n", 400],
+    ["two Hosts", requestText("GET /health", ["Host: other"]), 400],
+    ["the same Host twice", requestText("GET /health", ["hOST: 127.0.0.1"]), 400],
     ["a header of 20 KB", requestText("GET /health", [`X-Long: ${"a".repeat(20_000)}`]), 431],
     [
       "20 KB of headers",
@@ -63,6 +65,14 @@ describe("broken HTTP", () => {
       assert.deepEqual(list.runs, []);
     });
   }
+
+  it("a token of 16 KB is wrong, not too large", async () => {
+    const { port } = await startService();
+    for (const name of ["Authorization: Bearer ", "x-compat-token: ", "x-service-hook-token: "]) {
+      const headers = [`${name}${"t".repeat(16 * 1024)}`, JSON_TYPE, "User-Agent: a client", "Accept: */*"];
+      assert.equal((await rawRequest(port, requestText("POST /hooks/agent", headers, BODY))).status, 401);
+    }
+  });
 
   it("a smuggled second request is not answered", async () => {
     const { port } = await startService();
@@ -209,6 +219,20 @@ describe("stop", () => {
     assert.ok(Date.now() - since < 5000);
     assert.equal(hooks.runs.closing, true);
     assert.match(run_id, /-/);
+  });
+
+  it("ends the streams of runs that stay queued in order: their readers come again", async () => {
+    const { listening, start, port } = await startService();
+    await start("hold");
+    const { stream_url } = await start("queued");
+    const clients = Array.from({ length: 5 }, () => new RawClient(port).send(requestText(`GET ${stream_url}`, [])));
+    for (const client of clients) await until(() => client.text.includes("replay_meta"));
+    await listening.close(0);
+    for (const client of clients) {
+      await client.closed;
+      assert.equal(client.error, undefined);
+      assert.match(client.text, /\r\n0\r\n\r\n$/);
+    }
   });
 
   it("does not wait for a paused reader, nor for idle connections", async () => {

@@ -20,7 +20,7 @@ type Responses = RouteConfig["responses"];
 type Access = NonNullable<RouteConfig["security"]>;
 
 /** The HTTP interface as an OpenAPI 3.1 document, made from the schemas that check the requests. */
-export function createOpenApi(limits: Limits): Document {
+export function createOpenApi(limits: Limits): Omit<Document, "servers"> {
   const registry = new OpenAPIRegistry();
   const bodies = requestSchemas(limits);
   const schemas = {
@@ -162,7 +162,6 @@ export function createOpenApi(limits: Limits): Document {
       description: "Starts agent runs from webhooks, CI and cron, and streams what they do.",
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
-    servers: [{ url: "/" }],
   });
 }
 

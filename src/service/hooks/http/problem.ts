@@ -41,8 +41,23 @@ export function errorBody(error: HookError, requestId: string) {
   return { ok: false as const, error: error.message, code: error.code, request_id: requestId };
 }
 
-const wantsProblem = (accept: string | undefined) =>
-  (accept ?? "").split(",").some((range) => {
+/** Named, and liked no less than plain JSON: a range such as `*` + `/*` is no wish for it. */
+function wantsProblem(accept: string | undefined): boolean {
+  if (accept === undefined) return false;
+  const weights = readAccept(accept);
+  const problem = weights.get(PROBLEM) ?? 0;
+  const json = weights.get("application/json") ?? weights.get("application/*") ?? weights.get("*/*") ?? 0;
+  return problem > 0 && problem >= json;
+}
+
+/** Media ranges with their weights, as RFC 9110 has them; a range whose weight is none is left out. */
+function readAccept(accept: string): Map<string, number> {
+  const weights = new Map<string, number>();
+  for (const range of accept.match(/(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g) ?? []) {
     const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
-    return type === PROBLEM && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
-  });
+    const weight = parameters.find((parameter) => /^q\s*=/.test(parameter))?.replace(/^q\s*=\s*/, "") ?? "1";
+    if (!/^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(weight)) continue;
+    weights.set(type, Math.max(Number(weight), weights.get(type) ?? 0));
+  }
+  return weights;
+}

@@ -12,7 +12,13 @@ export function clientKey(req: IncomingMessage, trustProxy: boolean): string {
     .split(",")
     .at(-1)!
     .trim();
-  return addressKey(nearest) ?? addressKey(req.socket.remoteAddress ?? "") ?? "unknown";
+  return addressKey(withoutPort(nearest)) ?? addressKey(req.socket.remoteAddress ?? "") ?? "unknown";
+}
+
+/** Some proxies append the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+function withoutPort(address: string): string {
+  const [, v6, v4] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(address) ?? [];
+  return v6 ?? v4 ?? address;
 }
 
 /** Exported for its test: the key of one address, or undefined where it is none. */

@@ -48,7 +48,12 @@ export function probeRoutes(context: HookContext): Route[] {
       name: "openapi",
       paths: ["/openapi.json"],
       access: "open",
-      handlers: { GET: ({ req, res }) => sendJson(req, res, { status: 200, body: openApi }) },
+      handlers: {
+        GET({ req, res }) {
+          const servers = [{ url: req.baseUrl || "/" }];
+          sendJson(req, res, { status: 200, body: { ...openApi, servers } });
+        },
+      },
     },
   ];
 }

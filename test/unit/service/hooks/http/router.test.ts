@@ -119,7 +119,13 @@ describe("methods", () => {
 describe("problem+json", () => {
   it("is RFC 9457 where the client asks for it", async () => {
     const { url } = await startService();
-    for (const accept of ["application/problem+json", "text/html, Application/Problem+JSON;q=0.5"]) {
+    for (const accept of [
+      ...["application/problem+json", "text/html, Application/Problem+JSON;q=0.5"],
+      "application/problem+json, application/json",
+      "application/json;q=0.5, application/problem+json;q=0.501",
+      "application/problem+json; Q = 0.3, application/json;q=0, */*",
+      "application/json;q=0.1, application/*, application/problem+json;q=0.2",
+    ]) {
       const answer = await fetch(`${url}/api/runs`, { headers: { accept } });
       assert.equal(answer.headers.get("content-type"), "application/problem+json");
       const { request_id, ...problem } = (await answer.json()) as Record<string, unknown>;
@@ -138,9 +144,20 @@ describe("problem+json", () => {
 
   it("is plain JSON otherwise, for a browser too", async () => {
     const { url } = await startService();
-    for (const accept of ["text/html,*/*;q=0.8", "application/problem+json;q=0", "application/json", ""]) {
+    for (const accept of [
+      ...["text/html,*/*;q=0.8", "application/problem+json;q=0", "application/json", "", "*/*", "application/*"],
+      "application/problem+json;q=0.000, application/json",
+      "application/problem+json;q=0.5, application/json",
+      "application/json;q=0.9, application/problem+json;q=0.899",
+      "application/problem+json;q=0.9, */*",
+      "application/problem+json;q=0.5, application/*;q=0.8, */*;q=0.1",
+      "application/problem+json;q=2",
+      "application/problem+json;q=-1",
+      "application/problem+json;q=abc",
+      'text/x;a=", application/problem+json"',
+    ]) {
       const answer = await fetch(`${url}/no-such-page`, { headers: { accept } });
-      assert.match(answer.headers.get("content-type")!, /^application\/json/);
+      assert.match(answer.headers.get("content-type")!, /^application\/json/, accept);
     }
   });
 });
@@ -208,6 +225,8 @@ describe("router in another application", () => {
     assert.match(status_url!, /^\/deep\/er\/api\/runs\//);
     assert.equal((await fetch(url + status_url, { headers: bearer })).status, 200);
     assert.match(await (await fetch(url + stream_url)).text(), /event: done/);
+    const { servers } = (await (await fetch(`${url}/deep/er/openapi.json`)).json()) as { servers: unknown };
+    assert.deepEqual(servers, [{ url: "/deep/er" }]);
   });
 
   it("says what is wrong behind a body parser, and starts nothing", async () => {

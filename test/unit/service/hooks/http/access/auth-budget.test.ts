@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import type { IncomingMessage } from "node:http";
 import { createAuthBudget } from "#src/service/hooks/http/access/auth-budget.js";
-import { addressKey } from "#src/service/hooks/http/access/client-address.js";
+import { addressKey, clientKey } from "#src/service/hooks/http/access/client-address.js";
 import { RateWindow } from "#src/service/hooks/http/access/rate-window.js";
 import { FakeClock } from "../../../../../helpers/fake-clock.js";
 import { bearer, serviceStarter } from "../../../../../helpers/hook-service.js";
@@ -100,6 +101,33 @@ describe("client addresses", () => {
   it("has no key for what is no address", () => {
     for (const text of ["", "unknown", "1.2.3", "1.2.3.4:80", "[::1]", "::g"])
       assert.equal(addressKey(text), undefined);
+  });
+});
+
+describe("X-Forwarded-For", () => {
+  const keyOf = (forwarded: string, isTrusted = true) =>
+    clientKey(
+      {
+        headers: { "x-forwarded-for": forwarded },
+        socket: { remoteAddress: "10.0.0.1" },
+      } as unknown as IncomingMessage,
+      isTrusted,
+    );
+
+  it("counts its last address with trust_proxy, with or without the port that some proxies append", () => {
+    for (const address of ["192.0.2.7", "192.0.2.7:4711", "1.1.1.1, 192.0.2.7:80", "[::ffff:192.0.2.7]:1"]) {
+      assert.equal(keyOf(address), "192.0.2.7", address);
+    }
+    for (const address of ["2001:db8:1:2::1", "[2001:db8:1:2::3]", "[2001:db8:1:2::3]:4711"]) {
+      assert.equal(keyOf(address), "2001:db8:1:2::/64", address);
+    }
+  });
+
+  it("counts the connection's address without trust_proxy, and where it names none", () => {
+    assert.equal(keyOf("192.0.2.7", false), "10.0.0.1");
+    for (const text of ["", "unknown", "_hidden:80", "192.0.2.7:x", "192.0.2:80", "[::1", "[x]:1", "192.0.2.7,"]) {
+      assert.equal(keyOf(text), "10.0.0.1", text);
+    }
   });
 });
 
