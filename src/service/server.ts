@@ -65,7 +65,7 @@ export function createServer(options: ServerOptions): ListeningServer {
     app,
   );
   server.maxConnections = limits.streams + SPARE_CONNECTIONS;
-  answerOnExpect(server);
+  answerSpecial(server);
   answerClientErrors(server, log);
   let closed: Promise<void> | undefined;
   return {
@@ -111,12 +111,14 @@ function createApp(hooks: HookService, log: HookLog): Express {
   return app;
 }
 
-/** "Expect: 100-continue" is answered by whoever reads the body, so a request without a token never sends one. */
-function answerOnExpect(server: Server): void {
+/** What Node has events of its own for. "Expect: 100-continue" is answered by whoever reads the body, so a request without a token never sends one. */
+function answerSpecial(server: Server): void {
   server.on("checkContinue", (req: IncomingMessage & { [AWAITS_CONTINUE]?: boolean }, res: ServerResponse) => {
     req[AWAITS_CONTINUE] = true;
     server.emit("request", req, res);
   });
+  // unheard, Node would cut the connection without a word
+  server.on("connect", (_req: IncomingMessage, socket: Duplex) => answerRaw(socket, 400, "this is no proxy"));
   server.on("checkExpectation", async (req: IncomingMessage, res: ServerResponse) => {
     await prepareAnswer(req, res, systemClock);
     const error = new HookError("invalid_request", "only Expect: 100-continue is supported");

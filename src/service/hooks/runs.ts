@@ -176,6 +176,8 @@ class RunEngine extends RunReader implements Runs {
     await new Promise((resolve) => setImmediate(resolve));
     this.#engine.bus.close();
     await this.#store.close();
+    // an enabled one costs every promise of the process
+    this.#engine.current.disable();
   }
 
   async #recover(): Promise<void> {

@@ -53,6 +53,7 @@ describe("broken HTTP", () => {
     ["a space before the colon", requestText("GET /health", ["X-A : b"]), 400],
     ["no HTTP at all", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400],
     ["an unknown method", requestText("BREW /hooks/agent", []), 400],
+    ["a proxy's CONNECT", requestText("CONNECT example.com:443", [AUTH]), 400],
     ["another expectation", requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Expect: 200-ok"], BODY), 417],
   ];
   for (const [what, request, status] of cases) {
