@@ -113,7 +113,13 @@ function torch() {
 
 function run(program, args, env) {
   const done = spawnSync(program, args.map(String), { env: { ...process.env, ...env }, encoding: "utf8" });
-  if (done.status !== 0) return { why: `${done.stderr}`.trim().split("\n").find((line) => line.includes("Error")) };
+  if (done.status !== 0)
+    return {
+      why: `${done.stderr}`
+        .trim()
+        .split("\n")
+        .find((line) => line.includes("Error")),
+    };
   const told = JSON.parse(done.stdout);
   if (told.failed !== 0) throw new Error("A process of the peer failed.");
   return told;
