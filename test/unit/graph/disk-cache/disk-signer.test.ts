@@ -187,6 +187,11 @@ describe("signatures on a disk", () => {
       assert.deepEqual(await found(hidden, hidden), [false]);
       const changing = versioned("4", { isChanged: () => Number.NaN });
       assert.deepEqual(await found(changing, changing), [false]);
+      // what links will bring is not known to isChanged
+      const steady = custom({ cacheVersion: "6", isChanged: () => 1 });
+      const linked = { t: node("ext if", { any: 1, if: 5, else: 6 }), m: node("Custom", { a: ["t", 0] }) };
+      assert.deepEqual(await found(uses(steady), uses(steady)), [true]);
+      assert.deepEqual(await found([linked, { registry: steady }], [linked, { registry: steady }]), [false]);
       const odd = versioned("5", { isChanged: () => () => 1 });
       assert.deepEqual(await found(odd, odd), [false]);
     });
