@@ -42,8 +42,7 @@ export interface VerifyOptions {
 
 /**
  * Checks a PNG file against its receipt: its own pixels, and those of the node that saved it when the graph in the file
- * is rendered again. Nothing is written or sent: a graph whose needed nodes do so in other ways than saving images is
- * not rendered. Fails with png.invalid, png.too-large and run.interrupted.
+ * is rendered again, into a temporary folder that is removed. A graph that would reach the network is not rendered. Fails with png.invalid, png.too-large and run.interrupted.
  */
 export async function verifyImage(file: Uint8Array, options: VerifyOptions = {}): Promise<Verdict> {
   const image = await decodePng(file);

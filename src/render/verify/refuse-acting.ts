@@ -3,13 +3,11 @@ import { findDefinitions, type Graph } from "../../graph/parse.js";
 import { isPlainObject } from "../../io/json-lossless.js";
 import { defaultRegistry } from "../defaults.js";
 
-/** These write through the run's own `files`, so a run can have them write nothing. */
 const IMAGE_SAVERS: ReadonlySet<string> = new Set(["SaveImage", "PreviewImage", "ext saveImageLazy"]);
-const REACH_THE_NETWORK: ReadonlySet<string> = new Set(["ext remoteImageApi"]);
 
 /**
- * Refuses a graph from a file of unknown origin where a node that the picture needs would write a file or reach the
- * network. Fails with graph.invalid and graph.unknown-class.
+ * Refuses a graph from a file of unknown origin where a node that the picture needs would reach the network. What nodes
+ * write stays in the output folder, which for this is a temporary one. Fails with graph.invalid and graph.unknown-class.
  */
 export function refuseActing(graph: Graph, nodeId: string): void {
   const definitions = findDefinitions(graph, defaultRegistry);
@@ -18,9 +16,8 @@ export function refuseActing(graph: Graph, nodeId: string): void {
     throw refusal(`the receipt names node ${JSON.stringify(nodeId)}, which the graph does not have`);
   if (!IMAGE_SAVERS.has(saver.key)) throw refusal(`${label(nodeId, saver.key)} saves no images`);
   for (const id of needed(graph, nodeId)) {
-    const { key, writesFiles } = definitions.get(id)!;
-    if (REACH_THE_NETWORK.has(key)) throw refusal(`${label(id, key)} reaches the network`);
-    if (writesFiles && !IMAGE_SAVERS.has(key)) throw refusal(`${label(id, key)} writes files`);
+    const { key, reachesNetwork } = definitions.get(id)!;
+    if (reachesNetwork) throw refusal(`${label(id, key)} reaches the network`);
   }
 }
 

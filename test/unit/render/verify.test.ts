@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import {
   createRegistry,
   decodePng,
@@ -219,29 +219,25 @@ describe("verifyImage", () => {
       assert.match(message!, why);
     };
 
-    it("renders no graph that writes files, wherever the writer stands", async () => {
+    it("writes nothing that stays: texts go to a temporary folder, and never out of it", async () => {
       const [load, save] = [saved()["1"], saved()["2"]];
       await refused({ "1": load, "2": save, "3": text() }, "3", /Node 3 \(ext saveTextLazy\) saves no images/);
-      await refused(
-        { "1": load, "2": save, "3": text({ image: ["1", 0] }), "4": node("SaveImage", { images: ["3", 1] }) },
-        "4",
-        /Node 3 \(ext saveTextLazy\) writes files/,
+      const before = readdirSync(tmpdir()).filter((name) => name.startsWith("latentkit-verify-"));
+      const through = (more: object) => ({
+        "1": load,
+        "3": text({ image: ["1", 0], ...more }),
+        "4": node("SaveImage", { images: ["3", 1], filename_prefix: "x" }),
+      });
+      assert.deepEqual(await verdict(await forged(through({}), "4")), ["verified"]);
+      const escaped = `${basename(folder())}-escaped`;
+      const [status, , why] = await verdict(await forged(through({ output_file_path: `../${escaped}` }), "4"));
+      assert.notEqual(status, "verified", why);
+      assert.deepEqual(
+        readdirSync(tmpdir()).filter((name) => name.startsWith("latentkit-verify-")),
+        before,
       );
-      const lazy = node("ext if", { any: "yes", if: ["1", 0], else: ["3", 1] });
-      await refused(
-        {
-          "1": load,
-          "3": text({ image: ["1", 0] }),
-          "4": lazy,
-          "2": { ...save, inputs: { ...save.inputs, images: ["4", 0] } },
-        },
-        "2",
-        /Node 3 .* writes files/,
-      );
-      // one that is not needed does not run
-      const [status] = await verdict(await forged({ "1": load, "2": save, "3": text() }, "2"));
-      assert.equal(status, "verified");
-      assert.ok(!existsSync(join(folder(), "out/t")));
+      for (const path of [join(folder(), "out/t"), join(tmpdir(), escaped), escaped])
+        assert.ok(!existsSync(path), path);
     });
 
     it("renders no graph that reaches the network", async () => {
