@@ -10,6 +10,7 @@ import { DiskSigner } from "./disk-cache/disk-signer.js";
 import { KeptResults } from "./disk-cache/kept-results.js";
 import type { Happening, RunEvent } from "./events.js";
 import { EventQueue } from "./execution/event-queue.js";
+import { followers } from "./execution/passing.js";
 import { prepareRun, signAll } from "./execution/prepare-run.js";
 import { Run } from "./execution/run.js";
 import { RunSetting } from "./execution/setting.js";
@@ -28,6 +29,8 @@ export interface ExecuteOptions extends Omit<ValidateOptions, "host"> {
   readonly diskCache?: DiskCache;
   /** The package's own nodes: the disk cache keeps results of these, and of others that have a `cacheVersion`. */
   readonly builtIns?: Registry;
+  /** Nodes whose inputs other runs will not have: a shared cache keeps neither their results nor what follows. */
+  readonly passing?: ReadonlySet<string>;
   /** Nodes that write files do so in every run, whatever the cache holds; false where absent. */
   readonly rewritesFiles?: boolean;
   /** Absolute. */
@@ -78,6 +81,7 @@ export async function* executeGraph(prompt: unknown, options: ExecuteOptions): A
         registry: options.registry,
         cache,
         isOwnCache: options.cache === undefined,
+        passing: options.passing && followers(options.passing, prepared.order, nodes),
         signal: abort.signal,
         isChecked: options.validate !== false,
         host: options.host,

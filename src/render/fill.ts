@@ -130,6 +130,17 @@ function unknownKey(what: string, word: string, candidates: Iterable<string>, be
   return { reason: `${what}.${suggestion === undefined ? "" : ` Did you mean ${suggestion}?`}`, suggestion };
 }
 
+/** Ids of the nodes that keys of `set` change. */
+export function nodesOfKeys(graph: Graph, keys: readonly string[]): Set<string> {
+  const wanted = new Set(keys);
+  const found = new Set<string>();
+  for (const [nodeId, node] of Object.entries(graph)) {
+    const isNamed = keys.some((key) => key.startsWith(`${nodeId}.`));
+    if (isNamed || [...placeholders(node)].some((key) => wanted.has(key))) found.add(nodeId);
+  }
+  return found;
+}
+
 /** Keys of all placeholders below a value. */
 export function placeholders(value: unknown, found = new Set<string>()): Set<string> {
   if (typeof value === "string") for (const [, key] of value.matchAll(PLACEHOLDER)) found.add(key!);

@@ -10,7 +10,7 @@ import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { defaultHost, defaultRegistry, executeGraph } from "./defaults.js";
 import { filesOf, type RenderedFile } from "./files.js";
-import { fillGraph } from "./fill.js";
+import { fillGraph, nodesOfKeys } from "./fill.js";
 import { createReceipts } from "./receipt.js";
 import { redactMetadata } from "./redact.js";
 import { readGraph } from "./source.js";
@@ -47,6 +47,8 @@ export interface RenderOptions {
   cache?: Cache;
   /** The same on a disk, shared with other processes, for results that cost some time; nodes that write files run. */
   diskCache?: DiskCache;
+  /** Keys of `set` whose values other runs will not have: the cache keeps nothing that follows from them. */
+  passing?: readonly string[];
   clock?: () => Date;
   fetch?: typeof fetch;
   signal?: AbortSignal;
@@ -116,6 +118,7 @@ export async function* renderEvents(
     output: { files: options.output?.files, receipt },
     cache: options.cache,
     diskCache: options.diskCache,
+    passing: options.passing && nodesOfKeys(parsed.prompt, options.passing),
     rewritesFiles: true,
     clock: options.clock,
     fetch: options.fetch,

@@ -45,6 +45,7 @@ export interface ThreadRenderOptions
   > {
   /** Hears every event; tensors in it are described in words, progress comes at most 25 times a second. */
   onEvent?(event: RunEvent): void;
+  readonly passing?: readonly string[];
   /** Names of an item of a batch; the next free counters where absent. */
   readonly names?: ItemNames;
 }
@@ -183,6 +184,7 @@ function sendable(graph: string | object, options: ThreadRenderOptions): ThreadR
     redact,
     config,
     names,
+    passing: options.passing,
     isQuiet: options.onEvent === undefined,
   };
 }

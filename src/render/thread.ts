@@ -33,6 +33,7 @@ export interface ThreadRun {
   readonly metadata?: MetadataPolicy;
   readonly redact?: readonly string[];
   readonly config?: NodeConfig;
+  readonly passing?: readonly string[];
   /** Names of an item of a batch. */
   readonly names?: ItemNames;
   /** Nobody listens: only what the result is made of is sent. */

@@ -5,12 +5,14 @@ export interface ResultsPlace {
   readonly cache: Cache;
   /** No other run uses the cache: it keeps only what an equal node of this run may still take. */
   readonly isOwnCache: boolean;
+  /** Nodes whose results no other run will take: a cache that runs share does not keep them. */
+  readonly passing?: ReadonlySet<string>;
 }
 
 /** Results of a run's nodes: their own, those of equal nodes and of earlier runs. */
 export class Results {
   private readonly own = new Map<string, Entry>();
-  /** Nodes by signature whose results are not released. */
+  /** By signature: nodes of results that are for this run alone, and not released. */
   private readonly equals = new Map<number, number>();
 
   constructor(
@@ -18,9 +20,9 @@ export class Results {
     private readonly signatures: ReadonlyMap<string, number>,
     private readonly place: ResultsPlace,
   ) {
-    if (!place.isOwnCache) return;
+    if (!place.isOwnCache && place.passing === undefined) return;
     for (const id of ids) {
-      const signature = signatures.get(id);
+      const signature = this.isOwn(id) ? signatures.get(id) : undefined;
       if (signature !== undefined) this.equals.set(signature, (this.equals.get(signature) ?? 0) + 1);
     }
   }
@@ -43,13 +45,13 @@ export class Results {
   keep(id: string, entry: Entry): void {
     const signature = this.signatures.get(id);
     const isNew = this.own.get(id) !== entry;
-    if (signature !== undefined && isNew && this.isWanted(signature)) this.place.cache.put(signature, entry);
+    if (signature !== undefined && isNew && this.isWanted(id, signature)) this.place.cache.put(signature, entry);
     this.own.set(id, entry);
   }
 
-  /** Lets go of a result; a cache that other runs share keeps its own. */
+  /** Lets go of a result; a cache that other runs share keeps what these may take. */
   release(id: string): void {
-    if (!this.own.delete(id) || !this.place.isOwnCache) return;
+    if (!this.own.delete(id) || !this.isOwn(id)) return;
     const signature = this.signatures.get(id);
     if (signature === undefined) return;
     const left = (this.equals.get(signature) ?? 0) - 1;
@@ -57,7 +59,11 @@ export class Results {
     if (left <= 0) this.place.cache.forget(signature);
   }
 
-  private isWanted(signature: number): boolean {
-    return !this.place.isOwnCache || (this.equals.get(signature) ?? 0) > 1;
+  private isOwn(id: string): boolean {
+    return this.place.isOwnCache || this.place.passing?.has(id) === true;
+  }
+
+  private isWanted(id: string, signature: number): boolean {
+    return !this.isOwn(id) || (this.equals.get(signature) ?? 0) > 1;
   }
 }

@@ -20,6 +20,8 @@ export interface SettingOptions {
   readonly cache: Cache;
   /** No other run uses the cache. */
   readonly isOwnCache: boolean;
+  /** Nodes whose results no other run will take. */
+  readonly passing?: ReadonlySet<string>;
   readonly signal: AbortSignal;
   /** Values that come through links are checked before a node gets them. */
   readonly isChecked: boolean;

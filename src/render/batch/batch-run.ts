@@ -3,6 +3,7 @@ import { relative, sep } from "node:path";
 import { LatentkitError } from "../../errors.js";
 import { engineVersion } from "../../io/engine-version.js";
 import type { BatchQueue } from "./batch-queue.js";
+import { createChanges } from "./changes.js";
 import { itemKey } from "./identity.js";
 import { discardFiles, type ItemNames, settleFiles } from "./item-files.js";
 import { Journal } from "./journal.js";
@@ -10,7 +11,7 @@ import type { JournalHeader } from "./journal-records.js";
 import { fillTemplate, firstNumber, namesOf } from "./names.js";
 import { withOrigin } from "./origin.js";
 import { sweep } from "./recovery.js";
-import type { Attempt, Runner } from "./runner.js";
+import type { Attempt, Runner, RunnerItem } from "./runner.js";
 import { Slots } from "./slots.js";
 import type { BatchEvent, BatchItem, BatchStatus, ItemValues } from "./types.js";
 
@@ -41,11 +42,9 @@ const AHEAD = 16;
 type Happening = BatchEvent extends infer E ? (E extends BatchEvent ? Omit<E, "at"> : never) : never;
 
 /** One item on its way. */
-interface Work {
+interface Work extends RunnerItem {
   readonly index: number;
-  readonly values: ItemValues;
   readonly key: string;
-  readonly names: ItemNames;
   readonly item: BatchItem;
 }
 
@@ -119,6 +118,7 @@ export class BatchRun {
   /** Answers what the items could not be read on for: those before it are rendered. */
   private async pull(items: AsyncIterable<BatchItem>): Promise<{ error: unknown } | undefined> {
     let index = 0;
+    const changes = createChanges();
     try {
       for await (const item of items) {
         await this.queue.room();
@@ -129,7 +129,7 @@ export class BatchRun {
           this.tell({ type: "item-skipped", index });
         } else {
           await this.window.take();
-          void this.handle(item, index, key).finally(() => this.window.give());
+          void this.handle(item, index, key, changes(item.values)).finally(() => this.window.give());
         }
         index++;
       }
@@ -140,13 +140,13 @@ export class BatchRun {
   }
 
   /** Never rejects. */
-  private async handle(item: BatchItem, index: number, key: string): Promise<void> {
+  private async handle(item: BatchItem, index: number, key: string, passing: readonly string[]): Promise<void> {
     try {
       const { values, fault } = item;
       if (fault !== undefined) return await this.refuse({ index, values, key }, fault);
       let work: Work;
       try {
-        work = { index, values, key, names: this.namesFor(index, values), item };
+        work = { index, values, key, passing, names: this.namesFor(index, values), item };
       } catch (error) {
         if (!(error instanceof LatentkitError)) throw error;
         return await this.refuse({ index, values, key }, withOrigin(error, item));
@@ -193,12 +193,13 @@ export class BatchRun {
     }
   }
 
-  private async attempt({ index, values, names }: Work): Promise<Attempt> {
-    const made = await this.runner.run(values, names);
+  private async attempt(work: Work): Promise<Attempt> {
+    const { index } = work;
+    const made = await this.runner.run(work);
     for (const message of made.warnings) this.tell({ type: "warning", index, message });
     if (made.error?.code !== "thread.lost") return made;
     await this.discardLost(index);
-    return await this.runner.runAlone(values, names);
+    return await this.runner.runAlone(work);
   }
 
   private async finish({ index, values, key }: Work, { files, written = [] }: Attempt, ms: number): Promise<void> {

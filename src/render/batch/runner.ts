@@ -17,15 +17,22 @@ export interface Attempt {
   readonly written?: readonly WrittenFile[];
 }
 
+export interface RunnerItem {
+  readonly values: ItemValues;
+  readonly names: ItemNames;
+  /** Keys whose values the item before did not have. */
+  readonly passing: readonly string[];
+}
+
 /** Renders items, several at once. */
 export interface Runner {
   /** Attempts that make sense at once. */
   readonly slots: number;
   readonly concurrency: number;
   /** Never rejects. */
-  run(values: ItemValues, names: ItemNames): Promise<Attempt>;
+  run(item: RunnerItem): Promise<Attempt>;
   /** Another try where a lost thread may have been another item's fault: in a thread of its own. */
-  runAlone(values: ItemValues, names: ItemNames): Promise<Attempt>;
+  runAlone(item: RunnerItem): Promise<Attempt>;
   close(): Promise<void>;
 }
 
@@ -62,12 +69,13 @@ type PlaceOptions = Omit<RunnerOptions, "concurrency">;
 function liveRunner(graph: string | object, { cacheDir, ...options }: PlaceOptions, concurrency: number): Runner {
   const cache = createCache({ policy: "bytes", size: CACHE_BYTES });
   const diskCache = cacheDir === undefined ? undefined : createDiskCache({ folder: cacheDir });
-  const run = async (values: ItemValues, names: ItemNames): Promise<Attempt> => {
+  const run = async ({ values, names, passing }: RunnerItem): Promise<Attempt> => {
     const files = new ItemFiles(names);
     try {
       const result = await render(graph, {
         ...options,
         set: merged(options, values),
+        passing,
         cache,
         diskCache,
         output: { files },
@@ -86,14 +94,16 @@ function threadRunner(graph: string | object, options: PlaceOptions, concurrency
   const pool = createThreadPool({ ...made, threads: concurrency, runsPerThread: RUNS_PER_THREAD });
   // its threads start when it is needed
   const lonely = createThreadPool({ ...made, threads: 1 });
-  const runIn = (which: typeof pool) => async (values: ItemValues, names: ItemNames) => {
-    try {
-      const sent: ThreadRenderOptions = { ...rest, set: merged(options, values), names };
-      return await which.render(graph, sent);
-    } catch (error) {
-      return failed(error, []);
-    }
-  };
+  const runIn =
+    (which: typeof pool) =>
+    async ({ values, names, passing }: RunnerItem) => {
+      try {
+        const sent: ThreadRenderOptions = { ...rest, set: merged(options, values), names, passing };
+        return await which.render(graph, sent);
+      } catch (error) {
+        return failed(error, []);
+      }
+    };
   return {
     slots: concurrency * RUNS_PER_THREAD,
     concurrency,
