@@ -8,9 +8,12 @@ import { text } from "../inputs.js";
 /** The name of a picture in the input folder. */
 export const imageFile = () => text({ image_upload: true, tooltip: "A PNG file, relative to the input folder." });
 
-/** The hash of the file, so that another picture under the same name is another input. */
+/**
+ * The hash of the file, so that another picture under the same name is another input. NaN, always changed, where the
+ * name comes through a link and is not known yet.
+ */
 export const fileHash = ({ image }: Record<string, unknown>, { inputDir }: { inputDir?: string }) =>
-  typeof image === "string" && inputDir !== undefined ? inputFileHash(inputDir, image) : undefined;
+  typeof image === "string" && inputDir !== undefined ? inputFileHash(inputDir, image) : Number.NaN;
 
 /** The picture as IMAGE [1, H, W, 3 or 4]; 16-bit samples are scaled, not clipped. */
 export const loadPicture = async (folder: string, name: string): Promise<Tensor> =>
