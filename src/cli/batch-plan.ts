@@ -37,14 +37,12 @@ export async function planBatch(args: Arguments, terminal: Terminal): Promise<Ba
   const { items, total } = await itemsOf(args, keys, Object.keys(options.set), limit);
   const resume = args.flag("resume");
   const journal = args.value("journal") ?? (await ownJournal(graph, outputDir, resume));
-  const cacheDir = args.value("cache");
   return {
     graph,
     items,
     sheet,
     options: {
       ...options,
-      ...(cacheDir !== undefined && { cacheDir }),
       total,
       journal,
       resume,
@@ -52,6 +50,7 @@ export async function planBatch(args: Arguments, terminal: Terminal): Promise<Ba
       retry,
       failFast: args.flag("fail-fast"),
       name: args.value("name"),
+      cacheDir: args.value("cache"),
     },
   };
 }

@@ -229,6 +229,30 @@ describe("latentkit render, many times", () => {
     assert.ok(told.paths.every((path) => !path.includes("contact-sheet")));
   });
 
+  it("keeps results for other batches with --cache", async () => {
+    const size = [
+      "--set",
+      "1.empty_latent_width=1024",
+      "--set",
+      "1.empty_latent_height=1024",
+      "--seeds",
+      "1,2",
+      "--quiet",
+    ];
+    const args = [...size, "--cache", join(folder(), "cache")];
+    assert.equal((await run([...args, "--out", out("a")])).code, 0);
+    const kept = filesIn(join(folder(), "cache"));
+    assert.ok(kept.length > 0);
+    assert.equal((await run([...args, "--out", out("b")])).code, 0);
+    assert.deepEqual(filesIn(join(folder(), "cache")), kept, "nothing was computed that was not known");
+    assert.deepEqual(hashesIn(out("b/latent-noisy")), hashesIn(out("a/latent-noisy")));
+    assert.equal((await run([...size, "--out", out("c")])).code, 0);
+    assert.deepEqual(hashesIn(out("c/latent-noisy")), hashesIn(out("a/latent-noisy")));
+    const refused = await run(["--seeds", "1", "--cache", ""]);
+    assert.deepEqual([refused.code, refused.out], [2, ""]);
+    assert.match(refused.err, /Disk cache: expected a folder/);
+  });
+
   it("draws a bar on a terminal, which makes way for file names, and tells a warning once", async () => {
     const noisy = JSON.parse(readFileSync(graph, "utf8")) as Record<string, { inputs: Record<string, unknown> }>;
     noisy["2"]!.inputs.stepz = 1;

@@ -1,0 +1,14 @@
+// A program: reads the seeds of a file of items, which count down from 2^64 - 1, and tells how many it found, and in how much memory.
+import { createGraphKeys } from "#src/render/items/graph-keys.js";
+import { readItems } from "#src/render/items/source.js";
+
+const keys = createGraphKeys({ "5": { class_type: "ext latentNoisy", inputs: { seed: 7 } } });
+const { items } = await readItems(process.argv[2]!, keys);
+let count = 0;
+for await (const { values, fault } of items) {
+  if (fault !== undefined || values["5.seed"] !== String(2n ** 64n - 1n - BigInt(count))) {
+    throw new Error(`Row ${count} is ${JSON.stringify(values)}.`);
+  }
+  count++;
+}
+process.stdout.write(JSON.stringify({ count, bytes: process.resourceUsage().maxRSS * 1024 }));
