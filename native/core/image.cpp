@@ -7,10 +7,15 @@ using latentkit::for_ranges;
 using latentkit::kernels;
 using latentkit::kGrain;
 
+constexpr size_t kManyBytes = size_t{8} << 20;
+
 engine_status engine_f32_to_u8(engine_u8 out, engine_cf32 x) {
   if (x.len != out.len) return ENGINE_BAD_LENGTH;
-  for_ranges(out.len, kGrain,
-             [&](size_t begin, size_t end) { kernels().to_bytes(out.data + begin, x.data + begin, end - begin); });
+  // the bytes of one picture are read again at once, where it is compressed
+  const int stream = out.len >= kManyBytes;
+  for_ranges(out.len, kGrain, [&](size_t begin, size_t end) {
+    kernels().to_bytes(out.data + begin, x.data + begin, end - begin, stream);
+  });
   return ENGINE_OK;
 }
 

@@ -135,6 +135,21 @@ void bytes() {
   }
 }
 
+/* Enough for stores around the caches, which start at an aligned address. */
+void many_bytes() {
+  const std::vector<float> x = numbers((size_t{8} << 20) + 777, 9, 1.5f);
+  for (const size_t offset : {size_t{0}, size_t{1}, size_t{63}}) {
+    std::vector<uint8_t> got = everywhere([&] {
+      std::vector<uint8_t> values(x.size() + 64, 7);
+      CHECK(engine_f32_to_u8({values.data() + offset, x.size()}, in(x)) == ENGINE_OK);
+      return values;
+    });
+    for (size_t i = 0; i < x.size(); i++) CHECK(got[offset + i] == level(x[i]));
+    for (size_t i = 0; i < offset; i++) CHECK(got[i] == 7);
+    for (size_t i = offset + x.size(); i < got.size(); i++) CHECK(got[i] == 7);
+  }
+}
+
 /* Every level through the division by multiplication of the mask kernel, in the vector part and in the tail. */
 void all_levels() {
   for (size_t n : {size_t{256}, size_t{(1 << 20) + 300}}) {
@@ -160,6 +175,7 @@ int main() {
   deviation();
   lengths();
   bytes();
+  many_bytes();
   all_levels();
   return report();
 }

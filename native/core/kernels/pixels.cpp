@@ -26,36 +26,60 @@ inline __m256i levels_of(__m256 v) {
 }
 #endif
 
-inline void four_to_bytes(uint8_t *out, const float *x) {
 #if LK_LANES == 16
+typedef __m512i Levels;
+inline void store(uint8_t *p, Levels v) { _mm512_storeu_si512(p, v); }
+inline void store_stream(uint8_t *p, Levels v) { _mm512_stream_si512((__m512i *)p, v); }
+#elif LK_LANES == 8
+typedef __m256i Levels;
+inline void store(uint8_t *p, Levels v) { _mm256_storeu_si256((__m256i *)p, v); }
+inline void store_stream(uint8_t *p, Levels v) { _mm256_stream_si256((__m256i *)p, v); }
+#else
+typedef __m128i Levels;
+inline void store(uint8_t *p, Levels v) { _mm_storeu_si128((__m128i *)p, v); }
+inline void store_stream(uint8_t *p, Levels v) { _mm_stream_si128((__m128i *)p, v); }
+#endif
+
+inline Levels four_to_bytes(const float *x) {
+#if LK_LANES == 16
+  __m128i part[4];
   for (int k = 0; k < 4; k++) {
     // what is too large for an integer is the largest without a sign, and 255 as a byte
     __m512 v = _mm512_maskz_max_ps((__mmask16)-1, (__m512)(load(x + 16 * k) * 255.0f), _mm512_setzero_ps());
     __m512i level = _mm512_maskz_cvttps_epi32((__mmask16)-1, v);
-    _mm_storeu_si128((__m128i *)(out + 16 * k), _mm512_maskz_cvtusepi32_epi8((__mmask16)-1, level));
+    part[k] = _mm512_maskz_cvtusepi32_epi8((__mmask16)-1, level);
   }
+  __m512i bytes = _mm512_maskz_inserti32x4((__mmask16)-1, _mm512_zextsi128_si512(part[0]), part[1], 1);
+  bytes = _mm512_maskz_inserti32x4((__mmask16)-1, bytes, part[2], 2);
+  return _mm512_maskz_inserti32x4((__mmask16)-1, bytes, part[3], 3);
 #elif LK_LANES == 8
   __m256i a = _mm256_packs_epi32(levels_of((__m256)load(x)), levels_of((__m256)load(x + 8)));
   __m256i b = _mm256_packs_epi32(levels_of((__m256)load(x + 16)), levels_of((__m256)load(x + 24)));
   // packing works in halves: their quarters come out of order
-  __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(a, b), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-  _mm256_storeu_si256((__m256i *)out, bytes);
+  return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(a, b), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 #else
   __m128i a = _mm_packs_epi32(levels_of((__m128)load(x)), levels_of((__m128)load(x + 4)));
   __m128i b = _mm_packs_epi32(levels_of((__m128)load(x + 8)), levels_of((__m128)load(x + 12)));
-  _mm_storeu_si128((__m128i *)out, _mm_packus_epi16(a, b));
+  return _mm_packus_epi16(a, b);
 #endif
 }
 #endif
 
-void to_bytes(uint8_t *__restrict out, const float *__restrict x, size_t n) {
+void to_bytes(uint8_t *__restrict out, const float *__restrict x, size_t n, int stream) {
   size_t i = 0;
 #if defined(__x86_64__)
-  constexpr size_t kAhead = 512;
+  constexpr size_t kAhead = 1024;
+  if (stream) {
+    size_t head = (size_t)(-(intptr_t)out & (intptr_t)(sizeof(Levels) - 1));
+    for (head = head < n ? head : n; i < head; i++) out[i] = (uint8_t)to_level(x[i]);
+  }
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
     for (size_t j = 0; j < 4 * kLanes; j += 16) __builtin_prefetch(x + i + j + kAhead, 0, 0);
-    four_to_bytes(out + i, x + i);
+    Levels bytes = four_to_bytes(x + i);
+    if (stream) store_stream(out + i, bytes);
+    else store(out + i, bytes);
   }
+  if (stream) end_stream();
 #endif
   for (; i < n; i++) out[i] = (uint8_t)to_level(x[i]);
 }

@@ -63,7 +63,7 @@ typedef struct lk_kernels {
   /* e^x in place, computed in double with the tables of lk_exp and rounded once; 2^-54 <= |x| < 512. */
   void (*exponentials)(float *x, size_t n, const struct exp_data *data);
 
-  void (*to_bytes)(uint8_t *out, const float *x, size_t n);
+  void (*to_bytes)(uint8_t *out, const float *x, size_t n, int stream);
   void (*from_bytes)(float *out, const uint8_t *x, size_t n, int stream);
   void (*channel_mask)(float *out, const float *image, int channels, int channel, size_t pixels, int stream);
 
