@@ -8,7 +8,7 @@ import type { Tensor } from "./tensor.js";
 
 /** x * k in float32; k is rounded to float32 first. */
 export function scale(x: Tensor, k: number, out?: Tensor): Tensor {
-  const result = outputOf("scale", x.shape, out);
+  const result = outputOf("scale", x, out);
   loadNative().scale(result.data, x.data, k);
   return result;
 }
@@ -16,7 +16,7 @@ export function scale(x: Tensor, k: number, out?: Tensor): Tensor {
 /** x + y * k, two roundings. */
 export function axpy(x: Tensor, y: Tensor, k: number, out?: Tensor): Tensor {
   sameShape("axpy", x, y);
-  const result = outputOf("axpy", x.shape, out);
+  const result = outputOf("axpy", x, out);
   loadNative().axpy(result.data, x.data, y.data, k);
   return result;
 }
@@ -24,7 +24,7 @@ export function axpy(x: Tensor, y: Tensor, k: number, out?: Tensor): Tensor {
 /** (x + y) / 2 */
 export function average(x: Tensor, y: Tensor, out?: Tensor): Tensor {
   sameShape("average", x, y);
-  const result = outputOf("average", x.shape, out);
+  const result = outputOf("average", x, out);
   loadNative().average(result.data, x.data, y.data);
   return result;
 }
@@ -32,7 +32,7 @@ export function average(x: Tensor, y: Tensor, out?: Tensor): Tensor {
 /** a + (b - a) * t */
 export function lerp(a: Tensor, b: Tensor, t: number, out?: Tensor): Tensor {
   sameShape("lerp", a, b);
-  const result = outputOf("lerp", a.shape, out);
+  const result = outputOf("lerp", a, out);
   loadNative().lerp(result.data, a.data, b.data, t);
   return result;
 }
@@ -56,7 +56,7 @@ export function maskedBlend(a: Tensor, b: Tensor, mask: Tensor, out?: Tensor): T
   const [batch, channels, height, width] = fourSides("maskedBlend", a);
   const [, maskHeight, maskWidth] = maskSides("maskedBlend", mask);
   const sized = maskHeight === height && maskWidth === width ? mask : resizeBilinear(mask, height, width);
-  const result = outputOf("maskedBlend", a.shape, out);
+  const result = outputOf("maskedBlend", a, out);
   const plane = height * width;
   const maskBatch = sized.size / plane;
   loadNative().maskedBlend(result.data, a.data, b.data, sized.data, batch, channels, plane, maskBatch);
@@ -98,7 +98,7 @@ export function composite(destination: Tensor, source: Tensor, x = 0, y = 0, mas
 }
 
 function copied(what: string, from: Tensor, out: Tensor | undefined): Tensor {
-  const result = outputOf(what, from.shape, out);
+  const result = outputOf(what, from, out);
   if (result.data !== from.data) result.data.set(from.data);
   return result;
 }
@@ -119,7 +119,7 @@ export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOpt
   sameShape("injectNoise", base, noise);
   const { mask, random, mix = 0 } = options;
   if (random !== undefined) sameShape("injectNoise random", base, random);
-  const result = outputOf("injectNoise", base.shape, out);
+  const result = outputOf("injectNoise", base, out);
   try {
     loadNative().injectNoise(result.data, base.data, noise.data, {
       strength: options.strength,

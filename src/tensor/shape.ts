@@ -3,27 +3,20 @@ import { elementCount, Tensor } from "./tensor.js";
 
 /** Refuses tensors of different shapes. */
 export function sameShape(what: string, a: Tensor, b: Tensor): void {
-  if (equalShapes(a.shape, b.shape)) return;
+  if (a.hasShape(b)) return;
   throw new LatentkitError(
     "tensor.bad-shape",
     `${what}: expected equal shapes, received [${a.shape.join(", ")}] and [${b.shape.join(", ")}].`,
   );
 }
 
-// a plain loop: callbacks and iterators would cost more than a small operation
-function equalShapes(a: readonly number[], b: readonly number[]): boolean {
-  if (a === b) return true;
-  if (!Array.isArray(a) || a.length !== b.length) return false;
-  for (let axis = 0; axis < a.length; axis++) if (a[axis] !== b[axis]) return false;
-  return true;
-}
-
-/** Where an operation writes: `out` where given, which must have this shape, else memory that it fills. */
-export function outputOf(what: string, shape: readonly number[], out: Tensor | undefined): Tensor {
-  if (out === undefined) return Tensor.unfilled(shape);
+/** Where an operation writes: `out` where given, which must have this (tensor's) shape, else memory that it fills. */
+export function outputOf(what: string, of: Tensor | readonly number[], out: Tensor | undefined): Tensor {
   const isTensor = out instanceof Tensor;
   // what equals a tensor's shape is one
-  if (isTensor && equalShapes(shape, out.shape)) return out;
+  if (isTensor && out.hasShape(of)) return out;
+  const shape = of instanceof Tensor ? of.shape : of;
+  if (out === undefined) return Tensor.unfilled(shape);
   elementCount(shape);
   const received = isTensor ? `shape [${out.shape.join(", ")}]` : describe(out);
   const expected = `a tensor of shape [${shape.join(", ")}]`;
