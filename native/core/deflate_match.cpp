@@ -19,6 +19,8 @@ constexpr size_t kPriced = 12;      /* shorter: compared with the literals it re
 constexpr size_t kKept = 24;        /* of a long match these many last positions can be found again */
 constexpr size_t kTrial = 4096;      /* bytes, twice in a unit, that decide whether the search goes on */
 constexpr uint64_t kLeastShare = 12; /* one of so many bits must be saved there */
+constexpr size_t kPatience = 8;     /* literals without a match after which the search leaps over one more byte */
+constexpr size_t kLongestLeap = 64; /* the bytes leapt over can be found again */
 constexpr uint64_t kKeyPrice = 20 * 256;   /* of the bytes that are hashed */
 constexpr uint32_t kMatchPrice = 11 * 256; /* of a match, before the distance's extra bits; 1/256 bits */
 
@@ -177,7 +179,9 @@ bool Matcher::search(Unit &unit) {
     }
     Match match = find(at, end, 0);
     if (match.length == 0 || !pays(at, match)) {
-      at++;
+      const size_t next = at + 1 + std::min((at - counted) / kPatience, kLongestLeap);
+      enter(at + 1, next);
+      at = next;
       continue;
     }
     size_t entered = at + 1;
@@ -188,6 +192,9 @@ bool Matcher::search(Unit &unit) {
       match = later;
       at++;
     }
+    // back over what was skipped
+    const auto reaches_back = [&] { return base_[at - 1] == base_[at - 1 - match.distance]; };
+    for (; at > std::max(counted, match.distance) && match.length < kMaxMatch && reaches_back(); at--) match.length++;
     count(counts, base_ + counted, base_ + at);
     const Symbol length = length_symbol(match.length), distance = distance_symbol(match.distance);
     counts.literal[length.symbol]++;
