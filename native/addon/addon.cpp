@@ -32,6 +32,7 @@ static Napi::Object Init(Napi::Env env, Napi::Object exports) {
       {"composite", Composite},
       {"injectNoise", InjectNoise},
       {"channelToMask", ChannelToMask},
+      {"planesToImage", PlanesToImage},
       {"floatToByte", FloatToByte},
       {"byteToFloat", ByteToFloat},
       {"encodePng", EncodePng},

@@ -14,6 +14,14 @@ Napi::Value ChannelToMask(const Napi::CallbackInfo &info) {
   return a.done(engine_channel_to_mask(out, image, static_cast<int>(channels), static_cast<int>(channel)));
 }
 
+Napi::Value PlanesToImage(const Napi::CallbackInfo &info) {
+  const Args a(info, "planesToImage");
+  const engine_f32 out = a.out(0, "out");
+  const engine_cf32 x = a.in(1, "x", out.len);
+  a.apart(out, x, "x", false);
+  return a.done(engine_planes_to_image(out, x, static_cast<size_t>(a.integer(2, "batch", 0, Args::kMaxSize))));
+}
+
 Napi::Value FloatToByte(const Napi::CallbackInfo &info) {
   const Args a(info, "floatToByte");
   const engine_u8 out = a.bytes_out(0, "out");

@@ -32,6 +32,7 @@ Napi::Value Composite(const Napi::CallbackInfo &info);
 Napi::Value InjectNoise(const Napi::CallbackInfo &info);
 
 Napi::Value ChannelToMask(const Napi::CallbackInfo &info);
+Napi::Value PlanesToImage(const Napi::CallbackInfo &info);
 Napi::Value FloatToByte(const Napi::CallbackInfo &info);
 Napi::Value ByteToFloat(const Napi::CallbackInfo &info);
 Napi::Value EncodePng(const Napi::CallbackInfo &info);

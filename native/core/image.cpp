@@ -42,3 +42,18 @@ engine_status engine_channel_to_mask(engine_f32 out, engine_cf32 image, int chan
   });
   return ENGINE_OK;
 }
+
+engine_status engine_planes_to_image(engine_f32 out, engine_cf32 x, size_t batch) {
+  if (out.len != x.len) return ENGINE_BAD_LENGTH;
+  if (x.len == 0) return ENGINE_OK;
+  if (batch == 0 || x.len % batch != 0 || x.len / batch % 3 != 0) return ENGINE_BAD_LENGTH;
+  const size_t plane = x.len / batch / 3;
+  for (size_t item = 0; item < batch; item++) {
+    const float *red = x.data + item * plane * 3;
+    float *to = out.data + item * plane * 3;
+    for_ranges(plane, kGrain, [&](size_t begin, size_t end) {
+      kernels().colours_last(to + 3 * begin, red + begin, red + plane + begin, red + 2 * plane + begin, end - begin);
+    });
+  }
+  return ENGINE_OK;
+}

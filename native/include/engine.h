@@ -196,6 +196,10 @@ engine_status engine_u8_to_f32(engine_f32 out, engine_cu8 x); /* f32(x) / 255 */
  * Fails: BAD_LENGTH, BAD_ARGUMENT. */
 engine_status engine_channel_to_mask(engine_f32 out, engine_cf32 image, int channels, int channel);
 
+/* Planes x [batch, 3, plane] as pixels out [batch, plane, 3], clamped to 0 … 1; NaN is 0. out must not alias x.
+ * Fails: BAD_LENGTH. */
+engine_status engine_planes_to_image(engine_f32 out, engine_cf32 x, size_t batch);
+
 /* ---- PNG ---------------------------------------------------------------------------------------------------- */
 
 typedef struct { const char *key, *value; size_t key_len, value_len; } engine_text; /* Latin-1 */

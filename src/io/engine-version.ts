@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 
+const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+  version: string;
+};
+
 /** Version of the package. */
-export function engineVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
-}
+export const engineVersion = (): string => version;

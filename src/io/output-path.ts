@@ -103,12 +103,24 @@ function outside(path: string, expected: string, input?: string): LatentkitError
 export async function makeFolder(outputFolder: string, place: OutputPlace): Promise<void> {
   const root = resolve(outputFolder);
   try {
+    if (await isThere(root, place.folder)) return;
     await makeEach(root);
     const realRoot = await promises.realpath(root);
     await refuseLeavingLink(realRoot, root, place);
     await makeEach(place.folder);
   } catch (error) {
     throw writeFailed(place.subfolder === "" ? basename(root) : place.subfolder, error);
+  }
+}
+
+/** Whether the folder is there, and inside the output folder on the disk too: so it is for all images but the first. */
+async function isThere(root: string, folder: string): Promise<boolean> {
+  try {
+    const [realRoot, real] = await Promise.all([promises.realpath(root), promises.realpath(folder)]);
+    return isInside(realRoot, real) && (await promises.stat(real)).isDirectory();
+  } catch {
+    // what is wrong shows when it is made
+    return false;
   }
 }
 

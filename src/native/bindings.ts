@@ -84,6 +84,8 @@ export interface NativeBindings {
   /** The whole of injectNoise: add or average, normalise, mask, mix; see engine.h. Throws RangeError if std is 0. */
   injectNoise(out: Float32Array, base: Float32Array, noise: Float32Array, options: InjectOptions): void;
 
+  /** x [batch, 3, plane] to out [batch, plane, 3], clamped to 0 … 1; NaN is 0. */
+  planesToImage(out: Float32Array, x: Float32Array, batch: number): void;
   /** image [pixels, channels 1, 3 or 4] to the mean of three equal truncated bytes over 255; channel 0 to 2. */
   channelToMask(out: Float32Array, image: Float32Array, channels: number, channel: number): void;
   /** x * 255 clipped and truncated; NaN is 0. */

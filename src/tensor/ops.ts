@@ -4,7 +4,7 @@ import { fourSides, maskSides, outputOf, sameShape } from "./shape.js";
 import type { Tensor } from "./tensor.js";
 
 // `out` must have the result's shape; the operation writes there and answers it. It may be an input of that shape, but
-// not a mask, composite's source or what resizeBilinear and channelToMask read. After a failure it holds anything.
+// not a mask, composite's source or what resizeBilinear, channelToMask and planesToImage read. After a failure it holds anything.
 
 /** x * k in float32; k is rounded to float32 first. */
 export function scale(x: Tensor, k: number, out?: Tensor): Tensor {
@@ -149,6 +149,17 @@ export function channelToMask(image: Tensor, channel: 0 | 1 | 2, out?: Tensor): 
   }
   const result = outputOf("channelToMask", [batch, height, width], out);
   loadNative().channelToMask(result.data, image.data, channels, channel);
+  return result;
+}
+
+/** Planes [B, 3, H, W] to IMAGE [B, H, W, 3], clamped to 0 … 1; NaN is 0. */
+export function planesToImage(x: Tensor, out?: Tensor): Tensor {
+  const [batch, channels, height, width] = fourSides("planesToImage", x, "[B, 3, H, W]");
+  if (channels !== 3) {
+    throw new LatentkitError("tensor.bad-shape", `planesToImage: expected 3 channels, received ${channels}.`);
+  }
+  const result = outputOf("planesToImage", [batch, height, width, 3], out);
+  loadNative().planesToImage(result.data, x.data, batch);
   return result;
 }
 

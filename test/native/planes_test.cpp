@@ -62,6 +62,31 @@ void resize() {
   CHECK(engine_resize_bilinear(out(a), in(a), SIZE_MAX, SIZE_MAX, 2, 2, 2) == ENGINE_BAD_LENGTH);
 }
 
+/* Pixels of planes, clamped; what is no number is 0. */
+void planes_to_image() {
+  const size_t shapes[][2] = {{1, 1}, {2, 15}, {3, 17}, {1, 70003}, {0, 0}};
+  for (const auto &[batch, plane] : shapes) {
+    std::vector<float> x = numbers(batch * 3 * plane, 5), expected(x.size());
+    const float special[] = {NAN, INFINITY, -INFINITY, -0.0f, 1.0f, 1e-45f, 1.0000001f};
+    for (size_t i = 0; i < x.size() && i < 7; i++) x[x.size() - 1 - i] = special[i];
+    for (size_t i = 0; i < x.size(); i++) {
+      const size_t item = i / (3 * plane), colour = i / plane % 3, pixel = i % plane;
+      const float v = x[i] > 0.0f ? (x[i] < 1.0f ? x[i] : 1.0f) : 0.0f;
+      expected[(item * plane + pixel) * 3 + colour] = v;
+    }
+    CHECK(same_bytes(expected, everywhere([&, batch = batch] {
+                       std::vector<float> values(x.size());
+                       CHECK(engine_planes_to_image(out(values), in(x), batch) == ENGINE_OK);
+                       return values;
+                     })));
+  }
+  std::vector<float> a(6), b(7);
+  CHECK(engine_planes_to_image(out(a), in(b), 1) == ENGINE_BAD_LENGTH);
+  CHECK(engine_planes_to_image(out(a), in(a), 0) == ENGINE_BAD_LENGTH);
+  CHECK(engine_planes_to_image(out(a), in(a), 4) == ENGINE_BAD_LENGTH);
+  CHECK(engine_planes_to_image(out(b), in(b), 1) == ENGINE_BAD_LENGTH);
+}
+
 void blend() {
   const size_t shapes[][4] = {{1, 1, 1, 1},    {2, 3, 15, 1},    {3, 4, 65, 2},
                               {5, 1, 4097, 2}, {2, 2, 70001, 1}, {0, 3, 8, 1}};
@@ -213,6 +238,7 @@ void refuse_inject() {
 
 int main() {
   resize();
+  planes_to_image();
   blend();
   composite();
   large_composite();

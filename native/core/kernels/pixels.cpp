@@ -172,17 +172,43 @@ void channel_mask(float *out, const float *image, int channels, int channel, siz
   else channel_loop<1>(out, image, pixels, stream);
 }
 
-/* The two taps of each of kLanes output columns, weighted: fma(second, w1, first * w0), as PyTorch's kernel rounds. */
-inline Floats across(const float *row, const int32_t *i0, const int32_t *i1, const float *w0, const float *w1) {
-  return fma(gather(row, i1), load(w1), gather(row, i0) * load(w0));
+inline Floats clamped(Floats v) {
+  // comparisons with NaN are false
+  v = v > 0.0f ? v : Floats{};
+  return v < 1.0f ? v : Floats{} + 1.0f;
 }
 
-void resize_row(float *__restrict out, const float *__restrict top, const float *__restrict bottom,
-                const int32_t *__restrict i0, const int32_t *__restrict i1, const float *__restrict w0,
-                const float *__restrict w1, float f0, float f1, size_t n) {
+void colours_last(float *__restrict out, const float *__restrict red, const float *__restrict green,
+                  const float *__restrict blue, size_t n) {
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Floats r = clamped(load(red + i)), g = clamped(load(green + i)), b = clamped(load(blue + i));
+    for (size_t k = 0; k < kLanes; k++) {
+      out[3 * (i + k)] = r[k];
+      out[3 * (i + k) + 1] = g[k];
+      out[3 * (i + k) + 2] = b[k];
+    }
+  }
+  const auto one = [](float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f; };
+  for (; i < n; i++) {
+    out[3 * i] = one(red[i]);
+    out[3 * i + 1] = one(green[i]);
+    out[3 * i + 2] = one(blue[i]);
+  }
+}
+
+/* fma(second, w1, first * w0), as PyTorch's kernel rounds. */
+void resize_across(float *__restrict out, const float *__restrict row, const int32_t *__restrict i0,
+                   const int32_t *__restrict i1, const float *__restrict w0, const float *__restrict w1, size_t n) {
   for (size_t i = 0; i < n; i += kLanes) {
-    Floats t = across(top, i0 + i, i1 + i, w0 + i, w1 + i), b = across(bottom, i0 + i, i1 + i, w0 + i, w1 + i);
-    Floats v = fma(b, f1, t * f0);
+    store(out + i, fma(gather(row, i1 + i), load(w1 + i), gather(row, i0 + i) * load(w0 + i)));
+  }
+}
+
+void resize_between(float *__restrict out, const float *__restrict top, const float *__restrict bottom, float f0,
+                    float f1, size_t n) {
+  for (size_t i = 0; i < n; i += kLanes) {
+    Floats v = fma(load(bottom + i), f1, load(top + i) * f0);
     if (n - i >= kLanes) store(out + i, v);
     else for (size_t k = 0; k < n - i; k++) out[i + k] = v[k];
   }
@@ -194,5 +220,7 @@ extern "C" void LK_JOIN(pixels, LK_ISA)(lk_kernels *table) {
   table->to_bytes = to_bytes;
   table->from_bytes = from_bytes;
   table->channel_mask = channel_mask;
-  table->resize_row = resize_row;
+  table->colours_last = colours_last;
+  table->resize_across = resize_across;
+  table->resize_between = resize_between;
 }

@@ -67,12 +67,17 @@ typedef struct lk_kernels {
   void (*from_bytes)(float *out, const uint8_t *x, size_t n, int stream);
   void (*channel_mask)(float *out, const float *image, int channels, int channel, size_t pixels, int stream);
 
+  /* Red, green and blue of n pixels side by side, clamped to 0 … 1; NaN is 0. */
+  void (*colours_last)(float *out, const float *red, const float *green, const float *blue, size_t n);
+
   /*
-   * One row of a bilinear resize: f0 * (w0 * top[i0] + w1 * top[i1]) + f1 * (the same of bottom), each second term
-   * added by fma. Indices and weights are read in whole vectors, up to 15 past n.
+   * Across a row of a bilinear resize: w0 * row[i0] + w1 * row[i1], the second term added by fma. Works in whole
+   * vectors: up to 15 past n are read of indices and weights and written of out.
    */
-  void (*resize_row)(float *out, const float *top, const float *bottom, const int32_t *i0, const int32_t *i1,
-                     const float *w0, const float *w1, float f0, float f1, size_t n);
+  void (*resize_across)(float *out, const float *row, const int32_t *i0, const int32_t *i1, const float *w0,
+                        const float *w1, size_t n);
+  /* Between two such rows: f0 * top + f1 * bottom, the second term added by fma. */
+  void (*resize_between)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n);
 
   /* One row of a PNG, n bytes in pixels of `step` (1, 2, 3, 4, 6 or 8), its filter (0 to 4) undone; `above` is the row
    * before, undone. out may overlap row where it begins at least a byte in front of it. */

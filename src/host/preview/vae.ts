@@ -1,5 +1,5 @@
 import { describe, LatentkitError } from "../../errors.js";
-import { resizeBilinear } from "../../tensor/ops.js";
+import { planesToImage, resizeBilinear } from "../../tensor/ops.js";
 import { fourSides } from "../../tensor/shape.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import type { Vae } from "../types.js";
@@ -94,10 +94,9 @@ function decode(latent: Tensor, { format, factors, bias }: LatentRgb, planes: Pl
       `VAE decode: expected a latent [B, ${format.channels}, h, w] of the ${format.name} format, received ${describe(latent)}.`,
     );
   }
-  const shape = [batch, rows * CELL, columns * CELL, 3];
-  elementCount(shape);
+  elementCount([batch, rows * CELL, columns * CELL, 3]);
   const plane = rows * columns;
-  const small = Tensor.unfilled([batch * 3, rows, columns]);
+  const small = Tensor.unfilled([batch, 3, rows, columns]);
   for (let item = 0; item < batch; item++) {
     for (let colour = 0; colour < 3; colour++) {
       for (let cell = 0; cell < plane; cell++) {
@@ -110,29 +109,9 @@ function decode(latent: Tensor, { format, factors, bias }: LatentRgb, planes: Pl
       }
     }
   }
-  const large = planes.take([batch * 3, rows * CELL, columns * CELL]);
-  return coloursLast(resizeBilinear(small, rows * CELL, columns * CELL, large), shape);
+  const large = planes.take([batch, 3, rows * CELL, columns * CELL]);
+  return planesToImage(resizeBilinear(small, rows * CELL, columns * CELL, large));
 }
-
-/** Planes [B * 3, H, W] to [B, H, W, 3], clamped to 0 … 1. */
-function coloursLast(planes: Tensor, shape: readonly number[]): Tensor {
-  const image = Tensor.unfilled(shape);
-  const plane = shape[1]! * shape[2]!;
-  // in the order of the result, from arrays that the loop need not look up: this is most of a small render
-  const [from, to] = [planes.data, image.data];
-  for (let item = 0, at = 0; item < shape[0]!; item++) {
-    const red = item * plane * 3;
-    const [green, blue] = [red + plane, red + 2 * plane];
-    for (let pixel = 0; pixel < plane; pixel++, at += 3) {
-      to[at] = clamped(from[red + pixel]!);
-      to[at + 1] = clamped(from[green + pixel]!);
-      to[at + 2] = clamped(from[blue + pixel]!);
-    }
-  }
-  return image;
-}
-
-const clamped = (value: number): number => (value > 0 ? (value < 1 ? value : 1) : 0);
 
 /** W [C, 3] with W'F = 1 for factors F [C, 3]: F (F'F)^-1, the least latent that shows a colour. */
 function rightInverse(factors: LatentRgb["factors"]): number[][] {

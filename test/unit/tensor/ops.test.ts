@@ -38,6 +38,7 @@ describe("tensor ops", () => {
     const [a, b, random] = [noise(shape, 1), noise(shape, 2), noise(shape, 3)];
     const mask = Tensor.full([1, 5, 5], 0.3);
     const image = noise([2, 9, 7, 3], 4);
+    const planes = noise([2, 3, 9, 7], 5);
     const each: [what: string, run: (out?: Tensor) => Tensor, takesInput: boolean][] = [
       ["scale", (out) => ops.scale(a, 0.1, out), true],
       ["axpy", (out) => ops.axpy(a, b, 0.3, out), true],
@@ -48,6 +49,7 @@ describe("tensor ops", () => {
       ["composite", (out) => ops.composite(a, b, 2, 3, undefined, out), true],
       ["composite, mask", (out) => ops.composite(a, b, 1, 1, Tensor.full([1, 9, 7], 0.3), out), true],
       ["injectNoise", (out) => ops.injectNoise(a, b, { strength: 0.2, mask, mix: 0.1, random }, out), true],
+      ["planesToImage", (out) => ops.planesToImage(planes, out), false],
       ["channelToMask", (out) => ops.channelToMask(image, 1, out), false],
       [
         "fromBytes",
@@ -142,6 +144,7 @@ describe("tensor ops", () => {
     refuses(() => ops.axpy(x, Tensor.zeros([16]), 1), /equal shapes, received \[1, 4, 2, 2\] and \[16\]/);
     refuses(() => ops.composite(x, Tensor.zeros([1, 3, 2, 2])), /a source with 4 channels or 1, received 3/);
     refuses(() => ops.composite(x, Tensor.zeros([0, 4, 2, 2])), /at least one item/);
+    refuses(() => ops.planesToImage(Tensor.zeros([1, 4, 2, 2])), /planesToImage: expected 3 channels, received 4/);
     refuses(() => ops.channelToMask(Tensor.zeros([1, 2, 2, 5]), 0), /1, 3 or 4 channels, received 5/);
     refuses(
       () => ops.maskedBlend(Tensor.zeros([4]), Tensor.zeros([4]), x),
