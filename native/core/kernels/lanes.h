@@ -128,7 +128,8 @@ inline Floats fma(Floats a, float b, Floats c) { return fma(a, Floats{} + b, c);
 /* One float for each of kLanes indices. */
 inline Floats gather(const float *p, const int32_t *at) {
 #if defined(__AVX512F__)
-  return (Floats)_mm512_i32gather_ps(_mm512_loadu_si512(at), p, 4);
+  // the unmasked form reads a register that g++ takes for uninitialised
+  return (Floats)_mm512_mask_i32gather_ps(_mm512_setzero_ps(), (__mmask16)-1, _mm512_loadu_si512(at), p, 4);
 #elif defined(__AVX2__)
   return (Floats)_mm256_i32gather_ps(p, _mm256_loadu_si256((const __m256i *)at), 4);
 #else
