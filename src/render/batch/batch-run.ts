@@ -14,6 +14,7 @@ import { sweep } from "./recovery.js";
 import type { Attempt, Runner, RunnerItem } from "./runner.js";
 import { Slots } from "./slots.js";
 import type { BatchEvent, BatchItem, BatchStatus, ItemValues } from "./types.js";
+import { untilStopped } from "./until-stopped.js";
 
 export interface BatchRunOptions {
   readonly journal?: string;
@@ -105,7 +106,9 @@ export class BatchRun {
   /** Takes away what a kill left of items that were not finished. */
   private async recover(): Promise<void> {
     const { journal } = this;
-    if (journal === undefined || !this.options.resume) return;
+    if (journal === undefined) return;
+    if (journal.replaced !== undefined) await sweep(this.options.outputDir, journal.replaced, () => false);
+    if (!this.options.resume) return;
     await sweep(this.options.outputDir, this.header.id, (index) => journal.state.isDone(index));
   }
 
@@ -120,7 +123,10 @@ export class BatchRun {
     let index = 0;
     const changes = createChanges();
     try {
-      for await (const item of items) {
+      const onStop = () => {
+        this.isCut = true;
+      };
+      for await (const item of untilStopped(items, this.options, onStop)) {
         await this.queue.room();
         if (this.isStopped) return undefined;
         const key = itemKey(this.header, item.values);

@@ -1,8 +1,11 @@
+import { setMaxListeners } from "node:events";
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
-import { findDefinitions, parseGraph } from "../../graph/parse.js";
+import { findDefinition, findDefinitions, type Graph, parseGraph } from "../../graph/parse.js";
 import { printJson } from "../../io/json-lossless.js";
 import { defaultRegistry } from "../defaults.js";
+import { fillGraph } from "../fill.js";
+import { redactMetadata } from "../redact.js";
 import { METADATA_POLICIES } from "../render.js";
 import { readGraph } from "../source.js";
 import { BatchQueue } from "./batch-queue.js";
@@ -91,12 +94,15 @@ export async function* runBatch(
   const source = readGraph(graph);
   const parsed = parseGraph(source.graph, options);
   // the nodes of a setup module are known in its threads only
-  if (options.setup === undefined) findDefinitions(parsed, options.registry ?? defaultRegistry);
+  if (options.setup === undefined) refuseWrong(parsed, options);
+  refuseTargets(parsed, options.targets);
   const stop = new AbortController();
   const abort = () => stop.abort();
   if (options.signal?.aborted) abort();
   else options.signal?.addEventListener("abort", abort, { once: true });
   const { signal } = stop;
+  // every item that runs listens
+  setMaxListeners(0, signal);
   const inputDir = options.inputDir ?? source.inputDir;
   const runner = createRunner(printJson(parsed.prompt), { ...rest, outputDir: run.outputDir, inputDir, signal });
   const queue = new BatchQueue<BatchEvent>();
@@ -112,6 +118,21 @@ export async function* runBatch(
     await queue.settled;
     await runner.close();
   }
+}
+
+/** What would fail every item: unknown classes, keys of `set` and `redact` that name nothing. */
+function refuseWrong(parsed: Graph, { registry = defaultRegistry, set = {}, redact = [] }: BatchOptions): void {
+  findDefinitions(parsed, registry);
+  const inputsOf = (type: string) => findDefinition(parsed, type, registry)?.inputs;
+  const prompt = fillGraph(parsed.prompt, set, inputsOf);
+  redactMetadata({ prompt, extraPnginfo: undefined }, redact, inputsOf);
+}
+
+function refuseTargets({ ids }: Graph, targets: readonly string[] | undefined): void {
+  const unknown = targets?.find((target) => !ids.includes(target));
+  if (unknown === undefined) return;
+  const message = `targets: expected ids of the graph's nodes, received ${describe(unknown)}.`;
+  throw new LatentkitError("graph.unknown-target", message, { received: describe(unknown) });
 }
 
 function checkRetry(retry: number): number {

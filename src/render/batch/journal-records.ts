@@ -45,6 +45,17 @@ export type JournalRecord =
 
 export const printRecord = (record: JournalHeader | JournalRecord): string => `${printJson(record)}\n`;
 
+/** How a journal begins; what a kill left of its first line begins so too. */
+export const HEADER_START = '{"type": "batch"';
+
+const isHeader = ({ id, first, graph, engine }: Record<string, unknown>): boolean =>
+  typeof id === "string" &&
+  /^[0-9a-f]{12}$/.test(id) &&
+  Number.isSafeInteger(first) &&
+  (first as number) >= 1 &&
+  typeof graph === "string" &&
+  typeof engine === "string";
+
 /** Reads one line of a journal. Fails with journal.refused, naming the line. */
 export function readRecord(line: string, path: string, number: number): JournalHeader | JournalRecord {
   const damaged = (cause?: unknown) =>
@@ -63,6 +74,7 @@ export function readRecord(line: string, path: string, number: number): JournalH
   if (!isPlainObject(value)) throw damaged();
   const isItem =
     Number.isSafeInteger(value.item) && (value.item as number) >= 0 && /^[0-9a-f]{16}$/.test(String(value.key));
+  if (number === 1 && !isHeader(value)) throw damaged();
   const isKnown =
     number === 1
       ? value.type === "batch"

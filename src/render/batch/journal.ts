@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { LatentkitError } from "../../errors.js";
 import { writeFailed } from "../../io/write-file.js";
 import { claimFile, type Release } from "./claim.js";
-import { type JournalHeader, type JournalRecord, printRecord, readRecord } from "./journal-records.js";
+import { HEADER_START, type JournalHeader, type JournalRecord, printRecord, readRecord } from "./journal-records.js";
 import { JournalState } from "./journal-state.js";
 
 /** Records wait this long for others, so that one fsync serves many. */
@@ -27,13 +27,16 @@ export class Journal {
     readonly header: JournalHeader,
     /** What earlier runs of the batch left. */
     readonly state: JournalState,
+    /** Id of the batch that was in the file before, of which nothing was finished. */
+    readonly replaced: string | undefined,
     private readonly file: FileHandle,
     private readonly release: Release,
   ) {}
 
   /**
    * Opens a journal, or begins one with `header()`. Without `resume` one that exists is refused; with it, one of another
-   * graph, of other options or another engine. A line that a kill cut short is taken off. Fails with journal.refused and
+   * graph, of other options or another engine; where it finished nothing, it is begun anew instead. A line that a kill
+   * cut short is taken off. Fails with journal.refused and
    * file.write-failed.
    */
   static async open(path: string, header: () => Promise<JournalHeader>, resume: boolean): Promise<Journal> {
@@ -47,13 +50,22 @@ export class Journal {
       if (release === undefined) throw refused(path, "another process is at work on it");
       const wanted = await header();
       const { known, state, length } = await read(file, path);
-      if (known !== undefined && !resume) {
-        throw refused(path, "it is an earlier batch's; go on with it by resume, or name another file");
-      }
-      if (known !== undefined) refuseOther(path, known, wanted);
-      await file.truncate(length);
-      const journal = new Journal(full, known ?? wanted, state, file, release);
-      if (known === undefined) await journal.write(printRecord(wanted));
+      const why = known === undefined ? undefined : reasonAgainst(known, wanted, resume);
+      // what has finished nothing is worth nothing: a wrong option, mended, begins anew
+      const isReplaced = why !== undefined && state.finished === 0;
+      if (why !== undefined && !isReplaced) throw refused(path, why);
+      const kept = isReplaced ? undefined : known;
+      await file.truncate(kept === undefined ? 0 : length);
+      const replaced = isReplaced ? known?.id : undefined;
+      const journal = new Journal(
+        full,
+        kept ?? wanted,
+        isReplaced ? new JournalState() : state,
+        replaced,
+        file,
+        release,
+      );
+      if (kept === undefined) await journal.write(printRecord(wanted));
       return journal;
     } catch (error) {
       await file?.close();
@@ -109,17 +121,17 @@ function refused(path: string, why: string): LatentkitError {
   return new LatentkitError("journal.refused", `Journal ${path}: ${why}.`);
 }
 
-function refuseOther(path: string, known: JournalHeader, wanted: JournalHeader): void {
-  if (known.version !== wanted.version) throw refused(path, "another version of the engine wrote it");
+/** Why a batch does not go on with a journal; undefined where it does. */
+function reasonAgainst(known: JournalHeader, wanted: JournalHeader, resume: boolean): string | undefined {
+  if (!resume) return "it is an earlier batch's; go on with it by resume, or name another file";
+  if (known.version !== wanted.version) return "another version of the engine wrote it";
   if (known.graph !== wanted.graph) {
-    throw refused(
-      path,
-      "it belongs to another graph, or to other options than these (targets, names, metadata, input)",
-    );
+    return "it belongs to another graph, or to other options than these (targets, set, names, metadata)";
   }
   if (known.engine !== wanted.engine) {
-    throw refused(path, `engine ${known.engine} wrote it and this is ${wanted.engine}; the rest would not match`);
+    return `engine ${known.engine} wrote it and this is ${wanted.engine}; the rest would not match`;
   }
+  return undefined;
 }
 
 interface Read {
@@ -142,7 +154,15 @@ async function read(file: FileHandle, path: string): Promise<Read> {
     if (record.type === "batch") known = record;
     else if (record.type !== "end") note(state, record, path, number);
   }
+  if (known === undefined) await refuseForeign(file, path);
   return { known, state, length };
+}
+
+/** A file without a whole line is a journal only if it begins as one: anything else is not ours to write over. */
+async function refuseForeign(file: FileHandle, path: string): Promise<void> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(HEADER_START.length), 0, HEADER_START.length, 0);
+  const start = buffer.toString("utf8", 0, bytesRead);
+  if (!HEADER_START.startsWith(start)) throw refused(path, "it is no journal of a batch");
 }
 
 function note(state: JournalState, record: Exclude<JournalRecord, { type: "end" }>, path: string, line: number): void {

@@ -334,6 +334,33 @@ describe("batch", () => {
     assert.ok(read < 100, `${read} items were read`);
   });
 
+  it("is not kept by a source that never answers", async () => {
+    async function* stalls() {
+      yield { "1.red": 1 };
+      await new Promise(() => {});
+    }
+    for (const kind of ["drain", "signal"] as const) {
+      const stop = new AbortController();
+      const events: BatchEvent[] = [];
+      for await (const event of batch(graph, stalls(), options({ [kind]: stop.signal }))) {
+        events.push(event);
+        if (event.type === "item-done") stop.abort();
+      }
+      assert.deepEqual(end(events), ["interrupted", 1, 0, 0]);
+    }
+    for await (const event of batch(graph, stalls(), options())) if (event.type === "item-done") break;
+  });
+
+  it("warns of no listeners, however many items render at once", async () => {
+    const warnings: Error[] = [];
+    const hear = (warning: Error) => warnings.push(warning);
+    process.on("warning", hear);
+    await run(reds(100), { concurrency: 40 });
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("warning", hear);
+    assert.deepEqual(warnings, []);
+  });
+
   it("tells where an item was read, and goes on after one that could not be", async () => {
     async function* items(): AsyncGenerator<BatchItem> {
       yield { values: { "1.red": "400" }, origin: { file: "items.csv", line: 7, columns: { "1.red": 3 } } };
@@ -361,6 +388,9 @@ describe("batch", () => {
   it("refuses wrong graphs and options before anything is written", async () => {
     await refuses(() => run(reds(1), {}, { "1": { class_type: "Flut", inputs: {} } }), "graph.unknown-class", /Flat/);
     await refuses(() => run(reds(1), { concurrency: 0 }), "value.out-of-range", /1 to 256/);
+    await refuses(() => run(reds(1), { targets: ["9"] }), "graph.unknown-target", /received "9"/);
+    await refuses(() => run(reds(1), { set: { "9.x": 1 } }), "usage.invalid", /Cannot set a value/);
+    await refuses(() => run(reds(1), { redact: ["9.x"] }), "usage.invalid", /Cannot redact a value/);
     await refuses(() => run(reds(1), { retry: 1.5 }), "value.out-of-range", /retry/);
     await refuses(() => run(reds(1), { metadata: "some" as "full" }), "usage.invalid", /metadata/);
     mkdirSync(out("folder.jsonl"));

@@ -84,6 +84,35 @@ describe("the journal of a batch", () => {
     ]);
   });
 
+  it("writes over no file of another kind, a line without its end included", async () => {
+    mkdirSync(join(folder(), "deep/er"), { recursive: true });
+    for (const text of ['{"1": {"class_type": "A"}}', "a note", '{"type": "batc!', " "]) {
+      writeFileSync(path(), text);
+      for (const resume of [true, false]) await refuses(() => open(resume), "journal.refused", /no journal of a batch/);
+      assert.equal(readFileSync(path(), "utf8"), text);
+    }
+    for (const wrong of [{ id: "/../../../evil" }, { first: 0 }, { first: "1" }, { graph: 5 }, { engine: null }]) {
+      writeFileSync(path(), `${JSON.stringify({ ...header, ...wrong })}\n`);
+      await refuses(() => open(), "journal.refused", /line 1/);
+    }
+  });
+
+  it("begins anew where a batch that it refuses has finished nothing", async () => {
+    const first = await open(false);
+    await Promise.all([intent(0), failed(0)].map((record) => first.append(record)));
+    await first.close();
+    const other = { ...header, graph: "sha256:11", id: "ffffffffffff" };
+    const second = await Journal.open(path(), async () => other, true);
+    assert.deepEqual(
+      [second.header.id, second.replaced, second.state.of(0, key(0))],
+      ["ffffffffffff", header.id, "unknown"],
+    );
+    await second.append(done(0));
+    await second.close();
+    await refuses(() => open(), "journal.refused", /another graph/);
+    await refuses(() => Journal.open(path(), async () => other, false), "journal.refused", /an earlier batch's/);
+  });
+
   it("refuses damage, naming the line, and changes nothing", async () => {
     for (const [line, damage] of [
       [1, "not JSON"],

@@ -1,0 +1,39 @@
+/**
+ * The same items, until a signal says that no more are wanted: a source that is slow, or never answers, keeps nobody
+ * waiting then. `onStop` hears that the source was left before its end.
+ */
+export async function* untilStopped<T>(
+  items: AsyncIterable<T>,
+  signals: { readonly signal?: AbortSignal; readonly drain?: AbortSignal },
+  onStop: () => void,
+): AsyncGenerator<T, void, undefined> {
+  const iterator = items[Symbol.asyncIterator]();
+  let stop = () => {};
+  const stopped = new Promise<"stopped">((resolve) => {
+    stop = () => resolve("stopped");
+  });
+  const heard = [signals.signal, signals.drain].filter((signal) => signal !== undefined);
+  for (const signal of heard) {
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop, { once: true });
+  }
+  let isOver = false;
+  try {
+    for (;;) {
+      const next = await Promise.race([stopped, iterator.next()]);
+      if (next === "stopped") return onStop();
+      if (next.done) {
+        isOver = true;
+        return;
+      }
+      yield next.value;
+    }
+  } catch (error) {
+    isOver = true;
+    throw error;
+  } finally {
+    for (const signal of heard) signal.removeEventListener("abort", stop);
+    // one that still waits for its next item may never come back to end
+    if (!isOver) void Promise.resolve(iterator.return?.()).catch(() => stop());
+  }
+}
