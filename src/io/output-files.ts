@@ -1,14 +1,20 @@
 import { counterName, nextCounter } from "./output-path.js";
 import type { RawImage } from "./png.js";
-import { writeNew } from "./write-file.js";
+import { writeAppending, writeNew, writeReplacing } from "./write-file.js";
 
-/** How a run's files get their names; nothing is ever overwritten. */
+/** How a run's files are written. */
 export interface OutputFiles {
   /**
    * Writes a new file whose name begins with `name` and ends with `tail` and ".png". Answers the name. The folder
    * exists. Fails with file.write-failed and then leaves nothing behind.
    */
   writeImage(folder: string, name: string, tail: "" | "_", bytes: Uint8Array): Promise<string>;
+  /** Writes a new file under the first free of these names. Answers it. Fails as writeImage. */
+  writeNew(folder: string, bytes: Uint8Array, nameAt: (attempt: number) => string): Promise<string>;
+  /** Writes a file of this name in one step, over one that is there. Fails as writeImage. */
+  writeReplacing(folder: string, name: string, bytes: Uint8Array): Promise<void>;
+  /** Adds to the end of a file, or makes it. Fails as writeImage. */
+  writeAppending(folder: string, name: string, bytes: Uint8Array): Promise<void>;
 }
 
 /** What a run wants of the nodes that save images. */
@@ -26,4 +32,7 @@ export const counterFiles: OutputFiles = {
     const nameAt = (attempt: number) => `${counterName(name, counter + BigInt(attempt))}${tail}.png`;
     return writeNew(folder, bytes, nameAt);
   },
+  writeNew: (folder, bytes, nameAt) => writeNew(folder, bytes, nameAt),
+  writeReplacing: (folder, name, bytes) => writeReplacing(folder, name, bytes),
+  writeAppending: (folder, name, bytes) => writeAppending(folder, name, bytes),
 };

@@ -87,28 +87,36 @@ export async function writeKept(
   }
 }
 
-/** Writes a file whole or not at all; one of that name is replaced in one step. The folder exists. Fails as writeNew. */
+/**
+ * Writes a file whole or not at all; one of that name is replaced in one step. The folder exists. `mark` stands in the
+ * temporary file's name, so that whoever clears up after a kill knows it. Fails as writeNew.
+ */
 export async function writeReplacing(
   folder: string,
   name: string,
   bytes: Uint8Array,
   disk: Disk = promises,
+  mark = "",
 ): Promise<void> {
-  await withTemporary(folder, bytes, name, disk, (temporary) => disk.rename(temporary, join(folder, name)));
+  await withTemporary(folder, bytes, name, disk, (temporary) => disk.rename(temporary, join(folder, name)), mark);
 }
 
-/** Adds to the end of a file, or makes it; what a failed write had added is taken off again. Fails as writeNew. */
+/**
+ * Adds to the end of a file, or makes it; what a failed write had added is taken off again. `mark` as for
+ * writeReplacing. Fails as writeNew.
+ */
 export async function writeAppending(
   folder: string,
   name: string,
   bytes: Uint8Array,
   disk: Disk = promises,
+  mark = "",
 ): Promise<void> {
   const path = join(folder, name);
   for (let attempt = 0; attempt < MAX_APPEND_ATTEMPTS; attempt++) {
     if (await appendExisting(path, name, bytes, disk)) return;
     // false: another process made the file since
-    if (await withTemporary(folder, bytes, name, disk, (temporary) => takeName(temporary, path, disk))) return;
+    if (await withTemporary(folder, bytes, name, disk, (temporary) => takeName(temporary, path, disk), mark)) return;
   }
   throw writeFailed(name, { code: "EEXIST" });
 }
@@ -119,8 +127,9 @@ async function withTemporary<T>(
   name: string,
   disk: Disk,
   publish: (temporary: string) => Promise<T>,
+  mark = "",
 ): Promise<T> {
-  const temporary = join(folder, `.latentkit-${randomBytes(12).toString("hex")}${TEMPORARY_SUFFIX}`);
+  const temporary = join(folder, `.latentkit-${mark}${randomBytes(12).toString("hex")}${TEMPORARY_SUFFIX}`);
   let failure: unknown;
   try {
     await writeSynced(temporary, bytes, disk);

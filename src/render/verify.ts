@@ -6,7 +6,7 @@ import { type ClassAliases, parseGraph } from "../graph/parse.js";
 import { engineVersion } from "../io/engine-version.js";
 import { inputFileHash } from "../io/input-file.js";
 import { parseJson } from "../io/json-lossless.js";
-import type { OutputHandling } from "../io/output-files.js";
+import type { OutputFiles, OutputHandling } from "../io/output-files.js";
 import { pixelHash } from "../io/pixel-hash.js";
 import { type DecodedImage, decodePng } from "../io/png.js";
 import { RECEIPT_KEY } from "../io/save-images.js";
@@ -108,7 +108,7 @@ async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptio
     `Node ${receipt.node} saves no picture of number ${receipt.index}.`,
   );
   const output: OutputHandling = {
-    files: { writeImage: async (_, name) => name },
+    files: NOTHING_WRITTEN,
     receipt: async (nodeId, picture) => {
       const isWanted = countOf(nodeId) === receipt.index && nodeId === receipt.node;
       if (isWanted) found = pixelHash(picture);
@@ -136,6 +136,14 @@ async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptio
     await rm(outputDir, { recursive: true, force: true });
   }
 }
+
+/** Every name is free, and no byte is written. */
+const NOTHING_WRITTEN: OutputFiles = {
+  writeImage: async (_, name) => name,
+  writeNew: async (_folder, _bytes, nameAt) => nameAt(0),
+  writeReplacing: async () => {},
+  writeAppending: async () => {},
+};
 
 const noNetwork: typeof fetch = async () => {
   throw new LatentkitError("remote.failed", "A graph that is verified reaches no network.");

@@ -1,8 +1,8 @@
 import { inputError } from "../../errors.js";
+import { counterFiles, type OutputFiles } from "../../io/output-files.js";
 import { makeFolder, type OutputPlace, resolveFile } from "../../io/output-path.js";
 import { encodePng } from "../../io/png.js";
 import { split } from "../../io/save-images.js";
-import { writeAppending, writeNew, writeReplacing } from "../../io/write-file.js";
 import { defineNode } from "../define.js";
 import { boolean, choice, image, text } from "../inputs.js";
 import { validPaths } from "../output-inputs.js";
@@ -28,7 +28,7 @@ export const saveTextLazy = defineNode({
     if (output_file_path === "" || file_name === "") return true;
     return validPaths({ output_file_path }, { file_name });
   },
-  run: async (inputs, { folders }) => {
+  run: async (inputs, { folders, output }) => {
     const { output_file_path: path, file_name: name, overwrite, image } = inputs;
     if (path === "" || name === "") return { text: inputs.text, image: null };
     const fileName = `${name}.${inputs.file_extension}`;
@@ -38,9 +38,10 @@ export const saveTextLazy = defineNode({
     const pictures =
       image === undefined ? [] : await Promise.all(split(image, "image").map((picture) => encodePng(picture)));
     await makeFolder(folders.output, place);
-    const write = overwrite ? writeReplacing : writeAppending;
-    await write(place.folder, fileName, bytes);
-    const names = [fileName, ...(await savePictures(place, name, pictures, overwrite))];
+    const written = output?.files ?? counterFiles;
+    if (overwrite) await written.writeReplacing(place.folder, fileName, bytes);
+    else await written.writeAppending(place.folder, fileName, bytes);
+    const names = [fileName, ...(await savePictures(written, place, name, pictures, overwrite))];
     const files = names.map((filename) => ({ filename, subfolder: place.subfolder, type: "output" }));
     return { result: { text: inputs.text, image: image ?? null }, ui: { files } };
   },
@@ -48,6 +49,7 @@ export const saveTextLazy = defineNode({
 
 /** NAME.png, NAME_1.png, NAME_2.png …; without `overwrite` the next free names of that row. Returns the names. */
 async function savePictures(
+  files: OutputFiles,
   place: OutputPlace,
   name: string,
   pictures: readonly Uint8Array[],
@@ -56,9 +58,9 @@ async function savePictures(
   const nameAt = (index: number) => (index === 0 ? `${name}.png` : `${name}_${index}.png`);
   const names: string[] = [];
   for (const [index, picture] of pictures.entries()) {
-    if (!overwrite) names.push(await writeNew(place.folder, picture, (attempt) => nameAt(index + attempt)));
+    if (!overwrite) names.push(await files.writeNew(place.folder, picture, (attempt) => nameAt(index + attempt)));
     else {
-      await writeReplacing(place.folder, nameAt(index), picture);
+      await files.writeReplacing(place.folder, nameAt(index), picture);
       names.push(nameAt(index));
     }
   }

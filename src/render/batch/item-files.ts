@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { promises } from "node:fs";
 import { join } from "node:path";
 import type { OutputFiles } from "../../io/output-files.js";
-import { TEMPORARY_SUFFIX, writeKept } from "../../io/write-file.js";
+import { TEMPORARY_SUFFIX, writeAppending, writeKept, writeReplacing } from "../../io/write-file.js";
 
 /** What the names of one item's files follow from, as data that can be sent to a thread. */
 export interface ItemNames {
@@ -29,10 +29,13 @@ const START = ".latentkit-";
 /** Start of the names of an item's temporary files. */
 export const temporaryStart = (batch: string, index: number): string => `${START}${batch}-${index}-`;
 
-/** Batch and item of a temporary file; undefined for any other file. */
-export function readTemporary(name: string): { batch: string; index: number } | undefined {
-  const parts = /^\.latentkit-([0-9a-f]{12})-(\d{1,15})-[0-9a-f]+\.tmp$/.exec(name);
-  return parts === null ? undefined : { batch: parts[1]!, index: Number(parts[2]) };
+/** Temporary files that prove nothing: what they were linked to may hold other items' texts by now. */
+const NO_PROOF = "x";
+
+/** Batch and item of a temporary file, and whether a file it is linked to is the item's; undefined for any other file. */
+export function readTemporary(name: string): { batch: string; index: number; isProof: boolean } | undefined {
+  const parts = /^\.latentkit-([0-9a-f]{12})-(\d{1,15})-(x?)[0-9a-f]+\.tmp$/.exec(name);
+  return parts === null ? undefined : { batch: parts[1]!, index: Number(parts[2]), isProof: parts[3] === "" };
 }
 
 /** The start of an item's names: with at least five digits, as counters have. */
@@ -55,16 +58,33 @@ export class ItemFiles implements OutputFiles {
     const key = join(folder, stem + tail);
     const first = this.next.get(key) ?? 1;
     let taken = first;
-    const start = temporaryStart(this.names.batch, this.names.index);
-    const temporary = join(folder, `${start}${randomBytes(6).toString("hex")}${TEMPORARY_SUFFIX}`);
-    const filename = await writeKept(folder, bytes, temporary, (attempt) => {
+    const filename = await this.writeNew(folder, bytes, (attempt) => {
       taken = first + attempt;
       return `${stem}${taken === 1 ? "" : `-${taken}`}${tail}.png`;
     });
-    if (!this.names.isKept) await promises.rm(temporary, { force: true });
     this.next.set(key, taken + 1);
+    return filename;
+  }
+
+  async writeNew(folder: string, bytes: Uint8Array, nameAt: (attempt: number) => string): Promise<string> {
+    const start = temporaryStart(this.names.batch, this.names.index);
+    const temporary = join(folder, `${start}${randomBytes(6).toString("hex")}${TEMPORARY_SUFFIX}`);
+    const filename = await writeKept(folder, bytes, temporary, nameAt);
+    if (!this.names.isKept) await promises.rm(temporary, { force: true });
     this.written.push({ path: join(folder, filename), temporary });
     return filename;
+  }
+
+  writeReplacing(folder: string, name: string, bytes: Uint8Array): Promise<void> {
+    return writeReplacing(folder, name, bytes, promises, this.mark);
+  }
+
+  writeAppending(folder: string, name: string, bytes: Uint8Array): Promise<void> {
+    return writeAppending(folder, name, bytes, promises, this.mark);
+  }
+
+  private get mark(): string {
+    return temporaryStart(this.names.batch, this.names.index).slice(START.length) + NO_PROOF;
   }
 }
 

@@ -18,9 +18,10 @@ export async function sweep(
     const ours = entries.filter((entry) => entry.isFile() && readTemporary(entry.name)?.batch === batch);
     const cut: string[] = [];
     for (const { name } of ours) {
-      const done = isDone(readTemporary(name)!.index);
-      if (done === false) cut.push(join(folder, name));
-      else if (done) await rm(join(folder, name), { force: true });
+      const { index, isProof } = readTemporary(name)!;
+      const done = isDone(index);
+      if (done === false && isProof) cut.push(join(folder, name));
+      else if (done !== undefined) await rm(join(folder, name), { force: true });
     }
     const published = await linkedTo(cut, folder, entries);
     // the proof goes last: a kill in between leaves it for the next time

@@ -167,6 +167,32 @@ describe("batch", () => {
     );
   });
 
+  it("leaves no picture beside a text of an item that fails", async () => {
+    const saveText = (name: string) => ({
+      class_type: "ext saveTextLazy",
+      inputs: {
+        text: "t",
+        output_file_path: "texts",
+        file_name: name,
+        file_extension: "txt",
+        overwrite: false,
+        image: ["1", 0],
+      },
+    });
+    const what = {
+      "1": graph["1"],
+      "2": saveText("{{name}}"),
+      "3": { class_type: "Fragile", inputs: { image: ["2", 1], fail: "{{fail}}" } },
+    };
+    const items = [
+      { name: "a", fail: "no" },
+      { name: "b", fail: "yes" },
+    ];
+    const events = await run(items, { journal: journal() }, what);
+    assert.deepEqual(end(events), ["failed", 1, 0, 1]);
+    assert.deepEqual(filesIn(out("texts")), ["a.png", "a.txt", "b.txt"]);
+  });
+
   it("tries again what failed while it ran, not what can never run", async () => {
     let calls = 0;
     const shaky = defineNode({

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { linkSync, mkdirSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ItemFiles, itemStem, readTemporary } from "#src/render/batch/item-files.js";
 import { sweep } from "#src/render/batch/recovery.js";
@@ -31,6 +31,21 @@ describe("what a kill leaves of a batch", () => {
     const left = filesIn(folder()).filter((name) => name.includes(BATCH));
     assert.equal(left.length, 1);
     assert.equal(readTemporary(left[0]!)?.index, 2);
+  });
+
+  it("is a text's temporary file, yet never a text that others may have appended to", async () => {
+    const files = new ItemFiles(names(0));
+    await files.writeAppending(folder(), "log.txt", Buffer.from("one "));
+    await files.writeAppending(folder(), "log.txt", Buffer.from("two"));
+    await files.writeReplacing(folder(), "text.txt", Buffer.from("whole"));
+    assert.deepEqual(filesIn(folder()), ["log.txt", "text.txt"]);
+    // killed between link and unlink, and between writing and rename
+    linkSync(join(folder(), "log.txt"), join(folder(), `.latentkit-${BATCH}-0-xaa.tmp`));
+    writeFileSync(join(folder(), `.latentkit-${BATCH}-0-xbb.tmp`), "who");
+    assert.equal(await sweep(folder(), BATCH, () => false), 0);
+    assert.deepEqual(filesIn(folder()), ["log.txt", "text.txt"]);
+    assert.equal(readFileSync(join(folder(), "log.txt"), "utf8"), "one two");
+    assert.deepEqual(files.written, []);
   });
 
   it("is nothing where there is no folder", async () => {
