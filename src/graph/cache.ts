@@ -19,8 +19,8 @@ export type CachePolicy = (typeof CACHE_POLICIES)[number];
 
 const DEFAULT_BYTES = 2 ** 30;
 const DEFAULT_COUNT = 1000;
-/** Signatures are kept for far more nodes than results, yet not without end. */
-const MAX_SIGNATURES = 200_000;
+/** As many signatures are kept, the last used, or twice those of a run; with every run of a batch some are new. */
+const KEPT_SIGNATURES = 20_000;
 /** Results without tensors count no bytes, and a service adds some with every run. */
 const MAX_RESULTS = 20_000;
 
@@ -83,10 +83,11 @@ export class Cache {
   /** @internal The number of a signature: equal texts, equal numbers. */
   intern(text: string): number {
     const known = this.signatures.get(text);
-    if (known !== undefined) return known;
-    const made = this.unique();
-    this.signatures.set(text, made);
-    return made;
+    // the last used is the last to leave
+    if (known !== undefined) this.signatures.delete(text);
+    const number = known ?? this.unique();
+    this.signatures.set(text, number);
+    return number;
   }
 
   /** @internal A number no other signature has. */
@@ -154,8 +155,9 @@ export class Cache {
       for (const signature of signatures) this.get(signature);
       this.evictWhile((oldest) => this.results.size > this.limit && oldest.run < this.run);
     }
+    const most = Math.max(KEPT_SIGNATURES, 2 * signatures.size);
     for (const text of this.signatures.keys()) {
-      if (this.signatures.size <= MAX_SIGNATURES) break;
+      if (this.signatures.size <= most) break;
       this.signatures.delete(text);
     }
   }

@@ -175,6 +175,26 @@ describe("createCache", () => {
     assert.deepEqual(new Set(ends.map(({ ui }) => ui.out!.x![0])), new Set([51, 52]));
   });
 
+  it("forgets signatures that no run brings again, and never those that each brings", async () => {
+    const cache = createCache({ size: 20_000 });
+    const { signatures } = cache as unknown as { signatures: ReadonlyMap<string, number> };
+    const run = (value: number) =>
+      started(
+        {
+          same: node("Const", { value: 7 }),
+          c: node("Const", { value }),
+          s: node("Add", { a: ["same", 0], b: ["c", 0] }),
+          out: node("Show", { x: ["s", 0] }),
+        },
+        cache,
+        { passing: new Set(["c"]), validate: false },
+      );
+    await run(0);
+    for (let i = 1; i < 8000; i++) await run(i);
+    assert.ok(signatures.size <= 20_010, `${signatures.size} signatures`);
+    assert.deepEqual(await run(8000), ["c", "s", "out"]);
+  });
+
   it("stays small over many different graphs", async () => {
     const cache = createCache({ size: 8 * BYTES });
     for (let i = 0; i < 300; i++) await started(big(i), cache);
