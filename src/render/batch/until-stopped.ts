@@ -8,10 +8,19 @@ export async function* untilStopped<T>(
   onStop: () => void,
 ): AsyncGenerator<T, void, undefined> {
   const iterator = items[Symbol.asyncIterator]();
-  let stop = () => {};
-  const stopped = new Promise<"stopped">((resolve) => {
-    stop = () => resolve("stopped");
-  });
+  let isStopped = false;
+  let wake = () => {};
+  const stop = () => {
+    isStopped = true;
+    wake();
+  };
+  // not a race with one promise for all items: that would keep a reaction of each
+  const nextOrStop = () =>
+    new Promise<IteratorResult<T> | undefined>((resolve, reject) => {
+      wake = () => resolve(undefined);
+      if (isStopped) wake();
+      else iterator.next().then(resolve, reject);
+    });
   const heard = [signals.signal, signals.drain].filter((signal) => signal !== undefined);
   for (const signal of heard) {
     if (signal.aborted) stop();
@@ -20,8 +29,8 @@ export async function* untilStopped<T>(
   let isOver = false;
   try {
     for (;;) {
-      const next = await Promise.race([stopped, iterator.next()]);
-      if (next === "stopped") return onStop();
+      const next = await nextOrStop();
+      if (next === undefined) return onStop();
       if (next.done) {
         isOver = true;
         return;
@@ -34,6 +43,6 @@ export async function* untilStopped<T>(
   } finally {
     for (const signal of heard) signal.removeEventListener("abort", stop);
     // one that still waits for its next item may never come back to end
-    if (!isOver) void Promise.resolve(iterator.return?.()).catch(() => stop());
+    if (!isOver) void Promise.resolve(iterator.return?.()).catch(stop);
   }
 }
