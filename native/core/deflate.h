@@ -34,6 +34,7 @@ struct Counts {
 struct Unit {
   const uint8_t *raw = nullptr;
   size_t len = 0;
+  size_t line = 0; /* bytes of a row: what lies above comes again at this distance */
   bool repeats = false; /* a search for matches should pay */
   Counts counts;        /* without the end of a block */
   std::unique_ptr<lk_sequence[]> sequences;

@@ -19,6 +19,8 @@ constexpr size_t kPriced = 12;      /* shorter: compared with the literals it re
 constexpr size_t kKept = 24;        /* of a long match these many last positions can be found again */
 constexpr size_t kTrial = 8192;      /* bytes, twice in a unit, that decide whether the search goes on */
 constexpr uint64_t kLeastShare = 12; /* one of so many bits must be saved there */
+constexpr size_t kGlance = 1024;     /* bytes past a line, after which a trial may be without hope */
+constexpr uint64_t kLeastHope = 48;  /* one of so many bits must be saved there */
 constexpr size_t kPatience = 8;     /* literals without a match after which the search leaps over one more byte */
 constexpr size_t kLongestLeap = 64; /* the bytes leapt over can be found again */
 constexpr uint64_t kKeyPrice = 20 * 256;   /* of the bytes that are hashed */
@@ -86,6 +88,7 @@ class Matcher {
   size_t hashed_; /* positions below have a hash */
   size_t last_distance_ = 1;
   int key_shift_ = 32;
+  bool was_vain_ = false; /* the unit before was given up */
   std::array<uint32_t, size_t{1} << kHashBits> heads_{}; /* position + 1; 0: none */
   std::array<uint32_t, kWindow> chain_;
   std::array<uint16_t, 256> prices_;
@@ -141,16 +144,13 @@ void count(Counts &counts, const uint8_t *from, const uint8_t *to) {
   for (; from < to; from++) counts.literal[*from]++;
 }
 
-/* Whether the bytes [from, to) are worth the search: found is after them, before is before. In photographs matches save
- * next to nothing and take ten times as long as all the rest. */
-bool pays_off(const uint8_t *from, const uint8_t *to, const Counts &before, const Counts &found) {
-  Counts plain, made;
+/* Whether one of `share` bits of the bytes [from, to) is saved by what was found there. In photographs matches save next
+ * to nothing and take ten times as long as all the rest. */
+bool saves(uint64_t share, const uint8_t *from, const uint8_t *to, const Counts &found) {
+  Counts plain;
   count(plain, from, to);
-  for (size_t i = 0; i < kLiterals; i++) made.literal[i] = found.literal[i] - before.literal[i];
-  for (size_t i = 0; i < kDistances; i++) made.distance[i] = found.distance[i] - before.distance[i];
-  made.extra_bits = found.extra_bits - before.extra_bits;
   const uint64_t bits = cost(plain);
-  return cost(made) < bits - bits / kLeastShare;
+  return cost(found) < bits - bits / share;
 }
 
 bool Matcher::search(Unit &unit) {
@@ -159,21 +159,34 @@ bool Matcher::search(Unit &unit) {
   if (sequences.get() == nullptr) return false;
   Counts counts;
   size_t at = begin, done = begin, found = 0;
-  size_t counted = begin; /* literals before it are in counts */
-  size_t from = begin, middle = begin + unit.len / 2, trial = unit.len < 4 * kTrial ? end : begin + kTrial;
-  Counts before;
+  size_t counted = begin; /* literals from `from` to here are in counts */
+  const size_t middle = begin + unit.len / 2;
+  const bool is_tried = unit.len >= 4 * kTrial, is_dense = 2 * (cost(unit.counts) >> kBit) >= 3 * unit.len;
+  const size_t glance = is_dense ? std::min(kTrial, unit.line + kGlance) : kTrial;
+  size_t from = begin, trial = is_tried ? begin + glance : end;
+  const auto go_to_middle = [&] {
+    counts = {};
+    found = 0;
+    done = begin;
+    counted = from = at = middle;
+    trial = middle + glance;
+  };
+  // where the unit above gave up, one look is enough
+  if (is_tried && is_dense && was_vain_) go_to_middle();
+  was_vain_ = false;
   while (at < last) {
     if (at >= trial) {
       count(counts, base_ + counted, base_ + at);
       counted = at;
-      if (pays_off(base_ + from, base_ + at, before, counts)) {
+      const auto pays_off = [&](uint64_t share) { return saves(share, base_ + from, base_ + at, counts); };
+      if (at < from + kTrial && pays_off(kLeastHope)) {
+        trial = from + kTrial;
+      } else if (at >= from + kTrial && pays_off(kLeastShare)) {
         trial = end;
       } else if (at < middle) {
-        count(counts, base_ + counted, base_ + middle);
-        counted = from = at = middle;
-        trial = middle + kTrial;
-        before = counts;
+        go_to_middle();
       } else {
+        was_vain_ = true;
         return true;
       }
     }
@@ -208,6 +221,7 @@ bool Matcher::search(Unit &unit) {
     enter(entered, at);
   }
   count(counts, base_ + counted, base_ + end);
+  count(counts, base_ + begin, base_ + from);
   if (cost(counts) >= cost(unit.counts)) return true;
   unit.sequences.reset(new (std::nothrow) lk_sequence[found]);
   if (unit.sequences == nullptr) return false;

@@ -68,7 +68,7 @@ void survey(Unit &unit) {
   // repeats this long do not happen by chance
   const uint64_t bits = cost(unit.counts) >> kBit;
   const size_t worth = std::clamp<uint64_t>(kChanceBits * unit.len / bits, 8, kMostWorth);
-  unit.repeats = comes_again(unit.raw, unit.len, worth);
+  unit.repeats = 2 * bits < 3 * unit.len || comes_again(unit.raw, unit.len, worth);
 }
 
 }  // namespace latentkit::deflate

@@ -33,6 +33,7 @@ Filtered filter(const uint8_t *pixels, size_t height, size_t row_bytes, size_t s
     deflate::Unit &unit = result.units[band];
     unit.raw = out;
     unit.len = (last - first) * line;
+    unit.line = line;
     for (size_t y = first; y < last; y++, out += line) {
       const uint8_t *row = pixels + y * row_bytes;
       kernels().filter_row(out, row, y == 0 ? above_first.get() : row - row_bytes, row_bytes, step);

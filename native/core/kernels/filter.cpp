@@ -70,21 +70,36 @@ inline void add_bytes(uint64_t costs[kFilters], const Row &r, size_t i, size_t e
   }
 }
 
+/* Adds the costs of the vector at i, of the bytes that the mask keeps. */
+inline void add_vector(Sums sums[kFilters], const Row &r, size_t i, Bytes mask) {
+  const Bytes x = load(r.row + i);
+  const Around p = r.around(i);
+  sums[kNone] += distances(x & mask);
+  sums[kSub] += distances((x - predict<kSub>(p)) & mask);
+  sums[kUp] += distances((x - predict<kUp>(p)) & mask);
+  sums[kAverage] += distances((x - predict<kAverage>(p)) & mask);
+  sums[kPaeth] += distances((x - predict<kPaeth>(p)) & mask);
+}
+
+/* All but the first `known` bytes of a vector. */
+inline Bytes without_first(size_t known) {
+  alignas(64) uint8_t mask[kBytes];
+  for (size_t k = 0; k < kBytes; k++) mask[k] = k < known ? 0 : 0xFF;
+  return load(mask);
+}
+
 inline Filter cheapest(const Row &r) {
   uint64_t costs[kFilters] = {};
   size_t i = r.step;
   add_bytes(costs, r, 0, i);
   Sums sums[kFilters] = {};
-  for (; i + kBytes <= r.n; i += kBytes) {
-    const Bytes x = load(r.row + i);
-    const Around p = r.around(i);
-    sums[kNone] += distances(x);
-    sums[kSub] += distances(x - predict<kSub>(p));
-    sums[kUp] += distances(x - predict<kUp>(p));
-    sums[kAverage] += distances(x - predict<kAverage>(p));
-    sums[kPaeth] += distances(x - predict<kPaeth>(p));
+  for (; i + kBytes <= r.n; i += kBytes) add_vector(sums, r, i, ~Bytes{});
+  if (i == r.step) {
+    add_bytes(costs, r, i, r.n);
+  } else if (i < r.n) {
+    // the last whole vector again, for the bytes that are new in it
+    add_vector(sums, r, r.n - kBytes, without_first(i - (r.n - kBytes)));
   }
-  add_bytes(costs, r, i, r.n);
   int best = kNone;
   for (int k = 0; k < kFilters; k++) {
     costs[k] += total(sums[k]);
@@ -97,8 +112,11 @@ template <Filter F>
 inline void apply(uint8_t *out, const Row &r) {
   size_t i = 0;
   for (; i < r.step; i++) out[i] = r.byte<F>(i);
-  for (; i + kBytes <= r.n; i += kBytes) store(out + i, load(r.row + i) - predict<F>(r.around(i)));
-  for (; i < r.n; i++) out[i] = r.byte<F>(i);
+  const auto write = [&](size_t at) { store(out + at, load(r.row + at) - predict<F>(r.around(at))); };
+  for (; i + kBytes <= r.n; i += kBytes) write(i);
+  if (i > r.step && i < r.n) write(r.n - kBytes);
+  else
+    for (; i < r.n; i++) out[i] = r.byte<F>(i);
 }
 
 void filter_row(uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step) {
