@@ -24,7 +24,7 @@ const KEPT_SIGNATURES = 20_000;
 /** Results without tensors count no bytes, and a service adds some with every run. */
 const MAX_RESULTS = 20_000;
 
-const NO_FOOTPRINT: Footprint = { buffers: [], other: 0 };
+const NO_FOOTPRINT: Footprint = { buffers: [], other: 0, isWhole: false };
 
 interface Stored {
   readonly entry: Entry;

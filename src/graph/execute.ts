@@ -16,6 +16,7 @@ import { Run } from "./execution/run.js";
 import { RunSetting } from "./execution/setting.js";
 import { Signer } from "./execution/signature.js";
 import { parseGraph } from "./parse.js";
+import type { PreparedNode } from "./prepared.js";
 import type { ValidateOptions } from "./validate.js";
 import { cycleError } from "./validation/graph-error.js";
 
@@ -31,6 +32,8 @@ export interface ExecuteOptions extends Omit<ValidateOptions, "host"> {
   readonly builtIns?: Registry;
   /** Nodes whose inputs other runs will not have: a shared cache keeps neither their results nor what follows. */
   readonly passing?: ReadonlySet<string>;
+  /** Nobody keeps values out of the run's events: memory of results that no node reads any more may be used again. */
+  readonly isUnheard?: boolean;
   /** Nodes that write files do so in every run, whatever the cache holds; false where absent. */
   readonly rewritesFiles?: boolean;
   /** Absolute. */
@@ -82,6 +85,7 @@ export async function* executeGraph(prompt: unknown, options: ExecuteOptions): A
         cache,
         isOwnCache: options.cache === undefined,
         passing: options.passing && followers(options.passing, prepared.order, nodes),
+        isReused: options.isUnheard === true && keepNothing(nodes.values(), options),
         signal: abort.signal,
         isChecked: options.validate !== false,
         host: options.host,
@@ -124,6 +128,14 @@ export async function* executeGraph(prompt: unknown, options: ExecuteOptions): A
     // a consumer that stops listening stops the node that runs
     if (!abort.signal.aborted) abort.abort();
   }
+}
+
+/** Whether no node of the run and no model of its host keeps a tensor: the package's own nodes do not. */
+function keepNothing(nodes: Iterable<PreparedNode>, { builtIns, host }: ExecuteOptions): boolean {
+  const said = host === undefined ? undefined : Object.getOwnPropertyDescriptor(host, "keepsNothing");
+  if (host !== undefined && (said?.value !== true || said.enumerable === true)) return false;
+  for (const { definition } of nodes) if (builtIns?.get(definition.key) !== definition) return false;
+  return true;
 }
 
 function cycleHappening(cycle: readonly string[]): Happening {

@@ -83,6 +83,11 @@ export interface Host {
   readonly preview: boolean;
   /** Hosts of one signature answer alike, so a cache serves runs that each make their own. Absent: only itself. */
   readonly signature?: string;
+  /**
+   * Its models keep no tensor they are given and hand none out twice: a run may use the memory again. Counts where it is
+   * the host's own and not enumerable, so that a host made from another one's properties has to say it itself.
+   */
+  readonly keepsNothing?: boolean;
   checkpoints(): readonly string[];
   loadCheckpoint(name: string, signal?: AbortSignal): Promise<Checkpoint>;
 }

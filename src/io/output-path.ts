@@ -1,4 +1,4 @@
-import { promises } from "node:fs";
+import { promises, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, normalize, relative, resolve, sep, win32 } from "node:path";
 import { describe, LatentkitError } from "../errors.js";
 import { isInside } from "./path-inside.js";
@@ -103,7 +103,7 @@ function outside(path: string, expected: string, input?: string): LatentkitError
 export async function makeFolder(outputFolder: string, place: OutputPlace): Promise<void> {
   const root = resolve(outputFolder);
   try {
-    if (await isThere(root, place.folder)) return;
+    if (isThere(root, place.folder)) return;
     await makeEach(root);
     const realRoot = await promises.realpath(root);
     await refuseLeavingLink(realRoot, root, place);
@@ -113,11 +113,15 @@ export async function makeFolder(outputFolder: string, place: OutputPlace): Prom
   }
 }
 
-/** Whether the folder is there, and inside the output folder on the disk too: so it is for all images but the first. */
-async function isThere(root: string, folder: string): Promise<boolean> {
+/**
+ * Whether the folder is there, and inside the output folder on the disk too: so it is for all images but the first. At
+ * once: the calls cost less than three turns to Node's pool.
+ */
+function isThere(root: string, folder: string): boolean {
   try {
-    const [realRoot, real] = await Promise.all([promises.realpath(root), promises.realpath(folder)]);
-    return isInside(realRoot, real) && (await promises.stat(real)).isDirectory();
+    const realRoot = realpathSync.native(root);
+    const real = folder === root ? realRoot : realpathSync.native(folder);
+    return isInside(realRoot, real) && statSync(real).isDirectory();
   } catch {
     // what is wrong shows when it is made
     return false;

@@ -1,4 +1,5 @@
 import { describe, inputError, LatentkitError } from "../errors.js";
+import { giveMemory, takeMemory } from "../tensor/memory.js";
 import { toBytes } from "../tensor/ops.js";
 import { Tensor } from "../tensor/tensor.js";
 import { keysInOrder } from "./json-lossless.js";
@@ -57,6 +58,7 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
     const receipt = pixels instanceof Tensor ? undefined : await options.receipt?.(pixels);
     const texts = receipt === undefined ? text : [...text, [RECEIPT_KEY, receipt] as const];
     const bytes = await encodePng(pixels, { level: LEVEL, text: texts });
+    if (!(pixels instanceof Tensor)) giveMemory(pixels.data.buffer);
     if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
     const name = place.name.replaceAll("%batch_num%", String(index));
     saved.push({ filename: await files.writeImage(place.folder, name, tail, bytes), subfolder: place.subfolder });
@@ -79,7 +81,7 @@ export function split(images: Tensor, input = "images"): Tensor[] {
 
 function bytesOf(picture: Tensor): RawImage {
   const [height, width, channels] = picture.shape as [number, number, number];
-  return { data: toBytes(picture), width, height, channels };
+  return { data: toBytes(picture, new Uint8Array(takeMemory(picture.size))), width, height, channels };
 }
 
 /** The text chunks the host writes: `prompt`, then each key of extra_pnginfo in order, all as JSON. */

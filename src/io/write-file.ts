@@ -3,8 +3,22 @@ import { constants, promises } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "../errors.js";
 
-/** The calls that writing makes; a test may hand in a disk that fails. */
-export type Disk = Pick<typeof promises, "open" | "link" | "rename" | "rm">;
+/** An open file, as far as writing needs it. */
+export interface OpenFile {
+  writeFile(bytes: Uint8Array): Promise<void>;
+  sync(): Promise<void>;
+  stat(): Promise<{ size: number }>;
+  truncate(size: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The calls that writing makes: Node's promises, or others' of the same meaning. */
+export interface Disk {
+  open(path: string, flags: string | number): Promise<OpenFile>;
+  link(from: string, to: string): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  rm(path: string, options: { force: boolean }): Promise<void>;
+}
 
 /** Ends the names of files still being written; never the name of a result. */
 export const TEMPORARY_SUFFIX = ".tmp";

@@ -2,6 +2,7 @@ import { type ResourceLimits, Worker } from "node:worker_threads";
 import { LatentkitError } from "../errors.js";
 import type { RunEvent } from "../graph/events.js";
 import type { WrittenFile } from "./batch/item-files.js";
+import { createMark, readMark, setMark } from "./mark.js";
 import { createFold, type RenderResult } from "./render.js";
 import type { FromThread, SentError, ThreadData, ThreadRun, ToThread } from "./thread.js";
 
@@ -25,7 +26,7 @@ interface Running {
   readonly hear: (event: RunEvent) => void;
   readonly resolve: (result: ThreadResult) => void;
   readonly reject: (error: unknown) => void;
-  nodeId: string | undefined;
+  readonly mark: SharedArrayBuffer;
   isAborted: boolean;
   grace: NodeJS.Timeout | undefined;
 }
@@ -34,6 +35,8 @@ interface Running {
 export class RenderThread {
   private readonly worker: Worker;
   private readonly running = new Map<number, Running>();
+  /** Of runs that are over. */
+  private readonly marks: SharedArrayBuffer[] = [];
   private nextId = 0;
   private crash: Error | undefined;
   private isOver = false;
@@ -77,10 +80,12 @@ export class RenderThread {
     const abort = () => this.abort(id);
     const done = new Promise<ThreadResult>((resolve, reject) => {
       const fold = createFold(run.outputDir);
-      this.running.set(id, { fold, hear, resolve, reject, nodeId: undefined, isAborted: false, grace: undefined });
+      const mark = this.marks.pop() ?? createMark();
+      setMark(mark, "");
+      this.running.set(id, { fold, hear, resolve, reject, mark, isAborted: false, grace: undefined });
       this.worker.ref();
       try {
-        this.send({ id, type: "run", run });
+        this.send({ id, type: "run", run: { ...run, mark } });
       } catch (cause) {
         const message = "Options of a rendering thread: expected plain data, received what cannot be sent.";
         this.settle(id, () => reject(new LatentkitError("usage.invalid", message, {}, { cause })));
@@ -121,6 +126,7 @@ export class RenderThread {
     if (running === undefined) return;
     if (message.type === "event") this.tell(id, running, message.event);
     else if (message.type === "end") {
+      for (const event of message.events ?? []) this.tell(id, running, event);
       this.settle(id, () => running.resolve({ ...running.fold.end(), written: message.written }));
     } else {
       if (message.isFatal) this.end();
@@ -130,7 +136,6 @@ export class RenderThread {
 
   private tell(id: number, running: Running, received: RunEvent): void {
     const event = received.type === "node-error" ? { ...received, error: revive(received.error) } : received;
-    if (event.type === "node-start") running.nodeId = event.displayId;
     running.fold.add(event as RunEvent);
     try {
       running.hear(event as RunEvent);
@@ -147,14 +152,17 @@ export class RenderThread {
       const result = running.fold.end();
       const cause: Partial<RenderResult> = running.isAborted
         ? { status: "interrupted", error: undefined }
-        : { status: "failed", error: lost(running.nodeId, this.crash, code) };
+        : { status: "failed", error: lost(readMark(running.mark), this.crash, code) };
       this.settle(id, () => running.resolve({ ...result, ...cause }));
     }
   }
 
   private settle(id: number, how: () => void): void {
-    clearTimeout(this.running.get(id)?.grace);
+    const running = this.running.get(id);
+    if (running === undefined) return;
+    clearTimeout(running.grace);
     this.running.delete(id);
+    this.marks.push(running.mark);
     if (this.running.size === 0) this.worker.unref();
     how();
   }

@@ -47,6 +47,8 @@ export interface RenderOptions {
   cache?: Cache;
   /** The same on a disk, shared with other processes, for results that cost some time; nodes that write files run. */
   diskCache?: DiskCache;
+  /** @internal Nobody keeps values out of the run's events. */
+  isUnheard?: boolean;
   /** Keys of `set` whose values other runs will not have: the cache keeps nothing that follows from them. */
   passing?: readonly string[];
   clock?: () => Date;
@@ -75,7 +77,8 @@ export interface RenderResult {
  * wrong, before anything is written; a node that fails later, or an abort, is told by `status`.
  */
 export async function render(graph: string | object, options: RenderOptions = {}): Promise<RenderResult> {
-  const events = renderEvents(graph, options);
+  const { isUnheard = options.onEvent === undefined } = options;
+  const events = renderEvents(graph, { ...options, isUnheard });
   for (;;) {
     const { done, value } = await events.next();
     if (done) return value;
@@ -119,6 +122,7 @@ export async function* renderEvents(
     cache: options.cache,
     diskCache: options.diskCache,
     passing: options.passing && nodesOfKeys(parsed.prompt, options.passing),
+    isUnheard: options.isUnheard,
     rewritesFiles: true,
     clock: options.clock,
     fetch: options.fetch,

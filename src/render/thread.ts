@@ -4,10 +4,12 @@ import { type ErrorCode, type ErrorDetails, LatentkitError } from "../errors.js"
 import { createCache } from "../graph/cache.js";
 import { createDiskCache } from "../graph/disk-cache/disk-cache.js";
 import type { RunEvent } from "../graph/events.js";
+import { blockingDisk } from "../io/blocking-disk.js";
 import { parseJson } from "../io/json-lossless.js";
 import type { NodeConfig } from "../nodes/define.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "./batch/item-files.js";
 import { defaultHost, defaultRegistry } from "./defaults.js";
+import { setMark } from "./mark.js";
 import { plainEvent } from "./plain.js";
 import { type MetadataPolicy, type RenderOptions, render, runSetup } from "./render.js";
 
@@ -36,8 +38,10 @@ export interface ThreadRun {
   readonly passing?: readonly string[];
   /** Names of an item of a batch. */
   readonly names?: ItemNames;
-  /** Nobody listens: only what the result is made of is sent. */
+  /** Nobody listens: only what the result is made of is sent, at the end. */
   readonly isQuiet?: boolean;
+  /** Where a quiet run leaves the id of the node it is at, for the case that the thread is lost. */
+  readonly mark?: SharedArrayBuffer;
 }
 
 /** Without code: an error that is not the library's own. */
@@ -59,7 +63,12 @@ export type FromThread = { readonly id: number } & (
       readonly type: "event";
       readonly event: RunEvent;
     }
-  | { readonly type: "end"; readonly written?: readonly WrittenFile[] }
+  | {
+      readonly type: "end";
+      readonly written?: readonly WrittenFile[];
+      /** Those that a quiet run held back. */
+      readonly events?: readonly RunEvent[];
+    }
   | {
       /** Before anything was written; `isFatal`: the thread is of no use. */
       readonly type: "refused";
@@ -75,6 +84,7 @@ function serve(port: MessagePort, data: ThreadData): void {
   const cache = createCache({ policy: "bytes", size: data.cacheBytes });
   const diskCache = data.cacheDir === undefined ? undefined : createDiskCache({ folder: data.cacheDir });
   const prepared = once(() => prepare(data.setup));
+  const parsed = createReader();
   const running = new Map<number, AbortController>();
   const send = (message: FromThread) => port.postMessage(message);
 
@@ -86,16 +96,29 @@ function serve(port: MessagePort, data: ThreadData): void {
       send({ id, type: "refused", error: sent(error), isFatal: true });
       return;
     }
-    const { graph, json, names, isQuiet = false, ...options } = asked;
+    const { graph, json, names, isQuiet = false, mark, ...options } = asked;
     const isDue = createThrottle();
+    const held: RunEvent[] = [];
     const onEvent = (event: RunEvent) => {
-      if ((!isQuiet || isTelling(event)) && isDue(event)) send({ id, type: "event", event: sendable(event) });
+      const when = isQuiet ? inQuiet(event) : "now";
+      if (mark !== undefined && event.type === "node-start") setMark(mark, event.displayId);
+      if (when === "later") held.push(sendable(event));
+      else if (when === "now" && isDue(event)) send({ id, type: "event", event: sendable(event) });
     };
-    const files = names === undefined ? undefined : new ItemFiles(names);
+    const files = names === undefined ? undefined : new ItemFiles(names, blockingDisk);
     try {
-      const given = { ...options, ...(parseJson(json) as object), ...place, cache, diskCache, signal, onEvent };
-      await render(graph, files === undefined ? given : { ...given, output: { files } });
-      send({ id, type: "end", written: files?.written });
+      const given = {
+        ...options,
+        ...(parseJson(json) as object),
+        ...place,
+        cache,
+        diskCache,
+        signal,
+        onEvent,
+        isUnheard: true,
+      };
+      await render(parsed(graph), files === undefined ? given : { ...given, output: { files } });
+      send({ id, type: "end", written: files?.written, events: held });
     } catch (error) {
       send({ id, type: "refused", error: sent(error), isFatal: false });
     }
@@ -111,10 +134,22 @@ function serve(port: MessagePort, data: ThreadData): void {
   });
 }
 
-/** What a run's result is made of; a node's start tells where a thread was lost. */
-function isTelling(event: RunEvent): boolean {
-  if (event.type === "node-done") return event.ui !== undefined;
-  return !["progress", "cached", "blocked"].includes(event.type);
+/** When the owner hears of an event that nobody listens for: of files at once, of what else a result holds at the end. */
+function inQuiet(event: RunEvent): "now" | "later" | "never" {
+  if (event.type === "node-done") return event.ui === undefined ? "never" : "now";
+  return ["node-start", "progress", "cached", "blocked"].includes(event.type) ? "never" : "later";
+}
+
+/** A batch sends the same text with each item. */
+function createReader(): (graph: string) => string | object {
+  let text: string | undefined;
+  let known: object = {};
+  return (graph) => {
+    if (!graph.startsWith("{")) return graph;
+    if (graph !== text) known = parseJson(graph, { what: "Graph" }) as object;
+    text = graph;
+    return known;
+  };
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

@@ -1,10 +1,11 @@
 import { describe, LatentkitError } from "../errors.js";
+import { takeMemory } from "./memory.js";
 
 /** More elements than one tensor may hold: 4 GiB of float32. */
 const MAX_ELEMENTS = 2 ** 30;
 
-/** From so many values on it pays to leave fresh memory as it is: the kernel fills it faster than zeros would. */
-const UNFILLED_FROM = 2 ** 16;
+/** From so many values on it pays to take memory as it is: an operation fills it faster than zeros would. */
+const UNFILLED_FROM = 2 ** 12;
 
 /** Dense float32 values, row-major and contiguous. */
 export class Tensor {
@@ -39,8 +40,7 @@ export class Tensor {
   static unfilled(shape: readonly number[]): Tensor {
     const size = elementCount(shape);
     if (size < UNFILLED_FROM) return Tensor.zeros(shape);
-    const { buffer } = Buffer.allocUnsafeSlow(size * Float32Array.BYTES_PER_ELEMENT);
-    return new Tensor(new Float32Array(buffer), shape);
+    return new Tensor(new Float32Array(takeMemory(size * Float32Array.BYTES_PER_ELEMENT)), shape);
   }
 
   static full(shape: readonly number[], value: number): Tensor {

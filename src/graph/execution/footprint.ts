@@ -10,6 +10,8 @@ const VALUE_BYTES = 64;
 export interface Footprint {
   readonly buffers: readonly ArrayBufferLike[];
   readonly other: number;
+  /** False where the value was too large to be looked through. */
+  readonly isWhole: boolean;
 }
 
 /** The footprint of a value: tensors, typed arrays and texts in lists, plain objects, maps and sets. */
@@ -18,6 +20,11 @@ export function measure(value: unknown): Footprint {
   const seen = new Set<object>();
   const stack: unknown[] = [value];
   let other = 0;
+  let isWhole = true;
+  const look = (values: Iterable<unknown>, count: number) => {
+    if (count > MAX_VISITS) isWhole = false;
+    stack.push(...takeSome(values));
+  };
   while (stack.length > 0 && seen.size < MAX_VISITS) {
     const next = stack.pop();
     other += typeof next === "string" ? 2 * next.length : VALUE_BYTES;
@@ -26,11 +33,14 @@ export function measure(value: unknown): Footprint {
     if (next instanceof Tensor) buffers.add(next.data.buffer);
     else if (ArrayBuffer.isView(next)) buffers.add(next.buffer);
     else if (next instanceof ArrayBuffer || next instanceof SharedArrayBuffer) buffers.add(next);
-    else if (Array.isArray(next) || next instanceof Set) stack.push(...takeSome(next));
-    else if (next instanceof Map) stack.push(...takeSome(next.values()));
-    else if (isPlainObject(next)) stack.push(...takeSome(Object.values(next)));
+    else if (Array.isArray(next) || next instanceof Set) look(next, Array.isArray(next) ? next.length : next.size);
+    else if (next instanceof Map) look(next.values(), next.size);
+    else if (isPlainObject(next)) {
+      const values = Object.values(next);
+      look(values, values.length);
+    }
   }
-  return { buffers: [...buffers], other };
+  return { buffers: [...buffers], other, isWhole: isWhole && stack.length === 0 };
 }
 
 function* takeSome(values: Iterable<unknown>): Generator<unknown> {

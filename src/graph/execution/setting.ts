@@ -22,6 +22,8 @@ export interface SettingOptions {
   readonly isOwnCache: boolean;
   /** Nodes whose results no other run will take. */
   readonly passing?: ReadonlySet<string>;
+  /** The memory of results that nobody reads any more is used again. */
+  readonly isReused?: boolean;
   readonly signal: AbortSignal;
   /** Values that come through links are checked before a node gets them. */
   readonly isChecked: boolean;

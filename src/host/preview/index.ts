@@ -38,7 +38,7 @@ export function createPreviewHost({ checkpoints = {} }: PreviewHostOptions = {})
   for (const [name, family] of Object.entries(checkpoints)) families.set(name, requireFamily(name, family));
   const names = Object.freeze([...families.keys()]);
   const loaded = new Map<Family, Checkpoint>();
-  return Object.freeze({
+  const host: Host = {
     name: "preview",
     preview: true,
     signature: JSON.stringify(["preview", ...families]),
@@ -50,7 +50,8 @@ export function createPreviewHost({ checkpoints = {} }: PreviewHostOptions = {})
       loaded.set(family, checkpoint);
       return checkpoint;
     },
-  });
+  };
+  return Object.freeze(Object.defineProperty(host, "keepsNothing", { value: true }));
 }
 
 function load(family: Family): Checkpoint {

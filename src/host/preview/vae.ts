@@ -1,4 +1,5 @@
 import { describe, LatentkitError } from "../../errors.js";
+import { giveMemory } from "../../tensor/memory.js";
 import { planesToImage, resizeBilinear } from "../../tensor/ops.js";
 import { fourSides } from "../../tensor/shape.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
@@ -8,33 +9,16 @@ import type { LatentRgb } from "./latent-rgb.js";
 /** Pixels along a side of one latent cell. */
 const CELL = 8;
 
-/** Larger planes are not kept for the next picture. */
-const MAX_KEPT = 2 ** 23;
-
 /**
  * A vae without weights: a latent cell is the mean colour of its 8 x 8 pixels, seen through the inverse of the published
  * latent-to-RGB factors. encode crops the middle to multiples of 8; decode(encode(x)) is a blurred x.
  */
 export function previewVae(table: LatentRgb): Vae {
   const inverse = rightInverse(table.factors);
-  const planes = new Planes();
   return {
     encode: async (image) => encode(image, table, inverse),
-    decode: async (latent) => decode(latent, table, planes),
+    decode: async (latent) => decode(latent, table),
   };
-}
-
-/** Memory for the planes of one picture after the other: new memory for each costs more than what is done in it. */
-class Planes {
-  private kept = new Float32Array(0);
-
-  /** A tensor of this shape whose values are what was there before; the next call takes it back. */
-  take(shape: readonly number[]): Tensor {
-    const size = elementCount(shape);
-    if (size > MAX_KEPT) return Tensor.unfilled(shape);
-    if (this.kept.length < size) this.kept = new Float32Array(size);
-    return Tensor.from(this.kept.subarray(0, size), shape);
-  }
 }
 
 /** image [B, H, W, 3] in 0 … 1 to latent [B, C, H / 8, W / 8]. */
@@ -86,7 +70,7 @@ function blockMean(data: Float32Array, from: number, width: number, mean: Float6
 }
 
 /** latent [B, C, h, w] to image [B, 8h, 8w, 3] in 0 … 1; what is no number is black. */
-function decode(latent: Tensor, { format, factors, bias }: LatentRgb, planes: Planes): Tensor {
+function decode(latent: Tensor, { format, factors, bias }: LatentRgb): Tensor {
   const [batch, channels, rows, columns] = fourSides("VAE decode", latent);
   if (channels !== format.channels || rows === 0 || columns === 0) {
     throw new LatentkitError(
@@ -109,8 +93,10 @@ function decode(latent: Tensor, { format, factors, bias }: LatentRgb, planes: Pl
       }
     }
   }
-  const large = planes.take([batch, 3, rows * CELL, columns * CELL]);
-  return planesToImage(resizeBilinear(small, rows * CELL, columns * CELL, large));
+  const large = resizeBilinear(small, rows * CELL, columns * CELL);
+  const picture = planesToImage(large);
+  for (const { data } of [small, large]) giveMemory(data.buffer);
+  return picture;
 }
 
 /** W [C, 3] with W'F = 1 for factors F [C, 3]: F (F'F)^-1, the least latent that shows a colour. */

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { promises } from "node:fs";
 import { join } from "node:path";
 import type { OutputFiles } from "../../io/output-files.js";
-import { TEMPORARY_SUFFIX, writeAppending, writeKept, writeReplacing } from "../../io/write-file.js";
+import { type Disk, TEMPORARY_SUFFIX, writeAppending, writeKept, writeReplacing } from "../../io/write-file.js";
 
 /** What the names of one item's files follow from, as data that can be sent to a thread. */
 export interface ItemNames {
@@ -51,7 +51,10 @@ export class ItemFiles implements OutputFiles {
   readonly written: WrittenFile[] = [];
   private readonly next = new Map<string, number>();
 
-  constructor(private readonly names: ItemNames) {}
+  constructor(
+    private readonly names: ItemNames,
+    private readonly disk: Disk = promises,
+  ) {}
 
   async writeImage(folder: string, prefix: string, tail: "" | "_", bytes: Uint8Array): Promise<string> {
     const stem = itemStem(this.names, prefix);
@@ -69,18 +72,18 @@ export class ItemFiles implements OutputFiles {
   async writeNew(folder: string, bytes: Uint8Array, nameAt: (attempt: number) => string): Promise<string> {
     const start = temporaryStart(this.names.batch, this.names.index);
     const temporary = join(folder, `${start}${randomBytes(6).toString("hex")}${TEMPORARY_SUFFIX}`);
-    const filename = await writeKept(folder, bytes, temporary, nameAt);
-    if (!this.names.isKept) await promises.rm(temporary, { force: true });
+    const filename = await writeKept(folder, bytes, temporary, nameAt, this.disk);
+    if (!this.names.isKept) await this.disk.rm(temporary, { force: true });
     this.written.push({ path: join(folder, filename), temporary });
     return filename;
   }
 
   writeReplacing(folder: string, name: string, bytes: Uint8Array): Promise<void> {
-    return writeReplacing(folder, name, bytes, promises, this.mark);
+    return writeReplacing(folder, name, bytes, this.disk, this.mark);
   }
 
   writeAppending(folder: string, name: string, bytes: Uint8Array): Promise<void> {
-    return writeAppending(folder, name, bytes, promises, this.mark);
+    return writeAppending(folder, name, bytes, this.disk, this.mark);
   }
 
   private get mark(): string {
@@ -90,13 +93,22 @@ export class ItemFiles implements OutputFiles {
 
 /** The item is finished in the journal: its files need no proof any more. */
 export async function settleFiles(written: readonly WrittenFile[]): Promise<void> {
-  for (const { temporary } of written) await promises.rm(temporary, { force: true });
+  for (const { temporary } of written) await remove(temporary);
+}
+
+/** Without the look that Node's rm takes first. */
+async function remove(path: string): Promise<void> {
+  try {
+    await promises.unlink(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
 }
 
 /** The item did not come to its end: none of its files stays. */
 export async function discardFiles(written: readonly WrittenFile[]): Promise<void> {
   for (const { path, temporary } of written) {
-    await promises.rm(path, { force: true });
-    await promises.rm(temporary, { force: true });
+    await remove(path);
+    await remove(temporary);
   }
 }

@@ -1,0 +1,46 @@
+import { giveMemory } from "../../tensor/memory.js";
+import type { Entry } from "../cache.js";
+import { measure } from "./footprint.js";
+
+/**
+ * The memory of a run's results: who holds it, so that it goes back when its last holder leaves. Only for runs of nodes
+ * and hosts that keep no tensors, and whose events nobody keeps values of.
+ */
+export class Lending {
+  /** Results of this run alone that hold the memory. */
+  private readonly holders = new Map<ArrayBufferLike, number>();
+  /** Memory of results that a cache holds or held: other runs may read it. */
+  private readonly shared = new Set<ArrayBufferLike>();
+  private readonly known = new Map<Entry, readonly ArrayBufferLike[]>();
+  /** A result too large to look through may hold anything. */
+  private isBlind = false;
+
+  /** A result that a cache holds as well. */
+  share(entry: Entry): void {
+    for (const buffer of this.buffersOf(entry)) this.shared.add(buffer);
+  }
+
+  /** A result that this run alone holds. */
+  hold(entry: Entry): void {
+    for (const buffer of this.buffersOf(entry)) this.holders.set(buffer, (this.holders.get(buffer) ?? 0) + 1);
+  }
+
+  /** A result of `hold` that nobody reads any more. */
+  release(entry: Entry): void {
+    for (const buffer of this.buffersOf(entry)) {
+      const left = (this.holders.get(buffer) ?? 0) - 1;
+      this.holders.set(buffer, left);
+      if (left === 0 && !this.isBlind && !this.shared.has(buffer)) giveMemory(buffer);
+    }
+    this.known.delete(entry);
+  }
+
+  private buffersOf(entry: Entry): readonly ArrayBufferLike[] {
+    const known = this.known.get(entry);
+    if (known !== undefined) return known;
+    const { buffers, isWhole } = measure(entry);
+    if (!isWhole) this.isBlind = true;
+    this.known.set(entry, buffers);
+    return buffers;
+  }
+}

@@ -1,0 +1,48 @@
+import {
+  closeSync,
+  fstatSync,
+  fsync,
+  ftruncateSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { promisify } from "node:util";
+import type { Disk, OpenFile } from "./write-file.js";
+
+/**
+ * A disk for threads that only render: its calls hold the thread, all but the one that waits for the medium. A turn to
+ * Node's pool and back costs more than each of them, and there are six to a picture.
+ */
+export const blockingDisk: Disk = {
+  open: async (path, flags) => new BlockingFile(openSync(path, flags)),
+  link: async (from, to) => linkSync(from, to),
+  rename: async (from, to) => renameSync(from, to),
+  rm: async (path, options) => rmSync(path, options),
+};
+
+class BlockingFile implements OpenFile {
+  readonly sync: () => Promise<void>;
+
+  constructor(private readonly descriptor: number) {
+    this.sync = () => promisify(fsync)(descriptor);
+  }
+
+  async writeFile(bytes: Uint8Array): Promise<void> {
+    writeFileSync(this.descriptor, bytes);
+  }
+
+  async stat(): Promise<{ size: number }> {
+    return fstatSync(this.descriptor);
+  }
+
+  async truncate(size: number): Promise<void> {
+    ftruncateSync(this.descriptor, size);
+  }
+
+  async close(): Promise<void> {
+    closeSync(this.descriptor);
+  }
+}
