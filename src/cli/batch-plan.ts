@@ -1,9 +1,10 @@
 import { rm } from "node:fs/promises";
 import { basename, extname, join, resolve } from "node:path";
-import { LatentkitError } from "../errors.js";
+import { describe, LatentkitError } from "../errors.js";
 import type { BatchOptions } from "../render/batch/batch.js";
 import { isFinished } from "../render/batch/journal-reading.js";
 import type { BatchItem } from "../render/batch/types.js";
+import { isFree } from "../render/contact-sheet/own-pages.js";
 import { combine } from "../render/items/combine.js";
 import { createGraphKeys, type GraphKeys, requireKey } from "../render/items/graph-keys.js";
 import { seedAxis } from "../render/items/seeds.js";
@@ -33,7 +34,7 @@ export async function planBatch(args: Arguments, terminal: Terminal): Promise<Ba
   const limit = wholeNumber(args, "limit", 1);
   const concurrency = wholeNumber(args, "concurrency", 1);
   const retry = wholeNumber(args, "retry", 0);
-  const sheet = sheetPath(args.value("contact-sheet"), outputDir);
+  const sheet = await sheetPath(args.value("contact-sheet"), outputDir);
   const { items, total } = await itemsOf(args, keys, Object.keys(options.set), limit);
   const resume = args.flag("resume");
   const journal = args.value("journal") ?? (await ownJournal(graph, outputDir, resume));
@@ -70,15 +71,14 @@ async function itemsOf(args: Arguments, keys: GraphKeys, set: readonly string[],
   return combine(file, seeds === undefined ? sweeps : [...sweeps, seedAxis(seeds, keys, taken)], limit);
 }
 
-function sheetPath(given: string | undefined, outputDir: string): string | undefined {
+async function sheetPath(given: string | undefined, outputDir: string): Promise<string | undefined> {
   if (given === undefined) return undefined;
-  if (given === "") return join(outputDir, "contact-sheet.png");
-  if (/\.png$/i.test(given)) return resolve(given);
-  const received = JSON.stringify(given);
-  throw new LatentkitError(
-    "usage.invalid",
-    `--contact-sheet: expected a name that ends in .png, received ${received}.`,
-  );
+  const path = given === "" ? join(outputDir, "contact-sheet.png") : resolve(given);
+  const refused = (expected: string) =>
+    new LatentkitError("usage.invalid", `--contact-sheet: expected ${expected}, received ${describe(given || path)}.`);
+  if (!/\.png$/i.test(path)) throw refused("a name that ends in .png");
+  if (!(await isFree(path))) throw refused("a free name or an earlier sheet's");
+  return path;
 }
 
 /** The journal where none is named; that of a batch which came to a good end makes way for a new one. */

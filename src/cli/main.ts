@@ -22,6 +22,8 @@ const noService: StartService = () => {
 };
 
 const INTERRUPTED = 130;
+/** The last one comes when the terminal is closed. */
+const STOP_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
  * Runs the command line; the answer is the exit code: 0 done, 1 run failed, 2 bad graph or usage, 3 bad configuration,
@@ -44,15 +46,13 @@ export async function main(
     // nobody waits for a running node any more
     else process.exit(INTERRUPTED);
   };
-  process.on("SIGINT", interrupt);
-  process.on("SIGTERM", interrupt);
+  for (const name of STOP_SIGNALS) process.on(name, interrupt);
   try {
     return await dispatch(argv, terminal, controller.signal, urgent, commandsWith(startService));
   } catch (error) {
     return report(error, terminal, controller.signal);
   } finally {
-    process.off("SIGINT", interrupt);
-    process.off("SIGTERM", interrupt);
+    for (const name of STOP_SIGNALS) process.off(name, interrupt);
   }
 }
 
@@ -83,7 +83,16 @@ async function dispatch(
     terminal.out([`Usage: latentkit ${command.usage}`, "", command.summary, "", ...command.help, ""].join("\n"));
     return 0;
   }
+  await warnOfVariables(terminal);
   return await command.run(args, terminal, signal, urgent);
+}
+
+/** A misspelt variable sets nothing, whatever the command. */
+async function warnOfVariables({ env, err }: Terminal): Promise<void> {
+  // the schema that knows all names is not loaded for nothing
+  if (!Object.keys(env).some((name) => name.startsWith("LATENTKIT_"))) return;
+  const { unknownVariables } = await import("../render/load-config.js");
+  for (const sentence of unknownVariables(env)) err(`Warning: ${sentence}\n`);
 }
 
 async function find(name: string, commands: Commands): Promise<Command> {

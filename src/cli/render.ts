@@ -42,7 +42,8 @@ export const renderCommand: Command = {
     quiet: { type: "boolean" },
     ...batchOptions,
   },
-  bare: { "contact-sheet": /\.png$/i },
+  // what is neither an option nor a graph is meant as the sheet's name
+  bare: { "contact-sheet": /^(?!-)(?!.*\.json$)./is },
   positionals: { min: 1, max: 1 },
   run: async (args, terminal, signal, urgent) => {
     if (isBatch(args)) return await (await import("./render-batch.js")).renderBatch(args, terminal, signal, urgent);

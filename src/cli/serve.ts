@@ -47,7 +47,6 @@ export const serveCommand = (startService: StartService): Command => ({
       file: args.value("config"),
       flags: { host: args.value("host"), port: portOf(args.value("port")) },
       env: terminal.env,
-      warn: (sentence) => terminal.err(`${sentence}\n`),
     });
     const say = (text: string) => (args.flag("quiet") ? undefined : terminal.err(text));
     const tell = (event: object) => (args.flag("json") ? terminal.out(`${JSON.stringify(event)}\n`) : undefined);

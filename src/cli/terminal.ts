@@ -10,17 +10,19 @@ export interface Terminal {
 }
 
 /**
- * The process's own streams. A reader that went away (`| head`) ends the process quietly, with that exit code; output
- * that cannot be written, as on a full disk, with a sentence and 1.
+ * The process's own streams. A reader that went away (`| head`) ends the process quietly, with that exit code; results
+ * that cannot be written, as on a full disk, with a sentence and 1. Words on stderr decide nothing, nor does a terminal
+ * that was closed.
  */
 export function processTerminal(codeWhenClosed: number): Terminal {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "EPIPE") process.exit(codeWhenClosed);
-      if (stream === process.stdout) process.stderr.write(`latentkit: the output cannot be written (${error.code}).\n`);
-      process.exit(1);
-    });
-  }
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(codeWhenClosed);
+    // the terminal is gone; SIGHUP tells what to do
+    if (error.code === "EIO") return;
+    process.stderr.write(`latentkit: the output cannot be written (${error.code}).\n`);
+    process.exit(1);
+  });
+  process.stderr.on("error", () => {});
   const { env } = process;
   const isTerminal = process.stderr.isTTY === true && env.TERM !== "dumb";
   return {

@@ -1,9 +1,11 @@
 import { mkdir, readFile, stat } from "node:fs/promises";
-import { basename, dirname, extname, join } from "node:path";
+import { basename, dirname } from "node:path";
+import { describe, LatentkitError } from "../errors.js";
 import { encodePng } from "../io/png.js";
 import { writeReplacing } from "../io/write-file.js";
 import type { ItemValues } from "./batch/types.js";
 import { Varying } from "./contact-sheet/labels.js";
+import { isFree, PAGE_KEY, pagePath, removeLater } from "./contact-sheet/own-pages.js";
 import { drawPage, GROUND, SIDE, type Tile } from "./contact-sheet/page.js";
 import { thumbnail } from "./contact-sheet/thumbnail.js";
 
@@ -39,7 +41,8 @@ const MAX_FILE_BYTES = 2 ** 30;
 /**
  * A grid of a batch's pictures with number and the values that vary, in PNG files of at most 400 pictures each: `path`,
  * then `name-2.png` and so on, in the order of the items. Pages are written as they fill, each in one step; one picture
- * is decoded at a time. Existing files of these names are replaced.
+ * is decoded at a time. Pages of an earlier sheet of this name are replaced, and those beyond the last one removed; any
+ * other file of such a name is refused with file.write-failed.
  */
 export function createContactSheet(path: string, title: string): ContactSheet {
   const varying = new Varying();
@@ -84,6 +87,7 @@ export function createContactSheet(path: string, title: string): ContactSheet {
       if (places.length > 0) work = work.then(() => write(places));
       await work;
       if (failure !== undefined) throw failure.error;
+      if (pages.length > 0) await removeLater(path, pages.length);
       return pages;
     },
   };
@@ -106,13 +110,15 @@ async function writePage(
   for (const { number, values, path } of places) {
     tiles.push({ number, parts: varying.of(values), picture: path === undefined ? "failed" : await pictureOf(path) });
   }
-  const folder = dirname(path);
-  const extension = extname(path);
-  const name = page === 1 ? basename(path) : `${basename(path, extension)}-${page}${extension}`;
-  const bytes = await encodePng(drawPage(tiles, title, subtitle(places)));
-  await mkdir(folder, { recursive: true });
-  await writeReplacing(folder, name, bytes);
-  return join(folder, name);
+  const made = pagePath(path, page);
+  const bytes = await encodePng(drawPage(tiles, title, subtitle(places)), { text: { [PAGE_KEY]: String(page) } });
+  await mkdir(dirname(made), { recursive: true });
+  if (!(await isFree(made))) {
+    const message = `Contact sheet: expected a free name or an earlier sheet's, received ${describe(made)}, another picture.`;
+    throw new LatentkitError("file.write-failed", message);
+  }
+  await writeReplacing(dirname(made), basename(made), bytes);
+  return made;
 }
 
 async function pictureOf(path: string): Promise<Tile["picture"]> {

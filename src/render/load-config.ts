@@ -21,8 +21,6 @@ export function loadConfig(options: {
   flags?: Partial<Config>;
   env?: Readonly<Record<string, string | undefined>>;
   cwd?: string;
-  /** Told, in a sentence, of each `LATENTKIT_…` variable that sets nothing. */
-  warn?: (sentence: string) => void;
 }): Config {
   const cwd = options.cwd ?? process.cwd();
   const file = options.file === undefined ? undefined : resolve(cwd, options.file);
@@ -31,7 +29,6 @@ export function loadConfig(options: {
   if (file !== undefined) parseConfig(written, options.file!);
   const fromFile = absolutePaths(written, file === undefined ? cwd : dirname(file));
   const env = options.env ?? process.env;
-  if (options.warn !== undefined) for (const sentence of unknownVariables(env)) options.warn(sentence);
   const fromEnv = absolutePaths(readEnvironment(env), cwd);
   const flags = absolutePaths((options.flags ?? {}) as Tree, cwd);
   const config = parseConfig(merge(merge(fromFile, fromEnv), flags), "environment");
@@ -86,8 +83,11 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
 
 const variableOf = (path: readonly string[]) => `${PREFIX}${path.join("_").toUpperCase()}`;
 
-/** Refused they are not: a later version, or another program, may know them. */
-function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
+/**
+ * A sentence for each `LATENTKIT_…` variable that sets nothing. Refused they are not: a later version, or another
+ * program, may know them.
+ */
+export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
   const known = [...configLeaves().map(([path]) => variableOf(path)), ...OTHER_VARIABLES];
   const names = known.map((name) => name.slice(PREFIX.length));
   return Object.keys(env)

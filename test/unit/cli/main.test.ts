@@ -250,6 +250,17 @@ describe("latentkit", () => {
     assert.equal((JSON.parse(bad.out) as { ok: boolean }).ok, false);
   });
 
+  it("warns of a variable that sets nothing, in every command", async () => {
+    const env = { LATENTKIT_OUTPUT_DIRR: folder(), LATENTKIT_ISA: "baseline" };
+    const warning =
+      "Warning: Environment variable LATENTKIT_OUTPUT_DIRR sets nothing. Did you mean LATENTKIT_OUTPUT_DIR?\n";
+    for (const args of [["nodes"], ["validate", join(graphs, "if.json")], ["doctor", "--out", folder()]]) {
+      assert.deepEqual([(await run(args, { env })).err, (await run(args)).err], [warning, ""], args[0]);
+    }
+    const args = ["render", join(graphs, "save-image-lazy.json"), "--out", folder(), "--quiet"];
+    assert.equal((await run(args, { env })).err, warning);
+  });
+
   it("shows a stack only with LATENTKIT_DEBUG=1", async () => {
     const args = ["render", join(folder(), "none.json")];
     assert.match((await run(args, { env: { LATENTKIT_DEBUG: "1" } })).err, /\n +at /);
@@ -301,6 +312,20 @@ describe("latentkit as a process", () => {
     });
     closeSync(full);
     assert.deepEqual([child.status, child.stderr], [1, "latentkit: the output cannot be written (ENOSPC).\n"]);
+  });
+
+  it("does not let words that cannot be written decide the result", async function () {
+    if (!existsSync("/dev/full")) return this.skip();
+    const { spawnSync } = await import("node:child_process");
+    const full = openSync("/dev/full", "w");
+    const graph = join(graphs, "save-image-lazy.json");
+    for (const more of [[], ["--sweep", "2.filename_prefix=a,b"]]) {
+      const args = [join(root, "bin/latentkit.mjs"), "render", graph, "--out", join(folder(), "out"), ...more];
+      const child = spawnSync(process.execPath, args, { stdio: ["ignore", "pipe", full], encoding: "utf8" });
+      assert.equal(child.status, 0, child.stdout);
+      assert.equal(child.stdout.trimEnd().split("\n").length, more.length || 1);
+    }
+    closeSync(full);
   });
 
   it("ends quietly when its reader goes away", async () => {

@@ -136,9 +136,17 @@ describe("latentkit render, many times", () => {
         new RegExp(`--${option}: expected a whole number from ${least}, received "${value}"`),
       );
     }
-    await refused(["--seeds", "1", "--contact-sheet=sheet.jpg"], /--contact-sheet: expected a name that ends in \.png/);
+    for (const sheet of [
+      ["--contact-sheet=sheet.jpg"],
+      ["--contact-sheet", "sheet.jpg"],
+      ["--contact-sheet", "sheet"],
+    ]) {
+      await refused(["--seeds", "1", ...sheet], /--contact-sheet: expected a name that ends in \.png, received "sheet/);
+    }
+    await refused(["--items", write("none.jsonl", "")], /none\.jsonl: expected at least one item, received none/);
+    await refused(["--items", write("none.csv", "2.seed\n\n")], /none\.csv: expected at least one item, received none/);
     await refused(["--seeds", "1", "--name", "a/b"], /name: expected a file name/);
-    assert.deepEqual(filesIn(folder()), ["items.csv", "items.txt"]);
+    assert.deepEqual(filesIn(folder()), ["items.csv", "items.txt", "none.csv", "none.jsonl"]);
   });
 
   it("stops at broken quoting with the line, after the rows before it", async () => {
@@ -227,6 +235,22 @@ describe("latentkit render, many times", () => {
     const told = await run(["--seeds", "9", "--contact-sheet", "--out", out("three")]);
     assert.match(told.err, /^Contact sheet: .*contact-sheet\.png$/m);
     assert.ok(told.paths.every((path) => !path.includes("contact-sheet")));
+  });
+
+  it("writes no contact sheet over a picture, and begins nothing then", async () => {
+    assert.equal((await run(["--seeds", "1", "--quiet"])).code, 0);
+    const picture = join(out(), images()[0]!);
+    const before = hashesIn(out());
+    const { code, err } = await run(["--seeds", "2", "--contact-sheet", picture]);
+    assert.equal(code, 2);
+    assert.match(err, /--contact-sheet: expected a free name or an earlier sheet's, received /);
+    assert.deepEqual(hashesIn(out()), before);
+    // a name that is free before the batch and a picture's after it
+    const next = join(out(), "latent-noisy/gpu-stream_00002.png");
+    const late = await run(["--seeds", "2", "--contact-sheet", next]);
+    assert.equal(late.code, 1);
+    assert.match(late.err, /Contact sheet: expected a free name or an earlier sheet's, received .*another picture/);
+    assert.equal(await seedOf("latent-noisy/gpu-stream_00002.png"), "2");
   });
 
   it("keeps results for other batches with --cache", async () => {
@@ -335,6 +359,19 @@ describe("latentkit render, many times, as a process", () => {
     rmSync(join(folder(), "out"), { recursive: true });
     assert.equal((await latentkit(args("--seeds", "0..99999", "--limit", String(limit)))).code, 0);
     assert.deepEqual(hashesIn(join(folder(), "out/latent-noisy")), whole);
+  });
+
+  it("takes a closed terminal as Ctrl-C, and leaves no temporary file", async () => {
+    let isSent = false;
+    const cut = await latentkit(args("--seeds", "0..99999"), {
+      onStdout: (_, kill) => {
+        if (!isSent) kill("SIGHUP");
+        isSent = true;
+      },
+    });
+    assert.equal(cut.code, 130, cut.stderr);
+    assert.match(cut.stderr, /^Interrupted\. The same command with --resume goes on/m);
+    assert.deepEqual(leftovers(), []);
   });
 
   it("stops at once at a second Ctrl-C, and leaves no half picture", async () => {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { PNG } from "pngjs";
 import { encodePng, type RawImage } from "#src/io/png.js";
 import { createContactSheet } from "#src/render/contact-sheet.js";
+import { refuses } from "../../helpers/errors.js";
 import { filesIn, temporaryFolder } from "../../helpers/place.js";
 
 const MARGIN = 28;
@@ -119,5 +120,27 @@ describe("contact sheet", () => {
     for (let index = 0; index < 401; index++) await sheet.add({ index, values: {}, pictures: [picture] });
     await assert.rejects(sheet.finish(), { code: "file.write-failed", message: /sheet\.png/ });
     assert.deepEqual(filesIn(folder()), ["p.png"]);
+  });
+
+  it("takes away the pages of an earlier, longer sheet, and no other file", async () => {
+    const picture = await save("p.png", plain(2, 2, [9, 9, 9]));
+    const make = async (count: number) => {
+      const sheet = createContactSheet(path("sheet.png"), "graph.json");
+      for (let index = 0; index < count; index++) await sheet.add({ index, values: {}, pictures: [picture] });
+      return sheet.finish();
+    };
+    assert.equal((await make(801)).length, 3);
+    await save("sheet-4.png", plain(2, 2, [9, 9, 9]));
+    writeFileSync(path("sheet-5.png"), "no picture");
+    await make(1);
+    assert.deepEqual(filesIn(folder()), ["p.png", "sheet-4.png", "sheet-5.png", "sheet.png"]);
+    await refuses(() => make(1201), "file.write-failed", /sheet-4\.png", another picture/);
+    assert.deepEqual(filesIn(folder()).slice(1), [
+      "sheet-2.png",
+      "sheet-3.png",
+      "sheet-4.png",
+      "sheet-5.png",
+      "sheet.png",
+    ]);
   });
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { loadConfig } from "#src/render/load-config.js";
+import { loadConfig, unknownVariables } from "#src/render/load-config.js";
 
 describe("loadConfig", () => {
   let folder: string;
@@ -88,7 +88,6 @@ describe("loadConfig", () => {
   });
 
   it("warns of variables that set nothing, and says which was meant", () => {
-    const warnings: string[] = [];
     const env = {
       LATENTKIT_LIMITS_RUNING: "2",
       LATENTKIT_HOOKS_TOKEN: "3141592",
@@ -99,8 +98,8 @@ describe("loadConfig", () => {
       LATENTKIT_PORT: "1",
       PATH: "/bin",
     };
-    loadConfig({ env, cwd: folder, warn: (sentence) => warnings.push(sentence) });
-    assert.deepEqual(warnings, [
+    assert.equal(loadConfig({ env, cwd: folder }).port, 1);
+    assert.deepEqual(unknownVariables(env), [
       "Environment variable LATENTKIT_LIMITS_RUNING sets nothing. Did you mean LATENTKIT_LIMITS_RUNNING?",
       "Environment variable LATENTKIT_HOOKS_TOKEN sets nothing. Did you mean LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN?",
       "Environment variable LATENTKIT_SOMETHING_ELSE sets nothing.",

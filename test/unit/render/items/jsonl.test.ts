@@ -53,7 +53,9 @@ describe("items from JSONL", () => {
       {},
     ]);
     await assert.rejects(readItems(join(files.folder(), "none.jsonl"), seededKeys()), { code: "file.not-found" });
-    assert.deepEqual(await files.told("items.jsonl", ""), []);
+    for (const nothing of ["", "\n \n"]) {
+      await assert.rejects(files.told("items.jsonl", nothing), { message: /items\.jsonl: expected at least one item/ });
+    }
   });
 
   it("passes over a line without end in bounded memory", async () => {
