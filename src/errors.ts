@@ -51,7 +51,7 @@ export const ERROR_CODES = {
   "native.failed": runFailed(),
   "host.missing": badGraph("custom_validation_failed"),
   /** A setup module could not make its nodes and host. */
-  "setup.failed": runFailed(),
+  "setup.failed": { http: 500, comfyType: "execution_error", exit: 2 },
   /** A rendering thread ended in the middle of its run: it crashed, ran out of memory or was ended by a node. */
   "thread.lost": runFailed(),
   /** A batch's journal cannot be used: another process has it, it is another batch's, or it is damaged. */

@@ -20,6 +20,8 @@ export interface BatchPlan {
   /** Path of the graph. */
   readonly graph: string;
   readonly items: AsyncIterable<BatchItem>;
+  /** What every item sets, where that is known. */
+  readonly keys: readonly string[] | undefined;
   readonly options: BatchOptions & { readonly outputDir: string; readonly journal: string };
   /** Where the contact sheet goes, if there is to be one. */
   readonly sheet: string | undefined;
@@ -35,12 +37,13 @@ export async function planBatch(args: Arguments, terminal: Terminal): Promise<Ba
   const concurrency = wholeNumber(args, "concurrency", 1);
   const retry = wholeNumber(args, "retry", 0);
   const sheet = await sheetPath(args.value("contact-sheet"), outputDir);
-  const { items, total } = await itemsOf(args, keys, Object.keys(options.set), limit);
+  const { items, total, keys: known } = await itemsOf(args, keys, Object.keys(options.set), limit);
   const resume = args.flag("resume");
   const journal = args.value("journal") ?? (await ownJournal(graph, outputDir, resume));
   return {
     graph,
     items,
+    keys: known,
     sheet,
     options: {
       ...options,

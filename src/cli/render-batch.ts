@@ -61,12 +61,12 @@ export async function renderBatch(
 }
 
 async function follow(plan: BatchPlan, stops: Stops, tell: Teller, progress: BatchProgress, summary: Summary) {
-  const known = keepInFlight(plan.items);
+  const known = keepInFlight(tellingOverrides(plan, tell));
   const sheet = followWithSheet(plan);
   const quiet = announce(stops, (text) => tell.say(text));
   let status: BatchStatus = "interrupted";
   try {
-    for await (const event of runBatch(plan.graph, known.items, { ...plan.options, ...stops })) {
+    for await (const event of runBatch(plan.graph, known.items, { ...plan.options, ...stops }, plan.keys)) {
       const item = known.of(event);
       summary.add(event, item);
       tell.event(event);
@@ -79,6 +79,20 @@ async function follow(plan: BatchPlan, stops: Stops, tell: Teller, progress: Bat
     progress.end();
   }
   return { status, pages: stops.signal.aborted ? [] : await sheet.finish() };
+}
+
+/** The same items; says once of each key of --set that a line of the file has its own value for it. */
+async function* tellingOverrides({ items, options: { set = {} } }: BatchPlan, { say }: Teller) {
+  const silent = new Set(Object.keys(set));
+  for await (const item of items) {
+    for (const key of silent) {
+      if (!Object.hasOwn(item.values, key)) continue;
+      silent.delete(key);
+      const place = item.origin === undefined ? "an item" : `${item.origin.file}, line ${item.origin.line}`;
+      say(`Warning: --set ${key}: ${place} has its own value, which counts there.`);
+    }
+    yield item;
+  }
 }
 
 /** The items on their way, with what has been read of those that have not come to their end. */

@@ -73,9 +73,14 @@ export class RenderThread {
 
   /**
    * Runs one graph. A node that fails, a thread that is lost and an abort are told by the result's status; rejects
-   * where the graph or the setup is wrong, before anything is written.
+   * where the graph or the setup is wrong, before anything is written. "check" does no more than that.
    */
-  run(run: ThreadRun, hear: (event: RunEvent) => void, signal: AbortSignal | undefined): Promise<ThreadResult> {
+  run(
+    run: ThreadRun,
+    hear: (event: RunEvent) => void,
+    signal: AbortSignal | undefined,
+    type: "run" | "check" = "run",
+  ): Promise<ThreadResult> {
     const id = this.nextId++;
     const abort = () => this.abort(id);
     const done = new Promise<ThreadResult>((resolve, reject) => {
@@ -85,7 +90,7 @@ export class RenderThread {
       this.running.set(id, { fold, hear, resolve, reject, mark, isAborted: false, grace: undefined });
       this.worker.ref();
       try {
-        this.send({ id, type: "run", run: { ...run, mark } });
+        this.send({ id, type, run: { ...run, mark } });
       } catch (cause) {
         const message = "Options of a rendering thread: expected plain data, received what cannot be sent.";
         this.settle(id, () => reject(new LatentkitError("usage.invalid", message, {}, { cause })));

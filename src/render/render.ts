@@ -8,12 +8,15 @@ import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
 import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
+import { checkOptions, RENDER_RULES } from "./check-options.js";
 import { defaultHost, defaultRegistry, executeGraph } from "./defaults.js";
 import { filesOf, type RenderedFile } from "./files.js";
 import { fillGraph, nodesOfKeys } from "./fill.js";
 import { createReceipts } from "./receipt.js";
 import { redactMetadata } from "./redact.js";
+import { runSetup } from "./setup-module.js";
 import { readGraph } from "./source.js";
+import { createUnfilled } from "./unfilled.js";
 
 /** What PNG files tell about the run: graph and extra_pnginfo, the graph alone, or nothing. */
 export const METADATA_POLICIES = ["full", "prompt", "none"] as const;
@@ -90,6 +93,7 @@ export async function* renderEvents(
   graph: string | object,
   options: RenderOptions = {},
 ): AsyncGenerator<RunEvent, RenderResult, undefined> {
+  checkOptions(options, RENDER_RULES);
   const { metadata = "full", classAliases = {}, redact = [] } = options;
   if (!METADATA_POLICIES.includes(metadata)) {
     const expected = METADATA_POLICIES.join(", ");
@@ -133,6 +137,14 @@ export async function* renderEvents(
   for await (const event of run) {
     result.add(event);
     yield event;
+    if (event.type !== "run-start") continue;
+    const unfilled = createUnfilled(parsed, { registry, targets: options.targets });
+    for (const { nodeId, message } of unfilled(new Set(Object.keys(options.set ?? {})))) {
+      const warning: RunEvent = { type: "warning", nodeId, message, at: event.at };
+      options.onEvent?.(warning);
+      result.add(warning);
+      yield warning;
+    }
   }
   return result.end();
 }
@@ -167,12 +179,4 @@ export function createFold(outputDir: string) {
       error: status === "failed" ? error : undefined,
     }),
   };
-}
-
-/** What a setup module makes: nodes and host that functions alone can describe. */
-export async function runSetup(url: URL): Promise<{ registry?: Registry; host?: Host }> {
-  const module = (await import(url.href)) as { default?: unknown; setup?: unknown };
-  const setup = module.default ?? module.setup;
-  if (typeof setup === "function") return (await setup()) as { registry?: Registry; host?: Host };
-  throw new LatentkitError("usage.invalid", `Setup module ${url.pathname}: expected a function as its default export.`);
 }

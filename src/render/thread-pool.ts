@@ -56,6 +56,11 @@ export interface ThreadPool {
    * A thread that crashes, or has to be ended, fails its runs alone.
    */
   render(graph: string | object, options?: ThreadRenderOptions): Promise<ThreadResult>;
+  /**
+   * Makes a thread ready and has it look at the graph: its setup, classes of nodes, keys of `set` and `redact`. Rejects
+   * with what is wrong.
+   */
+  check(graph: string | object, options?: ThreadRenderOptions): Promise<void>;
   /** Threads that exist now. */
   readonly size: number;
   /** Interrupts what runs, refuses what follows and ends all threads. */
@@ -103,14 +108,27 @@ class Pool implements ThreadPool {
     return this.threads.size;
   }
 
-  async render(graph: string | object, options: ThreadRenderOptions = {}): Promise<ThreadResult> {
+  render(graph: string | object, options: ThreadRenderOptions = {}): Promise<ThreadResult> {
+    return this.ask("run", graph, options);
+  }
+
+  async check(graph: string | object, options: ThreadRenderOptions = {}): Promise<void> {
+    const { error } = await this.ask("check", graph, options);
+    if (error !== undefined) throw error;
+  }
+
+  private async ask(
+    type: "run" | "check",
+    graph: string | object,
+    options: ThreadRenderOptions,
+  ): Promise<ThreadResult> {
     const { signal, onEvent } = options;
     const run = sendable(graph, options);
     if (!(await this.turn(signal))) return { ...createFold(run.outputDir).end(), status: "interrupted" };
     let thread: RenderThread | undefined;
     try {
       thread = this.takeThread();
-      return await thread.run(run, (event) => onEvent?.(event), signal);
+      return await thread.run(run, (event) => onEvent?.(event), signal, type);
     } finally {
       if (this.isClosed && thread?.load === 0) thread.end();
       this.release();

@@ -4,6 +4,7 @@ import { type ErrorCode, type ErrorDetails, LatentkitError } from "../errors.js"
 import { createCache } from "../graph/cache.js";
 import { createDiskCache } from "../graph/disk-cache/disk-cache.js";
 import type { RunEvent } from "../graph/events.js";
+import { parseGraph } from "../graph/parse.js";
 import { blockingDisk } from "../io/blocking-disk.js";
 import { parseJson } from "../io/json-lossless.js";
 import type { NodeConfig } from "../nodes/define.js";
@@ -11,7 +12,10 @@ import { ItemFiles, type ItemNames, type WrittenFile } from "./batch/item-files.
 import { defaultHost, defaultRegistry } from "./defaults.js";
 import { setMark } from "./mark.js";
 import { plainEvent } from "./plain.js";
-import { type MetadataPolicy, type RenderOptions, render, runSetup } from "./render.js";
+import { refuseWrong } from "./refuse-wrong.js";
+import { type MetadataPolicy, render } from "./render.js";
+import { type Made, runSetup } from "./setup-module.js";
+import { readGraph } from "./source.js";
 
 /** What a thread is started with. */
 export interface ThreadData {
@@ -54,7 +58,11 @@ export interface SentError {
 
 /** Several runs may be in a thread at once; `id` tells them apart. */
 export type ToThread = { readonly id: number } & (
-  | { readonly type: "run"; readonly run: ThreadRun }
+  | {
+      /** "check" only tells whether setup and graph are good. */
+      readonly type: "run" | "check";
+      readonly run: ThreadRun;
+    }
   | { readonly type: "abort" }
 );
 export type FromThread = { readonly id: number } & (
@@ -88,12 +96,16 @@ function serve(port: MessagePort, data: ThreadData): void {
   const running = new Map<number, AbortController>();
   const send = (message: FromThread) => port.postMessage(message);
 
-  const run = async (id: number, asked: ThreadRun, signal: AbortSignal) => {
-    let place: Pick<RenderOptions, "registry" | "host">;
+  const run = async (id: number, asked: ThreadRun, signal: AbortSignal, isCheck: boolean) => {
+    let place: Required<Made>;
     try {
       place = await prepared();
     } catch (error) {
       send({ id, type: "refused", error: sent(error), isFatal: true });
+      return;
+    }
+    if (isCheck) {
+      send(checked(id, asked, place));
       return;
     }
     const { graph, json, names, isQuiet = false, mark, ...options } = asked;
@@ -126,11 +138,13 @@ function serve(port: MessagePort, data: ThreadData): void {
 
   port.on("message", (message: ToThread) => {
     const { id } = message;
-    if (message.type === "run") {
+    if (message.type === "abort") running.get(id)?.abort();
+    else {
       const controller = new AbortController();
       running.set(id, controller);
-      void run(id, message.run, controller.signal).finally(() => running.delete(id));
-    } else running.get(id)?.abort();
+      const isCheck = message.type === "check";
+      void run(id, message.run, controller.signal, isCheck).finally(() => running.delete(id));
+    }
   });
 }
 
@@ -152,6 +166,21 @@ function createReader(): (graph: string) => string | object {
   };
 }
 
+/** Whether the graph can run with the setup's nodes, before any item of it does. */
+function checked(
+  id: number,
+  { graph, json, classAliases, redact }: ThreadRun,
+  { registry }: Required<Made>,
+): FromThread {
+  try {
+    const { set } = parseJson(json) as { set?: Record<string, unknown> };
+    refuseWrong(parseGraph(readGraph(graph).graph, { classAliases }), { registry, set, redact });
+    return { id, type: "end" };
+  } catch (error) {
+    return { id, type: "refused", error: sent(error), isFatal: false };
+  }
+}
+
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
@@ -161,14 +190,9 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
 }
 
 /** The setup's nodes and host, once for all runs: models are loaded once, and the cache knows the host again. */
-async function prepare(setup: string | undefined): Promise<Pick<RenderOptions, "registry" | "host">> {
-  try {
-    const made = setup === undefined ? {} : await runSetup(new URL(setup));
-    return { registry: made?.registry ?? defaultRegistry, host: made?.host ?? defaultHost };
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new LatentkitError("setup.failed", `Setup module ${setup}: ${why}`, {}, { cause });
-  }
+async function prepare(setup: string | undefined): Promise<Required<Made>> {
+  const made = setup === undefined ? {} : await runSetup(new URL(setup));
+  return { registry: made.registry ?? defaultRegistry, host: made.host ?? defaultHost };
 }
 
 function createThrottle(): (event: RunEvent) => boolean {

@@ -35,6 +35,10 @@ export interface BatchGraph {
   readonly prompt: Readonly<Record<string, unknown>>;
   readonly prefixes: Readonly<Record<string, string>>;
   readonly hash: string;
+  /** Values that all items share; an item's own win. */
+  readonly set: ItemValues;
+  /** Why an item with these values cannot be rendered; undefined where it can. */
+  faultOf(values: ItemValues): LatentkitError | undefined;
 }
 
 /** Items that are known beyond those that run: their intents reach the disk while others render. */
@@ -148,7 +152,9 @@ export class BatchRun {
   /** Never rejects. */
   private async handle(item: BatchItem, index: number, key: string, passing: readonly string[]): Promise<void> {
     try {
-      const { values, fault } = item;
+      const { values } = item;
+      const common = this.graph.faultOf(values);
+      const fault = item.fault ?? (common && withOrigin(common, item));
       if (fault !== undefined) return await this.refuse({ index, values, key }, fault);
       let work: Work;
       try {
@@ -173,8 +179,9 @@ export class BatchRun {
   private namesFor(index: number, values: ItemValues): ItemNames {
     const number = this.header.first + index;
     const { name: template } = this.options;
-    const { prompt } = this.graph;
-    const name = template === undefined ? undefined : fillTemplate(template, { index, number, values, prompt });
+    const { prompt, set } = this.graph;
+    const known = { index, number, values: { ...set, ...values }, prompt };
+    const name = template === undefined ? undefined : fillTemplate(template, known);
     return { batch: this.header.id, index, number, name, isKept: this.journal !== undefined };
   }
 
@@ -204,6 +211,7 @@ export class BatchRun {
     const made = await this.runner.run(work);
     for (const message of made.warnings) this.tell({ type: "warning", index, message });
     if (made.error?.code !== "thread.lost") return made;
+    this.tell({ type: "warning", index, message: `${made.error.message} Item ${index} is tried again, alone.` });
     await this.discardLost(index);
     return await this.runner.runAlone(work);
   }

@@ -1,15 +1,16 @@
 import { setMaxListeners } from "node:events";
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
-import { findDefinition, findDefinitions, type Graph, parseGraph } from "../../graph/parse.js";
+import { parseGraph } from "../../graph/parse.js";
 import { printJson } from "../../io/json-lossless.js";
+import { BATCH_RULES, checkOptions } from "../check-options.js";
 import { defaultRegistry } from "../defaults.js";
-import { fillGraph } from "../fill.js";
-import { redactMetadata } from "../redact.js";
+import { refuseTargets, refuseWrong } from "../refuse-wrong.js";
 import { METADATA_POLICIES } from "../render.js";
 import { readGraph } from "../source.js";
 import { BatchQueue } from "./batch-queue.js";
 import { BatchRun, type BatchRunOptions } from "./batch-run.js";
+import { createFaults } from "./faults.js";
 import { batchHash } from "./identity.js";
 import { checkTemplate, prefixesOf } from "./names.js";
 import { createRunner, type RunnerOptions } from "./runner.js";
@@ -49,6 +50,7 @@ export function batch(
     typeof items === "object" && items !== null && (Symbol.iterator in items || Symbol.asyncIterator in items);
   if (!isMany)
     throw new LatentkitError("usage.invalid", `items: expected a list of objects, received ${describe(items)}.`);
+  checkOptions(options, BATCH_RULES);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
   return runBatch(graph, asItems(items), { ...options, total });
 }
@@ -64,11 +66,12 @@ async function* asItems(items: Iterable<object> | AsyncIterable<object>): AsyncG
 const notValues = (received: unknown) =>
   new LatentkitError("usage.invalid", `Item: expected an object of values, received ${describe(received)}.`);
 
-/** The same for items that tell where they were read. */
+/** The same for items that tell where they were read; `keys`: what each of them sets, where that is known. */
 export async function* runBatch(
   graph: string | object,
   items: AsyncIterable<BatchItem>,
   options: BatchOptions = {},
+  keys?: readonly string[],
 ): AsyncGenerator<BatchEvent, void, undefined> {
   const { journal, resume, failFast, retry, name, total, drain, ...rest } = options;
   const run: BatchRunOptions = {
@@ -93,9 +96,11 @@ export async function* runBatch(
   }
   const source = readGraph(graph);
   const parsed = parseGraph(source.graph, options);
+  const { registry = defaultRegistry, set = {} } = options;
   // the nodes of a setup module are known in its threads only
-  if (options.setup === undefined) refuseWrong(parsed, options);
+  if (options.setup === undefined) refuseWrong(parsed, { ...options, registry });
   refuseTargets(parsed, options.targets);
+  const faultOf = createFaults(parsed, { ...options, registry }, run.name, keys);
   const stop = new AbortController();
   const abort = () => stop.abort();
   if (options.signal?.aborted) abort();
@@ -107,8 +112,9 @@ export async function* runBatch(
   const runner = createRunner(printJson(parsed.prompt), { ...rest, outputDir: run.outputDir, inputDir, signal });
   const queue = new BatchQueue<BatchEvent>();
   try {
+    await runner.ready();
     const { prompt } = parsed;
-    const what = { prompt, prefixes: prefixesOf(prompt), hash: batchHash(prompt, options) };
+    const what = { prompt, prefixes: prefixesOf(prompt, set), hash: batchHash(prompt, options), set, faultOf };
     const whole = new BatchRun(what, runner, { ...run, signal }, queue);
     yield* queue.follow(whole.render(items));
   } finally {
@@ -118,21 +124,6 @@ export async function* runBatch(
     await queue.settled;
     await runner.close();
   }
-}
-
-/** What would fail every item: unknown classes, keys of `set` and `redact` that name nothing. */
-function refuseWrong(parsed: Graph, { registry = defaultRegistry, set = {}, redact = [] }: BatchOptions): void {
-  findDefinitions(parsed, registry);
-  const inputsOf = (type: string) => findDefinition(parsed, type, registry)?.inputs;
-  const prompt = fillGraph(parsed.prompt, set, inputsOf);
-  redactMetadata({ prompt, extraPnginfo: undefined }, redact, inputsOf);
-}
-
-function refuseTargets({ ids }: Graph, targets: readonly string[] | undefined): void {
-  const unknown = targets?.find((target) => !ids.includes(target));
-  if (unknown === undefined) return;
-  const message = `targets: expected ids of the graph's nodes, received ${describe(unknown)}.`;
-  throw new LatentkitError("graph.unknown-target", message, { received: describe(unknown) });
 }
 
 function checkRetry(retry: number): number {

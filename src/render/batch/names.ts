@@ -12,14 +12,26 @@ const FIELD = /\{([^{}]+)\}/g;
 const MAX_VALUE_CHARACTERS = 60;
 const MAX_TEMPLATE_CHARACTERS = 100;
 
-/** Prefixes of the nodes that save, as the graph holds them, by node id. Those that come through links are left out. */
-export function prefixesOf(prompt: Prompt): Record<string, string> {
+/**
+ * Prefixes of the nodes that save, as graph and `set` have them, by node id. Those that come through links are left
+ * out.
+ */
+export function prefixesOf(prompt: Prompt, set: ItemValues = {}): Record<string, string> {
   const found: Record<string, string> = {};
   for (const [id, node] of Object.entries(prompt)) {
     const inputs = (node as { inputs?: Record<string, unknown> }).inputs ?? {};
-    if (typeof inputs.filename_prefix === "string") found[id] = inputs.filename_prefix;
+    const given = prefixIn(set, id, inputs.filename_prefix);
+    if (typeof given === "string") found[id] = given;
   }
   return found;
+}
+
+/** The prefix that values set, as it is, else the node's own with what they fill. */
+function prefixIn(values: ItemValues, id: string, own: unknown): unknown {
+  const key = `${id}.filename_prefix`;
+  if (Object.hasOwn(values, key)) return values[key];
+  if (typeof own !== "string") return undefined;
+  return own.replace(PLACEHOLDER, (mark, key: string) => (Object.hasOwn(values, key) ? String(values[key]) : mark));
 }
 
 /** Number for item 0's names: past what the folder holds under the graph's own prefixes, so that a second batch goes on. */
@@ -46,20 +58,38 @@ export function checkTemplate(template: string): string {
   return /\{(number|index)\}/.test(template) ? template : `${template}_{number}`;
 }
 
+/** What a template's fields are filled from. */
+export interface FieldValues {
+  readonly index: number;
+  readonly number: number;
+  /** Of the item, and those that all items share. */
+  readonly values: ItemValues;
+  readonly prompt: Prompt;
+}
+
 /** The template with all but {prefix} filled in. Fails with usage.invalid for a field that neither item nor graph has. */
-export function fillTemplate(
-  template: string,
-  { index, number, values, prompt }: { index: number; number: number; values: ItemValues; prompt: Prompt },
-): string {
+export function fillTemplate(template: string, { index, number, values, prompt }: FieldValues): string {
   return template.replace(FIELD, (field, key: string) => {
     if (key === "prefix") return field;
     if (key === "number") return String(number).padStart(5, "0");
     if (key === "index") return String(index);
     const value = Object.hasOwn(values, key) ? values[key] : literalOf(prompt, key);
     if (value !== undefined) return inName(value);
-    const expected = "prefix, number, index, a key of the items or an input as 5.seed";
-    throw new LatentkitError("usage.invalid", `name: expected fields ${expected}, received ${field}.`);
+    throw unknownField(field);
   });
+}
+
+/** Fails with usage.invalid for a field that no item can have; `isPossible` tells of keys that are no literals. */
+export function checkFields(template: string, prompt: Prompt, isPossible: (key: string) => boolean): void {
+  for (const [field, key] of template.matchAll(FIELD)) {
+    const isOwn = ["prefix", "number", "index"].includes(key!);
+    if (!isOwn && !isPossible(key!) && literalOf(prompt, key!) === undefined) throw unknownField(field);
+  }
+}
+
+function unknownField(field: string): LatentkitError {
+  const expected = "prefix, number, index, a key of the items or an input as 5.seed";
+  return new LatentkitError("usage.invalid", `name: expected fields ${expected}, received ${field}.`);
 }
 
 function literalOf(prompt: Prompt, key: string): unknown {
@@ -88,11 +118,8 @@ export function namesOf(
 ): Record<string, string> {
   const found: Record<string, string> = {};
   for (const [id, own] of Object.entries(prefixes)) {
-    const given = values[`${id}.filename_prefix`] ?? own;
-    if (typeof given !== "string") continue;
-    const prefix = given.replace(PLACEHOLDER, (mark, key: string) =>
-      Object.hasOwn(values, key) ? String(values[key]) : mark,
-    );
+    const prefix = prefixIn(values, id, own);
+    if (typeof prefix !== "string") continue;
     const cut = prefix.lastIndexOf("/") + 1;
     found[id] = prefix.slice(0, cut) + itemStem(names, prefix.slice(cut));
   }

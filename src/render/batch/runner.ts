@@ -2,7 +2,12 @@ import { availableParallelism } from "node:os";
 import { describe, LatentkitError } from "../../errors.js";
 import { createCache } from "../../graph/cache.js";
 import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
+import { parseGraph } from "../../graph/parse.js";
+import { defaultRegistry } from "../defaults.js";
+import { refuseWrong } from "../refuse-wrong.js";
 import { type RenderOptions, type RenderResult, render } from "../render.js";
+import { type Made, runSetup } from "../setup-module.js";
+import { readGraph } from "../source.js";
 import { createThreadPool, type ThreadRenderOptions } from "../thread-pool.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "./item-files.js";
 import type { ItemValues } from "./types.js";
@@ -29,6 +34,8 @@ export interface Runner {
   /** Attempts that make sense at once. */
   readonly slots: number;
   readonly concurrency: number;
+  /** Calls the setup module, if there is one, and looks at the graph with its nodes. Rejects with what is wrong. */
+  ready(): Promise<void>;
   /** Never rejects. */
   run(item: RunnerItem): Promise<Attempt>;
   /** Another try where a lost thread may have been another item's fault: in a thread of its own. */
@@ -66,7 +73,12 @@ export function createRunner(graph: string | object, options: RunnerOptions): Ru
 
 type PlaceOptions = Omit<RunnerOptions, "concurrency">;
 
-function liveRunner(graph: string | object, { cacheDir, ...options }: PlaceOptions, concurrency: number): Runner {
+function liveRunner(
+  graph: string | object,
+  { cacheDir, setup, ...options }: PlaceOptions,
+  concurrency: number,
+): Runner {
+  let made: Made = {};
   const cache = createCache({ policy: "bytes", size: CACHE_BYTES });
   const diskCache = cacheDir === undefined ? undefined : createDiskCache({ folder: cacheDir });
   const run = async ({ values, names, passing }: RunnerItem): Promise<Attempt> => {
@@ -74,6 +86,8 @@ function liveRunner(graph: string | object, { cacheDir, ...options }: PlaceOptio
     try {
       const result = await render(graph, {
         ...options,
+        registry: options.registry ?? made.registry,
+        host: options.host ?? made.host,
         set: merged(options, values),
         passing,
         cache,
@@ -85,7 +99,14 @@ function liveRunner(graph: string | object, { cacheDir, ...options }: PlaceOptio
       return failed(error, files.written);
     }
   };
-  return { slots: concurrency, concurrency, run, runAlone: run, close: async () => {} };
+  const ready = async () => {
+    if (setup === undefined) return;
+    // once, not for each item
+    made = await runSetup(setup);
+    const { registry = made.registry ?? defaultRegistry, set, redact } = options;
+    refuseWrong(parseGraph(readGraph(graph).graph, options), { registry, set, redact });
+  };
+  return { slots: concurrency, concurrency, ready, run, runAlone: run, close: async () => {} };
 }
 
 function threadRunner(graph: string | object, options: PlaceOptions, concurrency: number): Runner {
@@ -107,6 +128,9 @@ function threadRunner(graph: string | object, options: PlaceOptions, concurrency
   return {
     slots: concurrency * RUNS_PER_THREAD,
     concurrency,
+    ready: async () => {
+      if (setup !== undefined) await pool.check(graph, rest);
+    },
     run: runIn(pool),
     runAlone: runIn(lonely),
     close: async () => {

@@ -8,6 +8,8 @@ export interface Combination {
   readonly items: AsyncIterable<BatchItem>;
   /** Number of items, where it is known before they are read. */
   readonly total?: number;
+  /** What every item sets, where that is known before they are read. */
+  readonly keys?: readonly string[];
 }
 
 /**
@@ -27,7 +29,9 @@ export function combine(file: ItemFile | undefined, axes: readonly Axis[], limit
     }
   }
   const items = combined(file?.items ?? [{ values: {} }], axes);
-  return { items: limit === undefined ? items : firstOf(items, limit), total: totalOf(file, axes, limit) };
+  const isKnown = file === undefined || file.keys.length > 0;
+  const keys = isKnown ? [...(file?.keys ?? []), ...axes.flatMap((axis) => axis.keys)] : undefined;
+  return { items: limit === undefined ? items : firstOf(items, limit), total: totalOf(file, axes, limit), keys };
 }
 
 function totalOf(file: ItemFile | undefined, axes: readonly Axis[], limit: number | undefined): number | undefined {

@@ -90,6 +90,20 @@ describe("latentkit", () => {
     assert.ok(!(await run(args, { isTerminal: true })).err.includes("\x1b[3"));
   });
 
+  it("render: warns once of a placeholder that nothing fills", async () => {
+    const args = ["render", join(graphs, "latent-noisy.json"), "--out", folder()];
+    const { code, err, out } = await run(args);
+    assert.equal(code, 0);
+    assert.equal(err.split("no value is given for {{scene}}").length, 2, err);
+    assert.match(err, /^Warning: Node 1, input "positive": no value/m);
+    assert.match(
+      (await run([...args, "--json"])).out,
+      /^\{"type": "warning", "nodeId": "1", "message": "Node 1, input/m,
+    );
+    assert.doesNotMatch((await run([...args, "--set", "1.positive=x"])).err, /Warning/);
+    assert.equal(out.trimEnd().split("\n").length, 1);
+  });
+
   it("render --json: prints one event a line and the result last", async () => {
     const args = ["render", join(graphs, "latent-noisy.json"), "--out", folder(), "--json"];
     const { code, out, err } = await run(args);

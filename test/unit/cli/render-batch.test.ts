@@ -193,6 +193,34 @@ describe("latentkit render, many times", () => {
     );
   });
 
+  it("refuses a placeholder that no column fills and a name that no item can have, before anything is written", async () => {
+    const items = write("items.csv", "2.seed\n1\n2\n");
+    const without = async (args: string[], pattern: RegExp) => {
+      let err = "";
+      const silent: Terminal = {
+        out: () => {},
+        err: (text) => (err += text),
+        isTerminal: false,
+        columns: 80,
+        color: false,
+        env: {},
+      };
+      const code = await main(["render", graph, "--items", items, "--out", out(), ...args], silent);
+      assert.match(err, pattern);
+      assert.equal(code, 2);
+    };
+    await without([], /Node 1, input "positive": no value is given for \{\{scene\}\}; set scene,/);
+    await without(["--set", "scene=x", "--name", "{sceen}"], /name: expected fields .*received \{sceen\}/);
+    await without(["--set", "scene=x", "--name", "{2.steps} {1.seed}"], /received \{1\.seed\}/);
+    assert.deepEqual(filesIn(folder()), ["items.csv"]);
+    const lines = write("items.jsonl", '{"2.seed": 1}\n{"2.seed": 2, "scene": "hill"}\n');
+    const { code, err } = await run(["--items", lines, "--name", "{scene} {2.seed}"]);
+    assert.equal(code, 0, err);
+    assert.deepEqual(images(), ["latent-noisy/hill 2_00002.png", "latent-noisy/lake 1_00001.png"]);
+    assert.equal(err.split("Warning: --set scene: ").length, 2, err);
+    assert.match(err, /items\.jsonl, line 2 has its own value, which counts there\.$/m);
+  });
+
   it("keeps a journal that --resume goes on from, and begins a new one after a good end", async () => {
     const items = write("items.csv", "2.seed\n1\n\n2x\n3\n");
     assert.equal((await run(["--items", items])).code, 1);

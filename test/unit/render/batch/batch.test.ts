@@ -128,8 +128,30 @@ describe("batch", () => {
     for (const name of ["", "a/b", "a\\b", "{", "a\0b", "x".repeat(101)]) {
       await refuses(() => run(reds(1), { name }), "usage.invalid", /name: expected a file name/);
     }
-    const events = await run(reds(1), { name: "{nothing}" });
-    assert.match(only(events, "item-failed")[0]!.error.message, /name: expected fields .*received \{nothing\}/);
+    for (const name of ["{nothing}", "{number} {1.rad}", "{3.red}"]) {
+      await refuses(
+        () => run(reds(1), { name, journal: journal() }),
+        "usage.invalid",
+        /name: expected fields .*received/,
+      );
+    }
+    assert.ok(!existsSync(journal()));
+    // an input that the graph leaves to the items: those that set it have a name
+    const open = { ...graph, "1": { class_type: "Flat", inputs: { behave: "well" } } };
+    const events = await run([{ "1.red": 1 }, {}], { name: "late {1.red}" }, open);
+    assert.deepEqual(end(events), ["failed", 1, 0, 1]);
+    assert.match(only(events, "item-failed")[0]!.error.message, /name: expected fields .*received \{1\.red\}/);
+  });
+
+  it("knows values of `set` in the names, and goes on past the files of a prefix set so", async () => {
+    const set = { "1.red": 9, "2.filename_prefix": "own/q", what: "w" };
+    const what = { ...graph, "3": { class_type: "Flat", inputs: { red: 0, behave: "{{what}}" } } };
+    for (let i = 0; i < 2; i++)
+      await run([{}], { set, name: "{prefix} {1.red} {what}", journal: out(`${i}.jsonl`) }, what);
+    await run([{}], { set }, what);
+    await run([{}], { set }, what);
+    assert.deepEqual(filesIn(out("own")), ["q 9 w_00001-2_.png", "q 9 w_00001_.png", "q_00001_.png", "q_00002_.png"]);
+    assert.match(readFileSync(out("0.jsonl"), "utf8"), /"names": \{"2": "own\/q 9 w_00001"\}/);
   });
 
   it("counts further images of an item in its names", async () => {
@@ -139,6 +161,33 @@ describe("batch", () => {
     };
     await run(reds(1), {}, twice);
     assert.deepEqual(filesIn(out()), ["sub/p_00001-2_.png", "sub/p_00001_.png"]);
+  });
+
+  it("fails items that leave a placeholder unfilled, before any of them renders where that is known", async () => {
+    const what = {
+      "1": { class_type: "Flat", inputs: { red: 0, behave: "{{how}} {{well}}" } },
+      "2": graph["2"],
+      "3": { class_type: "Flat", inputs: { red: 0, behave: "{{nobody}}" } },
+    };
+    const items = [{ how: "very" }, { how: "very", well: "well" }, { "1.behave": "well" }];
+    const events = await run(items, { journal: journal() }, what);
+    assert.deepEqual(end(events), ["failed", 2, 0, 1]);
+    const [{ index, error }] = only(events, "item-failed") as [Of<"item-failed">];
+    assert.deepEqual([index, error.code], [0, "input.missing"]);
+    assert.match(
+      error.message,
+      /^Node 1, input "behave": no value is given for \{\{well\}\}; set well, to \{\{well\}\} /,
+    );
+    // node 3 does not run, and characters that are meant stand for themselves
+    assert.deepEqual(end(await run([{ well: "x" }], { set: { how: "{{how}}" } }, what)), ["success", 1, 0, 0]);
+    const many = [{ "1.behave": "well" }];
+    assert.deepEqual(end(await run(many, { targets: ["2", "3"] }, what)), ["failed", 0, 0, 1]);
+    async function* known(): AsyncGenerator<BatchItem> {
+      yield { values: { how: "very" } };
+    }
+    const next = runBatch(what, known(), options({ journal: out("known.jsonl") }), ["how"]).next();
+    await refuses(next, "input.missing", /\{\{well\}\}/);
+    assert.ok(!existsSync(out("known.jsonl")));
   });
 
   it("records an item that fails and goes on; its files are all there or none", async () => {
@@ -453,6 +502,39 @@ describe("batch", () => {
       assert.equal(filesIn(out("1")).length, 12);
     });
 
+    it("fails with its setup module, or a graph it does not know, before the first item", async () => {
+      const write = (name: string, code: string) => {
+        writeFileSync(out(name), code);
+        return pathToFileURL(out(name));
+      };
+      const wrong: [URL, RegExp][] = [
+        [pathToFileURL(out("none.mjs")), /Setup module .*none\.mjs: Cannot find module/],
+        [write("throws.mjs", "export default () => { throw new Error('no model'); }"), /throws\.mjs: no model\.$/],
+        [write("five.mjs", "export default () => ({ registry: 5 })"), /five\.mjs: registry: expected a registry/],
+      ];
+      const host = createPreviewHost();
+      for (const [setup, pattern] of wrong) {
+        for (const more of [{}, { host }]) {
+          const start = () => run(reds(3), { registry: undefined, setup, journal: journal(), ...more }, threaded);
+          const error = await refuses(start, "setup.failed", pattern);
+          assert.equal(error.meaning.exit, 2);
+        }
+      }
+      const other = { ...threaded, "3": { class_type: "Other", inputs: {} } };
+      const start = () => run(reds(3), { registry: undefined, setup: setup(), journal: journal() }, other);
+      await refuses(start, "graph.unknown-class", /"Other"/);
+      assert.ok(!existsSync(journal()));
+    });
+
+    it("calls a setup module once beside live objects, not for each item", async () => {
+      const calls = "globalThis.latentkitTestCalls = (globalThis.latentkitTestCalls ?? 0) + 1;";
+      const code = readFileSync(setup(), "utf8").replace("() => ({", `() => { ${calls} return ({`);
+      writeFileSync(out("counts.mjs"), code.replace(/\}\);\s*$/, "}); };"));
+      const more = { registry: undefined, setup: pathToFileURL(out("counts.mjs")), host: createPreviewHost() };
+      assert.deepEqual(end(await run(reds(5), more, threaded)), ["success", 5, 0, 0]);
+      assert.equal((globalThis as { latentkitTestCalls?: number }).latentkitTestCalls, 1);
+    });
+
     it("a lost thread fails the item that lost it alone", async () => {
       const events: BatchEvent[] = [];
       const more = { outputDir: out("o"), setup: setup(), concurrency: 2, journal: out("o", "j.jsonl") };
@@ -460,6 +542,8 @@ describe("batch", () => {
       assert.deepEqual(end(events), ["failed", 29, 0, 1]);
       const [failed] = only(events, "item-failed");
       assert.deepEqual([failed!.index, failed!.error.code], [13, "thread.lost"]);
+      const said = only(events, "warning").find(({ index }) => index === 13);
+      assert.match(said!.message, /^Node 1: the rendering thread ended .* Item 13 is tried again, alone\.$/);
       assert.equal(filesIn(out("o", "sub")).length, 29);
     });
   });

@@ -1,0 +1,51 @@
+import type { LatentkitError } from "../../errors.js";
+import { findDefinition, type Graph } from "../../graph/parse.js";
+import type { Registry } from "../../nodes/registry.js";
+import { inputsOfKey } from "../fill.js";
+import { createUnfilled, unfilledError } from "../unfilled.js";
+import { checkFields } from "./names.js";
+import type { ItemValues } from "./types.js";
+
+interface Common {
+  readonly registry: Registry;
+  readonly targets?: readonly string[];
+  readonly set?: ItemValues;
+  readonly setup?: URL;
+}
+
+/**
+ * What the keys of an item alone tell: a placeholder that nothing fills. Fails at once where the same holds of every
+ * item, `keys` being what each of them sets: with input.missing, and usage.invalid for a field of the name template
+ * that no item can have.
+ */
+export function createFaults(
+  graph: Graph,
+  { registry, targets, set = {}, setup }: Common,
+  name: string | undefined,
+  keys: readonly string[] | undefined,
+): (values: ItemValues) => LatentkitError | undefined {
+  const shared = Object.keys(set);
+  if (name !== undefined) {
+    const inputsOf = (type: string) => findDefinition(graph, type, registry)?.inputs;
+    const given = keys === undefined ? undefined : new Set([...shared, ...keys]);
+    // a setup's nodes may have inputs that nobody knows here
+    const isNode = (key: string) => setup !== undefined && graph.ids.some((id) => key.startsWith(`${id}.`));
+    const isInput = (key: string) => !("reason" in inputsOfKey(graph.prompt, key, inputsOf));
+    checkFields(name, graph.prompt, (key) => given?.has(key) ?? (isNode(key) || isInput(key)));
+  }
+  const unfilled = createUnfilled(graph, { registry, targets });
+  const faultOf = (names: readonly string[]) => {
+    const [first] = unfilled(new Set([...shared, ...names]));
+    return first && unfilledError(first);
+  };
+  const common = keys && faultOf(keys);
+  if (common !== undefined) throw common;
+  // most items have the keys of the one before
+  let last: { readonly keys: string; readonly fault: LatentkitError | undefined } | undefined;
+  return (values) => {
+    const names = Object.keys(values);
+    const joined = names.join("\0");
+    if (last?.keys !== joined) last = { keys: joined, fault: faultOf(names) };
+    return last.fault;
+  };
+}
