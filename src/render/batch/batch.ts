@@ -12,9 +12,10 @@ import { BatchQueue } from "./batch-queue.js";
 import { BatchRun, type BatchRunOptions } from "./batch-run.js";
 import { createFaults } from "./faults.js";
 import { batchHash } from "./identity.js";
+import { itemsOf, refuseUnsendable } from "./items-of.js";
 import { checkTemplate, prefixesOf } from "./names.js";
 import { createRunner, type RunnerOptions } from "./runner.js";
-import type { BatchEvent, BatchItem, ItemValues } from "./types.js";
+import type { BatchEvent, BatchItem } from "./types.js";
 
 export interface BatchOptions extends RunnerOptions {
   /** A file that a killed batch goes on from; none where absent. */
@@ -51,20 +52,10 @@ export function batch(
   if (!isMany)
     throw new LatentkitError("usage.invalid", `items: expected a list of objects, received ${describe(items)}.`);
   checkOptions(options, BATCH_RULES);
+  refuseUnsendable(options);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
-  return runBatch(graph, asItems(items), { ...options, total });
+  return runBatch(graph, itemsOf(items), { ...options, total });
 }
-
-async function* asItems(items: Iterable<object> | AsyncIterable<object>): AsyncGenerator<BatchItem> {
-  for await (const values of items) {
-    const isValues = typeof values === "object" && values !== null && !Array.isArray(values);
-    if (isValues) yield { values: values as ItemValues };
-    else yield { values: {}, fault: notValues(values) };
-  }
-}
-
-const notValues = (received: unknown) =>
-  new LatentkitError("usage.invalid", `Item: expected an object of values, received ${describe(received)}.`);
 
 /** The same for items that tell where they were read; `keys`: what each of them sets, where that is known. */
 export async function* runBatch(

@@ -15,6 +15,7 @@ import {
   image,
   int,
   registry,
+  render,
   Tensor,
   text,
 } from "latentkit";
@@ -387,6 +388,87 @@ describe("batch", () => {
       assert.equal(only(await run(items, rest), "batch-done")[0]!.status, "success");
       assert.equal(filesIn(join(place, "sub")).length, 33);
     }
+  });
+
+  it("refuses options of a wrong type in one sentence, before anything is written", async () => {
+    const wrong: Record<string, [unknown, RegExp]> = {
+      name: [5, /^name: expected a text, received 5\.$/],
+      outputDir: [5, /^outputDir: expected the path of a folder, received 5\.$/],
+      inputDir: ["", /^inputDir: expected the path of a folder, received ""\.$/],
+      journal: [5, /^journal: expected the path of a file, received 5\.$/],
+      resume: ["yes", /^resume: expected true or false, received "yes"\.$/],
+      failFast: [1, /^failFast: expected true or false/],
+      total: ["x", /^total: expected a whole number, received "x"\.$/],
+      drain: [5, /^drain: expected an AbortSignal, received 5\.$/],
+      signal: [{}, /^signal: expected an AbortSignal, received an object\.$/],
+      registry: [5, /^registry: expected a registry, as createRegistry makes one, received 5\.$/],
+      host: ["preview", /^host: expected a host, as createPreviewHost makes one, received "preview"\.$/],
+      setup: ["./setup.mjs", /^setup: expected the URL of a module \(pathToFileURL makes one\), received/],
+      set: [5, /^set: expected an object of values by key, received 5\.$/],
+      targets: ["2", /^targets: expected a list of node ids, received "2"\.$/],
+      classAliases: [{ a: 5 }, /^classAliases: expected an object of names by name, received an object\.$/],
+      extraPnginfo: [[], /^extraPnginfo: expected an object of values by key, received a list of 0\.$/],
+      config: ["file", /^config: expected an object/],
+      clock: [5, /^clock: expected a function, received 5\.$/],
+      fetch: [5, /^fetch: expected a function, received 5\.$/],
+      cache: [{}, /^cache: expected a cache, as createCache makes one/],
+      onEvent: [{}, /^onEvent: expected a function/],
+    };
+    for (const [option, [value, pattern]] of Object.entries(wrong)) {
+      await refuses(() => run(reds(1), { journal: journal(), [option]: value }), "usage.invalid", pattern);
+      const ofBatch = ["name", "journal", "resume", "failFast", "total", "drain"].includes(option);
+      if (!ofBatch)
+        await refuses(
+          () => render(graph, { registry: live, outputDir: out(), [option]: value }),
+          "usage.invalid",
+          pattern,
+        );
+    }
+    for (const none of [null, 5, "x"] as never[]) {
+      await refuses(async () => void batch(graph, reds(1), none), "usage.invalid", /^options: expected an object/);
+      await refuses(() => render(graph, none), "usage.invalid", /^options: expected an object/);
+    }
+    for (const set of [new Map([["1.red", 1]]), new Date()] as never[]) {
+      await refuses(() => run(reds(1), { set }), "usage.invalid", /^set: expected an object of values by key/);
+    }
+    await refuses(() => run(reds(1), { set: { "1.red": () => 5 } }), "usage.invalid", /^set, 1\.red: expected a text/);
+    assert.deepEqual(filesIn(out()), []);
+  });
+
+  it("fails an item whose values cannot be what is meant, naming item and key", async () => {
+    const strange = [
+      { "1.red": 1 },
+      { "1.red": () => 1 },
+      { "1.behave": Symbol("x") },
+      { "1.red": undefined },
+      { "1.red": Number.NaN },
+      { "1.red": { at: [new Date()] } },
+      {
+        get "1.red"(): number {
+          throw new Error("no such row");
+        },
+      },
+      new Map([["1.red", 1]]),
+      { "1.red": 8n },
+    ];
+    const events = await run(strange, { journal: journal() });
+    assert.deepEqual(end(events), ["failed", 2, 0, 7]);
+    const said = only(events, "item-failed").sort((a, b) => a.index - b.index);
+    for (const { error } of said) assert.equal(error.code, "items.invalid");
+    const expected = "expected a text, a number, true, false, null, or a list or plain object of these, received";
+    assert.deepEqual(
+      said.map(({ error }) => error.message),
+      [
+        `Item 1, 1.red: ${expected} a function.`,
+        `Item 2, 1.behave: ${expected} a symbol.`,
+        `Item 3, 1.red: ${expected} undefined.`,
+        `Item 4, 1.red: ${expected} NaN.`,
+        `Item 5, 1.red: ${expected} an object.`,
+        "Item 6, 1.red: reading the value failed: no such row",
+        "Item 7: expected an object of values, received an object.",
+      ],
+    );
+    assert.deepEqual(filesIn(out("sub")), ["p_00001_.png", "p_00009_.png"]);
   });
 
   it("stops when its consumer stops listening", async () => {
