@@ -1,28 +1,21 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-import { describe, LatentkitError } from "../errors.js";
-import { type ClassAliases, parseGraph } from "../graph/parse.js";
-import { engineVersion } from "../io/engine-version.js";
-import { inputFileHash } from "../io/input-file.js";
+import { join } from "node:path";
+import { LatentkitError } from "../errors.js";
+import { type ClassAliases, type Graph, parseGraph } from "../graph/parse.js";
 import { parseJson } from "../io/json-lossless.js";
 import type { OutputFiles, OutputHandling } from "../io/output-files.js";
 import { pixelHash } from "../io/pixel-hash.js";
 import { type DecodedImage, decodePng } from "../io/png.js";
 import { RECEIPT_KEY } from "../io/save-images.js";
-import { defaultHost } from "./defaults.js";
 import { readReceipt } from "./receipt/read.js";
 import { createCounter, type Receipt, textHash } from "./receipt.js";
 import { render } from "./render.js";
+import { causesOf, type Difference, untrueOf } from "./verify/differences.js";
 import { refuseActing } from "./verify/refuse-acting.js";
 import { hasPixels } from "./verify/same-pixels.js";
 
-/** Something that is not as the receipt says. */
-export interface Difference {
-  readonly what: "pixels" | "prompt" | "rendered" | "engine" | "input" | "host" | "redacted";
-  /** One sentence. */
-  readonly message: string;
-}
+export type { Difference } from "./verify/differences.js";
 
 /** What came of a check. */
 export interface Verdict {
@@ -30,6 +23,8 @@ export interface Verdict {
   readonly status: "verified" | "different" | "unverifiable";
   /** Why it is not verified; empty where it is. */
   readonly differences: readonly Difference[];
+  /** What is otherwise than the receipt says and made no difference: another version, host or input file. */
+  readonly remarks: readonly Difference[];
   readonly receipt?: Receipt;
 }
 
@@ -52,25 +47,32 @@ export async function verifyImage(file: Uint8Array, options: VerifyOptions = {})
     return unverifiable("prompt", `the file has ${written === undefined ? "no" : "no readable"} receipt`);
   }
   const own = ownDifferences(image, receipt);
-  if (own.length > 0) return { status: "different", differences: own, receipt };
+  if (own.length > 0) return { status: "different", differences: own, remarks: [], receipt };
   if (prompt === undefined) return unverifiable("prompt", "the file has no graph", receipt);
   const graph = harmlessGraph(prompt, receipt, options);
   if (graph instanceof LatentkitError) {
-    return { status: "unverifiable", differences: [{ what: "prompt", message: graph.message }], receipt };
+    const differences: Difference[] = [{ what: "prompt", message: graph.message }];
+    return { status: "unverifiable", differences, remarks: [], receipt };
   }
-  const again = await renderAgain(graph, receipt, options);
-  if (again === receipt.pixels) return { status: "verified", differences: [], receipt };
+  const again = await renderAgain(graph.prompt, receipt, options);
+  const untrue = await untrueOf(graph, receipt, options);
+  const causes = () => causesOf(receipt, options);
+  if (again === receipt.pixels) {
+    const status = untrue.length === 0 ? "verified" : "different";
+    return { status, differences: untrue, remarks: await causes(), receipt };
+  }
   if (receipt.redacted !== undefined) {
     const keys = receipt.redacted.join(", ");
     return unverifiable("redacted", `the file hides values of the graph (${keys}); without them it differs`, receipt);
   }
-  const causes = await causesOf(receipt, options);
-  return { status: "different", differences: [renderedDifference(again, receipt), ...causes], receipt };
+  const differences = [renderedDifference(again, receipt), ...untrue, ...(await causes())];
+  return { status: "different", differences, remarks: [], receipt };
 }
 
 const unverifiable = (what: Difference["what"], why: string, receipt?: Receipt): Verdict => ({
   status: "unverifiable",
   differences: [{ what, message: `It cannot be verified: ${why}.` }],
+  remarks: [],
   receipt,
 });
 
@@ -88,11 +90,11 @@ function ownDifferences(image: DecodedImage, receipt: Receipt): Difference[] {
 }
 
 /** The graph in the file, or why it is not rendered. */
-function harmlessGraph(prompt: string, { node }: Receipt, { classAliases }: VerifyOptions): object | LatentkitError {
+function harmlessGraph(prompt: string, { node }: Receipt, { classAliases }: VerifyOptions): Graph | LatentkitError {
   try {
     const graph = parseGraph(parseJson(prompt, { what: "Graph in the file" }), { classAliases });
     refuseActing(graph, node);
-    return graph.prompt;
+    return graph;
   } catch (error) {
     if (error instanceof LatentkitError) return error;
     throw error;
@@ -153,34 +155,4 @@ function renderedDifference(again: string | LatentkitError, { node, index }: Rec
   const what = "rendered";
   if (typeof again !== "string") return { what, message: `It cannot be rendered again: ${again.message}` };
   return { what, message: `Rendered again, picture ${index} of node ${node} has other pixels.` };
-}
-
-/** What is not as it was when the picture was rendered. */
-async function causesOf({ engine, host, inputs }: Receipt, { inputDir }: VerifyOptions): Promise<Difference[]> {
-  const causes: Difference[] = [];
-  const now = engineVersion();
-  if (engine !== now) {
-    causes.push({ what: "engine", message: `It was rendered by latentkit ${engine}; this is ${now}.` });
-  }
-  if (host.name !== defaultHost.name || host.preview !== defaultHost.preview) {
-    causes.push({
-      what: "host",
-      message: `Its models came from the host ${describe(host.name)}; this is ${describe(defaultHost.name)}.`,
-    });
-  }
-  for (const [name, hash] of Object.entries(inputs)) {
-    const message = await inputDifference(resolve(inputDir ?? "input"), name, hash);
-    if (message !== undefined) causes.push({ what: "input", message });
-  }
-  return causes;
-}
-
-async function inputDifference(folder: string, name: string, hash: string): Promise<string | undefined> {
-  try {
-    const isSame = `sha256:${await inputFileHash(folder, name)}` === hash;
-    return isSame ? undefined : `The input file ${describe(name)} is another one now.`;
-  } catch (error) {
-    if (error instanceof LatentkitError) return error.message;
-    throw error;
-  }
 }

@@ -23,7 +23,7 @@ import {
 } from "latentkit";
 import { PNG } from "pngjs";
 import sharp from "sharp";
-import { textHash } from "#src/render/receipt.js";
+import { type Receipt, textHash } from "#src/render/receipt.js";
 import { type VerifyOptions, verifyImage } from "#src/render/verify.js";
 import { refuses } from "../../helpers/errors.js";
 import { node } from "../../helpers/graph-nodes.js";
@@ -40,8 +40,10 @@ describe("verifyImage", () => {
     return readFileSync(result.files.at(-1)!.path);
   };
   const verdict = async (file: Buffer, options: VerifyOptions = {}) => {
-    const { status, differences } = await verifyImage(file, { inputDir, ...options });
-    return [status, ...differences.map(({ what, message }) => `${what}: ${message}`)];
+    const { status, differences, remarks } = await verifyImage(file, { inputDir, ...options });
+    const words = [...differences, ...remarks].map(({ what, message }) => `${what}: ${message}`);
+    assert.ok(status !== "verified" || differences.length === 0);
+    return [status, ...words];
   };
   /** The same picture with other texts. */
   const withTexts = async (file: Buffer, change: (texts: Record<string, string>) => object) => {
@@ -140,7 +142,35 @@ describe("verifyImage", () => {
     assert.deepEqual(await verdict(await withReceipt(edited, { graph: textHash(prompt!) })), [
       "different",
       "rendered: Rendered again, picture 0 of node 6 has other pixels.",
+      'receipt: The receipt has the seed 3.seed as "18446744073709551615", the graph in the file as "5".',
     ]);
+  });
+
+  it("finds a receipt whose seeds or noise are not those of the graph, though the pixels are", async () => {
+    const file = await picture();
+    const { seeds, noise } = JSON.parse((await decodePng(file)).text.latentkit!) as Receipt;
+    const told = (message: string) => ["different", `receipt: ${message}`];
+    assert.deepEqual(
+      await verdict(await withReceipt(file, { seeds: { ...seeds, "3.seed": "7" } })),
+      told('The receipt has the seed 3.seed as "7", the graph in the file as "18446744073709551615".'),
+    );
+    assert.deepEqual(
+      await verdict(await withReceipt(file, { seeds: { ...seeds, "9.seed": "7" } })),
+      told('The receipt has the seed 9.seed as "7", the graph in the file as none.'),
+    );
+    const { "3.seed": _, ...rest } = seeds;
+    assert.deepEqual(
+      await verdict(await withReceipt(file, { seeds: rest })),
+      told('The receipt has the seed 3.seed as none, the graph in the file as "18446744073709551615".'),
+    );
+    // another version may tell less
+    assert.equal((await verdict(await withReceipt(file, { seeds: {}, noise: {}, engine: "0.0.1" })))[0], "verified");
+    const [id, stream] = Object.entries(noise)[0]!;
+    const other = stream === "cpu" ? "gpu" : "cpu";
+    assert.deepEqual(
+      await verdict(await withReceipt(file, { noise: { ...noise, [id]: other } })),
+      told(`The receipt has the noise of node ${id} as "${other}", the graph in the file as "${stream}".`),
+    );
   });
 
   it("says which input file is another one, or is gone", async () => {
@@ -159,10 +189,13 @@ describe("verifyImage", () => {
     );
   });
 
-  it("names another version and another host only where the pixels differ", async () => {
+  it("names another version and another host, which are no difference where the pixels are the same", async () => {
     const file = await picture();
     const elsewhere = { engine: "0.0.1", host: { name: "onnx", preview: false } };
-    assert.deepEqual(await verdict(await withReceipt(file, elsewhere)), ["verified"]);
+    const [good, ...remarks] = await verdict(await withReceipt(file, elsewhere));
+    assert.equal(good, "verified");
+    assert.match(remarks[0]!, /^engine: It was rendered by latentkit 0\.0\.1; this is \d/);
+    assert.deepEqual(remarks.slice(1), ['host: Its models came from the host "onnx"; this is "preview".']);
     const moved = await withReceipt(file, { ...elsewhere, index: 1 });
     const [status, , engine, host] = await verdict(moved);
     assert.equal(status, "different");
