@@ -5,13 +5,14 @@ import type { DiskCache } from "../graph/disk-cache/disk-cache.js";
 import type { RunEvent } from "../graph/events.js";
 import { findDefinition, parseGraph } from "../graph/parse.js";
 import type { Host } from "../host/types.js";
-import type { OutputHandling } from "../io/output-files.js";
+import { counterFiles, type OutputHandling } from "../io/output-files.js";
 import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { checkOptions, RENDER_RULES } from "./check-options.js";
 import { defaultHost, defaultRegistry, executeGraph } from "./defaults.js";
 import { filesOf, type RenderedFile } from "./files.js";
 import { fillGraph, nodesOfKeys } from "./fill.js";
+import { createClosable, GRACE_MS, untilGivenUp } from "./give-up.js";
 import { createReceipts } from "./receipt.js";
 import { redactMetadata } from "./redact.js";
 import { runSetup } from "./setup-module.js";
@@ -77,7 +78,8 @@ export interface RenderResult {
 
 /**
  * Renders one graph: an object, JSON text or a path. Rejects with a LatentkitError where the graph or an option is
- * wrong, before anything is written; a node that fails later, or an abort, is told by `status`.
+ * wrong, before anything is written; a node that fails later, or an abort, is told by `status`. A node that does not
+ * listen to an abort has 2 s, then it is left alone: what it writes afterwards is refused.
  */
 export async function render(graph: string | object, options: RenderOptions = {}): Promise<RenderResult> {
   const { isUnheard = options.onEvent === undefined } = options;
@@ -111,6 +113,9 @@ export async function* renderEvents(
   const outputDir = resolve(options.outputDir ?? "out");
   const receipts = { prompt, shownPrompt: shown.prompt, redact, registry, classAliases, host, inputDir };
   const receipt = metadata === "none" ? undefined : (options.output?.receipt ?? createReceipts(receipts));
+  /** A node did not listen to an abort: what it still says and writes is not heard. */
+  let isLeft = false;
+  const closable = createClosable(options.output?.files ?? counterFiles);
   const run = executeGraph(prompt, {
     registry,
     host,
@@ -122,7 +127,7 @@ export async function* renderEvents(
     metadataPrompt: shown.prompt,
     hidePrompt: metadata === "none",
     config: options.config,
-    output: { files: options.output?.files, receipt },
+    output: { files: closable.files, receipt },
     cache: options.cache,
     diskCache: options.diskCache,
     passing: options.passing && nodesOfKeys(parsed.prompt, options.passing),
@@ -131,22 +136,41 @@ export async function* renderEvents(
     clock: options.clock,
     fetch: options.fetch,
     signal: options.signal,
-    onEvent: options.onEvent,
+    onEvent: options.onEvent && ((event) => isLeft || options.onEvent!(event)),
   });
-  const result = createFold(outputDir);
-  for await (const event of run) {
-    result.add(event);
-    yield event;
-    if (event.type !== "run-start") continue;
+  const unfilledWarnings = ({ at }: RunEvent): RunEvent[] => {
     const unfilled = createUnfilled(parsed, { registry, targets: options.targets });
-    for (const { nodeId, message } of unfilled(new Set(Object.keys(options.set ?? {})))) {
-      const warning: RunEvent = { type: "warning", nodeId, message, at: event.at };
-      options.onEvent?.(warning);
+    const given = new Set(Object.keys(options.set ?? {}));
+    return unfilled(given).map(({ nodeId, message }) => ({ type: "warning", nodeId, message, at }));
+  };
+  const result = createFold(outputDir);
+  const tell = (event: RunEvent): RunEvent => {
+    options.onEvent?.(event);
+    return event;
+  };
+  const events = untilGivenUp(run, options.signal, GRACE_MS);
+  let nodeId: string | undefined;
+  for (;;) {
+    const { done, value } = await events.next();
+    if (done) {
+      if (value) return result.end();
+      break;
+    }
+    result.add(value);
+    yield value;
+    if (value.type === "node-start") nodeId = value.nodeId;
+    if (value.type !== "run-start") continue;
+    for (const warning of unfilledWarnings(value)) {
       result.add(warning);
-      yield warning;
+      yield tell(warning);
     }
   }
-  return result.end();
+  isLeft = true;
+  closable.close();
+  const at = (options.clock?.() ?? new Date()).getTime();
+  yield tell({ type: "interrupted", nodeId, at });
+  yield tell({ type: "run-done", status: "interrupted", outputs: {}, ui: {}, at });
+  return { ...result.end(), status: "interrupted", error: undefined };
 }
 
 /** Gathers a run's events into its result; `end` before the last event means that the run failed. */

@@ -7,6 +7,7 @@ import type { RunEvent } from "../graph/events.js";
 import { printJson } from "../io/json-lossless.js";
 import { loadNative } from "../native/load.js";
 import type { ItemNames } from "./batch/item-files.js";
+import { GRACE_MS } from "./give-up.js";
 import { createFold, type RenderOptions } from "./render.js";
 import { RenderThread, type ThreadResult, type ThreadSettings } from "./render-thread.js";
 import type { ThreadRun } from "./thread.js";
@@ -68,7 +69,6 @@ export interface ThreadPool {
 }
 
 const DEFAULT_CACHE_BYTES = 2 ** 28;
-const DEFAULT_GRACE_MS = 2000;
 const MAX_THREADS = 256;
 
 /** A pool of worker threads that render graphs. Threads start when needed; idle ones let the process end. */
@@ -83,7 +83,7 @@ export function createThreadPool(options: ThreadPoolOptions = {}): ThreadPool {
   return new Pool(threads, options.runsPerThread ?? 1, {
     data: { setup: options.setup?.href, cacheBytes, cacheDir },
     resourceLimits: options.resourceLimits,
-    graceMs: options.graceMs ?? DEFAULT_GRACE_MS,
+    graceMs: options.graceMs ?? GRACE_MS,
   });
 }
 

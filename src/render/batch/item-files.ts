@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { promises } from "node:fs";
 import { join } from "node:path";
+import { LatentkitError } from "../../errors.js";
 import type { OutputFiles } from "../../io/output-files.js";
 import { type Disk, TEMPORARY_SUFFIX, writeAppending, writeKept, writeReplacing } from "../../io/write-file.js";
 
@@ -50,6 +51,7 @@ export const itemStem = ({ number, name }: Pick<ItemNames, "number" | "name">, p
 export class ItemFiles implements OutputFiles {
   readonly written: WrittenFile[] = [];
   private readonly next = new Map<string, number>();
+  private isClosed = false;
 
   constructor(
     private readonly names: ItemNames,
@@ -74,8 +76,18 @@ export class ItemFiles implements OutputFiles {
     const temporary = join(folder, `${start}${randomBytes(6).toString("hex")}${TEMPORARY_SUFFIX}`);
     const filename = await writeKept(folder, bytes, temporary, nameAt, this.disk);
     if (!this.names.isKept) await this.disk.rm(temporary, { force: true });
-    this.written.push({ path: join(folder, filename), temporary });
+    const written = { path: join(folder, filename), temporary };
+    if (this.isClosed) {
+      await discardFiles([written]);
+      throw new LatentkitError("run.interrupted", `The item was given up: ${JSON.stringify(filename)} comes too late.`);
+    }
+    this.written.push(written);
     return filename;
+  }
+
+  /** The item is given up: what a node that does not listen is still at leaves no file. */
+  close(): void {
+    this.isClosed = true;
   }
 
   writeReplacing(folder: string, name: string, bytes: Uint8Array): Promise<void> {
