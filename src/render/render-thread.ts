@@ -132,7 +132,10 @@ export class RenderThread {
     if (message.type === "event") this.tell(id, running, message.event);
     else if (message.type === "end") {
       for (const event of message.events ?? []) this.tell(id, running, event);
-      this.settle(id, () => running.resolve({ ...running.fold.end(), written: message.written }));
+      const { written, failure } = message;
+      const result: ThreadResult = { ...running.fold.end(), written };
+      const failed = failure && { status: "failed" as const, error: revive(failure) as LatentkitError };
+      this.settle(id, () => running.resolve({ ...result, ...failed }));
     } else {
       if (message.isFatal) this.end();
       this.settle(id, () => running.reject(revive(message.error)));

@@ -76,6 +76,8 @@ export type FromThread = { readonly id: number } & (
       readonly written?: readonly WrittenFile[];
       /** Those that a quiet run held back. */
       readonly events?: readonly RunEvent[];
+      /** Why a run that came to its end has failed after all. */
+      readonly failure?: SentError;
     }
   | {
       /** Before anything was written; `isFatal`: the thread is of no use. */
@@ -129,8 +131,9 @@ function serve(port: MessagePort, data: ThreadData): void {
         onEvent,
         isUnheard: true,
       };
-      await render(parsed(graph), files === undefined ? given : { ...given, output: { files } });
-      send({ id, type: "end", written: files?.written, events: held });
+      const { status } = await render(parsed(graph), files === undefined ? given : { ...given, output: { files } });
+      const failure = status === "success" ? await commit(files) : undefined;
+      send({ id, type: "end", written: files?.written, events: held, failure });
     } catch (error) {
       send({ id, type: "refused", error: sent(error), isFatal: false });
     }
@@ -164,6 +167,16 @@ function createReader(): (graph: string) => string | object {
     text = graph;
     return known;
   };
+}
+
+/** Why an item's texts cannot be written; undefined where they are. */
+async function commit(files: ItemFiles | undefined): Promise<SentError | undefined> {
+  try {
+    await files?.commit();
+    return undefined;
+  } catch (error) {
+    return sent(error);
+  }
 }
 
 /** Whether the graph can run with the setup's nodes, before any item of it does. */

@@ -47,10 +47,14 @@ export const itemStem = ({ number, name }: Pick<ItemNames, "number" | "name">, p
  * Names that follow from an item of a batch, not from what a folder holds: `fox_00007.png`, further images of the item
  * `fox_00007-2.png` and so on, and past names that others have taken. Where they are kept, the temporary files stay as second
  * links: after a kill they tell which of the published files are this batch's.
+ *
+ * Texts have names of their own, and others may append to them: they wait until `commit`, so that an item that fails, or
+ * is tried again, adds nothing.
  */
 export class ItemFiles implements OutputFiles {
   readonly written: WrittenFile[] = [];
   private readonly next = new Map<string, number>();
+  private readonly waiting: (() => Promise<void>)[] = [];
   private isClosed = false;
 
   constructor(
@@ -90,12 +94,17 @@ export class ItemFiles implements OutputFiles {
     this.isClosed = true;
   }
 
-  writeReplacing(folder: string, name: string, bytes: Uint8Array): Promise<void> {
-    return writeReplacing(folder, name, bytes, this.disk, this.mark);
+  async writeReplacing(folder: string, name: string, bytes: Uint8Array): Promise<void> {
+    this.waiting.push(() => writeReplacing(folder, name, bytes, this.disk, this.mark));
   }
 
-  writeAppending(folder: string, name: string, bytes: Uint8Array): Promise<void> {
-    return writeAppending(folder, name, bytes, this.disk, this.mark);
+  async writeAppending(folder: string, name: string, bytes: Uint8Array): Promise<void> {
+    this.waiting.push(() => writeAppending(folder, name, bytes, this.disk, this.mark));
+  }
+
+  /** Writes what waits, in order. Fails with file.write-failed; what was written before that stays. */
+  async commit(): Promise<void> {
+    for (const write of this.waiting.splice(0)) await write();
   }
 
   private get mark(): string {

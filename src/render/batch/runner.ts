@@ -94,6 +94,7 @@ function liveRunner(
         diskCache,
         output: { files },
       });
+      if (result.status === "success") await files.commit();
       if (result.status === "interrupted") files.close();
       return { ...result, written: files.written };
     } catch (error) {

@@ -217,30 +217,68 @@ describe("batch", () => {
     );
   });
 
-  it("leaves no picture beside a text of an item that fails", async () => {
-    const saveText = (name: string) => ({
+  it("leaves neither text nor picture of an item that fails; one tried again appends its text once", async () => {
+    const saveText = (inputs: object, overwrite: boolean) => ({
       class_type: "ext saveTextLazy",
-      inputs: {
-        text: "t",
-        output_file_path: "texts",
-        file_name: name,
-        file_extension: "txt",
-        overwrite: false,
-        image: ["1", 0],
+      inputs: { text: "t", output_file_path: "texts", file_extension: "txt", overwrite, ...inputs },
+    });
+    let calls = 0;
+    const shaky = defineNode({
+      key: "Shaky",
+      inputs: { image: image(), fail: text() },
+      outputs: {},
+      outputNode: true,
+      run: ({ fail }) => {
+        if (fail === "yes" || (fail === "once" && calls++ === 0)) throw new Error("after saving");
+        return [];
       },
     });
     const what = {
       "1": graph["1"],
-      "2": saveText("{{name}}"),
-      "3": { class_type: "Fragile", inputs: { image: ["2", 1], fail: "{{fail}}" } },
+      "2": saveText({ file_name: "{{name}}", image: ["1", 0] }, false),
+      "3": saveText({ file_name: "log", text: "{{name}};", image: ["2", 1] }, false),
+      "4": saveText({ file_name: "last", text: "{{name}}", image: ["3", 1] }, true),
+      "5": { class_type: "Shaky", inputs: { image: ["4", 1], fail: "{{fail}}" } },
     };
     const items = [
       { name: "a", fail: "no" },
       { name: "b", fail: "yes" },
+      { name: "c", fail: "once" },
     ];
-    const events = await run(items, { journal: journal() }, what);
-    assert.deepEqual(end(events), ["failed", 1, 0, 1]);
-    assert.deepEqual(filesIn(out("texts")), ["a.png", "a.txt", "b.txt"]);
+    const more = { registry: createRegistry([shaky], live), retry: 1, concurrency: 1, journal: journal() };
+    const events = await run(items, more, what);
+    assert.deepEqual(end(events), ["failed", 2, 0, 1]);
+    assert.deepEqual(
+      filesIn(out("texts")).filter((name) => name.endsWith(".txt")),
+      ["a.txt", "c.txt", "last.txt", "log.txt"],
+    );
+    assert.ok(!existsSync(out("texts/b.png")));
+    assert.equal(readFileSync(out("texts/log.txt"), "utf8"), "a;c;");
+    assert.equal(readFileSync(out("texts/last.txt"), "utf8"), "c");
+    await run(items, { ...more, resume: true }, what);
+    assert.equal(readFileSync(out("texts/log.txt"), "utf8"), "a;c;");
+  });
+
+  it("fails an item whose text cannot be written, and leaves no picture of it, in a thread too", async () => {
+    const inputs = { text: "t", output_file_path: "texts", file_extension: "txt", file_name: "{{name}}" };
+    const what = {
+      "1": { class_type: "LoadImage", inputs: { image: "dawn.png" } },
+      "2": { class_type: "ext saveTextLazy", inputs: { ...inputs, overwrite: true, image: ["1", 0] } },
+      "3": { class_type: "SaveImage", inputs: { images: ["2", 1], filename_prefix: "p" } },
+    };
+    for (const registry of [live, undefined]) {
+      const outputDir = out(registry === undefined ? "threads" : "live");
+      mkdirSync(join(outputDir, "texts/b.txt"), { recursive: true });
+      const more = { registry, outputDir, journal: join(outputDir, "j.jsonl"), inputDir: join(root, "examples/input") };
+      const events = await run([{ name: "a" }, { name: "b" }], more, what);
+      assert.deepEqual(end(events), ["failed", 1, 0, 1]);
+      const [{ error }] = only(events, "item-failed") as [Of<"item-failed">];
+      assert.deepEqual(
+        [error.code, error.message],
+        ["file.write-failed", 'Cannot write "b.txt": a folder has that name (EISDIR).'],
+      );
+      assert.deepEqual(filesIn(outputDir), ["j.jsonl", "p_00001_.png", "texts/a.png", "texts/a.txt"]);
+    }
   });
 
   it("tries again what failed while it ran, not what can never run", async () => {

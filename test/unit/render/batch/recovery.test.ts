@@ -38,6 +38,9 @@ describe("what a kill leaves of a batch", () => {
     await files.writeAppending(folder(), "log.txt", Buffer.from("one "));
     await files.writeAppending(folder(), "log.txt", Buffer.from("two"));
     await files.writeReplacing(folder(), "text.txt", Buffer.from("whole"));
+    assert.deepEqual(filesIn(folder()), []);
+    await files.commit();
+    await files.commit();
     assert.deepEqual(filesIn(folder()), ["log.txt", "text.txt"]);
     // killed between link and unlink, and between writing and rename
     linkSync(join(folder(), "log.txt"), join(folder(), `.latentkit-${BATCH}-0-xaa.tmp`));
