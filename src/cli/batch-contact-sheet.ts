@@ -29,7 +29,7 @@ export function followWithSheet({ graph, sheet: path, options }: BatchPlan): Bat
       } else if (event.type === "item-failed" && !event.willRetry) {
         await sheet.add({ index: event.index, values: event.values, pictures: [], isFailed: true });
       } else if (event.type === "item-skipped") {
-        const files = (finished.get(event.index) ?? []).filter((file) => PNG.test(file));
+        const files = (finished.get(event.place) ?? []).filter((file) => PNG.test(file));
         const pictures = files.map((file) => join(options.outputDir, file));
         await sheet.add({ index: event.index, values: item?.values ?? {}, pictures });
       }

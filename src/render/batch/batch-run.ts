@@ -1,16 +1,10 @@
-import { randomBytes } from "node:crypto";
-import { relative, sep } from "node:path";
 import { LatentkitError } from "../../errors.js";
-import { engineVersion } from "../../io/engine-version.js";
 import type { BatchQueue } from "./batch-queue.js";
 import { createChanges } from "./changes.js";
-import { itemKey } from "./identity.js";
 import { discardFiles, type ItemNames, settleFiles } from "./item-files.js";
-import { Journal } from "./journal.js";
-import type { JournalHeader } from "./journal-records.js";
-import { fillTemplate, firstNumber, namesOf } from "./names.js";
+import { fillTemplate, namesOf } from "./names.js";
 import { withOrigin } from "./origin.js";
-import { sweep } from "./recovery.js";
+import { BatchRecords, type Recorded } from "./records.js";
 import type { Attempt, Runner, RunnerItem } from "./runner.js";
 import { Slots } from "./slots.js";
 import type { BatchEvent, BatchItem, BatchStatus, ItemValues } from "./types.js";
@@ -49,9 +43,16 @@ type Happening = BatchEvent extends infer E ? (E extends BatchEvent ? Omit<E, "a
 /** One item on its way. */
 interface Work extends RunnerItem {
   readonly index: number;
-  readonly key: string;
+  readonly recorded: Recorded;
   readonly item: BatchItem;
 }
+
+type Begun = Pick<Work, "index" | "values" | "recorded">;
+
+const goneWarning = (count: number) =>
+  count === 1
+    ? "One item that the journal has as finished lacks a file; it is rendered again."
+    : `${count} items that the journal has as finished lack files; they are rendered again.`;
 
 /** One run of a batch, from its first item to its last or to where it is stopped. */
 export class BatchRun {
@@ -59,8 +60,7 @@ export class BatchRun {
   private readonly slots: Slots;
   private readonly window: Slots;
   private readonly counts = { done: 0, skipped: 0, failed: 0 };
-  private header!: JournalHeader;
-  private journal: Journal | undefined;
+  private records!: BatchRecords;
   /** The journal can no longer be written. */
   private failure: { error: unknown } | undefined;
   private isCut = false;
@@ -77,43 +77,22 @@ export class BatchRun {
 
   /** Renders all items. Rejects where the journal cannot be opened or written, or the items cannot be read on. */
   async render(items: AsyncIterable<BatchItem>): Promise<void> {
-    await this.open();
+    const { hash, prefixes } = this.graph;
+    this.records = await BatchRecords.open({ ...this.options, hash, prefixes });
     try {
-      await this.recover();
+      await this.records.recover();
       const { journal, total } = this.options;
-      const finished = this.journal?.state.finished ?? 0;
+      const { finished, gone } = this.records;
       this.tell({ type: "batch-start", journal, total, finished, concurrency: this.runner.concurrency });
+      if (gone > 0) this.tell({ type: "warning", message: goneWarning(gone) });
       const broken = await this.pull(items);
       await this.window.all();
       const failure = this.failure ?? broken;
       if (failure !== undefined) throw failure.error;
       await this.end();
     } finally {
-      await this.journal?.close();
+      await this.records.close();
     }
-  }
-
-  private async open(): Promise<void> {
-    const { journal: path, resume, outputDir } = this.options;
-    const header = async (): Promise<JournalHeader> => ({
-      type: "batch",
-      version: 1,
-      engine: engineVersion(),
-      graph: this.graph.hash,
-      id: randomBytes(6).toString("hex"),
-      first: await firstNumber(outputDir, this.graph.prefixes),
-    });
-    this.journal = path === undefined ? undefined : await Journal.open(path, header, resume);
-    this.header = this.journal?.header ?? (await header());
-  }
-
-  /** Takes away what a kill left of items that were not finished. */
-  private async recover(): Promise<void> {
-    const { journal } = this;
-    if (journal === undefined) return;
-    if (journal.replaced !== undefined) await sweep(this.options.outputDir, journal.replaced, () => false);
-    if (!this.options.resume) return;
-    await sweep(this.options.outputDir, this.header.id, (index) => journal.state.isDone(index));
   }
 
   private get isStopped(): boolean {
@@ -133,13 +112,13 @@ export class BatchRun {
       for await (const item of untilStopped(items, this.options, onStop)) {
         await this.queue.room();
         if (this.isStopped) return undefined;
-        const key = itemKey(this.header, item.values);
-        if (this.journal?.state.of(index, key) === "done") {
+        const recorded = this.records.find(index, item);
+        if (recorded.isDone) {
           this.counts.skipped++;
-          this.tell({ type: "item-skipped", index });
+          this.tell({ type: "item-skipped", index, place: recorded.place });
         } else {
           await this.window.take();
-          void this.handle(item, index, key, changes(item.values)).finally(() => this.window.give());
+          void this.handle(item, index, recorded, changes(item.values)).finally(() => this.window.give());
         }
         index++;
       }
@@ -150,21 +129,20 @@ export class BatchRun {
   }
 
   /** Never rejects. */
-  private async handle(item: BatchItem, index: number, key: string, passing: readonly string[]): Promise<void> {
+  private async handle(item: BatchItem, index: number, recorded: Recorded, passing: readonly string[]): Promise<void> {
     try {
       const { values } = item;
       const common = this.graph.faultOf(values);
       const fault = item.fault ?? (common && withOrigin(common, item));
-      if (fault !== undefined) return await this.refuse({ index, values, key }, fault);
+      if (fault !== undefined) return await this.fail({ index, values, recorded }, fault, 1);
       let work: Work;
       try {
-        work = { index, values, key, passing, names: this.namesFor(index, values), item };
+        work = { index, values, recorded, passing, names: this.namesFor(recorded, values), item };
       } catch (error) {
         if (!(error instanceof LatentkitError)) throw error;
-        return await this.refuse({ index, values, key }, withOrigin(error, item));
+        return await this.fail({ index, values, recorded }, withOrigin(error, item), 1);
       }
-      const names = namesOf(this.graph.prefixes, values, work.names);
-      await this.journal?.append({ type: "intent", item: index, key, values, names });
+      await this.records.intent(recorded, values, namesOf(this.graph.prefixes, values, work.names));
       await this.slots.take();
       try {
         await this.attempts(work);
@@ -176,13 +154,14 @@ export class BatchRun {
     }
   }
 
-  private namesFor(index: number, values: ItemValues): ItemNames {
-    const number = this.header.first + index;
+  private namesFor({ place, own }: Recorded, values: ItemValues): ItemNames {
+    const { id, first } = this.records.header;
+    const number = first + place;
     const { name: template } = this.options;
     const { prompt, set } = this.graph;
-    const known = { index, number, values: { ...set, ...values }, prompt };
+    const known = { index: place, number, values: { ...set, ...values }, prompt };
     const name = template === undefined ? undefined : fillTemplate(template, known);
-    return { batch: this.header.id, index, number, name, isKept: this.journal !== undefined };
+    return { batch: id, index: place, number, name, isKept: this.records.isKept, own };
   }
 
   private async attempts(work: Work): Promise<void> {
@@ -201,60 +180,42 @@ export class BatchRun {
       const error = withOrigin(made.error ?? new LatentkitError("node.failed", "The run failed."), work.item);
       const willRetry = attempt <= this.options.retry && error.meaning.exit === 1 && !this.isStopped;
       if (!willRetry) return await this.fail(work, error, attempt);
-      await this.note(work, error, attempt);
+      await this.records.failed(work.recorded, attempt, error);
       this.tell({ type: "item-failed", index, values, error, attempt, willRetry, files: [] });
     }
   }
 
   private async attempt(work: Work): Promise<Attempt> {
-    const { index } = work;
+    const { index, recorded } = work;
     const made = await this.runner.run(work);
     for (const message of made.warnings) this.tell({ type: "warning", index, message });
     if (made.error?.code !== "thread.lost") return made;
     this.tell({ type: "warning", index, message: `${made.error.message} Item ${index} is tried again, alone.` });
-    await this.discardLost(index);
+    await this.records.discard(recorded.place);
     return await this.runner.runAlone(work);
   }
 
-  private async finish({ index, values, key }: Work, { files, written = [] }: Attempt, ms: number): Promise<void> {
-    const { outputDir } = this.options;
-    const paths = files.map(({ path }) => relative(outputDir, path).split(sep).join("/"));
-    await this.journal?.append({ type: "done", item: index, key, files: paths, ms: Math.round(ms) });
-    if (this.journal !== undefined) await settleFiles(written);
+  private async finish({ index, values, recorded }: Work, { files, written = [] }: Attempt, ms: number): Promise<void> {
+    await this.records.done(recorded, files, ms);
+    if (this.records.isKept) await settleFiles(written);
     this.counts.done++;
     this.tell({ type: "item-done", index, values, files, ms });
   }
 
-  private async discard({ index }: Work, { written }: Attempt): Promise<void> {
-    if (written === undefined) await this.discardLost(index);
+  private async discard({ recorded }: Work, { written }: Attempt): Promise<void> {
+    if (written === undefined) await this.records.discard(recorded.place);
     else await discardFiles(written);
   }
 
-  /** A thread that is lost leaves no word of what it had written. */
-  private async discardLost(item: number): Promise<void> {
-    if (this.journal === undefined) return;
-    await sweep(this.options.outputDir, this.header.id, (index) => (index === item ? false : undefined));
-  }
-
-  private async refuse(work: Pick<Work, "index" | "values" | "key">, error: LatentkitError): Promise<void> {
-    await this.fail(work, error, 1);
-  }
-
-  private async fail(work: Pick<Work, "index" | "values" | "key">, error: LatentkitError, attempt: number) {
-    await this.note(work, error, attempt);
+  private async fail({ index, values, recorded }: Begun, error: LatentkitError, attempt: number): Promise<void> {
+    await this.records.failed(recorded, attempt, error);
     this.counts.failed++;
-    const { index, values } = work;
     this.tell({ type: "item-failed", index, values, error, attempt, willRetry: false, files: [] });
-  }
-
-  private async note({ index, key }: Pick<Work, "index" | "key">, error: LatentkitError, attempt: number) {
-    const { code, message } = error;
-    await this.journal?.append({ type: "failed", item: index, key, attempt, error: { code, message } });
   }
 
   private async end(): Promise<void> {
     const status: BatchStatus = this.isCut ? "interrupted" : this.counts.failed > 0 ? "failed" : "success";
-    if (!this.isCut) await this.journal?.append({ type: "end", ...this.counts });
+    if (!this.isCut) await this.records.end(this.counts);
     this.tell({ type: "batch-done", status, ...this.counts, ms: performance.now() - this.started });
   }
 

@@ -12,9 +12,16 @@ export function batchHash(prompt: object, options: BatchOptions): string {
   return `sha256:${createHash("sha256").update(text).digest("hex")}`;
 }
 
-/** Of an item: 16 hexadecimal digits, the same for values in another order. */
-export function itemKey({ graph, engine }: Pick<JournalHeader, "graph" | "engine">, values: ItemValues): string {
+/**
+ * Of an item: 16 hexadecimal digits, the same for values in another order. One that could not be read is never taken
+ * for another of the same values.
+ */
+export function itemKey(
+  { graph, engine }: Pick<JournalHeader, "graph" | "engine">,
+  values: ItemValues,
+  isFaulty: boolean,
+): string {
   const sorted = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1));
-  const text = `${graph} ${engine} ${printJson(sorted)}`;
+  const text = `${graph} ${engine} ${printJson(sorted)}${isFaulty ? " faulty" : ""}`;
   return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }

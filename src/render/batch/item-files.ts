@@ -9,7 +9,7 @@ import { type Disk, TEMPORARY_SUFFIX, writeAppending, writeKept, writeReplacing 
 export interface ItemNames {
   /** Of the batch: 12 hexadecimal digits. */
   readonly batch: string;
-  /** Number of the item, from 0. */
+  /** Place of the item, from 0. */
   readonly index: number;
   /** Number in its names, from 1. */
   readonly number: number;
@@ -17,6 +17,8 @@ export interface ItemNames {
   readonly name?: string;
   /** The temporary files stay until the item is settled: there is a journal to go on from after a kill. */
   readonly isKept: boolean;
+  /** Paths of files that an earlier run wrote for the item: what is in them already is not written twice. */
+  readonly own?: readonly string[];
 }
 
 /** A published file and the second link to it, which proves whose it is until the journal has the item as finished. */
@@ -57,10 +59,14 @@ export class ItemFiles implements OutputFiles {
   private readonly waiting: (() => Promise<void>)[] = [];
   private isClosed = false;
 
+  private readonly own: Set<string>;
+
   constructor(
     private readonly names: ItemNames,
     private readonly disk: Disk = promises,
-  ) {}
+  ) {
+    this.own = new Set(names.own);
+  }
 
   async writeImage(folder: string, prefix: string, tail: "" | "_", bytes: Uint8Array): Promise<string> {
     const stem = itemStem(this.names, prefix);
@@ -76,6 +82,8 @@ export class ItemFiles implements OutputFiles {
   }
 
   async writeNew(folder: string, bytes: Uint8Array, nameAt: (attempt: number) => string): Promise<string> {
+    const known = await this.findOwn(folder, bytes, nameAt);
+    if (known !== undefined) return known;
     const start = temporaryStart(this.names.batch, this.names.index);
     const temporary = join(folder, `${start}${randomBytes(6).toString("hex")}${TEMPORARY_SUFFIX}`);
     const filename = await writeKept(folder, bytes, temporary, nameAt, this.disk);
@@ -99,12 +107,28 @@ export class ItemFiles implements OutputFiles {
   }
 
   async writeAppending(folder: string, name: string, bytes: Uint8Array): Promise<void> {
+    if (this.own.has(join(folder, name))) return;
     this.waiting.push(() => writeAppending(folder, name, bytes, this.disk, this.mark));
   }
 
   /** Writes what waits, in order. Fails with file.write-failed; what was written before that stays. */
   async commit(): Promise<void> {
     for (const write of this.waiting.splice(0)) await write();
+  }
+
+  /** The first of these names that an earlier run gave a file of this item, where it still holds these bytes. */
+  private async findOwn(
+    folder: string,
+    bytes: Uint8Array,
+    nameAt: (attempt: number) => string,
+  ): Promise<string | undefined> {
+    for (let attempt = 0; attempt <= this.own.size && this.own.size > 0; attempt++) {
+      const path = join(folder, nameAt(attempt));
+      if (!this.own.has(path) || !(await promises.readFile(path)).equals(bytes)) continue;
+      this.own.delete(path);
+      return nameAt(attempt);
+    }
+    return undefined;
   }
 
   private get mark(): string {

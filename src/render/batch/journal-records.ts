@@ -1,5 +1,6 @@
-import { LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../errors.js";
 import { isPlainObject, parseJson, printJson } from "../../io/json-lossless.js";
+import { pathFault } from "../../io/output-path.js";
 
 /** The first line: what the batch is. Another graph, other options or another engine give other pictures. */
 export interface JournalHeader {
@@ -56,6 +57,14 @@ const isHeader = ({ id, first, graph, engine }: Record<string, unknown>): boolea
   typeof graph === "string" &&
   typeof engine === "string";
 
+/** Why a finished item's files are not what a batch writes; undefined where they are. */
+function filesFault(files: unknown): string | undefined {
+  const expected = "expected paths inside the output folder, received";
+  if (!Array.isArray(files)) return `${expected} ${describe(files)}`;
+  const wrong = files.findIndex((file) => typeof file !== "string" || pathFault(file) !== undefined);
+  return wrong === -1 ? undefined : `${expected} ${describe(files[wrong])}`;
+}
+
 /** Reads one line of a journal. Fails with journal.refused, naming the line. */
 export function readRecord(line: string, path: string, number: number): JournalHeader | JournalRecord {
   const damaged = (cause?: unknown) =>
@@ -80,5 +89,7 @@ export function readRecord(line: string, path: string, number: number): JournalH
       ? value.type === "batch"
       : value.type === "end" || (isItem && ["intent", "done", "failed"].includes(String(value.type)));
   if (!isKnown) throw damaged();
+  const fault = value.type === "done" ? filesFault(value.files) : undefined;
+  if (fault !== undefined) throw new LatentkitError("journal.refused", `Journal ${path}, line ${number}: ${fault}.`);
   return value as unknown as JournalHeader | JournalRecord;
 }

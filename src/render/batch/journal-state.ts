@@ -3,37 +3,93 @@ export type ItemState = "unknown" | "cut" | "done";
 
 const CUT = 1;
 const DONE = 2;
+/** Done, but a file of it is gone. */
+const GONE = 3;
 
 /** The items of a journal in nine bytes each, so that a million of them are no matter. */
 export class JournalState {
   private keys = new BigUint64Array(1024);
   private states = new Uint8Array(1024);
-  /** Items that came to their end. */
+  private readonly left = new Map<number, readonly string[]>();
+  /** Items that came to their end, and have their files. */
   finished = 0;
+  /** Items that came to their end, and have lost a file since. */
+  gone = 0;
+  /** One more than the highest number. */
+  length = 0;
 
   /** An item was begun; it counts as cut until it is done. A failed one is cut, too: it is tried again. */
   begin(item: number, key: string): void {
-    this.grow(item);
-    if (this.states[item] === DONE) this.finished--;
-    this.keys[item] = BigInt(`0x${key}`);
-    this.states[item] = CUT;
+    this.set(item, key, CUT);
   }
 
   end(item: number, key: string): void {
-    this.begin(item, key);
-    this.states[item] = DONE;
+    this.set(item, key, DONE);
     this.finished++;
+  }
+
+  /** An item came to its end, and of its files only these are there. */
+  lose(item: number, key: string, left: readonly string[]): void {
+    this.set(item, key, GONE);
+    this.gone++;
+    if (left.length > 0) this.left.set(item, left);
   }
 
   /** Of the item with these values: what is known of other values at its place does not count. */
   of(item: number, key: string): ItemState {
-    const state = this.states[item] ?? 0;
-    if (state === 0 || this.keys[item] !== BigInt(`0x${key}`)) return "unknown";
-    return state === DONE ? "done" : "cut";
+    if (!this.has(item, key)) return "unknown";
+    return this.states[item] === DONE ? "done" : "cut";
+  }
+
+  /** Whether this is the item's key. */
+  has(item: number, key: string): boolean {
+    return this.isKnown(item) && this.keys[item] === keyBits(key);
+  }
+
+  isKnown(item: number): boolean {
+    return (this.states[item] ?? 0) !== 0;
   }
 
   isDone(item: number): boolean {
     return this.states[item] === DONE;
+  }
+
+  /** Whether the item came to its end once, with whatever values. */
+  isRecorded(item: number): boolean {
+    return this.isDone(item) || this.states[item] === GONE;
+  }
+
+  /** Files of an item that are there while others are gone. */
+  leftOf(item: number): readonly string[] {
+    return this.left.get(item) ?? [];
+  }
+
+  /** Numbers of all items by their keys, those of one key in order. */
+  byKey(): { readonly items: Uint32Array; from(key: string): number } {
+    const { keys } = this;
+    const items = Uint32Array.from({ length: this.length }, (_, item) => item).filter((item) => this.isKnown(item));
+    items.sort((a, b) => (keys[a] === keys[b] ? a - b : keys[a]! < keys[b]! ? -1 : 1));
+    const from = (key: string) => {
+      const bits = keyBits(key);
+      let [low, high] = [0, items.length];
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (keys[items[middle]!]! < bits) low = middle + 1;
+        else high = middle;
+      }
+      return low;
+    };
+    return { items, from };
+  }
+
+  private set(item: number, key: string, state: number): void {
+    this.grow(item);
+    if (this.states[item] === DONE) this.finished--;
+    if (this.states[item] === GONE) this.gone--;
+    this.left.delete(item);
+    this.keys[item] = keyBits(key);
+    this.states[item] = state;
+    this.length = Math.max(this.length, item + 1);
   }
 
   private grow(item: number): void {
@@ -46,3 +102,5 @@ export class JournalState {
     this.states = states;
   }
 }
+
+const keyBits = (key: string): bigint => BigInt(`0x${key}`);

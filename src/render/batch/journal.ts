@@ -5,6 +5,7 @@ import { writeFailed } from "../../io/write-file.js";
 import { claimFile, type Release } from "./claim.js";
 import { HEADER_START, type JournalHeader, type JournalRecord, printRecord, readRecord } from "./journal-records.js";
 import { JournalState } from "./journal-state.js";
+import type { Presence } from "./presence.js";
 
 /** Records wait this long for others, so that one fsync serves many. */
 const GROUP_MS = 5;
@@ -36,10 +37,15 @@ export class Journal {
   /**
    * Opens a journal, or begins one with `header()`. Without `resume` one that exists is refused; with it, one of another
    * graph, of other options or another engine; where it finished nothing, it is begun anew instead. A line that a kill
-   * cut short is taken off. Fails with journal.refused and
-   * file.write-failed.
+   * cut short is taken off. `isThere` tells which files of finished items are still there. Fails with journal.refused
+   * and file.write-failed.
    */
-  static async open(path: string, header: () => Promise<JournalHeader>, resume: boolean): Promise<Journal> {
+  static async open(
+    path: string,
+    header: () => Promise<JournalHeader>,
+    resume: boolean,
+    isThere: Presence = async () => true,
+  ): Promise<Journal> {
     const full = resolve(path);
     let file: FileHandle | undefined;
     try {
@@ -49,10 +55,10 @@ export class Journal {
       const release = await claimFile(file.fd, full);
       if (release === undefined) throw refused(path, "another process is at work on it");
       const wanted = await header();
-      const { known, state, length } = await read(file, path);
+      const { known, state, length } = await read(file, path, isThere);
       const why = known === undefined ? undefined : reasonAgainst(known, wanted, resume);
       // what has finished nothing is worth nothing: a wrong option, mended, begins anew
-      const isReplaced = why !== undefined && state.finished === 0;
+      const isReplaced = why !== undefined && state.finished + state.gone === 0;
       if (why !== undefined && !isReplaced) throw refused(path, why);
       const kept = isReplaced ? undefined : known;
       await file.truncate(kept === undefined ? 0 : length);
@@ -142,7 +148,7 @@ interface Read {
 }
 
 /** Reads what is there, in pieces: a journal may be larger than memory. */
-async function read(file: FileHandle, path: string): Promise<Read> {
+async function read(file: FileHandle, path: string, isThere: Presence): Promise<Read> {
   const state = new JournalState();
   let known: JournalHeader | undefined;
   let length = 0;
@@ -152,7 +158,7 @@ async function read(file: FileHandle, path: string): Promise<Read> {
     const record = readRecord(line, path, number);
     length = end;
     if (record.type === "batch") known = record;
-    else if (record.type !== "end") note(state, record, path, number);
+    else if (record.type !== "end") await note(state, record, isThere, path, number);
   }
   if (known === undefined) await refuseForeign(file, path);
   return { known, state, length };
@@ -165,10 +171,20 @@ async function refuseForeign(file: FileHandle, path: string): Promise<void> {
   if (!HEADER_START.startsWith(start)) throw refused(path, "it is no journal of a batch");
 }
 
-function note(state: JournalState, record: Exclude<JournalRecord, { type: "end" }>, path: string, line: number): void {
-  if (record.item >= MAX_ITEMS) throw refused(path, `line ${line} names item ${record.item}, beyond any batch`);
-  if (record.type === "done") state.end(record.item, record.key);
-  else state.begin(record.item, record.key);
+async function note(
+  state: JournalState,
+  record: Exclude<JournalRecord, { type: "end" }>,
+  isThere: Presence,
+  path: string,
+  line: number,
+): Promise<void> {
+  const { item, key } = record;
+  if (item >= MAX_ITEMS) throw refused(path, `line ${line} names item ${item}, beyond any batch`);
+  if (record.type !== "done") return state.begin(item, key);
+  const left: string[] = [];
+  for (const name of record.files) if (await isThere(name)) left.push(name);
+  if (left.length === record.files.length) state.end(item, key);
+  else state.lose(item, key, left);
 }
 
 /** Lines that end; `end` is where the next one begins. What follows the last line break was cut short. */

@@ -43,7 +43,12 @@ export type BatchEvent = { readonly at: number } & (
     }
   | ({ readonly type: "item-start" } & OfItem)
   /** Finished in an earlier run of this batch. */
-  | { readonly type: "item-skipped"; readonly index: number }
+  | {
+      readonly type: "item-skipped";
+      readonly index: number;
+      /** Number of the item in the journal: another one where items were added before it since. */
+      readonly place: number;
+    }
   | ({ readonly type: "item-done"; readonly files: readonly RenderedFile[]; readonly ms: number } & OfItem)
   | ({
       readonly type: "item-failed";

@@ -49,7 +49,7 @@ describe("progress of a batch", () => {
     }
     assert.equal(told(), "");
     now += 100;
-    progress.show({ type: "item-skipped", at: 0, index: 100 });
+    progress.show({ type: "item-skipped", at: 0, index: 100, place: 100 });
     assert.equal(told(), "101 of 1000 done, 10 per second, 1 min 30 s left\n");
     progress.show(failed(101, true));
     now += 9_999;

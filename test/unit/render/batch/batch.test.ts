@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import {
@@ -350,6 +350,108 @@ describe("batch", () => {
     assert.equal(filesIn(out("sub")).join(), "p_00001_.png,p_00002_.png,p_00003_.png,p_00004_.png");
     for (let i = 1; i <= 4; i++) assert.equal(await redOf(`sub/p_0000${i}_.png`), i);
     assert.deepEqual(end(await run(mended, { journal: journal(), resume: true })), ["success", 0, 4, 0]);
+  });
+
+  it("resumes with what is gone: files that somebody took away are made again, under their names", async () => {
+    const twice = {
+      ...graph,
+      "3": { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "sub/./p" } },
+      "4": {
+        class_type: "ext saveTextLazy",
+        inputs: { text: "t;", output_file_path: "sub", file_name: "log", file_extension: "txt", overwrite: false },
+      },
+    };
+    const targets = ["2", "3", "4"];
+    await run(reds(4), { journal: journal(), targets }, twice);
+    const before = hashesIn(out("sub"));
+    assert.equal(Object.keys(before).length, 9);
+    rmSync(out("sub/p_00002_.png"));
+    rmSync(out("sub/p_00003-2_.png"));
+    const events = await run(reds(4), { journal: journal(), resume: true, targets }, twice);
+    assert.deepEqual(end(events), ["success", 2, 2, 0]);
+    assert.equal(only(events, "batch-start")[0]!.finished, 2);
+    assert.match(only(events, "warning")[0]!.message, /^2 items that the journal has as finished lack files;/);
+    assert.deepEqual(hashesIn(out("sub")), before);
+    // a picture that was changed since is nobody's to write over
+    rmSync(out("sub/p_00004_.png"));
+    writeFileSync(out("sub/p_00004-2_.png"), "retouched");
+    assert.deepEqual(end(await run(reds(4), { journal: journal(), resume: true, targets }, twice)), [
+      "success",
+      1,
+      3,
+      0,
+    ]);
+    assert.equal(readFileSync(out("sub/p_00004-2_.png"), "utf8"), "retouched");
+    assert.ok(existsSync(out("sub/p_00004_.png")) && existsSync(out("sub/p_00004-3_.png")));
+    rmSync(out("sub"), { recursive: true });
+    assert.deepEqual(end(await run(reds(4), { journal: journal(), resume: true, targets }, twice)), [
+      "success",
+      4,
+      0,
+      0,
+    ]);
+    assert.deepEqual(hashesIn(out("sub")), before);
+    // a journal of another batch is none to write over, even if its folder is empty
+    rmSync(out("sub"), { recursive: true });
+    await refuses(() => run(reds(4), { journal: journal(), resume: true }), "journal.refused", /another graph/);
+  });
+
+  it("does not render previews again that somebody took away", async () => {
+    const what = { ...graph, "3": { class_type: "PreviewImage", inputs: { images: ["1", 0] } } };
+    await run(reds(2), { journal: journal() }, what);
+    rmSync(out("temp"), { recursive: true });
+    assert.deepEqual(end(await run(reds(2), { journal: journal(), resume: true }, what)), ["success", 0, 2, 0]);
+  });
+
+  it("knows finished items again wherever they stand, and names new ones past them", async () => {
+    await run([{ "1.red": 1 }, { "1.red": 2 }, { "1.behave": "throw" }], { journal: journal() });
+    const before = hashesIn(out("sub"));
+    const more = [{ "1.red": 9 }, { "1.red": 1 }, { "1.red": 2 }, { "1.red": 3 }, { "1.red": 1 }];
+    const events = await run(more, { journal: journal(), resume: true });
+    assert.deepEqual(end(events), ["success", 3, 2, 0]);
+    assert.deepEqual(
+      only(events, "item-skipped").map(({ index, place }) => [index, place]),
+      [
+        [1, 0],
+        [2, 1],
+      ],
+    );
+    const after = hashesIn(out("sub"));
+    for (const [name, hash] of Object.entries(before)) assert.equal(after[name], hash);
+    const names = Object.fromEntries(
+      only(events, "item-done").map(({ index, files: [file] }) => [index, file!.filename]),
+    );
+    assert.deepEqual(names, { 0: "p_00004_.png", 3: "p_00005_.png", 4: "p_00006_.png" });
+    const again = await run(more.reverse(), { journal: journal(), resume: true });
+    assert.deepEqual(end(again), ["success", 0, 5, 0]);
+    assert.deepEqual(hashesIn(out("sub")), after);
+  });
+
+  it("never takes an item that could not be read for a finished one without values", async () => {
+    await run([{}], { journal: journal() });
+    assert.deepEqual(end(await run([5, {}] as never, { journal: journal(), resume: true })), ["failed", 0, 1, 1]);
+  });
+
+  it("refuses a journal whose files lead out of the output folder, naming the line", async () => {
+    await run(reds(2), { journal: journal(), outputDir: out("o") });
+    const text = readFileSync(journal(), "utf8");
+    writeFileSync(out("secret.png"), "x");
+    for (const path of ["../secret.png", out("secret.png"), "sub/../../secret.png", "..\\\\secret.png", "C:\\\\x"]) {
+      writeFileSync(
+        journal(),
+        text.replace("sub/p_00002_.png", () => path),
+      );
+      const start = () => run(reds(2), { journal: journal(), outputDir: out("o"), resume: true });
+      await refuses(start, "journal.refused", /line [45]: expected paths inside the output folder, received "/);
+    }
+    for (const files of ["5", '"a.png"', "[5]", "{}"]) {
+      writeFileSync(
+        journal(),
+        text.replace(/"files": \[[^\]]*\]/, () => `"files": ${files}`),
+      );
+      const start = () => run(reds(2), { journal: journal(), outputDir: out("o"), resume: true });
+      await refuses(start, "journal.refused", /line [345]: expected paths inside the output folder/);
+    }
   });
 
   it("refuses a journal that is there without resume, another batch's, and resume without one", async () => {

@@ -1,0 +1,131 @@
+import { randomBytes } from "node:crypto";
+import { join, relative, sep } from "node:path";
+import type { LatentkitError } from "../../errors.js";
+import { engineVersion } from "../../io/engine-version.js";
+import { pathFault } from "../../io/output-path.js";
+import type { RenderedFile } from "../files.js";
+import { itemKey } from "./identity.js";
+import { Journal } from "./journal.js";
+import type { JournalHeader, JournalRecord } from "./journal-records.js";
+import { firstNumber } from "./names.js";
+import { Places } from "./places.js";
+import { createPresence } from "./presence.js";
+import { sweep } from "./recovery.js";
+import type { BatchItem, ItemValues } from "./types.js";
+
+/** What a batch's records need to know of it. */
+export interface RecordsOptions {
+  /** Path of the journal; nothing is kept where absent. */
+  readonly journal?: string;
+  readonly resume: boolean;
+  /** Absolute. */
+  readonly outputDir: string;
+  /** Hash of the graph, and the prefixes of the nodes that save. */
+  readonly hash: string;
+  readonly prefixes: Readonly<Record<string, string>>;
+}
+
+/** An item as the journal has it. */
+export interface Recorded {
+  /** Number of the item in the journal; its files' names follow from it. */
+  readonly place: number;
+  readonly key: string;
+  readonly isDone: boolean;
+  /** Paths of files that an earlier run wrote for it, of which others are gone. */
+  readonly own: readonly string[];
+}
+
+type Failed = Pick<LatentkitError, "code" | "message">;
+
+/** What is known of a batch's items beyond this run: its journal, where there is one. */
+export class BatchRecords {
+  private readonly places: Places;
+
+  private constructor(
+    private readonly options: RecordsOptions,
+    readonly header: JournalHeader,
+    private readonly journal: Journal | undefined,
+  ) {
+    this.places = new Places(journal?.state);
+  }
+
+  /** Fails as Journal.open. */
+  static async open(options: RecordsOptions): Promise<BatchRecords> {
+    const { journal: path, resume, outputDir, hash, prefixes } = options;
+    const header = async (): Promise<JournalHeader> => ({
+      type: "batch",
+      version: 1,
+      engine: engineVersion(),
+      graph: hash,
+      id: randomBytes(6).toString("hex"),
+      first: await firstNumber(outputDir, prefixes),
+    });
+    const journal =
+      path === undefined ? undefined : await Journal.open(path, header, resume, createPresence(outputDir));
+    return new BatchRecords(options, journal?.header ?? (await header()), journal);
+  }
+
+  get isKept(): boolean {
+    return this.journal !== undefined;
+  }
+
+  get finished(): number {
+    return this.journal?.state.finished ?? 0;
+  }
+
+  /** Finished items that have lost a file since. */
+  get gone(): number {
+    return this.journal?.state.gone ?? 0;
+  }
+
+  /** Takes away what a kill left of items that were not finished. */
+  async recover(): Promise<void> {
+    const { journal } = this;
+    if (journal === undefined) return;
+    if (journal.replaced !== undefined) await sweep(this.options.outputDir, journal.replaced, () => false);
+    if (!this.options.resume) return;
+    await sweep(this.options.outputDir, this.header.id, (place) => journal.state.isDone(place));
+  }
+
+  /** The items in order, each once. */
+  find(index: number, { values, fault }: BatchItem): Recorded {
+    const key = itemKey(this.header, values, fault !== undefined);
+    const place = this.places.of(index, key);
+    const state = this.journal?.state;
+    const own = (state?.leftOf(place) ?? []).map((file) => join(this.options.outputDir, file));
+    return { place, key, isDone: state?.of(place, key) === "done", own };
+  }
+
+  async intent({ place, key }: Recorded, values: ItemValues, names: Readonly<Record<string, string>>): Promise<void> {
+    await this.append({ type: "intent", item: place, key, values, names });
+  }
+
+  async done({ place, key }: Recorded, files: readonly RenderedFile[], ms: number): Promise<void> {
+    const paths = files.map(({ path }) => relative(this.options.outputDir, path).split(sep).join("/"));
+    // what a node reports elsewhere is not the batch's to look after
+    const inside = paths.filter((path) => pathFault(path) === undefined);
+    await this.append({ type: "done", item: place, key, files: inside, ms: Math.round(ms) });
+  }
+
+  async failed({ place, key }: Recorded, attempt: number, { code, message }: Failed): Promise<void> {
+    await this.append({ type: "failed", item: place, key, attempt, error: { code, message } });
+  }
+
+  async end(counts: { readonly done: number; readonly skipped: number; readonly failed: number }): Promise<void> {
+    await this.append({ type: "end", ...counts });
+  }
+
+  /** A lost thread leaves no word of what it had written for an item. */
+  async discard(place: number): Promise<void> {
+    if (!this.isKept) return;
+    await sweep(this.options.outputDir, this.header.id, (other) => (other === place ? false : undefined));
+  }
+
+  async close(): Promise<void> {
+    await this.journal?.close();
+  }
+
+  private async append(record: JournalRecord): Promise<void> {
+    await this.journal?.append(record);
+  }
+}
