@@ -132,7 +132,8 @@ function isThere(root: string, folder: string): boolean {
 export async function makeEach(folder: string): Promise<void> {
   const make = () =>
     promises.mkdir(folder).catch(async (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST" || !(await promises.stat(folder)).isDirectory()) throw error;
+      if (error.code !== "EEXIST") throw error;
+      if (!(await promises.stat(folder)).isDirectory()) throw Object.assign(error, { code: "ENOTDIR" });
     });
   try {
     await make();

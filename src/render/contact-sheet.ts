@@ -1,8 +1,9 @@
-import { mkdir, readFile, stat } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { describe, LatentkitError } from "../errors.js";
+import { makeEach } from "../io/output-path.js";
 import { encodePng } from "../io/png.js";
-import { writeReplacing } from "../io/write-file.js";
+import { writeFailed, writeReplacing } from "../io/write-file.js";
 import type { ItemValues } from "./batch/types.js";
 import { Varying } from "./contact-sheet/labels.js";
 import { isFree, PAGE_KEY, pagePath, removeLater } from "./contact-sheet/own-pages.js";
@@ -112,7 +113,9 @@ async function writePage(
   }
   const made = pagePath(path, page);
   const bytes = await encodePng(drawPage(tiles, title, subtitle(places)), { text: { [PAGE_KEY]: String(page) } });
-  await mkdir(dirname(made), { recursive: true });
+  await makeEach(dirname(made)).catch((error: unknown) => {
+    throw writeFailed(made, error);
+  });
   if (!(await isFree(made))) {
     const message = `Contact sheet: expected a free name or an earlier sheet's, received ${describe(made)}, another picture.`;
     throw new LatentkitError("file.write-failed", message);

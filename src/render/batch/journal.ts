@@ -1,6 +1,7 @@
-import { type FileHandle, mkdir, open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { LatentkitError } from "../../errors.js";
+import { makeEach } from "../../io/output-path.js";
 import { writeFailed } from "../../io/write-file.js";
 import { claimFile, type Release } from "./claim.js";
 import { HEADER_START, type JournalHeader, type JournalRecord, printRecord, readRecord } from "./journal-records.js";
@@ -49,7 +50,7 @@ export class Journal {
     const full = resolve(path);
     let file: FileHandle | undefined;
     try {
-      await mkdir(dirname(full), { recursive: true });
+      await makeEach(dirname(full));
       file = await open(full, "a+");
       if (!(await file.stat()).isFile()) throw refused(path, "it is no file");
       const release = await claimFile(file.fd, full);

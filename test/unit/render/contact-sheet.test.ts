@@ -120,6 +120,12 @@ describe("contact sheet", () => {
     for (let index = 0; index < 401; index++) await sheet.add({ index, values: {}, pictures: [picture] });
     await assert.rejects(sheet.finish(), { code: "file.write-failed", message: /sheet\.png/ });
     assert.deepEqual(filesIn(folder()), ["p.png"]);
+    const below = createContactSheet(path("p.png/sheet.png"), "graph.json");
+    await below.add({ index: 0, values: {}, pictures: [picture] });
+    await assert.rejects(below.finish(), {
+      code: "file.write-failed",
+      message: /p\.png\/sheet\.png": a part of the path/,
+    });
   });
 
   it("takes away the pages of an earlier, longer sheet, and no other file", async () => {

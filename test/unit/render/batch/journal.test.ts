@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Journal } from "#src/render/batch/journal.js";
 import type { JournalHeader } from "#src/render/batch/journal-records.js";
@@ -156,6 +156,12 @@ describe("the journal of a batch", () => {
   it("says what cannot be opened or written", async () => {
     mkdirSync(path(), { recursive: true });
     await refuses(() => open(), "file.write-failed", /a folder has that name/);
+    writeFileSync(join(folder(), "file"), "");
+    const below = (name: string) => () => Journal.open(join(name, "j.jsonl"), async () => header, true);
+    await refuses(below(join(folder(), "file")), "file.write-failed", /a part of the path is not a folder \(ENOTDIR\)/);
+    // where Node's own way of making folders never returns
+    if (existsSync("/proc/self"))
+      await refuses(below("/proc/none/deep"), "file.write-failed", /does not exist \(ENOENT\)/);
     await refuses(() => Journal.open("/dev/full", async () => header, true), "journal.refused", /it is no file/);
   });
 });
