@@ -82,6 +82,7 @@ export interface RenderResult {
  * listen to an abort has 2 s, then it is left alone: what it writes afterwards is refused.
  */
 export async function render(graph: string | object, options: RenderOptions = {}): Promise<RenderResult> {
+  checkOptions(options, RENDER_RULES);
   const { isUnheard = options.onEvent === undefined } = options;
   const events = renderEvents(graph, { ...options, isUnheard });
   for (;;) {
