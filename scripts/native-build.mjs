@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Builds the native core where it is missing or older than its sources. Needs Node, CMake and a C++ compiler.
 // --force builds anew, --sanitize address|thread builds instrumented into build/address or build/thread,
-// --tests adds the C++ tests.
+// --tests adds the C++ tests, --cuda-test the fake CUDA driver of the tests.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, utimesSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -47,6 +47,24 @@ export function buildNative({
   // a build that had nothing to do leaves the old time, and would be tried again and again
   utimesSync(binary, started, started);
   return binary;
+}
+
+/**
+ * Builds the fake CUDA driver and the library to be tried on it into build/Release/cuda-test; no CUDA compiler is needed.
+ * After buildNative, and on Linux only: elsewhere it does nothing.
+ */
+export function buildCudaTest() {
+  if (process.platform !== "linux") return;
+  const folder = join(root, "build");
+  const outputs = ["latentkit_cuda.so", "libcuda-fake.so"].map((name) => join(folder, "Release/cuda-test", name));
+  const changed = newest([...SOURCES, "test/native/cuda"].map((path) => join(root, path)));
+  if (outputs.every((file) => existsSync(file) && statSync(file).mtimeMs >= changed)) return;
+  checkCompiler();
+  const started = new Date();
+  const args = ["--build", folder, "--parallel", String(availableParallelism())];
+  const done = spawnSync("cmake", [...args, "--target", "cuda-fake", "latentkit_cuda_for_tests"], { encoding: "utf8" });
+  if (done.status !== 0) throw new BuildError(`${done.stdout}${done.stderr}The fake CUDA driver did not build.`);
+  for (const file of outputs) utimesSync(file, started, started);
 }
 
 function newest(paths) {
@@ -122,11 +140,13 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
       options: {
         force: { type: "boolean" },
         tests: { type: "boolean" },
+        "cuda-test": { type: "boolean" },
         sanitize: { type: "string", default: "" },
       },
     });
     if (!["", "address", "thread"].includes(values.sanitize)) throw new BuildError("--sanitize: address or thread.");
     buildNative(values);
+    if (values["cuda-test"]) buildCudaTest();
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;
     process.stderr.write(`${error.message}\n`);

@@ -25,7 +25,8 @@ export function setup({ tests = false, log = logLine } = {}) {
     npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
   }
   compile({ project: "tsconfig.json", sources: ["src", "tsconfig.json"], output: "dist", log });
-  run("Building the native core", process.execPath, [join(root, "scripts/native-build.mjs")], { stdio: "inherit" });
+  const build = [join(root, "scripts/native-build.mjs"), ...(tests ? ["--cuda-test"] : [])];
+  run("Building the native core", process.execPath, build, { stdio: "inherit" });
   if (tests) {
     buildSqlite(log);
     compile({ project: "tsconfig.test.json", sources: ["test", "tsconfig.test.json"], output: "build/test", log });

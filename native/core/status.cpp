@@ -11,6 +11,7 @@ const char *engine_status_text(engine_status status) {
     case ENGINE_BAD_FILE: return "the file is damaged or not of this format";
     case ENGINE_TOO_LARGE: return "the image has too many pixels";
     case ENGINE_UNSUPPORTED: return "not supported";
+    case ENGINE_DEVICE_LOST: return "the GPU reported a fault";
   }
   return "unknown status";
 }

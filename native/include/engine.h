@@ -37,6 +37,7 @@ typedef enum {
   ENGINE_BAD_FILE,     /* not the format, truncated, or a check sum is wrong */
   ENGINE_TOO_LARGE,    /* a file that announces more pixels than allowed */
   ENGINE_UNSUPPORTED,
+  ENGINE_DEVICE_LOST,  /* a fault of the GPU; only functions of engine_cuda.h answer it */
 } engine_status;
 
 /* A short English phrase for a status; never NULL. */

@@ -1,0 +1,16 @@
+// The compiled kernels that the library carries.
+#ifndef LATENTKIT_CUDA_IMAGE_H
+#define LATENTKIT_CUDA_IMAGE_H
+
+namespace latentkit::cuda {
+
+/* What cuModuleLoadData takes. */
+const void *image();
+/* "75,80,86,89,90,100,120"; "" where there is no image. */
+const char *architectures();
+/* "13.0": the compiler of the image. */
+const char *compiler();
+
+}  // namespace latentkit::cuda
+
+#endif

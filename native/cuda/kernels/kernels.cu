@@ -1,0 +1,2 @@
+// All kernels: one unit, so that one run of the compiler makes the one image that the library carries.
+#include "kernels/elementwise.h"

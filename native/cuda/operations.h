@@ -1,0 +1,14 @@
+// The functions of the table, by subject; engine_cuda.h says what each does.
+#ifndef LATENTKIT_CUDA_OPERATIONS_H
+#define LATENTKIT_CUDA_OPERATIONS_H
+
+#include "engine_cuda.h"
+
+namespace latentkit::cuda {
+
+void fill_memory(engine_cuda_table *table);
+void fill_elementwise(engine_cuda_table *table);
+
+}  // namespace latentkit::cuda
+
+#endif

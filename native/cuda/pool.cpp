@@ -1,0 +1,91 @@
+#include "pool.h"
+
+#include <bit>
+
+namespace latentkit::cuda {
+
+size_t rounded_size(size_t bytes) {
+  constexpr size_t kLeast = 512;
+  if (bytes <= kLeast) return kLeast;
+  const size_t step = std::bit_floor(bytes - 1) / 4;
+  return bytes > SIZE_MAX - step ? 0 : (bytes + step - 1) / step * step;
+}
+
+int Pool::take(size_t bytes, Address *memory) {
+  const size_t size = rounded_size(bytes);
+  if (size == 0) return kOutOfMemory;
+  std::lock_guard lock(mutex_);
+  if (auto found = kept_.find(size); found != kept_.end() && !found->second.empty()) {
+    *memory = found->second.back();
+    lent_.emplace(*memory, size);
+    found->second.pop_back();
+    kept_bytes_ -= size;
+  } else {
+    int error = driver_.memory_alloc(memory, size);
+    if (error == kOutOfMemory && kept_bytes_ > 0) {
+      if (error = trim_locked(); error != 0) return error;
+      error = driver_.memory_alloc(memory, size);
+    }
+    if (error != 0) return error;
+    try {
+      lent_.emplace(*memory, size);
+    } catch (...) {
+      driver_.memory_free(*memory);
+      throw;
+    }
+  }
+  lent_bytes_ += size;
+  return 0;
+}
+
+void Pool::give(Address memory) {
+  std::lock_guard lock(mutex_);
+  const auto found = lent_.find(memory);
+  if (found == lent_.end()) return;
+  const size_t size = found->second;
+  lent_.erase(found);
+  lent_bytes_ -= size;
+  try {
+    kept_[size].push_back(memory);
+    kept_bytes_ += size;
+  } catch (...) {
+    driver_.memory_free(memory); // waits for the work that uses it
+  }
+}
+
+int Pool::trim() {
+  std::lock_guard lock(mutex_);
+  return trim_locked();
+}
+
+int Pool::trim_locked() {
+  if (int error = driver_.stream_wait(stream_); error != 0) return error;
+  int first = 0;
+  for (const auto &[size, blocks] : kept_) {
+    for (Address block : blocks) {
+      if (int error = driver_.memory_free(block); error != 0 && first == 0) first = error;
+    }
+  }
+  kept_.clear();
+  kept_bytes_ = 0;
+  return first;
+}
+
+void Pool::clear() {
+  std::lock_guard lock(mutex_);
+  for (const auto &[memory, size] : lent_) driver_.memory_free(memory);
+  for (const auto &[size, blocks] : kept_) {
+    for (Address block : blocks) driver_.memory_free(block);
+  }
+  lent_.clear();
+  kept_.clear();
+  lent_bytes_ = kept_bytes_ = 0;
+}
+
+void Pool::sizes(uint64_t *lent, uint64_t *kept) {
+  std::lock_guard lock(mutex_);
+  *lent = lent_bytes_;
+  *kept = kept_bytes_;
+}
+
+}  // namespace latentkit::cuda

@@ -1,0 +1,48 @@
+// Device memory that is kept for the next who needs a block of its size: the driver's own allocation waits for the GPU.
+#ifndef LATENTKIT_CUDA_POOL_H
+#define LATENTKIT_CUDA_POOL_H
+
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "driver.h"
+#include "engine_cuda.h"
+
+namespace latentkit::cuda {
+
+/* All work is on one stream, so a block that was given back may be lent again while queued work still uses it. The
+ * device's context must be current. */
+class Pool {
+ public:
+  Pool(const Driver &driver, const Stream &stream) : driver_(driver), stream_(stream) {}
+
+  /* 0 or the driver's error. Where there is no memory: waits, gives everything kept back, and tries once more. */
+  int take(size_t bytes, Address *memory);
+  /* A block that take lent; anything else is left alone. */
+  void give(Address memory);
+  /* Waits, and gives what is kept back to the driver. */
+  int trim();
+  /* Gives everything back, lent blocks too. */
+  void clear();
+
+  void sizes(uint64_t *lent, uint64_t *kept);
+
+ private:
+  const Driver &driver_;
+  const Stream &stream_;
+  std::mutex mutex_;
+  std::unordered_map<Address, size_t> lent_;
+  std::map<size_t, std::vector<Address>> kept_;
+  uint64_t lent_bytes_ = 0, kept_bytes_ = 0;
+
+  int trim_locked();
+};
+
+/* At least 512 bytes, then four sizes to each power of two: a block fits its next user more often. 0: too large. */
+size_t rounded_size(size_t bytes);
+
+}  // namespace latentkit::cuda
+
+#endif

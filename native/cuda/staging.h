@@ -1,0 +1,43 @@
+// Copies between host memory of any kind and the device, through pinned memory: the driver's own way for pageable memory
+// waits for the stream first.
+#ifndef LATENTKIT_CUDA_STAGING_H
+#define LATENTKIT_CUDA_STAGING_H
+
+#include <mutex>
+
+#include "driver.h"
+
+namespace latentkit::cuda {
+
+/* The device's context must be current. Functions answer 0 or the driver's error. */
+class Staging {
+ public:
+  Staging(const Driver &driver, const Stream &stream) : driver_(driver), stream_(stream) {}
+
+  /* Returns when `from` is read; the copy takes its place on the stream. */
+  int upload(Address to, const void *from, size_t bytes);
+  /* Waits for the stream's work so far, and for the copy. */
+  int download(void *to, Address from, size_t bytes);
+  void clear();
+
+ private:
+  static constexpr size_t kPieces = 2;
+  static constexpr size_t kBytes = size_t{4} << 20;
+
+  struct Piece {
+    void *memory = nullptr;
+    Event done = nullptr;
+  };
+
+  const Driver &driver_;
+  const Stream &stream_;
+  std::mutex mutex_;
+  Piece pieces_[kPieces];
+  size_t next_ = 0;
+
+  int prepare();
+};
+
+}  // namespace latentkit::cuda
+
+#endif

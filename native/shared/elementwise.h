@@ -1,0 +1,66 @@
+/* The operations element by element, for single floats and for vectors of them. */
+#ifndef LATENTKIT_SHARED_ELEMENTWISE_H
+#define LATENTKIT_SHARED_ELEMENTWISE_H
+
+#include "shared/inline.h"
+
+namespace {
+
+struct Scale {
+  float k;
+  template <class V>
+  LK_INLINE V operator()(V v) const {
+    return v * k;
+  }
+};
+
+struct Divide {
+  float k;
+  template <class V>
+  LK_INLINE V operator()(V v) const {
+    return v / k;
+  }
+};
+
+struct Axpy {
+  float k;
+  template <class V>
+  LK_INLINE V operator()(V x, V y) const {
+    return x + y * k;
+  }
+};
+
+struct Average {
+  template <class V>
+  LK_INLINE V operator()(V x, V y) const {
+    return (x + y) * 0.5f;
+  }
+};
+
+struct Lerp {
+  float t;
+  template <class V>
+  LK_INLINE V operator()(V a, V b) const {
+    return a + (b - a) * t;
+  }
+};
+
+/* (p * x + q * y) / d */
+struct Mix {
+  float p, q, d;
+  template <class V>
+  LK_INLINE V operator()(V x, V y) const {
+    return (p * x + q * y) / d;
+  }
+};
+
+struct Blend {
+  template <class V>
+  LK_INLINE V operator()(V m, V a, V b) const {
+    return m * a + (1.0f - m) * b;
+  }
+};
+
+}  // namespace
+
+#endif

@@ -1,0 +1,15 @@
+/*
+ * Functions that the CPU core and the CUDA kernels both compile, so that one arithmetic serves both. A header of this
+ * folder that holds arithmetic includes C headers only and keeps everything in an anonymous namespace: the kernels of
+ * one instruction set must not share an inline function with those of another.
+ */
+#ifndef LATENTKIT_SHARED_INLINE_H
+#define LATENTKIT_SHARED_INLINE_H
+
+#if defined(__CUDACC__)
+#define LK_INLINE __device__ __forceinline__
+#else
+#define LK_INLINE inline
+#endif
+
+#endif
