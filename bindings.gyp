@@ -90,6 +90,7 @@
       ],
       "include_dirs": [
         "native/include",
+        "native",
         "native/core",
         "native/third_party/libm",
         "native/third_party/libdeflate"
@@ -135,6 +136,7 @@
       ],
       "include_dirs": [
         "native/include",
+        "native",
         "native/core",
         "native/third_party/libm"
       ],
@@ -171,6 +173,7 @@
       ],
       "include_dirs": [
         "native/include",
+        "native",
         "native/core",
         "native/third_party/libm"
       ],
@@ -218,6 +221,7 @@
       ],
       "include_dirs": [
         "native/include",
+        "native",
         "native/core",
         "native/third_party/libm"
       ],

@@ -54,9 +54,11 @@ function checkNative(native) {
   for (const { file, text } of read(native, /\.(cpp|c|h|hpp|cu|cuh)$/)) {
     const folder = layerOf(file);
     for (const [, name] of text.matchAll(/^\s*#\s*include\s*["<]([^">]+)[">]/gm)) {
-      const isForeign = folder === "core" && /napi|node_api|cuda/.test(name);
+      const isForeign = (folder === "core" || folder === "shared") && /napi|node_api|cuda/.test(name);
       const isInside = (folder === "addon" || folder === "cuda") && /(^|\/)core\//.test(name);
-      if (isForeign || isInside) found.push(`native/${file}: ${folder} may not include ${name}.`);
+      // the contract, and what every side compiles
+      const isAbove = (folder === "shared" || folder === "include") && /^(core|addon|cuda|kernels)\//.test(name);
+      if (isForeign || isInside || isAbove) found.push(`native/${file}: ${folder} may not include ${name}.`);
     }
   }
   return found;

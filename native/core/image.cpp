@@ -1,6 +1,7 @@
 // Floats and bytes of images.
 #include "dispatch.h"
 #include "parallel.h"
+#include "shared/checks.h"
 #include "spans.h"
 
 using latentkit::for_ranges;
@@ -29,12 +30,8 @@ engine_status engine_u8_to_f32(engine_f32 out, engine_cu8 x) {
 }
 
 engine_status engine_channel_to_mask(engine_f32 out, engine_cf32 image, int channels, int channel) {
-  if (channels != 1 && channels != 3 && channels != 4) return ENGINE_BAD_ARGUMENT;
-  if (channel < 0 || channel > 2) return ENGINE_BAD_ARGUMENT;
-  size_t count;
-  if (!latentkit::multiply(out.len, static_cast<size_t>(channels), &count) || image.len != count) {
-    return ENGINE_BAD_LENGTH;
-  }
+  const engine_status status = latentkit::check_channel(out.len, image.len, channels, channel);
+  if (status != ENGINE_OK) return status;
   int stream = latentkit::streams(out.len + image.len);
   for_ranges(out.len, kGrain, [&](size_t begin, size_t end) {
     const float *from = image.data + begin * static_cast<size_t>(channels);
@@ -44,9 +41,9 @@ engine_status engine_channel_to_mask(engine_f32 out, engine_cf32 image, int chan
 }
 
 engine_status engine_planes_to_image(engine_f32 out, engine_cf32 x, size_t batch) {
-  if (out.len != x.len) return ENGINE_BAD_LENGTH;
-  if (x.len == 0) return ENGINE_OK;
-  if (batch == 0 || x.len % batch != 0 || x.len / batch % 3 != 0) return ENGINE_BAD_LENGTH;
+  bool nothing = false;
+  const engine_status status = latentkit::check_planes_to_image(out.len, x.len, batch, &nothing);
+  if (status != ENGINE_OK || nothing) return status;
   const size_t plane = x.len / batch / 3;
   for (size_t item = 0; item < batch; item++) {
     const float *red = x.data + item * plane * 3;

@@ -1,12 +1,12 @@
 // injectNoise: every leaf goes through all its steps while it is in the first cache.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <vector>
 
 #include "dispatch.h"
 #include "reduce.h"
 #include "resample.h"
+#include "shared/checks.h"
 #include "spans.h"
 
 namespace latentkit {
@@ -41,35 +41,26 @@ struct Mask {
   }
 };
 
-engine_status prepare_mask(const engine_inject_options &options, size_t n, Mask *mask) {
-  if (options.mask.len == 0) return ENGINE_OK;
+/* The options are checked. Throws std::bad_alloc. */
+Mask prepare_mask(const engine_inject_options &options, size_t n) {
+  Mask mask;
+  if (options.mask.len == 0 || n == 0) return mask;
   const engine_shape4 &shape = options.shape;
-  size_t count, expected;
-  if (!elements(shape, &count) || count != n) return ENGINE_BAD_LENGTH;
-  if (!elements({1, options.mask_n, options.mask_h, options.mask_w}, &expected) || expected != options.mask.len) {
-    return ENGINE_BAD_LENGTH;
-  }
-  if (options.mask_n > shape.n && n > 0) return ENGINE_BAD_LENGTH;
-  if (options.mask_h > INT32_MAX || options.mask_w > INT32_MAX || shape.h > INT32_MAX || shape.w > INT32_MAX) {
-    return ENGINE_BAD_ARGUMENT;
-  }
-  if (n == 0) return ENGINE_OK;
-  mask->count = options.mask_n;
-  mask->channels = shape.c;
-  mask->plane = shape.h * shape.w;
-  mask->data = options.mask.data;
+  mask.count = options.mask_n;
+  mask.channels = shape.c;
+  mask.plane = shape.h * shape.w;
+  mask.data = options.mask.data;
   if (options.mask_h != shape.h || options.mask_w != shape.w) {
-    mask->resized.resize(mask->count * mask->plane);
-    resize_planes(mask->resized.data(), options.mask.data, mask->count, options.mask_h, options.mask_w, shape.h,
+    mask.resized.resize(mask.count * mask.plane);
+    resize_planes(mask.resized.data(), options.mask.data, mask.count, options.mask_h, options.mask_w, shape.h,
                   shape.w);
-    mask->data = mask->resized.data();
+    mask.data = mask.resized.data();
   }
-  return ENGINE_OK;
+  return mask;
 }
 
 engine_status inject(float *out, size_t n, const Inputs &inputs, const engine_inject_options &options) {
-  Mask mask;
-  if (engine_status status = prepare_mask(options, n, &mask); status != ENGINE_OK) return status;
+  const Mask mask = prepare_mask(options, n);
   float divisor = 1.0f;
   if (options.normalize && n > 0) {
     // the sum is formed anew in every pass: out may be base or noise, and must stay untouched until the last
@@ -79,9 +70,7 @@ engine_status inject(float *out, size_t n, const Inputs &inputs, const engine_in
     if (divisor == 0.0f) return ENGINE_ZERO_DEVIATION;
   }
   bool mixed = options.mix > 0.0;
-  double rest = 1.0 - options.mix;
-  float keep = static_cast<float>(rest), add = static_cast<float>(options.mix);
-  float length = static_cast<float>(std::sqrt(options.mix * options.mix + rest * rest));
+  const MixFactors mix(options.mix);
   for_ranges(n, kLeavesPerChunk * kLeaf, [&](size_t begin, size_t end) {
     float buffer[kLeaf];
     for (size_t i = begin; i < end; i += kLeaf) {
@@ -89,7 +78,7 @@ engine_status inject(float *out, size_t n, const Inputs &inputs, const engine_in
       inputs.combine(i, count, buffer);
       if (options.normalize) kernels().divide(buffer, buffer, divisor, count, 0);
       if (mask.data != nullptr) mask.blend(buffer, inputs.base, i, count);
-      if (mixed) kernels().mix(buffer, buffer, options.random.data + i, keep, add, length, count, 0);
+      if (mixed) kernels().mix(buffer, buffer, options.random.data + i, mix.keep, mix.add, mix.length, count, 0);
       std::memcpy(out + i, buffer, count * sizeof(float));
     }
   });
@@ -101,9 +90,8 @@ engine_status inject(float *out, size_t n, const Inputs &inputs, const engine_in
 
 engine_status engine_inject_noise(engine_f32 out, engine_cf32 base, engine_cf32 noise,
                                   const engine_inject_options *options) {
-  if (out.len != base.len || noise.len != base.len) return ENGINE_BAD_LENGTH;
-  if (options->mix > 0.0 && options->random.len != base.len) return ENGINE_BAD_LENGTH;
-  if (!std::isfinite(options->strength) || !std::isfinite(options->mix)) return ENGINE_BAD_ARGUMENT;
+  const engine_status status = latentkit::check_inject(out.len, base.len, noise.len, *options);
+  if (status != ENGINE_OK) return status;
   latentkit::Inputs inputs{base.data, noise.data, options->average != 0, static_cast<float>(options->strength)};
   return latentkit::guarded([&] { return latentkit::inject(out.data, out.len, inputs, *options); });
 }

@@ -3,19 +3,10 @@
 
 #include "dispatch.h"
 #include "parallel.h"
+#include "shared/checks.h"
 
 namespace latentkit {
 namespace {
-
-constexpr size_t kThreadsPerBlock = 256;
-
-/* Threads of the launch: as many blocks as n needs, at most the cap; 0 where the cap is none of a grid. */
-size_t launch_threads(size_t n, uint32_t cap) {
-  if (cap % kThreadsPerBlock != 0) return 0;
-  if (n > SIZE_MAX - kThreadsPerBlock) return 0;
-  size_t needed = (n + kThreadsPerBlock - 1) / kThreadsPerBlock * kThreadsPerBlock;
-  return cap == 0 ? needed : std::min<size_t>(needed, cap);
-}
 
 /* Elements of one row's lane: n elements, rows of 4 lanes of `threads` each. */
 size_t lane_length(size_t n, size_t row_start, size_t lane, size_t threads) {
@@ -47,11 +38,11 @@ void fill_row(float *out, size_t n, size_t row, size_t threads, size_t begin, si
 
 engine_status engine_philox_randn(engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads) {
   using namespace latentkit;
-  if (out.len == 0) return threads % kThreadsPerBlock == 0 && *offset % 4 == 0 ? ENGINE_OK : ENGINE_BAD_ARGUMENT;
-  size_t grid = launch_threads(out.len, threads);
-  if (grid == 0 || *offset % 4 != 0) return ENGINE_BAD_ARGUMENT;
-  size_t per_row = 4 * grid;
-  size_t rows = (out.len - 1) / per_row + 1;
+  const engine_status status = check_philox(*offset, threads);
+  if (status != ENGINE_OK || out.len == 0) return status;
+  size_t grid = philox_threads(out.len, threads);
+  if (grid == 0) return ENGINE_BAD_ARGUMENT;
+  size_t rows = philox_rows(out.len, grid);
   size_t pieces = (grid + kGrain - 1) / kGrain;
   auto chunk = [&](size_t index) {
     size_t begin = index % pieces * kGrain;
@@ -70,9 +61,9 @@ engine_status engine_philox_words(engine_u32 out, uint64_t seed, uint64_t offset
   using namespace latentkit;
   size_t n = out.len / 4;
   if (out.len % 4 != 0) return ENGINE_BAD_LENGTH;
-  if (offset % 4 != 0 || threads % kThreadsPerBlock != 0) return ENGINE_BAD_ARGUMENT;
-  if (n == 0) return ENGINE_OK;
-  size_t grid = launch_threads(n, threads);
+  const engine_status status = check_philox(offset, threads);
+  if (status != ENGINE_OK || n == 0) return status;
+  size_t grid = philox_threads(n, threads);
   for (size_t start = 0; start < n; start += grid) {
     uint32_t *rows[4];
     for (size_t k = 0; k < 4; k++) rows[k] = out.data + k * n + start;

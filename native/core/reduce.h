@@ -3,12 +3,12 @@
 #define LATENTKIT_REDUCE_H
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <vector>
 
 #include "dispatch.h"
 #include "parallel.h"
+#include "shared/tree.h"
 
 namespace latentkit {
 
@@ -42,17 +42,16 @@ double tree_sum(size_t n, Leaf &&leaf) {
  * of one leaf; it may compute them into the buffer. */
 template <class Read>
 float deviation(size_t n, Read &&read) {
-  if (n < 2) return NAN;
   double sum = tree_sum(n, [&](size_t begin, size_t count) {
     float buffer[kLeaf];
     return kernels().sum(read(begin, count, buffer), count);
   });
-  double mean = sum / static_cast<double>(n);
+  const double mean = mean_of(sum, n);
   double squares = tree_sum(n, [&](size_t begin, size_t count) {
     float buffer[kLeaf];
     return kernels().squares(read(begin, count, buffer), count, mean);
   });
-  return static_cast<float>(std::sqrt(squares / static_cast<double>(n - 1)));
+  return deviation_of(squares, n);
 }
 
 }  // namespace latentkit

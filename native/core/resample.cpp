@@ -6,6 +6,8 @@
 #include "dispatch.h"
 #include "engine.h"
 #include "parallel.h"
+#include "shared/checks.h"
+#include "shared/taps.h"
 #include "spans.h"
 
 namespace latentkit {
@@ -14,10 +16,7 @@ namespace {
 /* Kernels read taps in whole vectors: this many past the last may be read. */
 constexpr size_t kPadding = 16;
 
-/*
- * For each output position the two input positions and their weights. The source position is PyTorch's
- * scale * (i + 0.5) - 0.5 in float32 with a fused multiply-add; the product of two floats is exact in double.
- */
+/* For each output position the two input positions and their weights, a row of each for the kernels. */
 struct Taps {
   std::vector<int32_t> first, second;
   std::vector<float> first_weight, second_weight;
@@ -26,18 +25,11 @@ struct Taps {
       : first(out + kPadding), second(out + kPadding), first_weight(out + kPadding), second_weight(out + kPadding) {
     float ratio = static_cast<float>(in) / static_cast<float>(out);
     for (size_t i = 0; i < out; i++) {
-      double product = static_cast<double>(ratio) * static_cast<double>(static_cast<float>(i) + 0.5f);
-      float at = static_cast<float>(product - 0.5);
-      if (at < 0.0f) at = 0.0f;
-      size_t low = static_cast<size_t>(at);
-      if (low > in - 1) low = in - 1;
-      float fraction = at - static_cast<float>(low);
-      // far beyond 2^24 positions a float steps over pixels
-      if (fraction > 1.0f) fraction = 1.0f;
-      first[i] = static_cast<int32_t>(low);
-      second[i] = static_cast<int32_t>(low + (low < in - 1 ? 1 : 0));
-      first_weight[i] = 1.0f - fraction;
-      second_weight[i] = fraction;
+      const Tap tap = tap_at(static_cast<uint32_t>(i), static_cast<uint32_t>(in), ratio);
+      first[i] = tap.first;
+      second[i] = tap.second;
+      first_weight[i] = tap.first_weight;
+      second_weight[i] = tap.second_weight;
     }
   }
 };
@@ -86,14 +78,9 @@ void resize_planes(float *out, const float *x, size_t planes, size_t in_h, size_
 engine_status engine_resize_bilinear(engine_f32 out, engine_cf32 x, size_t planes, size_t in_h, size_t in_w,
                                      size_t out_h, size_t out_w) {
   using namespace latentkit;
-  size_t in_count, out_count;
-  if (!elements({1, planes, in_h, in_w}, &in_count) || !elements({1, planes, out_h, out_w}, &out_count)) {
-    return ENGINE_BAD_LENGTH;
-  }
-  if (x.len != in_count || out.len != out_count) return ENGINE_BAD_LENGTH;
-  if (out_count == 0) return ENGINE_OK;
-  if (in_count == 0) return ENGINE_BAD_LENGTH;
-  if (in_h > INT32_MAX || in_w > INT32_MAX || out_h > INT32_MAX || out_w > INT32_MAX) return ENGINE_BAD_ARGUMENT;
+  bool nothing = false;
+  const engine_status status = check_resize(out.len, x.len, planes, in_h, in_w, out_h, out_w, &nothing);
+  if (status != ENGINE_OK || nothing) return status;
   return guarded([&] {
     resize_planes(out.data, x.data, planes, in_h, in_w, out_h, out_w);
     return ENGINE_OK;

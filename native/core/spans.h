@@ -13,14 +13,6 @@ namespace latentkit {
  * 8 MiB, they would push the inputs out. */
 inline int streams(size_t floats) { return floats > (size_t{2} << 20); }
 
-/* *product = a * b; false where it overflows. */
-inline bool multiply(size_t a, size_t b, size_t *product) { return !__builtin_mul_overflow(a, b, product); }
-
-/* Elements of a shape; false where they overflow. */
-inline bool elements(const engine_shape4 &shape, size_t *count) {
-  return multiply(shape.n, shape.c, count) && multiply(*count, shape.h, count) && multiply(*count, shape.w, count);
-}
-
 /* Runs body and turns a failed allocation into a status: no exception crosses engine.h. */
 template <class Body>
 engine_status guarded(Body &&body) noexcept {

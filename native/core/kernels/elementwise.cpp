@@ -1,4 +1,6 @@
-// Element by element: one loop, the operations as lambdas that take vectors and single floats alike.
+// Element by element: one loop, for operations that take vectors and single floats alike.
+#include "shared/elementwise.h"
+
 #include "lanes.h"
 #include "table.h"
 
@@ -35,31 +37,31 @@ inline void map(float *out, const float *x, const float *y, size_t n, int stream
 }
 
 void scale(float *out, const float *x, float k, size_t n, int stream) {
-  map(out, x, n, stream, [k](auto v) { return v * k; });
+  map(out, x, n, stream, Scale{k});
 }
 
 void divide(float *out, const float *x, float k, size_t n, int stream) {
-  map(out, x, n, stream, [k](auto v) { return v / k; });
+  map(out, x, n, stream, Divide{k});
 }
 
 void axpy(float *out, const float *x, const float *y, float k, size_t n, int stream) {
-  map(out, x, y, n, stream, [k](auto a, auto b) { return a + b * k; });
+  map(out, x, y, n, stream, Axpy{k});
 }
 
 void average(float *out, const float *x, const float *y, size_t n, int stream) {
-  map(out, x, y, n, stream, [](auto a, auto b) { return (a + b) * 0.5f; });
+  map(out, x, y, n, stream, Average{});
 }
 
 void lerp(float *out, const float *a, const float *b, float t, size_t n, int stream) {
-  map(out, a, b, n, stream, [t](auto u, auto v) { return u + (v - u) * t; });
+  map(out, a, b, n, stream, Lerp{t});
 }
 
 void mix(float *out, const float *x, const float *y, float p, float q, float d, size_t n, int stream) {
-  map(out, x, y, n, stream, [p, q, d](auto a, auto b) { return (p * a + q * b) / d; });
+  map(out, x, y, n, stream, Mix{p, q, d});
 }
 
 void blend(float *out, const float *a, const float *b, const float *mask, size_t n, int stream) {
-  auto op = [](auto m, auto u, auto v) { return m * u + (1.0f - m) * v; };
+  const Blend op;
   fill(
       out, n, stream, [=](size_t i) { return op(load(mask + i), load(a + i), load(b + i)); },
       [=](size_t i) { return op(mask[i], a[i], b[i]); });

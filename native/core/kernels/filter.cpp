@@ -1,5 +1,6 @@
 // Filters of PNG rows: one pass finds the cost of all five, a second writes the cheapest.
 #include "bytes.h"
+#include "shared/filter.h"
 #include "table.h"
 
 namespace {
@@ -8,8 +9,6 @@ namespace {
 struct Around {
   Bytes left, above, corner;
 };
-
-enum Filter { kNone, kSub, kUp, kAverage, kPaeth, kFilters };
 
 /* The nearest of the three to left + above - corner, in bytes: the third distance is the difference of the other two
  * where they point apart, and never the least where they do not. */
@@ -30,21 +29,6 @@ inline Bytes predict(const Around &p) {
   return Bytes{};
 }
 
-inline uint8_t byte_paeth(uint8_t a, uint8_t b, uint8_t c) {
-  int pa = b - c, pb = a - c, pc = pa + pb;
-  pa = pa < 0 ? -pa : pa, pb = pb < 0 ? -pb : pb, pc = pc < 0 ? -pc : pc;
-  return pa <= pb && pa <= pc ? a : pb <= pc ? b : c;
-}
-
-template <Filter F>
-inline uint8_t predict_byte(uint8_t a, uint8_t b, uint8_t c) {
-  if constexpr (F == kSub) return a;
-  if constexpr (F == kUp) return b;
-  if constexpr (F == kAverage) return (uint8_t)((a + b) >> 1);
-  if constexpr (F == kPaeth) return byte_paeth(a, b, c);
-  return 0;
-}
-
 struct Row {
   const uint8_t *row, *above;
   size_t n, step;
@@ -57,8 +41,6 @@ struct Row {
     return (uint8_t)(row[i] - predict_byte<F>(a, above[i], c));
   }
 };
-
-inline uint64_t byte_cost(uint8_t v) { return v < 128 ? v : 256u - v; }
 
 inline void add_bytes(uint64_t costs[kFilters], const Row &r, size_t i, size_t end) {
   for (; i < end; i++) {

@@ -22,6 +22,13 @@
 #define LK_LANES 4
 #endif
 
+/* Whether fused is one instruction. */
+#if defined(__FMA__) || defined(__ARM_NEON)
+#define LK_HAS_FMA 1
+#else
+#define LK_HAS_FMA 0
+#endif
+
 namespace {
 
 constexpr size_t kLanes = LK_LANES;
@@ -69,6 +76,8 @@ inline void end_stream() {
 
 inline Floats to_floats(Ints v) { return __builtin_convertvector(v, Floats); }
 inline Ints to_ints(Floats v) { return __builtin_convertvector(v, Ints); }
+inline Ints bits_of(Floats v) { return (Ints)v; }
+inline Floats float_of(Words v) { return (Floats)v; }
 
 inline Floats root(Floats v) {
 #if defined(__AVX512F__)
@@ -101,7 +110,7 @@ inline __m128 fma_pair(__m128d x, __m128d y, __m128d z) {
 #endif
 
 /* a * b + c with one rounding. */
-inline Floats fma(Floats a, Floats b, Floats c) {
+inline Floats fused(Floats a, Floats b, Floats c) {
 #if defined(__AVX512F__)
   return (Floats)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 #elif defined(__AVX2__)
@@ -122,8 +131,8 @@ inline Floats fma(Floats a, Floats b, Floats c) {
 #endif
 }
 
-inline Floats fma(Floats a, Floats b, float c) { return fma(a, b, Floats{} + c); }
-inline Floats fma(Floats a, float b, Floats c) { return fma(a, Floats{} + b, c); }
+inline Floats fused(Floats a, Floats b, float c) { return fused(a, b, Floats{} + c); }
+inline Floats fused(Floats a, float b, Floats c) { return fused(a, Floats{} + b, c); }
 
 /* One float for each of kLanes indices. */
 inline Floats gather(const float *p, const int32_t *at) {

@@ -1,5 +1,7 @@
 // Both noise streams: MT19937 with PyTorch's CPU pairing, Philox with its CUDA pairing.
-#include "gaussian.h"
+#include "lanes.h"
+#include "shared/gaussian.h"
+#include "shared/philox.h"
 #include "table.h"
 
 namespace {
@@ -109,7 +111,7 @@ constexpr size_t kGroup = 64;
 
 /* One group of counters; the loops are plain so that the compiler may use its widening multiplications. */
 void philox_group(uint32_t (*words)[kGroup], uint64_t seed, uint64_t row, uint64_t thread) {
-  uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+  PhiloxKey key = philox_key(seed);
   uint32_t *c0 = words[0], *c1 = words[1], *c2 = words[2], *c3 = words[3];
   for (size_t i = 0; i < kGroup; i++) {
     uint64_t t = thread + i;
@@ -118,17 +120,11 @@ void philox_group(uint32_t (*words)[kGroup], uint64_t seed, uint64_t row, uint64
     c2[i] = (uint32_t)t;
     c3[i] = (uint32_t)(t >> 32);
   }
-  for (int round = 0; round < 10; round++) {
+  for (int round = 0; round < kPhiloxRounds; round++) {
     for (size_t i = 0; i < kGroup; i++) {
-      uint64_t p0 = (uint64_t)0xd2511f53u * c0[i], p1 = (uint64_t)0xcd9e8d57u * c2[i];
-      uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1[i] ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3[i] ^ k1;
-      c0[i] = n0;
-      c1[i] = (uint32_t)p1;
-      c2[i] = n2;
-      c3[i] = (uint32_t)p0;
+      philox_round(&c0[i], &c1[i], &c2[i], &c3[i], key);
     }
-    k0 += 0x9e3779b9u;
-    k1 += 0xbb67ae85u;
+    philox_bump(&key);
   }
 }
 
@@ -141,12 +137,6 @@ void philox_words(uint32_t *const out[4], size_t n, uint64_t seed, uint64_t row,
   }
 }
 
-inline Floats from_words(const uint32_t *w) {
-  // two exact halves: SSE2 and AVX2 convert signed integers only, and the sum rounds as one conversion does
-  Words v = load(w);
-  return to_floats((Ints)(v >> 16)) * 65536.0f + to_floats((Ints)(v & 0xffffu));
-}
-
 void philox_normals(float *const lanes[4], size_t n, uint64_t seed, uint64_t row, uint64_t thread) {
   uint32_t words[4][kGroup];
   float normals[4][kGroup];
@@ -156,10 +146,8 @@ void philox_normals(float *const lanes[4], size_t n, uint64_t seed, uint64_t row
     philox_group(words, seed, row, thread + i);
     for (int p = 0; p < pairs; p++) {
       for (size_t j = 0; j < kGroup; j += kLanes) {
-        Floats u = fma(from_words(words[2 * p] + j), 0x1p-32f, Floats{} + 0x1p-33f);
-        Floats v = fma(from_words(words[2 * p + 1] + j), 6.2831855f * 0x1p-32f, Floats{} + 6.2831855f * 0x1p-33f);
-        Floats c, s;
-        gaussian_pair(u, v, &c, &s);
+        Floats s, c;
+        philox_pair(load(words[2 * p] + j), load(words[2 * p + 1] + j), &s, &c);
         store(normals[2 * p] + j, s);
         store(normals[2 * p + 1] + j, c);
       }

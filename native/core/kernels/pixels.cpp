@@ -1,16 +1,10 @@
 // Floats to bytes and back, masks from image channels, rows of a bilinear resize. Plain loops the compiler vectorises.
 #include "lanes.h"
+#include "shared/levels.h"
+#include "shared/resample.h"
 #include "table.h"
 
 namespace {
-
-/* x * 255, clipped and truncated; the comparisons send NaN to 0. */
-inline int32_t to_level(float x) {
-  float v = x * 255.0f;
-  v = v > 0.0f ? v : 0.0f;
-  v = v < 255.0f ? v : 255.0f;
-  return (int32_t)v;
-}
 
 #if defined(__x86_64__)
 /* A vector of 64, 32 or 16 bytes, as wide as Floats, from four of floats. */
@@ -87,7 +81,7 @@ void to_bytes(uint8_t *__restrict out, const float *__restrict x, size_t n, int 
 constexpr size_t kBuffer = 256;
 
 void levels(float *__restrict out, const uint8_t *__restrict x, size_t n) {
-  for (size_t i = 0; i < n; i++) out[i] = (float)x[i] / 255.0f;
+  for (size_t i = 0; i < n; i++) out[i] = from_level(x[i]);
 }
 
 void from_bytes(float *out, const uint8_t *x, size_t n, int stream) {
@@ -104,17 +98,11 @@ void from_bytes(float *out, const uint8_t *x, size_t n, int stream) {
   levels(out + i, x + i, n - i);
 }
 
-/* The mean of three equal values is not always the value: torch adds, then divides. */
-inline float mean_of_three(float x) {
-  float v = (float)to_level(x) / 255.0f;
-  return (v + v + v) / 3.0f;
-}
-
 /* a / b, correctly rounded for the 256 levels and their sums: what the inverse leaves out is added as well. */
 inline Floats quotient(Floats a, float b) {
 #if defined(__FMA__)
   float inverse = 1.0f / b;
-  return fma(a, inverse, a * (float)(1.0 / b - inverse));
+  return fused(a, inverse, a * (float)(1.0 / b - inverse));
 #else
   return a / b;
 #endif
@@ -142,7 +130,7 @@ inline Floats mean_of_three(Floats x) {
   Floats v = quotient(truncated_level(x), 255.0f);
   // twice a float is exact: one rounding either way
 #if defined(__FMA__)
-  return quotient(fma(v, 2.0f, v), 3.0f);
+  return quotient(fused(v, 2.0f, v), 3.0f);
 #else
   return quotient(v + v + v, 3.0f);
 #endif
@@ -189,26 +177,24 @@ void colours_last(float *__restrict out, const float *__restrict red, const floa
       out[3 * (i + k) + 2] = b[k];
     }
   }
-  const auto one = [](float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f; };
   for (; i < n; i++) {
-    out[3 * i] = one(red[i]);
-    out[3 * i + 1] = one(green[i]);
-    out[3 * i + 2] = one(blue[i]);
+    out[3 * i] = in_unit(red[i]);
+    out[3 * i + 1] = in_unit(green[i]);
+    out[3 * i + 2] = in_unit(blue[i]);
   }
 }
 
-/* fma(second, w1, first * w0), as PyTorch's kernel rounds. */
 void resize_across(float *__restrict out, const float *__restrict row, const int32_t *__restrict i0,
                    const int32_t *__restrict i1, const float *__restrict w0, const float *__restrict w1, size_t n) {
   for (size_t i = 0; i < n; i += kLanes) {
-    store(out + i, fma(gather(row, i1 + i), load(w1 + i), gather(row, i0 + i) * load(w0 + i)));
+    store(out + i, weighted(gather(row, i0 + i), load(w0 + i), gather(row, i1 + i), load(w1 + i)));
   }
 }
 
 void resize_between(float *__restrict out, const float *__restrict top, const float *__restrict bottom, float f0,
                     float f1, size_t n) {
   for (size_t i = 0; i < n; i += kLanes) {
-    Floats v = fma(load(bottom + i), f1, load(top + i) * f0);
+    Floats v = weighted(load(top + i), f0, load(bottom + i), f1);
     if (n - i >= kLanes) store(out + i, v);
     else for (size_t k = 0; k < n - i; k++) out[i + k] = v[k];
   }

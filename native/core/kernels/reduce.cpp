@@ -1,10 +1,11 @@
-// Leaves of the summation tree: element i goes to lane i mod 32, the lanes are added pairwise.
+// Leaves of the summation tree.
 #include "lanes.h"
+#include "shared/tree.h"
 #include "table.h"
 
 namespace {
 
-constexpr size_t kTreeLanes = 32;
+constexpr size_t kTreeLanes = LK_TREE_LANES;
 constexpr size_t kWide = kLanes / 2; /* doubles in a vector */
 constexpr size_t kSums = kTreeLanes / kWide;
 
@@ -42,14 +43,11 @@ inline double accumulate(const float *x, size_t n, Term term) {
 }
 
 double sum(const float *x, size_t n) {
-  return accumulate(x, n, [](auto v) { return v; });
+  return accumulate(x, n, Itself{});
 }
 
 double squares(const float *x, size_t n, double mean) {
-  return accumulate(x, n, [mean](auto v) {
-    auto d = v - mean;
-    return d * d;
-  });
+  return accumulate(x, n, SquaredDistance{mean});
 }
 
 }  // namespace

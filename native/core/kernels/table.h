@@ -9,9 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Elements a summing kernel takes at most: one leaf of the fixed tree. */
-#define LK_LEAF 4096
-
 /* Bits on their way into a deflate stream. Whole bytes are written, never at or past limit. */
 typedef struct lk_bits {
   uint8_t *next, *limit;
@@ -56,7 +53,7 @@ typedef struct lk_kernels {
   /* m * a + (1 - m) * b */
   void (*blend)(float *out, const float *a, const float *b, const float *mask, size_t n, int stream);
 
-  /* Sums of at most LK_LEAF elements, in double: of x, and of (x - mean)^2. */
+  /* Sums of one leaf of shared/tree.h, in double: of x, and of (x - mean)^2. */
   double (*sum)(const float *x, size_t n);
   double (*squares)(const float *x, size_t n, double mean);
 

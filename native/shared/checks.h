@@ -1,0 +1,146 @@
+/*
+ * What the operations refuse: the CPU core and the CUDA backend ask the same functions, so that they answer alike.
+ * Host code only. *nothing: there is nothing to do, although all is well.
+ */
+#ifndef LATENTKIT_SHARED_CHECKS_H
+#define LATENTKIT_SHARED_CHECKS_H
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine.h"
+
+namespace latentkit {
+
+/* *product = a * b; false where it overflows. */
+inline bool multiply(size_t a, size_t b, size_t *product) { return !__builtin_mul_overflow(a, b, product); }
+
+/* Elements of a shape; false where they overflow. */
+inline bool elements(const engine_shape4 &shape, size_t *count) {
+  return multiply(shape.n, shape.c, count) && multiply(*count, shape.h, count) && multiply(*count, shape.w, count);
+}
+
+/* Sides of planes that kernels index with 32 bits. */
+inline bool fits_planes(size_t in_h, size_t in_w, size_t out_h, size_t out_w) {
+  return in_h <= INT32_MAX && in_w <= INT32_MAX && out_h <= INT32_MAX && out_w <= INT32_MAX;
+}
+
+inline engine_status check_resize(size_t out_len, size_t x_len, size_t planes, size_t in_h, size_t in_w, size_t out_h,
+                                  size_t out_w, bool *nothing) {
+  size_t in_count, out_count;
+  if (!elements({1, planes, in_h, in_w}, &in_count) || !elements({1, planes, out_h, out_w}, &out_count)) {
+    return ENGINE_BAD_LENGTH;
+  }
+  if (x_len != in_count || out_len != out_count) return ENGINE_BAD_LENGTH;
+  *nothing = out_count == 0;
+  if (*nothing) return ENGINE_OK;
+  if (in_count == 0) return ENGINE_BAD_LENGTH;
+  return fits_planes(in_h, in_w, out_h, out_w) ? ENGINE_OK : ENGINE_BAD_ARGUMENT;
+}
+
+inline engine_status check_blend(size_t out_len, size_t a_len, size_t b_len, size_t mask_len, size_t batch,
+                                 size_t channels, size_t plane, size_t mask_batch, bool *nothing) {
+  size_t count, mask_count;
+  if (!elements({1, batch, channels, plane}, &count) || !multiply(mask_batch, plane, &mask_count)) {
+    return ENGINE_BAD_LENGTH;
+  }
+  if (out_len != count || a_len != count || b_len != count || mask_len != mask_count) return ENGINE_BAD_LENGTH;
+  *nothing = count == 0;
+  return *nothing || mask_batch > 0 ? ENGINE_OK : ENGINE_BAD_ARGUMENT;
+}
+
+struct Overlap {
+  size_t from, to, count; /* first position in the source, in the destination, and how many */
+};
+
+inline Overlap overlap(int64_t offset, size_t source, size_t destination) {
+  // magnitudes first: the negation of the least int64 has no int64
+  size_t shift = offset < 0 ? 0 - static_cast<size_t>(offset) : static_cast<size_t>(offset);
+  if (offset < 0) {
+    if (shift >= source) return {0, 0, 0};
+    return {shift, 0, std::min(source - shift, destination)};
+  }
+  if (shift >= destination) return {0, 0, 0};
+  return {0, shift, std::min(source, destination - shift)};
+}
+
+/* mask_len 0: no mask. */
+inline engine_status check_composite(size_t destination_len, const engine_shape4 &shape, size_t source_len,
+                                     const engine_shape4 &source_shape, int64_t x, int64_t y, size_t mask_len,
+                                     size_t mask_batch, Overlap *across, Overlap *down, bool *nothing) {
+  size_t count, source_count, mask_count;
+  if (!elements(shape, &count) || !elements(source_shape, &source_count) ||
+      !elements({1, mask_batch, source_shape.h, source_shape.w}, &mask_count)) {
+    return ENGINE_BAD_LENGTH;
+  }
+  if (destination_len != count || source_len != source_count) return ENGINE_BAD_LENGTH;
+  if (mask_len > 0 && mask_len != mask_count) return ENGINE_BAD_LENGTH;
+  if (source_shape.c != shape.c && source_shape.c != 1) return ENGINE_BAD_LENGTH;
+  *across = overlap(x, source_shape.w, shape.w);
+  *down = overlap(y, source_shape.h, shape.h);
+  *nothing = count == 0 || source_count == 0 || across->count == 0 || down->count == 0;
+  return ENGINE_OK;
+}
+
+inline engine_status check_inject(size_t out_len, size_t base_len, size_t noise_len,
+                                  const engine_inject_options &options) {
+  if (out_len != base_len || noise_len != base_len) return ENGINE_BAD_LENGTH;
+  if (options.mix > 0.0 && options.random.len != base_len) return ENGINE_BAD_LENGTH;
+  if (!std::isfinite(options.strength) || !std::isfinite(options.mix)) return ENGINE_BAD_ARGUMENT;
+  if (options.mask.len == 0) return ENGINE_OK;
+  const engine_shape4 &shape = options.shape;
+  size_t count, mask_count;
+  if (!elements(shape, &count) || count != base_len) return ENGINE_BAD_LENGTH;
+  if (!elements({1, options.mask_n, options.mask_h, options.mask_w}, &mask_count)) return ENGINE_BAD_LENGTH;
+  if (mask_count != options.mask.len) return ENGINE_BAD_LENGTH;
+  if (options.mask_n > shape.n && count > 0) return ENGINE_BAD_LENGTH;
+  return fits_planes(options.mask_h, options.mask_w, shape.h, shape.w) ? ENGINE_OK : ENGINE_BAD_ARGUMENT;
+}
+
+/* The factors of the mix: f32(1-m), f32(m) and f32(sqrt(m^2 + (1-m)^2)). */
+struct MixFactors {
+  float keep, add, length;
+
+  explicit MixFactors(double mix) : keep(static_cast<float>(1.0 - mix)), add(static_cast<float>(mix)) {
+    const double rest = 1.0 - mix;
+    length = static_cast<float>(std::sqrt(mix * mix + rest * rest));
+  }
+};
+
+inline engine_status check_channel(size_t out_len, size_t image_len, int channels, int channel) {
+  if (channels != 1 && channels != 3 && channels != 4) return ENGINE_BAD_ARGUMENT;
+  if (channel < 0 || channel > 2) return ENGINE_BAD_ARGUMENT;
+  size_t count;
+  const bool fits = multiply(out_len, static_cast<size_t>(channels), &count) && image_len == count;
+  return fits ? ENGINE_OK : ENGINE_BAD_LENGTH;
+}
+
+inline engine_status check_planes_to_image(size_t out_len, size_t x_len, size_t batch, bool *nothing) {
+  if (out_len != x_len) return ENGINE_BAD_LENGTH;
+  *nothing = x_len == 0;
+  if (*nothing) return ENGINE_OK;
+  return batch == 0 || x_len % batch != 0 || x_len / batch % 3 != 0 ? ENGINE_BAD_LENGTH : ENGINE_OK;
+}
+
+constexpr size_t kPhiloxBlock = 256;
+
+/* Threads of a launch of PyTorch's generator: as many blocks as n needs, at most the cap; 0 where the cap is no grid. */
+inline size_t philox_threads(size_t n, uint32_t cap) {
+  if (cap % kPhiloxBlock != 0) return 0;
+  if (n > SIZE_MAX - kPhiloxBlock) return 0;
+  size_t needed = (n + kPhiloxBlock - 1) / kPhiloxBlock * kPhiloxBlock;
+  return cap == 0 ? needed : std::min<size_t>(needed, cap);
+}
+
+inline engine_status check_philox(uint64_t offset, uint32_t threads) {
+  return offset % 4 != 0 || threads % kPhiloxBlock != 0 ? ENGINE_BAD_ARGUMENT : ENGINE_OK;
+}
+
+/* What the offset of the generator grows by for n values. */
+inline uint64_t philox_rows(size_t n, size_t threads) { return (n - 1) / (4 * threads) + 1; }
+
+}  // namespace latentkit
+
+#endif
