@@ -71,7 +71,9 @@ struct Opening {
     for (size_t i = 0; i < kKernels; i++) {
       if (!ask(kNames[i], device.driver.module_function(&device.kernels[i], device.module, kNames[i]))) return status;
     }
-    ask("cuStreamCreate", device.driver.stream_create(&device.stream, kNonBlocking));
+    if (!ask("cuStreamCreate", device.driver.stream_create(&device.stream, kNonBlocking))) return status;
+    if (!ask("cuMemAlloc", device.driver.memory_alloc(&device.tickets, sizeof(unsigned)))) return status;
+    ask("cuMemsetD32Async", device.driver.set_words(device.tickets, 0, 1, device.stream));
     return status;
   }
 
@@ -109,6 +111,7 @@ void close(engine_cuda *device) {
       if (device->stream != nullptr) device->driver.stream_wait(device->stream);
       device->pool.clear();
       device->staging.clear();
+      if (device->tickets != 0) device->driver.memory_free(device->tickets);
       if (device->stream != nullptr) device->driver.stream_destroy(device->stream);
       if (device->module != nullptr) device->driver.module_unload(device->module);
     }

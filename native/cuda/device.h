@@ -30,6 +30,7 @@ struct engine_cuda {
   latentkit::cuda::Module module = nullptr;
   latentkit::cuda::Stream stream = nullptr;
   latentkit::cuda::Function kernels[latentkit::cuda::kKernels] = {};
+  latentkit::cuda::Address tickets = 0; /* a word that is 0 between launches, see kernels/reduce.h */
   std::atomic<bool> lost{false};
   latentkit::cuda::Pool pool{driver, stream};
   latentkit::cuda::Staging staging{driver, stream};

@@ -15,11 +15,14 @@ inline unsigned blocks_for(uint64_t threads) {
   return static_cast<unsigned>(std::clamp<uint64_t>((threads + LK_BLOCK - 1) / LK_BLOCK, 1, kMost));
 }
 
+/* Threads that take four elements each. */
+inline uint64_t quads(size_t n) { return n / 4 + (n % 4 != 0); }
+
 template <class... Parameters, class... Arguments>
 engine_status launch(engine_cuda &device, Kernel kernel, void (*)(Parameters...), unsigned blocks,
                      Arguments... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments));
-  std::tuple<Parameters...> values(arguments...);
+  std::tuple<Parameters...> values(static_cast<Parameters>(arguments)...);
   return std::apply(
       [&](auto &...value) {
         void *addresses[] = {&value...};

@@ -8,6 +8,10 @@ namespace latentkit::cuda {
 
 void fill_memory(engine_cuda_table *table);
 void fill_elementwise(engine_cuda_table *table);
+void fill_noise(engine_cuda_table *table);
+void fill_planes(engine_cuda_table *table);
+void fill_reduce(engine_cuda_table *table);
+void fill_images(engine_cuda_table *table);
 
 }  // namespace latentkit::cuda
 

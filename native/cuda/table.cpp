@@ -35,6 +35,10 @@ engine_cuda_table make_table() {
   table.close = close;
   fill_memory(&table);
   fill_elementwise(&table);
+  fill_noise(&table);
+  fill_planes(&table);
+  fill_reduce(&table);
+  fill_images(&table);
   return table;
 }
 

@@ -49,6 +49,13 @@ struct Device {
   Device &operator=(const Device &) = delete;
 };
 
+/* The end of a program whose devices are closed: nothing may be left or have been done wrong. */
+inline int finished() {
+  CHECK(counted("misuses") == 0);
+  CHECK(counted("leaked") == 0);
+  return report();
+}
+
 /* `count` values on the device, `shift` of them off the start of the block; what lies around them must stay. */
 template <class T>
 class OnDevice {
@@ -103,6 +110,14 @@ inline bool same_values(const std::vector<float> &a, const std::vector<float> &b
   return true;
 }
 
+/* Numbers with zeros of both signs, the smallest and largest, infinities and NaN among them. */
+inline std::vector<float> awkward(size_t n, uint32_t seed) {
+  const float special[] = {0.0f, -0.0f, 1e-45f, -1e-40f, 3e38f, -3e38f, INFINITY, -INFINITY, NAN, 1.0f, 0.5f / 255.0f};
+  std::vector<float> values = numbers(n, seed);
+  for (size_t i = seed % 7; i < n; i += 7) values[i] = special[(i / 7 + seed) % (sizeof special / sizeof *special)];
+  return values;
+}
+
 /* Reproducible choices. */
 struct Choices {
   uint64_t state;
@@ -118,6 +133,7 @@ struct Choices {
     const size_t n = from(1, below(4) == 0 ? most : most < 300 ? most : 300);
     return below(2) == 0 ? n : (n + 3) / 4 * 4;
   }
+  bool one_in(size_t n) { return below(n) == 0; }
   float number() { return static_cast<float>(below(20001)) / 5000.0f - 2.0f; }
   uint32_t seed() { return static_cast<uint32_t>(below(uint32_t{1} << 31)); }
 };

@@ -1,4 +1,4 @@
-// Every kernel: its name, and whether its threads wait for each other. A launch has one dimension, of kBlock threads.
+// Every kernel: its name, its parameters, and whether its threads wait for each other. Launches have one dimension.
 #ifndef LATENTKIT_CUDA_KERNELS_H
 #define LATENTKIT_CUDA_KERNELS_H
 
@@ -7,9 +7,100 @@
 #define LK_BLOCK 256 /* threads of a block, of every kernel */
 
 /* ALONE(name): threads work on their own. TOGETHER(name): they meet. */
-#define LK_KERNELS(ALONE, TOGETHER) \
-  ALONE(scale)
+#define LK_KERNELS(ALONE, TOGETHER)                                             \
+  ALONE(scale) ALONE(axpy) ALONE(average) ALONE(lerp)                           \
+  ALONE(philox_normals) ALONE(philox_words)                                     \
+  ALONE(resize) ALONE(blend) ALONE(composite) ALONE(inject)                     \
+  ALONE(to_bytes) ALONE(from_bytes) ALONE(channel_mask) ALONE(planes_to_image)  \
+  TOGETHER(sums) TOGETHER(squares) TOGETHER(filter_rows)
 
 LK_KERNEL lk_scale(float *out, const float *x, float k, uint64_t n);
+LK_KERNEL lk_axpy(float *out, const float *x, const float *y, float k, uint64_t n);
+LK_KERNEL lk_average(float *out, const float *x, const float *y, uint64_t n);
+LK_KERNEL lk_lerp(float *out, const float *a, const float *b, float t, uint64_t n);
+
+/* counter: the generator's offset / 4; threads: of PyTorch's launch, a multiple of LK_BLOCK. */
+LK_KERNEL lk_philox_normals(float *out, uint64_t n, uint64_t seed, uint64_t counter, uint64_t threads);
+LK_KERNEL lk_philox_words(uint32_t *out, uint64_t n, uint64_t seed, uint64_t counter, uint64_t threads);
+
+/* Planes of in_h x in_w read as if they were h x w; equal sizes are read as they are. */
+struct lk_sizes {
+  uint32_t in_h, in_w, h, w;
+  float ratio_y, ratio_x; /* f32(in) / f32(out) */
+};
+
+/* A mask for elements [batch, channels, h, w]: shared by the channels, repeated over the batch. */
+struct lk_mask {
+  const float *data; /* [count, in_h, in_w]; NULL: none */
+  uint64_t count, channels, plane;
+  int resized;    /* else sizes are not used */
+  lk_sizes sizes; /* h * w is the plane */
+
+  template <class F>
+  void each_pointer(F &&f) const {
+    f(data);
+  }
+};
+
+LK_KERNEL lk_resize(float *out, const float *x, uint64_t n, lk_sizes sizes);
+LK_KERNEL lk_blend(float *out, const float *a, const float *b, lk_mask mask, uint64_t n);
+
+struct lk_paste {
+  float *destination;
+  const float *source, *mask; /* mask: NULL for none */
+  uint64_t channels, h, w;    /* of the destination */
+  uint64_t source_n, source_c, source_h, source_w, mask_n;
+  uint64_t from_x, from_y, to_x, to_y, width, height; /* what they overlap in */
+
+  template <class F>
+  void each_pointer(F &&f) const {
+    f(destination), f(source), f(mask);
+  }
+};
+
+LK_KERNEL lk_composite(lk_paste paste, uint64_t n);
+
+/* x, or x with noise: half of both, or x + noise * k. */
+struct lk_values {
+  const float *x, *noise; /* noise: NULL for none */
+  int average;
+  float k;
+
+  template <class F>
+  void each_pointer(F &&f) const {
+    f(x), f(noise);
+  }
+};
+
+/* What the two summing kernels find. */
+struct lk_spread {
+  double mean;
+  float deviation;
+};
+
+/* partial: a double for every group of leaves; tickets: 0, and 0 again afterwards. */
+LK_KERNEL lk_sums(lk_values values, uint64_t n, double *partial, uint32_t *tickets, lk_spread *spread);
+LK_KERNEL lk_squares(lk_values values, uint64_t n, double *partial, uint32_t *tickets, lk_spread *spread);
+
+struct lk_injection {
+  lk_values values;
+  lk_mask mask;
+  const lk_spread *spread; /* NULL: not normalised; a deviation of 0: nothing is written */
+  const float *random;     /* NULL: not mixed */
+  float keep, add, length;
+
+  template <class F>
+  void each_pointer(F &&f) const {
+    values.each_pointer(f), mask.each_pointer(f), f(spread), f(random);
+  }
+};
+
+LK_KERNEL lk_inject(float *out, lk_injection injection, uint64_t n);
+
+LK_KERNEL lk_to_bytes(uint8_t *out, const float *x, uint64_t n);
+LK_KERNEL lk_from_bytes(float *out, const uint8_t *x, uint64_t n);
+LK_KERNEL lk_channel_mask(float *out, const float *image, uint64_t n, uint32_t channels, uint32_t channel);
+LK_KERNEL lk_planes_to_image(float *out, const float *x, uint64_t n, uint64_t plane);
+LK_KERNEL lk_filter_rows(uint8_t *out, const uint8_t *pixels, uint64_t row_bytes, uint64_t height, uint32_t step);
 
 #endif

@@ -5,6 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shared/inline.h"
+
+namespace {
+
+constexpr unsigned kWarp = 32;
+
+}  // namespace
+
 #if defined(__CUDACC__)
 
 #define LK_KERNEL extern "C" __global__ void
@@ -12,10 +20,16 @@
 
 namespace {
 
-/* The value of the lane `by` further up in the warp. */
+/* The value of lane `from` of the warp, whose threads must all ask; of whole words, a word at a time. */
 template <class T>
-__device__ __forceinline__ T from_lane_above(T value, unsigned by) {
-  return __shfl_down_sync(0xffffffffu, value, by);
+__device__ __forceinline__ T shuffled(T value, unsigned from) {
+  static_assert(sizeof(T) % sizeof(unsigned) == 0);
+  unsigned words[sizeof(T) / sizeof(unsigned)];
+  memcpy(words, &value, sizeof value);
+#pragma unroll
+  for (unsigned k = 0; k < sizeof(T) / sizeof(unsigned); k++) words[k] = __shfl_sync(0xffffffffu, words[k], from);
+  memcpy(&value, words, sizeof value);
+  return value;
 }
 
 }  // namespace
@@ -38,8 +52,8 @@ struct alignas(4) uchar4 {
 };
 
 void __syncthreads();
-/* Every thread of a warp leaves a value, and reads that of the one `by` further up (its own where there is none). */
-void lk_exchange(const void *mine, void *theirs, size_t bytes, unsigned by);
+/* Every thread of a warp leaves a value and reads that of lane `from`. */
+void lk_exchange(const void *mine, void *theirs, size_t bytes, unsigned from);
 
 inline void __threadfence() {}
 template <class T>
@@ -52,14 +66,25 @@ T atomicAdd(T *at, T value) {
 namespace {
 
 template <class T>
-T from_lane_above(T value, unsigned by) {
+T shuffled(T value, unsigned from) {
   T result;
-  lk_exchange(&value, &result, sizeof value, by);
+  lk_exchange(&value, &result, sizeof value, from);
   return result;
 }
 
 }  // namespace
 
 #endif
+
+namespace {
+
+/* The value of the lane `by` further up, its own where there is none. */
+template <class T>
+LK_INLINE T from_lane_above(T value, unsigned by) {
+  const unsigned lane = threadIdx.x % kWarp;
+  return shuffled(value, lane + by < kWarp ? lane + by : lane);
+}
+
+}  // namespace
 
 #endif

@@ -24,7 +24,7 @@ struct Check {
   void operator()(const T &value) {
     if constexpr (std::is_pointer_v<T>) {
       if (value != nullptr) good = good && holds(device, reinterpret_cast<uint64_t>(value), 1);
-    } else if constexpr (std::is_class_v<T>) {
+    } else if constexpr (requires { value.each_pointer(*this); }) {
       value.each_pointer(*this);
     }
   }

@@ -15,7 +15,6 @@ namespace fake {
 namespace {
 
 constexpr size_t kStack = 256 << 10;
-constexpr unsigned kWarp = 32;
 
 enum class Place { running, block, warp, ended };
 
@@ -23,7 +22,7 @@ struct Fiber {
   ucontext_t context;
   Place place = Place::running;
   /* Values of the last two exchanges: a quick neighbour may be one ahead. */
-  unsigned char values[2][16];
+  unsigned char values[2][64];
   unsigned exchanges = 0;
 };
 
@@ -142,12 +141,12 @@ bool run_blocks(unsigned blocks, unsigned threads, bool together, const std::fun
 
 void __syncthreads() { fake::running->wait_at(fake::Place::block); }
 
-void lk_exchange(const void *mine, void *theirs, size_t bytes, unsigned by) {
+void lk_exchange(const void *mine, void *theirs, size_t bytes, unsigned from) {
   fake::Block &block = *fake::running;
-  const unsigned self = block.current, lane = self % fake::kWarp;
-  const unsigned from = lane + by < fake::kWarp ? self + by : self;
+  const unsigned self = block.current;
   const unsigned turn = block.fibers[self].exchanges++ % 2;
+  if (bytes > sizeof block.fibers[self].values[turn]) std::abort();
   std::memcpy(block.fibers[self].values[turn], mine, bytes);
   block.wait_at(fake::Place::warp);
-  std::memcpy(theirs, block.fibers[from].values[turn], bytes);
+  std::memcpy(theirs, block.fibers[self - self % kWarp + from].values[turn], bytes);
 }

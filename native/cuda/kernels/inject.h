@@ -1,0 +1,49 @@
+// injectNoise in one pass: add or average, normalise, mask, mix.
+#ifndef LATENTKIT_CUDA_INJECT_H
+#define LATENTKIT_CUDA_INJECT_H
+
+#include "kernels/grid.h"
+#include "kernels/kernels.h"
+#include "kernels/planes.h"
+#include "shared/elementwise.h"
+
+namespace {
+
+struct Injection {
+  lk_injection how;
+  float deviation;
+
+  LK_INLINE float operator()(float base, float noise, float mask, float random) const {
+    float v = how.values.average ? Average{}(base, noise) : Axpy{how.values.k}(base, noise);
+    if (how.spread != nullptr) v = Divide{deviation}(v);
+    if (how.mask.data != nullptr) v = Blend{}(mask, v, base);
+    if (how.random != nullptr) v = Mix{how.keep, how.add, how.length}(v, random);
+    return v;
+  }
+};
+
+}  // namespace
+
+LK_KERNEL lk_inject(float *out, lk_injection how, uint64_t n) {
+  const Injection op = {how, how.spread != nullptr ? how.spread->deviation : 1.0f};
+  // the caller is told, and its memory stays
+  if (op.deviation == 0.0f) return;
+  const float *base = how.values.x, *noise = how.values.noise, *random = how.random;
+  const bool masked = how.mask.data != nullptr, mixed = random != nullptr;
+  const bool quads = aligned(out) && aligned(base) && aligned(noise) && (!mixed || aligned(random)) &&
+                     (!masked || quads_of(how.mask));
+  for_quads(
+      n, quads,
+      [=](uint64_t i) {
+        const float4 none = {0, 0, 0, 0};
+        float4 b = load4(base + i), e = load4(noise + i), r = mixed ? load4(random + i) : none;
+        float4 m = masked ? mask4_at(op.how.mask, i) : none;
+        store4(out + i, float4{op(b.x, e.x, m.x, r.x), op(b.y, e.y, m.y, r.y), op(b.z, e.z, m.z, r.z),
+                               op(b.w, e.w, m.w, r.w)});
+      },
+      [=](uint64_t i) {
+        out[i] = op(base[i], noise[i], masked ? mask_at(op.how.mask, i) : 0.0f, mixed ? random[i] : 0.0f);
+      });
+}
+
+#endif

@@ -1,0 +1,95 @@
+// Bilinear resizes, blends through masks that may be resized on the way, and pasting.
+#ifndef LATENTKIT_CUDA_PLANES_H
+#define LATENTKIT_CUDA_PLANES_H
+
+#include "kernels/grid.h"
+#include "kernels/kernels.h"
+#include "kernels/lane.h"
+#include "shared/elementwise.h"
+#include "shared/resample.h"
+#include "shared/taps.h"
+
+namespace {
+
+/* The value at (y, x) of a resized plane: across both rows, then between them, as the CPU does. */
+LK_INLINE float resized(const float *plane, const lk_sizes &sizes, uint32_t y, uint32_t x) {
+  Tap down = tap_at(y, sizes.in_h, sizes.ratio_y), across = tap_at(x, sizes.in_w, sizes.ratio_x);
+  const float *top = plane + (uint64_t)down.first * sizes.in_w, *bottom = plane + (uint64_t)down.second * sizes.in_w;
+  float first = weighted(top[across.first], across.first_weight, top[across.second], across.second_weight);
+  float second = weighted(bottom[across.first], across.first_weight, bottom[across.second], across.second_weight);
+  return weighted(first, down.first_weight, second, down.second_weight);
+}
+
+/* Where element i of [batch, channels, plane] lies in the mask. */
+struct MaskPlace {
+  const float *plane;
+  uint64_t within;
+};
+
+LK_INLINE MaskPlace place_in(const lk_mask &mask, uint64_t i) {
+  Divided at = divided(i, mask.plane);
+  uint64_t image = divided(divided(at.quotient, mask.channels).quotient, mask.count).rest;
+  uint64_t size = mask.resized ? (uint64_t)mask.sizes.in_h * mask.sizes.in_w : mask.plane;
+  return {mask.data + image * size, at.rest};
+}
+
+LK_INLINE float mask_at(const lk_mask &mask, uint64_t i) {
+  MaskPlace place = place_in(mask, i);
+  if (!mask.resized) return place.plane[place.within];
+  Divided at = divided(place.within, mask.sizes.w);
+  return resized(place.plane, mask.sizes, (uint32_t)at.quotient, (uint32_t)at.rest);
+}
+
+/* Whether four elements that begin at a multiple of 4 have their mask in one plane, readable at once. */
+LK_INLINE bool quads_of(const lk_mask &mask) { return mask.plane % 4 == 0 && (mask.resized || aligned(mask.data)); }
+
+/* The mask of elements i to i + 3, where quads_of allows it. */
+LK_INLINE float4 mask4_at(const lk_mask &mask, uint64_t i) {
+  MaskPlace place = place_in(mask, i);
+  if (!mask.resized) return load4(place.plane + place.within);
+  Divided at = divided(place.within, mask.sizes.w);
+  uint32_t y = (uint32_t)at.quotient, x = (uint32_t)at.rest;
+  float m[4];
+  for (int k = 0; k < 4; k++) {
+    m[k] = resized(place.plane, mask.sizes, y, x);
+    if (++x == mask.sizes.w) x = 0, y++;
+  }
+  return {m[0], m[1], m[2], m[3]};
+}
+
+}  // namespace
+
+LK_KERNEL lk_resize(float *out, const float *x, uint64_t n, lk_sizes sizes) {
+  for_each(n, [=](uint64_t i) {
+    Divided row = divided(i, sizes.w), plane = divided(row.quotient, sizes.h);
+    const float *from = x + plane.quotient * sizes.in_h * sizes.in_w;
+    out[i] = resized(from, sizes, (uint32_t)plane.rest, (uint32_t)row.rest);
+  });
+}
+
+LK_KERNEL lk_blend(float *out, const float *a, const float *b, lk_mask mask, uint64_t n) {
+  const Blend op;
+  for_quads(
+      n, aligned(out) && aligned(a) && aligned(b) && quads_of(mask),
+      [=](uint64_t i) {
+        float4 m = mask4_at(mask, i), u = load4(a + i), v = load4(b + i);
+        store4(out + i, float4{op(m.x, u.x, v.x), op(m.y, u.y, v.y), op(m.z, u.z, v.z), op(m.w, u.w, v.w)});
+      },
+      [=](uint64_t i) { out[i] = op(mask_at(mask, i), a[i], b[i]); });
+}
+
+LK_KERNEL lk_composite(lk_paste p, uint64_t n) {
+  const Blend op;
+  for_each(n, [=](uint64_t i) {
+    Divided column = divided(i, p.width), line = divided(column.quotient, p.height);
+    Divided channel = divided(line.quotient, p.channels);
+    uint64_t image = channel.quotient, y = p.from_y + line.rest, x = p.from_x + column.rest;
+    uint64_t plane = divided(image, p.source_n).rest * p.source_c + (p.source_c == 1 ? 0 : channel.rest);
+    float s = p.source[(plane * p.source_h + y) * p.source_w + x];
+    float *d = p.destination + (line.quotient * p.h + p.to_y + line.rest) * p.w + p.to_x + column.rest;
+    if (p.mask == nullptr) *d = s;
+    else *d = op(p.mask[(divided(image, p.mask_n).rest * p.source_h + y) * p.source_w + x], s, *d);
+  });
+}
+
+#endif

@@ -1,0 +1,107 @@
+// The sums of shared/tree.h: a warp to a leaf, a block to an aligned group of leaves, the last block to end adds the groups.
+#ifndef LATENTKIT_CUDA_REDUCE_H
+#define LATENTKIT_CUDA_REDUCE_H
+
+#include "kernels/grid.h"
+#include "kernels/kernels.h"
+#include "shared/elementwise.h"
+#include "shared/tree.h"
+
+namespace {
+
+constexpr unsigned kLeavesOfGroup = LK_BLOCK / LK_TREE_LANES;
+
+/* Calls body with a function that reads element i of the values, so that the choice is made once. */
+template <class Body>
+LK_INLINE auto with_reader(const lk_values &values, Body body) {
+  const float *x = values.x, *noise = values.noise;
+  if (noise == nullptr) return body([=](uint64_t i) { return x[i]; });
+  if (values.average) return body([=](uint64_t i) { return Average{}(x[i], noise[i]); });
+  const Axpy op = {values.k};
+  return body([=](uint64_t i) { return op(x[i], noise[i]); });
+}
+
+/* The sum of the leaf from `begin`, in lane 0; each thread of the warp is a lane. */
+template <class Read, class Term>
+LK_INLINE double leaf_sum(Read read, Term term, uint64_t begin, uint64_t n) {
+  uint64_t end = n - begin < LK_LEAF ? n : begin + LK_LEAF;
+  double sum = 0;
+#if defined(__CUDACC__)
+#pragma unroll 8
+#endif
+  for (uint64_t i = begin + threadIdx.x % kWarp; i < end; i += kWarp) sum += term((double)read(i));
+  for (unsigned width = kWarp / 2; width > 0; width /= 2) sum += from_lane_above(sum, width);
+  return sum;
+}
+
+/* Adds values[0 … count) of shared memory pairwise, count at most LK_BLOCK; the result is values[0]. */
+LK_INLINE void add_pairwise(double *values, unsigned count) {
+  for (unsigned step = 1; step < count; step *= 2) {
+    __syncthreads();
+    unsigned i = threadIdx.x;
+    if (i % (2 * step) == 0 && i + step < count) values[i] += values[i + step];
+  }
+  __syncthreads();
+}
+
+/* The sum of all terms, given to `finish` by one thread of the launch. */
+template <class Term, class Finish>
+LK_INLINE void tree_sum(const lk_values &values, uint64_t n, Term term, double *partial, uint32_t *tickets,
+                        Finish finish) {
+  LK_SHARED double sums[LK_BLOCK];
+  LK_SHARED bool is_last;
+  const uint64_t leaves = (n + LK_LEAF - 1) / LK_LEAF, groups = (leaves + kLeavesOfGroup - 1) / kLeavesOfGroup;
+  for (uint64_t group = blockIdx.x; group < groups; group += gridDim.x) {
+    const uint64_t first = group * kLeavesOfGroup, leaf = first + threadIdx.x / kWarp;
+    const unsigned count = leaves - first < kLeavesOfGroup ? (unsigned)(leaves - first) : kLeavesOfGroup;
+    // whole warps go past the last leaf together
+    if (leaf < leaves) {
+      double sum = with_reader(values, [=](auto read) { return leaf_sum(read, term, leaf * LK_LEAF, n); });
+      if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = sum;
+    }
+    add_pairwise(sums, count);
+    if (threadIdx.x == 0) partial[group] = sums[0];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) {
+    // the groups of this block are written before its ticket is taken
+    __threadfence();
+    is_last = atomicAdd(tickets, 1u) == gridDim.x - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  if (!is_last) return;
+  volatile double *level = partial;
+  uint64_t count = groups;
+  do {
+    const uint64_t tiles = (count + LK_BLOCK - 1) / LK_BLOCK;
+    for (uint64_t tile = 0; tile < tiles; tile++) {
+      const uint64_t first = tile * LK_BLOCK;
+      const unsigned here = count - first < LK_BLOCK ? (unsigned)(count - first) : LK_BLOCK;
+      if (threadIdx.x < here) sums[threadIdx.x] = level[first + threadIdx.x];
+      add_pairwise(sums, here);
+      // a tile's place lies at or before its first value, which is read already
+      if (threadIdx.x == 0) level[tile] = sums[0];
+      __syncthreads();
+    }
+    count = tiles;
+  } while (count > 1);
+  if (threadIdx.x == 0) {
+    finish(sums[0]);
+    *tickets = 0;
+  }
+}
+
+}  // namespace
+
+LK_KERNEL lk_sums(lk_values values, uint64_t n, double *partial, uint32_t *tickets, lk_spread *spread) {
+  tree_sum(values, n, Itself{}, partial, tickets, [=](double sum) { spread->mean = mean_of(sum, n); });
+}
+
+LK_KERNEL lk_squares(lk_values values, uint64_t n, double *partial, uint32_t *tickets, lk_spread *spread) {
+  const SquaredDistance term = {spread->mean};
+  tree_sum(values, n, term, partial, tickets,
+           [=](double squares) { spread->deviation = deviation_of(squares, n); });
+}
+
+#endif

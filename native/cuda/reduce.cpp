@@ -1,0 +1,92 @@
+// The standard deviation, and injectNoise that may divide by it.
+#include <cmath>
+
+#include "launch.h"
+#include "masks.h"
+#include "operations.h"
+#include "shared/checks.h"
+#include "shared/tree.h"
+
+namespace latentkit::cuda {
+namespace {
+
+/* Where the summing kernels leave what they find, and the room they need. */
+struct Spread {
+  Block block;
+  explicit Spread(engine_cuda &device) : block(device) {}
+
+  lk_spread *result() const { return block.as<lk_spread>(); }
+
+  /* Queues the two passes over n values, n above 0. */
+  engine_status find(engine_cuda &device, const lk_values &values, size_t n) {
+    const size_t leaves = (n + LK_LEAF - 1) / LK_LEAF;
+    const unsigned blocks = blocks_for(uint64_t{leaves} * LK_TREE_LANES);
+    const size_t groups = (leaves * LK_TREE_LANES + LK_BLOCK - 1) / LK_BLOCK;
+    if (engine_status status = block.take(sizeof(lk_spread) + groups * sizeof(double)); status != ENGINE_OK) {
+      return status;
+    }
+    auto *partial = reinterpret_cast<double *>(result() + 1);
+    auto *tickets = reinterpret_cast<uint32_t *>(device.tickets);
+    const engine_status status = LK_LAUNCH(device, sums, blocks, values, n, partial, tickets, result());
+    if (status != ENGINE_OK) return status;
+    return LK_LAUNCH(device, squares, blocks, values, n, partial, tickets, result());
+  }
+
+  /* Waits. */
+  engine_status read(engine_cuda &device, float *deviation) {
+    return device.status(device.staging.download(deviation, address(&result()->deviation), sizeof *deviation));
+  }
+};
+
+engine_status std_of(engine_cuda *device, engine_cf32 x, float *host_out) {
+  return on(device, [&] {
+    if (x.len < 2) {
+      *host_out = NAN;
+      return ENGINE_OK;
+    }
+    Spread spread(*device);
+    const engine_status status = spread.find(*device, {x.data, nullptr, 0, 0.0f}, x.len);
+    return status == ENGINE_OK ? spread.read(*device, host_out) : status;
+  });
+}
+
+engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base, engine_cf32 noise,
+                           const engine_inject_options *options) {
+  const engine_status checked = check_inject(out.len, base.len, noise.len, *options);
+  if (checked != ENGINE_OK) return checked;
+  return on(device, [&] {
+    const size_t n = out.len;
+    if (n == 0) return ENGINE_OK;
+    lk_injection how = {};
+    how.values = {base.data, noise.data, options->average != 0, static_cast<float>(options->strength)};
+    if (options->mask.len > 0) {
+      how.mask = mask_of(options->mask.data, options->mask_n, options->shape.c, options->mask_h, options->mask_w,
+                         options->shape.h, options->shape.w);
+    }
+    if (options->mix > 0.0) {
+      const MixFactors mix(options->mix);
+      how.random = options->random.data;
+      how.keep = mix.keep, how.add = mix.add, how.length = mix.length;
+    }
+    Spread spread(*device);
+    if (options->normalize) {
+      if (const engine_status status = spread.find(*device, how.values, n); status != ENGINE_OK) return status;
+      how.spread = spread.result();
+    }
+    const engine_status status = LK_LAUNCH(*device, inject, blocks_for(quads(n)), out.data, how, n);
+    if (status != ENGINE_OK || !options->normalize) return status;
+    // the kernel that writes is queued already, and writes nothing where this is 0
+    float deviation = 1.0f;
+    if (const engine_status read = spread.read(*device, &deviation); read != ENGINE_OK) return read;
+    return deviation == 0.0f ? ENGINE_ZERO_DEVIATION : ENGINE_OK;
+  });
+}
+
+}  // namespace
+
+void fill_reduce(engine_cuda_table *table) {
+  table->std = std_of;
+  table->inject_noise = inject_noise;
+}
+
+}  // namespace latentkit::cuda
