@@ -6,6 +6,7 @@
 #include "deflate.h"
 #include "png.h"
 #include "png_filter.h"
+#include "scratch.h"
 #include "spans.h"
 
 namespace latentkit::png {
@@ -87,23 +88,39 @@ size_t compress(uint8_t *out, size_t room, const uint8_t *raw, size_t raw_len, i
   return libdeflate_zlib_compress(deflater.get(), raw, raw_len, out, room);
 }
 
-engine_status encode(engine_u8 out, engine_cu8 pixels, const engine_png_options &o, size_t *written) {
-  const size_t raw_len = raw_size(o);
-  const size_t n = size_t{o.width} * static_cast<size_t>(o.channels);
-  if (pixels.len != raw_len - o.height) return ENGINE_BAD_LENGTH;
-  if (out.len < frame_size(o)) return ENGINE_NO_SPACE;
-  Filtered filtered = filter(pixels.data, o.height, n, static_cast<size_t>(o.channels));
+size_t row_bytes(const engine_png_options &o) { return size_t{o.width} * static_cast<size_t>(o.channels); }
 
+/* The file around the filtered rows. */
+engine_status write(engine_u8 out, Filtered filtered, const engine_png_options &o, size_t *written) {
   uint8_t *p = write_header(out.data, o);
   for (size_t k = 0; k < o.text_count; k++) p = write_text(p, o.text[k]);
   const size_t room = static_cast<size_t>(out.data + out.len - p) - 2 * kChunkOverhead;
   const size_t len = o.level == kOwnLevel ? compress(p + 8, room, std::move(filtered))
-                                          : compress(p + 8, room, filtered.raw.get(), raw_len, o.level);
+                                          : compress(p + 8, room, filtered.raw, raw_size(o), o.level);
   if (len == 0) return ENGINE_NO_SPACE;
   p = close_chunk(p, type_of("IDAT"), len);
   p = close_chunk(p, type_of("IEND"), 0);
   *written = static_cast<size_t>(p - out.data);
   return ENGINE_OK;
+}
+
+engine_status encode(engine_u8 out, engine_cu8 pixels, const engine_png_options &o, size_t *written) {
+  const size_t raw_len = raw_size(o);
+  if (pixels.len != raw_len - o.height) return ENGINE_BAD_LENGTH;
+  if (out.len < frame_size(o)) return ENGINE_NO_SPACE;
+  const Scratch raw = scratch(raw_len);
+  const auto step = static_cast<size_t>(o.channels);
+  return write(out, filter(raw.get(), pixels.data, o.height, row_bytes(o), step), o, written);
+}
+
+engine_status encode_filtered(engine_u8 out, engine_cu8 lines, const engine_png_options &o, size_t *written) {
+  if (lines.len != raw_size(o)) return ENGINE_BAD_LENGTH;
+  if (out.len < frame_size(o)) return ENGINE_NO_SPACE;
+  constexpr uint8_t kFilters = 5;
+  for (size_t at = 0; at < lines.len; at += row_bytes(o) + 1) {
+    if (lines.data[at] >= kFilters) return ENGINE_BAD_ARGUMENT;
+  }
+  return write(out, filtered_before(lines.data, o.height, row_bytes(o)), o, written);
 }
 
 }  // namespace
@@ -122,4 +139,11 @@ extern "C" engine_status engine_png_encode(engine_u8 out, engine_cu8 pixels, con
   *written = 0;
   if (engine_png_bound(options) == 0) return ENGINE_BAD_ARGUMENT;
   return latentkit::guarded([&] { return latentkit::png::encode(out, pixels, *options, written); });
+}
+
+extern "C" engine_status engine_png_deflate(engine_u8 out, engine_cu8 filtered, const engine_png_options *options,
+                                            size_t *written) {
+  *written = 0;
+  if (engine_png_bound(options) == 0) return ENGINE_BAD_ARGUMENT;
+  return latentkit::guarded([&] { return latentkit::png::encode_filtered(out, filtered, *options, written); });
 }

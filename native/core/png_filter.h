@@ -7,18 +7,19 @@
 #include <vector>
 
 #include "deflate.h"
-#include "scratch.h"
 
 namespace latentkit::png {
 
 struct Filtered {
-  Scratch raw; /* height lines of a filter byte and row_bytes bytes */
+  const uint8_t *raw; /* height lines of a filter byte and row_bytes bytes; memory of the caller */
   std::vector<deflate::Unit> units; /* of raw, surveyed */
   uint32_t adler; /* of raw */
 };
 
-/* Each row with the filter of least sum of distances. step: bytes of a pixel. Throws std::bad_alloc. */
-Filtered filter(const uint8_t *pixels, size_t height, size_t row_bytes, size_t step);
+/* Fills raw, each row with the filter of least sum of distances. step: bytes of a pixel. Throws std::bad_alloc. */
+Filtered filter(uint8_t *raw, const uint8_t *pixels, size_t height, size_t row_bytes, size_t step);
+/* The same for lines that somebody else has filtered. Throws std::bad_alloc. */
+Filtered filtered_before(const uint8_t *raw, size_t height, size_t row_bytes);
 
 }  // namespace latentkit::png
 

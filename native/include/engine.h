@@ -218,6 +218,10 @@ size_t engine_png_bound(const engine_png_options *options);
 /* Filters each row by the least sum of absolute differences, deflates, writes IHDR, tEXt in order, IDAT, IEND.
  * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_SPACE, NO_MEMORY. */
 engine_status engine_png_encode(engine_u8 out, engine_cu8 pixels, const engine_png_options *options, size_t *written);
+/* The same file from rows that are filtered already: height lines of a filter byte, 0 to 4, and width * channels bytes.
+ * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_SPACE, NO_MEMORY. */
+engine_status engine_png_deflate(engine_u8 out, engine_cu8 filtered, const engine_png_options *options,
+                                 size_t *written);
 
 typedef struct {
   uint32_t width, height;
