@@ -52,6 +52,118 @@
       ]
     },
     {
+      "target_name": "latentkit_cuda",
+      "type": "loadable_module",
+      "product_prefix": "",
+      "product_extension": "so",
+      "sources": [
+        "native/cuda/image.cpp"
+      ],
+      "dependencies": [
+        "latentkit_cuda_host"
+      ],
+      "variables": {
+        "nvcc%": "nvcc"
+      },
+      "actions": [
+        {
+          "action_name": "kernels",
+          "inputs": [
+            "native/cuda/kernels/kernels.cu"
+          ],
+          "outputs": [
+            "<(INTERMEDIATE_DIR)/kernels.fatbin"
+          ],
+          "action": [
+            "<(nvcc)",
+            "-fatbin",
+            "-gencode",
+            "arch=compute_75,code=sm_75",
+            "-gencode",
+            "arch=compute_80,code=sm_80",
+            "-gencode",
+            "arch=compute_86,code=sm_86",
+            "-gencode",
+            "arch=compute_89,code=sm_89",
+            "-gencode",
+            "arch=compute_90,code=sm_90",
+            "-gencode",
+            "arch=compute_100,code=sm_100",
+            "-gencode",
+            "arch=compute_120,code=[compute_120,sm_120]",
+            "-Xfatbin",
+            "-compress-all",
+            "--threads",
+            "2",
+            "-std=c++17",
+            "-fmad=false",
+            "-prec-div=true",
+            "-prec-sqrt=true",
+            "-ftz=false",
+            "-I",
+            "native",
+            "-I",
+            "native/cuda",
+            "-o",
+            "<(INTERMEDIATE_DIR)/kernels.fatbin",
+            "native/cuda/kernels/kernels.cu"
+          ]
+        }
+      ],
+      "defines": [
+        "LK_CUDA_IMAGE=\"<(INTERMEDIATE_DIR)/kernels.fatbin\"",
+        "LK_CUDA_ARCHITECTURES=\"75,80,86,89,90,100,120\"",
+        "LK_CUDA_COMPILER=\"13.0\""
+      ],
+      "cflags_cc": [
+        "-std=gnu++20",
+        "-fvisibility=hidden"
+      ],
+      "ldflags": [
+        "-static-libstdc++",
+        "-Wl,--gc-sections",
+        "-Wl,-z,nodelete",
+        "-Wl,--version-script=<(module_root_dir)/native/cuda/exports.map"
+      ],
+      "libraries": [
+        "-ldl"
+      ]
+    },
+    {
+      "target_name": "latentkit_cuda_host",
+      "type": "static_library",
+      "sources": [
+        "native/cuda/device.cpp",
+        "native/cuda/driver.cpp",
+        "native/cuda/elementwise.cpp",
+        "native/cuda/images.cpp",
+        "native/cuda/memory.cpp",
+        "native/cuda/noise.cpp",
+        "native/cuda/planes.cpp",
+        "native/cuda/pool.cpp",
+        "native/cuda/reduce.cpp",
+        "native/cuda/staging.cpp",
+        "native/cuda/table.cpp"
+      ],
+      "include_dirs": [
+        "native/include",
+        "native",
+        "native/cuda"
+      ],
+      "cflags_cc": [
+        "-std=gnu++20",
+        "-O2",
+        "-ffp-contract=off",
+        "-fvisibility=hidden",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-fexceptions"
+      ],
+      "cflags_cc!": [
+        "-fno-exceptions"
+      ]
+    },
+    {
       "target_name": "latentkit_core",
       "type": "static_library",
       "sources": [

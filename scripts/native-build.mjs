@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Builds the native core where it is missing or older than its sources. Needs Node, CMake and a C++ compiler.
 // --force builds anew, --sanitize address|thread builds instrumented into build/address or build/thread,
-// --tests adds the C++ tests, --cuda-test the fake CUDA driver of the tests.
+// --tests adds the C++ tests, --cuda-test the fake CUDA driver of the tests, --cuda latentkit_cuda.so for every GPU.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, utimesSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -12,28 +12,40 @@ import { parseArgs } from "node:util";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const SOURCES = ["CMakeLists.txt", "native"];
+const CUDA_LIBRARY = "Release/latentkit_cuda.so";
 
 /** A build that cannot be done; the message is for a person. */
 export class BuildError extends Error {}
 
 /**
  * Builds where needed; returns the path of latentkit.node.
- * @param {{ force?: boolean, sanitize?: "" | "address" | "thread", tests?: boolean, folder?: string }} options
+ * @param {{ force?: boolean, sanitize?: "" | "address" | "thread", tests?: boolean, folder?: string,
+ *   cuda?: "AUTO" | "ON" | "OFF", architectures?: string }} options cuda: latentkit_cuda.so beside it, see cudaWanted
  */
 export function buildNative({
   force = false,
   sanitize = "",
   tests = false,
   folder = join(root, "build", sanitize),
+  ...cudaOptions
 } = {}) {
+  const { cuda, architectures } = { ...(sanitize === "" ? cudaWanted(folder) : { cuda: "OFF" }), ...cudaOptions };
   const binary = join(folder, "Release/latentkit.node");
   const changed = newest(SOURCES.map((path) => join(root, path)));
-  if (!force && !tests && existsSync(binary) && statSync(binary).mtimeMs >= changed) return binary;
+  const whole = existsSync(binary) && (cuda !== "ON" || existsSync(join(folder, CUDA_LIBRARY)));
+  if (!force && !tests && whole && statSync(binary).mtimeMs >= changed) return binary;
   checkCompiler();
   if (force || isForeign(folder)) clean(folder);
+  const options = [
+    `LATENTKIT_SANITIZE=${sanitize}`,
+    `LATENTKIT_TESTS=${tests ? "ON" : "OFF"}`,
+    `LATENTKIT_CUDA=${cuda}`,
+    `CMAKE_CUDA_ARCHITECTURES=${architectures ?? ""}`,
+  ];
   // cmake-js configures only once: options that differ from the last time would be passed over
-  if (existsSync(join(folder, "CMakeCache.txt")) && hasTests(folder) !== tests) rmSync(join(folder, "CMakeCache.txt"));
-  const options = [`LATENTKIT_SANITIZE=${sanitize}`, `LATENTKIT_TESTS=${tests ? "ON" : "OFF"}`];
+  const [names, values] = [0, 1].map((part) => options.map((option) => option.split("=")[part]));
+  if (names.some((name, index) => (cached(folder, name) ?? "") !== values[index]))
+    rmSync(join(folder, "CMakeCache.txt"), { force: true });
   const args = ["build", "--out", folder, "--parallel", String(availableParallelism())];
   process.stderr.write(`Building the native core${sanitize ? ` for -fsanitize=${sanitize}` : ""} …\n`);
   const started = new Date();
@@ -44,6 +56,8 @@ export function buildNative({
   });
   if (done.status !== 0) throw new BuildError(`${done.stdout}${done.stderr}The native core did not build (see above).`);
   if (!existsSync(binary)) throw new BuildError(`The build ended without ${binary}.`);
+  if (cuda === "AUTO" && !existsSync(join(folder, CUDA_LIBRARY)))
+    process.stderr.write("No CUDA compiler was found: built without latentkit_cuda.so.\n");
   // a build that had nothing to do leaves the old time, and would be tried again and again
   utimesSync(binary, started, started);
   return binary;
@@ -85,7 +99,18 @@ function isForeign(folder) {
   return home !== undefined && (!existsSync(home) || realpathSync(home) !== realpathSync(root));
 }
 
-const hasTests = (folder) => cached(folder, "LATENTKIT_TESTS") === "ON";
+/**
+ * A checkout gets latentkit_cuda.so for its own GPUs where it has one and a compiler: seconds. For all of them, which
+ * takes longer, on request: --cuda, LATENTKIT_REQUIRE_CUDA=1, and in prebuilds. One that is there is kept up to date.
+ */
+function cudaWanted(folder) {
+  if (process.env.LATENTKIT_REQUIRE_CUDA === "1") return { cuda: "ON" };
+  if (existsSync(join(folder, CUDA_LIBRARY)))
+    return { cuda: "ON", architectures: cached(folder, "CMAKE_CUDA_ARCHITECTURES") };
+  const hasDevice = ["/dev/nvidiactl", "/dev/dxg"].some((path) => existsSync(path));
+  const hasCompiler = onPath("nvcc") || existsSync("/usr/local/cuda/bin/nvcc");
+  return hasDevice && hasCompiler ? { cuda: "ON", architectures: "native" } : { cuda: "OFF" };
+}
 
 function cached(folder, name) {
   const cache = join(folder, "CMakeCache.txt");
@@ -141,12 +166,14 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
         force: { type: "boolean" },
         tests: { type: "boolean" },
         "cuda-test": { type: "boolean" },
+        cuda: { type: "boolean" },
         sanitize: { type: "string", default: "" },
       },
     });
     if (!["", "address", "thread"].includes(values.sanitize)) throw new BuildError("--sanitize: address or thread.");
-    buildNative(values);
-    if (values["cuda-test"]) buildCudaTest();
+    const { cuda, "cuda-test": cudaTest, ...options } = values;
+    buildNative(cuda ? { ...options, cuda: "ON", architectures: "" } : options);
+    if (cudaTest) buildCudaTest();
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;
     process.stderr.write(`${error.message}\n`);

@@ -5,7 +5,9 @@ import { BuildError, buildNative } from "./native-build.mjs";
 import { PREBUILD_FOLDER } from "./prebuild.mjs";
 
 try {
-  buildNative({ folder: join(PREBUILD_FOLDER, "build") });
+  // for every GPU, or without any where there is no CUDA compiler; LATENTKIT_REQUIRE_CUDA=1 makes that an error
+  const cuda = process.env.LATENTKIT_REQUIRE_CUDA === "1" ? "ON" : "AUTO";
+  buildNative({ folder: join(PREBUILD_FOLDER, "build"), cuda, architectures: "" });
 } catch (error) {
   if (!(error instanceof BuildError)) throw error;
   process.stderr.write(`${error.message}\n`);
