@@ -6,6 +6,8 @@
       "sources": [
         "native/addon/addon.cpp",
         "native/addon/args.cpp",
+        "native/addon/cuda.cpp",
+        "native/addon/cuda_operations.cpp",
         "native/addon/images.cpp",
         "native/addon/noise.cpp",
         "native/addon/png.cpp",

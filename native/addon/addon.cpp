@@ -1,48 +1,85 @@
+#include "cuda.h"
 #include "operations.h"
 #include "worker.h"
 
 namespace latentkit {
 
-static Napi::Object Init(Napi::Env env, Napi::Object exports) {
-  struct Export {
-    const char *name;
-    Napi::Value (*call)(const Napi::CallbackInfo &info);
-  };
-  static const Export kExports[] = {
-      {"isa", Isa},
-      {"isas", Isas},
-      {"setIsa", SetIsa},
-      {"threads", Threads},
-      {"setThreads", SetThreads},
-      {"mtSeed", MtSeed},
-      {"mtRandn", MtRandn},
-      {"philoxRandn", PhiloxRandn},
-      {"philoxWords", PhiloxWords},
-      {"samplingTable", SamplingTable},
-      {"samplingTimestep", SamplingTimestep},
-      {"samplingSigma", SamplingSigma},
-      {"schedule", Schedule},
-      {"scale", Scale},
-      {"axpy", Axpy},
-      {"average", Average},
-      {"lerp", Lerp},
-      {"std", Std},
-      {"resizeBilinear", ResizeBilinear},
-      {"maskedBlend", MaskedBlend},
-      {"composite", Composite},
-      {"injectNoise", InjectNoise},
-      {"channelToMask", ChannelToMask},
-      {"planesToImage", PlanesToImage},
-      {"floatToByte", FloatToByte},
-      {"byteToFloat", ByteToFloat},
-      {"encodePng", EncodePng},
-      {"decodePng", DecodePng},
-  };
-  for (const Export &e : kExports) exports.Set(e.name, Napi::Function::New(env, e.call, e.name));
+namespace {
+
+struct Export {
+  const char *name;
+  Napi::Value (*call)(const Napi::CallbackInfo &info);
+};
+
+const Export kCore[] = {
+    {"isa", Isa},
+    {"isas", Isas},
+    {"setIsa", SetIsa},
+    {"threads", Threads},
+    {"setThreads", SetThreads},
+    {"mtSeed", MtSeed},
+    {"mtRandn", MtRandn},
+    {"samplingTable", SamplingTable},
+    {"samplingTimestep", SamplingTimestep},
+    {"samplingSigma", SamplingSigma},
+    {"schedule", Schedule},
+    {"encodePng", EncodePng},
+    {"decodePng", DecodePng},
+};
+
+const Export kCuda[] = {
+    {"open", CudaOpen},
+    {"architectures", CudaArchitectures},
+    {"memory", CudaMemory},
+    {"trim", CudaTrim},
+    {"wait", CudaWait},
+    {"take", CudaTake},
+    {"release", CudaRelease},
+    {"upload", CudaUpload},
+    {"download", CudaDownload},
+    {"copy", CudaCopy},
+    {"fill", CudaFill},
+    {"resizedBlend", CudaResizedBlend},
+    {"filterPng", CudaFilterPng},
+};
+
+template <class A>
+const Export kTensorOperations[] = {
+    {"philoxRandn", PhiloxRandn<A>},
+    {"philoxWords", PhiloxWords<A>},
+    {"scale", Scale<A>},
+    {"axpy", Axpy<A>},
+    {"average", Average<A>},
+    {"lerp", Lerp<A>},
+    {"std", Std<A>},
+    {"resizeBilinear", ResizeBilinear<A>},
+    {"maskedBlend", MaskedBlend<A>},
+    {"composite", Composite<A>},
+    {"injectNoise", InjectNoise<A>},
+    {"channelToMask", ChannelToMask<A>},
+    {"planesToImage", PlanesToImage<A>},
+    {"floatToByte", FloatToByte<A>},
+    {"byteToFloat", ByteToFloat<A>},
+};
+
+template <size_t N>
+void SetAll(Napi::Object to, const Export (&exports)[N]) {
+  for (const Export &e : exports) to.Set(e.name, Napi::Function::New(to.Env(), e.call, e.name));
+}
+
+Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  SetAll(exports, kCore);
+  SetAll(exports, kTensorOperations<Args>);
   exports.Set("mtStateBytes", Napi::Number::New(env, static_cast<double>(MtStateBytes())));
+  const Napi::Object cuda = Napi::Object::New(env);
+  SetAll(cuda, kCuda);
+  SetAll(cuda, kTensorOperations<CudaArgs>);
+  exports.Set("cuda", cuda);
   OpenChannel(env);
   return exports;
 }
+
+}  // namespace
 
 NODE_API_MODULE(latentkit, Init)
 

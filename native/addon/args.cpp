@@ -39,12 +39,14 @@ const char *StatusName(engine_status status) {
     case ENGINE_BAD_FILE: return "bad-file";
     case ENGINE_TOO_LARGE: return "too-large";
     case ENGINE_UNSUPPORTED: return "unsupported";
+    case ENGINE_DEVICE_LOST: return "device-lost";
   }
   return "unknown";
 }
 
 Napi::Error StatusError(Napi::Env env, engine_status status, const std::string &message) {
-  const bool at_fault = status == ENGINE_BAD_FILE || status == ENGINE_UNSUPPORTED || status == ENGINE_NO_MEMORY;
+  const bool at_fault = status == ENGINE_BAD_FILE || status == ENGINE_UNSUPPORTED || status == ENGINE_NO_MEMORY ||
+                        status == ENGINE_DEVICE_LOST;
   Napi::Error error = at_fault ? Napi::Error::New(env, message) : Napi::RangeError::New(env, message);
   error.Set("status", Napi::String::New(env, StatusName(status)));
   return error;

@@ -71,6 +71,12 @@ class Args {
     apart(out.data, out.len * 4, in.data, in.len * 4, name, same_allowed);
   }
 
+  /* Calls the operation's function of the core. CudaArgs, whose spans lie on a device, calls the other one. */
+  template <class Host, class Cuda, class... Given>
+  engine_status run(Host function, Cuda, Given... given) const {
+    return function(given...);
+  }
+
   /* undefined, or the failure thrown. */
   Napi::Value done(engine_status status) const;
   [[noreturn]] void type_error(const char *name, const char *expected, Napi::Value received) const;

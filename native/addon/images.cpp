@@ -1,42 +1,57 @@
-#include "args.h"
+#include "cuda.h"
 #include "operations.h"
 
 namespace latentkit {
 
+template <class A>
 Napi::Value ChannelToMask(const Napi::CallbackInfo &info) {
-  const Args a(info, "channelToMask");
+  const A a(info, "channelToMask");
   const engine_f32 out = a.out(0, "out");
   const engine_cf32 image = a.in(1, "image");
   const int64_t channels = a.integer(2, "channels", 1, 4);
   a.expect("image", image.len, {out.len, static_cast<size_t>(channels)});
   a.apart(out, image, "image", false);
   const int64_t channel = a.integer(3, "channel", 0, 2);
-  return a.done(engine_channel_to_mask(out, image, static_cast<int>(channels), static_cast<int>(channel)));
+  return a.done(a.run(engine_channel_to_mask, &engine_cuda_table::channel_to_mask, out, image,
+                      static_cast<int>(channels), static_cast<int>(channel)));
 }
 
+template <class A>
 Napi::Value PlanesToImage(const Napi::CallbackInfo &info) {
-  const Args a(info, "planesToImage");
+  const A a(info, "planesToImage");
   const engine_f32 out = a.out(0, "out");
   const engine_cf32 x = a.in(1, "x", out.len);
   a.apart(out, x, "x", false);
-  return a.done(engine_planes_to_image(out, x, static_cast<size_t>(a.integer(2, "batch", 0, Args::kMaxSize))));
+  const size_t batch = a.size(2, "batch");
+  return a.done(a.run(engine_planes_to_image, &engine_cuda_table::planes_to_image, out, x, batch));
 }
 
+template <class A>
 Napi::Value FloatToByte(const Napi::CallbackInfo &info) {
-  const Args a(info, "floatToByte");
+  const A a(info, "floatToByte");
   const engine_u8 out = a.bytes_out(0, "out");
   const engine_cf32 x = a.in(1, "x", out.len);
   a.apart(out.data, out.len, x.data, x.len * 4, "x", false);
-  return a.done(engine_f32_to_u8(out, x));
+  return a.done(a.run(engine_f32_to_u8, &engine_cuda_table::f32_to_u8, out, x));
 }
 
+template <class A>
 Napi::Value ByteToFloat(const Napi::CallbackInfo &info) {
-  const Args a(info, "byteToFloat");
+  const A a(info, "byteToFloat");
   const engine_f32 out = a.out(0, "out");
   const engine_cu8 x = a.bytes_in(1, "x");
   a.expect("x", x.len, {out.len});
   a.apart(out.data, out.len * 4, x.data, x.len, "x", false);
-  return a.done(engine_u8_to_f32(out, x));
+  return a.done(a.run(engine_u8_to_f32, &engine_cuda_table::u8_to_f32, out, x));
 }
+
+template Napi::Value ChannelToMask<Args>(const Napi::CallbackInfo &);
+template Napi::Value ChannelToMask<CudaArgs>(const Napi::CallbackInfo &);
+template Napi::Value PlanesToImage<Args>(const Napi::CallbackInfo &);
+template Napi::Value PlanesToImage<CudaArgs>(const Napi::CallbackInfo &);
+template Napi::Value FloatToByte<Args>(const Napi::CallbackInfo &);
+template Napi::Value FloatToByte<CudaArgs>(const Napi::CallbackInfo &);
+template Napi::Value ByteToFloat<Args>(const Napi::CallbackInfo &);
+template Napi::Value ByteToFloat<CudaArgs>(const Napi::CallbackInfo &);
 
 }  // namespace latentkit

@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "args.h"
+#include "cuda.h"
 #include "operations.h"
 
 namespace latentkit {
@@ -37,20 +37,28 @@ Napi::Value MtRandn(const Napi::CallbackInfo &info) {
   return a.done(status);
 }
 
+template <class A>
 Napi::Value PhiloxRandn(const Napi::CallbackInfo &info) {
-  const Args a(info, "philoxRandn");
+  const A a(info, "philoxRandn");
   const engine_f32 out = a.out(0, "out");
   uint64_t offset = a.u64(2, "offset");
   const auto threads = static_cast<uint32_t>(a.integer(3, "threads", 0, UINT32_MAX));
-  a.done(engine_philox_randn(out, a.u64(1, "seed"), &offset, threads));
+  a.done(a.run(engine_philox_randn, &engine_cuda_table::philox_randn, out, a.u64(1, "seed"), &offset, threads));
   return Napi::BigInt::New(info.Env(), offset);
 }
 
+template <class A>
 Napi::Value PhiloxWords(const Napi::CallbackInfo &info) {
-  const Args a(info, "philoxWords");
+  const A a(info, "philoxWords");
   const engine_u32 out = a.words_out(0, "out");
   const auto threads = static_cast<uint32_t>(a.integer(3, "threads", 0, UINT32_MAX));
-  return a.done(engine_philox_words(out, a.u64(1, "seed"), a.u64(2, "offset"), threads));
+  return a.done(a.run(engine_philox_words, &engine_cuda_table::philox_words, out, a.u64(1, "seed"), a.u64(2, "offset"),
+                      threads));
 }
+
+template Napi::Value PhiloxRandn<Args>(const Napi::CallbackInfo &);
+template Napi::Value PhiloxRandn<CudaArgs>(const Napi::CallbackInfo &);
+template Napi::Value PhiloxWords<Args>(const Napi::CallbackInfo &);
+template Napi::Value PhiloxWords<CudaArgs>(const Napi::CallbackInfo &);
 
 }  // namespace latentkit

@@ -5,31 +5,12 @@
 #include <vector>
 
 #include "args.h"
+#include "bytes.h"
 #include "operations.h"
 #include "worker.h"
 
 namespace latentkit {
 namespace {
-
-struct GiveScratch {
-  void operator()(uint8_t *memory) const { engine_scratch_give(memory); }
-};
-
-// not a vector: whole images are written over at once, clearing them first would cost a pass
-struct Bytes {
-  explicit Bytes(size_t count) : data(static_cast<uint8_t *>(engine_scratch_take(count))), len(count) {
-    if (data == nullptr) throw std::bad_alloc();
-  }
-  std::unique_ptr<uint8_t[], GiveScratch> data;
-  size_t len;
-};
-
-// V8 owns what JavaScript gets: memory of others could not be transferred to another thread
-Napi::ArrayBuffer Give(Napi::Env env, const uint8_t *data, size_t len) {
-  Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(env, len);
-  if (len > 0) std::memcpy(buffer.Data(), data, len);
-  return buffer;
-}
 
 std::string Latin1(const Args &a, Napi::Value value, const std::string &name) {
   if (!value.IsString()) a.type_error(name.c_str(), "a string", value);
@@ -163,6 +144,15 @@ Bytes CopyPixels(const Args &a, size_t count) {
   return copy;
 }
 
+engine_png_options ReadOptions(const Args &a) {
+  engine_png_options options{};
+  options.width = static_cast<uint32_t>(a.integer(1, "width", 1, INT32_MAX));
+  options.height = static_cast<uint32_t>(a.integer(2, "height", 1, INT32_MAX));
+  options.channels = static_cast<int32_t>(a.integer(3, "channels", 1, 4));
+  options.level = static_cast<int32_t>(a.integer(4, "level", 0, 9));
+  return options;
+}
+
 Napi::Error NoMemory(Napi::Env env) {
   return StatusError(env, ENGINE_NO_MEMORY, std::string(engine_status_text(ENGINE_NO_MEMORY)) + ".");
 }
@@ -172,11 +162,7 @@ Napi::Error NoMemory(Napi::Env env) {
 Napi::Value EncodePng(const Napi::CallbackInfo &info) try {
   const Args a(info, "encodePng");
   Texts texts = ReadTexts(a, 5);
-  engine_png_options options{};
-  options.width = static_cast<uint32_t>(a.integer(1, "width", 1, INT32_MAX));
-  options.height = static_cast<uint32_t>(a.integer(2, "height", 1, INT32_MAX));
-  options.channels = static_cast<int32_t>(a.integer(3, "channels", 1, 4));
-  options.level = static_cast<int32_t>(a.integer(4, "level", 0, 9));
+  const engine_png_options options = ReadOptions(a);
   // at most 2^31 * 2^31 * 4: never wraps
   const size_t count = size_t{options.width} * options.height * static_cast<size_t>(options.channels);
   return Submit(info.Env(), std::make_unique<EncodeJob>(options, std::move(texts), CopyPixels(a, count)));

@@ -1,52 +1,58 @@
-#include "args.h"
+#include "cuda.h"
 #include "operations.h"
 
 namespace latentkit {
 
+template <class A>
 Napi::Value Scale(const Napi::CallbackInfo &info) {
-  const Args a(info, "scale");
+  const A a(info, "scale");
   const engine_f32 out = a.out(0, "out");
   const engine_cf32 x = a.in(1, "x", out.len);
   a.apart(out, x, "x", true);
-  return a.done(engine_scale(out, x, a.f32(2, "k")));
+  return a.done(a.run(engine_scale, &engine_cuda_table::scale, out, x, a.f32(2, "k")));
 }
 
+template <class A>
 Napi::Value Axpy(const Napi::CallbackInfo &info) {
-  const Args a(info, "axpy");
+  const A a(info, "axpy");
   const engine_f32 out = a.out(0, "out");
   const engine_cf32 x = a.in(1, "x", out.len), y = a.in(2, "y", out.len);
   a.apart(out, x, "x", true);
   a.apart(out, y, "y", true);
-  return a.done(engine_axpy(out, x, y, a.f32(3, "k")));
+  return a.done(a.run(engine_axpy, &engine_cuda_table::axpy, out, x, y, a.f32(3, "k")));
 }
 
+template <class A>
 Napi::Value Average(const Napi::CallbackInfo &info) {
-  const Args a(info, "average");
+  const A a(info, "average");
   const engine_f32 out = a.out(0, "out");
   const engine_cf32 x = a.in(1, "x", out.len), y = a.in(2, "y", out.len);
   a.apart(out, x, "x", true);
   a.apart(out, y, "y", true);
-  return a.done(engine_average(out, x, y));
+  return a.done(a.run(engine_average, &engine_cuda_table::average, out, x, y));
 }
 
+template <class A>
 Napi::Value Lerp(const Napi::CallbackInfo &info) {
-  const Args a(info, "lerp");
+  const A a(info, "lerp");
   const engine_f32 out = a.out(0, "out");
   const engine_cf32 from = a.in(1, "a", out.len), to = a.in(2, "b", out.len);
   a.apart(out, from, "a", true);
   a.apart(out, to, "b", true);
-  return a.done(engine_lerp(out, from, to, a.f32(3, "t")));
+  return a.done(a.run(engine_lerp, &engine_cuda_table::lerp, out, from, to, a.f32(3, "t")));
 }
 
+template <class A>
 Napi::Value Std(const Napi::CallbackInfo &info) {
-  const Args a(info, "std");
+  const A a(info, "std");
   float deviation = 0;
-  a.done(engine_std(a.in(0, "x"), &deviation));
+  a.done(a.run(engine_std, &engine_cuda_table::std, a.in(0, "x"), &deviation));
   return Napi::Number::New(info.Env(), deviation);
 }
 
+template <class A>
 Napi::Value ResizeBilinear(const Napi::CallbackInfo &info) {
-  const Args a(info, "resizeBilinear");
+  const A a(info, "resizeBilinear");
   const size_t planes = a.size(2, "planes"), in_h = a.size(3, "inHeight"), in_w = a.size(4, "inWidth");
   const size_t out_h = a.size(5, "outHeight"), out_w = a.size(6, "outWidth");
   const engine_f32 out = a.out(0, "out");
@@ -54,11 +60,13 @@ Napi::Value ResizeBilinear(const Napi::CallbackInfo &info) {
   a.expect("out", out.len, {planes, out_h, out_w});
   a.expect("x", x.len, {planes, in_h, in_w});
   a.apart(out, x, "x", false);
-  return a.done(engine_resize_bilinear(out, x, planes, in_h, in_w, out_h, out_w));
+  return a.done(a.run(engine_resize_bilinear, &engine_cuda_table::resize_bilinear, out, x, planes, in_h,
+                      in_w, out_h, out_w));
 }
 
+template <class A>
 Napi::Value MaskedBlend(const Napi::CallbackInfo &info) {
-  const Args a(info, "maskedBlend");
+  const A a(info, "maskedBlend");
   const size_t batch = a.size(4, "batch"), channels = a.size(5, "channels"), plane = a.size(6, "plane");
   const size_t mask_batch = a.size(7, "maskBatch");
   const engine_f32 out = a.out(0, "out");
@@ -68,11 +76,13 @@ Napi::Value MaskedBlend(const Napi::CallbackInfo &info) {
   a.apart(out, from, "a", true);
   a.apart(out, to, "b", true);
   a.apart(out, mask, "mask", false);
-  return a.done(engine_masked_blend(out, from, to, mask, batch, channels, plane, mask_batch));
+  return a.done(a.run(engine_masked_blend, &engine_cuda_table::masked_blend, out, from, to, mask, batch,
+                      channels, plane, mask_batch));
 }
 
+template <class A>
 Napi::Value Composite(const Napi::CallbackInfo &info) {
-  const Args a(info, "composite");
+  const A a(info, "composite");
   size_t d[4], s[4];
   a.sizes(a.at(1), "shape", d, 4);
   a.sizes(a.at(3), "sourceShape", s, 4);
@@ -87,12 +97,14 @@ Napi::Value Composite(const Napi::CallbackInfo &info) {
   if (a.has(6)) a.expect("mask", mask.len, {mask_batch, s[2], s[3]});
   a.apart(destination, source, "source", false);
   a.apart(destination, mask, "mask", false);
-  return a.done(engine_composite(destination, {d[0], d[1], d[2], d[3]}, source, {s[0], s[1], s[2], s[3]}, x, y, mask,
-                                 a.has(6) ? mask_batch : 0));
+  const engine_shape4 shape{d[0], d[1], d[2], d[3]}, source_shape{s[0], s[1], s[2], s[3]};
+  return a.done(a.run(engine_composite, &engine_cuda_table::composite, destination, shape, source, source_shape, x, y,
+                      mask, a.has(6) ? mask_batch : size_t{0}));
 }
 
+template <class A>
 Napi::Value InjectNoise(const Napi::CallbackInfo &info) {
-  const Args a(info, "injectNoise");
+  const A a(info, "injectNoise");
   const Napi::Object from = a.object(3, "options");
   const Napi::Value shape = from.Get("shape"), mask = from.Get("mask"), mask_shape = from.Get("maskShape");
   const Napi::Value random = from.Get("random");
@@ -123,7 +135,26 @@ Napi::Value InjectNoise(const Napi::CallbackInfo &info) {
   }
   options.shape = {s[0], s[1], s[2], s[3]};
   options.mask_n = m[0], options.mask_h = m[1], options.mask_w = m[2];
-  return a.done(engine_inject_noise(out, base, noise, &options));
+  return a.done(a.run(engine_inject_noise, &engine_cuda_table::inject_noise, out, base, noise, &options));
 }
+
+template Napi::Value Scale<Args>(const Napi::CallbackInfo &);
+template Napi::Value Scale<CudaArgs>(const Napi::CallbackInfo &);
+template Napi::Value Axpy<Args>(const Napi::CallbackInfo &);
+template Napi::Value Axpy<CudaArgs>(const Napi::CallbackInfo &);
+template Napi::Value Average<Args>(const Napi::CallbackInfo &);
+template Napi::Value Average<CudaArgs>(const Napi::CallbackInfo &);
+template Napi::Value Lerp<Args>(const Napi::CallbackInfo &);
+template Napi::Value Lerp<CudaArgs>(const Napi::CallbackInfo &);
+template Napi::Value Std<Args>(const Napi::CallbackInfo &);
+template Napi::Value Std<CudaArgs>(const Napi::CallbackInfo &);
+template Napi::Value ResizeBilinear<Args>(const Napi::CallbackInfo &);
+template Napi::Value ResizeBilinear<CudaArgs>(const Napi::CallbackInfo &);
+template Napi::Value MaskedBlend<Args>(const Napi::CallbackInfo &);
+template Napi::Value MaskedBlend<CudaArgs>(const Napi::CallbackInfo &);
+template Napi::Value Composite<Args>(const Napi::CallbackInfo &);
+template Napi::Value Composite<CudaArgs>(const Napi::CallbackInfo &);
+template Napi::Value InjectNoise<Args>(const Napi::CallbackInfo &);
+template Napi::Value InjectNoise<CudaArgs>(const Napi::CallbackInfo &);
 
 }  // namespace latentkit

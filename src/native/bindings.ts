@@ -1,8 +1,10 @@
+import type { CudaBindings } from "./cuda-bindings.js";
+
 /**
  * The one TypeScript type of the native module (`latentkit.node`). Contracts are in native/include/engine.h;
  * every function checks lengths and throws a TypeError or RangeError that names the argument.
  */
-export interface NativeBindings {
+export interface NativeBindings extends TensorOperations<Float32Array, Uint8Array> {
   /** Instruction set in use. The environment variable LATENTKIT_ISA forces one at load. */
   isa(): Isa;
   /** Sets this processor can run, best first. */
@@ -18,8 +20,7 @@ export interface NativeBindings {
   mtSeed(state: Uint8Array, seed: bigint): void;
   /** Fills `out` with PyTorch's CPU normals and moves the state on. */
   mtRandn(state: Uint8Array, out: Float32Array): void;
-  /** Fills `out` with PyTorch's CUDA normals; `threads` is the grid, 0 for no cap. Returns the next offset. */
-  philoxRandn(out: Float32Array, seed: bigint, offset: bigint, threads: number): bigint;
+
   /** The four u32 words behind each of n elements, row by row: out[row * n + element]; for tests. */
   philoxWords(out: Uint32Array, seed: bigint, offset: bigint, threads: number): void;
 
@@ -36,63 +37,6 @@ export interface NativeBindings {
     denoise: number,
   ): Float32Array;
 
-  /** out = x * k */
-  scale(out: Float32Array, x: Float32Array, k: number): void;
-  /** out = x + y * k, unfused */
-  axpy(out: Float32Array, x: Float32Array, y: Float32Array, k: number): void;
-  /** out = (x + y) / 2 */
-  average(out: Float32Array, x: Float32Array, y: Float32Array): void;
-  /** out = a + (b - a) * t, unfused */
-  lerp(out: Float32Array, a: Float32Array, b: Float32Array, t: number): void;
-  /** Unbiased standard deviation of all elements, double accumulation over a fixed tree, rounded to float32. */
-  std(x: Float32Array): number;
-  /** Bilinear, align_corners false, no antialias, edges clamped; `planes` images of inH x inW. */
-  resizeBilinear(
-    out: Float32Array,
-    x: Float32Array,
-    planes: number,
-    inHeight: number,
-    inWidth: number,
-    outHeight: number,
-    outWidth: number,
-  ): void;
-  /** out = m * a + (1 - m) * b; mask [maskBatch, plane] repeats over batch and channels. */
-  maskedBlend(
-    out: Float32Array,
-    a: Float32Array,
-    b: Float32Array,
-    mask: Float32Array,
-    batch: number,
-    channels: number,
-    plane: number,
-    maskBatch: number,
-  ): void;
-  /**
-   * Pastes source [sourceBatch, C or 1, sh, sw] into destination [batch, C, h, w], in place, at (x, y), cropped.
-   * Source batches and channels repeat. With a mask [maskBatch, sh, sw]: m * source + (1 - m) * destination.
-   */
-  composite(
-    destination: Float32Array,
-    shape: readonly [number, number, number, number],
-    source: Float32Array,
-    sourceShape: readonly [number, number, number, number],
-    x: number,
-    y: number,
-    mask?: Float32Array,
-    maskBatch?: number,
-  ): void;
-  /** The whole of injectNoise: add or average, normalise, mask, mix; see engine.h. Throws RangeError if std is 0. */
-  injectNoise(out: Float32Array, base: Float32Array, noise: Float32Array, options: InjectOptions): void;
-
-  /** x [batch, 3, plane] to out [batch, plane, 3], clamped to 0 … 1; NaN is 0. */
-  planesToImage(out: Float32Array, x: Float32Array, batch: number): void;
-  /** image [pixels, channels 1, 3 or 4] to the mean of three equal truncated bytes over 255; channel 0 to 2. */
-  channelToMask(out: Float32Array, image: Float32Array, channels: number, channel: number): void;
-  /** x * 255 clipped and truncated; NaN is 0. */
-  floatToByte(out: Uint8Array, x: Float32Array): void;
-  /** f32(byte) / 255 */
-  byteToFloat(out: Float32Array, x: Uint8Array): void;
-
   /** Encodes on the pool. Floats are converted as by floatToByte. 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA. Text goes into tEXt chunks before IDAT. */
   encodePng(
     pixels: Uint8Array | Float32Array,
@@ -104,6 +48,63 @@ export interface NativeBindings {
   ): Promise<Uint8Array>;
   /** Decodes on the pool; refuses more than maxPixels before it allocates. Palettes are expanded, interlacing undone. */
   decodePng(bytes: Uint8Array, maxPixels: number): Promise<DecodedPng>;
+
+  /** Devices that compute the same numbers; see native/include/engine_cuda.h. */
+  readonly cuda: CudaBindings;
+}
+
+/** Operations on tensors: F holds float32 and B bytes, typed arrays or memory of a device. Outputs come first. */
+export interface TensorOperations<F, B> {
+  /** Fills `out` with PyTorch's CUDA normals; `threads` is the grid, 0 for no cap. Returns the next offset. */
+  philoxRandn(out: F, seed: bigint, offset: bigint, threads: number): bigint;
+
+  /** out = x * k */
+  scale(out: F, x: F, k: number): void;
+  /** out = x + y * k, unfused */
+  axpy(out: F, x: F, y: F, k: number): void;
+  /** out = (x + y) / 2 */
+  average(out: F, x: F, y: F): void;
+  /** out = a + (b - a) * t, unfused */
+  lerp(out: F, a: F, b: F, t: number): void;
+  /** Unbiased standard deviation of all elements, double accumulation over a fixed tree, rounded to float32. */
+  std(x: F): number;
+  /** Bilinear, align_corners false, no antialias, edges clamped; `planes` images of inH x inW. */
+  resizeBilinear(
+    out: F,
+    x: F,
+    planes: number,
+    inHeight: number,
+    inWidth: number,
+    outHeight: number,
+    outWidth: number,
+  ): void;
+  /** out = m * a + (1 - m) * b; mask [maskBatch, plane] repeats over batch and channels. */
+  maskedBlend(out: F, a: F, b: F, mask: F, batch: number, channels: number, plane: number, maskBatch: number): void;
+  /**
+   * Pastes source [sourceBatch, C or 1, sh, sw] into destination [batch, C, h, w], in place, at (x, y), cropped.
+   * Source batches and channels repeat. With a mask [maskBatch, sh, sw]: m * source + (1 - m) * destination.
+   */
+  composite(
+    destination: F,
+    shape: readonly [number, number, number, number],
+    source: F,
+    sourceShape: readonly [number, number, number, number],
+    x: number,
+    y: number,
+    mask?: F,
+    maskBatch?: number,
+  ): void;
+  /** The whole of injectNoise: add or average, normalise, mask, mix; see engine.h. Throws RangeError if std is 0. */
+  injectNoise(out: F, base: F, noise: F, options: InjectOptions<F>): void;
+
+  /** x [batch, 3, plane] to out [batch, plane, 3], clamped to 0 … 1; NaN is 0. */
+  planesToImage(out: F, x: F, batch: number): void;
+  /** image [pixels, channels 1, 3 or 4] to the mean of three equal truncated bytes over 255; channel 0 to 2. */
+  channelToMask(out: F, image: F, channels: number, channel: number): void;
+  /** x * 255 clipped and truncated; NaN is 0. */
+  floatToByte(out: B, x: F): void;
+  /** f32(byte) / 255 */
+  byteToFloat(out: F, x: B): void;
 }
 
 export type Isa = "avx512" | "avx2" | "baseline";
@@ -124,18 +125,18 @@ export interface SamplingSpec {
   multiplier: number;
 }
 
-export interface InjectOptions {
+export interface InjectOptions<F = Float32Array> {
   strength: number;
   average: boolean;
   normalize: boolean;
   /** Shape of base and noise, [B, C, H, W]; needed with a mask. */
   shape?: readonly number[];
   /** [maskBatch, maskHeight, maskWidth], resized to H x W. */
-  mask?: Float32Array;
+  mask?: F;
   maskShape?: readonly [number, number, number];
   /** Mixes `random` in where above 0. */
   mix: number;
-  random?: Float32Array;
+  random?: F;
 }
 
 export interface DecodedPng {

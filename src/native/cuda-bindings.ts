@@ -1,0 +1,67 @@
+import type { TensorOperations } from "./bindings.js";
+
+declare const device: unique symbol;
+declare const memory: unique symbol;
+
+/** An opened device: one for each process, whichever thread holds it. */
+export interface CudaHandle {
+  readonly [device]: true;
+}
+
+/** Memory of a device, given back when it is released or collected. As an operand: float32 values, or bytes. */
+export interface CudaMemory {
+  readonly [memory]: true;
+}
+
+/** Bytes of the device, and of the pool that lends its memory. */
+export interface CudaMemoryState {
+  readonly total: number;
+  readonly free: number;
+  readonly lent: number;
+  readonly kept: number;
+}
+
+/**
+ * Operations of the CUDA library, queued in the order of the calls; download, std and injectNoise with normalize wait.
+ * They throw as the others do, with `status` "no-memory" where the device has none left (it stays usable, and nothing
+ * was written) and "device-lost" where it is of no use any more.
+ */
+export interface CudaBindings extends TensorOperations<CudaMemory, CudaMemory> {
+  /** Opens the library, and with it a device of the driver, both named by path. Throws an Error with the reason. */
+  open(library: string, driver: string, ordinal: number): CudaHandle;
+  /** Those that the library has kernels for: "75,80,86". */
+  architectures(device: CudaHandle): string;
+  memory(device: CudaHandle): CudaMemoryState;
+  /** Gives what the pool keeps back to the driver. */
+  trim(device: CudaHandle): void;
+  wait(device: CudaHandle): void;
+
+  /** Memory that is not cleared. */
+  take(device: CudaHandle, bytes: number): CudaMemory;
+  /** Released memory is of no use any more; releasing it again does nothing. */
+  release(memory: CudaMemory): void;
+  /** `values` has as many bytes as the memory, and may be changed at once. */
+  upload(memory: CudaMemory, values: Float32Array | Uint8Array): void;
+  download(out: Float32Array | Uint8Array, memory: CudaMemory): void;
+  /** All of `memory` to `out`, from byte `at` on. */
+  copy(out: CudaMemory, memory: CudaMemory, at: number): void;
+  fill(out: CudaMemory, value: number): void;
+  philoxWords(out: CudaMemory, seed: bigint, offset: bigint, threads: number): void;
+  /** maskedBlend with a mask of [maskBatch, maskHeight, maskWidth] that is resized on the way. */
+  resizedBlend(
+    out: CudaMemory,
+    a: CudaMemory,
+    b: CudaMemory,
+    mask: CudaMemory,
+    shape: readonly [number, number, number, number],
+    maskShape: readonly [number, number, number],
+  ): void;
+  /** Picture `index` of [B, height, width, channels] as bytes, and as rows for deflatePng. Off the calling thread. */
+  filterPng(
+    images: CudaMemory,
+    index: number,
+    width: number,
+    height: number,
+    channels: number,
+  ): Promise<{ pixels: Uint8Array; rows: Uint8Array }>;
+}
