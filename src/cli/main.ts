@@ -1,5 +1,5 @@
 import { closest, LatentkitError } from "../errors.js";
-import { engineVersion } from "../io/engine-version.js";
+import { engineVersion } from "../native/engine-version.js";
 import { type Command, readArguments } from "./command.js";
 import type { StartService } from "./serve.js";
 import { harmless, processTerminal, red, type Terminal } from "./terminal.js";

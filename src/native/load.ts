@@ -19,6 +19,12 @@ export function loadNative(): NativeBindings {
   return loaded;
 }
 
+/** The module file in use. */
+export function nativeFile(): string {
+  loadNative();
+  return candidates(PACKAGE_ROOT, process.env.LATENTKIT_NATIVE).find((file) => existsSync(file))!;
+}
+
 /** Where the module may lie: what was named, else a build of this checkout, else the prebuild. Absolute paths. */
 export function candidates(root: string, override?: string): string[] {
   if (override) return [resolve(override)];

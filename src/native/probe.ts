@@ -15,6 +15,8 @@ export interface CudaProbe {
   devices: CudaDevice[];
   /** The newest CUDA version that the driver supports, as "13.0". */
   driverVersion?: string;
+  /** The library that answered. */
+  driver?: string;
 }
 
 const DRIVER_NAMES =
@@ -22,12 +24,18 @@ const DRIVER_NAMES =
     ? ["nvcuda.dll"]
     : ["libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"];
 
+/** Where the driver may lie; the environment variable LATENTKIT_CUDA_DRIVER names another file. */
+const driverNames = (): readonly string[] => {
+  const { LATENTKIT_CUDA_DRIVER } = process.env;
+  return LATENTKIT_CUDA_DRIVER ? [LATENTKIT_CUDA_DRIVER] : DRIVER_NAMES;
+};
+
 const ATTRIBUTE_MAJOR = 75;
 const ATTRIBUTE_MINOR = 76;
 const NAME_BYTES = 256;
 
 /** Asks the CUDA driver, the first of `libraries` that loads, for its devices. Never throws; takes 0.4 ms without one. */
-export function probeCuda(libraries: readonly string[] = DRIVER_NAMES): CudaProbe {
+export function probeCuda(libraries: readonly string[] = driverNames()): CudaProbe {
   try {
     const driver = openDriver(libraries);
     if (typeof driver === "string") return unavailable(driver);
@@ -37,7 +45,7 @@ export function probeCuda(libraries: readonly string[] = DRIVER_NAMES): CudaProb
   }
 }
 
-type Driver = ReturnType<typeof bind>;
+type Driver = ReturnType<typeof bind> & { readonly library: string };
 
 /** The bound driver, or why there is none. */
 function openDriver(libraries: readonly string[]): Driver | string {
@@ -46,7 +54,7 @@ function openDriver(libraries: readonly string[]): Driver | string {
   let why: string | undefined;
   for (const library of libraries) {
     try {
-      return bind(koffi.load(library));
+      return { library, ...bind(koffi.load(library)) };
     } catch (error) {
       why ??= `${library}: ${messageOf(error)}`;
     }
@@ -73,8 +81,9 @@ function askDriver(driver: Driver): CudaProbe {
   const driverVersion = `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`;
   const count = read("cuDeviceGetCount", (out) => driver.deviceCount(out));
   const devices = Array.from({ length: count }, (_, ordinal) => describeDevice(driver, ordinal));
-  if (count === 0) return { ...unavailable("The CUDA driver sees no device."), driverVersion };
-  return { available: true, devices, driverVersion };
+  const answered = { driverVersion, driver: driver.library };
+  if (count === 0) return { ...unavailable("The CUDA driver sees no device."), ...answered };
+  return { available: true, devices, ...answered };
 }
 
 function describeDevice(driver: Driver, ordinal: number): CudaDevice {

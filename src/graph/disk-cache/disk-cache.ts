@@ -1,8 +1,8 @@
 import { promises } from "node:fs";
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
-import { engineVersion } from "../../io/engine-version.js";
 import { writeFailed } from "../../io/write-file.js";
+import { engineVersion } from "../../native/engine-version.js";
 import { Bound, remove } from "./bound.js";
 import { entryPath, readEntryFile, writeEntryFile } from "./entry-file.js";
 import { decodeEntry, encodeEntry, HASH_BYTES, type Outputs } from "./entry-format.js";

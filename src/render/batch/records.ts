@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { join, relative, sep } from "node:path";
 import type { LatentkitError } from "../../errors.js";
-import { engineVersion } from "../../io/engine-version.js";
 import { pathFault } from "../../io/output-path.js";
+import { engineVersion } from "../../native/engine-version.js";
 import type { RenderedFile } from "../files.js";
 import { itemKey } from "./identity.js";
 import { Journal } from "./journal.js";

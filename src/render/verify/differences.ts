@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
 import type { Graph } from "../../graph/parse.js";
-import { engineVersion } from "../../io/engine-version.js";
 import { inputFileHash } from "../../io/input-file.js";
+import { engineVersion } from "../../native/engine-version.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
 import { createOrigins } from "../receipt/origins.js";
 import type { Receipt } from "../receipt.js";

@@ -57,13 +57,15 @@ describe("probeCuda", () => {
     });
 
     it("describes its devices", () => {
-      assert.deepEqual(probeCuda(["libnothing-of-this-name.so", build({ init: 0, count: 2 })]), {
+      const driver = build({ init: 0, count: 2 });
+      assert.deepEqual(probeCuda(["libnothing-of-this-name.so", driver]), {
         available: true,
         devices: [
           { name: "NVIDIA H200", totalMemoryBytes: 150_000_000_000, computeCapability: "9.0" },
           { name: "NVIDIA T4", totalMemoryBytes: 2 ** 34, computeCapability: "7.5" },
         ],
         driverVersion: "13.1",
+        driver,
       });
     });
 
@@ -74,13 +76,10 @@ describe("probeCuda", () => {
     });
 
     it("says so when it has no device", () => {
-      const expected = {
-        available: false,
-        reason: "The CUDA driver sees no device.",
-        devices: [],
-        driverVersion: "13.1",
-      };
-      assert.deepEqual(probeCuda([build({ init: 0, count: 0 })]), expected);
+      const driver = build({ init: 0, count: 0 });
+      const reason = "The CUDA driver sees no device.";
+      const expected = { available: false, reason, devices: [], driverVersion: "13.1", driver };
+      assert.deepEqual(probeCuda([driver]), expected);
     });
   });
 

@@ -1,0 +1,232 @@
+import type { InjectOptions, TensorOperations } from "./bindings.js";
+import type { CudaBindings, CudaHandle, CudaMemory } from "./cuda-bindings.js";
+import { loadNative } from "./load.js";
+
+/** Where a case computes: the native core's arrays, or memory of a device. */
+export interface Side<M> {
+  readonly ops: TensorOperations<M, M>;
+  /** New memory with these values. */
+  put(values: Float32Array | Uint8Array): M;
+  floats(memory: M, count: number): Float32Array;
+  bytes(memory: M, count: number): Uint8Array;
+  /** maskedBlend with a mask of another size. */
+  resizedBlend(out: M, a: M, b: M, mask: M, shape: Four, maskShape: Three): void;
+}
+
+type Three = readonly [number, number, number];
+type Four = readonly [number, number, number, number];
+type Answer = Float32Array | Uint8Array | number | bigint;
+
+/** One operation on one set of operands; answers everything that it computed. */
+export interface TrialCase {
+  readonly name: string;
+  run<M>(side: Side<M>): Answer | Promise<Answer>;
+}
+
+/** One, a few, one more than a warp, a block and a leaf of the sums have. */
+const COUNTS = [1, 3, 33, 257, 4097, 70_001];
+const ODD = [0, -0, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 1e-40, -3e38, 1, 0.5 / 255];
+
+/** Values of both signs and many sizes, the same in every process; some of them odd ones. */
+function values(count: number, seed: number, odd = true): Float32Array {
+  let state = (seed * 2_654_435_761 + 1) >>> 0;
+  return Float32Array.from({ length: count }, (_, i) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    if (odd && i % 29 === 28) return ODD[state % ODD.length]!;
+    return (state / 2 ** 31 - 1) * 2 ** ((i % 7) - 3);
+  });
+}
+
+/** Values in 0 … 1, as masks and pictures have. */
+const unit = (count: number, seed: number): Float32Array => values(count, seed, false).map((x) => Math.abs(x) % 1);
+
+/** What the operation writes over. */
+const room = (count: number): Float32Array => new Float32Array(count).fill(7);
+
+const size = (shape: readonly number[]): number => shape.reduce((product, side) => product * side, 1);
+
+/** A case whose only answer are `count` floats that `write` leaves in `out`. */
+function floatsOf(name: string, count: number, write: <M>(side: Side<M>, out: M) => void): TrialCase {
+  return {
+    name,
+    run(side) {
+      const out = side.put(room(count));
+      write(side, out);
+      return side.floats(out, count);
+    },
+  };
+}
+
+const elementwise = COUNTS.flatMap((n) => [
+  floatsOf(`scale of ${n}`, n, ({ ops, put }, out) => ops.scale(out, put(values(n, 1)), 0.18215)),
+  floatsOf(`axpy of ${n}`, n, ({ ops, put }, out) => ops.axpy(out, put(values(n, 2)), put(values(n, 3)), 0.7)),
+  floatsOf(`average of ${n}`, n, ({ ops, put }, out) => ops.average(out, put(values(n, 4)), put(values(n, 5)))),
+  floatsOf(`lerp of ${n}`, n, ({ ops, put }, out) => ops.lerp(out, put(values(n, 6)), put(values(n, 7)), 0.3)),
+  { name: `std of ${n}`, run: <M>({ ops, put }: Side<M>) => ops.std(put(values(n, 8, false))) },
+]);
+
+const SEEDS = [0n, 42n, 2n ** 64n - 1n];
+
+const noise = [1, 5, 1023, 40_001].flatMap((n) =>
+  SEEDS.flatMap((seed, at): TrialCase[] => {
+    const threads = [256, 1024, 270_336][at]!;
+    const offset = BigInt(at) * 8n;
+    const name = `philoxRandn of ${n}, seed ${seed}`;
+    const next = { name, run: <M>({ ops, put }: Side<M>) => ops.philoxRandn(put(room(n)), seed, offset, threads) };
+    return [next, floatsOf(name, n, ({ ops }, out) => void ops.philoxRandn(out, seed, offset, threads))];
+  }),
+);
+
+const SIZES = [
+  [1, 1, 1, 5, 7],
+  [3, 5, 7, 4, 9],
+  [2, 16, 16, 33, 17],
+  [2, 12, 10, 12, 10],
+] as const;
+
+const resized = SIZES.map(([planes, height, width, toHeight, toWidth]) =>
+  floatsOf(`resizeBilinear ${height} x ${width}`, planes * toHeight * toWidth, ({ ops, put }, out) =>
+    ops.resizeBilinear(out, put(values(planes * height * width, 9)), planes, height, width, toHeight, toWidth),
+  ),
+);
+
+const SHAPES: readonly Four[] = [
+  [1, 1, 1, 1],
+  [2, 4, 5, 7],
+  [3, 3, 33, 17],
+];
+
+const planes = SHAPES.flatMap((shape): TrialCase[] => {
+  const [batch, channels, height, width] = shape;
+  const n = size(shape);
+  const plane = height * width;
+  const mask = unit(batch * plane, 10);
+  const small = unit(6, 11);
+  return [
+    floatsOf(`maskedBlend ${shape}`, n, ({ ops, put }, out) =>
+      ops.maskedBlend(out, put(values(n, 12)), put(values(n, 13)), put(mask), batch, channels, plane, batch),
+    ),
+    floatsOf(`resizedBlend ${shape}`, n, ({ put, resizedBlend }, out) =>
+      resizedBlend(out, put(values(n, 12)), put(values(n, 13)), put(small), shape, [1, 2, 3]),
+    ),
+    ...[-1, 0, 2].map((place) => pasted(shape, place)),
+  ];
+});
+
+/** A source of 3 x 4 pasted, once as it is and once through a mask. */
+function pasted(shape: Four, place: number): TrialCase {
+  const source: Four = [1, shape[1], 3, 4];
+  return {
+    name: `composite ${shape} at ${place}`,
+    run({ ops, put, floats }) {
+      const [plain, masked] = [put(values(size(shape), 14)), put(values(size(shape), 15))];
+      const from = put(values(size(source), 16));
+      ops.composite(plain, shape, from, source, place, place);
+      ops.composite(masked, shape, from, source, place, -place, put(unit(12, 17)), 1);
+      return Float32Array.from([...floats(plain, size(shape)), ...floats(masked, size(shape))]);
+    },
+  };
+}
+
+const injected = SHAPES.slice(1).flatMap((shape) =>
+  [0, 1, 2, 3, 4, 5, 6, 7].map((bits) => {
+    const n = size(shape);
+    return floatsOf(`injectNoise ${shape}, ${bits}`, n, ({ ops, put }, out) => {
+      const options: InjectOptions<ReturnType<typeof put>> = {
+        strength: 0.37,
+        average: (bits & 1) > 0,
+        normalize: (bits & 2) > 0,
+        mix: bits & 4 ? 0.6 : 0,
+        random: bits & 4 ? put(values(n, 20, false)) : undefined,
+        ...(bits % 3 === 0 && { shape, mask: put(unit(6, 21)), maskShape: [1, 2, 3] }),
+      };
+      ops.injectNoise(out, put(values(n, 18, false)), put(values(n, 19, false)), options);
+    });
+  }),
+);
+
+const pictures = [1, 3, 4].flatMap((channels): TrialCase[] => {
+  const pixels = 33 * 17;
+  const image = values(2 * pixels * channels, 22);
+  return [
+    floatsOf(`channelToMask of ${channels}`, 2 * pixels, ({ ops, put }, out) =>
+      ops.channelToMask(out, put(image), channels, 2),
+    ),
+    {
+      name: `floatToByte of ${channels}`,
+      run({ ops, put, bytes }) {
+        const out = put(new Uint8Array(image.length));
+        ops.floatToByte(out, put(image));
+        return bytes(out, image.length);
+      },
+    },
+    floatsOf(`byteToFloat of ${channels}`, image.length, ({ ops, put }, out) =>
+      ops.byteToFloat(out, put(Uint8Array.from(image, (_, i) => i * 7))),
+    ),
+  ];
+});
+
+const toImage = floatsOf("planesToImage", 2 * 3 * 77, ({ ops, put }, out) =>
+  ops.planesToImage(out, put(values(2 * 3 * 77, 23)), 2),
+);
+
+/** Every operation of a device, on small and odd shapes. */
+export const CASES: readonly TrialCase[] = [
+  ...elementwise,
+  ...noise,
+  ...resized,
+  ...planes,
+  ...injected,
+  ...pictures,
+  toImage,
+];
+
+type HostMemory = Float32Array & Uint8Array;
+
+/** The native core. Its operations tell floats from bytes themselves. */
+export const HOST_SIDE: Side<HostMemory> = {
+  get ops() {
+    return loadNative() as TensorOperations<HostMemory, HostMemory>;
+  },
+  put: (given) => given.slice() as HostMemory,
+  floats: (memory) => memory,
+  bytes: (memory) => memory,
+  resizedBlend(out, a, b, mask, shape, [batch, height, width]) {
+    const native = loadNative();
+    const [, channels, toHeight, toWidth] = shape;
+    const sized = new Float32Array(batch * toHeight * toWidth);
+    native.resizeBilinear(sized, mask, batch, height, width, toHeight, toWidth);
+    native.maskedBlend(out, a, b, sized, shape[0], channels, toHeight * toWidth, batch);
+  },
+};
+
+/** A device. */
+export function cudaSide(cuda: CudaBindings, handle: CudaHandle): Side<CudaMemory> {
+  const read = <T extends Float32Array | Uint8Array>(out: T, memory: CudaMemory): T => {
+    cuda.download(out, memory);
+    return out;
+  };
+  return {
+    ops: cuda,
+    put(given) {
+      const memory = cuda.take(handle, given.byteLength);
+      cuda.upload(memory, given);
+      return memory;
+    },
+    floats: (memory, count) => read(new Float32Array(count), memory),
+    bytes: (memory, count) => read(new Uint8Array(count), memory),
+    resizedBlend: (...given) => cuda.resizedBlend(...given),
+  };
+}
+
+/** Where two answers differ, bit for bit but for the bits of a NaN; undefined where they do not. */
+export function differs(expected: Answer, found: Answer): string | undefined {
+  if (typeof expected !== "object" || typeof found !== "object") {
+    return Object.is(expected, found) ? undefined : `${found} instead of ${expected}`;
+  }
+  if (expected.length !== found.length) return `${found.length} values instead of ${expected.length}`;
+  for (let i = 0; i < expected.length; i++) {
+    if (!Object.is(expected[i], found[i])) return `value ${i} is ${found[i]} instead of ${expected[i]}`;
+  }
+  return undefined;
+}

@@ -1,0 +1,21 @@
+// A program: opens a CUDA library and compares what it computes with the native core. One line of JSON on stdout.
+import { CASES, cudaSide, differs, HOST_SIDE } from "./cuda-cases.js";
+import { loadNative } from "./load.js";
+
+const [library = "", driver = "", ordinal = ""] = process.argv.slice(2);
+
+async function judge(): Promise<{ trusted: boolean; reason?: string }> {
+  try {
+    const { cuda } = loadNative();
+    const device = cudaSide(cuda, cuda.open(library, driver, Number(ordinal)));
+    for (const { name, run } of CASES) {
+      const found = differs(await run(HOST_SIDE), await run(device));
+      if (found !== undefined) return { trusted: false, reason: `${name} differs from the processor's: ${found}.` };
+    }
+    return { trusted: true };
+  } catch (error) {
+    return { trusted: false, reason: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+process.stdout.write(`${JSON.stringify(await judge())}\n`);

@@ -1,0 +1,137 @@
+import { spawnSync } from "node:child_process";
+import { createHash, randomUUID } from "node:crypto";
+import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { isAbsolute, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { engineVersion } from "./engine-version.js";
+
+/** A library, the driver it is to open, and what that said of the device. */
+export interface TrustQuestion {
+  readonly library: string;
+  readonly driver: string;
+  readonly ordinal: number;
+  readonly driverVersion: string;
+  readonly name: string;
+  readonly computeCapability: string;
+}
+
+/** Whether a device may be used in this process, or why not, in a sentence. */
+export type Trust =
+  | { readonly trusted: true; readonly reason?: undefined }
+  | { readonly trusted: false; readonly reason: string };
+
+export interface TrustOptions {
+  /** Where answers are kept. */
+  readonly folder?: string;
+  /** The program that tries the library. */
+  readonly trial?: string;
+  readonly timeoutMs?: number;
+  /** ms since 1970 */
+  readonly now?: () => number;
+}
+
+const TRIAL = fileURLToPath(new URL("./cuda-trial.js", import.meta.url));
+/** A driver that has to translate kernels takes some seconds. */
+const TIMEOUT_MS = 60_000;
+const MAX_OUTPUT = 65_536;
+const MAX_FILE_BYTES = 8192;
+const MAX_REASON = 300;
+/** A refusal may have had a passing cause: memory that others held, a busy machine. */
+const REFUSAL_MS = 3_600_000;
+
+/**
+ * Whether a CUDA library can be trusted with a device: a process of its own opens it and compares every operation with
+ * the native core, bit for bit. The answer is kept for this driver, device, library and version of the package.
+ */
+export function trustOf(question: TrustQuestion, options: TrustOptions = {}): Trust {
+  const { folder = cacheFolder(), now = Date.now } = options;
+  const key = keyOf(question);
+  const file = join(folder, `cuda-${createHash("sha256").update(key).digest("hex").slice(0, 32)}.json`);
+  const known = readAnswer(file, key, now());
+  if (known !== undefined) return known;
+  const answer = tryLibrary(question, options);
+  keepAnswer(folder, file, { key, at: now(), ...answer });
+  return answer;
+}
+
+/** LATENTKIT_CACHE_DIR, else `latentkit` in the user's folder for caches. */
+export function cacheFolder(): string {
+  const { LATENTKIT_CACHE_DIR, XDG_CACHE_HOME } = process.env;
+  if (LATENTKIT_CACHE_DIR) return LATENTKIT_CACHE_DIR;
+  // a relative path counts as absent, as the specification has it
+  const caches = XDG_CACHE_HOME && isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(homedir(), ".cache");
+  return join(caches, "latentkit");
+}
+
+function keyOf({ library, driverVersion, name, computeCapability }: TrustQuestion): string {
+  const hash = createHash("sha256").update(readFileSync(library)).digest("hex");
+  return JSON.stringify([engineVersion(), process.arch, hash, driverVersion, name, computeCapability]);
+}
+
+/** What an earlier trial answered; undefined for any file that is not plainly one of ours. */
+function readAnswer(file: string, key: string, now: number): Trust | undefined {
+  try {
+    const stats = lstatSync(file);
+    const isOwn = process.getuid === undefined || stats.uid === process.getuid();
+    if (!stats.isFile() || !isOwn || stats.size > MAX_FILE_BYTES) return undefined;
+    const kept = JSON.parse(readFileSync(file, "utf8")) as Record<string, unknown> | null;
+    if (kept === null || kept.key !== key) return undefined;
+    if (kept.trusted === true) return { trusted: true };
+    const isFresh = typeof kept.at === "number" && kept.at <= now && now - kept.at < REFUSAL_MS;
+    const isRefusal = kept.trusted === false && typeof kept.reason === "string" && isFresh;
+    return isRefusal ? { trusted: false, reason: printable(kept.reason as string) } : undefined;
+  } catch {
+    // absent, unreadable or no JSON: the library is tried again
+    return undefined;
+  }
+}
+
+function keepAnswer(folder: string, file: string, answer: object): void {
+  const temporary = join(folder, `.cuda-${randomUUID()}.tmp`);
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    writeFileSync(temporary, JSON.stringify(answer), { flag: "wx", mode: 0o600 });
+    renameSync(temporary, file);
+  } catch {
+    // a folder that cannot be written costs a trial in each process, nothing else
+    rmSync(temporary, { force: true });
+  }
+}
+
+function tryLibrary({ library, driver, ordinal }: TrustQuestion, options: TrustOptions): Trust {
+  const { trial = TRIAL, timeoutMs = TIMEOUT_MS } = options;
+  // what this process was told to load first is none of the trial's business
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  const done = spawnSync(process.execPath, [trial, library, driver, String(ordinal)], {
+    env,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+    maxBuffer: MAX_OUTPUT,
+    timeout: timeoutMs,
+    killSignal: "SIGKILL",
+    windowsHide: true,
+  });
+  const refused = (reason: string): Trust => ({ trusted: false, reason });
+  const code = (done.error as NodeJS.ErrnoException | undefined)?.code;
+  if (code === "ETIMEDOUT") return refused(`its trial did not end within ${timeoutMs / 1000} s.`);
+  if (code !== undefined) return refused(`its trial failed (${code}).`);
+  if (done.signal !== null) return refused(`its trial crashed (${done.signal}).`);
+  if (done.status !== 0) return refused(`its trial crashed (exit code ${done.status}).`);
+  return readVerdict(done.stdout) ?? refused("its trial gave no answer.");
+}
+
+/** The answer of a trial: one line of JSON. */
+function readVerdict(text: string): Trust | undefined {
+  try {
+    const { trusted, reason } = JSON.parse(text) as Record<string, unknown>;
+    if (trusted === true) return { trusted };
+    return typeof reason === "string" ? { trusted: false, reason: printable(reason) } : undefined;
+  } catch {
+    // a library that writes to stdout, or ends the process, leaves no answer
+    return undefined;
+  }
+}
+
+/** Texts of drivers and files, fit for a terminal. */
+const printable = (text: string): string => text.replace(/[^\x20-\x7e]/g, "?").slice(0, MAX_REASON);
