@@ -49,6 +49,10 @@ export const ERROR_CODES = {
   "remote.timeout": runFailed(504),
   "native.unavailable": runFailed(),
   "native.failed": runFailed(),
+  /** The device that was asked for cannot be used here. */
+  "device.unavailable": runFailed(503),
+  /** A GPU failed in the middle of its work: what lay on it is gone, and this process cannot use it again. */
+  "device.lost": runFailed(),
   "host.missing": badGraph("custom_validation_failed"),
   /** A setup module could not make its nodes and host. */
   "setup.failed": { http: 500, comfyType: "execution_error", exit: 2 },

@@ -53,7 +53,8 @@ export type { BatchEvent, BatchStatus } from "./render/batch/types.js";
 export { executeGraph, validateGraph } from "./render/defaults.js";
 export type { RenderedFile } from "./render/files.js";
 export { type MetadataPolicy, type RenderOptions, type RenderResult, render } from "./render/render.js";
-export { type Device, device } from "./tensor/device.js";
+export { type Device, type DeviceReport, device } from "./tensor/device.js";
+export type { DeviceChoice } from "./tensor/device-choice.js";
 export {
   type ModelSampling,
   type ModelSamplingName,

@@ -2,12 +2,11 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdtemp, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../errors.js";
 import { printJson } from "../io/json-print.js";
 import { engineVersion } from "../native/engine-version.js";
-import { candidates, loadNative } from "../native/load.js";
-import { device } from "../tensor/device.js";
+import { nativeFile } from "../native/load.js";
+import { type Device, device } from "../tensor/device.js";
 import { randn } from "../tensor/random.js";
 import type { Command } from "./command.js";
 
@@ -42,12 +41,11 @@ export const doctorCommand: Command = {
 function core(): Finding[] {
   try {
     const { isa, threads, cuda } = device();
-    const gpu = cuda.available ? cuda.devices.map((found) => printJson(found)).join(", ") : `not used: ${cuda.reason}`;
     return [
-      { name: "native core", ok: true, value: addon() },
+      { name: "native core", ok: true, value: nativeFile() },
       { name: "instructions", ok: true, value: isa },
       { name: "threads", ok: true, value: String(threads) },
-      { name: "CUDA", ok: true, value: gpu },
+      ...gpus(cuda),
       selfTest(),
     ];
   } catch (error) {
@@ -56,12 +54,18 @@ function core(): Finding[] {
   }
 }
 
-/** The module file in use. */
-function addon(): string {
-  loadNative();
-  const root = fileURLToPath(new URL("../..", import.meta.url));
-  return candidates(root, process.env.LATENTKIT_NATIVE).find((file) => existsSync(file)) ?? "unknown";
+/** Each GPU, with what is used of it; no GPU is a normal answer. */
+function gpus({ devices, reason, driverVersion, library }: Device["cuda"]): Finding[] {
+  if (devices.length === 0) return [{ name: "CUDA", ok: true, value: `not used: ${reason}` }];
+  const found = devices.map(({ device, name, computeCapability, totalMemoryBytes, freeMemoryBytes, ...rest }) => {
+    const free = freeMemoryBytes === undefined ? "" : `, ${gibibytes(freeMemoryBytes)} free`;
+    const facts = `${name}, capability ${computeCapability}, ${gibibytes(totalMemoryBytes)}${free}, CUDA ${driverVersion}`;
+    return { name: device, ok: true, value: `${facts}; ${rest.usable ? "used" : `not used: ${rest.reason}`}` };
+  });
+  return [{ name: "CUDA", ok: true, value: library ?? "no library" }, ...found];
 }
+
+const gibibytes = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 
 /** SHA-256 of the [1, 4, 64, 64] normals of seed 42, the same on every machine; CPU as PyTorch's generator draws them. */
 const KNOWN = {

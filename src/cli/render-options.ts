@@ -2,6 +2,7 @@ import { relative } from "node:path";
 import { LatentkitError } from "../errors.js";
 import { loadConfig } from "../render/load-config.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../render/render.js";
+import { type DeviceChoice, parseDevice } from "../tensor/device-choice.js";
 import { type Arguments, idList, pair } from "./command.js";
 import type { Terminal } from "./terminal.js";
 
@@ -9,19 +10,26 @@ import type { Terminal } from "./terminal.js";
 export function renderOptions(args: Arguments, terminal: Terminal) {
   const config = loadConfig({
     file: args.value("config"),
-    flags: { output_dir: args.value("out") },
+    flags: { output_dir: args.value("out"), device: deviceOf(args) },
     env: terminal.env,
   });
   return {
     set: Object.fromEntries(args.values("set").map((text) => pair("set", text))),
     targets: idList(args.value("targets")),
     outputDir: config.output_dir,
+    device: config.device,
     inputDir: args.value("input"),
     metadata: policy(args.value("metadata")),
     redact: args.values("redact"),
     classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
     config: { remote_image_api: config.remote_image_api },
   };
+}
+
+/** What --device says. */
+export function deviceOf(args: Arguments): DeviceChoice | undefined {
+  const text = args.value("device");
+  return text === undefined ? undefined : parseDevice(text, "--device");
 }
 
 function policy(text: string | undefined): MetadataPolicy | undefined {

@@ -2,6 +2,7 @@ import { LatentkitError } from "../errors.js";
 import type { Config } from "../render/config.js";
 import { loadConfig } from "../render/load-config.js";
 import type { Command } from "./command.js";
+import { deviceOf } from "./render-options.js";
 import type { Terminal } from "./terminal.js";
 
 /** The service as this command needs it; whoever starts the command line hands in the real one. */
@@ -28,6 +29,7 @@ export const serveCommand = (startService: StartService): Command => ({
     "  --config FILE   configuration, YAML or JSON",
     "  --host ADDRESS  where to listen (127.0.0.1); other than loopback needs a hook token",
     "  --port PORT     0 takes a free one (8188)",
+    "  --device DEVICE where tensors are computed: auto, cpu or cuda:N (auto)",
     "  --json          one event a line on stdout: listening, stopped",
     "  --quiet         no words for people; logs still go to stderr",
     "",
@@ -38,6 +40,7 @@ export const serveCommand = (startService: StartService): Command => ({
     config: { type: "string" },
     host: { type: "string" },
     port: { type: "string" },
+    device: { type: "string" },
     json: { type: "boolean" },
     quiet: { type: "boolean" },
   },
@@ -45,7 +48,7 @@ export const serveCommand = (startService: StartService): Command => ({
   run: async (args, terminal, signal) => {
     const config = loadConfig({
       file: args.value("config"),
-      flags: { host: args.value("host"), port: portOf(args.value("port")) },
+      flags: { host: args.value("host"), port: portOf(args.value("port")), device: deviceOf(args) },
       env: terminal.env,
     });
     const say = (text: string) => (args.flag("quiet") ? undefined : terminal.err(text));

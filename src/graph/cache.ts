@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../errors.js";
 import type { NodeUi } from "./events.js";
-import { type Footprint, measure } from "./execution/footprint.js";
+import { type Footprint, type Holding, measure } from "./execution/footprint.js";
 
 /** What a node left: the list of values of each output, and its UI result. */
 export interface Entry {
@@ -49,7 +49,7 @@ export function createCache(options: { policy?: CachePolicy; size?: number } = {
 /** Results by signature, and the memory that node instances keep. Made by `createCache`. */
 export class Cache {
   private readonly results = new Map<number, Stored>();
-  private readonly holders = new Map<ArrayBufferLike, number>();
+  private readonly holders = new Map<Holding, number>();
   private readonly signatures = new Map<string, number>();
   private readonly identities = new WeakMap<object, number>();
   private readonly states = new Map<string, { definition: object; state: Record<string, unknown> }>();

@@ -4,6 +4,7 @@ import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
 import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
+import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
 import { type Cache, createCache } from "./cache.js";
 import type { DiskCache } from "./disk-cache/disk-cache.js";
 import { DiskSigner } from "./disk-cache/disk-signer.js";
@@ -46,6 +47,8 @@ export interface ExecuteOptions extends Omit<ValidateOptions, "host"> {
   readonly clock?: () => Date;
   readonly fetch?: typeof fetch;
   readonly config?: NodeConfig;
+  /** Where tensors are computed: "auto", "cpu" or "cuda:N"; see the README. LATENTKIT_DEVICE where absent, else auto. */
+  readonly device?: DeviceChoice;
   /** Names and receipts of saved images. */
   readonly output?: OutputHandling;
   readonly signal?: AbortSignal;
@@ -75,6 +78,7 @@ export async function* executeGraph(prompt: unknown, options: ExecuteOptions): A
   const emit = (happening: Happening) => queue.add(tell(happening));
   try {
     const graph = parseGraph(prompt, options);
+    const device = chooseDevice(options.device);
     const prepared = prepareRun(graph, options);
     const { nodes, roots, warnings, cycles } = prepared;
     const cache = options.cache ?? createCache({ policy: "classic" });
@@ -95,6 +99,7 @@ export async function* executeGraph(prompt: unknown, options: ExecuteOptions): A
         fetch: options.fetch ?? globalThis.fetch,
         config: options.config ?? {},
         output: options.output,
+        device,
         prompt: options.hidePrompt === true ? undefined : (options.metadataPrompt ?? graph.prompt),
         extraPnginfo: options.extraPnginfo,
       },

@@ -3,6 +3,7 @@ import { closest, describe, inputError, LatentkitError, where } from "../errors.
 import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
 import { parseJson } from "../io/json-lossless.js";
+import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device-choice.js";
 import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
 import { registry as allNodes } from "./index.js";
 import type { ChoicePlace, InputSpec } from "./inputs.js";
@@ -24,6 +25,8 @@ export interface InvokeOptions {
   clock?: () => Date;
   fetch?: typeof fetch;
   config?: NodeConfig;
+  /** Where tensors are computed: "auto", "cpu" or "cuda:N"; see the README. LATENTKIT_DEVICE where absent, else auto. */
+  device?: DeviceChoice;
   /** Hears warnings: an input the node does not have. */
   log?: (message: string) => void;
 }
@@ -47,13 +50,15 @@ export async function invokeNode(
     });
   }
   const context = contextOf(key, options);
+  const device = chooseDevice(options.device);
   warnOfUnknown(definition, inputs, context.log);
   const received = readInputs(definition, inputs, { host: context.host, inputDir: context.folders.input });
   ownValidation(definition, received);
   refuseAborted(context.signal);
   let answer: unknown;
   try {
-    answer = await definition.run({ ...received, ...readHidden(definition, options.hidden ?? {}) }, context);
+    const given = { ...received, ...readHidden(definition, options.hidden ?? {}) };
+    answer = await withDevice(device, () => definition.run(given, context));
   } catch (error) {
     refuseAborted(context.signal);
     throw named(error, key);

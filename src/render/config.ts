@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { closest, describe, LatentkitError } from "../errors.js";
+import type { DeviceChoice } from "../tensor/device-choice.js";
 import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
 
 const count = (value: number) => z.int().positive().default(value);
@@ -72,6 +73,12 @@ export const configSchema = z.strictObject({
     .optional(),
   models: z.array(path).default(["./models"]),
   output_dir: path.default("./out"),
+  /** Where tensors are computed. */
+  device: z
+    .string()
+    .regex(/^(auto|cpu|cuda:\d{1,3})$/, "expected auto, cpu or cuda:N")
+    .default("auto")
+    .transform((choice) => choice as DeviceChoice),
   remote_image_api: remoteImageApi.default(() => remoteImageApi.parse({})),
   channels: z.strictObject({ web: web.default(() => web.parse({})) }).default(() => ({ web: web.parse({}) })),
   limits: limits.default(() => limits.parse({})),

@@ -7,8 +7,11 @@ import { type Config, configLeaves, parseConfig } from "./config.js";
 
 const MAX_FILE_BYTES = 1024 * 1024;
 const PREFIX = "LATENTKIT_";
-/** Read elsewhere: by the native core, its loader and the command line. */
-const OTHER_VARIABLES = ["LATENTKIT_ISA", "LATENTKIT_THREADS", "LATENTKIT_NATIVE", "LATENTKIT_DEBUG"];
+/** Read elsewhere: by the native core, its loader, the CUDA backend and the command line. */
+const OTHER_VARIABLES = [
+  ...["LATENTKIT_ISA", "LATENTKIT_THREADS", "LATENTKIT_NATIVE", "LATENTKIT_DEBUG"],
+  ...["LATENTKIT_CUDA", "LATENTKIT_CUDA_DRIVER", "LATENTKIT_CACHE_DIR"],
+];
 
 type Tree = { [key: string]: unknown };
 

@@ -8,6 +8,7 @@ import type { Host } from "../host/types.js";
 import { counterFiles, type OutputHandling } from "../io/output-files.js";
 import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
+import type { DeviceChoice } from "../tensor/device-choice.js";
 import { checkOptions, RENDER_RULES } from "./check-options.js";
 import { defaultHost, defaultRegistry, executeGraph } from "./defaults.js";
 import { filesOf, type RenderedFile } from "./files.js";
@@ -45,6 +46,8 @@ export interface RenderOptions {
   /** Keys whose values PNG files hide: "6.text", or a bare key at any depth of the graph and of extra_pnginfo. */
   redact?: readonly string[];
   config?: NodeConfig;
+  /** Where tensors are computed: "auto", "cpu" or "cuda:N"; see the README. LATENTKIT_DEVICE where absent, else auto. */
+  device?: DeviceChoice;
   /** Names and receipts of saved images; where absent the next free counter, and what made them. */
   output?: OutputHandling;
   /** Results that runs share: what does not change between them is computed once. Files are always written anew. */
@@ -129,6 +132,7 @@ export async function* renderEvents(
     hidePrompt: metadata === "none",
     config: options.config,
     output: { files: closable.files, receipt },
+    device: options.device,
     cache: options.cache,
     diskCache: options.diskCache,
     passing: options.passing && nodesOfKeys(parsed.prompt, options.passing),

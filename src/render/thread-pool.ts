@@ -42,6 +42,7 @@ export interface ThreadRenderOptions
     | "metadata"
     | "redact"
     | "config"
+    | "device"
     | "signal"
   > {
   /** Hears every event; tensors in it are described in words, progress comes at most 25 times a second. */
@@ -201,6 +202,7 @@ function sendable(graph: string | object, options: ThreadRenderOptions): ThreadR
     metadata,
     redact,
     config,
+    device: options.device,
     names,
     passing: options.passing,
     isQuiet: options.onEvent === undefined,

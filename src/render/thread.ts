@@ -8,6 +8,7 @@ import { parseGraph } from "../graph/parse.js";
 import { blockingDisk } from "../io/blocking-disk.js";
 import { parseJson } from "../io/json-lossless.js";
 import type { NodeConfig } from "../nodes/define.js";
+import type { DeviceChoice } from "../tensor/device-choice.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "./batch/item-files.js";
 import { defaultHost, defaultRegistry } from "./defaults.js";
 import { setMark } from "./mark.js";
@@ -39,6 +40,7 @@ export interface ThreadRun {
   readonly metadata?: MetadataPolicy;
   readonly redact?: readonly string[];
   readonly config?: NodeConfig;
+  readonly device?: DeviceChoice;
   readonly passing?: readonly string[];
   /** Names of an item of a batch. */
   readonly names?: ItemNames;

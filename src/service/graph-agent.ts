@@ -15,6 +15,7 @@ import { placeholders } from "../render/fill.js";
 import { type MetadataPolicy, type RenderResult, render } from "../render/render.js";
 import { readGraph } from "../render/source.js";
 import { createThreadPool, type ThreadPoolOptions, type ThreadRenderOptions } from "../render/thread-pool.js";
+import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
 import type { Agent, AgentContext } from "./hooks/types.js";
 import { fillsOf } from "./message.js";
 
@@ -30,6 +31,8 @@ export interface GraphAgentOptions
   /** `input` beside the graph's file where that exists, else ./input. */
   readonly inputDir?: string;
   readonly config?: NodeConfig;
+  /** See `render`. */
+  readonly device?: DeviceChoice;
   readonly classAliases?: ClassAliases;
   readonly metadata?: MetadataPolicy;
   /** See `render`. */
@@ -66,8 +69,10 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   const graph = printJson(parsed.prompt);
   const keys = placeholders(parsed.prompt);
   const outputDir = resolve(options.outputDir);
-  const { config, classAliases, metadata, redact } = options;
-  const shared = { inputDir: resolve(options.inputDir ?? source.inputDir), config, classAliases, metadata, redact };
+  const { config, device, classAliases, metadata, redact } = options;
+  chooseDevice(device);
+  const inputDir = resolve(options.inputDir ?? source.inputDir);
+  const shared = { inputDir, config, device, classAliases, metadata, redact };
   const renderer = createRenderer(options);
 
   const agent: Agent = async (run, context) => {

@@ -95,6 +95,7 @@ async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise
     graph: chosen.graph,
     outputDir: config.output_dir,
     config: { remote_image_api: config.remote_image_api },
+    device: config.device,
     threads: Math.min(config.limits.running, availableParallelism()),
   });
   return { run: agent, close: () => agent.close() };

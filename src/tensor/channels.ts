@@ -13,8 +13,9 @@ export function firstChannels(image: Tensor, count: number): Tensor {
     );
   }
   const out = Tensor.unfilled([batch, height, width, count]);
-  for (let pixel = 0, to = 0; to < out.size; pixel++) {
-    for (let channel = 0; channel < count; channel++) out.data[to++] = image.data[pixel * channels + channel]!;
+  const [from, into] = [image.data, out.data];
+  for (let pixel = 0, to = 0; to < into.length; pixel++) {
+    for (let channel = 0; channel < count; channel++) into[to++] = from[pixel * channels + channel]!;
   }
   return out;
 }
@@ -29,14 +30,16 @@ export function channelOf(image: Tensor, channel: number): Tensor {
     );
   }
   const out = Tensor.unfilled([batch, height, width]);
-  for (let pixel = 0; pixel < out.size; pixel++) out.data[pixel] = image.data[pixel * channels + channel]!;
+  const [from, into] = [image.data, out.data];
+  for (let pixel = 0; pixel < into.length; pixel++) into[pixel] = from[pixel * channels + channel]!;
   return out;
 }
 
 /** 1 - x */
 export function inverted(x: Tensor): Tensor {
   const out = Tensor.unfilled(x.shape);
+  const [from, into] = [x.data, out.data];
   // a loop: map with a function makes an object of every number
-  for (let i = 0; i < out.size; i++) out.data[i] = 1 - x.data[i]!;
+  for (let i = 0; i < into.length; i++) into[i] = 1 - from[i]!;
   return out;
 }

@@ -1,6 +1,9 @@
 /** Smaller memory is not worth keeping: a new array is cleared as fast as an old one is found. */
 const SMALLEST = 2 ** 14;
 
+/** Memory of `takeMemory` that is not to come back, whoever gives it. */
+export const keepMemory = (buffer: ArrayBufferLike): void => pool.keep(buffer);
+
 /** Bytes that wait in one thread for the next who needs as many. */
 const MOST_KEPT = 2 ** 26;
 
@@ -29,6 +32,10 @@ class Pool {
     if (same === undefined) this.kept.set(byteLength, [buffer as ArrayBuffer]);
     else same.push(buffer as ArrayBuffer);
     this.waiting += byteLength;
+  }
+
+  keep(buffer: ArrayBufferLike): void {
+    this.lent.delete(buffer);
   }
 
   forget(): void {

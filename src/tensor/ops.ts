@@ -1,66 +1,121 @@
 import { LatentkitError } from "../errors.js";
-import { loadNative } from "../native/load.js";
-import { fourSides, maskSides, outputOf, sameShape } from "./shape.js";
+import { compute, type Place } from "./placement.js";
+import { fourSides, maskSides, sameShape } from "./shape.js";
 import type { Tensor } from "./tensor.js";
 
+// Each computes where `compute` says, with the same bits everywhere; what it makes lies there.
 // `out` must have the result's shape; the operation writes there and answers it. It may be an input of that shape, but
 // not a mask, composite's source or what resizeBilinear, channelToMask and planesToImage read. After a failure it holds anything.
 
 /** x * k in float32; k is rounded to float32 first. */
 export function scale(x: Tensor, k: number, out?: Tensor): Tensor {
-  const result = outputOf("scale", x, out);
-  loadNative().scale(result.data, x.data, k);
-  return result;
+  return compute(
+    x.size,
+    (at) => {
+      const result = at.output("scale", x, out);
+      at.ops.scale(at.out(result), at.in(x), k);
+      return result;
+    },
+    x,
+    out,
+  );
 }
 
 /** x + y * k, two roundings. */
 export function axpy(x: Tensor, y: Tensor, k: number, out?: Tensor): Tensor {
   sameShape("axpy", x, y);
-  const result = outputOf("axpy", x, out);
-  loadNative().axpy(result.data, x.data, y.data, k);
-  return result;
+  return compute(
+    x.size,
+    (at) => {
+      const result = at.output("axpy", x, out);
+      at.ops.axpy(at.out(result), at.in(x), at.in(y), k);
+      return result;
+    },
+    x,
+    y,
+    out,
+  );
 }
 
 /** (x + y) / 2 */
 export function average(x: Tensor, y: Tensor, out?: Tensor): Tensor {
   sameShape("average", x, y);
-  const result = outputOf("average", x, out);
-  loadNative().average(result.data, x.data, y.data);
-  return result;
+  return compute(
+    x.size,
+    (at) => {
+      const result = at.output("average", x, out);
+      at.ops.average(at.out(result), at.in(x), at.in(y));
+      return result;
+    },
+    x,
+    y,
+    out,
+  );
 }
 
 /** a + (b - a) * t */
 export function lerp(a: Tensor, b: Tensor, t: number, out?: Tensor): Tensor {
   sameShape("lerp", a, b);
-  const result = outputOf("lerp", a, out);
-  loadNative().lerp(result.data, a.data, b.data, t);
-  return result;
+  return compute(
+    a.size,
+    (at) => {
+      const result = at.output("lerp", a, out);
+      at.ops.lerp(at.out(result), at.in(a), at.in(b), t);
+      return result;
+    },
+    a,
+    b,
+    out,
+  );
 }
 
 /** Unbiased standard deviation of all elements (n - 1), as float32; NaN for fewer than two. */
 export function std(x: Tensor): number {
-  return loadNative().std(x.data);
+  return compute(x.size, (at) => at.ops.std(at.in(x)), x);
 }
 
 /** Resizes the last two axes: bilinear, align_corners false, no antialias, edges clamped. */
 export function resizeBilinear(x: Tensor, height: number, width: number, out?: Tensor): Tensor {
   const [planes, inHeight, inWidth] = maskSides("resizeBilinear", x);
-  const result = outputOf("resizeBilinear", [...x.shape.slice(0, -2), height, width], out);
-  loadNative().resizeBilinear(result.data, x.data, planes, inHeight, inWidth, height, width);
-  return result;
+  const shape = [...x.shape.slice(0, -2), height, width];
+  return compute(
+    planes * height * width,
+    (at) => {
+      const result = at.output("resizeBilinear", shape, out);
+      at.ops.resizeBilinear(at.out(result), at.in(x), planes, inHeight, inWidth, height, width);
+      return result;
+    },
+    x,
+    out,
+  );
 }
 
 /** m * a + (1 - m) * b over [B, C, H, W]; a mask of fewer items repeats, and is resized to H x W where it differs. */
 export function maskedBlend(a: Tensor, b: Tensor, mask: Tensor, out?: Tensor): Tensor {
   sameShape("maskedBlend", a, b);
-  const [batch, channels, height, width] = fourSides("maskedBlend", a);
-  const [, maskHeight, maskWidth] = maskSides("maskedBlend", mask);
-  const sized = maskHeight === height && maskWidth === width ? mask : resizeBilinear(mask, height, width);
-  const result = outputOf("maskedBlend", a, out);
+  const shape = fourSides("maskedBlend", a);
+  const [batch, channels, height, width] = shape;
+  const maskShape = maskSides("maskedBlend", mask);
+  const [maskBatch, maskHeight, maskWidth] = maskShape;
+  const fits = maskHeight === height && maskWidth === width;
   const plane = height * width;
-  const maskBatch = sized.size / plane;
-  loadNative().maskedBlend(result.data, a.data, b.data, sized.data, batch, channels, plane, maskBatch);
-  return result;
+  return compute(
+    a.size,
+    (at) => {
+      const result = at.output("maskedBlend", a, out);
+      if (!fits && at.resizedBlend !== undefined) {
+        at.resizedBlend(at.out(result), at.in(a), at.in(b), at.in(mask), shape, maskShape);
+        return result;
+      }
+      const sized = fits ? mask : resizeBilinear(mask, height, width);
+      at.ops.maskedBlend(at.out(result), at.in(a), at.in(b), at.in(sized), batch, channels, plane, maskBatch);
+      return result;
+    },
+    a,
+    b,
+    mask,
+    out,
+  );
 }
 
 /**
@@ -80,27 +135,27 @@ export function composite(destination: Tensor, source: Tensor, x = 0, y = 0, mas
   if (sourceShape[0] === 0 && shape[0] > 0) {
     throw new LatentkitError("tensor.bad-shape", "composite: expected a source with at least one item, received none.");
   }
-  if (mask === undefined) {
-    const result = copied("composite", destination, out);
-    loadNative().composite(result.data, shape, source.data, sourceShape, x, y);
-    return result;
-  }
-  const [maskBatch, maskHeight, maskWidth] = maskSides("composite", mask);
-  if (maskHeight !== sourceShape[2] || maskWidth !== sourceShape[3]) {
+  const maskShape = mask === undefined ? undefined : maskSides("composite", mask);
+  if (maskShape !== undefined && (maskShape[1] !== sourceShape[2] || maskShape[2] !== sourceShape[3])) {
     throw new LatentkitError(
       "tensor.bad-shape",
-      `composite: expected a mask of the source's ${sourceShape[2]} x ${sourceShape[3]}, received ${maskHeight} x ${maskWidth}.`,
+      `composite: expected a mask of the source's ${sourceShape[2]} x ${sourceShape[3]}, received ${maskShape[1]} x ${maskShape[2]}.`,
     );
   }
-  const result = copied("composite", destination, out);
-  loadNative().composite(result.data, shape, source.data, sourceShape, x, y, mask.data, maskBatch);
-  return result;
-}
-
-function copied(what: string, from: Tensor, out: Tensor | undefined): Tensor {
-  const result = outputOf(what, from, out);
-  if (result.data !== from.data) result.data.set(from.data);
-  return result;
+  return compute(
+    destination.size,
+    (at) => {
+      const result = at.output("composite", destination, out);
+      at.copy(result, destination, 0);
+      const through = mask === undefined ? undefined : at.in(mask);
+      at.ops.composite(at.out(result), shape, at.in(source), sourceShape, x, y, through, maskShape?.[0]);
+      return result;
+    },
+    destination,
+    source,
+    mask,
+    out,
+  );
 }
 
 export interface InjectNoiseOptions {
@@ -119,18 +174,25 @@ export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOpt
   sameShape("injectNoise", base, noise);
   const { mask, random, mix = 0 } = options;
   if (random !== undefined) sameShape("injectNoise random", base, random);
-  const result = outputOf("injectNoise", base, out);
-  try {
-    loadNative().injectNoise(result.data, base.data, noise.data, {
-      strength: options.strength,
-      average: options.average ?? false,
-      normalize: options.normalize ?? false,
-      shape: mask === undefined ? undefined : fourSides("injectNoise", base),
-      mask: mask?.data,
-      maskShape: mask === undefined ? undefined : maskSides("injectNoise", mask),
+  const shape = mask === undefined ? undefined : fourSides("injectNoise", base);
+  const maskShape = mask === undefined ? undefined : maskSides("injectNoise", mask);
+  const { strength, average = false, normalize = false } = options;
+  const inject = (at: Place): Tensor => {
+    const result = at.output("injectNoise", base, out);
+    at.ops.injectNoise(at.out(result), at.in(base), at.in(noise), {
+      strength,
+      average,
+      normalize,
+      shape,
+      mask: mask === undefined ? undefined : at.in(mask),
+      maskShape,
       mix,
-      random: random?.data,
+      random: random === undefined ? undefined : at.in(random),
     });
+    return result;
+  };
+  try {
+    return compute(base.size, inject, base, noise, random, out);
   } catch (error) {
     if ((error as { status?: string }).status !== "zero-deviation") throw error;
     throw new LatentkitError(
@@ -138,7 +200,6 @@ export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOpt
       "injectNoise, normalize: expected values that differ, standard deviation is 0.",
     );
   }
-  return result;
 }
 
 /** IMAGE [B, H, W, C] to MASK [B, H, W]: the channel's truncated byte over 255, as the mean of three equal copies. */
@@ -147,9 +208,16 @@ export function channelToMask(image: Tensor, channel: 0 | 1 | 2, out?: Tensor): 
   if (channels !== 1 && channels !== 3 && channels !== 4) {
     throw new LatentkitError("tensor.bad-shape", `channelToMask: expected 1, 3 or 4 channels, received ${channels}.`);
   }
-  const result = outputOf("channelToMask", [batch, height, width], out);
-  loadNative().channelToMask(result.data, image.data, channels, channel);
-  return result;
+  return compute(
+    image.size,
+    (at) => {
+      const result = at.output("channelToMask", [batch, height, width], out);
+      at.ops.channelToMask(at.out(result), at.in(image), channels, channel);
+      return result;
+    },
+    image,
+    out,
+  );
 }
 
 /** Planes [B, 3, H, W] to IMAGE [B, H, W, 3], clamped to 0 … 1; NaN is 0. */
@@ -158,20 +226,48 @@ export function planesToImage(x: Tensor, out?: Tensor): Tensor {
   if (channels !== 3) {
     throw new LatentkitError("tensor.bad-shape", `planesToImage: expected 3 channels, received ${channels}.`);
   }
-  const result = outputOf("planesToImage", [batch, height, width, 3], out);
-  loadNative().planesToImage(result.data, x.data, batch);
-  return result;
+  return compute(
+    x.size,
+    (at) => {
+      const result = at.output("planesToImage", [batch, height, width, 3], out);
+      at.ops.planesToImage(at.out(result), at.in(x), batch);
+      return result;
+    },
+    x,
+    out,
+  );
+}
+
+/** The whole batch, several times over. */
+export function repeated(x: Tensor, times: number): Tensor {
+  if (times === 1) return x;
+  const shape = [x.shape[0]! * times, ...x.shape.slice(1)];
+  return compute(
+    x.size * times,
+    (at) => {
+      const result = at.output("repeated", shape, undefined);
+      for (let copy = 0; copy < times; copy++) at.copy(result, x, copy * x.size);
+      return result;
+    },
+    x,
+  );
 }
 
 /** x * 255, clipped to 0 … 255, truncated; NaN is 0. `out` takes x.size bytes. */
 export function toBytes(x: Tensor, out = new Uint8Array(x.size)): Uint8Array {
-  loadNative().floatToByte(out, x.data);
-  return out;
+  // bytes are wanted here: what lies here is not sent away for them
+  return compute(0, (at) => at.toBytes(x, out), x);
 }
 
 /** byte / 255 */
 export function fromBytes(bytes: Uint8Array, shape: readonly number[], out?: Tensor): Tensor {
-  const result = outputOf("fromBytes", shape, out);
-  loadNative().byteToFloat(result.data, bytes);
-  return result;
+  return compute(
+    0,
+    (at) => {
+      const result = at.output("fromBytes", shape, out);
+      at.fromBytes(result, bytes);
+      return result;
+    },
+    out,
+  );
 }

@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../errors.js";
 import { loadNative } from "../native/load.js";
+import { compute, leaveWhereRead } from "./placement.js";
 import { outputOf } from "./shape.js";
 import { elementCount, type Tensor } from "./tensor.js";
 
@@ -43,7 +44,7 @@ export function createGenerator(options: NoiseOptions): Generator {
       randn(shape, out) {
         const values = outputOf("randn", shape, out);
         native.mtRandn(state, values.data);
-        return values;
+        return out === undefined ? leaveWhereRead(values) : values;
       },
     };
   }
@@ -54,9 +55,16 @@ export function createGenerator(options: NoiseOptions): Generator {
   let offset = 0n;
   return {
     randn(shape, out) {
-      const values = outputOf("randn", shape, out);
-      offset = native.philoxRandn(values.data, seed, offset, threads);
-      return values;
+      const size = elementCount(shape);
+      return compute(
+        size,
+        (at) => {
+          const values = at.output("randn", shape, out);
+          offset = at.ops.philoxRandn(at.out(values), seed, offset, threads);
+          return values;
+        },
+        out,
+      );
     },
   };
 }
@@ -75,8 +83,6 @@ export function randn(shape: readonly number[], options: RandnOptions): Tensor {
   const { batchIndex } = options;
   if (batchIndex === undefined) return createGenerator(options).randn(shape, options.out);
   checkBatchIndex(shape, batchIndex);
-  const generator = createGenerator(options);
-  const out = outputOf("randn", shape, options.out);
   const item = [1, ...shape.slice(1)];
   const itemSize = elementCount(item);
   const places = new Map<number, number[]>();
@@ -84,11 +90,19 @@ export function randn(shape: readonly number[], options: RandnOptions): Tensor {
     places.set(index, [...(places.get(index) ?? []), place]);
   });
   const last = batchIndex.reduce((a, b) => Math.max(a, b), -1);
-  for (let index = 0; index <= last; index++) {
-    const draw = generator.randn(item);
-    for (const place of places.get(index) ?? []) out.data.set(draw.data, place * itemSize);
-  }
-  return out;
+  return compute(
+    elementCount(shape),
+    (at) => {
+      const generator = createGenerator(options);
+      const out = at.output("randn", shape, options.out);
+      for (let index = 0; index <= last; index++) {
+        const draw = generator.randn(item);
+        for (const place of places.get(index) ?? []) at.copy(out, draw, place * itemSize);
+      }
+      return out;
+    },
+    options.out,
+  );
 }
 
 /** Reads a seed of any accepted form. */

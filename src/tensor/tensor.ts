@@ -1,21 +1,27 @@
 import { describe, LatentkitError } from "../errors.js";
 import { takeMemory } from "./memory.js";
+import type { Remote } from "./remote.js";
 
 /** More elements than one tensor may hold: 4 GiB of float32. */
 const MAX_ELEMENTS = 2 ** 30;
 
 /** From so many values on it pays to take memory as it is: an operation fills it faster than zeros would. */
 const UNFILLED_FROM = 2 ** 12;
+const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
-/** Dense float32 values, row-major and contiguous. */
+/** Dense float32 values, row-major and contiguous. They lie in memory, or on a device until `data` is read. */
 export class Tensor {
-  readonly data: Float32Array;
   readonly shape: readonly number[];
+  readonly size: number;
+  private values: Float32Array | undefined;
+  private remote: Remote | undefined;
   /** The shape again: an element of a frozen array takes ten times as long to read. */
   private readonly sides: readonly number[];
 
-  private constructor(data: Float32Array, shape: readonly number[]) {
-    this.data = data;
+  private constructor(values: Float32Array | undefined, shape: readonly number[], remote?: Remote) {
+    this.values = values;
+    this.remote = remote;
+    this.size = values === undefined ? remote!.size : values.length;
     this.sides = [...shape];
     this.shape = Object.freeze([...shape]);
   }
@@ -36,11 +42,16 @@ export class Tensor {
     return new Tensor(new Float32Array(elementCount(shape)), shape);
   }
 
+  /** @internal Values that lie on a device; of as many as the shape has. */
+  static on(remote: Remote, shape: readonly number[]): Tensor {
+    return new Tensor(undefined, shape, remote);
+  }
+
   /** @internal The values are what the memory held: for a writer of every element that hands out nothing if it fails. */
   static unfilled(shape: readonly number[]): Tensor {
     const size = elementCount(shape);
     if (size < UNFILLED_FROM) return Tensor.zeros(shape);
-    return new Tensor(new Float32Array(takeMemory(size * Float32Array.BYTES_PER_ELEMENT)), shape);
+    return new Tensor(new Float32Array(takeMemory(size * FLOAT_BYTES)), shape);
   }
 
   static full(shape: readonly number[], value: number): Tensor {
@@ -49,8 +60,34 @@ export class Tensor {
     return tensor;
   }
 
-  get size(): number {
-    return this.data.length;
+  /** The values; what lies on a device is fetched, and lies here from then on. Fails with device.lost. */
+  get data(): Float32Array {
+    return this.values ?? this.fetch();
+  }
+
+  /** @internal Whether the values have to be fetched before they can be read here. */
+  get isAway(): boolean {
+    return this.values === undefined;
+  }
+
+  /** @internal Where the values lie, if on a device. */
+  get lies(): Remote | undefined {
+    const { remote } = this;
+    // a tensor that shares the memory may have fetched it
+    if (remote?.read !== undefined) this.fetch();
+    return this.remote;
+  }
+
+  /** @internal What the values lie in, the same for all that share it. */
+  get memory(): ArrayBufferLike | Remote {
+    return this.lies ?? this.data.buffer;
+  }
+
+  private fetch(): Float32Array {
+    const values = this.remote!.fetch();
+    this.values = values;
+    this.remote = undefined;
+    return values;
   }
 
   /** Whether a shape, or the shape of a tensor, is this one's. */
@@ -63,6 +100,8 @@ export class Tensor {
   }
 
   clone(): Tensor {
+    const remote = this.lies?.copied();
+    if (remote !== undefined) return new Tensor(undefined, this.shape, remote);
     const copy = Tensor.unfilled(this.shape);
     copy.data.set(this.data);
     return copy;
@@ -70,7 +109,9 @@ export class Tensor {
 
   /** The same values under another shape of the same size; the data is shared. */
   reshape(shape: readonly number[]): Tensor {
-    return Tensor.from(this.data, shape);
+    const remote = this.lies;
+    if (remote === undefined || elementCount(shape) !== this.size) return Tensor.from(this.data, shape);
+    return new Tensor(undefined, shape, remote);
   }
 }
 

@@ -6,9 +6,12 @@ const MAX_VISITS = 20_000;
 /** A number, a key, an object's head: about this much. */
 const VALUE_BYTES = 64;
 
+/** Memory that several values may share: a buffer, or values on a device. */
+export type Holding = Tensor["memory"];
+
 /** What a result holds in memory: distinct buffers, and roughly the bytes of everything else. */
 export interface Footprint {
-  readonly buffers: readonly ArrayBufferLike[];
+  readonly buffers: readonly Holding[];
   readonly other: number;
   /** False where the value was too large to be looked through. */
   readonly isWhole: boolean;
@@ -16,7 +19,7 @@ export interface Footprint {
 
 /** The footprint of a value: tensors, typed arrays and texts in lists, plain objects, maps and sets. */
 export function measure(value: unknown): Footprint {
-  const buffers = new Set<ArrayBufferLike>();
+  const buffers = new Set<Holding>();
   const seen = new Set<object>();
   const stack: unknown[] = [value];
   let other = 0;
@@ -30,7 +33,7 @@ export function measure(value: unknown): Footprint {
     other += typeof next === "string" ? 2 * next.length : VALUE_BYTES;
     if (typeof next !== "object" || next === null || seen.has(next)) continue;
     seen.add(next);
-    if (next instanceof Tensor) buffers.add(next.data.buffer);
+    if (next instanceof Tensor) buffers.add(next.memory);
     else if (ArrayBuffer.isView(next)) buffers.add(next.buffer);
     else if (next instanceof ArrayBuffer || next instanceof SharedArrayBuffer) buffers.add(next);
     else if (Array.isArray(next) || next instanceof Set) look(next, Array.isArray(next) ? next.length : next.size);

@@ -1,6 +1,6 @@
-import { giveMemory } from "../../tensor/memory.js";
+import { giveBack } from "../../tensor/give-back.js";
 import type { Entry } from "../cache.js";
-import { measure } from "./footprint.js";
+import { type Holding, measure } from "./footprint.js";
 
 /**
  * The memory of a run's results: who holds it, so that it goes back when its last holder leaves. Only for runs of nodes
@@ -8,10 +8,10 @@ import { measure } from "./footprint.js";
  */
 export class Lending {
   /** Results of this run alone that hold the memory. */
-  private readonly holders = new Map<ArrayBufferLike, number>();
+  private readonly holders = new Map<Holding, number>();
   /** Memory of results that a cache holds or held: other runs may read it. */
-  private readonly shared = new Set<ArrayBufferLike>();
-  private readonly known = new Map<Entry, readonly ArrayBufferLike[]>();
+  private readonly shared = new Set<Holding>();
+  private readonly known = new Map<Entry, readonly Holding[]>();
   /** A result too large to look through may hold anything. */
   private isBlind = false;
 
@@ -30,12 +30,12 @@ export class Lending {
     for (const buffer of this.buffersOf(entry)) {
       const left = (this.holders.get(buffer) ?? 0) - 1;
       this.holders.set(buffer, left);
-      if (left === 0 && !this.isBlind && !this.shared.has(buffer)) giveMemory(buffer);
+      if (left === 0 && !this.isBlind && !this.shared.has(buffer)) giveBack(buffer);
     }
     this.known.delete(entry);
   }
 
-  private buffersOf(entry: Entry): readonly ArrayBufferLike[] {
+  private buffersOf(entry: Entry): readonly Holding[] {
     const known = this.known.get(entry);
     if (known !== undefined) return known;
     const { buffers, isWhole } = measure(entry);

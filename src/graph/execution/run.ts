@@ -1,4 +1,5 @@
 import { inputError, LatentkitError, where } from "../../errors.js";
+import { withDevice } from "../../tensor/device-choice.js";
 import type { Entry } from "../cache.js";
 import type { KeptResults } from "../disk-cache/kept-results.js";
 import type { Happening, NodeUi, RunStatus } from "../events.js";
@@ -161,7 +162,9 @@ export class Run {
     const started = performance.now();
     const context = this.setting.contextOf(node);
     try {
-      const called = await callNode(definition, gathered, this.setting.hiddenOf(node), context);
+      const hidden = this.setting.hiddenOf(node);
+      const { device } = this.setting.options;
+      const called = await withDevice(device, () => callNode(definition, gathered, hidden, context));
       for (const message of called.messages) this.emit({ type: "blocked", nodeId: id, message });
       if (called.answers.some(({ expand }) => expand !== undefined)) {
         return this.expand(node, called.answers, called.ui, started);

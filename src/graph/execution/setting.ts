@@ -7,6 +7,7 @@ import type { ChoicePlace, InputSpec } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 import { checkSocket } from "../../nodes/sockets.js";
 import { convertInput, expectedOf } from "../../nodes/values.js";
+import type { DeviceChoice } from "../../tensor/device-choice.js";
 import type { Cache } from "../cache.js";
 import type { Happening } from "../events.js";
 import type { Graph } from "../parse.js";
@@ -34,6 +35,8 @@ export interface SettingOptions {
   readonly fetch: typeof fetch;
   readonly config: NodeConfig;
   readonly output?: OutputHandling;
+  /** Where nodes compute; as around the run where absent. */
+  readonly device?: DeviceChoice;
   /** What nodes see as the PROMPT; undefined hides it. */
   readonly prompt: unknown;
   readonly extraPnginfo: unknown;

@@ -41,9 +41,10 @@ function posteriorMean(x: Tensor, mean: Tensor, sigma: number, isFlow: boolean):
   const variance = SPREAD * SPREAD;
   const gain = (variance * keep) / (variance * keep * keep + sigma * sigma);
   const out = Tensor.zeros(x.shape);
-  for (let i = 0; i < x.size; i++) {
-    const centre = mean.data[i % mean.size]!;
-    out.data[i] = centre + gain * (x.data[i]! - keep * centre);
+  const [seen, centres, clean] = [x.data, mean.data, out.data];
+  for (let i = 0; i < clean.length; i++) {
+    const centre = centres[i % centres.length]!;
+    clean[i] = centre + gain * (seen[i]! - keep * centre);
   }
   return out;
 }

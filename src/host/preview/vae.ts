@@ -1,5 +1,5 @@
 import { describe, LatentkitError } from "../../errors.js";
-import { giveMemory } from "../../tensor/memory.js";
+import { giveBack } from "../../tensor/give-back.js";
 import { planesToImage, resizeBilinear } from "../../tensor/ops.js";
 import { fourSides } from "../../tensor/shape.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
@@ -33,6 +33,7 @@ function encode(image: Tensor, { format, bias }: LatentRgb, inverse: readonly (r
   }
   const plane = rows * columns;
   const latent = Tensor.unfilled([batch, format.channels, rows, columns]);
+  const [pixels, cells] = [image.data, latent.data];
   const top = Math.floor((height % CELL) / 2);
   const left = Math.floor((width % CELL) / 2);
   // one array for all cells: thousands of small ones a picture are what a batch would grow by
@@ -41,13 +42,12 @@ function encode(image: Tensor, { format, bias }: LatentRgb, inverse: readonly (r
     for (let cell = 0; cell < plane; cell++) {
       const y = top + CELL * Math.floor(cell / columns);
       const x = left + CELL * (cell % columns);
-      blockMean(image.data, (item * height + y) * width + x, width, mean);
+      blockMean(pixels, (item * height + y) * width + x, width, mean);
       for (let channel = 0; channel < format.channels; channel++) {
         const weights = inverse[channel]!;
         let value = 0;
         for (let colour = 0; colour < 3; colour++) value += (2 * mean[colour]! - 1 - bias[colour]!) * weights[colour]!;
-        latent.data[(item * format.channels + channel) * plane + cell] =
-          value / format.scaleFactor + format.shiftFactor;
+        cells[(item * format.channels + channel) * plane + cell] = value / format.scaleFactor + format.shiftFactor;
       }
     }
   }
@@ -81,21 +81,22 @@ function decode(latent: Tensor, { format, factors, bias }: LatentRgb): Tensor {
   elementCount([batch, rows * CELL, columns * CELL, 3]);
   const plane = rows * columns;
   const small = Tensor.unfilled([batch, 3, rows, columns]);
+  const [cells, colours] = [latent.data, small.data];
   for (let item = 0; item < batch; item++) {
     for (let colour = 0; colour < 3; colour++) {
       for (let cell = 0; cell < plane; cell++) {
         let value = bias[colour]!;
         for (let channel = 0; channel < channels; channel++) {
-          const seen = latent.data[(item * channels + channel) * plane + cell]! - format.shiftFactor;
+          const seen = cells[(item * channels + channel) * plane + cell]! - format.shiftFactor;
           value += seen * format.scaleFactor * factors[channel]![colour]!;
         }
-        small.data[(item * 3 + colour) * plane + cell] = (value + 1) / 2;
+        colours[(item * 3 + colour) * plane + cell] = (value + 1) / 2;
       }
     }
   }
   const large = resizeBilinear(small, rows * CELL, columns * CELL);
   const picture = planesToImage(large);
-  for (const { data } of [small, large]) giveMemory(data.buffer);
+  for (const { memory } of [small, large]) giveBack(memory);
   return picture;
 }
 

@@ -1,7 +1,7 @@
 import { inputError, LatentkitError } from "../../errors.js";
 import type { Latent, Pipe, Vae } from "../../host/types.js";
 import { firstChannels } from "../../tensor/channels.js";
-import { injectNoise, maskedBlend } from "../../tensor/ops.js";
+import { injectNoise, maskedBlend, repeated } from "../../tensor/ops.js";
 import { randn } from "../../tensor/random.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
@@ -138,14 +138,6 @@ function injectGrowing(
   const blended = maskedBlend(injected, repeated(base, count), masks, injected);
   // the average of a value and itself is the value: only the mixing is left
   return mix > 0 ? injectNoise(blended, blended, { strength: 0, average: true, mix, random }, blended) : blended;
-}
-
-/** The whole batch, several times over. */
-function repeated(tensor: Tensor, times: number): Tensor {
-  if (times === 1) return tensor;
-  const out = Tensor.unfilled([tensor.shape[0]! * times, ...tensor.shape.slice(1)]);
-  for (let copy = 0; copy < times; copy++) out.data.set(tensor.data, copy * tensor.size);
-  return out;
 }
 
 const missing = (input: string, expected: string) =>

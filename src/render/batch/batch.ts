@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
 import { parseGraph } from "../../graph/parse.js";
 import { printJson } from "../../io/json-lossless.js";
+import { chooseDevice } from "../../tensor/device-choice.js";
 import { BATCH_RULES, checkOptions } from "../check-options.js";
 import { defaultRegistry } from "../defaults.js";
 import { refuseTargets, refuseWrong } from "../refuse-wrong.js";
@@ -85,6 +86,7 @@ export async function* runBatch(
     const expected = METADATA_POLICIES.join(", ");
     throw new LatentkitError("usage.invalid", `metadata: expected ${expected}, received ${describe(metadata)}.`);
   }
+  chooseDevice(options.device);
   const source = readGraph(graph);
   const parsed = parseGraph(source.graph, options);
   const { registry = defaultRegistry, set = {} } = options;
