@@ -24,6 +24,7 @@ const Export kCore[] = {
     {"samplingSigma", SamplingSigma},
     {"schedule", Schedule},
     {"encodePng", EncodePng},
+    {"deflatePng", DeflatePng},
     {"decodePng", DecodePng},
 };
 

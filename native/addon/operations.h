@@ -66,6 +66,7 @@ Napi::Value CudaResizedBlend(const Napi::CallbackInfo &info);
 Napi::Value CudaFilterPng(const Napi::CallbackInfo &info);
 
 Napi::Value EncodePng(const Napi::CallbackInfo &info);
+Napi::Value DeflatePng(const Napi::CallbackInfo &info);
 Napi::Value DecodePng(const Napi::CallbackInfo &info);
 
 }  // namespace latentkit

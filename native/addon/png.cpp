@@ -44,9 +44,15 @@ Texts ReadTexts(const Args &a, size_t i) {
 
 class EncodeJob final : public Job {
  public:
-  EncodeJob(const engine_png_options &options, Texts texts, Bytes pixels)
-      : options_(options), texts_(std::move(texts)), pixels_(std::move(pixels)), file_(0) {}
-  const char *Name() const override { return "encodePng"; }
+  /* is_filtered: the bytes are rows that PNG's filters have been through. */
+  EncodeJob(const engine_png_options &options, Texts texts, Bytes pixels, bool is_filtered)
+      : options_(options),
+        texts_(std::move(texts)),
+        pixels_(std::move(pixels)),
+        file_(0),
+        encode_(is_filtered ? engine_png_deflate : engine_png_encode),
+        name_(is_filtered ? "deflatePng" : "encodePng") {}
+  const char *Name() const override { return name_; }
 
   engine_status Work(const char **) override {
     std::vector<engine_text> text;
@@ -56,7 +62,7 @@ class EncodeJob final : public Job {
     const size_t bound = engine_png_bound(&options_);
     if (bound == 0) return ENGINE_BAD_ARGUMENT;
     file_ = Bytes(bound);
-    return engine_png_encode({file_.data.get(), bound}, {pixels_.data.get(), pixels_.len}, &options_, &written_);
+    return encode_({file_.data.get(), bound}, {pixels_.data.get(), pixels_.len}, &options_, &written_);
   }
 
   Napi::Value Result(Napi::Env env) override {
@@ -67,6 +73,8 @@ class EncodeJob final : public Job {
   engine_png_options options_;
   Texts texts_;
   Bytes pixels_, file_;
+  decltype(&engine_png_encode) encode_;
+  const char *name_;
   size_t written_ = 0;
 };
 
@@ -165,7 +173,20 @@ Napi::Value EncodePng(const Napi::CallbackInfo &info) try {
   const engine_png_options options = ReadOptions(a);
   // at most 2^31 * 2^31 * 4: never wraps
   const size_t count = size_t{options.width} * options.height * static_cast<size_t>(options.channels);
-  return Submit(info.Env(), std::make_unique<EncodeJob>(options, std::move(texts), CopyPixels(a, count)));
+  return Submit(info.Env(), std::make_unique<EncodeJob>(options, std::move(texts), CopyPixels(a, count), false));
+} catch (const std::bad_alloc&) {
+  throw NoMemory(info.Env());
+}
+
+Napi::Value DeflatePng(const Napi::CallbackInfo &info) try {
+  const Args a(info, "deflatePng");
+  Texts texts = ReadTexts(a, 5);
+  const engine_png_options options = ReadOptions(a);
+  const engine_cu8 rows = a.bytes_in(0, "rows");
+  a.expect("rows", rows.len, {options.height, size_t{options.width} * static_cast<size_t>(options.channels) + 1});
+  Bytes copy(rows.len);
+  if (rows.len > 0) std::memcpy(copy.data.get(), rows.data, rows.len);
+  return Submit(info.Env(), std::make_unique<EncodeJob>(options, std::move(texts), std::move(copy), true));
 } catch (const std::bad_alloc&) {
   throw NoMemory(info.Env());
 }

@@ -2,6 +2,7 @@ import { describe, LatentkitError } from "../errors.js";
 import { loadNative } from "../native/load.js";
 import { fromBytes } from "../tensor/ops.js";
 import { Tensor } from "../tensor/tensor.js";
+import { type FilteredImage, filterOnDevice } from "./filtered-image.js";
 
 /** Pixels of a picture, rows from the top, samples next to each other: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA. */
 export interface RawImage {
@@ -43,13 +44,28 @@ const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
  * times 255, clipped and truncated. Fails with value.invalid, value.out-of-range or tensor.bad-shape.
  */
 export async function encodePng(image: Tensor | RawImage, options: EncodePngOptions = {}): Promise<Buffer> {
-  const { width, height, channels, data } = image instanceof Tensor ? tensorImage(image) : rawImage(image);
-  const { level = 4 } = options;
-  if (!Number.isInteger(level) || level < 0 || level > 9) {
-    throw new LatentkitError("value.out-of-range", `PNG level: expected 0 to 9, received ${describe(level)}.`);
-  }
-  const bytes = await loadNative().encodePng(data, width, height, channels, level, checkText(options.text ?? {}));
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const sides = image instanceof Tensor ? tensorSides(image) : rawSides(image);
+  const level = checkLevel(options.level);
+  const text = checkText(options.text ?? {});
+  const filtered = image instanceof Tensor ? await filterOnDevice(image, 0, sides) : undefined;
+  if (filtered !== undefined) return encodeFiltered(filtered, options);
+  const { width, height, channels } = sides;
+  return whole(await loadNative().encodePng(image.data, width, height, channels, level, text));
+}
+
+/** The same file of a picture that a device has filtered. */
+export async function encodeFiltered({ pixels, rows }: FilteredImage, options: EncodePngOptions = {}): Promise<Buffer> {
+  const { width, height, channels } = checkSides(pixels);
+  const level = checkLevel(options.level);
+  const text = checkText(options.text ?? {});
+  return whole(await loadNative().deflatePng(rows, width, height, channels, level, text));
+}
+
+const whole = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer => Buffer.from(buffer, byteOffset, byteLength);
+
+function checkLevel(level = 4): number {
+  if (Number.isInteger(level) && level >= 0 && level <= 9) return level;
+  throw new LatentkitError("value.out-of-range", `PNG level: expected 0 to 9, received ${describe(level)}.`);
 }
 
 /**
@@ -95,14 +111,9 @@ function greyToColour(grey: Tensor): Tensor {
   return out;
 }
 
-interface Pixels {
-  readonly data: Uint8Array | Float32Array;
-  readonly width: number;
-  readonly height: number;
-  readonly channels: number;
-}
+type Sides = Omit<RawImage, "data">;
 
-function tensorImage({ shape, data }: Tensor): Pixels {
+function tensorSides({ shape }: Tensor): Sides {
   const [height, width, channels = 1] = shape.length === 4 && shape[0] === 1 ? shape.slice(1) : shape;
   const isImage = shape.length >= 2 && (shape.length <= 3 || (shape.length === 4 && shape[0] === 1));
   if (!isImage || !width || !height || channels < 1 || channels > 4) {
@@ -111,10 +122,10 @@ function tensorImage({ shape, data }: Tensor): Pixels {
       `PNG image: expected a tensor [H, W], [H, W, C] or [1, H, W, C] with 1 to 4 channels, received shape [${shape.join(", ")}].`,
     );
   }
-  return checkSides({ data, width, height, channels });
+  return checkSides({ width, height, channels });
 }
 
-function rawImage(image: RawImage): Pixels {
+function rawSides(image: RawImage): Sides {
   const { data, width, height, channels } = image ?? {};
   if (!(data instanceof Uint8Array)) {
     throw new LatentkitError(
@@ -143,9 +154,9 @@ function rawImage(image: RawImage): Pixels {
   return checkSides(image);
 }
 
-function checkSides(pixels: Pixels): Pixels {
-  if (pixels.width * pixels.height > MAX_PIXELS) throw tooLarge(pixels.width, pixels.height);
-  return pixels;
+function checkSides(sides: Sides): Sides {
+  if (sides.width * sides.height > MAX_PIXELS) throw tooLarge(sides.width, sides.height);
+  return sides;
 }
 
 function checkText(text: NonNullable<EncodePngOptions["text"]>): [string, string][] {

@@ -2,11 +2,12 @@ import { describe, inputError, LatentkitError } from "../errors.js";
 import { giveMemory, takeMemory } from "../tensor/memory.js";
 import { toBytes } from "../tensor/ops.js";
 import { Tensor } from "../tensor/tensor.js";
+import { filterOnDevice } from "./filtered-image.js";
 import { keysInOrder } from "./json-lossless.js";
 import { printJson } from "./json-print.js";
 import { counterFiles, type OutputFiles } from "./output-files.js";
 import { expandPrefix, makeFolder, resolvePrefix } from "./output-path.js";
-import { checkTextKey, encodePng, type RawImage } from "./png.js";
+import { checkTextKey, encodeFiltered, encodePng, type RawImage } from "./png.js";
 
 /** A saved file, relative to the output folder. */
 export interface SavedFile {
@@ -45,19 +46,20 @@ export const RECEIPT_KEY = "latentkit";
  */
 export async function saveImages(images: Tensor, options: SaveImagesOptions): Promise<SavedFile[]> {
   const { outputFolder, tail = "", text = [], files = counterFiles } = options;
-  const pictures = split(images);
+  const sides = batchSides(images);
   for (const [key] of text) checkTextKey(key);
-  const [, height = 0, width = 0] = images.shape;
-  const prefix = expandPrefix(options.prefix, { width, height }, options.now);
+  const prefix = expandPrefix(options.prefix, sides, options.now);
   const place = resolvePrefix(outputFolder, prefix, options.prefixInput);
   await makeFolder(outputFolder, place);
   const saved: SavedFile[] = [];
-  for (const [index, picture] of pictures.entries()) {
+  for (let index = 0; index < sides.batch; index++) {
+    const filtered = await filterOnDevice(images, index, sides);
     // a receipt tells of the very bytes that are encoded
-    const pixels = options.receipt === undefined ? picture : bytesOf(picture);
+    const pixels = filtered?.pixels ?? pictureOf(images, index, options.receipt !== undefined);
     const receipt = pixels instanceof Tensor ? undefined : await options.receipt?.(pixels);
     const texts = receipt === undefined ? text : [...text, [RECEIPT_KEY, receipt] as const];
-    const bytes = await encodePng(pixels, { level: LEVEL, text: texts });
+    const settings = { level: LEVEL, text: texts };
+    const bytes = await (filtered === undefined ? encodePng(pixels, settings) : encodeFiltered(filtered, settings));
     if (!(pixels instanceof Tensor)) giveMemory(pixels.data.buffer);
     if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
     const name = place.name.replaceAll("%batch_num%", String(index));
@@ -68,19 +70,30 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
 
 /** The images of a batch as views [H, W, C]; `input` names where they were given. Fails with tensor.bad-shape. */
 export function split(images: Tensor, input = "images"): Tensor[] {
-  const [batch, height, width, channels] = images.shape;
-  if (images.shape.length !== 4 || !batch || !height || !width || !channels || channels > 4) {
-    const expected = "a tensor [B, H, W, C] with pixels and 1 to 4 channels";
-    throw inputError("tensor.bad-shape", { input }, expected, images);
-  }
-  const size = height * width * channels;
-  return Array.from({ length: batch }, (_, index) =>
-    Tensor.from(images.data.subarray(index * size, (index + 1) * size), [height, width, channels]),
-  );
+  const { batch } = batchSides(images, input);
+  return Array.from({ length: batch }, (_, index) => viewOf(images, index));
 }
 
-function bytesOf(picture: Tensor): RawImage {
+function batchSides({ shape }: Tensor, input = "images") {
+  const [batch, height, width, channels] = shape;
+  if (shape.length !== 4 || !batch || !height || !width || !channels || channels > 4) {
+    const expected = "a tensor [B, H, W, C] with pixels and 1 to 4 channels";
+    throw inputError("tensor.bad-shape", { input }, expected, { shape });
+  }
+  return { batch, height, width, channels };
+}
+
+function viewOf({ data, shape }: Tensor, index: number): Tensor {
+  const [, height, width, channels] = shape as [number, number, number, number];
+  const size = height * width * channels;
+  return Tensor.from(data.subarray(index * size, (index + 1) * size), [height, width, channels]);
+}
+
+/** One of the images, as bytes where these are looked at. */
+function pictureOf(images: Tensor, index: number, asBytes: boolean): Tensor | RawImage {
+  const picture = viewOf(images, index);
   const [height, width, channels] = picture.shape as [number, number, number];
+  if (!asBytes) return picture;
   return { data: toBytes(picture, new Uint8Array(takeMemory(picture.size))), width, height, channels };
 }
 

@@ -46,6 +46,15 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     level: number,
     text: readonly (readonly [string, string])[],
   ): Promise<Uint8Array>;
+  /** As encodePng, of rows that PNG's filters have been through: a filter byte and width * channels bytes each. */
+  deflatePng(
+    rows: Uint8Array,
+    width: number,
+    height: number,
+    channels: number,
+    level: number,
+    text: readonly (readonly [string, string])[],
+  ): Promise<Uint8Array>;
   /** Decodes on the pool; refuses more than maxPixels before it allocates. Palettes are expanded, interlacing undone. */
   decodePng(bytes: Uint8Array, maxPixels: number): Promise<DecodedPng>;
 

@@ -11,6 +11,8 @@ export interface Side<M> {
   bytes(memory: M, count: number): Uint8Array;
   /** maskedBlend with a mask of another size. */
   resizedBlend(out: M, a: M, b: M, mask: M, shape: Four, maskShape: Three): void;
+  /** A picture of floats as a PNG file. */
+  encode(images: M, index: number, width: number, height: number, channels: number): Promise<Uint8Array>;
 }
 
 type Three = readonly [number, number, number];
@@ -23,6 +25,7 @@ export interface TrialCase {
   run<M>(side: Side<M>): Answer | Promise<Answer>;
 }
 
+const LEVEL = 4;
 /** One, a few, one more than a warp, a block and a leaf of the sums have. */
 const COUNTS = [1, 3, 33, 257, 4097, 70_001];
 const ODD = [0, -0, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 1e-40, -3e38, 1, 0.5 / 255];
@@ -163,6 +166,7 @@ const pictures = [1, 3, 4].flatMap((channels): TrialCase[] => {
     floatsOf(`byteToFloat of ${channels}`, image.length, ({ ops, put }, out) =>
       ops.byteToFloat(out, put(Uint8Array.from(image, (_, i) => i * 7))),
     ),
+    { name: `PNG of ${channels}`, run: ({ encode, put }) => encode(put(image), 1, 17, 33, channels) },
   ];
 });
 
@@ -198,6 +202,11 @@ export const HOST_SIDE: Side<HostMemory> = {
     native.resizeBilinear(sized, mask, batch, height, width, toHeight, toWidth);
     native.maskedBlend(out, a, b, sized, shape[0], channels, toHeight * toWidth, batch);
   },
+  encode(images, index, width, height, channels) {
+    const count = width * height * channels;
+    const picture = (images as Float32Array).subarray(index * count, (index + 1) * count);
+    return loadNative().encodePng(picture, width, height, channels, LEVEL, []);
+  },
 };
 
 /** A device. */
@@ -216,6 +225,10 @@ export function cudaSide(cuda: CudaBindings, handle: CudaHandle): Side<CudaMemor
     floats: (memory, count) => read(new Float32Array(count), memory),
     bytes: (memory, count) => read(new Uint8Array(count), memory),
     resizedBlend: (...given) => cuda.resizedBlend(...given),
+    async encode(images, index, width, height, channels) {
+      const { rows } = await cuda.filterPng(images, index, width, height, channels);
+      return loadNative().deflatePng(rows, width, height, channels, LEVEL, []);
+    },
   };
 }
 
