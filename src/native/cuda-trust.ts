@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
-import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -95,7 +95,7 @@ function keepAnswer(folder: string, file: string, answer: object): void {
     renameSync(temporary, file);
   } catch {
     // a folder that cannot be written costs a trial in each process, nothing else
-    rmSync(temporary, { force: true });
+    if (existsSync(temporary)) rmSync(temporary);
   }
 }
 
@@ -106,7 +106,7 @@ function tryLibrary({ library, driver, ordinal }: TrustQuestion, options: TrustO
   const done = spawnSync(process.execPath, [trial, library, driver, String(ordinal)], {
     env,
     encoding: "utf8",
-    stdio: ["ignore", "pipe", "ignore"],
+    stdio: ["ignore", "ignore", "ignore", "pipe"],
     maxBuffer: MAX_OUTPUT,
     timeout: timeoutMs,
     killSignal: "SIGKILL",
@@ -118,17 +118,17 @@ function tryLibrary({ library, driver, ordinal }: TrustQuestion, options: TrustO
   if (code !== undefined) return refused(`its trial failed (${code}).`);
   if (done.signal !== null) return refused(`its trial crashed (${done.signal}).`);
   if (done.status !== 0) return refused(`its trial crashed (exit code ${done.status}).`);
-  return readVerdict(done.stdout) ?? refused("its trial gave no answer.");
+  return readVerdict(done.output[3] ?? "") ?? refused("its trial gave no answer.");
 }
 
-/** The answer of a trial: one line of JSON. */
+/** The answer of a trial, JSON. */
 function readVerdict(text: string): Trust | undefined {
   try {
     const { trusted, reason } = JSON.parse(text) as Record<string, unknown>;
     if (trusted === true) return { trusted };
     return typeof reason === "string" ? { trusted: false, reason: printable(reason) } : undefined;
   } catch {
-    // a library that writes to stdout, or ends the process, leaves no answer
+    // a library that ends the process leaves no answer
     return undefined;
   }
 }

@@ -30,7 +30,7 @@ export function currentDevice(): DeviceChoice {
 
 /** Runs `work`, and what it calls and awaits, with a device; with that of its surroundings where none is given. */
 export function withDevice<T>(choice: DeviceChoice | undefined, work: () => T): T {
-  return choice === undefined || choice === currentDevice() ? work() : runs.run(choice, work);
+  return choice === undefined || choice === deviceInForce() ? work() : runs.run(choice, work);
 }
 
 /** The device that a choice names. Fails with device.unavailable, and says why in one sentence. */

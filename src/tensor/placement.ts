@@ -51,7 +51,8 @@ export function compute<T>(size: number, work: (at: Place) => T, a?: Tensor, b?:
   const choice = currentDevice();
   const lies = a?.lies ?? b?.lies ?? c?.lies ?? d?.lies;
   if (choice === "auto" && size < AUTO_FROM && lies === undefined) return work(HOST);
-  const cuda = choice === "auto" ? (lies?.cuda ?? autoDevice()) : requireDevice(choice as `cuda:${number}`);
+  const isUsable = lies !== undefined && lies.cuda.lost === undefined;
+  const cuda = choice !== "auto" ? requireDevice(choice as `cuda:${number}`) : isUsable ? lies.cuda : autoDevice();
   return cuda === undefined ? work(HOST) : computeOn(cuda, choice === "auto", work);
 }
 
@@ -70,7 +71,9 @@ export function leaveWhereRead(tensor: Tensor): Tensor {
 
 function autoDevice(): Cuda | undefined {
   const { cuda } = openCuda(0) as { cuda?: Cuda };
-  return cuda?.lost === undefined ? cuda : undefined;
+  if (cuda?.lost === undefined) return cuda;
+  warnOnce(cuda, "reported a fault");
+  return undefined;
 }
 
 function computeOn<T>(cuda: Cuda, isFree: boolean, work: (at: Place) => T): T {
@@ -85,7 +88,7 @@ function computeOn<T>(cuda: Cuda, isFree: boolean, work: (at: Place) => T): T {
     if (loss !== undefined && !isFree) throw loss;
     if (loss === undefined && !isNoMemory(error)) throw error;
     warnOnce(cuda, loss === undefined ? "has no memory left for an operation" : "reported a fault");
-    // what lies on a lost device cannot be read: that is said there
+    // reading what lies on a lost device fails, and says so
     return work(HOST);
   }
 }

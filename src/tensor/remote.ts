@@ -21,6 +21,11 @@ export class Remote {
     else this.unseen = values.unseen;
   }
 
+  /** What console.log shows of it. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return `${this.size} values on ${this.cuda.name}`;
+  }
+
   /** The array that a reader got; from then on nothing is left on the device. */
   get read(): Float32Array | undefined {
     return this.handedOut;
