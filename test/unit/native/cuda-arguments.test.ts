@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { fakeGpu, onFakeGpu } from "../../helpers/fake-gpu.js";
+
+/** An open device, memory of 4 floats, and of 4 on another device. */
+const OPENED = `
+  const { cuda } = loadNative();
+  const open = (ordinal) => cuda.open(process.env.LATENTKIT_CUDA, process.env.LATENTKIT_CUDA_DRIVER, ordinal);
+  const device = open(0);
+  const room = (bytes, of = device) => cuda.take(of, bytes);
+  const [x, y] = [room(16), room(16)];
+  cuda.upload(x, Float32Array.of(1, 2, 3, 4));
+  const read = (memory, count = 4) => { const out = new Float32Array(count); cuda.download(out, memory); return [...out]; };
+  const thrown = (work) => { try { return String(work()); } catch (error) { return [error.name, error.message, error.status]; } };
+`;
+
+describe("arguments of the CUDA backend", () => {
+  it("names what is no device, no memory, released, or another device's", async () => {
+    const program = `${OPENED}
+      const other = room(16, open(1));
+      const released = room(16);
+      cuda.release(released);
+      cuda.release(released);
+      for (const wrong of [undefined, null, 5, {}, device, new Float32Array(4), Object.create(x), new Proxy(x, {})]) {
+        answer(thrown(() => cuda.scale(y, wrong, 1)));
+      }
+      for (const wrong of [undefined, {}, x]) answer(thrown(() => cuda.take(wrong, 4)));
+      answer(thrown(() => cuda.scale(y, released, 1)));
+      answer(thrown(() => cuda.scale(y, other, 1)));
+      answer(counted("misuses"));
+    `;
+    const answers = (await onFakeGpu(program, fakeGpu("devices=2"))) as [string, string][];
+    for (const [name, message] of answers.slice(0, 8)) {
+      assert.equal(name, "TypeError");
+      assert.match(message, /^scale: argument "x": expected memory of a CUDA device, received .+\.$/);
+    }
+    for (const [, message] of answers.slice(8, 11)) assert.match(message, /"device": expected an opened CUDA device/);
+    assert.match(answers[11]![1], /"x": expected memory, received released memory\.$/);
+    assert.match(answers[12]![1], /"x": expected memory of one device, received another's\.$/);
+    assert.deepEqual(answers[13], [0]);
+  });
+
+  it("checks lengths, places and overlaps as for arrays", async () => {
+    const program = `${OPENED}
+      answer(thrown(() => cuda.scale(y, room(12), 1)));
+      answer(thrown(() => cuda.upload(x, new Float32Array(3))));
+      answer(thrown(() => cuda.download(new Float32Array(5), x)));
+      answer(thrown(() => cuda.upload(x, new Float64Array(2))));
+      answer(thrown(() => cuda.copy(x, y, 4)));
+      answer(thrown(() => cuda.copy(x, y, -1)));
+      answer(thrown(() => cuda.resizeBilinear(x, x, 1, 2, 2, 2, 2)));
+      answer(thrown(() => cuda.resizedBlend(y, x, x, x, [1, 1, 2, 2], [1, 2, 3])));
+      answer(thrown(() => cuda.take(device, 2 ** 53)));
+      answer(thrown(() => cuda.filterPng(x, 1, 2, 2, 1)));
+      answer(counted("misuses"));
+    `;
+    const answers = (await onFakeGpu(program)) as [string, string][];
+    const expected = [
+      /"x": expected 3 elements|"x": expected 4 elements, received 3/,
+      /"values": expected 16 elements, received 12/,
+      /"out": expected 16 elements, received 20/,
+      /"values": expected a Float32Array or Uint8Array/,
+      /"at": expected a place/,
+      /"at": expected a whole number/,
+      /"x": expected memory apart from the output's/,
+      /"mask": expected 6 elements, received 4/,
+      /"bytes": expected a whole number/,
+      /"index": expected a picture of the batch, received 1/,
+    ];
+    for (const [index, pattern] of expected.entries()) assert.match(answers[index]![1], pattern);
+    assert.deepEqual(answers.at(-1), [0]);
+  });
+
+  it("copies to a place, fills, and tells of its memory", async () => {
+    const program = `${OPENED}
+      const wide = room(32);
+      cuda.fill(wide, 9);
+      cuda.copy(wide, x, 12);
+      answer(read(wide, 8));
+      const before = cuda.memory(device).lent;
+      cuda.release(wide);
+      cuda.wait(device);
+      answer([before > cuda.memory(device).lent, cuda.memory(device).kept > 0]);
+      cuda.trim(device);
+      answer([cuda.memory(device).kept, cuda.architectures(device)]);
+      const empty = room(0);
+      cuda.upload(empty, new Float32Array(0));
+      cuda.scale(empty, empty, 2);
+      answer(read(empty, 0));
+    `;
+    assert.deepEqual(await onFakeGpu(program), [
+      [9, 9, 9, 1, 2, 3, 4, 9],
+      [true, true],
+      [0, "75,80,86,89,90,100,120"],
+      [],
+    ]);
+  });
+
+  it("tells failures of memory and of the device apart", async () => {
+    const program = `${OPENED}
+      answer(thrown(() => cuda.take(device, 2 ** 40)));
+      cuda.scale(y, x, 2);
+      answer(thrown(() => cuda.download(new Float32Array(4), y)));
+      answer(thrown(() => cuda.take(device, 16)));
+    `;
+    const answers = (await onFakeGpu(program, fakeGpu("fail=lk_scale:719:1"))) as [string, string, string][];
+    assert.deepEqual(
+      answers.map(([name, , status]) => [name, status]),
+      [
+        ["Error", "no-memory"],
+        ["Error", "device-lost"],
+        ["Error", "device-lost"],
+      ],
+    );
+  });
+
+  it("is safe from getters that release memory in the middle of a call", async () => {
+    const program = `${OPENED}
+      const options = { strength: 1, average: false, normalize: false, get mix() { cuda.release(y); return 0; } };
+      answer(thrown(() => cuda.injectNoise(y, x, x, options)));
+      answer(counted("misuses"));
+    `;
+    const [[, message], misuses] = (await onFakeGpu(program)) as [[string, string], number[]];
+    assert.match(message, /"out": expected memory, received released memory/);
+    assert.deepEqual(misuses, [0]);
+  });
+});

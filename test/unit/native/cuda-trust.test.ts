@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { cacheFolder, type TrustOptions, type TrustQuestion, trustOf } from "#src/native/cuda-trust.js";
+import { DRIVER, LIBRARY } from "../../helpers/fake-gpu.js";
+import { freshFolder } from "../../helpers/folders.js";
+
+const QUESTION: TrustQuestion = {
+  library: LIBRARY,
+  driver: DRIVER,
+  ordinal: 0,
+  driverVersion: "13.0",
+  name: "Fake",
+  computeCapability: "9.0",
+};
+
+/** A library that hands the real one's table on, with one fault. */
+const FAULTY = `
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <unistd.h>
+#include "engine_cuda.h"
+static engine_cuda_table table;
+static const engine_cuda_table *real;
+static engine_status wrong_scale(engine_cuda *device, engine_f32 out, engine_cf32 x, float k) {
+  return real->scale(device, out, x, k + 1e-7f);
+}
+static engine_status open_it(const char *driver, int ordinal, engine_cuda **device, char *why, size_t room) {
+  if (FAULT == 1) abort();
+  if (FAULT == 2) for (;;) pause();
+  if (FAULT == 3) for (;;) puts("{\\"trusted\\": true}");
+  if (FAULT == 4) { puts("{\\"trusted\\": true}"); fflush(stdout); _exit(0); }
+  if (FAULT == 5) { snprintf(why, room, "No\\x1b[31m GPU\\n today."); return ENGINE_UNSUPPORTED; }
+  return real->open(driver, ordinal, device, why, room);
+}
+extern "C" __attribute__((visibility("default"))) const engine_cuda_table *latentkit_cuda(void) {
+  void *library = dlopen(REAL, RTLD_NOW | RTLD_LOCAL);
+  real = reinterpret_cast<const engine_cuda_table *(*)(void)>(dlsym(library, "latentkit_cuda"))();
+  table = *real;
+  table.open = open_it;
+  if (FAULT == 6) table.scale = wrong_scale;
+  if (FAULT == 7) table.abi++;
+  return &table;
+}
+`;
+
+describe("trust in a CUDA library", () => {
+  const folder = freshFolder();
+  const cache = () => join(folder(), "cache");
+  const ask = (options: TrustOptions = {}, question: Partial<TrustQuestion> = {}) =>
+    trustOf({ ...QUESTION, ...question }, { folder: cache(), ...options });
+  /** A trial that counts its calls and answers as it is told. */
+  const trialOf = (answer: string) => {
+    const trial = join(folder(), "trial.mjs");
+    writeFileSync(
+      trial,
+      `import { appendFileSync, writeFileSync } from "node:fs"; appendFileSync(${JSON.stringify(`${trial}.log`)}, "x"); ${answer}`,
+    );
+    return { trial, calls: () => readFileSync(`${trial}.log`, "utf8").length };
+  };
+  const YES = `writeFileSync(3, '{"trusted":true}');`;
+
+  it("is given where every operation has the processor's bits", () => {
+    assert.deepEqual(ask(), { trusted: true });
+  });
+
+  it("asks once for each driver, device, library and version of the package", () => {
+    const { trial, calls } = trialOf(YES);
+    for (let again = 0; again < 3; again++) assert.deepEqual(ask({ trial }), { trusted: true });
+    assert.equal(calls(), 1);
+    ask({ trial }, { driverVersion: "13.1" });
+    ask({ trial }, { name: "Another" });
+    ask({ trial }, { computeCapability: "9.1" });
+    ask({ trial }, { library: DRIVER });
+    assert.equal(calls(), 5);
+    // another device of the same kind and the driver's place make no difference
+    ask({ trial }, { ordinal: 1, driver: "/elsewhere/libcuda.so.1" });
+    assert.equal(calls(), 5);
+  });
+
+  it("leaves one private file for each answer, and nothing else", () => {
+    const { trial } = trialOf(YES);
+    ask({ trial });
+    const [name, ...others] = readdirSync(cache());
+    assert.match(name!, /^cuda-[0-9a-f]{32}\.json$/);
+    assert.deepEqual(others, []);
+    assert.equal(statSync(join(cache(), name!)).mode & 0o77, 0);
+  });
+
+  it("is refused for an hour, then asked for again", () => {
+    const { trial, calls } = trialOf(`writeFileSync(3, '{"trusted":false,"reason":"scale differs."}');`);
+    const refusal = { trusted: false, reason: "scale differs." };
+    const at = (ms: number) => ask({ trial, now: () => 1e12 + ms });
+    assert.deepEqual([at(0), at(3_599_000), calls()], [refusal, refusal, 1]);
+    assert.deepEqual([at(3_600_000), calls()], [refusal, 2]);
+    // a clock that was set back makes no refusal last
+    assert.deepEqual([at(-1), calls()], [refusal, 3]);
+  });
+
+  it("does not come from a file that is not plainly an answer", () => {
+    const { trial, calls } = trialOf(YES);
+    ask({ trial });
+    const file = join(cache(), readdirSync(cache())[0]!);
+    const good = readFileSync(file, "utf8");
+    const other = good.replace("Fake", "Fakf");
+    const hostile = ["", "null", "[]", "1", "{", '{"trusted":true}', other, `${good}${" ".repeat(10_000)}`];
+    hostile.push(good.replace("true", '"true"'), good.replace("true", "1"));
+    for (const [index, text] of hostile.entries()) {
+      writeFileSync(file, text);
+      assert.deepEqual([ask({ trial }), calls()], [{ trusted: true }, index + 2], text.slice(0, 80));
+      assert.match(readFileSync(file, "utf8"), /"trusted":true}$/, "the answer is written anew");
+    }
+  });
+
+  it("follows no link and waits for no pipe", () => {
+    const { trial, calls } = trialOf(YES);
+    ask({ trial });
+    const name = readdirSync(cache())[0]!;
+    const elsewhere = join(folder(), "elsewhere.json");
+    writeFileSync(elsewhere, readFileSync(join(cache(), name)));
+    const linked = join(folder(), "linked");
+    mkdirSync(linked);
+    symlinkSync(elsewhere, join(linked, name));
+    assert.deepEqual([ask({ trial, folder: linked }), calls()], [{ trusted: true }, 2]);
+    const piped = join(folder(), "piped");
+    mkdirSync(piped);
+    assert.equal(spawnSync("mkfifo", [join(piped, name)]).status, 0);
+    assert.deepEqual([ask({ trial, folder: piped }), calls()], [{ trusted: true }, 3]);
+  });
+
+  it("does without a folder that cannot be written", () => {
+    const { trial, calls } = trialOf(YES);
+    const file = join(folder(), "file");
+    writeFileSync(file, "");
+    for (let again = 0; again < 2; again++) assert.deepEqual(ask({ trial, folder: file }), { trusted: true });
+    assert.equal(calls(), 2);
+  });
+
+  describe("is refused to a library", () => {
+    const refusals: [fault: number, what: string, reason: RegExp][] = [
+      [1, "that crashes", /^its trial crashed \(SIGABRT\)\.$/],
+      [2, "that never answers", /^its trial did not end within 1\.5 s\.$/],
+      [3, "that talks without end", /^its trial did not end within 1\.5 s\.$/],
+      [4, "that ends the process, whatever it says", /^its trial gave no answer\.$/],
+      [5, "that does not open, in words fit for a terminal", /^No\?\[31m GPU\? today\.$/],
+      [6, "with wrong bits", /^scale of 1 differs from the processor's: value 0 is \S+ instead of \S+\.$/],
+      [7, "of another version", /belongs to another version/],
+    ];
+    for (const [fault, what, reason] of refusals) {
+      it(what, () => {
+        const started = performance.now();
+        const answer = ask({ timeoutMs: fault === 2 || fault === 3 ? 1500 : undefined }, { library: faulty(fault) });
+        assert.equal(answer.trusted, false);
+        assert.match(answer.reason!, reason);
+        assert.ok(performance.now() - started < 20_000);
+      });
+    }
+
+    it("that is none", () => {
+      const library = join(folder(), "none.so");
+      writeFileSync(library, "no library");
+      assert.match(ask({}, { library }).reason!, /none\.so/);
+    });
+  });
+
+  it("is refused where a trial answers without end", () => {
+    const { trial } = trialOf(`for (;;) writeFileSync(3, '{"trusted":true}');`);
+    assert.deepEqual(ask({ trial }), { trusted: false, reason: "its trial failed (ENOBUFS)." });
+  });
+
+  it("keeps answers where the user's caches are", () => {
+    const before = { ...process.env };
+    try {
+      process.env.XDG_CACHE_HOME = "/caches";
+      delete process.env.LATENTKIT_CACHE_DIR;
+      assert.equal(cacheFolder(), "/caches/latentkit");
+      process.env.XDG_CACHE_HOME = "relative";
+      assert.match(cacheFolder(), /^\/.*\/\.cache\/latentkit$/);
+      process.env.LATENTKIT_CACHE_DIR = "/own";
+      assert.equal(cacheFolder(), "/own");
+    } finally {
+      for (const name of ["XDG_CACHE_HOME", "LATENTKIT_CACHE_DIR"]) delete process.env[name];
+      Object.assign(process.env, before);
+    }
+  });
+
+  function faulty(fault: number): string {
+    const [source, library] = [join(folder(), "faulty.cpp"), join(folder(), `faulty-${fault}.so`)];
+    writeFileSync(source, FAULTY);
+    // a sanitizer loaded into this process is none of the compiler's business
+    const { LD_PRELOAD: _, ...env } = process.env;
+    const flags = ["-shared", "-fPIC", "-std=gnu++20", "-Inative/include", `-DFAULT=${fault}`, `-DREAL="${LIBRARY}"`];
+    const done = spawnSync("c++", [...flags, "-o", library, source, "-ldl"], { encoding: "utf8", env });
+    assert.equal(done.status, 0, done.stderr);
+    return library;
+  }
+});
