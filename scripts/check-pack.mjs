@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -50,6 +51,10 @@ function pack() {
     "CMakeLists.txt",
     "bindings.gyp",
     "native/include/engine.h",
+    "native/include/engine_cuda.h",
+    "native/shared/gaussian.h",
+    "native/cuda/kernels/kernels.cu",
+    "native/cuda/exports.map",
     "native/third_party/libdeflate/COPYING",
     "scripts/install.mjs",
     "scripts/native-build.mjs",
@@ -58,6 +63,10 @@ function pack() {
     "README.md",
   ])
     assert.ok(paths.includes(wanted), `${wanted} is missing from the package`);
+  // the CUDA library is built where there is a compiler for it
+  const cuda = `prebuilds/${process.platform}-${process.arch}/latentkit_cuda.so`;
+  if (existsSync(join(root, "build/prebuild/build/Release/latentkit_cuda.so")))
+    assert.ok(paths.includes(cuda), `${cuda} is missing from the package`);
   const stray = paths.filter((path) => /^(src|test|build|bench|\.ci|node_modules)\//.test(path));
   assert.deepEqual(stray, [], "these do not belong into the package");
   return join(scratch, filename);
