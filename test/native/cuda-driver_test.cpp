@@ -1,6 +1,5 @@
 // Every answer a driver can give: none, too old, no device, faults at any call; and memory, its reuse and its end.
 #include <cstring>
-#include <thread>
 
 #include "cuda-check.h"
 
@@ -232,34 +231,6 @@ void faulty_kernel() {
   CHECK(cuda().scale(device.handle, out(x), in(x), 1.0f) == ENGINE_DEVICE_LOST);
 }
 
-/* Threads that share a device, and two devices at once. */
-void threads() {
-  configure("devices=2");
-  {
-    Device first(0), second(1);
-    std::vector<std::thread> workers;
-    for (uint32_t worker = 0; worker < 4; worker++) {
-      workers.emplace_back([&, worker] {
-        const Device &device = worker % 2 == 0 ? first : second;
-        for (uint32_t round = 0; round < 20; round++) {
-          const size_t n = 1000 + 997 * round;
-          const std::vector<float> x = numbers(n, worker * 100 + round);
-          std::vector<float> wanted(n);
-          float deviation = 0, found = 0;
-          CHECK(engine_scale(out(wanted), in(x), 0.5f) == ENGINE_OK);
-          CHECK(engine_std(in(x), &deviation) == ENGINE_OK);
-          OnDevice<float> from(device, x, 0), to(device, n, 0);
-          CHECK(cuda().scale(device.handle, out(to), in(from), 0.5f) == ENGINE_OK);
-          CHECK(cuda().std(device.handle, in(from), &found) == ENGINE_OK && found == deviation);
-          CHECK(same_values(wanted, to.read()));
-        }
-      });
-    }
-    for (std::thread &worker : workers) worker.join();
-  }
-  CHECK(counted("misuses") == 0 && counted("leaked") == 0);
-}
-
 }  // namespace
 
 int main() {
@@ -270,6 +241,5 @@ int main() {
   no_room_for_sums();
   faults();
   faulty_kernel();
-  threads();
   return report();
 }

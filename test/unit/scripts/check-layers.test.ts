@@ -51,5 +51,8 @@ describe("scripts/check-layers", () => {
     assert.equal(check({ "native/core/a.cpp": "#include <napi.h>\n#include <cuda_runtime.h>\n" }).length, 2);
     assert.equal(check({ "native/addon/a.cpp": '#include "../core/parallel.h"\n' }).length, 1);
     assert.deepEqual(check({ "native/addon/a.cpp": '#include <napi.h>\n#include "engine.h"\n' }), []);
+    assert.equal(check({ "native/cuda/a.cpp": '#include "core/parallel.h"\n' }).length, 1);
+    assert.equal(check({ "native/shared/a.h": '#include "core/parallel.h"\n#include <cuda.h>\n' }).length, 2);
+    assert.deepEqual(check({ "native/cuda/a.cpp": '#include "shared/checks.h"\n#include "engine_cuda.h"\n' }), []);
   });
 });
