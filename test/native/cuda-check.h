@@ -1,4 +1,5 @@
-// The library on the fake driver, and memory of its device whose surroundings are watched.
+// The library on the fake driver, and memory of its device whose surroundings are watched. Where LATENTKIT_TEST_CUDA names
+// a library, that one is tried on the driver of the machine instead: the same tests, on a GPU.
 #ifndef LATENTKIT_TEST_CUDA_CHECK_H
 #define LATENTKIT_TEST_CUDA_CHECK_H
 
@@ -22,28 +23,38 @@ T *symbol(const char *path, const char *name) {
   return reinterpret_cast<T *>(found);
 }
 
+/* The library for a GPU, NULL for the fake driver. */
+inline const char *on_gpu() { return std::getenv("LATENTKIT_TEST_CUDA"); }
+
 inline const engine_cuda_table &cuda() {
-  static const auto *table = symbol<decltype(latentkit_cuda)>(LK_TEST_LIBRARY, "latentkit_cuda")();
+  const char *library = on_gpu() != nullptr ? on_gpu() : LK_TEST_LIBRARY;
+  static const auto *table = symbol<decltype(latentkit_cuda)>(library, "latentkit_cuda")();
   return *table;
 }
 
 inline void configure(const char *settings) {
+  if (on_gpu() != nullptr) return;
   static auto *set = symbol<decltype(fake_cuda_configure)>(LK_TEST_DRIVER, "fake_cuda_configure");
   set(settings);
 }
 
 inline uint64_t counted(const char *what) {
+  if (on_gpu() != nullptr) return 0;
   static auto *count = symbol<decltype(fake_cuda_count)>(LK_TEST_DRIVER, "fake_cuda_count");
   return count(what);
 }
 
-/* A device of the fake driver, closed at the end. */
+/* A device of the driver, closed at the end. On a GPU every one is the first. */
 struct Device {
   engine_cuda *handle = nullptr;
   engine_status status;
   char why[256];
 
-  explicit Device(int ordinal = 0) : status(cuda().open(LK_TEST_DRIVER, ordinal, &handle, why, sizeof why)) {}
+  explicit Device(int ordinal = 0) {
+    const char *driver = on_gpu() != nullptr ? "libcuda.so.1" : LK_TEST_DRIVER;
+    status = cuda().open(driver, on_gpu() != nullptr ? 0 : ordinal, &handle, why, sizeof why);
+    if (on_gpu() != nullptr && handle == nullptr) std::fprintf(stderr, "%s\n", why), std::exit(1);
+  }
   ~Device() {
     if (handle != nullptr) cuda().close(handle);
   }
