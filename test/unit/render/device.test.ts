@@ -64,6 +64,21 @@ describe("a graph on a device", () => {
     assert.deepEqual(await onFakeGpu(program, fakeGpu("devices=2")), [[true, true, 0]]);
   });
 
+  it("gives the memory of a result back with its last reader", async () => {
+    const program = `
+      const graph = { 1: { class_type: "ext pipeLoader", inputs: { ckpt_name: "preview-sd15.safetensors", positive: "",
+        negative: "", batch_size: 1, empty_latent_width: 512, empty_latent_height: 512, steps: 20 } } };
+      const schedule = { sampler_name: "euler", scheduler: "karras", steps: 20, start_at_step: 0, end_at_step: 20, seed: 1 };
+      for (let id = 2; id <= 12; id++) {
+        const inputs = { ...schedule, source: "GPU", pipe: ["1", 0] };
+        graph[id] = { class_type: "ext latentNoisy", inputs: id === 2 ? inputs : { ...inputs, optional_latent: [String(id - 1), 1] } };
+      }
+      const { outputs } = await render(graph, { targets: ["12"] });
+      answer([openCuda(0).cuda.memory.lent / outputs[12][1].samples.size / 4, outputs[12][1].samples.isAway, ...counted("misuses")]);
+    `;
+    assert.deepEqual(await onFakeGpu(program), [[1, true, 0]]);
+  });
+
   it("is measured and stored without losing anything", async () => {
     const program = `${CHAIN}
       import { mkdtempSync, rmSync } from "node:fs";
@@ -159,6 +174,16 @@ describe("rendering threads on a device", () => {
     const here = hashesIn(join(folder(), "cpu"));
     assert.ok(Object.keys(here).filter((name) => name.endsWith(".png")).length >= 6);
     assert.deepEqual(hashesIn(join(folder(), "cuda-0")), here);
+  });
+
+  it("and processes end in the middle of work on it", async () => {
+    const program = `
+      const image = ops.planesToImage(randn([1, 3, 300, 300], { seed: 1n, source: "GPU" }));
+      for (let i = 0; i < 4; i++) void latentkit.encodePng(image);
+      answer(image.isAway);
+      setTimeout(() => process.exit(0), MS);
+    `;
+    for (const ms of [0, 20]) assert.deepEqual(await onFakeGpu(program.replace("MS", String(ms))), [true]);
   });
 
   it("survive being ended in the middle of work on it", async () => {
