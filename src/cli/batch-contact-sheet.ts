@@ -15,7 +15,7 @@ export interface BatchSheet {
 
 const noSheet: BatchSheet = { add: async () => {}, finish: async () => [] };
 
-export function followWithSheet({ graph, sheet: path, options }: BatchPlan): BatchSheet {
+export function followWithSheet({ graph, sheet: path, options, shown }: BatchPlan): BatchSheet {
   if (path === undefined) return noSheet;
   const sheet = createContactSheet(path, basename(graph));
   let finished: ReadonlyMap<number, readonly string[]> = new Map();
@@ -25,13 +25,13 @@ export function followWithSheet({ graph, sheet: path, options }: BatchPlan): Bat
         finished = await finishedFiles(options.journal);
       } else if (event.type === "item-done") {
         const pictures = event.files.map(({ path }) => path).filter((path) => PNG.test(path));
-        await sheet.add({ index: event.index, values: event.values, pictures });
+        await sheet.add({ index: event.index, values: shown(event.values), pictures });
       } else if (event.type === "item-failed" && !event.willRetry) {
-        await sheet.add({ index: event.index, values: event.values, pictures: [], isFailed: true });
+        await sheet.add({ index: event.index, values: shown(event.values), pictures: [], isFailed: true });
       } else if (event.type === "item-skipped") {
         const files = (finished.get(event.place) ?? []).filter((file) => PNG.test(file));
         const pictures = files.map((file) => join(options.outputDir, file));
-        await sheet.add({ index: event.index, values: item?.values ?? {}, pictures });
+        await sheet.add({ index: event.index, values: shown(item?.values ?? {}), pictures });
       }
     },
     finish: () => sheet.finish(),

@@ -1,9 +1,11 @@
 import { rm } from "node:fs/promises";
 import { basename, extname, join, resolve } from "node:path";
 import { describe, LatentkitError } from "../errors.js";
+import { parseGraph } from "../graph/parse.js";
 import type { BatchOptions } from "../render/batch/batch.js";
+import { createShown } from "../render/batch/hidden.js";
 import { isFinished } from "../render/batch/journal-reading.js";
-import type { BatchItem } from "../render/batch/types.js";
+import type { BatchItem, ItemValues } from "../render/batch/types.js";
 import { isFree } from "../render/contact-sheet/own-pages.js";
 import { combine } from "../render/items/combine.js";
 import { createGraphKeys, type GraphKeys, requireKey } from "../render/items/graph-keys.js";
@@ -22,6 +24,8 @@ export interface BatchPlan {
   readonly items: AsyncIterable<BatchItem>;
   /** What every item sets, where that is known. */
   readonly keys: readonly string[] | undefined;
+  /** An item's values as pictures may show them. */
+  readonly shown: (values: ItemValues) => ItemValues;
   readonly options: BatchOptions & { readonly outputDir: string; readonly journal: string };
   /** Where the contact sheet goes, if there is to be one. */
   readonly sheet: string | undefined;
@@ -32,7 +36,8 @@ export async function planBatch(args: Arguments, terminal: Terminal): Promise<Ba
   const graph = args.positionals[0]!;
   const options = renderOptions(args, terminal);
   const { outputDir } = options;
-  const keys = createGraphKeys(readGraph(graph).graph, options);
+  const source = readGraph(graph).graph;
+  const keys = createGraphKeys(source, options);
   const limit = wholeNumber(args, "limit", 1);
   const concurrency = wholeNumber(args, "concurrency", 1);
   const retry = wholeNumber(args, "retry", 0);
@@ -44,6 +49,7 @@ export async function planBatch(args: Arguments, terminal: Terminal): Promise<Ba
     graph,
     items,
     keys: known,
+    shown: createShown(parseGraph(source, options).prompt, options.redact),
     sheet,
     options: {
       ...options,

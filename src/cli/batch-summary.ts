@@ -1,7 +1,7 @@
 import { describe, type LatentkitError } from "../errors.js";
 import type { BatchEvent, BatchItem, ItemValues } from "../render/batch/types.js";
 import { duration, perSecond } from "./batch-progress.js";
-import { red, type Terminal } from "./terminal.js";
+import { harmless, red, type Terminal } from "./terminal.js";
 
 /** Failed items that are named; the journal has them all. */
 const MAX_NAMED = 20;
@@ -63,7 +63,7 @@ export function summaryLine({ done, failed, skipped }: BatchCounts, ms: number):
 export function failureLines({ failed, failures }: BatchCounts, terminal: Terminal): string[] {
   const lines = failures.map(({ index, error, values }) => {
     const which = values === "" ? `Item ${index}` : `Item ${index} (${values})`;
-    return `${red(terminal, which)}: ${error.message}`;
+    return `${red(terminal, harmless(which))}: ${harmless(error.message)}`;
   });
   if (failed > failures.length) lines.push(`… and ${failed - failures.length} more; the journal has them all.`);
   return lines;

@@ -8,7 +8,7 @@ import { createSummary, failureLines, type Summary, summaryLine } from "./batch-
 import type { Arguments } from "./command.js";
 import { batchLine, batchResultLine } from "./event-json.js";
 import { shortest } from "./render-options.js";
-import type { Terminal } from "./terminal.js";
+import { harmless, type Terminal } from "./terminal.js";
 
 const INTERRUPTED = 130;
 /** Distinct warnings that are told; a batch may repeat one for each item. */
@@ -126,7 +126,7 @@ interface Teller {
 /** Files on stdout as they are done, or every event as JSON; warnings on stderr, each once. */
 function createTeller(terminal: Terminal, progress: BatchProgress, isJson: boolean): Teller {
   const warnings = new Set<string>();
-  const say = (text: string) => progress.say(() => terminal.err(`${text}\n`));
+  const say = (text: string) => progress.say(() => terminal.err(`${harmless(text)}\n`));
   return {
     say,
     event(event) {

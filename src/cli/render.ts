@@ -8,7 +8,7 @@ import type { Arguments, Command } from "./command.js";
 import { eventLine, refusedLine, resultLine } from "./event-json.js";
 import { createProgress } from "./progress.js";
 import { renderOptions, shortest } from "./render-options.js";
-import { red, type Terminal } from "./terminal.js";
+import { harmless, red, type Terminal } from "./terminal.js";
 
 const INTERRUPTED = 130;
 
@@ -59,7 +59,7 @@ export const renderCommand: Command = {
       return INTERRUPTED;
     }
     if (result.status === "failed") {
-      terminal.err(`${red(terminal, "latentkit:")} ${result.error?.message ?? "The run failed."}\n`);
+      terminal.err(`${red(terminal, "latentkit:")} ${harmless(result.error?.message ?? "The run failed.")}\n`);
       return result.error?.meaning.exit ?? 1;
     }
     if (!args.flag("quiet") && !args.flag("json")) {
@@ -108,7 +108,7 @@ async function drain<Event, Result>(
 
 /** Warnings and texts that nodes show, with the node that says them. */
 function tell({ warnings, ui }: RenderResult, labelOf: (nodeId: string) => string, terminal: Terminal): void {
-  for (const warning of warnings) terminal.err(`Warning: ${warning}\n`);
+  for (const warning of warnings) terminal.err(`Warning: ${harmless(warning)}\n`);
   for (const [nodeId, { text = [] }] of Object.entries(ui)) {
     for (const item of text) if (item !== "") terminal.err(`${labelOf(nodeId)} shows: ${pythonText(item)}\n`);
   }

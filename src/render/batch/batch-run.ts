@@ -33,6 +33,8 @@ export interface BatchGraph {
   readonly set: ItemValues;
   /** Why an item with these values cannot be rendered; undefined where it can. */
   faultOf(values: ItemValues): LatentkitError | undefined;
+  /** An item's values as the journal shows them. */
+  shown(values: ItemValues): ItemValues;
 }
 
 /** Items that are known beyond those that run: their intents reach the disk while others render. */
@@ -142,7 +144,7 @@ export class BatchRun {
         if (!(error instanceof LatentkitError)) throw error;
         return await this.fail({ index, values, recorded }, withOrigin(error, item), 1);
       }
-      await this.records.intent(recorded, values, namesOf(this.graph.prefixes, values, work.names));
+      await this.records.intent(recorded, this.graph.shown(values), namesOf(this.graph.prefixes, values, work.names));
       await this.slots.take();
       try {
         await this.attempts(work);

@@ -12,6 +12,7 @@ import { readGraph } from "../source.js";
 import { BatchQueue } from "./batch-queue.js";
 import { BatchRun, type BatchRunOptions } from "./batch-run.js";
 import { createFaults } from "./faults.js";
+import { createShown } from "./hidden.js";
 import { batchHash } from "./identity.js";
 import { itemsOf, refuseUnsendable } from "./items-of.js";
 import { checkTemplate, prefixesOf } from "./names.js";
@@ -107,7 +108,8 @@ export async function* runBatch(
   try {
     await runner.ready();
     const { prompt } = parsed;
-    const what = { prompt, prefixes: prefixesOf(prompt, set), hash: batchHash(prompt, options), set, faultOf };
+    const shown = createShown(prompt, options.redact);
+    const what = { prompt, prefixes: prefixesOf(prompt, set), hash: batchHash(prompt, options), set, faultOf, shown };
     const whole = new BatchRun(what, runner, { ...run, signal }, queue);
     yield* queue.follow(whole.render(items));
   } finally {

@@ -10,7 +10,8 @@ import { filesIn, hashesIn, root, temporaryFolder } from "../../helpers/place.js
 const graph = join(root, "test/graphs/latent-noisy.json");
 /** Empties the line that a bar is on. */
 const CLEAR = "\r\x1b[2K";
-const ONE_SIDE = ["--set", "1.empty_latent_width=64", "--set", "scene=lake"];
+const SMALL = ["--set", "1.empty_latent_width=64"];
+const ONE_SIDE = [...SMALL, "--set", "scene=lake"];
 
 describe("latentkit render, many times", () => {
   const folder = temporaryFolder();
@@ -20,10 +21,10 @@ describe("latentkit render, many times", () => {
   };
   const out = (name = "out") => join(folder(), name);
   /** Runs in this process. */
-  async function run(args: string[], terminal: Partial<Terminal> = {}) {
+  async function run(args: string[], terminal: Partial<Terminal> = {}, shared = ONE_SIDE) {
     const said = { out: "", err: "" };
     const code = await main(
-      ["render", graph, ...ONE_SIDE, ...args, ...(args.includes("--out") ? [] : ["--out", out()])],
+      ["render", graph, ...shared, ...args, ...(args.includes("--out") ? [] : ["--out", out()])],
       {
         out: (text) => {
           said.out += text;
@@ -196,16 +197,7 @@ describe("latentkit render, many times", () => {
   it("refuses a placeholder that no column fills and a name that no item can have, before anything is written", async () => {
     const items = write("items.csv", "2.seed\n1\n2\n");
     const without = async (args: string[], pattern: RegExp) => {
-      let err = "";
-      const silent: Terminal = {
-        out: () => {},
-        err: (text) => (err += text),
-        isTerminal: false,
-        columns: 80,
-        color: false,
-        env: {},
-      };
-      const code = await main(["render", graph, "--items", items, "--out", out(), ...args], silent);
+      const { code, err } = await run(["--items", items, ...args], {}, []);
       assert.match(err, pattern);
       assert.equal(code, 2);
     };
@@ -263,6 +255,40 @@ describe("latentkit render, many times", () => {
     const told = await run(["--seeds", "9", "--contact-sheet", "--out", out("three")]);
     assert.match(told.err, /^Contact sheet: .*contact-sheet\.png$/m);
     assert.ok(told.paths.every((path) => !path.includes("contact-sheet")));
+  });
+
+  it("shows what --redact hides neither in the contact sheet nor in the journal", async () => {
+    const sheetOf = async (name: string, args: string[]) => {
+      const { code, err } = await run([...args, "--out", out(name), "--contact-sheet", "--quiet"], {}, SMALL);
+      assert.equal(code, 0, err);
+      const text = readFileSync(join(out(name), "latent-noisy.journal.jsonl"), "utf8");
+      return { sheet: readFileSync(join(out(name), "contact-sheet.png")), text };
+    };
+    const scenes = ["--sweep", "scene=secret,hidden", "--set", "2.seed=1"];
+    const bare = [...scenes, "--redact", "positive"];
+    const shown = await sheetOf("a", scenes);
+    assert.match(shown.text, /"scene": "secret"/);
+    const redacted = await sheetOf("b", bare);
+    assert.doesNotMatch(redacted.text, /secret|hidden/);
+    assert.match(redacted.text, /"values": \{"scene": "\[redacted\]"\}/);
+    assert.notDeepEqual(redacted.sheet, shown.sheet);
+    const dotted = ["--sweep", "1.positive=secret,hidden", "--set", "2.seed=1"];
+    for (const key of ["1.positive", "positive", "1"]) {
+      const { text, sheet } = await sheetOf(key, [...dotted, "--redact", key]);
+      assert.doesNotMatch(text, /secret|hidden/);
+      // the same pictures, without a word of what varies
+      assert.deepEqual(sheet, redacted.sheet);
+    }
+    const resumed = await sheetOf("b", [...bare, "--resume"]);
+    assert.deepEqual(resumed.sheet, redacted.sheet);
+  });
+
+  it("shows control characters of a stranger's file as escapes", async () => {
+    const items = write("items.jsonl", `${JSON.stringify({ "2.\u001b[31msed": 1 })}\n{"2.seed": 1}\n`);
+    const { code, err } = await run(["--items", items]);
+    assert.equal(code, 1);
+    assert.ok(!err.includes("\u001b"), JSON.stringify(err));
+    assert.match(err, /no input "\\u001b\[31msed"/);
   });
 
   it("writes no contact sheet over a picture, and begins nothing then", async () => {

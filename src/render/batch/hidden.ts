@@ -1,0 +1,33 @@
+import { isPlainObject } from "../../io/json-lossless.js";
+import { placeholders } from "../fill.js";
+import { REDACTED } from "../redact.js";
+import type { ItemValues } from "./types.js";
+
+/**
+ * An item's values as journal and contact sheet show them: without those that go into an input which `redact` hides,
+ * also where they fill a placeholder in it.
+ */
+export function createShown(
+  prompt: Readonly<Record<string, unknown>>,
+  redact: readonly string[] = [],
+): (values: ItemValues) => ItemValues {
+  if (redact.length === 0) return (values) => values;
+  const wanted = new Set(redact);
+  const hidden = new Set(redact);
+  for (const [nodeId, node] of Object.entries(prompt)) {
+    const inputs = isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {};
+    for (const [input, value] of Object.entries(inputs)) {
+      const isHidden = [nodeId, input, `${nodeId}.${input}`].some((key) => wanted.has(key));
+      if (isHidden) for (const key of placeholders(value)) hidden.add(key);
+    }
+  }
+  const isHidden = (key: string) => {
+    // node ids and input names may hold dots themselves
+    for (let dot = key.indexOf("."); dot !== -1; dot = key.indexOf(".", dot + 1)) {
+      if (wanted.has(key.slice(0, dot)) || wanted.has(key.slice(dot + 1))) return true;
+    }
+    return hidden.has(key);
+  };
+  return (values) =>
+    Object.fromEntries(Object.entries(values).map(([key, value]) => [key, isHidden(key) ? REDACTED : value]));
+}
