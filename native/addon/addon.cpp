@@ -23,6 +23,7 @@ const Export kCore[] = {
     {"samplingTimestep", SamplingTimestep},
     {"samplingSigma", SamplingSigma},
     {"schedule", Schedule},
+    {"resizeToImage", ResizeToImage},
     {"encodePng", EncodePng},
     {"deflatePng", DeflatePng},
     {"decodePng", DecodePng},

@@ -26,6 +26,18 @@ Napi::Value PlanesToImage(const Napi::CallbackInfo &info) {
   return a.done(a.run(engine_planes_to_image, &engine_cuda_table::planes_to_image, out, x, batch));
 }
 
+Napi::Value ResizeToImage(const Napi::CallbackInfo &info) {
+  const Args a(info, "resizeToImage");
+  const size_t batch = a.size(2, "batch"), in_h = a.size(3, "inHeight"), in_w = a.size(4, "inWidth");
+  const size_t out_h = a.size(5, "outHeight"), out_w = a.size(6, "outWidth");
+  const engine_f32 out = a.out(0, "out");
+  const engine_cf32 x = a.in(1, "x");
+  a.expect("out", out.len, {batch, out_h, out_w, 3});
+  a.expect("x", x.len, {batch, 3, in_h, in_w});
+  a.apart(out, x, "x", false);
+  return a.done(engine_resize_to_image(out, x, batch, in_h, in_w, out_h, out_w));
+}
+
 template <class A>
 Napi::Value FloatToByte(const Napi::CallbackInfo &info) {
   const A a(info, "floatToByte");

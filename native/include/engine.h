@@ -201,6 +201,11 @@ engine_status engine_channel_to_mask(engine_f32 out, engine_cf32 image, int chan
  * Fails: BAD_LENGTH. */
 engine_status engine_planes_to_image(engine_f32 out, engine_cf32 x, size_t batch);
 
+/* engine_resize_bilinear of planes x [batch, 3, in_h, in_w] and engine_planes_to_image of these, in one pass:
+ * out [batch, out_h, out_w, 3], which must not alias x. Fails: BAD_LENGTH, BAD_ARGUMENT, NO_MEMORY. */
+engine_status engine_resize_to_image(engine_f32 out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w,
+                                     size_t out_h, size_t out_w);
+
 /* ---- PNG ---------------------------------------------------------------------------------------------------- */
 
 typedef struct { const char *key, *value; size_t key_len, value_len; } engine_text; /* Latin-1 */

@@ -24,6 +24,17 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   /** The four u32 words behind each of n elements, row by row: out[row * n + element]; for tests. */
   philoxWords(out: Uint32Array, seed: bigint, offset: bigint, threads: number): void;
 
+  /** resizeBilinear of x [batch, 3, inH, inW] and planesToImage of that in one pass: out [batch, outH, outW, 3]. */
+  resizeToImage(
+    out: Float32Array,
+    x: Float32Array,
+    batch: number,
+    inHeight: number,
+    inWidth: number,
+    outHeight: number,
+    outWidth: number,
+  ): void;
+
   samplingTable(sampling: SamplingSpec): Float32Array;
   samplingTimestep(sampling: SamplingSpec, table: Float32Array, sigma: number): number;
   samplingSigma(sampling: SamplingSpec, table: Float32Array, timestep: number): number;

@@ -1,7 +1,8 @@
 import { LatentkitError } from "../errors.js";
+import { giveBack } from "./give-back.js";
 import { compute, type Place } from "./placement.js";
 import { fourSides, maskSides, sameShape } from "./shape.js";
-import type { Tensor } from "./tensor.js";
+import { elementCount, Tensor } from "./tensor.js";
 
 // Each computes where `compute` says, with the same bits everywhere; what it makes lies there.
 // `out` must have the result's shape; the operation writes there and answers it. It may be an input of that shape, but
@@ -235,6 +236,30 @@ export function planesToImage(x: Tensor, out?: Tensor): Tensor {
     },
     x,
     out,
+  );
+}
+
+/** resizeBilinear of planes [B, 3, h, w] and planesToImage of these: IMAGE [B, H, W, 3]. */
+export function resizeToImage(x: Tensor, height: number, width: number): Tensor {
+  const [batch, channels, inHeight, inWidth] = fourSides("resizeToImage", x, "[B, 3, H, W]");
+  if (channels !== 3) {
+    throw new LatentkitError("tensor.bad-shape", `resizeToImage: expected 3 channels, received ${channels}.`);
+  }
+  const shape = [batch, height, width, 3];
+  return compute(
+    elementCount(shape),
+    (at) => {
+      if (at.resizeToImage === undefined) {
+        const large = resizeBilinear(x, height, width);
+        const image = planesToImage(large);
+        giveBack(large.memory);
+        return image;
+      }
+      const result = Tensor.unfilled(shape);
+      at.resizeToImage(result.data, x.data, batch, inHeight, inWidth, height, width);
+      return result;
+    },
+    x,
   );
 }
 

@@ -1,4 +1,4 @@
-import type { TensorOperations } from "../native/bindings.js";
+import type { NativeBindings, TensorOperations } from "../native/bindings.js";
 import { type Cuda, openCuda } from "../native/cuda.js";
 import type { CudaMemory } from "../native/cuda-bindings.js";
 import { loadNative } from "../native/load.js";
@@ -22,6 +22,8 @@ export interface Place {
     shape: readonly [number, number, number, number],
     maskShape: readonly [number, number, number],
   ) => void;
+  /** Both steps of an operation in one; a device takes two. */
+  readonly resizeToImage?: NativeBindings["resizeToImage"];
   in(tensor: Tensor): Memory;
   /** Where an operation writes. What `in` answered for the same tensor is read before. */
   out(tensor: Tensor): Memory;
@@ -109,6 +111,10 @@ class HostPlace implements Place {
   get ops(): TensorOperations<Memory, Memory> {
     this.loaded ??= loadNative() as unknown as TensorOperations<Memory, Memory>;
     return this.loaded;
+  }
+
+  get resizeToImage(): NativeBindings["resizeToImage"] {
+    return loadNative().resizeToImage;
   }
 
   in(tensor: Tensor): Float32Array {

@@ -62,6 +62,30 @@ void resize() {
   CHECK(engine_resize_bilinear(out(a), in(a), SIZE_MAX, SIZE_MAX, 2, 2, 2) == ENGINE_BAD_LENGTH);
 }
 
+/* As one pass: the same as the two it is made of. */
+void resize_to_image() {
+  const size_t shapes[][5] = {{1, 1, 1, 1, 1},  {1, 1, 1, 5, 7},      {2, 5, 7, 1, 1},      {1, 64, 64, 512, 512},
+                              {3, 9, 4, 33, 47}, {1, 3, 5, 20000, 3}, {1, 2, 20000, 2, 9001}, {2, 40, 30, 321, 257}};
+  for (const auto &s : shapes) {
+    std::vector<float> x = numbers(s[0] * 3 * s[1] * s[2], 5);
+    x[x.size() / 2] = NAN;
+    x[x.size() / 3] = INFINITY;
+    std::vector<float> planes(s[0] * 3 * s[3] * s[4]), expected(planes.size());
+    CHECK(engine_resize_bilinear(out(planes), in(x), s[0] * 3, s[1], s[2], s[3], s[4]) == ENGINE_OK);
+    CHECK(engine_planes_to_image(out(expected), in(planes), s[0]) == ENGINE_OK);
+    CHECK(same_bytes(expected, everywhere([&] {
+                       std::vector<float> values(expected.size());
+                       CHECK(engine_resize_to_image(out(values), in(x), s[0], s[1], s[2], s[3], s[4]) == ENGINE_OK);
+                       return values;
+                     })));
+  }
+  std::vector<float> a(12);
+  CHECK(engine_resize_to_image(out(a), in(a), 1, 2, 2, 3, 3) == ENGINE_BAD_LENGTH);
+  CHECK(engine_resize_to_image(out(a), in(a), 2, 2, 2, 2, 2) == ENGINE_BAD_LENGTH);
+  CHECK(engine_resize_to_image({nullptr, 0}, in(a), 1, 2, 2, 0, 2) == ENGINE_OK);
+  CHECK(engine_resize_to_image(out(a), in(a), SIZE_MAX / 3 + 1, 2, 2, 2, 2) == ENGINE_BAD_LENGTH);
+}
+
 /* Pixels of planes, clamped; what is no number is 0. */
 void planes_to_image() {
   const size_t shapes[][2] = {{1, 1}, {2, 15}, {3, 17}, {1, 70003}, {0, 0}};
@@ -239,6 +263,7 @@ void refuse_inject() {
 int main() {
   resize();
   planes_to_image();
+  resize_to_image();
   blend();
   composite();
   large_composite();

@@ -166,16 +166,35 @@ inline Floats clamped(Floats v) {
   return v < 1.0f ? v : Floats{} + 1.0f;
 }
 
+/* Pixels out of three vectors of colours. */
+inline void interleave(float *out, Floats r, Floats g, Floats b) {
+#if defined(__AVX512F__)
+  // which value goes where in each third: 0 to 15 of the first operand, 16 to 31 of the second
+  static const int kRedGreen[3][16] = {{0, 16, 0, 1, 17, 0, 2, 18, 0, 3, 19, 0, 4, 20, 0, 5},
+                                       {21, 0, 6, 22, 0, 7, 23, 0, 8, 24, 0, 9, 25, 0, 10, 26},
+                                       {0, 11, 27, 0, 12, 28, 0, 13, 29, 0, 14, 30, 0, 15, 31, 0}};
+  static const int kBlue[3][16] = {{0, 1, 16, 3, 4, 17, 6, 7, 18, 9, 10, 19, 12, 13, 20, 15},
+                                   {0, 21, 2, 3, 22, 5, 6, 23, 8, 9, 24, 11, 12, 25, 14, 15},
+                                   {26, 1, 2, 27, 4, 5, 28, 7, 8, 29, 10, 11, 30, 13, 14, 31}};
+  for (size_t third = 0; third < 3; third++) {
+    const __m512 two = _mm512_permutex2var_ps((__m512)r, _mm512_loadu_si512(kRedGreen[third]), (__m512)g);
+    const __m512 all = _mm512_permutex2var_ps(two, _mm512_loadu_si512(kBlue[third]), (__m512)b);
+    store(out + kLanes * third, (Floats)all);
+  }
+#else
+  for (size_t k = 0; k < kLanes; k++) {
+    out[3 * k] = r[k];
+    out[3 * k + 1] = g[k];
+    out[3 * k + 2] = b[k];
+  }
+#endif
+}
+
 void colours_last(float *__restrict out, const float *__restrict red, const float *__restrict green,
                   const float *__restrict blue, size_t n) {
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    Floats r = clamped(load(red + i)), g = clamped(load(green + i)), b = clamped(load(blue + i));
-    for (size_t k = 0; k < kLanes; k++) {
-      out[3 * (i + k)] = r[k];
-      out[3 * (i + k) + 1] = g[k];
-      out[3 * (i + k) + 2] = b[k];
-    }
+    interleave(out + 3 * i, clamped(load(red + i)), clamped(load(green + i)), clamped(load(blue + i)));
   }
   for (; i < n; i++) {
     out[3 * i] = in_unit(red[i]);

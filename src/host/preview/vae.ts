@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../errors.js";
 import { giveBack } from "../../tensor/give-back.js";
-import { planesToImage, resizeBilinear } from "../../tensor/ops.js";
+import { resizeToImage } from "../../tensor/ops.js";
 import { fourSides } from "../../tensor/shape.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import type { Vae } from "../types.js";
@@ -94,9 +94,8 @@ function decode(latent: Tensor, { format, factors, bias }: LatentRgb): Tensor {
       }
     }
   }
-  const large = resizeBilinear(small, rows * CELL, columns * CELL);
-  const picture = planesToImage(large);
-  for (const { memory } of [small, large]) giveBack(memory);
+  const picture = resizeToImage(small, rows * CELL, columns * CELL);
+  giveBack(small.memory);
   return picture;
 }
 

@@ -136,6 +136,20 @@ describe("tensor ops", () => {
     assert.deepEqual(ops.toBytes(back), all);
   });
 
+  it("resizeToImage is both of its steps", () => {
+    for (const [batch, height, width] of [
+      [1, 64, 48],
+      [2, 7, 90],
+      [1, 1, 1],
+    ] as const) {
+      const small = randn([batch, 3, 6, 5], { seed: 3n });
+      const steps = ops.planesToImage(ops.resizeBilinear(small, height, width));
+      const image = ops.resizeToImage(small, height, width);
+      assert.deepEqual(image.shape, [batch, height, width, 3]);
+      assert.deepEqual(image.data, steps.data);
+    }
+  });
+
   it("refuse shapes that do not fit", () => {
     const x = Tensor.zeros([1, 4, 2, 2]);
     const refuses = (call: () => unknown, pattern: RegExp): void => {
@@ -145,6 +159,10 @@ describe("tensor ops", () => {
     refuses(() => ops.composite(x, Tensor.zeros([1, 3, 2, 2])), /a source with 4 channels or 1, received 3/);
     refuses(() => ops.composite(x, Tensor.zeros([0, 4, 2, 2])), /at least one item/);
     refuses(() => ops.planesToImage(Tensor.zeros([1, 4, 2, 2])), /planesToImage: expected 3 channels, received 4/);
+    refuses(
+      () => ops.resizeToImage(Tensor.zeros([1, 4, 2, 2]), 4, 4),
+      /resizeToImage: expected 3 channels, received 4/,
+    );
     refuses(() => ops.channelToMask(Tensor.zeros([1, 2, 2, 5]), 0), /1, 3 or 4 channels, received 5/);
     refuses(
       () => ops.maskedBlend(Tensor.zeros([4]), Tensor.zeros([4]), x),

@@ -31,6 +31,7 @@ const EVERYTHING = `
       inject: ops.injectNoise(x, y, settings),
       averaged: ops.injectNoise(x, y, { strength: 2, average: true }),
       channel: ops.channelToMask(image, 1),
+      resized: ops.resizeToImage(x, 50, 40),
       repeated: ops.repeated(x, 3),
       first: generator.randn([3, 5]),
       second: generator.randn([7]),
@@ -54,7 +55,7 @@ describe("operations on a device", () => {
       const differing = Object.keys(here).filter((name) => JSON.stringify(here[name]) !== JSON.stringify(there[name]));
       answer([Object.keys(here).length, differing, launchesBefore, counted("cuLaunchKernel")[0] > 20, warnings, counted("misuses")]);
     `;
-    assert.deepEqual(await onFakeGpu(program), [[26, [], 0, true, [], [0]]]);
+    assert.deepEqual(await onFakeGpu(program), [[27, [], 0, true, [], [0]]]);
   });
 
   it("leave their results there until somebody reads them", async () => {
