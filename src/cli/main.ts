@@ -22,8 +22,9 @@ const noService: StartService = () => {
 };
 
 const INTERRUPTED = 130;
-/** The last one comes when the terminal is closed. */
-const STOP_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+/** Comes when the terminal is closed. */
+const HANG_UP = "SIGHUP";
+const STOP_SIGNALS = ["SIGINT", "SIGTERM", HANG_UP] as const;
 
 /**
  * Runs the command line; the answer is the exit code: 0 done, 1 run failed, 2 bad graph or usage, 3 bad configuration,
@@ -40,7 +41,9 @@ export async function main(
     second ??= new AbortController();
     return second.signal;
   };
-  const interrupt = () => {
+  let isHungUp = false;
+  const interrupt = (name: NodeJS.Signals) => {
+    isHungUp ||= name === HANG_UP;
     if (!controller.signal.aborted) controller.abort();
     else if (second?.signal.aborted === false) second.abort();
     // nobody waits for a running node any more
@@ -53,6 +56,10 @@ export async function main(
     return report(error, terminal, controller.signal);
   } finally {
     for (const name of STOP_SIGNALS) process.off(name, interrupt);
+    // at a usual end Node sets its terminal back, and aborts where that is gone
+    if (isHungUp && [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)) {
+      process.kill(process.pid, HANG_UP);
+    }
   }
 }
 

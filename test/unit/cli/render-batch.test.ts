@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
@@ -426,6 +427,28 @@ describe("latentkit render, many times, as a process", () => {
     assert.equal(cut.code, 130, cut.stderr);
     assert.match(cut.stderr, /^Interrupted\. The same command with --resume goes on/m);
     assert.deepEqual(leftovers(), []);
+  });
+
+  it("comes to its end though its own terminal is gone", async function () {
+    if (spawnSync("script", ["--version"]).error !== undefined) return this.skip();
+    const code = join(folder(), "code");
+    const command = [process.execPath, join(root, "bin/latentkit.mjs"), ...args("--seeds", "0..1999")]
+      .map((word) => `'${word}'`)
+      .join(" ");
+    // the shell, which hears of it first, hands it on and tells how the command ended
+    const line = `trap 'kill -HUP $!' HUP; ${command} & wait $!; wait $!; echo $? > '${code}'`;
+    const terminal = spawn("script", ["-qfc", line, "/dev/null"], { stdio: ["ignore", "pipe", "ignore"] });
+    for await (const chunk of terminal.stdout) if (String(chunk).includes(".png")) break;
+    terminal.kill("SIGKILL");
+    for (let i = 0; i < 600 && !(existsSync(code) && readFileSync(code, "utf8") !== ""); i++) {
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    assert.equal(readFileSync(code, "utf8").trim(), "129");
+    assert.deepEqual(leftovers(), []);
+    const done = pictures().length;
+    const limit = ["--limit", String(done + 2), "--resume"];
+    const resumed = await latentkit(args("--seeds", "0..1999", ...limit));
+    assert.match(resumed.stderr, new RegExp(`^2 done, ${done} skipped in`));
   });
 
   it("stops at once at a second Ctrl-C, and leaves no half picture", async () => {
