@@ -26,8 +26,9 @@ struct Opening {
   /* True on success; else why says which function failed. */
   bool ask(const char *function, int error) {
     status = device.status(error);
-    if (error != 0) why = std::string("The CUDA driver failed: ") + function + " answered " + device.driver.name_of(error) + ".";
-    return error == 0;
+    if (error == 0) return true;
+    why = std::string("The CUDA driver failed: ") + function + " answered " + device.driver.name_of(error) + ".";
+    return false;
   }
   engine_status refuse(std::string reason) {
     why = std::move(reason);

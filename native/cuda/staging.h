@@ -1,5 +1,5 @@
-// Copies between host memory of any kind and the device, through pinned memory: the driver's own way for pageable memory
-// waits for the stream first.
+// Copies between host memory of any kind and the device, through pinned memory: the driver's own way for pageable
+// memory waits for the stream first.
 #ifndef LATENTKIT_CUDA_STAGING_H
 #define LATENTKIT_CUDA_STAGING_H
 

@@ -1,4 +1,5 @@
-// The sums of shared/tree.h: a warp to a leaf, a block to an aligned group of leaves, the last block to end adds the groups.
+// The sums of shared/tree.h: a warp to a leaf, a block to an aligned group of leaves, the last block to end adds the
+// groups.
 #ifndef LATENTKIT_CUDA_REDUCE_H
 #define LATENTKIT_CUDA_REDUCE_H
 
