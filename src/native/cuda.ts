@@ -74,9 +74,9 @@ function tryOpen(ordinal: number): CudaAnswer {
     return { reason: `The CUDA driver sees ${count}, numbered from 0.` };
   }
   const { name, computeCapability } = device;
-  const trust = trustOf({ library, driver, ordinal, driverVersion, name, computeCapability });
-  if (!trust.trusted) return { reason: `The CUDA library is not trusted with ${name}: ${trust.reason}` };
   try {
+    const trust = trustOf({ library, driver, ordinal, driverVersion, name, computeCapability });
+    if (!trust.trusted) return { reason: `The CUDA library is not trusted with ${name}: ${trust.reason}` };
     const { cuda } = loadNative();
     return { cuda: new Cuda(`cuda:${ordinal}`, cuda, cuda.open(library, driver, ordinal)) };
   } catch (error) {

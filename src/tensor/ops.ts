@@ -1,6 +1,6 @@
 import { LatentkitError } from "../errors.js";
 import { giveBack } from "./give-back.js";
-import { compute, type Place } from "./placement.js";
+import { compute, type Memory, type Place } from "./placement.js";
 import { fourSides, maskSides, sameShape } from "./shape.js";
 import { elementCount, Tensor } from "./tensor.js";
 
@@ -10,64 +10,25 @@ import { elementCount, Tensor } from "./tensor.js";
 
 /** x * k in float32; k is rounded to float32 first. */
 export function scale(x: Tensor, k: number, out?: Tensor): Tensor {
-  return compute(
-    x.size,
-    (at) => {
-      const result = at.output("scale", x, out);
-      at.ops.scale(at.out(result), at.in(x), k);
-      return result;
-    },
-    x,
-    out,
-  );
+  return made("scale", x, x.size, out, (at, to) => at.ops.scale(to, at.in(x), k), x);
 }
 
 /** x + y * k, two roundings. */
 export function axpy(x: Tensor, y: Tensor, k: number, out?: Tensor): Tensor {
   sameShape("axpy", x, y);
-  return compute(
-    x.size,
-    (at) => {
-      const result = at.output("axpy", x, out);
-      at.ops.axpy(at.out(result), at.in(x), at.in(y), k);
-      return result;
-    },
-    x,
-    y,
-    out,
-  );
+  return made("axpy", x, x.size, out, (at, to) => at.ops.axpy(to, at.in(x), at.in(y), k), x, y);
 }
 
 /** (x + y) / 2 */
 export function average(x: Tensor, y: Tensor, out?: Tensor): Tensor {
   sameShape("average", x, y);
-  return compute(
-    x.size,
-    (at) => {
-      const result = at.output("average", x, out);
-      at.ops.average(at.out(result), at.in(x), at.in(y));
-      return result;
-    },
-    x,
-    y,
-    out,
-  );
+  return made("average", x, x.size, out, (at, to) => at.ops.average(to, at.in(x), at.in(y)), x, y);
 }
 
 /** a + (b - a) * t */
 export function lerp(a: Tensor, b: Tensor, t: number, out?: Tensor): Tensor {
   sameShape("lerp", a, b);
-  return compute(
-    a.size,
-    (at) => {
-      const result = at.output("lerp", a, out);
-      at.ops.lerp(at.out(result), at.in(a), at.in(b), t);
-      return result;
-    },
-    a,
-    b,
-    out,
-  );
+  return made("lerp", a, a.size, out, (at, to) => at.ops.lerp(to, at.in(a), at.in(b), t), a, b);
 }
 
 /** Unbiased standard deviation of all elements (n - 1), as float32; NaN for fewer than two. */
@@ -79,15 +40,13 @@ export function std(x: Tensor): number {
 export function resizeBilinear(x: Tensor, height: number, width: number, out?: Tensor): Tensor {
   const [planes, inHeight, inWidth] = maskSides("resizeBilinear", x);
   const shape = [...x.shape.slice(0, -2), height, width];
-  return compute(
+  return made(
+    "resizeBilinear",
+    shape,
     planes * height * width,
-    (at) => {
-      const result = at.output("resizeBilinear", shape, out);
-      at.ops.resizeBilinear(at.out(result), at.in(x), planes, inHeight, inWidth, height, width);
-      return result;
-    },
-    x,
     out,
+    (at, to) => at.ops.resizeBilinear(to, at.in(x), planes, inHeight, inWidth, height, width),
+    x,
   );
 }
 
@@ -100,22 +59,22 @@ export function maskedBlend(a: Tensor, b: Tensor, mask: Tensor, out?: Tensor): T
   const [maskBatch, maskHeight, maskWidth] = maskShape;
   const fits = maskHeight === height && maskWidth === width;
   const plane = height * width;
-  return compute(
+  return made(
+    "maskedBlend",
+    a,
     a.size,
-    (at) => {
-      const result = at.output("maskedBlend", a, out);
+    out,
+    (at, to) => {
       if (!fits && at.resizedBlend !== undefined) {
-        at.resizedBlend(at.out(result), at.in(a), at.in(b), at.in(mask), shape, maskShape);
-        return result;
+        at.resizedBlend(to, at.in(a), at.in(b), at.in(mask), shape, maskShape);
+        return;
       }
       const sized = fits ? mask : resizeBilinear(mask, height, width);
-      at.ops.maskedBlend(at.out(result), at.in(a), at.in(b), at.in(sized), batch, channels, plane, maskBatch);
-      return result;
+      at.ops.maskedBlend(to, at.in(a), at.in(b), at.in(sized), batch, channels, plane, maskBatch);
     },
     a,
     b,
     mask,
-    out,
   );
 }
 
@@ -143,19 +102,19 @@ export function composite(destination: Tensor, source: Tensor, x = 0, y = 0, mas
       `composite: expected a mask of the source's ${sourceShape[2]} x ${sourceShape[3]}, received ${maskShape[1]} x ${maskShape[2]}.`,
     );
   }
-  return compute(
+  return made(
+    "composite",
+    destination,
     destination.size,
-    (at) => {
-      const result = at.output("composite", destination, out);
+    out,
+    (at, to, result) => {
       at.copy(result, destination, 0);
       const through = mask === undefined ? undefined : at.in(mask);
-      at.ops.composite(at.out(result), shape, at.in(source), sourceShape, x, y, through, maskShape?.[0]);
-      return result;
+      at.ops.composite(to, shape, at.in(source), sourceShape, x, y, through, maskShape?.[0]);
     },
     destination,
     source,
     mask,
-    out,
   );
 }
 
@@ -178,9 +137,8 @@ export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOpt
   const shape = mask === undefined ? undefined : fourSides("injectNoise", base);
   const maskShape = mask === undefined ? undefined : maskSides("injectNoise", mask);
   const { strength, average = false, normalize = false } = options;
-  const inject = (at: Place): Tensor => {
-    const result = at.output("injectNoise", base, out);
-    at.ops.injectNoise(at.out(result), at.in(base), at.in(noise), {
+  const inject = (at: Place, to: Memory): void =>
+    at.ops.injectNoise(to, at.in(base), at.in(noise), {
       strength,
       average,
       normalize,
@@ -190,10 +148,8 @@ export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOpt
       mix,
       random: random === undefined ? undefined : at.in(random),
     });
-    return result;
-  };
   try {
-    return compute(base.size, inject, base, noise, random, out);
+    return made("injectNoise", base, base.size, out, inject, base, noise, random, mask);
   } catch (error) {
     if ((error as { status?: string }).status !== "zero-deviation") throw error;
     throw new LatentkitError(
@@ -209,15 +165,13 @@ export function channelToMask(image: Tensor, channel: 0 | 1 | 2, out?: Tensor): 
   if (channels !== 1 && channels !== 3 && channels !== 4) {
     throw new LatentkitError("tensor.bad-shape", `channelToMask: expected 1, 3 or 4 channels, received ${channels}.`);
   }
-  return compute(
+  return made(
+    "channelToMask",
+    [batch, height, width],
     image.size,
-    (at) => {
-      const result = at.output("channelToMask", [batch, height, width], out);
-      at.ops.channelToMask(at.out(result), at.in(image), channels, channel);
-      return result;
-    },
-    image,
     out,
+    (at, to) => at.ops.channelToMask(to, at.in(image), channels, channel),
+    image,
   );
 }
 
@@ -227,15 +181,13 @@ export function planesToImage(x: Tensor, out?: Tensor): Tensor {
   if (channels !== 3) {
     throw new LatentkitError("tensor.bad-shape", `planesToImage: expected 3 channels, received ${channels}.`);
   }
-  return compute(
+  return made(
+    "planesToImage",
+    [batch, height, width, 3],
     x.size,
-    (at) => {
-      const result = at.output("planesToImage", [batch, height, width, 3], out);
-      at.ops.planesToImage(at.out(result), at.in(x), batch);
-      return result;
-    },
-    x,
     out,
+    (at, to) => at.ops.planesToImage(to, at.in(x), batch),
+    x,
   );
 }
 
@@ -267,15 +219,10 @@ export function resizeToImage(x: Tensor, height: number, width: number): Tensor 
 export function repeated(x: Tensor, times: number): Tensor {
   if (times === 1) return x;
   const shape = [x.shape[0]! * times, ...x.shape.slice(1)];
-  return compute(
-    x.size * times,
-    (at) => {
-      const result = at.output("repeated", shape, undefined);
-      for (let copy = 0; copy < times; copy++) at.copy(result, x, copy * x.size);
-      return result;
-    },
-    x,
-  );
+  const copies = (at: Place, _: Memory, result: Tensor): void => {
+    for (let copy = 0; copy < times; copy++) at.copy(result, x, copy * x.size);
+  };
+  return made("repeated", shape, x.size * times, undefined, copies, x);
 }
 
 /** x * 255, clipped to 0 … 255, truncated; NaN is 0. `out` takes x.size bytes. */
@@ -286,13 +233,25 @@ export function toBytes(x: Tensor, out = new Uint8Array(x.size)): Uint8Array {
 
 /** byte / 255 */
 export function fromBytes(bytes: Uint8Array, shape: readonly number[], out?: Tensor): Tensor {
-  return compute(
-    0,
-    (at) => {
-      const result = at.output("fromBytes", shape, out);
-      at.fromBytes(result, bytes);
-      return result;
-    },
-    out,
-  );
+  return made("fromBytes", shape, 0, out, (at, _, result) => at.fromBytes(result, bytes));
+}
+
+/** What an operation makes of its operands: `write` leaves it in `to`, the memory of the result, where that is made. */
+function made(
+  what: string,
+  of: Tensor | readonly number[],
+  size: number,
+  out: Tensor | undefined,
+  write: (at: Place, to: Memory, result: Tensor) => void,
+  a?: Tensor,
+  b?: Tensor,
+  c?: Tensor,
+  d?: Tensor,
+): Tensor {
+  const make = (at: Place): Tensor => {
+    const result = at.output(what, of, out);
+    write(at, at.out(result), result);
+    return result;
+  };
+  return compute(size, make, out, a, b, c, d);
 }

@@ -44,14 +44,22 @@ const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
  * else on the processor, and there too what the device has no memory for. The work may be done twice: it must change
  * nothing but its outputs. Fails with device.unavailable and device.lost.
  */
-export function compute<T>(size: number, work: (at: Place) => T, a?: Tensor, b?: Tensor, c?: Tensor, d?: Tensor): T {
+export function compute<T>(
+  size: number,
+  work: (at: Place) => T,
+  a?: Tensor,
+  b?: Tensor,
+  c?: Tensor,
+  d?: Tensor,
+  e?: Tensor,
+): T {
   const inForce = deviceInForce();
   if (inForce === "cpu") return work(HOST);
-  const isAway = a?.isAway || b?.isAway || c?.isAway || d?.isAway;
+  const isAway = a?.isAway || b?.isAway || c?.isAway || d?.isAway || e?.isAway;
   // most calls end here: what follows would cost a small operation a quarter of its time
   if (inForce === "auto" && size < AUTO_FROM && !isAway) return work(HOST);
   const choice = currentDevice();
-  const lies = a?.lies ?? b?.lies ?? c?.lies ?? d?.lies;
+  const lies = a?.lies ?? b?.lies ?? c?.lies ?? d?.lies ?? e?.lies;
   if (choice === "auto" && size < AUTO_FROM && lies === undefined) return work(HOST);
   const isUsable = lies !== undefined && lies.cuda.lost === undefined;
   const cuda = choice !== "auto" ? requireDevice(choice as `cuda:${number}`) : isUsable ? lies.cuda : autoDevice();
