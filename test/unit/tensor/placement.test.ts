@@ -90,11 +90,28 @@ describe("operations on a device", () => {
     assert.deepEqual(await onFakeGpu(program), [[true, 18, false, 9], 27]);
   });
 
+  it("cannot be sent to another thread without their values", async () => {
+    const program = `
+      const x = ops.scale(Tensor.full([3], 2), 2);
+      answer(refused(() => structuredClone(x))[1]);
+      answer([...structuredClone(x.data)]);
+    `;
+    const [refusal, values] = await onFakeGpu(program);
+    assert.match(String(refusal), /could not be cloned/);
+    assert.deepEqual(values, [4, 4, 4]);
+  });
+
   it("write into out, here and there, over an input too", async () => {
     const program = `
       const here = Tensor.full([5], 2);
       const { data } = here;
       answer([ops.scale(here, 2, here) === here, here.data === data, [...data]]);
+      const pasted = Tensor.zeros([1, 1, 1, 5]);
+      const target = pasted.data;
+      ops.composite(here.reshape([1, 1, 1, 5]), Tensor.full([1, 1, 1, 2], 6), 1, 0, undefined, pasted);
+      const drawn = Tensor.zeros([2, 3]);
+      randn([2, 3], { seed: 1n, source: "GPU", batchIndex: [1, 1], out: drawn });
+      answer([[...target], pasted.isAway, drawn.data[0] !== 0, drawn.data[0] === drawn.data[3]]);
       const there = ops.scale(here, 1);
       const noise = randn([5], { seed: 1n, source: "GPU", out: there });
       ops.composite(there.reshape([1, 1, 1, 5]), Tensor.full([1, 1, 1, 2], 6), 1, 0, undefined, there.reshape([1, 1, 1, 5]));
@@ -102,6 +119,7 @@ describe("operations on a device", () => {
     `;
     assert.deepEqual(await onFakeGpu(program), [
       [true, true, [4, 4, 4, 4, 4]],
+      [[4, 6, 6, 4, 4], false, true, true],
       [true, true, [6, 6]],
     ]);
   });
