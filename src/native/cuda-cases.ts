@@ -11,6 +11,8 @@ export interface Side<M> {
   bytes(memory: M, count: number): Uint8Array;
   /** maskedBlend with a mask of another size. */
   resizedBlend(out: M, a: M, b: M, mask: M, shape: Four, maskShape: Three): void;
+  /** Memory that is filled and written over from element `at` on. */
+  patched(count: number, value: number, values: Float32Array, at: number): M;
   /** A picture of floats as a PNG file. */
   encode(images: M, index: number, width: number, height: number, channels: number): Promise<Uint8Array>;
 }
@@ -174,6 +176,11 @@ const toImage = floatsOf("planesToImage", 2 * 3 * 77, ({ ops, put }, out) =>
   ops.planesToImage(out, put(values(2 * 3 * 77, 23)), 2),
 );
 
+const patched: TrialCase = {
+  name: "fill and copy",
+  run: (side) => side.floats(side.patched(1001, 0.1, values(300, 24), 500), 1001),
+};
+
 /** Every operation of a device, on small and odd shapes. */
 export const CASES: readonly TrialCase[] = [
   ...elementwise,
@@ -183,28 +190,38 @@ export const CASES: readonly TrialCase[] = [
   ...injected,
   ...pictures,
   toImage,
+  patched,
 ];
 
-type HostMemory = Float32Array & Uint8Array;
+/** Arrays of the native core: its operations tell floats from bytes themselves. */
+export type HostMemory = Float32Array | Uint8Array;
 
-/** The native core. Its operations tell floats from bytes themselves. */
+const floatsIn = (memory: HostMemory): Float32Array => memory as Float32Array;
+
+/** The native core. */
 export const HOST_SIDE: Side<HostMemory> = {
   get ops() {
-    return loadNative() as TensorOperations<HostMemory, HostMemory>;
+    return loadNative() as unknown as TensorOperations<HostMemory, HostMemory>;
   },
-  put: (given) => given.slice() as HostMemory,
-  floats: (memory) => memory,
-  bytes: (memory) => memory,
+  put: (given) => given.slice(),
+  floats: floatsIn,
+  bytes: (memory) => memory as Uint8Array,
   resizedBlend(out, a, b, mask, shape, [batch, height, width]) {
     const native = loadNative();
-    const [, channels, toHeight, toWidth] = shape;
+    const [items, channels, toHeight, toWidth] = shape;
     const sized = new Float32Array(batch * toHeight * toWidth);
-    native.resizeBilinear(sized, mask, batch, height, width, toHeight, toWidth);
-    native.maskedBlend(out, a, b, sized, shape[0], channels, toHeight * toWidth, batch);
+    native.resizeBilinear(sized, floatsIn(mask), batch, height, width, toHeight, toWidth);
+    const operands = [floatsIn(out), floatsIn(a), floatsIn(b), sized] as const;
+    native.maskedBlend(...operands, items, channels, toHeight * toWidth, batch);
+  },
+  patched(count, value, given, at) {
+    const memory = new Float32Array(count).fill(value);
+    memory.set(given, at);
+    return memory;
   },
   encode(images, index, width, height, channels) {
     const count = width * height * channels;
-    const picture = (images as Float32Array).subarray(index * count, (index + 1) * count);
+    const picture = floatsIn(images).subarray(index * count, (index + 1) * count);
     return loadNative().encodePng(picture, width, height, channels, LEVEL, []);
   },
 };
@@ -215,11 +232,18 @@ export function cudaSide(cuda: CudaBindings, handle: CudaHandle): Side<CudaMemor
     cuda.download(out, memory);
     return out;
   };
+  const put = (given: Float32Array | Uint8Array): CudaMemory => {
+    const memory = cuda.take(handle, given.byteLength);
+    cuda.upload(memory, given);
+    return memory;
+  };
   return {
     ops: cuda,
-    put(given) {
-      const memory = cuda.take(handle, given.byteLength);
-      cuda.upload(memory, given);
+    put,
+    patched(count, value, given, at) {
+      const memory = put(room(count));
+      cuda.fill(memory, value);
+      cuda.copy(memory, put(given), at * given.BYTES_PER_ELEMENT);
       return memory;
     },
     floats: (memory, count) => read(new Float32Array(count), memory),
@@ -232,6 +256,8 @@ export function cudaSide(cuda: CudaBindings, handle: CudaHandle): Side<CudaMemor
   };
 }
 
+const shown = (value: unknown): string => (Object.is(value, -0) ? "-0" : String(value));
+
 /** Where two answers differ, bit for bit but for the bits of a NaN; undefined where they do not. */
 export function differs(expected: Answer, found: Answer): string | undefined {
   if (typeof expected !== "object" || typeof found !== "object") {
@@ -239,7 +265,7 @@ export function differs(expected: Answer, found: Answer): string | undefined {
   }
   if (expected.length !== found.length) return `${found.length} values instead of ${expected.length}`;
   for (let i = 0; i < expected.length; i++) {
-    if (!Object.is(expected[i], found[i])) return `value ${i} is ${found[i]} instead of ${expected[i]}`;
+    if (!Object.is(expected[i], found[i])) return `value ${i} is ${shown(found[i])} instead of ${shown(expected[i])}`;
   }
   return undefined;
 }

@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { CASES, differs, HOST_SIDE, type HostMemory, type Side } from "#src/native/cuda-cases.js";
+
+type Operation = keyof (typeof HOST_SIDE)["ops"];
+
+const OPERATIONS: readonly Operation[] = [
+  "philoxRandn",
+  "scale",
+  "axpy",
+  "average",
+  "lerp",
+  "std",
+  "resizeBilinear",
+  "maskedBlend",
+  "composite",
+  "injectNoise",
+  "planesToImage",
+  "channelToMask",
+  "floatToByte",
+  "byteToFloat",
+];
+
+/** The native core, but for one operation, whose last value has another bit. */
+function faulty(wrong: Operation): Side<HostMemory> {
+  const call = HOST_SIDE.ops[wrong] as (...given: unknown[]) => unknown;
+  const ops = Object.create(HOST_SIDE.ops, {
+    [wrong]: {
+      value(out: HostMemory, ...rest: unknown[]) {
+        const answer = call(out, ...rest);
+        if (typeof answer === "number") return answer + 2 ** -20;
+        const bytes = new Uint8Array(out.buffer, out.byteOffset, out.byteLength);
+        bytes[bytes.length - out.BYTES_PER_ELEMENT]! ^= 1;
+        return answer;
+      },
+    },
+  }) as Side<HostMemory>["ops"];
+  return { ...HOST_SIDE, ops };
+}
+
+async function failures(side: Side<HostMemory>): Promise<string[]> {
+  const names: string[] = [];
+  for (const { name, run } of CASES) if (differs(await run(HOST_SIDE), await run(side)) !== undefined) names.push(name);
+  return names;
+}
+
+describe("cases of the trial", () => {
+  it("agree with themselves", async () => {
+    assert.deepEqual(await failures(HOST_SIDE), []);
+  });
+
+  for (const operation of OPERATIONS) {
+    it(`find one wrong bit of ${operation}`, async () => {
+      const found = await failures(faulty(operation));
+      assert.ok(found.length > 0 && found.every((name) => name.includes(operation)), found.join("; "));
+    });
+  }
+
+  it("compare bits, but not those of a NaN", () => {
+    const f32 = (...values: number[]) => Float32Array.from(values);
+    assert.equal(differs(f32(1, Number.NaN), f32(1, Number.NaN)), undefined);
+    assert.match(differs(f32(1, 0), f32(1, -0))!, /^value 1 is -0 instead of 0$/);
+    assert.match(differs(f32(1, Number.NaN), f32(1, 0))!, /value 1 is 0 instead of NaN/);
+    assert.match(differs(f32(1), f32(1, 2))!, /2 values instead of 1/);
+    assert.match(differs(1n, 2n)!, /2 instead of 1/);
+    assert.equal(differs(Number.NaN, Number.NaN), undefined);
+    assert.equal(typeof differs(1, f32(1)), "string");
+  });
+});
