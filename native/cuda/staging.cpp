@@ -12,9 +12,10 @@ constexpr unsigned kWithoutTiming = 2;
 
 int Staging::prepare() {
   for (Piece &piece : pieces_) {
-    if (piece.memory == nullptr) {
-      if (int error = driver_.host_alloc(&piece.memory, kBytes, 0); error != 0) return error;
-    }
+    if (piece.memory != nullptr) continue;
+    if (int error = driver_.host_alloc(&piece.memory, kBytes, 0); error != 0) return error;
+  }
+  for (Piece &piece : pieces_) {
     if (piece.done == nullptr) {
       if (int error = driver_.event_create(&piece.done, kWithoutTiming); error != 0) return error;
       // nothing has used it yet
@@ -25,8 +26,11 @@ int Staging::prepare() {
 }
 
 int Staging::upload(Address to, const void *from, size_t bytes) {
+  if (bytes == 0) return 0;
   std::lock_guard lock(mutex_);
-  if (int error = prepare(); error != 0) return error;
+  const int unready = prepare();
+  if (unready == kOutOfMemory && !has_memory()) return driver_.copy_in(to, from, bytes, stream_);
+  if (unready != 0) return unready;
   const auto *next = static_cast<const char *>(from);
   while (bytes > 0) {
     Piece &piece = pieces_[next_++ % kPieces];
@@ -43,8 +47,14 @@ int Staging::upload(Address to, const void *from, size_t bytes) {
 }
 
 int Staging::download(void *to, Address from, size_t bytes) {
+  if (bytes == 0) return 0;
   std::lock_guard lock(mutex_);
-  if (int error = prepare(); error != 0) return error;
+  const int unready = prepare();
+  if (unready == kOutOfMemory && !has_memory()) {
+    if (int error = driver_.copy_out(to, from, bytes, stream_); error != 0) return error;
+    return driver_.stream_wait(stream_);
+  }
+  if (unready != 0) return unready;
   auto *next = static_cast<char *>(to);
   // one piece is on its way while the one before it is copied out
   Piece *arriving = nullptr;

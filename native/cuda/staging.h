@@ -1,5 +1,5 @@
 // Copies between host memory of any kind and the device, through pinned memory: the driver's own way for pageable
-// memory waits for the stream first.
+// memory waits for the stream first. That way is left where no pinned memory is to be had.
 #ifndef LATENTKIT_CUDA_STAGING_H
 #define LATENTKIT_CUDA_STAGING_H
 
@@ -36,6 +36,7 @@ class Staging {
   size_t next_ = 0;
 
   int prepare();
+  bool has_memory() const { return pieces_[kPieces - 1].memory != nullptr; }
 };
 
 }  // namespace latentkit::cuda

@@ -82,12 +82,19 @@ export class Remote {
     try {
       cuda.ops.download(values, memory!);
     } catch (error) {
-      throw lossOf(cuda, error) ?? error;
+      throw lossOf(cuda, error) ?? failedOf(cuda, error);
     }
     cuda.ops.release(memory!);
     this.memory = undefined;
     return values;
   }
+}
+
+/** The error of a reader that a device left without its values, which lie there still. */
+function failedOf(cuda: Cuda, error: unknown): LatentkitError {
+  const why = error instanceof Error ? error.message : String(error);
+  const message = `The values of a tensor on ${cuda.name} could not be fetched (${why.replace(/\.$/, "")}).`;
+  return new LatentkitError("native.failed", message, {}, { cause: error });
 }
 
 /** The device has no memory left; it stays usable. */

@@ -318,6 +318,23 @@ describe("a device that fails", () => {
     assert.deepEqual(await onFakeGpu(program, fakeGpu("memory=100000")), [[true, [warning]]]);
   });
 
+  it("without memory to hand values over, does without it; else they stay there and one sentence says so", async () => {
+    const program = `
+      const x = ops.scale(Tensor.full([5], 2), 2);
+      const refusal = refused(() => x.data);
+      answer([refusal, x.isAway, [...x.data]]);
+    `;
+    const values = [4, 4, 4, 4, 4];
+    assert.deepEqual(await onFakeGpu(program, fakeGpu("fail=cuMemHostAlloc:2:1,fail=cuMemHostAlloc:2:2")), [
+      [String(values), false, values],
+    ]);
+    const [answer] = await onFakeGpu(program, fakeGpu("fail=cuMemcpyDtoHAsync_v2:2:1"));
+    const [refusal, ...after] = answer as [string[], boolean, number[]];
+    assert.equal(refusal[0], "native.failed");
+    assert.match(refusal[1]!, /^The values of a tensor on cuda:0 could not be fetched \(download: [^.]+\)\.$/);
+    assert.deepEqual(after, [true, values]);
+  });
+
   it("with a fault, auto computes elsewhere what does not lie there, and leaves the device alone", async () => {
     const program = `
       const x = withDevice("cpu", () => randn(${LARGE}, { seed: 1n }));
