@@ -1,19 +1,9 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { SUITES } from "./helpers/device-suites.js";
 import { fakeGpu } from "./helpers/fake-gpu.js";
 import { root } from "./helpers/place.js";
-
-/** Tests of what computes on tensors: golden vectors, nodes, graphs, pictures. */
-const SUITES = [
-  ...["ops", "random", "tensor"].map((name) => `unit/tensor/${name}.test.js`),
-  ...["png", "pixel-hash"].map((name) => `unit/io/${name}.test.js`),
-  "unit/nodes/**/*.test.js",
-  "unit/host/**/*.test.js",
-  "unit/graph/execute.test.js",
-  "unit/render/receipt.test.js",
-  "graphs.test.js",
-];
 
 interface Report {
   readonly stats: { readonly passes: number; readonly failures: number; readonly pending: number };

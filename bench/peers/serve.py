@@ -5,6 +5,7 @@ import sys
 import time
 import traceback
 
+import cuda_ops
 import numpy_ops
 import pillow_ops
 import torch_ops
@@ -18,6 +19,7 @@ VERSIONS = {}
 for peer in (torch_ops, numpy_ops, pillow_ops):
     SUBJECTS.update(peer.SUBJECTS)
     VERSIONS.update(peer.VERSIONS)
+SUBJECTS.update(cuda_ops.SUBJECTS)
 
 now = lambda: time.perf_counter() * 1e3
 

@@ -1,5 +1,6 @@
 // The library on the fake driver, and memory of its device whose surroundings are watched. Where LATENTKIT_TEST_CUDA names
-// a library, that one is tried on the driver of the machine instead: the same tests, on a GPU.
+// a library, that one is tried on the driver of the machine instead (LATENTKIT_CUDA_DRIVER, where it lies elsewhere): the
+// same tests, on a GPU.
 #ifndef LATENTKIT_TEST_CUDA_CHECK_H
 #define LATENTKIT_TEST_CUDA_CHECK_H
 
@@ -51,7 +52,8 @@ struct Device {
   char why[256];
 
   explicit Device(int ordinal = 0) {
-    const char *driver = on_gpu() != nullptr ? "libcuda.so.1" : LK_TEST_DRIVER;
+    const char *named = std::getenv("LATENTKIT_CUDA_DRIVER");
+    const char *driver = on_gpu() == nullptr ? LK_TEST_DRIVER : named != nullptr ? named : "libcuda.so.1";
     status = cuda().open(driver, on_gpu() != nullptr ? 0 : ordinal, &handle, why, sizeof why);
     if (on_gpu() != nullptr && handle == nullptr) std::fprintf(stderr, "%s\n", why), std::exit(1);
   }

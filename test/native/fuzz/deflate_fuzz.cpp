@@ -47,7 +47,6 @@ Bytes compress(const Bytes &raw, size_t unit) {
     deflate::Unit u;
     u.raw = raw.data() + at;
     u.len = std::min(unit, raw.size() - at);
-    u.line = unit / 16;
     deflate::survey(u);
     units.push_back(std::move(u));
   }

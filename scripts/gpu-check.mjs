@@ -1,0 +1,99 @@
+#!/usr/bin/env node
+// npm run gpu-check: everything that only a GPU can tell, with a line for each point. docs/cuda.md says how to use it.
+//   --out DIR        where results go: $OUT, else gpu-check-out
+//   --driver FILE    libcuda, or the fake one of the tests; where the driver lies otherwise
+//   --library FILE   a latentkit_cuda.so that is there, instead of building
+//   --python FILE    a Python with PyTorch, python3 where absent
+//   --seconds N      the whole run ends by then, 580; with more, each step may take longer too
+//   --quick          the fewest seeds, tests and sizes: of use for trying this program itself
+//   --only NAME      this step alone; may be repeated
+// Ends with 0 where no point failed and at least one passed. A point that could not be run says why.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { cpus } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { probeCuda } from "../dist/native/probe.js";
+import { runner } from "./gpu-check/child.mjs";
+import { root, steps } from "./gpu-check/steps.mjs";
+
+const { values: options } = parseArgs({
+  options: {
+    out: { type: "string", default: process.env.OUT || "gpu-check-out" },
+    driver: { type: "string" },
+    library: { type: "string" },
+    python: { type: "string", default: "python3" },
+    seconds: { type: "string", default: "580" },
+    quick: { type: "boolean", default: false },
+    only: { type: "string", multiple: true },
+  },
+});
+const STATES = ["passed", "failed", "not run"];
+const out = resolve(options.out);
+mkdirSync(out, { recursive: true });
+const started = Date.now();
+/** The steps' own limits suit a machine with a GPU and many cores. */
+const patience = Math.max(1, Number(options.seconds) / 580);
+const left = () => Number(options.seconds) - (Date.now() - started) / 1000;
+
+const results = [];
+const check = { ...options, out, children: runner(join(out, "log.txt")), driver: driverFile(), probe: undefined };
+for (const step of steps) {
+  if (options.only !== undefined && !options.only.includes(step.name)) continue;
+  await take(step);
+}
+
+const counts = STATES.map((state) => `${results.filter((result) => result.state === state).length} ${state}`);
+const lines = [
+  about(),
+  ...results.map(({ state, point, detail, seconds }) => `${state.padEnd(7)}  ${point}: ${detail} (${seconds} s)`),
+  `${counts.join(", ")}; ${((Date.now() - started) / 1000).toFixed(0)} s`,
+];
+writeFileSync(join(out, "summary.txt"), `${lines.join("\n")}\n`);
+writeFileSync(join(out, "results.json"), `${JSON.stringify({ about: about(), points: results }, null, 1)}\n`);
+process.stdout.write(`\n${lines.join("\n")}\nResults: ${out}\n`);
+const isGood = results.some(({ state }) => state === "passed") && results.every(({ state }) => state !== "failed");
+process.exitCode = isGood ? 0 : 1;
+
+/** One step, whose points are kept; whatever goes wrong in it is its own result, and the next one follows. */
+async function take(step) {
+  const began = Date.now();
+  const limit = Math.min(step.seconds * patience, left());
+  process.stderr.write(`${step.name} …\n`);
+  // asked again after the build, which may make the driver that was named
+  if (check.probe?.available !== true) check.probe = probeCuda(check.driver === undefined ? undefined : [check.driver]);
+  let points;
+  try {
+    if (limit <= 1) points = notRun(step, `no time was left of ${options.seconds} s`);
+    else if (step.needs === "gpu" && !check.probe.available) points = notRun(step, check.probe.reason);
+    else points = await step.run({ ...check, limit });
+  } catch (error) {
+    points = step.points.map((point) => ({ point, state: "failed", detail: String(error?.message ?? error) }));
+  }
+  const seconds = Number(((Date.now() - began) / 1000).toFixed(1));
+  for (const point of points) {
+    if (!STATES.includes(point.state)) throw new Error(`${step.name}: no state "${point.state}"`);
+    results.push({ step: step.name, ...point, detail: oneLine(point.detail), seconds });
+    process.stderr.write(`  ${point.state}: ${point.point}: ${oneLine(point.detail)}\n`);
+  }
+}
+
+function notRun(step, why) {
+  return step.points.map((point) => ({ point, state: "not run", detail: why }));
+}
+
+function about() {
+  const [device] = check.probe?.devices ?? [];
+  const gpu = device === undefined ? "no GPU" : `${device.name}, capability ${device.computeCapability}`;
+  const driver = check.probe?.driverVersion === undefined ? "" : `, driver for CUDA ${check.probe.driverVersion}`;
+  return `${new Date(started).toISOString().slice(0, 10)}: ${gpu}${driver}; ${cpus()[0].model}, Node ${process.versions.node}`;
+}
+
+function oneLine(text) {
+  return text.replaceAll(/\s+/g, " ").trim().slice(0, 400);
+}
+
+/** A path, or a name that the loader looks for. */
+function driverFile() {
+  if (options.driver === undefined) return undefined;
+  return options.driver.includes("/") ? resolve(root, options.driver) : options.driver;
+}

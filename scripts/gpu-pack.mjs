@@ -1,0 +1,115 @@
+#!/usr/bin/env node
+// npm run gpu-pack: one archive that a bare CUDA machine (cmake, nvcc, g++; no Node, no npm, no network) unpacks and runs
+// with "bash latentkit-gpu/gpu-check.sh". docs/cuda.md tells how.   --out FILE   build/latentkit-gpu.tar.xz where absent
+import { execFileSync } from "node:child_process";
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
+import { dirname, join, posix, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { orExplain, root, SetupError, setup } from "./setup.mjs";
+
+const TOP = "latentkit-gpu";
+const MAX_BYTES = 60e6;
+/** What the packed tests import, beside what the package itself needs. */
+const TEST_PACKAGES = ["mocha", "pngjs"];
+const LICENSES = [
+  "../LICENSE",
+  "../share/doc/node/LICENSE",
+  "../share/doc/nodejs/LICENSE",
+  "../share/doc/nodejs/copyright",
+];
+
+/** Paths of these packages and all that they need, as the lockfile has them installed; optional ones where they are. */
+export function closure(packages, names, isInstalled) {
+  const found = new Set();
+  const add = (from, name, isOptional) => {
+    const path = locate(packages, from, name);
+    if (path === undefined || !isInstalled(path)) {
+      if (isOptional) return;
+      throw new SetupError(`Package ${name} is not installed: run npm ci first.`);
+    }
+    if (found.has(path)) return;
+    found.add(path);
+    const { dependencies = {}, optionalDependencies = {} } = packages[path];
+    for (const needed of Object.keys(dependencies)) add(path, needed, needed in optionalDependencies);
+    for (const needed of Object.keys(optionalDependencies)) add(path, needed, true);
+  };
+  for (const name of names) add("", name, false);
+  return [...found].sort();
+}
+
+/** Where Node finds a package: beside the one that asks, or further up. */
+function locate(packages, from, name) {
+  for (let folder = from; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("/node_modules/")))) {
+    const path = posix.join(folder, "node_modules", name);
+    if (path in packages) return path;
+    if (folder === "") return undefined;
+  }
+}
+
+/** Puts the archive together; returns its size in bytes. */
+export function pack(archive) {
+  setup({ tests: true });
+  const staged = join(root, "build/gpu-pack");
+  rmSync(staged, { recursive: true, force: true });
+  const project = join(staged, TOP, "project");
+  for (const file of tracked()) copy(join(root, file), join(project, file));
+  copy(join(root, "dist"), join(project, "dist"));
+  // what CMake builds lies there too
+  const isTest = (file) => statSync(file).isDirectory() || file.endsWith(".js");
+  cpSync(join(root, "build/test"), join(project, "build/test"), { recursive: true, filter: isTest });
+  const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
+  const names = [...Object.keys(packages[""].dependencies), ...TEST_PACKAGES];
+  for (const path of closure(packages, names, (at) => existsSync(join(root, at)))) {
+    // nested packages are entries of their own
+    const filter = (file) => !file.slice(join(root, path).length).includes("/node_modules");
+    cpSync(join(root, path), join(project, path), { recursive: true, filter });
+  }
+  addNode(join(staged, TOP));
+  copy(join(root, "scripts/gpu-check/start.sh"), join(staged, TOP, "gpu-check.sh"));
+  compress(staged, archive);
+  rmSync(staged, { recursive: true });
+  return statSync(archive).size;
+}
+
+function tracked() {
+  try {
+    return execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8" }).split("\0").filter(Boolean);
+  } catch (cause) {
+    throw new SetupError("gpu-pack packs a git checkout: git ls-files failed here.", { cause });
+  }
+}
+
+function copy(from, to) {
+  mkdirSync(dirname(to), { recursive: true });
+  cpSync(from, to, { recursive: true });
+}
+
+/** The Node that runs this, without its symbols, and its licence. */
+function addNode(folder) {
+  const program = realpathSync(process.execPath);
+  const license = LICENSES.map((file) => resolve(dirname(program), file)).find((file) => existsSync(file));
+  if (license === undefined) throw new SetupError(`The licence of ${program} was not found: it has to go with it.`);
+  copy(license, join(folder, "bin/LICENSE.node"));
+  const packed = join(folder, "bin/node");
+  copy(program, packed);
+  chmodSync(packed, 0o755);
+  execFileSync("strip", [packed]);
+}
+
+/** The same files give the same bytes: names in order, no owners, one time. */
+function compress(staged, archive) {
+  mkdirSync(dirname(archive), { recursive: true });
+  const order = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--mode=u+rw,go+r-w"];
+  execFileSync("tar", [...order, "--use-compress-program=xz -9 -T1", "-C", staged, "-cf", archive, TOP]);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  orExplain(() => {
+    const { values } = parseArgs({ options: { out: { type: "string" } } });
+    const archive = resolve(values.out ?? join(root, "build/latentkit-gpu.tar.xz"));
+    const size = pack(archive);
+    process.stdout.write(`${archive}: ${(size / 1e6).toFixed(1)} MB\n`);
+    if (size > MAX_BYTES) throw new SetupError(`The archive is larger than ${MAX_BYTES / 1e6} MB.`);
+  });
+}

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DRIVER, LIBRARY } from "../../helpers/fake-gpu.js";
+import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
+
+interface Results {
+  readonly about: string;
+  readonly points: readonly { readonly step: string; readonly state: string; readonly detail: string }[];
+}
+
+interface Child {
+  runner(
+    log: string,
+  ): (
+    program: string,
+    args: readonly string[],
+    options: { limit: number },
+  ) => Promise<{ code: number | null; signal: string | null; isLate: boolean; error?: string; stdout: string }>;
+}
+
+describe("scripts/gpu-check", () => {
+  const folder = temporaryFolder();
+
+  /** Runs it in its quickest form; the exit code, and what it wrote. */
+  async function check(args: readonly string[], env: Record<string, string> = {}) {
+    const code = await new Promise<number | null>((resolve, reject) => {
+      const script = join(root, "scripts/gpu-check.mjs");
+      const child = spawn(process.execPath, [script, "--quick", "--out", folder(), ...args], {
+        env: { ...process.env, LATENTKIT_FAKE_CUDA: "", ...env },
+        stdio: "ignore",
+      });
+      child.on("error", reject);
+      child.on("close", resolve);
+    });
+    const { points } = JSON.parse(readFileSync(join(folder(), "results.json"), "utf8")) as Results;
+    const states: Record<string, string[]> = {};
+    for (const { step, state, detail } of points) {
+      states[step] ??= [];
+      states[step].push(state === "passed" ? state : `${state}: ${detail}`);
+    }
+    return { code, states };
+  }
+  // a Python that is not there: this machine's PyTorch is none of this test's business
+  const fake = ["--driver", DRIVER, "--library", LIBRARY, "--python", "/nowhere/python3"];
+
+  it("passes what the fake driver can tell, and names what it cannot", async function () {
+    this.timeout(300_000);
+    const { code, states } = await check([...fake, "--seconds", "280"]);
+    const { shapes, bench = [], ...others } = states;
+    assert.deepEqual(others, {
+      build: [`not run: ${LIBRARY} was given`],
+      doctor: ["passed"],
+      trial: ["passed"],
+      golden: ["passed"],
+      noise: ["passed", "not run: spawnSync /nowhere/python3 ENOENT"],
+      memcheck: ["not run: the fake driver runs kernels on the CPU"],
+      racecheck: ["not run: the fake driver runs kernels on the CPU"],
+    });
+    assert.equal(code, 0);
+    // the C++ programs are there only where somebody built them
+    assert.match(shapes?.join() ?? "", /^passed$|^not run: .* is not built$/);
+    assert.match(
+      bench.join("\n"),
+      /^not run: only small sizes; 7 rows.*\nnot run: ours .* ms; PyTorch is not installed$/,
+    );
+    assert.deepEqual(filesIn(folder()), ["bench.json", "bench.md", "log.txt", "results.json", "summary.txt"]);
+    assert.match(readFileSync(join(folder(), "summary.txt"), "utf8"), /\n[45] passed, 0 failed, [67] not run; /);
+  });
+
+  it("tells of a device that is lost on the way, step by step", async function () {
+    this.timeout(120_000);
+    const { code, states } = await check([...fake, "--only", "trial", "--only", "doctor"], {
+      LATENTKIT_FAKE_CUDA: "fail=lk_scale:700",
+    });
+    assert.equal(code, 1);
+    assert.match(states.trial?.join() ?? "", /^failed: .*(fault|lost)/);
+    assert.match(states.doctor?.join() ?? "", /^failed: Device cuda:0 cannot be used: .*not trusted/);
+  });
+
+  it("runs nothing without a GPU, and says why", async () => {
+    const none = ["--driver", "/nowhere/libcuda.so.1", "--library", LIBRARY];
+    const { code, states } = await check([...none, "--only", "trial", "--only", "bench"]);
+    assert.equal(code, 1);
+    for (const found of [states.trial, states.bench].flat())
+      assert.match(found ?? "", /^not run: No CUDA driver was found/);
+  });
+
+  it("ends a program at its limit with all that it started, and carries on", async () => {
+    const { runner } = (await import(new URL("scripts/gpu-check/child.mjs", `file://${root}`).href)) as Child;
+    const run = runner(join(folder(), "log"));
+    const beside = join(folder(), "later.mjs");
+    writeFileSync(beside, "setTimeout(() => {}, 60_000);");
+    const source = `import { spawn } from "node:child_process";
+      spawn(process.execPath, [${JSON.stringify(beside)}], { stdio: "inherit" }); console.log("started");
+      setInterval(() => {}, 1000);`;
+    const began = Date.now();
+    // its output stays open until the last of the group has ended
+    const late = await run(process.execPath, ["--input-type=module", "-e", source], { limit: 2 });
+    assert.deepEqual([late.isLate, late.signal, late.stdout], [true, "SIGKILL", "started\n"]);
+    assert.ok(Date.now() - began < 30_000);
+    const missing = await run("/nowhere/program", [], { limit: 2 });
+    assert.match(missing.error ?? "", /ENOENT/);
+    assert.equal((await run(process.execPath, ["-e", "process.exit(3)"], { limit: 20 })).code, 3);
+    assert.match(readFileSync(join(folder(), "log"), "utf8"), /ended with its time limit after/);
+  });
+});
