@@ -1,10 +1,11 @@
-// Descriptions of planes and masks for the kernels.
+// Descriptions of planes and masks for the kernels, and masks that are resized ahead.
 #ifndef LATENTKIT_CUDA_MASKS_H
 #define LATENTKIT_CUDA_MASKS_H
 
 #include <cstddef>
 
 #include "kernels/kernels.h"
+#include "launch.h"
 
 namespace latentkit::cuda {
 
@@ -22,6 +23,21 @@ inline lk_sizes sizes_of(size_t in_h, size_t in_w, size_t out_h, size_t out_w) {
 inline lk_mask mask_of(const float *data, size_t count, size_t channels, size_t mask_h, size_t mask_w, size_t h,
                        size_t w) {
   return {data, count, channels, h * w, mask_h != h || mask_w != w, sizes_of(mask_h, mask_w, h, w)};
+}
+
+/* A mask that is to be resized for `readers` planes becomes one that is, in `room`, where many planes read it: the
+ * arithmetic of a resize costs more than the memory. It stays as it is where there are few, or no memory: same bits. */
+inline engine_status resize_ahead(engine_cuda &device, Block &room, size_t readers, lk_mask *mask) {
+  constexpr size_t kMany = 4;
+  if (!mask->resized || readers / kMany < mask->count) return ENGINE_OK;
+  const size_t n = mask->count * mask->plane;
+  const engine_status taken = room.take(n * sizeof(float));
+  if (taken != ENGINE_OK) return taken == ENGINE_NO_MEMORY ? ENGINE_OK : taken;
+  auto *resized = room.as<float>();
+  const engine_status status = LK_LAUNCH(device, resize, blocks_for(n), resized, mask->data, n, mask->sizes);
+  mask->data = resized;
+  mask->resized = 0;
+  return status;
 }
 
 }  // namespace latentkit::cuda

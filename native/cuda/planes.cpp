@@ -45,7 +45,10 @@ engine_status resized_blend(engine_cuda *device, engine_f32 out, engine_cf32 a, 
   return on(device, [&] {
     if (nothing) return ENGINE_OK;
     // equal sizes go through the resize as well: beside an infinity it makes NaN
-    const lk_mask how = {mask.data, mask_batch, shape.c, plane, 1, sizes_of(mask_h, mask_w, shape.h, shape.w)};
+    lk_mask how = {mask.data, mask_batch, shape.c, plane, 1, sizes_of(mask_h, mask_w, shape.h, shape.w)};
+    Block ahead(*device);
+    const engine_status status = resize_ahead(*device, ahead, shape.n * shape.c, &how);
+    if (status != ENGINE_OK) return status;
     return LK_LAUNCH(*device, blend, blocks_for(quads(out.len)), out.data, a.data, b.data, how, out.len);
   });
 }

@@ -59,9 +59,13 @@ engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base
     if (n == 0) return ENGINE_OK;
     lk_injection how = {};
     how.values = {base.data, noise.data, options->average != 0, static_cast<float>(options->strength)};
+    Block resized(*device);
     if (options->mask.len > 0) {
-      how.mask = mask_of(options->mask.data, options->mask_n, options->shape.c, options->mask_h, options->mask_w,
-                         options->shape.h, options->shape.w);
+      const engine_shape4 &shape = options->shape;
+      how.mask =
+          mask_of(options->mask.data, options->mask_n, shape.c, options->mask_h, options->mask_w, shape.h, shape.w);
+      const engine_status status = resize_ahead(*device, resized, shape.n * shape.c, &how.mask);
+      if (status != ENGINE_OK) return status;
     }
     if (options->mix > 0.0) {
       const MixFactors mix(options->mix);

@@ -140,6 +140,40 @@ void no_room_for_sums() {
   CHECK(counted("misuses") == 0 && counted("leaked") == 0);
 }
 
+/* A mask that many planes read is resized ahead of them, for one plane or without room it is not: same bits. */
+void masks_ahead() {
+  configure("memory=65536");
+  {
+    Device device;
+    engine_cuda *d = device.handle;
+    constexpr size_t kBytes = 16384, kPlane = 256;
+    void *a = nullptr, *b = nullptr, *mask = nullptr, *room = nullptr, *rest = nullptr;
+    CHECK(cuda().take(d, kBytes, &a) == ENGINE_OK && cuda().take(d, kBytes, &b) == ENGINE_OK);
+    CHECK(cuda().take(d, 24, &mask) == ENGINE_OK && cuda().take(d, kPlane * sizeof(float), &room) == ENGINE_OK);
+    while (cuda().take(d, 1, &rest) == ENGINE_OK) continue;
+    const std::vector<float> x = numbers(kBytes / sizeof(float), 5), m = numbers(6, 6);
+    CHECK(cuda().upload(d, a, x.data(), kBytes) == ENGINE_OK && cuda().upload(d, mask, m.data(), 24) == ENGINE_OK);
+    const engine_cf32 masks = {static_cast<float *>(mask), 6};
+    const auto blended = [&](size_t planes) {
+      const size_t n = planes * kPlane;
+      const engine_f32 to = {static_cast<float *>(b), n};
+      const engine_cf32 from = {static_cast<float *>(a), n};
+      std::vector<float> back(n);
+      CHECK(cuda().fill(d, to, 1.0f) == ENGINE_OK);
+      CHECK(cuda().resized_blend(d, to, from, {to.data, n}, masks, {1, planes, 16, 16}, 1, 2, 3) == ENGINE_OK);
+      CHECK(cuda().download(d, back.data(), b, n * sizeof(float)) == ENGINE_OK);
+      return back;
+    };
+    const std::vector<float> without = blended(16);
+    CHECK(counted("lk_resize") == 0);
+    cuda().give(d, room);
+    CHECK(same_bytes(without, blended(16)) && counted("lk_resize") == 1);
+    blended(1);
+    CHECK(counted("lk_resize") == 1);
+  }
+  CHECK(counted("misuses") == 0 && counted("leaked") == 0);
+}
+
 using Calls = std::vector<std::pair<std::string, uint64_t>>;
 
 /* Calls everything that can fail until one does; what it answered. calls: how often it called the driver, if wanted. */
@@ -241,6 +275,7 @@ int main() {
   copies();
   pool();
   no_room_for_sums();
+  masks_ahead();
   faults();
   faulty_kernel();
   return report();
