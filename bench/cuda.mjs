@@ -8,6 +8,7 @@ import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
 import { device } from "latentkit";
+import { POINTS } from "../scripts/gpu-check/points.mjs";
 import { startPython } from "./client.mjs";
 import { SUBJECTS, TRAFFIC } from "./subjects/cuda.mjs";
 import { summary, timesOf } from "./timing.mjs";
@@ -127,13 +128,13 @@ function points({ bandwidth, chain }) {
   const state = (isGood) => (isGood ? "passed" : "failed");
   return [
     {
-      point: `element-wise kernels from 64 MiB on at ${LEAST_SHARE} of the card's copy bandwidth`,
+      point: POINTS.share,
       // small sizes try this program, not the card
       state: isQuick ? "not run" : state(worst.share >= LEAST_SHARE),
       detail: isQuick ? `only small sizes; ${told}` : told,
     },
     {
-      point: `latentNoisy, injectNoise (mask, normalize, mix) on 64x4x128x128 at least ${LEAST_RATIO} times PyTorch eager`,
+      point: POINTS.chain,
       state: chain.torch === null || isQuick ? "not run" : state(chain.ratio >= LEAST_RATIO),
       detail:
         chain.torch === null

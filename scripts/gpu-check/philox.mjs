@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { golden } from "../../build/test/helpers/golden.js";
 import { openDevice } from "./device.mjs";
+import { POINTS } from "./points.mjs";
 
 const { values: options } = parseArgs({
   options: {
@@ -117,7 +118,7 @@ function againstGolden() {
     found.same(`offset after ${c.id}`, next, BigInt(c.philox_offset_after));
     found.near(`${c.id}, the next 20`, randn(20, seed, next, threads).values, stored.raw(c.next_call_20).data);
   }
-  return found.point("Philox against golden/rng_cuda", `${stored.cases.length} cases, words exact`);
+  return found.point(POINTS.philox, `${stored.cases.length} cases, words exact`);
 }
 
 /** Seeds of all sizes, counts from one value to several rows of the grid. */
@@ -135,7 +136,7 @@ function draws(count) {
 }
 
 function againstTorch() {
-  const point = "Philox against PyTorch on this card";
+  const point = POINTS.torch;
   const wanted = draws(options.quick ? 5 : SEEDS);
   const folder = mkdtempSync(join(tmpdir(), "latentkit-torch-"));
   try {

@@ -4,6 +4,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { complaint } from "./child.mjs";
+import { POINTS } from "./points.mjs";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -45,10 +46,8 @@ async function judged(point, running, tell) {
   return [passed(point, tell(ran))];
 }
 
-const BUILD = "native core, CUDA library and C++ tests build with plain cmake";
-
 async function build(check) {
-  if (check.library !== undefined) return [notRun(BUILD, `${check.library} was given`)];
+  if (check.library !== undefined) return [notRun(POINTS.build, `${check.library} was given`)];
   const end = Date.now() + check.limit * 1000;
   // for the card that is there; for all where the driver is not the real one
   const [device] = check.probe.devices;
@@ -58,15 +57,15 @@ async function build(check) {
     check.children("cmake", args, { cwd: root, limit: (end - Date.now()) / 1000, env: environment });
   const options = ["-DCMAKE_BUILD_TYPE=Release", "-DLATENTKIT_TESTS=ON", "-DLATENTKIT_CUDA=ON"];
   const configured = await run(["-S", root, "-B", built(""), ...options, `-DCMAKE_CUDA_ARCHITECTURES=${architecture}`]);
-  if (configured.code !== 0) return [failed(BUILD, complaint(configured))];
+  if (configured.code !== 0) return [failed(POINTS.build, complaint(configured))];
   const targets = ["latentkit", "latentkit_cuda", "cuda-fake", ...PROGRAMS];
   const parallel = ["--parallel", String(availableParallelism())];
   const what = configured.stdout.match(/CUDA [\d.]+: kernels for .*/)?.[0] ?? "";
-  return judged(BUILD, run(["--build", built(""), ...parallel, "--target", ...targets]), () => what);
+  return judged(POINTS.build, run(["--build", built(""), ...parallel, "--target", ...targets]), () => what);
 }
 
 async function doctor(check) {
-  const point = "doctor uses the device";
+  const point = POINTS.doctor;
   const ran = await node(check, ["bin/latentkit.mjs", "doctor", "--json", "--out", join(check.out, "doctor")]);
   if (!ran.stdout.startsWith("{")) return [failed(point, complaint(ran))];
   const { ok, findings } = JSON.parse(ran.stdout);
@@ -75,7 +74,7 @@ async function doctor(check) {
 }
 
 async function trial(check) {
-  const point = "the trial finds every operation bit for bit as on the CPU";
+  const point = POINTS.trial;
   const module = new URL("../../dist/native/cuda-trust.js", import.meta.url);
   const [{ name, computeCapability }] = check.probe.devices;
   const { driver, driverVersion } = check.probe;
@@ -91,7 +90,7 @@ async function trial(check) {
 }
 
 async function golden(check) {
-  const point = "the golden vectors and the tests of nodes and graphs, every tensor on the device";
+  const point = POINTS.golden;
   const { SUITES } = await import("../../build/test/helpers/device-suites.js");
   const suites = check.quick ? ["unit/tensor/random.test.js"] : SUITES;
   const mocha = join(root, "node_modules/mocha/bin/mocha.js");
@@ -107,16 +106,16 @@ async function golden(check) {
 }
 
 /** A program that prints its points as JSON in the last line. */
-async function printed(step, running) {
+async function printed(points, running) {
   const ran = await running;
-  if (ran.code !== 0) return step.points.map((point) => failed(point, complaint(ran)));
+  if (ran.code !== 0) return points.map((point) => failed(point, complaint(ran)));
   return JSON.parse(ran.stdout.trim().split("\n").at(-1));
 }
 
 function noise(check) {
   const limits = check.quick ? ["--quick"] : [];
   const args = [script("philox.mjs"), "--python", check.python, ...limits];
-  return printed(this, node(check, args));
+  return printed(this.points, node(check, args));
 }
 
 /** The C++ programs one after another, each through `how`: a tool and its arguments, or nothing. */
@@ -136,8 +135,6 @@ async function programs(check, point, names, how) {
   return [passed(point, told.join(", "))];
 }
 
-const SHAPES = "CPU against CUDA, every operation on 200 random shapes, bit for bit";
-
 /** compute-sanitizer is no part of a driver: it lies with the compiler, or is not installed. */
 async function sanitizer(check, point, names, tool) {
   if (isFake(check)) return [notRun(point, "the fake driver runs kernels on the CPU")];
@@ -155,60 +152,24 @@ async function sanitizer(check, point, names, tool) {
 /** A name without a folder is the system's own driver. */
 const isFake = ({ probe: { driver } }) => driver.includes("/") && readFileSync(driver).includes("fake_cuda_configure");
 
-const SHARE = "element-wise kernels from 64 MiB on at 0.85 of the card's copy bandwidth";
-const CHAIN = "latentNoisy, injectNoise (mask, normalize, mix) on 64x4x128x128 at least 3 times PyTorch eager";
-
 function bench(check) {
   const files = ["--json", join(check.out, "bench.json"), "--markdown", join(check.out, "bench.md")];
   const args = ["bench/cuda.mjs", ...files, "--points", ...(check.quick || isFake(check) ? ["--quick"] : [])];
   const env = { ...onDevice(check), BENCH_PYTHON: check.python };
-  return printed(this, node(check, args, { env }));
+  return printed(this.points, node(check, args, { env }));
 }
 
+/** `gpu`: there has to be a device, which is told first. */
+const step = (name, seconds, points, run, needs = "gpu") => ({ name, seconds, points, run, needs });
+
 export const steps = [
-  { name: "build", seconds: 240, points: [BUILD], run: build },
-  { name: "doctor", seconds: 90, needs: "gpu", points: ["doctor uses the device"], run: doctor },
-  {
-    name: "trial",
-    seconds: 90,
-    needs: "gpu",
-    points: ["the trial finds every operation bit for bit as on the CPU"],
-    run: trial,
-  },
-  {
-    name: "golden",
-    seconds: 150,
-    needs: "gpu",
-    points: ["the golden vectors and the tests of nodes and graphs, every tensor on the device"],
-    run: golden,
-  },
-  {
-    name: "noise",
-    seconds: 120,
-    needs: "gpu",
-    points: ["Philox against golden/rng_cuda", "Philox against PyTorch on this card"],
-    run: noise,
-  },
-  {
-    name: "shapes",
-    seconds: 120,
-    needs: "gpu",
-    points: [SHAPES],
-    run: (check) => programs(check, SHAPES, PROGRAMS, []),
-  },
-  { name: "bench", seconds: 150, needs: "gpu", points: [SHARE, CHAIN], run: bench },
-  {
-    name: "memcheck",
-    seconds: 150,
-    needs: "gpu",
-    points: ["compute-sanitizer memcheck"],
-    run: (check) => sanitizer(check, "compute-sanitizer memcheck", PROGRAMS, "memcheck"),
-  },
-  {
-    name: "racecheck",
-    seconds: 150,
-    needs: "gpu",
-    points: ["compute-sanitizer racecheck"],
-    run: (check) => sanitizer(check, "compute-sanitizer racecheck", MEETING, "racecheck"),
-  },
+  step("build", 240, [POINTS.build], build, "compiler"),
+  step("doctor", 90, [POINTS.doctor], doctor),
+  step("trial", 90, [POINTS.trial], trial),
+  step("golden", 150, [POINTS.golden], golden),
+  step("noise", 120, [POINTS.philox, POINTS.torch], noise),
+  step("shapes", 120, [POINTS.shapes], (check) => programs(check, POINTS.shapes, PROGRAMS, [])),
+  step("bench", 150, [POINTS.share, POINTS.chain], bench),
+  step("memcheck", 150, [POINTS.memcheck], (check) => sanitizer(check, POINTS.memcheck, PROGRAMS, "memcheck")),
+  step("racecheck", 150, [POINTS.racecheck], (check) => sanitizer(check, POINTS.racecheck, MEETING, "racecheck")),
 ];
