@@ -2,7 +2,18 @@
 // npm run gpu-pack: one archive that a bare CUDA machine (cmake, nvcc, g++; no Node, no npm, no network) unpacks and runs
 // with "bash latentkit-gpu/gpu-check.sh". docs/cuda.md tells how.   --out FILE   build/latentkit-gpu.tar.xz where absent
 import { execFileSync } from "node:child_process";
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join, posix, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
@@ -50,8 +61,18 @@ function locate(packages, from, name) {
 /** Puts the archive together; returns its size in bytes. */
 export function pack(archive) {
   setup({ tests: true });
-  const staged = join(root, "build/gpu-pack");
-  rmSync(staged, { recursive: true, force: true });
+  // outside: tools that look for their settings in a checkout would find a second one
+  const staged = mkdtempSync(join(tmpdir(), "latentkit-gpu-pack-"));
+  try {
+    fill(staged);
+    compress(staged, archive);
+  } finally {
+    rmSync(staged, { recursive: true });
+  }
+  return statSync(archive).size;
+}
+
+function fill(staged) {
   const project = join(staged, TOP, "project");
   for (const file of tracked()) copy(join(root, file), join(project, file));
   copy(join(root, "dist"), join(project, "dist"));
@@ -67,9 +88,6 @@ export function pack(archive) {
   }
   addNode(join(staged, TOP));
   copy(join(root, "scripts/gpu-check/start.sh"), join(staged, TOP, "gpu-check.sh"));
-  compress(staged, archive);
-  rmSync(staged, { recursive: true });
-  return statSync(archive).size;
 }
 
 function tracked() {
