@@ -27,6 +27,12 @@ const { values: options } = parseArgs({
     only: { type: "string", multiple: true },
   },
 });
+const unknown = (options.only ?? []).filter((name) => steps.every((step) => step.name !== name));
+if (unknown.length > 0) {
+  const names = steps.map(({ name }) => name).join(", ");
+  process.stderr.write(`--only: expected one of ${names}, received ${unknown.join(", ")}.\n`);
+  process.exit(2);
+}
 const STATES = ["passed", "failed", "not run"];
 const out = resolve(options.out);
 mkdirSync(out, { recursive: true });

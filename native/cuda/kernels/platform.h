@@ -17,6 +17,7 @@ constexpr unsigned kWarp = 32;
 
 #define LK_KERNEL extern "C" __global__ void
 #define LK_SHARED __shared__
+#define LK_UNROLL _Pragma("unroll")
 
 namespace {
 
@@ -38,6 +39,7 @@ __device__ __forceinline__ T shuffled(T value, unsigned from) {
 
 #define LK_KERNEL extern "C" void
 #define LK_SHARED static /* blocks run one after another */
+#define LK_UNROLL
 
 struct lk_index {
   unsigned x;

@@ -25,12 +25,16 @@ LK_INLINE auto with_reader(const lk_values &values, Body body) {
 /* The sum of the leaf from `begin`, in lane 0; each thread of the warp is a lane. */
 template <class Read, class Term>
 LK_INLINE double leaf_sum(Read read, Term term, uint64_t begin, uint64_t n) {
-  uint64_t end = n - begin < LK_LEAF ? n : begin + LK_LEAF;
+  constexpr unsigned kBatch = 16;
+  uint64_t end = n - begin < LK_LEAF ? n : begin + LK_LEAF, i = begin + threadIdx.x % kWarp;
   double sum = 0;
-#if defined(__CUDACC__)
-#pragma unroll 8
-#endif
-  for (uint64_t i = begin + threadIdx.x % kWarp; i < end; i += kWarp) sum += term((double)read(i));
+  // a batch is on its way at once: one by one, each value would wait for the memory and for the end of the one before
+  for (; i + (kBatch - 1) * kWarp < end; i += kBatch * kWarp) {
+    float values[kBatch];
+    LK_UNROLL for (unsigned k = 0; k < kBatch; k++) values[k] = read(i + k * kWarp);
+    LK_UNROLL for (unsigned k = 0; k < kBatch; k++) sum += term((double)values[k]);
+  }
+  for (; i < end; i += kWarp) sum += term((double)read(i));
   for (unsigned width = kWarp / 2; width > 0; width /= 2) sum += from_lane_above(sum, width);
   return sum;
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DRIVER, LIBRARY } from "../../helpers/fake-gpu.js";
@@ -87,12 +87,22 @@ describe("scripts/gpu-check", () => {
       assert.match(found ?? "", /^not run: No CUDA driver was found/);
   });
 
+  it("refuses a step that there is not", () => {
+    const ran = spawnSync(process.execPath, [join(root, "scripts/gpu-check.mjs"), "--only", "trail"], {
+      encoding: "utf8",
+      cwd: folder(),
+    });
+    assert.equal(ran.status, 2);
+    assert.match(ran.stderr, /^--only: expected one of build, doctor, trial, .*, received trail\.\n$/);
+    assert.deepEqual(filesIn(folder()), []);
+  });
+
   it("ends a program at its limit with all that it started, and carries on", async () => {
     const { runner } = (await import(new URL("scripts/gpu-check/child.mjs", `file://${root}`).href)) as Child;
     const run = runner(join(folder(), "log"));
     const beside = join(folder(), "later.mjs");
     writeFileSync(beside, "setTimeout(() => {}, 60_000);");
-    const source = `import { spawn } from "node:child_process";
+    const source = `import { spawn, spawnSync } from "node:child_process";
       spawn(process.execPath, [${JSON.stringify(beside)}], { stdio: "inherit" }); console.log("started");
       setInterval(() => {}, 1000);`;
     const began = Date.now();
