@@ -1,7 +1,7 @@
 import { LatentkitError } from "../errors.js";
 import { giveBack } from "./give-back.js";
-import { compute, type Memory, type Place } from "./placement.js";
-import { fourSides, maskSides, sameShape } from "./shape.js";
+import { compute, HOST, type Memory, type Place, staysHere } from "./placement.js";
+import { fourSides, maskSides, outputOf, sameShape } from "./shape.js";
 import { elementCount, Tensor } from "./tensor.js";
 
 // Each computes where `compute` says, with the same bits everywhere; what it makes lies there.
@@ -248,6 +248,11 @@ function made(
   c?: Tensor,
   d?: Tensor,
 ): Tensor {
+  if (staysHere(size, out, a, b, c, d)) {
+    const result = outputOf(what, of, out);
+    write(HOST, result.data, result);
+    return result;
+  }
   const make = (at: Place): Tensor => {
     const result = at.output(what, of, out);
     write(at, at.out(result), result);
