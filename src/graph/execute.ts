@@ -82,13 +82,14 @@ export async function* executeGraph(prompt: unknown, options: ExecuteOptions): A
     const prepared = prepareRun(graph, options);
     const { nodes, roots, warnings, cycles } = prepared;
     const cache = options.cache ?? createCache({ policy: "classic" });
+    const passing = options.passing && followers(options.passing, prepared.order, nodes);
     const setting = new RunSetting(
       {
         graph,
         registry: options.registry,
         cache,
         isOwnCache: options.cache === undefined,
-        passing: options.passing && followers(options.passing, prepared.order, nodes),
+        passing,
         isReused: options.isUnheard === true && keepNothing(nodes.values(), options),
         signal: abort.signal,
         isChecked: options.validate !== false,
@@ -117,7 +118,7 @@ export async function* executeGraph(prompt: unknown, options: ExecuteOptions): A
     const signer = diskCache && new DiskSigner(diskCache.engine, options);
     const kept = diskCache && signer && new KeptResults(diskCache, signer, nodes, options);
     const hear = signer && ((...signed: Parameters<DiskSigner["sign"]>) => signer.sign(...signed));
-    const signatures = await signAll(prepared, new Signer(cache, options), options, hear);
+    const signatures = await signAll(prepared, new Signer(cache, { ...options, passing }), options, hear);
     cache.begin(new Set(signatures.values()), new Set(graph.ids));
     const isCached = (id: string) => cache.has(signatures.get(id));
     await kept?.expect(roots, isCached);

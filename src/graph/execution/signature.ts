@@ -11,6 +11,8 @@ export interface SignaturePlace {
   readonly outputDir?: string;
   /** Nodes that write files do so in every run, whatever the cache holds. */
   readonly rewritesFiles?: boolean;
+  /** Nodes whose results no other run will take: the cache need not know their signatures again. */
+  readonly passing?: ReadonlySet<string>;
 }
 
 /** What a node's `isChanged` answered. */
@@ -41,12 +43,14 @@ export async function askChange(
 export class Signer {
   private readonly run: string;
   private readonly writers: string;
+  /** Of nodes that no other run will know again. */
+  private readonly own = new Map<string, number>();
   private readonly opaqueKey = (value: unknown): string =>
     `o${typeof value === "symbol" ? this.cache.unique() : this.cache.identity(value as object)}`;
 
   constructor(
     private readonly cache: Cache,
-    place: SignaturePlace,
+    private readonly place: SignaturePlace,
   ) {
     this.run = String(cache.intern(JSON.stringify([this.hostKey(place.host), place.inputDir])));
     const { outputDir = "" } = place;
@@ -67,7 +71,14 @@ export class Signer {
       if (Object.hasOwn(node.values, input)) text += `|${input}=${this.valueKey(node.values[input], spec.type)}`;
     }
     for (const [input, value] of node.unknown) text += `|?${this.valueKey([input, value], "")}`;
-    return this.cache.intern(text);
+    const isNew = definition.writesFiles && this.place.rewritesFiles === true;
+    return isNew || this.place.passing?.has(node.id) === true ? this.ownNumber(text) : this.cache.intern(text);
+  }
+
+  private ownNumber(text: string): number {
+    const number = this.own.get(text) ?? this.cache.unique();
+    this.own.set(text, number);
+    return number;
   }
 
   /** A signature no node has or will have. */
