@@ -24,6 +24,8 @@ const Export kCore[] = {
     {"samplingSigma", SamplingSigma},
     {"schedule", Schedule},
     {"resizeToImage", ResizeToImage},
+    {"pngBound", PngBound},
+    {"encodePngHere", EncodePngHere},
     {"encodePng", EncodePng},
     {"deflatePng", DeflatePng},
     {"decodePng", DecodePng},

@@ -66,6 +66,8 @@ Napi::Value CudaFill(const Napi::CallbackInfo &info);
 Napi::Value CudaResizedBlend(const Napi::CallbackInfo &info);
 Napi::Value CudaFilterPng(const Napi::CallbackInfo &info);
 
+Napi::Value PngBound(const Napi::CallbackInfo &info);
+Napi::Value EncodePngHere(const Napi::CallbackInfo &info);
 Napi::Value EncodePng(const Napi::CallbackInfo &info);
 Napi::Value DeflatePng(const Napi::CallbackInfo &info);
 Napi::Value DecodePng(const Napi::CallbackInfo &info);

@@ -42,6 +42,13 @@ Texts ReadTexts(const Args &a, size_t i) {
   return texts;
 }
 
+/* Views of the texts; they last as long as these. */
+std::vector<engine_text> ViewsOf(const Texts &texts) {
+  std::vector<engine_text> views;
+  for (const auto &[key, value] : texts) views.push_back({key.data(), value.data(), key.size(), value.size()});
+  return views;
+}
+
 class EncodeJob final : public Job {
  public:
   /* is_filtered: the bytes are rows that PNG's filters have been through. */
@@ -55,8 +62,7 @@ class EncodeJob final : public Job {
   const char *Name() const override { return name_; }
 
   engine_status Work(const char **) override {
-    std::vector<engine_text> text;
-    for (const auto &[key, value] : texts_) text.push_back({key.data(), value.data(), key.size(), value.size()});
+    const std::vector<engine_text> text = ViewsOf(texts_);
     options_.text = text.data();
     options_.text_count = text.size();
     const size_t bound = engine_png_bound(&options_);
@@ -152,12 +158,13 @@ Bytes CopyPixels(const Args &a, size_t count) {
   return copy;
 }
 
-engine_png_options ReadOptions(const Args &a) {
+/* From the four arguments at i on. */
+engine_png_options ReadOptions(const Args &a, size_t i) {
   engine_png_options options{};
-  options.width = static_cast<uint32_t>(a.integer(1, "width", 1, INT32_MAX));
-  options.height = static_cast<uint32_t>(a.integer(2, "height", 1, INT32_MAX));
-  options.channels = static_cast<int32_t>(a.integer(3, "channels", 1, 4));
-  options.level = static_cast<int32_t>(a.integer(4, "level", 0, 9));
+  options.width = static_cast<uint32_t>(a.integer(i, "width", 1, INT32_MAX));
+  options.height = static_cast<uint32_t>(a.integer(i + 1, "height", 1, INT32_MAX));
+  options.channels = static_cast<int32_t>(a.integer(i + 2, "channels", 1, 4));
+  options.level = static_cast<int32_t>(a.integer(i + 3, "level", 0, 9));
   return options;
 }
 
@@ -170,7 +177,7 @@ Napi::Error NoMemory(Napi::Env env) {
 Napi::Value EncodePng(const Napi::CallbackInfo &info) try {
   const Args a(info, "encodePng");
   Texts texts = ReadTexts(a, 5);
-  const engine_png_options options = ReadOptions(a);
+  const engine_png_options options = ReadOptions(a, 1);
   // at most 2^31 * 2^31 * 4: never wraps
   const size_t count = size_t{options.width} * options.height * static_cast<size_t>(options.channels);
   return Submit(info.Env(), std::make_unique<EncodeJob>(options, std::move(texts), CopyPixels(a, count), false));
@@ -178,10 +185,33 @@ Napi::Value EncodePng(const Napi::CallbackInfo &info) try {
   throw NoMemory(info.Env());
 }
 
+Napi::Value PngBound(const Napi::CallbackInfo &info) {
+  const engine_png_options options = ReadOptions(Args(info, "pngBound"), 0);
+  return Napi::Number::New(info.Env(), static_cast<double>(engine_png_bound(&options)));
+}
+
+Napi::Value EncodePngHere(const Napi::CallbackInfo &info) try {
+  const Args a(info, "encodePngHere");
+  const Texts texts = ReadTexts(a, 6);
+  engine_png_options options = ReadOptions(a, 2);
+  const std::vector<engine_text> text = ViewsOf(texts);
+  options.text = text.data();
+  options.text_count = text.size();
+  const engine_u8 out = a.bytes_out(0, "out");
+  const engine_cu8 pixels = a.bytes_in(1, "pixels");
+  a.expect("pixels", pixels.len, {options.height, size_t{options.width} * static_cast<size_t>(options.channels)});
+  a.apart(out.data, out.len, pixels.data, pixels.len, "pixels", false);
+  size_t written = 0;
+  a.done(engine_png_encode(out, pixels, &options, &written));
+  return Napi::Number::New(info.Env(), static_cast<double>(written));
+} catch (const std::bad_alloc&) {
+  throw NoMemory(info.Env());
+}
+
 Napi::Value DeflatePng(const Napi::CallbackInfo &info) try {
   const Args a(info, "deflatePng");
   Texts texts = ReadTexts(a, 5);
-  const engine_png_options options = ReadOptions(a);
+  const engine_png_options options = ReadOptions(a, 1);
   const engine_cu8 rows = a.bytes_in(0, "rows");
   a.expect("rows", rows.len, {options.height, size_t{options.width} * static_cast<size_t>(options.channels) + 1});
   Bytes copy(rows.len);

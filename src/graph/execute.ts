@@ -58,6 +58,9 @@ export interface ExecuteOptions extends Omit<ValidateOptions, "host"> {
   readonly onEvent?: (event: RunEvent) => void;
 }
 
+/** One for all runs: to make one takes longer than many a node. */
+const OVER = new DOMException("The run is over.", "AbortError");
+
 /**
  * Runs a graph (an object or JSON text) and tells what happens. Throws a LatentkitError at the first step where the
  * graph is invalid; a node that fails is told as `node-error`, and `run-done` is always the last event. Ending the
@@ -132,7 +135,7 @@ export async function* executeGraph(prompt: unknown, options: ExecuteOptions): A
   } finally {
     options.signal?.removeEventListener("abort", stop);
     // a consumer that stops listening stops the node that runs
-    if (!abort.signal.aborted) abort.abort();
+    if (!abort.signal.aborted) abort.abort(OVER);
   }
 }
 

@@ -1,5 +1,5 @@
 import { closest, describe, LatentkitError } from "../errors.js";
-import { HOSTILE_KEYS, isPlainObject, keysInOrder, MAX_DEPTH, parseJson } from "../io/json-lossless.js";
+import { HOSTILE_KEYS, isFrozenJson, isPlainObject, keysInOrder, MAX_DEPTH, parseJson } from "../io/json-lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 
@@ -52,7 +52,8 @@ export function parseGraph(input: unknown, options: { classAliases?: ClassAliase
 const invalid = (message: string) => new LatentkitError("graph.invalid", message);
 
 function refuseHostile(value: unknown, depth: number): void {
-  if (typeof value !== "object" || value === null) return;
+  // what is frozen was text, which was checked
+  if (typeof value !== "object" || value === null || isFrozenJson(value)) return;
   const isList = Array.isArray(value);
   if (!isList && !isPlainObject(value)) return;
   if (depth >= MAX_DEPTH) throw invalid(`Graph: nesting is deeper than ${MAX_DEPTH} levels.`);

@@ -15,7 +15,7 @@ import {
   promptError,
   validationFailure,
 } from "./validation/graph-error.js";
-import { checkNode } from "./validation/validate-node.js";
+import { checkKnown } from "./validation/known-node.js";
 
 export interface ValidateOptions extends RootOptions {
   readonly registry: Registry;
@@ -70,7 +70,7 @@ const MAX_WARNINGS = 200;
 export function checkGraph(
   graph: Graph,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  options: ValidateOptions,
+  options: ValidateOptions & { readonly builtIns?: Registry },
 ): { validation: Validation; prepared: Map<string, PreparedNode>; order: readonly string[] } {
   const roots = findRoots(graph, definitions, options);
   const place: ChoicePlace = { host: options.host, inputDir: options.inputDir };
@@ -91,7 +91,7 @@ export function checkGraph(
     const id = queue[next]!;
     const raw = graph.prompt[id] as Record<string, unknown>;
     const definition = definitions.get(id)!;
-    const checked = checkNode(id, raw, definitions, place);
+    const checked = checkKnown(id, raw, definitions, place, options.builtIns);
     const { fault } = checked;
     if (fault !== undefined) errors.set(id, [validationFailure(fault.error, fault.kind, linkTo(id))]);
     else if (checked.errors.length > 0) errors.set(id, checked.errors);

@@ -23,11 +23,13 @@ export const blockingDisk: Disk = {
   rm: async (path, options) => rmSync(path, options),
 };
 
-class BlockingFile implements OpenFile {
-  readonly sync: () => Promise<void>;
+const waitForMedium = promisify(fsync);
 
-  constructor(private readonly descriptor: number) {
-    this.sync = () => promisify(fsync)(descriptor);
+class BlockingFile implements OpenFile {
+  constructor(private readonly descriptor: number) {}
+
+  sync(): Promise<void> {
+    return waitForMedium(this.descriptor);
   }
 
   async writeFile(bytes: Uint8Array): Promise<void> {

@@ -1,4 +1,5 @@
 // JSON that keeps every digit, from the file to the PNG's text chunk.
+export { freezeJson, isFrozenJson, recall } from "./json-frozen.js";
 export { type ParseOptions, parseJson } from "./json-parse.js";
 export { printJson, printJsonPretty, pythonNumber } from "./json-print.js";
 export {

@@ -1,4 +1,5 @@
 import { LatentkitError } from "../errors.js";
+import { recall } from "./json-frozen.js";
 import { keysInOrder, MAX_DEPTH, NumberLiteral } from "./json-values.js";
 
 /** A float as Python's repr writes it: 7.0, 1e-07, 1e+16, nan, inf. */
@@ -22,7 +23,7 @@ export function pythonNumber(x: number): string {
  * safe integers plain, other numbers as Python's repr, non-finite ones as null. Throws on nesting beyond 256 levels.
  */
 export function printJson(value: unknown): string {
-  return print(value, { indent: "", special: /[^ -~]|["\\]/g }, "", 0) ?? "null";
+  return print(value, ON_ONE_LINE, "", 0) ?? "null";
 }
 
 /** The same with an indent of 4 and non-ASCII characters kept. */
@@ -37,6 +38,10 @@ interface Layout {
   readonly special: RegExp;
 }
 
+const ON_ONE_LINE: Layout = { indent: "", special: /[^ -~]|["\\]/g };
+
+const PRINTED = Symbol("printed");
+
 /** `newline` is the line break and indent of the current level; undefined: JSON has no such value. */
 function print(value: unknown, layout: Layout, newline: string, depth: number): string | undefined {
   if (typeof value === "string") return quote(value, layout.special);
@@ -44,6 +49,11 @@ function print(value: unknown, layout: Layout, newline: string, depth: number): 
   if (typeof value === "bigint" || typeof value === "boolean" || value === null) return String(value);
   if (value instanceof NumberLiteral) return value.text;
   if (typeof value !== "object") return undefined;
+  const members = () => printMembers(value, layout, newline, depth);
+  return layout === ON_ONE_LINE ? recall(value, PRINTED, members) : members();
+}
+
+function printMembers(value: object, layout: Layout, newline: string, depth: number): string {
   if (depth >= MAX_DEPTH) {
     throw new LatentkitError("value.invalid", `Value to print as JSON: expected at most ${MAX_DEPTH} nested levels.`);
   }

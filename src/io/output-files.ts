@@ -23,6 +23,11 @@ export interface OutputHandling {
   readonly files?: OutputFiles;
   /** A text for the PNG chunk "latentkit": what made the picture, whose bytes are those of the file. */
   readonly receipt?: (nodeId: string, picture: RawImage) => Promise<string | undefined>;
+  /**
+   * The calling thread encodes pictures itself: where every processor has a thread that renders, another one only costs the
+   * way there and back.
+   */
+  readonly encodesHere?: boolean;
 }
 
 /** Names as the host gives them: `<name>_<counter>`, one more than the highest counter in the folder. */

@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../errors.js";
 import { loadNative } from "../native/load.js";
+import { takeMemory } from "../tensor/memory.js";
 import { fromBytes } from "../tensor/ops.js";
 import { Tensor } from "../tensor/tensor.js";
 import { type FilteredImage, filterOnDevice } from "./filtered-image.js";
@@ -37,6 +38,11 @@ const MAX_PIXELS = 2 ** 27;
 /** The PNG format's own limit of a side. */
 const MAX_SIDE = 2 ** 31 - 1;
 
+const MEMORY_STEP = 2 ** 16;
+
+/** Of a text chunk: length, name, check sum, and the NUL after the key. */
+const TEXT_OVERHEAD = 13;
+
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
 /**
@@ -51,6 +57,23 @@ export async function encodePng(image: Tensor | RawImage, options: EncodePngOpti
   if (filtered !== undefined) return encodeFiltered(filtered, options);
   const { width, height, channels } = sides;
   return whole(await loadNative().encodePng(image.data, width, height, channels, level, text));
+}
+
+/**
+ * The same file of a picture, made before this returns, in memory of `takeMemory`: whoever has written it somewhere gives its
+ * buffer back.
+ */
+export function encodeHere(image: RawImage, options: EncodePngOptions = {}): Buffer {
+  const { width, height, channels } = rawSides(image);
+  const level = checkLevel(options.level);
+  const text = checkText(options.text ?? {});
+  const native = loadNative();
+  let bytes = native.pngBound(width, height, channels, level);
+  for (const [key, value] of text) bytes += TEXT_OVERHEAD + key.length + value.length;
+  // texts differ a little from picture to picture, their memory need not
+  const out = new Uint8Array(takeMemory(Math.ceil(bytes / MEMORY_STEP) * MEMORY_STEP));
+  const written = native.encodePngHere(out, image.data, width, height, channels, level, text);
+  return whole(out.subarray(0, written));
 }
 
 /** The same file of a picture that a device has filtered. */

@@ -7,7 +7,7 @@ import { keysInOrder } from "./json-lossless.js";
 import { printJson } from "./json-print.js";
 import { counterFiles, type OutputFiles } from "./output-files.js";
 import { expandPrefix, makeFolder, resolvePrefix } from "./output-path.js";
-import { checkTextKey, encodeFiltered, encodePng, type RawImage } from "./png.js";
+import { checkTextKey, encodeFiltered, encodeHere, encodePng, type RawImage } from "./png.js";
 
 /** A saved file, relative to the output folder. */
 export interface SavedFile {
@@ -30,6 +30,8 @@ export interface SaveImagesOptions {
   readonly files?: OutputFiles;
   /** A further text for the chunk "latentkit" of each picture. */
   readonly receipt?: (picture: RawImage) => Promise<string | undefined>;
+  /** Pictures are encoded in the calling thread; see `OutputHandling`. */
+  readonly encodesHere?: boolean;
   readonly now: Date;
   readonly signal: AbortSignal;
 }
@@ -45,7 +47,7 @@ export const RECEIPT_KEY = "latentkit";
  * Fails with tensor.bad-shape, path.outside, value.invalid, file.write-failed and run.interrupted.
  */
 export async function saveImages(images: Tensor, options: SaveImagesOptions): Promise<SavedFile[]> {
-  const { outputFolder, tail = "", text = [], files = counterFiles } = options;
+  const { outputFolder, tail = "", text = [], files = counterFiles, encodesHere = false } = options;
   const sides = batchSides(images);
   for (const [key] of text) checkTextKey(key);
   const prefix = expandPrefix(options.prefix, sides, options.now);
@@ -55,15 +57,19 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
   for (let index = 0; index < sides.batch; index++) {
     const filtered = await filterOnDevice(images, index, sides);
     // a receipt tells of the very bytes that are encoded
-    const pixels = filtered?.pixels ?? pictureOf(images, index, options.receipt !== undefined);
+    const pixels = filtered?.pixels ?? pictureOf(images, index, options.receipt !== undefined || encodesHere);
     const receipt = pixels instanceof Tensor ? undefined : await options.receipt?.(pixels);
     const texts = receipt === undefined ? text : [...text, [RECEIPT_KEY, receipt] as const];
     const settings = { level: LEVEL, text: texts };
-    const bytes = await (filtered === undefined ? encodePng(pixels, settings) : encodeFiltered(filtered, settings));
+    const isHere = encodesHere && filtered === undefined && !(pixels instanceof Tensor);
+    const bytes = isHere
+      ? encodeHere(pixels, settings)
+      : await (filtered === undefined ? encodePng(pixels, settings) : encodeFiltered(filtered, settings));
     if (!(pixels instanceof Tensor)) giveMemory(pixels.data.buffer);
     if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
     const name = place.name.replaceAll("%batch_num%", String(index));
     saved.push({ filename: await files.writeImage(place.folder, name, tail, bytes), subfolder: place.subfolder });
+    giveMemory(bytes.buffer);
   }
   return saved;
 }

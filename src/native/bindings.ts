@@ -57,6 +57,18 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     level: number,
     text: readonly (readonly [string, string])[],
   ): Promise<Uint8Array>;
+  /** Bytes that such a file without text has at most; 0 where the format has no room for the picture. */
+  pngBound(width: number, height: number, channels: number, level: number): number;
+  /** The same file, in the calling thread, into `out`: pngBound bytes, 13 and its characters for each text. Returns how many were written. */
+  encodePngHere(
+    out: Uint8Array,
+    pixels: Uint8Array,
+    width: number,
+    height: number,
+    channels: number,
+    level: number,
+    text: readonly (readonly [string, string])[],
+  ): number;
   /** As encodePng, of rows that PNG's filters have been through: a filter byte and width * channels bytes each. */
   deflatePng(
     rows: Uint8Array,

@@ -1,5 +1,5 @@
 import { closest, describe, LatentkitError } from "../errors.js";
-import { keysInOrder, NumberLiteral, parseJson, rememberOrder } from "../io/json-lossless.js";
+import { isFrozenJson, keysInOrder, NumberLiteral, parseJson, recall, rememberOrder } from "../io/json-lossless.js";
 import type { InputSpec } from "../nodes/inputs.js";
 
 /** Inputs of a node by name, as its class declares them; undefined for an unknown class. */
@@ -14,7 +14,7 @@ const PLACEHOLDER = /\{\{\s*([^{}]+?)\s*\}\}/g;
 const WHOLE = /^\{\{\s*([^{}]+?)\s*\}\}$/;
 
 /**
- * A copy of the graph with values put in: "6.text" sets that input of node 6, any other key fills the placeholder
+ * A copy of the graph, but for frozen nodes that stay as they are, with values put in: "6.text" sets that input of node 6, any other key fills the placeholder
  * `{{key}}` wherever a string holds it. A string that is nothing but a placeholder becomes the value itself.
  * Fails with usage.invalid for a key that names no node, no input and no placeholder.
  */
@@ -29,12 +29,22 @@ export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>
     }
     sets.push({ ...findInput(graph, key, inputsOf, "set", known), value });
   }
-  const filled = copy(graph, (text) => fill(text, fills)) as Graph;
+  const changed = new Set(sets.map(({ nodeId }) => nodeId));
+  const order = keysInOrder(graph);
+  const filled: Graph = {};
+  for (const nodeId of order) {
+    const node = graph[nodeId];
+    const isSame = isObject(node) && isFrozenJson(node) && !changed.has(nodeId) && placeholders(node).size === 0;
+    filled[nodeId] = isSame ? node : copy(node, (text) => fill(text, fills));
+  }
+  rememberOrder(filled, order);
   for (const { nodeId, input, value } of sets) {
     const inputs = (filled[nodeId] as { inputs: Graph }).inputs;
     rememberAdded(inputs, input, value);
   }
-  for (const [nodeId, node] of Object.entries(filled)) readNumbers(node, graph[nodeId], inputsOf);
+  for (const [nodeId, node] of Object.entries(filled)) {
+    if (node !== graph[nodeId]) readNumbers(node, graph[nodeId], inputsOf);
+  }
   return filled;
 }
 
@@ -141,11 +151,21 @@ export function nodesOfKeys(graph: Graph, keys: readonly string[]): Set<string> 
   return found;
 }
 
+const PLACEHOLDERS = Symbol("placeholders");
+
 /** Keys of all placeholders below a value. */
-export function placeholders(value: unknown, found = new Set<string>()): Set<string> {
-  if (typeof value === "string") for (const [, key] of value.matchAll(PLACEHOLDER)) found.add(key!);
-  if (Array.isArray(value)) for (const item of value) placeholders(item, found);
-  else if (isObject(value)) for (const item of Object.values(value)) placeholders(item, found);
+export function placeholders(value: unknown): ReadonlySet<string> {
+  if (typeof value !== "object" || value === null) return find(value, new Set());
+  return recall(value, PLACEHOLDERS, () => find(value, new Set()));
+}
+
+function find(value: unknown, found: Set<string>): Set<string> {
+  if (typeof value === "string" && value.includes("{{")) {
+    for (const [, key] of value.matchAll(PLACEHOLDER)) found.add(key!);
+  }
+  if (Array.isArray(value)) for (const item of value) find(item, found);
+  else if (isObject(value))
+    for (const item of Object.values(value)) for (const key of placeholders(item)) found.add(key);
   return found;
 }
 

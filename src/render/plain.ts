@@ -1,6 +1,7 @@
 import { describe, LatentkitError } from "../errors.js";
 import type { RunEvent } from "../graph/events.js";
 import { keysInOrder, NumberLiteral } from "../io/json-lossless.js";
+import type { RenderResult } from "./render.js";
 
 const MAX_DEPTH = 32;
 
@@ -12,9 +13,19 @@ export function plainEvent(event: RunEvent, literal: (literal: NumberLiteral) =>
 function brief(event: RunEvent): object {
   if (event.type === "node-done") return { ...event, outputs: event.outputs.map(inWords) };
   if (event.type !== "run-done") return event;
-  const outputs = Object.entries(event.outputs).map(([id, values]) => [id, values.map(inWords)]);
-  return { ...event, outputs: Object.fromEntries(outputs) };
+  return { ...event, outputs: outputsInWords(event.outputs) };
 }
+
+/** A result as plain data. */
+export function plainResult(
+  result: Omit<RenderResult, "error">,
+  literal: (literal: NumberLiteral) => unknown = (same) => same,
+): unknown {
+  return plain({ ...result, outputs: outputsInWords(result.outputs) }, literal);
+}
+
+const outputsInWords = (outputs: RenderResult["outputs"]) =>
+  Object.fromEntries(Object.entries(outputs).map(([id, values]) => [id, values.map(inWords)]));
 
 const inWords = (value: unknown): unknown => (value !== null && typeof value === "object" ? describe(value) : value);
 

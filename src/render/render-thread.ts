@@ -4,7 +4,7 @@ import type { RunEvent } from "../graph/events.js";
 import type { WrittenFile } from "./batch/item-files.js";
 import { createMark, readMark, setMark } from "./mark.js";
 import { createFold, type RenderResult } from "./render.js";
-import type { FromThread, SentError, ThreadData, ThreadRun, ToThread } from "./thread.js";
+import type { FromThread, SentError, SentResult, ThreadData, ThreadRun, ToThread } from "./thread.js";
 
 export interface ThreadSettings {
   readonly data: ThreadData;
@@ -131,11 +131,10 @@ export class RenderThread {
     if (running === undefined) return;
     if (message.type === "event") this.tell(id, running, message.event);
     else if (message.type === "end") {
-      for (const event of message.events ?? []) this.tell(id, running, event);
-      const { written, failure } = message;
-      const result: ThreadResult = { ...running.fold.end(), written };
+      const { written, failure, result } = message;
+      const made = result === undefined ? running.fold.end() : received(result);
       const failed = failure && { status: "failed" as const, error: revive(failure) as LatentkitError };
-      this.settle(id, () => running.resolve({ ...result, ...failed }));
+      this.settle(id, () => running.resolve({ ...made, ...failed, written }));
     } else {
       if (message.isFatal) this.end();
       this.settle(id, () => running.reject(revive(message.error)));
@@ -189,6 +188,11 @@ function lost(nodeId: string | undefined, crash: Error | undefined, code: number
     { cause: crash },
   );
 }
+
+const received = ({ error, ...result }: SentResult): RenderResult => ({
+  ...result,
+  error: error && (revive(error) as LatentkitError),
+});
 
 /** The error as it was before it was sent. */
 function revive(error: SentError): Error {

@@ -87,7 +87,7 @@ export interface RenderResult {
 export async function render(graph: string | object, options: RenderOptions = {}): Promise<RenderResult> {
   checkOptions(options, RENDER_RULES);
   const { isUnheard = options.onEvent === undefined } = options;
-  const events = renderEvents(graph, { ...options, isUnheard });
+  const events = follow(graph, { ...options, isUnheard });
   for (;;) {
     const { done, value } = await events.next();
     if (done) return value;
@@ -100,6 +100,13 @@ export async function* renderEvents(
   options: RenderOptions = {},
 ): AsyncGenerator<RunEvent, RenderResult, undefined> {
   checkOptions(options, RENDER_RULES);
+  return yield* follow(graph, options);
+}
+
+async function* follow(
+  graph: string | object,
+  options: RenderOptions,
+): AsyncGenerator<RunEvent, RenderResult, undefined> {
   const { metadata = "full", classAliases = {}, redact = [] } = options;
   if (!METADATA_POLICIES.includes(metadata)) {
     const expected = METADATA_POLICIES.join(", ");
@@ -131,7 +138,7 @@ export async function* renderEvents(
     metadataPrompt: shown.prompt,
     hidePrompt: metadata === "none",
     config: options.config,
-    output: { files: closable.files, receipt },
+    output: { ...options.output, files: closable.files, receipt },
     device: options.device,
     cache: options.cache,
     diskCache: options.diskCache,

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { LatentkitError } from "../errors.js";
-import { parseJson } from "../io/json-lossless.js";
+import { freezeJson, parseJson } from "../io/json-lossless.js";
 
 /** Far above any graph; an image given by mistake is refused before it is read. */
 const MAX_GRAPH_BYTES = 64 * 1024 * 1024;
@@ -27,6 +27,12 @@ export function readGraph(source: string | object): GraphSource {
     throw new LatentkitError("graph.invalid", `Graph ${source}: expected an object of nodes by id.`);
   }
   return { graph, inputDir: existsSync(beside) ? beside : here };
+}
+
+/** A graph whose nodes nothing changes any more: what runs find out about them is found out once. */
+export function frozenGraph<Graph extends object>(graph: Graph): Graph {
+  for (const node of Object.values(graph)) freezeJson(node);
+  return graph;
 }
 
 /** Editors on Windows put a byte-order mark before JSON. */

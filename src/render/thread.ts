@@ -12,17 +12,19 @@ import type { DeviceChoice } from "../tensor/device-choice.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "./batch/item-files.js";
 import { defaultHost, defaultRegistry } from "./defaults.js";
 import { setMark } from "./mark.js";
-import { plainEvent } from "./plain.js";
+import { plainEvent, plainResult } from "./plain.js";
 import { refuseWrong } from "./refuse-wrong.js";
-import { type MetadataPolicy, render } from "./render.js";
+import { type MetadataPolicy, type RenderResult, render } from "./render.js";
 import { type Made, runSetup } from "./setup-module.js";
-import { readGraph } from "./source.js";
+import { frozenGraph, readGraph } from "./source.js";
 
 /** What a thread is started with. */
 export interface ThreadData {
   /** Address of the setup module. */
   readonly setup?: string;
   readonly cacheBytes: number;
+  /** See `OutputHandling`. */
+  readonly encodesHere: boolean;
   /** Folder of a disk cache. Absolute. */
   readonly cacheDir?: string;
 }
@@ -44,7 +46,7 @@ export interface ThreadRun {
   readonly passing?: readonly string[];
   /** Names of an item of a batch. */
   readonly names?: ItemNames;
-  /** Nobody listens: only what the result is made of is sent, at the end. */
+  /** Nobody listens: the result is sent, at the end. */
   readonly isQuiet?: boolean;
   /** Where a quiet run leaves the id of the node it is at, for the case that the thread is lost. */
   readonly mark?: SharedArrayBuffer;
@@ -57,6 +59,9 @@ export interface SentError {
   readonly details?: ErrorDetails;
   readonly stack?: string;
 }
+
+/** A result as data that can be sent: values that are no scalars in words. */
+export type SentResult = Omit<RenderResult, "error"> & { readonly error?: SentError };
 
 /** Several runs may be in a thread at once; `id` tells them apart. */
 export type ToThread = { readonly id: number } & (
@@ -76,8 +81,8 @@ export type FromThread = { readonly id: number } & (
   | {
       readonly type: "end";
       readonly written?: readonly WrittenFile[];
-      /** Those that a quiet run held back. */
-      readonly events?: readonly RunEvent[];
+      /** Of a quiet run; of others it follows from the events. */
+      readonly result?: SentResult;
       /** Why a run that came to its end has failed after all. */
       readonly failure?: SentError;
     }
@@ -93,6 +98,7 @@ export type FromThread = { readonly id: number } & (
 const PROGRESS_EVERY_MS = 40;
 
 function serve(port: MessagePort, data: ThreadData): void {
+  const { encodesHere } = data;
   const cache = createCache({ policy: "bytes", size: data.cacheBytes });
   const diskCache = data.cacheDir === undefined ? undefined : createDiskCache({ folder: data.cacheDir });
   const prepared = once(() => prepare(data.setup));
@@ -114,14 +120,13 @@ function serve(port: MessagePort, data: ThreadData): void {
     }
     const { graph, json, names, isQuiet = false, mark, ...options } = asked;
     const isDue = createThrottle();
-    const held: RunEvent[] = [];
+    const isItem = names !== undefined;
     const onEvent = (event: RunEvent) => {
-      const when = isQuiet ? inQuiet(event) : "now";
       if (mark !== undefined && event.type === "node-start") setMark(mark, event.displayId);
-      if (when === "later") held.push(sendable(event));
-      else if (when === "now" && isDue(event)) send({ id, type: "event", event: sendable(event) });
+      const isTold = isQuiet ? !isItem && tellsFiles(event) : isDue(event);
+      if (isTold) send({ id, type: "event", event: sendable(event) });
     };
-    const files = names === undefined ? undefined : new ItemFiles(names, blockingDisk);
+    const files = isItem ? new ItemFiles(names, blockingDisk) : undefined;
     try {
       const given = {
         ...options,
@@ -133,9 +138,10 @@ function serve(port: MessagePort, data: ThreadData): void {
         onEvent,
         isUnheard: true,
       };
-      const { status } = await render(parsed(graph), files === undefined ? given : { ...given, output: { files } });
-      const failure = status === "success" ? await commit(files) : undefined;
-      send({ id, type: "end", written: files?.written, events: held, failure });
+      const made = await render(parsed(graph), { ...given, output: { files, encodesHere } });
+      const failure = made.status === "success" ? await commit(files) : undefined;
+      const result = isQuiet ? sentResult(made, isItem) : undefined;
+      send({ id, type: "end", written: files?.written, result, failure });
     } catch (error) {
       send({ id, type: "refused", error: sent(error), isFatal: false });
     }
@@ -153,10 +159,13 @@ function serve(port: MessagePort, data: ThreadData): void {
   });
 }
 
-/** When the owner hears of an event that nobody listens for: of files at once, of what else a result holds at the end. */
-function inQuiet(event: RunEvent): "now" | "later" | "never" {
-  if (event.type === "node-done") return event.ui === undefined ? "never" : "now";
-  return ["node-start", "progress", "cached", "blocked"].includes(event.type) ? "never" : "later";
+/** Whether an event tells of files, which the owner of a quiet run knows at once: the thread may be lost later. */
+const tellsFiles = (event: RunEvent): boolean => event.type === "node-done" && event.ui !== undefined;
+
+/** Of an item of a batch nobody asks for values. */
+function sentResult({ error, ...result }: RenderResult, isItem: boolean): SentResult {
+  const told = isItem ? { ...result, ui: {}, outputs: {}, nodeMs: {} } : (plainResult(result, Number) as RenderResult);
+  return { ...told, error: error && sent(error) };
 }
 
 /** A batch sends the same text with each item. */
@@ -165,7 +174,7 @@ function createReader(): (graph: string) => string | object {
   let known: object = {};
   return (graph) => {
     if (!graph.startsWith("{")) return graph;
-    if (graph !== text) known = parseJson(graph, { what: "Graph" }) as object;
+    if (graph !== text) known = frozenGraph(parseJson(graph, { what: "Graph" }) as object);
     text = graph;
     return known;
   };

@@ -46,7 +46,9 @@ function marksOf(
 ): Omit<Unfilled, "message">[] {
   const marks: Omit<Unfilled, "message">[] = [];
   for (const nodeId of graph.ids) {
-    const { inputs } = graph.prompt[nodeId] as { inputs?: unknown };
+    const node = graph.prompt[nodeId] as { inputs?: unknown };
+    if (placeholders(node).size === 0) continue;
+    const { inputs } = node;
     for (const [input, value] of isPlainObject(inputs) ? Object.entries(inputs) : []) {
       for (const key of placeholders(value)) marks.push({ key, nodeId, input });
     }

@@ -1,6 +1,9 @@
 import { giveBack } from "../../tensor/give-back.js";
 import type { Entry } from "../cache.js";
-import { type Holding, measure } from "./footprint.js";
+import { type Footprint, type Holding, measure } from "./footprint.js";
+
+/** Of results that nothing changes; a cache hands out the same ones to every run. */
+const footprints = new WeakMap<Entry, Footprint>();
 
 /**
  * The memory of a run's results: who holds it, so that it goes back when its last holder leaves. Only for runs of nodes
@@ -11,7 +14,6 @@ export class Lending {
   private readonly holders = new Map<Holding, number>();
   /** Memory of results that a cache holds or held: other runs may read it. */
   private readonly shared = new Set<Holding>();
-  private readonly known = new Map<Entry, readonly Holding[]>();
   /** A result too large to look through may hold anything. */
   private isBlind = false;
 
@@ -32,15 +34,12 @@ export class Lending {
       this.holders.set(buffer, left);
       if (left === 0 && !this.isBlind && !this.shared.has(buffer)) giveBack(buffer);
     }
-    this.known.delete(entry);
   }
 
   private buffersOf(entry: Entry): readonly Holding[] {
-    const known = this.known.get(entry);
-    if (known !== undefined) return known;
-    const { buffers, isWhole } = measure(entry);
-    if (!isWhole) this.isBlind = true;
-    this.known.set(entry, buffers);
-    return buffers;
+    const found = footprints.get(entry) ?? measure(entry);
+    footprints.set(entry, found);
+    if (!found.isWhole) this.isBlind = true;
+    return found.buffers;
   }
 }

@@ -1,6 +1,7 @@
 import type { Host } from "../../host/types.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoicePlace } from "../../nodes/inputs.js";
+import type { Registry } from "../../nodes/registry.js";
 import { findCycles } from "../cycles.js";
 import { findDefinitions, type Graph } from "../parse.js";
 import { linkedNodes, type PreparedNode, prepareUnchecked } from "../prepared.js";
@@ -21,7 +22,11 @@ export interface PreparedRun {
   readonly warnings: readonly { nodeId: string; message: string }[];
 }
 
-type PrepareOptions = Omit<ValidateOptions, "host"> & { readonly host?: Host; readonly validate?: boolean };
+type PrepareOptions = Omit<ValidateOptions, "host"> & {
+  readonly host?: Host;
+  readonly validate?: boolean;
+  readonly builtIns?: Registry;
+};
 
 /** Reads the graph's nodes for a run. Throws a LatentkitError where no output can be computed. */
 export function prepareRun(graph: Graph, options: PrepareOptions): PreparedRun {

@@ -87,6 +87,8 @@ export class RunSetting {
   private hidden(type: HiddenType, id: string): unknown {
     if (type === "UNIQUE_ID") return id;
     if (type === "EXTRA_PNGINFO") return this.extraPnginfo;
+    // the package's own nodes write into nothing
+    if (this.options.isReused) return this.options.prompt;
     this.promptCopy ??= cloneJson(this.options.prompt);
     return this.promptCopy;
   }

@@ -34,6 +34,7 @@ export async function savePictures({ images, prefix, folder, type, prompt, extra
     signal: context.signal,
     files: context.output?.files,
     receipt: receiptsOf(context),
+    encodesHere: context.output?.encodesHere,
   });
   return { result: [], ui: { images: saved.map((file) => ({ ...file, type })) } };
 }

@@ -24,6 +24,7 @@ export const saveImageLazy = defineNode({
       prefix: filename_prefix,
       prefixInput: "filename_prefix",
       files: context.output?.files,
+      encodesHere: context.output?.encodesHere,
       receipt: save_metadata ? receiptsOf(context) : undefined,
       text: save_metadata ? metadataText(prompt, extra_pnginfo) : [],
       now: context.clock(),

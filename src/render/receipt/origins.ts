@@ -1,6 +1,6 @@
 import { findDefinitions, type Graph } from "../../graph/parse.js";
 import { type PreparedLink, type PreparedNode, prepareUnchecked } from "../../graph/prepared.js";
-import { isPlainObject, NumberLiteral } from "../../io/json-lossless.js";
+import { isPlainObject, NumberLiteral, recall } from "../../io/json-lossless.js";
 import type { NoiseStream } from "../../nodes/define.js";
 import type { ChoicePlace } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
@@ -17,6 +17,8 @@ export interface Origins {
 /** Whether a receipt may tell the value of a node's input. */
 export type IsShown = (nodeId: string, input: string) => boolean;
 
+const PREPARED = Symbol("prepared");
+
 const SEEDS = ["seed", "noise_seed"];
 
 /**
@@ -32,16 +34,17 @@ export function createOrigins(
   const definitions = findDefinitions(graph, registry);
   const exists = (id: string) => definitions.has(id);
   const prepare = (id: string) => {
-    const { inputs: raw } = graph.prompt[id] as { inputs?: unknown };
-    const inputs = isPlainObject(raw) ? raw : {};
+    const raw = graph.prompt[id] as { inputs?: unknown };
+    const inputs = isPlainObject(raw.inputs) ? raw.inputs : {};
     const definition = definitions.get(id)!;
-    const shown = Object.fromEntries(Object.entries(inputs).filter(([input]) => isShown(id, input)));
-    const node = { id, displayId: id, definition };
-    return {
-      node: prepareUnchecked({ ...node, inputs }, place, exists),
-      shown: prepareUnchecked({ ...node, inputs: shown }, place, exists),
-      given: shown,
-    };
+    const around = [definition, place.host, place.inputDir];
+    const read = (given: Readonly<Record<string, unknown>>) =>
+      prepareUnchecked({ id, displayId: id, definition, inputs: given }, place, exists);
+    const node = recall(raw, PREPARED, () => read(inputs), around);
+    const hidden = Object.keys(inputs).filter((input) => !isShown(id, input));
+    if (hidden.length === 0) return { node, shown: node, given: inputs };
+    const given = Object.fromEntries(Object.entries(inputs).filter(([input]) => !hidden.includes(input)));
+    return { node, shown: read(given), given };
   };
   return async (nodeId) => {
     const prepared = new Map<string, ReturnType<typeof prepare>>();

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { PNG } from "pngjs";
-import { decodePng, encodePng, imageTensor } from "#src/io/png.js";
+import { decodePng, encodeHere, encodePng, imageTensor } from "#src/io/png.js";
+import { forgetMemory, giveMemory, waitingMemory } from "#src/tensor/memory.js";
 import { refuses } from "../../helpers/errors.js";
 import { pngChunks, pngText } from "../../helpers/png-chunks.js";
 
@@ -56,6 +57,28 @@ describe("io/png", () => {
       ["a", "2"],
       ["__proto__", "3"],
     ]);
+  });
+
+  it("makes the same file in the calling thread, in memory that goes back", async () => {
+    for (const [width, height, channels] of [
+      [1, 1, 1],
+      [3, 5, 2],
+      [300, 200, 3],
+      [64, 64, 4],
+    ] as const) {
+      const data = Uint8Array.from({ length: width * height * channels }, (_, i) => (i * i) >> 3);
+      const image = { data, width, height, channels };
+      const options = { text: { prompt: "{}".repeat(channels * 40_000), latentkit: "é" } };
+      const here = encodeHere(image, options);
+      assert.ok(here.equals(await encodePng(image, options)));
+      forgetMemory();
+      giveMemory(here.buffer);
+      assert.equal(waitingMemory(), here.buffer.byteLength);
+    }
+    forgetMemory();
+    const wrong = { data: new Uint8Array(11), width: 2, height: 2, channels: 3 };
+    assert.throws(() => encodeHere(wrong), { code: "value.invalid" });
+    assert.throws(() => encodeHere({ ...wrong, data: new Uint8Array(12) }, { text: { key: "猫" } }), /Latin-1/);
   });
 
   it("refuses text that tEXt cannot hold", async () => {

@@ -137,6 +137,14 @@ describe("native PNG encoder", () => {
     assert.throws(() => encode(new Uint8Array(3), 1, 3, 4, [["k".repeat(80), "x"]]), /"text\[0\]\[0\]"/);
     assert.throws(() => encode(new Uint8Array(3), 1, 3, 4, [["k", "猫"]]), /"text\[0\]\[1\]"/);
     assert.throws(() => encode(new Uint8Array(3), 1, 3, 4, [["k", "a\0b"]]), /"text\[0\]\[1\]"/);
+    const memory = new Uint8Array(native.pngBound(1, 1, 3, 4));
+    const here = (out: Uint8Array, pixels: Uint8Array, width = 1) =>
+      native.encodePngHere(out, pixels, width, 1, 3, 4, []);
+    assert.ok(here(memory, new Uint8Array(3)) <= memory.length);
+    assert.throws(() => here(memory, new Uint8Array(5), 2), /"pixels": expected 6 elements, received 5/);
+    assert.throws(() => here(memory.subarray(0, 60), new Uint8Array(3)), { status: "no-space" });
+    assert.throws(() => here(memory, memory.subarray(0, 3)), /"pixels"/);
+    assert.equal(native.pngBound(2 ** 31 - 1, 2 ** 31 - 1, 4, 4), 0);
   });
 });
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { LatentkitError } from "#src/errors.js";
-import { NumberLiteral, parseJson } from "#src/io/json-lossless.js";
+import { freezeJson, NumberLiteral, parseJson } from "#src/io/json-lossless.js";
 import { printJson } from "#src/io/json-print.js";
 import type { InputSpec } from "#src/nodes/inputs.js";
 import { fillGraph } from "#src/render/fill.js";
@@ -30,6 +30,23 @@ describe("fillGraph", () => {
     assert.equal(fill({}), printJson(graph()));
     const given = graph();
     fillGraph(given, { animal: "fox", "3.odd.name": 2 }, inputsOf);
+    assert.equal(printJson(given), printJson(graph()));
+  });
+
+  it("shares frozen nodes that stay as they are, and fills copies of the others alike", () => {
+    const given = graph();
+    for (const node of Object.values(given)) freezeJson(node);
+    const values = { animal: "fox", "3.odd.name": 2 };
+    const filled = fillGraph(given, values, inputsOf);
+    assert.equal(printJson(filled), fill(values));
+    assert.deepEqual(
+      Object.keys(given).filter((id) => filled[id] === given[id]),
+      [],
+    );
+    const other = fillGraph(given, { "10.text": "x" }, inputsOf);
+    assert.equal(printJson(other), fill({ "10.text": "x" }));
+    assert.equal(other["3"], given["3"]);
+    assert.notEqual(other["2.1"], given["2.1"], "it holds a placeholder");
     assert.equal(printJson(given), printJson(graph()));
   });
 

@@ -98,6 +98,20 @@ describe("createThreadPool", () => {
     structuredClone(events);
   });
 
+  it("tells the same result where nobody hears events", async () => {
+    const pool = open({ threads: 1 });
+    const heard = await pool.render(picture(), { outputDir: out(), inputDir, onEvent: () => {} });
+    const quiet = await open({ threads: 1 }).render(picture("b"), { outputDir: out(), inputDir });
+    assert.deepEqual(Object.keys(quiet.nodeMs), Object.keys(heard.nodeMs));
+    assert.equal(quiet.files[0]!.path, join(out(), "b_00001.png"));
+    assert.deepEqual(quiet.outputs, heard.outputs);
+    assert.deepEqual(Object.keys(quiet.ui), ["2"]);
+    const failed = await openOdd().render(one("throws"), { outputDir: out(), inputDir });
+    assert.equal(failed.status, "failed");
+    assert.ok(failed.error instanceof LatentkitError);
+    assert.match(failed.error.message, /Node 1 \(throws\): no such thing/);
+  });
+
   it("keeps every digit of graph, set and extraPnginfo on the way", async () => {
     const pool = open({ threads: 1 });
     const graph = parseJson(

@@ -1,0 +1,30 @@
+import { isFrozenJson, isPlainObject, recall } from "../../io/json-lossless.js";
+import type { NodeDefinition } from "../../nodes/define.js";
+import type { ChoicePlace } from "../../nodes/inputs.js";
+import type { Registry } from "../../nodes/registry.js";
+import { type CheckedNode, checkNode } from "./validate-node.js";
+
+const CHECKED = Symbol("checked");
+
+/**
+ * The same as checkNode. A frozen node of the package that was right once, among the same classes, is not asked again; a
+ * file that it names and that has gone since shows when it is read.
+ */
+export function checkKnown(
+  id: string,
+  raw: Readonly<Record<string, unknown>>,
+  definitions: ReadonlyMap<string, NodeDefinition>,
+  place: ChoicePlace,
+  builtIns: Registry | undefined,
+): CheckedNode {
+  const definition = definitions.get(id)!;
+  const check = () => checkNode(id, raw, definitions, place);
+  if (!isFrozenJson(raw) || builtIns?.get(definition.key) !== definition) return check();
+  const around = [definition, place.host, place.inputDir, ...linkedClasses(raw.inputs, definitions)];
+  return recall(raw, CHECKED, check, around, ({ errors, fault }) => fault === undefined && errors.length === 0);
+}
+
+function linkedClasses(inputs: unknown, definitions: ReadonlyMap<string, NodeDefinition>): unknown[] {
+  const links = isPlainObject(inputs) ? Object.values(inputs).filter(Array.isArray) : [];
+  return links.map(([source]) => definitions.get(source as string));
+}
