@@ -245,6 +245,7 @@
         "native/core/kernels/noise.cpp",
         "native/core/kernels/pixels.cpp",
         "native/core/kernels/reduce.cpp",
+        "native/core/kernels/resize.cpp",
         "native/core/kernels/symbols.cpp",
         "native/core/kernels/unfilter.cpp"
       ],
@@ -282,6 +283,7 @@
         "native/core/kernels/noise.cpp",
         "native/core/kernels/pixels.cpp",
         "native/core/kernels/reduce.cpp",
+        "native/core/kernels/resize.cpp",
         "native/core/kernels/symbols.cpp",
         "native/core/kernels/unfilter.cpp"
       ],
@@ -330,6 +332,7 @@
         "native/core/kernels/noise.cpp",
         "native/core/kernels/pixels.cpp",
         "native/core/kernels/reduce.cpp",
+        "native/core/kernels/resize.cpp",
         "native/core/kernels/symbols.cpp",
         "native/core/kernels/unfilter.cpp"
       ],

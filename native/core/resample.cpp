@@ -6,6 +6,7 @@
 #include "dispatch.h"
 #include "engine.h"
 #include "parallel.h"
+#include "scratch.h"
 #include "shared/checks.h"
 #include "shared/taps.h"
 #include "spans.h"
@@ -21,94 +22,113 @@ struct Taps {
   std::vector<int32_t> first, second;
   std::vector<float> first_weight, second_weight;
 
-  Taps(size_t in, size_t out)
-      : first(out + kPadding), second(out + kPadding), first_weight(out + kPadding), second_weight(out + kPadding) {
-    float ratio = static_cast<float>(in) / static_cast<float>(out);
-    for (size_t i = 0; i < out; i++) {
+  /* Positions are of pixels, which have `colours` values side by side. */
+  Taps(size_t in, size_t out, size_t colours)
+      : first(out * colours + kPadding),
+        second(out * colours + kPadding),
+        first_weight(out * colours + kPadding),
+        second_weight(out * colours + kPadding) {
+    const float ratio = static_cast<float>(in) / static_cast<float>(out);
+    for (size_t i = 0, at = 0; i < out; i++) {
       const Tap tap = tap_at(static_cast<uint32_t>(i), static_cast<uint32_t>(in), ratio);
-      first[i] = tap.first;
-      second[i] = tap.second;
-      first_weight[i] = tap.first_weight;
-      second_weight[i] = tap.second_weight;
+      for (size_t colour = 0; colour < colours; colour++, at++) {
+        first[at] = static_cast<int32_t>(static_cast<size_t>(tap.first) * colours + colour);
+        second[at] = static_cast<int32_t>(static_cast<size_t>(tap.second) * colours + colour);
+        first_weight[at] = tap.first_weight;
+        second_weight[at] = tap.second_weight;
+      }
     }
   }
 };
 
-/* Rows of resized planes. An enlarged picture needs each of its rows many times: two of them stay resized across. */
+/* Rows of one or several resized planes, or of images whose colours lie side by side. */
+struct Resize {
+  size_t in_h, in_w, out_h, out_w, colours;
+  Taps rows{in_h, out_h, 1}, columns{in_w, out_w, colours};
+
+  size_t in_row() const { return in_w * colours; }
+  size_t out_row() const { return out_w * colours; }
+};
+
+/* An enlarged picture needs each of its rows many times: two of them stay resized across. */
 class Rows {
  public:
   /* Floats of memory that `kept` must have. */
-  static size_t room(size_t out_w) { return 2 * (out_w + kPadding); }
+  static size_t room(const Resize &of) { return 2 * (of.out_row() + kPadding); }
 
-  Rows(const Taps &rows, const Taps &columns, size_t in_w, size_t out_w, float *kept)
-      : rows_(rows), columns_(columns), in_w_(in_w), out_w_(out_w), kept_(kept) {}
+  Rows(const Resize &of, float *kept) : of_(of), kept_(kept) {}
 
-  /* Row y of the resized plane. */
-  void make(float *out, const float *plane, size_t y) {
-    const float *first = plane + static_cast<size_t>(rows_.first[y]) * in_w_;
-    const float *second = plane + static_cast<size_t>(rows_.second[y]) * in_w_;
+  /* The two input rows that are nearest to row y of the output, as long as that, and what they weigh. */
+  struct Pair {
+    const float *top, *bottom;
+    float top_weight, bottom_weight;
+  };
+  Pair around(const float *plane, size_t y) {
+    const float *first = plane + static_cast<size_t>(of_.rows.first[y]) * of_.in_row();
+    const float *second = plane + static_cast<size_t>(of_.rows.second[y]) * of_.in_row();
     const float *top = across(first, second), *bottom = across(second, first);
-    kernels().resize_between(out, top, bottom, rows_.first_weight[y], rows_.second_weight[y], out_w_);
+    return {top, bottom, of_.rows.first_weight[y], of_.rows.second_weight[y]};
   }
 
  private:
   const float *across(const float *row, const float *other) {
     const size_t slot = known_[0] == row || (known_[1] != row && known_[0] != other) ? 0 : 1;
-    float *made = kept_ + slot * (out_w_ + kPadding);
+    float *made = kept_ + slot * (of_.out_row() + kPadding);
     if (known_[slot] != row) {
-      kernels().resize_across(made, row, columns_.first.data(), columns_.second.data(), columns_.first_weight.data(),
-                              columns_.second_weight.data(), out_w_);
+      const Taps &taps = of_.columns;
+      kernels().resize_across(made, row, of_.in_row(), taps.first.data(), taps.second.data(), taps.first_weight.data(),
+                              taps.second_weight.data(), of_.out_row());
       known_[slot] = row;
     }
     return made;
   }
 
-  const Taps &rows_, &columns_;
-  size_t in_w_, out_w_;
+  const Resize &of_;
   float *kept_;
   const float *known_[2] = {nullptr, nullptr};
 };
 
-/* body(begin, end, memory) over all rows of `out_w` floats, on the pool; each call has `room` floats of its own. */
-template <class Body>
-void for_rows(size_t total, size_t out_w, size_t room, Body &&body) {
-  const size_t rows_per_chunk = total * out_w <= ENGINE_PARALLEL_MIN ? total : out_w >= kGrain ? 1 : kGrain / out_w;
+/* Writes `planes` resized ones; `between` is the kernel for what lies between two rows. */
+template <class Between>
+void resize_rows(float *out, const float *x, size_t planes, const Resize &of, Between between) {
+  const size_t total = planes * of.out_h, width = of.out_row(), room = Rows::room(of);
+  const size_t rows_per_chunk = total * width <= ENGINE_PARALLEL_MIN ? total : width >= kGrain ? 1 : kGrain / width;
   const size_t chunks = (total + rows_per_chunk - 1) / rows_per_chunk;
   // bodies must not throw, so all of them get their memory here
-  std::vector<float> memory(chunks * room);
+  const Scratch memory = scratch(chunks * room * sizeof(float));
   for_chunks(chunks, [&](size_t chunk) {
     const size_t begin = chunk * rows_per_chunk;
     const size_t end = total - begin < rows_per_chunk ? total : begin + rows_per_chunk;
-    body(begin, end, memory.data() + chunk * room);
+    Rows rows(of, reinterpret_cast<float *>(memory.get()) + chunk * room);
+    for (size_t row = begin; row < end; row++) {
+      const auto [top, bottom, top_weight, bottom_weight] =
+          rows.around(x + row / of.out_h * of.in_h * of.in_row(), row % of.out_h);
+      between(out + row * width, top, bottom, top_weight, bottom_weight, width);
+    }
   });
 }
 
 void resize_to_image(float *out, const float *x, size_t batch, size_t in_h, size_t in_w, size_t out_h, size_t out_w) {
-  const Taps rows(in_h, out_h), columns(in_w, out_w);
-  const size_t room = Rows::room(out_w), plane = in_h * in_w;
-  for_rows(batch * out_h, 3 * out_w, 3 * (room + out_w), [&](size_t begin, size_t end, float *memory) {
-    float *red = memory + 3 * room, *green = red + out_w, *blue = green + out_w;
-    Rows reds(rows, columns, in_w, out_w, memory), greens(rows, columns, in_w, out_w, memory + room),
-        blues(rows, columns, in_w, out_w, memory + 2 * room);
-    for (size_t row = begin; row < end; row++) {
-      const float *item = x + row / out_h * 3 * plane;
-      const size_t y = row % out_h;
-      reds.make(red, item, y);
-      greens.make(green, item + plane, y);
-      blues.make(blue, item + 2 * plane, y);
-      kernels().colours_last(out + row * out_w * 3, red, green, blue, out_w);
+  const size_t plane = in_h * in_w;
+  // the smaller picture gets its colours side by side: fewer values to move
+  const Scratch memory = scratch(batch * plane * 3 * sizeof(float));
+  float *small = reinterpret_cast<float *>(memory.get());
+  for (size_t item = 0; item < batch; item++) {
+    const float *red = x + item * 3 * plane, *green = red + plane, *blue = green + plane;
+    float *to = small + item * 3 * plane;
+    for (size_t i = 0; i < plane; i++) {
+      to[3 * i] = red[i];
+      to[3 * i + 1] = green[i];
+      to[3 * i + 2] = blue[i];
     }
-  });
+  }
+  resize_rows(out, small, batch, {in_h, in_w, out_h, out_w, 3}, kernels().resize_between_in_unit);
 }
 
 }  // namespace
 
 void resize_planes(float *out, const float *x, size_t planes, size_t in_h, size_t in_w, size_t out_h, size_t out_w) {
-  const Taps rows(in_h, out_h), columns(in_w, out_w);
-  for_rows(planes * out_h, out_w, Rows::room(out_w), [&](size_t begin, size_t end, float *memory) {
-    Rows made(rows, columns, in_w, out_w, memory);
-    for (size_t row = begin; row < end; row++) made.make(out + row * out_w, x + row / out_h * in_h * in_w, row % out_h);
-  });
+  resize_rows(out, x, planes, {in_h, in_w, out_h, out_w, 1}, kernels().resize_between);
 }
 
 }  // namespace latentkit
@@ -132,6 +152,8 @@ engine_status engine_resize_to_image(engine_f32 out, engine_cf32 x, size_t batch
   bool nothing = false;
   const engine_status status = check_resize(out.len, x.len, 3 * batch, in_h, in_w, out_h, out_w, &nothing);
   if (status != ENGINE_OK || nothing) return status;
+  // kernels index the colours of a row with 32 bits
+  if (in_w > INT32_MAX / 3) return ENGINE_BAD_ARGUMENT;
   return guarded([&] {
     resize_to_image(out.data, x.data, batch, in_h, in_w, out_h, out_w);
     return ENGINE_OK;

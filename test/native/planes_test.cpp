@@ -35,7 +35,8 @@ std::vector<float> reference_resize(const std::vector<float> &x, size_t planes, 
 
 void resize() {
   const size_t shapes[][5] = {{1, 1, 1, 1, 1},   {1, 1, 1, 5, 7},     {2, 5, 7, 1, 1},    {3, 8, 8, 8, 8},
-                              {2, 17, 31, 33, 16}, {1, 512, 300, 64, 37}, {4, 3, 5, 200, 401}, {1, 2, 70000, 2, 35001}};
+                              {2, 17, 31, 33, 16}, {1, 512, 300, 64, 37}, {4, 3, 5, 200, 401}, {1, 2, 70000, 2, 35001},
+                              {1, 2, 7, 3, 64},  {1, 3, 16, 4, 128},  {2, 2, 17, 2, 35},  {1, 2, 100, 3, 101}};
   for (const auto &s : shapes) {
     std::vector<float> x = numbers(s[0] * s[1] * s[2], 1);
     std::vector<float> got = everywhere([&] {
@@ -65,7 +66,8 @@ void resize() {
 /* As one pass: the same as the two it is made of. */
 void resize_to_image() {
   const size_t shapes[][5] = {{1, 1, 1, 1, 1},  {1, 1, 1, 5, 7},      {2, 5, 7, 1, 1},      {1, 64, 64, 512, 512},
-                              {3, 9, 4, 33, 47}, {1, 3, 5, 20000, 3}, {1, 2, 20000, 2, 9001}, {2, 40, 30, 321, 257}};
+                              {3, 9, 4, 33, 47}, {1, 3, 5, 20000, 3}, {1, 2, 20000, 2, 9001}, {2, 40, 30, 321, 257},
+                              {2, 3, 2, 24, 16}, {1, 2, 5, 3, 40},    {1, 4, 6, 9, 12},     {1, 2, 50, 2, 51}};
   for (const auto &s : shapes) {
     std::vector<float> x = numbers(s[0] * 3 * s[1] * s[2], 5);
     x[x.size() / 2] = NAN;
@@ -81,6 +83,8 @@ void resize_to_image() {
   }
   std::vector<float> a(12);
   CHECK(engine_resize_to_image(out(a), in(a), 1, 2, 2, 3, 3) == ENGINE_BAD_LENGTH);
+  constexpr size_t wide = INT32_MAX / 3 + 1;
+  CHECK(engine_resize_to_image(out(a), {nullptr, 3 * wide}, 1, 1, wide, 2, 2) == ENGINE_BAD_ARGUMENT);
   CHECK(engine_resize_to_image(out(a), in(a), 2, 2, 2, 2, 2) == ENGINE_BAD_LENGTH);
   CHECK(engine_resize_to_image({nullptr, 0}, in(a), 1, 2, 2, 0, 2) == ENGINE_OK);
   CHECK(engine_resize_to_image(out(a), in(a), SIZE_MAX / 3 + 1, 2, 2, 2, 2) == ENGINE_BAD_LENGTH);

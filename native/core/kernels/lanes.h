@@ -134,6 +134,21 @@ inline Floats fused(Floats a, Floats b, Floats c) {
 inline Floats fused(Floats a, Floats b, float c) { return fused(a, b, Floats{} + c); }
 inline Floats fused(Floats a, float b, Floats c) { return fused(a, Floats{} + b, c); }
 
+/* Clamped to 0 … 1; NaN is 0. */
+inline Floats clamped(Floats v) {
+#if LK_LANES == 16
+  // the second operand where the first is NaN
+  __m512 above = _mm512_maskz_max_ps((__mmask16)-1, (__m512)v, _mm512_setzero_ps());
+  return (Floats)_mm512_maskz_min_ps((__mmask16)-1, above, _mm512_set1_ps(1.0f));
+#elif LK_LANES == 8
+  return (Floats)_mm256_min_ps(_mm256_max_ps((__m256)v, _mm256_setzero_ps()), _mm256_set1_ps(1.0f));
+#else
+  // comparisons with NaN are false
+  v = v > 0.0f ? v : Floats{};
+  return v < 1.0f ? v : Floats{} + 1.0f;
+#endif
+}
+
 /* One float for each of kLanes indices. */
 inline Floats gather(const float *p, const int32_t *at) {
 #if defined(__AVX512F__)

@@ -1,7 +1,6 @@
-// Floats to bytes and back, masks from image channels, rows of a bilinear resize. Plain loops the compiler vectorises.
+// Floats to bytes and back, masks from image channels, pixels from planes. Plain loops the compiler vectorises.
 #include "lanes.h"
 #include "shared/levels.h"
-#include "shared/resample.h"
 #include "table.h"
 
 namespace {
@@ -160,12 +159,6 @@ void channel_mask(float *out, const float *image, int channels, int channel, siz
   else channel_loop<1>(out, image, pixels, stream);
 }
 
-inline Floats clamped(Floats v) {
-  // comparisons with NaN are false
-  v = v > 0.0f ? v : Floats{};
-  return v < 1.0f ? v : Floats{} + 1.0f;
-}
-
 /* Pixels out of three vectors of colours. */
 inline void interleave(float *out, Floats r, Floats g, Floats b) {
 #if defined(__AVX512F__)
@@ -203,22 +196,6 @@ void colours_last(float *__restrict out, const float *__restrict red, const floa
   }
 }
 
-void resize_across(float *__restrict out, const float *__restrict row, const int32_t *__restrict i0,
-                   const int32_t *__restrict i1, const float *__restrict w0, const float *__restrict w1, size_t n) {
-  for (size_t i = 0; i < n; i += kLanes) {
-    store(out + i, weighted(gather(row, i0 + i), load(w0 + i), gather(row, i1 + i), load(w1 + i)));
-  }
-}
-
-void resize_between(float *__restrict out, const float *__restrict top, const float *__restrict bottom, float f0,
-                    float f1, size_t n) {
-  for (size_t i = 0; i < n; i += kLanes) {
-    Floats v = weighted(load(top + i), f0, load(bottom + i), f1);
-    if (n - i >= kLanes) store(out + i, v);
-    else for (size_t k = 0; k < n - i; k++) out[i + k] = v[k];
-  }
-}
-
 }  // namespace
 
 extern "C" void LK_JOIN(pixels, LK_ISA)(lk_kernels *table) {
@@ -226,6 +203,4 @@ extern "C" void LK_JOIN(pixels, LK_ISA)(lk_kernels *table) {
   table->from_bytes = from_bytes;
   table->channel_mask = channel_mask;
   table->colours_last = colours_last;
-  table->resize_across = resize_across;
-  table->resize_between = resize_between;
 }

@@ -68,13 +68,16 @@ typedef struct lk_kernels {
   void (*colours_last)(float *out, const float *red, const float *green, const float *blue, size_t n);
 
   /*
-   * Across a row of a bilinear resize: w0 * row[i0] + w1 * row[i1], the second term added by fma. Works in whole
-   * vectors: up to 15 past n are read of indices and weights and written of out.
+   * Across a row of a bilinear resize: w0 * row[i0] + w1 * row[i1], the second term added by fma; the row has `len`
+   * floats. Works in whole vectors: up to 15 past n are read of indices, all of them within the row, and weights, and
+   * written of out.
    */
-  void (*resize_across)(float *out, const float *row, const int32_t *i0, const int32_t *i1, const float *w0,
+  void (*resize_across)(float *out, const float *row, size_t len, const int32_t *i0, const int32_t *i1, const float *w0,
                         const float *w1, size_t n);
-  /* Between two such rows: f0 * top + f1 * bottom, the second term added by fma. */
+  /* Between two such rows: f0 * top + f1 * bottom, the second term added by fma; up to 15 past n are read of the rows. */
   void (*resize_between)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n);
+  /* The same, clamped to 0 … 1; NaN is 0. */
+  void (*resize_between_in_unit)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n);
 
   /* One row of a PNG, n bytes in pixels of `step` (1, 2, 3, 4, 6 or 8), its filter (0 to 4) undone; `above` is the row
    * before, undone. out may overlap row where it begins at least a byte in front of it. */
@@ -99,6 +102,7 @@ typedef struct lk_kernels {
   void LK_JOIN(reduce, isa)(lk_kernels *table);       \
   void LK_JOIN(exponential, isa)(lk_kernels *table);  \
   void LK_JOIN(pixels, isa)(lk_kernels *table);       \
+  void LK_JOIN(resize, isa)(lk_kernels *table);       \
   void LK_JOIN(unfilter, isa)(lk_kernels *table);     \
   void LK_JOIN(filter, isa)(lk_kernels *table);       \
   void LK_JOIN(symbols, isa)(lk_kernels *table);

@@ -1,0 +1,72 @@
+// Rows of a bilinear resize: across one, and between two.
+#include "lanes.h"
+#include "shared/resample.h"
+#include "table.h"
+
+namespace {
+
+/* row[at[i]] for a vector of indices that rise: a permutation takes what lies within one vector. */
+inline Floats taken(const float *row, size_t len, const int32_t *at) {
+#if LK_LANES >= 8
+  // of colours side by side, a vector may begin with the last of a pixel
+  const ptrdiff_t low = (ptrdiff_t)at[0] - 2, last = (ptrdiff_t)len - (ptrdiff_t)kLanes;
+  const ptrdiff_t from = low < 0 ? 0 : low < last ? low : last;
+  if (last < 0) return gather(row, at);
+  const Words within = load((const uint32_t *)at) - (uint32_t)from;
+#if LK_LANES == 16
+  if (_mm512_cmpgt_epu32_mask((__m512i)within, _mm512_set1_epi32(15)) != 0) return gather(row, at);
+  return (Floats)_mm512_maskz_permutexvar_ps((__mmask16)-1, (__m512i)within, (__m512)load(row + from));
+#else
+  if (!_mm256_testz_si256((__m256i)within, _mm256_set1_epi32(~7))) return gather(row, at);
+  return (Floats)_mm256_permutevar8x32_ps((__m256)load(row + from), (__m256i)within);
+#endif
+#else
+  (void)len;
+  return gather(row, at);
+#endif
+}
+
+void resize_across(float *__restrict out, const float *__restrict row, size_t len, const int32_t *__restrict i0,
+                   const int32_t *__restrict i1, const float *__restrict w0, const float *__restrict w1, size_t n) {
+  const auto mixed = [=](Floats a, Floats b, size_t i) { return weighted(a, load(w0 + i), b, load(w1 + i)); };
+  // what is made smaller lies too far apart
+  if (len > n) {
+    for (size_t i = 0; i < n; i += kLanes) store(out + i, mixed(gather(row, i0 + i), gather(row, i1 + i), i));
+  } else {
+    for (size_t i = 0; i < n; i += kLanes) store(out + i, mixed(taken(row, len, i0 + i), taken(row, len, i1 + i), i));
+  }
+}
+
+template <bool IsImage>
+inline void between(float *__restrict out, const float *__restrict top, const float *__restrict bottom, float f0,
+                    float f1, size_t n) {
+  const auto at = [=](size_t i) {
+    const Floats v = weighted(load(top + i), f0, load(bottom + i), f1);
+    return IsImage ? clamped(v) : v;
+  };
+  if (n < kLanes) {
+    const Floats few = at(0);
+    for (size_t i = 0; i < n; i++) out[i] = few[i];
+    return;
+  }
+  // stores that cross no line; the first and the last vector overlap their neighbours
+  store(out, at(0));
+  for (size_t i = until_aligned(out, n); i + kLanes <= n; i += kLanes) store(out + i, at(i));
+  store(out + n - kLanes, at(n - kLanes));
+}
+
+void resize_between(float *out, const float *top, const float *bottom, float f0, float f1, size_t n) {
+  between<false>(out, top, bottom, f0, f1, n);
+}
+
+void resize_between_in_unit(float *out, const float *top, const float *bottom, float f0, float f1, size_t n) {
+  between<true>(out, top, bottom, f0, f1, n);
+}
+
+}  // namespace
+
+extern "C" void LK_JOIN(resize, LK_ISA)(lk_kernels *table) {
+  table->resize_across = resize_across;
+  table->resize_between = resize_between;
+  table->resize_between_in_unit = resize_between_in_unit;
+}
