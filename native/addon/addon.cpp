@@ -23,6 +23,7 @@ const Export kCore[] = {
     {"samplingTimestep", SamplingTimestep},
     {"samplingSigma", SamplingSigma},
     {"schedule", Schedule},
+    {"latentToRgb", LatentToRgb},
     {"resizeToImage", ResizeToImage},
     {"pngBound", PngBound},
     {"encodePngHere", EncodePngHere},

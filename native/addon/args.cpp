@@ -119,6 +119,13 @@ engine_u32 Args::words_out(size_t i, const char *name) const {
   return {static_cast<uint32_t *>(v.data), v.len};
 }
 
+const double *Args::doubles_in(size_t i, const char *name, size_t unit, size_t *count) const {
+  const View v = typed(info_[i], name, napi_float64_array, "a Float64Array");
+  *count = v.len / unit;
+  expect(name, v.len, {*count, unit});
+  return static_cast<const double *>(v.data);
+}
+
 double Args::number(Napi::Value value, const char *name) const {
   double result = 0;
   if (napi_get_value_double(env(), value, &result) != napi_ok) type_error(name, "a number", value);

@@ -39,6 +39,8 @@ class Args {
   engine_u8 bytes_out(size_t i, const char *name) const;
   engine_cu8 bytes_in(size_t i, const char *name) const;
   engine_u32 words_out(size_t i, const char *name) const;
+  /* A Float64Array of a multiple of `unit` elements; *count: how many times that. */
+  const double *doubles_in(size_t i, const char *name, size_t unit, size_t *count) const;
   /* Any typed array; `expected` is for the message. */
   View view(Napi::Value value, const char *name, const char *expected) const;
   Napi::Value at(size_t i) const { return info_[i]; }

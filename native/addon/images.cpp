@@ -26,6 +26,22 @@ Napi::Value PlanesToImage(const Napi::CallbackInfo &info) {
   return a.done(a.run(engine_planes_to_image, &engine_cuda_table::planes_to_image, out, x, batch));
 }
 
+Napi::Value LatentToRgb(const Napi::CallbackInfo &info) {
+  const Args a(info, "latentToRgb");
+  const size_t batch = a.size(2, "batch");
+  const double shift = a.number(5, "shift"), scale = a.number(6, "scale");
+  const engine_f32 out = a.out(0, "out");
+  const engine_cf32 x = a.in(1, "x");
+  size_t channels, biases;
+  const double *factors = a.doubles_in(3, "factors", 3, &channels), *bias = a.doubles_in(4, "bias", 3, &biases);
+  a.expect("bias", 3 * biases, {3});
+  const size_t plane = batch == 0 ? 0 : out.len / batch / 3;
+  a.expect("out", out.len, {batch, 3, plane});
+  a.expect("x", x.len, {batch, channels, plane});
+  a.apart(out, x, "x", false);
+  return a.done(engine_latent_to_rgb(out, x, batch, channels, factors, bias, shift, scale));
+}
+
 Napi::Value ResizeToImage(const Napi::CallbackInfo &info) {
   const Args a(info, "resizeToImage");
   const size_t batch = a.size(2, "batch"), in_h = a.size(3, "inHeight"), in_w = a.size(4, "inWidth");

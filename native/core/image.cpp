@@ -54,3 +54,22 @@ engine_status engine_planes_to_image(engine_f32 out, engine_cf32 x, size_t batch
   }
   return ENGINE_OK;
 }
+
+engine_status engine_latent_to_rgb(engine_f32 out, engine_cf32 x, size_t batch, size_t channels, const double *factors,
+                                   const double *bias, double shift, double scale) {
+  bool nothing = false;
+  const engine_status status = latentkit::check_planes_to_image(out.len, out.len, batch, &nothing);
+  if (status != ENGINE_OK) return status;
+  if (nothing) return x.len == 0 ? ENGINE_OK : ENGINE_BAD_LENGTH;
+  const size_t plane = out.len / batch / 3;
+  size_t count;
+  if (!latentkit::elements({1, batch, channels, plane}, &count) || x.len != count) return ENGINE_BAD_LENGTH;
+  for (size_t item = 0; item < batch; item++) {
+    const float *from = x.data + item * channels * plane;
+    float *to = out.data + item * 3 * plane;
+    for_ranges(plane, kGrain, [&](size_t begin, size_t end) {
+      kernels().latent_colours(to + begin, from + begin, plane, end - begin, channels, factors, bias, shift, scale);
+    });
+  }
+  return ENGINE_OK;
+}

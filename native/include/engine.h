@@ -201,6 +201,12 @@ engine_status engine_channel_to_mask(engine_f32 out, engine_cf32 image, int chan
  * Fails: BAD_LENGTH. */
 engine_status engine_planes_to_image(engine_f32 out, engine_cf32 x, size_t batch);
 
+/* A latent x [batch, channels, plane] seen as colours, planes out [batch, 3, plane] in 0 … 1. In double: bias[k] and, in
+ * the order of the channels c, ((x - shift) * scale) * factors[3 * c + k] added up, then (sum + 1) / 2, rounded to float.
+ * factors: three a channel; bias: three. out must not alias x. Fails: BAD_LENGTH. */
+engine_status engine_latent_to_rgb(engine_f32 out, engine_cf32 x, size_t batch, size_t channels, const double *factors,
+                                   const double *bias, double shift, double scale);
+
 /* engine_resize_bilinear of planes x [batch, 3, in_h, in_w] and engine_planes_to_image of these, in one pass:
  * out [batch, out_h, out_w, 3], which must not alias x. Fails: BAD_LENGTH, BAD_ARGUMENT, NO_MEMORY. */
 engine_status engine_resize_to_image(engine_f32 out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w,

@@ -24,6 +24,20 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   /** The four u32 words behind each of n elements, row by row: out[row * n + element]; for tests. */
   philoxWords(out: Uint32Array, seed: bigint, offset: bigint, threads: number): void;
 
+  /**
+   * Latents x [batch, C, plane] as colours out [batch, 3, plane] in 0 … 1: (bias + sum of (x - shift) * scale * factors
+   * + 1) / 2 in double, channel by channel; factors [C, 3], bias [3].
+   */
+  latentToRgb(
+    out: Float32Array,
+    x: Float32Array,
+    batch: number,
+    factors: Float64Array,
+    bias: Float64Array,
+    shift: number,
+    scale: number,
+  ): void;
+
   /** resizeBilinear of x [batch, 3, inH, inW] and planesToImage of that in one pass: out [batch, outH, outW, 3]. */
   resizeToImage(
     out: Float32Array,

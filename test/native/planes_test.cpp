@@ -90,6 +90,43 @@ void resize_to_image() {
   CHECK(engine_resize_to_image(out(a), in(a), SIZE_MAX / 3 + 1, 2, 2, 2, 2) == ENGINE_BAD_LENGTH);
 }
 
+/* In double, in the order of the channels. */
+void latent_to_rgb() {
+  const size_t shapes[][3] = {{1, 4, 4096}, {2, 16, 35}, {3, 1, 1}, {2, 4, 7}, {1, 4, 70003}, {2, 0, 5}, {0, 4, 0}, {2, 4, 0}};
+  for (const auto &[batch, channels, plane] : shapes) {
+    const std::vector<float> x = numbers(batch * channels * plane, 3);
+    std::vector<double> factors;
+    for (size_t i = 0; i < 3 * channels; i++) factors.push_back(std::sin(static_cast<double>(i)));
+    const double bias[] = {0.1, -0.2, 1.0 / 3}, shift = 0.0609, scale = 1.5305;
+    std::vector<float> expected(batch * 3 * plane);
+    for (size_t i = 0; i < expected.size(); i++) {
+      const size_t item = i / plane / 3, colour = i / plane % 3;
+      double value = bias[colour];
+      for (size_t c = 0; c < channels; c++) {
+        value += (x[(item * channels + c) * plane + i % plane] - shift) * scale * factors[3 * c + colour];
+      }
+      expected[i] = static_cast<float>((value + 1) / 2);
+    }
+    CHECK(same_bytes(expected, everywhere([&, batch = batch, channels = channels] {
+                       std::vector<float> values(expected.size());
+                       CHECK(engine_latent_to_rgb(out(values), in(x), batch, channels, factors.data(), bias, shift,
+                                                  scale) == ENGINE_OK);
+                       return values;
+                     })));
+  }
+  std::vector<float> a(12), b(6), none;
+  const double table[12] = {};
+  const auto status = [&](std::vector<float> &to, const std::vector<float> &x, size_t batch, size_t channels) {
+    return engine_latent_to_rgb(out(to), in(x), batch, channels, table, table, 0, 1);
+  };
+  CHECK(status(b, a, 1, 4) == ENGINE_BAD_LENGTH);
+  CHECK(status(b, a, 0, 4) == ENGINE_BAD_LENGTH);
+  CHECK(status(b, b, 4, 4) == ENGINE_BAD_LENGTH);
+  CHECK(status(b, a, 2, SIZE_MAX) == ENGINE_BAD_LENGTH);
+  CHECK(status(none, b, 1, 4) == ENGINE_BAD_LENGTH);
+  CHECK(status(none, none, SIZE_MAX, 4) == ENGINE_OK);
+}
+
 /* Pixels of planes, clamped; what is no number is 0. */
 void planes_to_image() {
   const size_t shapes[][2] = {{1, 1}, {2, 15}, {3, 17}, {1, 70003}, {0, 0}};
@@ -268,6 +305,7 @@ int main() {
   resize();
   planes_to_image();
   resize_to_image();
+  latent_to_rgb();
   blend();
   composite();
   large_composite();

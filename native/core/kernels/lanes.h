@@ -32,6 +32,7 @@
 namespace {
 
 constexpr size_t kLanes = LK_LANES;
+constexpr size_t kWide = kLanes / 2; /* doubles in a vector */
 
 typedef float Floats __attribute__((vector_size(LK_LANES * 4)));
 typedef int32_t Ints __attribute__((vector_size(LK_LANES * 4)));
@@ -108,6 +109,27 @@ inline __m128 fma_pair(__m128d x, __m128d y, __m128d z) {
   return _mm_cvtpd_ps((__m128d)(bits + adjust - down - down));
 }
 #endif
+
+// g++ 12 takes a generic conversion apart
+inline Doubles widen(const float *p) {
+#if defined(__AVX512F__)
+  return (Doubles)_mm512_maskz_cvtps_pd((__mmask8)-1, _mm256_loadu_ps(p));
+#elif defined(__AVX2__)
+  return (Doubles)_mm256_cvtps_pd(_mm_loadu_ps(p));
+#else
+  return __builtin_convertvector(*(const HalfFloatsAt *)p, Doubles);
+#endif
+}
+
+inline void store_narrow(float *p, Doubles v) {
+#if defined(__AVX512F__)
+  _mm256_storeu_ps(p, _mm512_maskz_cvtpd_ps((__mmask8)-1, (__m512d)v));
+#elif defined(__AVX2__)
+  _mm_storeu_ps(p, _mm256_cvtpd_ps((__m256d)v));
+#else
+  *(HalfFloatsAt *)p = __builtin_convertvector(v, HalfFloats);
+#endif
+}
 
 /* a * b + c with one rounding. */
 inline Floats fused(Floats a, Floats b, Floats c) {

@@ -196,6 +196,35 @@ void colours_last(float *__restrict out, const float *__restrict red, const floa
   }
 }
 
+/* V is a vector of doubles or one; in(i) reads it, put(p, v) writes it as floats. */
+template <class V, class In, class Put>
+inline void cell_colours(float *out, size_t i, size_t stride, size_t channels, const double *factors,
+                         const double *bias, double shift, double scale, In in, Put put) {
+  V red = V{} + bias[0], green = V{} + bias[1], blue = V{} + bias[2];
+  for (size_t c = 0; c < channels; c++, factors += 3) {
+    const V seen = (in(c * stride + i) - shift) * scale;
+    red += seen * factors[0];
+    green += seen * factors[1];
+    blue += seen * factors[2];
+  }
+  put(out + i, (red + 1.0) * 0.5);
+  put(out + stride + i, (green + 1.0) * 0.5);
+  put(out + 2 * stride + i, (blue + 1.0) * 0.5);
+}
+
+void latent_colours(float *__restrict out, const float *__restrict x, size_t stride, size_t n, size_t channels,
+                    const double *__restrict factors, const double *__restrict bias, double shift, double scale) {
+  size_t i = 0;
+  for (; i + kWide <= n; i += kWide) {
+    cell_colours<Doubles>(out, i, stride, channels, factors, bias, shift, scale, [=](size_t at) { return widen(x + at); },
+                          [](float *p, Doubles v) { store_narrow(p, v); });
+  }
+  for (; i < n; i++) {
+    cell_colours<double>(out, i, stride, channels, factors, bias, shift, scale, [=](size_t at) { return (double)x[at]; },
+                         [](float *p, double v) { *p = (float)v; });
+  }
+}
+
 }  // namespace
 
 extern "C" void LK_JOIN(pixels, LK_ISA)(lk_kernels *table) {
@@ -203,4 +232,5 @@ extern "C" void LK_JOIN(pixels, LK_ISA)(lk_kernels *table) {
   table->from_bytes = from_bytes;
   table->channel_mask = channel_mask;
   table->colours_last = colours_last;
+  table->latent_colours = latent_colours;
 }

@@ -6,19 +6,7 @@
 namespace {
 
 constexpr size_t kTreeLanes = LK_TREE_LANES;
-constexpr size_t kWide = kLanes / 2; /* doubles in a vector */
 constexpr size_t kSums = kTreeLanes / kWide;
-
-// g++ 12 takes a generic conversion apart
-inline Doubles widen(const float *p) {
-#if defined(__AVX512F__)
-  return (Doubles)_mm512_maskz_cvtps_pd((__mmask8)-1, _mm256_loadu_ps(p));
-#elif defined(__AVX2__)
-  return (Doubles)_mm256_cvtps_pd(_mm_loadu_ps(p));
-#else
-  return __builtin_convertvector(*(const HalfFloatsAt *)p, Doubles);
-#endif
-}
 
 inline double pairwise(double *lane) {
   for (size_t width = kTreeLanes / 2; width > 0; width /= 2) {

@@ -67,6 +67,10 @@ typedef struct lk_kernels {
   /* Red, green and blue of n pixels side by side, clamped to 0 … 1; NaN is 0. */
   void (*colours_last)(float *out, const float *red, const float *green, const float *blue, size_t n);
 
+  /* Three planes of n values each, `stride` apart as those of x are; the arithmetic is in engine_latent_to_rgb. */
+  void (*latent_colours)(float *out, const float *x, size_t stride, size_t n, size_t channels, const double *factors,
+                         const double *bias, double shift, double scale);
+
   /*
    * Across a row of a bilinear resize: w0 * row[i0] + w1 * row[i1], the second term added by fma; the row has `len`
    * floats. Works in whole vectors: up to 15 past n are read of indices, all of them within the row, and weights, and

@@ -1,5 +1,7 @@
 import { describe, LatentkitError } from "../../errors.js";
 import { giveBack } from "../../tensor/give-back.js";
+import type { LatentFormat } from "../../tensor/latent-format.js";
+import { latentToRgb } from "../../tensor/latent-rgb.js";
 import { resizeToImage } from "../../tensor/ops.js";
 import { fourSides } from "../../tensor/shape.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
@@ -15,9 +17,10 @@ const CELL = 8;
  */
 export function previewVae(table: LatentRgb): Vae {
   const inverse = rightInverse(table.factors);
+  const [weights, bias] = [Float64Array.from(table.factors.flat()), Float64Array.from(table.bias)];
   return {
     encode: async (image) => encode(image, table, inverse),
-    decode: async (latent) => decode(latent, table),
+    decode: async (latent) => decode(latent, table.format, weights, bias),
   };
 }
 
@@ -70,7 +73,7 @@ function blockMean(data: Float32Array, from: number, width: number, mean: Float6
 }
 
 /** latent [B, C, h, w] to image [B, 8h, 8w, 3] in 0 … 1; what is no number is black. */
-function decode(latent: Tensor, { format, factors, bias }: LatentRgb): Tensor {
+function decode(latent: Tensor, format: LatentFormat, weights: Float64Array, bias: Float64Array): Tensor {
   const [batch, channels, rows, columns] = fourSides("VAE decode", latent);
   if (channels !== format.channels || rows === 0 || columns === 0) {
     throw new LatentkitError(
@@ -79,21 +82,7 @@ function decode(latent: Tensor, { format, factors, bias }: LatentRgb): Tensor {
     );
   }
   elementCount([batch, rows * CELL, columns * CELL, 3]);
-  const plane = rows * columns;
-  const small = Tensor.unfilled([batch, 3, rows, columns]);
-  const [cells, colours] = [latent.data, small.data];
-  for (let item = 0; item < batch; item++) {
-    for (let colour = 0; colour < 3; colour++) {
-      for (let cell = 0; cell < plane; cell++) {
-        let value = bias[colour]!;
-        for (let channel = 0; channel < channels; channel++) {
-          const seen = cells[(item * channels + channel) * plane + cell]! - format.shiftFactor;
-          value += seen * format.scaleFactor * factors[channel]![colour]!;
-        }
-        colours[(item * 3 + colour) * plane + cell] = (value + 1) / 2;
-      }
-    }
-  }
+  const small = latentToRgb(latent, format, weights, bias);
   const picture = resizeToImage(small, rows * CELL, columns * CELL);
   giveBack(small.memory);
   return picture;
