@@ -1,5 +1,7 @@
 #include "resample.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -92,18 +94,21 @@ class Rows {
 template <class Between>
 void resize_rows(float *out, const float *x, size_t planes, const Resize &of, Between between) {
   const size_t total = planes * of.out_h, width = of.out_row(), room = Rows::room(of);
-  const size_t rows_per_chunk = total * width <= ENGINE_PARALLEL_MIN ? total : width >= kGrain ? 1 : kGrain / width;
-  const size_t chunks = (total + rows_per_chunk - 1) / rows_per_chunk;
-  // bodies must not throw, so all of them get their memory here
-  const Scratch memory = scratch(chunks * room * sizeof(float));
-  for_chunks(chunks, [&](size_t chunk) {
-    const size_t begin = chunk * rows_per_chunk;
-    const size_t end = total - begin < rows_per_chunk ? total : begin + rows_per_chunk;
-    Rows rows(of, reinterpret_cast<float *>(memory.get()) + chunk * room);
-    for (size_t row = begin; row < end; row++) {
-      const auto [top, bottom, top_weight, bottom_weight] =
-          rows.around(x + row / of.out_h * of.in_h * of.in_row(), row % of.out_h);
-      between(out + row * width, top, bottom, top_weight, bottom_weight, width);
+  const size_t rows_per_block = total * width <= ENGINE_PARALLEL_MIN ? total : width >= kGrain ? 1 : kGrain / width;
+  const size_t blocks = (total + rows_per_block - 1) / rows_per_block;
+  const size_t workers = std::min(blocks, static_cast<size_t>(engine_threads()));
+  // bodies must not throw, so all of them get their memory here; each goes from block to block with its own, still warm
+  const Scratch memory = scratch(workers * room * sizeof(float));
+  std::atomic<size_t> next{0};
+  for_chunks(workers, [&](size_t worker) {
+    Rows rows(of, reinterpret_cast<float *>(memory.get()) + worker * room);
+    for (size_t block; (block = next.fetch_add(1, std::memory_order_relaxed)) < blocks;) {
+      const size_t end = std::min(total, (block + 1) * rows_per_block);
+      for (size_t row = block * rows_per_block; row < end; row++) {
+        const auto [top, bottom, top_weight, bottom_weight] =
+            rows.around(x + row / of.out_h * of.in_h * of.in_row(), row % of.out_h);
+        between(out + row * width, top, bottom, top_weight, bottom_weight, width);
+      }
     }
   });
 }
