@@ -166,6 +166,52 @@ void rows_take_the_cheapest_filter() {
   }
 }
 
+/* Bit by bit, what put_symbols writes of literals into the whole bytes before `limit`. */
+Bytes spelled_out(const Bytes &raw, const uint32_t *codes, uint32_t pending, uint32_t pending_count) {
+  std::vector<bool> bits;
+  const auto add = [&](uint32_t value, uint32_t n) {
+    for (uint32_t k = 0; k < n; k++) bits.push_back(value >> k & 1);
+  };
+  add(pending, pending_count);
+  for (const uint8_t byte : raw) add(codes[byte] >> 8, codes[byte] & 0xFF);
+  Bytes out(bits.size() / 8 + 1);
+  for (size_t i = 0; i < bits.size(); i++) out[i / 8] = static_cast<uint8_t>(out[i / 8] | bits[i] << i % 8);
+  return out;
+}
+
+void literals_are_written_alike() {
+  std::mt19937 random(6);
+  for (unsigned kind = 0; kind < 5; kind++)
+    for (const size_t n : {1, 31, 511, 512, 513, 543, 544, 575, 4096, 5003}) {
+      Bytes raw(n);
+      for (uint8_t &byte : raw) {
+        const uint32_t r = random(), low = static_cast<uint32_t>(__builtin_ctz(r | 1u << 20));
+        const std::array<uint32_t, 5> values = {low, r % 3 - 1, r % 64 - 32, r, low * 37 + (r >> 31) * 128};
+        byte = static_cast<uint8_t>(values[kind]);
+      }
+      deflate::Counts counts;
+      // Fibonacci numbers: codes of every length up to the longest
+      uint32_t a = 1, b = 1;
+      for (size_t i = 0; kind == 4 && i < 22; i++) counts.literal[i * 37 % 256] += a, b += std::exchange(a, b);
+      for (const uint8_t byte : raw) counts.literal[byte]++;
+      std::array<uint8_t, 256> lengths;
+      lk_codes codes{};
+      deflate::code_lengths(counts.literal, 256, deflate::kMaxBits, lengths.data());
+      deflate::assign_codes(lengths.data(), 256, codes.literal);
+      const uint32_t pending = 0x55 & ((1u << kind) - 1);
+      const Bytes expected = spelled_out(raw, codes.literal, pending, kind);
+      for (const std::string &isa : supported_isas()) {
+        CHECK(engine_set_isa(isa.c_str()) == ENGINE_OK);
+        Bytes out(expected.size() - 1);
+        lk_bits to = {out.data(), out.data() + out.size(), pending, kind};
+        kernels().put_symbols(&to, &codes, raw.data(), n, nullptr, 0);
+        CHECK(to.next == to.limit);
+        out.push_back(static_cast<uint8_t>(to.bits));
+        CHECK(out == expected);
+      }
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -175,5 +221,6 @@ int main() {
   same_bytes_everywhere();
   finds_what_repeats();
   rows_take_the_cheapest_filter();
+  literals_are_written_alike();
   return report();
 }
