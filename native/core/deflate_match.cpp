@@ -5,6 +5,7 @@
 #include <new>
 
 #include "deflate.h"
+#include "dispatch.h"
 #include "little.h"
 #include "scratch.h"
 
@@ -141,7 +142,10 @@ bool Matcher::pays(size_t at, const Match &match) const {
 }
 
 void count(Counts &counts, const uint8_t *from, const uint8_t *to) {
-  for (; from < to; from++) counts.literal[*from]++;
+  constexpr size_t kFew = 256;
+  if (from + kFew <= to) kernels().count_bytes(counts.literal, from, static_cast<size_t>(to - from));
+  else
+    for (; from < to; from++) counts.literal[*from]++;
 }
 
 /* Whether one of `share` bits of the bytes [from, to) is saved by what was found there. In photographs matches save next

@@ -18,18 +18,6 @@ constexpr size_t kLooks = 2048;     /* more anchors than a unit has without runs
 constexpr size_t kMostWorth = 64;
 constexpr size_t kWords = 128;      /* of 64 positions looked at in one go */
 
-void count_bytes(const uint8_t *raw, size_t len, uint32_t *counts) {
-  // four tables: equal bytes that follow each other do not wait for the same counter
-  std::array<std::array<uint32_t, 256>, 4> tables{};
-  size_t i = 0;
-  for (; i + 8 <= len; i += 8) {
-    const uint64_t v = little64(raw + i);
-    for (int k = 0; k < 8; k++) tables[k & 3][v >> (8 * k) & 0xFF]++;
-  }
-  for (; i < len; i++) tables[0][raw[i]]++;
-  for (size_t k = 0; k < 256; k++) counts[k] = tables[0][k] + tables[1][k] + tables[2][k] + tables[3][k];
-}
-
 /* Whether enough strings of `worth` bytes come again. Anchors are chosen by what stands there, so that a string and its
  * repetition are both looked at or both not. */
 bool comes_again(const uint8_t *raw, size_t len, size_t worth) {
@@ -64,7 +52,7 @@ bool comes_again(const uint8_t *raw, size_t len, size_t worth) {
 
 void survey(Unit &unit) {
   unit.counts = {};
-  count_bytes(unit.raw, unit.len, unit.counts.literal);
+  kernels().count_bytes(unit.counts.literal, unit.raw, unit.len);
   // repeats this long do not happen by chance
   const uint64_t bits = cost(unit.counts) >> kBit;
   const size_t worth = std::clamp<uint64_t>(kChanceBits * unit.len / bits, 8, kMostWorth);

@@ -166,6 +166,28 @@ void rows_take_the_cheapest_filter() {
   }
 }
 
+void bytes_are_counted() {
+  std::mt19937 random(7);
+  for (unsigned kind = 0; kind < 4; kind++)
+    for (const size_t n : {0, 1, 15, 63, 64, 65, 300, 4031, 4032, 4033, 20000, 70001}) {
+      Bytes raw(n);
+      for (uint8_t &byte : raw) {
+        const uint32_t r = random();
+        // all near 0, a few far from it, all values, one value
+        const std::array<uint32_t, 4> values = {r % 16 - 8, r % 40 == 0 ? r >> 8 : r % 5 - 2, r, 248};
+        byte = static_cast<uint8_t>(values[kind]);
+      }
+      std::vector<uint32_t> expected(256, 3);
+      for (const uint8_t byte : raw) expected[byte]++;
+      for (const std::string &isa : supported_isas()) {
+        CHECK(engine_set_isa(isa.c_str()) == ENGINE_OK);
+        std::vector<uint32_t> counts(256, 3);
+        kernels().count_bytes(counts.data(), raw.data(), n);
+        CHECK(counts == expected);
+      }
+    }
+}
+
 /* Bit by bit, what put_symbols writes of literals into the whole bytes before `limit`. */
 Bytes spelled_out(const Bytes &raw, const uint32_t *codes, uint32_t pending, uint32_t pending_count) {
   std::vector<bool> bits;
@@ -221,6 +243,7 @@ int main() {
   same_bytes_everywhere();
   finds_what_repeats();
   rows_take_the_cheapest_filter();
+  bytes_are_counted();
   literals_are_written_alike();
   return report();
 }

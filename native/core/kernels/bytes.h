@@ -45,20 +45,22 @@ inline Bytes middle(Bytes a, Bytes b) {
   return up - ((a ^ b) & 1);
 }
 
-/* Sums of the bytes' distances from 0, modulo 256: small for rows that deflate well. */
-inline Sums distances(Bytes v) {
-  Bytes d = lesser(v, -v);
+/* Sums of eight bytes each. */
+inline Sums sums_of(Bytes v) {
 #if defined(__AVX512BW__)
-  return (Sums)_mm512_sad_epu8((__m512i)d, _mm512_setzero_si512());
+  return (Sums)_mm512_sad_epu8((__m512i)v, _mm512_setzero_si512());
 #elif defined(__AVX2__)
-  return (Sums)_mm256_sad_epu8((__m256i)d, _mm256_setzero_si256());
+  return (Sums)_mm256_sad_epu8((__m256i)v, _mm256_setzero_si256());
 #elif defined(__x86_64__)
-  return (Sums)_mm_sad_epu8((__m128i)d, _mm_setzero_si128());
+  return (Sums)_mm_sad_epu8((__m128i)v, _mm_setzero_si128());
 #else
-  Sums pairs = ((Sums)d & 0x00FF00FF00FF00FFu) + ((Sums)d >> 8 & 0x00FF00FF00FF00FFu);
+  Sums pairs = ((Sums)v & 0x00FF00FF00FF00FFu) + ((Sums)v >> 8 & 0x00FF00FF00FF00FFu);
   return (pairs * 0x0001000100010001u) >> 48;
 #endif
 }
+
+/* Sums of the bytes' distances from 0, modulo 256: small for rows that deflate well. */
+inline Sums distances(Bytes v) { return sums_of(lesser(v, -v)); }
 
 /* Bit i: byte i of v is 0. */
 inline uint64_t zeros(Bytes v) {

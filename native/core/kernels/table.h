@@ -92,6 +92,8 @@ typedef struct lk_kernels {
   void (*filter_row)(uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step);
   /* Bit i of masks[w]: an anchor is at 64 w + i, chosen by the four bytes there; reads 3 bytes more than 64 words. */
   void (*anchors)(uint64_t *masks, const uint8_t *raw, size_t words);
+  /* Adds to counts[b] how often each byte b is among the n, below 2^32. */
+  void (*count_bytes)(uint32_t counts[256], const uint8_t *raw, size_t n);
   /* The codes of the sequences, then of the literals that are left of the `len` bytes at `raw`. */
   void (*put_symbols)(lk_bits *to, const lk_codes *codes, const uint8_t *raw, size_t len, const lk_sequence *sequences,
                       size_t count);
@@ -109,6 +111,7 @@ typedef struct lk_kernels {
   void LK_JOIN(resize, isa)(lk_kernels *table);       \
   void LK_JOIN(unfilter, isa)(lk_kernels *table);     \
   void LK_JOIN(filter, isa)(lk_kernels *table);       \
+  void LK_JOIN(histogram, isa)(lk_kernels *table);    \
   void LK_JOIN(symbols, isa)(lk_kernels *table);
 
 #ifdef __cplusplus
