@@ -81,7 +81,8 @@ async function takeFirst(
 
 /**
  * The same as writeNew, with the temporary file's path given and left behind as a second link to the file: whoever
- * finds both knows whose the file is. Where a file system has no links nothing is left.
+ * finds both knows whose the file is. Where a file system has no links nothing is left. The medium is not waited for:
+ * a power failure soon after may leave less of the file.
  */
 export async function writeKept(
   folder: string,
@@ -91,7 +92,7 @@ export async function writeKept(
   disk: Disk = promises,
 ): Promise<string> {
   try {
-    await writeSynced(temporary, bytes, disk);
+    await writeWhole(temporary, bytes, disk, false);
     return await takeFirst(temporary, folder, nameAt, disk);
   } catch (error) {
     const failure = writeFailed(nameAt(0), error);
@@ -146,7 +147,7 @@ async function withTemporary<T>(
   const temporary = join(folder, `.latentkit-${mark}${randomBytes(12).toString("hex")}${TEMPORARY_SUFFIX}`);
   let failure: unknown;
   try {
-    await writeSynced(temporary, bytes, disk);
+    await writeWhole(temporary, bytes, disk, true);
     return await publish(temporary);
   } catch (error) {
     failure = writeFailed(name, error);
@@ -158,11 +159,11 @@ async function withTemporary<T>(
   }
 }
 
-async function writeSynced(path: string, bytes: Uint8Array, disk: Disk): Promise<void> {
+async function writeWhole(path: string, bytes: Uint8Array, disk: Disk, isSynced: boolean): Promise<void> {
   const file = await disk.open(path, "wx");
   try {
     await file.writeFile(bytes);
-    await file.sync();
+    if (isSynced) await file.sync();
   } finally {
     await file.close();
   }

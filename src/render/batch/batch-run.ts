@@ -37,8 +37,8 @@ export interface BatchGraph {
   shown(values: ItemValues): ItemValues;
 }
 
-/** Items that are known beyond those that run: their intents reach the disk while others render. */
-const AHEAD = 16;
+/** Items that are known beyond those that run: what the journal says of them reaches the disk while others render. */
+const AHEAD = 64;
 
 type Happening = BatchEvent extends infer E ? (E extends BatchEvent ? Omit<E, "at"> : never) : never;
 
@@ -53,8 +53,8 @@ type Begun = Pick<Work, "index" | "values" | "recorded">;
 
 const goneWarning = (count: number) =>
   count === 1
-    ? "One item that the journal has as finished lacks a file; it is rendered again."
-    : `${count} items that the journal has as finished lack files; they are rendered again.`;
+    ? "One item that the journal has as finished lacks a file, or the end of one; it is rendered again."
+    : `${count} items that the journal has as finished lack files, or the ends of some; they are rendered again.`;
 
 /** One run of a batch, from its first item to its last or to where it is stopped. */
 export class BatchRun {

@@ -116,7 +116,10 @@ export class ItemFiles implements OutputFiles {
     for (const write of this.waiting.splice(0)) await write();
   }
 
-  /** The first of these names that an earlier run gave a file of this item, where it still holds these bytes. */
+  /**
+   * The first of these names that an earlier run gave a file of this item, where it holds these bytes; one that a power
+   * failure has cut gets them again.
+   */
   private async findOwn(
     folder: string,
     bytes: Uint8Array,
@@ -124,7 +127,11 @@ export class ItemFiles implements OutputFiles {
   ): Promise<string | undefined> {
     for (let attempt = 0; attempt <= this.own.size && this.own.size > 0; attempt++) {
       const path = join(folder, nameAt(attempt));
-      if (!this.own.has(path) || !(await promises.readFile(path)).equals(bytes)) continue;
+      if (!this.own.has(path)) continue;
+      const known = await promises.readFile(path);
+      const isSame = known.equals(bytes);
+      if (!isSame && !isCutShort(known, bytes)) continue;
+      if (!isSame) await writeReplacing(folder, nameAt(attempt), bytes, this.disk, this.mark);
       this.own.delete(path);
       return nameAt(attempt);
     }
@@ -134,6 +141,13 @@ export class ItemFiles implements OutputFiles {
   private get mark(): string {
     return temporaryStart(this.names.batch, this.names.index).slice(START.length) + NO_PROOF;
   }
+}
+
+/** Whether a file holds a beginning of the bytes, and zeros where a file system had no time for the rest. */
+function isCutShort(known: Uint8Array, bytes: Uint8Array): boolean {
+  let length = known.length;
+  while (length > 0 && known[length - 1] === 0) length--;
+  return known.length <= bytes.length && Buffer.compare(known.subarray(0, length), bytes.subarray(0, length)) === 0;
 }
 
 /** The item is finished in the journal: its files need no proof any more. */

@@ -26,7 +26,7 @@ export type JournalRecord =
       readonly values: unknown;
       readonly names: Readonly<Record<string, string>>;
     }
-  /** Its files are durable; paths relative to the output folder. */
+  /** Its files are written, their ends perhaps not yet on the medium; paths relative to the output folder. */
   | {
       readonly type: "done";
       readonly item: number;

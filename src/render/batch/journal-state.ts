@@ -3,7 +3,7 @@ export type ItemState = "unknown" | "cut" | "done";
 
 const CUT = 1;
 const DONE = 2;
-/** Done, but a file of it is gone. */
+/** Done, but a file of it is gone, or cut. */
 const GONE = 3;
 
 /** The items of a journal in nine bytes each, so that a million of them are no matter. */
@@ -28,7 +28,7 @@ export class JournalState {
     this.finished++;
   }
 
-  /** An item came to its end, and of its files only these are there. */
+  /** An item came to its end, and has lost a file since; of its files these are there, if only in part. */
   lose(item: number, key: string, left: readonly string[]): void {
     this.set(item, key, GONE);
     this.gone++;
@@ -59,7 +59,7 @@ export class JournalState {
     return this.isDone(item) || this.states[item] === GONE;
   }
 
-  /** Files of an item that are there while others are gone. */
+  /** Files of an item that are there while others are gone, or not whole. */
   leftOf(item: number): readonly string[] {
     return this.left.get(item) ?? [];
   }

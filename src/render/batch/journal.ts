@@ -6,10 +6,12 @@ import { writeFailed } from "../../io/write-file.js";
 import { claimFile, type Release } from "./claim.js";
 import { HEADER_START, type JournalHeader, type JournalRecord, printRecord, readRecord } from "./journal-records.js";
 import { JournalState } from "./journal-state.js";
-import type { Presence } from "./presence.js";
+import type { FileState, Presence } from "./presence.js";
 
-/** Records wait this long for others, so that one fsync serves many. */
-const GROUP_MS = 5;
+/** From one fsync to the next: records that come meanwhile share it. What comes alone does not wait. */
+const GROUP_MS = 25;
+/** Records that are read before the files they name are looked at, several at once. */
+const READ_TOGETHER = 256;
 const READ_BYTES = 1 << 16;
 /** An item number far beyond any batch would make the state outgrow memory. */
 const MAX_ITEMS = 2 ** 27;
@@ -23,6 +25,8 @@ export class Journal {
   private waiting = "";
   private flushing: Promise<void> | undefined;
   private failure: LatentkitError | undefined;
+  /** When records were last handed to the disk. */
+  private flushed = Number.NEGATIVE_INFINITY;
 
   private constructor(
     readonly path: string,
@@ -38,14 +42,14 @@ export class Journal {
   /**
    * Opens a journal, or begins one with `header()`. Without `resume` one that exists is refused; with it, one of another
    * graph, of other options or another engine; where it finished nothing, it is begun anew instead. A line that a kill
-   * cut short is taken off. `isThere` tells which files of finished items are still there. Fails with journal.refused
+   * cut short is taken off. `stateOf` tells what became of the files of finished items. Fails with journal.refused
    * and file.write-failed.
    */
   static async open(
     path: string,
     header: () => Promise<JournalHeader>,
     resume: boolean,
-    isThere: Presence = async () => true,
+    stateOf: Presence = async () => "whole",
   ): Promise<Journal> {
     const full = resolve(path);
     let file: FileHandle | undefined;
@@ -56,7 +60,7 @@ export class Journal {
       const release = await claimFile(file.fd, full);
       if (release === undefined) throw refused(path, "another process is at work on it");
       const wanted = await header();
-      const { known, state, length } = await read(file, path, isThere);
+      const { known, state, length } = await read(file, path, stateOf);
       const why = known === undefined ? undefined : reasonAgainst(known, wanted, resume);
       // what has finished nothing is worth nothing: a wrong option, mended, begins anew
       const isReplaced = why !== undefined && state.finished + state.gone === 0;
@@ -99,7 +103,9 @@ export class Journal {
   }
 
   private async flush(): Promise<void> {
-    await new Promise((done) => setTimeout(done, GROUP_MS));
+    const wait = this.flushed + GROUP_MS - performance.now();
+    await new Promise((done) => (wait > 0 ? setTimeout(done, wait) : setImmediate(done)));
+    this.flushed = performance.now();
     const lines = this.waiting;
     this.waiting = "";
     // what comes from now on waits for the next one, which waits for this
@@ -149,18 +155,25 @@ interface Read {
 }
 
 /** Reads what is there, in pieces: a journal may be larger than memory. */
-async function read(file: FileHandle, path: string, isThere: Presence): Promise<Read> {
+async function read(file: FileHandle, path: string, stateOf: Presence): Promise<Read> {
   const state = new JournalState();
   let known: JournalHeader | undefined;
   let length = 0;
   let number = 0;
+  let together: Looked[] = [];
+  const note = async () => {
+    for (const looked of together) noteItem(state, looked.record, await looked.files);
+    together = [];
+  };
   for await (const { line, end } of wholeLines(file, path)) {
     number++;
     const record = readRecord(line, path, number);
     length = end;
     if (record.type === "batch") known = record;
-    else if (record.type !== "end") await note(state, record, isThere, path, number);
+    else if (record.type !== "end") together.push(look(record, stateOf, path, number));
+    if (together.length === READ_TOGETHER) await note();
   }
+  await note();
   if (known === undefined) await refuseForeign(file, path);
   return { known, state, length };
 }
@@ -172,20 +185,30 @@ async function refuseForeign(file: FileHandle, path: string): Promise<void> {
   if (!HEADER_START.startsWith(start)) throw refused(path, "it is no journal of a batch");
 }
 
-async function note(
-  state: JournalState,
-  record: Exclude<JournalRecord, { type: "end" }>,
-  isThere: Presence,
-  path: string,
-  line: number,
-): Promise<void> {
+type ItemRecord = Exclude<JournalRecord, { type: "end" }>;
+
+/** A record, and what became of its files. */
+interface Looked {
+  readonly record: ItemRecord;
+  readonly files: Promise<readonly FileState[]>;
+}
+
+function look(record: ItemRecord, stateOf: Presence, path: string, line: number): Looked {
+  if (record.item >= MAX_ITEMS) throw refused(path, `line ${line} names item ${record.item}, beyond any batch`);
+  const files = Promise.all(record.type === "done" ? record.files.map(stateOf) : []);
+  // what cannot be looked at is told when it is its turn
+  files.catch(() => undefined);
+  return { record, files };
+}
+
+function noteItem(state: JournalState, record: ItemRecord, files: readonly FileState[]): void {
   const { item, key } = record;
-  if (item >= MAX_ITEMS) throw refused(path, `line ${line} names item ${item}, beyond any batch`);
-  if (record.type !== "done") return state.begin(item, key);
-  const left: string[] = [];
-  for (const name of record.files) if (await isThere(name)) left.push(name);
-  if (left.length === record.files.length) state.end(item, key);
-  else state.lose(item, key, left);
+  if (record.type !== "done") state.begin(item, key);
+  else if (files.every((file) => file === "whole")) state.end(item, key);
+  else {
+    const left = record.files.filter((_, index) => files[index] !== "gone");
+    state.lose(item, key, left);
+  }
 }
 
 /** Lines that end; `end` is where the next one begins. What follows the last line break was cut short. */

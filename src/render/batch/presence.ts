@@ -1,22 +1,27 @@
-import { readdir } from "node:fs/promises";
+import { open, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { isPngEnd, PNG_END_BYTES } from "../../io/png-end.js";
 import { TEMPORARY } from "../../nodes/core/preview-image.js";
 
-/** Tells of files below a folder, by paths with "/", whether they are there. */
-export type Presence = (file: string) => Promise<boolean>;
+/** What became of a file since it was written; "cut": a picture whose end never reached the disk. */
+export type FileState = "whole" | "cut" | "gone";
+
+/** Tells of files below a folder, by paths with "/". */
+export type Presence = (file: string) => Promise<FileState>;
 
 /** Previews are nobody's result: whether they are there does not count. */
 const PREVIEWS = `${TEMPORARY}/`;
 
-/** Each folder is listed once: ten thousand files cost one call, on a network drive too. */
+/** Each folder is listed once; of pictures the end is read, since a power failure may take what nobody waited for. */
 export function createPresence(root: string): Presence {
   const listed = new Map<string, Promise<ReadonlySet<string>>>();
   return async (file) => {
-    if (file.startsWith(PREVIEWS)) return true;
+    if (file.startsWith(PREVIEWS)) return "whole";
     const folder = dirname(file);
     const names = listed.get(folder) ?? list(join(root, folder));
     listed.set(folder, names);
-    return (await names).has(file.slice(folder === "." ? 0 : folder.length + 1));
+    if (!(await names).has(file.slice(folder === "." ? 0 : folder.length + 1))) return "gone";
+    return file.endsWith(".png") && !(await isWhole(join(root, file))) ? "cut" : "whole";
   };
 }
 
@@ -28,5 +33,19 @@ async function list(folder: string): Promise<ReadonlySet<string>> {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "ENOENT" || code === "ENOTDIR") return new Set();
     throw error;
+  }
+}
+
+/** What cannot be read is not ours to judge. */
+async function isWhole(path: string): Promise<boolean> {
+  const file = await open(path).catch(() => undefined);
+  if (file === undefined) return true;
+  try {
+    const { size } = await file.stat();
+    const end = Buffer.alloc(PNG_END_BYTES);
+    await file.read(end, 0, end.length, Math.max(0, size - end.length));
+    return isPngEnd(end);
+  } finally {
+    await file.close();
   }
 }

@@ -31,7 +31,7 @@ export interface Recorded {
   readonly place: number;
   readonly key: string;
   readonly isDone: boolean;
-  /** Paths of files that an earlier run wrote for it, of which others are gone. */
+  /** Paths of files that an earlier run wrote for it, of which others are gone, or not whole. */
   readonly own: readonly string[];
 }
 

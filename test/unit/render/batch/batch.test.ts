@@ -12,6 +12,7 @@ import {
   createRegistry,
   decodePng,
   defineNode,
+  encodePng,
   image,
   int,
   registry,
@@ -370,7 +371,10 @@ describe("batch", () => {
     const events = await run(reds(4), { journal: journal(), resume: true, targets }, twice);
     assert.deepEqual(end(events), ["success", 2, 2, 0]);
     assert.equal(only(events, "batch-start")[0]!.finished, 2);
-    assert.match(only(events, "warning")[0]!.message, /^2 items that the journal has as finished lack files;/);
+    assert.match(
+      only(events, "warning")[0]!.message,
+      /^2 items that the journal has as finished lack files, or the ends of some;/,
+    );
     assert.deepEqual(hashesIn(out("sub")), before);
     // a picture that was changed since is nobody's to write over
     rmSync(out("sub/p_00004_.png"));
@@ -394,6 +398,29 @@ describe("batch", () => {
     // a journal of another batch is none to write over, even if its folder is empty
     rmSync(out("sub"), { recursive: true });
     await refuses(() => run(reds(4), { journal: journal(), resume: true }), "journal.refused", /another graph/);
+  });
+
+  it("makes again what a power failure has cut, under its name", async () => {
+    const targets = ["2"];
+    await run(reds(5), { journal: journal(), targets });
+    const before = hashesIn(out("sub"));
+    const path = (item: number) => out(`sub/p_0000${item}_.png`);
+    const whole = (item: number) => readFileSync(path(item));
+    writeFileSync(path(1), "");
+    writeFileSync(path(2), whole(2).subarray(0, 40));
+    writeFileSync(path(3), Buffer.concat([whole(3).subarray(0, 40), Buffer.alloc(whole(3).length - 40)]));
+    const retouched = await encodePng({ data: new Uint8Array(3), width: 1, height: 1, channels: 3 });
+    writeFileSync(path(4), retouched);
+    const events = await run(reds(5), { journal: journal(), resume: true, targets });
+    assert.deepEqual(end(events), ["success", 3, 2, 0]);
+    assert.match(
+      only(events, "warning")[0]!.message,
+      /^3 items that the journal has as finished lack files, or the ends/,
+    );
+    assert.deepEqual(whole(4), retouched, "another picture is nobody's to write over");
+    const { "p_00004_.png": _, ...others } = before;
+    const { "p_00004_.png": __, ...after } = hashesIn(out("sub"));
+    assert.deepEqual(after, others);
   });
 
   it("does not render previews again that somebody took away", async () => {
