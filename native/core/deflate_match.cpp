@@ -22,6 +22,7 @@ constexpr size_t kTrial = 8192;      /* bytes, twice in a unit, that decide whet
 constexpr uint64_t kLeastShare = 12; /* one of so many bits must be saved there */
 constexpr size_t kGlance = 1024;     /* bytes past a line, after which a trial may be without hope */
 constexpr uint64_t kLeastHope = 48;  /* one of so many bits must be saved there */
+constexpr size_t kSparse = 8;       /* before that, one of so many positions of the window can be found */
 constexpr size_t kPatience = 8;     /* literals without a match after which the search leaps over one more byte */
 constexpr size_t kLongestLeap = 64; /* the bytes leapt over can be found again */
 constexpr uint64_t kKeyPrice = 20 * 256;   /* of the bytes that are hashed */
@@ -66,10 +67,16 @@ class Matcher {
   Matcher(const uint8_t *base, const uint8_t *end)
       : base_(base), hashed_(end - base < 8 ? 0 : static_cast<size_t>(end - base) - 7) {}
 
-  void enter(size_t from, size_t to) {
-    for (size_t at = from; at < std::min(to, hashed_); at++) insert(at);
+  void enter(size_t from, size_t to, size_t step = 1) {
+    for (size_t at = from; at < std::min(to, hashed_); at += step) insert(at);
   }
   void prepare(const Unit &unit);
+  /* Every `step`th position of the window before `at`, and nothing else. */
+  void enter_window(size_t at, size_t step) {
+    heads_.fill(0);
+    enter(std::max(at, kWindow) - kWindow, at, step);
+    has_window_ = step == 1;
+  }
   bool search(Unit &unit);
 
  private:
@@ -89,8 +96,9 @@ class Matcher {
   size_t hashed_; /* positions below have a hash */
   size_t last_distance_ = 1;
   int key_shift_ = 32;
+  bool has_window_ = false; /* every position of it */
   bool was_vain_ = false; /* the unit before was given up */
-  std::array<uint32_t, size_t{1} << kHashBits> heads_{}; /* position + 1; 0: none */
+  std::array<uint32_t, size_t{1} << kHashBits> heads_; /* position + 1; 0: none */
   std::array<uint32_t, kWindow> chain_;
   std::array<uint16_t, 256> prices_;
 };
@@ -168,15 +176,16 @@ bool Matcher::search(Unit &unit) {
   const bool is_tried = unit.len >= 4 * kTrial, is_dense = 2 * (cost(unit.counts) >> kBit) >= 3 * unit.len;
   const size_t glance = is_dense ? std::min(kTrial, unit.line + kGlance) : kTrial;
   size_t from = begin, trial = is_tried ? begin + glance : end;
-  const auto go_to_middle = [&] {
+  const auto start_at = [&](size_t next) {
     counts = {};
     found = 0;
     done = begin;
-    counted = from = at = middle;
-    trial = middle + glance;
+    counted = from = at = next;
+    trial = next + glance;
   };
   // where the unit above gave up, one look is enough
-  if (is_tried && is_dense && was_vain_) go_to_middle();
+  if (is_tried && is_dense && was_vain_) start_at(middle);
+  else if (!has_window_) enter_window(begin, is_tried && glance < kTrial ? kSparse : 1);
   was_vain_ = false;
   while (at < last) {
     if (at >= trial) {
@@ -185,10 +194,15 @@ bool Matcher::search(Unit &unit) {
       const auto pays_off = [&](uint64_t share) { return saves(share, base_ + from, base_ + at, counts); };
       if (at < from + kTrial && pays_off(kLeastHope)) {
         trial = from + kTrial;
+        // only now it is worth while to know all of what lies before
+        if (!has_window_) {
+          enter_window(begin, 1);
+          start_at(from);
+        }
       } else if (at >= from + kTrial && pays_off(kLeastShare)) {
         trial = end;
       } else if (at < middle) {
-        go_to_middle();
+        start_at(middle);
       } else {
         was_vain_ = true;
         return true;
@@ -265,8 +279,6 @@ bool match_units(std::vector<Unit> &units, size_t first, size_t last) {
       const uint8_t *base = units[u].raw;
       const size_t before = std::min(static_cast<size_t>(base - units[0].raw), kWindow);
       matcher = new (room.get()) Matcher(base - before, units.back().raw + units.back().len);
-      matcher->prepare(units[u]);
-      matcher->enter(0, before);
     }
     matcher->prepare(units[u]);
     if (!matcher->search(units[u])) return false;
