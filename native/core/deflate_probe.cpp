@@ -18,31 +18,51 @@ constexpr size_t kLooks = 2048;     /* more anchors than a unit has without runs
 constexpr size_t kMostWorth = 64;
 constexpr size_t kWords = 128;      /* of 64 positions looked at in one go */
 
+/* Writes the places of the set bits, less than 8192, and up to four more; returns how many there are. */
+size_t places_of(const uint64_t *masks, size_t words, uint16_t *places) {
+  uint16_t *next = places;
+  for (size_t w = 0; w < words; w++) {
+    uint64_t mask = masks[w];
+    const auto put = [&] {
+      *next = static_cast<uint16_t>(64 * w + static_cast<size_t>(__builtin_ctzll(mask | uint64_t{1} << 63)));
+      next += mask != 0;
+      mask &= mask - 1;
+    };
+    // most words have one or two; how many cannot be foretold
+    put(), put(), put(), put();
+    while (mask != 0) put();
+  }
+  return static_cast<size_t>(next - places);
+}
+
+bool are_equal(const uint8_t *a, const uint8_t *b, size_t n) {
+  uint64_t differ = little64(a) ^ little64(b);
+  for (size_t k = 8; k + 8 < n; k += 8) differ |= little64(a + k) ^ little64(b + k);
+  return (differ | (little64(a + n - 8) ^ little64(b + n - 8))) == 0;
+}
+
 /* Whether enough strings of `worth` bytes come again. Anchors are chosen by what stands there, so that a string and its
  * repetition are both looked at or both not. */
 bool comes_again(const uint8_t *raw, size_t len, size_t worth) {
   if (len < kSmall) return true;
   std::array<uint32_t, size_t{1} << kSlotBits> seen{};
   std::array<uint64_t, kWords> masks;
+  std::array<uint16_t, 64 * kWords + 4> places;
   size_t bytes = 0, looks = 0;
-  const auto look_at = [&](size_t i) {
-    uint32_t &slot = seen[little64(raw + i) * 0x9E3779B97F4A7C15u >> (64 - kSlotBits)];
-    const size_t before = slot;
-    looks++;
-    slot = static_cast<uint32_t>(i);
-    if (before == 0 || i - before > kWindow || std::memcmp(raw + before, raw + i, worth) != 0) return;
-    bytes += before + 1 == i ? 1 : LK_ANCHOR_SPACING;
-  };
   const size_t words = (len - kMostWorth) / 64;
   for (size_t first = 0; first < words; first += kWords) {
     const size_t n = std::min(kWords, words - first);
     kernels().anchors(masks.data(), raw + 64 * first, n);
-    for (size_t w = 0; w < n; w++) {
-      for (uint64_t mask = masks[w]; mask != 0; mask &= mask - 1) {
-        look_at(64 * (first + w) + static_cast<size_t>(__builtin_ctzll(mask)));
-      }
+    const size_t found = places_of(masks.data(), n, places.data());
+    for (size_t k = 0; k < found; k++) {
+      const size_t i = 64 * first + places[k];
+      uint32_t &slot = seen[little64(raw + i) * 0x9E3779B97F4A7C15u >> (64 - kSlotBits)];
+      const size_t before = slot;
+      slot = static_cast<uint32_t>(i);
+      const bool again = (before != 0) & (i - before <= kWindow) & are_equal(raw + before, raw + i, worth);
+      bytes += (before + 1 == i ? 1 : LK_ANCHOR_SPACING) & -static_cast<size_t>(again);
       if (bytes * kShare >= len) return true;
-      if (looks >= kLooks) return bytes * kShare >= 64 * (first + w);
+      if (++looks >= kLooks) return bytes * kShare >= i;
     }
   }
   return false;
