@@ -1,7 +1,8 @@
 import { LatentkitError } from "../errors.js";
+import type { RunEvent } from "../graph/events.js";
 import { parseGraph } from "../graph/parse.js";
 import { pythonText } from "../io/python-text.js";
-import { type RenderResult, renderEvents } from "../render/render.js";
+import { type RenderResult, render } from "../render/render.js";
 import { readGraph } from "../render/source.js";
 import { batchHelp, batchOptions, isBatch } from "./batch-options.js";
 import type { Arguments, Command } from "./command.js";
@@ -72,9 +73,8 @@ export const renderCommand: Command = {
 
 async function runJson(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
   try {
-    const result = await drain(renderEvents(path, { ...renderOptions(args, terminal), signal }), (event) =>
-      terminal.out(eventLine(event)),
-    );
+    const onEvent = (event: RunEvent) => terminal.out(eventLine(event));
+    const result = await render(path, { ...renderOptions(args, terminal), signal, onEvent });
     terminal.out(resultLine(result));
     return result;
   } catch (error) {
@@ -86,24 +86,12 @@ async function runJson(path: string, args: Arguments, terminal: Terminal, signal
 async function runText(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
   const labelOf = labels(path);
   const progress = args.flag("quiet") ? undefined : createProgress(terminal, labelOf);
-  const result = await drain(renderEvents(path, { ...renderOptions(args, terminal), signal }), (event) =>
-    progress?.show(event),
-  );
+  const onEvent = (event: RunEvent) => progress?.show(event);
+  const result = await render(path, { ...renderOptions(args, terminal), signal, onEvent });
   progress?.clear();
   if (progress !== undefined) tell(result, labelOf, terminal);
   for (const file of result.files) terminal.out(`${shortest(file.path)}\n`);
   return result;
-}
-
-async function drain<Event, Result>(
-  events: AsyncGenerator<Event, Result>,
-  onEvent: (event: Event) => void,
-): Promise<Result> {
-  for (;;) {
-    const { done, value } = await events.next();
-    if (done) return value;
-    onEvent(value);
-  }
 }
 
 /** Warnings and texts that nodes show, with the node that says them. */

@@ -10,6 +10,7 @@ import type { DiskCache } from "./disk-cache/disk-cache.js";
 import { DiskSigner } from "./disk-cache/disk-signer.js";
 import { KeptResults } from "./disk-cache/kept-results.js";
 import type { Happening, RunEvent } from "./events.js";
+import { Breath } from "./execution/breath.js";
 import { EventQueue } from "./execution/event-queue.js";
 import { followers } from "./execution/passing.js";
 import { prepareRun, signAll } from "./execution/prepare-run.js";
@@ -67,76 +68,137 @@ const OVER = new DOMException("The run is over.", "AbortError");
  * iteration early aborts the run.
  */
 export async function* executeGraph(prompt: unknown, options: ExecuteOptions): AsyncGenerator<RunEvent, void, void> {
-  const clock = options.clock ?? (() => new Date());
-  const abort = new AbortController();
-  const stop = () => abort.abort(options.signal?.reason);
-  if (options.signal?.aborted === true) stop();
-  else options.signal?.addEventListener("abort", stop, { once: true });
-  const tell = (happening: Happening): RunEvent => {
-    const event: RunEvent = Object.assign(happening, { at: clock().getTime() });
-    options.onEvent?.(event);
-    return event;
-  };
   const queue = new EventQueue();
-  const emit = (happening: Happening) => queue.add(tell(happening));
+  const tell = teller(options, (event) => queue.add(event));
+  const span = new Span(options.signal);
   try {
-    const graph = parseGraph(prompt, options);
-    const device = chooseDevice(options.device);
-    const prepared = prepareRun(graph, options);
-    const { nodes, roots, warnings, cycles } = prepared;
-    const cache = options.cache ?? createCache({ policy: "classic" });
-    const passing = options.passing && followers(options.passing, prepared.order, nodes);
-    const setting = new RunSetting(
-      {
-        graph,
-        registry: options.registry,
-        cache,
-        isOwnCache: options.cache === undefined,
-        passing,
-        isReused: options.isUnheard === true && keepNothing(nodes.values(), options),
-        signal: abort.signal,
-        isChecked: options.validate !== false,
-        host: options.host,
-        outputDir: options.outputDir,
-        inputDir: options.inputDir,
-        clock,
-        fetch: options.fetch ?? globalThis.fetch,
-        config: options.config ?? {},
-        output: options.output,
-        device,
-        prompt: options.hidePrompt === true ? undefined : (options.metadataPrompt ?? graph.prompt),
-        extraPnginfo: options.extraPnginfo,
-      },
-      emit,
-    );
-    const nodeIds = graph.ids.filter((id) => nodes.has(id));
-    yield tell({ type: "run-start", runId: options.runId ?? randomUUID(), nodeIds });
-    for (const warning of warnings) yield tell({ type: "warning", ...warning });
-    if (cycles.length > 0) {
-      yield tell(cycleHappening(cycles[0]!));
-      yield tell({ type: "run-done", status: "failed", outputs: {}, ui: {} });
-      return;
-    }
-    const { diskCache } = options;
-    const signer = diskCache && new DiskSigner(diskCache.engine, options);
-    const kept = diskCache && signer && new KeptResults(diskCache, signer, nodes, options);
-    const hear = signer && ((...signed: Parameters<DiskSigner["sign"]>) => signer.sign(...signed));
-    const signatures = await signAll(prepared, new Signer(cache, { ...options, passing }), options, hear);
-    cache.begin(new Set(signatures.values()), new Set(graph.ids));
-    const isCached = (id: string) => cache.has(signatures.get(id));
-    await kept?.expect(roots, isCached);
-    const cached = graph.ids.filter((id) => isCached(id) || kept?.isExpected(id));
-    yield tell({ type: "cached", nodeIds: cached });
-    const run = new Run(nodes, signatures, roots, setting, emit, kept);
-    for await (const events of queue.follow(run)) for (const event of events) yield event;
-    const warning = run.status === "interrupted" ? undefined : await kept?.written();
-    if (warning !== undefined) yield tell({ type: "warning", message: warning });
-    yield tell({ type: "run-done", status: run.status!, outputs: run.outputs(), ui: run.ui });
+    const begun = await begin(prompt, options, span, tell);
+    yield* queue.take();
+    if (begun === undefined) return;
+    for await (const events of queue.follow(begun.run)) yield* events;
+    await end(begun, tell);
+    yield* queue.take();
   } finally {
-    options.signal?.removeEventListener("abort", stop);
-    // a consumer that stops listening stops the node that runs
-    if (!abort.signal.aborted) abort.abort(OVER);
+    span.end();
   }
+}
+
+/** The same in one go: `options.onEvent` alone hears what happens. Rejects where the graph is invalid. */
+export async function runGraph(prompt: unknown, options: ExecuteOptions): Promise<void> {
+  const tell = teller(options, () => {});
+  const span = new Span(options.signal);
+  try {
+    const begun = await begin(prompt, options, span, tell);
+    if (begun === undefined) return;
+    const breath = new Breath();
+    while (begun.run.status === undefined) {
+      await begun.run.step();
+      if (breath.isDue) await breath.take();
+    }
+    await end(begun, tell);
+  } finally {
+    span.end();
+  }
+}
+
+type Tell = (happening: Happening) => void;
+
+function teller({ clock, onEvent }: ExecuteOptions, hear: (event: RunEvent) => void): Tell {
+  return (happening) => {
+    const at = clock === undefined ? Date.now() : clock().getTime();
+    const event: RunEvent = Object.assign(happening, { at });
+    onEvent?.(event);
+    hear(event);
+  };
+}
+
+/** From a run's begin to its end: what a node has left behind is told to stop then. */
+class Span {
+  private abort: AbortController | undefined;
+  private readonly stop = () => this.abort?.abort(this.outer?.reason);
+
+  constructor(private readonly outer: AbortSignal | undefined) {}
+
+  /** Aborted with the outer signal, and at the end. */
+  get signal(): AbortSignal {
+    if (this.abort === undefined) {
+      this.abort = new AbortController();
+      if (this.outer?.aborted === true) this.stop();
+      else this.outer?.addEventListener("abort", this.stop, { once: true });
+    }
+    return this.abort.signal;
+  }
+
+  end(): void {
+    if (this.abort === undefined) return;
+    this.outer?.removeEventListener("abort", this.stop);
+    if (!this.abort.signal.aborted) this.abort.abort(OVER);
+  }
+}
+
+interface Begun {
+  readonly run: Run;
+  readonly kept: KeptResults | undefined;
+}
+
+/** All that comes before the first node; undefined where a cycle ends the run at once. */
+async function begin(prompt: unknown, options: ExecuteOptions, span: Span, tell: Tell): Promise<Begun | undefined> {
+  const graph = parseGraph(prompt, options);
+  const device = chooseDevice(options.device);
+  const prepared = prepareRun(graph, options);
+  const { nodes, roots, warnings, cycles } = prepared;
+  const cache = options.cache ?? createCache({ policy: "classic" });
+  const passing = options.passing && followers(options.passing, prepared.order, nodes);
+  const isReused = options.isUnheard === true && keepNothing(nodes.values(), options);
+  const setting = new RunSetting(
+    {
+      graph,
+      registry: options.registry,
+      cache,
+      isOwnCache: options.cache === undefined,
+      passing,
+      isReused,
+      // what keeps nothing leaves nothing behind
+      signal: (isReused ? options.signal : undefined) ?? span.signal,
+      isChecked: options.validate !== false,
+      host: options.host,
+      outputDir: options.outputDir,
+      inputDir: options.inputDir,
+      clock: options.clock ?? (() => new Date()),
+      fetch: options.fetch ?? globalThis.fetch,
+      config: options.config ?? {},
+      output: options.output,
+      device,
+      prompt: options.hidePrompt === true ? undefined : (options.metadataPrompt ?? graph.prompt),
+      extraPnginfo: options.extraPnginfo,
+    },
+    tell,
+  );
+  const nodeIds = graph.ids.filter((id) => nodes.has(id));
+  tell({ type: "run-start", runId: options.runId ?? randomUUID(), nodeIds });
+  for (const warning of warnings) tell({ type: "warning", ...warning });
+  if (cycles.length > 0) {
+    tell(cycleHappening(cycles[0]!));
+    tell({ type: "run-done", status: "failed", outputs: {}, ui: {} });
+    return undefined;
+  }
+  const { diskCache } = options;
+  const signer = diskCache && new DiskSigner(diskCache.engine, options);
+  const kept = diskCache && signer && new KeptResults(diskCache, signer, nodes, options);
+  const hear = signer && ((...signed: Parameters<DiskSigner["sign"]>) => signer.sign(...signed));
+  const signatures = await signAll(prepared, new Signer(cache, { ...options, passing }), options, hear);
+  cache.begin(new Set(signatures.values()), new Set(graph.ids));
+  const isCached = (id: string) => cache.has(signatures.get(id));
+  await kept?.expect(roots, isCached);
+  const cached = graph.ids.filter((id) => isCached(id) || kept?.isExpected(id));
+  tell({ type: "cached", nodeIds: cached });
+  return { run: new Run(nodes, signatures, roots, setting, tell, kept), kept };
+}
+
+async function end({ run, kept }: Begun, tell: Tell): Promise<void> {
+  const warning = run.status === "interrupted" ? undefined : await kept?.written();
+  if (warning !== undefined) tell({ type: "warning", message: warning });
+  tell({ type: "run-done", status: run.status!, outputs: run.outputs(), ui: run.ui });
 }
 
 /** Whether no node of the run and no model of its host keeps a tensor: the package's own nodes do not. */

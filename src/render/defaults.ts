@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { RunEvent } from "../graph/events.js";
-import { type ExecuteOptions, executeGraph as execute } from "../graph/execute.js";
+import { type ExecuteOptions, executeGraph as execute, runGraph as run } from "../graph/execute.js";
 import { type ValidateOptions, type Validation, validateGraph as validate } from "../graph/validate.js";
 import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
@@ -25,17 +25,20 @@ export function validateGraph(prompt: unknown, options: Defaulted<ValidateOption
   });
 }
 
+type RunOptions = Defaulted<ExecuteOptions, "registry" | "host" | "outputDir" | "inputDir">;
+
 /** See `executeGraph` of the graph layer; all nodes, the preview host, ./out and ./input where absent. */
-export function executeGraph(
-  prompt: unknown,
-  options: Defaulted<ExecuteOptions, "registry" | "host" | "outputDir" | "inputDir"> = {},
-): AsyncGenerator<RunEvent, void, undefined> {
-  return execute(prompt, {
-    ...options,
-    registry: options.registry ?? defaultRegistry,
-    builtIns: defaultRegistry,
-    host: options.host ?? defaultHost,
-    outputDir: resolve(options.outputDir ?? "out"),
-    inputDir: resolve(options.inputDir ?? "input"),
-  });
-}
+export const executeGraph = (prompt: unknown, options: RunOptions = {}): AsyncGenerator<RunEvent, void, undefined> =>
+  execute(prompt, withDefaults(options));
+
+/** See `runGraph` of the graph layer; the same where absent. */
+export const runGraph = (prompt: unknown, options: RunOptions): Promise<void> => run(prompt, withDefaults(options));
+
+const withDefaults = (options: RunOptions): ExecuteOptions => ({
+  ...options,
+  registry: options.registry ?? defaultRegistry,
+  builtIns: defaultRegistry,
+  host: options.host ?? defaultHost,
+  outputDir: resolve(options.outputDir ?? "out"),
+  inputDir: resolve(options.inputDir ?? "input"),
+});

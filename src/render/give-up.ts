@@ -5,47 +5,26 @@ import type { OutputFiles } from "../io/output-files.js";
 export const GRACE_MS = 2000;
 
 /**
- * The same events, until a node has not listened to the signal for the grace: then it is left alone with what it does.
- * Answers whether the run came to its own end.
+ * Waits for work that listens to the signal, and once that is aborted for the grace: then a node that does not listen is
+ * left alone with what it does. Answers whether the work came to its own end; rejects as it does.
  */
-export async function* untilGivenUp<Event>(
-  events: AsyncGenerator<Event, void, undefined>,
-  signal: AbortSignal | undefined,
-  graceMs: number,
-): AsyncGenerator<Event, boolean, undefined> {
-  let isGivenUp = false;
-  let wake = () => {};
-  let timer: NodeJS.Timeout | undefined;
-  const giveUp = () => {
-    isGivenUp = true;
-    wake();
-  };
-  const start = () => {
-    timer = setTimeout(giveUp, graceMs);
-  };
-  const nextOrNone = () =>
-    new Promise<IteratorResult<Event> | undefined>((resolve, reject) => {
-      wake = () => resolve(undefined);
-      if (isGivenUp) wake();
-      else events.next().then(resolve, reject);
-    });
-  if (signal?.aborted) start();
-  else signal?.addEventListener("abort", start, { once: true });
-  try {
-    for (;;) {
-      const next = await nextOrNone();
-      if (next === undefined) return false;
-      if (next.done) return true;
-      yield next.value;
-    }
-  } finally {
-    signal?.removeEventListener("abort", start);
-    clearTimeout(timer);
-    // one that was left alone may never come back to end; what it throws then is nobody's
-    const ended = events.return();
-    if (isGivenUp) ended.catch(giveUp);
-    else await ended;
-  }
+export function orGivenUp(work: Promise<void>, signal: AbortSignal | undefined, graceMs: number): Promise<boolean> {
+  const done = work.then(() => true);
+  if (signal === undefined) return done;
+  return new Promise((resolve, reject) => {
+    let timer: NodeJS.Timeout | undefined;
+    const start = () => {
+      timer = setTimeout(() => resolve(false), graceMs);
+    };
+    if (signal.aborted) start();
+    else signal.addEventListener("abort", start, { once: true });
+    const settle = () => {
+      signal.removeEventListener("abort", start);
+      clearTimeout(timer);
+    };
+    // what it throws once it was left alone is nobody's
+    done.finally(settle).then(resolve, reject);
+  });
 }
 
 /** Files that can be written until `close`: what a node that was left alone does later comes too late. */

@@ -10,10 +10,10 @@ import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import type { DeviceChoice } from "../tensor/device-choice.js";
 import { checkOptions, RENDER_RULES } from "./check-options.js";
-import { defaultHost, defaultRegistry, executeGraph } from "./defaults.js";
+import { defaultHost, defaultRegistry, runGraph } from "./defaults.js";
 import { filesOf, type RenderedFile } from "./files.js";
 import { fillGraph, nodesOfKeys } from "./fill.js";
-import { createClosable, GRACE_MS, untilGivenUp } from "./give-up.js";
+import { createClosable, GRACE_MS, orGivenUp } from "./give-up.js";
 import { createReceipts } from "./receipt.js";
 import { redactMetadata } from "./redact.js";
 import { runSetup } from "./setup-module.js";
@@ -86,27 +86,11 @@ export interface RenderResult {
  */
 export async function render(graph: string | object, options: RenderOptions = {}): Promise<RenderResult> {
   checkOptions(options, RENDER_RULES);
-  const { isUnheard = options.onEvent === undefined } = options;
-  const events = follow(graph, { ...options, isUnheard });
-  for (;;) {
-    const { done, value } = await events.next();
-    if (done) return value;
-  }
+  return renderChecked(graph, options);
 }
 
-/** The same as `render`, telling each event of the run on the way. */
-export async function* renderEvents(
-  graph: string | object,
-  options: RenderOptions = {},
-): AsyncGenerator<RunEvent, RenderResult, undefined> {
-  checkOptions(options, RENDER_RULES);
-  return yield* follow(graph, options);
-}
-
-async function* follow(
-  graph: string | object,
-  options: RenderOptions,
-): AsyncGenerator<RunEvent, RenderResult, undefined> {
+/** The same with options that are known to be right. */
+export async function renderChecked(graph: string | object, options: RenderOptions): Promise<RenderResult> {
   const { metadata = "full", classAliases = {}, redact = [] } = options;
   if (!METADATA_POLICIES.includes(metadata)) {
     const expected = METADATA_POLICIES.join(", ");
@@ -124,10 +108,27 @@ async function* follow(
   const outputDir = resolve(options.outputDir ?? "out");
   const receipts = { prompt, shownPrompt: shown.prompt, redact, registry, classAliases, host, inputDir };
   const receipt = metadata === "none" ? undefined : (options.output?.receipt ?? createReceipts(receipts));
+  const closable = createClosable(options.output?.files ?? counterFiles);
+  const result = createFold(outputDir);
   /** A node did not listen to an abort: what it still says and writes is not heard. */
   let isLeft = false;
-  const closable = createClosable(options.output?.files ?? counterFiles);
-  const run = executeGraph(prompt, {
+  let nodeId: string | undefined;
+  const tell = (event: RunEvent) => {
+    result.add(event);
+    options.onEvent?.(event);
+  };
+  const onEvent = (event: RunEvent) => {
+    if (isLeft) return;
+    tell(event);
+    if (event.type === "node-start") nodeId = event.nodeId;
+    else if (event.type === "run-start") for (const warning of unfilledWarnings(event)) tell(warning);
+  };
+  const unfilledWarnings = ({ at }: RunEvent): RunEvent[] => {
+    const unfilled = createUnfilled(parsed, { registry, targets: options.targets });
+    const given = new Set(Object.keys(options.set ?? {}));
+    return unfilled(given).map(({ nodeId, message }) => ({ type: "warning", nodeId, message, at }));
+  };
+  const run = runGraph(prompt, {
     registry,
     host,
     targets: options.targets,
@@ -143,45 +144,19 @@ async function* follow(
     cache: options.cache,
     diskCache: options.diskCache,
     passing: options.passing && nodesOfKeys(parsed.prompt, options.passing),
-    isUnheard: options.isUnheard,
+    isUnheard: options.isUnheard ?? options.onEvent === undefined,
     rewritesFiles: true,
     clock: options.clock,
     fetch: options.fetch,
     signal: options.signal,
-    onEvent: options.onEvent && ((event) => isLeft || options.onEvent!(event)),
+    onEvent,
   });
-  const unfilledWarnings = ({ at }: RunEvent): RunEvent[] => {
-    const unfilled = createUnfilled(parsed, { registry, targets: options.targets });
-    const given = new Set(Object.keys(options.set ?? {}));
-    return unfilled(given).map(({ nodeId, message }) => ({ type: "warning", nodeId, message, at }));
-  };
-  const result = createFold(outputDir);
-  const tell = (event: RunEvent): RunEvent => {
-    options.onEvent?.(event);
-    return event;
-  };
-  const events = untilGivenUp(run, options.signal, GRACE_MS);
-  let nodeId: string | undefined;
-  for (;;) {
-    const { done, value } = await events.next();
-    if (done) {
-      if (value) return result.end();
-      break;
-    }
-    result.add(value);
-    yield value;
-    if (value.type === "node-start") nodeId = value.nodeId;
-    if (value.type !== "run-start") continue;
-    for (const warning of unfilledWarnings(value)) {
-      result.add(warning);
-      yield tell(warning);
-    }
-  }
+  if (await orGivenUp(run, options.signal, GRACE_MS)) return result.end();
   isLeft = true;
   closable.close();
   const at = (options.clock?.() ?? new Date()).getTime();
-  yield tell({ type: "interrupted", nodeId, at });
-  yield tell({ type: "run-done", status: "interrupted", outputs: {}, ui: {}, at });
+  tell({ type: "interrupted", nodeId, at });
+  tell({ type: "run-done", status: "interrupted", outputs: {}, ui: {}, at });
   return { ...result.end(), status: "interrupted", error: undefined };
 }
 

@@ -14,7 +14,7 @@ import { defaultHost, defaultRegistry } from "./defaults.js";
 import { setMark } from "./mark.js";
 import { plainEvent, plainResult } from "./plain.js";
 import { refuseWrong } from "./refuse-wrong.js";
-import { type MetadataPolicy, type RenderResult, render } from "./render.js";
+import { type MetadataPolicy, type RenderResult, renderChecked } from "./render.js";
 import { type Made, runSetup } from "./setup-module.js";
 import { frozenGraph, readGraph } from "./source.js";
 
@@ -138,7 +138,7 @@ function serve(port: MessagePort, data: ThreadData): void {
         onEvent,
         isUnheard: true,
       };
-      const made = await render(parsed(graph), { ...given, output: { files, encodesHere } });
+      const made = await renderChecked(parsed(graph), { ...given, output: { files, encodesHere } });
       const failure = made.status === "success" ? await commit(files) : undefined;
       const result = isQuiet ? sentResult(made, isItem) : undefined;
       send({ id, type: "end", written: files?.written, result, failure });

@@ -1,8 +1,6 @@
 import type { RunEvent } from "../events.js";
+import { Breath } from "./breath.js";
 import type { Run } from "./run.js";
-
-/** Longer without a turn of the event loop, and timers, sockets and signals would starve. */
-const MAX_BUSY_MS = 10;
 
 /** What happens while a node runs, until somebody asks. */
 export class EventQueue {
@@ -14,9 +12,16 @@ export class EventQueue {
     this.wake();
   }
 
+  /** What has happened and nobody has heard of. */
+  take(): readonly RunEvent[] {
+    const events = this.happened;
+    this.happened = [];
+    return events;
+  }
+
   /** Steps through the run; what a node reports comes while it still runs, several events together. */
   async *follow(run: Run): AsyncGenerator<readonly RunEvent[], void, void> {
-    let turn = performance.now();
+    const breath = new Breath();
     while (run.status === undefined) {
       let isSettled = false;
       let failure: { error: unknown } | undefined;
@@ -30,15 +35,11 @@ export class EventQueue {
       });
       while (!isSettled || this.happened.length > 0) {
         if (this.happened.length === 0) await this.somethingHappens();
-        const events = this.happened;
-        this.happened = [];
+        const events = this.take();
         if (events.length > 0) yield events;
       }
       if (failure !== undefined) throw failure.error;
-      if (performance.now() - turn > MAX_BUSY_MS) {
-        await new Promise((resolve) => setImmediate(resolve));
-        turn = performance.now();
-      }
+      if (breath.isDue) await breath.take();
     }
   }
 
