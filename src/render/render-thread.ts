@@ -37,6 +37,8 @@ export class RenderThread {
   private readonly running = new Map<number, Running>();
   /** Of runs that are over. */
   private readonly marks: SharedArrayBuffer[] = [];
+  /** The last one that was sent: that of a batch is sent once. */
+  private graph: string | undefined;
   private nextId = 0;
   private crash: Error | undefined;
   private isOver = false;
@@ -90,7 +92,8 @@ export class RenderThread {
       this.running.set(id, { fold, hear, resolve, reject, mark, isAborted: false, grace: undefined });
       this.worker.ref();
       try {
-        this.send({ id, type, run: { ...run, mark } });
+        this.send({ id, type, run: { ...run, mark, graph: run.graph === this.graph ? undefined : run.graph } });
+        this.graph = run.graph;
       } catch (cause) {
         const message = "Options of a rendering thread: expected plain data, received what cannot be sent.";
         this.settle(id, () => reject(new LatentkitError("usage.invalid", message, {}, { cause })));

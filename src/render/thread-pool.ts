@@ -137,6 +137,7 @@ class Pool implements ThreadPool {
   }
 
   async close(): Promise<void> {
+    if (!this.isClosed) shareProcessors(-this.limit);
     this.isClosed = true;
     for (const next of this.waiting) next(false);
     for (const thread of this.threads) {
@@ -209,8 +210,13 @@ function sendable(graph: string | object, options: ThreadRenderOptions): ThreadR
   };
 }
 
+/** Threads of all pools that are open. */
+let rendering = 0;
+
 /** All threads share one native pool: it gets the processors they leave. LATENTKIT_THREADS has the last word. */
-function shareProcessors(threads: number): void {
+function shareProcessors(more: number): void {
+  rendering += more;
   if (process.env.LATENTKIT_THREADS) return;
-  loadNative().setThreads(Math.max(1, availableParallelism() - threads + 1));
+  const left = availableParallelism() - Math.max(0, rendering - 1);
+  loadNative().setThreads(Math.max(1, left));
 }

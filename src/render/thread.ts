@@ -31,8 +31,8 @@ export interface ThreadData {
 
 /** One run, as data that can be sent. */
 export interface ThreadRun {
-  /** A path or JSON text. */
-  readonly graph: string;
+  /** A path or JSON text; that of the message before where absent. */
+  readonly graph?: string;
   /** `{ set, extraPnginfo }` as JSON, which keeps every digit. */
   readonly json: string;
   readonly targets?: readonly string[];
@@ -103,10 +103,11 @@ function serve(port: MessagePort, data: ThreadData): void {
   const diskCache = data.cacheDir === undefined ? undefined : createDiskCache({ folder: data.cacheDir });
   const prepared = once(() => prepare(data.setup));
   const parsed = createReader();
+  let lastGraph = "";
   const running = new Map<number, AbortController>();
   const send = (message: FromThread) => port.postMessage(message);
 
-  const run = async (id: number, asked: ThreadRun, signal: AbortSignal, isCheck: boolean) => {
+  const run = async (id: number, graph: string, asked: ThreadRun, signal: AbortSignal, isCheck: boolean) => {
     let place: Required<Made>;
     try {
       place = await prepared();
@@ -115,10 +116,10 @@ function serve(port: MessagePort, data: ThreadData): void {
       return;
     }
     if (isCheck) {
-      send(checked(id, asked, place));
+      send(checked(id, graph, asked, place));
       return;
     }
-    const { graph, json, names, isQuiet = false, mark, ...options } = asked;
+    const { graph: _, json, names, isQuiet = false, mark, ...options } = asked;
     const isDue = createThrottle();
     const isItem = names !== undefined;
     const onEvent = (event: RunEvent) => {
@@ -154,7 +155,8 @@ function serve(port: MessagePort, data: ThreadData): void {
       const controller = new AbortController();
       running.set(id, controller);
       const isCheck = message.type === "check";
-      void run(id, message.run, controller.signal, isCheck).finally(() => running.delete(id));
+      lastGraph = message.run.graph ?? lastGraph;
+      void run(id, lastGraph, message.run, controller.signal, isCheck).finally(() => running.delete(id));
     }
   });
 }
@@ -168,7 +170,7 @@ function sentResult({ error, ...result }: RenderResult, isItem: boolean): SentRe
   return { ...told, error: error && sent(error) };
 }
 
-/** A batch sends the same text with each item. */
+/** A batch runs the same text with each item. */
 function createReader(): (graph: string) => string | object {
   let text: string | undefined;
   let known: object = {};
@@ -193,7 +195,8 @@ async function commit(files: ItemFiles | undefined): Promise<SentError | undefin
 /** Whether the graph can run with the setup's nodes, before any item of it does. */
 function checked(
   id: number,
-  { graph, json, classAliases, redact }: ThreadRun,
+  graph: string,
+  { json, classAliases, redact }: ThreadRun,
   { registry }: Required<Made>,
 ): FromThread {
   try {

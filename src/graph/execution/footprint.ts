@@ -26,7 +26,11 @@ export function measure(value: unknown): Footprint {
   let isWhole = true;
   const look = (values: Iterable<unknown>, count: number) => {
     if (count > MAX_VISITS) isWhole = false;
-    stack.push(...takeSome(values));
+    let left = MAX_VISITS;
+    for (const value of values) {
+      if (left-- === 0) return;
+      stack.push(value);
+    }
   };
   while (stack.length > 0 && seen.size < MAX_VISITS) {
     const next = stack.pop();
@@ -44,12 +48,4 @@ export function measure(value: unknown): Footprint {
     }
   }
   return { buffers: [...buffers], other, isWhole: isWhole && stack.length === 0 };
-}
-
-function* takeSome(values: Iterable<unknown>): Generator<unknown> {
-  let left = MAX_VISITS;
-  for (const value of values) {
-    if (left-- === 0) return;
-    yield value;
-  }
 }

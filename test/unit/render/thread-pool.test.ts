@@ -374,13 +374,24 @@ describe("createThreadPool", () => {
       import { availableParallelism } from "node:os";
       import { createThreadPool } from ${url("render/thread-pool.js")};
       import { device } from ${url("index.js")};
-      createThreadPool({ threads: 2 });
-      console.log(device().threads === (Number(process.env.LATENTKIT_THREADS) || Math.max(1, availableParallelism() - 1)));
+      const isLeft = (rendering) =>
+        device().threads === (Number(process.env.LATENTKIT_THREADS) || Math.max(1, availableParallelism() - rendering + 1));
+      const pool = createThreadPool({ threads: 2 });
+      const told = [isLeft(2)];
+      // a second pool takes from the same processors
+      const other = createThreadPool({ threads: 1 });
+      told.push(isLeft(3));
+      await other.close();
+      await other.close();
+      told.push(isLeft(2));
+      await pool.close();
+      told.push(isLeft(1));
+      console.log(told.join());
     `;
     for (const LATENTKIT_THREADS of ["", "5"]) {
       const env = { ...process.env, LATENTKIT_THREADS };
       const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8", env });
-      assert.equal(stdout, "true\n");
+      assert.equal(stdout, "true,true,true,true\n");
     }
   });
 });
