@@ -5,6 +5,7 @@ import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
 import { latentkit } from "../../helpers/cli.js";
 import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { skip } from "../../helpers/skip.js";
 
 const graphs = join(root, "test/graphs");
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
@@ -317,7 +318,7 @@ describe("latentkit as a process", () => {
   });
 
   it("says in one sentence that its output cannot be written", async function () {
-    if (!existsSync("/dev/full")) return this.skip();
+    if (!existsSync("/dev/full")) skip(this, "there is no /dev/full");
     const { spawnSync } = await import("node:child_process");
     const full = openSync("/dev/full", "w");
     const child = spawnSync(process.execPath, [join(root, "bin/latentkit.mjs"), "nodes", "--json"], {
@@ -329,7 +330,7 @@ describe("latentkit as a process", () => {
   });
 
   it("does not let words that cannot be written decide the result", async function () {
-    if (!existsSync("/dev/full")) return this.skip();
+    if (!existsSync("/dev/full")) skip(this, "there is no /dev/full");
     const { spawnSync } = await import("node:child_process");
     const full = openSync("/dev/full", "w");
     const graph = join(graphs, "save-image-lazy.json");

@@ -7,6 +7,7 @@ import type { Terminal } from "#src/cli/terminal.js";
 import { decodePng } from "#src/io/png.js";
 import { latentkit } from "../../helpers/cli.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { skip } from "../../helpers/skip.js";
 
 const graph = join(root, "test/graphs/latent-noisy.json");
 /** Empties the line that a bar is on. */
@@ -428,7 +429,7 @@ describe("latentkit render, many times, as a process", () => {
   });
 
   it("comes to its end though its own terminal is gone", async function () {
-    if (spawnSync("script", ["--version"]).error !== undefined) return this.skip();
+    if (spawnSync("script", ["--version"]).error !== undefined) skip(this, "script is not installed");
     const code = join(folder(), "code");
     const command = [process.execPath, join(root, "bin/latentkit.mjs"), ...args("--seeds", "0..1999")]
       .map((word) => `'${word}'`)

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { type Disk, writeAppending, writeNew, writeReplacing } from "#src/io/write-file.js";
 import { refuses } from "../../helpers/errors.js";
 import { files, freshFolder, tree } from "../../helpers/folders.js";
+import { skip } from "../../helpers/skip.js";
 
 const bytes = Buffer.from("content");
 const program = fileURLToPath(new URL("../../helpers/save-many.js", import.meta.url));
@@ -157,8 +158,7 @@ describe("io/write-file", () => {
       const target = join(folder(), "small");
       mkdirSync(target);
       if (!mounted(["-t", "tmpfs", "-o", "size=64k", "tmpfs", target])) {
-        console.log("      no small disk here: this user may not mount one");
-        this.skip();
+        skip(this, "this user may not mount a small disk");
       }
       try {
         assert.match(save(target), /file\.write-failed.*ENOSPC/s);
@@ -183,8 +183,7 @@ describe("io/write-file", () => {
           execFileSync("umount", [target]);
         }
       } else {
-        console.log("      no read-only folder here: root may write anywhere, and may not mount");
-        this.skip();
+        skip(this, "root may write anywhere, and may not mount a read-only folder");
       }
       assert.deepEqual(tree(target), []);
     });

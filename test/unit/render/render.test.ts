@@ -15,6 +15,7 @@ import {
 } from "latentkit";
 import type { RunEvent } from "#src/graph/events.js";
 import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { skip } from "../../helpers/skip.js";
 
 const graphPath = join(root, "test/graphs/save-image-lazy.json");
 const inputDir = join(root, "test/graphs/input");
@@ -113,7 +114,7 @@ describe("render", () => {
   });
 
   it("fails, and ends, where the system makes no folder", async function () {
-    if (process.platform !== "linux") this.skip();
+    if (process.platform !== "linux") skip(this, "there is no /proc");
     // Node's own recursive mkdir never ends here
     const { status, error } = await run(lazy(), { outputDir: "/proc/latentkit/out" });
     assert.deepEqual([status, error?.code], ["failed", "file.write-failed"]);

@@ -8,6 +8,7 @@ import type { Outputs } from "#src/graph/disk-cache/entry-format.js";
 import { refuses } from "../../../helpers/errors.js";
 import { files, freshFolder, tree } from "../../../helpers/folders.js";
 import { seededInts } from "../../../helpers/seeded.js";
+import { skip } from "../../../helpers/skip.js";
 
 const sha = (bytes: string | Uint8Array) => createHash("sha256").update(bytes).digest();
 const signatureOf = (name: string | number) => sha(String(name)).toString("hex");
@@ -203,7 +204,7 @@ describe("createDiskCache", () => {
     });
 
     it("that is no file: a folder, a link, a pipe", async function () {
-      if (process.platform === "win32") this.skip();
+      if (process.platform === "win32") skip(this, "there are no pipes among files");
       await keep(open(), "real", SMALL);
       const shard = (name: string) => mkdirSync(join(pathOf(name), ".."), { recursive: true });
       for (const name of ["folder", "link", "pipe", "loop"]) shard(name);
