@@ -29,6 +29,16 @@ inline Bytes load(const uint8_t *p) { return *(const BytesAt *)p; }
 inline void store(uint8_t *p, Bytes v) { *(BytesAt *)p = v; }
 
 inline Bytes lesser(Bytes a, Bytes b) { return a < b ? a : b; }
+/* The distance of each byte from 0, modulo 256. */
+inline Bytes distance(Bytes v) {
+#if defined(__AVX512BW__)
+  return (Bytes)_mm512_abs_epi8((__m512i)v);
+#elif defined(__AVX2__)
+  return (Bytes)_mm256_abs_epi8((__m256i)v);
+#else
+  return lesser(v, -v);
+#endif
+}
 inline Bytes apart(Bytes a, Bytes b) { return (a > b ? a : b) - lesser(a, b); }
 
 /* (a + b) / 2, rounded down. */
@@ -59,8 +69,8 @@ inline Sums sums_of(Bytes v) {
 #endif
 }
 
-/* Sums of the bytes' distances from 0, modulo 256: small for rows that deflate well. */
-inline Sums distances(Bytes v) { return sums_of(lesser(v, -v)); }
+/* Sums of the bytes' distances from 0: small for rows that deflate well. */
+inline Sums distances(Bytes v) { return sums_of(distance(v)); }
 
 /* Bit i: byte i of v is 0. */
 inline uint64_t zeros(Bytes v) {

@@ -13,11 +13,17 @@ struct Around {
 /* The nearest of the three to left + above - corner, in bytes: the third distance is the difference of the other two
  * where they point apart, and never the least where they do not. */
 inline Bytes paeth(const Around &p) {
-  Bytes to_left = apart(p.above, p.corner), to_above = apart(p.left, p.corner);
+  Bytes to_left = apart(p.above, p.corner), to_above = apart(p.left, p.corner), to_corner = apart(to_left, to_above);
+  Bytes nearer = to_left <= to_above ? p.left : p.above, least = lesser(to_left, to_above);
+#if defined(__AVX512BW__)
+  const __m512i left = (__m512i)p.left, above = (__m512i)p.above, corner = (__m512i)p.corner;
+  const __mmask64 apart = _mm512_cmpge_epu8_mask(above, corner) ^ _mm512_cmpge_epu8_mask(left, corner);
+  const __mmask64 is_corner = _mm512_mask_cmpgt_epu8_mask(apart, (__m512i)least, (__m512i)to_corner);
+  return (Bytes)_mm512_mask_mov_epi8((__m512i)nearer, is_corner, corner);
+#else
   Bytes same_side = (Bytes)((p.above >= p.corner) == (p.left >= p.corner));
-  Bytes to_corner = apart(to_left, to_above) | same_side;
-  Bytes nearer = to_left <= to_above ? p.left : p.above;
-  return lesser(to_left, to_above) <= to_corner ? nearer : p.corner;
+  return least <= (to_corner | same_side) ? nearer : p.corner;
+#endif
 }
 
 template <Filter F>
