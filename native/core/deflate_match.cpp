@@ -24,6 +24,7 @@ constexpr size_t kGlance = 1024;     /* bytes past a line, after which a trial m
 constexpr uint64_t kLeastHope = 48;  /* one of so many bits must be saved there */
 constexpr size_t kSparse = 8;       /* before that, one of so many positions of the window can be found */
 constexpr size_t kPatience = 8;     /* literals without a match after which the search leaps over one more byte */
+constexpr size_t kTired = 4;        /* the same where the last kTrial bytes gave no hope */
 constexpr size_t kLongestLeap = 64; /* the bytes leapt over can be found again */
 constexpr uint64_t kKeyPrice = 20 * 256;   /* of the bytes that are hashed */
 constexpr uint32_t kMatchPrice = 11 * 256; /* of a match, before the distance's extra bits; 1/256 bits */
@@ -169,30 +170,42 @@ bool Matcher::search(Unit &unit) {
   const size_t begin = static_cast<size_t>(unit.raw - base_), end = begin + unit.len, last = std::min(end, hashed_);
   const Held<lk_sequence> sequences(unit.len / kMinMatch + 1);
   if (sequences.get() == nullptr) return false;
-  Counts counts;
+  Counts kept, counts; /* of what lies before `from`, and of what was searched from there */
   size_t at = begin, done = begin, found = 0;
   size_t counted = begin; /* literals from `from` to here are in counts */
   const size_t middle = begin + unit.len / 2;
   const bool is_tried = unit.len >= 4 * kTrial, is_dense = 2 * (cost(unit.counts) >> kBit) >= 3 * unit.len;
   const size_t glance = is_dense ? std::min(kTrial, unit.line + kGlance) : kTrial;
-  size_t from = begin, trial = is_tried ? begin + glance : end;
+  bool is_taken = !is_tried && !is_dense; /* the search goes on to the end */
+  size_t from = begin, trial = is_taken ? end : begin + glance, patience = kPatience;
   const auto start_at = [&](size_t next) {
     counts = {};
     found = 0;
     done = begin;
+    count(kept = {}, base_ + begin, base_ + next);
     counted = from = at = next;
     trial = next + glance;
   };
+  const auto go_on = [&](size_t with) {
+    is_taken = true;
+    patience = with;
+    kept.add(counts);
+    counts = {};
+    from = at;
+    trial = is_dense ? at + kTrial : end;
+  };
   // where the unit above gave up, one look is enough
   if (is_tried && is_dense && was_vain_) start_at(middle);
-  else if (!has_window_) enter_window(begin, is_tried && glance < kTrial ? kSparse : 1);
+  else if (!has_window_) enter_window(begin, !is_taken && glance < kTrial ? kSparse : 1);
   was_vain_ = false;
   while (at < last) {
-    if (at >= trial) {
+    if (at >= trial && (!is_taken || at == counted)) {
       count(counts, base_ + counted, base_ + at);
       counted = at;
       const auto pays_off = [&](uint64_t share) { return saves(share, base_ + from, base_ + at, counts); };
-      if (at < from + kTrial && pays_off(kLeastHope)) {
+      if (is_taken) {
+        go_on(pays_off(kLeastHope) ? kPatience : kTired);
+      } else if (at < from + kTrial && pays_off(kLeastHope)) {
         trial = from + kTrial;
         // only now it is worth while to know all of what lies before
         if (!has_window_) {
@@ -200,7 +213,9 @@ bool Matcher::search(Unit &unit) {
           start_at(from);
         }
       } else if (at >= from + kTrial && pays_off(kLeastShare)) {
-        trial = end;
+        go_on(kPatience);
+      } else if (!is_tried) {
+        go_on(kTired);  // what is short is searched to the end
       } else if (at < middle) {
         start_at(middle);
       } else {
@@ -210,7 +225,7 @@ bool Matcher::search(Unit &unit) {
     }
     Match match = find(at, end, 0);
     if (match.length == 0 || !pays(at, match)) {
-      const size_t next = at + 1 + std::min((at - counted) / kPatience, kLongestLeap);
+      const size_t next = at + 1 + std::min((at - counted) / patience, kLongestLeap);
       enter(at + 1, next);
       at = next;
       continue;
@@ -239,7 +254,7 @@ bool Matcher::search(Unit &unit) {
     enter(entered, at);
   }
   count(counts, base_ + counted, base_ + end);
-  count(counts, base_ + begin, base_ + from);
+  counts.add(kept);
   if (cost(counts) >= cost(unit.counts)) return true;
   unit.sequences.reset(new (std::nothrow) lk_sequence[found]);
   if (unit.sequences == nullptr) return false;
