@@ -25,6 +25,7 @@ const Export kCore[] = {
     {"schedule", Schedule},
     {"latentToRgb", LatentToRgb},
     {"resizeToImage", ResizeToImage},
+    {"resizeToBytes", ResizeToBytes},
     {"pngBound", PngBound},
     {"encodePngHere", EncodePngHere},
     {"encodePng", EncodePng},

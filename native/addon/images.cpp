@@ -42,16 +42,28 @@ Napi::Value LatentToRgb(const Napi::CallbackInfo &info) {
   return a.done(engine_latent_to_rgb(out, x, batch, channels, factors, bias, shift, scale));
 }
 
-Napi::Value ResizeToImage(const Napi::CallbackInfo &info) {
-  const Args a(info, "resizeToImage");
+template <class Out>
+Napi::Value ResizeToPixels(const Args &a, Out out, size_t out_bytes,
+                           engine_status (*resize)(Out, engine_cf32, size_t, size_t, size_t, size_t, size_t)) {
   const size_t batch = a.size(2, "batch"), in_h = a.size(3, "inHeight"), in_w = a.size(4, "inWidth");
   const size_t out_h = a.size(5, "outHeight"), out_w = a.size(6, "outWidth");
-  const engine_f32 out = a.out(0, "out");
   const engine_cf32 x = a.in(1, "x");
   a.expect("out", out.len, {batch, out_h, out_w, 3});
   a.expect("x", x.len, {batch, 3, in_h, in_w});
-  a.apart(out, x, "x", false);
-  return a.done(engine_resize_to_image(out, x, batch, in_h, in_w, out_h, out_w));
+  a.apart(out.data, out_bytes, x.data, x.len * 4, "x", false);
+  return a.done(resize(out, x, batch, in_h, in_w, out_h, out_w));
+}
+
+Napi::Value ResizeToImage(const Napi::CallbackInfo &info) {
+  const Args a(info, "resizeToImage");
+  const engine_f32 out = a.out(0, "out");
+  return ResizeToPixels(a, out, out.len * 4, engine_resize_to_image);
+}
+
+Napi::Value ResizeToBytes(const Napi::CallbackInfo &info) {
+  const Args a(info, "resizeToBytes");
+  const engine_u8 out = a.bytes_out(0, "out");
+  return ResizeToPixels(a, out, out.len, engine_resize_to_bytes);
 }
 
 template <class A>

@@ -52,6 +52,12 @@ struct Resize {
   size_t out_row() const { return out_w * colours; }
 };
 
+/* The two input rows that are nearest to one of the output, as long as that, and what they weigh. */
+struct Pair {
+  const float *top, *bottom;
+  float top_weight, bottom_weight;
+};
+
 /* An enlarged picture needs each of its rows many times: two of them stay resized across. */
 class Rows {
  public:
@@ -60,11 +66,6 @@ class Rows {
 
   Rows(const Resize &of, float *kept) : of_(of), kept_(kept) {}
 
-  /* The two input rows that are nearest to row y of the output, as long as that, and what they weigh. */
-  struct Pair {
-    const float *top, *bottom;
-    float top_weight, bottom_weight;
-  };
   Pair around(const float *plane, size_t y) {
     const float *first = plane + static_cast<size_t>(of_.rows.first[y]) * of_.in_row();
     const float *second = plane + static_cast<size_t>(of_.rows.second[y]) * of_.in_row();
@@ -90,9 +91,10 @@ class Rows {
   const float *known_[2] = {nullptr, nullptr};
 };
 
-/* Writes `planes` resized ones; `between` is the kernel for what lies between two rows. */
-template <class Between>
-void resize_rows(float *out, const float *x, size_t planes, const Resize &of, Between between) {
+/* Makes the rows of `planes` resized ones; `between` is the kernel for what lies between two rows. */
+template <class T>
+void resize_rows(T *out, const float *x, size_t planes, const Resize &of,
+                 void (*between)(T *, const float *, const float *, float, float, size_t)) {
   const size_t total = planes * of.out_h, width = of.out_row(), room = Rows::room(of);
   const size_t rows_per_block = total * width <= ENGINE_PARALLEL_MIN ? total : width >= kGrain ? 1 : kGrain / width;
   const size_t blocks = (total + rows_per_block - 1) / rows_per_block;
@@ -113,21 +115,37 @@ void resize_rows(float *out, const float *x, size_t planes, const Resize &of, Be
   });
 }
 
-void resize_to_image(float *out, const float *x, size_t batch, size_t in_h, size_t in_w, size_t out_h, size_t out_w) {
-  const size_t plane = in_h * in_w;
-  // the smaller picture gets its colours side by side: fewer values to move
-  const Scratch memory = scratch(batch * plane * 3 * sizeof(float));
-  float *small = reinterpret_cast<float *>(memory.get());
-  for (size_t item = 0; item < batch; item++) {
+/* Planes x [batch, 3, plane] with their colours side by side: the fewer values are moved before they are many. */
+Scratch side_by_side(const float *x, size_t batch, size_t plane) {
+  Scratch memory = scratch(batch * plane * 3 * sizeof(float));
+  float *to = reinterpret_cast<float *>(memory.get());
+  for (size_t item = 0; item < batch; item++, to += 3 * plane) {
     const float *red = x + item * 3 * plane, *green = red + plane, *blue = green + plane;
-    float *to = small + item * 3 * plane;
     for (size_t i = 0; i < plane; i++) {
       to[3 * i] = red[i];
       to[3 * i + 1] = green[i];
       to[3 * i + 2] = blue[i];
     }
   }
-  resize_rows(out, small, batch, {in_h, in_w, out_h, out_w, 3}, kernels().resize_between_in_unit);
+  return memory;
+}
+
+/* Both ways to end a picture's resize. */
+template <class Out, class Between>
+engine_status resize_pixels(Out out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w, size_t out_h, size_t out_w,
+                            Between between) {
+  if (batch > SIZE_MAX / 3) return ENGINE_BAD_LENGTH;
+  bool nothing = false;
+  const engine_status status = check_resize(out.len, x.len, 3 * batch, in_h, in_w, out_h, out_w, &nothing);
+  if (status != ENGINE_OK || nothing) return status;
+  // kernels index the colours of a row with 32 bits
+  if (in_w > INT32_MAX / 3) return ENGINE_BAD_ARGUMENT;
+  return guarded([&] {
+    const Scratch small = side_by_side(x.data, batch, in_h * in_w);
+    const Resize of = {in_h, in_w, out_h, out_w, 3};
+    resize_rows(out.data, reinterpret_cast<const float *>(small.get()), batch, of, between);
+    return ENGINE_OK;
+  });
 }
 
 }  // namespace
@@ -153,14 +171,11 @@ engine_status engine_resize_bilinear(engine_f32 out, engine_cf32 x, size_t plane
 engine_status engine_resize_to_image(engine_f32 out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w,
                                      size_t out_h, size_t out_w) {
   using namespace latentkit;
-  if (batch > SIZE_MAX / 3) return ENGINE_BAD_LENGTH;
-  bool nothing = false;
-  const engine_status status = check_resize(out.len, x.len, 3 * batch, in_h, in_w, out_h, out_w, &nothing);
-  if (status != ENGINE_OK || nothing) return status;
-  // kernels index the colours of a row with 32 bits
-  if (in_w > INT32_MAX / 3) return ENGINE_BAD_ARGUMENT;
-  return guarded([&] {
-    resize_to_image(out.data, x.data, batch, in_h, in_w, out_h, out_w);
-    return ENGINE_OK;
-  });
+  return resize_pixels(out, x, batch, in_h, in_w, out_h, out_w, kernels().resize_between_in_unit);
+}
+
+engine_status engine_resize_to_bytes(engine_u8 out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w,
+                                     size_t out_h, size_t out_w) {
+  using namespace latentkit;
+  return resize_pixels(out, x, batch, in_h, in_w, out_h, out_w, kernels().resize_between_bytes);
 }

@@ -211,6 +211,9 @@ engine_status engine_latent_to_rgb(engine_f32 out, engine_cf32 x, size_t batch, 
  * out [batch, out_h, out_w, 3], which must not alias x. Fails: BAD_LENGTH, BAD_ARGUMENT, NO_MEMORY. */
 engine_status engine_resize_to_image(engine_f32 out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w,
                                      size_t out_h, size_t out_w);
+/* engine_resize_to_image and engine_f32_to_u8 of that; the floats are never in memory. */
+engine_status engine_resize_to_bytes(engine_u8 out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w,
+                                     size_t out_h, size_t out_w);
 
 /* ---- PNG ---------------------------------------------------------------------------------------------------- */
 

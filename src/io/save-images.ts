@@ -1,6 +1,6 @@
 import { describe, inputError, LatentkitError } from "../errors.js";
-import { giveMemory, takeMemory } from "../tensor/memory.js";
-import { toBytes } from "../tensor/ops.js";
+import { giveMemory } from "../tensor/memory.js";
+import { itemToBytes } from "../tensor/ops.js";
 import { Tensor } from "../tensor/tensor.js";
 import { filterOnDevice } from "./filtered-image.js";
 import { keysInOrder } from "./json-lossless.js";
@@ -97,10 +97,10 @@ function viewOf({ data, shape }: Tensor, index: number): Tensor {
 
 /** One of the images, as bytes where these are looked at. */
 function pictureOf(images: Tensor, index: number, asBytes: boolean): Tensor | RawImage {
-  const picture = viewOf(images, index);
-  const [height, width, channels] = picture.shape as [number, number, number];
-  if (!asBytes) return picture;
-  return { data: toBytes(picture, new Uint8Array(takeMemory(picture.size))), width, height, channels };
+  // what nobody has read is best computed as bytes
+  if (!asBytes && images.unread === undefined) return viewOf(images, index);
+  const [, height, width, channels] = images.shape as [number, number, number, number];
+  return { data: itemToBytes(images, index), width, height, channels };
 }
 
 /** The text chunks the host writes: `prompt`, then each key of extra_pnginfo in order, all as JSON. */

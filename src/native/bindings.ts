@@ -49,6 +49,17 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     outWidth: number,
   ): void;
 
+  /** resizeToImage and floatToByte of that in one pass. */
+  resizeToBytes(
+    out: Uint8Array,
+    x: Float32Array,
+    batch: number,
+    inHeight: number,
+    inWidth: number,
+    outHeight: number,
+    outWidth: number,
+  ): void;
+
   samplingTable(sampling: SamplingSpec): Float32Array;
   samplingTimestep(sampling: SamplingSpec, table: Float32Array, sigma: number): number;
   samplingSigma(sampling: SamplingSpec, table: Float32Array, timestep: number): number;

@@ -1,5 +1,7 @@
 import { LatentkitError } from "../errors.js";
 import { giveBack } from "./give-back.js";
+import { Later } from "./later.js";
+import { takeMemory } from "./memory.js";
 import { compute, HOST, type Memory, type Place, staysHere } from "./placement.js";
 import { fourSides, maskSides, outputOf, sameShape } from "./shape.js";
 import { elementCount, Tensor } from "./tensor.js";
@@ -191,25 +193,28 @@ export function planesToImage(x: Tensor, out?: Tensor): Tensor {
   );
 }
 
-/** resizeBilinear of planes [B, 3, h, w] and planesToImage of these: IMAGE [B, H, W, 3]. */
+/**
+ * resizeBilinear of planes [B, 3, h, w] and planesToImage of these: IMAGE [B, H, W, 3]. The processor computes it when it is
+ * read: nobody may write into x after this.
+ */
 export function resizeToImage(x: Tensor, height: number, width: number): Tensor {
   const [batch, channels, inHeight, inWidth] = fourSides("resizeToImage", x, "[B, 3, H, W]");
   if (channels !== 3) {
     throw new LatentkitError("tensor.bad-shape", `resizeToImage: expected 3 channels, received ${channels}.`);
   }
   const shape = [batch, height, width, 3];
+  const size = elementCount(shape);
   return compute(
-    elementCount(shape),
+    size,
     (at) => {
-      if (at.resizeToImage === undefined) {
-        const large = resizeBilinear(x, height, width);
-        const image = planesToImage(large);
-        giveBack(large.memory);
-        return image;
+      if (at === HOST && inHeight > 0 && inWidth > 0) {
+        const memory = takeMemory(size * Float32Array.BYTES_PER_ELEMENT);
+        return Tensor.later(new Later(memory, x, height, width), shape);
       }
-      const result = Tensor.unfilled(shape);
-      at.resizeToImage(result.data, x.data, batch, inHeight, inWidth, height, width);
-      return result;
+      const large = resizeBilinear(x, height, width);
+      const image = planesToImage(large);
+      giveBack(large.memory);
+      return image;
     },
     x,
   );
@@ -229,6 +234,15 @@ export function repeated(x: Tensor, times: number): Tensor {
 export function toBytes(x: Tensor, out = new Uint8Array(x.size)): Uint8Array {
   // bytes are wanted here: what lies here is not sent away for them
   return compute(0, (at) => at.toBytes(x, out), x);
+}
+
+/** toBytes of item `index` of a batch alone, in memory of the pool. */
+export function itemToBytes(x: Tensor, index: number): Uint8Array {
+  const size = x.size / x.shape[0]!;
+  const out = new Uint8Array(takeMemory(size));
+  if (x.unread !== undefined) x.unread.toBytes(out, index, 1);
+  else toBytes(Tensor.from(x.data.subarray(index * size, (index + 1) * size), [size]), out);
+  return out;
 }
 
 /** byte / 255 */

@@ -1,4 +1,4 @@
-import type { NativeBindings, TensorOperations } from "../native/bindings.js";
+import type { TensorOperations } from "../native/bindings.js";
 import { type Cuda, openCuda } from "../native/cuda.js";
 import type { CudaMemory } from "../native/cuda-bindings.js";
 import { loadNative } from "../native/load.js";
@@ -22,8 +22,6 @@ export interface Place {
     shape: readonly [number, number, number, number],
     maskShape: readonly [number, number, number],
   ) => void;
-  /** Both steps of an operation in one; a device takes two. */
-  readonly resizeToImage?: NativeBindings["resizeToImage"];
   in(tensor: Tensor): Memory;
   /** Where an operation writes. What `in` answered for the same tensor is read before. */
   out(tensor: Tensor): Memory;
@@ -128,10 +126,6 @@ class HostPlace implements Place {
     return this.loaded;
   }
 
-  get resizeToImage(): NativeBindings["resizeToImage"] {
-    return loadNative().resizeToImage;
-  }
-
   in(tensor: Tensor): Float32Array {
     return tensor.data;
   }
@@ -145,7 +139,8 @@ class HostPlace implements Place {
   }
 
   toBytes(from: Tensor, out: Uint8Array): Uint8Array {
-    loadNative().floatToByte(out, from.data);
+    if (from.unread === undefined) loadNative().floatToByte(out, from.data);
+    else from.unread.toBytes(out);
     return out;
   }
 

@@ -1,4 +1,5 @@
 import { describe, LatentkitError } from "../errors.js";
+import type { Later } from "./later.js";
 import { takeMemory } from "./memory.js";
 import type { Remote } from "./remote.js";
 
@@ -9,19 +10,24 @@ const MAX_ELEMENTS = 2 ** 30;
 const UNFILLED_FROM = 2 ** 12;
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
-/** Dense float32 values, row-major and contiguous. They lie in memory, or on a device until `data` is read. */
+/**
+ * Dense float32 values, row-major and contiguous. They lie in memory; until `data` is read they may lie on a device, or not
+ * be computed yet.
+ */
 export class Tensor {
   readonly shape: readonly number[];
   readonly size: number;
   private values: Float32Array | undefined;
   private remote: Remote | undefined;
+  private later: Later | undefined;
   /** The shape again: an element of a frozen array takes ten times as long to read. */
   private readonly sides: readonly number[];
 
-  private constructor(values: Float32Array | undefined, shape: readonly number[], remote?: Remote) {
+  private constructor(values: Float32Array | undefined, shape: readonly number[], remote?: Remote, later?: Later) {
     this.values = values;
     this.remote = remote;
-    this.size = values === undefined ? remote!.size : values.length;
+    this.later = later;
+    this.size = values === undefined ? (remote ?? later)!.size : values.length;
     this.sides = [...shape];
     this.shape = Object.freeze([...shape]);
   }
@@ -47,6 +53,11 @@ export class Tensor {
     return new Tensor(undefined, shape, remote);
   }
 
+  /** @internal Values that are computed when they are read; of as many as the shape has. */
+  static later(later: Later, shape: readonly number[]): Tensor {
+    return new Tensor(undefined, shape, undefined, later);
+  }
+
   /** @internal The values are what the memory held: for a writer of every element that hands out nothing if it fails. */
   static unfilled(shape: readonly number[]): Tensor {
     const size = elementCount(shape);
@@ -65,6 +76,11 @@ export class Tensor {
     return this.values ?? this.fetch();
   }
 
+  /** @internal What computes the values, while nobody has read them. */
+  get unread(): Later | undefined {
+    return this.later;
+  }
+
   /** @internal Whether the values have to be fetched before they can be read here. */
   get isAway(): boolean {
     return this.values === undefined;
@@ -80,13 +96,14 @@ export class Tensor {
 
   /** @internal What the values lie in, the same for all that share it. */
   get memory(): ArrayBufferLike | Remote {
-    return this.lies ?? this.data.buffer;
+    return this.lies ?? this.later?.buffer ?? this.data.buffer;
   }
 
   private fetch(): Float32Array {
-    const values = this.remote!.fetch();
+    const values = this.later?.values() ?? this.remote!.fetch();
     this.values = values;
     this.remote = undefined;
+    this.later = undefined;
     return values;
   }
 

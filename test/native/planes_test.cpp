@@ -72,6 +72,8 @@ void resize_to_image() {
     std::vector<float> x = numbers(s[0] * 3 * s[1] * s[2], 5);
     x[x.size() / 2] = NAN;
     x[x.size() / 3] = INFINITY;
+    x[x.size() / 4] = -3e38f;
+    x[x.size() / 5] = 1e10f;
     std::vector<float> planes(s[0] * 3 * s[3] * s[4]), expected(planes.size());
     CHECK(engine_resize_bilinear(out(planes), in(x), s[0] * 3, s[1], s[2], s[3], s[4]) == ENGINE_OK);
     CHECK(engine_planes_to_image(out(expected), in(planes), s[0]) == ENGINE_OK);
@@ -80,12 +82,23 @@ void resize_to_image() {
                        CHECK(engine_resize_to_image(out(values), in(x), s[0], s[1], s[2], s[3], s[4]) == ENGINE_OK);
                        return values;
                      })));
+    std::vector<uint8_t> bytes(expected.size());
+    CHECK(engine_f32_to_u8({bytes.data(), bytes.size()}, in(expected)) == ENGINE_OK);
+    CHECK(same_bytes(bytes, everywhere([&] {
+                       std::vector<uint8_t> values(bytes.size());
+                       CHECK(engine_resize_to_bytes({values.data(), values.size()}, in(x), s[0], s[1], s[2], s[3], s[4]) ==
+                             ENGINE_OK);
+                       return values;
+                     })));
   }
   std::vector<float> a(12);
   CHECK(engine_resize_to_image(out(a), in(a), 1, 2, 2, 3, 3) == ENGINE_BAD_LENGTH);
   constexpr size_t wide = INT32_MAX / 3 + 1;
   CHECK(engine_resize_to_image(out(a), {nullptr, 3 * wide}, 1, 1, wide, 2, 2) == ENGINE_BAD_ARGUMENT);
   CHECK(engine_resize_to_image(out(a), in(a), 2, 2, 2, 2, 2) == ENGINE_BAD_LENGTH);
+  uint8_t byte[12];
+  CHECK(engine_resize_to_bytes({byte, 12}, in(a), 1, 2, 2, 3, 3) == ENGINE_BAD_LENGTH);
+  CHECK(engine_resize_to_bytes({byte, 12}, {nullptr, 3 * wide}, 1, 1, wide, 2, 2) == ENGINE_BAD_ARGUMENT);
   CHECK(engine_resize_to_image({nullptr, 0}, in(a), 1, 2, 2, 0, 2) == ENGINE_OK);
   CHECK(engine_resize_to_image(out(a), in(a), SIZE_MAX / 3 + 1, 2, 2, 2, 2) == ENGINE_BAD_LENGTH);
 }

@@ -1,66 +1,14 @@
 // Floats to bytes and back, masks from image channels, pixels from planes. Plain loops the compiler vectorises.
 #include "lanes.h"
+#include "pack.h"
 #include "shared/levels.h"
 #include "table.h"
 
 namespace {
 
-#if defined(__x86_64__)
-/* A vector of 64, 32 or 16 bytes, as wide as Floats, from four of floats. */
-inline __m128i levels_of(__m128 v) {
-  // the second operand where the first is NaN
-  v = _mm_max_ps(v * 255.0f, _mm_setzero_ps());
-  return _mm_cvttps_epi32(_mm_min_ps(v, _mm_set1_ps(255.0f)));
-}
-#if LK_LANES >= 8
-inline __m256i levels_of(__m256 v) {
-  v = _mm256_max_ps(v * 255.0f, _mm256_setzero_ps());
-  return _mm256_cvttps_epi32(_mm256_min_ps(v, _mm256_set1_ps(255.0f)));
-}
-#endif
-
-#if LK_LANES == 16
-typedef __m512i Levels;
-inline void store(uint8_t *p, Levels v) { _mm512_storeu_si512(p, v); }
-inline void store_stream(uint8_t *p, Levels v) { _mm512_stream_si512((__m512i *)p, v); }
-#elif LK_LANES == 8
-typedef __m256i Levels;
-inline void store(uint8_t *p, Levels v) { _mm256_storeu_si256((__m256i *)p, v); }
-inline void store_stream(uint8_t *p, Levels v) { _mm256_stream_si256((__m256i *)p, v); }
-#else
-typedef __m128i Levels;
-inline void store(uint8_t *p, Levels v) { _mm_storeu_si128((__m128i *)p, v); }
-inline void store_stream(uint8_t *p, Levels v) { _mm_stream_si128((__m128i *)p, v); }
-#endif
-
-inline Levels four_to_bytes(const float *x) {
-#if LK_LANES == 16
-  __m128i part[4];
-  for (int k = 0; k < 4; k++) {
-    // what is too large for an integer is the largest without a sign, and 255 as a byte
-    __m512 v = _mm512_maskz_max_ps((__mmask16)-1, (__m512)(load(x + 16 * k) * 255.0f), _mm512_setzero_ps());
-    __m512i level = _mm512_maskz_cvttps_epi32((__mmask16)-1, v);
-    part[k] = _mm512_maskz_cvtusepi32_epi8((__mmask16)-1, level);
-  }
-  __m512i bytes = _mm512_maskz_inserti32x4((__mmask16)-1, _mm512_zextsi128_si512(part[0]), part[1], 1);
-  bytes = _mm512_maskz_inserti32x4((__mmask16)-1, bytes, part[2], 2);
-  return _mm512_maskz_inserti32x4((__mmask16)-1, bytes, part[3], 3);
-#elif LK_LANES == 8
-  __m256i a = _mm256_packs_epi32(levels_of((__m256)load(x)), levels_of((__m256)load(x + 8)));
-  __m256i b = _mm256_packs_epi32(levels_of((__m256)load(x + 16)), levels_of((__m256)load(x + 24)));
-  // packing works in halves: their quarters come out of order
-  return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(a, b), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-#else
-  __m128i a = _mm_packs_epi32(levels_of((__m128)load(x)), levels_of((__m128)load(x + 4)));
-  __m128i b = _mm_packs_epi32(levels_of((__m128)load(x + 8)), levels_of((__m128)load(x + 12)));
-  return _mm_packus_epi16(a, b);
-#endif
-}
-#endif
-
 void to_bytes(uint8_t *__restrict out, const float *__restrict x, size_t n, int stream) {
   size_t i = 0;
-#if defined(__x86_64__)
+#if LK_HAS_PACK
   constexpr size_t kAhead = 1024;
   if (stream) {
     size_t head = (size_t)(-(intptr_t)out & (intptr_t)(sizeof(Levels) - 1));
@@ -68,7 +16,8 @@ void to_bytes(uint8_t *__restrict out, const float *__restrict x, size_t n, int 
   }
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
     for (size_t j = 0; j < 4 * kLanes; j += 16) __builtin_prefetch(x + i + j + kAhead, 0, 0);
-    Levels bytes = four_to_bytes(x + i);
+    const float *p = x + i;
+    Levels bytes = to_levels(load(p), load(p + kLanes), load(p + 2 * kLanes), load(p + 3 * kLanes));
     if (stream) store_stream(out + i, bytes);
     else store(out + i, bytes);
   }
@@ -114,9 +63,12 @@ inline Floats truncated_level(Floats x) {
   __m512i level = _mm512_maskz_cvttps_epi32((__mmask16)-1, v);
   return to_floats((Ints)_mm512_maskz_min_epu32((__mmask16)-1, level, _mm512_set1_epi32(255)));
 #elif LK_LANES == 8
-  return to_floats((Ints)levels_of((__m256)x));
+  // the second operand where the first is NaN
+  __m256 v = _mm256_max_ps((__m256)(x * 255.0f), _mm256_setzero_ps());
+  return to_floats((Ints)_mm256_cvttps_epi32(_mm256_min_ps(v, _mm256_set1_ps(255.0f))));
 #elif defined(__x86_64__)
-  return to_floats((Ints)levels_of((__m128)x));
+  __m128 v = _mm_max_ps((__m128)(x * 255.0f), _mm_setzero_ps());
+  return to_floats((Ints)_mm_cvttps_epi32(_mm_min_ps(v, _mm_set1_ps(255.0f))));
 #else
   Floats v = x * 255.0f;
   v = v > 0.0f ? v : Floats{};

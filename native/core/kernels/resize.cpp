@@ -1,5 +1,7 @@
 // Rows of a bilinear resize: across one, and between two.
 #include "lanes.h"
+#include "pack.h"
+#include "shared/levels.h"
 #include "shared/resample.h"
 #include "table.h"
 
@@ -63,10 +65,33 @@ void resize_between_in_unit(float *out, const float *top, const float *bottom, f
   between<true>(out, top, bottom, f0, f1, n);
 }
 
+void resize_between_bytes(uint8_t *__restrict out, const float *__restrict top, const float *__restrict bottom, float f0,
+                          float f1, size_t n) {
+  const auto at = [=](size_t i) { return weighted(load(top + i), f0, load(bottom + i), f1); };
+  size_t i = 0;
+#if LK_HAS_PACK
+  constexpr size_t kFour = 4 * kLanes;
+  const auto put = [=](size_t from) {
+    store(out + from, to_levels(at(from), at(from + kLanes), at(from + 2 * kLanes), at(from + 3 * kLanes)));
+  };
+  for (; i + kFour <= n; i += kFour) put(i);
+  if (i < n && n >= kFour) {
+    // the last ones overlap their neighbours
+    put(n - kFour);
+    i = n;
+  }
+#endif
+  for (; i < n; i += kLanes) {
+    const Floats few = at(i);
+    for (size_t k = 0; k < kLanes && i + k < n; k++) out[i + k] = (uint8_t)to_level(few[k]);
+  }
+}
+
 }  // namespace
 
 extern "C" void LK_JOIN(resize, LK_ISA)(lk_kernels *table) {
   table->resize_across = resize_across;
   table->resize_between = resize_between;
   table->resize_between_in_unit = resize_between_in_unit;
+  table->resize_between_bytes = resize_between_bytes;
 }

@@ -80,8 +80,9 @@ typedef struct lk_kernels {
                         const float *w1, size_t n);
   /* Between two such rows: f0 * top + f1 * bottom, the second term added by fma; up to 15 past n are read of the rows. */
   void (*resize_between)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n);
-  /* The same, clamped to 0 … 1; NaN is 0. */
+  /* The same, clamped to 0 … 1; NaN is 0. As bytes what to_bytes makes of it. */
   void (*resize_between_in_unit)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n);
+  void (*resize_between_bytes)(uint8_t *out, const float *top, const float *bottom, float f0, float f1, size_t n);
 
   /* One row of a PNG, n bytes in pixels of `step` (1, 2, 3, 4, 6 or 8), its filter (0 to 4) undone; `above` is the row
    * before, undone. out may overlap row where it begins at least a byte in front of it. */

@@ -1,5 +1,4 @@
 import { describe, LatentkitError } from "../../errors.js";
-import { giveBack } from "../../tensor/give-back.js";
 import type { LatentFormat } from "../../tensor/latent-format.js";
 import { latentToRgb } from "../../tensor/latent-rgb.js";
 import { resizeToImage } from "../../tensor/ops.js";
@@ -83,9 +82,7 @@ function decode(latent: Tensor, format: LatentFormat, weights: Float64Array, bia
   }
   elementCount([batch, rows * CELL, columns * CELL, 3]);
   const small = latentToRgb(latent, format, weights, bias);
-  const picture = resizeToImage(small, rows * CELL, columns * CELL);
-  giveBack(small.memory);
-  return picture;
+  return resizeToImage(small, rows * CELL, columns * CELL);
 }
 
 /** W [C, 3] with W'F = 1 for factors F [C, 3]: F (F'F)^-1, the least latent that shows a colour. */

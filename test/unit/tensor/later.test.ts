@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { inspect } from "node:util";
+import { randn, Tensor } from "latentkit";
+import { giveMemory, takeMemory } from "#src/tensor/memory.js";
+import { itemToBytes, planesToImage, resizeBilinear, resizeToImage, toBytes } from "#src/tensor/ops.js";
+
+describe("a picture that nobody has read", () => {
+  const pictures = [
+    [3, 48, 40],
+    [2, 7, 90],
+    [1, 128, 150],
+  ] as const;
+
+  for (const [batch, height, width] of pictures) {
+    it(`of ${batch} x ${height} x ${width} gives the bytes of its values, which are computed when they are read`, () => {
+      const small = randn([batch, 3, 6, 5], { seed: 3n });
+      const steps = planesToImage(resizeBilinear(small, height, width));
+      const image = resizeToImage(small, height, width);
+      const items = () => Buffer.concat(Array.from({ length: batch }, (_, item) => itemToBytes(image, item)));
+      const expected = Buffer.from(toBytes(steps));
+      const { memory } = image;
+      assert.deepEqual([image.size, memory.byteLength], [steps.size, steps.memory.byteLength]);
+      assert.ok(items().equals(expected));
+      assert.ok(expected.equals(toBytes(image)));
+      assert.ok(image.unread !== undefined, "nobody read it");
+      assert.deepEqual(image.data, steps.data);
+      assert.deepEqual([image.unread, image.memory === memory], [undefined, true]);
+      image.data[1] = 0.5;
+      expected[1] = 127;
+      assert.ok(items().equals(expected), "what was written into it counts from then on");
+      assert.ok(expected.equals(toBytes(image)));
+    });
+  }
+
+  it("lies in memory that goes back as any other's", () => {
+    const image = resizeToImage(Tensor.zeros([1, 3, 8, 8]), 64, 64);
+    const memory = image.memory as ArrayBuffer;
+    giveMemory(memory);
+    assert.equal(takeMemory(memory.byteLength), memory);
+  });
+
+  it("is read by what copies or reshapes it, and says that it was not read", () => {
+    const grey = () => resizeToImage(Tensor.full([1, 3, 1, 1], 0.25), 2, 2);
+    assert.deepEqual(grey().clone().data, new Float32Array(12).fill(0.25));
+    assert.deepEqual(grey().reshape([12]).data, new Float32Array(12).fill(0.25));
+    assert.match(inspect(grey()), /2 x 2 pixels, not read yet/);
+    const none = resizeToImage(Tensor.zeros([0, 3, 2, 2]), 16, 16);
+    assert.deepEqual([none.size, none.data.length, toBytes(none).length], [0, 0, 0]);
+  });
+});
