@@ -102,7 +102,8 @@ class Pool implements ThreadPool {
     private readonly settings: ThreadSettings,
   ) {
     this.free = limit * runsPerThread;
-    shareProcessors(limit);
+    rendering.set(this, limit);
+    shareProcessors();
   }
 
   get size(): number {
@@ -137,8 +138,9 @@ class Pool implements ThreadPool {
   }
 
   async close(): Promise<void> {
-    if (!this.isClosed) shareProcessors(-this.limit);
     this.isClosed = true;
+    rendering.delete(this);
+    shareProcessors();
     for (const next of this.waiting) next(false);
     for (const thread of this.threads) {
       if (thread.load === 0) thread.end();
@@ -210,13 +212,13 @@ function sendable(graph: string | object, options: ThreadRenderOptions): ThreadR
   };
 }
 
-/** Threads of all pools that are open. */
-let rendering = 0;
+/** Threads that each open pool may have. */
+const rendering = new Map<Pool, number>();
 
 /** All threads share one native pool: it gets the processors they leave. LATENTKIT_THREADS has the last word. */
-function shareProcessors(more: number): void {
-  rendering += more;
+function shareProcessors(): void {
   if (process.env.LATENTKIT_THREADS) return;
-  const left = availableParallelism() - Math.max(0, rendering - 1);
-  loadNative().setThreads(Math.max(1, left));
+  let threads = 0;
+  for (const limit of rendering.values()) threads += limit;
+  loadNative().setThreads(Math.max(1, availableParallelism() - Math.max(0, threads - 1)));
 }

@@ -30,8 +30,12 @@ export interface WrittenFile {
 const START = ".latentkit-";
 
 /** Makes the names of temporary files differ from other threads', and from those that a kill left. */
-const THREAD = randomBytes(8).toString("hex");
-let counter = 0;
+const unique = uniqueDigits();
+
+function* uniqueDigits(): Generator<string, never> {
+  const thread = randomBytes(8).toString("hex");
+  for (let count = 0; ; count++) yield thread + count.toString(16);
+}
 
 /** Start of the names of an item's temporary files. */
 export const temporaryStart = (batch: string, index: number): string => `${START}${batch}-${index}-`;
@@ -89,7 +93,7 @@ export class ItemFiles implements OutputFiles {
     const known = await this.findOwn(folder, bytes, nameAt);
     if (known !== undefined) return known;
     const start = temporaryStart(this.names.batch, this.names.index);
-    const temporary = join(folder, `${start}${THREAD}${(counter++).toString(16)}${TEMPORARY_SUFFIX}`);
+    const temporary = join(folder, `${start}${unique.next().value}${TEMPORARY_SUFFIX}`);
     const filename = await writeKept(folder, bytes, temporary, nameAt, this.disk);
     if (!this.names.isKept) await this.disk.rm(temporary, { force: true });
     const written = { path: join(folder, filename), temporary };
