@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { promises } from "node:fs";
+import { promises, unlink } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "../../errors.js";
 import type { OutputFiles } from "../../io/output-files.js";
@@ -163,13 +163,11 @@ export async function settleFiles(written: readonly WrittenFile[]): Promise<void
   for (const { temporary } of written) await remove(temporary);
 }
 
-/** Without the look that Node's rm takes first. */
-async function remove(path: string): Promise<void> {
-  try {
-    await promises.unlink(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-  }
+/** Without the look that Node's rm takes first, and what its promises cost on the way. */
+function remove(path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    unlink(path, (error) => (error === null || error.code === "ENOENT" ? resolve() : reject(error)));
+  });
 }
 
 /** The item did not come to its end: none of its files stays. */
