@@ -23,8 +23,9 @@ constexpr uint64_t kLeastShare = 12; /* one of so many bits must be saved there 
 constexpr size_t kGlance = 1024;     /* bytes past a line, after which a trial may be without hope */
 constexpr uint64_t kLeastHope = 48;  /* one of so many bits must be saved there */
 constexpr size_t kSparse = 8;       /* before that, one of so many positions of the window can be found */
-constexpr size_t kPatience = 8;     /* literals without a match after which the search leaps over one more byte */
-constexpr size_t kTired = 4;        /* the same where the last kTrial bytes gave no hope */
+constexpr int kPatience = 3;        /* log2 of the literals without a match after which it leaps over one more byte */
+constexpr int kTired = 2;           /* the same where few of the last kTrial bytes were in matches */
+constexpr size_t kLeastCovered = 8; /* one of so many must be */
 constexpr size_t kLongestLeap = 64; /* the bytes leapt over can be found again */
 constexpr uint64_t kKeyPrice = 20 * 256;   /* of the bytes that are hashed */
 constexpr uint32_t kMatchPrice = 11 * 256; /* of a match, before the distance's extra bits; 1/256 bits */
@@ -170,28 +171,26 @@ bool Matcher::search(Unit &unit) {
   const size_t begin = static_cast<size_t>(unit.raw - base_), end = begin + unit.len, last = std::min(end, hashed_);
   const Held<lk_sequence> sequences(unit.len / kMinMatch + 1);
   if (sequences.get() == nullptr) return false;
-  Counts kept, counts; /* of what lies before `from`, and of what was searched from there */
+  Counts counts;
   size_t at = begin, done = begin, found = 0;
   size_t counted = begin; /* literals from `from` to here are in counts */
   const size_t middle = begin + unit.len / 2;
   const bool is_tried = unit.len >= 4 * kTrial, is_dense = 2 * (cost(unit.counts) >> kBit) >= 3 * unit.len;
   const size_t glance = is_dense ? std::min(kTrial, unit.line + kGlance) : kTrial;
   bool is_taken = !is_tried && !is_dense; /* the search goes on to the end */
-  size_t from = begin, trial = is_taken ? end : begin + glance, patience = kPatience;
+  size_t from = begin, trial = is_taken ? end : begin + glance, covered = 0;
+  int patience = kPatience;
   const auto start_at = [&](size_t next) {
     counts = {};
     found = 0;
     done = begin;
-    count(kept = {}, base_ + begin, base_ + next);
     counted = from = at = next;
     trial = next + glance;
   };
-  const auto go_on = [&](size_t with) {
+  const auto go_on = [&](int with) {
     is_taken = true;
     patience = with;
-    kept.add(counts);
-    counts = {};
-    from = at;
+    covered = 0;
     trial = is_dense ? at + kTrial : end;
   };
   // where the unit above gave up, one look is enough
@@ -199,13 +198,13 @@ bool Matcher::search(Unit &unit) {
   else if (!has_window_) enter_window(begin, !is_taken && glance < kTrial ? kSparse : 1);
   was_vain_ = false;
   while (at < last) {
-    if (at >= trial && (!is_taken || at == counted)) {
+    if (at >= trial && is_taken) {
+      go_on(covered * kLeastCovered < kTrial ? kTired : kPatience);
+    } else if (at >= trial) {
       count(counts, base_ + counted, base_ + at);
       counted = at;
       const auto pays_off = [&](uint64_t share) { return saves(share, base_ + from, base_ + at, counts); };
-      if (is_taken) {
-        go_on(pays_off(kLeastHope) ? kPatience : kTired);
-      } else if (at < from + kTrial && pays_off(kLeastHope)) {
+      if (at < from + kTrial && pays_off(kLeastHope)) {
         trial = from + kTrial;
         // only now it is worth while to know all of what lies before
         if (!has_window_) {
@@ -225,7 +224,7 @@ bool Matcher::search(Unit &unit) {
     }
     Match match = find(at, end, 0);
     if (match.length == 0 || !pays(at, match)) {
-      const size_t next = at + 1 + std::min((at - counted) / patience, kLongestLeap);
+      const size_t next = at + 1 + std::min((at - counted) >> patience, kLongestLeap);
       enter(at + 1, next);
       at = next;
       continue;
@@ -249,12 +248,13 @@ bool Matcher::search(Unit &unit) {
     sequences.get()[found++] = {static_cast<uint32_t>(at - done), static_cast<uint16_t>(match.length),
                                static_cast<uint16_t>(match.distance)};
     last_distance_ = match.distance;
+    covered += match.length;
     at = done = counted = at + match.length;
     if (match.length > 4 * kKept) entered = std::max(entered, at - kKept);
     enter(entered, at);
   }
   count(counts, base_ + counted, base_ + end);
-  counts.add(kept);
+  count(counts, base_ + begin, base_ + from);
   if (cost(counts) >= cost(unit.counts)) return true;
   unit.sequences.reset(new (std::nothrow) lk_sequence[found]);
   if (unit.sequences == nullptr) return false;
