@@ -1,20 +1,17 @@
-// The search for matches: chains of positions with equal hashes, one step of laziness, prices instead of lengths.
+// The search for matches: where it pays, one step of laziness, prices instead of lengths.
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <new>
 
 #include "deflate.h"
+#include "deflate_chains.h"
 #include "dispatch.h"
-#include "little.h"
 #include "scratch.h"
 
 namespace latentkit::deflate {
 namespace {
 
-constexpr int kHashBits = 15;
-constexpr int kDepth = 8;           /* positions of a chain looked at */
-constexpr size_t kNice = 32;        /* as long as this: taken without a look further */
 constexpr size_t kLazy = 8;         /* shorter: the next position is tried too */
 constexpr size_t kPriced = 12;      /* shorter: compared with the literals it replaces */
 constexpr size_t kKept = 24;        /* of a long match these many last positions can be found again */
@@ -30,24 +27,6 @@ constexpr size_t kLongestLeap = 64; /* the bytes leapt over can be found again *
 constexpr uint64_t kKeyPrice = 20 * 256;   /* of the bytes that are hashed */
 constexpr uint32_t kMatchPrice = 11 * 256; /* of a match, before the distance's extra bits; 1/256 bits */
 
-uint32_t read32(const uint8_t *p) {
-  uint32_t v;
-  std::memcpy(&v, p, 4);
-  return v;
-}
-
-/* Equal bytes at a and b, which lies before a, up to `most`. */
-size_t common(const uint8_t *a, const uint8_t *b, size_t most) {
-  size_t n = 0;
-  for (; n + 8 <= most; n += 8) {
-    const uint64_t differ = little64(a + n) ^ little64(b + n);
-    if (differ == 0) continue;
-    return n + static_cast<size_t>(__builtin_ctzll(differ)) / 8;
-  }
-  while (n < most && a[n] == b[n]) n++;
-  return n;
-}
-
 /* Warm memory for n objects that need no destructor; NULL where there is none. Bodies on the pool must not throw. */
 template <class T>
 class Held {
@@ -59,89 +38,30 @@ class Held {
   Scratch block_;
 };
 
-struct Match {
-  size_t length = 0, distance = 0;
-};
-
 class Matcher {
  public:
   /* base: the first byte that matches may reach; end: of all data. */
-  Matcher(const uint8_t *base, const uint8_t *end)
-      : base_(base), hashed_(end - base < 8 ? 0 : static_cast<size_t>(end - base) - 7) {}
+  Matcher(const uint8_t *base, const uint8_t *end) : base_(base), chains_(base, end) {}
 
-  void enter(size_t from, size_t to, size_t step = 1) {
-    for (size_t at = from; at < std::min(to, hashed_); at += step) insert(at);
-  }
   void prepare(const Unit &unit);
-  /* Every `step`th position of the window before `at`, and nothing else. */
-  void enter_window(size_t at, size_t step) {
-    heads_.fill(0);
-    enter(std::max(at, kWindow) - kWindow, at, step);
-    has_window_ = step == 1;
-  }
   bool search(Unit &unit);
 
  private:
-  /* Of the bytes that the key takes; units with another key leave entries that find() sees through. */
-  size_t hash(size_t at) const {
-    return (little64(base_ + at) << key_shift_) * 0x9E3779B97F4A7C15u >> (64 - kHashBits);
-  }
-  void insert(size_t at) {
-    uint32_t &head = heads_[hash(at)];
-    chain_[at % kWindow] = head;
-    head = static_cast<uint32_t>(at) + 1;
-  }
-  Match find(size_t at, size_t end, size_t longer_than);
   bool pays(size_t at, const Match &match) const;
 
   const uint8_t *base_;
-  size_t hashed_; /* positions below have a hash */
   size_t last_distance_ = 1;
-  int key_shift_ = 32;
-  bool has_window_ = false; /* every position of it */
   bool was_vain_ = false; /* the unit before was given up */
-  std::array<uint32_t, size_t{1} << kHashBits> heads_; /* position + 1; 0: none */
-  std::array<uint32_t, kWindow> chain_;
+  Chains chains_;
   std::array<uint16_t, 256> prices_;
 };
-
-/* The longest match at a position that may be hashed; enters it. */
-Match Matcher::find(size_t at, size_t end, size_t longer_than) {
-  const uint8_t *here = base_ + at;
-  const size_t most = std::min(end - at, kMaxMatch);
-  Match best{std::max(longer_than, kMinMatch - 1), 0};
-  const auto try_at = [&](size_t before) {
-    const uint8_t *there = base_ + before;
-    // the last four bytes of a longer match: they differ more often than the first
-    const size_t tail = best.length - 3;
-    if (best.length >= most || read32(there + tail) != read32(here + tail)) return;
-    const size_t length = common(here, there, most);
-    if (length > best.length) best = {length, at - before};
-  };
-  uint32_t next = heads_[hash(at)];
-  insert(at);
-  for (int k = 0; k < kDepth && next != 0 && best.length < kNice; k++) {
-    const size_t before = next - 1;
-    if (at - before > kWindow) break;
-    try_at(before);
-    const uint32_t older = chain_[before % kWindow];
-    if (older >= next) break;  // overwritten by a position a window later
-    next = older;
-  }
-  // the last distance again, where the chain has only a farther one: parts of long matches are not in it
-  if (at >= last_distance_ && (best.distance == 0 || best.distance > last_distance_)) {
-    const size_t length = common(here, here - last_distance_, most);
-    if (length > best.length || (best.distance != 0 && length == best.length)) best = {length, last_distance_};
-  }
-  return best.distance == 0 ? Match{} : best;
-}
 
 /* The key takes so many bytes that literals would cost more than a match: chains hold nothing that is not worth it. */
 void Matcher::prepare(const Unit &unit) {
   literal_prices(unit.counts, prices_.data());
   uint64_t sum = 0;
   for (size_t i = 0; i < 256; i++) sum += uint64_t{prices_[i]} * unit.counts.literal[i];
-  key_shift_ = 64 - 8 * static_cast<int>(std::clamp<uint64_t>(kKeyPrice * unit.len / sum, kMinMatch, 8));
+  chains_.set_key(std::clamp<size_t>(kKeyPrice * unit.len / sum, kMinMatch, kMostKey));
 }
 
 bool Matcher::pays(size_t at, const Match &match) const {
@@ -168,7 +88,7 @@ bool saves(uint64_t share, const uint8_t *from, const uint8_t *to, const Counts 
 }
 
 bool Matcher::search(Unit &unit) {
-  const size_t begin = static_cast<size_t>(unit.raw - base_), end = begin + unit.len, last = std::min(end, hashed_);
+  const size_t begin = static_cast<size_t>(unit.raw - base_), end = begin + unit.len, last = std::min(end, chains_.hashed());
   const Held<lk_sequence> sequences(unit.len / kMinMatch + 1);
   if (sequences.get() == nullptr) return false;
   Counts counts;
@@ -195,7 +115,7 @@ bool Matcher::search(Unit &unit) {
   };
   // where the unit above gave up, one look is enough
   if (is_tried && is_dense && was_vain_) start_at(middle);
-  else if (!has_window_) enter_window(begin, !is_taken && glance < kTrial ? kSparse : 1);
+  else if (!chains_.has_window()) chains_.enter_window(begin, !is_taken && glance < kTrial ? kSparse : 1);
   was_vain_ = false;
   while (at < last) {
     if (at >= trial && is_taken) {
@@ -207,8 +127,8 @@ bool Matcher::search(Unit &unit) {
       if (at < from + kTrial && pays_off(kLeastHope)) {
         trial = from + kTrial;
         // only now it is worth while to know all of what lies before
-        if (!has_window_) {
-          enter_window(begin, 1);
+        if (!chains_.has_window()) {
+          chains_.enter_window(begin, 1);
           start_at(from);
         }
       } else if (at >= from + kTrial && pays_off(kLeastShare)) {
@@ -222,16 +142,16 @@ bool Matcher::search(Unit &unit) {
         return true;
       }
     }
-    Match match = find(at, end, 0);
+    Match match = chains_.find(at, end, 0, last_distance_);
     if (match.length == 0 || !pays(at, match)) {
       const size_t next = at + 1 + std::min((at - counted) >> patience, kLongestLeap);
-      enter(at + 1, next);
+      chains_.enter(at + 1, next);
       at = next;
       continue;
     }
     size_t entered = at + 1;
     while (match.length < kLazy && at + 1 < last) {
-      const Match later = find(at + 1, end, match.length);
+      const Match later = chains_.find(at + 1, end, match.length, last_distance_);
       entered = at + 2;
       if (later.length == 0 || !pays(at + 1, later)) break;
       match = later;
@@ -251,7 +171,7 @@ bool Matcher::search(Unit &unit) {
     covered += match.length;
     at = done = counted = at + match.length;
     if (match.length > 4 * kKept) entered = std::max(entered, at - kKept);
-    enter(entered, at);
+    chains_.enter(entered, at);
   }
   count(counts, base_ + counted, base_ + end);
   count(counts, base_ + begin, base_ + from);
