@@ -145,12 +145,7 @@ export class BatchRun {
         return await this.fail({ index, values, recorded }, withOrigin(error, item), 1);
       }
       await this.records.intent(recorded, this.graph.shown(values), namesOf(this.graph.prefixes, values, work.names));
-      await this.slots.take();
-      try {
-        await this.attempts(work);
-      } finally {
-        this.slots.give();
-      }
+      await (await this.inTurn(() => this.attempts(work)))?.();
     } catch (error) {
       this.failure ??= { error };
     }
@@ -166,22 +161,36 @@ export class BatchRun {
     return { batch: id, index: place, number, name, isKept: this.records.isKept, own };
   }
 
-  private async attempts(work: Work): Promise<void> {
+  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
+    await this.slots.take();
+    try {
+      return await work();
+    } finally {
+      this.slots.give();
+    }
+  }
+
+  /** Answers how a finished item is put on record, which the next one in its slot does not wait for. */
+  private async attempts(work: Work): Promise<(() => Promise<void>) | undefined> {
     const { index, values } = work;
     for (let attempt = 1; ; attempt++) {
-      if (this.isStopped) return;
+      if (this.isStopped) return undefined;
       const started = performance.now();
       this.tell({ type: "item-start", index, values });
       const made = await this.attempt(work);
-      if (made.status === "success") return await this.finish(work, made, performance.now() - started);
+      const ms = performance.now() - started;
+      if (made.status === "success") return () => this.finish(work, made, ms);
       await this.discard(work, made);
       if (made.status === "interrupted") {
         this.isCut = true;
-        return;
+        return undefined;
       }
       const error = withOrigin(made.error ?? new LatentkitError("node.failed", "The run failed."), work.item);
       const willRetry = attempt <= this.options.retry && error.meaning.exit === 1 && !this.isStopped;
-      if (!willRetry) return await this.fail(work, error, attempt);
+      if (!willRetry) {
+        await this.fail(work, error, attempt);
+        return undefined;
+      }
       await this.records.failed(work.recorded, attempt, error);
       this.tell({ type: "item-failed", index, values, error, attempt, willRetry, files: [] });
     }
