@@ -37,8 +37,10 @@ export interface BatchGraph {
   shown(values: ItemValues): ItemValues;
 }
 
-/** Items that are known beyond those that run: what the journal says of them reaches the disk while others render. */
-const AHEAD = 64;
+/** Items that are known beyond those that run. */
+const AHEAD = 16;
+/** With a journal: what it says of them reaches the disk while others render, and one that writes pictures back takes a second. */
+const AHEAD_ON_RECORD = 512;
 
 type Happening = BatchEvent extends infer E ? (E extends BatchEvent ? Omit<E, "at"> : never) : never;
 
@@ -74,7 +76,7 @@ export class BatchRun {
     private readonly queue: BatchQueue<BatchEvent>,
   ) {
     this.slots = new Slots(runner.slots);
-    this.window = new Slots(runner.slots + AHEAD);
+    this.window = new Slots(runner.slots + (options.journal === undefined ? AHEAD : AHEAD_ON_RECORD));
   }
 
   /** Renders all items. Rejects where the journal cannot be opened or written, or the items cannot be read on. */

@@ -96,6 +96,8 @@ export class Journal {
   async close(): Promise<void> {
     try {
       await this.flushing;
+      await this.appending;
+      await (this.next ?? this.syncing);
     } finally {
       await this.file.close();
       await this.release();
@@ -113,20 +115,35 @@ export class Journal {
     await this.write(lines);
   }
 
-  private writing: Promise<void> = Promise.resolve();
+  private appending: Promise<void> = Promise.resolve();
+  private syncing: Promise<void> = Promise.resolve();
+  /** The fsync after the one that runs. */
+  private next: Promise<void> | undefined;
 
-  private write(lines: string): Promise<void> {
-    this.writing = this.writing.then(async () => {
-      if (this.failure !== undefined) throw this.failure;
-      try {
-        await this.file.appendFile(lines);
-        await this.file.datasync();
-      } catch (error) {
-        this.failure = writeFailed(this.path, error);
-        throw this.failure;
-      }
+  /** What is appended is safe from a kill, though a busy disk may take a second for its fsync. */
+  private async write(lines: string): Promise<void> {
+    this.appending = this.appending.then(() => this.orFail(() => this.file.appendFile(lines)));
+    await this.appending;
+    await this.sync();
+  }
+
+  private sync(): Promise<void> {
+    this.next ??= this.syncing.then(() => {
+      this.next = undefined;
+      this.syncing = this.orFail(() => this.file.datasync());
+      return this.syncing;
     });
-    return this.writing;
+    return this.next;
+  }
+
+  private async orFail(work: () => Promise<void>): Promise<void> {
+    if (this.failure !== undefined) throw this.failure;
+    try {
+      await work();
+    } catch (error) {
+      this.failure = writeFailed(this.path, error);
+      throw this.failure;
+    }
   }
 }
 

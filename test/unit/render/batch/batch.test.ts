@@ -709,6 +709,9 @@ describe("batch", () => {
     }
     for await (const event of batch(graph, endless(), options())) if (event.type === "item-done") break;
     assert.ok(read < 100, `${read} items were read`);
+    const kept = options({ journal: journal() });
+    for await (const event of batch(graph, endless(), kept)) if (event.type === "item-done") break;
+    assert.ok(read < 1000, `${read} items were read`);
   });
 
   it("is not kept by a source that never answers", async () => {
