@@ -1,6 +1,7 @@
 // What is timed of the CUDA library: operations on memory of the device, and a chain of tensors that stay there.
 import { randn, Tensor } from "latentkit";
 import { injectNoise, scale } from "../../dist/tensor/ops.js";
+import { scaledRandn } from "../../dist/tensor/random.js";
 import { openDevice } from "../../scripts/gpu-check/device.mjs";
 
 const FLOAT = Float32Array.BYTES_PER_ELEMENT;
@@ -65,8 +66,7 @@ export const SUBJECTS = {
     // between 0 and 1, and on the device
     const mask = scale(Tensor.from(new Float32Array(side * side).fill(0.5), [1, side, side]), 1);
     const run = () => {
-      randn(shape, { seed: 42, source: "GPU", out: noise });
-      scale(noise, 14.6146, noise);
+      scaledRandn(shape, 14.6146, { seed: 42, source: "GPU", out: noise });
       randn(shape, { seed: 43, source: "GPU", out: random });
       injectNoise(base, noise, { strength: 0.7, normalize: true, mask, mix: 0.3, random }, out);
       cuda.wait(handle);

@@ -43,7 +43,8 @@ Napi::Value PhiloxRandn(const Napi::CallbackInfo &info) {
   const engine_f32 out = a.out(0, "out");
   uint64_t offset = a.u64(2, "offset");
   const auto threads = static_cast<uint32_t>(a.integer(3, "threads", 0, UINT32_MAX));
-  a.done(a.run(engine_philox_randn, &engine_cuda_table::philox_randn, out, a.u64(1, "seed"), &offset, threads));
+  a.done(a.run(engine_philox_randn, &engine_cuda_table::philox_randn, out, a.u64(1, "seed"), &offset, threads,
+               a.f32(4, "k")));
   return Napi::BigInt::New(info.Env(), offset);
 }
 

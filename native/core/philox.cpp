@@ -16,7 +16,7 @@ size_t lane_length(size_t n, size_t row_start, size_t lane, size_t threads) {
 
 /* Threads [begin, end) of one row, whose lanes end at different threads. */
 void fill_row(float *out, size_t n, size_t row, size_t threads, size_t begin, size_t end, uint64_t seed,
-              uint64_t counter) {
+              uint64_t counter, float k) {
   size_t row_start = row * 4 * threads;
   while (begin < end) {
     float *lanes[4] = {};
@@ -28,7 +28,7 @@ void fill_row(float *out, size_t n, size_t row, size_t threads, size_t begin, si
       stop = std::min(stop, length);
     }
     if (lanes[0] == nullptr) return;
-    kernels().philox_normals(lanes, stop - begin, seed, counter + row, begin);
+    kernels().philox_normals(lanes, stop - begin, seed, counter + row, begin, k);
     begin = stop;
   }
 }
@@ -36,7 +36,7 @@ void fill_row(float *out, size_t n, size_t row, size_t threads, size_t begin, si
 }  // namespace
 }  // namespace latentkit
 
-engine_status engine_philox_randn(engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads) {
+engine_status engine_philox_randn(engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads, float k) {
   using namespace latentkit;
   const engine_status status = check_philox(*offset, threads);
   if (status != ENGINE_OK || out.len == 0) return status;
@@ -46,7 +46,7 @@ engine_status engine_philox_randn(engine_f32 out, uint64_t seed, uint64_t *offse
   size_t pieces = (grid + kGrain - 1) / kGrain;
   auto chunk = [&](size_t index) {
     size_t begin = index % pieces * kGrain;
-    fill_row(out.data, out.len, index / pieces, grid, begin, std::min(begin + kGrain, grid), seed, *offset / 4);
+    fill_row(out.data, out.len, index / pieces, grid, begin, std::min(begin + kGrain, grid), seed, *offset / 4, k);
   };
   if (out.len > ENGINE_PARALLEL_MIN) {
     for_chunks(rows * pieces, chunk);

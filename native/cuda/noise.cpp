@@ -6,7 +6,8 @@
 namespace latentkit::cuda {
 namespace {
 
-engine_status philox_randn(engine_cuda *device, engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads) {
+engine_status philox_randn(engine_cuda *device, engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads,
+                           float k) {
   const engine_status checked = check_philox(*offset, threads);
   if (checked != ENGINE_OK) return checked;
   return on(device, [&] {
@@ -15,7 +16,7 @@ engine_status philox_randn(engine_cuda *device, engine_f32 out, uint64_t seed, u
     if (grid == 0) return ENGINE_BAD_ARGUMENT;
     const uint64_t rows = philox_rows(out.len, grid);
     const engine_status status =
-        LK_LAUNCH(*device, philox_normals, blocks_for(rows * grid), out.data, out.len, seed, *offset / 4, grid);
+        LK_LAUNCH(*device, philox_normals, blocks_for(rows * grid), out.data, out.len, seed, *offset / 4, grid, k);
     if (status == ENGINE_OK) *offset += 4 * rows;
     return status;
   });

@@ -86,8 +86,9 @@ void engine_mt_seed(engine_mt19937 *generator, uint64_t seed);
 engine_status engine_mt_randn(engine_mt19937 *generator, engine_f32 out);
 
 /* PyTorch's CUDA normals: Philox 4x32-10, all 64 bits of the seed count. threads: the grid (a multiple of 256), 0 for
- * no cap. offset: the generator's offset, a multiple of 4, moved on. Fails: BAD_ARGUMENT. */
-engine_status engine_philox_randn(engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads);
+ * no cap. offset: the generator's offset, a multiple of 4, moved on. k: what each is multiplied with, as by engine_scale
+ * afterwards; 1 for the normals themselves. Fails: BAD_ARGUMENT. */
+engine_status engine_philox_randn(engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads, float k);
 /* The four words behind each of n = out.len / 4 elements: out[row * n + element]. Fails: BAD_LENGTH, BAD_ARGUMENT. */
 engine_status engine_philox_words(engine_u32 out, uint64_t seed, uint64_t offset, uint32_t threads);
 

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define ENGINE_CUDA_ABI 1
+#define ENGINE_CUDA_ABI 2
 
 typedef struct engine_cuda engine_cuda; /* one opened device: its context, stream and pool of memory */
 
@@ -50,7 +50,8 @@ typedef struct {
   engine_status (*wait)(engine_cuda *device);
 
   /* offset is the host's, as in engine.h */
-  engine_status (*philox_randn)(engine_cuda *device, engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads);
+  engine_status (*philox_randn)(engine_cuda *device, engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads,
+                                float k);
   engine_status (*philox_words)(engine_cuda *device, engine_u32 out, uint64_t seed, uint64_t offset, uint32_t threads);
 
   engine_status (*scale)(engine_cuda *device, engine_f32 out, engine_cf32 x, float k);

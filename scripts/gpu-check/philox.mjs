@@ -37,7 +37,7 @@ const sha256 = ({ buffer, byteOffset, byteLength }) =>
 /** Values of the device and the offset after them. */
 function randn(n, seed, offset, threads) {
   const memory = cuda.take(handle, n * Float32Array.BYTES_PER_ELEMENT);
-  const next = cuda.philoxRandn(memory, seed, offset, threads);
+  const next = cuda.philoxRandn(memory, seed, offset, threads, 1);
   const values = new Float32Array(n);
   cuda.download(values, memory);
   cuda.release(memory);

@@ -112,8 +112,8 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
 
 /** Operations on tensors: F holds float32 and B bytes, typed arrays or memory of a device. Outputs come first. */
 export interface TensorOperations<F, B> {
-  /** Fills `out` with PyTorch's CUDA normals; `threads` is the grid, 0 for no cap. Returns the next offset. */
-  philoxRandn(out: F, seed: bigint, offset: bigint, threads: number): bigint;
+  /** Fills `out` with PyTorch's CUDA normals, each times k; `threads` is the grid, 0 for no cap. Returns the next offset. */
+  philoxRandn(out: F, seed: bigint, offset: bigint, threads: number, k: number): bigint;
 
   /** out = x * k */
   scale(out: F, x: F, k: number): void;

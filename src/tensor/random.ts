@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../errors.js";
 import { loadNative } from "../native/load.js";
+import { scale } from "./ops.js";
 import { compute, leaveWhereRead } from "./placement.js";
 import { outputOf } from "./shape.js";
 import { elementCount, type Tensor } from "./tensor.js";
@@ -35,9 +36,9 @@ export interface Generator {
  */
 export function createGenerator(options: NoiseOptions): Generator {
   const seed = parseSeed(options.seed);
-  const native = loadNative();
   const source = options.source ?? "CPU";
   if (source === "CPU") {
+    const native = loadNative();
     const state = new Uint8Array(native.mtStateBytes);
     native.mtSeed(state, seed);
     return {
@@ -51,7 +52,12 @@ export function createGenerator(options: NoiseOptions): Generator {
   if (source !== "GPU") {
     throw new LatentkitError("value.invalid", `source: expected CPU or GPU, received ${describe(source)}.`);
   }
-  const threads = cardThreads(options.card ?? "H100");
+  return cudaStream(seed, 1, options.card);
+}
+
+/** PyTorch's CUDA stream, each normal times k. */
+function cudaStream(seed: bigint, k: number, card: Card = "H100"): Generator {
+  const threads = cardThreads(card);
   let offset = 0n;
   return {
     randn(shape, out) {
@@ -60,7 +66,7 @@ export function createGenerator(options: NoiseOptions): Generator {
         size,
         (at) => {
           const values = at.output("randn", shape, out);
-          offset = at.ops.philoxRandn(at.out(values), seed, offset, threads);
+          offset = at.ops.philoxRandn(at.out(values), seed, offset, threads, k);
           return values;
         },
         out,
@@ -103,6 +109,17 @@ export function randn(shape: readonly number[], options: RandnOptions): Tensor {
     },
     options.out,
   );
+}
+
+/**
+ * randn, and scale by k of what that answers: the same bits, in one pass where the stream is the GPU's. Only `out` and
+ * memory of its own are written.
+ */
+export function scaledRandn(shape: readonly number[], k: number, options: Omit<RandnOptions, "batchIndex">): Tensor {
+  const { seed, source, card, out } = options;
+  if (source === "GPU") return cudaStream(parseSeed(seed), k, card).randn(shape, out);
+  const values = randn(shape, options);
+  return scale(values, k, values);
 }
 
 /** Reads a seed of any accepted form. */

@@ -10,11 +10,12 @@ void normals(const Device &device) {
     const uint32_t threads = grids[choose.below(5)];
     const size_t n = choose.from(1, choose.one_in(10) ? 300000 : 9000);
     const uint64_t seed = choose.state * 0x9e3779b97f4a7c15u, start = choose.below(1000) * 4;
+    const float k = choose.one_in(2) ? 1.0f : choose.number();
     std::vector<float> wanted(n);
     uint64_t on_cpu = start, on_gpu = start;
-    CHECK(engine_philox_randn(out(wanted), seed, &on_cpu, threads) == ENGINE_OK);
+    CHECK(engine_philox_randn(out(wanted), seed, &on_cpu, threads, k) == ENGINE_OK);
     OnDevice<float> to(device, n, choose.below(3));
-    CHECK(cuda().philox_randn(device.handle, out(to), seed, &on_gpu, threads) == ENGINE_OK);
+    CHECK(cuda().philox_randn(device.handle, out(to), seed, &on_gpu, threads, k) == ENGINE_OK);
     CHECK(same_values(wanted, to.read()) && on_cpu == on_gpu);
   }
 }
@@ -38,9 +39,9 @@ void far_rows(const Device &device) {
   const size_t n = 5000;
   uint64_t on_cpu = (uint64_t{1} << 34) - 8, on_gpu = on_cpu;
   std::vector<float> wanted(n);
-  CHECK(engine_philox_randn(out(wanted), ~uint64_t{0}, &on_cpu, 256) == ENGINE_OK);
+  CHECK(engine_philox_randn(out(wanted), ~uint64_t{0}, &on_cpu, 256, 1.0f) == ENGINE_OK);
   OnDevice<float> to(device, n, 0);
-  CHECK(cuda().philox_randn(device.handle, out(to), ~uint64_t{0}, &on_gpu, 256) == ENGINE_OK);
+  CHECK(cuda().philox_randn(device.handle, out(to), ~uint64_t{0}, &on_gpu, 256, 1.0f) == ENGINE_OK);
   CHECK(same_values(wanted, to.read()) && on_cpu == on_gpu);
 }
 
@@ -49,13 +50,13 @@ void refused(const Device &device) {
   OnDevice<uint32_t> odd(device, 7, 0);
   uint64_t offset = 4;
   engine_cuda *d = device.handle;
-  CHECK(cuda().philox_randn(d, out(to), 1, &offset, 255) == ENGINE_BAD_ARGUMENT && offset == 4);
-  CHECK(cuda().philox_randn(d, {nullptr, 0}, 1, &offset, 256) == ENGINE_OK && offset == 4);
+  CHECK(cuda().philox_randn(d, out(to), 1, &offset, 255, 1.0f) == ENGINE_BAD_ARGUMENT && offset == 4);
+  CHECK(cuda().philox_randn(d, {nullptr, 0}, 1, &offset, 256, 1.0f) == ENGINE_OK && offset == 4);
   CHECK(cuda().philox_words(d, {odd.data(), 7}, 1, 0, 256) == ENGINE_BAD_LENGTH);
   CHECK(cuda().philox_words(d, {odd.data(), 4}, 1, 2, 256) == ENGINE_BAD_ARGUMENT);
   CHECK(cuda().philox_words(d, {odd.data(), 0}, 1, 0, 0) == ENGINE_OK);
   offset = 3;
-  CHECK(cuda().philox_randn(d, out(to), 1, &offset, 256) == ENGINE_BAD_ARGUMENT && offset == 3);
+  CHECK(cuda().philox_randn(d, out(to), 1, &offset, 256, 1.0f) == ENGINE_BAD_ARGUMENT && offset == 3);
 }
 
 }  // namespace

@@ -205,10 +205,30 @@ void cuda_stream() {
       std::vector<float> got = everywhere([&] {
         std::vector<float> values(n);
         uint64_t moving = offset;
-        CHECK(engine_philox_randn(out(values), seed, &moving, threads) == ENGINE_OK);
+        CHECK(engine_philox_randn(out(values), seed, &moving, threads, 1.0f) == ENGINE_OK);
         CHECK(moving == offset + 4 * ((n - 1) / (4 * grid) + 1));
         return values;
       });
+      CHECK(same_bytes(expected, got));
+    }
+  }
+}
+
+/* The factor is what scale would do afterwards, whatever it makes of the normals. */
+void scaled_cuda_stream() {
+  for (float k : {1.0f, 14.6146f, -0.18215f, 0.0f, -0.0f, 1e-39f, 3e38f}) {
+    for (size_t n : {1u, 255u, 1023u, 70001u}) {
+      uint64_t offset = 4, moving = 4;
+      std::vector<float> expected(n);
+      CHECK(engine_philox_randn(out(expected), 77, &offset, 1024, 1.0f) == ENGINE_OK);
+      CHECK(engine_scale(out(expected), in(expected), k) == ENGINE_OK);
+      std::vector<float> got = everywhere([&] {
+        std::vector<float> values(n);
+        moving = 4;
+        CHECK(engine_philox_randn(out(values), 77, &moving, 1024, k) == ENGINE_OK);
+        return values;
+      });
+      CHECK(moving == offset);
       CHECK(same_bytes(expected, got));
     }
   }
@@ -218,10 +238,10 @@ void bad_arguments() {
   std::vector<float> values(8);
   std::vector<uint32_t> words(8);
   uint64_t offset = 2;
-  CHECK(engine_philox_randn(out(values), 0, &offset, 0) == ENGINE_BAD_ARGUMENT);
+  CHECK(engine_philox_randn(out(values), 0, &offset, 0, 1.0f) == ENGINE_BAD_ARGUMENT);
   offset = 0;
-  CHECK(engine_philox_randn(out(values), 0, &offset, 100) == ENGINE_BAD_ARGUMENT);
-  CHECK(engine_philox_randn({nullptr, 0}, 0, &offset, 0) == ENGINE_OK);
+  CHECK(engine_philox_randn(out(values), 0, &offset, 100, 1.0f) == ENGINE_BAD_ARGUMENT);
+  CHECK(engine_philox_randn({nullptr, 0}, 0, &offset, 0, 1.0f) == ENGINE_OK);
   CHECK(offset == 0);
   CHECK(engine_philox_words({words.data(), 7}, 0, 0, 0) == ENGINE_BAD_LENGTH);
   CHECK(engine_philox_words({words.data(), 8}, 0, 1, 0) == ENGINE_BAD_ARGUMENT);
@@ -236,6 +256,7 @@ int main() {
   seeding_clears();
   philox_known_answers();
   cuda_stream();
+  scaled_cuda_stream();
   bad_arguments();
   return report();
 }

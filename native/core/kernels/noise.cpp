@@ -137,7 +137,7 @@ void philox_words(uint32_t *const out[4], size_t n, uint64_t seed, uint64_t row,
   }
 }
 
-void philox_normals(float *const lanes[4], size_t n, uint64_t seed, uint64_t row, uint64_t thread) {
+void philox_normals(float *const lanes[4], size_t n, uint64_t seed, uint64_t row, uint64_t thread, float k) {
   uint32_t words[4][kGroup];
   float normals[4][kGroup];
   int pairs = lanes[2] == nullptr ? 1 : 2;
@@ -148,12 +148,12 @@ void philox_normals(float *const lanes[4], size_t n, uint64_t seed, uint64_t row
       for (size_t j = 0; j < kGroup; j += kLanes) {
         Floats s, c;
         philox_pair(load(words[2 * p] + j), load(words[2 * p + 1] + j), &s, &c);
-        store(normals[2 * p] + j, s);
-        store(normals[2 * p + 1] + j, c);
+        store(normals[2 * p] + j, s * k);
+        store(normals[2 * p + 1] + j, c * k);
       }
     }
-    for (int k = 0; k < 4 && lanes[k] != nullptr; k++) {
-      __builtin_memcpy(lanes[k] + i, normals[k], count * sizeof(float));
+    for (int lane = 0; lane < 4 && lanes[lane] != nullptr; lane++) {
+      __builtin_memcpy(lanes[lane] + i, normals[lane], count * sizeof(float));
     }
   }
 }

@@ -41,7 +41,7 @@ typedef struct lk_kernels {
   /* Philox 4x32-10 of the counters (row, thread + i), i < n: word k goes to words[k][i]. */
   void (*philox_words)(uint32_t *const words[4], size_t n, uint64_t seed, uint64_t row, uint64_t thread);
   /* The normals of the same counters: lane k goes to lanes[k][i]; a suffix of the lanes may be NULL. */
-  void (*philox_normals)(float *const lanes[4], size_t n, uint64_t seed, uint64_t row, uint64_t thread);
+  void (*philox_normals)(float *const lanes[4], size_t n, uint64_t seed, uint64_t row, uint64_t thread, float k);
 
   void (*scale)(float *out, const float *x, float k, size_t n, int stream);
   void (*divide)(float *out, const float *x, float k, size_t n, int stream);

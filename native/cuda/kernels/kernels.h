@@ -19,8 +19,8 @@ LK_KERNEL lk_axpy(float *out, const float *x, const float *y, float k, uint64_t 
 LK_KERNEL lk_average(float *out, const float *x, const float *y, uint64_t n);
 LK_KERNEL lk_lerp(float *out, const float *a, const float *b, float t, uint64_t n);
 
-/* counter: the generator's offset / 4; threads: of PyTorch's launch, a multiple of LK_BLOCK. */
-LK_KERNEL lk_philox_normals(float *out, uint64_t n, uint64_t seed, uint64_t counter, uint64_t threads);
+/* counter: the generator's offset / 4; threads: of PyTorch's launch, a multiple of LK_BLOCK; k: times each normal. */
+LK_KERNEL lk_philox_normals(float *out, uint64_t n, uint64_t seed, uint64_t counter, uint64_t threads, float k);
 LK_KERNEL lk_philox_words(uint32_t *out, uint64_t n, uint64_t seed, uint64_t counter, uint64_t threads);
 
 /* Planes of in_h x in_w read as if they were h x w; equal sizes are read as they are. */

@@ -5,6 +5,7 @@
 #include "kernels/grid.h"
 #include "kernels/kernels.h"
 #include "kernels/lane.h"
+#include "shared/elementwise.h"
 #include "shared/philox.h"
 
 namespace {
@@ -25,7 +26,8 @@ LK_INLINE PhiloxWords philox(uint64_t seed, uint64_t row, uint64_t thread) {
 
 }  // namespace
 
-LK_KERNEL lk_philox_normals(float *out, uint64_t n, uint64_t seed, uint64_t counter, uint64_t threads) {
+LK_KERNEL lk_philox_normals(float *out, uint64_t n, uint64_t seed, uint64_t counter, uint64_t threads, float k) {
+  const Scale scaled = {k};
   uint64_t rows = (n - 1) / (4 * threads) + 1;
   for_each(rows * threads, [=](uint64_t i) {
     Divided at = divided(i, threads);
@@ -34,13 +36,13 @@ LK_KERNEL lk_philox_normals(float *out, uint64_t n, uint64_t seed, uint64_t coun
     PhiloxWords c = philox(seed, counter + at.quotient, at.rest);
     float sine, cosine;
     philox_pair(c.w[0], c.w[1], &sine, &cosine);
-    out[first] = sine;
+    out[first] = scaled(sine);
     if (first + threads >= n) return;
-    out[first + threads] = cosine;
+    out[first + threads] = scaled(cosine);
     if (first + 2 * threads >= n) return;
     philox_pair(c.w[2], c.w[3], &sine, &cosine);
-    out[first + 2 * threads] = sine;
-    if (first + 3 * threads < n) out[first + 3 * threads] = cosine;
+    out[first + 2 * threads] = scaled(sine);
+    if (first + 3 * threads < n) out[first + 3 * threads] = scaled(cosine);
   });
 }
 

@@ -1,7 +1,7 @@
 import { inputError } from "../../errors.js";
 import type { Latent, LoaderSettings, Model, Pipe } from "../../host/types.js";
 import { scale } from "../../tensor/ops.js";
-import { randn } from "../../tensor/random.js";
+import { scaledRandn } from "../../tensor/random.js";
 import { SAMPLERS, SCHEDULERS, sigmas } from "../../tensor/sigmas.js";
 import { elementCount } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
@@ -44,9 +44,9 @@ export const latentNoisy = defineNode({
     // some schedules are shorter than steps + 1: an index past their end reads the last entry
     const at = (step: number) => schedule[Math.min(step, schedule.length - 1)]!;
     const sigma = Math.fround(Math.fround(at(start) - at(end)) / Math.fround(sampling.latentFormat.scaleFactor));
-    const noise = shape === undefined ? undefined : randn(shape, { seed: inputs.seed, source: inputs.source });
-    // only noise of its own may be overwritten
-    const samples = noise === undefined ? scale(inputs.optional_latent!.samples, sigma) : scale(noise, sigma, noise);
+    const { seed, source } = inputs;
+    const samples =
+      shape === undefined ? scale(inputs.optional_latent!.samples, sigma) : scaledRandn(shape, sigma, { seed, source });
     const noisy: Latent = { ...inputs.optional_latent, samples };
     return { pipe: { ...inputs.pipe, samples: noisy }, latent: noisy, sigma };
   },

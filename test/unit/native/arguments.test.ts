@@ -65,8 +65,8 @@ describe("arguments of the native module", () => {
     });
     assert.throws(() => native.resizeBilinear(f32(1), f32(1), 2 ** 52, 2 ** 52, 2 ** 52, 1, 1), { name: "RangeError" });
     assert.throws(() => native.maskedBlend(f32(1), f32(1), f32(1), f32(), 1, 1, 1, 1), { message: /"mask"/ });
-    assert.throws(() => native.philoxRandn(f32(1), -1n, 0n, 0), { name: "RangeError", message: /"seed"/ });
-    assert.throws(() => native.philoxRandn(f32(1), 1n, 2n ** 64n, 0), { name: "RangeError", message: /"offset"/ });
+    assert.throws(() => native.philoxRandn(f32(1), -1n, 0n, 0, 1), { name: "RangeError", message: /"seed"/ });
+    assert.throws(() => native.philoxRandn(f32(1), 1n, 2n ** 64n, 0, 1), { name: "RangeError", message: /"offset"/ });
     assert.throws(() => native.setThreads(0), { name: "RangeError", message: /"count"/ });
     assert.throws(() => anything.setIsa("sse9"), { message: /"name"/, status: /unsupported|bad-argument/ });
     assert.throws(() => native.mtSeed(new Uint8Array(3), 1n), { message: /"state"/ });

@@ -101,6 +101,18 @@ describe("operations on a device", () => {
     assert.deepEqual(values, [4, 4, 4]);
   });
 
+  it("scale the noise they make in the same launch", async () => {
+    const program = `
+      const { scaledRandn } = await import(${JSON.stringify(import.meta.resolve("#src/tensor/random.js"))});
+      const options = { seed: 7n, source: "GPU" };
+      const before = counted("cuLaunchKernel")[0];
+      const noise = scaledRandn([3, 1000], 14.6, options);
+      answer(counted("cuLaunchKernel")[0] - before);
+      answer(bits(noise) === bits(withDevice("cpu", () => ops.scale(randn([3, 1000], options), 14.6))));
+    `;
+    assert.deepEqual(await onFakeGpu(program), [1, true]);
+  });
+
   it("write into out, here and there, over an input too", async () => {
     const program = `
       const here = Tensor.full([5], 2);

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { type Card, createGenerator, LatentkitError, randn, Tensor } from "latentkit";
+import { scale } from "#src/tensor/ops.js";
+import { scaledRandn } from "#src/tensor/random.js";
+import { assertSameBits } from "../../helpers/bits.js";
 import { golden } from "../../helpers/golden.js";
 
 const sha256 = (data: Float32Array): string =>
@@ -70,6 +73,30 @@ describe("randn, source CPU", () => {
     const generator = createGenerator({ seed: 3 });
     assert.equal(generator.randn([0, 4]).size, 0);
     assert.deepEqual(generator.randn([16]).data, randn([16], { seed: 3 }).data);
+  });
+});
+
+describe("scaledRandn", () => {
+  it("has the bits of randn and scale, for either source, on 200 random shapes", () => {
+    for (let round = 0; round < 200; round++) {
+      const shape = [1 + (round % 5), 1 + ((round * 7) % 11), 1 + ((round * 131) % 257)];
+      const [seed, k] = [round * 1e9, round % 10 === 0 ? 0 : (round - 100) * 0.37];
+      const card = { threads: 256 * (1 + (round % 3)) };
+      for (const source of ["CPU", "GPU"] as const) {
+        const expected = scale(randn(shape, { seed, source, card }), k);
+        assertSameBits(scaledRandn(shape, k, { seed, source, card }), expected);
+        const out = Tensor.zeros(shape);
+        assert.equal(scaledRandn(shape, k, { seed, source, card, out }), out);
+        assertSameBits(out, expected);
+      }
+    }
+  });
+
+  it("is refused what randn is", () => {
+    assert.throws(() => scaledRandn([1], 2, { seed: -1, source: "GPU" }), { code: "value.out-of-range" });
+    assert.throws(() => scaledRandn([1], 2, { seed: 1, source: "TPU" as "CPU" }), { code: "value.invalid" });
+    const out = Tensor.zeros([2]);
+    assert.throws(() => scaledRandn([1], 2, { seed: 1, source: "GPU", out }), { code: "tensor.bad-shape" });
   });
 });
 
