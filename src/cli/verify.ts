@@ -2,6 +2,7 @@ import { printJson } from "../io/json-print.js";
 import { type Verdict, verifyImage } from "../render/verify.js";
 import { type Command, pair } from "./command.js";
 import { readImage } from "./read-image.js";
+import { deviceOf } from "./render-options.js";
 import { harmless, red } from "./terminal.js";
 
 const EXIT_CODES: Readonly<Record<Verdict["status"], number>> = { verified: 0, different: 1, unverifiable: 2 };
@@ -11,17 +12,24 @@ export const verifyCommand: Command = {
   summary: "Render a picture again from the graph in it and compare the pixels.",
   help: [
     "  --input DIR       where images are read (./input)",
+    "  --device DEVICE   where tensors are computed: auto, cpu or cuda:N (auto)",
     "  --alias OLD=NEW   runs nodes of class OLD (or of prefix OLD) as NEW; repeatable",
     "  --json            one JSON object",
     "",
     "Exit code 0: verified, 1: different, 2: the file has no receipt or no graph that can be rendered again.",
   ],
-  options: { input: { type: "string" }, alias: { type: "string", multiple: true }, json: { type: "boolean" } },
+  options: {
+    input: { type: "string" },
+    device: { type: "string" },
+    alias: { type: "string", multiple: true },
+    json: { type: "boolean" },
+  },
   positionals: { min: 1, max: 1 },
   run: async (args, terminal, signal) => {
     const path = args.positionals[0]!;
     const { status, differences, remarks, receipt } = await verifyImage(await readImage(path), {
       inputDir: args.value("input"),
+      device: deviceOf(args),
       classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
       signal,
     });

@@ -8,6 +8,7 @@ import type { OutputFiles, OutputHandling } from "../io/output-files.js";
 import { pixelHash } from "../io/pixel-hash.js";
 import { type DecodedImage, decodePng } from "../io/png.js";
 import { RECEIPT_KEY } from "../io/save-images.js";
+import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
 import { readReceipt } from "./receipt/read.js";
 import { createCounter, type Receipt, textHash } from "./receipt.js";
 import { render } from "./render.js";
@@ -32,14 +33,18 @@ export interface VerifyOptions {
   /** Where the graph's images are read; ./input where absent. */
   readonly inputDir?: string;
   readonly classAliases?: ClassAliases;
+  /** Where tensors are computed, which changes no pixel; as the process has it where absent. */
+  readonly device?: DeviceChoice;
   readonly signal?: AbortSignal;
 }
 
 /**
  * Checks a PNG file against its receipt: its own pixels, and those of the node that saved it when the graph in the file
- * is rendered again, into a temporary folder that is removed. A graph that would reach the network is not rendered. Fails with png.invalid, png.too-large and run.interrupted.
+ * is rendered again, into a temporary folder that is removed. A graph that would reach the network is not rendered.
+ * Fails with png.invalid, png.too-large, run.interrupted, usage.invalid and device.unavailable.
  */
 export async function verifyImage(file: Uint8Array, options: VerifyOptions = {}): Promise<Verdict> {
+  chooseDevice(options.device);
   const image = await decodePng(file);
   const { prompt, [RECEIPT_KEY]: written } = image.text;
   const receipt = written === undefined ? undefined : readReceipt(written);
@@ -103,7 +108,7 @@ function harmlessGraph(prompt: string, { node }: Receipt, { classAliases }: Veri
 
 /** The hash of the picture that the same node saves now, or why there is none. */
 async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptions): Promise<string | LatentkitError> {
-  const { inputDir, classAliases, signal } = options;
+  const { inputDir, classAliases, device, signal } = options;
   const countOf = createCounter();
   let found: string | LatentkitError = new LatentkitError(
     "value.invalid",
@@ -125,6 +130,7 @@ async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptio
       outputDir,
       inputDir,
       classAliases,
+      device,
       output,
       fetch: noNetwork,
       signal,

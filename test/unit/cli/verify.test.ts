@@ -3,6 +3,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodePng, encodePng } from "latentkit";
 import { main } from "#src/cli/main.js";
+import { latentkit } from "../../helpers/cli.js";
+import { fakeGpu, onFakeGpu } from "../../helpers/fake-gpu.js";
 import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
 import { saved, textsOf } from "../../helpers/receipt-graphs.js";
 
@@ -83,6 +85,29 @@ describe("latentkit verify", () => {
     assert.equal(err, "latentkit: It cannot be verified: the file has no receipt.\n");
     assert.equal((await run("verify", join(folder(), "none.png"))).code, 2);
     assert.equal((await run("verify")).code, 2);
+  });
+
+  it("computes on the device it is told, and refuses one that is not there", async () => {
+    const path = await rendered();
+    const here = await run("verify", path, "--input", inputDir, "--device", "cpu");
+    assert.deepEqual(here, { code: 0, out: `${path}: verified\n`, err: "" });
+    const unknown = await run("verify", path, "--device", "gpu");
+    assert.deepEqual([unknown.code, unknown.out], [2, ""]);
+    assert.equal(unknown.err, 'latentkit: --device: expected auto, cpu or cuda:N, received "gpu".\n');
+    const missing = await latentkit(["verify", path, "--device", "cuda:7"], { env: fakeGpu() });
+    assert.deepEqual([missing.code, missing.stdout], [1, ""]);
+    assert.match(missing.stderr, /^latentkit: Device cuda:7 cannot be used: The CUDA driver sees /);
+  });
+
+  it("finds the processor's pixels on a device", async () => {
+    const path = await rendered();
+    const program = `
+      import { readFileSync } from "node:fs";
+      import { verifyImage } from ${JSON.stringify(import.meta.resolve("#src/render/verify.js"))};
+      const verdict = await verifyImage(readFileSync(${JSON.stringify(path)}), { inputDir: ${JSON.stringify(inputDir)}, device: "cuda:0" });
+      answer([verdict.status, counted("cuLaunchKernel")[0] > 0]);
+    `;
+    assert.deepEqual(await onFakeGpu(program, fakeGpu("", { LATENTKIT_DEVICE: "cpu" })), [["verified", true]]);
   });
 
   it("render --redact hides values, and a wrong key is an error", async () => {
