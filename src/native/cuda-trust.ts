@@ -4,6 +4,7 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, wri
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { inTurn } from "./cuda-turn.js";
 import { engineVersion } from "./engine-version.js";
 
 /** A library, the driver it is to open, and what that said of the device. */
@@ -34,6 +35,8 @@ export interface TrustOptions {
 const TRIAL = fileURLToPath(new URL("./cuda-trial.js", import.meta.url));
 /** A driver that has to translate kernels takes some seconds. */
 const TIMEOUT_MS = 60_000;
+/** Another one's trial is waited for as long as it may take, and for its start and end besides. */
+const PATIENCE = 1.25;
 const MAX_OUTPUT = 65_536;
 const MAX_FILE_BYTES = 8192;
 const MAX_REASON = 300;
@@ -42,17 +45,22 @@ const REFUSAL_MS = 3_600_000;
 
 /**
  * Whether a CUDA library can be trusted with a device: a process of its own opens it and compares every operation with
- * the native core, bit for bit. The answer is kept for this driver, device, library and version of the package.
+ * the native core, bit for bit. The answer is kept for this driver, device, library and version of the package; who asks
+ * while another one tries waits for that answer.
  */
 export function trustOf(question: TrustQuestion, options: TrustOptions = {}): Trust {
-  const { folder = cacheFolder(), now = Date.now } = options;
+  const { folder = cacheFolder(), now = Date.now, timeoutMs = TIMEOUT_MS } = options;
   const key = keyOf(question);
   const file = join(folder, `cuda-${createHash("sha256").update(key).digest("hex").slice(0, 32)}.json`);
-  const known = readAnswer(file, key, now());
+  const look = () => readAnswer(file, key, now());
+  const known = look();
   if (known !== undefined) return known;
-  const answer = tryLibrary(question, options);
-  keepAnswer(folder, file, { key, at: now(), ...answer });
-  return answer;
+  makeFolder(folder);
+  return inTurn(`${file}.lock`, timeoutMs * PATIENCE, look, () => {
+    const answer = tryLibrary(question, options);
+    keepAnswer(folder, file, { key, at: now(), ...answer });
+    return answer;
+  });
 }
 
 /** LATENTKIT_CACHE_DIR, else `latentkit` in the user's folder for caches. */
@@ -87,14 +95,23 @@ function readAnswer(file: string, key: string, now: number): Trust | undefined {
   }
 }
 
+/** A folder that cannot be made or written costs a trial in each process, nothing else. */
+function makeFolder(folder: string): boolean {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function keepAnswer(folder: string, file: string, answer: object): void {
   const temporary = join(folder, `.cuda-${randomUUID()}.tmp`);
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
     writeFileSync(temporary, JSON.stringify(answer), { flag: "wx", mode: 0o600 });
     renameSync(temporary, file);
   } catch {
-    // a folder that cannot be written costs a trial in each process, nothing else
+    // as makeFolder says
     if (existsSync(temporary)) rmSync(temporary);
   }
 }

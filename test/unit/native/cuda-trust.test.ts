@@ -1,9 +1,21 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { cacheFolder, type TrustOptions, type TrustQuestion, trustOf } from "#src/native/cuda-trust.js";
-import { DRIVER, LIBRARY } from "../../helpers/fake-gpu.js";
+import { DRIVER, LIBRARY, runModule } from "../../helpers/fake-gpu.js";
 import { freshFolder } from "../../helpers/folders.js";
 
 const QUESTION: TrustQuestion = {
@@ -136,6 +148,95 @@ describe("trust in a CUDA library", () => {
     writeFileSync(file, "");
     for (let again = 0; again < 2; again++) assert.deepEqual(ask({ trial, folder: file }), { trusted: true });
     assert.equal(calls(), 2);
+  });
+
+  describe("asked for by several at once", () => {
+    /** A program that asks, in a process or a thread of its own, and prints what it hears. */
+    const asking = (trial: string) => `
+      import { trustOf } from ${JSON.stringify(import.meta.resolve("#src/native/cuda-trust.js"))};
+      console.log(JSON.stringify(trustOf(${JSON.stringify(QUESTION)}, ${JSON.stringify({ folder: cache(), trial })})));
+    `;
+    const answersOf = (source: string) =>
+      runModule(source, {}).then(({ code, stdout, stderr }) => {
+        assert.deepEqual([code, stderr], [0, ""]);
+        return stdout
+          .trim()
+          .split("\n")
+          .map((line) => JSON.parse(line) as unknown);
+      });
+    const SLOW = `await new Promise((done) => setTimeout(done, 500)); ${YES}`;
+    const lockOf = () => {
+      const { trial } = trialOf(YES);
+      ask({ trial });
+      const name = readdirSync(cache())[0]!;
+      rmSync(join(cache(), name));
+      return join(cache(), `${name}.lock`);
+    };
+
+    it("is one trial for the threads of a process, and for other processes", async () => {
+      const { trial, calls } = trialOf(SLOW);
+      const threads = `
+        import { Worker } from "node:worker_threads";
+        const source = new URL("data:text/javascript," + encodeURIComponent(${JSON.stringify(asking(trial))}));
+        for (let thread = 0; thread < 4; thread++) new Worker(source);
+      `;
+      const answers = await Promise.all([answersOf(threads), answersOf(asking(trial)), answersOf(asking(trial))]);
+      assert.deepEqual(answers.flat(), new Array(6).fill({ trusted: true }));
+      assert.equal(calls(), 1);
+      assert.equal(readdirSync(cache()).length, 1);
+    });
+
+    it("hears a refusal too", async () => {
+      const { trial, calls } = trialOf(SLOW.replace('"trusted":true', '"trusted":false,"reason":"it differs."'));
+      const answers = await Promise.all([answersOf(asking(trial)), answersOf(asking(trial))]);
+      assert.deepEqual(answers.flat(), new Array(2).fill({ trusted: false, reason: "it differs." }));
+      assert.equal(calls(), 1);
+    });
+
+    it("goes on where the one that tried was killed", async () => {
+      const { trial, calls } = trialOf(`await new Promise((done) => setTimeout(done, 3000));`);
+      const child = spawn(process.execPath, ["--input-type=module", "-e", asking(trial)]);
+      while (!existsSync(`${trial}.log`)) await delay(10);
+      assert.equal(readdirSync(cache()).filter((name) => name.endsWith(".lock")).length, 1);
+      child.kill("SIGKILL");
+      await once(child, "close");
+      const started = performance.now();
+      assert.deepEqual(ask({ trial: trialOf(YES).trial }), { trusted: true });
+      assert.ok(performance.now() - started < 20_000);
+      assert.equal(calls(), 2);
+      assert.equal(readdirSync(cache()).length, 1);
+    });
+
+    it("waits no longer than a trial may take", () => {
+      const lock = lockOf();
+      writeFileSync(lock, String(process.pid));
+      const { trial, calls } = trialOf(YES);
+      const started = performance.now();
+      assert.deepEqual(ask({ trial, timeoutMs: 2000 }), { trusted: true });
+      assert.ok(performance.now() - started > 2400);
+      assert.deepEqual([calls(), existsSync(lock)], [2, false]);
+    });
+
+    it("waits for nothing that is no lock, and leaves it alone", () => {
+      const lock = lockOf();
+      const { trial } = trialOf(YES);
+      const makers: (() => void)[] = [
+        () => mkdirSync(lock),
+        () => symlinkSync(join(folder(), "elsewhere"), lock),
+        () => void spawnSync("mkfifo", [lock]),
+        () => writeFileSync(lock, "x".repeat(33)),
+      ];
+      for (const [index, make] of makers.entries()) {
+        make();
+        const started = performance.now();
+        assert.deepEqual(ask({ trial }, { name: QUESTION.name }), { trusted: true });
+        assert.ok(performance.now() - started < 20_000, String(index));
+        assert.equal(lstatSync(lock, { throwIfNoEntry: false }) !== undefined, true);
+        assert.deepEqual(existsSync(join(folder(), "elsewhere")), false);
+        rmSync(lock, { recursive: true });
+        rmSync(lock.replace(/\.lock$/, ""));
+      }
+    });
   });
 
   describe("is refused to a library", () => {
