@@ -23,18 +23,35 @@ LK_INLINE void philox_bump(PhiloxKey *key) {
   key->high += 0xbb67ae85u;
 }
 
+struct WideProduct {
+  uint32_t high, low;
+};
+
+LK_INLINE WideProduct wide_product(uint32_t a, uint32_t b) {
+#if defined(__CUDACC__)
+  // its compiler would stay with 64 bits from round to round, whose multiplications are several
+  return {__umulhi(a, b), a * b};
+#else
+  uint64_t product = (uint64_t)a * b;
+  return {(uint32_t)(product >> 32), (uint32_t)product};
+#endif
+}
+
 LK_INLINE void philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3, PhiloxKey key) {
-  uint64_t p0 = (uint64_t)0xd2511f53u * *c0, p1 = (uint64_t)0xcd9e8d57u * *c2;
-  uint32_t n0 = (uint32_t)(p1 >> 32) ^ *c1 ^ key.low, n2 = (uint32_t)(p0 >> 32) ^ *c3 ^ key.high;
-  *c0 = n0;
-  *c1 = (uint32_t)p1;
-  *c2 = n2;
-  *c3 = (uint32_t)p0;
+  WideProduct p0 = wide_product(0xd2511f53u, *c0), p1 = wide_product(0xcd9e8d57u, *c2);
+  *c0 = p1.high ^ *c1 ^ key.low;
+  *c1 = p1.low;
+  *c2 = p0.high ^ *c3 ^ key.high;
+  *c3 = p0.low;
 }
 
 LK_INLINE Floats floats_of_words(Words v) {
+#if defined(LK_CONVERTS_WORDS)
+  return (Floats)v;
+#else
   // two exact halves: SSE2 and AVX2 convert signed integers only, and the sum rounds as one conversion does
   return to_floats((Ints)(v >> 16)) * 65536.0f + to_floats((Ints)(v & 0xffffu));
+#endif
 }
 
 /* Two words of a counter as two normals. */

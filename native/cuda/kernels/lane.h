@@ -8,6 +8,7 @@
 #include "shared/inline.h"
 
 #define LK_HAS_FMA 1
+#define LK_CONVERTS_WORDS 1 /* unsigned numbers to floats, rounded once */
 
 namespace {
 
