@@ -1,5 +1,6 @@
 // The standard deviation, and injectNoise that may divide by it.
 #include <cmath>
+#include <functional>
 
 #include "launch.h"
 #include "masks.h"
@@ -32,9 +33,9 @@ struct Spread {
     return LK_LAUNCH(device, squares, blocks, values, n, partial, tickets, result());
   }
 
-  /* Waits. */
-  engine_status read(engine_cuda &device, float *deviation) {
-    return device.status(device.staging.download(deviation, address(&result()->deviation), sizeof *deviation));
+  /* Waits for the two passes, and not for what `then` queues. */
+  engine_status read(engine_cuda &device, float *deviation, const std::function<void()> &then = {}) {
+    return device.status(device.staging.download(deviation, address(&result()->deviation), sizeof *deviation, then));
   }
 };
 
@@ -77,12 +78,16 @@ engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base
       if (const engine_status status = spread.find(*device, how.values, n); status != ENGINE_OK) return status;
       how.spread = spread.result();
     }
-    const engine_status status = LK_LAUNCH(*device, inject, blocks_for(quads(n)), out.data, how, n);
-    if (status != ENGINE_OK || !options->normalize) return status;
-    // the kernel that writes is queued already, and writes nothing where this is 0
+    engine_status status = ENGINE_OK;
+    const auto write = [&] { status = LK_LAUNCH(*device, inject, blocks_for(quads(n)), out.data, how, n); };
     float deviation = 1.0f;
-    if (const engine_status read = spread.read(*device, &deviation); read != ENGINE_OK) return read;
-    return deviation == 0.0f ? ENGINE_ZERO_DEVIATION : ENGINE_OK;
+    if (options->normalize) {
+      // the kernel that writes is queued before this is known, and writes nothing where it is 0
+      if (const engine_status read = spread.read(*device, &deviation, std::ref(write)); read != ENGINE_OK) return read;
+    } else {
+      write();
+    }
+    return status == ENGINE_OK && deviation == 0.0f ? ENGINE_ZERO_DEVIATION : status;
   });
 }
 

@@ -46,12 +46,13 @@ int Staging::upload(Address to, const void *from, size_t bytes) {
   return 0;
 }
 
-int Staging::download(void *to, Address from, size_t bytes) {
+int Staging::download(void *to, Address from, size_t bytes, const std::function<void()> &then) {
   if (bytes == 0) return 0;
   std::lock_guard lock(mutex_);
   const int unready = prepare();
   if (unready == kOutOfMemory && !has_memory()) {
     if (int error = driver_.copy_out(to, from, bytes, stream_); error != 0) return error;
+    if (then) then();
     return driver_.stream_wait(stream_);
   }
   if (unready != 0) return unready;
@@ -69,6 +70,7 @@ int Staging::download(void *to, Address from, size_t bytes) {
       if (int error = driver_.event_record(piece->done, stream_); error != 0) return error;
       from += count;
       bytes -= count;
+      if (then && bytes == 0) then();
     }
     if (arriving != nullptr) {
       if (int error = driver_.event_wait(arriving->done); error != 0) return error;

@@ -3,6 +3,7 @@
 #ifndef LATENTKIT_CUDA_STAGING_H
 #define LATENTKIT_CUDA_STAGING_H
 
+#include <functional>
 #include <mutex>
 
 #include "driver.h"
@@ -16,8 +17,8 @@ class Staging {
 
   /* Returns when `from` is read; the copy takes its place on the stream. */
   int upload(Address to, const void *from, size_t bytes);
-  /* Waits for the stream's work so far, and for the copy. */
-  int download(void *to, Address from, size_t bytes);
+  /* Waits for the stream's work so far, and for the copy; not for what `then` queues behind it. */
+  int download(void *to, Address from, size_t bytes, const std::function<void()> &then = {});
   void clear();
 
  private:

@@ -267,6 +267,17 @@ void faulty_kernel() {
   CHECK(cuda().scale(device.handle, out(x), in(x), 1.0f) == ENGINE_DEVICE_LOST);
 }
 
+/* injectNoise waits for the deviation, and not for the kernel that divides by it: that one's fault comes later. */
+void only_the_deviation_is_waited_for() {
+  configure("fail=lk_inject:700");
+  Device device;
+  OnDevice<float> x(device, 100, 0);
+  engine_inject_options options = {};
+  options.normalize = 1;
+  CHECK(cuda().inject_noise(device.handle, out(x), in(x), in(x), &options) == ENGINE_OK);
+  CHECK(counted("lk_inject") == 1 && cuda().wait(device.handle) == ENGINE_DEVICE_LOST);
+}
+
 }  // namespace
 
 int main() {
@@ -278,5 +289,6 @@ int main() {
   masks_ahead();
   faults();
   faulty_kernel();
+  only_the_deviation_is_waited_for();
   return report();
 }
