@@ -1,4 +1,5 @@
 import { LatentkitError } from "../errors.js";
+import { recall } from "../io/json-lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { ChoicePlace } from "../nodes/inputs.js";
 import type { Registry } from "../nodes/registry.js";
@@ -61,6 +62,8 @@ export function validateGraph(prompt: unknown, options: ValidateOptions): Valida
   }
 }
 
+const UNKNOWN = Symbol("unknown inputs");
+
 /** Beyond it, lists of dependent outputs are cut: their total can be quadratic in a hostile graph's size. */
 const MAX_DEPENDENT_STEPS = 500_000;
 /** Suggestions cost time; a graph with more unknown inputs is no matter of typos. */
@@ -97,7 +100,7 @@ export function checkGraph(
     else if (checked.errors.length > 0) errors.set(id, checked.errors);
     const links = fault === undefined ? checked.links : [];
     const inputs = fault === undefined ? (raw.inputs as Record<string, unknown>) : {};
-    const unknown = unknownInputs(definition, inputs);
+    const unknown = recall(raw, UNKNOWN, () => unknownInputs(definition, inputs), [definition, fault === undefined]);
     for (const [name] of unknown) {
       if (warnings.length >= MAX_WARNINGS) break;
       const at = { nodeId: id, node: raw.class_type as string };

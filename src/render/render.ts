@@ -56,6 +56,8 @@ export interface RenderOptions {
   diskCache?: DiskCache;
   /** @internal Nobody keeps values out of the run's events. */
   isUnheard?: boolean;
+  /** @internal A random one where absent. */
+  runId?: string;
   /** Keys of `set` whose values other runs will not have: the cache keeps nothing that follows from them. */
   passing?: readonly string[];
   clock?: () => Date;
@@ -145,6 +147,7 @@ export async function renderChecked(graph: string | object, options: RenderOptio
     diskCache: options.diskCache,
     passing: options.passing && nodesOfKeys(parsed.prompt, options.passing),
     isUnheard: options.isUnheard ?? options.onEvent === undefined,
+    runId: options.runId,
     rewritesFiles: true,
     clock: options.clock,
     fetch: options.fetch,

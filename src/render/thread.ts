@@ -14,7 +14,7 @@ import { defaultHost, defaultRegistry } from "./defaults.js";
 import { setMark } from "./mark.js";
 import { plainEvent, plainResult } from "./plain.js";
 import { refuseWrong } from "./refuse-wrong.js";
-import { type MetadataPolicy, type RenderResult, renderChecked } from "./render.js";
+import { type MetadataPolicy, type RenderOptions, type RenderResult, renderChecked } from "./render.js";
 import { type Made, runSetup } from "./setup-module.js";
 import { frozenGraph, readGraph } from "./source.js";
 
@@ -119,7 +119,7 @@ function serve(port: MessagePort, data: ThreadData): void {
       send(checked(id, graph, asked, place));
       return;
     }
-    const { graph: _, json, names, isQuiet = false, mark, ...options } = asked;
+    const { json, names, isQuiet = false, mark } = asked;
     const isDue = createThrottle();
     const isItem = names !== undefined;
     const onEvent = (event: RunEvent) => {
@@ -129,17 +129,32 @@ function serve(port: MessagePort, data: ThreadData): void {
     };
     const files = isItem ? new ItemFiles(names, blockingDisk) : undefined;
     try {
-      const given = {
-        ...options,
-        ...(parseJson(json) as object),
-        ...place,
+      const { set, extraPnginfo } = parseJson(json) as Pick<RenderOptions, "set" | "extraPnginfo">;
+      // one by one: spreading these takes longer than a node
+      const given: RenderOptions = {
+        set,
+        extraPnginfo,
+        targets: asked.targets,
+        outputDir: asked.outputDir,
+        inputDir: asked.inputDir,
+        classAliases: asked.classAliases,
+        metadata: asked.metadata,
+        redact: asked.redact,
+        config: asked.config,
+        device: asked.device,
+        passing: asked.passing,
+        registry: place.registry,
+        host: place.host,
+        output: { files, encodesHere },
         cache,
         diskCache,
         signal,
         onEvent,
         isUnheard: true,
+        // of items nobody hears the events: a random id costs more than a node
+        runId: isItem ? `${names.batch}-${names.index}` : undefined,
       };
-      const made = await renderChecked(parsed(graph), { ...given, output: { files, encodesHere } });
+      const made = await renderChecked(parsed(graph), given);
       const failure = made.status === "success" ? await commit(files) : undefined;
       const result = isQuiet ? sentResult(made, isItem) : undefined;
       send({ id, type: "end", written: files?.written, result, failure });
