@@ -1,3 +1,4 @@
+import { constants } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isPngEnd, PNG_END_BYTES } from "../../io/png-end.js";
@@ -38,10 +39,14 @@ async function list(folder: string): Promise<ReadonlySet<string>> {
 
 /** What cannot be read is not ours to judge. */
 async function isWhole(path: string): Promise<boolean> {
-  const file = await open(path).catch(() => undefined);
+  // somebody may have put a pipe there, which would be waited for
+  const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+  const file = await open(path, flags).catch(() => undefined);
   if (file === undefined) return true;
   try {
-    const { size } = await file.stat();
+    const stats = await file.stat();
+    if (!stats.isFile()) return true;
+    const { size } = stats;
     const end = Buffer.alloc(PNG_END_BYTES);
     await file.read(end, 0, end.length, Math.max(0, size - end.length));
     return isPngEnd(end);
