@@ -180,6 +180,7 @@
         "native/core/deflate_probe.cpp",
         "native/core/dispatch.cpp",
         "native/core/elementwise.cpp",
+        "native/core/hash.cpp",
         "native/core/image.cpp",
         "native/core/inject.cpp",
         "native/core/mt19937.cpp",
@@ -198,6 +199,7 @@
         "native/core/status.cpp"
       ],
       "dependencies": [
+        "latentkit_blake3",
         "latentkit_deflate",
         "latentkit_libm",
         "latentkit_kernels_baseline"
@@ -207,7 +209,11 @@
         "native",
         "native/core",
         "native/third_party/libm",
+        "native/third_party/blake3",
         "native/third_party/libdeflate"
+      ],
+      "defines": [
+        "BLAKE3_NO_SSE41"
       ],
       "cflags_cc": [
         "-std=gnu++20",
@@ -225,6 +231,9 @@
           "target_arch=='x64'",
           {
             "dependencies": [
+              "latentkit_blake3_sse2",
+              "latentkit_blake3_avx2",
+              "latentkit_blake3_avx512",
               "latentkit_kernels_avx2",
               "latentkit_kernels_avx512"
             ]
@@ -419,6 +428,113 @@
         "-fvisibility=hidden",
         "-ffunction-sections",
         "-fdata-sections"
+      ]
+    },
+    {
+      "target_name": "latentkit_blake3",
+      "type": "static_library",
+      "sources": [
+        "native/third_party/blake3/blake3.c",
+        "native/third_party/blake3/blake3_portable.c"
+      ],
+      "defines": [
+        "BLAKE3_NO_SSE41"
+      ],
+      "cflags_c": [
+        "-std=gnu11",
+        "-O3",
+        "-fvisibility=hidden",
+        "-ffunction-sections",
+        "-fdata-sections"
+      ],
+      "conditions": [
+        [
+          "target_arch=='arm64'",
+          {
+            "sources": [
+              "native/third_party/blake3/blake3_neon.c"
+            ]
+          }
+        ]
+      ]
+    },
+    {
+      "target_name": "latentkit_blake3_sse2",
+      "type": "static_library",
+      "sources": [
+        "native/third_party/blake3/blake3_sse2.c"
+      ],
+      "defines": [
+        "BLAKE3_NO_SSE41"
+      ],
+      "cflags_c": [
+        "-std=gnu11",
+        "-O3",
+        "-msse2",
+        "-fvisibility=hidden",
+        "-ffunction-sections",
+        "-fdata-sections"
+      ],
+      "conditions": [
+        [
+          "target_arch!='x64'",
+          {
+            "type": "none"
+          }
+        ]
+      ]
+    },
+    {
+      "target_name": "latentkit_blake3_avx2",
+      "type": "static_library",
+      "sources": [
+        "native/third_party/blake3/blake3_avx2.c"
+      ],
+      "defines": [
+        "BLAKE3_NO_SSE41"
+      ],
+      "cflags_c": [
+        "-std=gnu11",
+        "-O3",
+        "-mavx2",
+        "-fvisibility=hidden",
+        "-ffunction-sections",
+        "-fdata-sections"
+      ],
+      "conditions": [
+        [
+          "target_arch!='x64'",
+          {
+            "type": "none"
+          }
+        ]
+      ]
+    },
+    {
+      "target_name": "latentkit_blake3_avx512",
+      "type": "static_library",
+      "sources": [
+        "native/third_party/blake3/blake3_avx512.c"
+      ],
+      "defines": [
+        "BLAKE3_NO_SSE41"
+      ],
+      "cflags_c": [
+        "-std=gnu11",
+        "-O3",
+        "-mavx512f",
+        "-mavx512vl",
+        "-fvisibility=hidden",
+        "-ffunction-sections",
+        "-fdata-sections"
+      ],
+      "conditions": [
+        [
+          "target_arch!='x64'",
+          {
+            "type": "none"
+          }
+        ]
       ]
     },
     {

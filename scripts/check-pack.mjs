@@ -55,6 +55,7 @@ function pack() {
     "native/shared/gaussian.h",
     "native/cuda/kernels/kernels.cu",
     "native/cuda/exports.map",
+    "native/third_party/blake3/LICENSE",
     "native/third_party/libdeflate/COPYING",
     "scripts/install.mjs",
     "scripts/native-build.mjs",

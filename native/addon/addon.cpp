@@ -26,6 +26,7 @@ const Export kCore[] = {
     {"latentToRgb", LatentToRgb},
     {"resizeToImage", ResizeToImage},
     {"resizeToBytes", ResizeToBytes},
+    {"pixelHash", PixelHash},
     {"pngBound", PngBound},
     {"encodePngHere", EncodePngHere},
     {"encodePng", EncodePng},

@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "cuda.h"
 #include "operations.h"
 
@@ -64,6 +66,23 @@ Napi::Value ResizeToBytes(const Napi::CallbackInfo &info) {
   const Args a(info, "resizeToBytes");
   const engine_u8 out = a.bytes_out(0, "out");
   return ResizeToPixels(a, out, out.len, engine_resize_to_bytes);
+}
+
+Napi::Value PixelHash(const Napi::CallbackInfo &info) {
+  const Args a(info, "pixelHash");
+  const auto side = [&a](size_t i, const char *name) {
+    return static_cast<uint32_t>(a.integer(i, name, 0, UINT32_MAX));
+  };
+  const uint32_t width = side(1, "width"), height = side(2, "height");
+  const auto channels = static_cast<uint32_t>(a.integer(3, "channels", 1, 4));
+  const engine_cu8 samples = a.bytes_in(0, "samples");
+  a.expect("samples", samples.len, {height, width, channels});
+  uint8_t hash[ENGINE_HASH_BYTES];
+  const engine_status status = engine_pixel_hash(hash, samples, width, height, channels);
+  if (status != ENGINE_OK) return a.done(status);
+  char text[2 * ENGINE_HASH_BYTES];
+  for (size_t i = 0; i < sizeof text; i++) text[i] = "0123456789abcdef"[hash[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
+  return Napi::String::New(info.Env(), text, sizeof text);
 }
 
 template <class A>

@@ -43,6 +43,7 @@ Napi::Value ChannelToMask(const Napi::CallbackInfo &info);
 Napi::Value LatentToRgb(const Napi::CallbackInfo &info);
 Napi::Value ResizeToImage(const Napi::CallbackInfo &info);
 Napi::Value ResizeToBytes(const Napi::CallbackInfo &info);
+Napi::Value PixelHash(const Napi::CallbackInfo &info);
 template <class A>
 Napi::Value PlanesToImage(const Napi::CallbackInfo &info);
 template <class A>

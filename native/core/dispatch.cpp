@@ -9,7 +9,8 @@
 namespace latentkit {
 namespace {
 
-struct Isa {
+struct Set {
+  Isa isa;
   const char *name;
   lk_kernels table;
   bool supported;
@@ -28,30 +29,30 @@ struct Isa {
 // best first
 struct Sets {
 #if defined(__x86_64__)
-  Isa sets[3] = {
-      {"avx512", LK_FILL(avx512),
+  Set sets[3] = {
+      {Isa::avx512, "avx512", LK_FILL(avx512),
        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")},
-      {"avx2", LK_FILL(avx2),
+      {Isa::avx2, "avx2", LK_FILL(avx2),
        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")},
-      {"baseline", LK_FILL(baseline), true},
+      {Isa::baseline, "baseline", LK_FILL(baseline), true},
   };
 #else
-  Isa sets[1] = {{"baseline", LK_FILL(baseline), true}};
+  Set sets[1] = {{Isa::baseline, "baseline", LK_FILL(baseline), true}};
 #endif
-  std::atomic<const Isa *> current{nullptr};
+  std::atomic<const Set *> current{nullptr};
 
-  const Isa *find(const char *name) const {
-    for (const Isa &isa : sets) {
-      if (name != nullptr && isa.supported && std::strcmp(isa.name, name) == 0) return &isa;
+  const Set *find(const char *name) const {
+    for (const Set &set : sets) {
+      if (name != nullptr && set.supported && std::strcmp(set.name, name) == 0) return &set;
     }
     return nullptr;
   }
 
   Sets() {
-    const Isa *chosen = find(std::getenv("LATENTKIT_ISA"));
-    for (const Isa &isa : sets) {
-      if (chosen == nullptr && isa.supported) chosen = &isa;
+    const Set *chosen = find(std::getenv("LATENTKIT_ISA"));
+    for (const Set &set : sets) {
+      if (chosen == nullptr && set.supported) chosen = &set;
     }
     current.store(chosen, std::memory_order_relaxed);
   }
@@ -62,9 +63,11 @@ Sets &sets() {
   return instance;
 }
 
-const Isa &current() { return *sets().current.load(std::memory_order_relaxed); }
+const Set &current() { return *sets().current.load(std::memory_order_relaxed); }
 
 }  // namespace
+
+Isa isa() { return current().isa; }
 
 const lk_kernels &kernels() { return current().table; }
 
@@ -75,8 +78,8 @@ const char *engine_isa(void) { return latentkit::current().name; }
 int engine_isa_supported(const char *name) { return latentkit::sets().find(name) != nullptr; }
 
 engine_status engine_set_isa(const char *name) {
-  const latentkit::Isa *isa = latentkit::sets().find(name);
-  if (isa == nullptr) return ENGINE_UNSUPPORTED;
-  latentkit::sets().current.store(isa, std::memory_order_relaxed);
+  const latentkit::Set *set = latentkit::sets().find(name);
+  if (set == nullptr) return ENGINE_UNSUPPORTED;
+  latentkit::sets().current.store(set, std::memory_order_relaxed);
   return ENGINE_OK;
 }

@@ -1,4 +1,4 @@
-// The table of kernels in use.
+// The set of instructions in use, and its table of kernels.
 #ifndef LATENTKIT_DISPATCH_H
 #define LATENTKIT_DISPATCH_H
 
@@ -6,6 +6,9 @@
 
 namespace latentkit {
 
+enum class Isa { baseline, avx2, avx512 };
+
+Isa isa();
 const lk_kernels &kernels();
 
 }  // namespace latentkit

@@ -216,6 +216,13 @@ engine_status engine_resize_to_image(engine_f32 out, engine_cf32 x, size_t batch
 engine_status engine_resize_to_bytes(engine_u8 out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w,
                                      size_t out_h, size_t out_w);
 
+#define ENGINE_HASH_BYTES 32
+
+/* BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples in rows from the top.
+ * Fails: BAD_LENGTH, BAD_ARGUMENT (channels not 1 to 4). */
+engine_status engine_pixel_hash(uint8_t out[ENGINE_HASH_BYTES], engine_cu8 samples, uint32_t width, uint32_t height,
+                                uint32_t channels);
+
 /* ---- PNG ---------------------------------------------------------------------------------------------------- */
 
 typedef struct { const char *key, *value; size_t key_len, value_len; } engine_text; /* Latin-1 */

@@ -73,6 +73,9 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     denoise: number,
   ): Float32Array;
 
+  /** BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples, as 64 hex digits. */
+  pixelHash(samples: Uint8Array, width: number, height: number, channels: number): string;
+
   /** Encodes on the pool. Floats are converted as by floatToByte. 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA. Text goes into tEXt chunks before IDAT. */
   encodePng(
     pixels: Uint8Array | Float32Array,

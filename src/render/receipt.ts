@@ -11,7 +11,7 @@ import type { NoiseStream } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { createOrigins, type IsShown } from "./receipt/origins.js";
 
-/** What made a picture: nothing in it differs when the same is rendered again. Hashes are "sha256:" and hex digits. */
+/** What made a picture: nothing in it differs when the same is rendered again. Hashes are "sha256:" and hex digits, of pixels "blake3:". */
 export interface Receipt {
   readonly version: 1;
   /** Version of latentkit. */

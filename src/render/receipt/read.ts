@@ -5,6 +5,7 @@ import type { Receipt } from "../receipt.js";
 
 const text = z.string().max(4096);
 const hash = z.string().regex(/^sha256:[0-9a-f]{64}$/);
+const pixelHash = z.string().regex(/^blake3:[0-9a-f]{64}$/);
 
 const schema: z.ZodType<Receipt> = z.object({
   version: z.literal(1),
@@ -12,7 +13,7 @@ const schema: z.ZodType<Receipt> = z.object({
   graph: hash,
   node: text,
   index: z.int().nonnegative(),
-  pixels: hash,
+  pixels: pixelHash,
   seeds: z.record(text, text),
   noise: z.record(text, z.enum(["cpu", "gpu"])),
   inputs: z.record(text, hash),

@@ -125,13 +125,13 @@ describe("latentkit verify", () => {
     assert.match(shown.out, /\nreceipt:\n {4}engine {4}latentkit \d+\.\d+\.\d+\n {4}host {6}preview \(stands in/);
     assert.match(
       shown.out,
-      /^ {4}saved by {2}node 2, picture 0\n {4}pixels {4}sha256:\w{64} \(as they are in this file\)/m,
+      /^ {4}saved by {2}node 2, picture 0\n {4}pixels {4}blake3:\w{64} \(as they are in this file\)/m,
     );
     assert.match(shown.out, /^ {4}input {5}lake\.png sha256:\w{64}$/m);
     assert.ok(!shown.out.includes("latentkit:\n"));
     assert.match((await run("inspect", path, "--json")).out, /"receipt": \{.*"pixelsMatch": true\}\}\n$/);
     await rewrite(path, {}, (data) => data.reverse());
-    assert.match((await run("inspect", path)).out, /sha256:\w{64} \(not those of this file\)/);
+    assert.match((await run("inspect", path)).out, /blake3:\w{64} \(not those of this file\)/);
     await rewrite(path, { latentkit: '{"version": 2}' });
     assert.match((await run("inspect", path)).out, /^latentkit:\n\{\n {4}"version": 2\n\}/m);
   });

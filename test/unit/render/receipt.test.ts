@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { blake3 } from "@noble/hashes/blake3";
 import {
   any,
   batch,
@@ -51,7 +52,7 @@ describe("receipts", () => {
       graph: `sha256:${sha256(Buffer.from(prompt!))}`,
       node: "6",
       index: 0,
-      pixels: `sha256:${sha256(pixelsOf(path!))}`,
+      pixels: `blake3:${Buffer.from(blake3(pixelsOf(path!))).toString("hex")}`,
       seeds: { "3.seed": "18446744073709551615", "4.seed": "7" },
       noise: { "3": "gpu", "4": "cpu" },
       inputs: { "lake.png": fileHash("lake.png") },
