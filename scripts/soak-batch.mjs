@@ -36,14 +36,16 @@ function run(out, killAfter, early) {
   };
   if (early) start();
   let done = 0;
+  let began;
   child.stdout.on("data", (dots) => {
     done += dots.length;
+    began ??= performance.now();
     start();
   });
   return new Promise((resolve) => {
     child.on("close", (code, signal) => {
       clearTimeout(timer);
-      resolve({ code, signal, done });
+      resolve({ code, signal, done, ms: performance.now() - began });
     });
   });
 }
@@ -60,14 +62,13 @@ function hashes(out) {
 
 try {
   const [quiet, killed] = [join(folder, "quiet"), join(folder, "killed")];
-  const started = performance.now();
-  if ((await run(quiet)).code !== 0) throw new Error("The quiet run failed.");
-  const whole = performance.now() - started;
+  const whole = await run(quiet);
+  if (whole.code !== 0) throw new Error("The quiet run failed.");
   let [died, finished] = [0, 0];
   for (let i = 0; i < kills; i++) {
     // each life gets its share of the work; every fourth is killed while it starts and clears up
     const early = i % 4 === 3;
-    const { code, signal, done } = await run(killed, Math.random() * (early ? 600 : (whole / kills) * 1.6), early);
+    const { code, signal, done } = await run(killed, Math.random() * (early ? 600 : (whole.ms / kills) * 1.6), early);
     finished += done;
     if (signal === "SIGKILL") died++;
     else if (code !== 0) throw new Error(`A resumed run ended with ${code}.`);
