@@ -1,0 +1,66 @@
+// The hash of pictures. Its golden values come from another implementation of BLAKE3 (@noble/hashes).
+#include "check.h"
+
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+Bytes hash(const Bytes &samples, uint32_t width, uint32_t height, uint32_t channels) {
+  Bytes out(ENGINE_HASH_BYTES);
+  CHECK(engine_pixel_hash(out.data(), {samples.data(), samples.size()}, width, height, channels) == ENGINE_OK);
+  return out;
+}
+
+std::string hex(const Bytes &bytes) {
+  std::string text;
+  for (const uint8_t byte : bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", byte);
+    text += digits;
+  }
+  return text;
+}
+
+Bytes picture(size_t n) {
+  Bytes samples(n);
+  for (size_t i = 0; i < n; i++) samples[i] = static_cast<uint8_t>(i * 31 + (i >> 8));
+  return samples;
+}
+
+void golden() {
+  const Bytes samples = picture(300 * 100 * 3);
+  const Bytes found = everywhere([&] { return hash(samples, 300, 100, 3); });
+  CHECK(hex(found) == "12c947ed3995339f5595b8297a9cd99b50aef2bd6f1155a72a5470d5d7951d07");
+}
+
+/* Around each border of blocks, chunks and vectors; the vectors end where the memory does. */
+void lengths() {
+  for (const size_t border : {12, 64, 1024, 2048, 4096, 8192, 16384, 32768, 262144}) {
+    for (size_t n = border - 12; n <= border; n++) {
+      const Bytes samples = picture(n);
+      everywhere([&] { return hash(samples, static_cast<uint32_t>(n), 1, 1); });
+    }
+  }
+}
+
+void refusals() {
+  Bytes out(ENGINE_HASH_BYTES), samples = picture(24);
+  const auto status = [&](uint32_t width, uint32_t height, uint32_t channels) {
+    return engine_pixel_hash(out.data(), {samples.data(), samples.size()}, width, height, channels);
+  };
+  CHECK(status(4, 2, 3) == ENGINE_OK);
+  CHECK(status(4, 2, 4) == ENGINE_BAD_LENGTH);
+  CHECK(status(5, 5, 1) == ENGINE_BAD_LENGTH);
+  CHECK(status(0xffffffff, 0xffffffff, 4) == ENGINE_BAD_LENGTH);
+  CHECK(status(24, 1, 0) == ENGINE_BAD_ARGUMENT);
+  CHECK(status(4, 1, 6) == ENGINE_BAD_ARGUMENT);
+}
+
+}  // namespace
+
+int main() {
+  golden();
+  lengths();
+  refusals();
+  return report();
+}
