@@ -19,6 +19,7 @@ const Export kCore[] = {
     {"setThreads", SetThreads},
     {"mtSeed", MtSeed},
     {"mtRandn", MtRandn},
+    {"philoxSkip", PhiloxSkip},
     {"samplingTable", SamplingTable},
     {"samplingTimestep", SamplingTimestep},
     {"samplingSigma", SamplingSigma},

@@ -145,11 +145,11 @@ int64_t Args::integer(Napi::Value value, const char *name, int64_t low, int64_t 
   return static_cast<int64_t>(found);
 }
 
-uint64_t Args::u64(size_t i, const char *name) const {
+uint64_t Args::u64(Napi::Value value, const char *name) const {
   uint64_t result = 0;
   bool is_lossless = false;
-  if (napi_get_value_bigint_uint64(env(), info_[i], &result, &is_lossless) != napi_ok)
-    type_error(name, "a bigint", info_[i]);
+  if (napi_get_value_bigint_uint64(env(), value, &result, &is_lossless) != napi_ok)
+    type_error(name, "a bigint", value);
   if (!is_lossless) range_error(name, "a bigint from 0 to 2^64-1", "one outside");
   return result;
 }
@@ -159,9 +159,9 @@ std::string Args::text(Napi::Value value, const char *name) const {
   return value.As<Napi::String>().Utf8Value();
 }
 
-Napi::Object Args::object(size_t i, const char *name) const {
-  if (!info_[i].IsObject()) type_error(name, "an object", info_[i]);
-  return info_[i].As<Napi::Object>();
+Napi::Object Args::object(Napi::Value value, const char *name) const {
+  if (!value.IsObject()) type_error(name, "an object", value);
+  return value.As<Napi::Object>();
 }
 
 void Args::sizes(Napi::Value value, const char *name, size_t *out, size_t count) const {

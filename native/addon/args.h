@@ -57,10 +57,12 @@ class Args {
   int64_t integer(Napi::Value value, const char *name, int64_t low, int64_t high) const;
   size_t size(size_t i, const char *name) const { return static_cast<size_t>(integer(i, name, 0, kMaxSize)); }
   /* A bigint in 0 … 2^64-1. */
-  uint64_t u64(size_t i, const char *name) const;
+  uint64_t u64(size_t i, const char *name) const { return u64(info_[i], name); }
+  uint64_t u64(Napi::Value value, const char *name) const;
   std::string text(size_t i, const char *name) const { return text(info_[i], name); }
   std::string text(Napi::Value value, const char *name) const;
-  Napi::Object object(size_t i, const char *name) const;
+  Napi::Object object(size_t i, const char *name) const { return object(info_[i], name); }
+  Napi::Object object(Napi::Value value, const char *name) const;
   /* A list of exactly `count` sizes. */
   void sizes(Napi::Value value, const char *name, size_t *out, size_t count) const;
 

@@ -48,6 +48,14 @@ Napi::Value PhiloxRandn(const Napi::CallbackInfo &info) {
   return Napi::BigInt::New(info.Env(), offset);
 }
 
+Napi::Value PhiloxSkip(const Napi::CallbackInfo &info) {
+  const Args a(info, "philoxSkip");
+  uint64_t offset = a.u64(1, "offset");
+  const auto threads = static_cast<uint32_t>(a.integer(2, "threads", 0, UINT32_MAX));
+  a.done(engine_philox_skip(a.size(0, "count"), &offset, threads));
+  return Napi::BigInt::New(info.Env(), offset);
+}
+
 template <class A>
 Napi::Value PhiloxWords(const Napi::CallbackInfo &info) {
   const A a(info, "philoxWords");

@@ -13,6 +13,7 @@ Napi::Value SetThreads(const Napi::CallbackInfo &info);
 size_t MtStateBytes();
 Napi::Value MtSeed(const Napi::CallbackInfo &info);
 Napi::Value MtRandn(const Napi::CallbackInfo &info);
+Napi::Value PhiloxSkip(const Napi::CallbackInfo &info);
 
 Napi::Value SamplingTable(const Napi::CallbackInfo &info);
 Napi::Value SamplingTimestep(const Napi::CallbackInfo &info);

@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "cuda.h"
 #include "operations.h"
 
@@ -102,6 +104,16 @@ Napi::Value Composite(const Napi::CallbackInfo &info) {
                       mask, a.has(6) ? mask_batch : size_t{0}));
 }
 
+/* The arguments of philoxRandn as an object. */
+static engine_cuda_draw ReadDraw(const Args &a, Napi::Value value) {
+  const Napi::Object from = a.object(value, "options.drawn");
+  const uint64_t seed = a.u64(from.Get("seed"), "options.drawn.seed");
+  const uint64_t offset = a.u64(from.Get("offset"), "options.drawn.offset");
+  const int64_t threads = a.integer(from.Get("threads"), "options.drawn.threads", 0, UINT32_MAX);
+  const double k = a.number(from.Get("k"), "options.drawn.k");
+  return {seed, offset, static_cast<uint32_t>(threads), static_cast<float>(k)};
+}
+
 template <class A>
 Napi::Value InjectNoise(const Napi::CallbackInfo &info) {
   const A a(info, "injectNoise");
@@ -113,6 +125,12 @@ Napi::Value InjectNoise(const Napi::CallbackInfo &info) {
   options.average = a.boolean(from.Get("average"), "options.average");
   options.normalize = a.boolean(from.Get("normalize"), "options.normalize");
   options.mix = a.number(from.Get("mix"), "options.mix");
+  constexpr bool kCanDraw = std::is_same_v<A, CudaArgs>;
+  [[maybe_unused]] engine_cuda_draw draw{}, *drawn = nullptr;
+  if constexpr (kCanDraw) {
+    const Napi::Value given = from.Get("drawn");
+    if (!given.IsUndefined()) draw = ReadDraw(a, given), drawn = &draw;
+  }
   size_t s[4] = {}, m[3] = {};
   if (!mask.IsUndefined()) {
     a.sizes(shape, "options.shape", s, 4);
@@ -135,7 +153,9 @@ Napi::Value InjectNoise(const Napi::CallbackInfo &info) {
   }
   options.shape = {s[0], s[1], s[2], s[3]};
   options.mask_n = m[0], options.mask_h = m[1], options.mask_w = m[2];
-  return a.done(a.run(engine_inject_noise, &engine_cuda_table::inject_noise, out, base, noise, &options));
+  if constexpr (kCanDraw)
+    return a.done(a.run(nullptr, &engine_cuda_table::inject_noise, out, base, noise, &options, drawn));
+  else return a.done(engine_inject_noise(out, base, noise, &options));
 }
 
 template Napi::Value Scale<Args>(const Napi::CallbackInfo &);

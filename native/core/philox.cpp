@@ -38,11 +38,11 @@ void fill_row(float *out, size_t n, size_t row, size_t threads, size_t begin, si
 
 engine_status engine_philox_randn(engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads, float k) {
   using namespace latentkit;
-  const engine_status status = check_philox(*offset, threads);
+  PhiloxLaunch launch;
+  const engine_status status = check_philox(out.len, *offset, threads, &launch);
   if (status != ENGINE_OK || out.len == 0) return status;
-  size_t grid = philox_threads(out.len, threads);
-  if (grid == 0) return ENGINE_BAD_ARGUMENT;
-  size_t rows = philox_rows(out.len, grid);
+  const size_t grid = launch.threads;
+  const size_t rows = launch.rows;
   size_t pieces = (grid + kGrain - 1) / kGrain;
   auto chunk = [&](size_t index) {
     size_t begin = index % pieces * kGrain;
@@ -53,17 +53,25 @@ engine_status engine_philox_randn(engine_f32 out, uint64_t seed, uint64_t *offse
   } else {
     for (size_t i = 0; i < rows * pieces; i++) chunk(i);
   }
-  *offset += 4 * rows;
+  *offset += launch.moved();
   return ENGINE_OK;
+}
+
+engine_status engine_philox_skip(size_t n, uint64_t *offset, uint32_t threads) {
+  latentkit::PhiloxLaunch launch;
+  const engine_status status = latentkit::check_philox(n, *offset, threads, &launch);
+  if (status == ENGINE_OK) *offset += launch.moved();
+  return status;
 }
 
 engine_status engine_philox_words(engine_u32 out, uint64_t seed, uint64_t offset, uint32_t threads) {
   using namespace latentkit;
   size_t n = out.len / 4;
   if (out.len % 4 != 0) return ENGINE_BAD_LENGTH;
-  const engine_status status = check_philox(offset, threads);
+  PhiloxLaunch launch;
+  const engine_status status = check_philox(n, offset, threads, &launch);
   if (status != ENGINE_OK || n == 0) return status;
-  size_t grid = philox_threads(n, threads);
+  const size_t grid = launch.threads;
   for (size_t start = 0; start < n; start += grid) {
     uint32_t *rows[4];
     for (size_t k = 0; k < 4; k++) rows[k] = out.data + k * n + start;

@@ -25,19 +25,25 @@ inline lk_mask mask_of(const float *data, size_t count, size_t channels, size_t 
   return {data, count, channels, h * w, mask_h != h || mask_w != w, sizes_of(mask_h, mask_w, h, w)};
 }
 
-/* A mask that is to be resized for `readers` planes becomes one that is, in `room`, where many planes read it: the
- * arithmetic of a resize costs more than the memory. It stays as it is where there are few, or no memory: same bits. */
-inline engine_status resize_ahead(engine_cuda &device, Block &room, size_t readers, lk_mask *mask) {
-  constexpr size_t kMany = 4;
-  if (!mask->resized || readers / kMany < mask->count) return ENGINE_OK;
+/* A mask that is to be resized becomes one that is, in `room`. */
+inline engine_status resize_now(engine_cuda &device, Block &room, lk_mask *mask) {
+  if (!mask->resized) return ENGINE_OK;
   const size_t n = mask->count * mask->plane;
-  const engine_status taken = room.take(n * sizeof(float));
-  if (taken != ENGINE_OK) return taken == ENGINE_NO_MEMORY ? ENGINE_OK : taken;
+  if (const engine_status taken = room.take(n * sizeof(float)); taken != ENGINE_OK) return taken;
   auto *resized = room.as<float>();
   const engine_status status = LK_LAUNCH(device, resize, blocks_for(n), resized, mask->data, n, mask->sizes);
   mask->data = resized;
   mask->resized = 0;
   return status;
+}
+
+/* The same where many planes read it, `readers` of them: the arithmetic of a resize costs more than the memory. It stays
+ * as it is where there are few, or no memory: same bits. */
+inline engine_status resize_ahead(engine_cuda &device, Block &room, size_t readers, lk_mask *mask) {
+  constexpr size_t kMany = 4;
+  if (readers / kMany < mask->count) return ENGINE_OK;
+  const engine_status status = resize_now(device, room, mask);
+  return mask->resized && status == ENGINE_NO_MEMORY ? ENGINE_OK : status;
 }
 
 }  // namespace latentkit::cuda

@@ -2,10 +2,9 @@
 #include <cmath>
 #include <functional>
 
-#include "launch.h"
+#include "draw.h"
 #include "masks.h"
 #include "operations.h"
-#include "shared/checks.h"
 #include "shared/tree.h"
 
 namespace latentkit::cuda {
@@ -52,9 +51,17 @@ engine_status std_of(engine_cuda *device, engine_cf32 x, float *host_out) {
 }
 
 engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base, engine_cf32 noise,
-                           const engine_inject_options *options) {
-  const engine_status checked = check_inject(out.len, base.len, noise.len, *options);
+                           const engine_inject_options *options, const engine_cuda_draw *drawn) {
+  engine_inject_options checkable = *options;
+  PhiloxLaunch like = {};
+  if (drawn != nullptr) {
+    const engine_status checked = check_philox(out.len, drawn->offset, drawn->threads, &like);
+    if (checked != ENGINE_OK) return checked;
+    checkable.random.len = out.len;
+  }
+  const engine_status checked = check_inject(out.len, base.len, noise.len, checkable);
   if (checked != ENGINE_OK) return checked;
+  const bool mixed = options->mix > 0.0, draws = mixed && drawn != nullptr;
   return on(device, [&] {
     const size_t n = out.len;
     if (n == 0) return ENGINE_OK;
@@ -65,12 +72,14 @@ engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base
       const engine_shape4 &shape = options->shape;
       how.mask =
           mask_of(options->mask.data, options->mask_n, shape.c, options->mask_h, options->mask_w, shape.h, shape.w);
-      const engine_status status = resize_ahead(*device, resized, shape.n * shape.c, &how.mask);
+      const engine_status status = draws ? resize_now(*device, resized, &how.mask)
+                                         : resize_ahead(*device, resized, shape.n * shape.c, &how.mask);
       if (status != ENGINE_OK) return status;
     }
-    if (options->mix > 0.0) {
+    if (mixed) {
       const MixFactors mix(options->mix);
-      how.random = options->random.data;
+      how.mixed = 1;
+      how.random = draws ? nullptr : options->random.data;
       how.keep = mix.keep, how.add = mix.add, how.length = mix.length;
     }
     Spread spread(*device);
@@ -79,7 +88,14 @@ engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base
       how.spread = spread.result();
     }
     engine_status status = ENGINE_OK;
-    const auto write = [&] { status = LK_LAUNCH(*device, inject, blocks_for(quads(n)), out.data, how, n); };
+    const auto write = [&] {
+      if (draws) {
+        const lk_draw draw = draw_of(drawn->seed, drawn->offset, like, drawn->k);
+        status = LK_LAUNCH(*device, inject_drawn, blocks_for(draw.counters), out.data, how, draw, n);
+      } else {
+        status = LK_LAUNCH(*device, inject, blocks_for(quads(n)), out.data, how, n);
+      }
+    };
     float deviation = 1.0f;
     if (options->normalize) {
       // the kernel that writes is queued before this is known, and writes nothing where it is 0

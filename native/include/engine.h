@@ -89,6 +89,8 @@ engine_status engine_mt_randn(engine_mt19937 *generator, engine_f32 out);
  * no cap. offset: the generator's offset, a multiple of 4, moved on. k: what each is multiplied with, as by engine_scale
  * afterwards; 1 for the normals themselves. Fails: BAD_ARGUMENT. */
 engine_status engine_philox_randn(engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads, float k);
+/* Moves the offset on as engine_philox_randn of n values does, and makes none. Fails: BAD_ARGUMENT. */
+engine_status engine_philox_skip(size_t n, uint64_t *offset, uint32_t threads);
 /* The four words behind each of n = out.len / 4 elements: out[row * n + element]. Fails: BAD_LENGTH, BAD_ARGUMENT. */
 engine_status engine_philox_words(engine_u32 out, uint64_t seed, uint64_t offset, uint32_t threads);
 

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define ENGINE_CUDA_ABI 2
+#define ENGINE_CUDA_ABI 3
 
 typedef struct engine_cuda engine_cuda; /* one opened device: its context, stream and pool of memory */
 
@@ -26,6 +26,13 @@ typedef struct {
   uint64_t total, free; /* bytes of the device, as the driver says */
   uint64_t lent, kept;  /* bytes of the pool: with callers, and waiting for the next */
 } engine_cuda_memory;
+
+/* Normals that nobody has made: those of philox_randn with these arguments. */
+typedef struct {
+  uint64_t seed, offset;
+  uint32_t threads;
+  float k;
+} engine_cuda_draw;
 
 typedef struct {
   uint32_t abi;   /* ENGINE_CUDA_ABI; compare before anything else */
@@ -68,10 +75,11 @@ typedef struct {
                                  engine_shape4 shape, size_t mask_batch, size_t mask_h, size_t mask_w);
   engine_status (*composite)(engine_cuda *device, engine_f32 destination, engine_shape4 shape, engine_cf32 source,
                              engine_shape4 source_shape, int64_t x, int64_t y, engine_cf32 mask, size_t mask_batch);
-  /* the mask and random of the options are device memory too. ZERO_DEVIATION is known at once: normalize waits for
-   * the deviation, though not for what divides by it */
+  /* the mask and random of the options are device memory too. drawn, where not NULL, stands for random: the normals
+   * are made as they are mixed, and are in no memory. ZERO_DEVIATION is known at once: normalize waits for the
+   * deviation, though not for what divides by it */
   engine_status (*inject_noise)(engine_cuda *device, engine_f32 out, engine_cf32 base, engine_cf32 noise,
-                                const engine_inject_options *options);
+                                const engine_inject_options *options, const engine_cuda_draw *drawn);
   engine_status (*f32_to_u8)(engine_cuda *device, engine_u8 out, engine_cf32 x);
   engine_status (*u8_to_f32)(engine_cuda *device, engine_f32 out, engine_cu8 x);
   engine_status (*channel_to_mask)(engine_cuda *device, engine_f32 out, engine_cf32 image, int channels, int channel);

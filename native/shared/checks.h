@@ -126,20 +126,24 @@ inline engine_status check_planes_to_image(size_t out_len, size_t x_len, size_t 
 
 constexpr size_t kPhiloxBlock = 256;
 
-/* Threads of a launch of PyTorch's generator: as many blocks as n needs, at most the cap; 0 where the cap is no grid. */
-inline size_t philox_threads(size_t n, uint32_t cap) {
-  if (cap % kPhiloxBlock != 0) return 0;
-  if (n > SIZE_MAX - kPhiloxBlock) return 0;
-  size_t needed = (n + kPhiloxBlock - 1) / kPhiloxBlock * kPhiloxBlock;
-  return cap == 0 ? needed : std::min<size_t>(needed, cap);
-}
+/* A launch of PyTorch's generator for n values: as many blocks as they need, at most the cap, and rows of counters. */
+struct PhiloxLaunch {
+  size_t threads;
+  uint64_t rows; /* 0 where n is */
 
-inline engine_status check_philox(uint64_t offset, uint32_t threads) {
-  return offset % 4 != 0 || threads % kPhiloxBlock != 0 ? ENGINE_BAD_ARGUMENT : ENGINE_OK;
-}
+  /* What the offset of the generator grows by. */
+  uint64_t moved() const { return 4 * rows; }
+};
 
-/* What the offset of the generator grows by for n values. */
-inline uint64_t philox_rows(size_t n, size_t threads) { return (n - 1) / (4 * threads) + 1; }
+inline engine_status check_philox(size_t n, uint64_t offset, uint32_t cap, PhiloxLaunch *launch) {
+  *launch = {};
+  if (offset % 4 != 0 || cap % kPhiloxBlock != 0 || n > SIZE_MAX - kPhiloxBlock) return ENGINE_BAD_ARGUMENT;
+  if (n == 0) return ENGINE_OK;
+  const size_t needed = (n + kPhiloxBlock - 1) / kPhiloxBlock * kPhiloxBlock;
+  launch->threads = cap == 0 ? needed : std::min<size_t>(needed, cap);
+  launch->rows = (n - 1) / (4 * launch->threads) + 1;
+  return ENGINE_OK;
+}
 
 }  // namespace latentkit
 

@@ -21,6 +21,8 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   /** Fills `out` with PyTorch's CPU normals and moves the state on. */
   mtRandn(state: Uint8Array, out: Float32Array): void;
 
+  /** The offset that philoxRandn of `count` values returns, which are not made. */
+  philoxSkip(count: number, offset: bigint, threads: number): bigint;
   /** The four u32 words behind each of n elements, row by row: out[row * n + element]; for tests. */
   philoxWords(out: Uint32Array, seed: bigint, offset: bigint, threads: number): void;
 
@@ -197,6 +199,16 @@ export interface InjectOptions<F = Float32Array> {
   /** Mixes `random` in where above 0. */
   mix: number;
   random?: F;
+  /** Of a device's operation alone: stands for `random`, and is made as it is mixed. */
+  drawn?: PhiloxDraw;
+}
+
+/** Normals that nobody has made: what philoxRandn makes of these arguments. */
+export interface PhiloxDraw {
+  readonly seed: bigint;
+  readonly offset: bigint;
+  readonly threads: number;
+  readonly k: number;
 }
 
 export interface DecodedPng {

@@ -1,4 +1,4 @@
-import type { InjectOptions, TensorOperations } from "./bindings.js";
+import type { InjectOptions, PhiloxDraw, TensorOperations } from "./bindings.js";
 import type { CudaBindings, CudaHandle, CudaMemory } from "./cuda-bindings.js";
 import { loadNative } from "./load.js";
 
@@ -11,6 +11,8 @@ export interface Side<M> {
   bytes(memory: M, count: number): Uint8Array;
   /** maskedBlend with a mask of another size. */
   resizedBlend(out: M, a: M, b: M, mask: M, shape: Four, maskShape: Three): void;
+  /** injectNoise that mixes what is drawn; `count` values. */
+  injectDrawn(out: M, base: M, noise: M, options: InjectOptions<M>, count: number, draw: PhiloxDraw): void;
   /** Memory that is filled and written over from element `at` on. */
   patched(count: number, value: number, values: Float32Array, at: number): M;
   /** A picture of floats as a PNG file. */
@@ -134,22 +136,33 @@ function pasted(shape: Four, place: number): TrialCase {
   };
 }
 
-const injected = SHAPES.slice(1).flatMap((shape) =>
-  [0, 1, 2, 3, 4, 5, 6, 7].map((bits) => {
-    const n = size(shape);
-    return floatsOf(`injectNoise ${shape}, ${bits}`, n, ({ ops, put }, out) => {
-      const options: InjectOptions<ReturnType<typeof put>> = {
-        strength: 0.37,
-        average: (bits & 1) > 0,
-        normalize: (bits & 2) > 0,
-        mix: bits & 4 ? 0.6 : 0,
-        random: bits & 4 ? put(values(n, 20, false)) : undefined,
-        ...(bits % 3 === 0 && { shape, mask: put(unit(6, 21)), maskShape: [1, 2, 3] }),
-      };
-      ops.injectNoise(out, put(values(n, 18, false)), put(values(n, 19, false)), options);
-    });
-  }),
-);
+/** Which of injectNoise's settings are on. */
+const INJECTIONS = [0, 1, 2, 3, 4, 5, 6, 7];
+
+function injection<M>({ put }: Side<M>, shape: Four, bits: number): InjectOptions<M> {
+  return {
+    strength: 0.37,
+    average: (bits & 1) > 0,
+    normalize: (bits & 2) > 0,
+    mix: bits & 4 ? 0.6 : 0,
+    random: bits & 4 ? put(values(size(shape), 20, false)) : undefined,
+    ...(bits % 3 === 0 && { shape, mask: put(unit(6, 21)), maskShape: [1, 2, 3] }),
+  };
+}
+
+const injected = SHAPES.slice(1).flatMap((shape) => {
+  const n = size(shape);
+  const [base, added] = [values(n, 18, false), values(n, 19, false)];
+  return INJECTIONS.flatMap((bits) => [
+    floatsOf(`injectNoise ${shape}, ${bits}`, n, (side, out) =>
+      side.ops.injectNoise(out, side.put(base), side.put(added), injection(side, shape, bits)),
+    ),
+    floatsOf(`injectNoise ${shape}, ${bits}, drawn`, n, (side, out) => {
+      const draw = { seed: 3n, offset: 8n, threads: 256, k: bits & 1 ? 1 : 0.7 };
+      side.injectDrawn(out, side.put(base), side.put(added), injection(side, shape, bits), n, draw);
+    }),
+  ]);
+});
 
 const pictures = [1, 3, 4].flatMap((channels): TrialCase[] => {
   const pixels = 33 * 17;
@@ -215,6 +228,13 @@ export const HOST_SIDE: Side<HostMemory> = {
     const operands = [floatsIn(out), floatsIn(a), floatsIn(b), sized] as const;
     native.maskedBlend(...operands, items, channels, toHeight * toWidth, batch);
   },
+  injectDrawn(out, base, noise, options, count, { seed, offset, threads, k }) {
+    const native = loadNative();
+    const random = new Float32Array(count);
+    native.philoxRandn(random, seed, offset, threads, k);
+    const given = { ...options, mask: options.mask && floatsIn(options.mask), random };
+    native.injectNoise(floatsIn(out), floatsIn(base), floatsIn(noise), given);
+  },
   patched(count, value, given, at) {
     const memory = new Float32Array(count).fill(value);
     memory.set(given, at);
@@ -250,6 +270,8 @@ export function cudaSide(cuda: CudaBindings, handle: CudaHandle): Side<CudaMemor
     floats: (memory, count) => read(new Float32Array(count), memory),
     bytes: (memory, count) => read(new Uint8Array(count), memory),
     resizedBlend: (...given) => cuda.resizedBlend(...given),
+    injectDrawn: (out, base, noise, options, _, drawn) =>
+      cuda.injectNoise(out, base, noise, { ...options, random: undefined, drawn }),
     async encode(images, index, width, height, channels) {
       const { rows } = await cuda.filterPng(images, index, width, height, channels);
       return loadNative().deflatePng(rows, width, height, channels, LEVEL, []);

@@ -134,13 +134,14 @@ void no_room_for_sums() {
     CHECK(cuda().std(d, span, &deviation) == ENGINE_NO_MEMORY && deviation == -1.0f);
     engine_inject_options options = {};
     options.normalize = 1;
-    CHECK(cuda().inject_noise(d, {static_cast<float *>(a), 8192}, span, span, &options) == ENGINE_NO_MEMORY);
+    CHECK(cuda().inject_noise(d, {static_cast<float *>(a), 8192}, span, span, &options, nullptr) == ENGINE_NO_MEMORY);
     CHECK(cuda().download(d, back.data(), a, 32768) == ENGINE_OK && same_bytes(x, back));
   }
   CHECK(counted("misuses") == 0 && counted("leaked") == 0);
 }
 
-/* A mask that many planes read is resized ahead of them, for one plane or without room it is not: same bits. */
+/* A mask that many planes read is resized ahead of them, for one plane or without room it is not: same bits. Where
+ * noise is drawn it always is. */
 void masks_ahead() {
   configure("memory=65536");
   {
@@ -164,12 +165,22 @@ void masks_ahead() {
       CHECK(cuda().download(d, back.data(), b, n * sizeof(float)) == ENGINE_OK);
       return back;
     };
+    const auto drawn = [&](size_t planes) {
+      const engine_cuda_draw draw = {1, 0, 256, 1.0f};
+      engine_inject_options options = {};
+      options.mix = 0.5, options.mask = masks, options.shape = {1, planes, 16, 16};
+      options.mask_n = 1, options.mask_h = 2, options.mask_w = 3;
+      const size_t n = planes * kPlane;
+      const engine_f32 to = {static_cast<float *>(b), n};
+      return cuda().inject_noise(d, to, {static_cast<float *>(a), n}, {to.data, n}, &options, &draw);
+    };
     const std::vector<float> without = blended(16);
-    CHECK(counted("lk_resize") == 0);
+    CHECK(drawn(16) == ENGINE_NO_MEMORY && counted("lk_resize") == 0 && counted("lk_inject_drawn") == 0);
     cuda().give(d, room);
     CHECK(same_bytes(without, blended(16)) && counted("lk_resize") == 1);
     blended(1);
     CHECK(counted("lk_resize") == 1);
+    CHECK(drawn(1) == ENGINE_OK && counted("lk_resize") == 2 && counted("lk_inject_drawn") == 1);
   }
   CHECK(counted("misuses") == 0 && counted("leaked") == 0);
 }
@@ -197,7 +208,7 @@ engine_status use(const Device &device, Calls *calls = nullptr) {
     TRY(cuda().scale(d, out, in, 2.0f));
     TRY(cuda().wait(d));
     TRY(cuda().std(d, in, &deviation));
-    TRY(cuda().inject_noise(d, out, in, in, &options));
+    TRY(cuda().inject_noise(d, out, in, in, &options, nullptr));
     TRY(cuda().download(d, x.data(), b, 80000));
     engine_cuda_memory memory;
     TRY(cuda().memory(d, &memory));
@@ -274,7 +285,7 @@ void only_the_deviation_is_waited_for() {
   OnDevice<float> x(device, 100, 0);
   engine_inject_options options = {};
   options.normalize = 1;
-  CHECK(cuda().inject_noise(device.handle, out(x), in(x), in(x), &options) == ENGINE_OK);
+  CHECK(cuda().inject_noise(device.handle, out(x), in(x), in(x), &options, nullptr) == ENGINE_OK);
   CHECK(counted("lk_inject") == 1 && cuda().wait(device.handle) == ENGINE_DEVICE_LOST);
 }
 

@@ -1,4 +1,5 @@
-// The standard deviation and injectNoise: the device against the CPU, bit for bit, on 200 random shapes each.
+// The standard deviation and injectNoise, whose noise to mix is there or made on the way: the device against the CPU, bit
+// for bit, on 200 random shapes each.
 #include "cuda-check.h"
 
 namespace {
@@ -28,8 +29,22 @@ void many_groups(const Device &device) {
   CHECK(same_values(wanted, got));
 }
 
-void injected(const Device &device) {
-  Choices choose(32);
+/* Normals of a launch of PyTorch's: small, or with several rows of counters, the last of them not full. */
+engine_cuda_draw draws(Choices &choose) {
+  const uint32_t grids[] = {0, 256, 512, 4096, 270336};
+  const uint64_t offset = choose.one_in(10) ? (uint64_t{1} << 34) - 8 : choose.below(1000) * 4;
+  return {choose.state * 0x9e3779b97f4a7c15u, offset, grids[choose.below(5)], choose.one_in(2) ? 1.0f : choose.number()};
+}
+
+std::vector<float> made(const engine_cuda_draw &draw, size_t n) {
+  std::vector<float> values(n);
+  uint64_t offset = draw.offset;
+  CHECK(engine_philox_randn(out(values), draw.seed, &offset, draw.threads, draw.k) == ENGINE_OK);
+  return values;
+}
+
+void injected(const Device &device, bool drawn) {
+  Choices choose(drawn ? 33 : 32);
   for (int round = 0; round < 200; round++) {
     const engine_shape4 shape = {choose.from(1, 4), choose.from(1, 4), choose.from(1, 40),
                                  choose.one_in(2) ? choose.from(1, 40) : 4 * choose.from(1, 10)};
@@ -47,7 +62,8 @@ void injected(const Device &device) {
     const auto values = [&](size_t count) {
       return choose.one_in(5) ? awkward(count, choose.seed()) : numbers(count, choose.seed());
     };
-    const std::vector<float> base = values(n), noise = values(n), random = values(n),
+    const engine_cuda_draw draw = draws(choose), *how = drawn ? &draw : nullptr;
+    const std::vector<float> base = values(n), noise = values(n), random = drawn ? made(draw, n) : values(n),
                              mask = values(masked ? options.mask_n * options.mask_h * options.mask_w : 0);
     engine_inject_options on_gpu = options;
     options.mask = in(mask), options.random = in(random);
@@ -57,12 +73,13 @@ void injected(const Device &device) {
     const size_t shift = choose.below(2);
     OnDevice<float> b(device, base, shift), e(device, noise, 0), r(device, random, 0), m(device, mask, shift),
         to(device, n, shift);
-    on_gpu.mask = in(m), on_gpu.random = in(r);
-    CHECK(cuda().inject_noise(device.handle, out(to), in(b), in(e), &on_gpu) == ENGINE_OK);
+    on_gpu.mask = in(m);
+    if (!drawn) on_gpu.random = in(r);
+    CHECK(cuda().inject_noise(device.handle, out(to), in(b), in(e), &on_gpu, how) == ENGINE_OK);
     CHECK(same_values(wanted, to.read()));
     // out may be base or noise
     const OnDevice<float> &input = choose.one_in(2) ? b : e;
-    CHECK(cuda().inject_noise(device.handle, out(input), in(b), in(e), &on_gpu) == ENGINE_OK);
+    CHECK(cuda().inject_noise(device.handle, out(input), in(b), in(e), &on_gpu, how) == ENGINE_OK);
     CHECK(same_values(wanted, input.read()));
   }
 }
@@ -73,13 +90,18 @@ void zero_deviation(const Device &device) {
   engine_inject_options options = {};
   options.strength = 1.0;
   options.normalize = 1;
-  CHECK(cuda().inject_noise(device.handle, out(to), in(base), in(noise), &options) == ENGINE_ZERO_DEVIATION);
-  CHECK(same_values(same, to.read()));
+  const engine_cuda_draw draw = {1, 0, 256, 1.0f};
+  for (const engine_cuda_draw *drawn : {static_cast<const engine_cuda_draw *>(nullptr), &draw}) {
+    options.mix = drawn == nullptr ? 0.0 : 0.5;
+    const engine_status status =
+        cuda().inject_noise(device.handle, out(to), in(base), in(noise), &options, drawn);
+    CHECK(status == ENGINE_ZERO_DEVIATION && same_values(same, to.read()));
+  }
   float deviation = -1.0f;
   CHECK(cuda().std(device.handle, in(base), &deviation) == ENGINE_OK && deviation == 0.0f);
   // and the device goes on
-  options.normalize = 0;
-  CHECK(cuda().inject_noise(device.handle, out(to), in(base), in(noise), &options) == ENGINE_OK);
+  options.normalize = 0, options.mix = 0.0;
+  CHECK(cuda().inject_noise(device.handle, out(to), in(base), in(noise), &options, nullptr) == ENGINE_OK);
 }
 
 void refused(const Device &device) {
@@ -90,7 +112,7 @@ void refused(const Device &device) {
     if (random) on_cpu.random = in(b), on_gpu.random = in(four);
     if (mask) on_cpu.mask = in(b), on_gpu.mask = in(four);
     const engine_status wanted = engine_inject_noise({a.data(), length}, in(a), in(a), &on_cpu);
-    CHECK(cuda().inject_noise(device.handle, {eight.data(), length}, in(eight), in(eight), &on_gpu) == wanted);
+    CHECK(cuda().inject_noise(device.handle, {eight.data(), length}, in(eight), in(eight), &on_gpu, nullptr) == wanted);
     return wanted;
   };
   engine_inject_options options = {};
@@ -111,7 +133,15 @@ void refused(const Device &device) {
   options.mask_n = 1, options.mask_w = 2;
   CHECK(both(options, false, true, 8) == ENGINE_OK);
   options.normalize = 1;
-  CHECK(cuda().inject_noise(device.handle, {nullptr, 0}, {nullptr, 0}, {nullptr, 0}, &options) == ENGINE_OK);
+  CHECK(cuda().inject_noise(device.handle, {nullptr, 0}, {nullptr, 0}, {nullptr, 0}, &options, nullptr) == ENGINE_OK);
+  // what is drawn has the right length, and the rest is asked for all the same
+  engine_inject_options mixing = {};
+  mixing.mix = 0.5;
+  const auto drawing = [&](engine_cuda_draw draw, size_t length) {
+    return cuda().inject_noise(device.handle, {eight.data(), length}, in(eight), in(eight), &mixing, &draw);
+  };
+  CHECK(drawing({1, 4, 256, 1.0f}, 8) == ENGINE_OK && drawing({1, 4, 0, 1.0f}, 4) == ENGINE_BAD_LENGTH);
+  CHECK(drawing({1, 3, 256, 1.0f}, 8) == ENGINE_BAD_ARGUMENT && drawing({1, 4, 255, 1.0f}, 8) == ENGINE_BAD_ARGUMENT);
 }
 
 }  // namespace
@@ -122,7 +152,8 @@ int main() {
     Device device;
     deviations(device);
     many_groups(device);
-    injected(device);
+    injected(device, false);
+    injected(device, true);
     zero_deviation(device);
     refused(device);
   }

@@ -207,6 +207,8 @@ void cuda_stream() {
         uint64_t moving = offset;
         CHECK(engine_philox_randn(out(values), seed, &moving, threads, 1.0f) == ENGINE_OK);
         CHECK(moving == offset + 4 * ((n - 1) / (4 * grid) + 1));
+        uint64_t skipping = offset;
+        CHECK(engine_philox_skip(n, &skipping, threads) == ENGINE_OK && skipping == moving);
         return values;
       });
       CHECK(same_bytes(expected, got));
@@ -239,9 +241,13 @@ void bad_arguments() {
   std::vector<uint32_t> words(8);
   uint64_t offset = 2;
   CHECK(engine_philox_randn(out(values), 0, &offset, 0, 1.0f) == ENGINE_BAD_ARGUMENT);
+  CHECK(engine_philox_skip(8, &offset, 0) == ENGINE_BAD_ARGUMENT && offset == 2);
   offset = 0;
   CHECK(engine_philox_randn(out(values), 0, &offset, 100, 1.0f) == ENGINE_BAD_ARGUMENT);
+  CHECK(engine_philox_skip(8, &offset, 100) == ENGINE_BAD_ARGUMENT);
+  CHECK(engine_philox_skip(SIZE_MAX, &offset, 256) == ENGINE_BAD_ARGUMENT);
   CHECK(engine_philox_randn({nullptr, 0}, 0, &offset, 0, 1.0f) == ENGINE_OK);
+  CHECK(engine_philox_skip(0, &offset, 0) == ENGINE_OK);
   CHECK(offset == 0);
   CHECK(engine_philox_words({words.data(), 7}, 0, 0, 0) == ENGINE_BAD_LENGTH);
   CHECK(engine_philox_words({words.data(), 8}, 0, 1, 0) == ENGINE_BAD_ARGUMENT);

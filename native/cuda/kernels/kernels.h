@@ -10,7 +10,7 @@
 #define LK_KERNELS(ALONE, TOGETHER)                                             \
   ALONE(scale) ALONE(axpy) ALONE(average) ALONE(lerp)                           \
   ALONE(philox_normals) ALONE(philox_words)                                     \
-  ALONE(resize) ALONE(blend) ALONE(composite) ALONE(inject)                     \
+  ALONE(resize) ALONE(blend) ALONE(composite) ALONE(inject) ALONE(inject_drawn) \
   ALONE(to_bytes) ALONE(from_bytes) ALONE(channel_mask) ALONE(planes_to_image)  \
   TOGETHER(sums) TOGETHER(squares) TOGETHER(filter_rows)
 
@@ -19,8 +19,16 @@ LK_KERNEL lk_axpy(float *out, const float *x, const float *y, float k, uint64_t 
 LK_KERNEL lk_average(float *out, const float *x, const float *y, uint64_t n);
 LK_KERNEL lk_lerp(float *out, const float *a, const float *b, float t, uint64_t n);
 
-/* counter: the generator's offset / 4; threads: of PyTorch's launch, a multiple of LK_BLOCK; k: times each normal. */
-LK_KERNEL lk_philox_normals(float *out, uint64_t n, uint64_t seed, uint64_t counter, uint64_t threads, float k);
+/* A launch of PyTorch's generator. */
+struct lk_draw {
+  uint64_t seed;
+  uint64_t first;    /* counter: the generator's offset / 4 */
+  uint64_t threads;  /* of the launch, a multiple of LK_BLOCK */
+  uint64_t counters; /* of each thread a row, in all of them */
+  float k;           /* times each normal */
+};
+
+LK_KERNEL lk_philox_normals(float *out, lk_draw draw, uint64_t n);
 LK_KERNEL lk_philox_words(uint32_t *out, uint64_t n, uint64_t seed, uint64_t counter, uint64_t threads);
 
 /* Planes of in_h x in_w read as if they were h x w; equal sizes are read as they are. */
@@ -86,7 +94,8 @@ struct lk_injection {
   lk_values values;
   lk_mask mask;
   const lk_spread *spread; /* NULL: not normalised; a deviation of 0: nothing is written */
-  const float *random;     /* NULL: not mixed */
+  int mixed;
+  const float *random; /* NULL: not mixed, or drawn */
   float keep, add, length;
 
   template <class F>
@@ -96,6 +105,8 @@ struct lk_injection {
 };
 
 LK_KERNEL lk_inject(float *out, lk_injection injection, uint64_t n);
+/* Mixes with normals that it makes. The mask has its size already. */
+LK_KERNEL lk_inject_drawn(float *out, lk_injection injection, lk_draw draw, uint64_t n);
 
 LK_KERNEL lk_to_bytes(uint8_t *out, const float *x, uint64_t n);
 LK_KERNEL lk_from_bytes(float *out, const uint8_t *x, uint64_t n);

@@ -24,26 +24,31 @@ LK_INLINE PhiloxWords philox(uint64_t seed, uint64_t row, uint64_t thread) {
   return c;
 }
 
-}  // namespace
-
-LK_KERNEL lk_philox_normals(float *out, uint64_t n, uint64_t seed, uint64_t counter, uint64_t threads, float k) {
-  const Scale scaled = {k};
-  uint64_t rows = (n - 1) / (4 * threads) + 1;
-  for_each(rows * threads, [=](uint64_t i) {
-    Divided at = divided(i, threads);
-    uint64_t first = at.quotient * 4 * threads + at.rest;
-    if (first >= n) return;
-    PhiloxWords c = philox(seed, counter + at.quotient, at.rest);
+/* body(element, normal) for each of n elements: a thread makes those of a counter, which neighbours have beside them. */
+template <class Body>
+LK_INLINE void for_normals(uint64_t n, const lk_draw &draw, Body body) {
+  const Scale scaled = {draw.k};
+  for_each(draw.counters, [=](uint64_t i) {
+    Divided at = divided(i, draw.threads);
+    uint64_t element = at.quotient * 4 * draw.threads + at.rest;
+    if (element >= n) return;
+    PhiloxWords c = philox(draw.seed, draw.first + at.quotient, at.rest);
     float sine, cosine;
     philox_pair(c.w[0], c.w[1], &sine, &cosine);
-    out[first] = scaled(sine);
-    if (first + threads >= n) return;
-    out[first + threads] = scaled(cosine);
-    if (first + 2 * threads >= n) return;
+    body(element, scaled(sine));
+    if ((element += draw.threads) >= n) return;
+    body(element, scaled(cosine));
+    if ((element += draw.threads) >= n) return;
     philox_pair(c.w[2], c.w[3], &sine, &cosine);
-    out[first + 2 * threads] = scaled(sine);
-    if (first + 3 * threads < n) out[first + 3 * threads] = scaled(cosine);
+    body(element, scaled(sine));
+    if ((element += draw.threads) < n) body(element, scaled(cosine));
   });
+}
+
+}  // namespace
+
+LK_KERNEL lk_philox_normals(float *out, lk_draw draw, uint64_t n) {
+  for_normals(n, draw, [=](uint64_t i, float normal) { out[i] = normal; });
 }
 
 LK_KERNEL lk_philox_words(uint32_t *out, uint64_t n, uint64_t seed, uint64_t counter, uint64_t threads) {

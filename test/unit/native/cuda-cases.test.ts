@@ -55,6 +55,15 @@ describe("cases of the trial", () => {
     });
   }
 
+  it("find one wrong bit of noise that is drawn as it is mixed", async () => {
+    const injectDrawn: Side<HostMemory>["injectDrawn"] = (out, ...given) => {
+      HOST_SIDE.injectDrawn(out, ...given);
+      new Uint8Array(out.buffer)[0]! ^= 1;
+    };
+    const found = await failures({ ...HOST_SIDE, injectDrawn });
+    assert.ok(found.length > 0 && found.every((name) => name.endsWith(", drawn")), found.join("; "));
+  });
+
   it("compare bits, but not those of a NaN", () => {
     const f32 = (...values: number[]) => Float32Array.from(values);
     assert.equal(differs(f32(1, Number.NaN), f32(1, Number.NaN)), undefined);
