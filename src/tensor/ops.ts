@@ -139,7 +139,8 @@ export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOpt
   const shape = mask === undefined ? undefined : fourSides("injectNoise", base);
   const maskShape = mask === undefined ? undefined : maskSides("injectNoise", mask);
   const { strength, average = false, normalize = false } = options;
-  const inject = (at: Place, to: Memory): void =>
+  const inject = (at: Place, to: Memory): void => {
+    const drawn = random === undefined ? undefined : at.drawOf(random);
     at.ops.injectNoise(to, at.in(base), at.in(noise), {
       strength,
       average,
@@ -148,8 +149,10 @@ export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOpt
       mask: mask === undefined ? undefined : at.in(mask),
       maskShape,
       mix,
-      random: random === undefined ? undefined : at.in(random),
+      random: random === undefined || drawn !== undefined ? undefined : at.in(random),
+      drawn,
     });
+  };
   try {
     return made("injectNoise", base, base.size, out, inject, base, noise, random, mask);
   } catch (error) {

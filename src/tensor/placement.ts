@@ -1,9 +1,9 @@
-import type { TensorOperations } from "../native/bindings.js";
+import type { PhiloxDraw, TensorOperations } from "../native/bindings.js";
 import { type Cuda, openCuda } from "../native/cuda.js";
 import type { CudaMemory } from "../native/cuda-bindings.js";
 import { loadNative } from "../native/load.js";
 import { currentDevice, deviceInForce, requireDevice } from "./device-choice.js";
-import { isNoMemory, lossOf, Remote } from "./remote.js";
+import { isNoMemory, lossOf, Remote, type Unmade } from "./remote.js";
 import { outputOf } from "./shape.js";
 import { elementCount, Tensor } from "./tensor.js";
 
@@ -23,6 +23,8 @@ export interface Place {
     maskShape: readonly [number, number, number],
   ) => void;
   in(tensor: Tensor): Memory;
+  /** How to make a tensor's values, where nobody has and this place can as it reads them; else `in` has them. */
+  drawOf(tensor: Tensor): PhiloxDraw | undefined;
   /** Where an operation writes. What `in` answered for the same tensor is read before. */
   out(tensor: Tensor): Memory;
   /** `out`, or a new tensor of this place; see shape.ts. */
@@ -84,6 +86,12 @@ export function leaveWhereRead(tensor: Tensor): Tensor {
   return cuda === undefined ? tensor : Tensor.on(new Remote(cuda, tensor.size, { unseen: tensor.data }), tensor.shape);
 }
 
+/** Values of a device that are made when they are read; undefined where the processor would make them. */
+export function leaveUnmade(shape: readonly number[], size: number, unmade: Unmade): Tensor | undefined {
+  const cuda = staysHere(size) ? undefined : wantsDevice(size);
+  return cuda === undefined ? undefined : Tensor.on(new Remote(cuda, size, { unmade }), shape);
+}
+
 function autoDevice(): Cuda | undefined {
   const { cuda } = openCuda(0) as { cuda?: Cuda };
   if (cuda?.lost === undefined) return cuda;
@@ -129,6 +137,8 @@ class HostPlace implements Place {
   in(tensor: Tensor): Float32Array {
     return tensor.data;
   }
+
+  drawOf(): undefined {}
 
   out(tensor: Tensor): Float32Array {
     return tensor.data;
@@ -179,6 +189,10 @@ class CudaPlace implements Place {
     this.inputs.set(tensor, memory);
     this.device.ops.upload(memory, tensor.data);
     return memory;
+  }
+
+  drawOf(tensor: Tensor): PhiloxDraw | undefined {
+    return tensor.lies?.draw;
   }
 
   out(tensor: Tensor): CudaMemory {

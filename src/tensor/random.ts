@@ -1,7 +1,8 @@
 import { describe, LatentkitError } from "../errors.js";
+import type { PhiloxDraw } from "../native/bindings.js";
 import { loadNative } from "../native/load.js";
 import { scale } from "./ops.js";
-import { compute, leaveWhereRead } from "./placement.js";
+import { compute, leaveUnmade, leaveWhereRead, type Place } from "./placement.js";
 import { outputOf } from "./shape.js";
 import { elementCount, type Tensor } from "./tensor.js";
 
@@ -61,18 +62,33 @@ function cudaStream(seed: bigint, k: number, card: Card = "H100"): Generator {
   let offset = 0n;
   return {
     randn(shape, out) {
-      const size = elementCount(shape);
-      return compute(
-        size,
-        (at) => {
-          const values = at.output("randn", shape, out);
-          offset = at.ops.philoxRandn(at.out(values), seed, offset, threads, k);
-          return values;
-        },
-        out,
-      );
+      const draw = { seed, offset, threads, k };
+      if (out === undefined) {
+        const size = elementCount(shape);
+        const values = (): Float32Array => make(draw, [size]).values.data;
+        const unmade = leaveUnmade(shape, size, { draw, values });
+        if (unmade !== undefined) {
+          offset = loadNative().philoxSkip(size, offset, threads);
+          return unmade;
+        }
+      }
+      const { values, next } = make(draw, shape, out);
+      offset = next;
+      return values;
     },
   };
+}
+
+/** The values of a draw, made where `compute` says, and the offset behind them. */
+function make(draw: PhiloxDraw, shape: readonly number[], out?: Tensor): { values: Tensor; next: bigint } {
+  const { seed, offset, threads, k } = draw;
+  let next = offset;
+  const work = (at: Place): Tensor => {
+    const values = at.output("randn", shape, out);
+    next = at.ops.philoxRandn(at.out(values), seed, offset, threads, k);
+    return values;
+  };
+  return { values: compute(elementCount(shape), work, out), next };
 }
 
 export interface RandnOptions extends NoiseOptions {

@@ -1,24 +1,33 @@
 import { LatentkitError } from "../errors.js";
+import type { PhiloxDraw } from "../native/bindings.js";
 import type { Cuda } from "../native/cuda.js";
 import type { CudaMemory } from "../native/cuda-bindings.js";
 import { giveMemory, keepMemory } from "./memory.js";
 
+/** Noise that is made for its first reader: how, and what makes it for a reader here. */
+export interface Unmade {
+  readonly draw: PhiloxDraw;
+  readonly values: () => Float32Array;
+}
+
 /**
- * Values that lie on a device, or that nobody has seen yet on their way there. Tensors that share memory share it. Once
- * read, the array that was handed out is the only truth, since its reader may write into it.
+ * Values that lie on a device, or that nobody has seen yet: on their way there, or not even made. Tensors that share
+ * memory share it. Once read, the array that was handed out is the only truth, since its reader may write into it.
  */
 export class Remote {
   private memory: CudaMemory | undefined;
   private unseen: Float32Array | undefined;
+  private unmade: Unmade | undefined;
   private handedOut: Float32Array | undefined;
 
   constructor(
     readonly cuda: Cuda,
     readonly size: number,
-    values: { readonly memory: CudaMemory } | { readonly unseen: Float32Array },
+    values: { readonly memory: CudaMemory } | { readonly unseen: Float32Array } | { readonly unmade: Unmade },
   ) {
     if ("memory" in values) this.memory = values.memory;
-    else this.unseen = values.unseen;
+    else if ("unseen" in values) this.unseen = values.unseen;
+    else this.unmade = values.unmade;
   }
 
   /** What console.log shows of it. */
@@ -31,24 +40,37 @@ export class Remote {
     return this.handedOut;
   }
 
+  /** How the values are made, while nobody has. */
+  get draw(): PhiloxDraw | undefined {
+    return this.unmade?.draw;
+  }
+
   /** The same memory for every tensor that shares it, in bytes of which something is taken. */
   get byteLength(): number {
     return this.size * Float32Array.BYTES_PER_ELEMENT;
   }
 
-  /** The memory on the device, uploaded where the values were still on their way. */
+  /** The memory on the device, filled where nobody has seen the values yet. */
   reach(): CudaMemory {
     if (this.memory !== undefined) return this.memory;
-    const memory = this.cuda.take(this.byteLength);
-    this.cuda.ops.upload(memory, this.unseen!);
-    this.unseen = undefined;
+    const { cuda, draw } = this;
+    const memory = cuda.take(this.byteLength);
+    try {
+      if (draw === undefined) cuda.ops.upload(memory, this.unseen!);
+      else cuda.ops.philoxRandn(memory, draw.seed, draw.offset, draw.threads, draw.k);
+    } catch (error) {
+      cuda.ops.release(memory);
+      throw error;
+    }
+    this.settle();
     this.memory = memory;
     return memory;
   }
 
   /** The same values in memory of their own; undefined where the device has no room for them. */
   copied(): Remote | undefined {
-    const { cuda, size } = this;
+    const { cuda, size, unmade } = this;
+    if (unmade !== undefined) return new Remote(cuda, size, { unmade });
     try {
       const memory = cuda.take(this.byteLength);
       cuda.ops.copy(memory, this.reach(), 0);
@@ -61,10 +83,10 @@ export class Remote {
 
   /** Hands the values out. Fails with device.lost where they went with their device. */
   fetch(): Float32Array {
+    this.handedOut ??= this.unseen ?? this.unmade?.values() ?? this.download();
     // who shares it may know it as memory of a device still: it must not go back with who knows it as an array
-    if (this.unseen !== undefined) keepMemory(this.unseen.buffer);
-    this.handedOut ??= this.unseen ?? this.download();
-    this.unseen = undefined;
+    keepMemory(this.handedOut.buffer);
+    this.settle();
     return this.handedOut;
   }
 
@@ -72,8 +94,14 @@ export class Remote {
   giveBack(): void {
     if (this.unseen !== undefined) giveMemory(this.unseen.buffer);
     if (this.memory !== undefined) this.cuda.ops.release(this.memory);
-    this.unseen = undefined;
+    this.settle();
     this.memory = undefined;
+  }
+
+  /** The values are somewhere, or nobody wants them any more. */
+  private settle(): void {
+    this.unseen = undefined;
+    this.unmade = undefined;
   }
 
   private download(): Float32Array {
