@@ -29,11 +29,16 @@ const seconds = ((Date.now() - started) / 1000).toFixed(1);
 
 checkSymbols();
 const images = listImages();
-assert.deepEqual(images, IMAGES);
+assert.deepEqual(
+  images.map(({ name }) => name),
+  IMAGES,
+);
 checkTable();
 checkKernels();
-const size = (statSync(library).size / 1024).toFixed(0);
-process.stderr.write(`latentkit_cuda.so: ${size} KB, ${images.join(", ")}; built in ${seconds} s.\n`);
+const kilobytes = (bytes) => `${(bytes / 1024).toFixed(0)} KB`;
+const size = kilobytes(statSync(library).size);
+const told = images.map(({ name, bytes }) => `${name} ${kilobytes(bytes)}`).join(", ");
+process.stderr.write(`latentkit_cuda.so: ${size}, of which ${told}; built in ${seconds} s.\n`);
 
 function checkSymbols() {
   const symbols = run("nm", ["-D", "--defined-only", library]).trim().split("\n");
@@ -56,15 +61,17 @@ function listImages() {
   const end = image.readUInt16LE(6) + Number(image.readBigUInt64LE(8));
   const found = [];
   for (let entry = image.readUInt16LE(6); entry < end; ) {
-    found.push(`${image.readUInt16LE(entry) === 2 ? "elf" : "ptx"} ${image.readUInt32LE(entry + 28)}`);
-    entry += image.readUInt32LE(entry + 4) + Number(image.readBigUInt64LE(entry + 8));
+    const bytes = image.readUInt32LE(entry + 4) + Number(image.readBigUInt64LE(entry + 8));
+    found.push({ name: `${image.readUInt16LE(entry) === 2 ? "elf" : "ptx"} ${image.readUInt32LE(entry + 28)}`, bytes });
+    entry += bytes;
   }
   const listed = spawnSync("cuobjdump", ["--list-elf", library], { encoding: "utf8" });
   if (listed.status === 0) {
     const elfs = [...listed.stdout.matchAll(/sm_(\d+)/g)].map(([, number]) => `elf ${number}`);
-    assert.deepEqual(elfs.sort(), found.filter((name) => name.startsWith("elf")).sort());
+    const names = found.map(({ name }) => name);
+    assert.deepEqual(elfs.sort(), names.filter((name) => name.startsWith("elf")).sort());
   }
-  return found.sort((a, b) => IMAGES.indexOf(a) - IMAGES.indexOf(b));
+  return found.sort((a, b) => IMAGES.indexOf(a.name) - IMAGES.indexOf(b.name));
 }
 
 /** The exported function, called: its table has the version of the header. */
@@ -93,7 +100,7 @@ function checkKernels() {
   const header = readFileSync(join(root, "native/cuda/kernels/kernels.h"), "utf8");
   const names = [...header.matchAll(/^LK_KERNEL (lk_\w+)\(/gm)].map(([, name]) => name);
   assert.deepEqual([...code.keys()].sort(), names.sort());
-  const fused = ["lk_philox_normals", "lk_resize", "lk_blend", "lk_inject"];
+  const fused = ["lk_philox_normals", "lk_resize", "lk_blend", "lk_inject", "lk_inject_drawn"];
   for (const [name, body] of code) {
     assert.doesNotMatch(body, /\.approx|\.full|\.ftz/, name);
     assert.doesNotMatch(body, /fma\.rn\.f64|\bmad\.f|\b(mul|add|sub)\.f(32|64)/, name);

@@ -13,8 +13,8 @@ namespace latentkit::cuda {
 inline lk_sizes sizes_of(size_t in_h, size_t in_w, size_t out_h, size_t out_w) {
   return {static_cast<uint32_t>(in_h),
           static_cast<uint32_t>(in_w),
-          static_cast<uint32_t>(out_h),
-          static_cast<uint32_t>(out_w),
+          lk_divisor(out_h),
+          lk_divisor(out_w),
           static_cast<float>(in_h) / static_cast<float>(out_h),
           static_cast<float>(in_w) / static_cast<float>(out_w)};
 }
@@ -22,13 +22,13 @@ inline lk_sizes sizes_of(size_t in_h, size_t in_w, size_t out_h, size_t out_w) {
 /* A mask [count, mask_h, mask_w] for planes of h x w, read as it is where the sizes are equal. */
 inline lk_mask mask_of(const float *data, size_t count, size_t channels, size_t mask_h, size_t mask_w, size_t h,
                        size_t w) {
-  return {data, count, channels, h * w, mask_h != h || mask_w != w, sizes_of(mask_h, mask_w, h, w)};
+  return {data, lk_divisor(count), lk_divisor(channels), lk_divisor(h * w), mask_h != h || mask_w != w, sizes_of(mask_h, mask_w, h, w)};
 }
 
 /* A mask that is to be resized becomes one that is, in `room`. */
 inline engine_status resize_now(engine_cuda &device, Block &room, lk_mask *mask) {
   if (!mask->resized) return ENGINE_OK;
-  const size_t n = mask->count * mask->plane;
+  const size_t n = mask->count.by * mask->plane.by;
   if (const engine_status taken = room.take(n * sizeof(float)); taken != ENGINE_OK) return taken;
   auto *resized = room.as<float>();
   const engine_status status = LK_LAUNCH(device, resize, blocks_for(n), resized, mask->data, n, mask->sizes);
@@ -41,7 +41,7 @@ inline engine_status resize_now(engine_cuda &device, Block &room, lk_mask *mask)
  * as it is where there are few, or no memory: same bits. */
 inline engine_status resize_ahead(engine_cuda &device, Block &room, size_t readers, lk_mask *mask) {
   constexpr size_t kMany = 4;
-  if (readers / kMany < mask->count) return ENGINE_OK;
+  if (readers / kMany < mask->count.by) return ENGINE_OK;
   const engine_status status = resize_now(device, room, mask);
   return mask->resized && status == ENGINE_NO_MEMORY ? ENGINE_OK : status;
 }

@@ -12,9 +12,7 @@ engine_status philox_randn(engine_cuda *device, engine_f32 out, uint64_t seed, u
   if (checked != ENGINE_OK) return checked;
   return on(device, [&] {
     if (out.len == 0) return ENGINE_OK;
-    const lk_draw draw = draw_of(seed, *offset, like, k);
-    const engine_status status =
-        LK_LAUNCH(*device, philox_normals, blocks_for(draw.counters), out.data, draw, out.len);
+    const engine_status status = make_normals(*device, out.data, out.len, draw_of(seed, *offset, like, k));
     if (status == ENGINE_OK) *offset += like.moved();
     return status;
   });

@@ -27,7 +27,7 @@ engine_status masked_blend(engine_cuda *device, engine_f32 out, engine_cf32 a, e
   if (checked != ENGINE_OK) return checked;
   return on(device, [&] {
     if (nothing) return ENGINE_OK;
-    const lk_mask how = {mask.data, mask_batch, channels, plane, 0, {}};
+    const lk_mask how = {mask.data, lk_divisor(mask_batch), lk_divisor(channels), lk_divisor(plane), 0, {}};
     return LK_LAUNCH(*device, blend, blocks_for(quads(out.len)), out.data, a.data, b.data, how, out.len);
   });
 }
@@ -45,7 +45,8 @@ engine_status resized_blend(engine_cuda *device, engine_f32 out, engine_cf32 a, 
   return on(device, [&] {
     if (nothing) return ENGINE_OK;
     // equal sizes go through the resize as well: beside an infinity it makes NaN
-    lk_mask how = {mask.data, mask_batch, shape.c, plane, 1, sizes_of(mask_h, mask_w, shape.h, shape.w)};
+    lk_mask how = mask_of(mask.data, mask_batch, shape.c, mask_h, mask_w, shape.h, shape.w);
+    how.resized = 1;
     Block ahead(*device);
     const engine_status status = resize_ahead(*device, ahead, shape.n * shape.c, &how);
     if (status != ENGINE_OK) return status;
@@ -64,11 +65,11 @@ engine_status composite(engine_cuda *device, engine_f32 destination, engine_shap
     if (nothing) return ENGINE_OK;
     const uint64_t n = shape.n * shape.c * down.count * across.count;
     const lk_paste how = {destination.data, source.data,  mask.len > 0 ? mask.data : nullptr,
-                          shape.c,          shape.h,      shape.w,
-                          from.n,           from.c,       from.h,
-                          from.w,           mask_batch,   across.from,
+                          shape.h,          shape.w,      from.c,
+                          from.h,           from.w,       across.from,
                           down.from,        across.to,    down.to,
-                          across.count,     down.count};
+                          lk_divisor(shape.c), lk_divisor(from.n), lk_divisor(mask_batch),
+                          lk_divisor(across.count), lk_divisor(down.count)};
     return LK_LAUNCH(*device, composite, blocks_for(n), how, n);
   });
 }

@@ -50,54 +50,69 @@ engine_status std_of(engine_cuda *device, engine_cf32 x, float *host_out) {
   });
 }
 
+/* Whether everything can be read and written four elements at a time. */
+bool in_fours(const float *out, const lk_injection &how, size_t n) {
+  const auto whole = [](const float *p) { return address(p) % (4 * sizeof(float)) == 0; };
+  const bool masked = how.mask.data != nullptr;
+  return n % 4 == 0 && whole(out) && whole(how.values.x) && whole(how.values.noise) &&
+         (!masked || (how.mask.plane.by % 4 == 0 && (how.mask.resized || whole(how.mask.data))));
+}
+
 engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base, engine_cf32 noise,
                            const engine_inject_options *options, const engine_cuda_draw *drawn) {
-  engine_inject_options checkable = *options;
+  const size_t n = out.len;
+  engine_inject_options given = *options;
   PhiloxLaunch like = {};
   if (drawn != nullptr) {
-    const engine_status checked = check_philox(out.len, drawn->offset, drawn->threads, &like);
+    given.random = {nullptr, n};
+    const engine_status checked = check_philox(n, drawn->offset, drawn->threads, &like);
     if (checked != ENGINE_OK) return checked;
-    checkable.random.len = out.len;
   }
-  const engine_status checked = check_inject(out.len, base.len, noise.len, checkable);
+  const engine_status checked = check_inject(n, base.len, noise.len, given);
   if (checked != ENGINE_OK) return checked;
-  const bool mixed = options->mix > 0.0, draws = mixed && drawn != nullptr;
   return on(device, [&] {
-    const size_t n = out.len;
     if (n == 0) return ENGINE_OK;
     lk_injection how = {};
-    how.values = {base.data, noise.data, options->average != 0, static_cast<float>(options->strength)};
-    Block resized(*device);
-    if (options->mask.len > 0) {
-      const engine_shape4 &shape = options->shape;
-      how.mask =
-          mask_of(options->mask.data, options->mask_n, shape.c, options->mask_h, options->mask_w, shape.h, shape.w);
+    how.values = {base.data, noise.data, given.average != 0, static_cast<float>(given.strength)};
+    const engine_shape4 &shape = given.shape;
+    if (given.mask.len > 0) {
+      how.mask = mask_of(given.mask.data, given.mask_n, shape.c, given.mask_h, given.mask_w, shape.h, shape.w);
+    }
+    lk_draw draw = {};
+    bool draws = false;
+    Block made(*device), resized(*device);
+    if (given.mix > 0.0) {
+      const MixFactors mix(given.mix);
+      how.mixed = 1, how.random = given.random.data;
+      how.keep = mix.keep, how.add = mix.add, how.length = mix.length;
+      if (drawn != nullptr) {
+        draw = draw_of(drawn->seed, drawn->offset, like, drawn->k);
+        draws = in_fours(out.data, how, n);
+        if (!draws) {
+          if (const engine_status status = made.take(n * sizeof(float)); status != ENGINE_OK) return status;
+          const engine_status status = make_normals(*device, made.as<float>(), n, draw);
+          if (status != ENGINE_OK) return status;
+          how.random = made.as<float>();
+        }
+      }
+    }
+    if (how.mask.data != nullptr) {
       const engine_status status = draws ? resize_now(*device, resized, &how.mask)
                                          : resize_ahead(*device, resized, shape.n * shape.c, &how.mask);
       if (status != ENGINE_OK) return status;
     }
-    if (mixed) {
-      const MixFactors mix(options->mix);
-      how.mixed = 1;
-      how.random = draws ? nullptr : options->random.data;
-      how.keep = mix.keep, how.add = mix.add, how.length = mix.length;
-    }
     Spread spread(*device);
-    if (options->normalize) {
+    if (given.normalize) {
       if (const engine_status status = spread.find(*device, how.values, n); status != ENGINE_OK) return status;
       how.spread = spread.result();
     }
     engine_status status = ENGINE_OK;
     const auto write = [&] {
-      if (draws) {
-        const lk_draw draw = draw_of(drawn->seed, drawn->offset, like, drawn->k);
-        status = LK_LAUNCH(*device, inject_drawn, blocks_for(draw.counters), out.data, how, draw, n);
-      } else {
-        status = LK_LAUNCH(*device, inject, blocks_for(quads(n)), out.data, how, n);
-      }
+      status = draws ? LK_LAUNCH(*device, inject_drawn, blocks_for(draw.counters / 4), out.data, how, draw, n)
+                     : LK_LAUNCH(*device, inject, blocks_for(quads(n)), out.data, how, n);
     };
     float deviation = 1.0f;
-    if (options->normalize) {
+    if (given.normalize) {
       // the kernel that writes is queued before this is known, and writes nothing where it is 0
       if (const engine_status read = spread.read(*device, &deviation, std::ref(write)); read != ENGINE_OK) return read;
     } else {

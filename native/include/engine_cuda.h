@@ -76,8 +76,8 @@ typedef struct {
   engine_status (*composite)(engine_cuda *device, engine_f32 destination, engine_shape4 shape, engine_cf32 source,
                              engine_shape4 source_shape, int64_t x, int64_t y, engine_cf32 mask, size_t mask_batch);
   /* the mask and random of the options are device memory too. drawn, where not NULL, stands for random: the normals
-   * are made as they are mixed, and are in no memory. ZERO_DEVIATION is known at once: normalize waits for the
-   * deviation, though not for what divides by it */
+   * are made as they are mixed, and need memory only where lengths or addresses allow no access in fours.
+   * ZERO_DEVIATION is known at once: normalize waits for the deviation, though not for what divides by it */
   engine_status (*inject_noise)(engine_cuda *device, engine_f32 out, engine_cf32 base, engine_cf32 noise,
                                 const engine_inject_options *options, const engine_cuda_draw *drawn);
   engine_status (*f32_to_u8)(engine_cuda *device, engine_u8 out, engine_cf32 x);

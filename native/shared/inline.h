@@ -8,8 +8,10 @@
 
 #if defined(__CUDACC__)
 #define LK_INLINE __device__ __forceinline__
+#define LK_APART __device__ __noinline__
 #else
 #define LK_INLINE inline
+#define LK_APART inline
 #endif
 
 #endif

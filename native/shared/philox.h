@@ -6,6 +6,7 @@
 
 #include "shared/gaussian.h"
 #include "shared/inline.h"
+#include "shared/product.h"
 
 namespace {
 
@@ -21,20 +22,6 @@ LK_INLINE PhiloxKey philox_key(uint64_t seed) { return {(uint32_t)seed, (uint32_
 LK_INLINE void philox_bump(PhiloxKey *key) {
   key->low += 0x9e3779b9u;
   key->high += 0xbb67ae85u;
-}
-
-struct WideProduct {
-  uint32_t high, low;
-};
-
-LK_INLINE WideProduct wide_product(uint32_t a, uint32_t b) {
-#if defined(__CUDACC__)
-  // its compiler would stay with 64 bits from round to round, whose multiplications are several
-  return {__umulhi(a, b), a * b};
-#else
-  uint64_t product = (uint64_t)a * b;
-  return {(uint32_t)(product >> 32), (uint32_t)product};
-#endif
 }
 
 LK_INLINE void philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3, PhiloxKey key) {

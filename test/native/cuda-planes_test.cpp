@@ -1,5 +1,6 @@
 // Resizes, blends and pasting: the device against the CPU, bit for bit, on 200 random shapes each.
 #include "cuda-check.h"
+#include "cuda/kernels/divisor.h"
 
 namespace {
 
@@ -111,10 +112,32 @@ void refused(const Device &device) {
   CHECK(cuda().composite(d, out(eight), {1, 2, 2, 2}, in(four), {1, 1, 2, 2}, 0, 0, in(four), 2) == ENGINE_BAD_LENGTH);
 }
 
+/* The kernels' divisions, which the host compiles too, at the ends of quotients and of 32 bits. */
+void divisions() {
+  Choices choose(45);
+  const auto compare = [](uint64_t a, uint64_t b) {
+    const Divided found = divided(a, lk_divisor(b));
+    CHECK(found.quotient == a / b && found.rest == a % b);
+  };
+  const auto around = [&](uint64_t b) {
+    const uint64_t most = UINT32_MAX;
+    for (uint64_t q : {uint64_t{1}, uint64_t{2}, most / b, most / b + 1, choose.below(most) / b + 1}) {
+      compare(q * b - 1, b), compare(q * b, b), compare(q * b + 1, b);
+    }
+    for (uint64_t a : {uint64_t{0}, most, most + 1, uint64_t{1} << 63, UINT64_MAX}) compare(a, b);
+  };
+  for (uint64_t b = 1; b < 3000; b++) around(b);
+  for (int bit = 1; bit < 40; bit++) {
+    for (int near = -2; near < 3; near++) around((uint64_t{2} << bit) + static_cast<uint64_t>(near));
+  }
+  for (int round = 0; round < 20000; round++) around(1 + (choose.below(size_t{1} << 32) >> choose.below(30)));
+}
+
 }  // namespace
 
 int main() {
   configure("");
+  divisions();
   {
     Device device;
     resized(device);

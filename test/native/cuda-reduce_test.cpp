@@ -82,6 +82,8 @@ void injected(const Device &device, bool drawn) {
     CHECK(cuda().inject_noise(device.handle, out(input), in(b), in(e), &on_gpu, how) == ENGINE_OK);
     CHECK(same_values(wanted, input.read()));
   }
+  // both ways were taken
+  if (drawn && on_gpu() == nullptr) CHECK(counted("lk_inject_drawn") > 20 && counted("lk_philox_normals") > 20);
 }
 
 void zero_deviation(const Device &device) {

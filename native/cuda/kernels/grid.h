@@ -29,20 +29,6 @@ LK_INLINE bool aligned(const void *p, unsigned bytes = 16) { return ((uintptr_t)
 LK_INLINE float4 load4(const float *p) { return *(const float4 *)p; }
 LK_INLINE void store4(float *p, float4 v) { *(float4 *)p = v; }
 
-struct Divided {
-  uint64_t quotient, rest;
-};
-
-/* Divisions of 64 bits are slow, and indices seldom need them. */
-LK_INLINE Divided divided(uint64_t a, uint64_t b) {
-  if ((a | b) >> 32 == 0) {
-    uint32_t quotient = (uint32_t)a / (uint32_t)b;
-    return {quotient, (uint32_t)a - quotient * (uint32_t)b};
-  }
-  uint64_t quotient = a / b;
-  return {quotient, a - quotient * b};
-}
-
 }  // namespace
 
 #endif

@@ -88,13 +88,13 @@ LK_KERNEL lk_channel_mask(float *out, const float *image, uint64_t n, uint32_t c
   for_each(n, [=](uint64_t i) { out[i] = mean_of_three(image[i * channels + channel]); });
 }
 
-LK_KERNEL lk_planes_to_image(float *out, const float *x, uint64_t n, uint64_t plane) {
+LK_KERNEL lk_planes_to_image(float *out, const float *x, uint64_t n, lk_divisor plane) {
   for_each(n, [=](uint64_t i) {
     Divided at = divided(i, plane);
-    const float *red = x + at.quotient * 3 * plane + at.rest;
+    const float *red = x + at.quotient * 3 * plane.by + at.rest;
     out[3 * i] = in_unit(red[0]);
-    out[3 * i + 1] = in_unit(red[plane]);
-    out[3 * i + 2] = in_unit(red[2 * plane]);
+    out[3 * i + 1] = in_unit(red[plane.by]);
+    out[3 * i + 2] = in_unit(red[2 * plane.by]);
   });
 }
 

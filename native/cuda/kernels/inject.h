@@ -20,12 +20,31 @@ struct Injection {
   /* Else the caller is told, and its memory stays. */
   LK_INLINE bool possible() const { return deviation != 0.0f; }
 
+  /* Whether elements can be read and written in fours. */
+  LK_INLINE bool quads(const float *out) const {
+    return aligned(out) && aligned(how.values.x) && aligned(how.values.noise) && aligned(how.random) &&
+           (how.mask.data == nullptr || quads_of(how.mask));
+  }
+
   LK_INLINE float operator()(float base, float noise, float mask, float random) const {
     float v = how.values.average ? Average{}(base, noise) : Axpy{how.values.k}(base, noise);
     if (how.spread != nullptr) v = Divide{deviation}(v);
     if (how.mask.data != nullptr) v = Blend{}(mask, v, base);
     if (how.mixed) v = Mix{how.keep, how.add, how.length}(v, random);
     return v;
+  }
+
+  LK_INLINE float one(uint64_t i, float random) const {
+    const float mask = how.mask.data != nullptr ? mask_at(how.mask, i) : 0.0f;
+    return (*this)(how.values.x[i], how.values.noise[i], mask, random);
+  }
+
+  /* Of elements i to i + 3. */
+  LK_INLINE float4 four(uint64_t i, float4 r) const {
+    const float4 b = load4(how.values.x + i), e = load4(how.values.noise + i);
+    const float4 m = how.mask.data != nullptr ? mask4_at(how.mask, i) : float4{0, 0, 0, 0};
+    const Injection &op = *this;
+    return {op(b.x, e.x, m.x, r.x), op(b.y, e.y, m.y, r.y), op(b.z, e.z, m.z, r.z), op(b.w, e.w, m.w, r.w)};
   }
 };
 
@@ -34,33 +53,18 @@ struct Injection {
 LK_KERNEL lk_inject(float *out, lk_injection how, uint64_t n) {
   const Injection op(how);
   if (!op.possible()) return;
-  const float *base = how.values.x, *noise = how.values.noise, *random = how.random;
-  const bool masked = how.mask.data != nullptr, mixed = how.mixed;
-  const bool quads = aligned(out) && aligned(base) && aligned(noise) && (!mixed || aligned(random)) &&
-                     (!masked || quads_of(how.mask));
   for_quads(
-      n, quads,
-      [=](uint64_t i) {
-        const float4 none = {0, 0, 0, 0};
-        float4 b = load4(base + i), e = load4(noise + i), r = mixed ? load4(random + i) : none;
-        float4 m = masked ? mask4_at(op.how.mask, i) : none;
-        store4(out + i, float4{op(b.x, e.x, m.x, r.x), op(b.y, e.y, m.y, r.y), op(b.z, e.z, m.z, r.z),
-                               op(b.w, e.w, m.w, r.w)});
-      },
-      [=](uint64_t i) {
-        out[i] = op(base[i], noise[i], masked ? mask_at(op.how.mask, i) : 0.0f, mixed ? random[i] : 0.0f);
-      });
+      n, op.quads(out),
+      [=](uint64_t i) { store4(out + i, op.four(i, op.how.mixed ? load4(op.how.random + i) : float4{0, 0, 0, 0})); },
+      [=](uint64_t i) { out[i] = op.one(i, op.how.mixed ? op.how.random[i] : 0.0f); });
 }
 
 LK_KERNEL lk_inject_drawn(float *out, lk_injection how, lk_draw draw, uint64_t n) {
-  how.mask.resized = 0; // known here, the resize is not compiled in
+  // known here: the other cases are not compiled in
+  how.mask.resized = 0, how.mixed = 1;
   const Injection op(how);
   if (!op.possible()) return;
-  const float *base = how.values.x, *noise = how.values.noise;
-  const bool masked = how.mask.data != nullptr;
-  for_normals(n, draw, [=](uint64_t i, float normal) {
-    out[i] = op(base[i], noise[i], masked ? mask_at(op.how.mask, i) : 0.0f, normal);
-  });
+  for_normals(n, draw, [=](uint64_t i, float4 normals, uint64_t) { store4(out + i, op.four(i, normals)); });
 }
 
 #endif

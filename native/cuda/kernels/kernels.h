@@ -2,6 +2,7 @@
 #ifndef LATENTKIT_CUDA_KERNELS_H
 #define LATENTKIT_CUDA_KERNELS_H
 
+#include "kernels/divisor.h"
 #include "kernels/platform.h"
 
 #define LK_BLOCK 256 /* threads of a block, of every kernel */
@@ -22,25 +23,26 @@ LK_KERNEL lk_lerp(float *out, const float *a, const float *b, float t, uint64_t 
 /* A launch of PyTorch's generator. */
 struct lk_draw {
   uint64_t seed;
-  uint64_t first;    /* counter: the generator's offset / 4 */
-  uint64_t threads;  /* of the launch, a multiple of LK_BLOCK */
-  uint64_t counters; /* of each thread a row, in all of them */
-  float k;           /* times each normal */
+  uint64_t first;     /* counter: the generator's offset / 4 */
+  lk_divisor threads; /* of the launch, a multiple of LK_BLOCK */
+  uint64_t counters;  /* of each thread a row, in all of them */
+  float k;            /* times each normal */
 };
 
 LK_KERNEL lk_philox_normals(float *out, lk_draw draw, uint64_t n);
-LK_KERNEL lk_philox_words(uint32_t *out, uint64_t n, uint64_t seed, uint64_t counter, uint64_t threads);
+LK_KERNEL lk_philox_words(uint32_t *out, uint64_t n, uint64_t seed, uint64_t counter, lk_divisor threads);
 
 /* Planes of in_h x in_w read as if they were h x w; equal sizes are read as they are. */
 struct lk_sizes {
-  uint32_t in_h, in_w, h, w;
+  uint32_t in_h, in_w;
+  lk_divisor h, w;
   float ratio_y, ratio_x; /* f32(in) / f32(out) */
 };
 
 /* A mask for elements [batch, channels, h, w]: shared by the channels, repeated over the batch. */
 struct lk_mask {
   const float *data; /* [count, in_h, in_w]; NULL: none */
-  uint64_t count, channels, plane;
+  lk_divisor count, channels, plane;
   int resized;    /* else sizes are not used */
   lk_sizes sizes; /* h * w is the plane */
 
@@ -56,9 +58,10 @@ LK_KERNEL lk_blend(float *out, const float *a, const float *b, lk_mask mask, uin
 struct lk_paste {
   float *destination;
   const float *source, *mask; /* mask: NULL for none */
-  uint64_t channels, h, w;    /* of the destination */
-  uint64_t source_n, source_c, source_h, source_w, mask_n;
-  uint64_t from_x, from_y, to_x, to_y, width, height; /* what they overlap in */
+  uint64_t h, w;              /* of the destination */
+  uint64_t source_c, source_h, source_w;
+  uint64_t from_x, from_y, to_x, to_y; /* where the overlap begins */
+  lk_divisor channels, source_n, mask_n, width, height; /* the last two of the overlap */
 
   template <class F>
   void each_pointer(F &&f) const {
@@ -105,13 +108,13 @@ struct lk_injection {
 };
 
 LK_KERNEL lk_inject(float *out, lk_injection injection, uint64_t n);
-/* Mixes with normals that it makes. The mask has its size already. */
+/* Mixes with normals that it makes. Everything can be read and written in fours, and the mask has its size. */
 LK_KERNEL lk_inject_drawn(float *out, lk_injection injection, lk_draw draw, uint64_t n);
 
 LK_KERNEL lk_to_bytes(uint8_t *out, const float *x, uint64_t n);
 LK_KERNEL lk_from_bytes(float *out, const uint8_t *x, uint64_t n);
 LK_KERNEL lk_channel_mask(float *out, const float *image, uint64_t n, uint32_t channels, uint32_t channel);
-LK_KERNEL lk_planes_to_image(float *out, const float *x, uint64_t n, uint64_t plane);
+LK_KERNEL lk_planes_to_image(float *out, const float *x, uint64_t n, lk_divisor plane);
 LK_KERNEL lk_filter_rows(uint8_t *out, const uint8_t *pixels, uint64_t row_bytes, uint64_t height, uint32_t step);
 
 #endif

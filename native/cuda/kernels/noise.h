@@ -1,4 +1,4 @@
-// The Philox stream: one thread makes the four words of a counter, whose normals lie one launch of PyTorch's apart.
+// The Philox stream: the four words of a counter give normals that lie one launch of PyTorch's apart.
 #ifndef LATENTKIT_CUDA_NOISE_H
 #define LATENTKIT_CUDA_NOISE_H
 
@@ -24,34 +24,55 @@ LK_INLINE PhiloxWords philox(uint64_t seed, uint64_t row, uint64_t thread) {
   return c;
 }
 
-/* body(element, normal) for each of n elements: a thread makes those of a counter, which neighbours have beside them. */
+/* Calls body(i, v, left) for elements i to i + 3 of n, i a multiple of 4: v are their normals, of which `left` or all are
+ * wanted. A thread makes those of four counters beside each other, at four places that lie a launch apart. */
 template <class Body>
 LK_INLINE void for_normals(uint64_t n, const lk_draw &draw, Body body) {
   const Scale scaled = {draw.k};
-  for_each(draw.counters, [=](uint64_t i) {
-    Divided at = divided(i, draw.threads);
-    uint64_t element = at.quotient * 4 * draw.threads + at.rest;
-    if (element >= n) return;
-    PhiloxWords c = philox(draw.seed, draw.first + at.quotient, at.rest);
-    float sine, cosine;
-    philox_pair(c.w[0], c.w[1], &sine, &cosine);
-    body(element, scaled(sine));
-    if ((element += draw.threads) >= n) return;
-    body(element, scaled(cosine));
-    if ((element += draw.threads) >= n) return;
-    philox_pair(c.w[2], c.w[3], &sine, &cosine);
-    body(element, scaled(sine));
-    if ((element += draw.threads) < n) body(element, scaled(cosine));
+  for_each(draw.counters / 4, [=](uint64_t quad) {
+    const Divided at = divided(4 * quad, draw.threads);
+    const uint64_t apart = draw.threads.by;
+    uint64_t i = at.quotient * 4 * apart + at.rest;
+    if (i >= n) return;
+    PhiloxWords c[4];
+    LK_UNROLL
+    for (int k = 0; k < 4; k++) c[k] = philox(draw.seed, draw.first + at.quotient, at.rest + k);
+    LK_ROLLED
+    for (int pair = 0; pair < 2; pair++) {
+      float sine[4], cosine[4];
+      LK_UNROLL
+      for (int k = 0; k < 4; k++) {
+        const uint32_t *w = c[k].w;
+        philox_pair(pair == 0 ? w[0] : w[2], pair == 0 ? w[1] : w[3], &sine[k], &cosine[k]);
+      }
+      body(i, float4{scaled(sine[0]), scaled(sine[1]), scaled(sine[2]), scaled(sine[3])}, n - i);
+      if ((i += apart) >= n) return;
+      body(i, float4{scaled(cosine[0]), scaled(cosine[1]), scaled(cosine[2]), scaled(cosine[3])}, n - i);
+      if ((i += apart) >= n) return;
+    }
   });
+}
+
+/* one(i, value) for each of up to four values. */
+template <class One>
+LK_INLINE void one_by_one(uint64_t i, float4 v, uint64_t left, One one) {
+  one(i, v.x);
+  if (left > 1) one(i + 1, v.y);
+  if (left > 2) one(i + 2, v.z);
+  if (left > 3) one(i + 3, v.w);
 }
 
 }  // namespace
 
 LK_KERNEL lk_philox_normals(float *out, lk_draw draw, uint64_t n) {
-  for_normals(n, draw, [=](uint64_t i, float normal) { out[i] = normal; });
+  const bool quads = aligned(out);
+  for_normals(n, draw, [=](uint64_t i, float4 v, uint64_t left) {
+    if (quads && left > 3) store4(out + i, v);
+    else one_by_one(i, v, left, [=](uint64_t at, float normal) { out[at] = normal; });
+  });
 }
 
-LK_KERNEL lk_philox_words(uint32_t *out, uint64_t n, uint64_t seed, uint64_t counter, uint64_t threads) {
+LK_KERNEL lk_philox_words(uint32_t *out, uint64_t n, uint64_t seed, uint64_t counter, lk_divisor threads) {
   for_each(n, [=](uint64_t i) {
     Divided at = divided(i, threads);
     PhiloxWords c = philox(seed, counter + at.quotient / 4, at.rest);

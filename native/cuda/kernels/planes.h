@@ -28,8 +28,9 @@ struct MaskPlace {
 
 LK_INLINE MaskPlace place_in(const lk_mask &mask, uint64_t i) {
   Divided at = divided(i, mask.plane);
+  if (mask.count.by == 1) return {mask.data, at.rest};
   uint64_t image = divided(divided(at.quotient, mask.channels).quotient, mask.count).rest;
-  uint64_t size = mask.resized ? (uint64_t)mask.sizes.in_h * mask.sizes.in_w : mask.plane;
+  uint64_t size = mask.resized ? (uint64_t)mask.sizes.in_h * mask.sizes.in_w : mask.plane.by;
   return {mask.data + image * size, at.rest};
 }
 
@@ -41,7 +42,7 @@ LK_INLINE float mask_at(const lk_mask &mask, uint64_t i) {
 }
 
 /* Whether four elements that begin at a multiple of 4 have their mask in one plane, readable at once. */
-LK_INLINE bool quads_of(const lk_mask &mask) { return mask.plane % 4 == 0 && (mask.resized || aligned(mask.data)); }
+LK_INLINE bool quads_of(const lk_mask &mask) { return mask.plane.by % 4 == 0 && (mask.resized || aligned(mask.data)); }
 
 /* The mask of elements i to i + 3, where quads_of allows it. */
 LK_INLINE float4 mask4_at(const lk_mask &mask, uint64_t i) {
@@ -52,7 +53,7 @@ LK_INLINE float4 mask4_at(const lk_mask &mask, uint64_t i) {
   float m[4];
   for (int k = 0; k < 4; k++) {
     m[k] = resized(place.plane, mask.sizes, y, x);
-    if (++x == mask.sizes.w) x = 0, y++;
+    if (++x == mask.sizes.w.by) x = 0, y++;
   }
   return {m[0], m[1], m[2], m[3]};
 }

@@ -18,6 +18,7 @@ constexpr unsigned kWarp = 32;
 #define LK_KERNEL extern "C" __global__ void
 #define LK_SHARED __shared__
 #define LK_UNROLL _Pragma("unroll")
+#define LK_ROLLED _Pragma("unroll 1")
 
 namespace {
 
@@ -40,6 +41,7 @@ __device__ __forceinline__ T shuffled(T value, unsigned from) {
 #define LK_KERNEL extern "C" void
 #define LK_SHARED static /* blocks run one after another */
 #define LK_UNROLL
+#define LK_ROLLED
 
 struct lk_index {
   unsigned x;
