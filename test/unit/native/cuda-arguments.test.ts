@@ -117,10 +117,49 @@ describe("arguments of the CUDA backend", () => {
     const program = `${OPENED}
       const options = { strength: 1, average: false, normalize: false, get mix() { cuda.release(y); return 0; } };
       answer(thrown(() => cuda.injectNoise(y, x, x, options)));
+      const drawn = { get seed() { cuda.release(x); return 1n; }, offset: 0n, threads: 256, k: 1 };
+      answer(thrown(() => cuda.injectNoise(room(16), x, x, { ...options, mix: 0.5, drawn })));
       answer(counted("misuses"));
     `;
-    const [[, message], misuses] = (await onFakeGpu(program)) as [[string, string], number[]];
+    const [[, message], [, drawing], misuses] = (await onFakeGpu(program)) as [
+      [string, string],
+      [string, string],
+      number[],
+    ];
     assert.match(message, /"out": expected memory, received released memory/);
+    assert.match(drawing, /"base": expected memory, received released memory/);
     assert.deepEqual(misuses, [0]);
+  });
+
+  it("checks what noise is drawn from, as philoxRandn does", async () => {
+    const program = `${OPENED}
+      const good = { seed: 1n, offset: 4n, threads: 256, k: 1 };
+      const inject = (drawn) => cuda.injectNoise(y, x, x, { strength: 1, average: false, normalize: false, mix: 1, drawn });
+      const wrong = [5, { seed: 1 }, { seed: -1n }, { offset: 3n }, { threads: 1.5 }, { threads: 255 }, { k: "1" }];
+      for (const part of wrong) answer(thrown(() => inject(typeof part === "object" ? { ...good, ...part } : part)));
+      answer(thrown(() => inject(undefined)));
+      inject(good);
+      const random = room(16);
+      cuda.philoxRandn(random, 1n, 4n, 256, 1);
+      // mixed in whole, nothing of the rest is left
+      answer([String(read(y)) === String(read(random)), ...counted("misuses")]);
+    `;
+    const answers = (await onFakeGpu(program)) as [string, string, string][];
+    const expected = [
+      /"options\.drawn": expected an object, received 5/,
+      /"options\.drawn\.seed": expected a bigint, received 1/,
+      /"options\.drawn\.seed": expected a bigint from 0/,
+      /^injectNoise: /,
+      /"options\.drawn\.threads": expected a whole number/,
+      /^injectNoise: /,
+      /"options\.drawn\.k": expected a number/,
+      /^injectNoise: /,
+    ];
+    for (const [index, pattern] of expected.entries()) assert.match(answers[index]![1], pattern);
+    assert.deepEqual(
+      [3, 5, 7].map((index) => answers[index]![2]),
+      ["bad-argument", "bad-argument", "bad-length"],
+    );
+    assert.deepEqual(answers.at(-1), [true, 0]);
   });
 });

@@ -105,7 +105,9 @@ describe("native noise against the reference", () => {
 
   const philox = (n: number, seed: bigint, offset: bigint, threads: number): [Float32Array, bigint] => {
     const out = new Float32Array(n);
-    return [out, native.philoxRandn(out, seed, offset, threads, 1)];
+    const next = native.philoxRandn(out, seed, offset, threads, 1);
+    assert.equal(native.philoxSkip(n, offset, threads), next);
+    return [out, next];
   };
 
   it("has all cases", () => {
