@@ -22,7 +22,7 @@ import { orExplain, root, SetupError, setup } from "./setup.mjs";
 const TOP = "latentkit-gpu";
 const MAX_BYTES = 60e6;
 /** What the packed tests import, beside what the package itself needs. */
-const TEST_PACKAGES = ["mocha", "pngjs"];
+export const TEST_PACKAGES = ["@noble/hashes", "mocha", "pngjs"];
 const LICENSES = [
   "../LICENSE",
   "../share/doc/node/LICENSE",

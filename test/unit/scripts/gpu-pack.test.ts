@@ -1,6 +1,27 @@
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { SUITES } from "../../helpers/device-suites.js";
+import { root } from "../../helpers/place.js";
+
+/** A file's imports, and those of what it imports from the tests themselves. */
+function packagesOf(file: string, seen: Set<string>): string[] {
+  if (seen.has(file)) return [];
+  seen.add(file);
+  const imports = [...readFileSync(file, "utf8").matchAll(/(?:\bfrom|\bimport) "([^"]+)"/g)].map(([, name]) => name!);
+  const own = imports.filter((name) => name.startsWith("."));
+  const others = imports.filter((name) => !/^(\.|#|node:|latentkit(\/|$))/.test(name));
+  const names = others.map((name) =>
+    name
+      .split("/")
+      .slice(0, name.startsWith("@") ? 2 : 1)
+      .join("/"),
+  );
+  return [...names, ...own.flatMap((name) => packagesOf(join(dirname(file), name), seen))];
+}
 
 interface Script {
+  readonly TEST_PACKAGES: readonly string[];
   closure(
     packages: Record<string, { dependencies?: object; optionalDependencies?: object }>,
     names: readonly string[],
@@ -10,8 +31,11 @@ interface Script {
 
 describe("scripts/gpu-pack", () => {
   let closure: Script["closure"];
+  let TEST_PACKAGES: Script["TEST_PACKAGES"];
   before(async () => {
-    ({ closure } = (await import(new URL("../../../../scripts/gpu-pack.mjs", import.meta.url).href)) as Script);
+    ({ closure, TEST_PACKAGES } = (await import(
+      new URL("../../../../scripts/gpu-pack.mjs", import.meta.url).href
+    )) as Script);
   });
 
   const packages = {
@@ -36,6 +60,30 @@ describe("scripts/gpu-pack", () => {
       "node_modules/d",
       "node_modules/linux",
     ]);
+  });
+
+  it("takes all that the tests for a card import", () => {
+    const tests = join(root, "build/test");
+    const glob = (pattern: string) =>
+      new RegExp(
+        `^${pattern
+          .replaceAll(".", "\\.")
+          .replaceAll("**/", "(.+/)?")
+          .replaceAll(/(?<!\.)\*/g, "[^/]*")}$`,
+      );
+    const files = readdirSync(tests, { recursive: true, encoding: "utf8" }).filter((file) =>
+      SUITES.some((pattern) => glob(pattern).test(file)),
+    );
+    assert.ok(files.length > 20);
+    const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { dependencies: object };
+    const packed = [...Object.keys(dependencies), ...TEST_PACKAGES];
+    const seen = new Set<string>();
+    const imported = new Set(files.flatMap((file) => packagesOf(join(tests, file), seen)));
+    assert.ok(imported.has("pngjs"));
+    assert.deepEqual(
+      [...imported].filter((name) => !packed.includes(name)),
+      [],
+    );
   });
 
   it("names what is not installed", () => {
