@@ -1,4 +1,5 @@
 // What equal pictures have in common, whatever the file around them: BLAKE3 with the set of instructions in use.
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 
@@ -52,13 +53,15 @@ void blake3_hash_many(const uint8_t *const *inputs, size_t num_inputs, size_t bl
 
 size_t blake3_simd_degree(void) {
   if (latentkit::isa() == Isa::avx512) return 16;
-  return latentkit::isa() == Isa::avx2 ? 8 : MAX_SIMD_DEGREE < 4 ? MAX_SIMD_DEGREE : 4;
+  if (latentkit::isa() == Isa::avx2) return 8;
+  // SSE2 and NEON; 1 where there is only the portable code
+  return std::min(MAX_SIMD_DEGREE, 4);
 }
 
 engine_status engine_pixel_hash(uint8_t out[ENGINE_HASH_BYTES], engine_cu8 samples, uint32_t width, uint32_t height,
                                 uint32_t channels) {
   if (channels == 0 || channels > 4) return ENGINE_BAD_ARGUMENT;
-  // below 2^66: exact in two steps
+  // with the channels it could pass 2^64
   const uint64_t pixels = uint64_t{width} * height;
   if (samples.len % channels != 0 || samples.len / channels != pixels) return ENGINE_BAD_LENGTH;
   blake3_hasher hasher;

@@ -22,7 +22,12 @@ inline lk_sizes sizes_of(size_t in_h, size_t in_w, size_t out_h, size_t out_w) {
 /* A mask [count, mask_h, mask_w] for planes of h x w, read as it is where the sizes are equal. */
 inline lk_mask mask_of(const float *data, size_t count, size_t channels, size_t mask_h, size_t mask_w, size_t h,
                        size_t w) {
-  return {data, lk_divisor(count), lk_divisor(channels), lk_divisor(h * w), mask_h != h || mask_w != w, sizes_of(mask_h, mask_w, h, w)};
+  return {data,
+          lk_divisor(count),
+          lk_divisor(channels),
+          lk_divisor(h * w),
+          mask_h != h || mask_w != w,
+          sizes_of(mask_h, mask_w, h, w)};
 }
 
 /* A mask that is to be resized becomes one that is, in `room`. */
