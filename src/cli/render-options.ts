@@ -10,7 +10,7 @@ import type { Terminal } from "./terminal.js";
 export function renderOptions(args: Arguments, terminal: Terminal) {
   const config = loadConfig({
     file: args.value("config"),
-    flags: { output_dir: args.value("out"), device: deviceOf(args) },
+    flags: { output_dir: args.value("out"), device: deviceOf(args), allow_network: networkOf(args) },
     env: terminal.env,
   });
   return {
@@ -22,6 +22,8 @@ export function renderOptions(args: Arguments, terminal: Terminal) {
     metadata: policy(args.value("metadata")),
     redact: args.values("redact"),
     classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
+    partial: args.flag("partial"),
+    allowNetwork: config.allow_network,
     config: { remote_image_api: config.remote_image_api },
   };
 }
@@ -31,6 +33,9 @@ export function deviceOf(args: Arguments): DeviceChoice | undefined {
   const text = args.value("device");
   return text === undefined ? undefined : parseDevice(text, "--device");
 }
+
+/** What --offline says. */
+export const networkOf = (args: Arguments): false | undefined => (args.flag("offline") ? false : undefined);
 
 function policy(text: string | undefined): MetadataPolicy | undefined {
   if (text === undefined || METADATA_POLICIES.includes(text as MetadataPolicy))
