@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
+import { refuseReservedKeys } from "../io/save-images.js";
 import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
@@ -146,6 +147,7 @@ interface Begun {
 
 /** All that comes before the first node; undefined where a cycle ends the run at once. */
 async function begin(prompt: unknown, options: ExecuteOptions, span: Span, tell: Tell): Promise<Begun | undefined> {
+  refuseReservedKeys(options.extraPnginfo);
   const graph = parseGraph(prompt, options);
   const device = chooseDevice(options.device);
   const prepared = prepareRun(graph, options);

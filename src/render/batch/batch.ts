@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
 import { parseGraph } from "../../graph/parse.js";
 import { printJson } from "../../io/json-lossless.js";
+import { refuseReservedKeys } from "../../io/save-images.js";
 import { chooseDevice } from "../../tensor/device-choice.js";
 import { BATCH_RULES, checkOptions } from "../check-options.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
@@ -55,6 +56,7 @@ export function batch(
     throw new LatentkitError("usage.invalid", `items: expected a list of objects, received ${describe(items)}.`);
   checkOptions(options, BATCH_RULES);
   refuseUnsendable(options);
+  refuseReservedKeys(options.extraPnginfo);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
   return runBatch(graph, itemsOf(items), { ...options, total }, undefined, keysOf(items));
 }
