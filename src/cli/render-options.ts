@@ -4,7 +4,7 @@ import { loadConfig } from "../render/load-config.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../render/render.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device-choice.js";
 import { type Arguments, idList, pair } from "./command.js";
-import type { Terminal } from "./terminal.js";
+import { oneLine, type Terminal } from "./terminal.js";
 
 /** What the command line says of a run, whether of one graph or of a batch. */
 export function renderOptions(args: Arguments, terminal: Terminal) {
@@ -44,8 +44,8 @@ function policy(text: string | undefined): MetadataPolicy | undefined {
   throw new LatentkitError("usage.invalid", `--metadata: expected ${expected}, received ${JSON.stringify(text)}.`);
 }
 
-/** The path as one would type it from here. */
+/** The path as one would type it from here, on one line. */
 export function shortest(path: string): string {
   const fromHere = relative(process.cwd(), path);
-  return fromHere.startsWith("..") ? path : fromHere;
+  return oneLine(fromHere.startsWith("..") ? path : fromHere);
 }

@@ -9,7 +9,7 @@ import type { Arguments, Command } from "./command.js";
 import { eventLine, refusedLine, resultLine } from "./event-json.js";
 import { createProgress } from "./progress.js";
 import { renderOptions, shortest } from "./render-options.js";
-import { harmless, red, type Terminal } from "./terminal.js";
+import { harmless, oneLine, red, type Terminal } from "./terminal.js";
 
 const INTERRUPTED = 130;
 
@@ -102,7 +102,7 @@ async function runText(path: string, args: Arguments, terminal: Terminal, signal
 function tell({ warnings, ui }: RenderResult, labelOf: (nodeId: string) => string, terminal: Terminal): void {
   for (const warning of warnings) terminal.err(`Warning: ${harmless(warning)}\n`);
   for (const [nodeId, { text = [] }] of Object.entries(ui)) {
-    for (const item of text) if (item !== "") terminal.err(`${labelOf(nodeId)} shows: ${pythonText(item)}\n`);
+    for (const item of text) if (item !== "") terminal.err(`${labelOf(nodeId)} shows: ${harmless(pythonText(item))}\n`);
   }
 }
 
@@ -110,6 +110,6 @@ function labels(path: string): (nodeId: string) => string {
   const graph = parseGraph(readGraph(path).graph).prompt as Record<string, { class_type?: unknown } | undefined>;
   return (nodeId) => {
     const type = Object.hasOwn(graph, nodeId) ? graph[nodeId]?.class_type : undefined;
-    return typeof type === "string" ? `${nodeId} ${type}` : nodeId;
+    return oneLine(typeof type === "string" ? `${nodeId} ${type}` : nodeId);
   };
 }

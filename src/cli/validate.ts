@@ -6,7 +6,7 @@ import { validateGraph } from "../render/defaults.js";
 import { readGraph } from "../render/source.js";
 import { type Arguments, type Command, idList, pair } from "./command.js";
 import { networkOf } from "./render-options.js";
-import { harmless } from "./terminal.js";
+import { harmless, oneLine } from "./terminal.js";
 
 const INVALID = 2;
 
@@ -36,7 +36,7 @@ export const validateCommand: Command = {
     // the JSON is ComfyUI's answer, for which one good output is enough; the exit code is what render makes of it
     const isGood = verdict.ok && (args.flag("partial") || Object.keys(verdict.nodeErrors).length === 0);
     if (args.flag("json")) terminal.out(`${printJson(verdict)}\n`);
-    else terminal.out(`${harmless(report(path, verdict, isGood).join("\n"))}\n`);
+    else terminal.out(`${harmless(report(oneLine(path), verdict, isGood).join("\n"))}\n`);
     return isGood ? 0 : INVALID;
   },
 };

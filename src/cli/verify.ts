@@ -3,7 +3,7 @@ import { type Verdict, verifyImage } from "../render/verify.js";
 import { type Command, pair } from "./command.js";
 import { readImage } from "./read-image.js";
 import { deviceOf } from "./render-options.js";
-import { harmless, red } from "./terminal.js";
+import { harmless, oneLine, red } from "./terminal.js";
 
 const EXIT_CODES: Readonly<Record<Verdict["status"], number>> = { verified: 0, different: 1, unverifiable: 2 };
 
@@ -13,6 +13,7 @@ export const verifyCommand: Command = {
   help: [
     "  --input DIR       where images are read (./input)",
     "  --device DEVICE   where tensors are computed: auto, cpu or cuda:N (auto)",
+    "  --offline         as always: a graph that reaches the network is not rendered",
     "  --alias OLD=NEW   runs nodes of class OLD (or of prefix OLD) as NEW; repeatable",
     "  --json            one JSON object",
     "",
@@ -21,6 +22,7 @@ export const verifyCommand: Command = {
   options: {
     input: { type: "string" },
     device: { type: "string" },
+    offline: { type: "boolean" },
     alias: { type: "string", multiple: true },
     json: { type: "boolean" },
   },
@@ -37,7 +39,7 @@ export const verifyCommand: Command = {
     else if (status === "unverifiable") {
       for (const { message } of differences) terminal.err(`${red(terminal, "latentkit:")} ${harmless(message)}\n`);
     } else {
-      terminal.out(`${path}: ${status}\n`);
+      terminal.out(`${oneLine(path)}: ${status}\n`);
       for (const { message } of differences) terminal.out(`  ${harmless(message)}\n`);
     }
     return EXIT_CODES[status];
