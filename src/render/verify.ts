@@ -7,6 +7,7 @@ import { parseJson } from "../io/json-lossless.js";
 import type { OutputFiles, OutputHandling } from "../io/output-files.js";
 import { pixelHash } from "../io/pixel-hash.js";
 import { type DecodedImage, decodePng } from "../io/png.js";
+import { textKeys } from "../io/png-text-keys.js";
 import { RECEIPT_KEY } from "../io/save-images.js";
 import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
 import { MAX_RECEIPT_CHARACTERS, MAX_RECEIPT_ENTRIES, readReceipt } from "./receipt/read.js";
@@ -54,7 +55,7 @@ export async function verifyImage(file: Uint8Array, options: VerifyOptions = {})
       `the file has ${written === undefined ? "no receipt" : `no readable receipt (${most})`}`,
     );
   }
-  const own = ownDifferences(image, receipt);
+  const own = [...ownDifferences(image, receipt), ...doubles(file)];
   const graph = prompt === undefined ? undefined : harmlessGraph(prompt, receipt, options);
   const isGraph = graph !== undefined && !(graph instanceof LatentkitError);
   const untrue = async () => (isGraph ? untrueOf(graph, receipt, options) : []);
@@ -79,11 +80,15 @@ export async function verifyImage(file: Uint8Array, options: VerifyOptions = {})
 /** Differences that are told; a stranger's receipt may have many. */
 const TOLD_DIFFERENCES = 100;
 const NAMED_KEYS = 10;
+const NAMED_CHARACTERS = 80;
 
-const namesOf = (keys: readonly string[]): string =>
-  keys.length > NAMED_KEYS
-    ? `${keys.slice(0, NAMED_KEYS).join(", ")} and ${keys.length - NAMED_KEYS} more`
-    : keys.join(", ");
+const namesOf = (keys: readonly string[]): string => {
+  const named = keys
+    .slice(0, NAMED_KEYS)
+    .map((key) => key.slice(0, NAMED_CHARACTERS))
+    .join(", ");
+  return keys.length > NAMED_KEYS ? `${named} and ${keys.length - NAMED_KEYS} more` : named;
+};
 
 function verdictOf(status: Verdict["status"], differences: readonly Difference[], receipt?: Receipt): Verdict {
   const more = differences.length - TOLD_DIFFERENCES;
@@ -106,6 +111,14 @@ function ownDifferences(image: DecodedImage, receipt: Receipt): Difference[] {
     found.push({ what: "prompt", message: "The graph in the file was edited: it is not the one that was rendered." });
   }
   return found;
+}
+
+/** Of a text that is there twice, readers take either: what is verified may not be what another one shows. */
+function doubles(file: Uint8Array): Difference[] {
+  const keys = textKeys(file);
+  return ["prompt", RECEIPT_KEY]
+    .filter((key) => keys.indexOf(key) !== keys.lastIndexOf(key))
+    .map((key) => ({ what: "prompt", message: `The file has the text "${key}" more than once.` }));
 }
 
 /** The graph in the file, or why it is not rendered. */

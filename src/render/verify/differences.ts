@@ -26,6 +26,7 @@ type Values = Readonly<Record<string, string>>;
 
 /** Input files that differ are named up to here; the rest is not looked at. */
 const NAMED_INPUTS = 20;
+const NAMED_CHARACTERS = 80;
 
 /** All that the receipt tells otherwise than a render of the graph beside it finds, but for the pixels. */
 export async function untrueOf(graph: Graph, receipt: Receipt, { inputDir }: Place): Promise<Difference[]> {
@@ -56,7 +57,7 @@ function compared(what: string, told: Values, found: Values, isComplete: boolean
   return [...keys]
     .filter((key) => inWords(told, key) !== inWords(found, key))
     .map((key): Difference => {
-      const message = `The receipt has ${what} ${key} as ${inWords(told, key)}, the graph in the file as ${inWords(found, key)}.`;
+      const message = `The receipt has ${what} ${key.slice(0, NAMED_CHARACTERS)} as ${inWords(told, key)}, the graph in the file as ${inWords(found, key)}.`;
       return { what: "receipt", message };
     });
 }

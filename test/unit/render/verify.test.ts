@@ -261,6 +261,18 @@ describe("verifyImage", () => {
     await refuses(verifyImage(Buffer.from("no picture")), "png.invalid");
   });
 
+  it("finds a graph or a receipt that is in the file twice, in whatever order", async () => {
+    const file = await picture(saved());
+    const { text, data, ...sides } = await decodePng(file);
+    const other = [["prompt", JSON.stringify(noisyLake(1))] as const, ["latentkit", "{}"] as const];
+    for (const extra of other) {
+      const texts = [extra, ...Object.entries(text)];
+      const twice = await encodePng({ ...sides, data: data as Uint8Array }, { text: texts });
+      const [status, why] = await verdict(twice);
+      assert.deepEqual([status, why], ["different", `prompt: The file has the text "${extra[0]}" more than once.`]);
+    }
+  });
+
   it("verifies a picture whose hidden values do not matter, and says so where they do", async () => {
     assert.deepEqual(await verdict(await picture(noisyLake(), { redact: ["filename_prefix"] })), ["verified"]);
     for (const key of ["3.seed", "positive", "2", "class_type"]) {
