@@ -20,6 +20,8 @@ export const ERROR_CODES = {
   "input.not-in-list": badGraph("value_not_in_list"),
   "input.invalid": badGraph("custom_validation_failed"),
   "input.unknown": badGraph("invalid_input_type"),
+  /** A node reaches the network or uses a key, and the run may do neither. */
+  "network.forbidden": { http: 403, comfyType: "custom_validation_failed", exit: 2 },
   "link.bad": badGraph("bad_linked_input"),
   "link.type-mismatch": badGraph("return_type_mismatch"),
   "validation.exception": badGraph("exception_during_validation"),

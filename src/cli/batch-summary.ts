@@ -11,6 +11,8 @@ const MAX_VALUE_CHARACTERS = 40;
 /** What came of a batch so far. */
 export interface BatchCounts {
   readonly done: number;
+  /** Of these, those that were rendered without some outputs. */
+  readonly partial: number;
   readonly skipped: number;
   readonly failed: number;
   /** The first ones that failed. */
@@ -33,12 +35,14 @@ export interface Summary {
 
 export function createSummary(): Summary {
   const failures: Failure[] = [];
-  const counts = { done: 0, skipped: 0, failed: 0, failures };
+  const counts = { done: 0, partial: 0, skipped: 0, failed: 0, failures };
   return {
     read: () => counts,
     add(event, item) {
-      if (event.type === "item-done") counts.done++;
-      else if (event.type === "item-skipped") counts.skipped++;
+      if (event.type === "item-done") {
+        counts.done++;
+        if (event.leftOut !== undefined) counts.partial++;
+      } else if (event.type === "item-skipped") counts.skipped++;
       else if (event.type === "item-failed" && !event.willRetry) {
         counts.failed++;
         // a message of an item from a file begins with its place there
@@ -50,8 +54,8 @@ export function createSummary(): Summary {
 }
 
 /** "12 done, 3 failed, 5 skipped in 8.02 s (1.9 per second)" */
-export function summaryLine({ done, failed, skipped }: BatchCounts, ms: number): string {
-  const words = [`${done} done`];
+export function summaryLine({ done, partial, failed, skipped }: BatchCounts, ms: number): string {
+  const words = [`${done} done${partial > 0 ? ` (${partial} without some outputs)` : ""}`];
   if (failed > 0) words.push(`${failed} failed`);
   if (skipped > 0) words.push(`${skipped} skipped`);
   const rate = done + failed > 0 ? ` (${perSecond((done + failed) / (ms / 1000))} per second)` : "";

@@ -13,12 +13,14 @@ export function eventLine(event: RunEvent): string {
 
 /** The last line where the graph or an option was refused: nothing ran. */
 export function refusedLine(error: LatentkitError): string {
-  return resultLine({ status: "failed", files: [], ui: {}, nodeMs: {}, error });
+  return resultLine({ status: "failed", files: [], ui: {}, nodeMs: {}, leftOut: [], error });
 }
 
 /** The last line: what came of the run. */
-export function resultLine({ status, files, ui, nodeMs, error }: Omit<RenderResult, "outputs" | "warnings">): string {
-  return `${printJson(plain({ type: "result", status, files, ui, nodeMs, ...(error && { error }) }))}\n`;
+export function resultLine(result: Omit<RenderResult, "outputs" | "warnings">): string {
+  const { status, files, ui, nodeMs, leftOut, error } = result;
+  const more = { ...(leftOut.length > 0 && { leftOut }), ...(error && { error }) };
+  return `${printJson(plain({ type: "result", status, files, ui, nodeMs, ...more }))}\n`;
 }
 
 /** An event of a batch as one line of JSON. */
@@ -26,7 +28,7 @@ export const batchLine = (event: BatchEvent): string => `${printJson(plain(event
 
 /** The last line: what came of the batch; `failures` has the first items that failed. */
 export function batchResultLine(status: BatchStatus, counts: BatchCounts, more: object): string {
-  const { done, skipped, failed } = counts;
+  const { done, partial, skipped, failed } = counts;
   const failures = counts.failures.map(({ index, error }) => ({ index, error }));
-  return `${printJson(plain({ type: "result", status, done, skipped, failed, failures, ...more }))}\n`;
+  return `${printJson(plain({ type: "result", status, done, ...(partial > 0 && { partial }), skipped, failed, failures, ...more }))}\n`;
 }

@@ -8,7 +8,7 @@ import type { Receipt } from "../render/receipt.js";
 import { hasPixels } from "../render/verify/same-pixels.js";
 import type { Command } from "./command.js";
 import { readImage } from "./read-image.js";
-import { harmless } from "./terminal.js";
+import { harmless, oneLine } from "./terminal.js";
 
 const COLOURS: Readonly<Record<number, string>> = { 1: "grey", 2: "grey and alpha", 3: "RGB", 4: "RGBA" };
 
@@ -34,7 +34,7 @@ export const inspectCommand: Command = {
       );
       return 0;
     }
-    terminal.out(`${path}: ${width} x ${height}, ${describeColour(image)}\n`);
+    terminal.out(`${oneLine(path)}: ${width} x ${height}, ${describeColour(image)}\n`);
     if (receipt !== undefined) terminal.out(harmless(receiptLines(receipt, pixelsMatch === true)));
     for (const [key, text] of texts) {
       const value = readText(text);

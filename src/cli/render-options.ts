@@ -4,13 +4,13 @@ import { loadConfig } from "../render/load-config.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../render/render.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device-choice.js";
 import { type Arguments, idList, pair } from "./command.js";
-import type { Terminal } from "./terminal.js";
+import { oneLine, type Terminal } from "./terminal.js";
 
 /** What the command line says of a run, whether of one graph or of a batch. */
 export function renderOptions(args: Arguments, terminal: Terminal) {
   const config = loadConfig({
     file: args.value("config"),
-    flags: { output_dir: args.value("out"), device: deviceOf(args) },
+    flags: { output_dir: args.value("out"), device: deviceOf(args), allow_network: networkOf(args) },
     env: terminal.env,
   });
   return {
@@ -22,6 +22,8 @@ export function renderOptions(args: Arguments, terminal: Terminal) {
     metadata: policy(args.value("metadata")),
     redact: args.values("redact"),
     classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
+    partial: args.flag("partial"),
+    allowNetwork: config.allow_network,
     config: { remote_image_api: config.remote_image_api },
   };
 }
@@ -32,6 +34,9 @@ export function deviceOf(args: Arguments): DeviceChoice | undefined {
   return text === undefined ? undefined : parseDevice(text, "--device");
 }
 
+/** What --offline says. */
+export const networkOf = (args: Arguments): false | undefined => (args.flag("offline") ? false : undefined);
+
 function policy(text: string | undefined): MetadataPolicy | undefined {
   if (text === undefined || METADATA_POLICIES.includes(text as MetadataPolicy))
     return text as MetadataPolicy | undefined;
@@ -39,8 +44,8 @@ function policy(text: string | undefined): MetadataPolicy | undefined {
   throw new LatentkitError("usage.invalid", `--metadata: expected ${expected}, received ${JSON.stringify(text)}.`);
 }
 
-/** The path as one would type it from here. */
+/** The path as one would type it from here, on one line. */
 export function shortest(path: string): string {
   const fromHere = relative(process.cwd(), path);
-  return fromHere.startsWith("..") ? path : fromHere;
+  return oneLine(fromHere.startsWith("..") ? path : fromHere);
 }

@@ -9,7 +9,7 @@ import type { Arguments, Command } from "./command.js";
 import { eventLine, refusedLine, resultLine } from "./event-json.js";
 import { createProgress } from "./progress.js";
 import { renderOptions, shortest } from "./render-options.js";
-import { harmless, red, type Terminal } from "./terminal.js";
+import { harmless, oneLine, red, type Terminal } from "./terminal.js";
 
 const INTERRUPTED = 130;
 
@@ -25,6 +25,8 @@ export const renderCommand: Command = {
     "  --device DEVICE    where tensors are computed: auto, cpu or cuda:N (auto)",
     "  --metadata POLICY  what PNG files tell: full, prompt or none (full)",
     "  --redact KEY       hides a value in PNG files: 6.text, or a key at any depth; repeatable",
+    "  --partial          leave out outputs that cannot be computed; without it they refuse the graph",
+    "  --offline          refuse a graph whose nodes reach the network or use a key",
     "  --alias OLD=NEW    runs nodes of class OLD (or of prefix OLD) as NEW; repeatable",
     "  --json             one event a line on stdout, the result last",
     "  --quiet            no progress",
@@ -41,6 +43,8 @@ export const renderCommand: Command = {
     metadata: { type: "string" },
     redact: { type: "string", multiple: true },
     alias: { type: "string", multiple: true },
+    partial: { type: "boolean" },
+    offline: { type: "boolean" },
     json: { type: "boolean" },
     quiet: { type: "boolean" },
     ...batchOptions,
@@ -98,7 +102,7 @@ async function runText(path: string, args: Arguments, terminal: Terminal, signal
 function tell({ warnings, ui }: RenderResult, labelOf: (nodeId: string) => string, terminal: Terminal): void {
   for (const warning of warnings) terminal.err(`Warning: ${harmless(warning)}\n`);
   for (const [nodeId, { text = [] }] of Object.entries(ui)) {
-    for (const item of text) if (item !== "") terminal.err(`${labelOf(nodeId)} shows: ${pythonText(item)}\n`);
+    for (const item of text) if (item !== "") terminal.err(`${labelOf(nodeId)} shows: ${harmless(pythonText(item))}\n`);
   }
 }
 
@@ -106,6 +110,6 @@ function labels(path: string): (nodeId: string) => string {
   const graph = parseGraph(readGraph(path).graph).prompt as Record<string, { class_type?: unknown } | undefined>;
   return (nodeId) => {
     const type = Object.hasOwn(graph, nodeId) ? graph[nodeId]?.class_type : undefined;
-    return typeof type === "string" ? `${nodeId} ${type}` : nodeId;
+    return oneLine(typeof type === "string" ? `${nodeId} ${type}` : nodeId);
   };
 }

@@ -2,7 +2,7 @@ import { LatentkitError } from "../errors.js";
 import type { Config } from "../render/config.js";
 import { loadConfig } from "../render/load-config.js";
 import type { Command } from "./command.js";
-import { deviceOf } from "./render-options.js";
+import { deviceOf, networkOf } from "./render-options.js";
 import type { Terminal } from "./terminal.js";
 
 /** The service as this command needs it; whoever starts the command line hands in the real one. */
@@ -30,6 +30,7 @@ export const serveCommand = (startService: StartService): Command => ({
     "  --host ADDRESS  where to listen (127.0.0.1); other than loopback needs a hook token",
     "  --port PORT     0 takes a free one (8188)",
     "  --device DEVICE where tensors are computed: auto, cpu or cuda:N (auto)",
+    "  --offline       refuse graphs whose nodes reach the network or use a key",
     "  --json          one event a line on stdout: listening, stopped",
     "  --quiet         no words for people; logs still go to stderr",
     "",
@@ -41,6 +42,7 @@ export const serveCommand = (startService: StartService): Command => ({
     host: { type: "string" },
     port: { type: "string" },
     device: { type: "string" },
+    offline: { type: "boolean" },
     json: { type: "boolean" },
     quiet: { type: "boolean" },
   },
@@ -48,7 +50,12 @@ export const serveCommand = (startService: StartService): Command => ({
   run: async (args, terminal, signal) => {
     const config = loadConfig({
       file: args.value("config"),
-      flags: { host: args.value("host"), port: portOf(args.value("port")), device: deviceOf(args) },
+      flags: {
+        host: args.value("host"),
+        port: portOf(args.value("port")),
+        device: deviceOf(args),
+        allow_network: networkOf(args),
+      },
       env: terminal.env,
     });
     const say = (text: string) => (args.flag("quiet") ? undefined : terminal.err(text));

@@ -39,6 +39,10 @@ export function processTerminal(codeWhenClosed: number): Terminal {
 export const red = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[31m${text}\x1b[39m` : text);
 export const dim = (terminal: Terminal, text: string): string => (terminal.color ? `\x1b[2m${text}\x1b[22m` : text);
 
+const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+
+/** Text of unknown origin on one line: all that would end it, or reach a terminal's controls, shown as escapes. */
+export const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, escaped);
+
 /** Text of unknown origin for a terminal: its control characters, line breaks and tabs aside, shown as escapes. */
-export const harmless = (text: string): string =>
-  text.replace(/[^\P{Cc}\n\t]/gu, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+export const harmless = (text: string): string => text.replace(/[^\P{Cc}\n\t]/gu, escaped);

@@ -5,6 +5,8 @@ import { printJson } from "../io/json-print.js";
 import { validateGraph } from "../render/defaults.js";
 import { readGraph } from "../render/source.js";
 import { type Arguments, type Command, idList, pair } from "./command.js";
+import { networkOf } from "./render-options.js";
+import { harmless, oneLine } from "./terminal.js";
 
 const INVALID = 2;
 
@@ -15,21 +17,27 @@ export const validateCommand: Command = {
     "  --targets IDS    nodes to compute, with commas between",
     "  --input DIR      where images are read (input beside the graph, else ./input)",
     "  --alias OLD=NEW  runs nodes of class OLD (or of prefix OLD) as NEW; repeatable",
+    "  --partial        outputs that cannot be computed may be left out, as render --partial does",
+    "  --offline        nodes that reach the network or use a key are errors",
     "  --json           one JSON object, as ComfyUI answers",
   ],
   options: {
     targets: { type: "string" },
     input: { type: "string" },
     alias: { type: "string", multiple: true },
+    partial: { type: "boolean" },
+    offline: { type: "boolean" },
     json: { type: "boolean" },
   },
   positionals: { min: 1, max: 1 },
   run: async (args, terminal) => {
     const path = args.positionals[0]!;
     const verdict = verdictOf(path, args);
+    // the JSON is ComfyUI's answer, for which one good output is enough; the exit code is what render makes of it
+    const isGood = verdict.ok && (args.flag("partial") || Object.keys(verdict.nodeErrors).length === 0);
     if (args.flag("json")) terminal.out(`${printJson(verdict)}\n`);
-    else terminal.out(`${report(path, verdict).join("\n")}\n`);
-    return verdict.ok ? 0 : INVALID;
+    else terminal.out(`${harmless(report(oneLine(path), verdict, isGood).join("\n"))}\n`);
+    return isGood ? 0 : INVALID;
   },
 };
 
@@ -37,6 +45,7 @@ export const validateCommand: Command = {
 function verdictOf(path: string, args: Arguments): Validation {
   const options = {
     targets: idList(args.value("targets")),
+    allowNetwork: networkOf(args),
     classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
   };
   try {
@@ -48,12 +57,16 @@ function verdictOf(path: string, args: Arguments): Validation {
   }
 }
 
-function report(path: string, verdict: Validation): string[] {
+function report(path: string, verdict: Validation, isGood: boolean): string[] {
   const faults = Object.values(verdict.nodeErrors).flatMap(({ errors }) => errors.map(sentenceOf));
   const warnings = verdict.warnings.map(({ message }) => `Warning: ${message}`);
-  if (verdict.ok) {
+  if (verdict.ok && isGood) {
     const left = faults.length === 0 ? "" : " The other outputs are left out:";
     return [`${path} can run; it computes ${verdict.outputs.join(", ")}.${left}`, ...faults, ...warnings];
+  }
+  if (verdict.ok) {
+    const hint = `With --partial it can; it computes ${verdict.outputs.join(", ")} then.`;
+    return [`${path} cannot run.`, ...faults, hint, ...warnings];
   }
   return [`${path} cannot run.`, ...(faults.length === 0 ? [sentenceOf(verdict.error)] : faults), ...warnings];
 }

@@ -3,7 +3,7 @@ import { type Verdict, verifyImage } from "../render/verify.js";
 import { type Command, pair } from "./command.js";
 import { readImage } from "./read-image.js";
 import { deviceOf } from "./render-options.js";
-import { harmless, red } from "./terminal.js";
+import { harmless, oneLine, red } from "./terminal.js";
 
 const EXIT_CODES: Readonly<Record<Verdict["status"], number>> = { verified: 0, different: 1, unverifiable: 2 };
 
@@ -13,6 +13,7 @@ export const verifyCommand: Command = {
   help: [
     "  --input DIR       where images are read (./input)",
     "  --device DEVICE   where tensors are computed: auto, cpu or cuda:N (auto)",
+    "  --offline         as always: a graph that reaches the network is not rendered",
     "  --alias OLD=NEW   runs nodes of class OLD (or of prefix OLD) as NEW; repeatable",
     "  --json            one JSON object",
     "",
@@ -21,24 +22,25 @@ export const verifyCommand: Command = {
   options: {
     input: { type: "string" },
     device: { type: "string" },
+    offline: { type: "boolean" },
     alias: { type: "string", multiple: true },
     json: { type: "boolean" },
   },
   positionals: { min: 1, max: 1 },
   run: async (args, terminal, signal) => {
     const path = args.positionals[0]!;
-    const { status, differences, remarks, receipt } = await verifyImage(await readImage(path), {
+    const { status, differences, receipt } = await verifyImage(await readImage(path), {
       inputDir: args.value("input"),
       device: deviceOf(args),
       classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
       signal,
     });
-    if (args.flag("json")) terminal.out(`${printJson({ path, status, differences, remarks, receipt })}\n`);
+    if (args.flag("json")) terminal.out(`${printJson({ path, status, differences, receipt })}\n`);
     else if (status === "unverifiable") {
       for (const { message } of differences) terminal.err(`${red(terminal, "latentkit:")} ${harmless(message)}\n`);
     } else {
-      terminal.out(`${path}: ${status}\n`);
-      for (const { message } of [...differences, ...remarks]) terminal.out(`  ${harmless(message)}\n`);
+      terminal.out(`${oneLine(path)}: ${status}\n`);
+      for (const { message } of differences) terminal.out(`  ${harmless(message)}\n`);
     }
     return EXIT_CODES[status];
   },

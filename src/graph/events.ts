@@ -6,8 +6,15 @@ export type NodeUi = Record<string, unknown[]>;
 export type RunStatus = "success" | "failed" | "interrupted";
 
 /** What happens in a run, in order; `at` is the clock's time in milliseconds. */
-export type RunEvent = { readonly at: number } & (
-  | { readonly type: "run-start"; readonly runId: string; readonly nodeIds: readonly string[] }
+export type RunEvent = {
+  readonly at: number;
+} /** `leftOut`: outputs that are not computed, since something they need is wrong; absent where there are none. */ & (
+  | {
+      readonly type: "run-start";
+      readonly runId: string;
+      readonly nodeIds: readonly string[];
+      readonly leftOut?: readonly string[];
+    }
   /** Nodes whose results an earlier run left in the cache. */
   | { readonly type: "cached"; readonly nodeIds: readonly string[] }
   /** A node that asks for lazy inputs starts again with them. `displayId`: the graph's node that an inner one stands for. */

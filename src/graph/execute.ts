@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
+import { refuseReservedKeys } from "../io/save-images.js";
 import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
@@ -12,6 +13,7 @@ import { KeptResults } from "./disk-cache/kept-results.js";
 import type { Happening, RunEvent } from "./events.js";
 import { Breath } from "./execution/breath.js";
 import { EventQueue } from "./execution/event-queue.js";
+import { refusedFetch, withoutKeys } from "./execution/offline.js";
 import { followers } from "./execution/passing.js";
 import { prepareRun, signAll } from "./execution/prepare-run.js";
 import { Run } from "./execution/run.js";
@@ -26,6 +28,8 @@ export interface ExecuteOptions extends Omit<ValidateOptions, "host"> {
   readonly host?: Host;
   /** false: the graph was validated before; values are taken as they are. */
   readonly validate?: boolean;
+  /** false: an output that cannot be computed refuses the graph; true where absent: it is left out, with a warning. */
+  readonly partial?: boolean;
   /** Shared with other runs; without one, equal nodes of this run share their results. */
   readonly cache?: Cache;
   /** Shared with other processes; asked for what `cache` does not hold. */
@@ -143,12 +147,14 @@ interface Begun {
 
 /** All that comes before the first node; undefined where a cycle ends the run at once. */
 async function begin(prompt: unknown, options: ExecuteOptions, span: Span, tell: Tell): Promise<Begun | undefined> {
+  refuseReservedKeys(options.extraPnginfo);
   const graph = parseGraph(prompt, options);
   const device = chooseDevice(options.device);
   const prepared = prepareRun(graph, options);
-  const { nodes, roots, warnings, cycles } = prepared;
+  const { nodes, roots, leftOut, warnings, cycles } = prepared;
   const cache = options.cache ?? createCache({ policy: "classic" });
   const passing = options.passing && followers(options.passing, prepared.order, nodes);
+  const isOffline = options.allowNetwork === false;
   const isReused = options.isUnheard === true && keepNothing(nodes.values(), options);
   const setting = new RunSetting(
     {
@@ -165,8 +171,9 @@ async function begin(prompt: unknown, options: ExecuteOptions, span: Span, tell:
       outputDir: options.outputDir,
       inputDir: options.inputDir,
       clock: options.clock ?? (() => new Date()),
-      fetch: options.fetch ?? globalThis.fetch,
-      config: options.config ?? {},
+      isOffline,
+      fetch: isOffline ? refusedFetch : (options.fetch ?? globalThis.fetch),
+      config: isOffline ? withoutKeys(options.config ?? {}) : (options.config ?? {}),
       output: options.output,
       device,
       prompt: options.hidePrompt === true ? undefined : (options.metadataPrompt ?? graph.prompt),
@@ -175,7 +182,8 @@ async function begin(prompt: unknown, options: ExecuteOptions, span: Span, tell:
     tell,
   );
   const nodeIds = graph.ids.filter((id) => nodes.has(id));
-  tell({ type: "run-start", runId: options.runId ?? randomUUID(), nodeIds });
+  const runId = options.runId ?? randomUUID();
+  tell({ type: "run-start", runId, nodeIds, ...(leftOut.length > 0 && { leftOut }) });
   for (const warning of warnings) tell({ type: "warning", ...warning });
   if (cycles.length > 0) {
     tell(cycleHappening(cycles[0]!));

@@ -1,6 +1,6 @@
 import { LatentkitError } from "../errors.js";
 import { recall } from "../io/json-lossless.js";
-import type { NodeDefinition } from "../nodes/define.js";
+import { type NodeDefinition, needsNetwork } from "../nodes/define.js";
 import type { ChoicePlace } from "../nodes/inputs.js";
 import type { Registry } from "../nodes/registry.js";
 import { findCycles } from "./cycles.js";
@@ -12,6 +12,7 @@ import {
   type GraphError,
   type InputPlace,
   type NodeErrors,
+  networkError,
   outputsFailed,
   promptError,
   validationFailure,
@@ -24,6 +25,8 @@ export interface ValidateOptions extends RootOptions {
   readonly host?: ChoicePlace["host"];
   readonly inputDir?: string;
   readonly classAliases?: ClassAliases;
+  /** false: a node that reaches the network or uses a key is an error; true where absent. */
+  readonly allowNetwork?: boolean;
 }
 
 export interface GraphWarning {
@@ -69,12 +72,21 @@ const MAX_DEPENDENT_STEPS = 500_000;
 /** Suggestions cost time; a graph with more unknown inputs is no matter of typos. */
 const MAX_WARNINGS = 200;
 
+export interface CheckedGraph {
+  readonly validation: Validation;
+  readonly prepared: Map<string, PreparedNode>;
+  readonly order: readonly string[];
+  /** All outputs, in order, and those of them that cannot be computed. */
+  readonly roots: readonly string[];
+  readonly leftOut: readonly string[];
+}
+
 /** The same, with the nodes that the good outputs need, ready to run, and an order they can run in. Throws for errors of the whole prompt. */
 export function checkGraph(
   graph: Graph,
   definitions: ReadonlyMap<string, NodeDefinition>,
   options: ValidateOptions & { readonly builtIns?: Registry },
-): { validation: Validation; prepared: Map<string, PreparedNode>; order: readonly string[] } {
+): CheckedGraph {
   const roots = findRoots(graph, definitions, options);
   const place: ChoicePlace = { host: options.host, inputDir: options.inputDir };
   const prepared = new Map<string, PreparedNode>();
@@ -98,6 +110,9 @@ export function checkGraph(
     const { fault } = checked;
     if (fault !== undefined) errors.set(id, [validationFailure(fault.error, fault.kind, linkTo(id))]);
     else if (checked.errors.length > 0) errors.set(id, checked.errors);
+    if (options.allowNetwork === false && needsNetwork(definition)) {
+      errors.set(id, [...(errors.get(id) ?? []), networkError({ nodeId: id, node: raw.class_type as string })]);
+    }
     const links = fault === undefined ? checked.links : [];
     const inputs = fault === undefined ? (raw.inputs as Record<string, unknown>) : {};
     const unknown = recall(raw, UNKNOWN, () => unknownInputs(definition, inputs), [definition, fault === undefined]);
@@ -118,10 +133,11 @@ export function checkGraph(
   for (const cycle of cycles) errors.set(cycle[0]!, [...(errors.get(cycle[0]!) ?? []), cycleError(cycle)]);
   const bad = spread([...errors.keys(), ...stuck], prepared);
   const outputs = roots.filter((id) => !bad.has(id));
+  const found = { prepared, order, roots, leftOut: roots.filter((id) => bad.has(id)) };
   const nodeErrors = describeNodes(graph, prepared, errors, bad, roots);
-  if (outputs.length > 0) return { validation: { ok: true, outputs, nodeErrors, warnings }, prepared, order };
+  if (outputs.length > 0) return { validation: { ok: true, outputs, nodeErrors, warnings }, ...found };
   const error = outputsFailed(roots.flatMap((id) => errors.get(id) ?? []));
-  return { validation: { ok: false, error, nodeErrors, warnings }, prepared, order };
+  return { validation: { ok: false, error, nodeErrors, warnings }, ...found };
 }
 
 /** These nodes and all that need them. */

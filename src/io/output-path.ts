@@ -67,11 +67,21 @@ function placeOf(outputFolder: string, given: string, subfolder: string, name: s
 
 const INSIDE = "a path inside the output folder";
 
+/** Line breaks and all else that would split a list of files, one a line, or reach a terminal's controls. */
+const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}]/u;
+
+/**
+ * What was expected where a path cannot be written to: it holds control characters, or leads elsewhere as `placeFault`
+ * tells; undefined where it is good.
+ */
+export const pathFault = (path: string): string | undefined =>
+  placeFault(path) ?? (CONTROLS.test(path) ? "a path without line breaks and other control characters" : undefined);
+
 /**
  * What was expected where a path leaves its folder on this or any other system, so that a graph is equally safe
  * everywhere; undefined where it is good.
  */
-export function pathFault(path: string): string | undefined {
+export function placeFault(path: string): string | undefined {
   if (path.includes("\0")) return "a path without NUL characters";
   if (/\p{Surrogate}/u.test(path)) return "a path without halves of surrogate pairs";
   if (isAbsolute(path) || win32.isAbsolute(path) || (sep === "\\" && path.includes(":"))) {

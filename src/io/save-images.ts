@@ -41,6 +41,26 @@ const LEVEL = 4;
 /** Key of the text chunk that holds a receipt. */
 export const RECEIPT_KEY = "latentkit";
 
+const GRAPH_KEY = "prompt";
+
+const reservedWords = (where: string, key: string) =>
+  `${where}: expected keys other than ${GRAPH_KEY} and ${RECEIPT_KEY}, which hold the graph and its receipt, received ${describe(key)}.`;
+
+/** Fails with usage.invalid for a text that would stand in PNG files in the place of the graph or of its receipt. */
+export function refuseReservedKeys(extraPnginfo: unknown): void {
+  if (typeof extraPnginfo !== "object" || extraPnginfo === null) return;
+  for (const key of [GRAPH_KEY, RECEIPT_KEY])
+    if (Object.hasOwn(extraPnginfo, key)) throw new LatentkitError("usage.invalid", reservedWords("extraPnginfo", key));
+}
+
+/** The same for a picture with a receipt: a node may have put the key in while the graph ran. */
+function refuseShadows(text: readonly (readonly [string, string])[]): void {
+  const keys = text.map(([key]) => key);
+  const isTwice = keys.indexOf(GRAPH_KEY) !== keys.lastIndexOf(GRAPH_KEY);
+  if (!isTwice && !keys.includes(RECEIPT_KEY)) return;
+  throw new LatentkitError("value.invalid", reservedWords("extra_pnginfo", isTwice ? GRAPH_KEY : RECEIPT_KEY));
+}
+
 /**
  * Saves each image of [B, H, W, C] as a PNG file under the next free `<prefix>_<counter>`; nothing is overwritten, also
  * while other processes save into the same folder. Everything is checked before the first file is written.
@@ -50,6 +70,7 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
   const { outputFolder, tail = "", text = [], files = counterFiles, encodesHere = false } = options;
   const sides = batchSides(images);
   for (const [key] of text) checkTextKey(key);
+  if (options.receipt !== undefined) refuseShadows(text);
   const prefix = expandPrefix(options.prefix, sides, options.now);
   const place = resolvePrefix(outputFolder, prefix, options.prefixInput);
   await makeFolder(outputFolder, place);
@@ -106,7 +127,7 @@ function pictureOf(images: Tensor, index: number, asBytes: boolean): Tensor | Ra
 /** The text chunks the host writes: `prompt`, then each key of extra_pnginfo in order, all as JSON. */
 export function metadataText(prompt: unknown, extraPnginfo: unknown): [string, string][] {
   const text: [string, string][] = [];
-  if (prompt !== undefined && prompt !== null) text.push(["prompt", printJson(prompt)]);
+  if (prompt !== undefined && prompt !== null) text.push([GRAPH_KEY, printJson(prompt)]);
   if (extraPnginfo === undefined || extraPnginfo === null) return text;
   if (typeof extraPnginfo !== "object" || Array.isArray(extraPnginfo)) {
     throw new LatentkitError("value.invalid", `extra_pnginfo: expected an object, received ${describe(extraPnginfo)}.`);

@@ -96,6 +96,8 @@ export interface NodeSource<
   readonly notIdempotent?: boolean;
   /** Talks to other machines: each run does it anew, whatever a disk cache holds. */
   readonly reachesNetwork?: boolean;
+  /** Uses a key of the configuration or the environment; a run that may not reach the network refuses it too. */
+  readonly usesKey?: boolean;
   /**
    * The author's word that outputs follow from the declared inputs, `isChanged` and the host's models alone, and that
    * running the node does nothing else, so that a disk cache may keep them; another text whenever its code changes
@@ -132,6 +134,7 @@ export interface NodeDefinition {
   readonly hasUi: boolean;
   readonly notIdempotent: boolean;
   readonly reachesNetwork: boolean;
+  readonly usesKey: boolean;
   readonly cacheVersion?: string;
   validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationAnswer;
   isChanged?(inputs: Record<string, unknown>, place: ChoicePlace): Awaitable<unknown>;
@@ -175,6 +178,7 @@ export function defineNode<
     hasUi: source.hasUi ?? false,
     notIdempotent: source.notIdempotent ?? false,
     reachesNetwork: source.reachesNetwork ?? false,
+    usesKey: source.usesKey ?? false,
     cacheVersion: source.cacheVersion,
     validate: bind(source.validate),
     isChanged: bind(source.isChanged),
@@ -183,6 +187,9 @@ export function defineNode<
     run: source.run.bind(source) as NodeDefinition["run"],
   });
 }
+
+/** Whether a run that may not reach the network refuses the node. */
+export const needsNetwork = ({ reachesNetwork, usesKey }: NodeDefinition): boolean => reachesNetwork || usesKey;
 
 /** "ext latentNoisy" is LatentNoisy. */
 function titleOf(key: string): string {

@@ -52,6 +52,8 @@ export const RENDER_RULES: Readonly<Record<string, Rule>> = {
   classAliases: NAMES,
   extraPnginfo: VALUES,
   config: VALUES,
+  partial: FLAG,
+  allowNetwork: FLAG,
   cache: ["a cache, as createCache makes one", (value) => has(value, "begin", "has")],
   diskCache: ["a disk cache, as createDiskCache makes one", isObject],
   clock: FUNCTION,

@@ -67,10 +67,12 @@ export const configSchema = z.strictObject({
     .default("sqlite:./latentkit.db"),
   /** Absent: the example graph of the package. */
   agent: z
-    .union([z.strictObject({ graph: path }), z.strictObject({ module: path })], {
+    .union([z.strictObject({ graph: path, partial: z.boolean().optional() }), z.strictObject({ module: path })], {
       error: "expected { graph: FILE } or { module: FILE }",
     })
     .optional(),
+  /** false: a graph is refused in which a node reaches the network or uses a key. */
+  allow_network: z.boolean().default(true),
   models: z.array(path).default(["./models"]),
   output_dir: path.default("./out"),
   /** Where tensors are computed. */

@@ -46,6 +46,10 @@ export interface RenderOptions {
   /** Keys whose values PNG files hide: "6.text", or a bare key at any depth of the graph and of extra_pnginfo. */
   redact?: readonly string[];
   config?: NodeConfig;
+  /** An output that cannot be computed is left out, with a warning, and the others are; false: it refuses the graph. */
+  partial?: boolean;
+  /** false: a graph is refused in which a node that runs reaches the network or uses a key. */
+  allowNetwork?: boolean;
   /** Where tensors are computed: "auto", "cpu" or "cuda:N"; see the README. LATENTKIT_DEVICE where absent, else auto. */
   device?: DeviceChoice;
   /** Names and receipts of saved images; where absent the next free counter, and what made them. */
@@ -77,6 +81,8 @@ export interface RenderResult {
   readonly outputs: Readonly<Record<string, unknown[]>>;
   readonly nodeMs: Readonly<Record<string, number>>;
   readonly warnings: readonly string[];
+  /** With `partial`: ids of the outputs that were left out. */
+  readonly leftOut: readonly string[];
   /** Why the run failed. */
   readonly error?: LatentkitError;
 }
@@ -141,6 +147,8 @@ export async function renderChecked(graph: string | object, options: RenderOptio
     metadataPrompt: shown.prompt,
     hidePrompt: metadata === "none",
     config: options.config,
+    partial: options.partial ?? false,
+    allowNetwork: options.allowNetwork,
     output: { ...options.output, files: closable.files, receipt },
     device: options.device,
     cache: options.cache,
@@ -169,6 +177,7 @@ export function createFold(outputDir: string) {
   const ui: Record<string, Record<string, unknown[]>> = {};
   const nodeMs: Record<string, number> = {};
   const warnings: string[] = [];
+  let leftOut: readonly string[] = [];
   let error: LatentkitError | undefined;
   let outputs: Record<string, unknown[]> = {};
   let status: RenderResult["status"] = "failed";
@@ -181,6 +190,7 @@ export function createFold(outputDir: string) {
         files.push(...filesOf(event.ui, outputDir));
       } else if (event.type === "node-error") error ??= event.error;
       else if (event.type === "warning") warnings.push(event.message);
+      else if (event.type === "run-start") leftOut = event.leftOut ?? [];
       else if (event.type === "run-done") ({ status, outputs } = event);
     },
     end: (): RenderResult => ({
@@ -190,6 +200,7 @@ export function createFold(outputDir: string) {
       outputs,
       nodeMs,
       warnings,
+      leftOut,
       error: status === "failed" ? error : undefined,
     }),
   };

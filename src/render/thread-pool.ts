@@ -42,12 +42,16 @@ export interface ThreadRenderOptions
     | "metadata"
     | "redact"
     | "config"
+    | "partial"
+    | "allowNetwork"
     | "device"
     | "signal"
   > {
   /** Hears every event; tensors in it are described in words, progress comes at most 25 times a second. */
   onEvent?(event: RunEvent): void;
   readonly passing?: readonly string[];
+  /** For a check: what items may set; anything where absent. */
+  readonly keys?: readonly string[];
   /** Names of an item of a batch; the next free counters where absent. */
   readonly names?: ItemNames;
 }
@@ -59,8 +63,8 @@ export interface ThreadPool {
    */
   render(graph: string | object, options?: ThreadRenderOptions): Promise<ThreadResult>;
   /**
-   * Makes a thread ready and has it look at the graph: its setup, classes of nodes, keys of `set` and `redact`. Rejects
-   * with what is wrong.
+   * Makes a thread ready and has it look at the graph: its setup, classes of nodes, keys of `set` and `redact`, inputs
+   * that no item sets. Rejects with what is wrong.
    */
   check(graph: string | object, options?: ThreadRenderOptions): Promise<void>;
   /** Threads that exist now. */
@@ -205,9 +209,12 @@ function sendable(graph: string | object, options: ThreadRenderOptions): ThreadR
     metadata,
     redact,
     config,
+    partial: options.partial,
+    allowNetwork: options.allowNetwork,
     device: options.device,
     names,
     passing: options.passing,
+    keys: options.keys,
     isQuiet: options.onEvent === undefined,
   };
 }

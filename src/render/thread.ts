@@ -42,8 +42,12 @@ export interface ThreadRun {
   readonly metadata?: MetadataPolicy;
   readonly redact?: readonly string[];
   readonly config?: NodeConfig;
+  readonly partial?: boolean;
+  readonly allowNetwork?: boolean;
   readonly device?: DeviceChoice;
   readonly passing?: readonly string[];
+  /** For a check: what items may set. */
+  readonly keys?: readonly string[];
   /** Names of an item of a batch. */
   readonly names?: ItemNames;
   /** Nobody listens: the result is sent, at the end. */
@@ -141,6 +145,8 @@ function serve(port: MessagePort, data: ThreadData): void {
         metadata: asked.metadata,
         redact: asked.redact,
         config: asked.config,
+        partial: asked.partial,
+        allowNetwork: asked.allowNetwork,
         device: asked.device,
         passing: asked.passing,
         registry: place.registry,
@@ -211,12 +217,12 @@ async function commit(files: ItemFiles | undefined): Promise<SentError | undefin
 function checked(
   id: number,
   graph: string,
-  { json, classAliases, redact }: ThreadRun,
-  { registry }: Required<Made>,
+  { json, classAliases, ...shared }: ThreadRun,
+  { registry, host }: Required<Made>,
 ): FromThread {
   try {
     const { set } = parseJson(json) as { set?: Record<string, unknown> };
-    refuseWrong(parseGraph(readGraph(graph).graph, { classAliases }), { registry, set, redact });
+    refuseWrong(parseGraph(readGraph(graph).graph, { classAliases }), { ...shared, registry, host, set });
     return { id, type: "end" };
   } catch (error) {
     return { id, type: "refused", error: sent(error), isFatal: false };

@@ -7,12 +7,13 @@ import { parseJson } from "../io/json-lossless.js";
 import type { OutputFiles, OutputHandling } from "../io/output-files.js";
 import { pixelHash } from "../io/pixel-hash.js";
 import { type DecodedImage, decodePng } from "../io/png.js";
+import { textKeys } from "../io/png-text-keys.js";
 import { RECEIPT_KEY } from "../io/save-images.js";
 import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
-import { readReceipt } from "./receipt/read.js";
+import { MAX_RECEIPT_CHARACTERS, MAX_RECEIPT_ENTRIES, readReceipt } from "./receipt/read.js";
 import { createCounter, type Receipt, textHash } from "./receipt.js";
 import { render } from "./render.js";
-import { causesOf, type Difference, untrueOf } from "./verify/differences.js";
+import { type Difference, untrueOf } from "./verify/differences.js";
 import { refuseActing } from "./verify/refuse-acting.js";
 import { hasPixels } from "./verify/same-pixels.js";
 
@@ -24,8 +25,6 @@ export interface Verdict {
   readonly status: "verified" | "different" | "unverifiable";
   /** Why it is not verified; empty where it is. */
   readonly differences: readonly Difference[];
-  /** What is otherwise than the receipt says and made no difference: another version, host or input file. */
-  readonly remarks: readonly Difference[];
   readonly receipt?: Receipt;
 }
 
@@ -39,8 +38,9 @@ export interface VerifyOptions {
 }
 
 /**
- * Checks a PNG file against its receipt: its own pixels, and those of the node that saved it when the graph in the file
- * is rendered again, into a temporary folder that is removed. A graph that would reach the network is not rendered.
+ * Checks a PNG file against its receipt: its own pixels, those of the node that saved it when the graph in the file is
+ * rendered again, into a temporary folder that is removed, and all else that the receipt tells. A graph that would reach
+ * the network is not rendered.
  * Fails with png.invalid, png.too-large, run.interrupted, usage.invalid and device.unavailable.
  */
 export async function verifyImage(file: Uint8Array, options: VerifyOptions = {}): Promise<Verdict> {
@@ -49,37 +49,56 @@ export async function verifyImage(file: Uint8Array, options: VerifyOptions = {})
   const { prompt, [RECEIPT_KEY]: written } = image.text;
   const receipt = written === undefined ? undefined : readReceipt(written);
   if (receipt === undefined) {
-    return unverifiable("prompt", `the file has ${written === undefined ? "no" : "no readable"} receipt`);
+    const most = `at most ${MAX_RECEIPT_CHARACTERS} characters and ${MAX_RECEIPT_ENTRIES} entries of a kind are read`;
+    return unverifiable(
+      "prompt",
+      `the file has ${written === undefined ? "no receipt" : `no readable receipt (${most})`}`,
+    );
   }
-  const own = ownDifferences(image, receipt);
-  if (own.length > 0) return { status: "different", differences: own, remarks: [], receipt };
-  if (prompt === undefined) return unverifiable("prompt", "the file has no graph", receipt);
-  const graph = harmlessGraph(prompt, receipt, options);
-  if (graph instanceof LatentkitError) {
-    const differences: Difference[] = [{ what: "prompt", message: graph.message }];
-    return { status: "unverifiable", differences, remarks: [], receipt };
-  }
+  const own = [...ownDifferences(image, receipt), ...doubles(file)];
+  const graph = prompt === undefined ? undefined : harmlessGraph(prompt, receipt, options);
+  const isGraph = graph !== undefined && !(graph instanceof LatentkitError);
+  const untrue = async () => (isGraph ? untrueOf(graph, receipt, options) : []);
+  if (own.length > 0) return verdictOf("different", [...own, ...(await untrue())], receipt);
+  if (graph === undefined) return unverifiable("prompt", "the file has no graph", receipt);
+  if (!isGraph) return verdictOf("unverifiable", [{ what: "prompt", message: graph.message }], receipt);
   const again = await renderAgain(graph.prompt, receipt, options);
-  const untrue = await untrueOf(graph, receipt, options);
-  const causes = () => causesOf(receipt, options);
-  if (again === receipt.pixels) {
-    const status = untrue.length === 0 ? "verified" : "different";
-    return { status, differences: untrue, remarks: await causes(), receipt };
+  const told = await untrue();
+  if (again === receipt.pixels) return verdictOf(told.length === 0 ? "verified" : "different", told, receipt);
+  if (receipt.redacted === undefined) {
+    return verdictOf("different", [renderedDifference(again, receipt), ...told], receipt);
   }
-  if (receipt.redacted !== undefined) {
-    const keys = receipt.redacted.join(", ");
-    return unverifiable("redacted", `the file hides values of the graph (${keys}); without them it differs`, receipt);
-  }
-  const differences = [renderedDifference(again, receipt), ...untrue, ...(await causes())];
-  return { status: "different", differences, remarks: [], receipt };
+  const hidden = unverifiable(
+    "redacted",
+    `the file hides values of the graph (${namesOf(receipt.redacted)}); without them it differs`,
+    receipt,
+  );
+  // what is known to be wrong is more than not known
+  return told.length === 0 ? hidden : verdictOf("different", [...hidden.differences, ...told], receipt);
 }
 
-const unverifiable = (what: Difference["what"], why: string, receipt?: Receipt): Verdict => ({
-  status: "unverifiable",
-  differences: [{ what, message: `It cannot be verified: ${why}.` }],
-  remarks: [],
-  receipt,
-});
+/** Differences that are told; a stranger's receipt may have many. */
+const TOLD_DIFFERENCES = 100;
+const NAMED_KEYS = 10;
+const NAMED_CHARACTERS = 80;
+
+const namesOf = (keys: readonly string[]): string => {
+  const named = keys
+    .slice(0, NAMED_KEYS)
+    .map((key) => key.slice(0, NAMED_CHARACTERS))
+    .join(", ");
+  return keys.length > NAMED_KEYS ? `${named} and ${keys.length - NAMED_KEYS} more` : named;
+};
+
+function verdictOf(status: Verdict["status"], differences: readonly Difference[], receipt?: Receipt): Verdict {
+  const more = differences.length - TOLD_DIFFERENCES;
+  if (more <= 0) return { status, differences, receipt };
+  const rest: Difference = { what: "receipt", message: `There are ${more} more differences.` };
+  return { status, differences: [...differences.slice(0, TOLD_DIFFERENCES), rest], receipt };
+}
+
+const unverifiable = (what: Difference["what"], why: string, receipt?: Receipt): Verdict =>
+  verdictOf("unverifiable", [{ what, message: `It cannot be verified: ${why}.` }], receipt);
 
 /** What the file itself shows. */
 function ownDifferences(image: DecodedImage, receipt: Receipt): Difference[] {
@@ -92,6 +111,14 @@ function ownDifferences(image: DecodedImage, receipt: Receipt): Difference[] {
     found.push({ what: "prompt", message: "The graph in the file was edited: it is not the one that was rendered." });
   }
   return found;
+}
+
+/** Of a text that is there twice, readers take either: what is verified may not be what another one shows. */
+function doubles(file: Uint8Array): Difference[] {
+  const keys = textKeys(file);
+  return ["prompt", RECEIPT_KEY]
+    .filter((key) => keys.indexOf(key) !== keys.lastIndexOf(key))
+    .map((key) => ({ what: "prompt", message: `The file has the text "${key}" more than once.` }));
 }
 
 /** The graph in the file, or why it is not rendered. */
@@ -132,7 +159,7 @@ async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptio
       classAliases,
       device,
       output,
-      fetch: noNetwork,
+      allowNetwork: false,
       signal,
     });
     if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
@@ -151,10 +178,6 @@ const NOTHING_WRITTEN: OutputFiles = {
   writeNew: async (_folder, _bytes, nameAt) => nameAt(0),
   writeReplacing: async () => {},
   writeAppending: async () => {},
-};
-
-const noNetwork: typeof fetch = async () => {
-  throw new LatentkitError("remote.failed", "A graph that is verified reaches no network.");
 };
 
 function renderedDifference(again: string | LatentkitError, { node, index }: Receipt): Difference {

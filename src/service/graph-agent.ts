@@ -32,6 +32,9 @@ export interface GraphAgentOptions
   readonly inputDir?: string;
   readonly config?: NodeConfig;
   /** See `render`. */
+  readonly partial?: boolean;
+  readonly allowNetwork?: boolean;
+  /** See `render`. */
   readonly device?: DeviceChoice;
   readonly classAliases?: ClassAliases;
   readonly metadata?: MetadataPolicy;
@@ -69,10 +72,10 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   const graph = printJson(parsed.prompt);
   const keys = placeholders(parsed.prompt);
   const outputDir = resolve(options.outputDir);
-  const { config, device, classAliases, metadata, redact } = options;
+  const { config, partial, allowNetwork, device, classAliases, metadata, redact } = options;
   chooseDevice(device);
   const inputDir = resolve(options.inputDir ?? source.inputDir);
-  const shared = { inputDir, config, device, classAliases, metadata, redact };
+  const shared = { inputDir, config, partial, allowNetwork, device, classAliases, metadata, redact };
   const renderer = createRenderer(options);
 
   const agent: Agent = async (run, context) => {

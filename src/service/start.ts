@@ -94,6 +94,8 @@ async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise
   const agent = createGraphAgent({
     graph: chosen.graph,
     outputDir: config.output_dir,
+    partial: chosen.partial,
+    allowNetwork: config.allow_network,
     config: { remote_image_api: config.remote_image_api },
     device: config.device,
     threads: Math.min(config.limits.running, availableParallelism()),

@@ -6,12 +6,16 @@ import { findCycles } from "../cycles.js";
 import { findDefinitions, type Graph } from "../parse.js";
 import { linkedNodes, type PreparedNode, prepareUnchecked } from "../prepared.js";
 import { findRoots } from "../roots.js";
-import { checkGraph, type ValidateOptions } from "../validate.js";
+import { type CheckedGraph, checkGraph, type ValidateOptions } from "../validate.js";
+import type { NodeErrors } from "../validation/graph-error.js";
 import { validationError } from "../validation/validation-error.js";
+import { refuseNetwork } from "./offline.js";
 import { askChange, type Change, type Signer } from "./signature.js";
 
 export interface PreparedRun {
   readonly roots: readonly string[];
+  /** Outputs that cannot be computed. */
+  readonly leftOut: readonly string[];
   /** All that the roots need. */
   readonly nodes: Map<string, PreparedNode>;
   /** These in an order they can be computed in, and the cycles that leave none. */
@@ -25,10 +29,14 @@ export interface PreparedRun {
 type PrepareOptions = Omit<ValidateOptions, "host"> & {
   readonly host?: Host;
   readonly validate?: boolean;
+  readonly partial?: boolean;
   readonly builtIns?: Registry;
 };
 
-/** Reads the graph's nodes for a run. Throws a LatentkitError where no output can be computed. */
+/**
+ * Reads the graph's nodes for a run. Throws a LatentkitError where no output can be computed, and unless the run may be
+ * partial where one cannot.
+ */
 export function prepareRun(graph: Graph, options: PrepareOptions): PreparedRun {
   const definitions = findDefinitions(graph, options.registry);
   const unchecked = (id: string) => prepareLoosely(graph, id, definitions, options);
@@ -36,20 +44,41 @@ export function prepareRun(graph: Graph, options: PrepareOptions): PreparedRun {
     const roots = findRoots(graph, definitions, options);
     const nodes = reachable(unchecked, roots);
     const { order, cycles } = findCycles(linkedNodes(nodes));
-    return { roots, nodes, order, cycles, others: rest(graph, nodes, unchecked), warnings: [] };
+    if (options.allowNetwork === false) refuseNetwork(nodes.values());
+    return { roots, leftOut: [], nodes, order, cycles, others: rest(graph, nodes, unchecked), warnings: [] };
   }
-  const { validation, prepared, order } = checkGraph(graph, definitions, options);
-  if (!validation.ok) throw validationError(validation);
+  const { validation, prepared, order, leftOut } = checkGraph(graph, definitions, options);
+  if (!validation.ok || (leftOut.length > 0 && options.partial === false)) throw validationError(validation);
   const roots = validation.outputs;
   const nodes = reachable((id) => prepared.get(id)!, roots);
-  const dropped = Object.entries(validation.nodeErrors).flatMap(([nodeId, { errors }]) =>
-    errors.map(({ sentence }) => ({ nodeId, message: sentence })),
-  );
   const unknown = validation.warnings.map(({ nodeId, message }) => ({ nodeId, message }));
-  const warnings = [...dropped, ...unknown];
+  const warnings = [...leftOutWarnings(graph, validation.nodeErrors, leftOut), ...unknown];
   const others = rest(graph, nodes, unchecked);
   // an output that needs a cycle is none of the roots
-  return { roots, nodes, order: order.filter((id) => nodes.has(id)), cycles: [], others, warnings };
+  return { roots, leftOut, nodes, order: order.filter((id) => nodes.has(id)), cycles: [], others, warnings };
+}
+
+/** Beyond it a warning says how many more there are. */
+const MAX_LEFT_OUT_WARNINGS = 100;
+const NAMED_OUTPUTS = 5;
+
+/** What is wrong, and which outputs are left out for it. */
+function leftOutWarnings(
+  { prompt }: Graph,
+  nodeErrors: Readonly<Record<string, NodeErrors>>,
+  leftOut: CheckedGraph["leftOut"],
+): { nodeId: string; message: string }[] {
+  const nameOf = (id: string) => `${id} (${(prompt[id] as { class_type: string }).class_type})`;
+  const all = Object.entries(nodeErrors).flatMap(([nodeId, { errors, dependent_outputs: outputs }]) => {
+    const named = outputs.slice(0, NAMED_OUTPUTS).map(nameOf).join(", ");
+    const more = outputs.length > NAMED_OUTPUTS ? ` and ${outputs.length - NAMED_OUTPUTS} more` : "";
+    const left = named === "" ? "" : ` Left out: ${outputs.length === 1 ? "output" : "outputs"} ${named}${more}.`;
+    return errors.map(({ sentence }) => ({ nodeId, message: `${sentence}${left}` }));
+  });
+  if (all.length <= MAX_LEFT_OUT_WARNINGS) return all;
+  const count = all.length - MAX_LEFT_OUT_WARNINGS;
+  const message = `${count} more errors; ${leftOut.length} outputs are left out in all.`;
+  return [...all.slice(0, MAX_LEFT_OUT_WARNINGS), { nodeId: leftOut[0]!, message }];
 }
 
 function reachable(prepare: (id: string) => PreparedNode, roots: readonly string[]): Map<string, PreparedNode> {

@@ -8,6 +8,7 @@ import { type Answer, askLazy, callNode, mergeOutputs, missingSources } from "./
 import { type Expansion, expandedOutputs, expandNode, sourcesIn } from "./expand.js";
 import { type Gathered, gather, NOT_GATHERED } from "./gather.js";
 import { nameNode } from "./name-node.js";
+import { refuseNetwork } from "./offline.js";
 import { Plan } from "./plan.js";
 import { Readers } from "./readers.js";
 import { Results } from "./results.js";
@@ -183,9 +184,10 @@ export class Run {
   }
 
   private expand(node: PreparedNode, answers: readonly Answer[], ui: NodeUi | undefined, started: number): void {
-    const { graph, registry } = this.setting.options;
+    const { graph, registry, isOffline } = this.setting.options;
     const around = { graph, registry, place: this.setting.place, exists: (id: string) => this.nodes.has(id) };
     const expansion = expandNode(node, answers, around);
+    if (isOffline) refuseNetwork(expansion.nodes);
     for (const inner of expansion.nodes) {
       this.nodes.set(inner.id, inner);
       this.readers.addLinksOf(inner);

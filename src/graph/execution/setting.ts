@@ -32,6 +32,8 @@ export interface SettingOptions {
   readonly outputDir?: string;
   readonly inputDir?: string;
   readonly clock: () => Date;
+  /** No node may reach the network, those of expansions included. */
+  readonly isOffline: boolean;
   readonly fetch: typeof fetch;
   readonly config: NodeConfig;
   readonly output?: OutputHandling;

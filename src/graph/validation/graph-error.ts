@@ -201,6 +201,15 @@ export function validationFailure(
   });
 }
 
+/** A node that may not run, whatever its inputs are. */
+export function networkError(at: { nodeId: string; node: string }): GraphError {
+  const message = `${where(at).slice(0, -2)}: the node reaches the network or uses a key, which is not allowed here (allowNetwork, allow_network, --offline).`;
+  return fromError(new LatentkitError("network.forbidden", message, at), {
+    message: "Node may not reach the network",
+    details: at.node,
+  });
+}
+
 export function cycleError(ids: readonly string[]): GraphError {
   const cycle = `cycle: ${[...ids, ids[0]].join(" → ")}`;
   const error = new LatentkitError("graph.cycle", `The graph has a ${cycle}.`, { nodeId: ids[0] });

@@ -1,15 +1,37 @@
 import { LatentkitError } from "../../errors.js";
 import type { Validation } from "../validate.js";
 
-/** A refused graph as one error: that of the first wrong input, with the number of the others and all data as cause. */
-export function validationError(validation: Extract<Validation, { ok: false }>): LatentkitError {
+/** Beyond these, errors are counted. */
+const NAMED_ERRORS = 5;
+const NAMED_CHARACTERS = 1000;
+
+/** A refused graph as one error: that of the first wrong input, then the others, with all data as cause. */
+export function validationError(validation: Validation): LatentkitError {
   const found = Object.entries(validation.nodeErrors).flatMap(([nodeId, { class_type, errors }]) =>
     errors.map((error) => ({ nodeId, node: class_type, error })),
   );
-  const { nodeId, node, error } = found[0] ?? { error: validation.error };
+  if (found.length === 0 && !validation.ok) {
+    const { code, sentence, input, received, expected, suggestion } = validation.error;
+    return new LatentkitError(code, sentence, { input, received, expected, suggestion }, { cause: validation });
+  }
+  const { nodeId, node, error } = found[0]!;
   const { code, sentence, input, received, expected, suggestion } = error;
-  const others = found.length - 1;
-  const more = others === 1 ? " There is 1 more error." : others > 1 ? ` There are ${others} more errors.` : "";
   const details = { nodeId, node, input, received, expected, suggestion };
-  return new LatentkitError(code, sentence + more, details, { cause: validation });
+  const others = found.slice(1).map(({ error }) => error.sentence);
+  return new LatentkitError(code, sentence + othersText(others), details, { cause: validation });
+}
+
+function othersText(sentences: readonly string[]): string {
+  if (sentences.length === 0) return "";
+  const named: string[] = [];
+  let characters = 0;
+  for (const sentence of sentences) {
+    characters += sentence.length;
+    if (named.length + 1 === NAMED_ERRORS || characters > NAMED_CHARACTERS) break;
+    named.push(sentence);
+  }
+  const count = sentences.length === 1 ? "There is 1 more error" : `There are ${sentences.length} more errors`;
+  const rest = sentences.length - named.length;
+  if (named.length === 0) return ` ${count}.`;
+  return ` ${count}: ${named.join(" ")}${rest === 0 ? "" : ` And ${rest} more.`}`;
 }

@@ -38,6 +38,7 @@ export const remoteImageApi = defineNode({
   outputs: { image: "IMAGE" },
   hidden: { unique_id: "UNIQUE_ID", extra_pnginfo: "EXTRA_PNGINFO" },
   reachesNetwork: true,
+  usesKey: true,
   run: async (inputs, { config, fetch, signal, clock }) => {
     const key = keyOf(config);
     const url = urlOf(config);

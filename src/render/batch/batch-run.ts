@@ -14,6 +14,7 @@ export interface BatchRunOptions {
   readonly journal?: string;
   readonly resume: boolean;
   readonly failFast: boolean;
+  readonly partial: boolean;
   readonly retry: number;
   readonly name?: string;
   readonly total?: number;
@@ -58,6 +59,12 @@ const goneWarning = (count: number) =>
     ? "One item that the journal has as finished lacks a file, or the end of one; it is rendered again."
     : `${count} items that the journal has as finished lack files, or the ends of some; they are rendered again.`;
 
+const partialWarning = (count: number, isKept: boolean) => {
+  const [subject, are] = count === 1 ? ["One item", "it is"] : [`${count} items`, "they are"];
+  const when = isKept ? "without partial (--partial) " : "";
+  return `${subject} of an earlier run went without outputs that could not be computed; ${when}${are} rendered again.`;
+};
+
 /** One run of a batch, from its first item to its last or to where it is stopped. */
 export class BatchRun {
   private readonly started = performance.now();
@@ -89,6 +96,8 @@ export class BatchRun {
       const { finished, gone } = this.records;
       this.tell({ type: "batch-start", journal, total, finished, concurrency: this.runner.concurrency });
       if (gone > 0) this.tell({ type: "warning", message: goneWarning(gone) });
+      const { partial } = this.records;
+      if (partial > 0) this.tell({ type: "warning", message: partialWarning(partial, this.options.partial) });
       const broken = await this.pull(items);
       await this.window.all();
       const failure = this.failure ?? broken;
@@ -208,11 +217,12 @@ export class BatchRun {
     return await this.runner.runAlone(work);
   }
 
-  private async finish({ index, values, recorded }: Work, { files, written = [] }: Attempt, ms: number): Promise<void> {
-    await this.records.done(recorded, files, ms);
+  private async finish({ index, values, recorded }: Work, attempt: Attempt, ms: number): Promise<void> {
+    const { files, leftOut, written = [] } = attempt;
+    await this.records.done(recorded, attempt, ms);
     if (this.records.isKept) await settleFiles(written);
     this.counts.done++;
-    this.tell({ type: "item-done", index, values, files, ms });
+    this.tell({ type: "item-done", index, values, files, ...(leftOut.length > 0 && { leftOut }), ms });
   }
 
   private async discard({ recorded }: Work, { written }: Attempt): Promise<void> {

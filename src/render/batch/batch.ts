@@ -3,10 +3,11 @@ import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
 import { parseGraph } from "../../graph/parse.js";
 import { printJson } from "../../io/json-lossless.js";
+import { refuseReservedKeys } from "../../io/save-images.js";
 import { chooseDevice } from "../../tensor/device-choice.js";
 import { BATCH_RULES, checkOptions } from "../check-options.js";
-import { defaultRegistry } from "../defaults.js";
-import { refuseTargets, refuseWrong } from "../refuse-wrong.js";
+import { defaultHost, defaultRegistry } from "../defaults.js";
+import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";
 import { METADATA_POLICIES } from "../render.js";
 import { readGraph } from "../source.js";
 import { BatchQueue } from "./batch-queue.js";
@@ -14,7 +15,7 @@ import { BatchRun, type BatchRunOptions } from "./batch-run.js";
 import { createFaults } from "./faults.js";
 import { createShown } from "./hidden.js";
 import { batchHash } from "./identity.js";
-import { itemsOf, refuseUnsendable } from "./items-of.js";
+import { itemsOf, keysOf, refuseUnsendable } from "./items-of.js";
 import { checkTemplate, prefixesOf } from "./names.js";
 import { createRunner, type RunnerOptions } from "./runner.js";
 import type { BatchEvent, BatchItem } from "./types.js";
@@ -55,22 +56,28 @@ export function batch(
     throw new LatentkitError("usage.invalid", `items: expected a list of objects, received ${describe(items)}.`);
   checkOptions(options, BATCH_RULES);
   refuseUnsendable(options);
+  refuseReservedKeys(options.extraPnginfo);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
-  return runBatch(graph, itemsOf(items), { ...options, total });
+  return runBatch(graph, itemsOf(items), { ...options, total }, undefined, keysOf(items));
 }
 
-/** The same for items that tell where they were read; `keys`: what each of them sets, where that is known. */
+/**
+ * The same for items that tell where they were read; `keys`: what each of them sets, `settable`: what any of them may
+ * set, where that is known.
+ */
 export async function* runBatch(
   graph: string | object,
   items: AsyncIterable<BatchItem>,
   options: BatchOptions = {},
   keys?: readonly string[],
+  settable = keys,
 ): AsyncGenerator<BatchEvent, void, undefined> {
   const { journal, resume, failFast, retry, name, total, drain, ...rest } = options;
   const run: BatchRunOptions = {
     journal,
     resume: resume ?? false,
     failFast: failFast ?? false,
+    partial: options.partial ?? false,
     retry: checkRetry(retry ?? 0),
     name: name === undefined ? undefined : checkTemplate(name),
     total,
@@ -92,9 +99,13 @@ export async function* runBatch(
   const parsed = parseGraph(source.graph, options);
   const { registry = defaultRegistry, set = {} } = options;
   // the nodes of a setup module are known in its threads only
-  if (options.setup === undefined) refuseWrong(parsed, { ...options, registry });
+  if (options.setup === undefined) refuseUnknown(parsed, { ...options, registry });
   refuseTargets(parsed, options.targets);
   const faultOf = createFaults(parsed, { ...options, registry }, run.name, keys);
+  const inputDir = options.inputDir ?? source.inputDir;
+  if (options.setup === undefined) {
+    refuseWrong(parsed, { ...options, registry, host: options.host ?? defaultHost, inputDir, keys: settable });
+  }
   const stop = new AbortController();
   const abort = () => stop.abort();
   if (options.signal?.aborted) abort();
@@ -102,11 +113,10 @@ export async function* runBatch(
   const { signal } = stop;
   // every item that runs listens
   setMaxListeners(0, signal);
-  const inputDir = options.inputDir ?? source.inputDir;
   const runner = createRunner(printJson(parsed.prompt), { ...rest, outputDir: run.outputDir, inputDir, signal });
   const queue = new BatchQueue<BatchEvent>();
   try {
-    await runner.ready();
+    await runner.ready(settable);
     const { prompt } = parsed;
     const shown = createShown(prompt, options.redact);
     const what = { prompt, prefixes: prefixesOf(prompt, set), hash: batchHash(prompt, options), set, faultOf, shown };

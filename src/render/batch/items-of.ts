@@ -19,6 +19,18 @@ export async function* itemsOf(
   }
 }
 
+/** Keys that some of the items have; undefined where they cannot be known before the items are read. */
+export function keysOf(items: Iterable<object> | AsyncIterable<object>): string[] | undefined {
+  if (!Array.isArray(items)) return undefined;
+  const keys = new Set<string>();
+  for (const item of items as unknown[]) {
+    // what is no object of values fails when it is read
+    if (isPlainObject(item)) for (const key of Object.keys(item)) keys.add(key);
+    else if (typeof item === "object" && item !== null) return undefined;
+  }
+  return [...keys];
+}
+
 /** `set` and `extraPnginfo` reach a rendering thread as JSON. Fails with usage.invalid for what would be lost there. */
 export function refuseUnsendable(options: { readonly set?: object; readonly extraPnginfo?: object }): void {
   for (const option of ["set", "extraPnginfo"] as const) {

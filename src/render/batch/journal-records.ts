@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../errors.js";
 import { isPlainObject, parseJson, printJson } from "../../io/json-lossless.js";
-import { pathFault } from "../../io/output-path.js";
+import { placeFault } from "../../io/output-path.js";
 
 /** The first line: what the batch is. Another graph, other options or another engine give other pictures. */
 export interface JournalHeader {
@@ -32,6 +32,8 @@ export type JournalRecord =
       readonly item: number;
       readonly key: string;
       readonly files: readonly string[];
+      /** Outputs that the item was rendered without; absent where there are none. */
+      readonly leftOut?: readonly string[];
       readonly ms: number;
     }
   | {
@@ -61,8 +63,14 @@ const isHeader = ({ id, first, graph, engine }: Record<string, unknown>): boolea
 function filesFault(files: unknown): string | undefined {
   const expected = "expected paths inside the output folder, received";
   if (!Array.isArray(files)) return `${expected} ${describe(files)}`;
-  const wrong = files.findIndex((file) => typeof file !== "string" || pathFault(file) !== undefined);
+  const wrong = files.findIndex((file) => typeof file !== "string" || placeFault(file) !== undefined);
   return wrong === -1 ? undefined : `${expected} ${describe(files[wrong])}`;
+}
+
+/** Why the ids of outputs that were left out are none; undefined where they are, or absent. */
+function leftOutFault(ids: unknown): string | undefined {
+  if (ids === undefined || (Array.isArray(ids) && ids.every((id) => typeof id === "string"))) return undefined;
+  return `expected ids of outputs that were left out, received ${describe(ids)}`;
 }
 
 /** Reads one line of a journal. Fails with journal.refused, naming the line. */
@@ -89,7 +97,7 @@ export function readRecord(line: string, path: string, number: number): JournalH
       ? value.type === "batch"
       : value.type === "end" || (isItem && ["intent", "done", "failed"].includes(String(value.type)));
   if (!isKnown) throw damaged();
-  const fault = value.type === "done" ? filesFault(value.files) : undefined;
+  const fault = value.type === "done" ? (filesFault(value.files) ?? leftOutFault(value.leftOut)) : undefined;
   if (fault !== undefined) throw new LatentkitError("journal.refused", `Journal ${path}, line ${number}: ${fault}.`);
   return value as unknown as JournalHeader | JournalRecord;
 }

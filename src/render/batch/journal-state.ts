@@ -5,6 +5,8 @@ const CUT = 1;
 const DONE = 2;
 /** Done, but a file of it is gone, or cut. */
 const GONE = 3;
+/** Done without some outputs, which could not be computed. */
+const PARTIAL = 4;
 
 /** The items of a journal in nine bytes each, so that a million of them are no matter. */
 export class JournalState {
@@ -15,8 +17,13 @@ export class JournalState {
   finished = 0;
   /** Items that came to their end, and have lost a file since. */
   gone = 0;
+  /** Items that came to their end without some of their outputs, and have their files. */
+  partial = 0;
   /** One more than the highest number. */
   length = 0;
+
+  /** `takesPartial`: an item that was rendered without some outputs counts as done. */
+  constructor(private readonly takesPartial = false) {}
 
   /** An item was begun; it counts as cut until it is done. A failed one is cut, too: it is tried again. */
   begin(item: number, key: string): void {
@@ -26,6 +33,14 @@ export class JournalState {
   end(item: number, key: string): void {
     this.set(item, key, DONE);
     this.finished++;
+  }
+
+  /** An item came to its end without some of its outputs; it wrote these files. */
+  endPartial(item: number, key: string, files: readonly string[]): void {
+    this.set(item, key, PARTIAL);
+    this.partial++;
+    if (this.takesPartial) this.finished++;
+    else if (files.length > 0) this.left.set(item, files);
   }
 
   /** An item came to its end, and has lost a file since; of its files these are there, if only in part. */
@@ -38,7 +53,7 @@ export class JournalState {
   /** Of the item with these values: what is known of other values at its place does not count. */
   of(item: number, key: string): ItemState {
     if (!this.has(item, key)) return "unknown";
-    return this.states[item] === DONE ? "done" : "cut";
+    return this.isDone(item) ? "done" : "cut";
   }
 
   /** Whether this is the item's key. */
@@ -51,12 +66,12 @@ export class JournalState {
   }
 
   isDone(item: number): boolean {
-    return this.states[item] === DONE;
+    return this.states[item] === DONE || (this.takesPartial && this.states[item] === PARTIAL);
   }
 
   /** Whether the item came to its end once, with whatever values. */
   isRecorded(item: number): boolean {
-    return this.isDone(item) || this.states[item] === GONE;
+    return this.isDone(item) || this.states[item] === GONE || this.states[item] === PARTIAL;
   }
 
   /** Files of an item that are there while others are gone, or not whole. */
@@ -84,7 +99,8 @@ export class JournalState {
 
   private set(item: number, key: string, state: number): void {
     this.grow(item);
-    if (this.states[item] === DONE) this.finished--;
+    if (this.isDone(item)) this.finished--;
+    if (this.states[item] === PARTIAL) this.partial--;
     if (this.states[item] === GONE) this.gone--;
     this.left.delete(item);
     this.keys[item] = keyBits(key);

@@ -42,14 +42,15 @@ export class Journal {
   /**
    * Opens a journal, or begins one with `header()`. Without `resume` one that exists is refused; with it, one of another
    * graph, of other options or another engine; where it finished nothing, it is begun anew instead. A line that a kill
-   * cut short is taken off. `stateOf` tells what became of the files of finished items. Fails with journal.refused
-   * and file.write-failed.
+   * cut short is taken off. `stateOf` tells what became of the files of finished items; `takesPartial`: those that were
+   * rendered without some outputs count as finished. Fails with journal.refused and file.write-failed.
    */
   static async open(
     path: string,
     header: () => Promise<JournalHeader>,
     resume: boolean,
     stateOf: Presence = async () => "whole",
+    takesPartial = false,
   ): Promise<Journal> {
     const full = resolve(path);
     let file: FileHandle | undefined;
@@ -60,10 +61,10 @@ export class Journal {
       const release = await claimFile(file.fd, full);
       if (release === undefined) throw refused(path, "another process is at work on it");
       const wanted = await header();
-      const { known, state, length } = await read(file, path, stateOf);
+      const { known, state, length } = await read(file, path, stateOf, takesPartial);
       const why = known === undefined ? undefined : reasonAgainst(known, wanted, resume);
       // what has finished nothing is worth nothing: a wrong option, mended, begins anew
-      const isReplaced = why !== undefined && state.finished + state.gone === 0;
+      const isReplaced = why !== undefined && state.finished + state.gone + state.partial === 0;
       if (why !== undefined && !isReplaced) throw refused(path, why);
       const kept = isReplaced ? undefined : known;
       await file.truncate(kept === undefined ? 0 : length);
@@ -71,7 +72,7 @@ export class Journal {
       const journal = new Journal(
         full,
         kept ?? wanted,
-        isReplaced ? new JournalState() : state,
+        isReplaced ? new JournalState(takesPartial) : state,
         replaced,
         file,
         release,
@@ -172,8 +173,8 @@ interface Read {
 }
 
 /** Reads what is there, in pieces: a journal may be larger than memory. */
-async function read(file: FileHandle, path: string, stateOf: Presence): Promise<Read> {
-  const state = new JournalState();
+async function read(file: FileHandle, path: string, stateOf: Presence, takesPartial: boolean): Promise<Read> {
+  const state = new JournalState(takesPartial);
   let known: JournalHeader | undefined;
   let length = 0;
   let number = 0;
@@ -221,8 +222,10 @@ function look(record: ItemRecord, stateOf: Presence, path: string, line: number)
 function noteItem(state: JournalState, record: ItemRecord, files: readonly FileState[]): void {
   const { item, key } = record;
   if (record.type !== "done") state.begin(item, key);
-  else if (files.every((file) => file === "whole")) state.end(item, key);
-  else {
+  else if (files.every((file) => file === "whole")) {
+    if (record.leftOut === undefined || record.leftOut.length === 0) state.end(item, key);
+    else state.endPartial(item, key, record.files);
+  } else {
     const left = record.files.filter((_, index) => files[index] !== "gone");
     state.lose(item, key, left);
   }

@@ -51,7 +51,11 @@ export async function firstNumber(outputDir: string, prefixes: Readonly<Record<s
 /** Fails with usage.invalid for a template that is no file name. One without {number} and {index} gets the number. */
 export function checkTemplate(template: string): string {
   const rest = template.replace(FIELD, "");
-  if (template === "" || template.length > MAX_TEMPLATE_CHARACTERS || /[\\/:*?"<>|{}\p{Cc}\p{Cs}]/u.test(rest)) {
+  if (
+    template === "" ||
+    template.length > MAX_TEMPLATE_CHARACTERS ||
+    /[\\/:*?"<>|{}\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(rest)
+  ) {
     const expected = `a file name of at most ${MAX_TEMPLATE_CHARACTERS} characters with fields such as {prefix}, {number}, {5.seed}`;
     throw new LatentkitError("usage.invalid", `name: expected ${expected}, received ${JSON.stringify(template)}.`);
   }

@@ -1,9 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { join, relative, sep } from "node:path";
 import type { LatentkitError } from "../../errors.js";
-import { pathFault } from "../../io/output-path.js";
+import { placeFault } from "../../io/output-path.js";
 import { engineVersion } from "../../native/engine-version.js";
-import type { RenderedFile } from "../files.js";
 import { itemKey } from "./identity.js";
 import { Journal } from "./journal.js";
 import type { JournalHeader, JournalRecord } from "./journal-records.js";
@@ -11,6 +10,7 @@ import { firstNumber } from "./names.js";
 import { Places } from "./places.js";
 import { createPresence } from "./presence.js";
 import { sweep } from "./recovery.js";
+import type { Attempt } from "./runner.js";
 import type { BatchItem, ItemValues } from "./types.js";
 
 /** What a batch's records need to know of it. */
@@ -18,6 +18,8 @@ export interface RecordsOptions {
   /** Path of the journal; nothing is kept where absent. */
   readonly journal?: string;
   readonly resume: boolean;
+  /** Items that an earlier run rendered without some outputs are finished. */
+  readonly partial: boolean;
   /** Absolute. */
   readonly outputDir: string;
   /** Hash of the graph, and the prefixes of the nodes that save. */
@@ -51,7 +53,7 @@ export class BatchRecords {
 
   /** Fails as Journal.open. */
   static async open(options: RecordsOptions): Promise<BatchRecords> {
-    const { journal: path, resume, outputDir, hash, prefixes } = options;
+    const { journal: path, resume, partial, outputDir, hash, prefixes } = options;
     const header = async (): Promise<JournalHeader> => ({
       type: "batch",
       version: 1,
@@ -60,8 +62,8 @@ export class BatchRecords {
       id: randomBytes(6).toString("hex"),
       first: await firstNumber(outputDir, prefixes),
     });
-    const journal =
-      path === undefined ? undefined : await Journal.open(path, header, resume, createPresence(outputDir));
+    const presence = createPresence(outputDir);
+    const journal = path === undefined ? undefined : await Journal.open(path, header, resume, presence, partial);
     return new BatchRecords(options, journal?.header ?? (await header()), journal);
   }
 
@@ -78,13 +80,18 @@ export class BatchRecords {
     return this.journal?.state.gone ?? 0;
   }
 
+  /** Items that an earlier run rendered without some of their outputs. */
+  get partial(): number {
+    return this.journal?.state.partial ?? 0;
+  }
+
   /** Takes away what a kill left of items that were not finished. */
   async recover(): Promise<void> {
     const { journal } = this;
     if (journal === undefined) return;
     if (journal.replaced !== undefined) await sweep(this.options.outputDir, journal.replaced, () => false);
     if (!this.options.resume) return;
-    await sweep(this.options.outputDir, this.header.id, (place) => journal.state.isDone(place));
+    await sweep(this.options.outputDir, this.header.id, (place) => journal.state.isRecorded(place));
   }
 
   /** The items in order, each once. */
@@ -100,11 +107,16 @@ export class BatchRecords {
     await this.append({ type: "intent", item: place, key, values, names });
   }
 
-  async done({ place, key }: Recorded, files: readonly RenderedFile[], ms: number): Promise<void> {
+  async done(
+    { place, key }: Recorded,
+    { files, leftOut }: Pick<Attempt, "files" | "leftOut">,
+    ms: number,
+  ): Promise<void> {
     const paths = files.map(({ path }) => relative(this.options.outputDir, path).split(sep).join("/"));
     // what a node reports elsewhere is not the batch's to look after
-    const inside = paths.filter((path) => pathFault(path) === undefined);
-    await this.append({ type: "done", item: place, key, files: inside, ms: Math.round(ms) });
+    const inside = paths.filter((path) => placeFault(path) === undefined);
+    const left = leftOut.length > 0 ? { leftOut } : {};
+    await this.append({ type: "done", item: place, key, files: inside, ...left, ms: Math.round(ms) });
   }
 
   async failed({ place, key }: Recorded, attempt: number, { code, message }: Failed): Promise<void> {

@@ -3,7 +3,7 @@ import { describe, LatentkitError } from "../../errors.js";
 import { createCache } from "../../graph/cache.js";
 import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
 import { parseGraph } from "../../graph/parse.js";
-import { defaultRegistry } from "../defaults.js";
+import { defaultHost, defaultRegistry } from "../defaults.js";
 import { refuseWrong } from "../refuse-wrong.js";
 import { type RenderOptions, type RenderResult, render } from "../render.js";
 import { type Made, runSetup } from "../setup-module.js";
@@ -17,6 +17,8 @@ export interface Attempt {
   readonly status: RenderResult["status"];
   readonly files: RenderResult["files"];
   readonly warnings: readonly string[];
+  /** Outputs that were left out. */
+  readonly leftOut: readonly string[];
   readonly error?: LatentkitError;
   /** Absent where a lost thread left no word of what it had written. */
   readonly written?: readonly WrittenFile[];
@@ -34,8 +36,11 @@ export interface Runner {
   /** Attempts that make sense at once. */
   readonly slots: number;
   readonly concurrency: number;
-  /** Calls the setup module, if there is one, and looks at the graph with its nodes. Rejects with what is wrong. */
-  ready(): Promise<void>;
+  /**
+   * Calls the setup module, if there is one, and looks at the graph with its nodes; `settable`: what items may set, where
+   * that is known. Rejects with what is wrong.
+   */
+  ready(settable: readonly string[] | undefined): Promise<void>;
   /** Never rejects. */
   run(item: RunnerItem): Promise<Attempt>;
   /** Another try where a lost thread may have been another item's fault: in a thread of its own. */
@@ -101,12 +106,12 @@ function liveRunner(
       return failed(error, files.written);
     }
   };
-  const ready = async () => {
+  const ready = async (keys: readonly string[] | undefined) => {
     if (setup === undefined) return;
     // once, not for each item
     made = await runSetup(setup);
-    const { registry = made.registry ?? defaultRegistry, set, redact } = options;
-    refuseWrong(parseGraph(readGraph(graph).graph, options), { registry, set, redact });
+    const { registry = made.registry ?? defaultRegistry, host = made.host ?? defaultHost } = options;
+    refuseWrong(parseGraph(readGraph(graph).graph, options), { ...options, registry, host, keys });
   };
   return { slots: concurrency, concurrency, ready, run, runAlone: run, close: async () => {} };
 }
@@ -130,8 +135,8 @@ function threadRunner(graph: string | object, options: PlaceOptions, concurrency
   return {
     slots: concurrency * RUNS_PER_THREAD,
     concurrency,
-    ready: async () => {
-      if (setup !== undefined) await pool.check(graph, rest);
+    ready: async (keys) => {
+      if (setup !== undefined) await pool.check(graph, { ...rest, keys });
     },
     run: runIn(pool),
     runAlone: runIn(lonely),
@@ -148,5 +153,5 @@ function failed(error: unknown, written: readonly WrittenFile[]): Attempt {
   const reason = error instanceof Error ? error.message : describe(error);
   const known =
     error instanceof LatentkitError ? error : new LatentkitError("node.failed", reason, {}, { cause: error });
-  return { status: "failed", files: [], warnings: [], error: known, written };
+  return { status: "failed", files: [], warnings: [], leftOut: [], error: known, written };
 }

@@ -49,7 +49,13 @@ export type BatchEvent = { readonly at: number } & (
       /** Number of the item in the journal: another one where items were added before it since. */
       readonly place: number;
     }
-  | ({ readonly type: "item-done"; readonly files: readonly RenderedFile[]; readonly ms: number } & OfItem)
+  | ({
+      readonly type: "item-done";
+      readonly files: readonly RenderedFile[];
+      /** With `partial`: ids of the outputs that were left out; absent where there are none. */
+      readonly leftOut?: readonly string[];
+      readonly ms: number;
+    } & OfItem)
   | ({
       readonly type: "item-failed";
       readonly error: LatentkitError;

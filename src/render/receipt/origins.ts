@@ -14,6 +14,13 @@ export interface Origins {
   readonly files: readonly string[];
 }
 
+/** The same while it is gathered. */
+interface Gathered {
+  readonly seeds: Record<string, string>;
+  readonly noise: Record<string, NoiseStream>;
+  readonly files: Set<string>;
+}
+
 /** Whether a receipt may tell the value of a node's input. */
 export type IsShown = (nodeId: string, input: string) => boolean;
 
@@ -41,9 +48,9 @@ export function createOrigins(
     const read = (given: Readonly<Record<string, unknown>>) =>
       prepareUnchecked({ id, displayId: id, definition, inputs: given }, place, exists);
     const node = recall(raw, PREPARED, () => read(inputs), around);
-    const hidden = Object.keys(inputs).filter((input) => !isShown(id, input));
-    if (hidden.length === 0) return { node, shown: node, given: inputs };
-    const given = Object.fromEntries(Object.entries(inputs).filter(([input]) => !hidden.includes(input)));
+    const told = Object.entries(inputs).filter(([input]) => isShown(id, input));
+    if (told.length === Object.keys(inputs).length) return { node, shown: node, given: inputs };
+    const given = Object.fromEntries(told);
     return { node, shown: read(given), given };
   };
   return async (nodeId) => {
@@ -56,23 +63,19 @@ export function createOrigins(
       prepared.set(id, made);
       for (const { source } of await followed(made.node)) queue.push(source);
     }
-    const found = {
-      seeds: {} as Record<string, string>,
-      noise: {} as Record<string, NoiseStream>,
-      files: [] as string[],
-    };
+    const found: Gathered = { seeds: {}, noise: {}, files: new Set() };
     for (const id of graph.ids) {
       const made = prepared.get(id);
       if (made !== undefined) add(made.shown, made.given, found);
     }
-    return found;
+    return { ...found, files: [...found.files] };
   };
 }
 
 function add(
   { id, definition, values }: PreparedNode,
   given: Readonly<Record<string, unknown>>,
-  found: { seeds: Record<string, string>; noise: Record<string, NoiseStream>; files: string[] },
+  found: Gathered,
 ): void {
   for (const input of SEEDS) {
     const digits = Object.hasOwn(given, input) ? digitsOf(values[input]) : undefined;
@@ -82,8 +85,7 @@ function add(
   if (stream !== undefined) found.noise[id] = stream;
   for (const [input, { options }] of Object.entries(definition.inputs)) {
     const file = values[input];
-    if (options.image_upload === true && typeof file === "string" && !found.files.includes(file))
-      found.files.push(file);
+    if (options.image_upload === true && typeof file === "string") found.files.add(file);
   }
 }
 

@@ -3,30 +3,49 @@ import { LatentkitError } from "../../errors.js";
 import { parseJson } from "../../io/json-lossless.js";
 import type { Receipt } from "../receipt.js";
 
+/** Far above any receipt; anybody can have written one. */
+export const MAX_RECEIPT_CHARACTERS = 2 ** 22;
+/** Of seeds, streams of noise, input files and hidden keys, each. */
+export const MAX_RECEIPT_ENTRIES = 10_000;
+
 const text = z.string().max(4096);
 const hash = z.string().regex(/^sha256:[0-9a-f]{64}$/);
 const pixelHash = z.string().regex(/^blake3:[0-9a-f]{64}$/);
+const entries = <Value extends z.ZodType>(value: Value) =>
+  z.record(text, value).refine((record) => Object.keys(record).length <= MAX_RECEIPT_ENTRIES);
 
-const schema: z.ZodType<Receipt> = z.object({
+const host = z.looseObject({ name: text, preview: z.boolean() });
+const schema = z.looseObject({
   version: z.literal(1),
   engine: text,
   graph: hash,
   node: text,
   index: z.int().nonnegative(),
   pixels: pixelHash,
-  seeds: z.record(text, text),
-  noise: z.record(text, z.enum(["cpu", "gpu"])),
-  inputs: z.record(text, hash),
-  host: z.object({ name: text, preview: z.boolean() }),
-  redacted: z.array(text).optional(),
+  seeds: entries(text),
+  noise: entries(z.enum(["cpu", "gpu"])),
+  inputs: entries(hash),
+  host,
+  redacted: z.array(text).max(MAX_RECEIPT_ENTRIES).optional(),
 });
 
-/** Reads a file's text as a receipt; undefined where it is none. Anybody can have written it: it proves nothing. */
+/**
+ * Reads a file's text as a receipt; undefined where it is none, or larger than what is read. Anybody can have written
+ * it: it proves nothing. Fields of later versions stay.
+ */
 export function readReceipt(json: string): Receipt | undefined {
+  if (json.length > MAX_RECEIPT_CHARACTERS) return undefined;
   try {
-    return schema.safeParse(parseJson(json)).data;
+    return schema.safeParse(parseJson(json)).data as Receipt | undefined;
   } catch (error) {
     if (error instanceof LatentkitError) return undefined;
     throw error;
   }
+}
+
+/** Fields that no receipt of this version has. */
+export function unknownFields(receipt: Receipt): string[] {
+  const own = Object.keys(receipt).filter((key) => !Object.hasOwn(schema.shape, key));
+  const hosts = Object.keys(receipt.host).filter((key) => !Object.hasOwn(host.shape, key));
+  return [...own, ...hosts.map((key) => `host.${key}`)];
 }

@@ -1,10 +1,12 @@
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
 import type { Graph } from "../../graph/parse.js";
-import { inputFileHash } from "../../io/input-file.js";
+import { createInputHashes } from "../../io/input-file.js";
+import { isPlainObject } from "../../io/json-lossless.js";
 import { engineVersion } from "../../native/engine-version.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
 import { createOrigins } from "../receipt/origins.js";
+import { unknownFields } from "../receipt/read.js";
 import type { Receipt } from "../receipt.js";
 import { REDACTED } from "../redact.js";
 
@@ -20,56 +22,134 @@ interface Place {
   readonly inputDir?: string;
 }
 
-/** Seeds and streams of noise that the receipt tells otherwise than the graph beside it. */
+type Values = Readonly<Record<string, string>>;
+
+/** Input files that differ are named up to here; the rest is not looked at. */
+const NAMED_INPUTS = 20;
+const NAMED_CHARACTERS = 80;
+
+/** All that the receipt tells otherwise than a render of the graph beside it finds, but for the pixels. */
 export async function untrueOf(graph: Graph, receipt: Receipt, { inputDir }: Place): Promise<Difference[]> {
-  const place = { host: defaultHost, inputDir: resolve(inputDir ?? "input") };
+  const folder = resolve(inputDir ?? "input");
   const isShown = (nodeId: string, input: string) => {
     const { inputs } = graph.prompt[nodeId] as { inputs?: Readonly<Record<string, unknown>> };
     return inputs?.[input] !== REDACTED;
   };
-  const { seeds, noise } = await createOrigins(graph, defaultRegistry, place, isShown)(receipt.node);
+  const place = { host: defaultHost, inputDir: folder };
+  const { seeds, noise, files } = await createOrigins(graph, defaultRegistry, place, isShown)(receipt.node);
   // another version may have told less
   const isComplete = receipt.engine === engineVersion();
-  const compared = (what: string, told: Readonly<Record<string, string>>, found: Readonly<Record<string, string>>) => {
-    const keys = new Set([...Object.keys(told), ...(isComplete ? Object.keys(found) : [])]);
-    const toldAs = (values: Readonly<Record<string, string>>, key: string) =>
-      Object.hasOwn(values, key) ? describe(values[key]) : "none";
-    return [...keys]
-      .filter((key) => toldAs(told, key) !== toldAs(found, key))
-      .map((key): Difference => {
-        const message = `The receipt has ${what} ${key} as ${toldAs(told, key)}, the graph in the file as ${toldAs(found, key)}.`;
-        return { what: "receipt", message };
-      });
-  };
-  return [...compared("the seed", receipt.seeds, seeds), ...compared("the noise of node", receipt.noise, noise)];
+  return [
+    ...compared("the seed", receipt.seeds, seeds, isComplete),
+    ...compared("the noise of node", receipt.noise, noise, isComplete),
+    ...(await inputDifferences(receipt.inputs, files, folder, isComplete)),
+    ...placeDifferences(receipt),
+    ...shownDespite(graph, receipt.redacted ?? []),
+    ...unknownFields(receipt).map((field): Difference => {
+      return { what: "receipt", message: `The receipt has ${describe(field)}, which this version does not know.` };
+    }),
+  ];
 }
 
-/** What is not as it was when the picture was rendered. */
-export async function causesOf({ engine, host, inputs }: Receipt, { inputDir }: Place): Promise<Difference[]> {
-  const causes: Difference[] = [];
+function compared(what: string, told: Values, found: Values, isComplete: boolean): Difference[] {
+  const keys = new Set([...Object.keys(told), ...(isComplete ? Object.keys(found) : [])]);
+  const inWords = (values: Values, key: string) => (Object.hasOwn(values, key) ? describe(values[key]) : "none");
+  return [...keys]
+    .filter((key) => inWords(told, key) !== inWords(found, key))
+    .map((key): Difference => {
+      const message = `The receipt has ${what} ${key.slice(0, NAMED_CHARACTERS)} as ${inWords(told, key)}, the graph in the file as ${inWords(found, key)}.`;
+      return { what: "receipt", message };
+    });
+}
+
+/** Version and host. */
+function placeDifferences({ engine, host }: Receipt): Difference[] {
+  const found: Difference[] = [];
   const now = engineVersion();
   if (engine !== now) {
-    causes.push({ what: "engine", message: `It was rendered by latentkit ${engine}; this is ${now}.` });
+    found.push({ what: "engine", message: `It was rendered by latentkit ${engine}; this is ${now}.` });
   }
-  if (host.name !== defaultHost.name || host.preview !== defaultHost.preview) {
-    causes.push({
-      what: "host",
-      message: `Its models came from the host ${describe(host.name)}; this is ${describe(defaultHost.name)}.`,
-    });
+  if (host.name !== defaultHost.name) {
+    const message = `Its models came from the host ${describe(host.name)}; this is ${describe(defaultHost.name)}.`;
+    found.push({ what: "host", message });
   }
-  for (const [name, hash] of Object.entries(inputs)) {
-    const message = await inputDifference(resolve(inputDir ?? "input"), name, hash);
-    if (message !== undefined) causes.push({ what: "input", message });
+  if (host.preview !== defaultHost.preview) {
+    const inWords = (isPreview: boolean) => (isPreview ? "a preview" : "no preview");
+    const message = `The receipt has it as ${inWords(host.preview)}; this host gives ${inWords(defaultHost.preview)}.`;
+    found.push({ what: "host", message });
   }
-  return causes;
+  return found;
 }
 
-async function inputDifference(folder: string, name: string, hash: string): Promise<string | undefined> {
-  try {
-    const isSame = `sha256:${await inputFileHash(folder, name)}` === hash;
-    return isSame ? undefined : `The input file ${describe(name)} is another one now.`;
-  } catch (error) {
-    if (error instanceof LatentkitError) return error.message;
-    throw error;
+/** Input files by what the receipt, the graph and the input folder say of them. */
+async function inputDifferences(
+  told: Values,
+  files: readonly string[],
+  folder: string,
+  isComplete: boolean,
+): Promise<Difference[]> {
+  const hashOf = createInputHashes(folder);
+  const named = new Set(files);
+  const differences: Difference[] = [];
+  let left = 0;
+  for (const name of new Set([...Object.keys(told), ...files])) {
+    if (differences.length === NAMED_INPUTS) left++;
+    else {
+      const hash = Object.hasOwn(told, name) ? told[name] : undefined;
+      const message = await inputDifference(name, hash, named.has(name), isComplete, hashOf);
+      if (message !== undefined) differences.push({ what: "input", message });
+    }
   }
+  const rest = left === 1 ? "One more input file was" : `${left} more input files were`;
+  return left === 0 ? differences : [...differences, { what: "input", message: `${rest} not looked at.` }];
+}
+
+async function inputDifference(
+  name: string,
+  told: string | undefined,
+  isNamed: boolean,
+  isComplete: boolean,
+  hashOf: (name: string) => Promise<string>,
+): Promise<string | undefined> {
+  if (!isNamed) return `The receipt has the input file ${describe(name)}, which the graph in the file does not need.`;
+  if (told === undefined && !isComplete) return undefined;
+  try {
+    const hash = `sha256:${await hashOf(name)}`;
+    if (told === undefined)
+      return `The receipt lacks the input file ${describe(name)}, which the graph in the file needs.`;
+    return hash === told ? undefined : `The input file ${describe(name)} is another one now.`;
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    // a receipt has no file that was not there: a branch that did not run may name it
+    return told === undefined ? undefined : error.message;
+  }
+}
+
+/** Values that the receipt tells are hidden, and the graph shows. */
+function shownDespite({ prompt }: Graph, redacted: readonly string[]): Difference[] {
+  const keys = new Set(redacted);
+  const shown = new Set<string>();
+  const look = (value: unknown, nodeId: string, isInputs: boolean): void => {
+    if (Array.isArray(value)) for (const item of value) look(item, nodeId, false);
+    if (!isPlainObject(value)) return;
+    for (const [key, inner] of Object.entries(value)) {
+      const full = isInputs ? `${nodeId}.${key}` : key;
+      const hidden = keys.has(key) ? key : keys.has(full) ? full : undefined;
+      if (hidden === undefined) look(inner, nodeId, false);
+      else if (inner !== REDACTED) shown.add(hidden);
+    }
+  };
+  for (const [nodeId, node] of Object.entries(keys.size === 0 ? {} : prompt)) {
+    if (keys.has(nodeId)) shown.add(nodeId);
+    for (const [key, value] of Object.entries(node as Record<string, unknown>)) {
+      if (keys.has(key) && value !== REDACTED) shown.add(key);
+      else look(value, nodeId, key === "inputs");
+    }
+  }
+  return [...shown].map((key): Difference => {
+    return {
+      what: "redacted",
+      message: `The receipt has ${describe(key)} as hidden, and the graph in the file shows it.`,
+    };
+  });
 }

@@ -1,5 +1,6 @@
 import { LatentkitError, where } from "../../errors.js";
 import { findDefinitions, type Graph } from "../../graph/parse.js";
+import { needsNetwork } from "../../nodes/define.js";
 import { defaultRegistry } from "../defaults.js";
 import { neededBy } from "../needed.js";
 
@@ -16,8 +17,8 @@ export function refuseActing(graph: Graph, nodeId: string): void {
     throw refusal(`the receipt names node ${JSON.stringify(nodeId)}, which the graph does not have`);
   if (!IMAGE_SAVERS.has(saver.key)) throw refusal(`${label(nodeId, saver.key)} saves no images`);
   for (const id of neededBy(graph, [nodeId])) {
-    const { key, reachesNetwork } = definitions.get(id)!;
-    if (reachesNetwork) throw refusal(`${label(id, key)} reaches the network`);
+    const definition = definitions.get(id)!;
+    if (needsNetwork(definition)) throw refusal(`${label(id, definition.key)} reaches the network`);
   }
 }
 

@@ -71,7 +71,7 @@ describe("executeGraph", () => {
     await refuses(() => eventsOf("[}"), "graph.invalid-json");
     await refuses(() => eventsOf(chain(1), { targets: ["n7"] }), "graph.unknown-target");
     const two = { ...graph, d: node("Const"), out2: show("d", 0) };
-    await refuses(() => eventsOf(two), "input.above-maximum", /There is 1 more error\./);
+    await refuses(() => eventsOf(two), "input.above-maximum", /There is 1 more error: Node d \(Const\), input "value"/);
   });
 
   it("runs good outputs and warns of the others and of unknown inputs", async () => {

@@ -33,6 +33,17 @@ describe("io/output-path", () => {
     assert.equal(resolvePrefix(root, "a/b").folder, join(root, "a"));
   });
 
+  it("refuses names that would break a list of files, one a line", async () => {
+    for (const control of ["\n", "\r", "\t", "\u001b", "\u007f", "\u0085", "\u009b", "\u2028", "\u2029"]) {
+      for (const path of [`a${control}b`, `a${control}/b`, control]) {
+        await refuses(() => resolvePrefix(root, path), "path.outside", /a path without line breaks and other control/);
+        await refuses(() => resolveFile(root, path, "f"), "path.outside", /a path without line breaks/);
+      }
+      await refuses(() => resolveFile(root, "t", `a${control}b`), "path.outside", /a path without line breaks/);
+    }
+    assert.equal(resolvePrefix(root, "für dich \u{1f469}\u200d\u{1f680}").name, "für dich \u{1f469}\u200d\u{1f680}");
+  });
+
   it("refuses what leaves the folder here or elsewhere", async () => {
     for (const prefix of [
       "..",

@@ -15,9 +15,11 @@ import {
   registry,
   render,
   Tensor,
+  text,
 } from "latentkit";
 import { PNG } from "pngjs";
 import { createThreadPool } from "#src/render/thread-pool.js";
+import { refuses } from "../../helpers/errors.js";
 import { node } from "../../helpers/graph-nodes.js";
 import { filesIn, root, sha256, temporaryFolder } from "../../helpers/place.js";
 import { noisyLake, receiptOf, saved, textsOf } from "../../helpers/receipt-graphs.js";
@@ -221,5 +223,61 @@ describe("receipts", () => {
     const [receipt] = await receipts(graph, { registry: createRegistry([asks], registry) });
     assert.deepEqual(Object.keys(receipt!.inputs), ["lake.png"]);
     assert.equal(asked, 2);
+  });
+
+  describe("and graphs in the files", () => {
+    const refusal = (name: string, key: string) =>
+      new RegExp(`${name}: expected keys other than prompt and latentkit, .*, received "${key}"\\.$`);
+
+    it("are not shadowed by a key of extraPnginfo, which refuses the run", async () => {
+      for (const key of ["prompt", "latentkit"]) {
+        const options = { outputDir: join(folder(), "none"), inputDir, extraPnginfo: { workflow: {}, [key]: {} } };
+        const refused = (run: () => unknown) => refuses(run, "usage.invalid", refusal("extraPnginfo", key));
+        await refused(() => render(saved(), options));
+        await refused(() => batch(saved(), [{}], options).next());
+        await refused(() => executeGraph(saved(), options).next());
+        assert.deepEqual(filesIn(folder()), []);
+      }
+    });
+
+    it("are not shadowed by what a node puts into extra_pnginfo, nor by inputs of those names", async () => {
+      const writes = defineNode({
+        key: "writes",
+        inputs: { images: image(), name: text() },
+        outputs: { images: "IMAGE" },
+        hidden: { extra: "EXTRA_PNGINFO" },
+        run: ({ images, name, extra }) => {
+          (extra as Record<string, unknown>)[name] = "mine";
+          return { images };
+        },
+      });
+      const graph = (name: string, type: string) => ({
+        "1": node("LoadImage", { image: "lake.png" }),
+        "2": node("writes", { images: ["1", 0], name }),
+        "3": node(type, {
+          images: ["2", 0],
+          filename_prefix: "x",
+          save_metadata: true,
+          prompt: "no",
+          extra_pnginfo: {},
+        }),
+      });
+      const options = { registry: createRegistry([writes], registry), extraPnginfo: {}, outputDir: folder(), inputDir };
+      for (const type of ["SaveImage", "ext saveImageLazy"]) {
+        for (const key of ["prompt", "latentkit"]) {
+          const { status, error } = await render(graph(key, type), options);
+          assert.equal(status, "failed");
+          assert.match(error!.message, refusal(".*extra_pnginfo", key));
+        }
+        assert.deepEqual(
+          filesIn(folder()).filter((name) => name.startsWith(".")),
+          [],
+        );
+        const { files } = await render(graph("note", type), options);
+        const { prompt, note } = textsOf(files[0]!.path);
+        assert.match(prompt!, /^\{"1": \{"class_type": "LoadImage"/);
+        assert.equal(note, '"mine"');
+      }
+    });
   });
 });

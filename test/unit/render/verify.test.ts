@@ -40,8 +40,8 @@ describe("verifyImage", () => {
     return readFileSync(result.files.at(-1)!.path);
   };
   const verdict = async (file: Buffer, options: VerifyOptions = {}) => {
-    const { status, differences, remarks } = await verifyImage(file, { inputDir, ...options });
-    const words = [...differences, ...remarks].map(({ what, message }) => `${what}: ${message}`);
+    const { status, differences } = await verifyImage(file, { inputDir, ...options });
+    const words = differences.map(({ what, message }) => `${what}: ${message}`);
     assert.ok(status !== "verified" || differences.length === 0);
     return [status, ...words];
   };
@@ -137,6 +137,7 @@ describe("verifyImage", () => {
     assert.deepEqual(await verdict(edited), [
       "different",
       "prompt: The graph in the file was edited: it is not the one that was rendered.",
+      'receipt: The receipt has the seed 3.seed as "18446744073709551615", the graph in the file as "5".',
     ]);
     const { prompt } = (await decodePng(edited)).text;
     assert.deepEqual(await verdict(await withReceipt(edited, { graph: textHash(prompt!) })), [
@@ -164,7 +165,8 @@ describe("verifyImage", () => {
       told('The receipt has the seed 3.seed as none, the graph in the file as "18446744073709551615".'),
     );
     // another version may tell less
-    assert.equal((await verdict(await withReceipt(file, { seeds: {}, noise: {}, engine: "0.0.1" })))[0], "verified");
+    const older = await verdict(await withReceipt(file, { seeds: {}, noise: {}, inputs: {}, engine: "0.0.1" }));
+    assert.deepEqual([older.length, /^engine: /.test(older[1]!)], [2, true]);
     const [id, stream] = Object.entries(noise)[0]!;
     const other = stream === "cpu" ? "gpu" : "cpu";
     assert.deepEqual(
@@ -189,18 +191,65 @@ describe("verifyImage", () => {
     );
   });
 
-  it("names another version and another host, which are no difference where the pixels are the same", async () => {
+  it("names another version and another host, though the pixels are the same", async () => {
     const file = await picture();
     const elsewhere = { engine: "0.0.1", host: { name: "onnx", preview: false } };
-    const [good, ...remarks] = await verdict(await withReceipt(file, elsewhere));
-    assert.equal(good, "verified");
-    assert.match(remarks[0]!, /^engine: It was rendered by latentkit 0\.0\.1; this is \d/);
-    assert.deepEqual(remarks.slice(1), ['host: Its models came from the host "onnx"; this is "preview".']);
-    const moved = await withReceipt(file, { ...elsewhere, index: 1 });
-    const [status, , engine, host] = await verdict(moved);
-    assert.equal(status, "different");
-    assert.match(engine!, /^engine: It was rendered by latentkit 0\.0\.1; this is \d/);
-    assert.equal(host, 'host: Its models came from the host "onnx"; this is "preview".');
+    for (const change of [elsewhere, { ...elsewhere, index: 1 }]) {
+      const [status, ...words] = await verdict(await withReceipt(file, change));
+      assert.equal(status, "different");
+      const [engine, ...host] = words.slice(-3);
+      assert.match(engine!, /^engine: It was rendered by latentkit 0\.0\.1; this is \d/);
+      assert.deepEqual(host, [
+        'host: Its models came from the host "onnx"; this is "preview".',
+        "host: The receipt has it as no preview; this host gives a preview.",
+      ]);
+    }
+    assert.deepEqual(await verdict(await withReceipt(file, { host: { name: "preview", preview: false } })), [
+      "different",
+      "host: The receipt has it as no preview; this host gives a preview.",
+    ]);
+  });
+
+  it("finds input files that the receipt has otherwise than the graph, though the pixels are the same", async () => {
+    const file = await picture();
+    const { inputs } = JSON.parse((await decodePng(file)).text.latentkit!) as Receipt;
+    const hash = `sha256:${"0a".repeat(32)}`;
+    const inputsOf = async (changed: object) => verdict(await withReceipt(file, { inputs: changed }));
+    const told = (message: string) => ["different", `input: ${message}`];
+    assert.deepEqual(await inputsOf({ "lake.png": hash }), told('The input file "lake.png" is another one now.'));
+    assert.deepEqual(
+      await inputsOf({ ...inputs, "night.png": hash }),
+      told('The receipt has the input file "night.png", which the graph in the file does not need.'),
+    );
+    assert.deepEqual(
+      await inputsOf({}),
+      told('The receipt lacks the input file "lake.png", which the graph in the file needs.'),
+    );
+  });
+
+  it("finds fields that no receipt has, and values that are shown though they are told to be hidden", async () => {
+    const file = await picture();
+    assert.deepEqual(
+      await verdict(await withReceipt(file, { author: "x", host: { name: "preview", preview: true, gpu: 1 } })),
+      [
+        "different",
+        'receipt: The receipt has "author", which this version does not know.',
+        'receipt: The receipt has "host.gpu", which this version does not know.',
+      ],
+    );
+    const shown = (key: string) =>
+      `redacted: The receipt has ${JSON.stringify(key)} as hidden, and the graph in the file shows it.`;
+    for (const key of ["3.seed", "positive", "class_type", "6"]) {
+      assert.deepEqual(await verdict(await withReceipt(file, { redacted: [key, "nowhere"] })), [
+        "different",
+        shown(key),
+      ]);
+    }
+    // a receipt that hides something is no excuse for what it tells
+    const hidden = await picture(noisyLake(), { redact: ["3.seed"] });
+    const [status, why, seed] = await verdict(await withReceipt(hidden, { seeds: { "4.seed": "8" } }));
+    assert.deepEqual([status, /^redacted: /.test(why!)], ["different", true]);
+    assert.equal(seed, 'receipt: The receipt has the seed 4.seed as "8", the graph in the file as "7".');
   });
 
   it("says that there is nothing to verify: no receipt, a broken one, no graph", async () => {
@@ -210,6 +259,18 @@ describe("verifyImage", () => {
     assert.match((await verdict(await withTexts(file, () => ({ latentkit: "{}" }))))[1]!, /no readable receipt/);
     assert.match((await verdict(await withTexts(file, () => ({ prompt: undefined }))))[1]!, /has no graph/);
     await refuses(verifyImage(Buffer.from("no picture")), "png.invalid");
+  });
+
+  it("finds a graph or a receipt that is in the file twice, in whatever order", async () => {
+    const file = await picture(saved());
+    const { text, data, ...sides } = await decodePng(file);
+    const other = [["prompt", JSON.stringify(noisyLake(1))] as const, ["latentkit", "{}"] as const];
+    for (const extra of other) {
+      const texts = [extra, ...Object.entries(text)];
+      const twice = await encodePng({ ...sides, data: data as Uint8Array }, { text: texts });
+      const [status, why] = await verdict(twice);
+      assert.deepEqual([status, why], ["different", `prompt: The file has the text "${extra[0]}" more than once.`]);
+    }
   });
 
   it("verifies a picture whose hidden values do not matter, and says so where they do", async () => {
@@ -322,6 +383,26 @@ describe("verifyImage", () => {
         const [status] = await verdict(await withReceipt(file, { graph: textHash(prompt) }));
         assert.equal(status, "unverifiable", prompt.slice(0, 40));
       }
+    });
+
+    it("is done with a receipt of very many entries in no time", async () => {
+      const file = await picture();
+      const hash = `sha256:${"0a".repeat(32)}`;
+      const many = (count: number) =>
+        Object.fromEntries(Array.from({ length: count }, (_, i) => [`none-${i}.png`, hash]));
+      const started = performance.now();
+      const [status, why] = await verdict(await withReceipt(file, { inputs: many(100_000) }));
+      assert.deepEqual([status, /no readable receipt \(at most 4194304 characters/.test(why!)], ["unverifiable", true]);
+      assert.equal((await verdict(await withReceipt(file, { inputs: many(10_001) })))[0], "unverifiable");
+      const most = await verdict(
+        await withReceipt(file, { inputs: many(10_000), redacted: Object.keys(many(10_000)) }),
+      );
+      assert.deepEqual([most[0], most.length], ["different", 22]);
+      assert.equal(most.at(-1), "input: 9981 more input files were not looked at.");
+      const seeds = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`${i}.seed`, "1"]));
+      const told = await verdict(await withReceipt(file, { seeds }));
+      assert.deepEqual([told.length, told.at(-1)], [102, "receipt: There are 9900 more differences."]);
+      assert.ok(performance.now() - started < 5000, `${performance.now() - started} ms`);
     });
 
     it("ends when it is interrupted", async () => {

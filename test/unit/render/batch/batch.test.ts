@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import {
@@ -398,6 +398,16 @@ describe("batch", () => {
     // a journal of another batch is none to write over, even if its folder is empty
     rmSync(out("sub"), { recursive: true });
     await refuses(() => run(reds(4), { journal: journal(), resume: true }), "journal.refused", /another graph/);
+  });
+
+  it("keeps the other files of a finished item that a kill left with their second links", async () => {
+    const what = { ...graph, "3": { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "q" } } };
+    await run(reds(1), { journal: journal() }, what);
+    const { id } = records()[0] as { id: string };
+    linkSync(out("q_00001_.png"), out(`.latentkit-${id}-0-0a.tmp`));
+    rmSync(out("sub/p_00001_.png"));
+    assert.deepEqual(end(await run(reds(1), { journal: journal(), resume: true }, what)), ["success", 1, 0, 0]);
+    assert.deepEqual(filesIn(out()), ["batch.jsonl", "q_00001_.png", "sub/p_00001_.png"]);
   });
 
   it("makes again what a power failure has cut, under its name", async () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readReceipt } from "#src/render/receipt/read.js";
+import { readReceipt, unknownFields } from "#src/render/receipt/read.js";
 
 const hash = `sha256:${"0a".repeat(32)}`;
 const receipt = {
@@ -19,7 +19,9 @@ const receipt = {
 describe("readReceipt", () => {
   it("reads what a run writes, and keys of later versions", () => {
     assert.deepEqual(readReceipt(JSON.stringify(receipt)), receipt);
-    assert.deepEqual(readReceipt(JSON.stringify({ ...receipt, later: 1 })), receipt);
+    const later = readReceipt(JSON.stringify({ ...receipt, later: 1, host: { ...receipt.host, gpu: 1 } }))!;
+    assert.deepEqual(unknownFields(later), ["later", "host.gpu"]);
+    assert.deepEqual(unknownFields(receipt as never), []);
   });
 
   it("takes nothing else for one", () => {

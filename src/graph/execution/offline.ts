@@ -1,0 +1,25 @@
+import { LatentkitError } from "../../errors.js";
+import { type NodeConfig, needsNetwork } from "../../nodes/define.js";
+import type { PreparedNode } from "../prepared.js";
+import { networkError } from "../validation/graph-error.js";
+
+/** Fails with network.forbidden for the first node that reaches the network or uses a key. */
+export function refuseNetwork(nodes: Iterable<PreparedNode>): void {
+  for (const { displayId, definition } of nodes) {
+    if (!needsNetwork(definition)) continue;
+    const at = { nodeId: displayId, node: definition.key };
+    throw new LatentkitError("network.forbidden", networkError(at).sentence, at);
+  }
+}
+
+/** Stands in for `fetch`: a node that does not declare that it reaches the network does not reach it this way. */
+export const refusedFetch: typeof fetch = async () => {
+  throw new LatentkitError(
+    "network.forbidden",
+    "The network may not be reached (allowNetwork, allow_network, --offline).",
+  );
+};
+
+/** The same configuration without keys. */
+export const withoutKeys = ({ remote_image_api: api, ...config }: NodeConfig): NodeConfig =>
+  api === undefined ? config : { ...config, remote_image_api: { ...api, keys: [] } };
