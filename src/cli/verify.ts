@@ -29,18 +29,18 @@ export const verifyCommand: Command = {
   positionals: { min: 1, max: 1 },
   run: async (args, terminal, signal) => {
     const path = args.positionals[0]!;
-    const { status, differences, receipt } = await verifyImage(await readImage(path), {
+    const { status, differences, remarks, receipt } = await verifyImage(await readImage(path), {
       inputDir: args.value("input"),
       device: deviceOf(args),
       classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
       signal,
     });
-    if (args.flag("json")) terminal.out(`${printJson({ path, status, differences, receipt })}\n`);
+    if (args.flag("json")) terminal.out(`${printJson({ path, status, differences, remarks, receipt })}\n`);
     else if (status === "unverifiable") {
       for (const { message } of differences) terminal.err(`${red(terminal, "latentkit:")} ${harmless(message)}\n`);
     } else {
       terminal.out(`${oneLine(path)}: ${status}\n`);
-      for (const { message } of differences) terminal.out(`  ${harmless(message)}\n`);
+      for (const { message } of [...differences, ...remarks]) terminal.out(`  ${harmless(message)}\n`);
     }
     return EXIT_CODES[status];
   },

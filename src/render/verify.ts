@@ -13,7 +13,7 @@ import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
 import { MAX_RECEIPT_CHARACTERS, MAX_RECEIPT_ENTRIES, readReceipt } from "./receipt/read.js";
 import { createCounter, type Receipt, textHash } from "./receipt.js";
 import { render } from "./render.js";
-import { type Difference, untrueOf } from "./verify/differences.js";
+import { type Difference, untrueOf, versionDifference } from "./verify/differences.js";
 import { refuseActing } from "./verify/refuse-acting.js";
 import { hasPixels } from "./verify/same-pixels.js";
 
@@ -25,6 +25,8 @@ export interface Verdict {
   readonly status: "verified" | "different" | "unverifiable";
   /** Why it is not verified; empty where it is. */
   readonly differences: readonly Difference[];
+  /** Another version rendered a picture that is verified. */
+  readonly remarks: readonly Difference[];
   readonly receipt?: Receipt;
 }
 
@@ -90,11 +92,15 @@ const namesOf = (keys: readonly string[]): string => {
   return keys.length > NAMED_KEYS ? `${named} and ${keys.length - NAMED_KEYS} more` : named;
 };
 
+/** Another version is the likely cause of differences, and none by itself: the same pixels are the same picture. */
 function verdictOf(status: Verdict["status"], differences: readonly Difference[], receipt?: Receipt): Verdict {
-  const more = differences.length - TOLD_DIFFERENCES;
-  if (more <= 0) return { status, differences, receipt };
+  const version = receipt === undefined ? [] : versionDifference(receipt);
+  if (status === "verified") return { status, differences, remarks: version, receipt };
+  const all = status === "different" ? [...differences, ...version] : differences;
+  const more = all.length - TOLD_DIFFERENCES;
+  if (more <= 0) return { status, differences: all, remarks: [], receipt };
   const rest: Difference = { what: "receipt", message: `There are ${more} more differences.` };
-  return { status, differences: [...differences.slice(0, TOLD_DIFFERENCES), rest], receipt };
+  return { status, differences: [...all.slice(0, TOLD_DIFFERENCES), rest], remarks: [], receipt };
 }
 
 const unverifiable = (what: Difference["what"], why: string, receipt?: Receipt): Verdict =>

@@ -28,7 +28,7 @@ type Values = Readonly<Record<string, string>>;
 const NAMED_INPUTS = 20;
 const NAMED_CHARACTERS = 80;
 
-/** All that the receipt tells otherwise than a render of the graph beside it finds, but for the pixels. */
+/** All that the receipt tells otherwise than a render of the graph beside it finds, but for pixels and version. */
 export async function untrueOf(graph: Graph, receipt: Receipt, { inputDir }: Place): Promise<Difference[]> {
   const folder = resolve(inputDir ?? "input");
   const isShown = (nodeId: string, input: string) => {
@@ -37,13 +37,11 @@ export async function untrueOf(graph: Graph, receipt: Receipt, { inputDir }: Pla
   };
   const place = { host: defaultHost, inputDir: folder };
   const { seeds, noise, files } = await createOrigins(graph, defaultRegistry, place, isShown)(receipt.node);
-  // another version may have told less
-  const isComplete = receipt.engine === engineVersion();
   return [
-    ...compared("the seed", receipt.seeds, seeds, isComplete),
-    ...compared("the noise of node", receipt.noise, noise, isComplete),
-    ...(await inputDifferences(receipt.inputs, files, folder, isComplete)),
-    ...placeDifferences(receipt),
+    ...compared("the seed", receipt.seeds, seeds),
+    ...compared("the noise of node", receipt.noise, noise),
+    ...(await inputDifferences(receipt.inputs, files, folder)),
+    ...hostDifferences(receipt),
     ...shownDespite(graph, receipt.redacted ?? []),
     ...unknownFields(receipt).map((field): Difference => {
       return { what: "receipt", message: `The receipt has ${describe(field)}, which this version does not know.` };
@@ -51,8 +49,8 @@ export async function untrueOf(graph: Graph, receipt: Receipt, { inputDir }: Pla
   ];
 }
 
-function compared(what: string, told: Values, found: Values, isComplete: boolean): Difference[] {
-  const keys = new Set([...Object.keys(told), ...(isComplete ? Object.keys(found) : [])]);
+function compared(what: string, told: Values, found: Values): Difference[] {
+  const keys = new Set([...Object.keys(told), ...Object.keys(found)]);
   const inWords = (values: Values, key: string) => (Object.hasOwn(values, key) ? describe(values[key]) : "none");
   return [...keys]
     .filter((key) => inWords(told, key) !== inWords(found, key))
@@ -62,13 +60,16 @@ function compared(what: string, told: Values, found: Values, isComplete: boolean
     });
 }
 
-/** Version and host. */
-function placeDifferences({ engine, host }: Receipt): Difference[] {
-  const found: Difference[] = [];
+/** The version that rendered the picture, where it is another one. */
+export function versionDifference({ engine }: Receipt): Difference[] {
   const now = engineVersion();
-  if (engine !== now) {
-    found.push({ what: "engine", message: `It was rendered by latentkit ${engine}; this is ${now}.` });
-  }
+  return engine === now
+    ? []
+    : [{ what: "engine", message: `It was rendered by latentkit ${engine}; this is ${now}.` }];
+}
+
+function hostDifferences({ host }: Receipt): Difference[] {
+  const found: Difference[] = [];
   if (host.name !== defaultHost.name) {
     const message = `Its models came from the host ${describe(host.name)}; this is ${describe(defaultHost.name)}.`;
     found.push({ what: "host", message });
@@ -86,7 +87,6 @@ async function inputDifferences(
   told: Values,
   files: readonly string[],
   folder: string,
-  isComplete: boolean,
 ): Promise<Difference[]> {
   const hashOf = createInputHashes(folder);
   const named = new Set(files);
@@ -96,7 +96,7 @@ async function inputDifferences(
     if (differences.length === NAMED_INPUTS) left++;
     else {
       const hash = Object.hasOwn(told, name) ? told[name] : undefined;
-      const message = await inputDifference(name, hash, named.has(name), isComplete, hashOf);
+      const message = await inputDifference(name, hash, named.has(name), hashOf);
       if (message !== undefined) differences.push({ what: "input", message });
     }
   }
@@ -108,11 +108,9 @@ async function inputDifference(
   name: string,
   told: string | undefined,
   isNamed: boolean,
-  isComplete: boolean,
   hashOf: (name: string) => Promise<string>,
 ): Promise<string | undefined> {
   if (!isNamed) return `The receipt has the input file ${describe(name)}, which the graph in the file does not need.`;
-  if (told === undefined && !isComplete) return undefined;
   try {
     const hash = `sha256:${await hashOf(name)}`;
     if (told === undefined)

@@ -58,8 +58,8 @@ describe("latentkit verify", () => {
     const receipt = { ...(JSON.parse(textsOf(path).latentkit!) as object), engine: "0.0.1" };
     await rewrite(path, { latentkit: JSON.stringify(receipt) });
     const { code, out } = await run("verify", path, "--input", inputDir);
-    assert.equal(code, 1);
-    assert.match(out, /: different\n {2}It was rendered by latentkit 0\.0\.1; this is \d.*\n$/);
+    assert.equal(code, 0);
+    assert.match(out, /: verified\n {2}It was rendered by latentkit 0\.0\.1; this is \d.*\n$/);
   });
 
   it("exits 1 and says what differs", async () => {
