@@ -10,6 +10,7 @@ import { Retention } from "./runs/retention.js";
 import { RunReader } from "./runs/run-reader.js";
 import type { Engine } from "./runs/run-task.js";
 import { interruptLeftOver, Scheduler } from "./runs/scheduler.js";
+import type { BacklogLimits } from "./store/backlog.js";
 import type { NewKey, Store, StoredAnswer } from "./store/store.js";
 import type {
   HeartbeatResult,
@@ -113,10 +114,9 @@ class RunEngine extends RunReader implements Runs {
     await this.#enter();
     const { sessionKey, text, idempotency } = request;
     return this.#answers.once(idempotency, replayedWake, async (key) => {
-      const limit = this.#options.limits.pending_wakes_per_session;
-      const added = await this.#store.addWake({ sessionKey, text, limit }, key);
+      const added = await this.#store.addWake({ sessionKey, text, limits: backlogLimits(this.#options.limits) }, key);
       if (added.kind === "answered") return replayedWake(checked(added.stored, key!));
-      if (added.kind === "full") throw new HookError("queue_full", "this session has too many pending events");
+      if (added.kind === "full") throw new HookError("queue_full", TOO_MANY_PENDING[added.whose]);
       const { chatId, eventId, pending } = added;
       return { sessionKey, chatId, eventId, pending, replayed: false };
     });
@@ -210,7 +210,10 @@ class RunEngine extends RunReader implements Runs {
       const id = this.#options.newId?.() ?? randomUUID();
       const { message, ...rest } = creation;
       const compose = (pending: readonly string[]) => composeMessage(pending, message);
-      const result = await this.#store.createRun({ ...rest, id, createdAt: this.#clock.now(), compose }, key);
+      // a run keeps its message for as long as it is kept: no more than a request may bring
+      const maxWakeBytes = this.#options.limits.body_bytes;
+      const run = { ...rest, id, createdAt: this.#clock.now(), maxWakeBytes, compose };
+      const result = await this.#store.createRun(run, key);
       if (result.kind === "empty") return null;
       if (result.kind === "answered") return { ...replayedRun(checked(result.stored, key!)), wakes: 0 };
       const { seq, sessionKey, createdAt } = result.run;
@@ -247,6 +250,16 @@ class RunEngine extends RunReader implements Runs {
     this.#engine.observer.fault?.(what, error);
   }
 }
+
+const TOO_MANY_PENDING: Record<keyof BacklogLimits, string> = {
+  session: "this session has too many pending events, or too large ones",
+  service: "too many pending events wait, or too large ones, try again later",
+};
+
+const backlogLimits = (limits: RunsOptions["limits"]): BacklogLimits => ({
+  session: { wakes: limits.pending_wakes_per_session, bytes: limits.pending_wake_bytes_per_session },
+  service: { wakes: limits.pending_wakes, bytes: limits.pending_wake_bytes },
+});
 
 function composeMessage(pending: readonly string[], message: string | null): string | null {
   const lines = pending.map(systemEventLine);

@@ -1,4 +1,5 @@
 import type { EventSlice, RunFile, RunRow, RunState, RunSummary, StoredEvent } from "../types.js";
+import { type Backlog, countFitting, passedLimit, wakeBytes } from "./backlog.js";
 import type {
   Answer,
   EventBatch,
@@ -28,7 +29,8 @@ interface MemoryRun {
 interface Session {
   readonly id: number;
   runs: number;
-  wakes: { readonly id: number; readonly text: string }[];
+  wakes: { readonly id: number; readonly text: string; readonly bytes: number }[];
+  wakeBytes: number;
 }
 
 interface State {
@@ -36,7 +38,10 @@ interface State {
   readonly sessions: Map<string, Session>;
   readonly answers: Map<string, StoredAnswer & { readonly expiresMark: number }>;
   readonly lastIds: { session: number; run: number; wake: number };
+  readonly pending: Mutable<Backlog>;
 }
+
+const NOTHING: Backlog = { wakes: 0, bytes: 0 };
 
 /** Everything in this process, gone with it: for tests and embedding. Never fails. */
 export function createMemoryStore(): Store {
@@ -45,6 +50,7 @@ export function createMemoryStore(): Store {
     sessions: new Map(),
     answers: new Map(),
     lastIds: { session: 0, run: 0, wake: 0 },
+    pending: { ...NOTHING },
   };
   const { runs, sessions } = state;
   return {
@@ -53,11 +59,13 @@ export function createMemoryStore(): Store {
     createRun: async (run, key) => {
       const stored = key && findAnswer(state, key.scope, key.nowMark);
       if (stored) return { kind: "answered", stored };
-      const pending = sessions.get(run.sessionKey)?.wakes ?? [];
+      const waiting = sessions.get(run.sessionKey)?.wakes ?? [];
+      const sizes = waiting.map(({ bytes }) => bytes);
+      const pending = waiting.slice(0, countFitting(sizes, run.maxWakeBytes));
       const message = run.compose(pending.map(({ text }) => text));
       if (message === null) return { kind: "empty" };
       const session = sessionOf(state, run.sessionKey);
-      session.wakes = [];
+      takeWakes(state, session, pending.length);
       session.runs += 1;
       state.lastIds.run += 1;
       const { id, sessionKey, origin, name, timeoutSeconds, createdAt } = run;
@@ -73,10 +81,17 @@ export function createMemoryStore(): Store {
     addWake: async (wake, key) => {
       const stored = key && findAnswer(state, key.scope, key.nowMark);
       if (stored) return { kind: "answered", stored };
-      if ((sessions.get(wake.sessionKey)?.wakes.length ?? 0) >= wake.limit) return { kind: "full" };
+      const bytes = wakeBytes(wake.text);
+      const before = sessions.get(wake.sessionKey);
+      const own = before === undefined ? NOTHING : { wakes: before.wakes.length, bytes: before.wakeBytes };
+      const whose = passedLimit(bytes, { session: own, service: state.pending }, wake.limits);
+      if (whose !== undefined) return { kind: "full", whose };
       const session = sessionOf(state, wake.sessionKey);
       state.lastIds.wake += 1;
-      session.wakes.push({ id: state.lastIds.wake, text: wake.text });
+      session.wakes.push({ id: state.lastIds.wake, text: wake.text, bytes });
+      session.wakeBytes += bytes;
+      state.pending.wakes += 1;
+      state.pending.bytes += bytes;
       const queued = { chatId: session.id, eventId: state.lastIds.wake, pending: session.wakes.length };
       saveAnswer(state, key, { wake: { sessionKey: wake.sessionKey, ...queued } });
       return { kind: "queued", ...queued };
@@ -155,10 +170,18 @@ function sessionOf({ sessions, lastIds }: State, key: string): Session {
   let session = sessions.get(key);
   if (session === undefined) {
     lastIds.session += 1;
-    session = { id: lastIds.session, runs: 0, wakes: [] };
+    session = { id: lastIds.session, runs: 0, wakes: [], wakeBytes: 0 };
     sessions.set(key, session);
   }
   return session;
+}
+
+function takeWakes({ pending }: State, session: Session, count: number): void {
+  const taken = session.wakes.splice(0, count);
+  const bytes = taken.reduce((sum, wake) => sum + wake.bytes, 0);
+  session.wakeBytes -= bytes;
+  pending.wakes -= taken.length;
+  pending.bytes -= bytes;
 }
 
 function listRuns({ runs }: State, before: number | null, limit: number): RunSummary[] {

@@ -10,7 +10,8 @@ const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, r
 const FROM_RUNS = "FROM runs JOIN sessions ON sessions.id = runs.session";
 
 export function getRun(db: Connection, id: string): RunRow | null {
-  const row = db.get(`SELECT ${SUMMARY}, runs.message ${FROM_RUNS} WHERE runs.id = ?`, id);
+  const sql = `SELECT ${SUMMARY}, messages.message ${FROM_RUNS} JOIN messages ON messages.run = runs.seq WHERE runs.id = ?`;
+  const row = db.get(sql, id);
   return row === undefined ? null : { ...toSummary(row), message: JSON.parse(String(row.message)) as string };
 }
 

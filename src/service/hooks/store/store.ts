@@ -8,6 +8,7 @@ import type {
   StoredEvent,
   TerminalState,
 } from "../types.js";
+import type { BacklogLimits } from "./backlog.js";
 
 export interface NewRun {
   readonly id: string;
@@ -17,15 +18,16 @@ export interface NewRun {
   readonly timeoutSeconds: number;
   /** Wall clock ms. */
   readonly createdAt: number;
-  /** The run's message, given the texts of the session's pending wakes; null: create nothing. */
+  /** Most bytes of pending wakes that the run takes; the oldest is always taken, what does not fit stays pending. */
+  readonly maxWakeBytes: number;
+  /** The run's message, given the texts of the pending wakes it takes; null: create nothing. */
   compose(pending: readonly string[]): string | null;
 }
 
 export interface NewWake {
   readonly sessionKey: string;
   readonly text: string;
-  /** Most pending wakes of the session, this one included. */
-  readonly limit: number;
+  readonly limits: BacklogLimits;
 }
 
 /** What was answered under an idempotency key. */
@@ -61,7 +63,7 @@ export type CreateRunResult =
 export type AddWakeResult =
   | { readonly kind: "queued"; readonly chatId: number; readonly eventId: number; readonly pending: number }
   | { readonly kind: "answered"; readonly stored: StoredAnswer }
-  | { readonly kind: "full" };
+  | { readonly kind: "full"; readonly whose: keyof BacklogLimits };
 
 export interface NewEvent {
   readonly event: string;
@@ -121,7 +123,7 @@ export interface Store {
   leftOver(): Promise<{ queued: LeftOver[]; running: LeftOver[] }>;
 
   findAnswer(scope: string, nowMark: number): Promise<StoredAnswer | null>;
-  /** Run row, key row and the consumption of the session's pending wakes together. */
+  /** Run row, key row and the consumption of the session's oldest pending wakes together. */
   createRun(run: NewRun, key?: NewKey): Promise<CreateRunResult>;
   addWake(wake: NewWake, key?: NewKey): Promise<AddWakeResult>;
   /** Keys of the sessions with pending wakes, longest waiting first. */

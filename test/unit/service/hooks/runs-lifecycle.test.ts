@@ -196,6 +196,27 @@ describeStores("run engine over time", (kind) => {
       await runs.close();
     });
 
+    it("come in as many runs as a request's size asks for, in order, none lost", async () => {
+      const { runs, script } = engine(kind, { limits: { body_bytes: 1000 } });
+      const texts = Array.from({ length: 10 }, (_, i) => `${i}${"x".repeat(297)}`);
+      for (const text of texts) await runs.queueWake({ sessionKey: "hook:a", text });
+      const messages: string[] = [];
+      for (const events of [3, 3, 3, 1]) {
+        const beat = await runs.heartbeat();
+        assert.deepEqual(
+          beat.runs.map((run) => run.events),
+          [events],
+        );
+        const { run, succeed } = await script.call(beat.runs[0]!.runId);
+        messages.push(run.message);
+        succeed("ok");
+        await assertEnded(runs, run.id, "succeeded");
+      }
+      assert.equal(messages.join("\n"), texts.map((text) => `System event: ${text}`).join("\n"));
+      assert.deepEqual((await runs.heartbeat()).runs, []);
+      await runs.close();
+    });
+
     it("are drained by the interval", async () => {
       const { runs, clock, script } = engine(kind, { heartbeatSeconds: 60 });
       await runs.queueWake({ sessionKey: "hook:a", text: "x" });

@@ -8,7 +8,9 @@ import { LatentkitError } from "latentkit";
 import { HookError } from "#src/service/hooks/hook-error.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
 import { loadSqliteDriver } from "#src/service/hooks/store/sqlite-driver.js";
+import { migrate } from "#src/service/hooks/store/sqlite-schema.js";
 import type { NewRun } from "#src/service/hooks/store/store.js";
+import { wakeLimits } from "../../../../helpers/backlog.js";
 import { faultyDriver } from "../../../../helpers/faulty-driver.js";
 import { freshFolder } from "../../../../helpers/folders.js";
 
@@ -16,6 +18,7 @@ const HOLDER = fileURLToPath(new URL("../../../../helpers/hold-store.js", import
 
 const newRun = (id: string): NewRun => ({
   ...{ id, sessionKey: "hook:a", origin: "agent", name: null, timeoutSeconds: 600, createdAt: 1000 },
+  maxWakeBytes: 1e6,
   compose: () => "message",
 });
 const isUnavailable = (error: unknown) =>
@@ -120,6 +123,35 @@ describe("sqlite store file", () => {
   });
 });
 
+describe("sqlite store file of an older version", () => {
+  const folder = freshFolder();
+
+  it("keeps its runs, messages and pending wakes, which count against the limits", async () => {
+    const path = join(folder(), "store.db");
+    const old = loadSqliteDriver().open(path);
+    migrate(old, 0, 2);
+    old.exec(`
+      INSERT INTO sessions (key) VALUES ('hook:a'), ('hook:b');
+      INSERT INTO runs (id, session, origin, name, message, state, timeout_seconds, created_at)
+        VALUES ('r1', 1, 'agent', NULL, '"from before"', 'queued', 600, 1000);
+      INSERT INTO wakes (session, text, run) VALUES (1, '"taken"', 1), (1, '"ü"', NULL), (2, '"two"', NULL), (1, '"3"', NULL);
+    `);
+    old.close();
+    const store = createSqliteStore(path);
+    assert.equal((await store.getRun("r1"))?.message, "from before");
+    assert.deepEqual(await store.pendingSessions(), ["hook:a", "hook:b"]);
+    // ü and its quotes are four bytes, 3 three, two five: twelve, and five of the new one
+    const add = (bytes: number, all: number) =>
+      store.addWake({ sessionKey: "hook:a", text: "new", limits: wakeLimits(9, { bytes, all: { bytes: all } }) });
+    assert.deepEqual(await add(11, 17), { kind: "full", whose: "session" });
+    assert.deepEqual(await add(12, 16), { kind: "full", whose: "service" });
+    assert.equal((await add(12, 17)).kind, "queued");
+    await store.createRun({ ...newRun("r2"), compose: (pending) => pending.join("|") });
+    assert.equal((await store.getRun("r2"))?.message, "ü|3|new");
+    await store.close();
+  });
+});
+
 describe("sqlite store faults", () => {
   const folder = freshFolder();
   const file = () => join(folder(), "store.db");
@@ -158,7 +190,7 @@ describe("sqlite store faults", () => {
       const driver = faultyDriver();
       const path = join(folder(), `store-${failing}.db`);
       const store = createSqliteStore(path, { driver });
-      await store.addWake({ sessionKey: "hook:a", text: "one", limit: 9 });
+      await store.addWake({ sessionKey: "hook:a", text: "one", limits: wakeLimits(9) });
       let statements = 0;
       driver.before = (sql) => {
         if (sql === "ROLLBACK") return;
@@ -212,7 +244,7 @@ describe("sqlite store faults", () => {
     const keep = { events: 10, bytes: 1000 };
     const event = { event: "delta", data: "{}" };
     await store.createRun(newRun("r1"));
-    await store.addWake({ sessionKey: "hook:a", text: "x", limit: 9 });
+    await store.addWake({ sessionKey: "hook:a", text: "x", limits: wakeLimits(9) });
     await store.startRun("r1", 1, event);
     await store.append("r1", { ...nothing, events: [event] }, keep);
     const ending = { from: ["running"], to: "succeeded", finishedAt: 1, endedMark: 1, error: null } as const;
