@@ -10,6 +10,7 @@ const run = {
   name: null,
   timeoutSeconds: 1,
   createdAt: 1,
+  createdMark: 1,
   maxWakeBytes: 1,
 } as const;
 await store.createRun({ ...run, compose });

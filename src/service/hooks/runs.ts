@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
-import { type Clock, steadyWall, systemClock } from "./clock.js";
+import { type Clock, type SteadyWall, steadyWall, systemClock } from "./clock.js";
 import { HookError } from "./hook-error.js";
 import { Answers, checked } from "./runs/answers.js";
 import { EventBus } from "./runs/event-bus.js";
@@ -53,7 +53,7 @@ class RunEngine extends RunReader implements Runs {
   readonly #answers: Answers;
   readonly #retention: Retention;
   readonly #heartbeat: HeartbeatInterval;
-  readonly now: () => number;
+  readonly now: SteadyWall;
   #opening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -181,7 +181,9 @@ class RunEngine extends RunReader implements Runs {
   }
 
   async #recover(): Promise<void> {
-    const { queued, running } = await this.#store.leftOver();
+    const { queued, running, lastMark } = await this.#store.leftOver();
+    // the wall clock may have been set back since: what ends now must not look older than what ended before
+    this.now.notBefore(lastMark);
     const isAgain = this.#options.onRestart === "requeue";
     for (const { id } of running) {
       if (isAgain) await this.#store.requeueRun(id);
@@ -212,7 +214,8 @@ class RunEngine extends RunReader implements Runs {
       const compose = (pending: readonly string[]) => composeMessage(pending, message);
       // a run keeps its message for as long as it is kept: no more than a request may bring
       const maxWakeBytes = this.#options.limits.body_bytes;
-      const run = { ...rest, id, createdAt: this.#clock.now(), maxWakeBytes, compose };
+      const createdMark = this.now();
+      const run = { ...rest, id, createdAt: this.#clock.now(), createdMark, maxWakeBytes, compose };
       const result = await this.#store.createRun(run, key);
       if (result.kind === "empty") return null;
       if (result.kind === "answered") return { ...replayedRun(checked(result.stored, key!)), wakes: 0 };
@@ -220,7 +223,7 @@ class RunEngine extends RunReader implements Runs {
       place.release();
       this.#engine.observer.created?.({ id, origin: creation.origin });
       this.#scheduler.enqueue({ id, seq, sessionKey, since: this.#clock.monotonic() });
-      return { runId: id, sessionKey, createdAt, replayed: false, wakes: result.wakes };
+      return { runId: id, sessionKey, createdAt, createdMark, replayed: false, wakes: result.wakes };
     } finally {
       place.release();
     }
@@ -269,7 +272,7 @@ function composeMessage(pending: readonly string[], message: string | null): str
 
 function replayedRun({ answer }: StoredAnswer): Started {
   if (!("run" in answer)) throw new HookError("idempotency_mismatch");
-  return { ...answer.run, replayed: true };
+  return { createdMark: answer.run.createdAt, ...answer.run, replayed: true };
 }
 
 function replayedWake({ answer }: StoredAnswer): QueuedWake {

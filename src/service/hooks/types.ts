@@ -132,6 +132,8 @@ export interface Started {
   readonly runId: string;
   readonly sessionKey: string;
   readonly createdAt: number;
+  /** Steady ms, as `Runs.now`: for expiry. */
+  readonly createdMark: number;
   readonly replayed: boolean;
 }
 
@@ -196,7 +198,7 @@ export interface Runs {
   file(runId: string, name: string): Promise<RunFile>;
   /** Wall time that does not jump, in ms: for expiry of signed URLs. */
   now(): number;
-  /** Fails with store_unavailable where the store cannot be written. */
+  /** Fails with store_unavailable where the store would fail a start, or still fails what it failed before. */
   ping(): Promise<void>;
   stats(): RunStats;
   readonly closing: boolean;

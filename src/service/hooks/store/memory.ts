@@ -54,7 +54,11 @@ export function createMemoryStore(): Store {
   };
   const { runs, sessions } = state;
   return {
-    leftOver: async () => ({ queued: inState(state, "queued"), running: inState(state, "running") }),
+    leftOver: async () => ({
+      queued: inState(state, "queued"),
+      running: inState(state, "running"),
+      lastMark: lastMark(state),
+    }),
     findAnswer: async (scope, nowMark) => findAnswer(state, scope, nowMark),
     createRun: async (run, key) => {
       const stored = key && findAnswer(state, key.scope, key.nowMark);
@@ -75,7 +79,7 @@ export function createMemoryStore(): Store {
         ...{ oldestEventId: 1, lastEventId: 0 },
       };
       runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map() });
-      saveAnswer(state, key, { run: { runId: id, sessionKey, createdAt } });
+      saveAnswer(state, key, { run: { runId: id, sessionKey, createdAt, createdMark: run.createdMark } });
       return { kind: "created", run: summary(row), wakes: pending.length };
     },
     addWake: async (wake, key) => {
@@ -153,6 +157,9 @@ function inState({ runs }: State, wanted: RunState): LeftOver[] {
     .filter(({ row }) => row.state === wanted)
     .map(({ row: { id, seq, sessionKey, createdAt } }) => ({ id, seq, sessionKey, createdAt }));
 }
+
+const lastMark = ({ runs }: State): number =>
+  [...runs.values()].reduce((newest, { endedMark }) => Math.max(newest, endedMark ?? 0), 0);
 
 function findAnswer({ answers }: State, scope: string, nowMark: number): StoredAnswer | null {
   const found = answers.get(scope);

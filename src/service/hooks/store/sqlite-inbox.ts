@@ -29,8 +29,8 @@ export function createRun(db: Connection, run: NewRun, key?: NewKey): CreateRunR
   );
   db.run("INSERT INTO messages VALUES (?, ?)", seq, JSON.stringify(message));
   consume(db, session, wakes, seq);
-  const { id: runId, sessionKey, createdAt } = run;
-  if (key) saveAnswer(db, key, { run: { runId, sessionKey, createdAt } });
+  const { id: runId, sessionKey, createdAt, createdMark } = run;
+  if (key) saveAnswer(db, key, { run: { runId, sessionKey, createdAt, createdMark } });
   return { kind: "created", run: getSummary(db, run.id)!, wakes: wakes.texts.length };
 }
 

@@ -25,7 +25,7 @@ export function listRuns(db: Connection, before: number | null, limit: number): 
   return db.all(sql, before ?? Number.MAX_SAFE_INTEGER, limit).map(toSummary);
 }
 
-export function leftOver(db: Connection): { queued: LeftOver[]; running: LeftOver[] } {
+export function leftOver(db: Connection): { queued: LeftOver[]; running: LeftOver[]; lastMark: number } {
   const inState = (state: RunState) =>
     db
       .all(
@@ -39,7 +39,8 @@ export function leftOver(db: Connection): { queued: LeftOver[]; running: LeftOve
         sessionKey: String(row.session_key),
         createdAt: Number(row.created_at),
       }));
-  return { queued: inState("queued"), running: inState("running") };
+  const newest = db.get("SELECT max(ended_mark) AS mark FROM runs WHERE ended_mark IS NOT NULL");
+  return { queued: inState("queued"), running: inState("running"), lastMark: Number(newest?.mark ?? 0) };
 }
 
 export function startRun(db: Connection, id: string, startedAt: number, event: NewEvent): RunRow | null {

@@ -2,6 +2,7 @@ import { Connection } from "./sqlite-connection.js";
 import { loadSqliteDriver, type SqliteDriver } from "./sqlite-driver.js";
 import * as events from "./sqlite-events.js";
 import * as inbox from "./sqlite-inbox.js";
+import { ping } from "./sqlite-ping.js";
 import * as runs from "./sqlite-runs.js";
 import { sweep } from "./sqlite-sweep.js";
 import type { Store } from "./store.js";
@@ -31,9 +32,7 @@ export function createSqliteStore(path: string, options: { driver?: SqliteDriver
     terminalEvent: async (id) => db.read(() => events.terminalEvent(db, id)),
     getFile: async (id, name) => db.read(() => events.getFile(db, id, name)),
     sweep: async (request) => db.write("trailing", () => sweep(db, request)),
-    // as many pages as a start writes, and more: where it fits, a start does
-    ping: async () =>
-      void db.write("trailing", () => db.run("UPDATE pings SET filler = randomblob(65536) WHERE id = 1")),
+    ping: async () => ping(db),
     close: async () => db.close(),
   };
 }

@@ -18,6 +18,8 @@ export interface NewRun {
   readonly timeoutSeconds: number;
   /** Wall clock ms. */
   readonly createdAt: number;
+  /** Steady ms (clock.ts), for expiry. */
+  readonly createdMark: number;
   /** Most bytes of pending wakes that the run takes; the oldest is always taken, what does not fit stays pending. */
   readonly maxWakeBytes: number;
   /** The run's message, given the texts of the pending wakes it takes; null: create nothing. */
@@ -32,7 +34,15 @@ export interface NewWake {
 
 /** What was answered under an idempotency key. */
 export type Answer =
-  | { readonly run: { readonly runId: string; readonly sessionKey: string; readonly createdAt: number } }
+  | {
+      readonly run: {
+        readonly runId: string;
+        readonly sessionKey: string;
+        readonly createdAt: number;
+        /** Absent in answers of older versions. */
+        readonly createdMark?: number;
+      };
+    }
   | {
       readonly wake: {
         readonly sessionKey: string;
@@ -119,8 +129,8 @@ export interface SweepRequest {
  * (create, wake, end) is on the disk when it resolves; events may trail a power loss, never a killed process.
  */
 export interface Store {
-  /** Runs that a former process left unfinished, in order of creation. */
-  leftOver(): Promise<{ queued: LeftOver[]; running: LeftOver[] }>;
+  /** Runs that a former process left unfinished, in order of creation; the newest mark of an ended one, else 0. */
+  leftOver(): Promise<{ queued: LeftOver[]; running: LeftOver[]; lastMark: number }>;
 
   findAnswer(scope: string, nowMark: number): Promise<StoredAnswer | null>;
   /** Run row, key row and the consumption of the session's oldest pending wakes together. */
@@ -148,7 +158,7 @@ export interface Store {
   getFile(id: string, name: string): Promise<RunFile | null>;
 
   sweep(request: SweepRequest): Promise<{ removedRuns: number; endedRuns: number; more: boolean }>;
-  /** Writes; fails where a write would. */
+  /** Fails where a run could not be started, and while what failed before still fails. Writes little. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }

@@ -412,6 +412,21 @@ describeStores("run engine over time", (kind) => {
       assert.equal(clock.timers, 0);
     });
 
+    it("keeps the latest runs after a restart with the clock set back", async () => {
+      const limits = { retention_runs: 3 };
+      const before = engine(kind, { agent: echo, limits, clock: new FakeClock(Date.UTC(2030, 0, 1)) });
+      for (let i = 0; i < 3; i++) await assertEnded(before.runs, await startRun(before.runs), "succeeded");
+      await before.runs.close();
+      const store = await kind.reopen(before.store);
+      const { runs } = engine(kind, { agent: echo, limits, clock: new FakeClock(Date.UTC(2025, 0, 1)), store });
+      const latest = [await startRun(runs), await startRun(runs)];
+      for (const id of latest) await assertEnded(runs, id, "succeeded");
+      await until(async () => (await runs.list({ limit: 9 })).runs.length === 3, "the sweep");
+      const kept = (await runs.list({ limit: 9 })).runs.map(({ id }) => id);
+      assert.deepEqual(kept.slice(0, 2), latest.reverse());
+      await runs.close();
+    });
+
     it("keeps a run that is queued or running, however old", async () => {
       const limits = { retention_hours: 1, run_seconds: 1_000_000, queue_seconds: 1_000_000 };
       const { runs, clock } = engine(kind, { agent: never, limits });

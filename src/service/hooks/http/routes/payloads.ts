@@ -8,7 +8,10 @@ import { maxTimeoutSeconds } from "../schemas.js";
 export function runPayload(context: HookContext, base: string, started: Started): z.output<typeof runPayloadSchema> {
   const query = new URLSearchParams({ run_id: started.runId });
   if (context.config.web.stream_auth !== "none") {
-    const { expires, signature } = context.signer.sign(started.runId, retainedUntilSeconds(context, started.createdAt));
+    const { expires, signature } = context.signer.sign(
+      started.runId,
+      retainedUntilSeconds(context, started.createdMark),
+    );
     query.set("expires", expires);
     query.set("signature", signature);
   }
@@ -25,9 +28,9 @@ export function runPayload(context: HookContext, base: string, started: Started)
 
 export const statusUrl = (base: string, runId: string): string => `${base}/api/runs/${runId}`;
 
-/** When a run of that age is gone at the latest: waited, ran and was kept as long as is allowed. */
-function retainedUntilSeconds({ config: { limits } }: HookContext, createdAt: number): number {
-  return createdAt / 1000 + limits.queue_seconds + maxTimeoutSeconds(limits) + limits.retention_hours * 3600;
+/** When a run of that age is gone at the latest: waited, ran and was kept as long as is allowed. In steady time. */
+function retainedUntilSeconds({ config: { limits } }: HookContext, createdMark: number): number {
+  return createdMark / 1000 + limits.queue_seconds + maxTimeoutSeconds(limits) + limits.retention_hours * 3600;
 }
 
 export const queueMetadata = (wake: QueuedWake): z.output<typeof queueMetadataSchema> => ({

@@ -104,6 +104,21 @@ describe("probes", () => {
     assert.equal((await post("/hooks/agent", { message: "x" })).status, 200);
   });
 
+  it("ready asks the store twice a second at most, however many ask", async () => {
+    const clock = new FakeClock();
+    const memory = createMemoryStore();
+    let pings = 0;
+    const ping = async () => {
+      pings += 1;
+    };
+    const { get } = await startService({ store: { ...memory, ping }, clock });
+    for (let i = 0; i < 20; i++) assert.equal((await get("/ready")).status, 200);
+    assert.equal(pings, 2);
+    await clock.advance(1000);
+    await Promise.all(Array.from({ length: 20 }, () => get("/ready")));
+    assert.ok(pings <= 4, `${pings} pings`);
+  });
+
   it("ready is 503 within 2 s where the store hangs", async () => {
     const memory = createMemoryStore();
     let hangs = false;

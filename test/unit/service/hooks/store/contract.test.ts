@@ -13,6 +13,7 @@ const newRun = (id: string, extra: Partial<NewRun> = {}): NewRun => ({
   name: null,
   timeoutSeconds: 600,
   createdAt: 1000,
+  createdMark: 900,
   maxWakeBytes: 1_000_000,
   compose: (pending) => [...pending, `message of ${id}`].join("|"),
   ...extra,
@@ -225,7 +226,7 @@ describeStores("store contract", (kind) => {
     await store.createRun(newRun("r1"), key("k"));
     const expected = {
       payloadHash: "hash",
-      answer: { run: { runId: "r1", sessionKey: "hook:a", createdAt: 1000 } },
+      answer: { run: { runId: "r1", sessionKey: "hook:a", createdAt: 1000, createdMark: 900 } },
     };
     const again = await store.createRun(newRun("r2"), key("k", { payloadHash: "other" }));
     assert.equal(again.kind, "answered");
@@ -244,7 +245,7 @@ describeStores("store contract", (kind) => {
     const again = await store.createRun(newRun("r2"), key("k", { nowMark: 100, expiresMark: 200 }));
     assert.equal(again.kind, "created");
     assert.deepEqual((await store.findAnswer("k", 150))?.answer, {
-      run: { runId: "r2", sessionKey: "hook:a", createdAt: 1000 },
+      run: { runId: "r2", sessionKey: "hook:a", createdAt: 1000, createdMark: 900 },
     });
   });
 
@@ -363,6 +364,7 @@ describeStores("store contract", (kind) => {
     const left = await store.leftOver();
     const shown = (runs: { id: string }[]) => runs.map(({ id }) => id);
     assert.deepEqual([shown(left.queued), shown(left.running)], [["r2", "r4"], ["r3"]]);
+    assert.equal(left.lastMark, 50);
     assert.deepEqual(left.queued[0], { id: "r2", seq: 2, sessionKey: "hook:a", createdAt: 1000 });
     assert.equal(await store.requeueRun("r3"), true);
     assert.deepEqual(shown((await store.leftOver()).queued), ["r2", "r3", "r4"]);

@@ -18,7 +18,7 @@ const HOLDER = fileURLToPath(new URL("../../../../helpers/hold-store.js", import
 
 const newRun = (id: string): NewRun => ({
   ...{ id, sessionKey: "hook:a", origin: "agent", name: null, timeoutSeconds: 600, createdAt: 1000 },
-  maxWakeBytes: 1e6,
+  ...{ createdMark: 1000, maxWakeBytes: 1e6 },
   compose: () => "message",
 });
 const isUnavailable = (error: unknown) =>
@@ -40,9 +40,9 @@ describe("sqlite store file", () => {
     return child;
   };
 
-  it("is ready only where a start fits: a ping writes no less", async () => {
-    const store = createSqliteStore(file());
-    await store.ping();
+  it("grows by pages where a ping finds it well, and by no less than a start after a failure", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(file(), { driver });
     const grownBy = async (work: () => Promise<unknown>) => {
       const before = statSync(`${file()}-wal`).size;
       await work();
@@ -51,8 +51,18 @@ describe("sqlite store file", () => {
     for (let i = 0; i < 5; i++) {
       const key = { scope: `k${i}`, payloadHash: "hash", nowMark: 0, expiresMark: 1 };
       const started = await grownBy(() => store.createRun(newRun(`r${i}`), key));
+      const fail = () => {
+        throw new Error("database or disk is full");
+      };
+      driver.before = fail;
+      await assert.rejects(store.createRun(newRun("full")), isUnavailable);
+      driver.before = () => undefined;
       assert.ok(started > 0 && (await grownBy(() => store.ping())) >= started, `a start writes ${started} bytes`);
+      await store.ping();
+      const pinged = await grownBy(() => store.ping());
+      assert.ok(pinged > 0 && pinged <= 3 * 4200, `a ping writes ${pinged} bytes`);
     }
+    assert.equal((await store.listRuns(null, 99)).length, 5, "a ping leaves nothing behind");
     await store.close();
   });
 
@@ -272,6 +282,62 @@ describe("sqlite store faults", () => {
     await assert.rejects(damaged.createRun(newRun("new")), isUnavailable);
     await assert.rejects(damaged.getRun("r1"), isUnavailable);
     await damaged.close();
+  });
+});
+
+describe("ping of a SQLite store", () => {
+  const folder = freshFolder();
+  const file = () => join(folder(), "store.db");
+
+  it("fails on damaged pages that nothing has read yet", async () => {
+    const store = createSqliteStore(file());
+    for (let i = 0; i < 200; i++) await store.createRun({ ...newRun(`r${i}`), compose: () => "x".repeat(500) });
+    await store.close();
+    const bytes = readFileSync(file());
+    bytes.fill(0xa5, 8192);
+    writeFileSync(file(), bytes);
+    const damaged = createSqliteStore(file());
+    await assert.rejects(damaged.ping(), isUnavailable);
+    await damaged.close();
+  });
+
+  it("fails while what failed before still fails, and passes when it does not", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(file(), { driver });
+    await store.createRun(newRun("r1"));
+    await store.startRun("r1", 1, { event: "status", data: "{}" });
+    const malformed = (pattern: RegExp) => (sql: string) => {
+      if (pattern.test(sql)) throw new Error("database disk image is malformed");
+    };
+    for (const [pattern, work] of [
+      [/SELECT id, event, data FROM events/, () => store.readEvents("r1", 0, 9, 999)],
+      [/DELETE FROM answers/, () => store.sweep({ endedBefore: 0, keepRuns: 9, nowMark: 0, budget: 9 })],
+      [/^COMMIT/, () => store.requeueRun("r1")],
+    ] as const) {
+      await store.ping();
+      driver.before = malformed(pattern);
+      await assert.rejects(work(), isUnavailable);
+      for (let i = 0; i < 2; i++) await assert.rejects(store.ping(), isUnavailable, String(pattern));
+      driver.before = () => undefined;
+      await store.ping();
+    }
+    assert.equal((await store.getRun("r1"))?.state, "running");
+    await store.close();
+  });
+
+  it("takes a row that was stored after all for no failure", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(file(), { driver });
+    driver.before = (sql) => {
+      if (/INSERT INTO sessions/.test(sql)) throw new Error("disk I/O error");
+    };
+    await assert.rejects(store.createRun(newRun("r1")), isUnavailable);
+    driver.before = () => undefined;
+    await store.createRun(newRun("r1"));
+    await store.ping();
+    await assert.rejects(store.createRun(newRun("r1")), isUnavailable);
+    await store.ping();
+    await store.close();
   });
 });
 
