@@ -1,8 +1,12 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Config } from "../../render/config.js";
 import type { Clock } from "./clock.js";
 import type { Store } from "./store/store.js";
 
 export type Limits = Config["limits"];
+
+/** An Express router by its shape: `app.use(router)` takes it, and no types of Express are needed for it. */
+export type HookRouter = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
 // ---- agents: what an embedder writes ----
 

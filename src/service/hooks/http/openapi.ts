@@ -1,5 +1,6 @@
 import { OpenAPIRegistry, OpenApiGeneratorV31, type RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { z } from "zod";
+import type { HookConfig } from "../hook-config.js";
 import { REFUSALS } from "../hook-error.js";
 import type { Limits } from "../types.js";
 import {
@@ -20,7 +21,10 @@ type Responses = RouteConfig["responses"];
 type Access = NonNullable<RouteConfig["security"]>;
 
 /** The HTTP interface as an OpenAPI 3.1 document, made from the schemas that check the requests. */
-export function createOpenApi(limits: Limits): Omit<Document, "servers"> {
+export function createOpenApi(
+  limits: Limits,
+  { metrics, openapi }: Pick<HookConfig["web"], "metrics" | "openapi">,
+): Omit<Document, "servers"> {
   const registry = new OpenAPIRegistry();
   const bodies = requestSchemas(limits);
   const schemas = {
@@ -150,10 +154,16 @@ export function createOpenApi(limits: Limits): Omit<Document, "servers"> {
   get("/ready", "ready", "Whether runs can be started", {
     responses: { ...json("They can.", schemas.probe), ...refusals(503) },
   });
-  get("/metrics", "metrics", "Prometheus metrics", {
-    responses: { 200: { description: "Metrics.", content: { "text/plain": { schema: z.string() } } } },
-  });
-  get("/openapi.json", "openapi", "This document", { responses: json("OpenAPI 3.1.", z.looseObject({})) });
+  const guarded = (access: typeof metrics, responses: Responses): Partial<RouteConfig> =>
+    access === "token" ? { security: token, responses: { ...responses, ...refusals(401, 429, 503) } } : { responses };
+  if (metrics !== "none") {
+    const text = { 200: { description: "Metrics.", content: { "text/plain": { schema: z.string() } } } };
+    get("/metrics", "metrics", "Prometheus metrics", guarded(metrics, text));
+  }
+  if (openapi !== "none") {
+    const document = json("OpenAPI 3.1.", z.looseObject({}));
+    get("/openapi.json", "openapi", "This document", guarded(openapi, document));
+  }
   return new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: "3.1.0",
     info: {

@@ -2,7 +2,7 @@ import type { Clock } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
 import type { Runs } from "../../types.js";
 import { RateWindow } from "../access/rate-window.js";
-import type { Route } from "../call.js";
+import type { Access, Route } from "../call.js";
 import type { HookContext } from "../context.js";
 import { createOpenApi } from "../openapi.js";
 import { sendJson } from "../problem.js";
@@ -11,13 +11,14 @@ const PING_MS = 2000;
 /** Most checks of the store, and the time they are counted in: /ready is open to all. */
 const CHECKS = { limit: 2, windowMs: 1000 };
 
-/** Liveness, readiness, metrics and the description of the API: open to all, they tell nothing of any run. */
+/** Liveness, readiness, metrics and the description of the API: they tell nothing of any run. Open to all, unless configured otherwise. */
 export function probeRoutes(context: HookContext): Route[] {
   const { runs, metrics, clock, config } = context;
-  const openApi = createOpenApi(config.limits);
+  const { web } = config;
+  const openApi = createOpenApi(config.limits, web);
   const checkStore = sharedCheck(runs, clock);
   const probe = (status: string) => ({ status: 200, body: { ok: true, status } });
-  return [
+  const routes: (Omit<Route, "access"> & { access: Access | "none" })[] = [
     {
       name: "health",
       paths: ["/health"],
@@ -39,7 +40,7 @@ export function probeRoutes(context: HookContext): Route[] {
     {
       name: "metrics",
       paths: ["/metrics"],
-      access: "open",
+      access: web.metrics,
       handlers: {
         async GET({ req, res }) {
           const text = await metrics.text();
@@ -51,7 +52,7 @@ export function probeRoutes(context: HookContext): Route[] {
     {
       name: "openapi",
       paths: ["/openapi.json"],
-      access: "open",
+      access: web.openapi,
       handlers: {
         GET({ req, res }) {
           const servers = [{ url: req.baseUrl || "/" }];
@@ -60,6 +61,7 @@ export function probeRoutes(context: HookContext): Route[] {
       },
     },
   ];
+  return routes.filter((route): route is Route => route.access !== "none");
 }
 
 /** Asks the store whether it works; callers that come too often share the last answer. */

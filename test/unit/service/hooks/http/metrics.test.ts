@@ -67,6 +67,36 @@ describe("metrics", () => {
   });
 });
 
+describe("metrics and openapi.json", () => {
+  it("ask for the token, or are not there, as configured", async () => {
+    for (const path of ["/metrics", "/openapi.json"]) {
+      const key = path === "/metrics" ? "metrics" : "openapi";
+      const statuses = async (access: "open" | "token" | "none") => {
+        const { url, get } = await startService({ config: { [key]: access } });
+        return [(await fetch(url + path)).status, (await get(path)).status];
+      };
+      assert.deepEqual(await statuses("open"), [200, 200], path);
+      assert.deepEqual(await statuses("token"), [401, 200], path);
+      assert.deepEqual(await statuses("none"), [404, 404], path);
+    }
+    const off = await startService({ config: { hooks_token: undefined, metrics: "token" } });
+    assert.equal((await fetch(`${off.url}/metrics`)).status, 503);
+    const unknown = { config: { metrics: "closed" as never } };
+    await assert.rejects(startService(unknown), /"channels\.web\.metrics"/);
+  });
+
+  it("are described as they are configured", async () => {
+    const { get } = await startService({ config: { metrics: "none", openapi: "token" } });
+    type Document = { paths: Record<string, { get: object }> };
+    const { paths } = (await (await get("/openapi.json")).json()) as Document;
+    assert.equal("/metrics" in paths, false);
+    assert.ok("security" in paths["/openapi.json"]!.get);
+    const open = await startService();
+    const all = (await (await open.get("/openapi.json")).json()) as Document;
+    assert.equal("security" in all.paths["/metrics"]!.get, false);
+  });
+});
+
 describe("probes", () => {
   it("are open to all", async () => {
     const { url } = await startService();
