@@ -4,13 +4,13 @@ import { type Clock, type SteadyWall, steadyWall, systemClock } from "./clock.js
 import { HookError } from "./hook-error.js";
 import { Answers, checked } from "./runs/answers.js";
 import { EventBus } from "./runs/event-bus.js";
-import { HeartbeatInterval, systemEventLine } from "./runs/heartbeat.js";
+import { HeartbeatInterval } from "./runs/heartbeat.js";
 import { cancelled } from "./runs/outcome.js";
+import { backlogLimits, composeMessage, TOO_MANY_PENDING } from "./runs/pending-wakes.js";
 import { Retention } from "./runs/retention.js";
 import { RunReader } from "./runs/run-reader.js";
 import type { Engine } from "./runs/run-task.js";
 import { interruptLeftOver, Scheduler } from "./runs/scheduler.js";
-import type { BacklogLimits } from "./store/backlog.js";
 import type { NewKey, Store, StoredAnswer } from "./store/store.js";
 import type {
   HeartbeatResult,
@@ -145,6 +145,10 @@ class RunEngine extends RunReader implements Runs {
     return this.get(runId);
   }
 
+  protected positionOf(runId: string): number {
+    return this.#scheduler.positionOf(runId);
+  }
+
   get current(): string | undefined {
     return this.#engine.current.getStore();
   }
@@ -252,22 +256,6 @@ class RunEngine extends RunReader implements Runs {
   #fault(what: string, error: unknown): void {
     this.#engine.observer.fault?.(what, error);
   }
-}
-
-const TOO_MANY_PENDING: Record<keyof BacklogLimits, string> = {
-  session: "this session has too many pending events, or too large ones",
-  service: "too many pending events wait, or too large ones, try again later",
-};
-
-const backlogLimits = (limits: RunsOptions["limits"]): BacklogLimits => ({
-  session: { wakes: limits.pending_wakes_per_session, bytes: limits.pending_wake_bytes_per_session },
-  service: { wakes: limits.pending_wakes, bytes: limits.pending_wake_bytes },
-});
-
-function composeMessage(pending: readonly string[], message: string | null): string | null {
-  const lines = pending.map(systemEventLine);
-  if (message !== null) lines.push(message);
-  return lines.length === 0 ? null : lines.join("\n");
 }
 
 function replayedRun({ answer }: StoredAnswer): Started {

@@ -8,6 +8,7 @@ import {
   probeSchema,
   problemSchema,
   queueMetadataSchema,
+  RUN_STATES,
   requestSchemas,
   runListSchema,
   runPayloadSchema,
@@ -130,6 +131,8 @@ export function createOpenApi(
       query: z.object({
         cursor: z.string().optional().meta({ description: "next_cursor of the page before." }),
         limit: z.int().min(1).optional().meta({ description: "Default 50, at most 200." }),
+        state: z.enum(RUN_STATES).optional().meta({ description: "Only runs in this state." }),
+        session_key: z.string().optional().meta({ description: "Only runs of this session." }),
       }),
     },
     responses: { ...json("One page.", schemas.runList), ...refusals(400, 401, 429, 503) },

@@ -1,30 +1,7 @@
-import type { EventSlice, RunFile, RunRow, RunState, RunSummary, StoredEvent } from "../types.js";
+import type { RunFilter, RunRow, RunState, RunSummary, StoredStatus } from "../types.js";
 import { type Backlog, countFitting, passedLimit, wakeBytes } from "./backlog.js";
-import type {
-  Answer,
-  EventBatch,
-  Keep,
-  LeftOver,
-  NewEvent,
-  NewKey,
-  Store,
-  StoredAnswer,
-  SweepRequest,
-} from "./store.js";
-
-interface SizedEvent extends StoredEvent {
-  readonly bytes: number;
-}
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
-interface MemoryRun {
-  readonly row: Mutable<RunRow>;
-  endedMark: number | null;
-  events: SizedEvent[];
-  bytes: number;
-  readonly files: Map<string, RunFile>;
-}
+import { addEvents, type MemoryRun, type Mutable, readEvents, terminalEvent } from "./memory-events.js";
+import type { Answer, LeftOver, NewKey, Store, StoredAnswer, SweepRequest } from "./store.js";
 
 interface Session {
   readonly id: number;
@@ -78,7 +55,7 @@ export function createMemoryStore(): Store {
         ...{ state: "queued", createdAt, startedAt: null, finishedAt: null, error: null },
         ...{ oldestEventId: 1, lastEventId: 0 },
       };
-      runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map() });
+      runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
       saveAnswer(state, key, { run: { runId: id, sessionKey, createdAt, createdMark: run.createdMark } });
       return { kind: "created", run: summary(row), wakes: pending.length };
     },
@@ -109,7 +86,15 @@ export function createMemoryStore(): Store {
       const run = runs.get(id);
       return run === undefined ? null : { ...run.row };
     },
-    listRuns: async (before, limit) => listRuns(state, before, limit),
+    getSummary: async (id) => {
+      const run = runs.get(id);
+      return run === undefined ? null : summary(run.row);
+    },
+    getStatus: async (id, maxFiles) => {
+      const run = runs.get(id);
+      return run === undefined ? null : statusOf(run, maxFiles);
+    },
+    listRuns: async (before, limit, filter) => listRuns(state, before, limit, filter),
     startRun: async (id, startedAt, event) => {
       const run = runs.get(id);
       if (run?.row.state !== "queued") return null;
@@ -121,6 +106,7 @@ export function createMemoryStore(): Store {
       const run = runs.get(id);
       if (run?.row.state !== "running") return false;
       Object.assign(run.row, { state: "queued", startedAt: null });
+      run.progress = null;
       return true;
     },
     append: async (id, batch, keep) => {
@@ -143,7 +129,7 @@ export function createMemoryStore(): Store {
     },
     terminalEvent: async (id) => {
       const run = runs.get(id);
-      return run === undefined || run.endedMark === null ? null : toStored(run.events.at(-1)!);
+      return run === undefined ? null : terminalEvent(run);
     },
     getFile: async (id, name) => runs.get(id)?.files.get(name) ?? null,
     sweep: async (request) => sweep(state, request),
@@ -191,58 +177,15 @@ function takeWakes({ pending }: State, session: Session, count: number): void {
   pending.bytes -= bytes;
 }
 
-function listRuns({ runs }: State, before: number | null, limit: number): RunSummary[] {
+function listRuns({ runs }: State, before: number | null, limit: number, filter: RunFilter = {}): RunSummary[] {
+  const { state = null, sessionKey = null } = filter;
   return [...runs.values()]
     .filter(({ row }) => before === null || row.seq < before)
+    .filter(({ row }) => state === null || row.state === state)
+    .filter(({ row }) => sessionKey === null || row.sessionKey === sessionKey)
     .slice(-limit)
     .reverse()
     .map(({ row }) => summary(row));
-}
-
-function addEvents(run: MemoryRun, batch: EventBatch, keep?: Keep): void {
-  const { row } = run;
-  if (batch.skip > 0) {
-    [run.events, run.bytes] = [[], 0];
-    row.lastEventId += batch.skip;
-    row.oldestEventId = row.lastEventId + 1;
-  }
-  for (const file of batch.files) run.files.set(file.name, file);
-  for (const { event, data } of batch.events as readonly NewEvent[]) {
-    row.lastEventId += 1;
-    const bytes = Buffer.byteLength(data);
-    run.bytes += bytes;
-    run.events.push({ id: row.lastEventId, event, data, bytes });
-  }
-  if (keep === undefined) return;
-  let gone = 0;
-  while (run.events.length - gone > 1 && (run.events.length - gone > keep.events || run.bytes > keep.bytes)) {
-    run.bytes -= run.events[gone]!.bytes;
-    gone += 1;
-  }
-  if (gone === 0) return;
-  run.events.splice(0, gone);
-  row.oldestEventId = run.events[0]!.id;
-}
-
-function readEvents(run: MemoryRun, after: number, maxEvents: number, maxBytes: number): EventSlice {
-  const { oldestEventId, lastEventId } = run.row;
-  const cursor = Math.min(Math.max(after, 0), lastEventId);
-  const events: StoredEvent[] = [];
-  let total = 0;
-  for (let at = Math.max(0, cursor + 1 - oldestEventId); at < run.events.length && events.length < maxEvents; at++) {
-    const event = run.events[at]!;
-    total += event.bytes;
-    if (events.length > 0 && total > maxBytes) break;
-    events.push(toStored(event));
-  }
-  const reached = events.at(-1)?.id ?? cursor;
-  return {
-    events,
-    oldestEventId,
-    lastEventId,
-    truncated: cursor + 1 < oldestEventId,
-    end: run.endedMark !== null && reached === lastEventId,
-  };
 }
 
 function sweep(state: State, request: SweepRequest): { removedRuns: number; endedRuns: number; more: boolean } {
@@ -264,9 +207,13 @@ function sweep(state: State, request: SweepRequest): { removedRuns: number; ende
   return { removedRuns, endedRuns: ended.length - removedRuns, more: budget <= 0 };
 }
 
+function statusOf(run: MemoryRun, maxFiles: number): StoredStatus {
+  const { progress, files } = run;
+  const shown = [...files.values()].slice(0, maxFiles);
+  return { ...summary(run.row), progress, files: shown, fileCount: files.size, terminal: terminalEvent(run) };
+}
+
 function summary(row: RunRow): RunSummary {
   const { message: _, ...rest } = row;
   return rest;
 }
-
-const toStored = ({ id, event, data }: SizedEvent): StoredEvent => ({ id, event, data });

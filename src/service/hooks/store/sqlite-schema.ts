@@ -92,6 +92,17 @@ const STEPS = [
   );
   INSERT INTO backlogs SELECT session, count(*), sum(bytes) FROM wakes WHERE run IS NULL GROUP BY session;
   INSERT INTO backlogs SELECT 0, count(*), total(bytes) FROM wakes WHERE run IS NULL;
+
+  ALTER TABLE runs ADD COLUMN progress TEXT;                       -- JSON text
+  ALTER TABLE runs ADD COLUMN files INTEGER NOT NULL DEFAULT 0;    -- how many
+  UPDATE runs SET files = (SELECT count(*) FROM files WHERE run = runs.seq);
+  ALTER TABLE files ADD COLUMN place INTEGER NOT NULL DEFAULT 0;   -- order of report
+  CREATE INDEX files_in_order ON files (run, place);
+
+  -- each ends with the row's seq, the order of lists
+  DROP INDEX runs_live;
+  CREATE INDEX runs_state ON runs (state);
+  CREATE INDEX runs_session_state ON runs (session, state);
   `,
 ];
 

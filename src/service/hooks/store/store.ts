@@ -1,11 +1,14 @@
 import type {
   EventSlice,
   RunFile,
+  RunFilter,
   RunOrigin,
+  RunProgress,
   RunRow,
   RunState,
   RunSummary,
   StoredEvent,
+  StoredStatus,
   TerminalState,
 } from "../types.js";
 import type { BacklogLimits } from "./backlog.js";
@@ -87,6 +90,8 @@ export interface EventBatch {
   readonly skip: number;
   readonly events: readonly NewEvent[];
   readonly files: readonly RunFile[];
+  /** The newest progress, where there is news. */
+  readonly progress?: RunProgress;
 }
 
 /** Most that is kept of a run's events; the head is trimmed beyond it, the newest event never. */
@@ -140,8 +145,11 @@ export interface Store {
   pendingSessions(): Promise<string[]>;
 
   getRun(id: string): Promise<RunRow | null>;
+  /** As `getRun`, without a look at the message. */
+  getSummary(id: string): Promise<RunSummary | null>;
+  getStatus(id: string, maxFiles: number): Promise<StoredStatus | null>;
   /** Newest first, below `before` where given. */
-  listRuns(before: number | null, limit: number): Promise<RunSummary[]>;
+  listRuns(before: number | null, limit: number, filter?: RunFilter): Promise<RunSummary[]>;
   /** queued to running, with an event; null where the run is not queued any more. */
   startRun(id: string, startedAt: number, event: NewEvent): Promise<RunRow | null>;
   /** running to queued; false where the run is not running. */

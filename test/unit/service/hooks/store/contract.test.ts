@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Ending, EventBatch, Keep, NewKey, NewRun, Store } from "#src/service/hooks/store/store.js";
+import type { RunFilter } from "#src/service/hooks/types.js";
 import { wakeLimits } from "../../../../helpers/backlog.js";
 import { describeStores } from "../../../../helpers/hook-stores.js";
 
@@ -53,6 +54,9 @@ describeStores("store contract", (kind) => {
     });
     const { message: _, ...summary } = (await store.getRun("r1"))!;
     assert.deepEqual(created.run, summary);
+    assert.deepEqual(await store.getSummary("r1"), summary);
+    const nothing = { progress: null, files: [], fileCount: 0, terminal: null };
+    assert.deepEqual(await store.getStatus("r1", 9), { ...summary, ...nothing });
     const row = await store.startRun("r1", 2000, started);
     assert.equal(row?.state, "running");
     assert.equal(row?.startedAt, 2000);
@@ -81,6 +85,8 @@ describeStores("store contract", (kind) => {
     const store = kind.create();
     for (const id of ["", "nope", "__proto__", "constructor", "x".repeat(10_000), "'; DROP TABLE runs; --"]) {
       assert.equal(await store.getRun(id), null);
+      assert.equal(await store.getSummary(id), null);
+      assert.equal(await store.getStatus(id, 9), null);
       assert.equal(await store.readEvents(id, 0, 10, 10), null);
       assert.equal(await store.terminalEvent(id), null);
       assert.equal(await store.getFile(id, "a.png"), null);
@@ -266,6 +272,53 @@ describeStores("store contract", (kind) => {
     assert.deepEqual(await ids(2, 9), ["r1"]);
     assert.deepEqual(await ids(1, 9), []);
     assert.equal("message" in (await store.listRuns(null, 1))[0]!, false);
+  });
+
+  it("lists the runs of a state, of a session, or both, in pages", async () => {
+    const store = kind.create();
+    for (let i = 1; i <= 12; i++) await store.createRun(newRun(`r${i}`, { sessionKey: i % 3 === 0 ? "s3" : "s" }));
+    for (const i of [2, 3, 4, 6, 9]) await store.startRun(`r${i}`, 2000, started);
+    for (const i of [4, 6]) await store.endRun(`r${i}`, ending(), NOTHING, KEEP);
+    const ids = async (before: number | null, limit: number, filter: RunFilter) =>
+      (await store.listRuns(before, limit, filter)).map((run) => run.id).join(" ");
+    assert.equal(await ids(null, 9, { state: "running" }), "r9 r3 r2");
+    assert.equal(await ids(9, 9, { state: "running" }), "r3 r2");
+    assert.equal(await ids(null, 2, { state: "queued" }), "r12 r11");
+    assert.equal(await ids(11, 2, { state: "queued" }), "r10 r8");
+    assert.equal(await ids(null, 9, { sessionKey: "s3" }), "r12 r9 r6 r3");
+    assert.equal(await ids(9, 1, { sessionKey: "s3" }), "r6");
+    assert.equal(await ids(null, 9, { sessionKey: "s3", state: "running" }), "r9 r3");
+    assert.equal(await ids(9, 9, { sessionKey: "s3", state: "running" }), "r3");
+    assert.equal(await ids(null, 9, { sessionKey: "s3", state: "succeeded" }), "r6");
+    assert.equal(await ids(null, 9, { sessionKey: "none" }), "");
+    assert.equal(await ids(null, 9, { state: "expired" }), "");
+  });
+
+  it("tells progress and files as they were reported, over a restart and to the end", async () => {
+    let store = kind.create();
+    await running(store, "r1");
+    const files = ["b", "a", "c"].map((name) => ({ name, path: `/out/${name}`, contentType: null }));
+    await store.append("r1", { ...NOTHING, files: files.slice(0, 2) }, KEEP);
+    await store.append("r1", { ...deltas("x"), progress: { value: 1, max: 20, node: "3" } }, KEEP);
+    await store.append("r1", { ...deltas("y"), files: files.slice(2) }, KEEP);
+    await store.append("r1", { ...NOTHING, files: [{ ...files[0]!, path: "/out/new" }] }, KEEP);
+    store = await kind.reopen(store);
+    const all = [{ ...files[0]!, path: "/out/new" }, files[1]!, files[2]!];
+    const { progress, fileCount, ...rest } = (await store.getStatus("r1", 2))!;
+    assert.deepEqual([progress, fileCount, rest.files], [{ value: 1, max: 20, node: "3" }, 3, all.slice(0, 2)]);
+    assert.equal(rest.terminal, null);
+    await store.endRun("r1", ending(), { ...deltas("z"), progress: { value: 20, max: 20, node: null } }, KEEP);
+    const ended = (await store.getStatus("r1", 9))!;
+    assert.deepEqual([ended.progress, ended.files], [{ value: 20, max: 20, node: null }, all]);
+    assert.deepEqual([ended.terminal?.event, ended.state], ["done", "succeeded"]);
+  });
+
+  it("forgets the progress of a run that begins again", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    await store.append("r1", { ...NOTHING, progress: { value: 1, max: 2, node: null } }, KEEP);
+    await store.requeueRun("r1");
+    assert.equal((await store.getStatus("r1", 9))?.progress, null);
   });
 
   it("reads events in bounded slices, at least one", async () => {

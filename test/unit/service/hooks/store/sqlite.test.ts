@@ -162,6 +162,48 @@ describe("sqlite store file of an older version", () => {
   });
 });
 
+describe("queries of a SQLite store", () => {
+  const folder = freshFolder();
+
+  it("read no message for a list or a status", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(join(folder(), "store.db"), { driver });
+    await store.createRun({ ...newRun("r1"), compose: () => "x".repeat(1_000_000) });
+    driver.before = (sql) => assert.doesNotMatch(sql, /message/);
+    assert.equal((await store.listRuns(null, 9)).length, 1);
+    assert.equal((await store.listRuns(null, 9, { state: "queued", sessionKey: "hook:a" })).length, 1);
+    assert.ok(await store.getStatus("r1", 9));
+    assert.ok(await store.getSummary("r1"));
+    driver.before = () => undefined;
+    await store.close();
+  });
+
+  it("find the runs of a filter by an index, in the order of the list", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(join(folder(), "store.db"), { driver });
+    await store.createRun(newRun("r1"));
+    for (const [filter, index] of [
+      [{ state: "queued" }, /INDEX runs_state /],
+      [{ sessionKey: "hook:a" }, /INDEX runs_session /],
+      [{ sessionKey: "hook:a", state: "queued" }, /INDEX runs_session_state /],
+    ] as const) {
+      for (const before of [null, 99]) {
+        let last = "";
+        driver.before = (sql) => {
+          last = sql;
+        };
+        await store.listRuns(before, 9, filter);
+        driver.before = () => undefined;
+        const holes = Array.from(last.matchAll(/\?/g), () => 1);
+        const plan = JSON.stringify(driver.database.prepare(`EXPLAIN QUERY PLAN ${last}`).all(...holes));
+        assert.match(plan, index);
+        assert.doesNotMatch(plan, /TEMP B-TREE|SCAN/);
+      }
+    }
+    await store.close();
+  });
+});
+
 describe("sqlite store faults", () => {
   const folder = freshFolder();
   const file = () => join(folder(), "store.db");
