@@ -5,8 +5,6 @@ import type { EventBus } from "./event-bus.js";
 
 const SLICE_EVENTS = 256;
 const SLICE_BYTES = 256 * 1024;
-/** Most files that a status lists. */
-const MOST_FILES = 1000;
 
 /** What is read of runs: straight from the store, woken by the engine. */
 export abstract class RunReader {
@@ -93,6 +91,9 @@ export abstract class RunReader {
     found(await this.#store.getSummary(runId));
   }
 }
+
+/** Most files that a status lists. */
+const MOST_FILES = 1000;
 
 function found<T>(value: T | null): T {
   if (value === null) throw new HookError("run_not_found");

@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { HookError } from "latentkit/hooks";
 import { RateWindow } from "#src/service/hooks/http/access/rate-window.js";
 import { createMemoryStore } from "#src/service/hooks/store/memory.js";
+import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
 import type { Store } from "#src/service/hooks/store/store.js";
 import { FakeClock } from "../../../../helpers/fake-clock.js";
+import { faultyDriver } from "../../../../helpers/faulty-driver.js";
+import { freshFolder } from "../../../../helpers/folders.js";
 import { serviceStarter, until } from "../../../../helpers/hook-service.js";
 
 const startService = serviceStarter();
@@ -98,6 +102,8 @@ describe("metrics and openapi.json", () => {
 });
 
 describe("probes", () => {
+  const folder = freshFolder();
+
   it("are open to all", async () => {
     const { url } = await startService();
     for (const path of ["/health", "/ready"]) {
@@ -132,6 +138,21 @@ describe("probes", () => {
     isDown = false;
     await until(async () => (await get("/ready")).status === 200);
     assert.equal((await post("/hooks/agent", { message: "x" })).status, 200);
+  });
+
+  it("ready is 503 after damage was met, while it is there, though starts would go on", async () => {
+    const driver = faultyDriver();
+    const { get, post } = await startService({ store: createSqliteStore(join(folder(), "store.db"), { driver }) });
+    assert.equal((await post("/hooks/wake", { text: "x", mode: "next-heartbeat" })).status, 200);
+    driver.before = (sql) => {
+      if (/FROM runs .* LIMIT/.test(sql)) throw new Error("database disk image is malformed");
+    };
+    assert.equal((await get("/ready")).status, 200);
+    assert.equal((await get("/api/runs")).status, 503);
+    assert.equal((await get("/ready")).status, 503);
+    driver.before = () => undefined;
+    await until(async () => (await get("/ready")).status === 200);
+    assert.equal((await get("/api/runs")).status, 200);
   });
 
   it("ready asks the store twice a second at most, however many ask", async () => {
