@@ -335,12 +335,22 @@ describe("ping of a SQLite store", () => {
     const store = createSqliteStore(file());
     for (let i = 0; i < 200; i++) await store.createRun({ ...newRun(`r${i}`), compose: () => "x".repeat(500) });
     await store.close();
-    const bytes = readFileSync(file());
-    bytes.fill(0xa5, 8192);
-    writeFileSync(file(), bytes);
-    const damaged = createSqliteStore(file());
-    await assert.rejects(damaged.ping(), isUnavailable);
-    await damaged.close();
+    const whole = readFileSync(file());
+    const database = loadSqliteDriver().open(file());
+    const roots = database
+      .prepare("SELECT name, rootpage FROM sqlite_schema WHERE tbl_name IN ('runs', 'messages')")
+      .all();
+    const pageBytes = Number(database.prepare("PRAGMA page_size").get()?.page_size);
+    database.close();
+    assert.ok(roots.length > 5);
+    for (const { name, rootpage } of roots) {
+      const bytes = Buffer.from(whole);
+      bytes.fill(0xa5, (Number(rootpage) - 1) * pageBytes, Number(rootpage) * pageBytes);
+      writeFileSync(file(), bytes);
+      const damaged = createSqliteStore(file());
+      await assert.rejects(damaged.ping(), isUnavailable, String(name));
+      await damaged.close();
+    }
   });
 
   it("fails while what failed before still fails, and passes when it does not", async () => {
