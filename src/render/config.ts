@@ -29,6 +29,9 @@ const web = z.strictObject({
   stream_auth: z.enum(["token", "signed", "none"]).default("token"),
   on_restart: z.enum(["interrupt", "requeue"]).default("interrupt"),
   trust_proxy: z.boolean().default(false),
+  /** Who may read them; none: the path is not there. */
+  metrics: z.enum(["open", "token", "none"]).default("open"),
+  openapi: z.enum(["open", "token", "none"]).default("open"),
 });
 
 const limits = z.strictObject({
@@ -42,7 +45,10 @@ const limits = z.strictObject({
   running_per_session: count(1),
   queued: countOrOff(1000),
   queued_per_session: countOrOff(100),
+  pending_wakes: countOrOff(10000),
   pending_wakes_per_session: countOrOff(1000),
+  pending_wake_bytes: count(67108864),
+  pending_wake_bytes_per_session: count(4194304),
   run_seconds: count(600),
   queue_seconds: count(3600),
   streams: count(1000),

@@ -15,6 +15,9 @@ import { loadAgent } from "./load-agent.js";
 import { createLogger } from "./log.js";
 import { createServer } from "./server.js";
 
+/** Shortest token on an address that others can reach: fewer characters can be guessed in time. */
+const SHORTEST_TOKEN = 16;
+
 /** What runs where the configuration names no agent. */
 const EXAMPLE_GRAPH = fileURLToPath(new URL("../../examples/hook.json", import.meta.url));
 
@@ -32,7 +35,8 @@ export interface RunningService {
 
 /**
  * Starts the whole service that a configuration describes: agent, store, hooks, server. Fails with config.invalid,
- * and then leaves nothing open; an address that others can reach is refused without a token. `log` takes the lines of
+ * and then leaves nothing open; an address that others can reach is refused without a token, or with one of less than
+ * 16 characters. `log` takes the lines of
  * the log, JSON; stderr where absent.
  */
 export async function startService(
@@ -41,13 +45,8 @@ export async function startService(
 ): Promise<RunningService> {
   const logger = createLogger({ destination: options.log && { write: options.log } });
   const { web } = config.channels;
-  const hasToken = createTokens(web.hooks_token).configured;
-  if (!hasToken && !isLoopback(config.host)) {
-    throw new LatentkitError(
-      "config.invalid",
-      `host: expected a loopback address while channels.web.hooks_token is not set, received "${config.host}".`,
-    );
-  }
+  const { configured: hasToken, shortest } = createTokens(web.hooks_token);
+  if (!isLoopback(config.host)) checkReachable(config.host, hasToken ? shortest : undefined);
   const closers: (() => Promise<void>)[] = [];
   const closeAll = async () => {
     for (const close of closers.splice(0).reverse()) await close();
@@ -79,6 +78,16 @@ export async function startService(
     await closeAll();
     throw error;
   }
+}
+
+function checkReachable(host: string, shortestToken: number | undefined): void {
+  if (shortestToken === undefined) {
+    const sentence = `host: expected a loopback address while channels.web.hooks_token is not set, received "${host}".`;
+    throw new LatentkitError("config.invalid", sentence);
+  }
+  if (shortestToken >= SHORTEST_TOKEN) return;
+  const sentence = `channels.web.hooks_token: expected at least ${SHORTEST_TOKEN} characters where others can reach the service (host "${host}"), received ${shortestToken}.`;
+  throw new LatentkitError("config.invalid", sentence);
 }
 
 /** What an agent threw may throw in turn when the logger looks at it: its text and its stack have been read then. */

@@ -3,7 +3,16 @@ import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
 
 const store = createSqliteStore(process.argv[2]!);
 const compose = () => "from the other process";
-const run = { id: "r1", sessionKey: "hook:a", origin: "agent", name: null, timeoutSeconds: 1, createdAt: 1 } as const;
+const run = {
+  id: "r1",
+  sessionKey: "hook:a",
+  origin: "agent",
+  name: null,
+  timeoutSeconds: 1,
+  createdAt: 1,
+  createdMark: 1,
+  maxWakeBytes: 1,
+} as const;
 await store.createRun({ ...run, compose });
 console.log("claimed");
 setInterval(() => undefined, 60_000);

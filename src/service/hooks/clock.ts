@@ -30,8 +30,19 @@ export const systemClock: Clock = {
   },
 };
 
+/** Wall time that never goes back, in ms: what expires is measured by it. */
+export interface SteadyWall {
+  (): number;
+  /** Moves the time on to `mark` where it is behind it. */
+  notBefore(mark: number): void;
+}
+
 /** Wall time anchored once and carried on by the monotonic clock: a jump of the wall clock expires nothing. */
-export function steadyWall(clock: Clock): () => number {
-  const anchor = clock.now() - clock.monotonic();
-  return () => Math.floor(anchor + clock.monotonic());
+export function steadyWall(clock: Clock): SteadyWall {
+  let anchor = clock.now() - clock.monotonic();
+  const now = () => Math.floor(anchor + clock.monotonic());
+  const notBefore = (mark: number) => {
+    anchor += Math.max(0, mark - now());
+  };
+  return Object.assign(now, { notBefore });
 }

@@ -8,4 +8,4 @@ export { createHookService, type HookService, type HookServiceOptions } from "./
 export { createMemoryStore } from "./store/memory.js";
 export { createSqliteStore } from "./store/sqlite.js";
 export type { Store } from "./store/store.js";
-export type { Agent, AgentContext, AgentRun, Runs } from "./types.js";
+export type { Agent, AgentContext, AgentRun, HookRouter, Runs } from "./types.js";

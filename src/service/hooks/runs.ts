@@ -1,11 +1,12 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
-import { type Clock, steadyWall, systemClock } from "./clock.js";
+import { type Clock, type SteadyWall, steadyWall, systemClock } from "./clock.js";
 import { HookError } from "./hook-error.js";
 import { Answers, checked } from "./runs/answers.js";
 import { EventBus } from "./runs/event-bus.js";
-import { HeartbeatInterval, systemEventLine } from "./runs/heartbeat.js";
+import { HeartbeatInterval } from "./runs/heartbeat.js";
 import { cancelled } from "./runs/outcome.js";
+import { backlogLimits, composeMessage, TOO_MANY_PENDING } from "./runs/pending-wakes.js";
 import { Retention } from "./runs/retention.js";
 import { RunReader } from "./runs/run-reader.js";
 import type { Engine } from "./runs/run-task.js";
@@ -52,7 +53,7 @@ class RunEngine extends RunReader implements Runs {
   readonly #answers: Answers;
   readonly #retention: Retention;
   readonly #heartbeat: HeartbeatInterval;
-  readonly now: () => number;
+  readonly now: SteadyWall;
   #opening: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -113,10 +114,9 @@ class RunEngine extends RunReader implements Runs {
     await this.#enter();
     const { sessionKey, text, idempotency } = request;
     return this.#answers.once(idempotency, replayedWake, async (key) => {
-      const limit = this.#options.limits.pending_wakes_per_session;
-      const added = await this.#store.addWake({ sessionKey, text, limit }, key);
+      const added = await this.#store.addWake({ sessionKey, text, limits: backlogLimits(this.#options.limits) }, key);
       if (added.kind === "answered") return replayedWake(checked(added.stored, key!));
-      if (added.kind === "full") throw new HookError("queue_full", "this session has too many pending events");
+      if (added.kind === "full") throw new HookError("queue_full", TOO_MANY_PENDING[added.whose]);
       const { chatId, eventId, pending } = added;
       return { sessionKey, chatId, eventId, pending, replayed: false };
     });
@@ -143,6 +143,10 @@ class RunEngine extends RunReader implements Runs {
     await this.get(runId);
     await this.#scheduler.cancel(runId, cancelled(null));
     return this.get(runId);
+  }
+
+  protected positionOf(runId: string): number {
+    return this.#scheduler.positionOf(runId);
   }
 
   get current(): string | undefined {
@@ -181,7 +185,9 @@ class RunEngine extends RunReader implements Runs {
   }
 
   async #recover(): Promise<void> {
-    const { queued, running } = await this.#store.leftOver();
+    const { queued, running, lastMark } = await this.#store.leftOver();
+    // the wall clock may have been set back since: what ends now must not look older than what ended before
+    this.now.notBefore(lastMark);
     const isAgain = this.#options.onRestart === "requeue";
     for (const { id } of running) {
       if (isAgain) await this.#store.requeueRun(id);
@@ -210,14 +216,18 @@ class RunEngine extends RunReader implements Runs {
       const id = this.#options.newId?.() ?? randomUUID();
       const { message, ...rest } = creation;
       const compose = (pending: readonly string[]) => composeMessage(pending, message);
-      const result = await this.#store.createRun({ ...rest, id, createdAt: this.#clock.now(), compose }, key);
+      // a run keeps its message for as long as it is kept: no more than a request may bring
+      const maxWakeBytes = this.#options.limits.body_bytes;
+      const createdMark = this.now();
+      const run = { ...rest, id, createdAt: this.#clock.now(), createdMark, maxWakeBytes, compose };
+      const result = await this.#store.createRun(run, key);
       if (result.kind === "empty") return null;
       if (result.kind === "answered") return { ...replayedRun(checked(result.stored, key!)), wakes: 0 };
       const { seq, sessionKey, createdAt } = result.run;
       place.release();
       this.#engine.observer.created?.({ id, origin: creation.origin });
       this.#scheduler.enqueue({ id, seq, sessionKey, since: this.#clock.monotonic() });
-      return { runId: id, sessionKey, createdAt, replayed: false, wakes: result.wakes };
+      return { runId: id, sessionKey, createdAt, createdMark, replayed: false, wakes: result.wakes };
     } finally {
       place.release();
     }
@@ -248,15 +258,9 @@ class RunEngine extends RunReader implements Runs {
   }
 }
 
-function composeMessage(pending: readonly string[], message: string | null): string | null {
-  const lines = pending.map(systemEventLine);
-  if (message !== null) lines.push(message);
-  return lines.length === 0 ? null : lines.join("\n");
-}
-
 function replayedRun({ answer }: StoredAnswer): Started {
   if (!("run" in answer)) throw new HookError("idempotency_mismatch");
-  return { ...answer.run, replayed: true };
+  return { createdMark: answer.run.createdAt, ...answer.run, replayed: true };
 }
 
 function replayedWake({ answer }: StoredAnswer): QueuedWake {

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { Router } from "express";
 import { describe, LatentkitError } from "../../errors.js";
 import { createLogger } from "../log.js";
 import { type Clock, systemClock } from "./clock.js";
@@ -20,7 +19,7 @@ import { StreamSlots } from "./http/stream/stream-slots.js";
 import { createRuns } from "./runs.js";
 import { createMemoryStore } from "./store/memory.js";
 import type { Store } from "./store/store.js";
-import type { Agent, HeartbeatResult, RunObserver, Runs } from "./types.js";
+import type { Agent, HeartbeatResult, HookRouter, RunObserver, Runs } from "./types.js";
 
 const LAST_FRAMES_MS = 1000;
 
@@ -35,8 +34,8 @@ export interface HookServiceOptions {
 }
 
 export interface HookService {
-  /** Mounts in any Express application, before its body parsers. */
-  readonly router: Router;
+  /** Mounts in any Express application, before its body parsers. Takes its documented paths and no others. */
+  readonly router: HookRouter;
   readonly runs: Runs;
   /** Starts one run per session (or of the one session) that takes its pending wake events. */
   heartbeat(options?: { sessionKey?: string }): Promise<HeartbeatResult>;

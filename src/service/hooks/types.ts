@@ -1,8 +1,12 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Config } from "../../render/config.js";
 import type { Clock } from "./clock.js";
 import type { Store } from "./store/store.js";
 
 export type Limits = Config["limits"];
+
+/** An Express router by its shape: `app.use(router)` takes it, and no types of Express are needed for it. */
+export type HookRouter = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
 // ---- agents: what an embedder writes ----
 
@@ -71,6 +75,35 @@ export interface RunRow extends RunSummary {
   readonly message: string;
 }
 
+/** What a run told of its progress last. */
+export interface RunProgress {
+  readonly value: number;
+  readonly max: number;
+  readonly node: string | null;
+}
+
+/** All that is stored of one run but its message and the events before its last. */
+export interface StoredStatus extends RunSummary {
+  readonly progress: RunProgress | null;
+  /** The first ones, in the order they were reported. */
+  readonly files: readonly RunFile[];
+  /** All of them, those left out above included. */
+  readonly fileCount: number;
+  /** Null before the end. */
+  readonly terminal: StoredEvent | null;
+}
+
+export interface RunStatus extends StoredStatus {
+  /** Place among all queued runs, 1 for the next; null where the run is not queued. */
+  readonly queuePosition: number | null;
+}
+
+/** Runs that a list shows: those to which all that is given applies. */
+export interface RunFilter {
+  readonly state?: RunState;
+  readonly sessionKey?: string;
+}
+
 export interface StoredEvent {
   /** From 1, without gaps within a run. */
   readonly id: number;
@@ -132,6 +165,8 @@ export interface Started {
   readonly runId: string;
   readonly sessionKey: string;
   readonly createdAt: number;
+  /** Steady ms, as `Runs.now`: for expiry. */
+  readonly createdMark: number;
   readonly replayed: boolean;
 }
 
@@ -179,10 +214,14 @@ export interface Runs {
   heartbeat(options?: { sessionKey?: string }): Promise<HeartbeatResult>;
   /** Fails with run_not_found. */
   get(runId: string): Promise<RunRow>;
+  /** Without the message, which may be long. Fails with run_not_found. */
+  status(runId: string): Promise<RunStatus>;
   /** Terminal event of an ended run, else null. Fails with run_not_found. */
   outcome(runId: string): Promise<StoredEvent | null>;
   /** Newest first. `limit` 1 to 1,000. Fails with invalid_request for a cursor that no list returned. */
-  list(options: { cursor?: string; limit: number }): Promise<{ runs: RunSummary[]; nextCursor: string | null }>;
+  list(
+    options: { cursor?: string; limit: number } & RunFilter,
+  ): Promise<{ runs: RunSummary[]; nextCursor: string | null }>;
   /** Idempotent: an ended run is returned as it is. Fails with run_not_found. */
   cancel(runId: string): Promise<RunRow>;
   /** One bounded slice after an id, without waiting. Fails with run_not_found. */
@@ -196,7 +235,7 @@ export interface Runs {
   file(runId: string, name: string): Promise<RunFile>;
   /** Wall time that does not jump, in ms: for expiry of signed URLs. */
   now(): number;
-  /** Fails with store_unavailable where the store cannot be written. */
+  /** Fails with store_unavailable where the store would fail a start, or still fails what it failed before. */
   ping(): Promise<void>;
   stats(): RunStats;
   readonly closing: boolean;

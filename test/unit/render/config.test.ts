@@ -27,8 +27,10 @@ describe("parseConfig", () => {
       stream_auth: "token",
       on_restart: "interrupt",
       trust_proxy: false,
+      metrics: "open",
+      openapi: "open",
     });
-    assert.equal(Object.keys(config.limits).length, 23);
+    assert.equal(Object.keys(config.limits).length, 26);
     assert.deepEqual([config.limits.body_bytes, config.limits.drain_seconds], [262144, 30]);
     assert.deepEqual(parseConfig(undefined, "empty"), config);
   });

@@ -29,9 +29,21 @@ describe("startService", () => {
       await refuses(start({ host }), "config.invalid", /loopback/);
       await refuses(start({ host, channels: { web: { hooks_token: " \t" } } }), "config.invalid", /loopback/);
     }
-    const open = await start({ host: "0.0.0.0", channels: { web: { hooks_token: ["", "secret"].filter(Boolean) } } });
+    const hooks_token = ["", "a token of length"];
+    const open = await start({ host: "0.0.0.0", channels: { web: { hooks_token } } });
     assert.equal(open.hasToken, true);
     await open.close();
+  });
+
+  it("refuses a token of less than 16 characters where others can reach it, without a letter of it", async () => {
+    const sentence = /hooks_token: expected at least 16 characters .*host "0\.0\.0\.0"\), received 15\.$/;
+    for (const hooks_token of ["fifteen letters", " fifteen letters ", ["a token of length", "fifteen letters"]]) {
+      const config = { host: "0.0.0.0", channels: { web: { hooks_token } } };
+      await refuses(start(config), "config.invalid", sentence);
+      await assert.rejects(start(config), (error) => !String(error).includes("letters"));
+      const local = await start({ ...config, host: "127.0.0.1" });
+      await local.close();
+    }
   });
 
   it("leaves nothing open where it fails: the store can be had at once", async () => {

@@ -1,5 +1,6 @@
 import { OpenAPIRegistry, OpenApiGeneratorV31, type RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { z } from "zod";
+import type { HookConfig } from "../hook-config.js";
 import { REFUSALS } from "../hook-error.js";
 import type { Limits } from "../types.js";
 import {
@@ -7,6 +8,7 @@ import {
   probeSchema,
   problemSchema,
   queueMetadataSchema,
+  RUN_STATES,
   requestSchemas,
   runListSchema,
   runPayloadSchema,
@@ -20,7 +22,10 @@ type Responses = RouteConfig["responses"];
 type Access = NonNullable<RouteConfig["security"]>;
 
 /** The HTTP interface as an OpenAPI 3.1 document, made from the schemas that check the requests. */
-export function createOpenApi(limits: Limits): Omit<Document, "servers"> {
+export function createOpenApi(
+  limits: Limits,
+  { metrics, openapi }: Pick<HookConfig["web"], "metrics" | "openapi">,
+): Omit<Document, "servers"> {
   const registry = new OpenAPIRegistry();
   const bodies = requestSchemas(limits);
   const schemas = {
@@ -126,6 +131,8 @@ export function createOpenApi(limits: Limits): Omit<Document, "servers"> {
       query: z.object({
         cursor: z.string().optional().meta({ description: "next_cursor of the page before." }),
         limit: z.int().min(1).optional().meta({ description: "Default 50, at most 200." }),
+        state: z.enum(RUN_STATES).optional().meta({ description: "Only runs in this state." }),
+        session_key: z.string().optional().meta({ description: "Only runs of this session." }),
       }),
     },
     responses: { ...json("One page.", schemas.runList), ...refusals(400, 401, 429, 503) },
@@ -150,10 +157,16 @@ export function createOpenApi(limits: Limits): Omit<Document, "servers"> {
   get("/ready", "ready", "Whether runs can be started", {
     responses: { ...json("They can.", schemas.probe), ...refusals(503) },
   });
-  get("/metrics", "metrics", "Prometheus metrics", {
-    responses: { 200: { description: "Metrics.", content: { "text/plain": { schema: z.string() } } } },
-  });
-  get("/openapi.json", "openapi", "This document", { responses: json("OpenAPI 3.1.", z.looseObject({})) });
+  const guarded = (access: typeof metrics, responses: Responses): Partial<RouteConfig> =>
+    access === "token" ? { security: token, responses: { ...responses, ...refusals(401, 429, 503) } } : { responses };
+  if (metrics !== "none") {
+    const text = { 200: { description: "Metrics.", content: { "text/plain": { schema: z.string() } } } };
+    get("/metrics", "metrics", "Prometheus metrics", guarded(metrics, text));
+  }
+  if (openapi !== "none") {
+    const document = json("OpenAPI 3.1.", z.looseObject({}));
+    get("/openapi.json", "openapi", "This document", guarded(openapi, document));
+  }
   return new OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: "3.1.0",
     info: {

@@ -1,5 +1,6 @@
-import express, { type Request, type Response, type Router } from "express";
+import express, { type Request, type Response } from "express";
 import { HookError } from "../hook-error.js";
+import type { HookRouter } from "../types.js";
 import { passGate } from "./access/gate.js";
 import { ClientGone } from "./body.js";
 import type { Call, Route } from "./call.js";
@@ -7,31 +8,24 @@ import type { HookContext } from "./context.js";
 import { prepareAnswer } from "./linger.js";
 import { sendError } from "./problem.js";
 
-/** Name of requests near our paths that match none. */
+/** Requests for a path of ours whose parameter does not decode. */
 const UNKNOWN: Route = { name: "unknown", paths: [], access: "open", handlers: {} };
-const OUR_PATHS =
-  /^\/(?:(?:api\/)?hooks|api\/(?:stream|run_status|runs)|health|ready|metrics|openapi\.json)(?![a-z0-9_-])/;
 
 /**
  * The routes as an Express router: exact paths, every answer of theirs JSON whatever the settings of the application
- * it is mounted in. Paths that only look like one of ours (other case, a trailing slash, escapes) get our 404; all
- * others are left to the application.
+ * it is mounted in. All other paths are left to the application, those too that only look like one of ours.
  */
-export function createRouter(context: HookContext, routes: readonly Route[]): Router {
+export function createRouter(context: HookContext, routes: readonly Route[]): HookRouter {
   const router = express.Router({ strict: true, caseSensitive: true });
   for (const route of routes) {
     router.all([...route.paths], (req, res) => answer(context, route, req, res));
   }
-  router.use((req, res, next) => {
-    if (looksLikeOurs(req.path)) return answer(context, UNKNOWN, req, res);
-    next();
-  });
-  // a path parameter that does not decode
-  router.use((error: unknown, req: Request, res: Response, next: express.NextFunction) => {
-    if (looksLikeOurs(req.path)) return answer(context, UNKNOWN, req, res);
-    next(error);
-  });
-  return router;
+  // only a path parameter that does not decode comes here
+  router.use((_error: unknown, req: Request, res: Response, _next: express.NextFunction) =>
+    answer(context, UNKNOWN, req, res),
+  );
+  // the application hands it requests and responses of Express
+  return router as unknown as HookRouter;
 }
 
 async function answer(context: HookContext, route: Route, req: Request, res: Response): Promise<void> {
@@ -86,15 +80,4 @@ function watch(context: HookContext, route: Route, requestId: string, req: Reque
     context.metrics.answered({ route: route.name, method: req.method, status, seconds });
     context.log.info({ request_id: requestId, route: route.name, method: req.method, status, seconds }, "request");
   });
-}
-
-/** Whether a path means one of ours once case, repeated slashes, escapes and dots are undone. */
-function looksLikeOurs(path: string): boolean {
-  let plain = path.slice(0, 256);
-  try {
-    plain = decodeURIComponent(plain);
-  } catch {
-    plain = plain.replace(/%[0-9a-f]?[0-9a-f]?/gi, "");
-  }
-  return OUR_PATHS.test(plain.toLowerCase().replace(/[/\\]+/g, "/"));
 }

@@ -6,7 +6,7 @@ import { IDEMPOTENCY_KEY } from "./idempotency-key.js";
 
 export const MAX_TIMEOUT_SECONDS = 3600;
 const MAX_NAME_CHARS = 200;
-const RUN_STATES = [
+export const RUN_STATES = [
   "queued",
   "running",
   "succeeded",
@@ -126,8 +126,29 @@ const runSchema = z.object({
   error_code: z.string().nullable(),
 });
 
+const progressSchema = z
+  .object({ value: z.number(), max: z.number(), node: z.string().nullable() })
+  .meta({ description: "Data of the newest progress event." });
+
+const fileSchema = z.object({
+  name: z.string(),
+  url: z.string(),
+  content_type: z.string().nullable().meta({ description: "null: told from the name." }),
+});
+
 /** State of one run. */
-export const runStatusSchema = z.object({ ok: z.literal(true), ...runSchema.shape, response: z.string().nullable() });
+export const runStatusSchema = z.object({
+  ok: z.literal(true),
+  ...runSchema.shape,
+  queue_position: z
+    .int()
+    .nullable()
+    .meta({ description: "Place among all queued runs, 1 for the next; null where the run is not queued." }),
+  progress: progressSchema.nullable(),
+  files: z.array(fileSchema).meta({ description: "What the run reported, in order; the first 1,000." }),
+  file_count: z.int().nonnegative().meta({ description: "All reported files." }),
+  response: z.string().nullable(),
+});
 
 export const runListSchema = z.object({
   ok: z.literal(true),

@@ -1,5 +1,6 @@
 import type { EventBatch, Keep, NewEvent } from "../store/store.js";
-import type { RunFile } from "../types.js";
+import type { RunFile, RunProgress } from "../types.js";
+import { readProgress } from "./progress.js";
 
 /** Most of one transaction: keeps the event loop answering. */
 const BATCH_EVENTS = 500;
@@ -16,6 +17,7 @@ export class EventBuffer {
   #files: RunFile[] = [];
   #bytes = 0;
   #skip = 0;
+  #progress: RunProgress | undefined;
 
   constructor(keep: Keep) {
     this.#keep = keep;
@@ -34,6 +36,7 @@ export class EventBuffer {
     const bytes = Buffer.byteLength(data);
     this.#events.push({ event, data, bytes });
     this.#bytes += bytes;
+    if (event === "progress") this.#progress = readProgress(data) ?? this.#progress;
     this.#dropHead();
   }
 
@@ -49,10 +52,12 @@ export class EventBuffer {
       bytes += this.#events[count]!.bytes;
       count += 1;
     }
-    const batch = { skip: this.#skip, events: this.#events.splice(0, count), files: this.#files };
+    const events = this.#events.splice(0, count);
+    const batch = { skip: this.#skip, events, files: this.#files, progress: this.#progress };
     this.#bytes -= bytes;
     this.#skip = 0;
     this.#files = [];
+    this.#progress = undefined;
     return batch;
   }
 
@@ -68,6 +73,7 @@ export class EventBuffer {
       this.#skip = batch.skip;
     }
     this.#files = [...batch.files, ...this.#files];
+    this.#progress ??= batch.progress;
     this.#dropHead();
   }
 

@@ -1,6 +1,6 @@
 import { HookError } from "../hook-error.js";
 import type { Store } from "../store/store.js";
-import type { EventSlice, RunFile, RunRow, RunSummary, StoredEvent } from "../types.js";
+import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../types.js";
 import type { EventBus } from "./event-bus.js";
 
 const SLICE_EVENTS = 256;
@@ -18,17 +18,26 @@ export abstract class RunReader {
 
   abstract open(): Promise<void>;
 
+  /** Place of a queued run among all, from 1. */
+  protected abstract positionOf(runId: string): number;
+
   async get(runId: string): Promise<RunRow> {
     await this.open();
     return found(await this.#store.getRun(runId));
   }
 
+  async status(runId: string): Promise<RunStatus> {
+    await this.open();
+    const status = found(await this.#store.getStatus(runId, MOST_FILES));
+    return { ...status, queuePosition: status.state === "queued" ? this.positionOf(runId) : null };
+  }
+
   async outcome(runId: string): Promise<StoredEvent | null> {
-    await this.get(runId);
+    await this.#checkExists(runId);
     return this.#store.terminalEvent(runId);
   }
 
-  async list({ cursor, limit }: { cursor?: string; limit: number }): Promise<{
+  async list({ cursor, limit, ...filter }: { cursor?: string; limit: number } & RunFilter): Promise<{
     runs: RunSummary[];
     nextCursor: string | null;
   }> {
@@ -38,7 +47,7 @@ export abstract class RunReader {
     await this.open();
     const count = Math.min(Math.max(Math.trunc(limit), 1), 1000);
     // one more than asked for tells whether there is a next page
-    const runs = await this.#store.listRuns(cursor === undefined ? null : Number(cursor), count + 1);
+    const runs = await this.#store.listRuns(cursor === undefined ? null : Number(cursor), count + 1, filter);
     const hasMore = runs.length > count;
     const page = runs.slice(0, count);
     return { runs: page, nextCursor: hasMore ? String(page.at(-1)!.seq) : null };
@@ -71,12 +80,20 @@ export abstract class RunReader {
   }
 
   async file(runId: string, name: string): Promise<RunFile> {
-    await this.get(runId);
+    await this.#checkExists(runId);
     const file = await this.#store.getFile(runId, name);
     if (file === null) throw new HookError("not_found", "this run reported no such file");
     return file;
   }
+
+  async #checkExists(runId: string): Promise<void> {
+    await this.open();
+    found(await this.#store.getSummary(runId));
+  }
 }
+
+/** Most files that a status lists. */
+const MOST_FILES = 1000;
 
 function found<T>(value: T | null): T {
   if (value === null) throw new HookError("run_not_found");

@@ -57,6 +57,13 @@ export class Scheduler {
     return this.#active.size;
   }
 
+  /** Place of a queued run, 1 for the next: before the first start that is under way, behind all where it is new. */
+  positionOf(id: string): number {
+    if (this.#active.has(id)) return 1;
+    const at = this.#queue.findIndex((entry) => entry.id === id);
+    return (at < 0 ? this.#queue.length : at) + 1;
+  }
+
   /** Takes a place for a run to be created. Fails with queue_full. */
   reserve(sessionKey: string): Place {
     const { running, running_per_session, queued, queued_per_session } = this.#limits;

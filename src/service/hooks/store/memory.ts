@@ -1,34 +1,13 @@
-import type { EventSlice, RunFile, RunRow, RunState, RunSummary, StoredEvent } from "../types.js";
-import type {
-  Answer,
-  EventBatch,
-  Keep,
-  LeftOver,
-  NewEvent,
-  NewKey,
-  Store,
-  StoredAnswer,
-  SweepRequest,
-} from "./store.js";
-
-interface SizedEvent extends StoredEvent {
-  readonly bytes: number;
-}
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
-interface MemoryRun {
-  readonly row: Mutable<RunRow>;
-  endedMark: number | null;
-  events: SizedEvent[];
-  bytes: number;
-  readonly files: Map<string, RunFile>;
-}
+import type { RunFilter, RunRow, RunState, RunSummary, StoredStatus } from "../types.js";
+import { type Backlog, countFitting, passedLimit, wakeBytes } from "./backlog.js";
+import { addEvents, type MemoryRun, type Mutable, readEvents, terminalEvent } from "./memory-events.js";
+import type { Answer, LeftOver, NewKey, Store, StoredAnswer, SweepRequest } from "./store.js";
 
 interface Session {
   readonly id: number;
   runs: number;
-  wakes: { readonly id: number; readonly text: string }[];
+  wakes: { readonly id: number; readonly text: string; readonly bytes: number }[];
+  wakeBytes: number;
 }
 
 interface State {
@@ -36,7 +15,10 @@ interface State {
   readonly sessions: Map<string, Session>;
   readonly answers: Map<string, StoredAnswer & { readonly expiresMark: number }>;
   readonly lastIds: { session: number; run: number; wake: number };
+  readonly pending: Mutable<Backlog>;
 }
+
+const NOTHING: Backlog = { wakes: 0, bytes: 0 };
 
 /** Everything in this process, gone with it: for tests and embedding. Never fails. */
 export function createMemoryStore(): Store {
@@ -45,19 +27,26 @@ export function createMemoryStore(): Store {
     sessions: new Map(),
     answers: new Map(),
     lastIds: { session: 0, run: 0, wake: 0 },
+    pending: { ...NOTHING },
   };
   const { runs, sessions } = state;
   return {
-    leftOver: async () => ({ queued: inState(state, "queued"), running: inState(state, "running") }),
+    leftOver: async () => ({
+      queued: inState(state, "queued"),
+      running: inState(state, "running"),
+      lastMark: lastMark(state),
+    }),
     findAnswer: async (scope, nowMark) => findAnswer(state, scope, nowMark),
     createRun: async (run, key) => {
       const stored = key && findAnswer(state, key.scope, key.nowMark);
       if (stored) return { kind: "answered", stored };
-      const pending = sessions.get(run.sessionKey)?.wakes ?? [];
+      const waiting = sessions.get(run.sessionKey)?.wakes ?? [];
+      const sizes = waiting.map(({ bytes }) => bytes);
+      const pending = waiting.slice(0, countFitting(sizes, run.maxWakeBytes));
       const message = run.compose(pending.map(({ text }) => text));
       if (message === null) return { kind: "empty" };
       const session = sessionOf(state, run.sessionKey);
-      session.wakes = [];
+      takeWakes(state, session, pending.length);
       session.runs += 1;
       state.lastIds.run += 1;
       const { id, sessionKey, origin, name, timeoutSeconds, createdAt } = run;
@@ -66,17 +55,24 @@ export function createMemoryStore(): Store {
         ...{ state: "queued", createdAt, startedAt: null, finishedAt: null, error: null },
         ...{ oldestEventId: 1, lastEventId: 0 },
       };
-      runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map() });
-      saveAnswer(state, key, { run: { runId: id, sessionKey, createdAt } });
+      runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
+      saveAnswer(state, key, { run: { runId: id, sessionKey, createdAt, createdMark: run.createdMark } });
       return { kind: "created", run: summary(row), wakes: pending.length };
     },
     addWake: async (wake, key) => {
       const stored = key && findAnswer(state, key.scope, key.nowMark);
       if (stored) return { kind: "answered", stored };
-      if ((sessions.get(wake.sessionKey)?.wakes.length ?? 0) >= wake.limit) return { kind: "full" };
+      const bytes = wakeBytes(wake.text);
+      const before = sessions.get(wake.sessionKey);
+      const own = before === undefined ? NOTHING : { wakes: before.wakes.length, bytes: before.wakeBytes };
+      const whose = passedLimit(bytes, { session: own, service: state.pending }, wake.limits);
+      if (whose !== undefined) return { kind: "full", whose };
       const session = sessionOf(state, wake.sessionKey);
       state.lastIds.wake += 1;
-      session.wakes.push({ id: state.lastIds.wake, text: wake.text });
+      session.wakes.push({ id: state.lastIds.wake, text: wake.text, bytes });
+      session.wakeBytes += bytes;
+      state.pending.wakes += 1;
+      state.pending.bytes += bytes;
       const queued = { chatId: session.id, eventId: state.lastIds.wake, pending: session.wakes.length };
       saveAnswer(state, key, { wake: { sessionKey: wake.sessionKey, ...queued } });
       return { kind: "queued", ...queued };
@@ -90,7 +86,15 @@ export function createMemoryStore(): Store {
       const run = runs.get(id);
       return run === undefined ? null : { ...run.row };
     },
-    listRuns: async (before, limit) => listRuns(state, before, limit),
+    getSummary: async (id) => {
+      const run = runs.get(id);
+      return run === undefined ? null : summary(run.row);
+    },
+    getStatus: async (id, maxFiles) => {
+      const run = runs.get(id);
+      return run === undefined ? null : statusOf(run, maxFiles);
+    },
+    listRuns: async (before, limit, filter) => listRuns(state, before, limit, filter),
     startRun: async (id, startedAt, event) => {
       const run = runs.get(id);
       if (run?.row.state !== "queued") return null;
@@ -102,6 +106,7 @@ export function createMemoryStore(): Store {
       const run = runs.get(id);
       if (run?.row.state !== "running") return false;
       Object.assign(run.row, { state: "queued", startedAt: null });
+      run.progress = null;
       return true;
     },
     append: async (id, batch, keep) => {
@@ -124,7 +129,7 @@ export function createMemoryStore(): Store {
     },
     terminalEvent: async (id) => {
       const run = runs.get(id);
-      return run === undefined || run.endedMark === null ? null : toStored(run.events.at(-1)!);
+      return run === undefined ? null : terminalEvent(run);
     },
     getFile: async (id, name) => runs.get(id)?.files.get(name) ?? null,
     sweep: async (request) => sweep(state, request),
@@ -138,6 +143,9 @@ function inState({ runs }: State, wanted: RunState): LeftOver[] {
     .filter(({ row }) => row.state === wanted)
     .map(({ row: { id, seq, sessionKey, createdAt } }) => ({ id, seq, sessionKey, createdAt }));
 }
+
+const lastMark = ({ runs }: State): number =>
+  [...runs.values()].reduce((newest, { endedMark }) => Math.max(newest, endedMark ?? 0), 0);
 
 function findAnswer({ answers }: State, scope: string, nowMark: number): StoredAnswer | null {
   const found = answers.get(scope);
@@ -155,64 +163,29 @@ function sessionOf({ sessions, lastIds }: State, key: string): Session {
   let session = sessions.get(key);
   if (session === undefined) {
     lastIds.session += 1;
-    session = { id: lastIds.session, runs: 0, wakes: [] };
+    session = { id: lastIds.session, runs: 0, wakes: [], wakeBytes: 0 };
     sessions.set(key, session);
   }
   return session;
 }
 
-function listRuns({ runs }: State, before: number | null, limit: number): RunSummary[] {
+function takeWakes({ pending }: State, session: Session, count: number): void {
+  const taken = session.wakes.splice(0, count);
+  const bytes = taken.reduce((sum, wake) => sum + wake.bytes, 0);
+  session.wakeBytes -= bytes;
+  pending.wakes -= taken.length;
+  pending.bytes -= bytes;
+}
+
+function listRuns({ runs }: State, before: number | null, limit: number, filter: RunFilter = {}): RunSummary[] {
+  const { state = null, sessionKey = null } = filter;
   return [...runs.values()]
     .filter(({ row }) => before === null || row.seq < before)
+    .filter(({ row }) => state === null || row.state === state)
+    .filter(({ row }) => sessionKey === null || row.sessionKey === sessionKey)
     .slice(-limit)
     .reverse()
     .map(({ row }) => summary(row));
-}
-
-function addEvents(run: MemoryRun, batch: EventBatch, keep?: Keep): void {
-  const { row } = run;
-  if (batch.skip > 0) {
-    [run.events, run.bytes] = [[], 0];
-    row.lastEventId += batch.skip;
-    row.oldestEventId = row.lastEventId + 1;
-  }
-  for (const file of batch.files) run.files.set(file.name, file);
-  for (const { event, data } of batch.events as readonly NewEvent[]) {
-    row.lastEventId += 1;
-    const bytes = Buffer.byteLength(data);
-    run.bytes += bytes;
-    run.events.push({ id: row.lastEventId, event, data, bytes });
-  }
-  if (keep === undefined) return;
-  let gone = 0;
-  while (run.events.length - gone > 1 && (run.events.length - gone > keep.events || run.bytes > keep.bytes)) {
-    run.bytes -= run.events[gone]!.bytes;
-    gone += 1;
-  }
-  if (gone === 0) return;
-  run.events.splice(0, gone);
-  row.oldestEventId = run.events[0]!.id;
-}
-
-function readEvents(run: MemoryRun, after: number, maxEvents: number, maxBytes: number): EventSlice {
-  const { oldestEventId, lastEventId } = run.row;
-  const cursor = Math.min(Math.max(after, 0), lastEventId);
-  const events: StoredEvent[] = [];
-  let total = 0;
-  for (let at = Math.max(0, cursor + 1 - oldestEventId); at < run.events.length && events.length < maxEvents; at++) {
-    const event = run.events[at]!;
-    total += event.bytes;
-    if (events.length > 0 && total > maxBytes) break;
-    events.push(toStored(event));
-  }
-  const reached = events.at(-1)?.id ?? cursor;
-  return {
-    events,
-    oldestEventId,
-    lastEventId,
-    truncated: cursor + 1 < oldestEventId,
-    end: run.endedMark !== null && reached === lastEventId,
-  };
 }
 
 function sweep(state: State, request: SweepRequest): { removedRuns: number; endedRuns: number; more: boolean } {
@@ -234,9 +207,13 @@ function sweep(state: State, request: SweepRequest): { removedRuns: number; ende
   return { removedRuns, endedRuns: ended.length - removedRuns, more: budget <= 0 };
 }
 
+function statusOf(run: MemoryRun, maxFiles: number): StoredStatus {
+  const { progress, files } = run;
+  const shown = [...files.values()].slice(0, maxFiles);
+  return { ...summary(run.row), progress, files: shown, fileCount: files.size, terminal: terminalEvent(run) };
+}
+
 function summary(row: RunRow): RunSummary {
   const { message: _, ...rest } = row;
   return rest;
 }
-
-const toStored = ({ id, event, data }: SizedEvent): StoredEvent => ({ id, event, data });

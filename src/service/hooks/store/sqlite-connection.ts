@@ -8,6 +8,12 @@ import { identify, migrate } from "./sqlite-schema.js";
 /** Power loss may take `trailing` commits, never `durable` ones; a killed process loses neither. */
 export type Durability = "durable" | "trailing";
 
+/** Something failed since the last good ping. */
+export interface Failure {
+  /** Runs the statement that failed last, if one did; throws where it still fails. */
+  repeat(): void;
+}
+
 /** One exclusively held database: statements prepared once, transactions, failures as HookError. */
 export class Connection {
   readonly #database: SqliteDatabase;
@@ -15,6 +21,7 @@ export class Connection {
   #durability: Durability | undefined;
   #isBroken = false;
   #isClosed = false;
+  #failure: Failure | undefined;
 
   /** Fails with config.invalid where another process holds the file, file.read-failed where it is no store. */
   constructor(path: string, driver: SqliteDriver) {
@@ -22,15 +29,23 @@ export class Connection {
   }
 
   run(sql: string, ...values: SqlValue[]): { changes: number; lastId: number } {
-    return this.#statement(sql).run(...values);
+    return this.#tried(() => this.#statement(sql).run(...values));
   }
 
   get(sql: string, ...values: SqlValue[]): SqlRow | undefined {
-    return this.#statement(sql).get(...values);
+    return this.#tried(() => this.#statement(sql).get(...values));
   }
 
   all(sql: string, ...values: SqlValue[]): SqlRow[] {
-    return this.#statement(sql).all(...values);
+    return this.#tried(() => this.#statement(sql).all(...values));
+  }
+
+  get failure(): Failure | undefined {
+    return this.#failure;
+  }
+
+  forgetFailure(): void {
+    this.#failure = undefined;
   }
 
   /** Runs `work` whole or not at all. */
@@ -46,6 +61,19 @@ export class Connection {
       } catch (error) {
         this.#rollBack();
         throw error;
+      }
+    });
+  }
+
+  /** Runs `work` and takes back what it did: nothing of it is written. */
+  attempt(work: () => void): void {
+    this.#guarded(() => {
+      this.#mend();
+      this.#database.exec("BEGIN IMMEDIATE");
+      try {
+        work();
+      } finally {
+        this.#rollBack();
       }
     });
   }
@@ -72,6 +100,16 @@ export class Connection {
       this.#statements.set(sql, statement);
     }
     return statement;
+  }
+
+  /** Remembers what failed. A broken constraint is the caller's fault, not the store's. */
+  #tried<T>(statement: () => T): T {
+    try {
+      return statement();
+    } catch (error) {
+      if (!isBrokenConstraint(error)) this.#failure = { repeat: () => repeat(statement) };
+      throw error;
+    }
   }
 
   #setDurability(durability: Durability): void {
@@ -101,8 +139,22 @@ export class Connection {
       if (this.#isClosed) throw new Error("the store is closed");
       return work();
     } catch (error) {
-      throw error instanceof HookError ? error : new HookError("store_unavailable", undefined, { cause: error });
+      if (error instanceof HookError) throw error;
+      // a commit, say: no statement to repeat
+      this.#failure ??= { repeat: () => undefined };
+      throw new HookError("store_unavailable", undefined, { cause: error });
     }
+  }
+}
+
+const isBrokenConstraint = (error: unknown) => /constraint/i.test(String(error));
+
+/** A row that was stored in the meantime is no failure of the store. */
+function repeat(statement: () => unknown): void {
+  try {
+    statement();
+  } catch (error) {
+    if (!isBrokenConstraint(error)) throw error;
   }
 }
 

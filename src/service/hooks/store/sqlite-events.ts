@@ -11,7 +11,7 @@ export function append(db: Connection, id: string, batch: EventBatch, keep: Keep
 
 /** Adds events and files to a run that exists, and trims its head to `keep`. */
 export function addEvents(db: Connection, id: string, batch: EventBatch, keep?: Keep): void {
-  const row = db.get("SELECT seq, oldest_event, last_event, event_bytes FROM runs WHERE id = ?", id)!;
+  const row = db.get("SELECT seq, oldest_event, last_event, event_bytes, files FROM runs WHERE id = ?", id)!;
   const run = Number(row.seq);
   let oldest = Number(row.oldest_event);
   let last = Number(row.last_event);
@@ -21,9 +21,8 @@ export function addEvents(db: Connection, id: string, batch: EventBatch, keep?: 
     last += batch.skip;
     [oldest, bytes] = [last + 1, 0];
   }
-  for (const { name, path, contentType } of batch.files) {
-    db.run("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", run, name, path, contentType);
-  }
+  let files = Number(row.files);
+  for (const file of batch.files) files += addFile(db, run, file, files);
   for (const { event, data } of batch.events) {
     last += 1;
     const size = Buffer.byteLength(data);
@@ -31,7 +30,31 @@ export function addEvents(db: Connection, id: string, batch: EventBatch, keep?: 
     db.run("INSERT INTO events VALUES (?, ?, ?, ?, ?)", run, last, event, data, size);
   }
   if (keep !== undefined) [oldest, bytes] = trim(db, run, { oldest, last, bytes }, keep);
-  db.run("UPDATE runs SET oldest_event = ?, last_event = ?, event_bytes = ? WHERE seq = ?", oldest, last, bytes, run);
+  db.run(
+    `UPDATE runs SET oldest_event = ?, last_event = ?, event_bytes = ?, files = ?, progress = ifnull(?, progress)
+     WHERE seq = ?`,
+    oldest,
+    last,
+    bytes,
+    files,
+    batch.progress === undefined ? null : JSON.stringify(batch.progress),
+    run,
+  );
+}
+
+/** Returns by how many files the run has more. */
+function addFile(db: Connection, run: number, { name, path, contentType }: RunFile, place: number): 0 | 1 {
+  const isNew = db.get("SELECT 1 AS yes FROM files WHERE run = ? AND name = ?", run, name) === undefined;
+  db.run(
+    `INSERT INTO files (run, name, path, content_type, place) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (run, name) DO UPDATE SET path = excluded.path, content_type = excluded.content_type`,
+    run,
+    name,
+    path,
+    contentType,
+    place,
+  );
+  return isNew ? 1 : 0;
 }
 
 function trim(
@@ -125,10 +148,19 @@ export function getFile(db: Connection, id: string, name: string): RunFile | nul
     id,
     name,
   );
-  if (row === undefined) return null;
-  const contentType = row.content_type === null ? null : String(row.content_type);
-  return { name: String(row.name), path: String(row.path), contentType };
+  return row === undefined ? null : toFile(row);
 }
+
+export function listFiles(db: Connection, run: number, limit: number): RunFile[] {
+  const sql = "SELECT name, path, content_type FROM files WHERE run = ? ORDER BY place, name LIMIT ?";
+  return db.all(sql, run, limit).map(toFile);
+}
+
+const toFile = (row: SqlRow): RunFile => ({
+  name: String(row.name),
+  path: String(row.path),
+  contentType: row.content_type === null ? null : String(row.content_type),
+});
 
 const toEvent = (row: SqlRow): StoredEvent => ({
   id: Number(row.id),

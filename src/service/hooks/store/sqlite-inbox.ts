@@ -1,3 +1,4 @@
+import { type Backlog, countFitting, passedLimit } from "./backlog.js";
 import type { Connection } from "./sqlite-connection.js";
 import { getSummary } from "./sqlite-runs.js";
 import type { AddWakeResult, Answer, CreateRunResult, NewKey, NewRun, NewWake, StoredAnswer } from "./store.js";
@@ -12,43 +13,39 @@ export function findAnswer(db: Connection, scope: string, nowMark: number): Stor
 export function createRun(db: Connection, run: NewRun, key?: NewKey): CreateRunResult {
   const stored = key && findAnswer(db, key.scope, key.nowMark);
   if (stored) return { kind: "answered", stored };
-  const wakes = db.all(
-    `SELECT wakes.id, wakes.text FROM wakes JOIN sessions ON sessions.id = wakes.session
-     WHERE sessions.key = ? AND wakes.run IS NULL ORDER BY wakes.id`,
-    run.sessionKey,
-  );
-  const message = run.compose(wakes.map(({ text }) => JSON.parse(String(text)) as string));
+  const wakes = readWakes(db, findSession(db, run.sessionKey), run.maxWakeBytes);
+  const message = run.compose(wakes.texts);
   if (message === null) return { kind: "empty" };
   const session = sessionId(db, run.sessionKey);
   const { lastId: seq } = db.run(
-    `INSERT INTO runs (id, session, origin, name, message, state, timeout_seconds, created_at)
-     VALUES (?, ?, ?, ?, ?, 'queued', ?, ?)`,
+    `INSERT INTO runs (id, session, origin, name, state, timeout_seconds, created_at)
+     VALUES (?, ?, ?, ?, 'queued', ?, ?)`,
     run.id,
     session,
     run.origin,
     run.name === null ? null : JSON.stringify(run.name),
-    JSON.stringify(message),
     run.timeoutSeconds,
     run.createdAt,
   );
-  if (wakes.length > 0) db.run("UPDATE wakes SET run = ? WHERE session = ? AND run IS NULL", seq, session);
-  const { id: runId, sessionKey, createdAt } = run;
-  if (key) saveAnswer(db, key, { run: { runId, sessionKey, createdAt } });
-  return { kind: "created", run: getSummary(db, run.id)!, wakes: wakes.length };
+  db.run("INSERT INTO messages VALUES (?, ?)", seq, JSON.stringify(message));
+  consume(db, session, wakes, seq);
+  const { id: runId, sessionKey, createdAt, createdMark } = run;
+  if (key) saveAnswer(db, key, { run: { runId, sessionKey, createdAt, createdMark } });
+  return { kind: "created", run: getSummary(db, run.id)!, wakes: wakes.texts.length };
 }
 
 export function addWake(db: Connection, wake: NewWake, key?: NewKey): AddWakeResult {
   const stored = key && findAnswer(db, key.scope, key.nowMark);
   if (stored) return { kind: "answered", stored };
-  const before = countPending(db, wake.sessionKey);
-  if (before >= wake.limit) return { kind: "full" };
+  const text = JSON.stringify(wake.text);
+  const bytes = Buffer.byteLength(text);
+  const session = backlogOf(db, findSession(db, wake.sessionKey));
+  const whose = passedLimit(bytes, { session, service: backlogOf(db, ALL_SESSIONS) }, wake.limits);
+  if (whose !== undefined) return { kind: "full", whose };
   const chatId = sessionId(db, wake.sessionKey);
-  const { lastId: eventId } = db.run(
-    "INSERT INTO wakes (session, text) VALUES (?, ?)",
-    chatId,
-    JSON.stringify(wake.text),
-  );
-  const pending = before + 1;
+  const { lastId: eventId } = db.run("INSERT INTO wakes (session, text, bytes) VALUES (?, ?, ?)", chatId, text, bytes);
+  grow(db, chatId, { wakes: 1, bytes });
+  const pending = session.wakes + 1;
   if (key) saveAnswer(db, key, { wake: { sessionKey: wake.sessionKey, chatId, eventId, pending } });
   return { kind: "queued", chatId, eventId, pending };
 }
@@ -59,19 +56,67 @@ export function pendingSessions(db: Connection): string[] {
   return db.all(sql).map(({ key }) => String(key));
 }
 
-function countPending(db: Connection, sessionKey: string): number {
-  const row = db.get(
-    `SELECT count(*) AS n FROM wakes JOIN sessions ON sessions.id = wakes.session
-     WHERE sessions.key = ? AND wakes.run IS NULL`,
-    sessionKey,
-  );
-  return Number(row?.n);
+/** Wakes at the front of a session's queue. */
+interface Front {
+  readonly texts: readonly string[];
+  readonly lastId: number;
+  readonly bytes: number;
 }
 
-function sessionId(db: Connection, key: string): number {
-  const row = db.get("SELECT id FROM sessions WHERE key = ?", key);
-  return row === undefined ? db.run("INSERT INTO sessions (key) VALUES (?)", key).lastId : Number(row.id);
+const NO_WAKES: Front = { texts: [], lastId: 0, bytes: 0 };
+
+/** Sizes first: the texts are read only where they fit. */
+function readWakes(db: Connection, session: number | undefined, maxBytes: number): Front {
+  if (session === undefined) return NO_WAKES;
+  const sizes = db.all("SELECT id, bytes FROM wakes WHERE session = ? AND run IS NULL ORDER BY id", session);
+  const bytes = sizes.map((row) => Number(row.bytes));
+  const count = countFitting(bytes, maxBytes);
+  if (count === 0) return NO_WAKES;
+  const lastId = Number(sizes[count - 1]!.id);
+  const texts = db
+    .all("SELECT text FROM wakes WHERE session = ? AND run IS NULL AND id <= ? ORDER BY id", session, lastId)
+    .map(({ text }) => JSON.parse(String(text)) as string);
+  return { texts, lastId, bytes: bytes.slice(0, count).reduce((sum, size) => sum + size, 0) };
 }
+
+/** Marks the wakes as the run's, which holds their texts from now on. */
+function consume(db: Connection, session: number, { texts, lastId, bytes }: Front, run: number): void {
+  if (texts.length === 0) return;
+  const sql = `UPDATE wakes SET run = ?, text = '""' WHERE session = ? AND run IS NULL AND id <= ?`;
+  db.run(sql, run, session, lastId);
+  grow(db, session, { wakes: -texts.length, bytes: -bytes });
+}
+
+/** Row of the backlogs; no session has this id. */
+const ALL_SESSIONS = 0;
+
+function backlogOf(db: Connection, session: number | undefined): Backlog {
+  const row =
+    session === undefined ? undefined : db.get("SELECT wakes, bytes FROM backlogs WHERE session = ?", session);
+  return { wakes: Number(row?.wakes ?? 0), bytes: Number(row?.bytes ?? 0) };
+}
+
+/** Counts kept by hand: a wake costs the same however many are pending. */
+function grow(db: Connection, session: number, { wakes, bytes }: Backlog): void {
+  for (const id of [session, ALL_SESSIONS]) {
+    db.run(
+      `INSERT INTO backlogs VALUES (?, ?, ?)
+       ON CONFLICT (session) DO UPDATE SET wakes = wakes + excluded.wakes, bytes = bytes + excluded.bytes`,
+      id,
+      wakes,
+      bytes,
+    );
+  }
+  db.run("DELETE FROM backlogs WHERE session = ? AND wakes = 0", session);
+}
+
+function findSession(db: Connection, key: string): number | undefined {
+  const row = db.get("SELECT id FROM sessions WHERE key = ?", key);
+  return row === undefined ? undefined : Number(row.id);
+}
+
+const sessionId = (db: Connection, key: string): number =>
+  findSession(db, key) ?? db.run("INSERT INTO sessions (key) VALUES (?)", key).lastId;
 
 function saveAnswer(db: Connection, key: NewKey, answer: Answer): void {
   // an expired row of the same scope may still be there

@@ -1,7 +1,7 @@
-import type { RunOrigin, RunRow, RunState, RunSummary } from "../types.js";
+import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../types.js";
 import type { Connection } from "./sqlite-connection.js";
-import type { SqlRow } from "./sqlite-driver.js";
-import { addEvents } from "./sqlite-events.js";
+import type { SqlRow, SqlValue } from "./sqlite-driver.js";
+import { addEvents, listFiles, terminalEvent } from "./sqlite-events.js";
 import type { Ending, EventBatch, Keep, LeftOver, NewEvent } from "./store.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
@@ -10,7 +10,8 @@ const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, r
 const FROM_RUNS = "FROM runs JOIN sessions ON sessions.id = runs.session";
 
 export function getRun(db: Connection, id: string): RunRow | null {
-  const row = db.get(`SELECT ${SUMMARY}, runs.message ${FROM_RUNS} WHERE runs.id = ?`, id);
+  const sql = `SELECT ${SUMMARY}, messages.message ${FROM_RUNS} JOIN messages ON messages.run = runs.seq WHERE runs.id = ?`;
+  const row = db.get(sql, id);
   return row === undefined ? null : { ...toSummary(row), message: JSON.parse(String(row.message)) as string };
 }
 
@@ -19,12 +20,38 @@ export function getSummary(db: Connection, id: string): RunSummary | null {
   return row === undefined ? null : toSummary(row);
 }
 
-export function listRuns(db: Connection, before: number | null, limit: number): RunSummary[] {
-  const sql = `SELECT ${SUMMARY} ${FROM_RUNS} WHERE runs.seq < ? ORDER BY runs.seq DESC LIMIT ?`;
-  return db.all(sql, before ?? Number.MAX_SAFE_INTEGER, limit).map(toSummary);
+export function getStatus(db: Connection, id: string, maxFiles: number): StoredStatus | null {
+  const row = db.get(`SELECT ${SUMMARY}, runs.progress, runs.files ${FROM_RUNS} WHERE runs.id = ?`, id);
+  if (row === undefined) return null;
+  return {
+    ...toSummary(row),
+    progress: row.progress === null ? null : (JSON.parse(String(row.progress)) as RunProgress),
+    files: listFiles(db, Number(row.seq), maxFiles),
+    fileCount: Number(row.files),
+    terminal: terminalEvent(db, id),
+  };
 }
 
-export function leftOver(db: Connection): { queued: LeftOver[]; running: LeftOver[] } {
+export function listRuns(
+  db: Connection,
+  before: number | null,
+  limit: number,
+  { state, sessionKey }: RunFilter = {},
+): RunSummary[] {
+  const session = sessionKey === undefined ? undefined : db.get("SELECT id FROM sessions WHERE key = ?", sessionKey);
+  if (sessionKey !== undefined && session === undefined) return [];
+  const conditions: [string, SqlValue | undefined][] = [
+    ["runs.session = ?", session?.id],
+    ["runs.state = ?", state],
+    ["runs.seq < ?", before ?? undefined],
+  ];
+  const used = conditions.filter((condition): condition is [string, SqlValue] => condition[1] !== undefined);
+  const where = used.length === 0 ? "" : `WHERE ${used.map(([sql]) => sql).join(" AND ")}`;
+  const sql = `SELECT ${SUMMARY} ${FROM_RUNS} ${where} ORDER BY runs.seq DESC LIMIT ?`;
+  return db.all(sql, ...used.map(([, value]) => value), limit).map(toSummary);
+}
+
+export function leftOver(db: Connection): { queued: LeftOver[]; running: LeftOver[]; lastMark: number } {
   const inState = (state: RunState) =>
     db
       .all(
@@ -38,7 +65,8 @@ export function leftOver(db: Connection): { queued: LeftOver[]; running: LeftOve
         sessionKey: String(row.session_key),
         createdAt: Number(row.created_at),
       }));
-  return { queued: inState("queued"), running: inState("running") };
+  const newest = db.get("SELECT max(ended_mark) AS mark FROM runs WHERE ended_mark IS NOT NULL");
+  return { queued: inState("queued"), running: inState("running"), lastMark: Number(newest?.mark ?? 0) };
 }
 
 export function startRun(db: Connection, id: string, startedAt: number, event: NewEvent): RunRow | null {
@@ -50,7 +78,7 @@ export function startRun(db: Connection, id: string, startedAt: number, event: N
 }
 
 export function requeueRun(db: Connection, id: string): boolean {
-  const sql = "UPDATE runs SET state = 'queued', started_at = NULL WHERE id = ? AND state = 'running'";
+  const sql = "UPDATE runs SET state = 'queued', started_at = NULL, progress = NULL WHERE id = ? AND state = 'running'";
   return db.run(sql, id).changes > 0;
 }
 

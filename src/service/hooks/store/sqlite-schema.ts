@@ -71,6 +71,39 @@ const STEPS = [
   CREATE TABLE pings (id INTEGER PRIMARY KEY, filler BLOB NOT NULL);
   INSERT INTO pings VALUES (1, zeroblob(0));
   `,
+  `
+  -- of a long text in the middle of a row, every page is read on the way to the columns behind it
+  CREATE TABLE messages (
+    run INTEGER PRIMARY KEY,
+    message TEXT NOT NULL            -- JSON text
+  );
+  INSERT INTO messages SELECT seq, message FROM runs;
+  ALTER TABLE runs DROP COLUMN message;
+
+  ALTER TABLE wakes ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+  UPDATE wakes SET bytes = length(CAST(text AS BLOB)) WHERE run IS NULL;
+  UPDATE wakes SET text = '""' WHERE run IS NOT NULL;
+  DROP INDEX wakes_pending;
+  CREATE INDEX wakes_pending ON wakes (session, id, bytes) WHERE run IS NULL;
+  CREATE TABLE backlogs (
+    session INTEGER PRIMARY KEY,     -- 0: of all sessions together
+    wakes INTEGER NOT NULL,
+    bytes INTEGER NOT NULL
+  );
+  INSERT INTO backlogs SELECT session, count(*), sum(bytes) FROM wakes WHERE run IS NULL GROUP BY session;
+  INSERT INTO backlogs SELECT 0, count(*), total(bytes) FROM wakes WHERE run IS NULL;
+
+  ALTER TABLE runs ADD COLUMN progress TEXT;                       -- JSON text
+  ALTER TABLE runs ADD COLUMN files INTEGER NOT NULL DEFAULT 0;    -- how many
+  UPDATE runs SET files = (SELECT count(*) FROM files WHERE run = runs.seq);
+  ALTER TABLE files ADD COLUMN place INTEGER NOT NULL DEFAULT 0;   -- order of report
+  CREATE INDEX files_in_order ON files (run, place);
+
+  -- each ends with the row's seq, the order of lists
+  DROP INDEX runs_live;
+  CREATE INDEX runs_state ON runs (state);
+  CREATE INDEX runs_session_state ON runs (session, state);
+  `,
 ];
 
 /** Refuses another program's database and a newer schema, before anything is written. Returns the file's version. */
@@ -86,10 +119,10 @@ export function identify(database: SqliteDatabase, path: string): number {
   return version;
 }
 
-/** Brings a new or older file to the newest schema. */
-export function migrate(database: SqliteDatabase, version: number): void {
-  if (version === STEPS.length) return;
+/** Brings a new or older file to the newest schema; `to` names an older one, for tests. */
+export function migrate(database: SqliteDatabase, version: number, to = STEPS.length): void {
+  if (version === to) return;
   database.exec(`BEGIN IMMEDIATE; PRAGMA application_id = ${APPLICATION_ID};`);
-  for (const step of STEPS.slice(version)) database.exec(step);
-  database.exec(`PRAGMA user_version = ${STEPS.length}; COMMIT`);
+  for (const step of STEPS.slice(version, to)) database.exec(step);
+  database.exec(`PRAGMA user_version = ${to}; COMMIT`);
 }

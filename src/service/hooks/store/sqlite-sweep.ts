@@ -30,7 +30,8 @@ export function sweep(
 /** Returns how many rows went. */
 function removeRun(db: Connection, seq: number, session: number): number {
   let rows = 1;
-  for (const table of ["events", "files", "wakes"]) rows += db.run(`DELETE FROM ${table} WHERE run = ?`, seq).changes;
+  for (const table of ["events", "files", "messages", "wakes"])
+    rows += db.run(`DELETE FROM ${table} WHERE run = ?`, seq).changes;
   db.run("DELETE FROM runs WHERE seq = ?", seq);
   const isUnused = `NOT EXISTS (SELECT 1 FROM runs WHERE session = sessions.id)
     AND NOT EXISTS (SELECT 1 FROM wakes WHERE session = sessions.id AND run IS NULL)`;

@@ -2,6 +2,7 @@ import { Connection } from "./sqlite-connection.js";
 import { loadSqliteDriver, type SqliteDriver } from "./sqlite-driver.js";
 import * as events from "./sqlite-events.js";
 import * as inbox from "./sqlite-inbox.js";
+import { ping } from "./sqlite-ping.js";
 import * as runs from "./sqlite-runs.js";
 import { sweep } from "./sqlite-sweep.js";
 import type { Store } from "./store.js";
@@ -21,7 +22,9 @@ export function createSqliteStore(path: string, options: { driver?: SqliteDriver
     addWake: async (wake, key) => db.write("durable", () => inbox.addWake(db, wake, key)),
     pendingSessions: async () => db.read(() => inbox.pendingSessions(db)),
     getRun: async (id) => db.read(() => runs.getRun(db, id)),
-    listRuns: async (before, limit) => db.read(() => runs.listRuns(db, before, limit)),
+    getSummary: async (id) => db.read(() => runs.getSummary(db, id)),
+    getStatus: async (id, maxFiles) => db.read(() => runs.getStatus(db, id, maxFiles)),
+    listRuns: async (before, limit, filter) => db.read(() => runs.listRuns(db, before, limit, filter)),
     startRun: async (id, startedAt, event) => db.write("trailing", () => runs.startRun(db, id, startedAt, event)),
     requeueRun: async (id) => db.write("durable", () => runs.requeueRun(db, id)),
     append: async (id, batch, keep) => db.write("trailing", () => events.append(db, id, batch, keep)),
@@ -31,9 +34,7 @@ export function createSqliteStore(path: string, options: { driver?: SqliteDriver
     terminalEvent: async (id) => db.read(() => events.terminalEvent(db, id)),
     getFile: async (id, name) => db.read(() => events.getFile(db, id, name)),
     sweep: async (request) => db.write("trailing", () => sweep(db, request)),
-    // as many pages as a start writes, and more: where it fits, a start does
-    ping: async () =>
-      void db.write("trailing", () => db.run("UPDATE pings SET filler = randomblob(65536) WHERE id = 1")),
+    ping: async () => ping(db),
     close: async () => db.close(),
   };
 }

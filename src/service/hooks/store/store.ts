@@ -1,13 +1,17 @@
 import type {
   EventSlice,
   RunFile,
+  RunFilter,
   RunOrigin,
+  RunProgress,
   RunRow,
   RunState,
   RunSummary,
   StoredEvent,
+  StoredStatus,
   TerminalState,
 } from "../types.js";
+import type { BacklogLimits } from "./backlog.js";
 
 export interface NewRun {
   readonly id: string;
@@ -17,20 +21,31 @@ export interface NewRun {
   readonly timeoutSeconds: number;
   /** Wall clock ms. */
   readonly createdAt: number;
-  /** The run's message, given the texts of the session's pending wakes; null: create nothing. */
+  /** Steady ms (clock.ts), for expiry. */
+  readonly createdMark: number;
+  /** Most bytes of pending wakes that the run takes; the oldest is always taken, what does not fit stays pending. */
+  readonly maxWakeBytes: number;
+  /** The run's message, given the texts of the pending wakes it takes; null: create nothing. */
   compose(pending: readonly string[]): string | null;
 }
 
 export interface NewWake {
   readonly sessionKey: string;
   readonly text: string;
-  /** Most pending wakes of the session, this one included. */
-  readonly limit: number;
+  readonly limits: BacklogLimits;
 }
 
 /** What was answered under an idempotency key. */
 export type Answer =
-  | { readonly run: { readonly runId: string; readonly sessionKey: string; readonly createdAt: number } }
+  | {
+      readonly run: {
+        readonly runId: string;
+        readonly sessionKey: string;
+        readonly createdAt: number;
+        /** Absent in answers of older versions. */
+        readonly createdMark?: number;
+      };
+    }
   | {
       readonly wake: {
         readonly sessionKey: string;
@@ -61,7 +76,7 @@ export type CreateRunResult =
 export type AddWakeResult =
   | { readonly kind: "queued"; readonly chatId: number; readonly eventId: number; readonly pending: number }
   | { readonly kind: "answered"; readonly stored: StoredAnswer }
-  | { readonly kind: "full" };
+  | { readonly kind: "full"; readonly whose: keyof BacklogLimits };
 
 export interface NewEvent {
   readonly event: string;
@@ -75,6 +90,8 @@ export interface EventBatch {
   readonly skip: number;
   readonly events: readonly NewEvent[];
   readonly files: readonly RunFile[];
+  /** The newest progress, where there is news. */
+  readonly progress?: RunProgress;
 }
 
 /** Most that is kept of a run's events; the head is trimmed beyond it, the newest event never. */
@@ -117,19 +134,22 @@ export interface SweepRequest {
  * (create, wake, end) is on the disk when it resolves; events may trail a power loss, never a killed process.
  */
 export interface Store {
-  /** Runs that a former process left unfinished, in order of creation. */
-  leftOver(): Promise<{ queued: LeftOver[]; running: LeftOver[] }>;
+  /** Runs that a former process left unfinished, in order of creation; the newest mark of an ended one, else 0. */
+  leftOver(): Promise<{ queued: LeftOver[]; running: LeftOver[]; lastMark: number }>;
 
   findAnswer(scope: string, nowMark: number): Promise<StoredAnswer | null>;
-  /** Run row, key row and the consumption of the session's pending wakes together. */
+  /** Run row, key row and the consumption of the session's oldest pending wakes together. */
   createRun(run: NewRun, key?: NewKey): Promise<CreateRunResult>;
   addWake(wake: NewWake, key?: NewKey): Promise<AddWakeResult>;
   /** Keys of the sessions with pending wakes, longest waiting first. */
   pendingSessions(): Promise<string[]>;
 
   getRun(id: string): Promise<RunRow | null>;
+  /** As `getRun`, without a look at the message. */
+  getSummary(id: string): Promise<RunSummary | null>;
+  getStatus(id: string, maxFiles: number): Promise<StoredStatus | null>;
   /** Newest first, below `before` where given. */
-  listRuns(before: number | null, limit: number): Promise<RunSummary[]>;
+  listRuns(before: number | null, limit: number, filter?: RunFilter): Promise<RunSummary[]>;
   /** queued to running, with an event; null where the run is not queued any more. */
   startRun(id: string, startedAt: number, event: NewEvent): Promise<RunRow | null>;
   /** running to queued; false where the run is not running. */
@@ -146,7 +166,7 @@ export interface Store {
   getFile(id: string, name: string): Promise<RunFile | null>;
 
   sweep(request: SweepRequest): Promise<{ removedRuns: number; endedRuns: number; more: boolean }>;
-  /** Writes; fails where a write would. */
+  /** Fails where a run could not be started, and while what failed before still fails. Writes little. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }

@@ -36,4 +36,14 @@ describe("steadyWall", () => {
     await clock.advance(250);
     assert.equal(steady(), 5_000_250);
   });
+
+  it("goes on from a mark of the past that the wall clock is behind", async () => {
+    const clock = new FakeClock(5_000_000);
+    const steady = steadyWall(clock);
+    steady.notBefore(4_000_000);
+    assert.equal(steady(), 5_000_000);
+    steady.notBefore(6_000_000);
+    await clock.advance(250);
+    assert.equal(steady(), 6_000_250);
+  });
 });

@@ -196,6 +196,27 @@ describeStores("run engine over time", (kind) => {
       await runs.close();
     });
 
+    it("come in as many runs as a request's size asks for, in order, none lost", async () => {
+      const { runs, script } = engine(kind, { limits: { body_bytes: 1000 } });
+      const texts = Array.from({ length: 10 }, (_, i) => `${i}${"x".repeat(297)}`);
+      for (const text of texts) await runs.queueWake({ sessionKey: "hook:a", text });
+      const messages: string[] = [];
+      for (const events of [3, 3, 3, 1]) {
+        const beat = await runs.heartbeat();
+        assert.deepEqual(
+          beat.runs.map((run) => run.events),
+          [events],
+        );
+        const { run, succeed } = await script.call(beat.runs[0]!.runId);
+        messages.push(run.message);
+        succeed("ok");
+        await assertEnded(runs, run.id, "succeeded");
+      }
+      assert.equal(messages.join("\n"), texts.map((text) => `System event: ${text}`).join("\n"));
+      assert.deepEqual((await runs.heartbeat()).runs, []);
+      await runs.close();
+    });
+
     it("are drained by the interval", async () => {
       const { runs, clock, script } = engine(kind, { heartbeatSeconds: 60 });
       await runs.queueWake({ sessionKey: "hook:a", text: "x" });
@@ -389,6 +410,21 @@ describeStores("run engine over time", (kind) => {
       );
       await runs.close();
       assert.equal(clock.timers, 0);
+    });
+
+    it("keeps the latest runs after a restart with the clock set back", async () => {
+      const limits = { retention_runs: 3 };
+      const before = engine(kind, { agent: echo, limits, clock: new FakeClock(Date.UTC(2030, 0, 1)) });
+      for (let i = 0; i < 3; i++) await assertEnded(before.runs, await startRun(before.runs), "succeeded");
+      await before.runs.close();
+      const store = await kind.reopen(before.store);
+      const { runs } = engine(kind, { agent: echo, limits, clock: new FakeClock(Date.UTC(2025, 0, 1)), store });
+      const latest = [await startRun(runs), await startRun(runs)];
+      for (const id of latest) await assertEnded(runs, id, "succeeded");
+      await until(async () => (await runs.list({ limit: 9 })).runs.length === 3, "the sweep");
+      const kept = (await runs.list({ limit: 9 })).runs.map(({ id }) => id);
+      assert.deepEqual(kept.slice(0, 2), latest.reverse());
+      await runs.close();
     });
 
     it("keeps a run that is queued or running, however old", async () => {

@@ -34,7 +34,13 @@ describeStores("run engine", (kind) => {
       const started = await runs.start(request({ name: "CI", message: "draw a fox" }));
       assert.match(started.runId, UUID_V4);
       assert.deepEqual(started, {
-        ...{ runId: started.runId, sessionKey: "hook:a", createdAt: clock.now(), replayed: false },
+        ...{
+          runId: started.runId,
+          sessionKey: "hook:a",
+          createdAt: clock.now(),
+          createdMark: runs.now(),
+          replayed: false,
+        },
       });
       assert.equal((await store.getRun(started.runId))?.state, "queued");
       const call = await script.call(started.runId);

@@ -6,6 +6,8 @@ const BEARER = /^bearer(?:[ \t]+(.*))?$/is;
 /** The configured hook tokens. Holds the only copies of the secrets; hands out digests and signatures. */
 export interface Tokens {
   readonly configured: boolean;
+  /** Characters of the shortest token; Infinity where none is configured. */
+  readonly shortest: number;
   /** Id of the configured token that the request carries, for scopes and rates; null: missing or wrong. */
   identify(rawHeaders: readonly string[]): string | null;
   /** base64url HMAC-SHA-256 keyed by the first configured token. */
@@ -38,6 +40,7 @@ export function createTokens(configured: unknown): Tokens {
   };
   return {
     configured: secrets.length > 0,
+    shortest: Math.min(...secrets.map(({ token }) => [...token].length)),
     identify,
     sign: (text) => hmac(secrets[0]?.token ?? "", text).toString("base64url"),
     verify(text, signature) {

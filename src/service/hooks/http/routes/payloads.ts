@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { QueuedWake, RunSummary, Started, StoredEvent } from "../../types.js";
+import type { QueuedWake, RunStatus, RunSummary, Started } from "../../types.js";
 import type { HookContext } from "../context.js";
 import type { queueMetadataSchema, runListSchema, runPayloadSchema, runStatusSchema } from "../schemas.js";
 import { maxTimeoutSeconds } from "../schemas.js";
@@ -8,7 +8,10 @@ import { maxTimeoutSeconds } from "../schemas.js";
 export function runPayload(context: HookContext, base: string, started: Started): z.output<typeof runPayloadSchema> {
   const query = new URLSearchParams({ run_id: started.runId });
   if (context.config.web.stream_auth !== "none") {
-    const { expires, signature } = context.signer.sign(started.runId, retainedUntilSeconds(context, started.createdAt));
+    const { expires, signature } = context.signer.sign(
+      started.runId,
+      retainedUntilSeconds(context, started.createdMark),
+    );
     query.set("expires", expires);
     query.set("signature", signature);
   }
@@ -25,9 +28,9 @@ export function runPayload(context: HookContext, base: string, started: Started)
 
 export const statusUrl = (base: string, runId: string): string => `${base}/api/runs/${runId}`;
 
-/** When a run of that age is gone at the latest: waited, ran and was kept as long as is allowed. */
-function retainedUntilSeconds({ config: { limits } }: HookContext, createdAt: number): number {
-  return createdAt / 1000 + limits.queue_seconds + maxTimeoutSeconds(limits) + limits.retention_hours * 3600;
+/** When a run of that age is gone at the latest: waited, ran and was kept as long as is allowed. In steady time. */
+function retainedUntilSeconds({ config: { limits } }: HookContext, createdMark: number): number {
+  return createdMark / 1000 + limits.queue_seconds + maxTimeoutSeconds(limits) + limits.retention_hours * 3600;
 }
 
 export const queueMetadata = (wake: QueuedWake): z.output<typeof queueMetadataSchema> => ({
@@ -61,11 +64,23 @@ export function runItem(run: RunSummary): z.output<typeof runListSchema>["runs"]
   };
 }
 
-/** The state of one run; `outcome` is its terminal event, where it has ended. */
-export function runStatus(run: RunSummary, outcome: StoredEvent | null): z.output<typeof runStatusSchema> {
-  const isDone = outcome?.event === "done";
-  const response = isDone ? (JSON.parse(outcome.data) as { response: string }).response : null;
-  return { ok: true, ...runItem(run), response };
+/** The state of one run. `base`: where the router is mounted. */
+export function runStatus(base: string, run: RunStatus): z.output<typeof runStatusSchema> {
+  const { terminal, progress, queuePosition, fileCount } = run;
+  const isDone = terminal?.event === "done";
+  return {
+    ok: true,
+    ...runItem(run),
+    queue_position: queuePosition,
+    progress: progress && { value: progress.value, max: progress.max, node: progress.node },
+    files: run.files.map(({ name, contentType }) => ({
+      name,
+      url: `${statusUrl(base, run.id)}/files/${encodeURIComponent(name)}`,
+      content_type: contentType,
+    })),
+    file_count: fileCount,
+    response: isDone ? (JSON.parse(terminal.data) as { response: string }).response : null,
+  };
 }
 
 const isoTime = (ms: number) => new Date(ms).toISOString();

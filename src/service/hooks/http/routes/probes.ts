@@ -1,19 +1,24 @@
 import type { Clock } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
 import type { Runs } from "../../types.js";
-import type { Route } from "../call.js";
+import { RateWindow } from "../access/rate-window.js";
+import type { Access, Route } from "../call.js";
 import type { HookContext } from "../context.js";
 import { createOpenApi } from "../openapi.js";
 import { sendJson } from "../problem.js";
 
 const PING_MS = 2000;
+/** Most checks of the store, and the time they are counted in: /ready is open to all. */
+const CHECKS = { limit: 2, windowMs: 1000 };
 
-/** Liveness, readiness, metrics and the description of the API: open to all, they tell nothing of any run. */
+/** Liveness, readiness, metrics and the description of the API: they tell nothing of any run. Open to all, unless configured otherwise. */
 export function probeRoutes(context: HookContext): Route[] {
   const { runs, metrics, clock, config } = context;
-  const openApi = createOpenApi(config.limits);
+  const { web } = config;
+  const openApi = createOpenApi(config.limits, web);
+  const checkStore = sharedCheck(runs, clock);
   const probe = (status: string) => ({ status: 200, body: { ok: true, status } });
-  return [
+  const routes: (Omit<Route, "access"> & { access: Access | "none" })[] = [
     {
       name: "health",
       paths: ["/health"],
@@ -27,7 +32,7 @@ export function probeRoutes(context: HookContext): Route[] {
       handlers: {
         async GET({ req, res }) {
           if (runs.closing) throw new HookError("shutting_down");
-          await pingInTime(runs, clock);
+          await checkStore();
           sendJson(req, res, probe("ready"));
         },
       },
@@ -35,7 +40,7 @@ export function probeRoutes(context: HookContext): Route[] {
     {
       name: "metrics",
       paths: ["/metrics"],
-      access: "open",
+      access: web.metrics,
       handlers: {
         async GET({ req, res }) {
           const text = await metrics.text();
@@ -47,7 +52,7 @@ export function probeRoutes(context: HookContext): Route[] {
     {
       name: "openapi",
       paths: ["/openapi.json"],
-      access: "open",
+      access: web.openapi,
       handlers: {
         GET({ req, res }) {
           const servers = [{ url: req.baseUrl || "/" }];
@@ -56,15 +61,34 @@ export function probeRoutes(context: HookContext): Route[] {
       },
     },
   ];
+  return routes.filter((route): route is Route => route.access !== "none");
+}
+
+/** Asks the store whether it works; callers that come too often share the last answer. */
+function sharedCheck(runs: Runs, clock: Clock): () => Promise<void> {
+  const checks = new RateWindow({ ...CHECKS, clock });
+  let pinging: Promise<void> | undefined;
+  let last: Promise<void> | undefined;
+  // one at a time: a store that hangs is not asked again
+  const ping = () => {
+    pinging ??= runs.ping().finally(() => {
+      pinging = undefined;
+    });
+    return pinging;
+  };
+  return () => {
+    if (last === undefined || checks.waitMs("") <= 0) {
+      checks.count("");
+      last = inTime(ping(), clock);
+    }
+    return last;
+  };
 }
 
 /** A store that hangs is as good as one that is down. */
-async function pingInTime(runs: Runs, clock: Clock): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
+function inTime(pinging: Promise<void>, clock: Clock): Promise<void> {
+  return new Promise<void>((resolve, reject) => {
     const timer = clock.setTimer(PING_MS, () => reject(new HookError("store_unavailable")));
-    runs
-      .ping()
-      .then(resolve, reject)
-      .finally(() => timer.cancel());
+    pinging.then(resolve, reject).finally(() => timer.cancel());
   });
 }

@@ -1,7 +1,11 @@
+import { closest } from "../../../../errors.js";
+import { normalizeSessionKey, sessionKeyFault } from "../../../../render/session-key.js";
 import { HookError } from "../../hook-error.js";
+import type { RunState } from "../../types.js";
 import { type Call, type Route, runIdOf } from "../call.js";
 import type { HookContext } from "../context.js";
 import { sendJson } from "../problem.js";
+import { RUN_STATES } from "../schemas.js";
 import { sendRunFile } from "./files.js";
 import { runItem, runStatus } from "./payloads.js";
 
@@ -13,14 +17,15 @@ export function runRoutes(context: HookContext): Route[] {
   const { runs } = context;
 
   const status = async ({ req, res, ...call }: Call) => {
-    const runId = requireRunId(call);
-    const run = await runs.get(runId);
-    sendJson(req, res, { status: 200, body: runStatus(run, await runs.outcome(runId)) });
+    sendJson(req, res, { status: 200, body: runStatus(req.baseUrl, await runs.status(requireRunId(call))) });
   };
 
   const list = async ({ req, res, query }: Call) => {
     const cursor = onlyValue(query, "cursor");
-    const page = await runs.list({ cursor, limit: pageSize(onlyValue(query, "limit")) });
+    const limit = pageSize(onlyValue(query, "limit"));
+    const state = readState(onlyValue(query, "state"));
+    const sessionKey = readSessionKey(onlyValue(query, "session_key"));
+    const page = await runs.list({ cursor, limit, state, sessionKey });
     sendJson(req, res, {
       status: 200,
       body: { ok: true, runs: page.runs.map(runItem), next_cursor: page.nextCursor },
@@ -29,8 +34,8 @@ export function runRoutes(context: HookContext): Route[] {
 
   const cancel = async ({ req, res, ...call }: Call) => {
     const runId = requireRunId(call);
-    const run = await runs.cancel(runId);
-    sendJson(req, res, { status: 200, body: runStatus(run, await runs.outcome(runId)) });
+    await runs.cancel(runId);
+    sendJson(req, res, { status: 200, body: runStatus(req.baseUrl, await runs.status(runId)) });
   };
 
   return [
@@ -57,6 +62,23 @@ function onlyValue(query: URLSearchParams, name: string): string | undefined {
   const values = query.getAll(name);
   if (values.length > 1) throw new HookError("invalid_request", `${name}: expected at most one`);
   return values[0] === "" ? undefined : values[0];
+}
+
+function readState(text: string | undefined): RunState | undefined {
+  const state = RUN_STATES.find((known) => known === text);
+  if (state !== undefined || text === undefined) return state;
+  const near = closest(text, RUN_STATES);
+  const hint = near === undefined ? "" : `; did you mean ${near}?`;
+  throw new HookError("invalid_request", `state: expected one of ${RUN_STATES.join(", ")}${hint}`);
+}
+
+function readSessionKey(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const key = normalizeSessionKey(text);
+  if (key === "") return undefined;
+  const fault = sessionKeyFault(key);
+  if (fault !== undefined) throw new HookError("invalid_request", `session_key: ${fault}`);
+  return key;
 }
 
 function pageSize(text: string | undefined): number {

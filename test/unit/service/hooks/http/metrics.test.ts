@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { HookError } from "latentkit/hooks";
 import { RateWindow } from "#src/service/hooks/http/access/rate-window.js";
 import { createMemoryStore } from "#src/service/hooks/store/memory.js";
+import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
 import type { Store } from "#src/service/hooks/store/store.js";
 import { FakeClock } from "../../../../helpers/fake-clock.js";
+import { faultyDriver } from "../../../../helpers/faulty-driver.js";
+import { freshFolder } from "../../../../helpers/folders.js";
 import { serviceStarter, until } from "../../../../helpers/hook-service.js";
 
 const startService = serviceStarter();
@@ -67,7 +71,39 @@ describe("metrics", () => {
   });
 });
 
+describe("metrics and openapi.json", () => {
+  it("ask for the token, or are not there, as configured", async () => {
+    for (const path of ["/metrics", "/openapi.json"]) {
+      const key = path === "/metrics" ? "metrics" : "openapi";
+      const statuses = async (access: "open" | "token" | "none") => {
+        const { url, get } = await startService({ config: { [key]: access } });
+        return [(await fetch(url + path)).status, (await get(path)).status];
+      };
+      assert.deepEqual(await statuses("open"), [200, 200], path);
+      assert.deepEqual(await statuses("token"), [401, 200], path);
+      assert.deepEqual(await statuses("none"), [404, 404], path);
+    }
+    const off = await startService({ config: { hooks_token: undefined, metrics: "token" } });
+    assert.equal((await fetch(`${off.url}/metrics`)).status, 503);
+    const unknown = { config: { metrics: "closed" as never } };
+    await assert.rejects(startService(unknown), /"channels\.web\.metrics"/);
+  });
+
+  it("are described as they are configured", async () => {
+    const { get } = await startService({ config: { metrics: "none", openapi: "token" } });
+    type Document = { paths: Record<string, { get: object }> };
+    const { paths } = (await (await get("/openapi.json")).json()) as Document;
+    assert.equal("/metrics" in paths, false);
+    assert.ok("security" in paths["/openapi.json"]!.get);
+    const open = await startService();
+    const all = (await (await open.get("/openapi.json")).json()) as Document;
+    assert.equal("security" in all.paths["/metrics"]!.get, false);
+  });
+});
+
 describe("probes", () => {
+  const folder = freshFolder();
+
   it("are open to all", async () => {
     const { url } = await startService();
     for (const path of ["/health", "/ready"]) {
@@ -102,6 +138,36 @@ describe("probes", () => {
     isDown = false;
     await until(async () => (await get("/ready")).status === 200);
     assert.equal((await post("/hooks/agent", { message: "x" })).status, 200);
+  });
+
+  it("ready is 503 after damage was met, while it is there, though starts would go on", async () => {
+    const driver = faultyDriver();
+    const { get, post } = await startService({ store: createSqliteStore(join(folder(), "store.db"), { driver }) });
+    assert.equal((await post("/hooks/wake", { text: "x", mode: "next-heartbeat" })).status, 200);
+    driver.before = (sql) => {
+      if (/FROM runs .* LIMIT/.test(sql)) throw new Error("database disk image is malformed");
+    };
+    assert.equal((await get("/ready")).status, 200);
+    assert.equal((await get("/api/runs")).status, 503);
+    assert.equal((await get("/ready")).status, 503);
+    driver.before = () => undefined;
+    await until(async () => (await get("/ready")).status === 200);
+    assert.equal((await get("/api/runs")).status, 200);
+  });
+
+  it("ready asks the store twice a second at most, however many ask", async () => {
+    const clock = new FakeClock();
+    const memory = createMemoryStore();
+    let pings = 0;
+    const ping = async () => {
+      pings += 1;
+    };
+    const { get } = await startService({ store: { ...memory, ping }, clock });
+    for (let i = 0; i < 20; i++) assert.equal((await get("/ready")).status, 200);
+    assert.equal(pings, 2);
+    await clock.advance(1000);
+    await Promise.all(Array.from({ length: 20 }, () => get("/ready")));
+    assert.ok(pings <= 4, `${pings} pings`);
   });
 
   it("ready is 503 within 2 s where the store hangs", async () => {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import express, { type Express } from "express";
-import { createHookService, type HookService } from "latentkit/hooks";
+import { createHookService, type HookConfigInput, type HookService } from "latentkit/hooks";
 import { createLogger } from "latentkit/service";
 import { bearer, scriptedAgent, serviceStarter, TOKEN } from "../../../../helpers/hook-service.js";
 import { rawRequest, requestText } from "../../../../helpers/raw-http.js";
@@ -169,11 +169,14 @@ describe("router in another application", () => {
   });
 
   /** An Express application with default settings and some of its own. */
-  async function mount(build: (app: Express, hooks: HookService) => void): Promise<string> {
+  async function mount(
+    build: (app: Express, hooks: HookService) => void,
+    config: Partial<HookConfigInput> = {},
+  ): Promise<string> {
     const hooks = createHookService({
       agent: scriptedAgent,
       logger: createLogger({ level: "silent" }),
-      config: { hooks_token: TOKEN },
+      config: { hooks_token: TOKEN, ...config },
     });
     const app = express();
     build(app, hooks);
@@ -194,27 +197,40 @@ describe("router in another application", () => {
       body: '{"message":"x"}',
     });
 
-  it("answers JSON for paths near its own and leaves all others alone", async () => {
+  it("takes its documented paths and leaves all others alone, however near", async () => {
     const url = await mount((app, hooks) => {
       app.use(hooks.router);
-      app.get("/hooksmith", (_req, res) => void res.send("mine"));
-      app.get("/api/other", (_req, res) => void res.send("mine"));
+      app.use((_req, res) => void res.send("mine"));
     });
     assert.equal((await start(url)).status, 200);
     for (const path of [
-      "/hooks/agent/",
-      "/HOOKS/AGENT",
-      "//hooks/agent",
-      "/hooks/%61gent",
-      "/hooks/x",
-      "/api/runs/%zz",
+      ...["/", "/hooksmith", "/hooks", "/hooks/", "/hooks/x", "/hooks/agent/", "/HOOKS/AGENT", "//hooks/agent"],
+      ...["/hooks/%61gent", "/hooks/agent/x", "/api", "/api/other", "/api/stream/x", "/api/runs/", "/api/hooks/other"],
+      ...[`/api/runs/${ID}/`, `/api/runs/${ID}/other`, `/api/runs/${ID}/files`, `/api/runs/${ID}/files/a/b`],
+      ...["/Health", "/health/", "/metrics/", "/openapi", "/%", "/hooks/%zz", "/api/%zz"],
     ]) {
-      const answer = await fetch(url + path, { headers: bearer });
-      assert.equal(answer.status, 404, path);
-      assert.equal(((await answer.json()) as { code: string }).code, "not_found", path);
+      for (const method of ["GET", "POST"]) {
+        const answer = await fetch(url + path, { method, headers: bearer });
+        assert.deepEqual([answer.status, await answer.text()], [200, "mine"], path);
+        assert.equal(answer.headers.get("x-request-id"), null, path);
+      }
     }
-    assert.equal(await (await fetch(`${url}/hooksmith`)).text(), "mine");
-    assert.equal(await (await fetch(`${url}/api/other`)).text(), "mine");
+    const undecodable = await fetch(`${url}/api/runs/%zz`, { headers: bearer });
+    assert.deepEqual([undecodable.status, ((await undecodable.json()) as { code: string }).code], [404, "not_found"]);
+    const wrongMethod = await fetch(`${url}/hooks/agent`, { headers: bearer });
+    assert.deepEqual([wrongMethod.status, wrongMethod.headers.get("allow")], [405, "POST"]);
+  });
+
+  it("leaves /metrics and /openapi.json to the application where they are configured away", async () => {
+    const url = await mount(
+      (app, hooks) => {
+        app.use(hooks.router);
+        app.use((_req, res) => void res.send("mine"));
+      },
+      { metrics: "none", openapi: "none" },
+    );
+    for (const path of ["/metrics", "/openapi.json"]) assert.equal(await (await fetch(url + path)).text(), "mine");
+    assert.equal((await start(url)).status, 200);
   });
 
   it("gives URLs that work where it is mounted", async () => {
@@ -252,7 +268,8 @@ describe("router in another application", () => {
       app.use(hooks.router);
     });
     assert.equal((await start(url)).status, 200);
-    assert.equal((await fetch(`${url}/Api/Runs`, { headers: bearer })).status, 404);
+    const otherCase = await fetch(`${url}/Api/Runs`, { headers: bearer });
+    assert.deepEqual([otherCase.status, otherCase.headers.get("x-request-id")], [404, null]);
     const answer = await fetch(`${url}/api/stream?run_id[]=a&run_id[__proto__]=b`, { headers: bearer });
     assert.equal(answer.status, 400);
     assert.match(await answer.text(), /^\{"ok":false/);

@@ -26,6 +26,23 @@ describe("EventBuffer", () => {
     assert.equal(texts(buffer.take()).length, 5000);
   });
 
+  it("carries the newest progress once, that of events dropped too", () => {
+    const buffer = new EventBuffer(KEEP);
+    const tell = (value: number) => buffer.add("progress", JSON.stringify({ value, max: 20, node: "3" }));
+    for (let i = 0; i < 8; i++) tell(i);
+    buffer.add("progress", '"nonsense"');
+    for (let i = 0; i < 8; i++) buffer.add("delta", String(i));
+    const batch = buffer.take();
+    assert.deepEqual(batch.progress, { value: 7, max: 20, node: "3" });
+    tell(8);
+    buffer.restore(batch);
+    assert.equal(buffer.take().progress?.value, 8);
+    buffer.add("delta", "x");
+    assert.equal(buffer.take().progress, undefined);
+    buffer.restore({ ...batch, skip: 0 });
+    assert.equal(buffer.take().progress?.value, 7);
+  });
+
   it("takes no more than a transaction should carry", () => {
     const buffer = new EventBuffer({ events: 10_000, bytes: 1e9 });
     for (let i = 0; i < 1200; i++) buffer.add("delta", "x");

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import type { Ending, EventBatch, Keep, NewKey, NewRun, Store } from "#src/service/hooks/store/store.js";
+import type { RunFilter } from "#src/service/hooks/types.js";
+import { wakeLimits } from "../../../../helpers/backlog.js";
 import { describeStores } from "../../../../helpers/hook-stores.js";
 
 const KEEP: Keep = { events: 1000, bytes: 1_000_000 };
@@ -12,6 +14,8 @@ const newRun = (id: string, extra: Partial<NewRun> = {}): NewRun => ({
   name: null,
   timeoutSeconds: 600,
   createdAt: 1000,
+  createdMark: 900,
+  maxWakeBytes: 1_000_000,
   compose: (pending) => [...pending, `message of ${id}`].join("|"),
   ...extra,
 });
@@ -50,6 +54,9 @@ describeStores("store contract", (kind) => {
     });
     const { message: _, ...summary } = (await store.getRun("r1"))!;
     assert.deepEqual(created.run, summary);
+    assert.deepEqual(await store.getSummary("r1"), summary);
+    const nothing = { progress: null, files: [], fileCount: 0, terminal: null };
+    assert.deepEqual(await store.getStatus("r1", 9), { ...summary, ...nothing });
     const row = await store.startRun("r1", 2000, started);
     assert.equal(row?.state, "running");
     assert.equal(row?.startedAt, 2000);
@@ -78,6 +85,8 @@ describeStores("store contract", (kind) => {
     const store = kind.create();
     for (const id of ["", "nope", "__proto__", "constructor", "x".repeat(10_000), "'; DROP TABLE runs; --"]) {
       assert.equal(await store.getRun(id), null);
+      assert.equal(await store.getSummary(id), null);
+      assert.equal(await store.getStatus(id, 9), null);
       assert.equal(await store.readEvents(id, 0, 10, 10), null);
       assert.equal(await store.terminalEvent(id), null);
       assert.equal(await store.getFile(id, "a.png"), null);
@@ -116,7 +125,7 @@ describeStores("store contract", (kind) => {
     const store = kind.create();
     const texts = ["\u0000", "a\u0000b", "\ud800", "\udfff\ud800", "𝕏", "'\"\\", "\n\ndata: x\nevent: done", "\u2028"];
     const hostile = texts.join("/");
-    await store.addWake({ sessionKey: "hook:ü'", text: hostile, limit: 5 });
+    await store.addWake({ sessionKey: "hook:ü'", text: hostile, limits: wakeLimits(5) });
     await store.createRun(newRun("r1", { sessionKey: "hook:ü'", name: hostile, compose: (p) => `${p[0]}${hostile}` }));
     const row = (await store.getRun("r1"))!;
     assert.equal(row.message, hostile + hostile);
@@ -126,7 +135,7 @@ describeStores("store contract", (kind) => {
 
   it("takes the session's pending wakes in the transaction that creates a run, each in one run", async () => {
     const store = kind.create();
-    const wake = (text: string, sessionKey = "hook:a") => store.addWake({ sessionKey, text, limit: 10 });
+    const wake = (text: string, sessionKey = "hook:a") => store.addWake({ sessionKey, text, limits: wakeLimits(10) });
     const first = await wake("one");
     assert.deepEqual(first, { kind: "queued", chatId: 1, eventId: 1, pending: 1 });
     assert.deepEqual(await wake("two"), { kind: "queued", chatId: 1, eventId: 2, pending: 2 });
@@ -146,19 +155,76 @@ describeStores("store contract", (kind) => {
     assert.deepEqual(empty, { kind: "empty" });
     assert.equal(await store.getRun("r1"), null);
     assert.equal(await store.findAnswer("k", 0), null);
-    await store.addWake({ sessionKey: "hook:a", text: "one", limit: 1 });
+    await store.addWake({ sessionKey: "hook:a", text: "one", limits: wakeLimits(1) });
     await store.createRun(newRun("r1", { compose: () => null }));
     assert.deepEqual(await store.pendingSessions(), ["hook:a"]);
   });
 
   it("refuses a wake above the limit and stores nothing of it", async () => {
     const store = kind.create();
-    for (const text of ["one", "two"]) await store.addWake({ sessionKey: "hook:a", text, limit: 2 });
-    const full = await store.addWake({ sessionKey: "hook:a", text: "three", limit: 2 }, key("k"));
-    assert.deepEqual(full, { kind: "full" });
+    for (const text of ["one", "two"]) await store.addWake({ sessionKey: "hook:a", text, limits: wakeLimits(2) });
+    const full = await store.addWake({ sessionKey: "hook:a", text: "three", limits: wakeLimits(2) }, key("k"));
+    assert.deepEqual(full, { kind: "full", whose: "session" });
     assert.equal(await store.findAnswer("k", 0), null);
-    assert.equal((await store.addWake({ sessionKey: "hook:b", text: "x", limit: 2 })).kind, "queued");
-    assert.deepEqual(await store.addWake({ sessionKey: "hook:c", text: "x", limit: 0 }), { kind: "full" });
+    assert.equal((await store.addWake({ sessionKey: "hook:b", text: "x", limits: wakeLimits(2) })).kind, "queued");
+    assert.deepEqual(await store.addWake({ sessionKey: "hook:c", text: "x", limits: wakeLimits(0) }), {
+      kind: "full",
+      whose: "session",
+    });
+  });
+
+  it("refuses a wake above the bytes of its session, counted as stored, and frees them with the run", async () => {
+    const store = kind.create();
+    // nine letters and two quotes; NUL is six bytes of JSON
+    const add = (text: string, sessionKey = "hook:a") =>
+      store.addWake({ sessionKey, text, limits: wakeLimits(100, { bytes: 30 }) });
+    assert.equal((await add("nine char")).kind, "queued");
+    assert.equal((await add("nine char")).kind, "queued");
+    assert.deepEqual(await add("seven c"), { kind: "full", whose: "session" });
+    assert.deepEqual(await add("\u0000\u0000"), { kind: "full", whose: "session" });
+    assert.equal((await add("nine char", "hook:b")).kind, "queued");
+    assert.equal((await add("six ch")).kind, "queued");
+    await store.createRun(newRun("r1"));
+    assert.equal((await store.getRun("r1"))?.message, "nine char|nine char|six ch|message of r1");
+    assert.deepEqual(await add("x".repeat(29)), { kind: "full", whose: "session" });
+    assert.equal((await add("x".repeat(28))).kind, "queued");
+  });
+
+  it("refuses a wake above what may be pending in all sessions together, over a restart too", async () => {
+    let store = kind.create();
+    const add = (sessionKey: string, all: { wakes?: number; bytes?: number }) =>
+      store.addWake({ sessionKey, text: "12345678", limits: wakeLimits(100, { all }) });
+    for (let i = 0; i < 3; i++) assert.equal((await add(`hook:${i}`, { wakes: 3 })).kind, "queued");
+    const full = { kind: "full", whose: "service" };
+    assert.deepEqual(await add("hook:new", { wakes: 3 }), full);
+    store = await kind.reopen(store);
+    assert.deepEqual(await add("hook:0", { wakes: 3 }), full);
+    assert.deepEqual(await add("hook:0", { bytes: 39 }), full);
+    await store.createRun(newRun("r1", { sessionKey: "hook:1" }));
+    assert.deepEqual(await add("hook:0", { bytes: 29 }), full);
+    assert.equal((await add("hook:0", { bytes: 30 })).kind, "queued");
+    assert.deepEqual(await add("hook:1", { wakes: 3 }), full);
+  });
+
+  it("gives a run as many pending wakes as fit, oldest first, and keeps the rest in order", async () => {
+    const store = kind.create();
+    for (const text of ["long one", "b", "c", "d"]) {
+      await store.addWake({ sessionKey: "hook:a", text, limits: wakeLimits(100) });
+    }
+    const taken: number[] = [];
+    for (const [id, maxWakeBytes] of [
+      ["r1", 1],
+      ["r2", 6],
+      ["r3", 6],
+      ["r4", 6],
+    ] as const) {
+      const created = await store.createRun(newRun(id, { maxWakeBytes }));
+      taken.push(created.kind === "created" ? created.wakes : -1);
+      assert.deepEqual(await store.pendingSessions(), id === "r1" || id === "r2" ? ["hook:a"] : []);
+    }
+    assert.deepEqual(taken, [1, 2, 1, 0]);
+    const messages = await Promise.all(["r1", "r2", "r3"].map(async (id) => (await store.getRun(id))?.message));
+    assert.deepEqual(messages, ["long one|message of r1", "b|c|message of r2", "d|message of r3"]);
   });
 
   it("stores an answer with its run, once", async () => {
@@ -166,14 +232,14 @@ describeStores("store contract", (kind) => {
     await store.createRun(newRun("r1"), key("k"));
     const expected = {
       payloadHash: "hash",
-      answer: { run: { runId: "r1", sessionKey: "hook:a", createdAt: 1000 } },
+      answer: { run: { runId: "r1", sessionKey: "hook:a", createdAt: 1000, createdMark: 900 } },
     };
     const again = await store.createRun(newRun("r2"), key("k", { payloadHash: "other" }));
     assert.equal(again.kind, "answered");
     const stored = await store.findAnswer("k", 99);
     assert.deepEqual({ payloadHash: stored?.payloadHash, answer: stored?.answer }, expected);
     assert.equal(await store.getRun("r2"), null);
-    const wake = await store.addWake({ sessionKey: "hook:a", text: "x", limit: 9 }, key("k"));
+    const wake = await store.addWake({ sessionKey: "hook:a", text: "x", limits: wakeLimits(9) }, key("k"));
     assert.equal(wake.kind, "answered");
     assert.deepEqual(await store.pendingSessions(), []);
   });
@@ -185,13 +251,13 @@ describeStores("store contract", (kind) => {
     const again = await store.createRun(newRun("r2"), key("k", { nowMark: 100, expiresMark: 200 }));
     assert.equal(again.kind, "created");
     assert.deepEqual((await store.findAnswer("k", 150))?.answer, {
-      run: { runId: "r2", sessionKey: "hook:a", createdAt: 1000 },
+      run: { runId: "r2", sessionKey: "hook:a", createdAt: 1000, createdMark: 900 },
     });
   });
 
   it("stores the answer of a wake", async () => {
     const store = kind.create();
-    await store.addWake({ sessionKey: "hook:a", text: "x", limit: 9 }, key("k"));
+    await store.addWake({ sessionKey: "hook:a", text: "x", limits: wakeLimits(9) }, key("k"));
     const answer = { wake: { sessionKey: "hook:a", chatId: 1, eventId: 1, pending: 1 } };
     assert.deepEqual((await store.findAnswer("k", 0))?.answer, answer);
   });
@@ -206,6 +272,53 @@ describeStores("store contract", (kind) => {
     assert.deepEqual(await ids(2, 9), ["r1"]);
     assert.deepEqual(await ids(1, 9), []);
     assert.equal("message" in (await store.listRuns(null, 1))[0]!, false);
+  });
+
+  it("lists the runs of a state, of a session, or both, in pages", async () => {
+    const store = kind.create();
+    for (let i = 1; i <= 12; i++) await store.createRun(newRun(`r${i}`, { sessionKey: i % 3 === 0 ? "s3" : "s" }));
+    for (const i of [2, 3, 4, 6, 9]) await store.startRun(`r${i}`, 2000, started);
+    for (const i of [4, 6]) await store.endRun(`r${i}`, ending(), NOTHING, KEEP);
+    const ids = async (before: number | null, limit: number, filter: RunFilter) =>
+      (await store.listRuns(before, limit, filter)).map((run) => run.id).join(" ");
+    assert.equal(await ids(null, 9, { state: "running" }), "r9 r3 r2");
+    assert.equal(await ids(9, 9, { state: "running" }), "r3 r2");
+    assert.equal(await ids(null, 2, { state: "queued" }), "r12 r11");
+    assert.equal(await ids(11, 2, { state: "queued" }), "r10 r8");
+    assert.equal(await ids(null, 9, { sessionKey: "s3" }), "r12 r9 r6 r3");
+    assert.equal(await ids(9, 1, { sessionKey: "s3" }), "r6");
+    assert.equal(await ids(null, 9, { sessionKey: "s3", state: "running" }), "r9 r3");
+    assert.equal(await ids(9, 9, { sessionKey: "s3", state: "running" }), "r3");
+    assert.equal(await ids(null, 9, { sessionKey: "s3", state: "succeeded" }), "r6");
+    assert.equal(await ids(null, 9, { sessionKey: "none" }), "");
+    assert.equal(await ids(null, 9, { state: "expired" }), "");
+  });
+
+  it("tells progress and files as they were reported, over a restart and to the end", async () => {
+    let store = kind.create();
+    await running(store, "r1");
+    const files = ["b", "a", "c"].map((name) => ({ name, path: `/out/${name}`, contentType: null }));
+    await store.append("r1", { ...NOTHING, files: files.slice(0, 2) }, KEEP);
+    await store.append("r1", { ...deltas("x"), progress: { value: 1, max: 20, node: "3" } }, KEEP);
+    await store.append("r1", { ...deltas("y"), files: files.slice(2) }, KEEP);
+    await store.append("r1", { ...NOTHING, files: [{ ...files[0]!, path: "/out/new" }] }, KEEP);
+    store = await kind.reopen(store);
+    const all = [{ ...files[0]!, path: "/out/new" }, files[1]!, files[2]!];
+    const { progress, fileCount, ...rest } = (await store.getStatus("r1", 2))!;
+    assert.deepEqual([progress, fileCount, rest.files], [{ value: 1, max: 20, node: "3" }, 3, all.slice(0, 2)]);
+    assert.equal(rest.terminal, null);
+    await store.endRun("r1", ending(), { ...deltas("z"), progress: { value: 20, max: 20, node: null } }, KEEP);
+    const ended = (await store.getStatus("r1", 9))!;
+    assert.deepEqual([ended.progress, ended.files], [{ value: 20, max: 20, node: null }, all]);
+    assert.deepEqual([ended.terminal?.event, ended.state], ["done", "succeeded"]);
+  });
+
+  it("forgets the progress of a run that begins again", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    await store.append("r1", { ...NOTHING, progress: { value: 1, max: 2, node: null } }, KEEP);
+    await store.requeueRun("r1");
+    assert.equal((await store.getStatus("r1", 9))?.progress, null);
   });
 
   it("reads events in bounded slices, at least one", async () => {
@@ -304,6 +417,7 @@ describeStores("store contract", (kind) => {
     const left = await store.leftOver();
     const shown = (runs: { id: string }[]) => runs.map(({ id }) => id);
     assert.deepEqual([shown(left.queued), shown(left.running)], [["r2", "r4"], ["r3"]]);
+    assert.equal(left.lastMark, 50);
     assert.deepEqual(left.queued[0], { id: "r2", seq: 2, sessionKey: "hook:a", createdAt: 1000 });
     assert.equal(await store.requeueRun("r3"), true);
     assert.deepEqual(shown((await store.leftOver()).queued), ["r2", "r3", "r4"]);
@@ -316,13 +430,13 @@ describeStores("store contract", (kind) => {
     let store = kind.create();
     await running(store, "r1");
     await store.append("r1", { ...deltas("a"), files: [{ name: "f", path: "/f", contentType: null }] }, KEEP);
-    await store.addWake({ sessionKey: "hook:a", text: "one", limit: 9 }, key("k"));
+    await store.addWake({ sessionKey: "hook:a", text: "one", limits: wakeLimits(9) }, key("k"));
     store = await kind.reopen(store);
     assert.deepEqual(await eventIds(store, "r1"), [1, 2]);
     assert.equal((await store.getFile("r1", "f"))?.path, "/f");
     assert.ok(await store.findAnswer("k", 0));
     assert.deepEqual(await store.pendingSessions(), ["hook:a"]);
-    assert.equal((await store.addWake({ sessionKey: "hook:a", text: "two", limit: 9 })).kind, "queued");
+    assert.equal((await store.addWake({ sessionKey: "hook:a", text: "two", limits: wakeLimits(9) })).kind, "queued");
     await store.createRun(newRun("r2"));
     assert.equal((await store.getRun("r2"))?.message, "one|two|message of r2");
   });
@@ -396,7 +510,7 @@ describeStores("store contract", (kind) => {
     it("keeps a session with pending wakes", async () => {
       const store = kind.create();
       await endedRun(store, "r1", 10);
-      await store.addWake({ sessionKey: "hook:a", text: "x", limit: 9 });
+      await store.addWake({ sessionKey: "hook:a", text: "x", limits: wakeLimits(9) });
       await store.sweep({ ...request, endedBefore: 10 });
       assert.deepEqual(await store.pendingSessions(), ["hook:a"]);
       await store.createRun(newRun("r2"));

@@ -8,7 +8,9 @@ import { LatentkitError } from "latentkit";
 import { HookError } from "#src/service/hooks/hook-error.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
 import { loadSqliteDriver } from "#src/service/hooks/store/sqlite-driver.js";
+import { migrate } from "#src/service/hooks/store/sqlite-schema.js";
 import type { NewRun } from "#src/service/hooks/store/store.js";
+import { wakeLimits } from "../../../../helpers/backlog.js";
 import { faultyDriver } from "../../../../helpers/faulty-driver.js";
 import { freshFolder } from "../../../../helpers/folders.js";
 
@@ -16,6 +18,7 @@ const HOLDER = fileURLToPath(new URL("../../../../helpers/hold-store.js", import
 
 const newRun = (id: string): NewRun => ({
   ...{ id, sessionKey: "hook:a", origin: "agent", name: null, timeoutSeconds: 600, createdAt: 1000 },
+  ...{ createdMark: 1000, maxWakeBytes: 1e6 },
   compose: () => "message",
 });
 const isUnavailable = (error: unknown) =>
@@ -37,9 +40,9 @@ describe("sqlite store file", () => {
     return child;
   };
 
-  it("is ready only where a start fits: a ping writes no less", async () => {
-    const store = createSqliteStore(file());
-    await store.ping();
+  it("grows by pages where a ping finds it well, and by no less than a start after a failure", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(file(), { driver });
     const grownBy = async (work: () => Promise<unknown>) => {
       const before = statSync(`${file()}-wal`).size;
       await work();
@@ -48,8 +51,18 @@ describe("sqlite store file", () => {
     for (let i = 0; i < 5; i++) {
       const key = { scope: `k${i}`, payloadHash: "hash", nowMark: 0, expiresMark: 1 };
       const started = await grownBy(() => store.createRun(newRun(`r${i}`), key));
+      const fail = () => {
+        throw new Error("database or disk is full");
+      };
+      driver.before = fail;
+      await assert.rejects(store.createRun(newRun("full")), isUnavailable);
+      driver.before = () => undefined;
       assert.ok(started > 0 && (await grownBy(() => store.ping())) >= started, `a start writes ${started} bytes`);
+      await store.ping();
+      const pinged = await grownBy(() => store.ping());
+      assert.ok(pinged > 0 && pinged <= 3 * 4200, `a ping writes ${pinged} bytes`);
     }
+    assert.equal((await store.listRuns(null, 99)).length, 5, "a ping leaves nothing behind");
     await store.close();
   });
 
@@ -120,6 +133,77 @@ describe("sqlite store file", () => {
   });
 });
 
+describe("sqlite store file of an older version", () => {
+  const folder = freshFolder();
+
+  it("keeps its runs, messages and pending wakes, which count against the limits", async () => {
+    const path = join(folder(), "store.db");
+    const old = loadSqliteDriver().open(path);
+    migrate(old, 0, 2);
+    old.exec(`
+      INSERT INTO sessions (key) VALUES ('hook:a'), ('hook:b');
+      INSERT INTO runs (id, session, origin, name, message, state, timeout_seconds, created_at)
+        VALUES ('r1', 1, 'agent', NULL, '"from before"', 'queued', 600, 1000);
+      INSERT INTO wakes (session, text, run) VALUES (1, '"taken"', 1), (1, '"ü"', NULL), (2, '"two"', NULL), (1, '"3"', NULL);
+    `);
+    old.close();
+    const store = createSqliteStore(path);
+    assert.equal((await store.getRun("r1"))?.message, "from before");
+    assert.deepEqual(await store.pendingSessions(), ["hook:a", "hook:b"]);
+    // ü and its quotes are four bytes, 3 three, two five: twelve, and five of the new one
+    const add = (bytes: number, all: number) =>
+      store.addWake({ sessionKey: "hook:a", text: "new", limits: wakeLimits(9, { bytes, all: { bytes: all } }) });
+    assert.deepEqual(await add(11, 17), { kind: "full", whose: "session" });
+    assert.deepEqual(await add(12, 16), { kind: "full", whose: "service" });
+    assert.equal((await add(12, 17)).kind, "queued");
+    await store.createRun({ ...newRun("r2"), compose: (pending) => pending.join("|") });
+    assert.equal((await store.getRun("r2"))?.message, "ü|3|new");
+    await store.close();
+  });
+});
+
+describe("queries of a SQLite store", () => {
+  const folder = freshFolder();
+
+  it("read no message for a list or a status", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(join(folder(), "store.db"), { driver });
+    await store.createRun({ ...newRun("r1"), compose: () => "x".repeat(1_000_000) });
+    driver.before = (sql) => assert.doesNotMatch(sql, /message/);
+    assert.equal((await store.listRuns(null, 9)).length, 1);
+    assert.equal((await store.listRuns(null, 9, { state: "queued", sessionKey: "hook:a" })).length, 1);
+    assert.ok(await store.getStatus("r1", 9));
+    assert.ok(await store.getSummary("r1"));
+    driver.before = () => undefined;
+    await store.close();
+  });
+
+  it("find the runs of a filter by an index, in the order of the list", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(join(folder(), "store.db"), { driver });
+    await store.createRun(newRun("r1"));
+    for (const [filter, index] of [
+      [{ state: "queued" }, /INDEX runs_state /],
+      [{ sessionKey: "hook:a" }, /INDEX runs_session /],
+      [{ sessionKey: "hook:a", state: "queued" }, /INDEX runs_session_state /],
+    ] as const) {
+      for (const before of [null, 99]) {
+        let last = "";
+        driver.before = (sql) => {
+          last = sql;
+        };
+        await store.listRuns(before, 9, filter);
+        driver.before = () => undefined;
+        const holes = Array.from(last.matchAll(/\?/g), () => 1);
+        const plan = JSON.stringify(driver.database.prepare(`EXPLAIN QUERY PLAN ${last}`).all(...holes));
+        assert.match(plan, index);
+        assert.doesNotMatch(plan, /TEMP B-TREE|SCAN/);
+      }
+    }
+    await store.close();
+  });
+});
+
 describe("sqlite store faults", () => {
   const folder = freshFolder();
   const file = () => join(folder(), "store.db");
@@ -158,7 +242,7 @@ describe("sqlite store faults", () => {
       const driver = faultyDriver();
       const path = join(folder(), `store-${failing}.db`);
       const store = createSqliteStore(path, { driver });
-      await store.addWake({ sessionKey: "hook:a", text: "one", limit: 9 });
+      await store.addWake({ sessionKey: "hook:a", text: "one", limits: wakeLimits(9) });
       let statements = 0;
       driver.before = (sql) => {
         if (sql === "ROLLBACK") return;
@@ -212,7 +296,7 @@ describe("sqlite store faults", () => {
     const keep = { events: 10, bytes: 1000 };
     const event = { event: "delta", data: "{}" };
     await store.createRun(newRun("r1"));
-    await store.addWake({ sessionKey: "hook:a", text: "x", limit: 9 });
+    await store.addWake({ sessionKey: "hook:a", text: "x", limits: wakeLimits(9) });
     await store.startRun("r1", 1, event);
     await store.append("r1", { ...nothing, events: [event] }, keep);
     const ending = { from: ["running"], to: "succeeded", finishedAt: 1, endedMark: 1, error: null } as const;
@@ -240,6 +324,72 @@ describe("sqlite store faults", () => {
     await assert.rejects(damaged.createRun(newRun("new")), isUnavailable);
     await assert.rejects(damaged.getRun("r1"), isUnavailable);
     await damaged.close();
+  });
+});
+
+describe("ping of a SQLite store", () => {
+  const folder = freshFolder();
+  const file = () => join(folder(), "store.db");
+
+  it("fails on damaged pages that nothing has read yet", async () => {
+    const store = createSqliteStore(file());
+    for (let i = 0; i < 200; i++) await store.createRun({ ...newRun(`r${i}`), compose: () => "x".repeat(500) });
+    await store.close();
+    const whole = readFileSync(file());
+    const database = loadSqliteDriver().open(file());
+    const roots = database
+      .prepare("SELECT name, rootpage FROM sqlite_schema WHERE tbl_name IN ('runs', 'messages')")
+      .all();
+    const pageBytes = Number(database.prepare("PRAGMA page_size").get()?.page_size);
+    database.close();
+    assert.ok(roots.length > 5);
+    for (const { name, rootpage } of roots) {
+      const bytes = Buffer.from(whole);
+      bytes.fill(0xa5, (Number(rootpage) - 1) * pageBytes, Number(rootpage) * pageBytes);
+      writeFileSync(file(), bytes);
+      const damaged = createSqliteStore(file());
+      await assert.rejects(damaged.ping(), isUnavailable, String(name));
+      await damaged.close();
+    }
+  });
+
+  it("fails while what failed before still fails, and passes when it does not", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(file(), { driver });
+    await store.createRun(newRun("r1"));
+    await store.startRun("r1", 1, { event: "status", data: "{}" });
+    const malformed = (pattern: RegExp) => (sql: string) => {
+      if (pattern.test(sql)) throw new Error("database disk image is malformed");
+    };
+    for (const [pattern, work] of [
+      [/SELECT id, event, data FROM events/, () => store.readEvents("r1", 0, 9, 999)],
+      [/DELETE FROM answers/, () => store.sweep({ endedBefore: 0, keepRuns: 9, nowMark: 0, budget: 9 })],
+      [/^COMMIT/, () => store.requeueRun("r1")],
+    ] as const) {
+      await store.ping();
+      driver.before = malformed(pattern);
+      await assert.rejects(work(), isUnavailable);
+      for (let i = 0; i < 2; i++) await assert.rejects(store.ping(), isUnavailable, String(pattern));
+      driver.before = () => undefined;
+      await store.ping();
+    }
+    assert.equal((await store.getRun("r1"))?.state, "running");
+    await store.close();
+  });
+
+  it("takes a row that was stored after all for no failure", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(file(), { driver });
+    driver.before = (sql) => {
+      if (/INSERT INTO sessions/.test(sql)) throw new Error("disk I/O error");
+    };
+    await assert.rejects(store.createRun(newRun("r1")), isUnavailable);
+    driver.before = () => undefined;
+    await store.createRun(newRun("r1"));
+    await store.ping();
+    await assert.rejects(store.createRun(newRun("r1")), isUnavailable);
+    await store.ping();
+    await store.close();
   });
 });
 

@@ -103,6 +103,20 @@ describe("POST /hooks/wake", () => {
     assert.deepEqual([(await wake()).status, (await wake()).status], [200, 200]);
     assert.equal((await wake()).status, 429);
   });
+
+  it("answers 429 beyond the bytes of pending events, and a replay is none", async () => {
+    for (const key of ["pending_wake_bytes_per_session", "pending_wake_bytes"]) {
+      const { post } = await startService({ config: { limits: { [key]: 1000 } } });
+      const wake = (length: number, idempotencyKey?: string) =>
+        post("/hooks/wake", { text: "x".repeat(length), mode: "next-heartbeat", idempotencyKey });
+      assert.equal((await wake(900, "k")).status, 200);
+      const refused = await wake(99);
+      assert.equal(refused.headers.get("retry-after"), "5");
+      assert.deepEqual(await codeOf(refused), [429, "queue_full"]);
+      assert.equal((await wake(900, "k")).status, 200);
+      assert.equal((await json(await wake(90))).pending, 2);
+    }
+  });
 });
 
 describe("gate order", () => {

@@ -36,8 +36,40 @@ describe("run status", () => {
       last_event_id: rest.last_event_id,
       error: null,
       error_code: null,
+      queue_position: null,
+      progress: null,
+      files: [],
+      file_count: 0,
       response: "hello",
     });
+  });
+
+  it("tells a poller the place in the queue, the progress and the files", async () => {
+    const release: (() => void)[] = [];
+    const agent: Agent = async ({ message }, { emit, addFile }) => {
+      emit("progress", { value: 5, max: 20, node: "3" });
+      for (const name of ["b.png", "a ü.txt"]) addFile({ path: `/nowhere/${name}` });
+      await new Promise<void>((resolve) => release.push(resolve));
+      return { response: message };
+    };
+    const { start, get } = await startService({ agent });
+    const [first, second, third] = [await start("1"), await start("2"), await start("3")];
+    const status = async ({ status_url }: { status_url: string }) => json(await get(status_url));
+    await until(async () => (await status(first)).file_count === 2);
+    const { queue_position, progress, files } = await status(first);
+    assert.deepEqual([queue_position, progress], [null, { value: 5, max: 20, node: "3" }]);
+    assert.deepEqual(files, [
+      { name: "b.png", url: `${first.status_url}/files/b.png`, content_type: null },
+      { name: "a ü.txt", url: `${first.status_url}/files/a%20%C3%BC.txt`, content_type: null },
+    ]);
+    assert.deepEqual([(await status(second)).queue_position, (await status(third)).queue_position], [1, 2]);
+    assert.deepEqual((await status(third)).progress, null);
+    release[0]!();
+    await until(() => release.length === 2);
+    assert.deepEqual([(await status(second)).queue_position, (await status(third)).queue_position], [null, 1]);
+    release[1]!();
+    await until(() => release.length === 3);
+    release[2]!();
   });
 
   it("tells why a run failed", async () => {
@@ -90,7 +122,43 @@ describe("run list", () => {
     assert.doesNotMatch(await (await get("/api/runs")).text(), /very private/);
   });
 
+  it("shows the runs of a state and a session, in pages", async () => {
+    const config = { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: ["s"] };
+    const { start, get } = await startService({ config });
+    const started: Record<string, string[]> = { "s 1&": [], s2: [] };
+    for (let i = 0; i < 6; i++) {
+      const sessionKey = i % 2 === 0 ? "s 1&" : "s2";
+      started[sessionKey]!.unshift((await start("hold", { sessionKey })).run_id);
+    }
+    const list = async (query: string) => {
+      const page = await json(await get(`/api/runs?${query}`));
+      return { ids: (page.runs as { run_id: string }[]).map(({ run_id }) => run_id), next: page.next_cursor };
+    };
+    await until(async () => (await list("state=running")).ids.length === 2);
+    const key = encodeURIComponent("s 1&");
+    assert.deepEqual((await list(`session_key=${key}`)).ids, started["s 1&"]);
+    assert.deepEqual((await list(`session_key=${key}&state=queued`)).ids, started["s 1&"]!.slice(0, 2));
+    assert.deepEqual((await list("session_key=s2&state=running")).ids, started.s2!.slice(2));
+    assert.deepEqual((await list("session_key=none")).ids, []);
+    assert.deepEqual((await list("state=failed")).ids, []);
+    const first = await list("state=queued&session_key=s2&limit=1");
+    const second = await list(`state=queued&session_key=s2&limit=1&cursor=${first.next}`);
+    assert.deepEqual([...first.ids, ...second.ids, second.next], [...started.s2!.slice(0, 2), null]);
+  });
+
+  it("says which state was meant", async () => {
+    const { get } = await startService();
+    const { error } = await json(await get("/api/runs?state=runing"));
+    assert.match(String(error), /^state: expected one of queued, running, .*; did you mean running\?$/);
+  });
+
   for (const query of [
+    "state=done",
+    "state=RUNNING",
+    "state=queued&state=running",
+    `session_key=${"x".repeat(257)}`,
+    "session_key=a%0ab",
+    "session_key=a&session_key=b",
     "limit=0",
     "limit=-1",
     "limit=x",

@@ -1,0 +1,35 @@
+import { randomUUID } from "node:crypto";
+import type { Connection } from "./sqlite-connection.js";
+import { createRun } from "./sqlite-inbox.js";
+import { endRun, startRun } from "./sqlite-runs.js";
+
+/** Fits a page; as many pages as a start writes, and more. */
+const PAGE_BYTES = 1000;
+const START_BYTES = 65_536;
+
+/**
+ * Tries whether a run could be started: does so, takes it back, and writes one page. After a failure it also repeats
+ * the statement that failed, and writes as much as a start does: where that fits and passes, the store has recovered.
+ */
+export function ping(db: Connection): void {
+  const { failure } = db;
+  db.attempt(() => {
+    failure?.repeat();
+    tryRun(db);
+  });
+  const bytes = failure === undefined ? PAGE_BYTES : START_BYTES;
+  db.write("trailing", () => db.run("UPDATE pings SET filler = randomblob(?) WHERE id = 1", bytes));
+  db.forgetFailure();
+}
+
+function tryRun(db: Connection): void {
+  const id = randomUUID();
+  const message = "trial";
+  const common = { id, sessionKey: id, origin: "agent", name: null, timeoutSeconds: 1, createdAt: 0 } as const;
+  const key = { scope: id, payloadHash: "", nowMark: 0, expiresMark: 0 };
+  createRun(db, { ...common, createdMark: 0, maxWakeBytes: 0, compose: () => message }, key);
+  startRun(db, id, 0, { event: "status", data: message });
+  const ending = { from: ["running"], to: "succeeded", finishedAt: 0, endedMark: 0, error: null } as const;
+  const terminal = { event: "done", data: message };
+  endRun(db, id, { ...ending, terminal }, { skip: 0, events: [], files: [] }, { events: 1, bytes: 1 });
+}
