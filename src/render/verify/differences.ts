@@ -63,9 +63,7 @@ function compared(what: string, told: Values, found: Values): Difference[] {
 /** The version that rendered the picture, where it is another one. */
 export function versionDifference({ engine }: Receipt): Difference[] {
   const now = engineVersion();
-  return engine === now
-    ? []
-    : [{ what: "engine", message: `It was rendered by latentkit ${engine}; this is ${now}.` }];
+  return engine === now ? [] : [{ what: "engine", message: `It was rendered by latentkit ${engine}; this is ${now}.` }];
 }
 
 function hostDifferences({ host }: Receipt): Difference[] {
@@ -83,11 +81,7 @@ function hostDifferences({ host }: Receipt): Difference[] {
 }
 
 /** Input files by what the receipt, the graph and the input folder say of them. */
-async function inputDifferences(
-  told: Values,
-  files: readonly string[],
-  folder: string,
-): Promise<Difference[]> {
+async function inputDifferences(told: Values, files: readonly string[], folder: string): Promise<Difference[]> {
   const hashOf = createInputHashes(folder);
   const named = new Set(files);
   const differences: Difference[] = [];

@@ -195,7 +195,9 @@ describe("verifyImage", () => {
 
   it("verifies a picture of another version, and says so", async () => {
     const file = await picture();
-    const { status, differences, remarks } = await verifyImage(await withReceipt(file, { engine: "0.0.1" }), { inputDir });
+    const { status, differences, remarks } = await verifyImage(await withReceipt(file, { engine: "0.0.1" }), {
+      inputDir,
+    });
     assert.deepEqual([status, differences], ["verified", []]);
     assert.match(remarks[0]!.message, /^It was rendered by latentkit 0\.0\.1; this is \d/);
   });
