@@ -1,7 +1,9 @@
-import { closest, describe, LatentkitError } from "../errors.js";
+import { describe, LatentkitError } from "../errors.js";
 import { HOSTILE_KEYS, isFrozenJson, isPlainObject, keysInOrder, MAX_DEPTH, parseJson } from "../io/json-lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
+import { titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
+import { ignoredNote, nodesOnly, refuseEditorFile, unwrapGraph } from "./unwrap-graph.js";
 
 /** Other names of node classes: prefix to prefix, or whole key to whole key. */
 export type ClassAliases = Readonly<Record<string, string>>;
@@ -10,8 +12,10 @@ export type ClassAliases = Readonly<Record<string, string>>;
 const MAX_NODES = 200_000;
 
 export interface Graph {
-  /** As given: metadata shows it with the class names of its author. */
+  /** As given, but without what is no node: metadata shows it with the class names of its author. */
   readonly prompt: Record<string, unknown>;
+  /** One sentence about entries that are no nodes, where there are some. */
+  readonly note?: string;
   /** Node ids in the order of the file. */
   readonly ids: readonly string[];
   /** The registry's name of a class, aliases followed. */
@@ -19,21 +23,24 @@ export interface Graph {
 }
 
 /**
- * Reads a graph in ComfyUI's API format from JSON text or an object, which is not changed. Fails with graph.empty,
- * graph.invalid-json or graph.invalid: hostile keys, nesting beyond 256 levels, an editor's workflow file, a node that
- * is no object.
+ * Reads a graph in ComfyUI's API format from JSON text or an object, which is not changed; a request body that holds
+ * one is unwrapped. Fails with graph.empty, graph.invalid-json or graph.invalid: hostile keys, nesting beyond 256
+ * levels, an editor's workflow file, a node that is no object.
  */
 export function parseGraph(input: unknown, options: { classAliases?: ClassAliases } = {}): Graph {
-  const prompt = typeof input === "string" ? parseJson(input) : input;
-  if (prompt === undefined || prompt === null) throw new LatentkitError("graph.empty", "No prompt provided.");
-  if (!isPlainObject(prompt)) {
-    throw invalid(`Graph: expected an object of nodes by id, received ${describe(prompt)}.`);
+  const given = typeof input === "string" ? parseJson(input) : input;
+  if (given === undefined || given === null) throw new LatentkitError("graph.empty", "No prompt provided.");
+  if (!isPlainObject(given)) {
+    throw invalid(`Graph: expected an object of nodes by id, received ${describe(given)}.`);
   }
-  if (Array.isArray(prompt.nodes) && Array.isArray(prompt.links)) {
-    throw invalid("Graph: this is a workflow as the editor saves it; export it in API format.");
-  }
+  const graph = unwrapGraph(given);
+  refuseEditorFile(graph);
+  const count = Object.keys(graph).length;
+  if (count > MAX_NODES) throw invalid(`Graph: expected at most ${MAX_NODES} nodes, received ${count}.`);
+  // text was checked while it was read
+  if (typeof input !== "string") refuseHostile(graph, 0);
+  const { prompt, ignored } = nodesOnly(graph);
   const ids = keysInOrder(prompt);
-  if (ids.length > MAX_NODES) throw invalid(`Graph: expected at most ${MAX_NODES} nodes, received ${ids.length}.`);
   for (const id of ids) {
     if (!isPlainObject(prompt[id])) {
       throw new LatentkitError(
@@ -43,10 +50,9 @@ export function parseGraph(input: unknown, options: { classAliases?: ClassAliase
       );
     }
   }
-  // text was checked while it was read
-  if (typeof input !== "string") refuseHostile(prompt, 0);
+  if (ids.length === 0 && ignored.length > 0) throw invalid("Graph: expected nodes by id, received none.");
   const aliases = options.classAliases ?? {};
-  return { prompt, ids, classOf: (classType) => followAlias(classType, aliases) };
+  return { prompt, ids, note: ignoredNote(ignored), classOf: (classType) => followAlias(classType, aliases) };
 }
 
 const invalid = (message: string) => new LatentkitError("graph.invalid", message);
@@ -84,11 +90,12 @@ export function findDefinition(graph: Graph, classType: string, registry: Regist
 
 /**
  * Every node's class, whether or not anything reaches it. Fails with graph.invalid where a node has none and with
- * graph.unknown-class, with a suggestion, where the registry does not know it.
+ * graph.unknown-class, which names all that the registry does not know.
  */
 export function findDefinitions(graph: Graph, registry: Registry): Map<string, NodeDefinition> {
   const byClass = new Map<string, NodeDefinition>();
   const byId = new Map<string, NodeDefinition>();
+  const unknown: UnknownNode[] = [];
   for (const id of graph.ids) {
     const node = graph.prompt[id] as Record<string, unknown>;
     if (!Object.hasOwn(node, "class_type")) {
@@ -99,17 +106,13 @@ export function findDefinitions(graph: Graph, registry: Registry): Map<string, N
     const known = typeof classType === "string" ? byClass.get(classType) : undefined;
     const definition =
       known ?? (typeof classType === "string" ? findDefinition(graph, classType, registry) : undefined);
-    if (definition === undefined) throw unknownClass(id, classType, registry);
+    if (definition === undefined) {
+      unknown.push({ id, classType, title: titleOf(node) });
+      continue;
+    }
     byClass.set(classType as string, definition);
     byId.set(id, definition);
   }
+  if (unknown.length > 0) throw unknownClassesError(unknown, registry);
   return byId;
-}
-
-function unknownClass(id: string, classType: unknown, registry: Registry): LatentkitError {
-  const received = typeof classType === "string" ? classType : describe(classType);
-  const suggestion = typeof classType === "string" ? closest(classType, registry.keys()) : undefined;
-  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
-  const message = `Node ${id}: expected a known class_type, received ${describe(classType)}.${hint}`;
-  return new LatentkitError("graph.unknown-class", message, { nodeId: id, received, suggestion });
 }

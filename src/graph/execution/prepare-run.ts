@@ -19,7 +19,7 @@ export interface PreparedRun {
   readonly cycles: readonly (readonly string[])[];
   /** The rest of the graph, unchecked: it does not run, yet its cached results stay. */
   readonly others: ReadonlyMap<string, PreparedNode>;
-  readonly warnings: readonly { nodeId: string; message: string }[];
+  readonly warnings: readonly { nodeId?: string; message: string }[];
 }
 
 type PrepareOptions = Omit<ValidateOptions, "host"> & {
@@ -36,7 +36,7 @@ export function prepareRun(graph: Graph, options: PrepareOptions): PreparedRun {
     const roots = findRoots(graph, definitions, options);
     const nodes = reachable(unchecked, roots);
     const { order, cycles } = findCycles(linkedNodes(nodes));
-    return { roots, nodes, order, cycles, others: rest(graph, nodes, unchecked), warnings: [] };
+    return { roots, nodes, order, cycles, others: rest(graph, nodes, unchecked), warnings: noteOf(graph) };
   }
   const { validation, prepared, order } = checkGraph(graph, definitions, options);
   if (!validation.ok) throw validationError(validation);
@@ -51,6 +51,8 @@ export function prepareRun(graph: Graph, options: PrepareOptions): PreparedRun {
   // an output that needs a cycle is none of the roots
   return { roots, nodes, order: order.filter((id) => nodes.has(id)), cycles: [], others, warnings };
 }
+
+const noteOf = ({ note }: Graph) => (note === undefined ? [] : [{ message: note }]);
 
 function reachable(prepare: (id: string) => PreparedNode, roots: readonly string[]): Map<string, PreparedNode> {
   const nodes = new Map<string, PreparedNode>();
