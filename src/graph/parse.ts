@@ -1,5 +1,13 @@
 import { describe, LatentkitError } from "../errors.js";
-import { HOSTILE_KEYS, isFrozenJson, isPlainObject, keysInOrder, MAX_DEPTH, parseJson } from "../io/json-lossless.js";
+import {
+  HOSTILE_KEYS,
+  isFrozenJson,
+  isPlainObject,
+  keysInOrder,
+  MAX_DEPTH,
+  mayLackDigits,
+  parseJson,
+} from "../io/json-lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
@@ -25,7 +33,7 @@ export interface Graph {
 /**
  * Reads a graph in ComfyUI's API format from JSON text or an object, which is not changed; a request body that holds
  * one is unwrapped. Fails with graph.empty, graph.invalid-json or graph.invalid: hostile keys, nesting beyond 256
- * levels, an editor's workflow file, a node that is no object.
+ * levels, an editor's workflow file, a node that is no object, a number of an object whose last digits may be lost.
  */
 export function parseGraph(input: unknown, options: { classAliases?: ClassAliases } = {}): Graph {
   const given = typeof input === "string" ? parseJson(input) : input;
@@ -40,6 +48,7 @@ export function parseGraph(input: unknown, options: { classAliases?: ClassAliase
   // text was checked while it was read
   if (typeof input !== "string") refuseHostile(graph, 0);
   const { prompt, ignored } = nodesOnly(graph);
+  if (typeof input !== "string") refuseLostDigits(prompt);
   const ids = keysInOrder(prompt);
   for (const id of ids) {
     if (!isPlainObject(prompt[id])) {
@@ -71,6 +80,44 @@ function refuseHostile(value: unknown, depth: number): void {
     if (HOSTILE_KEYS.has(key)) throw invalid(`Graph: the key "${key}" is refused.`);
     refuseHostile(value[key], depth + 1);
   }
+}
+
+/** JSON.parse, and with it an import of a JSON file, rounds whole numbers beyond 2^53 without a word. */
+function refuseLostDigits(prompt: Readonly<Record<string, unknown>>): void {
+  for (const [nodeId, node] of Object.entries(prompt)) {
+    // what is frozen was text, which keeps every digit
+    if (!isPlainObject(node) || isFrozenJson(node) || !isPlainObject(node.inputs)) continue;
+    for (const [input, value] of Object.entries(node.inputs)) {
+      const lacking = numberLackingDigits(value);
+      if (lacking === undefined) continue;
+      const expected = "a whole number with all its digits";
+      const message = `Node ${nodeId}, input "${input}": expected ${expected}, received ${lacking}, which JavaScript rounds beyond 2^53; give the number as text or bigint, or the graph as text, a path or what parseGraphText returns.`;
+      throw new LatentkitError("graph.invalid", message, { nodeId, input, expected, received: String(lacking) });
+    }
+  }
+}
+
+function numberLackingDigits(value: unknown): number | undefined {
+  if (typeof value === "number") return mayLackDigits(value) ? value : undefined;
+  if (!Array.isArray(value) && !isPlainObject(value)) return undefined;
+  for (const inner of Object.values(value)) {
+    const found = numberLackingDigits(inner);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/**
+ * Parses a graph's JSON text as an object that keeps every digit, which JSON.parse does not: whole numbers beyond 2^53
+ * are bigints. Fails as `render` does where the text is no graph.
+ */
+export function parseGraphText(text: string): Record<string, unknown> {
+  if (typeof text !== "string") {
+    throw new LatentkitError("usage.invalid", `parseGraphText: expected a JSON text, received ${describe(text)}.`);
+  }
+  const graph = parseJson(text, { what: "Graph" }) as Record<string, unknown>;
+  parseGraph(graph);
+  return graph;
 }
 
 function followAlias(classType: string, aliases: ClassAliases): string {
