@@ -71,6 +71,7 @@ describe("test/graphs", () => {
     const { text, data } = await read("latent-noisy/gpu-stream_00001.png");
     assert.match(text.prompt!, /"seed": "18446744073709551615",/);
     await run("latent-noisy", { set: { "2.seed": "18446744073709551614" } });
+    assert.match((await read("latent-noisy/gpu-stream_00002.png")).text.prompt!, /"seed": 18446744073709551614,/);
     assert.notDeepEqual((await read("latent-noisy/gpu-stream_00002.png")).data, data);
   });
 
