@@ -80,6 +80,18 @@ export interface ErrorDetails {
   received?: string;
   expected?: string;
   suggestion?: string;
+  /** All classes of a graph that are not known, up to 100. */
+  unknownClasses?: readonly UnknownClass[];
+}
+
+/** A class of a graph's nodes that is not known. */
+export interface UnknownClass {
+  readonly classType: string;
+  /** Number of nodes. */
+  readonly count: number;
+  /** Of the first 100 nodes. */
+  readonly nodeIds: readonly string[];
+  readonly suggestion?: string;
 }
 
 /** Every error the library throws on purpose. `code` is stable; the message is one sentence for a person. */
@@ -141,8 +153,8 @@ export function describe(value: unknown): string {
 
 /** The closest candidate by edit distance, where it is close enough to be a typo. */
 export function closest(word: string, candidates: Iterable<string>): string | undefined {
-  // below three letters every word is near every other
-  const limit = Math.floor(Math.min(word.length, 64) / 3);
+  // below three letters every word is near every other, and beyond three edits a word is another one
+  const limit = Math.min(Math.floor(word.length / 3), 3);
   const wanted = word.slice(0, 64).toLowerCase();
   let best: string | undefined;
   let bestDistance = limit + 1;

@@ -3,6 +3,7 @@ export { type ErrorCode, type ErrorDetails, LatentkitError } from "./errors.js";
 export { type Cache, createCache } from "./graph/cache.js";
 export { createDiskCache, type DiskCache, type DiskCacheOptions } from "./graph/disk-cache/disk-cache.js";
 export type { RunEvent } from "./graph/events.js";
+export { parseGraphText } from "./graph/parse.js";
 export { createPreviewHost, type PreviewHostOptions } from "./host/preview/index.js";
 export {
   encodePrompt,

@@ -69,8 +69,9 @@ describe("test/graphs", () => {
   it("latent-noisy: the largest seed reaches the noise and the metadata with every digit", async () => {
     await run("latent-noisy");
     const { text, data } = await read("latent-noisy/gpu-stream_00001.png");
-    assert.match(text.prompt!, /"seed": 18446744073709551615,/);
+    assert.match(text.prompt!, /"seed": "18446744073709551615",/);
     await run("latent-noisy", { set: { "2.seed": "18446744073709551614" } });
+    assert.match((await read("latent-noisy/gpu-stream_00002.png")).text.prompt!, /"seed": 18446744073709551614,/);
     assert.notDeepEqual((await read("latent-noisy/gpu-stream_00002.png")).data, data);
   });
 

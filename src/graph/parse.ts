@@ -1,7 +1,17 @@
-import { closest, describe, LatentkitError } from "../errors.js";
-import { HOSTILE_KEYS, isFrozenJson, isPlainObject, keysInOrder, MAX_DEPTH, parseJson } from "../io/json-lossless.js";
+import { describe, LatentkitError } from "../errors.js";
+import {
+  HOSTILE_KEYS,
+  isFrozenJson,
+  isPlainObject,
+  keysInOrder,
+  MAX_DEPTH,
+  mayLackDigits,
+  parseJson,
+} from "../io/json-lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
+import { titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
+import { ignoredNote, nodesOnly, refuseEditorFile, unwrapGraph } from "./unwrap-graph.js";
 
 /** Other names of node classes: prefix to prefix, or whole key to whole key. */
 export type ClassAliases = Readonly<Record<string, string>>;
@@ -10,8 +20,10 @@ export type ClassAliases = Readonly<Record<string, string>>;
 const MAX_NODES = 200_000;
 
 export interface Graph {
-  /** As given: metadata shows it with the class names of its author. */
+  /** As given, but without what is no node: metadata shows it with the class names of its author. */
   readonly prompt: Record<string, unknown>;
+  /** One sentence about entries that are no nodes, where there are some. */
+  readonly note?: string;
   /** Node ids in the order of the file. */
   readonly ids: readonly string[];
   /** The registry's name of a class, aliases followed. */
@@ -19,21 +31,25 @@ export interface Graph {
 }
 
 /**
- * Reads a graph in ComfyUI's API format from JSON text or an object, which is not changed. Fails with graph.empty,
- * graph.invalid-json or graph.invalid: hostile keys, nesting beyond 256 levels, an editor's workflow file, a node that
- * is no object.
+ * Reads a graph in ComfyUI's API format from JSON text or an object, which is not changed; a request body that holds
+ * one is unwrapped. Fails with graph.empty, graph.invalid-json or graph.invalid: hostile keys, nesting beyond 256
+ * levels, an editor's workflow file, a node that is no object, a number of an object whose last digits may be lost.
  */
 export function parseGraph(input: unknown, options: { classAliases?: ClassAliases } = {}): Graph {
-  const prompt = typeof input === "string" ? parseJson(input) : input;
-  if (prompt === undefined || prompt === null) throw new LatentkitError("graph.empty", "No prompt provided.");
-  if (!isPlainObject(prompt)) {
-    throw invalid(`Graph: expected an object of nodes by id, received ${describe(prompt)}.`);
+  const given = typeof input === "string" ? parseJson(input) : input;
+  if (given === undefined || given === null) throw new LatentkitError("graph.empty", "No prompt provided.");
+  if (!isPlainObject(given)) {
+    throw invalid(`Graph: expected an object of nodes by id, received ${describe(given)}.`);
   }
-  if (Array.isArray(prompt.nodes) && Array.isArray(prompt.links)) {
-    throw invalid("Graph: this is a workflow as the editor saves it; export it in API format.");
-  }
+  const graph = unwrapGraph(given);
+  refuseEditorFile(graph);
+  const count = Object.keys(graph).length;
+  if (count > MAX_NODES) throw invalid(`Graph: expected at most ${MAX_NODES} nodes, received ${count}.`);
+  // text was checked while it was read
+  if (typeof input !== "string") refuseHostile(graph, 0);
+  const { prompt, ignored } = nodesOnly(graph);
+  if (typeof input !== "string") refuseLostDigits(prompt);
   const ids = keysInOrder(prompt);
-  if (ids.length > MAX_NODES) throw invalid(`Graph: expected at most ${MAX_NODES} nodes, received ${ids.length}.`);
   for (const id of ids) {
     if (!isPlainObject(prompt[id])) {
       throw new LatentkitError(
@@ -43,10 +59,9 @@ export function parseGraph(input: unknown, options: { classAliases?: ClassAliase
       );
     }
   }
-  // text was checked while it was read
-  if (typeof input !== "string") refuseHostile(prompt, 0);
+  if (ids.length === 0 && ignored.length > 0) throw invalid("Graph: expected nodes by id, received none.");
   const aliases = options.classAliases ?? {};
-  return { prompt, ids, classOf: (classType) => followAlias(classType, aliases) };
+  return { prompt, ids, note: ignoredNote(ignored), classOf: (classType) => followAlias(classType, aliases) };
 }
 
 const invalid = (message: string) => new LatentkitError("graph.invalid", message);
@@ -67,6 +82,44 @@ function refuseHostile(value: unknown, depth: number): void {
   }
 }
 
+/** JSON.parse, and with it an import of a JSON file, rounds whole numbers beyond 2^53 without a word. */
+function refuseLostDigits(prompt: Readonly<Record<string, unknown>>): void {
+  for (const [nodeId, node] of Object.entries(prompt)) {
+    // what is frozen was text, which keeps every digit
+    if (!isPlainObject(node) || isFrozenJson(node) || !isPlainObject(node.inputs)) continue;
+    for (const [input, value] of Object.entries(node.inputs)) {
+      const lacking = numberLackingDigits(value);
+      if (lacking === undefined) continue;
+      const expected = "a whole number with all its digits";
+      const message = `Node ${nodeId}, input "${input}": expected ${expected}, received ${lacking}, which JavaScript rounds beyond 2^53; give the number as text or bigint, or the graph as text, a path or what parseGraphText returns.`;
+      throw new LatentkitError("graph.invalid", message, { nodeId, input, expected, received: String(lacking) });
+    }
+  }
+}
+
+function numberLackingDigits(value: unknown): number | undefined {
+  if (typeof value === "number") return mayLackDigits(value) ? value : undefined;
+  if (!Array.isArray(value) && !isPlainObject(value)) return undefined;
+  for (const inner of Object.values(value)) {
+    const found = numberLackingDigits(inner);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/**
+ * Parses a graph's JSON text as an object that keeps every digit, which JSON.parse does not: whole numbers beyond 2^53
+ * are bigints. Fails as `render` does where the text is no graph.
+ */
+export function parseGraphText(text: string): Record<string, unknown> {
+  if (typeof text !== "string") {
+    throw new LatentkitError("usage.invalid", `parseGraphText: expected a JSON text, received ${describe(text)}.`);
+  }
+  const graph = parseJson(text, { what: "Graph" }) as Record<string, unknown>;
+  parseGraph(graph);
+  return graph;
+}
+
 function followAlias(classType: string, aliases: ClassAliases): string {
   if (Object.hasOwn(aliases, classType)) return aliases[classType]!;
   let prefix = "";
@@ -84,11 +137,12 @@ export function findDefinition(graph: Graph, classType: string, registry: Regist
 
 /**
  * Every node's class, whether or not anything reaches it. Fails with graph.invalid where a node has none and with
- * graph.unknown-class, with a suggestion, where the registry does not know it.
+ * graph.unknown-class, which names all that the registry does not know.
  */
 export function findDefinitions(graph: Graph, registry: Registry): Map<string, NodeDefinition> {
   const byClass = new Map<string, NodeDefinition>();
   const byId = new Map<string, NodeDefinition>();
+  const unknown: UnknownNode[] = [];
   for (const id of graph.ids) {
     const node = graph.prompt[id] as Record<string, unknown>;
     if (!Object.hasOwn(node, "class_type")) {
@@ -99,17 +153,13 @@ export function findDefinitions(graph: Graph, registry: Registry): Map<string, N
     const known = typeof classType === "string" ? byClass.get(classType) : undefined;
     const definition =
       known ?? (typeof classType === "string" ? findDefinition(graph, classType, registry) : undefined);
-    if (definition === undefined) throw unknownClass(id, classType, registry);
+    if (definition === undefined) {
+      unknown.push({ id, classType, title: titleOf(node) });
+      continue;
+    }
     byClass.set(classType as string, definition);
     byId.set(id, definition);
   }
+  if (unknown.length > 0) throw unknownClassesError(unknown, registry);
   return byId;
-}
-
-function unknownClass(id: string, classType: unknown, registry: Registry): LatentkitError {
-  const received = typeof classType === "string" ? classType : describe(classType);
-  const suggestion = typeof classType === "string" ? closest(classType, registry.keys()) : undefined;
-  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
-  const message = `Node ${id}: expected a known class_type, received ${describe(classType)}.${hint}`;
-  return new LatentkitError("graph.unknown-class", message, { nodeId: id, received, suggestion });
 }

@@ -30,8 +30,9 @@ export interface ValidateOptions extends RootOptions {
 }
 
 export interface GraphWarning {
-  readonly nodeId: string;
-  readonly input: string;
+  /** Absent where the graph itself is meant. */
+  readonly nodeId?: string;
+  readonly input?: string;
   readonly message: string;
   readonly suggestion?: string;
 }
@@ -69,6 +70,8 @@ const UNKNOWN = Symbol("unknown inputs");
 
 /** Beyond it, lists of dependent outputs are cut: their total can be quadratic in a hostile graph's size. */
 const MAX_DEPENDENT_STEPS = 500_000;
+/** Widgets of the editor's own, which older versions export with the inputs. */
+const EDITOR_LEFTOVERS: ReadonlySet<string> = new Set(["upload", "image_upload", "control_after_generate"]);
 /** Suggestions cost time; a graph with more unknown inputs is no matter of typos. */
 const MAX_WARNINGS = 200;
 
@@ -91,7 +94,7 @@ export function checkGraph(
   const place: ChoicePlace = { host: options.host, inputDir: options.inputDir };
   const prepared = new Map<string, PreparedNode>();
   const errors = new Map<string, GraphError[]>();
-  const warnings: GraphWarning[] = [];
+  const warnings: GraphWarning[] = graph.note === undefined ? [] : [{ message: graph.note }];
   const via = new Map<string, { consumer: string; link: PreparedLink }>();
   const linkTo = (id: string): { at: InputPlace; link: readonly unknown[] } | undefined => {
     const found = via.get(id);
@@ -118,6 +121,7 @@ export function checkGraph(
     const unknown = recall(raw, UNKNOWN, () => unknownInputs(definition, inputs), [definition, fault === undefined]);
     for (const [name] of unknown) {
       if (warnings.length >= MAX_WARNINGS) break;
+      if (EDITOR_LEFTOVERS.has(name)) continue;
       const at = { nodeId: id, node: raw.class_type as string };
       warnings.push(unknownInputWarning(at, name, Object.keys(definition.inputs)));
     }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { promises } from "node:fs";
 import { dirname, isAbsolute, resolve, win32 } from "node:path";
 import { closest, describe, LatentkitError } from "../errors.js";
-import { isInside } from "./path-inside.js";
+import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 
 /** Larger files are refused before they are read. */
 const MAX_BYTES = 2 ** 30;
@@ -54,7 +54,8 @@ export function createInputHashes(inputFolder: string): (name: string) => Promis
 
 function resolveInput(inputFolder: string, name: string): string {
   const plain = name.replace(/ \[input\]$/, "");
-  const isForeign = isAbsolute(plain) || win32.isAbsolute(plain) || plain.includes("\0");
+  const isForeign =
+    isAbsolute(plain) || win32.isAbsolute(plain) || plain.includes("\0") || plain.length > MAX_PATH_CHARACTERS;
   // refused on every system alike: a graph is equally safe everywhere
   if (isForeign || win32.normalize(plain).split(win32.sep)[0] === "..") throw outside(name);
   const root = resolve(inputFolder);

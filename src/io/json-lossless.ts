@@ -8,6 +8,7 @@ export {
   isPlainObject,
   keysInOrder,
   MAX_DEPTH,
+  mayLackDigits,
   NumberLiteral,
   rememberOrder,
 } from "./json-values.js";

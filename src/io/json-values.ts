@@ -13,6 +13,13 @@ export class NumberLiteral {
   }
 }
 
+/**
+ * Whether a number stands for a whole number of up to 64 bits whose last digits JavaScript may have rounded away: seeds
+ * are such numbers.
+ */
+export const mayLackDigits = (x: number): boolean =>
+  Number.isInteger(x) && !Number.isSafeInteger(x) && Math.abs(x) <= 2 ** 64;
+
 /** Keys that reach an object's prototype in careless code. */
 export const HOSTILE_KEYS: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 

@@ -1,7 +1,7 @@
 import { promises, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, normalize, relative, resolve, sep, win32 } from "node:path";
 import { describe, LatentkitError } from "../errors.js";
-import { isInside } from "./path-inside.js";
+import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 import { writeFailed } from "./write-file.js";
 
 /** Where a prefix leads inside the output folder. */
@@ -82,6 +82,7 @@ export const pathFault = (path: string): string | undefined =>
  * everywhere; undefined where it is good.
  */
 export function placeFault(path: string): string | undefined {
+  if (path.length > MAX_PATH_CHARACTERS) return `a path of at most ${MAX_PATH_CHARACTERS} characters`;
   if (path.includes("\0")) return "a path without NUL characters";
   if (/\p{Surrogate}/u.test(path)) return "a path without halves of surrogate pairs";
   if (isAbsolute(path) || win32.isAbsolute(path) || (sep === "\\" && path.includes(":"))) {
@@ -179,13 +180,15 @@ async function realPathOf(path: string): Promise<string | undefined> {
   return entry?.isSymbolicLink() ? resolve(dirname(path), await promises.readlink(path)) : undefined;
 }
 
+const COUNTED = { "": /^([0-9]+).{4}$/su, _: /^([0-9]+)_.{4}$/su };
+
 /**
  * One more than the highest counter of `<name>_<digits>` and any four characters among the folder's entries; gaps are
  * not filled. `tail` ends the digits where names go on, as in `<name>_00001_.png`. 1 where the folder holds none.
  */
 export async function nextCounter(folder: string, name: string, tail: "" | "_" = ""): Promise<bigint> {
   const start = `${name}_`;
-  const counted = new RegExp(`^([0-9]+)${tail}[^]{4}$`, "u");
+  const counted = COUNTED[tail];
   let highest = 0n;
   for (const entry of await entriesOf(folder)) {
     if (!entry.startsWith(start)) continue;

@@ -106,7 +106,7 @@ export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
   } catch (error) {
     if (error instanceof LatentkitError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    throw new LatentkitError("png.invalid", `PNG: ${reason}.`.replace(/\.+$/, "."), {}, { cause: error });
+    throw new LatentkitError("png.invalid", `PNG: ${reason}.`.replace(/(?<!\.)\.+$/, "."), {}, { cause: error });
   }
 }
 

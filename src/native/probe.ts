@@ -115,5 +115,5 @@ function unavailable(reason: string): CudaProbe {
 }
 
 function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replace(/[.\s]+$/, "");
+  return (error instanceof Error ? error.message : String(error)).replace(/(?<![.\s])[.\s]+$/, "");
 }

@@ -150,7 +150,7 @@ function ownValidation(definition: NodeDefinition, received: Record<string, unkn
       ? Object.entries(verdict)[0]!
       : [undefined, verdict === false ? "the node refuses these inputs" : verdict];
   const subject = where({ node: definition.key }) + (input === undefined ? "" : `input "${input}", `);
-  throw new LatentkitError("input.invalid", `${subject.slice(0, -2)}: ${reason.replace(/\.+$/, "")}.`, {
+  throw new LatentkitError("input.invalid", `${subject.slice(0, -2)}: ${reason.replace(/(?<!\.)\.+$/, "")}.`, {
     node: definition.key,
     input,
   });

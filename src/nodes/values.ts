@@ -117,7 +117,7 @@ function readWhole(value: unknown): number | bigint | ErrorCode {
   return Number.isSafeInteger(number) ? number + 0 : BigInt(number);
 }
 
-const FLOAT_TEXT = /^[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)$/i;
+const FLOAT_TEXT = /^[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)$/i;
 
 function toFloat(spec: InputSpec, value: unknown, options: ConvertOptions): Conversion {
   const fail = (code: ErrorCode, shown: unknown) => misfit(code, expectedOf(spec, options), shown);

@@ -118,14 +118,14 @@ function issueText(issue: z.core.$ZodIssue, value: unknown): string {
   }
   const wrong = valueAt(value, issue.path);
   const received = mayHoldSecret(issue.path) ? kindOf(wrong) : describe(hideSecrets(wrong));
-  const expected = issue.message.replace(/^(Invalid input|Too small|Too big): /, "").replace(/, received .*$/, "");
+  const expected = issue.message.replace(/^(Invalid input|Too small|Too big): /, "").replace(/, received .*/s, "");
   return `"${at}": ${expected}, received ${received}.`;
 }
 
 /** `{ key:secret }` and `{ secret }` are keys to YAML: what may be a secret by such a slip is left out. */
 function shownKey(key: string, at: readonly PropertyKey[], config: unknown): string {
   if (mayHoldSecret(at.slice(0, -1)) && at.length > 1 && valueAt(config, at) === null) {
-    return key.replace(/[^:=\s]+$/, "…");
+    return key.replace(/(?<![^:=\s])[^:=\s]+$/, "…");
   }
   return key.replace(/[:=\s].*/s, "…");
 }

@@ -1,6 +1,8 @@
 import { closest, describe, LatentkitError } from "../errors.js";
 import { isFrozenJson, keysInOrder, NumberLiteral, parseJson, recall, rememberOrder } from "../io/json-lossless.js";
 import type { InputSpec } from "../nodes/inputs.js";
+import { readDottedKey } from "./dotted-key.js";
+import { placeholderKeys, replacePlaceholders, wholePlaceholder } from "./placeholders.js";
 
 /** Inputs of a node by name, as its class declares them; undefined for an unknown class. */
 export type InputsOf = (classType: string) => Readonly<Record<string, InputSpec>> | undefined;
@@ -9,9 +11,6 @@ const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/;
 const LITERALS = { INT: NUMBER, FLOAT: NUMBER, BOOLEAN: /^(true|false)$/ };
 
 type Graph = Record<string, unknown>;
-
-const PLACEHOLDER = /\{\{\s*([^{}]+?)\s*\}\}/g;
-const WHOLE = /^\{\{\s*([^{}]+?)\s*\}\}$/;
 
 /**
  * A copy of the graph, but for frozen nodes that stay as they are, with values put in: "6.text" sets that input of node 6, any other key fills the placeholder
@@ -95,7 +94,7 @@ function wholeInputs(graph: Graph, key: string, inputsOf: InputsOf): KeyInput[] 
   for (const [nodeId, node] of Object.entries(graph)) {
     if (!isObject(node) || !isObject(node.inputs)) continue;
     for (const [input, value] of Object.entries(node.inputs)) {
-      if (typeof value === "string" && WHOLE.exec(value)?.[1] === key)
+      if (typeof value === "string" && wholePlaceholder(value) === key)
         found.push({ nodeId, input, type: typeOf(node, input, inputsOf) });
     }
   }
@@ -109,9 +108,7 @@ function typeOf(node: unknown, input: string, inputsOf: InputsOf): string {
 
 /** Node and input that a dotted key names; node ids and input names may hold dots themselves. */
 function target(graph: Graph, key: string, known: ReadonlySet<string>, inputsOf: InputsOf) {
-  for (let dot = key.indexOf("."); dot !== -1; dot = key.indexOf(".", dot + 1)) {
-    const nodeId = key.slice(0, dot);
-    const input = key.slice(dot + 1);
+  for (const { nodeId, input } of readDottedKey(key)) {
     const node = Object.hasOwn(graph, nodeId) ? graph[nodeId] : undefined;
     if (!isObject(node)) continue;
     const given = isObject(node.inputs) ? node.inputs : {};
@@ -160,9 +157,7 @@ export function placeholders(value: unknown): ReadonlySet<string> {
 }
 
 function find(value: unknown, found: Set<string>): Set<string> {
-  if (typeof value === "string" && value.includes("{{")) {
-    for (const [, key] of value.matchAll(PLACEHOLDER)) found.add(key!);
-  }
+  if (typeof value === "string") for (const key of placeholderKeys(value)) found.add(key);
   if (Array.isArray(value)) for (const item of value) find(item, found);
   else if (isObject(value))
     for (const item of Object.values(value)) for (const key of placeholders(item)) found.add(key);
@@ -170,10 +165,9 @@ function find(value: unknown, found: Set<string>): Set<string> {
 }
 
 function fill(text: string, fills: ReadonlyMap<string, unknown>): unknown {
-  const [whole] = text.matchAll(PLACEHOLDER);
-  if (whole !== undefined && whole[0] === text && fills.has(whole[1]!)) return fills.get(whole[1]!);
-  // one pass: what a value itself holds is never filled again
-  return text.replace(PLACEHOLDER, (mark, key: string) => (fills.has(key) ? inText(fills.get(key)) : mark));
+  const whole = wholePlaceholder(text);
+  if (whole !== undefined && fills.has(whole)) return fills.get(whole);
+  return replacePlaceholders(text, (mark, key) => (fills.has(key) ? inText(fills.get(key)) : mark));
 }
 
 function inText(value: unknown): string {

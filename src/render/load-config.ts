@@ -115,7 +115,7 @@ function readVariable(name: string, text: string, type: z.core.$ZodType): unknow
   if (checked.success) return value;
   throw new LatentkitError(
     "config.invalid",
-    `Environment variable ${name}: ${checked.error.issues[0]!.message.replace(/^Invalid input: /, "").replace(/, received .*$/, "")}.`,
+    `Environment variable ${name}: ${checked.error.issues[0]!.message.replace(/^Invalid input: /, "").replace(/, received .*/s, "")}.`,
   );
 }
 

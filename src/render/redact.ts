@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../errors.js";
 import { cloneJson, isPlainObject } from "../io/json-lossless.js";
+import { readDottedKey } from "./dotted-key.js";
 import { findInput, type InputsOf } from "./fill.js";
 
 /** Stands in metadata where a value was. */
@@ -32,8 +33,7 @@ export function redactMetadata(
   const found = new Set<string>();
   const hidden = new Set<string>();
   for (const key of keys) {
-    for (let dot = key.indexOf("."); dot !== -1; dot = key.indexOf(".", dot + 1)) {
-      const [nodeId, input] = [key.slice(0, dot), key.slice(dot + 1)];
+    for (const { nodeId, input } of readDottedKey(key)) {
       const inputs = inputsAt(shown.prompt, nodeId);
       if (inputs === undefined || !Object.hasOwn(inputs, input)) continue;
       inputs[input] = REDACTED;

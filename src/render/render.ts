@@ -129,12 +129,18 @@ export async function renderChecked(graph: string | object, options: RenderOptio
     if (isLeft) return;
     tell(event);
     if (event.type === "node-start") nodeId = event.nodeId;
-    else if (event.type === "run-start") for (const warning of unfilledWarnings(event)) tell(warning);
+    else if (event.type === "run-start") for (const warning of graphWarnings(event)) tell(warning);
   };
-  const unfilledWarnings = ({ at }: RunEvent): RunEvent[] => {
+  const graphWarnings = ({ at }: RunEvent): RunEvent[] => {
     const unfilled = createUnfilled(parsed, { registry, targets: options.targets });
     const given = new Set(Object.keys(options.set ?? {}));
-    return unfilled(given).map(({ nodeId, message }) => ({ type: "warning", nodeId, message, at }));
+    const warnings: RunEvent[] = unfilled(given).map(({ nodeId, message }) => ({
+      type: "warning",
+      nodeId,
+      message,
+      at,
+    }));
+    return parsed.note === undefined ? warnings : [{ type: "warning", message: parsed.note, at }, ...warnings];
   };
   const run = runGraph(prompt, {
     registry,

@@ -23,7 +23,7 @@ export interface PreparedRun {
   readonly cycles: readonly (readonly string[])[];
   /** The rest of the graph, unchecked: it does not run, yet its cached results stay. */
   readonly others: ReadonlyMap<string, PreparedNode>;
-  readonly warnings: readonly { nodeId: string; message: string }[];
+  readonly warnings: readonly { nodeId?: string; message: string }[];
 }
 
 type PrepareOptions = Omit<ValidateOptions, "host"> & {
@@ -45,7 +45,7 @@ export function prepareRun(graph: Graph, options: PrepareOptions): PreparedRun {
     const nodes = reachable(unchecked, roots);
     const { order, cycles } = findCycles(linkedNodes(nodes));
     if (options.allowNetwork === false) refuseNetwork(nodes.values());
-    return { roots, leftOut: [], nodes, order, cycles, others: rest(graph, nodes, unchecked), warnings: [] };
+    return { roots, leftOut: [], nodes, order, cycles, others: rest(graph, nodes, unchecked), warnings: noteOf(graph) };
   }
   const { validation, prepared, order, leftOut } = checkGraph(graph, definitions, options);
   if (!validation.ok || (leftOut.length > 0 && options.partial === false)) throw validationError(validation);
@@ -80,6 +80,8 @@ function leftOutWarnings(
   const message = `${count} more errors; ${leftOut.length} outputs are left out in all.`;
   return [...all.slice(0, MAX_LEFT_OUT_WARNINGS), { nodeId: leftOut[0]!, message }];
 }
+
+const noteOf = ({ note }: Graph) => (note === undefined ? [] : [{ message: note }]);
 
 function reachable(prepare: (id: string) => PreparedNode, roots: readonly string[]): Map<string, PreparedNode> {
   const nodes = new Map<string, PreparedNode>();

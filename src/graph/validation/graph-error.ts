@@ -222,7 +222,14 @@ export function promptError(error: LatentkitError): GraphError {
   const details = nodeId === undefined ? "" : `Node ID '#${nodeId}'`;
   if (error.code === "graph.unknown-class") {
     const name = received === "null" ? "None" : received;
-    return fromError(error, { message: `Cannot execute because node ${name} does not exist.`, details });
+    const all = error.details.unknownClasses?.map(({ classType, count, nodeIds, suggestion }) => ({
+      class_type: classType,
+      count,
+      node_ids: nodeIds,
+      suggestion,
+    }));
+    const extra_info = all === undefined ? {} : { unknown_classes: all };
+    return fromError(error, { message: `Cannot execute because node ${name} does not exist.`, details, extra_info });
   }
   if (error.code === "graph.invalid" && input === "class_type") {
     const message = "Cannot execute because a node is missing the class_type property.";

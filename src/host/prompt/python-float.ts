@@ -1,7 +1,6 @@
 import { asciiDigits } from "../../io/ascii-digits.js";
 
-const DIGITS = "\\d+(?:_\\d+)*";
-const DECIMAL = new RegExp(`^[+-]?(?:${DIGITS}(?:\\.(?:${DIGITS})?)?|\\.${DIGITS})(?:[eE][+-]?${DIGITS})?$`);
+const DECIMAL = /^[+-]?(?:\d+(?:_\d+)*(?:\.(?:\d+(?:_\d+)*)?)?|\.\d+(?:_\d+)*)(?:[eE][+-]?\d+(?:_\d+)*)?$/;
 const SPECIAL = /^([+-]?)(inf|infinity|nan)$/i;
 
 /** The number that Python's float() reads from a text (" 2 ", "1_0", "nan", ".5", "1e-1", digits of any script), or undefined. */

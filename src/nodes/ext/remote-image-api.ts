@@ -95,7 +95,7 @@ function urlOf(config: NodeConfig): string {
       { node: KEY },
     );
   }
-  return `${base.replace(/\/+$/, "")}/${PATH}`;
+  return `${base.replace(/(?<!\/)\/+$/, "")}/${PATH}`;
 }
 
 async function pngOf(images: Tensor): Promise<Buffer> {

@@ -32,6 +32,8 @@ export interface BatchGraph {
   readonly hash: string;
   /** Values that all items share; an item's own win. */
   readonly set: ItemValues;
+  /** About the graph itself, told once. */
+  readonly note?: string;
   /** Why an item with these values cannot be rendered; undefined where it can. */
   faultOf(values: ItemValues): LatentkitError | undefined;
   /** An item's values as the journal shows them. */
@@ -95,6 +97,7 @@ export class BatchRun {
       const { journal, total } = this.options;
       const { finished, gone } = this.records;
       this.tell({ type: "batch-start", journal, total, finished, concurrency: this.runner.concurrency });
+      if (this.graph.note !== undefined) this.tell({ type: "warning", message: this.graph.note });
       if (gone > 0) this.tell({ type: "warning", message: goneWarning(gone) });
       const { partial } = this.records;
       if (partial > 0) this.tell({ type: "warning", message: partialWarning(partial, this.options.partial) });

@@ -117,9 +117,17 @@ export async function* runBatch(
   const queue = new BatchQueue<BatchEvent>();
   try {
     await runner.ready(settable);
-    const { prompt } = parsed;
+    const { prompt, note } = parsed;
     const shown = createShown(prompt, options.redact);
-    const what = { prompt, prefixes: prefixesOf(prompt, set), hash: batchHash(prompt, options), set, faultOf, shown };
+    const what = {
+      prompt,
+      note,
+      prefixes: prefixesOf(prompt, set),
+      hash: batchHash(prompt, options),
+      set,
+      faultOf,
+      shown,
+    };
     const whole = new BatchRun(what, runner, { ...run, signal }, queue);
     yield* queue.follow(whole.render(items));
   } finally {

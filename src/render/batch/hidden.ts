@@ -21,13 +21,9 @@ export function createShown(
       if (isHidden) for (const key of placeholders(value)) hidden.add(key);
     }
   }
-  const isHidden = (key: string) => {
-    // node ids and input names may hold dots themselves
-    for (let dot = key.indexOf("."); dot !== -1; dot = key.indexOf(".", dot + 1)) {
-      if (wanted.has(key.slice(0, dot)) || wanted.has(key.slice(dot + 1))) return true;
-    }
-    return hidden.has(key);
-  };
+  // node ids and input names may hold dots themselves
+  const isHidden = (key: string) =>
+    hidden.has(key) || redact.some((part) => key.startsWith(`${part}.`) || key.endsWith(`.${part}`));
   return (values) =>
     Object.fromEntries(Object.entries(values).map(([key, value]) => [key, isHidden(key) ? REDACTED : value]));
 }

@@ -1,12 +1,13 @@
 import { LatentkitError } from "../../errors.js";
 import { NumberLiteral } from "../../io/json-lossless.js";
 import { nextCounter, resolvePrefix } from "../../io/output-path.js";
+import { readDottedKey } from "../dotted-key.js";
+import { replacePlaceholders } from "../placeholders.js";
 import { itemStem } from "./item-files.js";
 import type { ItemValues } from "./types.js";
 
 type Prompt = Readonly<Record<string, unknown>>;
 
-const PLACEHOLDER = /\{\{\s*([^{}]+?)\s*\}\}/g;
 const FIELD = /\{([^{}]+)\}/g;
 /** Longer values would make names that file systems refuse. */
 const MAX_VALUE_CHARACTERS = 60;
@@ -31,7 +32,7 @@ function prefixIn(values: ItemValues, id: string, own: unknown): unknown {
   const key = `${id}.filename_prefix`;
   if (Object.hasOwn(values, key)) return values[key];
   if (typeof own !== "string") return undefined;
-  return own.replace(PLACEHOLDER, (mark, key: string) => (Object.hasOwn(values, key) ? String(values[key]) : mark));
+  return replacePlaceholders(own, (mark, key) => (Object.hasOwn(values, key) ? String(values[key]) : mark));
 }
 
 /** Number for item 0's names: past what the folder holds under the graph's own prefixes, so that a second batch goes on. */
@@ -97,10 +98,9 @@ function unknownField(field: string): LatentkitError {
 }
 
 function literalOf(prompt: Prompt, key: string): unknown {
-  for (let dot = key.indexOf("."); dot !== -1; dot = key.indexOf(".", dot + 1)) {
-    const node = Object.hasOwn(prompt, key.slice(0, dot)) ? prompt[key.slice(0, dot)] : undefined;
+  for (const { nodeId, input } of readDottedKey(key)) {
+    const node = Object.hasOwn(prompt, nodeId) ? prompt[nodeId] : undefined;
     const inputs = (node as { inputs?: Record<string, unknown> } | undefined)?.inputs;
-    const input = key.slice(dot + 1);
     const value = inputs !== undefined && Object.hasOwn(inputs, input) ? inputs[input] : undefined;
     if (value !== undefined && !Array.isArray(value)) return value;
   }

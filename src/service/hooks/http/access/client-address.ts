@@ -23,7 +23,7 @@ function withoutPort(address: string): string {
 
 /** Exported for its test: the key of one address, or undefined where it is none. */
 export function addressKey(address: string): string | undefined {
-  const plain = address.replace(/%.*$/, "");
+  const plain = address.replace(/%.*/s, "");
   if (isIPv4(plain)) return plain;
   if (!isIPv6(plain)) return undefined;
   const groups = expand(plain);

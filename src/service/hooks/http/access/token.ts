@@ -63,7 +63,7 @@ function readCredential(rawHeaders: readonly string[]): Buffer | null {
     if (!TOKEN_HEADERS.some((header) => header === name)) continue;
     if (found.has(name)) return null;
     // only blanks of HTTP: String.trim would cut a UTF-8 byte that reads as a Latin-1 no-break space
-    found.set(name, rawHeaders[i + 1]!.replace(/^[ \t]+|[ \t]+$/g, ""));
+    found.set(name, rawHeaders[i + 1]!.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, ""));
   }
   const bearer = BEARER.exec(found.get("authorization") ?? "")?.[1];
   for (const value of [bearer, found.get("x-compat-token"), found.get("x-service-hook-token")]) {

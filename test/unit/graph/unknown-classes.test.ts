@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { closest } from "#src/errors.js";
+import { findDefinitions, parseGraph } from "#src/graph/parse.js";
+import { validateGraph } from "#src/graph/validate.js";
+import { refuses } from "../../helpers/errors.js";
+import { basicRegistry, node } from "../../helpers/graph-nodes.js";
+
+const registry = basicRegistry();
+const refusal = (graph: object) => refuses(() => findDefinitions(parseGraph(graph), registry), "graph.unknown-class");
+
+describe("unknown classes", () => {
+  const titled = (classType: string, title: string) => ({ ...node(classType), _meta: { title } });
+
+  it("are all named, with their nodes and titles", async () => {
+    const error = await refusal({
+      "3": titled("KSampler", "Base pass"),
+      "4": node("Const"),
+      "5": node("LoraLoader"),
+      "9": titled("KSampler", " "),
+      "10": node("Cnst"),
+    });
+    assert.equal(
+      error.message,
+      '4 nodes, 3 classes are not known: "KSampler" (nodes 3 "Base pass", 9); "LoraLoader" (node 5); "Cnst" (node 10, did you mean Const?).',
+    );
+    assert.deepEqual(error.details.unknownClasses, [
+      { classType: "KSampler", count: 2, nodeIds: ["3", "9"], suggestion: undefined },
+      { classType: "LoraLoader", count: 1, nodeIds: ["5"], suggestion: undefined },
+      { classType: "Cnst", count: 1, nodeIds: ["10"], suggestion: "Const" },
+    ]);
+  });
+
+  it("name the node's title where there is one node", async () => {
+    const error = await refusal({ "68": titled("KSampler", "Base pass") });
+    assert.equal(error.message, 'Node 68 "Base pass": expected a known class_type, received "KSampler".');
+  });
+
+  it("are data of the verdict", () => {
+    const verdict = validateGraph({ "1": node("A"), "2": node("A"), "3": node("B") }, { registry });
+    assert.ok(!verdict.ok);
+    assert.equal(verdict.error.message, "Cannot execute because node A does not exist.");
+    assert.deepEqual(JSON.parse(JSON.stringify(verdict.error.extra_info)), {
+      unknown_classes: [
+        { class_type: "A", count: 2, node_ids: ["1", "2"] },
+        { class_type: "B", count: 1, node_ids: ["3"] },
+      ],
+    });
+  });
+
+  it("are named at bounded length, and soon, in a hostile graph", async () => {
+    const long = "x".repeat(10_000);
+    const graph = Object.fromEntries(
+      Array.from({ length: 20_000 }, (_, i) => [
+        `${long.slice(0, 200)}${i}`,
+        titled(`${i} ${long.slice(0, 300)}`, long),
+      ]),
+    );
+    const start = performance.now();
+    const error = await refusal(graph);
+    assert.ok(performance.now() - start < 3000);
+    assert.ok(error.message.startsWith("20000 nodes, 20000 classes are not known: "), error.message.slice(0, 80));
+    assert.ok(/; and \d+ more\.$/.test(error.message) && error.message.length < 4100, error.message.slice(-80));
+    assert.ok(JSON.stringify(error.details).length < 50_000);
+    const same = await refusal(Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [i, node("Same")])));
+    assert.match(same.message, /^20000 nodes, 1 class is not known: "Same" \(nodes 0, 1, .*and 19992 more\)\.$/);
+    assert.ok(same.message.length < 200);
+  });
+
+  it("are compared with what is near only", () => {
+    const known = ["CLIPTextEncode", "LoadImage", "LoadImageMask", "EmptyLatentImage", "SaveImage", "VAEDecode"];
+    const pairs = {
+      ClipTextEncode: "CLIPTextEncode",
+      "Load Image": "LoadImage",
+      VAEDecodde: "VAEDecode",
+      CLIPTextEncodeSDXL: undefined,
+      CLIPTextEncodeSDXLRefiner: undefined,
+      EmptySD3LatentImage: "EmptyLatentImage",
+      EmptyHunyuanLatentVideo: undefined,
+      VAEDecodeTiled: undefined,
+      LoadImageOutput: undefined,
+      KSampler: undefined,
+    };
+    for (const [word, near] of Object.entries(pairs)) assert.equal(closest(word, known), near, word);
+  });
+});

@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { encodePrompt, parsePrompt, registry, tokenizePrompt } from "latentkit";
+import { closest, describe as describeValue } from "#src/errors.js";
+import { previewClip } from "#src/host/preview/clip.js";
+import { parseA1111 } from "#src/host/prompt/a1111.js";
+import { pythonFloat } from "#src/host/prompt/python-float.js";
+import { scheduleTexts } from "#src/host/prompt/schedule.js";
+import { takeTimestep } from "#src/host/prompt/timestep.js";
+import { readInputFile } from "#src/io/input-file.js";
+import { parseJson } from "#src/io/json-lossless.js";
+import { expandPrefix, resolveFile, resolvePrefix } from "#src/io/output-path.js";
+import { pythonText } from "#src/io/python-text.js";
+import { float, int, seed, text } from "#src/nodes/inputs.js";
+import { convertInput } from "#src/nodes/values.js";
+import { checkTemplate, prefixesOf } from "#src/render/batch/names.js";
+import { fillGraph, inputsOfKey } from "#src/render/fill.js";
+import { readCsv } from "#src/render/items/csv.js";
+import { createGraphKeys } from "#src/render/items/graph-keys.js";
+import { readJsonl } from "#src/render/items/jsonl.js";
+import { parseSeeds } from "#src/render/items/seeds.js";
+import { sweepAxis } from "#src/render/items/sweep.js";
+import { redactMetadata } from "#src/render/redact.js";
+import { readGraph } from "#src/render/source.js";
+import { addressKey } from "#src/service/hooks/http/access/client-address.js";
+import { createTokens } from "#src/service/hooks/http/access/token.js";
+import { fillsOf } from "#src/service/message.js";
+import { fakeClip } from "../helpers/fake-clip.js";
+import { bestMs } from "../helpers/regexp-attacks.js";
+
+const LIMIT_MS = 50;
+const CHARACTERS = 100_000;
+/** Files and turns of the event loop take their own time. */
+const ASYNC_LIMIT_MS = 2000;
+
+const inputsOf = (key: string) => registry.get(key)?.inputs;
+const graphOf = (value: string) => ({ "1": { class_type: "SaveImage", inputs: { filename_prefix: value } } });
+const keys = createGraphKeys(graphOf("x"), { registry });
+const at = { input: "x" };
+const tokens = createTokens("secret");
+const clip = fakeClip("l");
+const now = new Date(0);
+
+/** Everything that reads text which others wrote; what it throws does not matter here. */
+const READERS: Readonly<Record<string, (text: string) => unknown>> = {
+  "fillGraph, a text": (it) => fillGraph(graphOf(it), {}, inputsOf),
+  "fillGraph, a text and a value": (it) => fillGraph(graphOf(`{{x}}${it}`), { x: "y" }, inputsOf),
+  "fillGraph, a key": (it) => fillGraph(graphOf("x"), { [it]: 1 }, inputsOf),
+  "inputsOfKey, a key": (it) => inputsOfKey(graphOf("x"), `1.${it}`, inputsOf),
+  "redact, a key": (it) => redactMetadata({ prompt: graphOf("x"), extraPnginfo: {} }, [it], inputsOf),
+  "names of batches": (it) => [prefixesOf(graphOf(it)), checkTemplate(it)],
+  FLOAT: (it) => convertInput(float(), it, at),
+  INT: (it) => convertInput(int(), it, at),
+  "a seed": (it) => convertInput(seed(), it, at),
+  STRING: (it) => convertInput(text(), it, at),
+  pythonFloat: pythonFloat,
+  pythonText: (it) => pythonText([it]),
+  parsePrompt: parsePrompt,
+  parseA1111: parseA1111,
+  scheduleTexts: (it) => scheduleTexts(it, 20),
+  takeTimestep: (it) => takeTimestep(`${it}\n${it}`.slice(-CHARACTERS)),
+  tokenizePrompt: (it) => tokenizePrompt(it, clip.encoders[0]!),
+  "the tokenizer of the preview": (it) => previewClip("l").encoders[0]!.tokenize(it),
+  parseJson: (it) => parseJson(it),
+  readGraph: (it) => parseJson(readGraph(`{${it}`).graph as string),
+  parseSeeds: parseSeeds,
+  sweepAxis: (it) => sweepAxis(`1.filename_prefix=${it}`, keys),
+  resolvePrefix: (it) => resolvePrefix("/out", it),
+  resolveFile: (it) => resolveFile("/out", it, it),
+  expandPrefix: (it) => expandPrefix(it, { width: 1, height: 1 }, now),
+  "token in a header": (it) => tokens.identify(["Authorization", it]),
+  "bearer token in a header": (it) => tokens.identify(["Authorization", `Bearer ${it}`]),
+  addressKey: addressKey,
+  "message of a hook": (it) => fillsOf(it, new Set(["message"])),
+  "message of a hook after an event": (it) => fillsOf(`System event: ${it}`, new Set(["message"])),
+  closest: (it) => closest(it, ["text", "image", it]),
+  describe: describeValue,
+};
+
+const UNITS = [
+  ..." {}()[]:.,|%/\\\"'=+-_09xéA\n\r\t\u00a0\u0663\ud800;!<",
+  ...'{{ |}}|{{x|{ |(a|a)|(a:1|[a:|[a:b:|:1|:1)|[(|\\(|BREAK |TIMESTEP|TIMESTEP:|0.|1_|.0|e1|%width|../|//|\r\n|""|\\u0030'.split(
+    "|",
+  ),
+  ...'":,[|{"a":[|[[|System event: |1..2,|, |bearer |a '.split("|"),
+];
+
+/** Makes a text of a length from each piece, between ends that may spoil what they begin. */
+function* hostileTexts(): Generator<(characters: number) => string> {
+  for (const unit of UNITS) {
+    for (const before of ["", "{{", "(", "x", "1"]) {
+      for (const after of ["", "x", ")", "]", "}}"]) {
+        yield (characters) => before + unit.repeat(Math.ceil(characters / unit.length)) + after;
+      }
+    }
+  }
+}
+
+/** Cubic time shows in the first, most quadratic time in the second: only what is suspect is tried at full length. */
+const TRIALS = [
+  { characters: 300, limitMs: 2 },
+  { characters: 5000, limitMs: 1 },
+] as const;
+
+describe("hostile texts", () => {
+  for (const [name, read] of Object.entries(READERS)) {
+    it(`do not keep ${name} busy`, () => {
+      for (const textOf of hostileTexts()) {
+        const [tiny, short] = TRIALS.map(
+          ({ characters, limitMs }) =>
+            () =>
+              msOf(read, textOf(characters), limitMs),
+        );
+        const shown = JSON.stringify(textOf(12));
+        assert.ok(tiny!() <= TRIALS[0].limitMs, `${shown}, repeated to ${TRIALS[0].characters} characters`);
+        if (short!() <= TRIALS[1].limitMs) continue;
+        const ms = msOf(read, textOf(CHARACTERS), LIMIT_MS);
+        assert.ok(ms <= LIMIT_MS, `${shown}, repeated to ${CHARACTERS} characters: ${ms} ms`);
+      }
+    });
+  }
+});
+
+describe("hostile files and prompts", () => {
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), "latentkit-hostile-"));
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  const read = async (readFile: typeof readCsv, content: string): Promise<void> => {
+    const path = join(folder, "items");
+    writeFileSync(path, content);
+    for await (const _ of (await readFile(path, keys)).items);
+  };
+  const ASYNC_READERS: Readonly<Record<string, (text: string) => Promise<unknown>>> = {
+    encodePrompt: (it) => encodePrompt(clip, it),
+    "encodePrompt in the A1111 style": (it) => encodePrompt(clip, it, { a1111PromptStyle: true, steps: 20 }),
+    readCsv: (it) => read(readCsv, `1.filename_prefix\n${it}`),
+    "readCsv, the header": (it) => read(readCsv, it),
+    readInputFile: (it) => readInputFile(folder, it),
+    readJsonl: (it) => read(readJsonl, it),
+    "readJsonl, a key": (it) => read(readJsonl, JSON.stringify({ [it]: 1 })),
+  };
+  for (const [name, work] of Object.entries(ASYNC_READERS)) {
+    it(`do not keep ${name} busy`, async () => {
+      for (const unit of UNITS) {
+        const text = `x${unit.repeat(Math.ceil(CHARACTERS / unit.length))}x`;
+        const start = performance.now();
+        await work(text).catch(() => {});
+        const ms = performance.now() - start;
+        assert.ok(ms <= ASYNC_LIMIT_MS, `${JSON.stringify(unit)}: ${ms} ms`);
+      }
+    });
+  }
+});
+
+function msOf(read: (text: string) => unknown, text: string, enoughMs: number): number {
+  return bestMs(() => {
+    try {
+      read(text);
+    } catch {
+      // refused, and soon
+    }
+  }, enoughMs);
+}
