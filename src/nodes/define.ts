@@ -1,6 +1,7 @@
-import { LatentkitError } from "../errors.js";
+import { describe, LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
+import { checkOptions, FLAG, FUNCTION, isKeyed, type OptionRules, type Rule, TEXT, VALUES } from "../options.js";
 import { type ChoicePlace, type HostInput, type InputSpec, toInputSpec } from "./inputs.js";
 
 /** An output: the host's type name, or with `list` one that hands out element by element. */
@@ -116,6 +117,36 @@ export interface NodeSource<
   ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeAnswer | undefined>;
 }
 
+const FLAGS: Rule = [
+  "a list of true and false",
+  (value) => Array.isArray(value) && value.every((flag) => typeof flag === "boolean"),
+];
+const OUTPUTS: Rule = ["types by name, or a list of { name, type }", (value) => Array.isArray(value) || isKeyed(value)];
+
+const SOURCE_RULES: OptionRules<NodeSource<Record<string, InputSpec>, Record<string, HiddenType>, boolean>> = {
+  key: ["a text", (value) => typeof value === "string" && value !== ""],
+  displayName: TEXT,
+  category: TEXT,
+  description: TEXT,
+  deprecated: FLAG,
+  inputs: VALUES,
+  outputs: OUTPUTS,
+  hidden: VALUES,
+  inputIsList: FLAG,
+  outputIsList: FLAGS,
+  outputNode: FLAG,
+  writesFiles: FLAG,
+  hasUi: FLAG,
+  notIdempotent: FLAG,
+  reachesNetwork: FLAG,
+  cacheVersion: TEXT,
+  validate: FUNCTION,
+  isChanged: FUNCTION,
+  checkLazy: FUNCTION,
+  noiseStream: FUNCTION,
+  run: FUNCTION,
+};
+
 /** A node as the registry, the validator and the executor see it. */
 export interface NodeDefinition {
   readonly key: string;
@@ -144,7 +175,8 @@ export interface NodeDefinition {
 }
 
 /**
- * Declares a node. Fails with a TypeError-like LatentkitError where key, outputs or run are missing.
+ * Declares a node. Throws usage.invalid where a field is missing, wrong or unknown: functions that a node shares stand
+ * beside its source, not in it.
  * Deprecated `ext …` nodes get their category and display name from their key.
  */
 export function defineNode<
@@ -152,11 +184,11 @@ export function defineNode<
   const H extends Record<string, HiddenType> = Record<never, never>,
   const L extends boolean = false,
 >(source: NodeSource<I, H, L>): NodeDefinition {
+  checkOptions("defineNode", source, SOURCE_RULES, ["key", "inputs", "outputs", "run"]);
   const { key } = source;
-  if (typeof key !== "string" || key === "" || typeof source.run !== "function") {
-    throw new LatentkitError("value.invalid", "defineNode: expected a key and a run function.");
-  }
-  const inputs = Object.fromEntries(Object.entries(source.inputs).map(([name, input]) => [name, toInputSpec(input)]));
+  const inputs = Object.fromEntries(
+    Object.entries(source.inputs).map(([name, input]) => [name, toInputSpec(checkInput(key, name, input))]),
+  );
   const deprecated = source.deprecated ?? false;
   const bind = <F extends (...args: never[]) => unknown>(method: F | undefined): F | undefined =>
     method?.bind(source) as F | undefined;
@@ -167,7 +199,7 @@ export function defineNode<
     description: source.description ?? "",
     deprecated,
     inputs,
-    outputs: outputSpecs(source.outputs, source.outputIsList),
+    outputs: outputSpecs(key, source.outputs, source.outputIsList),
     hidden: source.hidden ?? {},
     inputIsList: source.inputIsList ?? false,
     outputNode: source.outputNode ?? false,
@@ -190,17 +222,28 @@ function titleOf(key: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1);
 }
 
+function checkInput<Input extends InputSpec | HostInput>(key: string, name: string, input: Input): Input {
+  const type = Array.isArray(input) ? input[0] : (input as InputSpec | null | undefined)?.type;
+  if (typeof type === "string" || (Array.isArray(input) && Array.isArray(type))) return input;
+  throw wrong(`${key}, input "${name}"`, "image(), int() or another input, or [type, options]", input);
+}
+
+const wrong = (subject: string, expected: string, received: unknown): LatentkitError =>
+  new LatentkitError("usage.invalid", `defineNode: ${subject}: expected ${expected}, received ${describe(received)}.`);
+
 function outputSpecs(
+  key: string,
   outputs: Readonly<Record<string, OutputType>> | readonly OutputSpec[],
   listFlags: readonly boolean[] | undefined,
 ): readonly OutputSpec[] {
-  const specs: OutputSpec[] = Array.isArray(outputs)
-    ? outputs.map((output: OutputSpec) => ({ ...output, list: output.list ?? false }))
-    : Object.entries(outputs as Record<string, OutputType>).map(([name, output]) =>
-        typeof output === "string"
-          ? { name, type: output, list: false }
-          : { name, type: output.type, list: output.list ?? false },
-      );
+  const named: readonly [string, OutputType][] = Array.isArray(outputs)
+    ? outputs.map((output) => [output?.name, output])
+    : Object.entries(outputs as Record<string, OutputType>);
+  const specs = named.map(([name, output]): OutputSpec => {
+    const { type, list = false } = typeof output === "string" ? { type: output } : (output ?? {});
+    if (typeof name === "string" && typeof type === "string" && typeof list === "boolean") return { name, type, list };
+    throw wrong(`${key}, output ${describe(name)}`, "the name of a type, or { name, type, list }", output);
+  });
   return specs.map((spec, slot) => ({ ...spec, list: listFlags?.[slot] ?? spec.list }));
 }
 

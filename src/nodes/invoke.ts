@@ -1,8 +1,20 @@
 import { resolve } from "node:path";
-import { closest, describe, inputError, LatentkitError, where } from "../errors.js";
+import { describe, inputError, LatentkitError, suggest, where } from "../errors.js";
 import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
 import { parseJson } from "../io/json-lossless.js";
+import {
+  CHECKED_LATER,
+  checkOptions,
+  FOLDER,
+  FUNCTION,
+  HOST,
+  OBJECT,
+  type OptionRules,
+  REGISTRY,
+  SIGNAL,
+  VALUES,
+} from "../options.js";
 import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device-choice.js";
 import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
 import { registry as allNodes } from "./index.js";
@@ -31,6 +43,26 @@ export interface InvokeOptions {
   log?: (message: string) => void;
 }
 
+const INVOKE_RULES: OptionRules<InvokeOptions> = {
+  hidden: OBJECT,
+  host: HOST,
+  outputDir: FOLDER,
+  inputDir: FOLDER,
+  registry: REGISTRY,
+  signal: SIGNAL,
+  clock: FUNCTION,
+  fetch: FUNCTION,
+  config: VALUES,
+  device: CHECKED_LATER,
+  log: FUNCTION,
+};
+
+const HIDDEN_RULES: OptionRules<NonNullable<InvokeOptions["hidden"]>> = {
+  prompt: CHECKED_LATER,
+  extra_pnginfo: CHECKED_LATER,
+  unique_id: CHECKED_LATER,
+};
+
 /** Types whose values convert; all others are objects of the program. */
 const CONVERTED: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);
 
@@ -43,6 +75,8 @@ export async function invokeNode(
   inputs: Readonly<Record<string, unknown>>,
   options: InvokeOptions = {},
 ): Promise<{ result: unknown[]; ui?: Record<string, unknown[]> }> {
+  checkOptions("invokeNode", options, INVOKE_RULES);
+  if (options.hidden !== undefined) checkOptions("invokeNode, hidden", options.hidden, HIDDEN_RULES);
   const definition = findNode(key, options.registry ?? allNodes);
   if (typeof inputs !== "object" || inputs === null || Array.isArray(inputs)) {
     throw new LatentkitError("usage.invalid", `${key}: expected an object of inputs, received ${describe(inputs)}.`, {
@@ -76,8 +110,7 @@ export async function invokeNode(
 function findNode(key: string, registry: Registry): NodeDefinition {
   const definition = typeof key === "string" ? registry.get(key) : undefined;
   if (definition !== undefined) return definition;
-  const suggestion = typeof key === "string" ? closest(key, registry.keys()) : undefined;
-  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  const { suggestion, hint } = suggest(key, registry.keys());
   throw new LatentkitError(
     "graph.unknown-class",
     `Node: expected a registered key, received ${describe(key)}.${hint}`,
@@ -106,8 +139,7 @@ function contextOf(key: string, options: InvokeOptions): NodeContext {
 function warnOfUnknown(definition: NodeDefinition, inputs: object, log: (message: string) => void): void {
   for (const name of Object.keys(inputs)) {
     if (Object.hasOwn(definition.inputs, name)) continue;
-    const suggestion = closest(name, Object.keys(definition.inputs));
-    const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+    const { hint } = suggest(name, Object.keys(definition.inputs));
     log(`${definition.key} has no input ${describe(name)}; its value is not used.${hint}`);
   }
 }

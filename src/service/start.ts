@@ -1,8 +1,9 @@
 import { BlockList, isIP } from "node:net";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import { LatentkitError } from "../errors.js";
-import type { Config } from "../render/config.js";
+import { describe, LatentkitError } from "../errors.js";
+import { checkOptions, FUNCTION, isObject, type OptionRules } from "../options.js";
+import { type Config, type ConfigInput, parseConfig } from "../render/config.js";
 import { createGraphAgent } from "./graph-agent.js";
 import { createTokens } from "./hooks/http/access/token.js";
 import { messageOf, stackOf } from "./hooks/runs/safe-json.js";
@@ -30,15 +31,25 @@ export interface RunningService {
   close(drainSeconds?: number): Promise<void>;
 }
 
+export interface StartOptions {
+  /** Takes the lines of the log, JSON; stderr where absent. */
+  readonly log?: (line: string) => void;
+}
+
+const START_RULES: OptionRules<StartOptions> = { log: FUNCTION };
+
 /**
- * Starts the whole service that a configuration describes: agent, store, hooks, server. Fails with config.invalid,
- * and then leaves nothing open; an address that others can reach is refused without a token. `log` takes the lines of
- * the log, JSON; stderr where absent.
+ * Starts the whole service that a configuration describes, with the defaults of what it leaves out: agent, store, hooks, server. Fails with config.invalid,
+ * and then leaves nothing open; an address that others can reach is refused without a token.
  */
-export async function startService(
-  config: Config,
-  options: { log?: (line: string) => void } = {},
-): Promise<RunningService> {
+export async function startService(input: ConfigInput, options: StartOptions = {}): Promise<RunningService> {
+  checkOptions("startService", options, START_RULES);
+  if (!isObject(input)) {
+    // a text here may be a token
+    const received = typeof input === "string" ? "a text" : describe(input);
+    throw new LatentkitError("config.invalid", `startService: expected a configuration, received ${received}.`);
+  }
+  const config = parseConfig(input, "startService");
   const logger = createLogger({ destination: options.log && { write: options.log } });
   const { web } = config.channels;
   const hasToken = createTokens(web.hooks_token).configured;

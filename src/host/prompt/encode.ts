@@ -5,7 +5,7 @@ import { parseA1111 } from "./a1111.js";
 import { CHUNK_LENGTH, chunkSegments, type Token } from "./chunks.js";
 import { Budget, ChunkEncoder } from "./encoding.js";
 import { normalizeWeights } from "./normalize.js";
-import { type CheckedOptions, checkOptions, type PromptOptions, requireText } from "./options.js";
+import { type CheckedOptions, type PromptOptions, readPromptOptions, requireText } from "./options.js";
 import { parsePrompt, type Segment } from "./parse.js";
 import { scheduleTexts } from "./schedule.js";
 import { takeTimestep, zeroRange } from "./timestep.js";
@@ -23,7 +23,7 @@ interface Encoded {
  */
 export async function encodePrompt(clip: Clip, text: string, options: PromptOptions = {}): Promise<Conditioning> {
   requireText(text);
-  const checked = checkOptions(options);
+  const checked = readPromptOptions(options);
   const encoders = encodersOf(clip);
   const budget = new Budget();
   const { text: prompt, zeroed } = takeTimestep(text);
@@ -36,7 +36,7 @@ export async function encodePrompt(clip: Clip, text: string, options: PromptOpti
 /** Encodes a prompt whose weights are its only markup, as the host's plain text node does. */
 export async function encodePlain(clip: Clip, text: string): Promise<Conditioning> {
   const encoders = encodersOf(clip);
-  return [toEntry(await encodeSegments(encoders, parsePrompt(text), checkOptions(), new Budget()))];
+  return [toEntry(await encodeSegments(encoders, parsePrompt(text), readPromptOptions(), new Budget()))];
 }
 
 /** BREAK splits a prompt, in words too; blank parts do not count, unless there is nothing else. */

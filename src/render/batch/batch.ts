@@ -3,11 +3,11 @@ import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
 import { parseGraph } from "../../graph/parse.js";
 import { printJson } from "../../io/json-lossless.js";
+import { checkOptions } from "../../options.js";
 import { chooseDevice } from "../../tensor/device-choice.js";
-import { BATCH_RULES, checkOptions } from "../check-options.js";
+import { BATCH_RULES } from "../check-options.js";
 import { defaultRegistry } from "../defaults.js";
 import { refuseTargets, refuseWrong } from "../refuse-wrong.js";
-import { METADATA_POLICIES } from "../render.js";
 import { readGraph } from "../source.js";
 import { BatchQueue } from "./batch-queue.js";
 import { BatchRun, type BatchRunOptions } from "./batch-run.js";
@@ -53,7 +53,7 @@ export function batch(
     typeof items === "object" && items !== null && (Symbol.iterator in items || Symbol.asyncIterator in items);
   if (!isMany)
     throw new LatentkitError("usage.invalid", `items: expected a list of objects, received ${describe(items)}.`);
-  checkOptions(options, BATCH_RULES);
+  checkOptions("batch", options, BATCH_RULES);
   refuseUnsendable(options);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
   return runBatch(graph, itemsOf(items), { ...options, total });
@@ -81,11 +81,6 @@ export async function* runBatch(
   };
   if (run.resume && journal === undefined) {
     throw new LatentkitError("usage.invalid", "resume: expected a journal to go on from, received none.");
-  }
-  const { metadata = "full" } = options;
-  if (!METADATA_POLICIES.includes(metadata)) {
-    const expected = METADATA_POLICIES.join(", ");
-    throw new LatentkitError("usage.invalid", `metadata: expected ${expected}, received ${describe(metadata)}.`);
   }
   chooseDevice(options.device);
   const source = readGraph(graph);
