@@ -19,6 +19,7 @@ export type HiddenType = "PROMPT" | "EXTRA_PNGINFO" | "UNIQUE_ID";
 /** Everything a node may use from outside; nothing global. */
 export interface NodeContext {
   readonly nodeId: string;
+  /** Aborted with the run, and when it is over. */
   readonly signal: AbortSignal;
   /** Reports value of max; preview is any picture of the state. */
   progress(value: number, max: number, preview?: unknown): void;

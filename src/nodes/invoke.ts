@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { Span } from "../abort.js";
 import { describe, inputError, LatentkitError, suggest, where } from "../errors.js";
 import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
@@ -83,21 +84,24 @@ export async function invokeNode(
       node: key,
     });
   }
-  const context = contextOf(key, options);
+  const span = new Span(options.signal);
+  const context = contextOf(key, options, span);
   const device = chooseDevice(options.device);
   warnOfUnknown(definition, inputs, context.log);
   const received = readInputs(definition, inputs, { host: context.host, inputDir: context.folders.input });
   ownValidation(definition, received);
-  refuseAborted(context.signal);
+  refuseAborted(options.signal);
   let answer: unknown;
   try {
     const given = { ...received, ...readHidden(definition, options.hidden ?? {}) };
     answer = await withDevice(device, () => definition.run(given, context));
   } catch (error) {
-    refuseAborted(context.signal);
+    refuseAborted(options.signal);
     throw named(error, key);
+  } finally {
+    span.end();
   }
-  refuseAborted(context.signal);
+  refuseAborted(options.signal);
   const { result, ui, expand } = toResult(definition, answer);
   if (expand !== undefined) {
     throw new LatentkitError("node.failed", `${key}: expected values, received a graph to run; executeGraph runs it.`, {
@@ -121,10 +125,13 @@ function findNode(key: string, registry: Registry): NodeDefinition {
   );
 }
 
-function contextOf(key: string, options: InvokeOptions): NodeContext {
+function contextOf(key: string, options: InvokeOptions, span: Span): NodeContext {
   return {
     nodeId: String(options.hidden?.unique_id ?? key),
-    signal: options.signal ?? new AbortController().signal,
+    // a node that asks for none costs none
+    get signal() {
+      return span.signal;
+    },
     progress: () => {},
     state: {},
     host: options.host ?? createPreviewHost(),
@@ -202,8 +209,8 @@ function readHidden(definition: NodeDefinition, hidden: NonNullable<InvokeOption
 const readJson = (value: unknown): unknown =>
   typeof value === "string" ? parseJson(value, { nonFinite: true }) : (value ?? undefined);
 
-function refuseAborted(signal: AbortSignal): void {
-  if (signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
+function refuseAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
 }
 
 /** Errors from below the node get its name; foreign ones become a LatentkitError. */

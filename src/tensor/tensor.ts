@@ -1,4 +1,5 @@
 import { describe, LatentkitError } from "../errors.js";
+import { rangeOf } from "./inspect.js";
 import type { Later } from "./later.js";
 import { takeMemory } from "./memory.js";
 import type { Remote } from "./remote.js";
@@ -97,6 +98,13 @@ export class Tensor {
   /** @internal What the values lie in, the same for all that share it. */
   get memory(): ArrayBufferLike | Remote {
     return this.lies ?? this.later?.buffer ?? this.data.buffer;
+  }
+
+  /** What console.log shows: shape and range. Values that lie on a device, or are not computed yet, stay there. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    const values = this.values ?? this.remote?.read;
+    const where = this.remote === undefined ? "not computed yet" : `on ${this.remote.cuda.name}`;
+    return `Tensor [${this.shape.join(", ")}] ${values === undefined ? where : rangeOf(values)}`;
   }
 
   private fetch(): Float32Array {

@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { resolve } from "node:path";
+import { onAbort } from "../../abort.js";
 import { describe, LatentkitError } from "../../errors.js";
 import { parseGraph } from "../../graph/parse.js";
 import { printJson } from "../../io/json-lossless.js";
@@ -92,8 +93,7 @@ export async function* runBatch(
   const faultOf = createFaults(parsed, { ...options, registry }, run.name, keys);
   const stop = new AbortController();
   const abort = () => stop.abort();
-  if (options.signal?.aborted) abort();
-  else options.signal?.addEventListener("abort", abort, { once: true });
+  const leave = onAbort(options.signal, abort);
   const { signal } = stop;
   // every item that runs listens
   setMaxListeners(0, signal);
@@ -110,7 +110,7 @@ export async function* runBatch(
   } finally {
     // a consumer that stops listening stops what runs
     abort();
-    options.signal?.removeEventListener("abort", abort);
+    leave();
     await queue.settled;
     await runner.close();
   }
