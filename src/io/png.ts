@@ -112,7 +112,8 @@ export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
     return { ...image, text: Object.fromEntries(text) };
   } catch (error) {
     if (error instanceof LatentkitError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
+    // the core begins with the name of its own function
+    const reason = (error instanceof Error ? error.message : String(error)).replace(/^decodePng: /, "");
     throw new LatentkitError("png.invalid", `PNG: ${reason}.`.replace(/\.+$/, "."), {}, { cause: error });
   }
 }
@@ -191,7 +192,11 @@ function checkSides(sides: Sides): Sides {
 
 function checkText(text: NonNullable<EncodePngOptions["text"]>): [string, string][] {
   const pairs = Array.isArray(text) ? (text as readonly (readonly [string, string])[]) : Object.entries(text);
-  return pairs.map(([key, value]) => {
+  return pairs.map((pair) => {
+    if (!Array.isArray(pair)) {
+      throw new LatentkitError("value.invalid", `PNG text: expected pairs [key, text], received ${describe(pair)}.`);
+    }
+    const [key, value] = pair as readonly [string, string];
     checkTextKey(key);
     if (typeof value !== "string" || value.includes("\0") || /[\u0100-\uffff]/.test(value)) {
       throw new LatentkitError(

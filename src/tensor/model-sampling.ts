@@ -120,10 +120,22 @@ export function modelSampling(name: ModelSamplingName, overrides: SamplingOverri
     sigmas: table,
     sigmaMin: table[0]!,
     sigmaMax: table[table.length - 1]!,
-    timestep: (sigma: number) => native.samplingTimestep(spec, table, sigma),
-    sigma: (timestep: number) => native.samplingSigma(spec, table, timestep),
+    timestep: (sigma: number) => native.samplingTimestep(spec, table, requirePositive("sigma", sigma)),
+    sigma: (timestep: number) => native.samplingSigma(spec, table, requireNumber("timestep", timestep)),
     latentFormat: format,
   });
+}
+
+function requireNumber(name: string, value: unknown): number {
+  if (typeof value === "number") return value;
+  throw new LatentkitError("value.invalid", `${name}: expected a number, received ${describe(value)}.`);
+}
+
+function requirePositive(name: string, value: unknown): number {
+  const number = requireNumber(name, value);
+  // float32, as the table's: what is nothing there has no timestep
+  if (Math.fround(number) > 0) return number;
+  throw new LatentkitError("value.out-of-range", `${name}: expected a number above 0, received ${number}.`);
 }
 
 function checkOverrides(name: string, base: SamplingSpec, overrides: SamplingOverrides): Partial<SamplingSpec> {

@@ -36,6 +36,12 @@ export class Tensor {
   /** A Float32Array is taken over, not copied. Fails when the number of values is not the product of the shape. */
   static from(data: ArrayLike<number>, shape: readonly number[]): Tensor {
     const size = elementCount(shape);
+    if (typeof data !== "object" || typeof data?.length !== "number") {
+      throw new LatentkitError(
+        "value.invalid",
+        `Tensor data: expected a list of numbers or a typed array, received ${describe(data)}.`,
+      );
+    }
     if (data.length !== size) {
       throw new LatentkitError(
         "tensor.bad-shape",
@@ -67,6 +73,9 @@ export class Tensor {
   }
 
   static full(shape: readonly number[], value: number): Tensor {
+    if (typeof value !== "number") {
+      throw new LatentkitError("value.invalid", `Tensor value: expected a number, received ${describe(value)}.`);
+    }
     const tensor = Tensor.unfilled(shape);
     tensor.data.fill(value);
     return tensor;

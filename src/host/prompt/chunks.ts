@@ -33,7 +33,8 @@ export function tokenizePrompt(text: string, encoder: ClipEncoder, options: Toke
   return normalizeWeights(chunkSegments(parsePrompt(text), encoder), normalization);
 }
 
-function requireEncoder(encoder: unknown): asserts encoder is ClipEncoder {
+/** Throws value.invalid. */
+export function requireEncoder(encoder: unknown): asserts encoder is ClipEncoder {
   if (hasMethods(encoder, "tokenize")) return;
   throw new LatentkitError("value.invalid", `Prompt: expected an encoder of a clip, received ${describe(encoder)}.`);
 }

@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../../errors.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Clip, ClipEncoder, Conditioning } from "../types.js";
 import { parseA1111 } from "./a1111.js";
-import { CHUNK_LENGTH, chunkSegments, type Token } from "./chunks.js";
+import { CHUNK_LENGTH, chunkSegments, requireEncoder, type Token } from "./chunks.js";
 import { Budget, ChunkEncoder } from "./encoding.js";
 import { normalizeWeights } from "./normalize.js";
 import { type CheckedOptions, type PromptOptions, readPromptOptions, requireText } from "./options.js";
@@ -145,7 +145,10 @@ function toEntry(
 
 function encodersOf(clip: Clip): readonly ClipEncoder[] {
   const encoders = (clip as Clip | null | undefined)?.encoders;
-  if (Array.isArray(encoders) && encoders.length > 0) return encoders;
+  if (Array.isArray(encoders) && encoders.length > 0) {
+    for (const encoder of encoders) requireEncoder(encoder);
+    return encoders;
+  }
   throw new LatentkitError(
     "value.invalid",
     `Prompt: expected a clip with at least one encoder, received ${describe(clip)}.`,
