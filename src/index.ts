@@ -25,7 +25,7 @@ export type {
   Vae,
 } from "./host/types.js";
 export { type DecodedImage, decodePng, type EncodePngOptions, encodePng, type RawImage } from "./io/png.js";
-export { block, defineNode, type NodeContext, type NodeDefinition } from "./nodes/define.js";
+export { block, defineNode, type NodeContext, type NodeDefinition, type TypedNode } from "./nodes/define.js";
 export { registry } from "./nodes/index.js";
 export {
   any,
@@ -46,7 +46,7 @@ export {
   text,
   vae,
 } from "./nodes/inputs.js";
-export { type InvokeOptions, invokeNode } from "./nodes/invoke.js";
+export { type Invoked, type InvokeOptions, invokeNode } from "./nodes/invoke.js";
 export { createRegistry, type Registry } from "./nodes/registry.js";
 export { type BatchOptions, batch } from "./render/batch/batch.js";
 export type { BatchEvent, BatchStatus } from "./render/batch/types.js";

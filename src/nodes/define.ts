@@ -3,15 +3,7 @@ import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
 import { checkOptions, FLAG, FUNCTION, isKeyed, type OptionRules, type Rule, TEXT, VALUES } from "../options.js";
 import { type ChoicePlace, type HostInput, type InputSpec, toInputSpec } from "./inputs.js";
-
-/** An output: the host's type name, or with `list` one that hands out element by element. */
-export type OutputType = string | { readonly type: string; readonly list?: boolean };
-
-export interface OutputSpec {
-  readonly name: string;
-  readonly type: string;
-  readonly list: boolean;
-}
+import { type OutputSource, type OutputSpec, outputSpecs, type ResultOf } from "./outputs.js";
 
 /** What a hidden input asks for. */
 export type HiddenType = "PROMPT" | "EXTRA_PNGINFO" | "UNIQUE_ID";
@@ -80,14 +72,16 @@ export interface NodeSource<
   I extends Record<string, InputSpec | HostInput>,
   H extends Record<string, HiddenType>,
   L extends boolean,
+  K extends string = string,
+  O extends OutputSource = OutputSource,
 > {
-  readonly key: string;
+  readonly key: K;
   readonly displayName?: string;
   readonly category?: string;
   readonly description?: string;
   readonly deprecated?: boolean;
   readonly inputs: I;
-  readonly outputs: Readonly<Record<string, OutputType>> | readonly OutputSpec[];
+  readonly outputs: O;
   readonly hidden?: H;
   readonly inputIsList?: L;
   readonly outputIsList?: readonly boolean[];
@@ -175,6 +169,14 @@ export interface NodeDefinition {
   ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeAnswer | undefined>;
 }
 
+/** A node whose key, inputs and outputs static types know; `invokeNode` reads them of the package's own nodes. */
+export interface TypedNode<Key extends string, Input extends string, Result extends readonly unknown[]>
+  extends NodeDefinition {
+  readonly key: Key;
+  /** Carries static types only; never set. */
+  readonly types?: { readonly input: Input; readonly result: Result };
+}
+
 /**
  * Declares a node. Throws usage.invalid where a field is missing, wrong or unknown: functions that a node shares stand
  * beside its source, not in it.
@@ -184,7 +186,9 @@ export function defineNode<
   const I extends Record<string, InputSpec | HostInput>,
   const H extends Record<string, HiddenType> = Record<never, never>,
   const L extends boolean = false,
->(source: NodeSource<I, H, L>): NodeDefinition {
+  const K extends string = string,
+  const O extends OutputSource = OutputSource,
+>(source: NodeSource<I, H, L, K, O>): TypedNode<K, keyof I & string, ResultOf<O>> {
   checkOptions("defineNode", source, SOURCE_RULES, ["key", "inputs", "outputs", "run"]);
   const { key } = source;
   const inputs = Object.fromEntries(
@@ -231,22 +235,6 @@ function checkInput<Input extends InputSpec | HostInput>(key: string, name: stri
 
 const wrong = (subject: string, expected: string, received: unknown): LatentkitError =>
   new LatentkitError("usage.invalid", `defineNode: ${subject}: expected ${expected}, received ${describe(received)}.`);
-
-function outputSpecs(
-  key: string,
-  outputs: Readonly<Record<string, OutputType>> | readonly OutputSpec[],
-  listFlags: readonly boolean[] | undefined,
-): readonly OutputSpec[] {
-  const named: readonly [string, OutputType][] = Array.isArray(outputs)
-    ? outputs.map((output) => [output?.name, output])
-    : Object.entries(outputs as Record<string, OutputType>);
-  const specs = named.map(([name, output]): OutputSpec => {
-    const { type, list = false } = typeof output === "string" ? { type: output } : (output ?? {});
-    if (typeof name === "string" && typeof type === "string" && typeof list === "boolean") return { name, type, list };
-    throw wrong(`${key}, output ${describe(name)}`, "the name of a type, or { name, type, list }", output);
-  });
-  return specs.map((spec, slot) => ({ ...spec, list: listFlags?.[slot] ?? spec.list }));
-}
 
 /** An output value that stops its consumers: silently, or with a message as an error event at each direct one. */
 export class Blocker {

@@ -18,7 +18,7 @@ import {
 } from "../options.js";
 import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device-choice.js";
 import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
-import { registry as allNodes } from "./index.js";
+import { registry as allNodes, type BuiltInNode } from "./index.js";
 import type { ChoicePlace, InputSpec } from "./inputs.js";
 import type { Registry } from "./registry.js";
 import { checkSocket } from "./sockets.js";
@@ -67,15 +67,37 @@ const HIDDEN_RULES: OptionRules<NonNullable<InvokeOptions["hidden"]>> = {
 /** Types whose values convert; all others are objects of the program. */
 const CONVERTED: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);
 
+/** What one node answered: values in the order of its outputs. */
+export interface Invoked<Result extends readonly unknown[] = unknown[]> {
+  result: Result;
+  ui?: Record<string, unknown[]>;
+}
+
+type BuiltIn<Key> = Extract<BuiltInNode, { readonly key: Key }>;
+type TypesOf<Key> = NonNullable<BuiltIn<Key>["types"]>;
+
+/** Values of the node's inputs; a name that it does not have is passed over with a warning. */
+type InputsOf<Key> = { readonly [Name in TypesOf<Key>["input"]]?: unknown } & Readonly<Record<string, unknown>>;
+
 /**
  * Runs one node. Inputs and outputs carry the node's names and order; a node that takes lists gets arrays, a list
  * output is an array. Every input is checked before the node runs. Fails with a LatentkitError that names the node.
  */
+export function invokeNode<Key extends BuiltInNode["key"]>(
+  key: Key,
+  inputs: InputsOf<Key>,
+  options?: InvokeOptions & { registry?: undefined },
+): Promise<Invoked<TypesOf<Key>["result"]>>;
+export function invokeNode(
+  key: string,
+  inputs: Readonly<Record<string, unknown>>,
+  options?: InvokeOptions,
+): Promise<Invoked>;
 export async function invokeNode(
   key: string,
   inputs: Readonly<Record<string, unknown>>,
   options: InvokeOptions = {},
-): Promise<{ result: unknown[]; ui?: Record<string, unknown[]> }> {
+): Promise<Invoked> {
   checkOptions("invokeNode", options, INVOKE_RULES);
   if (options.hidden !== undefined) checkOptions("invokeNode, hidden", options.hidden, HIDDEN_RULES);
   const definition = findNode(key, options.registry ?? allNodes);
