@@ -1,9 +1,8 @@
-import { describe, LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
-import { checkOptions, FLAG, FUNCTION, isKeyed, type OptionRules, type Rule, TEXT, VALUES } from "../options.js";
 import { type ChoicePlace, type HostInput, type InputSpec, toInputSpec } from "./inputs.js";
 import { type OutputSource, type OutputSpec, outputSpecs, type ResultOf } from "./outputs.js";
+import { checkSource } from "./source-rules.js";
 
 /** What a hidden input asks for. */
 export type HiddenType = "PROMPT" | "EXTRA_PNGINFO" | "UNIQUE_ID";
@@ -112,36 +111,6 @@ export interface NodeSource<
   ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeAnswer | undefined>;
 }
 
-const FLAGS: Rule = [
-  "a list of true and false",
-  (value) => Array.isArray(value) && value.every((flag) => typeof flag === "boolean"),
-];
-const OUTPUTS: Rule = ["types by name, or a list of { name, type }", (value) => Array.isArray(value) || isKeyed(value)];
-
-const SOURCE_RULES: OptionRules<NodeSource<Record<string, InputSpec>, Record<string, HiddenType>, boolean>> = {
-  key: ["a text", (value) => typeof value === "string" && value !== ""],
-  displayName: TEXT,
-  category: TEXT,
-  description: TEXT,
-  deprecated: FLAG,
-  inputs: VALUES,
-  outputs: OUTPUTS,
-  hidden: VALUES,
-  inputIsList: FLAG,
-  outputIsList: FLAGS,
-  outputNode: FLAG,
-  writesFiles: FLAG,
-  hasUi: FLAG,
-  notIdempotent: FLAG,
-  reachesNetwork: FLAG,
-  cacheVersion: TEXT,
-  validate: FUNCTION,
-  isChanged: FUNCTION,
-  checkLazy: FUNCTION,
-  noiseStream: FUNCTION,
-  run: FUNCTION,
-};
-
 /** A node as the registry, the validator and the executor see it. */
 export interface NodeDefinition {
   readonly key: string;
@@ -189,11 +158,9 @@ export function defineNode<
   const K extends string = string,
   const O extends OutputSource = OutputSource,
 >(source: NodeSource<I, H, L, K, O>): TypedNode<K, keyof I & string, ResultOf<O>> {
-  checkOptions("defineNode", source, SOURCE_RULES, ["key", "inputs", "outputs", "run"]);
+  checkSource(source);
   const { key } = source;
-  const inputs = Object.fromEntries(
-    Object.entries(source.inputs).map(([name, input]) => [name, toInputSpec(checkInput(key, name, input))]),
-  );
+  const inputs = Object.fromEntries(Object.entries(source.inputs).map(([name, input]) => [name, toInputSpec(input)]));
   const deprecated = source.deprecated ?? false;
   const bind = <F extends (...args: never[]) => unknown>(method: F | undefined): F | undefined =>
     method?.bind(source) as F | undefined;
@@ -226,15 +193,6 @@ function titleOf(key: string): string {
   const name = key.replace(/^\S+ /, "");
   return name.charAt(0).toUpperCase() + name.slice(1);
 }
-
-function checkInput<Input extends InputSpec | HostInput>(key: string, name: string, input: Input): Input {
-  const type = Array.isArray(input) ? input[0] : (input as InputSpec | null | undefined)?.type;
-  if (typeof type === "string" || (Array.isArray(input) && Array.isArray(type))) return input;
-  throw wrong(`${key}, input "${name}"`, "image(), int() or another input, or [type, options]", input);
-}
-
-const wrong = (subject: string, expected: string, received: unknown): LatentkitError =>
-  new LatentkitError("usage.invalid", `defineNode: ${subject}: expected ${expected}, received ${describe(received)}.`);
 
 /** An output value that stops its consumers: silently, or with a message as an error event at each direct one. */
 export class Blocker {

@@ -222,6 +222,23 @@ describe("options of public functions", () => {
     });
   }
 
+  it("defineNode refuses inputs, outputs and hidden inputs that are none", async () => {
+    const define = (fields: object) => () =>
+      api.defineNode({ key: "a", inputs: {}, outputs: {}, run: () => ({}), ...fields } as never);
+    const wrong: [object, RegExp][] = [
+      [{ inputs: { count: 5 } }, /^defineNode: a, input "count": expected image\(\), int\(\) or another input/],
+      [{ inputs: { count: [5] } }, /input "count": .* received a list of 1\.$/],
+      [{ inputs: { count: api.int } }, /input "count": .* received a function\.$/],
+      [{ outputs: { MASK: 5 } }, /^defineNode: a, output "MASK": expected the name of a type/],
+      [{ outputs: [{ type: "MASK" }] }, /output undefined: /],
+      [
+        { hidden: { me: "UNIQUE_IDS" } },
+        /hidden "me": expected PROMPT, EXTRA_PNGINFO, UNIQUE_ID, received "UNIQUE_IDS"/,
+      ],
+    ];
+    for (const [fields, pattern] of wrong) await refuses(define(fields), "usage.invalid", pattern);
+  });
+
   it("hidden inputs of invokeNode and the session of a heartbeat are no exception", async () => {
     const hidden = { extra_pnginfos: {} } as object;
     await refuses(
