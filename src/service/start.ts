@@ -2,7 +2,7 @@ import { BlockList, isIP } from "node:net";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { describe, LatentkitError } from "../errors.js";
-import { checkOptions, FUNCTION, isObject, type OptionRules } from "../options.js";
+import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../options.js";
 import { type Config, type ConfigInput, parseConfig } from "../render/config.js";
 import { createGraphAgent } from "./graph-agent.js";
 import { createTokens } from "./hooks/http/access/token.js";
@@ -44,7 +44,7 @@ const START_RULES: OptionRules<StartOptions> = { log: FUNCTION };
  */
 export async function startService(input: ConfigInput, options: StartOptions = {}): Promise<RunningService> {
   checkOptions("startService", options, START_RULES);
-  if (!isObject(input)) {
+  if (!isKeyed(input)) {
     // a text here may be a token
     const received = typeof input === "string" ? "a text" : describe(input);
     throw new LatentkitError("config.invalid", `startService: expected a configuration, received ${received}.`);

@@ -66,9 +66,9 @@ const RIGHT: Readonly<Record<string, readonly unknown[]>> = {
   validateGraph: [{ 1: { class_type: "SolidMask", inputs: {} } }, { targets: ["1"] }],
 };
 
-/** What would start a server on a port, or take the terminal's. */
-const isHarmful = (name: string, args: readonly unknown[]): boolean =>
-  name === "startService" && typeof args[0] === "object" && args[0] !== null && !Array.isArray(args[0]);
+/** A configuration without keys is right: it would take the default port. */
+const isRight = (name: string, [config]: readonly unknown[]): boolean =>
+  name === "startService" && /^(\{\}|\[Object: null prototype\] \{\})$/.test(inspect(config));
 
 const functions: [string, AnyFunction][] = [];
 for (const [name, value] of Object.entries({ ...api, ...hooks, ...service })) {
@@ -127,7 +127,7 @@ describe("wrong arguments", () => {
   for (const [name, run] of functions) {
     it(`${name} takes them or throws a LatentkitError, and nothing else`, async () => {
       for (const args of calls(name)) {
-        if (isHarmful(name, args)) continue;
+        if (isRight(name, args)) continue;
         const call = `${name}(${args.map((value) => inspect(value, { breakLength: Infinity }).slice(0, 80)).join(", ")})`;
         try {
           const answer = await run(...args);
