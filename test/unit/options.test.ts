@@ -222,6 +222,16 @@ describe("options of public functions", () => {
     });
   }
 
+  it("options that callers inside the package alone may use are none", async () => {
+    for (const own of ["isUnheard", "runId"]) await refusalOf(() => api.render(graph, { [own]: true }));
+    for (const own of ["builtIns", "isUnheard", "rewritesFiles", "passing", "metadataPrompt", "hidePrompt"]) {
+      await refusalOf(() => drained(api.executeGraph(graph, { [own]: true })));
+    }
+    for (const own of ["cache", "diskCache", "output", "onEvent", "passing"]) {
+      await refusalOf(() => drained(api.batch(graph, [], { [own]: {} })));
+    }
+  });
+
   it("defineNode refuses inputs, outputs and hidden inputs that are none", async () => {
     const define = (fields: object) => () =>
       api.defineNode({ key: "a", inputs: {}, outputs: {}, run: () => ({}), ...fields } as never);
