@@ -39,8 +39,9 @@ export interface StartOptions {
 const START_RULES: OptionRules<StartOptions> = { log: FUNCTION };
 
 /**
- * Starts the whole service that a configuration describes, with the defaults of what it leaves out: agent, store, hooks, server. Fails with config.invalid,
- * and then leaves nothing open; an address that others can reach is refused without a token.
+ * Starts the whole service that a configuration describes, with the defaults of what it leaves out: agent, store, hooks,
+ * server. Throws config.invalid, and then leaves nothing open; an address that others can reach is refused without a
+ * token.
  */
 export async function startService(input: ConfigInput, options: StartOptions = {}): Promise<RunningService> {
   checkOptions("startService", options, START_RULES);
