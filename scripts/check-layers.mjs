@@ -6,6 +6,8 @@ import { fileURLToPath } from "node:url";
 
 const LAYERS = {
   errors: 0,
+  abort: 0,
+  options: 0,
   native: 1,
   tensor: 2,
   io: 3,

@@ -109,6 +109,12 @@ export class LatentkitError extends Error {
   get meaning(): ErrorMeaning {
     return ERROR_CODES[this.code];
   }
+
+  /** JSON of an Error would lack its message. */
+  toJSON(): { name: string; code: ErrorCode; message: string; details: ErrorDetails } {
+    const { name, code, message, details } = this;
+    return { name, code, message, details };
+  }
 }
 
 /** One input of one node is wrong: names node, input, what was expected and what came. */
@@ -163,6 +169,16 @@ export function closest(word: string, candidates: Iterable<string>): string | un
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
   return best;
+}
+
+/** The closest candidate and the sentence that offers it, with the space before it; "" where none is close. */
+export function suggest(
+  word: unknown,
+  candidates: Iterable<string>,
+  show: (candidate: string) => string = (candidate) => candidate,
+): { readonly suggestion: string | undefined; readonly hint: string } {
+  const suggestion = typeof word === "string" ? closest(word, candidates) : undefined;
+  return { suggestion, hint: suggestion === undefined ? "" : ` Did you mean ${show(suggestion)}?` };
 }
 
 function editDistance(a: string, b: string, limit: number): number {

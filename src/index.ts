@@ -1,6 +1,6 @@
 // The public API on one screen.
 export { type ErrorCode, type ErrorDetails, LatentkitError } from "./errors.js";
-export { type Cache, createCache } from "./graph/cache.js";
+export { type Cache, type CacheOptions, createCache } from "./graph/cache.js";
 export { createDiskCache, type DiskCache, type DiskCacheOptions } from "./graph/disk-cache/disk-cache.js";
 export type { RunEvent } from "./graph/events.js";
 export { parseGraphText } from "./graph/parse.js";
@@ -26,7 +26,7 @@ export type {
   Vae,
 } from "./host/types.js";
 export { type DecodedImage, decodePng, type EncodePngOptions, encodePng, type RawImage } from "./io/png.js";
-export { block, defineNode, type NodeContext, type NodeDefinition } from "./nodes/define.js";
+export { block, defineNode, type NodeContext, type NodeDefinition, type TypedNode } from "./nodes/define.js";
 export { registry } from "./nodes/index.js";
 export {
   any,
@@ -47,11 +47,11 @@ export {
   text,
   vae,
 } from "./nodes/inputs.js";
-export { type InvokeOptions, invokeNode } from "./nodes/invoke.js";
+export { type Invoked, type InvokeOptions, invokeNode } from "./nodes/invoke.js";
 export { createRegistry, type Registry } from "./nodes/registry.js";
 export { type BatchOptions, batch } from "./render/batch/batch.js";
 export type { BatchEvent, BatchStatus } from "./render/batch/types.js";
-export { executeGraph, validateGraph } from "./render/defaults.js";
+export { type ExecuteGraphOptions, executeGraph, type ValidateGraphOptions, validateGraph } from "./render/defaults.js";
 export type { RenderedFile } from "./render/files.js";
 export { type MetadataPolicy, type RenderOptions, type RenderResult, render } from "./render/render.js";
 export { type Device, type DeviceReport, device } from "./tensor/device.js";

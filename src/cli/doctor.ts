@@ -7,6 +7,7 @@ import { printJson } from "../io/json-print.js";
 import { engineVersion } from "../native/engine-version.js";
 import { nativeFile } from "../native/load.js";
 import { type Device, device } from "../tensor/device.js";
+import { currentDevice } from "../tensor/device-choice.js";
 import { randn } from "../tensor/random.js";
 import type { Command } from "./command.js";
 
@@ -40,6 +41,7 @@ export const doctorCommand: Command = {
 
 function core(): Finding[] {
   try {
+    currentDevice();
     const { isa, threads, cuda } = device();
     return [
       { name: "native core", ok: true, value: nativeFile() },

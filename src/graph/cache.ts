@@ -1,4 +1,5 @@
 import { describe, LatentkitError } from "../errors.js";
+import { CHECKED_LATER, checkOptions, type OptionRules } from "../options.js";
 import type { NodeUi } from "./events.js";
 import { type Footprint, type Holding, measure } from "./execution/footprint.js";
 
@@ -33,8 +34,16 @@ interface Stored {
   run: number;
 }
 
+export interface CacheOptions {
+  policy?: CachePolicy;
+  size?: number;
+}
+
+const CACHE_RULES: OptionRules<CacheOptions> = { policy: CHECKED_LATER, size: CHECKED_LATER };
+
 /** A cache for runs of graphs; runs that share it take equal nodes' results from each other. */
-export function createCache(options: { policy?: CachePolicy; size?: number } = {}): Cache {
+export function createCache(options: CacheOptions = {}): Cache {
+  checkOptions("createCache", options, CACHE_RULES);
   const { policy = "bytes", size = policy === "bytes" ? DEFAULT_BYTES : DEFAULT_COUNT } = options;
   if (!CACHE_POLICIES.includes(policy)) {
     const expected = CACHE_POLICIES.join(", ");

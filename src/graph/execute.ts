@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { Span } from "../abort.js";
 import { LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
@@ -63,9 +64,6 @@ export interface ExecuteOptions extends Omit<ValidateOptions, "host"> {
   readonly onEvent?: (event: RunEvent) => void;
 }
 
-/** One for all runs: to make one takes longer than many a node. */
-const OVER = new DOMException("The run is over.", "AbortError");
-
 /**
  * Runs a graph (an object or JSON text) and tells what happens. Throws a LatentkitError at the first step where the
  * graph is invalid; a node that fails is told as `node-error`, and `run-done` is always the last event. Ending the
@@ -114,30 +112,6 @@ function teller({ clock, onEvent }: ExecuteOptions, hear: (event: RunEvent) => v
     onEvent?.(event);
     hear(event);
   };
-}
-
-/** From a run's begin to its end: what a node has left behind is told to stop then. */
-class Span {
-  private abort: AbortController | undefined;
-  private readonly stop = () => this.abort?.abort(this.outer?.reason);
-
-  constructor(private readonly outer: AbortSignal | undefined) {}
-
-  /** Aborted with the outer signal, and at the end. */
-  get signal(): AbortSignal {
-    if (this.abort === undefined) {
-      this.abort = new AbortController();
-      if (this.outer?.aborted === true) this.stop();
-      else this.outer?.addEventListener("abort", this.stop, { once: true });
-    }
-    return this.abort.signal;
-  }
-
-  end(): void {
-    if (this.abort === undefined) return;
-    this.outer?.removeEventListener("abort", this.stop);
-    if (!this.abort.signal.aborted) this.abort.abort(OVER);
-  }
 }
 
 interface Begun {

@@ -1,4 +1,4 @@
-import { closest, type LatentkitError } from "../errors.js";
+import { type LatentkitError, suggest } from "../errors.js";
 import { isPlainObject, keysInOrder, NumberLiteral } from "../io/json-lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { ChoicePlace, InputSpec } from "../nodes/inputs.js";
@@ -52,8 +52,7 @@ export function unknownInputs(
 }
 
 export function unknownInputWarning(at: { nodeId: string; node: string }, name: string, known: readonly string[]) {
-  const suggestion = closest(name, known);
-  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  const { suggestion, hint } = suggest(name, known);
   const message = `Node ${at.nodeId} (${at.node}), input "${name}": the node has no such input; it is ignored.${hint}`;
   return { nodeId: at.nodeId, input: name, message, suggestion };
 }

@@ -1,4 +1,4 @@
-import { closest, LatentkitError } from "../errors.js";
+import { LatentkitError, suggest } from "../errors.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Graph } from "./parse.js";
 
@@ -38,8 +38,7 @@ function rootsOf(graph: Graph, definitions: ReadonlyMap<string, NodeDefinition>)
 }
 
 function unknownTarget(id: string, graph: Graph): LatentkitError {
-  const suggestion = closest(String(id), graph.ids);
-  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  const { suggestion, hint } = suggest(String(id), graph.ids);
   const message = `Target: expected the id of a node of the graph, received ${JSON.stringify(id)}.${hint}`;
   return new LatentkitError("graph.unknown-target", message, { received: String(id), suggestion });
 }

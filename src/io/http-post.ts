@@ -1,3 +1,4 @@
+import { onAbort } from "../abort.js";
 import { LatentkitError } from "../errors.js";
 
 export interface PostRequest {
@@ -44,9 +45,8 @@ export async function post(request: PostRequest): Promise<PostAnswer> {
 async function attempt(request: PostRequest): Promise<PostAnswer & { retryAfter: string | null }> {
   const { url, headers, body, signal, timeoutMs = TIMEOUT_MS } = request;
   const limit = new AbortController();
-  const onAbort = () => limit.abort(interrupted());
   if (signal.aborted) throw interrupted();
-  signal.addEventListener("abort", onAbort, { once: true });
+  const leave = onAbort(signal, () => limit.abort(interrupted()));
   const timer = setTimeout(() => limit.abort(timedOut(timeoutMs)), timeoutMs);
   const guard = <T>(work: Promise<T>) => untilAborted(work, limit.signal);
   try {
@@ -72,7 +72,7 @@ async function attempt(request: PostRequest): Promise<PostAnswer & { retryAfter:
     throw new LatentkitError("remote.failed", `Remote service: the connection failed (${reasonOf(error)}).`);
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener("abort", onAbort);
+    leave();
     // ends a download that was refused half way
     limit.abort(interrupted());
   }
@@ -123,16 +123,15 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
 
 /** Rejects as soon as the signal aborts, also where the work does not listen to it. */
 async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let onAbort = () => {};
+  let leave = () => {};
   const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason instanceof LatentkitError ? signal.reason : interrupted());
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
+    const stop = () => reject(signal.reason instanceof LatentkitError ? signal.reason : interrupted());
+    leave = onAbort(signal, stop);
   });
   try {
     return await Promise.race([work, aborted]);
   } finally {
-    signal.removeEventListener("abort", onAbort);
+    leave();
   }
 }
 

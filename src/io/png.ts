@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../errors.js";
 import { loadNative } from "../native/load.js";
+import { CHECKED_LATER, checkOptions, type OptionRules } from "../options.js";
 import { takeMemory } from "../tensor/memory.js";
 import { fromBytes } from "../tensor/ops.js";
 import { Tensor } from "../tensor/tensor.js";
@@ -32,6 +33,11 @@ export interface EncodePngOptions {
   text?: Readonly<Record<string, string>> | readonly (readonly [string, string])[];
 }
 
+const ENCODE_RULES: OptionRules<EncodePngOptions> = {
+  level: CHECKED_LATER,
+  text: ["texts by key, or a list of pairs", (value) => typeof value === "object" && value !== null],
+};
+
 /** More pixels than this are refused before anything is allocated. */
 const MAX_PIXELS = 2 ** 27;
 
@@ -50,6 +56,7 @@ const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
  * times 255, clipped and truncated. Fails with value.invalid, value.out-of-range or tensor.bad-shape.
  */
 export async function encodePng(image: Tensor | RawImage, options: EncodePngOptions = {}): Promise<Buffer> {
+  checkOptions("encodePng", options, ENCODE_RULES);
   const sides = image instanceof Tensor ? tensorSides(image) : rawSides(image);
   const level = checkLevel(options.level);
   const text = checkText(options.text ?? {});
@@ -105,7 +112,8 @@ export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
     return { ...image, text: Object.fromEntries(text) };
   } catch (error) {
     if (error instanceof LatentkitError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
+    // the core begins with the name of its own function
+    const reason = (error instanceof Error ? error.message : String(error)).replace(/^decodePng: /, "");
     throw new LatentkitError("png.invalid", `PNG: ${reason}.`.replace(/(?<!\.)\.+$/, "."), {}, { cause: error });
   }
 }
@@ -184,7 +192,11 @@ function checkSides(sides: Sides): Sides {
 
 function checkText(text: NonNullable<EncodePngOptions["text"]>): [string, string][] {
   const pairs = Array.isArray(text) ? (text as readonly (readonly [string, string])[]) : Object.entries(text);
-  return pairs.map(([key, value]) => {
+  return pairs.map((pair) => {
+    if (!Array.isArray(pair)) {
+      throw new LatentkitError("value.invalid", `PNG text: expected pairs [key, text], received ${describe(pair)}.`);
+    }
+    const [key, value] = pair as readonly [string, string];
     checkTextKey(key);
     if (typeof value !== "string" || value.includes("\0") || /[\u0100-\uffff]/.test(value)) {
       throw new LatentkitError(

@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../errors.js";
 import type { NativeBindings } from "./bindings.js";
+import { checkEnvironment } from "./environment.js";
 
 /** The package's folder, from dist/native. */
 const PACKAGE_ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -12,11 +13,17 @@ let loaded: NativeBindings | undefined;
 
 /**
  * The native core, loaded once for each thread. The environment variable LATENTKIT_NATIVE names another file.
- * Fails with native.unavailable, and says how to mend it.
+ * Fails with native.unavailable, and says how to mend it, and with usage.invalid for a LATENTKIT_ISA or LATENTKIT_THREADS
+ * that names none.
  */
 export function loadNative(): NativeBindings {
-  loaded ??= loadFirst(candidates(PACKAGE_ROOT, process.env.LATENTKIT_NATIVE));
+  loaded ??= loadChecked();
   return loaded;
+}
+
+function loadChecked(): NativeBindings {
+  checkEnvironment(process.env);
+  return loadFirst(candidates(PACKAGE_ROOT, process.env.LATENTKIT_NATIVE));
 }
 
 /** The module file in use. */

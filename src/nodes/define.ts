@@ -1,16 +1,8 @@
-import { LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
 import { type ChoicePlace, type HostInput, type InputSpec, toInputSpec } from "./inputs.js";
-
-/** An output: the host's type name, or with `list` one that hands out element by element. */
-export type OutputType = string | { readonly type: string; readonly list?: boolean };
-
-export interface OutputSpec {
-  readonly name: string;
-  readonly type: string;
-  readonly list: boolean;
-}
+import { type OutputSource, type OutputSpec, outputSpecs, type ResultOf } from "./outputs.js";
+import { checkSource } from "./source-rules.js";
 
 /** What a hidden input asks for. */
 export type HiddenType = "PROMPT" | "EXTRA_PNGINFO" | "UNIQUE_ID";
@@ -18,6 +10,7 @@ export type HiddenType = "PROMPT" | "EXTRA_PNGINFO" | "UNIQUE_ID";
 /** Everything a node may use from outside; nothing global. */
 export interface NodeContext {
   readonly nodeId: string;
+  /** Aborted with the run, and when it is over. */
   readonly signal: AbortSignal;
   /** Reports value of max; preview is any picture of the state. */
   progress(value: number, max: number, preview?: unknown): void;
@@ -78,14 +71,16 @@ export interface NodeSource<
   I extends Record<string, InputSpec | HostInput>,
   H extends Record<string, HiddenType>,
   L extends boolean,
+  K extends string = string,
+  O extends OutputSource = OutputSource,
 > {
-  readonly key: string;
+  readonly key: K;
   readonly displayName?: string;
   readonly category?: string;
   readonly description?: string;
   readonly deprecated?: boolean;
   readonly inputs: I;
-  readonly outputs: Readonly<Record<string, OutputType>> | readonly OutputSpec[];
+  readonly outputs: O;
   readonly hidden?: H;
   readonly inputIsList?: L;
   readonly outputIsList?: readonly boolean[];
@@ -146,19 +141,28 @@ export interface NodeDefinition {
   ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeAnswer | undefined>;
 }
 
+/** A node whose key, inputs and outputs static types know; `invokeNode` reads them of the package's own nodes. */
+export interface TypedNode<Key extends string, Input extends string, Result extends readonly unknown[]>
+  extends NodeDefinition {
+  readonly key: Key;
+  /** Carries static types only; never set. */
+  readonly types?: { readonly input: Input; readonly result: Result };
+}
+
 /**
- * Declares a node. Fails with a TypeError-like LatentkitError where key, outputs or run are missing.
+ * Declares a node. Throws usage.invalid where a field is missing, wrong or unknown: functions that a node shares stand
+ * beside its source, not in it.
  * Deprecated `ext …` nodes get their category and display name from their key.
  */
 export function defineNode<
   const I extends Record<string, InputSpec | HostInput>,
   const H extends Record<string, HiddenType> = Record<never, never>,
   const L extends boolean = false,
->(source: NodeSource<I, H, L>): NodeDefinition {
+  const K extends string = string,
+  const O extends OutputSource = OutputSource,
+>(source: NodeSource<I, H, L, K, O>): TypedNode<K, keyof I & string, ResultOf<O>> {
+  checkSource(source);
   const { key } = source;
-  if (typeof key !== "string" || key === "" || typeof source.run !== "function") {
-    throw new LatentkitError("value.invalid", "defineNode: expected a key and a run function.");
-  }
   const inputs = Object.fromEntries(Object.entries(source.inputs).map(([name, input]) => [name, toInputSpec(input)]));
   const deprecated = source.deprecated ?? false;
   const bind = <F extends (...args: never[]) => unknown>(method: F | undefined): F | undefined =>
@@ -170,7 +174,7 @@ export function defineNode<
     description: source.description ?? "",
     deprecated,
     inputs,
-    outputs: outputSpecs(source.outputs, source.outputIsList),
+    outputs: outputSpecs(key, source.outputs, source.outputIsList),
     hidden: source.hidden ?? {},
     inputIsList: source.inputIsList ?? false,
     outputNode: source.outputNode ?? false,
@@ -195,20 +199,6 @@ export const needsNetwork = ({ reachesNetwork, usesKey }: NodeDefinition): boole
 function titleOf(key: string): string {
   const name = key.replace(/^\S+ /, "");
   return name.charAt(0).toUpperCase() + name.slice(1);
-}
-
-function outputSpecs(
-  outputs: Readonly<Record<string, OutputType>> | readonly OutputSpec[],
-  listFlags: readonly boolean[] | undefined,
-): readonly OutputSpec[] {
-  const specs: OutputSpec[] = Array.isArray(outputs)
-    ? outputs.map((output: OutputSpec) => ({ ...output, list: output.list ?? false }))
-    : Object.entries(outputs as Record<string, OutputType>).map(([name, output]) =>
-        typeof output === "string"
-          ? { name, type: output, list: false }
-          : { name, type: output.type, list: output.list ?? false },
-      );
-  return specs.map((spec, slot) => ({ ...spec, list: listFlags?.[slot] ?? spec.list }));
 }
 
 /** An output value that stops its consumers: silently, or with a message as an error event at each direct one. */

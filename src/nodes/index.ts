@@ -9,7 +9,6 @@ import { saveImage } from "./core/save-image.js";
 import { solidMask } from "./core/solid-mask.js";
 import { vaeDecode } from "./core/vae-decode.js";
 import { vaeEncode } from "./core/vae-encode.js";
-import type { NodeDefinition } from "./define.js";
 import { ifNode } from "./ext/if.js";
 import { imageToMask } from "./ext/image-to-mask.js";
 import { injectNoiseToLatent } from "./ext/inject-noise-to-latent.js";
@@ -27,7 +26,7 @@ import { showSpentTime } from "./ext/show-spent-time.js";
 import { createRegistry, type Registry } from "./registry.js";
 
 /** The table of contents: one import and one entry a node. */
-export const allNodes: readonly NodeDefinition[] = Object.freeze([
+export const allNodes = Object.freeze([
   ifNode,
   poseEditor,
   imageToMask,
@@ -53,6 +52,8 @@ export const allNodes: readonly NodeDefinition[] = Object.freeze([
   previewImage,
   solidMask,
   invertMask,
-]);
+] as const);
+
+export type BuiltInNode = (typeof allNodes)[number];
 
 export const registry: Registry = createRegistry(allNodes);

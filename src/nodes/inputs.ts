@@ -1,3 +1,4 @@
+import { describe, LatentkitError } from "../errors.js";
 import type { Clip, Conditioning, Latent, Model, Pipe, Vae } from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 
@@ -123,6 +124,10 @@ export function choice<const O extends Flags & { default?: string }>(
   options?: O,
 ): InputSpec<Seen<string, O>>;
 export function choice(choices: Choices, options?: Flags & InputOptions): InputSpec<never> {
+  if (!Array.isArray(choices) && typeof choices !== "function") {
+    const received = describe(choices);
+    throw new LatentkitError("usage.invalid", `choice: expected a list of values or a function, received ${received}.`);
+  }
   return { ...socket<never>("COMBO", options), choices };
 }
 

@@ -1,11 +1,24 @@
 import { resolve } from "node:path";
-import { closest, describe, inputError, LatentkitError, where } from "../errors.js";
+import { Span } from "../abort.js";
+import { describe, inputError, LatentkitError, suggest, where } from "../errors.js";
 import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
 import { parseJson } from "../io/json-lossless.js";
+import {
+  CHECKED_LATER,
+  checkOptions,
+  FOLDER,
+  FUNCTION,
+  HOST,
+  OBJECT,
+  type OptionRules,
+  REGISTRY,
+  SIGNAL,
+  VALUES,
+} from "../options.js";
 import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device-choice.js";
 import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
-import { registry as allNodes } from "./index.js";
+import { registry as allNodes, type BuiltInNode } from "./index.js";
 import type { ChoicePlace, InputSpec } from "./inputs.js";
 import type { Registry } from "./registry.js";
 import { checkSocket } from "./sockets.js";
@@ -31,39 +44,86 @@ export interface InvokeOptions {
   log?: (message: string) => void;
 }
 
+const INVOKE_RULES: OptionRules<InvokeOptions> = {
+  hidden: OBJECT,
+  host: HOST,
+  outputDir: FOLDER,
+  inputDir: FOLDER,
+  registry: REGISTRY,
+  signal: SIGNAL,
+  clock: FUNCTION,
+  fetch: FUNCTION,
+  config: VALUES,
+  device: CHECKED_LATER,
+  log: FUNCTION,
+};
+
+const HIDDEN_RULES: OptionRules<NonNullable<InvokeOptions["hidden"]>> = {
+  prompt: CHECKED_LATER,
+  extra_pnginfo: CHECKED_LATER,
+  unique_id: CHECKED_LATER,
+};
+
 /** Types whose values convert; all others are objects of the program. */
 const CONVERTED: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);
+
+/** What one node answered: values in the order of its outputs. */
+export interface Invoked<Result extends readonly unknown[] = unknown[]> {
+  result: Result;
+  ui?: Record<string, unknown[]>;
+}
+
+type BuiltIn<Key> = Extract<BuiltInNode, { readonly key: Key }>;
+type TypesOf<Key> = NonNullable<BuiltIn<Key>["types"]>;
+
+/** Values of the node's inputs; a name that it does not have is passed over with a warning. */
+type InputsOf<Key> = { readonly [Name in TypesOf<Key>["input"]]?: unknown } & Readonly<Record<string, unknown>>;
 
 /**
  * Runs one node. Inputs and outputs carry the node's names and order; a node that takes lists gets arrays, a list
  * output is an array. Every input is checked before the node runs. Fails with a LatentkitError that names the node.
  */
+export function invokeNode<Key extends BuiltInNode["key"]>(
+  key: Key,
+  inputs: InputsOf<Key>,
+  options?: InvokeOptions & { registry?: undefined },
+): Promise<Invoked<TypesOf<Key>["result"]>>;
+export function invokeNode(
+  key: string,
+  inputs: Readonly<Record<string, unknown>>,
+  options?: InvokeOptions,
+): Promise<Invoked>;
 export async function invokeNode(
   key: string,
   inputs: Readonly<Record<string, unknown>>,
   options: InvokeOptions = {},
-): Promise<{ result: unknown[]; ui?: Record<string, unknown[]> }> {
+): Promise<Invoked> {
+  checkOptions("invokeNode", options, INVOKE_RULES);
+  if (options.hidden !== undefined) checkOptions("invokeNode, hidden", options.hidden, HIDDEN_RULES);
   const definition = findNode(key, options.registry ?? allNodes);
   if (typeof inputs !== "object" || inputs === null || Array.isArray(inputs)) {
     throw new LatentkitError("usage.invalid", `${key}: expected an object of inputs, received ${describe(inputs)}.`, {
       node: key,
     });
   }
-  const context = contextOf(key, options);
+  const span = new Span(options.signal);
+  const context = contextOf(key, options, span);
   const device = chooseDevice(options.device);
   warnOfUnknown(definition, inputs, context.log);
   const received = readInputs(definition, inputs, { host: context.host, inputDir: context.folders.input });
   ownValidation(definition, received);
-  refuseAborted(context.signal);
+  refuseAborted(options.signal);
   let answer: unknown;
   try {
     const given = { ...received, ...readHidden(definition, options.hidden ?? {}) };
     answer = await withDevice(device, () => definition.run(given, context));
   } catch (error) {
-    refuseAborted(context.signal);
+    refuseAborted(options.signal);
     throw named(error, key);
+  } finally {
+    span.end();
   }
-  refuseAborted(context.signal);
+  refuseAborted(options.signal);
   const { result, ui, expand } = toResult(definition, answer);
   if (expand !== undefined) {
     throw new LatentkitError("node.failed", `${key}: expected values, received a graph to run; executeGraph runs it.`, {
@@ -76,8 +136,7 @@ export async function invokeNode(
 function findNode(key: string, registry: Registry): NodeDefinition {
   const definition = typeof key === "string" ? registry.get(key) : undefined;
   if (definition !== undefined) return definition;
-  const suggestion = typeof key === "string" ? closest(key, registry.keys()) : undefined;
-  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  const { suggestion, hint } = suggest(key, registry.keys());
   throw new LatentkitError(
     "graph.unknown-class",
     `Node: expected a registered key, received ${describe(key)}.${hint}`,
@@ -88,10 +147,13 @@ function findNode(key: string, registry: Registry): NodeDefinition {
   );
 }
 
-function contextOf(key: string, options: InvokeOptions): NodeContext {
+function contextOf(key: string, options: InvokeOptions, span: Span): NodeContext {
   return {
     nodeId: String(options.hidden?.unique_id ?? key),
-    signal: options.signal ?? new AbortController().signal,
+    // a node that asks for none costs none
+    get signal() {
+      return span.signal;
+    },
     progress: () => {},
     state: {},
     host: options.host ?? createPreviewHost(),
@@ -106,8 +168,7 @@ function contextOf(key: string, options: InvokeOptions): NodeContext {
 function warnOfUnknown(definition: NodeDefinition, inputs: object, log: (message: string) => void): void {
   for (const name of Object.keys(inputs)) {
     if (Object.hasOwn(definition.inputs, name)) continue;
-    const suggestion = closest(name, Object.keys(definition.inputs));
-    const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+    const { hint } = suggest(name, Object.keys(definition.inputs));
     log(`${definition.key} has no input ${describe(name)}; its value is not used.${hint}`);
   }
 }
@@ -170,8 +231,8 @@ function readHidden(definition: NodeDefinition, hidden: NonNullable<InvokeOption
 const readJson = (value: unknown): unknown =>
   typeof value === "string" ? parseJson(value, { nonFinite: true }) : (value ?? undefined);
 
-function refuseAborted(signal: AbortSignal): void {
-  if (signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
+function refuseAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
 }
 
 /** Errors from below the node get its name; foreign ones become a LatentkitError. */

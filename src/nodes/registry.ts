@@ -1,4 +1,5 @@
-import { LatentkitError } from "../errors.js";
+import { describe, LatentkitError } from "../errors.js";
+import { REGISTRY } from "../options.js";
 import type { NodeDefinition } from "./define.js";
 
 /** Nodes by key. */
@@ -10,8 +11,11 @@ export interface Registry {
 
 /** A registry of these nodes; with a base, its nodes too, and the new ones win. */
 export function createRegistry(nodes: readonly NodeDefinition[], base?: Registry): Registry {
+  if (!Array.isArray(nodes)) throw wrong("a list of nodes", nodes);
+  if (base !== undefined && !REGISTRY[1](base)) throw wrong(`${REGISTRY[0]}, as the base`, base);
   const own = new Map<string, NodeDefinition>();
-  for (const node of nodes) {
+  for (const node of nodes as readonly NodeDefinition[]) {
+    if (typeof node?.key !== "string" || typeof node.run !== "function") throw wrong("nodes of defineNode", node);
     if (own.has(node.key)) throw new LatentkitError("value.invalid", `Registry: two nodes have the key "${node.key}".`);
     own.set(node.key, node);
   }
@@ -21,3 +25,6 @@ export function createRegistry(nodes: readonly NodeDefinition[], base?: Registry
     keys: () => [...new Set([...(base?.keys() ?? []), ...own.keys()])],
   });
 }
+
+const wrong = (expected: string, received: unknown): LatentkitError =>
+  new LatentkitError("value.invalid", `Registry: expected ${expected}, received ${describe(received)}.`);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { closest, describe, LatentkitError } from "../errors.js";
+import { describe, LatentkitError, suggest } from "../errors.js";
 import type { DeviceChoice } from "../tensor/device-choice.js";
 import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
 
@@ -93,6 +93,8 @@ export const configSchema = z.strictObject({
 });
 
 export type Config = z.output<typeof configSchema>;
+/** A configuration before its defaults are filled in. */
+export type ConfigInput = z.input<typeof configSchema>;
 
 /**
  * Checks a configuration and fills in the defaults. `source` names it in messages ("latentkit.yaml").
@@ -111,8 +113,7 @@ function issueText(issue: z.core.$ZodIssue, value: unknown): string {
   const at = issue.path.map(String).join(".");
   if (issue.code === "unrecognized_keys") {
     const key = issue.keys[0]!;
-    const near = closest(key, keysAt(configSchema, issue.path));
-    const hint = near === undefined ? "" : ` Did you mean "${near}"?`;
+    const { hint } = suggest(key, keysAt(configSchema, issue.path), (near) => `"${near}"`);
     const shown = shownKey(key, [...issue.path, key], value);
     return `unknown key "${at === "" ? shown : `${at}.${shown}`}".${hint}`;
   }

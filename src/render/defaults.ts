@@ -6,6 +6,8 @@ import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
 import { registry } from "../nodes/index.js";
 import type { Registry } from "../nodes/registry.js";
+import { checkOptions } from "../options.js";
+import { EXECUTE_RULES, VALIDATE_RULES } from "./check-options.js";
 
 /** Every node of the package. */
 export const defaultRegistry: Registry = registry;
@@ -15,8 +17,11 @@ export const defaultHost: Host = createPreviewHost();
 
 type Defaulted<Options, Key extends keyof Options> = Omit<Options, Key> & Partial<Pick<Options, Key>>;
 
+export type ValidateGraphOptions = Defaulted<ValidateOptions, "registry">;
+
 /** See `validateGraph` of the graph layer; all nodes, the preview host and ./input where absent. */
-export function validateGraph(prompt: unknown, options: Defaulted<ValidateOptions, "registry"> = {}): Validation {
+export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {}): Validation {
+  checkOptions("validateGraph", options, VALIDATE_RULES);
   return validate(prompt, {
     ...options,
     registry: options.registry ?? defaultRegistry,
@@ -27,9 +32,19 @@ export function validateGraph(prompt: unknown, options: Defaulted<ValidateOption
 
 type RunOptions = Defaulted<ExecuteOptions, "registry" | "host" | "outputDir" | "inputDir">;
 
+/** Options for which `render` and the threads answer, not their callers. */
+type OwnOption = "builtIns" | "isUnheard" | "rewritesFiles" | "passing" | "metadataPrompt" | "hidePrompt";
+
+export type ExecuteGraphOptions = Omit<RunOptions, OwnOption>;
+
 /** See `executeGraph` of the graph layer; all nodes, the preview host, ./out and ./input where absent. */
-export const executeGraph = (prompt: unknown, options: RunOptions = {}): AsyncGenerator<RunEvent, void, undefined> =>
-  execute(prompt, withDefaults(options));
+export function executeGraph(
+  prompt: unknown,
+  options: ExecuteGraphOptions = {},
+): AsyncGenerator<RunEvent, void, undefined> {
+  checkOptions("executeGraph", options, EXECUTE_RULES);
+  return execute(prompt, withDefaults(options));
+}
 
 /** See `runGraph` of the graph layer; the same where absent. */
 export const runGraph = (prompt: unknown, options: RunOptions): Promise<void> => run(prompt, withDefaults(options));

@@ -1,3 +1,4 @@
+import { onAbort } from "../abort.js";
 import { LatentkitError } from "../errors.js";
 import type { OutputFiles } from "../io/output-files.js";
 
@@ -16,10 +17,9 @@ export function orGivenUp(work: Promise<void>, signal: AbortSignal | undefined, 
     const start = () => {
       timer = setTimeout(() => resolve(false), graceMs);
     };
-    if (signal.aborted) start();
-    else signal.addEventListener("abort", start, { once: true });
+    const leave = onAbort(signal, start);
     const settle = () => {
-      signal.removeEventListener("abort", start);
+      leave();
       clearTimeout(timer);
     };
     // what it throws once it was left alone is nobody's

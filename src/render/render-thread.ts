@@ -1,4 +1,5 @@
 import { type ResourceLimits, Worker } from "node:worker_threads";
+import { onAbort } from "../abort.js";
 import { LatentkitError } from "../errors.js";
 import type { RunEvent } from "../graph/events.js";
 import type { WrittenFile } from "./batch/item-files.js";
@@ -84,7 +85,7 @@ export class RenderThread {
     type: "run" | "check" = "run",
   ): Promise<ThreadResult> {
     const id = this.nextId++;
-    const abort = () => this.abort(id);
+    let leave = () => {};
     const done = new Promise<ThreadResult>((resolve, reject) => {
       const fold = createFold(run.outputDir);
       const mark = this.marks.pop() ?? createMark();
@@ -99,10 +100,9 @@ export class RenderThread {
         this.settle(id, () => reject(new LatentkitError("usage.invalid", message, {}, { cause })));
         return;
       }
-      if (signal?.aborted) abort();
-      else signal?.addEventListener("abort", abort, { once: true });
+      leave = onAbort(signal, () => this.abort(id));
     });
-    return done.finally(() => signal?.removeEventListener("abort", abort));
+    return done.finally(() => leave());
   }
 
   /** Asks all runs to stop; a thread that does not listen is ended. */

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { describe, LatentkitError } from "../errors.js";
+import type { LatentkitError } from "../errors.js";
 import type { Cache } from "../graph/cache.js";
 import type { DiskCache } from "../graph/disk-cache/disk-cache.js";
 import type { RunEvent } from "../graph/events.js";
@@ -8,8 +8,9 @@ import type { Host } from "../host/types.js";
 import { counterFiles, type OutputHandling } from "../io/output-files.js";
 import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
+import { checkOptions } from "../options.js";
 import type { DeviceChoice } from "../tensor/device-choice.js";
-import { checkOptions, RENDER_RULES } from "./check-options.js";
+import { type METADATA_POLICIES, RENDER_RULES } from "./check-options.js";
 import { defaultHost, defaultRegistry, runGraph } from "./defaults.js";
 import { filesOf, type RenderedFile } from "./files.js";
 import { fillGraph, nodesOfKeys } from "./fill.js";
@@ -20,8 +21,6 @@ import { runSetup } from "./setup-module.js";
 import { readGraph } from "./source.js";
 import { createUnfilled } from "./unfilled.js";
 
-/** What PNG files tell about the run: graph and extra_pnginfo, the graph alone, or nothing. */
-export const METADATA_POLICIES = ["full", "prompt", "none"] as const;
 export type MetadataPolicy = (typeof METADATA_POLICIES)[number];
 
 export interface RenderOptions {
@@ -58,10 +57,6 @@ export interface RenderOptions {
   cache?: Cache;
   /** The same on a disk, shared with other processes, for results that cost some time; nodes that write files run. */
   diskCache?: DiskCache;
-  /** @internal Nobody keeps values out of the run's events. */
-  isUnheard?: boolean;
-  /** @internal A random one where absent. */
-  runId?: string;
   /** Keys of `set` whose values other runs will not have: the cache keeps nothing that follows from them. */
   passing?: readonly string[];
   clock?: () => Date;
@@ -69,6 +64,14 @@ export interface RenderOptions {
   signal?: AbortSignal;
   /** Hears each event at once, before a node that never lets go of the thread begins. Must not throw. */
   onEvent?: (event: RunEvent) => void;
+}
+
+/** The same for callers inside the package. */
+export interface RenderSettings extends RenderOptions {
+  /** Nobody keeps values out of the run's events. */
+  isUnheard?: boolean;
+  /** A random one where absent. */
+  runId?: string;
 }
 
 export interface RenderResult {
@@ -93,17 +96,13 @@ export interface RenderResult {
  * listen to an abort has 2 s, then it is left alone: what it writes afterwards is refused.
  */
 export async function render(graph: string | object, options: RenderOptions = {}): Promise<RenderResult> {
-  checkOptions(options, RENDER_RULES);
+  checkOptions("render", options, RENDER_RULES);
   return renderChecked(graph, options);
 }
 
 /** The same with options that are known to be right. */
-export async function renderChecked(graph: string | object, options: RenderOptions): Promise<RenderResult> {
+export async function renderChecked(graph: string | object, options: RenderSettings): Promise<RenderResult> {
   const { metadata = "full", classAliases = {}, redact = [] } = options;
-  if (!METADATA_POLICIES.includes(metadata)) {
-    const expected = METADATA_POLICIES.join(", ");
-    throw new LatentkitError("usage.invalid", `metadata: expected ${expected}, received ${describe(metadata)}.`);
-  }
   const made = options.setup === undefined ? {} : await runSetup(options.setup);
   const registry = options.registry ?? made.registry ?? defaultRegistry;
   const source = readGraph(graph);

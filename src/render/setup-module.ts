@@ -1,7 +1,8 @@
 import { LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
 import type { Registry } from "../nodes/registry.js";
-import { checkOptions, HOST, REGISTRY } from "./check-options.js";
+import { checkOptions } from "../options.js";
+import { MADE_RULES } from "./check-options.js";
 
 /** What a setup module makes: nodes and host that functions alone can describe. */
 export interface Made {
@@ -16,7 +17,7 @@ export async function runSetup(url: URL): Promise<Made> {
     const setup = module.default ?? module.setup;
     if (typeof setup !== "function") throw new Error("expected a function as its default export.");
     const made = ((await setup()) ?? {}) as Made;
-    checkOptions(made, { registry: REGISTRY, host: HOST });
+    checkOptions("what it makes", made, MADE_RULES);
     return made;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);

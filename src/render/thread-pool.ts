@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import type { ResourceLimits } from "node:worker_threads";
+import { onAbort } from "../abort.js";
 import { describe, LatentkitError } from "../errors.js";
 import { createDiskCache } from "../graph/disk-cache/disk-cache.js";
 import type { RunEvent } from "../graph/events.js";
@@ -181,11 +182,11 @@ class Pool implements ThreadPool {
       const stop = () => next(false);
       const next = (isTurn: boolean) => {
         this.waiting.delete(next);
-        signal?.removeEventListener("abort", stop);
+        leave();
         resolve(isTurn);
       };
       this.waiting.add(next);
-      signal?.addEventListener("abort", stop);
+      const leave = onAbort(signal, stop);
     });
   }
 

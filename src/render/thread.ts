@@ -14,7 +14,13 @@ import { defaultHost, defaultRegistry } from "./defaults.js";
 import { setMark } from "./mark.js";
 import { plainEvent, plainResult } from "./plain.js";
 import { refuseWrong } from "./refuse-wrong.js";
-import { type MetadataPolicy, type RenderOptions, type RenderResult, renderChecked } from "./render.js";
+import {
+  type MetadataPolicy,
+  type RenderOptions,
+  type RenderResult,
+  type RenderSettings,
+  renderChecked,
+} from "./render.js";
 import { type Made, runSetup } from "./setup-module.js";
 import { frozenGraph, readGraph } from "./source.js";
 
@@ -135,7 +141,7 @@ function serve(port: MessagePort, data: ThreadData): void {
     try {
       const { set, extraPnginfo } = parseJson(json) as Pick<RenderOptions, "set" | "extraPnginfo">;
       // one by one: spreading these takes longer than a node
-      const given: RenderOptions = {
+      const given: RenderSettings = {
         set,
         extraPnginfo,
         targets: asked.targets,

@@ -9,6 +9,8 @@ import { printJson } from "../io/json-lossless.js";
 import { TEMPORARY_SUFFIX } from "../io/write-file.js";
 import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
+import { COUNT, checkedLater, checkOptions, isObject, OBJECT, type OptionRules } from "../options.js";
+import { RENDER_RULES } from "../render/check-options.js";
 import { defaultRegistry } from "../render/defaults.js";
 import { filesOf, type RenderedFile } from "../render/files.js";
 import { placeholders } from "../render/fill.js";
@@ -42,6 +44,19 @@ export interface GraphAgentOptions
   readonly redact?: readonly string[];
 }
 
+const { host, registry, setup, outputDir, inputDir, config, device, classAliases, metadata, redact } = RENDER_RULES;
+const { partial, allowNetwork } = RENDER_RULES;
+
+const AGENT_RULES: OptionRules<GraphAgentOptions> = {
+  ...{ host, registry, setup, outputDir, inputDir, config, device, classAliases, metadata, redact },
+  ...{ partial, allowNetwork },
+  graph: ["a path, JSON text or an object", (value) => typeof value === "string" || isObject(value)],
+  threads: checkedLater("a whole number"),
+  cacheBytes: ["a number of bytes", (value) => typeof value === "number" && value >= 0],
+  resourceLimits: OBJECT,
+  graceMs: COUNT,
+};
+
 export interface GraphAgent extends Agent {
   /** Interrupts what runs and ends the threads. */
   close(): Promise<void>;
@@ -65,6 +80,7 @@ const PICTURES: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp",
  * where the graph cannot be read or names an unknown class; a run fails where its message does not fill the graph's placeholders.
  */
 export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
+  checkOptions("createGraphAgent", options, AGENT_RULES, ["graph", "outputDir"]);
   const source = readGraph(options.graph);
   const parsed = parseGraph(source.graph, { classAliases: options.classAliases });
   // nodes of a setup module are known to the threads alone

@@ -1,4 +1,4 @@
 // The HTTP service as a library: a hardened server around the hook service.
-export { createLogger } from "./log.js";
+export { createLogger, type LoggerOptions } from "./log.js";
 export { createServer, type ListeningServer, type ServerOptions } from "./server.js";
-export { type RunningService, startService } from "./start.js";
+export { type RunningService, type StartOptions, startService } from "./start.js";

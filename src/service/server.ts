@@ -5,10 +5,11 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { LatentkitError } from "../errors.js";
+import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules } from "../options.js";
 import { parseConfig } from "../render/config.js";
 import { systemClock } from "./hooks/clock.js";
 import { HookError } from "./hooks/hook-error.js";
-import type { HookLog } from "./hooks/hook-log.js";
+import { type HookLog, LOGGER } from "./hooks/hook-log.js";
 import { AWAITS_CONTINUE } from "./hooks/http/body.js";
 import { LINGER_MS, prepareAnswer } from "./hooks/http/linger.js";
 import { errorBody, sendError, sendJson } from "./hooks/http/problem.js";
@@ -43,8 +44,21 @@ export interface ListeningServer {
   close(drainSeconds?: number): Promise<void>;
 }
 
+const SERVER_RULES: OptionRules<ServerOptions> = {
+  hooks: ["a hook service, as createHookService makes one", isHookService],
+  host: CHECKED_LATER,
+  port: CHECKED_LATER,
+  limits: CHECKED_LATER,
+  logger: LOGGER,
+};
+
+function isHookService(value: unknown): boolean {
+  return hasMethods(value, "heartbeat", "close") && typeof (value as { router?: unknown }).router === "function";
+}
+
 /** A Node HTTP server around the hook service: every answer is JSON, slow, huge and malformed requests included. */
 export function createServer(options: ServerOptions): ListeningServer {
+  checkOptions("createServer", options, SERVER_RULES, ["hooks"]);
   const { hooks, logger: log = createLogger({ level: "warn" }) } = options;
   const { host, port, limits } = parseConfig(
     { host: options.host, port: options.port, limits: options.limits },

@@ -1,8 +1,9 @@
 import { BlockList, isIP } from "node:net";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import { LatentkitError } from "../errors.js";
-import type { Config } from "../render/config.js";
+import { describe, LatentkitError } from "../errors.js";
+import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../options.js";
+import { type Config, type ConfigInput, parseConfig } from "../render/config.js";
 import { createGraphAgent } from "./graph-agent.js";
 import { createTokens } from "./hooks/http/access/token.js";
 import { messageOf, stackOf } from "./hooks/runs/safe-json.js";
@@ -33,16 +34,26 @@ export interface RunningService {
   close(drainSeconds?: number): Promise<void>;
 }
 
+export interface StartOptions {
+  /** Takes the lines of the log, JSON; stderr where absent. */
+  readonly log?: (line: string) => void;
+}
+
+const START_RULES: OptionRules<StartOptions> = { log: FUNCTION };
+
 /**
- * Starts the whole service that a configuration describes: agent, store, hooks, server. Fails with config.invalid,
- * and then leaves nothing open; an address that others can reach is refused without a token, or with one of less than
- * 16 characters. `log` takes the lines of
- * the log, JSON; stderr where absent.
+ * Starts the whole service that a configuration describes, with the defaults of what it leaves out: agent, store, hooks,
+ * server. Throws config.invalid, and then leaves nothing open; an address that others can reach is refused without a
+ * token, or with one of fewer than 16 characters.
  */
-export async function startService(
-  config: Config,
-  options: { log?: (line: string) => void } = {},
-): Promise<RunningService> {
+export async function startService(input: ConfigInput, options: StartOptions = {}): Promise<RunningService> {
+  checkOptions("startService", options, START_RULES);
+  if (!isKeyed(input)) {
+    // a text here may be a token
+    const received = typeof input === "string" ? "a text" : describe(input);
+    throw new LatentkitError("config.invalid", `startService: expected a configuration, received ${received}.`);
+  }
+  const config = parseConfig(input, "startService");
   const logger = createLogger({ destination: options.log && { write: options.log } });
   const { web } = config.channels;
   const { configured: hasToken, shortest } = createTokens(web.hooks_token);

@@ -1,6 +1,7 @@
-import { closest, describe, LatentkitError } from "../errors.js";
+import { describe, LatentkitError, suggest } from "../errors.js";
 import type { SamplingSpec } from "../native/bindings.js";
 import { loadNative } from "../native/load.js";
+import { CHECKED_LATER, checkOptions, type OptionRules } from "../options.js";
 import { LATENT_FORMATS, type LatentFormat } from "./latent-format.js";
 
 export type Prediction = "eps" | "v" | "edm" | "edm-v" | "flow";
@@ -83,6 +84,16 @@ const PARAMETERS: Record<SamplingSpec["kind"], readonly (keyof SamplingOverrides
   cascade: ["shift"],
 };
 
+const OVERRIDE_RULES: OptionRules<SamplingOverrides> = {
+  shift: CHECKED_LATER,
+  multiplier: CHECKED_LATER,
+  sigmaMin: CHECKED_LATER,
+  sigmaMax: CHECKED_LATER,
+  linearStart: CHECKED_LATER,
+  linearEnd: CHECKED_LATER,
+  zsnr: CHECKED_LATER,
+};
+
 const SPEC = Symbol("latentkit.samplingSpec");
 
 /** The native parameters behind a sampling made here, also through a spread copy; a foreign object has none. */
@@ -91,11 +102,11 @@ export const specOf = (sampling: ModelSampling & { [SPEC]?: SamplingSpec }): Sam
 /** The sampling of a model family by name. Fails with value.invalid or value.out-of-range. */
 export function modelSampling(name: ModelSamplingName, overrides: SamplingOverrides = {}): ModelSampling {
   if (typeof name !== "string" || !Object.hasOwn(FAMILIES, name)) {
-    const hint = typeof name === "string" ? closest(name, MODEL_SAMPLINGS) : undefined;
+    const { suggestion, hint } = suggest(name, MODEL_SAMPLINGS);
     throw new LatentkitError(
       "value.invalid",
-      `Model sampling: expected one of ${MODEL_SAMPLINGS.join(", ")}, received ${describe(name)}.${hint ? ` Did you mean ${hint}?` : ""}`,
-      { suggestion: hint },
+      `Model sampling: expected one of ${MODEL_SAMPLINGS.join(", ")}, received ${describe(name)}.${hint}`,
+      { suggestion },
     );
   }
   const { prediction, spec: base, format } = FAMILIES[name];
@@ -109,13 +120,26 @@ export function modelSampling(name: ModelSamplingName, overrides: SamplingOverri
     sigmas: table,
     sigmaMin: table[0]!,
     sigmaMax: table[table.length - 1]!,
-    timestep: (sigma: number) => native.samplingTimestep(spec, table, sigma),
-    sigma: (timestep: number) => native.samplingSigma(spec, table, timestep),
+    timestep: (sigma: number) => native.samplingTimestep(spec, table, requirePositive("sigma", sigma)),
+    sigma: (timestep: number) => native.samplingSigma(spec, table, requireNumber("timestep", timestep)),
     latentFormat: format,
   });
 }
 
+function requireNumber(name: string, value: unknown): number {
+  if (typeof value === "number") return value;
+  throw new LatentkitError("value.invalid", `${name}: expected a number, received ${describe(value)}.`);
+}
+
+function requirePositive(name: string, value: unknown): number {
+  const number = requireNumber(name, value);
+  // float32, as the table's: what is nothing there has no timestep
+  if (Math.fround(number) > 0) return number;
+  throw new LatentkitError("value.out-of-range", `${name}: expected a number above 0, received ${number}.`);
+}
+
 function checkOverrides(name: string, base: SamplingSpec, overrides: SamplingOverrides): Partial<SamplingSpec> {
+  checkOptions("modelSampling", overrides, OVERRIDE_RULES);
   const allowed = PARAMETERS[base.kind];
   const given = Object.entries(overrides).filter(([, value]) => value !== undefined);
   for (const [key, value] of given) {
@@ -134,15 +158,18 @@ function checkOverrides(name: string, base: SamplingSpec, overrides: SamplingOve
     }
   }
   const merged = { ...base, ...Object.fromEntries(given) } as SamplingSpec;
-  const rises =
-    base.kind === "edm"
-      ? merged.sigmaMin < merged.sigmaMax
-      : merged.linearStart < merged.linearEnd && merged.linearEnd < 1;
-  if (!rises) {
+  const [low, high] =
+    base.kind === "edm" ? (["sigmaMin", "sigmaMax"] as const) : (["linearStart", "linearEnd"] as const);
+  if (merged[low] >= merged[high]) {
+    const received = `${low} ${merged[low]} and ${high} ${merged[high]}`;
     throw new LatentkitError(
       "value.out-of-range",
-      `Model sampling ${name}: expected the lower end of the range below the upper.`,
+      `Model sampling ${name}: expected ${low} below ${high}, received ${received}.`,
     );
+  }
+  if (merged.linearEnd >= 1) {
+    const at = `Model sampling ${name}, linearEnd`;
+    throw new LatentkitError("value.out-of-range", `${at}: expected a number below 1, received ${merged.linearEnd}.`);
   }
   return merged;
 }

@@ -1,6 +1,7 @@
 import { describe, LatentkitError } from "../errors.js";
 import type { PhiloxDraw } from "../native/bindings.js";
 import { loadNative } from "../native/load.js";
+import { CHECKED_LATER, checkedLater, checkOptions, type OptionRules } from "../options.js";
 import { scale } from "./ops.js";
 import { compute, leaveUnmade, leaveWhereRead, type Place } from "./placement.js";
 import { outputOf } from "./shape.js";
@@ -25,6 +26,12 @@ export interface NoiseOptions {
   card?: Card;
 }
 
+const NOISE_RULES: OptionRules<NoiseOptions> = {
+  seed: CHECKED_LATER,
+  source: checkedLater("CPU or GPU"),
+  card: CHECKED_LATER,
+};
+
 /** A stream of normals: later calls go on where the last one stopped. */
 export interface Generator {
   /** float32 N(0, 1) values of that shape, in `out` where given. */
@@ -36,6 +43,11 @@ export interface Generator {
  * The CPU stream uses only the low 32 bits of the seed. Fails with value.invalid, value.out-of-range.
  */
 export function createGenerator(options: NoiseOptions): Generator {
+  checkOptions("createGenerator", options, NOISE_RULES);
+  return generatorOf(options);
+}
+
+function generatorOf(options: NoiseOptions): Generator {
   const seed = parseSeed(options.seed);
   const source = options.source ?? "CPU";
   if (source === "CPU") {
@@ -97,13 +109,20 @@ export interface RandnOptions extends NoiseOptions {
   out?: Tensor;
 }
 
+const RANDN_RULES: OptionRules<RandnOptions> = {
+  ...NOISE_RULES,
+  batchIndex: CHECKED_LATER,
+  out: CHECKED_LATER,
+};
+
 /**
  * Seeded normals of a shape. With `batchIndex` (one entry per item of shape[0]) item i is the batchIndex[i]-th draw of
  * [1, …shape.slice(1)] of one stream; equal indices share a draw.
  */
 export function randn(shape: readonly number[], options: RandnOptions): Tensor {
+  checkOptions("randn", options, RANDN_RULES);
   const { batchIndex } = options;
-  if (batchIndex === undefined) return createGenerator(options).randn(shape, options.out);
+  if (batchIndex === undefined) return generatorOf(options).randn(shape, options.out);
   checkBatchIndex(shape, batchIndex);
   const item = [1, ...shape.slice(1)];
   const itemSize = elementCount(item);
@@ -115,7 +134,7 @@ export function randn(shape: readonly number[], options: RandnOptions): Tensor {
   return compute(
     elementCount(shape),
     (at) => {
-      const generator = createGenerator(options);
+      const generator = generatorOf(options);
       const out = at.output("randn", shape, options.out);
       for (let index = 0; index <= last; index++) {
         const draw = generator.randn(item);

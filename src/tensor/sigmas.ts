@@ -1,5 +1,6 @@
-import { closest, describe, LatentkitError } from "../errors.js";
+import { describe, LatentkitError, suggest } from "../errors.js";
 import { loadNative } from "../native/load.js";
+import { CHECKED_LATER, checkOptions, isObject, type OptionRules } from "../options.js";
 import { foreignSchedule } from "./foreign-schedule.js";
 import { type ModelSampling, type ModelSamplingName, modelSampling, specOf } from "./model-sampling.js";
 
@@ -84,11 +85,20 @@ export interface ScheduleOptions {
   denoise?: number;
 }
 
+const SCHEDULE_RULES: OptionRules<ScheduleOptions> = {
+  model: ["a model sampling or its name", (value) => typeof value === "string" || isObject(value)],
+  sampler: CHECKED_LATER,
+  scheduler: CHECKED_LATER,
+  steps: CHECKED_LATER,
+  denoise: CHECKED_LATER,
+};
+
 /**
  * The falling sigmas of a schedule; they end in 0 and may be fewer or more than steps + 1 for ddim_uniform and beta.
  * Fails with value.invalid (unknown names) and value.out-of-range.
  */
 export function sigmas(options: ScheduleOptions): Float32Array {
+  checkOptions("sigmas", options, SCHEDULE_RULES);
   const { sampler = "euler", scheduler, steps, denoise = 1 } = options;
   checkName("sampler", sampler, SAMPLERS);
   checkName("scheduler", scheduler, SCHEDULERS);
@@ -111,11 +121,11 @@ export function sigmas(options: ScheduleOptions): Float32Array {
 
 function checkName(what: string, name: unknown, names: readonly string[]): void {
   if (typeof name === "string" && names.includes(name)) return;
-  const hint = typeof name === "string" ? closest(name, names) : undefined;
+  const { suggestion, hint } = suggest(name, names);
   throw new LatentkitError(
     "value.invalid",
-    `${what}: expected one of ${names.join(", ")}, received ${describe(name)}.${hint ? ` Did you mean ${hint}?` : ""}`,
-    { suggestion: hint },
+    `${what}: expected one of ${names.join(", ")}, received ${describe(name)}.${hint}`,
+    { suggestion },
   );
 }
 

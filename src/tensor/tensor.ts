@@ -1,4 +1,5 @@
 import { describe, LatentkitError } from "../errors.js";
+import { rangeOf } from "./inspect.js";
 import type { Later } from "./later.js";
 import { takeMemory } from "./memory.js";
 import type { Remote } from "./remote.js";
@@ -35,6 +36,12 @@ export class Tensor {
   /** A Float32Array is taken over, not copied. Fails when the number of values is not the product of the shape. */
   static from(data: ArrayLike<number>, shape: readonly number[]): Tensor {
     const size = elementCount(shape);
+    if (typeof data !== "object" || typeof data?.length !== "number") {
+      throw new LatentkitError(
+        "value.invalid",
+        `Tensor data: expected a list of numbers or a typed array, received ${describe(data)}.`,
+      );
+    }
     if (data.length !== size) {
       throw new LatentkitError(
         "tensor.bad-shape",
@@ -66,6 +73,9 @@ export class Tensor {
   }
 
   static full(shape: readonly number[], value: number): Tensor {
+    if (typeof value !== "number") {
+      throw new LatentkitError("value.invalid", `Tensor value: expected a number, received ${describe(value)}.`);
+    }
     const tensor = Tensor.unfilled(shape);
     tensor.data.fill(value);
     return tensor;
@@ -97,6 +107,13 @@ export class Tensor {
   /** @internal What the values lie in, the same for all that share it. */
   get memory(): ArrayBufferLike | Remote {
     return this.lies ?? this.later?.buffer ?? this.data.buffer;
+  }
+
+  /** What console.log shows: shape and range. Values that lie on a device, or are not computed yet, stay there. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    const values = this.values ?? this.remote?.read;
+    const where = this.remote === undefined ? "not computed yet" : `on ${this.remote.cuda.name}`;
+    return `Tensor [${this.shape.join(", ")}] ${values === undefined ? where : rangeOf(values)}`;
   }
 
   private fetch(): Float32Array {

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
 import { writeFailed } from "../../io/write-file.js";
 import { engineVersion } from "../../native/engine-version.js";
+import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules, TEXT } from "../../options.js";
 import { Bound, remove } from "./bound.js";
 import { entryPath, readEntryFile, writeEntryFile } from "./entry-file.js";
 import { decodeEntry, encodeEntry, HASH_BYTES, type Outputs } from "./entry-format.js";
@@ -34,12 +35,21 @@ export interface DiskCacheOptions {
   readonly now?: () => number;
 }
 
+const DISK_CACHE_RULES: OptionRules<DiskCacheOptions> = {
+  folder: CHECKED_LATER,
+  bytes: CHECKED_LATER,
+  minMs: CHECKED_LATER,
+  engine: TEXT,
+  now: FUNCTION,
+};
+
 /**
  * A cache of nodes' results in a folder, for runs in any number of processes: equal nodes with equal inputs are computed
  * once. Results that hold models or other live objects, cheap ones, and those of nodes that act on the world or whose
  * code may change are not kept. Whoever may write the folder can put other pictures there. Fails with value.invalid.
  */
 export function createDiskCache(options: DiskCacheOptions): DiskCache {
+  checkOptions("createDiskCache", options, DISK_CACHE_RULES);
   const { folder, bytes = DEFAULT_BYTES, minMs } = options;
   if (typeof folder !== "string" || folder === "" || folder.includes("\0")) {
     throw new LatentkitError("value.invalid", `Disk cache: expected a folder, received ${describe(folder)}.`);

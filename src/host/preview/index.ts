@@ -1,4 +1,5 @@
-import { closest, describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError, suggest } from "../../errors.js";
+import { checkOptions, type OptionRules, VALUES } from "../../options.js";
 import { type ModelSamplingName, modelSampling } from "../../tensor/model-sampling.js";
 import type { Checkpoint, Host } from "../types.js";
 import { previewClip } from "./clip.js";
@@ -10,6 +11,8 @@ export interface PreviewHostOptions {
   /** Further checkpoint names, as old graphs hold them, and the family each stands for. */
   checkpoints?: Readonly<Record<string, string>>;
 }
+
+const PREVIEW_RULES: OptionRules<PreviewHostOptions> = { checkpoints: VALUES };
 
 /** Families with published latent-to-RGB factors, and the text encoders each has here. */
 const FAMILIES = {
@@ -32,7 +35,9 @@ type Family = keyof typeof FAMILIES;
  * an analytic denoiser. Same inputs give the same bits on every machine. Its own checkpoints are named
  * `preview-FAMILY.safetensors`. Fails where `checkpoints` names a family it has no factors for.
  */
-export function createPreviewHost({ checkpoints = {} }: PreviewHostOptions = {}): Host {
+export function createPreviewHost(options: PreviewHostOptions = {}): Host {
+  checkOptions("createPreviewHost", options, PREVIEW_RULES);
+  const { checkpoints = {} } = options;
   const families = new Map<string, Family>();
   for (const family of Object.keys(FAMILIES) as Family[]) families.set(`preview-${family}.safetensors`, family);
   for (const [name, family] of Object.entries(checkpoints)) families.set(name, requireFamily(name, family));
@@ -69,8 +74,7 @@ function requireFamily(name: string, family: unknown): Family {
 }
 
 function notOneOf(what: string, names: readonly string[], received: unknown): LatentkitError {
-  const suggestion = typeof received === "string" ? closest(received, names) : undefined;
-  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  const { suggestion, hint } = suggest(received, names);
   const expected = `one of ${names.join(", ")}`;
   return new LatentkitError("value.invalid", `${what}: expected ${expected}, received ${describe(received)}.${hint}`, {
     expected,

@@ -1,7 +1,8 @@
 import { describe, LatentkitError } from "../../errors.js";
+import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules } from "../../options.js";
 import type { ClipEncoder } from "../types.js";
 import { normalizeWeights } from "./normalize.js";
-import { checkTokenNormalization } from "./options.js";
+import { checkTokenNormalization, type PromptOptions, requireText } from "./options.js";
 import { parsePrompt, type Segment } from "./parse.js";
 
 /** One place of a chunk; `word` is the number of its segment from 1, 0 for start, end and padding. */
@@ -16,17 +17,26 @@ export const CHUNK_LENGTH = 77;
 /** A segment with fewer tokens than this is not split over two chunks. */
 const MAX_UNSPLIT = 8;
 
+export type TokenizeOptions = Pick<PromptOptions, "tokenNormalization">;
+
+const TOKENIZE_RULES: OptionRules<TokenizeOptions> = { tokenNormalization: CHECKED_LATER };
+
 /**
  * The tokens of a prompt in chunks of 77, framed and padded, with their normalised weights.
  * Fails on an unknown normalisation and on a clip that answers with anything but ids.
  */
-export function tokenizePrompt(
-  text: string,
-  encoder: ClipEncoder,
-  options: { tokenNormalization?: string } = {},
-): Token[][] {
+export function tokenizePrompt(text: string, encoder: ClipEncoder, options: TokenizeOptions = {}): Token[][] {
+  requireText(text);
+  requireEncoder(encoder);
+  checkOptions("tokenizePrompt", options, TOKENIZE_RULES);
   const normalization = checkTokenNormalization(options.tokenNormalization);
   return normalizeWeights(chunkSegments(parsePrompt(text), encoder), normalization);
+}
+
+/** Throws value.invalid. */
+export function requireEncoder(encoder: unknown): asserts encoder is ClipEncoder {
+  if (hasMethods(encoder, "tokenize")) return;
+  throw new LatentkitError("value.invalid", `Prompt: expected an encoder of a clip, received ${describe(encoder)}.`);
 }
 
 /** Segments to framed chunks, weights as given. A prompt without tokens is one chunk. */

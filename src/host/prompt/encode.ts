@@ -2,10 +2,10 @@ import { describe, LatentkitError } from "../../errors.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Clip, ClipEncoder, Conditioning } from "../types.js";
 import { parseA1111 } from "./a1111.js";
-import { CHUNK_LENGTH, chunkSegments, type Token } from "./chunks.js";
+import { CHUNK_LENGTH, chunkSegments, requireEncoder, type Token } from "./chunks.js";
 import { Budget, ChunkEncoder } from "./encoding.js";
 import { normalizeWeights } from "./normalize.js";
-import { type CheckedOptions, checkOptions, type PromptOptions, requireText } from "./options.js";
+import { type CheckedOptions, type PromptOptions, readPromptOptions, requireText } from "./options.js";
 import { parsePrompt, type Segment } from "./parse.js";
 import { scheduleTexts } from "./schedule.js";
 import { takeTimestep, zeroRange } from "./timestep.js";
@@ -23,7 +23,7 @@ interface Encoded {
  */
 export async function encodePrompt(clip: Clip, text: string, options: PromptOptions = {}): Promise<Conditioning> {
   requireText(text);
-  const checked = checkOptions(options);
+  const checked = readPromptOptions(options);
   const encoders = encodersOf(clip);
   const budget = new Budget();
   const { text: prompt, zeroed } = takeTimestep(text);
@@ -36,7 +36,7 @@ export async function encodePrompt(clip: Clip, text: string, options: PromptOpti
 /** Encodes a prompt whose weights are its only markup, as the host's plain text node does. */
 export async function encodePlain(clip: Clip, text: string): Promise<Conditioning> {
   const encoders = encodersOf(clip);
-  return [toEntry(await encodeSegments(encoders, parsePrompt(text), checkOptions(), new Budget()))];
+  return [toEntry(await encodeSegments(encoders, parsePrompt(text), readPromptOptions(), new Budget()))];
 }
 
 /** BREAK splits a prompt, in words too; blank parts do not count, unless there is nothing else. */
@@ -145,7 +145,10 @@ function toEntry(
 
 function encodersOf(clip: Clip): readonly ClipEncoder[] {
   const encoders = (clip as Clip | null | undefined)?.encoders;
-  if (Array.isArray(encoders) && encoders.length > 0) return encoders;
+  if (Array.isArray(encoders) && encoders.length > 0) {
+    for (const encoder of encoders) requireEncoder(encoder);
+    return encoders;
+  }
   throw new LatentkitError(
     "value.invalid",
     `Prompt: expected a clip with at least one encoder, received ${describe(clip)}.`,

@@ -1,4 +1,5 @@
-import { closest, describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError, suggest } from "../../errors.js";
+import { CHECKED_LATER, checkedLater, checkOptions, type OptionRules } from "../../options.js";
 
 /** How the weights of a prompt are evened out before they act. */
 export const TOKEN_NORMALIZATIONS = ["none", "mean", "length", "length+mean"] as const;
@@ -34,8 +35,18 @@ export interface CheckedOptions {
 
 const MAX_STEPS = 10000;
 
-/** Fills in defaults; fails on an unknown weight interpretation and on numbers out of range. */
-export function checkOptions(options: PromptOptions = {}): CheckedOptions {
+const PROMPT_RULES: OptionRules<PromptOptions> = {
+  tokenNormalization: CHECKED_LATER,
+  weightInterpretation: checkedLater("a weight interpretation"),
+  wMax: CHECKED_LATER,
+  applyToPooled: CHECKED_LATER,
+  a1111PromptStyle: CHECKED_LATER,
+  steps: CHECKED_LATER,
+};
+
+/** Fills in defaults. Throws where an option is unknown, names no weight interpretation or is a number out of range. */
+export function readPromptOptions(options: PromptOptions = {}): CheckedOptions {
+  checkOptions("encodePrompt", options, PROMPT_RULES);
   const { wMax = 1, steps = 1, applyToPooled = true, a1111PromptStyle = false } = options;
   if (typeof wMax !== "number" || !Number.isFinite(wMax)) {
     throw new LatentkitError("value.invalid", `wMax: expected a finite number, received ${describe(wMax)}.`);
@@ -74,8 +85,7 @@ export function requireText(text: unknown): asserts text is string {
 
 function oneOf<T extends string>(names: readonly T[], name: unknown, what: string): T {
   if (names.includes(name as T)) return name as T;
-  const suggestion = typeof name === "string" ? closest(name, names) : undefined;
-  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
+  const { suggestion, hint } = suggest(name, names);
   const expected = names.join(", ");
   throw new LatentkitError(
     "value.invalid",

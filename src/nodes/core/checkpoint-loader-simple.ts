@@ -10,7 +10,11 @@ export const checkpointLoaderSimple = defineNode({
   category: "loaders",
   description: "Loads a checkpoint of the host: its model, clip and vae.",
   inputs: { ckpt_name: checkpointName() },
-  outputs: { MODEL: "MODEL", CLIP: "CLIP", VAE: "VAE" },
+  outputs: [
+    { name: "MODEL", type: "MODEL" },
+    { name: "CLIP", type: "CLIP" },
+    { name: "VAE", type: "VAE" },
+  ],
   run: async ({ ckpt_name }, { host, signal }) => {
     const { model, clip, vae } = await host.loadCheckpoint(ckpt_name, signal);
     return { MODEL: model, CLIP: clip, VAE: vae };

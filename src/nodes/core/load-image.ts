@@ -29,7 +29,10 @@ export const loadImage = defineNode({
   category: "image",
   description: "Reads a PNG file: its colours, and what is transparent as mask.",
   inputs: { image: imageFile() },
-  outputs: { IMAGE: "IMAGE", MASK: "MASK" },
+  outputs: [
+    { name: "IMAGE", type: "IMAGE" },
+    { name: "MASK", type: "MASK" },
+  ],
   isChanged: fileHash,
   run: async ({ image }, { folders }) => {
     const picture = await loadPicture(folders.input, image);

@@ -22,7 +22,11 @@ export const latentCompositeMaskedWithCond = defineNode({
     text_combine_mode: choice(["add", "replace", "cover"], { default: "add" }),
     replace_text: text({ default: "", strict: true }),
   },
-  outputs: { pipe: "PIPE_LINE", latent: "LATENT", conditioning: { type: "CONDITIONING", list: true } },
+  outputs: [
+    { name: "pipe", type: "PIPE_LINE" },
+    { name: "latent", type: "LATENT" },
+    { name: "conditioning", type: "CONDITIONING", list: true },
+  ],
   hidden: { prompt: "PROMPT", extra_pnginfo: "EXTRA_PNGINFO", my_unique_id: "UNIQUE_ID" },
   run: async (inputs, { signal }) => {
     const { pipe, source_mask, destination_mask } = inputs;

@@ -28,7 +28,11 @@ export const latentNoisy = defineNode({
     optional_model: model({ optional: true }),
     optional_latent: latent({ optional: true }),
   },
-  outputs: { pipe: "PIPE_LINE", latent: "LATENT", sigma: "FLOAT" },
+  outputs: [
+    { name: "pipe", type: "PIPE_LINE" },
+    { name: "latent", type: "LATENT" },
+    { name: "sigma", type: "FLOAT" },
+  ],
   noiseStream: ({ source }) => (source === "CPU" ? "cpu" : source === "GPU" ? "gpu" : undefined),
   run: (inputs) => {
     const { sampling } = modelOf(inputs.optional_model, inputs.pipe);

@@ -28,7 +28,12 @@ export const pipeLoader = defineNode({
     a1111_prompt_style: boolean({ optional: true, default: false }),
     steps: int({ optional: true, default: 20, min: 1, max: 10000 }),
   },
-  outputs: { pipe: "PIPE_LINE", model: "MODEL", vae: "VAE", clip: "CLIP" },
+  outputs: [
+    { name: "pipe", type: "PIPE_LINE" },
+    { name: "model", type: "MODEL" },
+    { name: "vae", type: "VAE" },
+    { name: "clip", type: "CLIP" },
+  ],
   run: async ({ ckpt_name, ...settings }, { host, signal }) => {
     const { model, clip, vae } = await host.loadCheckpoint(ckpt_name, signal);
     const { batch_size, empty_latent_height, empty_latent_width, a1111_prompt_style, steps } = settings;

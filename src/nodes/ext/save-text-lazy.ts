@@ -21,7 +21,10 @@ export const saveTextLazy = defineNode({
     overwrite: boolean({ default: true }),
     image: image({ optional: true }),
   },
-  outputs: { text: "STRING", image: "IMAGE" },
+  outputs: [
+    { name: "text", type: "STRING" },
+    { name: "image", type: "IMAGE", nullable: true },
+  ],
   writesFiles: true,
   validate: ({ output_file_path, file_name }) => {
     // an empty one means that nothing is written

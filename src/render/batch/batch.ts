@@ -1,14 +1,15 @@
 import { setMaxListeners } from "node:events";
 import { resolve } from "node:path";
+import { onAbort } from "../../abort.js";
 import { describe, LatentkitError } from "../../errors.js";
 import { parseGraph } from "../../graph/parse.js";
 import { printJson } from "../../io/json-lossless.js";
 import { refuseReservedKeys } from "../../io/save-images.js";
+import { checkOptions } from "../../options.js";
 import { chooseDevice } from "../../tensor/device-choice.js";
-import { BATCH_RULES, checkOptions } from "../check-options.js";
+import { BATCH_RULES } from "../check-options.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
 import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";
-import { METADATA_POLICIES } from "../render.js";
 import { readGraph } from "../source.js";
 import { BatchQueue } from "./batch-queue.js";
 import { BatchRun, type BatchRunOptions } from "./batch-run.js";
@@ -54,7 +55,7 @@ export function batch(
     typeof items === "object" && items !== null && (Symbol.iterator in items || Symbol.asyncIterator in items);
   if (!isMany)
     throw new LatentkitError("usage.invalid", `items: expected a list of objects, received ${describe(items)}.`);
-  checkOptions(options, BATCH_RULES);
+  checkOptions("batch", options, BATCH_RULES);
   refuseUnsendable(options);
   refuseReservedKeys(options.extraPnginfo);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
@@ -89,11 +90,6 @@ export async function* runBatch(
   if (run.resume && journal === undefined) {
     throw new LatentkitError("usage.invalid", "resume: expected a journal to go on from, received none.");
   }
-  const { metadata = "full" } = options;
-  if (!METADATA_POLICIES.includes(metadata)) {
-    const expected = METADATA_POLICIES.join(", ");
-    throw new LatentkitError("usage.invalid", `metadata: expected ${expected}, received ${describe(metadata)}.`);
-  }
   chooseDevice(options.device);
   const source = readGraph(graph);
   const parsed = parseGraph(source.graph, options);
@@ -108,8 +104,7 @@ export async function* runBatch(
   }
   const stop = new AbortController();
   const abort = () => stop.abort();
-  if (options.signal?.aborted) abort();
-  else options.signal?.addEventListener("abort", abort, { once: true });
+  const leave = onAbort(options.signal, abort);
   const { signal } = stop;
   // every item that runs listens
   setMaxListeners(0, signal);
@@ -133,7 +128,7 @@ export async function* runBatch(
   } finally {
     // a consumer that stops listening stops what runs
     abort();
-    options.signal?.removeEventListener("abort", abort);
+    leave();
     await queue.settled;
     await runner.close();
   }

@@ -48,7 +48,7 @@ export interface Runner {
   close(): Promise<void>;
 }
 
-export interface RunnerOptions extends Omit<RenderOptions, "cache" | "diskCache" | "output" | "onEvent"> {
+export interface RunnerOptions extends Omit<RenderOptions, "cache" | "diskCache" | "output" | "onEvent" | "passing"> {
   /** Folder of a disk cache, see `createDiskCache`; none where absent. */
   readonly cacheDir?: string;
   /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects. */

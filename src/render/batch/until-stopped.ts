@@ -1,3 +1,5 @@
+import { onAbort } from "../../abort.js";
+
 /**
  * The same items, until a signal says that no more are wanted: a source that is slow, or never answers, keeps nobody
  * waiting then. `onStop` hears that the source was left before its end.
@@ -21,11 +23,7 @@ export async function* untilStopped<T>(
       if (isStopped) wake();
       else iterator.next().then(resolve, reject);
     });
-  const heard = [signals.signal, signals.drain].filter((signal) => signal !== undefined);
-  for (const signal of heard) {
-    if (signal.aborted) stop();
-    else signal.addEventListener("abort", stop, { once: true });
-  }
+  const leaves = [onAbort(signals.signal, stop), onAbort(signals.drain, stop)];
   let isOver = false;
   try {
     for (;;) {
@@ -41,7 +39,7 @@ export async function* untilStopped<T>(
     isOver = true;
     throw error;
   } finally {
-    for (const signal of heard) signal.removeEventListener("abort", stop);
+    for (const leave of leaves) leave();
     // one that still waits for its next item may never come back to end
     if (!isOver) void Promise.resolve(iterator.return?.()).catch(stop);
   }

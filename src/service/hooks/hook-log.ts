@@ -1,3 +1,5 @@
+import { hasMethods, type Rule } from "../../options.js";
+
 /** The part of a pino logger that the service uses. Never given a header, a token, a URL's query or a message's text. */
 export interface HookLog {
   debug(facts: object, message: string): void;
@@ -5,3 +7,8 @@ export interface HookLog {
   warn(facts: object, message: string): void;
   error(facts: object, message: string): void;
 }
+
+export const LOGGER: Rule = [
+  "a logger with debug, info, warn and error",
+  (value) => hasMethods(value, "debug", "info", "warn", "error"),
+];

@@ -6,6 +6,6 @@ export { HookError } from "./hook-error.js";
 export type { HookLog } from "./hook-log.js";
 export { createHookService, type HookService, type HookServiceOptions } from "./service.js";
 export { createMemoryStore } from "./store/memory.js";
-export { createSqliteStore } from "./store/sqlite.js";
+export { createSqliteStore, type SqliteStoreOptions } from "./store/sqlite.js";
 export type { Store } from "./store/store.js";
 export type { Agent, AgentContext, AgentRun, HookRouter, Runs } from "./types.js";

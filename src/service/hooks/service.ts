@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { describe, LatentkitError } from "../../errors.js";
+import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules, TEXT } from "../../options.js";
 import { createLogger } from "../log.js";
 import { type Clock, systemClock } from "./clock.js";
 import { type HookConfigInput, readHookConfig } from "./hook-config.js";
-import type { HookLog } from "./hook-log.js";
+import { type HookLog, LOGGER } from "./hook-log.js";
 import { createAuthBudget } from "./http/access/auth-budget.js";
 import { createUrlSigner } from "./http/access/signed-url.js";
 import { createTokens } from "./http/access/token.js";
@@ -33,6 +34,17 @@ export interface HookServiceOptions {
   readonly clock?: Clock;
 }
 
+/** Agent, store and config are checked in words that show no text: it may be a token. */
+const HOOK_RULES: OptionRules<HookServiceOptions> = {
+  agent: CHECKED_LATER,
+  store: CHECKED_LATER,
+  config: CHECKED_LATER,
+  logger: LOGGER,
+  clock: ["a clock with now, monotonic and setTimer", (value) => hasMethods(value, "now", "monotonic", "setTimer")],
+};
+
+const HEARTBEAT_RULES: OptionRules<{ sessionKey?: string }> = { sessionKey: TEXT };
+
 export interface HookService {
   /** Mounts in any Express application, before its body parsers. Takes its documented paths and no others. */
   readonly router: HookRouter;
@@ -45,7 +57,8 @@ export interface HookService {
 
 /** Joins agent, store and HTTP. Fails with config.invalid. The store is opened by the first request. */
 export function createHookService(options: HookServiceOptions): HookService {
-  checkOptions(options);
+  checkEmbedding(options);
+  checkOptions("createHookService", options, HOOK_RULES, [], "config.invalid");
   const { agent, clock = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
   const config = readHookConfig(options.config);
   const { web, limits, sessions } = config;
@@ -86,7 +99,10 @@ export function createHookService(options: HookServiceOptions): HookService {
       ...probeRoutes(context),
     ]),
     runs,
-    heartbeat: (which) => runs.heartbeat(which),
+    async heartbeat(which = {}) {
+      checkOptions("heartbeat", which, HEARTBEAT_RULES);
+      return runs.heartbeat(which);
+    },
     async close(drainSeconds) {
       try {
         await runs.close(drainSeconds);
@@ -99,7 +115,7 @@ export function createHookService(options: HookServiceOptions): HookService {
 }
 
 /** What JavaScript lets through; configuration values are checked where they are read. */
-function checkOptions(options: Partial<HookServiceOptions> | undefined): void {
+function checkEmbedding(options: Partial<HookServiceOptions> | undefined): void {
   const check = (isRight: boolean, what: string, expected: string, received: unknown) => {
     if (isRight) return;
     // a text here may be a token

@@ -266,6 +266,18 @@ describe("latentkit", () => {
     assert.equal((JSON.parse(bad.out) as { ok: boolean }).ok, false);
   });
 
+  it("doctor: tells a variable with a value that names nothing", async () => {
+    for (const [name, expected] of [
+      ["LATENTKIT_ISA", "avx512, avx2 or baseline"],
+      ["LATENTKIT_THREADS", "a whole number from 1 to 256"],
+      ["LATENTKIT_DEVICE", "auto, cpu or cuda:N"],
+    ] as const) {
+      const { code, stdout } = await latentkit(["doctor", "--out", folder()], { env: { [name]: "bogus" } });
+      const sentence = `BAD  native core    ${name}: expected ${expected}, received "bogus".`;
+      assert.deepEqual([code, stdout.includes(sentence)], [1, true], stdout);
+    }
+  });
+
   it("warns of a variable that sets nothing, in every command", async () => {
     const env = { LATENTKIT_OUTPUT_DIRR: folder(), LATENTKIT_ISA: "baseline" };
     const warning =

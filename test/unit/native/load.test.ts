@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
+import { checkEnvironment } from "#src/native/environment.js";
 import { candidates, loadFirst, loadNative } from "#src/native/load.js";
 import { refuses } from "../../helpers/errors.js";
 import { freshFolder } from "../../helpers/folders.js";
@@ -51,6 +52,19 @@ describe("loadNative", () => {
     writeFileSync(broken, "no library");
     const [working] = candidates(process.cwd(), process.env.LATENTKIT_NATIVE);
     assert.equal(typeof loadFirst([broken, working!]).isa(), "string");
+  });
+
+  it("refuses what the environment asks of it and it does not have", async () => {
+    for (const isa of ["bogus", "AVX2", "avx2 "]) {
+      const message = new RegExp(`^LATENTKIT_ISA: expected avx512, avx2 or baseline, received "${isa}"\\.$`);
+      await refuses(() => checkEnvironment({ LATENTKIT_ISA: isa }), "usage.invalid", message);
+    }
+    for (const threads of ["0", "257", "-1", "two", "2.5", " 2"]) {
+      const message = /^LATENTKIT_THREADS: expected a whole number from 1 to 256, received "/;
+      await refuses(() => checkEnvironment({ LATENTKIT_THREADS: threads }), "usage.invalid", message);
+    }
+    for (const LATENTKIT_ISA of ["avx512", "avx2", "baseline", "", undefined]) checkEnvironment({ LATENTKIT_ISA });
+    for (const LATENTKIT_THREADS of ["1", "256", ""]) checkEnvironment({ LATENTKIT_THREADS });
   });
 
   it("loads in a worker thread", async () => {

@@ -104,7 +104,9 @@ describe("nodes/invoke", () => {
     const { signal } = new AbortController();
     await run({ count: 1 }, { clock, fetch, config, signal, outputDir: "a", inputDir: "b" });
     const { context } = seen;
-    assert.deepEqual([context.clock, context.fetch, context.config, context.signal], [clock, fetch, config, signal]);
+    assert.deepEqual([context.clock, context.fetch, context.config], [clock, fetch, config]);
+    // what the node has left behind is told to stop
+    assert.equal(context.signal.aborted, true);
     assert.deepEqual(context.folders, { output: resolve("a"), input: resolve("b") });
     await run({ count: 1 });
     assert.deepEqual(seen.context.folders, { output: resolve("out"), input: resolve("input") });

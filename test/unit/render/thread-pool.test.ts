@@ -239,6 +239,8 @@ describe("createThreadPool", () => {
     );
     await refuses(run("b.mjs", "export default 5;"), "setup.failed", /expected a function as its default export/);
     await refuses(run("c.mjs", "syntax error"), "setup.failed", /c\.mjs/);
+    const misspelt = run("e.mjs", "export default () => ({ regsitry: 5, hosts: 5 });");
+    await refuses(misspelt, "setup.failed", /e\.mjs: what it makes: unknown option "regsitry"/);
     const missing = open({ setup: pathToFileURL(join(folder(), "none.mjs")) });
     await refuses(missing.render(one("throws")), "setup.failed", /none\.mjs/);
     const exits = await run("d.mjs", "process.exit(3);");

@@ -46,6 +46,18 @@ describe("startService", () => {
     }
   });
 
+  it("takes a configuration that says little, and refuses what is none", async () => {
+    const output_dir = join(folder(), "out");
+    const service = await startService({ port: 0, store: "memory:", output_dir }, { log: () => {} });
+    assert.equal((await fetch(`${service.url}/health`)).status, 200);
+    await service.close();
+    await refuses(startService({ ports: 0 } as object), "config.invalid", /startService: unknown key "ports".*"port"/);
+    for (const none of [undefined, null, [], "secret"]) {
+      const { message } = await refuses(startService(none as never), "config.invalid", /expected a configuration/);
+      assert.doesNotMatch(message, /secret/);
+    }
+  });
+
   it("leaves nothing open where it fails: the store can be had at once", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await once(other, "listening");

@@ -234,7 +234,10 @@ describe("modelSampling", () => {
       /sd15, shift: expected one of linearStart, linearEnd, zsnr/,
     );
     assert.throws(() => modelSampling("sd3", { shift: 0 }), /sd3, shift: expected a finite number above 0, received 0/);
-    assert.throws(() => modelSampling("svd", { sigmaMin: 900 }), /lower end of the range below the upper/);
+    assert.throws(
+      () => modelSampling("svd", { sigmaMin: 900 }),
+      /expected (sigmaMin below sigmaMax|linearStart below linearEnd), received/,
+    );
     assert.throws(() => modelSampling("sd15", { zsnr: 1 as unknown as boolean }), /zsnr: expected a boolean/);
   });
 });

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { inspect } from "node:util";
 import { LatentkitError, Tensor } from "latentkit";
+import { fakeGpu, onFakeGpu } from "../../helpers/fake-gpu.js";
 
 describe("Tensor", () => {
   it("takes a Float32Array over and copies anything else", () => {
@@ -18,6 +20,31 @@ describe("Tensor", () => {
     assert.equal(full.size, 6);
     assert.deepEqual(Tensor.zeros([]).shape, []);
     assert.equal(Tensor.zeros([3, 0]).size, 0);
+  });
+
+  it("shows shape and range to console.log", () => {
+    const shown = (values: number[], shape = [values.length]) => inspect(Tensor.from(values, shape));
+    assert.equal(shown([-3.2123, 0, 3.4, 1], [1, 2, 2]), "Tensor [1, 2, 2] -3.212 … 3.4");
+    assert.equal(shown([0.1, 0.1]), "Tensor [2] 0.1");
+    assert.equal(shown([12345.678, 1e-9]), "Tensor [2] 1e-9 … 12350");
+    assert.equal(shown([]), "Tensor [0] empty");
+    assert.equal(shown([], [0, 4]), "Tensor [0, 4] empty");
+    assert.equal(shown([5], []), "Tensor [] 5");
+    assert.equal(shown([1, Number.NaN, 2]), "Tensor [3] 1 … 2, 1 NaN");
+    assert.equal(shown([Number.NaN]), "Tensor [1] NaN");
+    assert.equal(shown([Number.NEGATIVE_INFINITY, 2]), "Tensor [2] -Infinity … 2");
+    assert.equal(inspect(Tensor.zeros([2 ** 22 + 1])), "Tensor [4194305] 4194305 values");
+    assert.equal(inspect({ samples: Tensor.zeros([2]) }), "{ samples: Tensor [2] 0 }");
+  });
+
+  it("leaves values where they lie when console.log shows it", async () => {
+    const program = `
+      const { inspect } = await import("node:util");
+      const there = ops.scale(Tensor.full([4], 3), 2);
+      const before = inspect(there);
+      answer([before, there.isAway, there.data[0], inspect(there)]);
+    `;
+    assert.deepEqual(await onFakeGpu(program, fakeGpu()), [["Tensor [4] on cuda:0", true, 6, "Tensor [4] 6"]]);
   });
 
   it("fills what it makes where the memory is left as it is", () => {

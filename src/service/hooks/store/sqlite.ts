@@ -1,3 +1,5 @@
+import { describe, LatentkitError } from "../../../errors.js";
+import { checkOptions, FILE, hasMethods, type OptionRules } from "../../../options.js";
 import { Connection } from "./sqlite-connection.js";
 import { loadSqliteDriver, type SqliteDriver } from "./sqlite-driver.js";
 import * as events from "./sqlite-events.js";
@@ -7,12 +9,25 @@ import * as runs from "./sqlite-runs.js";
 import { sweep } from "./sqlite-sweep.js";
 import type { Store } from "./store.js";
 
+export interface SqliteStoreOptions {
+  /** node:sqlite or better-sqlite3, whichever is there, where absent. */
+  readonly driver?: SqliteDriver;
+}
+
+const STORE_RULES: OptionRules<SqliteStoreOptions> = {
+  driver: ["an SQLite driver: { name, open }", (value) => hasMethods(value, "open")],
+};
+
 /**
  * Runs and events in one SQLite file, held by this process alone until `close` or the process's end. The file and its
  * side files are readable by their owner only.
  * Fails with config.invalid (no SQLite installed, file in use, another program's database) or file.read-failed.
  */
-export function createSqliteStore(path: string, options: { driver?: SqliteDriver } = {}): Store {
+export function createSqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
+  checkOptions("createSqliteStore", options, STORE_RULES);
+  if (!FILE[1](path)) {
+    throw new LatentkitError("config.invalid", `createSqliteStore: expected ${FILE[0]}, received ${describe(path)}.`);
+  }
   const db = new Connection(path, options.driver ?? loadSqliteDriver());
   // async turns what these throw into a rejection; the work itself is done before the call returns
   return {

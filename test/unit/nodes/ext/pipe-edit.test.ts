@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createPreviewHost, invokeNode, Tensor } from "latentkit";
-import type { Conditioning, Pipe } from "#src/host/types.js";
+import type { Conditioning } from "#src/host/types.js";
 import { refuses } from "../../../helpers/errors.js";
 
 const host = createPreviewHost();
@@ -16,20 +16,20 @@ const load = (inputs: object = {}) => invokeNode("ext pipeLoader", { ...SETTINGS
 
 describe("ext pipeEdit", () => {
   it("changes a copy", async () => {
-    const [pipe] = (await load()).result as [Pipe];
+    const [pipe] = (await load()).result;
     const before = { ...pipe };
     Object.freeze(pipe);
     const latent = { samples: Tensor.zeros([1, 4, 2, 2]) };
     const positive: Conditioning = [[Tensor.zeros([1, 77, 8]), {}]];
-    const [edited] = (await invokeNode("ext pipeEdit", { pipe, latent, positive })).result as [Pipe];
+    const [edited] = (await invokeNode("ext pipeEdit", { pipe, latent, positive })).result;
     assert.deepEqual(edited, { ...before, samples: latent, positive });
     assert.deepEqual(pipe, before);
     assert.equal(edited.loader_settings, pipe.loader_settings);
   });
 
   it("keeps everything where nothing is given", async () => {
-    const [pipe] = (await load()).result as [Pipe];
-    const [edited] = (await invokeNode("ext pipeEdit", { pipe })).result as [Pipe];
+    const [pipe] = (await load()).result;
+    const [edited] = (await invokeNode("ext pipeEdit", { pipe })).result;
     assert.deepEqual(edited, pipe);
     assert.notEqual(edited, pipe);
   });

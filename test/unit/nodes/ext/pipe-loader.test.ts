@@ -39,15 +39,15 @@ describe("ext pipeLoader", () => {
   it("encodes as the settings say", async () => {
     const { clip } = await host.loadCheckpoint(SETTINGS.ckpt_name);
     const settings = { positive_token_normalization: "length+mean", positive_weight_interpretation: "A1111" };
-    const [pipe] = (await load(settings)).result as [Pipe];
+    const [pipe] = (await load(settings)).result;
     const options = { tokenNormalization: "length+mean", weightInterpretation: "A1111" };
     assert.deepEqual(pipe.positive, await encodePrompt(clip, SETTINGS.positive, options));
-    const [styled] = (await load({ positive: "[a:b:0.5]", a1111_prompt_style: true, steps: 4 })).result as [Pipe];
+    const [styled] = (await load({ positive: "[a:b:0.5]", a1111_prompt_style: true, steps: 4 })).result;
     assert.equal(styled.positive?.length, 2);
   });
 
   it("has as many latent channels as the model", async () => {
-    const [pipe] = (await load({ ckpt_name: "preview-flux.safetensors" })).result as [Pipe];
+    const [pipe] = (await load({ ckpt_name: "preview-flux.safetensors" })).result;
     assert.deepEqual(pipe.samples?.samples.shape, [2, 16, 9, 16]);
   });
 

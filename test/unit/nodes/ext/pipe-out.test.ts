@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { createPreviewHost, invokeNode } from "latentkit";
-import type { Pipe } from "#src/host/types.js";
 import { refuses } from "../../../helpers/errors.js";
 
 const host = createPreviewHost();
@@ -16,7 +15,7 @@ const load = (inputs: object = {}) => invokeNode("ext pipeLoader", { ...SETTINGS
 
 describe("ext pipeOut", () => {
   it("takes a pipe apart", async () => {
-    const [pipe] = (await load()).result as [Pipe];
+    const [pipe] = (await load()).result;
     const { result } = await invokeNode("ext pipeOut", { pipe });
     assert.deepEqual(result, [pipe, pipe.model, pipe.positive, pipe.negative, pipe.samples, pipe.vae, pipe.clip]);
     assert.equal(result[0], pipe);

@@ -1,0 +1,93 @@
+import { describe, type ErrorCode, LatentkitError, suggest } from "./errors.js";
+
+/** The expectation of an option in words, and whether a value meets it. */
+export type Rule = readonly [expected: string, holds: (value: unknown) => boolean];
+
+/** A rule for each option of a type: an option without one does not compile. */
+export type OptionRules<Options> = { readonly [Key in keyof Options]-?: Rule };
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+export const hasMethods = (value: unknown, ...methods: readonly string[]): boolean =>
+  isObject(value) && methods.every((method) => typeof value[method] === "function");
+
+/** A Map, a Date or a promise has no keys of its own: its values would be passed over. */
+export function isKeyed(value: unknown): value is Record<string, unknown> {
+  if (!isObject(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null || Object.keys(value).length > 0;
+}
+
+const isPath = (value: unknown): boolean => typeof value === "string" && value !== "" && !value.includes("\0");
+
+/** The function that takes the option checks its value, in words of its own. */
+export const CHECKED_LATER: Rule = ["a value", () => true];
+/** The same where null would count as absent. */
+export const checkedLater = (expected: string): Rule => [expected, (value) => value !== null];
+export const FLAG: Rule = ["true or false", (value) => typeof value === "boolean"];
+export const TEXT: Rule = ["a text", (value) => typeof value === "string"];
+export const TEXTS: Rule = ["a list of texts", (value) => isListOf(value, "string")];
+export const COUNT: Rule = ["a whole number", (value) => Number.isSafeInteger(value) && (value as number) >= 0];
+export const FILE: Rule = ["the path of a file", isPath];
+export const FOLDER: Rule = ["the path of a folder", isPath];
+export const FUNCTION: Rule = ["a function", (value) => typeof value === "function"];
+export const OBJECT: Rule = ["an object", isObject];
+export const VALUES: Rule = ["an object of values by key", isKeyed];
+export const NAMES: Rule = [
+  "an object of names by name",
+  (value) => isKeyed(value) && Object.values(value).every((name) => typeof name === "string"),
+];
+export const REGISTRY: Rule = [
+  "a registry, as createRegistry makes one",
+  (value) => hasMethods(value, "has", "get", "keys"),
+];
+export const HOST: Rule = [
+  "a host, as createPreviewHost makes one",
+  (value) => hasMethods(value, "checkpoints", "loadCheckpoint"),
+];
+export const SIGNAL: Rule = [
+  "an AbortSignal",
+  (value) => hasMethods(value, "addEventListener", "removeEventListener") && "aborted" in (value as object),
+];
+
+const isListOf = (value: unknown, type: "string"): boolean =>
+  Array.isArray(value) && value.every((item) => typeof item === type);
+
+/**
+ * Refuses, in one sentence, options that are no object, the first key without a rule (with the option that was probably
+ * meant) and the first value that breaks its rule. An option that is undefined counts as absent, and is refused only
+ * where it is required. Throws usage.invalid, or the error of another code.
+ */
+export function checkOptions<Options extends object>(
+  functionName: string,
+  options: unknown,
+  rules: OptionRules<Options>,
+  required: readonly (keyof Options & string)[] = [],
+  code: ErrorCode = "usage.invalid",
+): asserts options is Options {
+  if (!isObject(options)) throw wrong(code, functionName, "an object of options", options);
+  let isEmpty = true;
+  for (const key in options) {
+    isEmpty = false;
+    const value = options[key];
+    if (value === undefined) continue;
+    // indices cost half of hasOwn and a pattern; what an object inherits is no list
+    const rule: unknown = rules[key as unknown as keyof Options];
+    if (!Array.isArray(rule)) throw unknownOption(code, functionName, key, rules);
+    if (!rule[1](value)) throw wrong(code, key, rule[0], value);
+  }
+  if (isEmpty && !isKeyed(options)) throw wrong(code, functionName, "an object of options", options);
+  for (const key of required) if (options[key] === undefined) throw wrong(code, key, rules[key][0], undefined);
+}
+
+function wrong(code: ErrorCode, subject: string, expected: string, value: unknown): LatentkitError {
+  const received = describe(value);
+  return new LatentkitError(code, `${subject}: expected ${expected}, received ${received}.`, { expected, received });
+}
+
+function unknownOption(code: ErrorCode, functionName: string, key: string, rules: object): LatentkitError {
+  const { suggestion, hint } = suggest(key, Object.keys(rules));
+  const received = describe(key);
+  return new LatentkitError(code, `${functionName}: unknown option ${received}.${hint}`, { received, suggestion });
+}

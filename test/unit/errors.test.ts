@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { LatentkitError } from "latentkit";
+import { inputError, suggest } from "#src/errors.js";
+
+describe("LatentkitError", () => {
+  it("keeps its message in JSON, alone and inside other values", () => {
+    const error = inputError("input.missing", { nodeId: "5", node: "Noise", input: "seed" }, "a number", undefined);
+    const expected = {
+      name: "LatentkitError",
+      code: "input.missing",
+      message: 'Node 5 (Noise), input "seed": expected a number, received nothing.',
+      details: { nodeId: "5", node: "Noise", input: "seed", expected: "a number", received: "nothing" },
+    };
+    assert.deepEqual(JSON.parse(JSON.stringify(error)), expected);
+    assert.deepEqual(JSON.parse(JSON.stringify({ event: [error] })), { event: [expected] });
+    const { message } = JSON.parse(JSON.stringify(new LatentkitError("node.failed", "No."))) as LatentkitError;
+    assert.equal(message, "No.");
+  });
+});
+
+describe("suggest", () => {
+  it("offers the closest candidate, shown as the caller wants it", () => {
+    const candidates = ["outputDir", "inputDir"];
+    assert.deepEqual(suggest("outputdir", candidates), { suggestion: "outputDir", hint: " Did you mean outputDir?" });
+    assert.equal(suggest("inputdri", candidates, (name) => `--${name}`).hint, " Did you mean --inputDir?");
+  });
+
+  it("offers nothing where nothing is close, or the word is no text", () => {
+    for (const word of ["signal", "", 5, null, undefined, Symbol("outputDir")]) {
+      assert.deepEqual(suggest(word, ["outputDir"]), { suggestion: undefined, hint: "" });
+    }
+  });
+});
