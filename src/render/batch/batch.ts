@@ -38,7 +38,8 @@ export interface BatchOptions extends RunnerOptions {
   drain?: AbortSignal;
 }
 
-const MAX_RETRIES = 100;
+const RETRIES = [0, 100] as const;
+const CONCURRENCY = [1, 256] as const;
 
 /**
  * Renders a graph once for each item, several at once, and tells what happens. An item's keys are those of `render`'s
@@ -79,7 +80,7 @@ export async function* runBatch(
     resume: resume ?? false,
     failFast: failFast ?? false,
     partial: options.partial ?? false,
-    retry: checkRetry(retry ?? 0),
+    retry: checkCount("retry", retry ?? 0, RETRIES),
     name: name === undefined ? undefined : checkTemplate(name),
     total,
     drain,
@@ -90,6 +91,7 @@ export async function* runBatch(
   if (run.resume && journal === undefined) {
     throw new LatentkitError("usage.invalid", "resume: expected a journal to go on from, received none.");
   }
+  if (options.concurrency !== undefined) checkCount("concurrency", options.concurrency, CONCURRENCY);
   chooseDevice(options.device);
   const source = readGraph(graph);
   const parsed = parseGraph(source.graph, options);
@@ -134,8 +136,9 @@ export async function* runBatch(
   }
 }
 
-function checkRetry(retry: number): number {
-  if (Number.isInteger(retry) && retry >= 0 && retry <= MAX_RETRIES) return retry;
-  const expected = `a whole number from 0 to ${MAX_RETRIES}`;
-  throw new LatentkitError("value.out-of-range", `retry: expected ${expected}, received ${describe(retry)}.`);
+/** Throws value.out-of-range. */
+function checkCount(option: "retry" | "concurrency", count: number, [from, to]: readonly [number, number]): number {
+  if (Number.isInteger(count) && count >= from && count <= to) return count;
+  const expected = `a whole number from ${from} to ${to}`;
+  throw new LatentkitError("value.out-of-range", `${option}: expected ${expected}, received ${describe(count)}.`);
 }

@@ -59,18 +59,10 @@ export interface RunnerOptions extends Omit<RenderOptions, "cache" | "diskCache"
 const RUNS_PER_THREAD = 2;
 /** What stays the same between items is used in each, so a small cache keeps it. */
 const CACHE_BYTES = 2 ** 26;
-const MAX_CONCURRENCY = 256;
 
 /** Threads, unless the options hold objects that cannot be sent to one. */
 export function createRunner(graph: string | object, options: RunnerOptions): Runner {
   const { concurrency = availableParallelism(), ...rest } = options;
-  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MAX_CONCURRENCY) {
-    const expected = `a whole number from 1 to ${MAX_CONCURRENCY}`;
-    throw new LatentkitError(
-      "value.out-of-range",
-      `concurrency: expected ${expected}, received ${describe(concurrency)}.`,
-    );
-  }
   const { registry, host, clock, fetch } = rest;
   const isLive = [registry, host, clock, fetch].some((object) => object !== undefined);
   return isLive ? liveRunner(graph, rest, concurrency) : threadRunner(graph, rest, concurrency);
