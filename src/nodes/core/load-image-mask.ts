@@ -1,7 +1,7 @@
 import { channelOf } from "../../tensor/channels.js";
 import { defineNode } from "../define.js";
 import { choice } from "../inputs.js";
-import { fileHash, imageFile, loadPictures, transparency } from "./load-image.js";
+import { fileHash, imageFile, loadPictures, transparency, validImage } from "./load-image.js";
 
 const COLOURS = ["red", "green", "blue"] as const;
 
@@ -12,6 +12,7 @@ export const loadImageMask = defineNode({
   description: "Reads one channel of a PNG file, of its first frame; alpha is turned round, so that transparent is 1.",
   inputs: { image: imageFile(), channel: choice(["alpha", ...COLOURS]) },
   outputs: { MASK: "MASK" },
+  validate: validImage,
   isChanged: fileHash,
   run: async ({ image, channel }, { folders }) => {
     const { pictures } = await loadPictures(folders.input, image, 1);
