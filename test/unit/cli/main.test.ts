@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
@@ -46,8 +46,9 @@ describe("latentkit", () => {
   it("shows help and version everywhere", async () => {
     const overview = await run(["--help"]);
     assert.equal(overview.code, 0);
-    for (const command of ["render", "serve", "nodes", "validate", "inspect", "verify", "doctor"]) {
-      assert.match(overview.out, new RegExp(`latentkit ${command}`));
+    const commands = [...overview.out.matchAll(/^ {2}latentkit (\w+)/gm)].map(([, command]) => command!);
+    assert.ok(commands.includes("render") && commands.includes("serve"));
+    for (const command of commands) {
       const help = await run([command, "--help"]);
       assert.equal(help.code, 0);
       assert.match(help.out, new RegExp(`^Usage: latentkit ${command}`));
@@ -55,6 +56,14 @@ describe("latentkit", () => {
     }
     assert.deepEqual(await run(["--version"]), { code: 0, out: `${version}\n`, err: "" });
     assert.equal((await run([])).code, 2);
+  });
+
+  it("has the commands that the documents show, all of them", async () => {
+    const commands = [...(await run(["--help"])).out.matchAll(/^ {2}latentkit (\w+)/gm)].map(([, command]) => command!);
+    const files = ["README.md", ...readdirSync(join(root, "docs")).map((file) => join("docs", file))];
+    const text = files.filter((file) => file.endsWith(".md")).map((file) => readFileSync(join(root, file), "utf8"));
+    const shown = [...text.join("\n").matchAll(/(?:npx|`)\s?latentkit ([a-z]+)/g)].map(([, command]) => command!);
+    assert.deepEqual([...new Set(shown)].sort(), commands.sort());
   });
 
   it("answers misuse in one sentence with what was meant, exit code 2", async () => {
