@@ -33,6 +33,7 @@ const Export kCore[] = {
     {"encodePng", EncodePng},
     {"deflatePng", DeflatePng},
     {"decodePng", DecodePng},
+    {"decodePngFrames", DecodePngFrames},
 };
 
 const Export kCuda[] = {

@@ -75,5 +75,6 @@ Napi::Value EncodePngHere(const Napi::CallbackInfo &info);
 Napi::Value EncodePng(const Napi::CallbackInfo &info);
 Napi::Value DeflatePng(const Napi::CallbackInfo &info);
 Napi::Value DecodePng(const Napi::CallbackInfo &info);
+Napi::Value DecodePngFrames(const Napi::CallbackInfo &info);
 
 }  // namespace latentkit

@@ -84,6 +84,21 @@ class EncodeJob final : public Job {
   size_t written_ = 0;
 };
 
+/* Width, height, channels, bit depth and samples. */
+Napi::Object PictureOf(Napi::Env env, const engine_png_info &info, const Bytes &pixels) {
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("width", Napi::Number::New(env, info.width));
+  result.Set("height", Napi::Number::New(env, info.height));
+  result.Set("channels", Napi::Number::New(env, info.channels));
+  result.Set("bitDepth", Napi::Number::New(env, info.bit_depth));
+  const Napi::ArrayBuffer buffer = Give(env, pixels.data.get(), pixels.len);
+  if (info.bit_depth == 16)
+    result.Set("data", Napi::Uint16Array::New(env, pixels.len / 2, buffer, 0));
+  else
+    result.Set("data", Napi::Uint8Array::New(env, pixels.len, buffer, 0));
+  return result;
+}
+
 class DecodeJob final : public Job {
  public:
   DecodeJob(Bytes file, uint64_t max_pixels)
@@ -102,16 +117,7 @@ class DecodeJob final : public Job {
   }
 
   Napi::Value Result(Napi::Env env) override {
-    Napi::Object result = Napi::Object::New(env);
-    result.Set("width", Napi::Number::New(env, info_.width));
-    result.Set("height", Napi::Number::New(env, info_.height));
-    result.Set("channels", Napi::Number::New(env, info_.channels));
-    result.Set("bitDepth", Napi::Number::New(env, info_.bit_depth));
-    const Napi::ArrayBuffer buffer = Give(env, pixels_.data.get(), pixels_.len);
-    if (info_.bit_depth == 16)
-      result.Set("data", Napi::Uint16Array::New(env, pixels_.len / 2, buffer, 0));
-    else
-      result.Set("data", Napi::Uint8Array::New(env, pixels_.len, buffer, 0));
+    Napi::Object result = PictureOf(env, info_, pixels_);
     result.Set("text", TextList(env));
     return result;
   }
@@ -143,6 +149,35 @@ class DecodeJob final : public Job {
   size_t text_written_ = 0;
 };
 
+class DecodeFramesJob final : public Job {
+ public:
+  DecodeFramesJob(Bytes file, uint64_t max_pixels, uint32_t most)
+      : file_(std::move(file)), max_pixels_(max_pixels), most_(most), pixels_(0) {}
+  const char *Name() const override { return "decodePngFrames"; }
+
+  engine_status Work(const char **reason) override {
+    const engine_cu8 file{file_.data.get(), file_.len};
+    const engine_status status = engine_png_inspect_frames(file, max_pixels_, most_, &info_, reason);
+    if (status != ENGINE_OK) return status;
+    pixels_ = Bytes(info_.bytes);
+    return engine_png_decode_frames({pixels_.data.get(), pixels_.len}, file, max_pixels_, most_, reason);
+  }
+
+  Napi::Value Result(Napi::Env env) override {
+    Napi::Object result = PictureOf(env, info_, pixels_);
+    result.Set("frames", Napi::Number::New(env, info_.frames));
+    result.Set("isKeyed", Napi::Boolean::New(env, info_.is_keyed != 0));
+    return result;
+  }
+
+ private:
+  Bytes file_;
+  uint64_t max_pixels_;
+  uint32_t most_;
+  engine_png_info info_{};
+  Bytes pixels_;
+};
+
 /* A copy of the pixels as bytes: the job must own them, and converting costs no more than copying. */
 Bytes CopyPixels(const Args &a, size_t count) {
   const char *expected = "a Uint8Array or Float32Array";
@@ -155,6 +190,13 @@ Bytes CopyPixels(const Args &a, size_t count) {
     a.done(engine_f32_to_u8({copy.data.get(), copy.len}, {static_cast<const float *>(pixels.data), pixels.len}));
   else if (pixels.len > 0)
     std::memcpy(copy.data.get(), pixels.data, pixels.len);
+  return copy;
+}
+
+Bytes CopyFile(const Args &a) {
+  const engine_cu8 file = a.bytes_in(0, "bytes");
+  Bytes copy(file.len);
+  if (file.len > 0) std::memcpy(copy.data.get(), file.data, file.len);
   return copy;
 }
 
@@ -224,10 +266,16 @@ Napi::Value DeflatePng(const Napi::CallbackInfo &info) try {
 Napi::Value DecodePng(const Napi::CallbackInfo &info) try {
   const Args a(info, "decodePng");
   const auto max_pixels = static_cast<uint64_t>(a.integer(1, "maxPixels", 0, Args::kMaxSize));
-  const engine_cu8 file = a.bytes_in(0, "bytes");
-  Bytes copy(file.len);
-  if (file.len > 0) std::memcpy(copy.data.get(), file.data, file.len);
-  return Submit(info.Env(), std::make_unique<DecodeJob>(std::move(copy), max_pixels));
+  return Submit(info.Env(), std::make_unique<DecodeJob>(CopyFile(a), max_pixels));
+} catch (const std::bad_alloc&) {
+  throw NoMemory(info.Env());
+}
+
+Napi::Value DecodePngFrames(const Napi::CallbackInfo &info) try {
+  const Args a(info, "decodePngFrames");
+  const auto max_pixels = static_cast<uint64_t>(a.integer(1, "maxPixels", 0, Args::kMaxSize));
+  const auto most = static_cast<uint32_t>(a.integer(2, "most", 1, UINT32_MAX));
+  return Submit(info.Env(), std::make_unique<DecodeFramesJob>(CopyFile(a), max_pixels, most));
 } catch (const std::bad_alloc&) {
   throw NoMemory(info.Env());
 }

@@ -78,10 +78,13 @@ struct Scan {
   size_t palette_size;
   const uint8_t *transparency; /* of tRNS; NULL: none */
   size_t transparency_len;
-  size_t first_data; /* offset of the first IDAT chunk */
+  size_t first_data; /* offset of the first chunk with data: IDAT, or fdAT of a frame */
   size_t data_chunks, data_len;
-  size_t raw_len; /* of the inflated data */
+  size_t data_skip; /* bytes in front of the data in each chunk: 4 in fdAT */
+  size_t raw_len;   /* of the inflated data */
   size_t text_bytes;
+  uint32_t announced_frames; /* of acTL; 0: no animation */
+  Chunk exif;                /* of eXIf; len 0: none */
 
   int samples() const; /* a pixel of the file */
   size_t pixel_bits() const { return static_cast<size_t>(samples() * depth); }
@@ -93,6 +96,19 @@ struct Scan {
 };
 
 engine_status scan(engine_cu8 file, uint64_t max_pixels, Scan *scan, const char **reason);
+/* Fills raw_len. Refuses sizes that overflow, or that the data cannot fill. */
+engine_status measure(Scan *scan, const char **reason);
+
+/* Decodes the data of the scan to width * height pixels. */
+engine_status decode(engine_cu8 file, const Scan &scan, uint8_t *out, const char **reason);
+/* The pixel whose samples are all zero, result_pixel_bytes() long. */
+void decode_zero(const Scan &scan, uint8_t *out);
+
+/* The EXIF orientation, 1 to 8; 1 where the chunk is damaged or says nothing. */
+int orientation(const Chunk &exif);
+constexpr bool swaps_sides(int orientation) { return orientation > 4; }
+/* Turns pixels [height, width] as the orientation says; out holds as many and does not overlap. */
+void turn(int orientation, const uint8_t *pixels, size_t width, size_t height, size_t pixel_bytes, uint8_t *out);
 
 /* Room that the text of a chunk can take at most; 0 where it is no text. */
 size_t text_bound(const Chunk &chunk);

@@ -112,14 +112,16 @@ bool expand(const Scan &s, const Palette &palette, const uint8_t *row, size_t pi
 /* The zlib stream, in one piece; `joined` owns it where it came in several chunks. */
 const uint8_t *join_data(engine_cu8 file, const Scan &s, Scratch *joined) {
   const uint8_t *chunk = file.data + s.first_data;
-  if (s.data_chunks == 1) return chunk + 8;
+  if (s.data_chunks == 1) return chunk + 8 + s.data_skip;
   *joined = scratch(s.data_len);
+  const uint32_t type = read32(chunk + 4);
   size_t at = 0;
-  for (size_t k = 0; k < s.data_chunks; k++) {
-    const size_t len = read32(chunk);
-    std::memcpy(joined->get() + at, chunk + 8, len);
+  for (size_t left = s.data_chunks; left > 0; chunk += read32(chunk) + size_t{12}) {
+    if (read32(chunk + 4) != type) continue;
+    const size_t len = read32(chunk) - s.data_skip;
+    std::memcpy(joined->get() + at, chunk + 8 + s.data_skip, len);
     at += len;
-    chunk += len + 12;
+    left--;
   }
   return joined->get();
 }
@@ -170,6 +172,18 @@ engine_status write_pixels(const Scan &s, uint8_t *raw, uint8_t *out, const char
 }
 
 }  // namespace
+
+engine_status decode(engine_cu8 file, const Scan &s, uint8_t *out, const char **reason) {
+  const Scratch raw = scratch(s.raw_len);
+  const engine_status status = inflate(file, s, raw.get(), reason);
+  return status == ENGINE_OK ? write_pixels(s, raw.get(), out, reason) : status;
+}
+
+void decode_zero(const Scan &s, uint8_t *out) {
+  const uint8_t row[8] = {};
+  expand(s, Palette(s), row, 1, out);
+}
+
 }  // namespace latentkit::png
 
 extern "C" engine_status engine_png_decode(engine_u8 out, engine_cu8 file, uint64_t max_pixels, const char **reason) {
@@ -177,12 +191,10 @@ extern "C" engine_status engine_png_decode(engine_u8 out, engine_cu8 file, uint6
   const char *why = nullptr;
   const engine_status status = guarded([&] {
     png::Scan scan;
-    engine_status result = png::scan(file, max_pixels, &scan, &why);
+    const engine_status result = png::scan(file, max_pixels, &scan, &why);
     if (result != ENGINE_OK) return result;
     if (out.len < size_t{scan.width} * scan.height * scan.result_pixel_bytes()) return ENGINE_NO_SPACE;
-    const Scratch raw = scratch(scan.raw_len);
-    result = png::inflate(file, scan, raw.get(), &why);
-    return result == ENGINE_OK ? png::write_pixels(scan, raw.get(), out.data, &why) : result;
+    return png::decode(file, scan, out.data, &why);
   });
   if (reason != nullptr) *reason = why;
   return status;

@@ -62,6 +62,13 @@ engine_status read_transparency(const Chunk &chunk, Scan *scan, const char **rea
   return ENGINE_OK;
 }
 
+/* A picture whose animation chunk is late, damaged or there twice is a still one, as other readers have it. */
+void read_animation(const Chunk &chunk, int *count, Scan *scan) {
+  const uint32_t frames = chunk.len == 8 ? read32(chunk.data) : 0;
+  const bool counts = ++*count == 1 && scan->data_chunks == 0 && frames <= kMaxChunk;
+  scan->announced_frames = counts ? frames : 0;
+}
+
 /* Bytes of all rows with their filter bytes; false where they overflow. */
 bool raw_size(const Scan &scan, size_t *total) {
   Pass passes[7];
@@ -139,6 +146,7 @@ engine_status scan(engine_cu8 file, uint64_t max_pixels, Scan *scan, const char 
   engine_status status = read_header(chunk, max_pixels, scan, reason);
   bool data_ended = false;
   size_t texts = 0;
+  int animations = 0;
   while (status == ENGINE_OK && chunks.next(&chunk)) {
     const bool is_data = chunk.type == type_of("IDAT");
     data_ended = data_ended || (!is_data && scan->data_chunks > 0);
@@ -154,6 +162,10 @@ engine_status scan(engine_cu8 file, uint64_t max_pixels, Scan *scan, const char 
       return refuse(reason, "there are two headers");
     } else if ((chunk.type & 0x20000000) == 0 && chunk.type != type_of("IEND")) {
       return refuse(reason, "it has an unknown critical chunk", ENGINE_UNSUPPORTED);
+    } else if (chunk.type == type_of("acTL")) {
+      read_animation(chunk, &animations, scan);
+    } else if (chunk.type == type_of("eXIf")) {
+      scan->exif = chunk;
     } else {
       const size_t bound = text_bound(chunk);
       texts = bound > kMaxTexts - texts ? kMaxTexts : texts + bound;
@@ -163,13 +175,17 @@ engine_status scan(engine_cu8 file, uint64_t max_pixels, Scan *scan, const char 
   if (chunks.reason() != nullptr) return refuse(reason, chunks.reason());
   if (scan->data_chunks == 0) return refuse(reason, "it has no data");
   if (scan->colour == kPalette && scan->palette == nullptr) return refuse(reason, "the palette is missing");
+  scan->text_bytes = texts;
+  return measure(scan, reason);
+}
+
+engine_status measure(Scan *scan, const char **reason) {
   size_t result = 0;
   if (!raw_size(*scan, &scan->raw_len) ||
       __builtin_mul_overflow(size_t{scan->width} * scan->height, scan->result_pixel_bytes(), &result))
     return refuse(reason, "the picture is larger than memory", ENGINE_TOO_LARGE);
   // an announced size that these data cannot fill is refused before anything is allocated for it
   if (scan->raw_len / kMaxDeflateRatio > scan->data_len) return refuse(reason, "the data end early");
-  scan->text_bytes = texts;
   return ENGINE_OK;
 }
 
@@ -183,6 +199,6 @@ extern "C" engine_status engine_png_inspect(engine_cu8 file, uint64_t max_pixels
   if (reason != nullptr) *reason = why;
   if (status != ENGINE_OK) return status;
   const size_t bytes = size_t{scan.width} * scan.height * scan.result_pixel_bytes();
-  *info = {scan.width, scan.height, scan.channels(), scan.result_depth(), bytes, scan.text_bytes};
+  *info = {scan.width, scan.height, scan.channels(), scan.result_depth(), bytes, scan.text_bytes, 1, 0};
   return ENGINE_OK;
 }

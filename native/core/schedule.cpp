@@ -63,9 +63,9 @@ Sigmas normal(const Context &at, size_t steps) {
 }
 
 Sigmas karras(const Context &at, size_t steps) {
-  float low = static_cast<float>(lk_pow(at.smallest(), 1.0 / 7.0));
-  float high = static_cast<float>(lk_pow(at.largest(), 1.0 / 7.0));
-  float span = low - high;
+  const double low = lk_pow(at.smallest(), 1.0 / 7.0), root = lk_pow(at.largest(), 1.0 / 7.0);
+  // torch rounds the roots where it meets float32: their difference once, not each of them before it
+  const float high = static_cast<float>(root), span = static_cast<float>(low - root);
   Sigmas out = linspace(0.0f, 1.0f, steps);
   for (float &value : out) {
     float x = high + value * span, square = x * x;

@@ -253,6 +253,8 @@ typedef struct {
   int32_t bit_depth; /* 8 or 16, after small depths are scaled to 8 */
   size_t bytes;      /* of the decoded pixels; 16-bit samples in the machine's byte order */
   size_t text_bytes; /* room engine_png_text needs */
+  uint32_t frames;   /* 1, or as many as engine_png_decode_frames gives */
+  int32_t is_keyed;  /* by engine_png_inspect_frames: alpha is one colour's, of a grey or RGB file with tRNS */
 } engine_png_info;
 
 /* Reads the header and walks the chunks: signature, order, lengths, check sums, sizes. Nothing is allocated.
@@ -261,6 +263,15 @@ engine_status engine_png_inspect(engine_cu8 file, uint64_t max_pixels, engine_pn
 /* Decodes into out, info.bytes long: every colour type, depth and Adam7; tRNS becomes alpha. Fails as inspect, and
  * NO_SPACE, NO_MEMORY, BAD_FILE where the data end early, go on, or name a filter or palette entry that is not there. */
 engine_status engine_png_decode(engine_u8 out, engine_cu8 file, uint64_t max_pixels, const char **reason);
+/* As engine_png_inspect, of the pictures that engine_png_decode_frames gives: sides, frames and bytes in all. most: the
+ * frames wanted. Fails as inspect; max_pixels counts the pixels of all frames; BAD_FILE, where the animation is damaged. */
+engine_status engine_png_inspect_frames(engine_cu8 file, uint64_t max_pixels, uint32_t most, engine_png_info *info,
+                                        const char **reason);
+/* Decodes the first `most` pictures that a viewer shows, [frames, height, width, channels]: each frame of an animation
+ * composited as Pillow does, and turned as the EXIF orientation says. A picture in front of an animation is its first
+ * frame. Fails as engine_png_decode and engine_png_inspect_frames. */
+engine_status engine_png_decode_frames(engine_u8 out, engine_cu8 file, uint64_t max_pixels, uint32_t most,
+                                       const char **reason);
 /* The text of tEXt, zTXt and iTXt chunks as UTF-8: key \0 value \0 …, each value at most 16 MiB. */
 engine_status engine_png_text(engine_u8 out, engine_cu8 file, size_t *written, const char **reason);
 

@@ -14,7 +14,7 @@ export interface Entry {
 export const CACHE_POLICIES = ["bytes", "classic", "lru", "none"] as const;
 /**
  * "bytes": the least recently used results leave when all together exceed `size` bytes; "classic": the last
- * graph's results; "lru": besides the last graph's, older ones up to `size` in all; "none": nothing.
+ * graph's results; "lru": besides the last graph's, older ones up to `size` in all; "none": nothing, runs do not use it.
  */
 export type CachePolicy = (typeof CACHE_POLICIES)[number];
 
@@ -133,7 +133,6 @@ export class Cache {
 
   /** @internal */
   put(signature: number, entry: Entry): void {
-    if (this.policy === "none") return;
     this.drop(signature);
     const footprint = this.policy === "bytes" ? measure(entry) : NO_FOOTPRINT;
     this.results.set(signature, { entry, footprint, run: this.run });
@@ -148,15 +147,10 @@ export class Cache {
     }
   }
 
-  /** @internal */
-  forget(signature: number): void {
-    this.drop(signature);
-  }
-
   /** @internal A run with these signatures and node ids begins: what it cannot use leaves, as the policy says. */
   begin(signatures: ReadonlySet<number>, ids: ReadonlySet<string>): void {
     this.run++;
-    for (const id of this.states.keys()) if (!ids.has(id) || this.policy === "none") this.states.delete(id);
+    for (const id of this.states.keys()) if (!ids.has(id)) this.states.delete(id);
     if (this.policy === "classic") {
       for (const signature of this.results.keys()) if (!signatures.has(signature)) this.drop(signature);
     }

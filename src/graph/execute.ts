@@ -126,7 +126,9 @@ async function begin(prompt: unknown, options: ExecuteOptions, span: Span, tell:
   const device = chooseDevice(options.device);
   const prepared = prepareRun(graph, options);
   const { nodes, roots, leftOut, warnings, cycles } = prepared;
-  const cache = options.cache ?? createCache({ policy: "classic" });
+  // of a cache that keeps nothing each run has its own: equal nodes of one run take each other's results all the same
+  const shared = options.cache?.policy === "none" ? undefined : options.cache;
+  const cache = shared ?? createCache({ policy: "classic" });
   const passing = options.passing && followers(options.passing, prepared.order, nodes);
   const isOffline = options.allowNetwork === false;
   const isReused = options.isUnheard === true && keepNothing(nodes.values(), options);
@@ -135,7 +137,7 @@ async function begin(prompt: unknown, options: ExecuteOptions, span: Span, tell:
       graph,
       registry: options.registry,
       cache,
-      isOwnCache: options.cache === undefined,
+      isOwnCache: shared === undefined,
       passing,
       isReused,
       // what keeps nothing leaves nothing behind

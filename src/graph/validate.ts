@@ -91,7 +91,7 @@ export function checkGraph(
   options: ValidateOptions & { readonly builtIns?: Registry },
 ): CheckedGraph {
   const roots = findRoots(graph, definitions, options);
-  const place: ChoicePlace = { host: options.host, inputDir: options.inputDir };
+  const place: ChoicePlace = { host: options.host, inputDir: options.inputDir, hints: { left: MAX_WARNINGS } };
   const prepared = new Map<string, PreparedNode>();
   const errors = new Map<string, GraphError[]>();
   const warnings: GraphWarning[] = graph.note === undefined ? [] : [{ message: graph.note }];

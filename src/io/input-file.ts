@@ -1,39 +1,85 @@
 import { createHash } from "node:crypto";
-import { promises } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  opendirSync,
+  openSync,
+  promises,
+  readSync,
+  realpathSync,
+  statSync,
+} from "node:fs";
 import { dirname, isAbsolute, resolve, win32 } from "node:path";
-import { closest, describe, LatentkitError } from "../errors.js";
+import { closest, describe, type ErrorCode, LatentkitError } from "../errors.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
+import { HEAD_BYTES, notPng } from "./picture-format.js";
 
 /** Larger files are refused before they are read. */
 const MAX_BYTES = 2 ** 30;
+
+/** A name that is wrong is compared with so many others at most. */
+const MAX_NEIGHBOURS = 4096;
+
+/** A file of the input folder, and what a message calls it: `input "image"`, else "Input file". */
+interface InputFile {
+  readonly folder: string;
+  readonly name: string;
+  readonly subject?: string;
+}
 
 /**
  * Reads a file of the input folder. `name` is relative to it, with folders, and may end in " [input]" as the host writes
  * it. Fails with path.outside where it would leave the folder, by a symbolic link too, with file.not-found and
  * file.read-failed.
  */
-export async function readInputFile(inputFolder: string, name: string): Promise<Buffer> {
-  const path = resolveInput(inputFolder, name);
+export async function readInputFile(file: InputFile): Promise<Buffer> {
+  const path = resolveInput(file);
   try {
-    const [root, real] = await Promise.all([promises.realpath(inputFolder), promises.realpath(path)]);
-    if (!isInside(root, real)) throw outside(name);
-    const { size, isFile } = await statOf(real);
-    if (!isFile || size > MAX_BYTES) {
-      throw new LatentkitError(
-        "file.read-failed",
-        `Input file ${describe(name)}: expected a file of at most ${MAX_BYTES} bytes, received ${isFile ? `${size} bytes` : "something else"}.`,
-      );
-    }
+    const [root, real] = await Promise.all([promises.realpath(file.folder), promises.realpath(path)]);
+    if (!isInside(root, real)) throw outside(file);
+    // a pipe or device would never end
+    checkStat(file, await promises.stat(real));
     return await promises.readFile(real);
   } catch (error) {
-    throw await readFailed(error, name, path);
+    throw readFailed(error, file, path);
+  }
+}
+
+/** The same for a picture: fails with png.invalid where it is no PNG, and names the format that it has. */
+export async function readInputPng(file: InputFile): Promise<Buffer> {
+  const bytes = await readInputFile(file);
+  checkHead(file, bytes);
+  return bytes;
+}
+
+/**
+ * Fails as readInputPng would by the file's place, kind and first bytes; at once, without reading the rest. `hints` bounds
+ * how many names that are wrong are looked for among others.
+ */
+export function checkInputPng(file: InputFile, hints?: { left: number }): void {
+  const path = resolveInput(file);
+  let descriptor: number | undefined;
+  try {
+    const real = realpathSync.native(path);
+    if (!isInside(realpathSync.native(file.folder), real)) throw outside(file);
+    checkStat(file, statSync(real));
+    // where a pipe has taken the file's name since, opening does not wait for its writer
+    descriptor = openSync(real, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    checkStat(file, fstatSync(descriptor));
+    const head = new Uint8Array(HEAD_BYTES);
+    checkHead(file, head.subarray(0, readSync(descriptor, head, 0, HEAD_BYTES, 0)));
+  } catch (error) {
+    throw readFailed(error, file, path, hints);
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
   }
 }
 
 /** SHA-256 of an input file's bytes, in hex. */
 export async function inputFileHash(inputFolder: string, name: string): Promise<string> {
   return createHash("sha256")
-    .update(await readInputFile(inputFolder, name))
+    .update(await readInputFile({ folder: inputFolder, name }))
     .digest("hex");
 }
 
@@ -41,7 +87,7 @@ export async function inputFileHash(inputFolder: string, name: string): Promise<
 export function createInputHashes(inputFolder: string): (name: string) => Promise<string> {
   const known = new Map<string, { state: string; hash: string }>();
   return async (name) => {
-    const path = resolveInput(inputFolder, name);
+    const path = resolveInput({ folder: inputFolder, name });
     const { size = 0, mtimeMs = 0 } = (await promises.stat(path).catch(() => undefined)) ?? {};
     const state = `${size} ${mtimeMs}`;
     const before = known.get(path);
@@ -52,49 +98,71 @@ export function createInputHashes(inputFolder: string): (name: string) => Promis
   };
 }
 
-function resolveInput(inputFolder: string, name: string): string {
-  const plain = name.replace(/ \[input\]$/, "");
+function resolveInput(file: InputFile): string {
+  const plain = file.name.replace(/ \[input\]$/, "");
   const isForeign =
     isAbsolute(plain) || win32.isAbsolute(plain) || plain.includes("\0") || plain.length > MAX_PATH_CHARACTERS;
   // refused on every system alike: a graph is equally safe everywhere
-  if (isForeign || win32.normalize(plain).split(win32.sep)[0] === "..") throw outside(name);
-  const root = resolve(inputFolder);
+  if (isForeign || win32.normalize(plain).split(win32.sep)[0] === "..") throw outside(file);
+  const root = resolve(file.folder);
   const path = resolve(root, plain);
-  if (path === root || !isInside(root, path)) throw outside(name);
+  if (path === root || !isInside(root, path)) throw outside(file);
   return path;
 }
 
-async function statOf(path: string): Promise<{ size: number; isFile: boolean }> {
-  // a pipe or device would never end
-  const stat = await promises.stat(path);
-  return { size: stat.size, isFile: stat.isFile() };
+function checkStat(file: InputFile, stat: { size: number; isFile(): boolean; isDirectory(): boolean }): void {
+  const kind = stat.isDirectory() ? "a folder" : "a pipe or device";
+  if (!stat.isFile()) throw fault("file.read-failed", file, "a file", `, which is ${kind}`);
+  if (stat.size > MAX_BYTES)
+    throw fault("file.read-failed", file, `a file of at most ${MAX_BYTES} bytes`, `, which has ${stat.size}`);
 }
 
-const outside = (name: string): LatentkitError =>
-  new LatentkitError(
-    "path.outside",
-    `Input file: expected the name of a file inside the input folder, received ${describe(name)}.`,
-    { received: describe(name) },
-  );
+function checkHead(file: InputFile, head: Uint8Array): void {
+  const reason = notPng(head);
+  if (reason !== undefined) throw fault("png.invalid", file, "a PNG file", `, which is ${reason}`);
+}
 
-async function readFailed(error: unknown, name: string, path: string): Promise<LatentkitError> {
+const outside = (file: InputFile): LatentkitError =>
+  fault("path.outside", file, "the name of a file inside the input folder", "");
+
+/** `suggestion` ends the sentence where there is one. */
+function fault(
+  code: ErrorCode,
+  { name, subject = "Input file" }: InputFile,
+  expected: string,
+  reason: string,
+  { suggestion, cause }: { suggestion?: string; cause?: unknown } = {},
+): LatentkitError {
+  const hint = suggestion === undefined ? "" : ` Did you mean ${describe(suggestion)}?`;
+  const message = `${subject}: expected ${expected}, received ${describe(name)}${reason}.${hint}`;
+  return new LatentkitError(code, message, { expected, received: describe(name), suggestion }, { cause });
+}
+
+function readFailed(error: unknown, file: InputFile, path: string, hints = { left: 1 }): LatentkitError {
   if (error instanceof LatentkitError) return error;
   const { code } = error as NodeJS.ErrnoException;
-  if (code !== "ENOENT" && code !== "ENOTDIR") {
-    return new LatentkitError(
-      "file.read-failed",
-      `Input file ${describe(name)}: cannot read it (${code}).`,
-      {},
-      { cause: error },
-    );
+  if (code !== "ENOENT" && code !== "ENOTDIR")
+    return fault("file.read-failed", file, "a file that can be read", ` (${code})`, { cause: error });
+  const others = hints.left-- > 0 ? neighbours(path) : [];
+  const suggestion = closest(file.name.slice(file.name.lastIndexOf("/") + 1), others);
+  return fault("file.not-found", file, "a file of the input folder", ", which is not there", {
+    suggestion,
+    cause: error,
+  });
+}
+
+function neighbours(path: string): string[] {
+  const names: string[] = [];
+  try {
+    const folder = opendirSync(dirname(path));
+    try {
+      for (let entry = folder.readSync(); entry !== null && names.length < MAX_NEIGHBOURS; entry = folder.readSync())
+        names.push(entry.name);
+    } finally {
+      folder.closeSync();
+    }
+  } catch {
+    // a hint less
   }
-  const neighbours = await promises.readdir(dirname(path)).catch((): string[] => []);
-  const suggestion = closest(name.slice(name.lastIndexOf("/") + 1), neighbours);
-  const hint = suggestion === undefined ? "" : ` Did you mean ${describe(suggestion)}?`;
-  return new LatentkitError(
-    "file.not-found",
-    `Input file ${describe(name)}: there is no such file in the input folder.${hint}`,
-    { received: describe(name), suggestion },
-    { cause: error },
-  );
+  return names;
 }

@@ -1,4 +1,5 @@
 import { describe, LatentkitError } from "../errors.js";
+import type { NativeBindings } from "../native/bindings.js";
 import { loadNative } from "../native/load.js";
 import { CHECKED_LATER, checkOptions, type OptionRules } from "../options.js";
 import { takeMemory } from "../tensor/memory.js";
@@ -24,6 +25,13 @@ export interface DecodedImage {
   data: Uint8Array | Uint16Array;
   /** Text chunks by key; the last of a key counts. */
   text: Record<string, string>;
+}
+
+/** Pictures of one file, one after the other in `data`. */
+export interface DecodedFrames extends Omit<DecodedImage, "text"> {
+  frames: number;
+  /** Alpha is one transparent colour of a grey or RGB file. */
+  isKeyed: boolean;
 }
 
 export interface EncodePngOptions {
@@ -99,29 +107,51 @@ function checkLevel(level = 4): number {
 }
 
 /**
- * Reads a PNG file of any colour type and depth; decoded off the event loop. Fails with png.invalid, and with
- * png.too-large, before anything is allocated, for more than 2^27 pixels.
+ * Reads a PNG file of any colour type and depth; decoded off the event loop. An animation gives the picture that readers
+ * of still pictures see; EXIF is not applied. Fails with png.invalid, and with png.too-large, before anything is
+ * allocated, for more than 2^27 pixels.
  */
 export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
+  const { text, ...image } = await decoded(bytes, (native) => native.decodePng(bytes, MAX_PIXELS));
+  return { ...image, text: Object.fromEntries(text) };
+}
+
+/**
+ * Reads the first `most` pictures of a PNG file as a viewer shows them: the frames of an animation composited, each turned
+ * as its EXIF orientation says. Fails as decodePng, whose limit holds for all frames together.
+ */
+export async function decodePngFrames(bytes: Uint8Array, most = MAX_PIXELS): Promise<DecodedFrames> {
+  return decoded(bytes, (native) => native.decodePngFrames(bytes, MAX_PIXELS, most));
+}
+
+async function decoded<T>(bytes: Uint8Array, decode: (native: NativeBindings) => Promise<T>): Promise<T> {
   if (!(bytes instanceof Uint8Array)) {
     throw new LatentkitError("png.invalid", `PNG: expected the bytes of a file, received ${describe(bytes)}.`);
   }
   refuseLarge(bytes);
   try {
-    const { text, ...image } = await loadNative().decodePng(bytes, MAX_PIXELS);
-    return { ...image, text: Object.fromEntries(text) };
+    return await decode(loadNative());
   } catch (error) {
     if (error instanceof LatentkitError) throw error;
-    // the core begins with the name of its own function
-    const reason = (error instanceof Error ? error.message : String(error)).replace(/^decodePng: /, "");
-    throw new LatentkitError("png.invalid", `PNG: ${reason}.`.replace(/(?<!\.)\.+$/, "."), {}, { cause: error });
+    const { message, status } = error as Error & { status?: string };
+    if (status === "too-large") {
+      throw new LatentkitError(
+        "png.too-large",
+        `PNG: expected at most ${MAX_PIXELS} pixels in all frames of an animation, received more.`,
+        {},
+        { cause: error },
+      );
+    }
+    // the message names the native function, which says nothing to whoever gave the file
+    const reason = message.replace(/^decodePng(Frames)?: /, "").replace(/(?<!\.)\.+$/, "");
+    throw new LatentkitError("png.invalid", `PNG: ${reason}.`, {}, { cause: error });
   }
 }
 
-/** A decoded picture as IMAGE [1, H, W, 3 or 4] in 0…1; grey becomes RGB. */
-export function imageTensor(image: DecodedImage): Tensor {
+/** Decoded pictures as IMAGE [frames, H, W, 3 or 4] in 0…1; grey becomes RGB. */
+export function imageTensor(image: DecodedImage | DecodedFrames): Tensor {
   const { width, height, channels, data } = image;
-  const shape = [1, height, width, channels];
+  const shape = ["frames" in image ? image.frames : 1, height, width, channels];
   const values =
     data instanceof Uint8Array
       ? fromBytes(data, shape)

@@ -110,6 +110,11 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   ): Promise<Uint8Array>;
   /** Decodes on the pool; refuses more than maxPixels before it allocates. Palettes are expanded, interlacing undone. */
   decodePng(bytes: Uint8Array, maxPixels: number): Promise<DecodedPng>;
+  /**
+   * The first `most` pictures of a file as a viewer shows them, one after the other: frames of an animation composited,
+   * turned as EXIF says. maxPixels counts the pixels of all of them.
+   */
+  decodePngFrames(bytes: Uint8Array, maxPixels: number, most: number): Promise<DecodedPngFrames>;
 
   /** Devices that compute the same numbers; see native/include/engine_cuda.h. */
   readonly cuda: CudaBindings;
@@ -220,4 +225,10 @@ export interface DecodedPng {
   bitDepth: number;
   data: Uint8Array | Uint16Array;
   text: [string, string][];
+}
+
+export interface DecodedPngFrames extends Omit<DecodedPng, "text"> {
+  frames: number;
+  /** Alpha is one transparent colour of a grey or RGB file, not samples of the file. */
+  isKeyed: boolean;
 }

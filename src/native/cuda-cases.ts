@@ -1,27 +1,8 @@
-import type { InjectOptions, PhiloxDraw, TensorOperations } from "./bindings.js";
-import type { CudaBindings, CudaHandle, CudaMemory } from "./cuda-bindings.js";
-import { loadNative } from "./load.js";
+import type { InjectOptions } from "./bindings.js";
+import type { CudaBindings } from "./cuda-bindings.js";
+import type { Four, Side } from "./cuda-sides.js";
 
-/** Where a case computes: the native core's arrays, or memory of a device. */
-export interface Side<M> {
-  readonly ops: TensorOperations<M, M>;
-  /** New memory with these values. */
-  put(values: Float32Array | Uint8Array): M;
-  floats(memory: M, count: number): Float32Array;
-  bytes(memory: M, count: number): Uint8Array;
-  /** maskedBlend with a mask of another size. */
-  resizedBlend(out: M, a: M, b: M, mask: M, shape: Four, maskShape: Three): void;
-  /** injectNoise that mixes what is drawn; `count` values. */
-  injectDrawn(out: M, base: M, noise: M, options: InjectOptions<M>, count: number, draw: PhiloxDraw): void;
-  /** Memory that is filled and written over from element `at` on. */
-  patched(count: number, value: number, values: Float32Array, at: number): M;
-  /** A picture of floats as a PNG file. */
-  encode(images: M, index: number, width: number, height: number, channels: number): Promise<Uint8Array>;
-}
-
-type Three = readonly [number, number, number];
-type Four = readonly [number, number, number, number];
-type Answer = Float32Array | Uint8Array | number | bigint;
+type Answer = Float32Array | Uint8Array | Uint32Array | number | bigint;
 
 /** One operation on one set of operands; answers everything that it computed. */
 export interface TrialCase {
@@ -29,7 +10,6 @@ export interface TrialCase {
   run<M>(side: Side<M>): Answer | Promise<Answer>;
 }
 
-const LEVEL = 4;
 /** One, a few, one more than a warp, a block and a leaf of the sums have. */
 const COUNTS = [1, 3, 33, 257, 4097, 70_001];
 const ODD = [0, -0, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 1e-40, -3e38, 1, 0.5 / 255];
@@ -64,14 +44,6 @@ function floatsOf(name: string, count: number, write: <M>(side: Side<M>, out: M)
   };
 }
 
-const elementwise = COUNTS.flatMap((n) => [
-  floatsOf(`scale of ${n}`, n, ({ ops, put }, out) => ops.scale(out, put(values(n, 1)), 0.18215)),
-  floatsOf(`axpy of ${n}`, n, ({ ops, put }, out) => ops.axpy(out, put(values(n, 2)), put(values(n, 3)), 0.7)),
-  floatsOf(`average of ${n}`, n, ({ ops, put }, out) => ops.average(out, put(values(n, 4)), put(values(n, 5)))),
-  floatsOf(`lerp of ${n}`, n, ({ ops, put }, out) => ops.lerp(out, put(values(n, 6)), put(values(n, 7)), 0.3)),
-  { name: `std of ${n}`, run: <M>({ ops, put }: Side<M>) => ops.std(put(values(n, 8, false))) },
-]);
-
 const SEEDS = [0n, 42n, 2n ** 64n - 1n];
 
 const noise = [1, 5, 1023, 40_001].flatMap((n) =>
@@ -104,21 +76,22 @@ const SHAPES: readonly Four[] = [
   [3, 3, 33, 17],
 ];
 
-const planes = SHAPES.flatMap((shape): TrialCase[] => {
+const blended = SHAPES.map((shape) => {
   const [batch, channels, height, width] = shape;
   const n = size(shape);
   const plane = height * width;
   const mask = unit(batch * plane, 10);
-  const small = unit(6, 11);
-  return [
-    floatsOf(`maskedBlend ${shape}`, n, ({ ops, put }, out) =>
-      ops.maskedBlend(out, put(values(n, 12)), put(values(n, 13)), put(mask), batch, channels, plane, batch),
-    ),
-    floatsOf(`resizedBlend ${shape}`, n, ({ put, resizedBlend }, out) =>
-      resizedBlend(out, put(values(n, 12)), put(values(n, 13)), put(small), shape, [1, 2, 3]),
-    ),
-    ...[-1, 0, 2].map((place) => pasted(shape, place)),
-  ];
+  return floatsOf(`maskedBlend ${shape}`, n, ({ ops, put }, out) =>
+    ops.maskedBlend(out, put(values(n, 12)), put(values(n, 13)), put(mask), batch, channels, plane, batch),
+  );
+});
+
+const resizedBlends = SHAPES.map((shape) => {
+  const n = size(shape);
+  const mask = unit(6, 11);
+  return floatsOf(`resizedBlend ${shape}`, n, ({ put, resizedBlend }, out) =>
+    resizedBlend(out, put(values(n, 12)), put(values(n, 13)), put(mask), shape, [1, 2, 3]),
+  );
 });
 
 /** A source of 3 x 4 pasted, once as it is and once through a mask. */
@@ -164,120 +137,71 @@ const injected = SHAPES.slice(1).flatMap((shape) => {
   ]);
 });
 
-const pictures = [1, 3, 4].flatMap((channels): TrialCase[] => {
-  const pixels = 33 * 17;
-  const image = values(2 * pixels * channels, 22);
-  return [
-    floatsOf(`channelToMask of ${channels}`, 2 * pixels, ({ ops, put }, out) =>
-      ops.channelToMask(out, put(image), channels, 2),
+const CHANNELS = [1, 3, 4];
+const [WIDTH, HEIGHT] = [17, 33];
+const picture = (channels: number): Float32Array => values(2 * WIDTH * HEIGHT * channels, 22);
+
+/** What a device does for a case rather than to compare it: it opens, and moves values. */
+type Means = "open" | "architectures" | "memory" | "trim" | "wait" | "take" | "release" | "upload" | "download";
+
+/** Each operation of a device, on small and odd shapes. One without cases does not compile. */
+export const CASES_OF: Readonly<Record<Exclude<keyof CudaBindings, Means>, readonly TrialCase[]>> = {
+  scale: COUNTS.map((n) =>
+    floatsOf(`scale of ${n}`, n, ({ ops, put }, out) => ops.scale(out, put(values(n, 1)), 0.18215)),
+  ),
+  axpy: COUNTS.map((n) =>
+    floatsOf(`axpy of ${n}`, n, ({ ops, put }, out) => ops.axpy(out, put(values(n, 2)), put(values(n, 3)), 0.7)),
+  ),
+  average: COUNTS.map((n) =>
+    floatsOf(`average of ${n}`, n, ({ ops, put }, out) => ops.average(out, put(values(n, 4)), put(values(n, 5)))),
+  ),
+  lerp: COUNTS.map((n) =>
+    floatsOf(`lerp of ${n}`, n, ({ ops, put }, out) => ops.lerp(out, put(values(n, 6)), put(values(n, 7)), 0.3)),
+  ),
+  std: COUNTS.map((n) => ({ name: `std of ${n}`, run: ({ ops, put }) => ops.std(put(values(n, 8, false))) })),
+  philoxRandn: noise,
+  philoxWords: SEEDS.map((seed, at) => ({
+    name: `philoxWords, seed ${seed}`,
+    run: ({ words }) => words(1021, seed, BigInt(at) * 8n, [256, 1024, 270_336][at]!),
+  })),
+  resizeBilinear: resized,
+  maskedBlend: blended,
+  resizedBlend: resizedBlends,
+  composite: SHAPES.flatMap((shape) => [-1, 0, 2].map((place) => pasted(shape, place))),
+  injectNoise: injected,
+  channelToMask: CHANNELS.map((channels) =>
+    floatsOf(`channelToMask of ${channels}`, 2 * WIDTH * HEIGHT, ({ ops, put }, out) =>
+      ops.channelToMask(out, put(picture(channels)), channels, 2),
     ),
-    {
-      name: `floatToByte of ${channels}`,
-      run({ ops, put, bytes }) {
-        const out = put(new Uint8Array(image.length));
-        ops.floatToByte(out, put(image));
-        return bytes(out, image.length);
-      },
+  ),
+  planesToImage: [
+    floatsOf("planesToImage", 2 * 3 * 77, ({ ops, put }, out) =>
+      ops.planesToImage(out, put(values(2 * 3 * 77, 23)), 2),
+    ),
+  ],
+  floatToByte: CHANNELS.map((channels) => ({
+    name: `floatToByte of ${channels}`,
+    run({ ops, put, bytes }) {
+      const image = picture(channels);
+      const out = put(new Uint8Array(image.length));
+      ops.floatToByte(out, put(image));
+      return bytes(out, image.length);
     },
-    floatsOf(`byteToFloat of ${channels}`, image.length, ({ ops, put }, out) =>
-      ops.byteToFloat(out, put(Uint8Array.from(image, (_, i) => i * 7))),
-    ),
-    { name: `PNG of ${channels}`, run: ({ encode, put }) => encode(put(image), 1, 17, 33, channels) },
-  ];
-});
-
-const toImage = floatsOf("planesToImage", 2 * 3 * 77, ({ ops, put }, out) =>
-  ops.planesToImage(out, put(values(2 * 3 * 77, 23)), 2),
-);
-
-const patched: TrialCase = {
-  name: "fill and copy",
-  run: (side) => side.floats(side.patched(1001, 0.1, values(300, 24), 500), 1001),
+  })),
+  byteToFloat: CHANNELS.map((channels) => {
+    const count = 2 * WIDTH * HEIGHT * channels;
+    const bytes = Uint8Array.from({ length: count }, (_, i) => i * 7);
+    return floatsOf(`byteToFloat of ${channels}`, count, ({ ops, put }, out) => ops.byteToFloat(out, put(bytes)));
+  }),
+  filterPng: CHANNELS.map((channels) => ({
+    name: `filterPng of ${channels}`,
+    run: ({ encode, put }) => encode(put(picture(channels)), 1, WIDTH, HEIGHT, channels),
+  })),
+  fill: [{ name: "fill", run: ({ filled, floats }) => floats(filled(1001, 0.1), 1001) }],
+  copy: [floatsOf("copy", 1001, ({ put, copy }, out) => copy(out, put(values(300, 24)), 500))],
 };
 
-/** Every operation of a device, on small and odd shapes. */
-export const CASES: readonly TrialCase[] = [
-  ...elementwise,
-  ...noise,
-  ...resized,
-  ...planes,
-  ...injected,
-  ...pictures,
-  toImage,
-  patched,
-];
-
-/** Arrays of the native core: its operations tell floats from bytes themselves. */
-export type HostMemory = Float32Array | Uint8Array;
-
-const floatsIn = (memory: HostMemory): Float32Array => memory as Float32Array;
-
-/** The native core. */
-export const HOST_SIDE: Side<HostMemory> = {
-  get ops() {
-    return loadNative() as unknown as TensorOperations<HostMemory, HostMemory>;
-  },
-  put: (given) => given.slice(),
-  floats: floatsIn,
-  bytes: (memory) => memory as Uint8Array,
-  resizedBlend(out, a, b, mask, shape, [batch, height, width]) {
-    const native = loadNative();
-    const [items, channels, toHeight, toWidth] = shape;
-    const sized = new Float32Array(batch * toHeight * toWidth);
-    native.resizeBilinear(sized, floatsIn(mask), batch, height, width, toHeight, toWidth);
-    const operands = [floatsIn(out), floatsIn(a), floatsIn(b), sized] as const;
-    native.maskedBlend(...operands, items, channels, toHeight * toWidth, batch);
-  },
-  injectDrawn(out, base, noise, options, count, { seed, offset, threads, k }) {
-    const native = loadNative();
-    const random = new Float32Array(count);
-    native.philoxRandn(random, seed, offset, threads, k);
-    const given = { ...options, mask: options.mask && floatsIn(options.mask), random };
-    native.injectNoise(floatsIn(out), floatsIn(base), floatsIn(noise), given);
-  },
-  patched(count, value, given, at) {
-    const memory = new Float32Array(count).fill(value);
-    memory.set(given, at);
-    return memory;
-  },
-  encode(images, index, width, height, channels) {
-    const count = width * height * channels;
-    const picture = floatsIn(images).subarray(index * count, (index + 1) * count);
-    return loadNative().encodePng(picture, width, height, channels, LEVEL, []);
-  },
-};
-
-/** A device. */
-export function cudaSide(cuda: CudaBindings, handle: CudaHandle): Side<CudaMemory> {
-  const read = <T extends Float32Array | Uint8Array>(out: T, memory: CudaMemory): T => {
-    cuda.download(out, memory);
-    return out;
-  };
-  const put = (given: Float32Array | Uint8Array): CudaMemory => {
-    const memory = cuda.take(handle, given.byteLength);
-    cuda.upload(memory, given);
-    return memory;
-  };
-  return {
-    ops: cuda,
-    put,
-    patched(count, value, given, at) {
-      const memory = put(room(count));
-      cuda.fill(memory, value);
-      cuda.copy(memory, put(given), at * given.BYTES_PER_ELEMENT);
-      return memory;
-    },
-    floats: (memory, count) => read(new Float32Array(count), memory),
-    bytes: (memory, count) => read(new Uint8Array(count), memory),
-    resizedBlend: (...given) => cuda.resizedBlend(...given),
-    injectDrawn: (out, base, noise, options, _, drawn) =>
-      cuda.injectNoise(out, base, noise, { ...options, random: undefined, drawn }),
-    async encode(images, index, width, height, channels) {
-      const { rows } = await cuda.filterPng(images, index, width, height, channels);
-      return loadNative().deflatePng(rows, width, height, channels, LEVEL, []);
-    },
-  };
-}
+export const CASES: readonly TrialCase[] = Object.values(CASES_OF).flat();
 
 const shown = (value: unknown): string => (Object.is(value, -0) ? "-0" : String(value));
 

@@ -1,3 +1,4 @@
+import type { LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
 import { type ChoicePlace, type HostInput, type InputSpec, toInputSpec } from "./inputs.js";
@@ -43,12 +44,18 @@ export interface NodeConfig {
 /** Algorithm of a stream of noise: PyTorch's CPU generator, or its CUDA generator. */
 export type NoiseStream = "cpu" | "gpu";
 
-/** True or nothing: valid. A text says what is wrong with the inputs it read, a record what is wrong with which. */
-export type ValidationAnswer = boolean | string | Readonly<Record<string, string>> | undefined;
+/**
+ * True or nothing: valid. A text says what is wrong with the inputs it read, a record what is wrong with which: a text, or
+ * an error whose message names the input already.
+ */
+export type ValidationAnswer = boolean | string | Readonly<Record<string, string | LatentkitError>> | undefined;
 
-/** A node's own validation also hears the types of linked inputs. */
+/** A node's own validation also hears the types of linked inputs, and where input files are. */
 export interface ValidateContext {
   readonly inputTypes: Readonly<Record<string, string>>;
+  readonly inputDir?: string;
+  /** How many more suggestions may be looked for in this graph; whoever looks for one counts it. */
+  readonly hints?: { left: number };
 }
 
 /** The whole answer of a node, where outputs alone are not enough. */

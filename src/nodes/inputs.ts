@@ -9,6 +9,8 @@ export type Choices = readonly Choice[] | ((place: ChoicePlace) => readonly Choi
 export interface ChoicePlace {
   readonly host?: { checkpoints(): readonly string[] };
   readonly inputDir?: string;
+  /** How many more suggestions a node's own validation may look for. */
+  readonly hints?: { left: number };
 }
 
 /** One input of a node: the facts behind its static type, its validation and its description. */

@@ -111,7 +111,7 @@ export async function invokeNode(
   const device = chooseDevice(options.device);
   warnOfUnknown(definition, inputs, context.log);
   const received = readInputs(definition, inputs, { host: context.host, inputDir: context.folders.input });
-  ownValidation(definition, received);
+  ownValidation(definition, received, context.folders.input);
   refuseAborted(options.signal);
   let answer: unknown;
   try {
@@ -202,19 +202,19 @@ function readValue(spec: InputSpec, value: unknown, at: { node: string; input: s
   return value === undefined || value === null ? spec.options.default : checkSocket(spec.type, value, at);
 }
 
-function ownValidation(definition: NodeDefinition, received: Record<string, unknown>): void {
+function ownValidation(definition: NodeDefinition, received: Record<string, unknown>, inputDir: string): void {
   const inputTypes = Object.fromEntries(Object.keys(received).map((name) => [name, definition.inputs[name]!.type]));
-  const verdict = definition.validate?.(received, { inputTypes });
+  const verdict = definition.validate?.(received, { inputTypes, inputDir });
   if (verdict === undefined || verdict === true) return;
   const [input, reason] =
     typeof verdict === "object"
       ? Object.entries(verdict)[0]!
       : [undefined, verdict === false ? "the node refuses these inputs" : verdict];
-  const subject = where({ node: definition.key }) + (input === undefined ? "" : `input "${input}", `);
-  throw new LatentkitError("input.invalid", `${subject.slice(0, -2)}: ${reason.replace(/(?<!\.)\.+$/, "")}.`, {
-    node: definition.key,
-    input,
-  });
+  const at = { node: definition.key, input };
+  if (reason instanceof LatentkitError)
+    throw new LatentkitError(reason.code, where(at) + reason.message, { ...reason.details, ...at }, { cause: reason });
+  const subject = where(at) + (input === undefined ? "" : `input "${input}", `);
+  throw new LatentkitError("input.invalid", `${subject.slice(0, -2)}: ${reason.replace(/(?<!\.)\.+$/, "")}.`, at);
 }
 
 /** Hidden inputs under the node's own names for them. */

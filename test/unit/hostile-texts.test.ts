@@ -140,7 +140,7 @@ describe("hostile files and prompts", () => {
     "encodePrompt in the A1111 style": (it) => encodePrompt(clip, it, { a1111PromptStyle: true, steps: 20 }),
     readCsv: (it) => read(readCsv, `1.filename_prefix\n${it}`),
     "readCsv, the header": (it) => read(readCsv, it),
-    readInputFile: (it) => readInputFile(folder, it),
+    readInputFile: (it) => readInputFile({ folder, name: it }),
     readJsonl: (it) => read(readJsonl, it),
     "readJsonl, a key": (it) => read(readJsonl, JSON.stringify({ [it]: 1 })),
   };

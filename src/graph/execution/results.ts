@@ -4,7 +4,7 @@ import { Lending } from "./lending.js";
 /** Where the results of a run's nodes are. */
 export interface ResultsPlace {
   readonly cache: Cache;
-  /** No other run uses the cache: it keeps only what an equal node of this run may still take. */
+  /** No other run uses the cache: nothing goes into it. */
   readonly isOwnCache: boolean;
   /** Nodes whose results no other run will take: a cache that runs share does not keep them. */
   readonly passing?: ReadonlySet<string>;
@@ -15,10 +15,12 @@ export interface ResultsPlace {
 /** Results of a run's nodes: their own, those of equal nodes and of earlier runs. */
 export class Results {
   private readonly own = new Map<string, Entry>();
-  /** By signature: nodes of results that are for this run alone, and not released. */
+  /** By signature: nodes whose results are not released. */
   private readonly equals = new Map<number, number>();
+  /** By signature: results that an equal node of this run may still take, whatever a cache keeps. */
+  private readonly twins = new Map<number, Entry>();
   private readonly lending: Lending | undefined;
-  /** Nodes whose results are for this run alone and in no cache. */
+  /** Nodes whose results are for this run alone, and for no equal node. */
   private readonly lent = new Set<string>();
 
   constructor(
@@ -27,9 +29,8 @@ export class Results {
     private readonly place: ResultsPlace,
   ) {
     this.lending = place.isReused === true ? new Lending() : undefined;
-    if (!place.isOwnCache && place.passing === undefined) return;
     for (const id of ids) {
-      const signature = this.isOwn(id) ? signatures.get(id) : undefined;
+      const signature = signatures.get(id);
       if (signature !== undefined) this.equals.set(signature, (this.equals.get(signature) ?? 0) + 1);
     }
   }
@@ -44,7 +45,8 @@ export class Results {
     const own = this.own.get(id);
     if (own !== undefined) return own;
     const signature = this.signatures.get(id);
-    const stored = signature === undefined ? undefined : this.place.cache.get(signature);
+    if (signature === undefined) return undefined;
+    const stored = this.twins.get(signature) ?? this.place.cache.get(signature);
     if (stored !== undefined) {
       this.own.set(id, stored);
       this.lending?.share(stored);
@@ -53,16 +55,18 @@ export class Results {
   }
 
   keep(id: string, entry: Entry): void {
+    if (this.own.get(id) === entry) return;
+    this.own.set(id, entry);
     const signature = this.signatures.get(id);
-    const isNew = this.own.get(id) !== entry;
-    if (signature !== undefined && isNew && this.isWanted(id, signature)) {
-      this.place.cache.put(signature, entry);
-      this.lending?.share(entry);
-    } else if (isNew) {
+    const isTwin = signature !== undefined && (this.equals.get(signature) ?? 0) > 1;
+    const isCached = signature !== undefined && !this.isOwn(id);
+    if (isTwin) this.twins.set(signature, entry);
+    if (isCached) this.place.cache.put(signature, entry);
+    if (isTwin || isCached) this.lending?.share(entry);
+    else {
       this.lent.add(id);
       this.lending?.hold(entry);
     }
-    this.own.set(id, entry);
   }
 
   /** Lets go of a result; a cache that other runs share keeps what these may take. */
@@ -71,19 +75,14 @@ export class Results {
     if (entry === undefined) return;
     this.own.delete(id);
     if (this.lent.delete(id)) this.lending?.release(entry);
-    if (!this.isOwn(id)) return;
     const signature = this.signatures.get(id);
     if (signature === undefined) return;
     const left = (this.equals.get(signature) ?? 0) - 1;
     this.equals.set(signature, left);
-    if (left <= 0) this.place.cache.forget(signature);
+    if (left <= 0) this.twins.delete(signature);
   }
 
   private isOwn(id: string): boolean {
     return this.place.isOwnCache || this.place.passing?.has(id) === true;
-  }
-
-  private isWanted(id: string, signature: number): boolean {
-    return !this.isOwn(id) || (this.equals.get(signature) ?? 0) > 1;
   }
 }

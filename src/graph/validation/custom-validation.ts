@@ -1,6 +1,7 @@
 import { LatentkitError, where } from "../../errors.js";
 import { isPlainObject } from "../../io/json-lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
+import type { ChoicePlace } from "../../nodes/inputs.js";
 import type { GraphFault } from "../prepared.js";
 import { customError, type GraphError } from "./graph-error.js";
 
@@ -18,6 +19,7 @@ export function askNode(
   at: { nodeId: string; node: string },
   given: Readonly<Record<string, unknown>>,
   inputTypes: Readonly<Record<string, string>>,
+  { inputDir, hints }: ChoicePlace = {},
 ): NodeVerdict {
   const read = new Set<string>();
   const inputs = new Proxy<Record<string, unknown>>(
@@ -33,6 +35,8 @@ export function askNode(
     },
   );
   const context = {
+    inputDir,
+    hints,
     get inputTypes() {
       read.add("input_types");
       return inputTypes;
@@ -51,7 +55,10 @@ export function askNode(
   }
   if (verdict === true || verdict === undefined) return { errors: [], read };
   if (isPlainObject(verdict)) {
-    return { errors: Object.entries(verdict).map(([input, reason]) => customError(at, input, String(reason))), read };
+    const errors = Object.entries(verdict).map(([input, reason]) =>
+      customError(at, input, reason instanceof LatentkitError ? reason : String(reason)),
+    );
+    return { errors, read };
   }
   const reason = typeof verdict === "string" ? verdict : false;
   const blamed = read.size === 0 ? [undefined] : [...read];

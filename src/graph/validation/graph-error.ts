@@ -160,18 +160,27 @@ export function linkError(
 export function customError(
   at: { nodeId: string; node: string },
   input: string | undefined,
-  verdict: string | false,
+  verdict: string | false | LatentkitError,
 ): GraphError {
-  const reason = verdict === false ? "" : verdict;
-  const subject = input === undefined ? where(at).slice(0, -2) : `${where(at)}input "${input}"`;
-  const message = `${subject}: ${reason === "" ? "the node refuses it" : reason.replace(/\.$/, "")}.`;
-  const error = new LatentkitError("input.invalid", message, { ...at, input });
+  const error = verdict instanceof LatentkitError ? namedError(at, input, verdict) : refusal(at, input, verdict);
+  // the message names the input already
+  const reason = verdict instanceof LatentkitError ? verdict.message.replace(`input "${input}": `, "") : verdict || "";
   return fromError(error, {
+    type: "custom_validation_failed",
     message: "Custom validation failed for node",
     details: [input, reason].filter((part) => part !== undefined && part !== "").join(" - "),
     extra_info: input === undefined ? {} : { input_name: input },
   });
 }
+
+function refusal(at: { nodeId: string; node: string }, input: string | undefined, reason: string | false) {
+  const subject = input === undefined ? where(at).slice(0, -2) : `${where(at)}input "${input}"`;
+  const message = `${subject}: ${reason ? reason.replace(/\.$/, "") : "the node refuses it"}.`;
+  return new LatentkitError("input.invalid", message, { ...at, input });
+}
+
+const namedError = (at: { nodeId: string; node: string }, input: string | undefined, error: LatentkitError) =>
+  new LatentkitError(error.code, where(at) + error.message, { ...error.details, ...at, input }, { cause: error });
 
 /** Validation itself failed: at an output node, or (`via`) at a node that an input of another links to. */
 export function validationFailure(

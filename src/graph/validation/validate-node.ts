@@ -81,7 +81,7 @@ function askAndCheck(
     // a value that does not convert is shown as it came
     given[input] = Array.isArray(inputs[input]) ? undefined : (checked.values[input] ?? unwrap(inputs[input]));
   }
-  const answer = askNode(definition, { nodeId: id, node }, given, types);
+  const answer = askNode(definition, { nodeId: id, node }, given, types, place);
   if ("fault" in answer) return { ...checked, fault: answer.fault };
   for (const [input, spec] of Object.entries(definition.inputs)) {
     if (!Object.hasOwn(checked.values, input) || answer.read.has(input)) continue;

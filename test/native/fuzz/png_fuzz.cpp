@@ -15,6 +15,24 @@ namespace {
 constexpr uint64_t kMaxPixels = 1 << 18;
 constexpr const char *kSets[] = {"baseline", "avx2", "avx512"};
 
+/* The frames of a file that has been read as a still picture. */
+void decode_frames(engine_cu8 file, const engine_png_info &still) {
+  for (const uint32_t most : {1u, 2u, UINT32_MAX}) {
+    engine_png_info info{};
+    const char *reason = nullptr;
+    if (engine_png_inspect_frames(file, kMaxPixels, most, &info, &reason) != ENGINE_OK) {
+      EXPECT(reason != nullptr && most > 1);
+      continue;
+    }
+    EXPECT(info.frames >= 1 && info.frames <= most && info.bytes == still.bytes * info.frames);
+    EXPECT(uint64_t{info.width} * info.height * info.frames <= kMaxPixels);
+    Bytes pixels(info.bytes);
+    const engine_status status =
+        engine_png_decode_frames({pixels.data(), pixels.size()}, file, kMaxPixels, most, &reason);
+    EXPECT(status == ENGINE_OK || reason != nullptr);
+  }
+}
+
 /* Reads a file with every instruction set; the pixels, or nothing where it is refused. */
 Bytes decode(const Bytes &file) {
   const Bytes exact(file.begin(), file.end());
@@ -37,6 +55,7 @@ Bytes decode(const Bytes &file) {
     if (status != ENGINE_OK) pixels.clear();
     if (set == kSets[0]) first = pixels, expected = status;
     EXPECT(status == expected && pixels == first);
+    decode_frames(span, info);
     Bytes text(info.text_bytes);
     size_t written = 0;
     if (engine_png_text({text.data(), text.size()}, span, &written, &reason) == ENGINE_OK)
@@ -53,6 +72,7 @@ Bytes built(const uint8_t *data, size_t len) {
   const uint8_t colour = kColours[c], depth = kDepths[data[3] % 5];
   const uint32_t width = 1 + data[0], height = 1 + data[1] % 64;
   const bool interlaced = data[4] & 1, has_key = data[4] & 2, split = data[4] & 4;
+  const bool animated = data[4] & 8, in_front = data[4] & 16, turned = data[4] & 32;
   const size_t entries = 1 + data[5] % 256;
   data += 6, len -= 6;
   const auto take = [&](size_t n) {
@@ -66,24 +86,55 @@ Bytes built(const uint8_t *data, size_t len) {
   chunk(file, "IHDR", header(width, height, depth, colour, interlaced));
   if (colour == 3) chunk(file, "PLTE", take(3 * entries));
   if (has_key) chunk(file, "tRNS", take(colour == 3 ? entries : 2u * kSamples[c]));
-  size_t size = 0;
-  static constexpr uint32_t kPasses[7][4] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4},
-                                             {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};
-  std::vector<size_t> lines;
-  for (int k = 0; k < (interlaced ? 7 : 1); k++) {
-    const uint32_t x0 = interlaced ? kPasses[k][0] : 0, y0 = interlaced ? kPasses[k][1] : 0;
-    const uint32_t dx = interlaced ? kPasses[k][2] : 1, dy = interlaced ? kPasses[k][3] : 1;
-    if (width <= x0 || height <= y0) continue;
-    const size_t line = 1 + ((width - x0 + dx - 1) / dx * size_t{kSamples[c]} * depth + 7) / 8;
-    for (size_t y = (height - y0 + dy - 1) / dy; y > 0; y--) lines.push_back(size), size += line;
+  const auto rows = [&](uint32_t w, uint32_t h) {
+    size_t size = 0;
+    static constexpr uint32_t kPasses[7][4] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4},
+                                               {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};
+    std::vector<size_t> lines;
+    for (int k = 0; k < (interlaced ? 7 : 1); k++) {
+      const uint32_t x0 = interlaced ? kPasses[k][0] : 0, y0 = interlaced ? kPasses[k][1] : 0;
+      const uint32_t dx = interlaced ? kPasses[k][2] : 1, dy = interlaced ? kPasses[k][3] : 1;
+      if (w <= x0 || h <= y0) continue;
+      const size_t line = 1 + ((w - x0 + dx - 1) / dx * size_t{kSamples[c]} * depth + 7) / 8;
+      for (size_t y = (h - y0 + dy - 1) / dy; y > 0; y--) lines.push_back(size), size += line;
+    }
+    Bytes raw = take(size);
+    // filters that do not exist end the reading: most rows get one that does
+    for (const size_t at : lines) raw[at] = raw[at] == 255 ? 255 : raw[at] % 5;
+    return stored(raw);
+  };
+  if (turned) chunk(file, "eXIf", take(40));
+  uint32_t sequence = 0;
+  const auto control = [&](uint32_t w, uint32_t h, uint32_t x, uint32_t y) {
+    Bytes data;
+    for (const uint32_t value : {sequence++, w, h, x, y, 0u}) put32(data, value);
+    const Bytes how = take(2);
+    data.insert(data.end(), {uint8_t(how[0] % 4), uint8_t(how[1] % 3)});
+    chunk(file, "fcTL", data);
+  };
+  const uint32_t frames = animated ? 1 + entries % 4 : 0;
+  if (animated) {
+    Bytes data;
+    put32(data, frames + in_front);
+    put32(data, 0);
+    chunk(file, "acTL", data);
+    if (!in_front) control(width, height, 0, 0);
   }
-  Bytes raw = take(size);
-  // filters that do not exist end the reading: most rows get one that does
-  for (const size_t at : lines) raw[at] = raw[at] == 255 ? 255 : raw[at] % 5;
-  const Bytes packed = stored(raw);
+  const Bytes packed = rows(width, height);
   const size_t cut = split ? packed.size() / 3 : packed.size();
   chunk(file, "IDAT", Bytes(packed.begin(), packed.begin() + static_cast<long>(cut)));
   if (split) chunk(file, "IDAT", Bytes(packed.begin() + static_cast<long>(cut), packed.end()));
+  for (uint32_t k = in_front ? 0 : 1; k < frames + in_front; k++) {
+    const Bytes box = take(4);
+    const uint32_t x = box[0] % width, y = box[1] % height;
+    const uint32_t w = 1 + box[2] % (width - x), h = 1 + box[3] % (height - y);
+    control(w, h, x, y);
+    Bytes data;
+    put32(data, sequence++);
+    const Bytes more = rows(w, h);
+    data.insert(data.end(), more.begin(), more.end());
+    chunk(file, "fdAT", data);
+  }
   chunk(file, "IEND", {});
   return file;
 }

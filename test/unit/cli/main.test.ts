@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
@@ -46,8 +46,9 @@ describe("latentkit", () => {
   it("shows help and version everywhere", async () => {
     const overview = await run(["--help"]);
     assert.equal(overview.code, 0);
-    for (const command of ["render", "serve", "nodes", "validate", "inspect", "verify", "doctor"]) {
-      assert.match(overview.out, new RegExp(`latentkit ${command}`));
+    const commands = [...overview.out.matchAll(/^ {2}latentkit (\w+)/gm)].map(([, command]) => command!);
+    assert.ok(commands.includes("render") && commands.includes("serve"));
+    for (const command of commands) {
       const help = await run([command, "--help"]);
       assert.equal(help.code, 0);
       assert.match(help.out, new RegExp(`^Usage: latentkit ${command}`));
@@ -55,6 +56,14 @@ describe("latentkit", () => {
     }
     assert.deepEqual(await run(["--version"]), { code: 0, out: `${version}\n`, err: "" });
     assert.equal((await run([])).code, 2);
+  });
+
+  it("has the commands that the documents show, all of them", async () => {
+    const commands = [...(await run(["--help"])).out.matchAll(/^ {2}latentkit (\w+)/gm)].map(([, command]) => command!);
+    const files = ["README.md", ...readdirSync(join(root, "docs")).map((file) => join("docs", file))];
+    const text = files.filter((file) => file.endsWith(".md")).map((file) => readFileSync(join(root, file), "utf8"));
+    const shown = [...text.join("\n").matchAll(/(?:npx|`)\s?latentkit ([a-z]+)/g)].map(([, command]) => command!);
+    assert.deepEqual([...new Set(shown)].sort(), commands.sort());
   });
 
   it("answers misuse in one sentence with what was meant, exit code 2", async () => {
@@ -197,16 +206,36 @@ describe("latentkit", () => {
     graph["4"]!.inputs.strength = 300;
     graph["3"]!.inputs.smapler_name = "euler";
     const bad = write("bad.json", graph);
-    const { code, out } = await run(["validate", bad]);
+    const input = ["--input", join(graphs, "input")];
+    const { code, out } = await run(["validate", bad, ...input]);
     assert.equal(code, 2);
     assert.match(out, /Node 4 \(ext injectNoiseToLatent\), input "strength": expected .*, received 300/);
     assert.match(out, /Warning: .*smapler_name.*sampler_name/);
-    const json = JSON.parse((await run(["validate", bad, "--json"])).out) as {
+    const json = JSON.parse((await run(["validate", bad, "--json", ...input])).out) as {
       ok: boolean;
       nodeErrors: Record<string, unknown>;
     };
     assert.equal(json.ok, false);
     assert.deepEqual(Object.keys(json.nodeErrors), ["4"]);
+  });
+
+  it("validate: refuses the input files that render refuses, in the same words", async () => {
+    const graph = join(graphs, "image-to-mask.json");
+    const input = join(folder(), "input");
+    mkdirSync(input);
+    const said = async (...args: string[]) => {
+      const { code, out, err } = await run([...args, "--input", input]);
+      assert.equal(code, 2, out + err);
+      return `${out}${err}`.match(/Node \d+ \(LoadImage\), [^\n]*/)?.[0];
+    };
+    const name = (JSON.parse(readFileSync(graph, "utf8")) as { 1: { inputs: { image: string } } })[1].inputs.image;
+    const missing = `Node 1 (LoadImage), input "image": expected a file of the input folder, received "${name}", which is not there.`;
+    const wrong = `Node 1 (LoadImage), input "image": expected a PNG file, received "${name}", which is a JPEG; latentkit reads PNG.`;
+    for (const sentence of [missing, wrong]) {
+      assert.equal(await said("validate", graph), sentence);
+      assert.equal(await said("render", graph, "--out", folder(), "--quiet"), sentence);
+      writeFileSync(join(input, name), Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 16]));
+    }
   });
 
   it("nodes: lists all, describes one, and prints object_info", async () => {

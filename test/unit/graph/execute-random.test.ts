@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createCache } from "#src/graph/cache.js";
+import { CACHE_POLICIES, createCache } from "#src/graph/cache.js";
 import { Blocker, block, defineNode } from "#src/nodes/define.js";
 import { int } from "#src/nodes/inputs.js";
 import { endOf, eventsOf, node, basicRegistry as registryOf } from "../../helpers/graph-nodes.js";
@@ -123,7 +123,7 @@ function mutate(graph: Graph, next: (n: number) => number): void {
 const plainValues = (values: Value[]) => values.map((value) => (value instanceof Blocker ? "blocked" : value));
 
 describe("executeGraph and a naive evaluator", () => {
-  for (const policy of ["bytes", "classic", "lru", "none"] as const) {
+  for (const policy of CACHE_POLICIES) {
     it(`agree on random graphs over several runs, cache policy ${policy}`, async () => {
       for (let seed = 0; seed < 150; seed++) {
         const next = seededInts(seed);

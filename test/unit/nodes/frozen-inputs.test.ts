@@ -19,7 +19,9 @@ function hashes(value: unknown, path = "", out: Record<string, string> = {}, see
   if (typeof value !== "object" || value === null || seen.has(value)) return out;
   seen.add(value);
   if (value instanceof Float32Array) out[path] = sha256(value);
-  else if (!ArrayBuffer.isView(value)) {
+  else if (ArrayBuffer.isView(value)) {
+    out[path] = Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
+  } else {
     for (const [key, item] of Object.entries(value)) hashes(item, `${path}.${key}`, out, seen);
   }
   return out;
@@ -74,6 +76,7 @@ describe("no node changes what it is given", () => {
         source: "CPU",
         seed: 1,
         pipe,
+        optional_model: model,
         optional_latent: latent(),
       },
       "ext latentCompositeMaskedWithCond": {
@@ -123,9 +126,15 @@ describe("no node changes what it is given", () => {
         batch_size: 1,
         empty_latent_width: 16,
         empty_latent_height: 16,
+        positive_token_normalization: "mean",
+        positive_weight_interpretation: "A1111",
+        negative_token_normalization: "none",
+        negative_weight_interpretation: "comfy",
+        a1111_prompt_style: false,
+        steps: 20,
       },
       "ext pipeOut": { pipe },
-      "ext pipeEdit": { pipe, latent: latent(), positive: conditioning },
+      "ext pipeEdit": { pipe, model, vae, clip, latent: latent(), positive: conditioning, negative: conditioning },
       LoadImage: { image: "a.png" },
       LoadImageMask: { image: "a.png", channel: "alpha" },
       EmptyLatentImage: { width: 16, height: 16, batch_size: 1 },
@@ -146,6 +155,8 @@ describe("no node changes what it is given", () => {
       const picture = await encodePng(Tensor.full([2, 2, 4], 0.5));
       writeFileSync(join(folder(), "a.png"), picture);
       const inputs = await inputsOf(key);
+      const left = Object.keys(registry.get(key)!.inputs).filter((name) => inputs[name] === undefined);
+      assert.deepEqual(left, [], "inputs that are not tried");
       const extra_pnginfo = { workflow: { nodes: [{ id: 1, widgets_values: ["old"] }] } };
       const hidden = { prompt: { "1": { class_type: key, inputs: {} } }, extra_pnginfo, unique_id: "1" };
       deepFreeze(inputs);

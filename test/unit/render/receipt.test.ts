@@ -140,10 +140,16 @@ describe("receipts", () => {
   });
 
   it("follow the branch that a literal chooses; of a computed choice both, what is not there aside", async () => {
-    const choice = (condition: unknown, other = "night.png") => ({
+    const unchecked = defineNode({
+      key: "unchecked",
+      inputs: { image: ["STRING", { image_upload: true }] },
+      outputs: { IMAGE: "IMAGE" },
+      run: () => assert.fail("the branch is not chosen"),
+    });
+    const choice = (condition: unknown) => ({
       ...saved(),
       "2": node("ext saveImageLazy", { images: ["4", 0], filename_prefix: "saved", save_metadata: true }),
-      "3": node("LoadImage", { image: other }),
+      "3": node("LoadImage", { image: "night.png" }),
       "4": node("ext if", { any: condition, if: ["1", 0], else: ["3", 0] }),
     });
     const inputs = async (graph: object) => Object.keys((await receipts(graph))[0]!.inputs);
@@ -151,7 +157,9 @@ describe("receipts", () => {
     assert.deepEqual(await inputs(choice("")), ["night.png"]);
     const shows = { "5": node("ext showAnythingLazy", { anything: "yes" }) };
     assert.deepEqual(await inputs({ ...choice(["5", 0]), ...shows }), ["lake.png", "night.png"]);
-    assert.deepEqual(await inputs({ ...choice(["5", 0], "none.png"), ...shows }), ["lake.png"]);
+    const gone = { ...choice(["5", 0]), ...shows, "3": node("unchecked", { image: "none.png" }) };
+    const [receipt] = await receipts(gone, { registry: createRegistry([unchecked], registry) });
+    assert.deepEqual(Object.keys(receipt!.inputs), ["lake.png"]);
   });
 
   it("name every input of the graph for a picture that a node's expansion saves", async () => {

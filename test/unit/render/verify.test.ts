@@ -183,8 +183,8 @@ describe("verifyImage", () => {
     mkdirSync(own);
     assert.deepEqual(await verdict(file, { inputDir: own }), [
       "different",
-      'rendered: It cannot be rendered again: Node 1 (LoadImage), Input file "lake.png": there is no such file in the input folder.',
-      'input: Input file "lake.png": there is no such file in the input folder.',
+      'rendered: It cannot be rendered again: Node 1 (LoadImage), input "image": expected a file of the input folder, received "lake.png", which is not there.',
+      'input: Input file: expected a file of the input folder, received "lake.png", which is not there.',
     ]);
     copyFileSync(join(inputDir, "night.png"), join(own, "lake.png"));
     assert.deepEqual(

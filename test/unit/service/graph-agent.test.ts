@@ -178,17 +178,27 @@ describe("createGraphAgent", () => {
   });
 
   it("fails a run with the node's own words", async () => {
-    const load = { class_type: "LoadImage", inputs: { image: "{{message}}" } };
-    const { run } = serve({ "1": load, "2": save(["1", 0], "lake") });
+    const load = { class_type: "LoadImage", inputs: { image: ["3", 0] } };
+    const name = { class_type: "ext if", inputs: { any: 1, if: "{{message}}", else: "" } };
+    const { run } = serve({ "1": load, "2": save(["1", 0], "lake"), "3": name });
     const { state, last, events } = await run("nowhere.png");
     assert.equal(state, "failed");
     assert.equal(last.code, "file.not-found");
-    assert.match(String(last.error), /Node 1 \(LoadImage\).*nowhere/);
+    assert.match(String(last.error), /Node 1 \(LoadImage\), input "image".*nowhere/);
     assert.deepEqual(
       events.filter(({ event }) => event === "node_error").map(({ data }) => [data.node, data.code]),
       [["1", "file.not-found"]],
     );
     assert.equal((await run("lake.png")).state, "succeeded");
+  });
+
+  it("fails a run whose input file is not there, before a node runs", async () => {
+    const load = { class_type: "LoadImage", inputs: { image: "{{message}}" } };
+    const { run } = serve({ "1": load, "2": save(["1", 0], "lake") });
+    const { state, last, events } = await run("nowhere.png");
+    assert.deepEqual([state, last.code], ["failed", "file.not-found"]);
+    assert.match(String(last.error), /Node 1 \(LoadImage\), input "image".*nowhere/);
+    assert.ok(!events.some(({ event }) => event === "node_start"));
   });
 
   it("fails a run whose message leads out of the output folder, before a node runs", async () => {

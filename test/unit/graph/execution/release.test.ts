@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { type Cache, createCache } from "#src/graph/cache.js";
+import { CACHE_POLICIES, type Cache, createCache } from "#src/graph/cache.js";
 import { executeGraph } from "#src/graph/execute.js";
 import { defineNode } from "#src/nodes/define.js";
 import { any, int } from "#src/nodes/inputs.js";
@@ -96,17 +96,24 @@ describe("results of a run", () => {
     assert.deepEqual(ran, ["s", "n1", "n2", "n3", "n4"]);
   });
 
-  it("serve equal nodes, each of which runs once", async () => {
-    const { registry, ran } = tracked();
-    const graph = line(3);
-    // equal to n1, wanted when all that read n1 are done
-    graph.t1 = node("Next", { a: ["s", 0] });
-    graph.n4 = node("Next", { a: ["n3", 0], b: "ask", lazy: ["t1", 0] });
-    graph.out = node("Count", { a: ["n4", 0] });
-    const events = await eventsOf(graph, { registry });
-    assert.equal(endOf(events).outputs.out![0], 4);
-    assert.deepEqual(ran, ["s", "n1", "n2", "n3", "n4"]);
-  });
+  const caches = [undefined, ...CACHE_POLICIES.flatMap((policy) => [{ policy }, { policy, size: 0 }])];
+  for (const options of caches) {
+    it(`serve equal nodes, each of which runs once, cache ${JSON.stringify(options)}`, async () => {
+      const { registry, ran } = tracked();
+      const graph = line(3);
+      // equal to n1, wanted when all that read n1 are done
+      graph.t1 = node("Next", { a: ["s", 0] });
+      graph.n4 = node("Next", { a: ["n3", 0], b: "ask", lazy: ["t1", 0] });
+      graph.out = node("Count", { a: ["n4", 0] });
+      const cache = options && createCache(options);
+      const events = await eventsOf(graph, { registry, cache });
+      assert.equal(endOf(events).outputs.out![0], 4);
+      assert.deepEqual(ran, ["s", "n1", "n2", "n3", "n4"]);
+      if (options?.policy !== "none") return;
+      await eventsOf(graph, { registry, cache });
+      assert.deepEqual([ran.length, cache?.size], [10, 0]);
+    });
+  }
 
   it("are made again for an expansion that names a node whose result has left", async () => {
     const { registry, ran } = tracked();

@@ -1,0 +1,109 @@
+import type { InjectOptions, PhiloxDraw, TensorOperations } from "./bindings.js";
+import type { CudaBindings, CudaHandle, CudaMemory } from "./cuda-bindings.js";
+import { loadNative } from "./load.js";
+
+/** Where a case computes: the native core's arrays, or memory of a device. */
+export interface Side<M> {
+  readonly ops: TensorOperations<M, M>;
+  /** New memory with these values. */
+  put(values: Float32Array | Uint8Array): M;
+  floats(memory: M, count: number): Float32Array;
+  bytes(memory: M, count: number): Uint8Array;
+  /** maskedBlend with a mask of another size. */
+  resizedBlend(out: M, a: M, b: M, mask: M, shape: Four, maskShape: Three): void;
+  /** injectNoise that mixes what is drawn; `count` values. */
+  injectDrawn(out: M, base: M, noise: M, options: InjectOptions<M>, count: number, draw: PhiloxDraw): void;
+  /** The four words behind each of n elements, row by row. */
+  words(count: number, seed: bigint, offset: bigint, threads: number): Uint32Array;
+  /** New memory of one value. */
+  filled(count: number, value: number): M;
+  /** All floats of `from` into `to`, from element `at` on. */
+  copy(to: M, from: M, at: number): void;
+  /** A picture of floats as a PNG file. */
+  encode(images: M, index: number, width: number, height: number, channels: number): Promise<Uint8Array>;
+}
+
+export type Three = readonly [number, number, number];
+export type Four = readonly [number, number, number, number];
+
+const LEVEL = 4;
+const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
+
+/** Arrays of the native core: its operations tell floats from bytes themselves. */
+export type HostMemory = Float32Array | Uint8Array;
+
+const floatsIn = (memory: HostMemory): Float32Array => memory as Float32Array;
+
+/** The native core. */
+export const HOST_SIDE: Side<HostMemory> = {
+  get ops() {
+    return loadNative() as unknown as TensorOperations<HostMemory, HostMemory>;
+  },
+  put: (given) => given.slice(),
+  floats: floatsIn,
+  bytes: (memory) => memory as Uint8Array,
+  resizedBlend(out, a, b, mask, shape, [batch, height, width]) {
+    const native = loadNative();
+    const [items, channels, toHeight, toWidth] = shape;
+    const sized = new Float32Array(batch * toHeight * toWidth);
+    native.resizeBilinear(sized, floatsIn(mask), batch, height, width, toHeight, toWidth);
+    const operands = [floatsIn(out), floatsIn(a), floatsIn(b), sized] as const;
+    native.maskedBlend(...operands, items, channels, toHeight * toWidth, batch);
+  },
+  injectDrawn(out, base, noise, options, count, { seed, offset, threads, k }) {
+    const native = loadNative();
+    const random = new Float32Array(count);
+    native.philoxRandn(random, seed, offset, threads, k);
+    const given = { ...options, mask: options.mask && floatsIn(options.mask), random };
+    native.injectNoise(floatsIn(out), floatsIn(base), floatsIn(noise), given);
+  },
+  words(count, seed, offset, threads) {
+    const out = new Uint32Array(4 * count);
+    loadNative().philoxWords(out, seed, offset, threads);
+    return out;
+  },
+  filled: (count, value) => new Float32Array(count).fill(value),
+  copy: (to, from, at) => floatsIn(to).set(floatsIn(from), at),
+  encode(images, index, width, height, channels) {
+    const count = width * height * channels;
+    const picture = floatsIn(images).subarray(index * count, (index + 1) * count);
+    return loadNative().encodePng(picture, width, height, channels, LEVEL, []);
+  },
+};
+
+/** A device. */
+export function cudaSide(cuda: CudaBindings, handle: CudaHandle): Side<CudaMemory> {
+  const read = <T extends Float32Array | Uint8Array>(out: T, memory: CudaMemory): T => {
+    cuda.download(out, memory);
+    return out;
+  };
+  const put = (given: Float32Array | Uint8Array): CudaMemory => {
+    const memory = cuda.take(handle, given.byteLength);
+    cuda.upload(memory, given);
+    return memory;
+  };
+  return {
+    ops: cuda,
+    put,
+    words(count, seed, offset, threads) {
+      const memory = cuda.take(handle, 16 * count);
+      cuda.philoxWords(memory, seed, offset, threads);
+      return new Uint32Array(read(new Uint8Array(16 * count), memory).buffer);
+    },
+    filled(count, value) {
+      const memory = cuda.take(handle, FLOAT_BYTES * count);
+      cuda.fill(memory, value);
+      return memory;
+    },
+    copy: (to, from, at) => cuda.copy(to, from, FLOAT_BYTES * at),
+    floats: (memory, count) => read(new Float32Array(count), memory),
+    bytes: (memory, count) => read(new Uint8Array(count), memory),
+    resizedBlend: (...given) => cuda.resizedBlend(...given),
+    injectDrawn: (out, base, noise, options, _, drawn) =>
+      cuda.injectNoise(out, base, noise, { ...options, random: undefined, drawn }),
+    async encode(images, index, width, height, channels) {
+      const { rows } = await cuda.filterPng(images, index, width, height, channels);
+      return loadNative().deflatePng(rows, width, height, channels, LEVEL, []);
+    },
+  };
+}

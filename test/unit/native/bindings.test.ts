@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import type { NativeBindings } from "#src/native/bindings.js";
+import type { CudaBindings } from "#src/native/cuda-bindings.js";
+import { loadNative } from "#src/native/load.js";
+
+type All<T> = Readonly<Record<keyof T, true>>;
+
+const TENSORS = {
+  philoxRandn: true,
+  philoxWords: true,
+  scale: true,
+  axpy: true,
+  average: true,
+  lerp: true,
+  std: true,
+  resizeBilinear: true,
+  maskedBlend: true,
+  composite: true,
+  injectNoise: true,
+  planesToImage: true,
+  channelToMask: true,
+  floatToByte: true,
+  byteToFloat: true,
+} as const;
+
+// the compiler wants every name of the type here, and no other; the tests want the module to have these
+const CORE: All<NativeBindings> = {
+  ...TENSORS,
+  isa: true,
+  isas: true,
+  setIsa: true,
+  threads: true,
+  setThreads: true,
+  mtStateBytes: true,
+  mtSeed: true,
+  mtRandn: true,
+  philoxSkip: true,
+  latentToRgb: true,
+  resizeToImage: true,
+  resizeToBytes: true,
+  samplingTable: true,
+  samplingTimestep: true,
+  samplingSigma: true,
+  schedule: true,
+  pixelHash: true,
+  encodePng: true,
+  pngBound: true,
+  encodePngHere: true,
+  deflatePng: true,
+  decodePng: true,
+  decodePngFrames: true,
+  cuda: true,
+};
+
+const CUDA: All<CudaBindings> = {
+  ...TENSORS,
+  open: true,
+  architectures: true,
+  memory: true,
+  trim: true,
+  wait: true,
+  take: true,
+  release: true,
+  upload: true,
+  download: true,
+  copy: true,
+  fill: true,
+  resizedBlend: true,
+  filterPng: true,
+};
+
+describe("native/bindings", () => {
+  it("has exactly the functions that the native module exports", () => {
+    assert.deepEqual(Object.keys(loadNative()).sort(), Object.keys(CORE).sort());
+    assert.deepEqual(Object.keys(loadNative().cuda).sort(), Object.keys(CUDA).sort());
+  });
+});
