@@ -1,5 +1,6 @@
 import type { Config } from "../../render/config.js";
 import type { Clock } from "./clock.js";
+import type { Listener } from "./runs/event-bus.js";
 import type { Store } from "./store/store.js";
 
 export type Limits = Config["limits"];
@@ -192,6 +193,8 @@ export interface Runs {
    * Each step reads from the store, so a reader that does not pull costs nothing. Fails with run_not_found.
    */
   follow(runId: string, after: number, signal?: AbortSignal): AsyncGenerator<EventSlice, void, undefined>;
+  /** Tells one reader when to read again; to be closed. Closed by the service's stop. */
+  listen(runId: string): Listener;
   /** A file that the run reported. Fails with run_not_found or not_found. */
   file(runId: string, name: string): Promise<RunFile>;
   /** Wall time that does not jump, in ms: for expiry of signed URLs. */

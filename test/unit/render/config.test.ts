@@ -28,7 +28,7 @@ describe("parseConfig", () => {
       on_restart: "interrupt",
       trust_proxy: false,
     });
-    assert.equal(Object.keys(config.limits).length, 23);
+    assert.equal(Object.keys(config.limits).length, 24);
     assert.deepEqual([config.limits.body_bytes, config.limits.drain_seconds], [262144, 30]);
     assert.deepEqual(parseConfig(undefined, "empty"), config);
   });

@@ -1,16 +1,18 @@
 import type { ServerResponse } from "node:http";
 import type { Clock, Timer } from "../../clock.js";
 import { KEEP_ALIVE_FRAME } from "./sse.js";
+import type { EncodedSlice, SliceHolder, StreamMemory } from "./stream-memory.js";
 
 const KEEP_ALIVE_MS = 15_000;
 
 /**
- * Writes frames to one reader and watches that it takes them: a reader that takes nothing for `slowSeconds` while
- * bytes wait is cut off. Sends a comment every 15 s in which nothing waits.
+ * Writes to one reader and watches that it takes what is written: a reader that takes nothing for `slowSeconds` while
+ * bytes wait is cut off, or earlier where memory is short. Sends a comment every 15 s in which nothing waits.
  */
-export class StreamWriter {
+export class StreamWriter implements SliceHolder {
   readonly #res: ServerResponse;
   readonly #clock: Clock;
+  readonly #memory: StreamMemory;
   readonly #limits: { readonly slowBytes: number; readonly slowSeconds: number };
   /** Writes that have not left the process. */
   #unsent = 0;
@@ -18,12 +20,19 @@ export class StreamWriter {
   #keepAlive: Timer | undefined;
   #onMoved: (() => void) | undefined;
 
-  constructor(res: ServerResponse, clock: Clock, limits: { slowBytes: number; slowSeconds: number }) {
+  constructor(
+    res: ServerResponse,
+    clock: Clock,
+    memory: StreamMemory,
+    limits: { slowBytes: number; slowSeconds: number },
+  ) {
     this.#res = res;
     this.#clock = clock;
+    this.#memory = memory;
     this.#limits = limits;
     this.#scheduleKeepAlive();
     res.once("close", () => {
+      this.#memory.leave(this);
       this.#stalled?.cancel();
       this.#keepAlive?.cancel();
       this.#onMoved?.();
@@ -35,13 +44,28 @@ export class StreamWriter {
     return !this.#res.destroyed;
   }
 
+  cut(): void {
+    this.#res.destroy();
+  }
+
   write(frame: string): void {
     this.#track((done) => this.#res.write(frame, done));
   }
 
+  /** The bytes are shared: they count once for all their readers. */
+  writeSlice(slice: EncodedSlice): void {
+    this.#memory.hold(this, slice);
+    this.#track((done) =>
+      this.#res.write(slice.bytes, () => {
+        this.#memory.moved(this, slice);
+        done();
+      }),
+    );
+  }
+
   /** Resolves at once, or where too much waits, when all of it has left or the reader has. */
   async ready(): Promise<void> {
-    if (this.#res.writableLength <= this.#limits.slowBytes) return;
+    if (this.#res.writableLength <= this.#limits.slowBytes && !this.#memory.isTight) return;
     while (this.isOpen && this.#unsent > 0) {
       await new Promise<void>((resolve) => {
         this.#onMoved = resolve;
@@ -67,7 +91,7 @@ export class StreamWriter {
   }
 
   #watch(): Timer {
-    return this.#clock.setTimer(this.#limits.slowSeconds * 1000, () => this.#res.destroy());
+    return this.#clock.setTimer(this.#limits.slowSeconds * 1000, () => this.cut());
   }
 
   #scheduleKeepAlive(): void {
