@@ -3,15 +3,15 @@ import { HookError } from "../../hook-error.js";
 import type { Runs } from "../../types.js";
 import type { Route } from "../call.js";
 import type { HookContext } from "../context.js";
-import { createOpenApi } from "../openapi.js";
-import { sendJson } from "../problem.js";
+import { createOpenApi, openApiBytes } from "../openapi.js";
+import { sendBytes, sendJson } from "../problem.js";
 
 const PING_MS = 2000;
 
 /** Liveness, readiness, metrics and the description of the API: open to all, they tell nothing of any run. */
 export function probeRoutes(context: HookContext): Route[] {
   const { runs, metrics, clock, config } = context;
-  const openApi = createOpenApi(config.limits);
+  const openApi = openApiBytes(createOpenApi(config.limits));
   const probe = (status: string) => ({ status: 200, body: { ok: true, status } });
   return [
     {
@@ -50,8 +50,7 @@ export function probeRoutes(context: HookContext): Route[] {
       access: "open",
       handlers: {
         GET({ req, res }) {
-          const servers = [{ url: req.baseUrl || "/" }];
-          sendJson(req, res, { status: 200, body: { ...openApi, servers } });
+          sendBytes(req, res, { status: 200, bytes: openApi(req.baseUrl || "/") });
         },
       },
     },

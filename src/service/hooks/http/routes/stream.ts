@@ -43,10 +43,7 @@ async function stream(context: HookContext, { req, res, query, params }: Call): 
     if (slots.size === 0) memory.clear();
   });
   res.writeHead(200, HEADERS);
-  const writer = new StreamWriter(res, clock, memory, {
-    slowBytes: config.limits.slow_reader_bytes,
-    slowSeconds: config.limits.slow_reader_seconds,
-  });
+  const writer = new StreamWriter(res, clock, memory, config.limits.slow_reader_bytes);
   writer.write(
     replayMetaFrame({
       replay_truncated: cursor + 1 < oldestEventId,

@@ -6,34 +6,27 @@ import type { EncodedSlice, SliceHolder, StreamMemory } from "./stream-memory.js
 const KEEP_ALIVE_MS = 15_000;
 
 /**
- * Writes to one reader and watches that it takes what is written: a reader that takes nothing for `slowSeconds` while
- * bytes wait is cut off, or earlier where memory is short. Sends a comment every 15 s in which nothing waits.
+ * Writes to one reader, no faster than it reads. A reader is cut where memory is short (and by `watchWrites`, where it
+ * takes nothing for long). Sends a comment every 15 s in which nothing waits.
  */
 export class StreamWriter implements SliceHolder {
   readonly #res: ServerResponse;
   readonly #clock: Clock;
   readonly #memory: StreamMemory;
-  readonly #limits: { readonly slowBytes: number; readonly slowSeconds: number };
+  readonly #slowBytes: number;
   /** Writes that have not left the process. */
   #unsent = 0;
-  #stalled: Timer | undefined;
   #keepAlive: Timer | undefined;
   #onMoved: (() => void) | undefined;
 
-  constructor(
-    res: ServerResponse,
-    clock: Clock,
-    memory: StreamMemory,
-    limits: { slowBytes: number; slowSeconds: number },
-  ) {
+  constructor(res: ServerResponse, clock: Clock, memory: StreamMemory, slowBytes: number) {
     this.#res = res;
     this.#clock = clock;
     this.#memory = memory;
-    this.#limits = limits;
+    this.#slowBytes = slowBytes;
     this.#scheduleKeepAlive();
     res.once("close", () => {
       this.#memory.leave(this);
-      this.#stalled?.cancel();
       this.#keepAlive?.cancel();
       this.#onMoved?.();
     });
@@ -65,7 +58,7 @@ export class StreamWriter implements SliceHolder {
 
   /** Resolves at once, or where too much waits, when all of it has left or the reader has. */
   async ready(): Promise<void> {
-    if (this.#res.writableLength <= this.#limits.slowBytes && !this.#memory.isTight) return;
+    if (this.#res.writableLength <= this.#slowBytes && !this.#memory.isTight) return;
     while (this.isOpen && this.#unsent > 0) {
       await new Promise<void>((resolve) => {
         this.#onMoved = resolve;
@@ -76,22 +69,15 @@ export class StreamWriter implements SliceHolder {
   /** Ends the stream once everything is out. */
   end(): void {
     this.#keepAlive?.cancel();
-    if (this.isOpen) this.#track((done) => this.#res.end(done));
+    if (this.isOpen) this.#res.end();
   }
 
   #track(send: (done: () => void) => void): void {
     this.#unsent++;
-    this.#stalled ??= this.#watch();
     send(() => {
       this.#unsent--;
-      this.#stalled?.cancel();
-      this.#stalled = this.#unsent > 0 && this.isOpen ? this.#watch() : undefined;
       this.#onMoved?.();
     });
-  }
-
-  #watch(): Timer {
-    return this.#clock.setTimer(this.#limits.slowSeconds * 1000, () => this.cut());
   }
 
   #scheduleKeepAlive(): void {
