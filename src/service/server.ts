@@ -16,6 +16,7 @@ import { errorBody, sendError, sendJson } from "./hooks/http/problem.js";
 import type { HookService } from "./hooks/service.js";
 import type { Limits } from "./hooks/types.js";
 import { createLogger } from "./log.js";
+import { parseInPieces } from "./parse-in-pieces.js";
 import { answerRaw } from "./raw-answer.js";
 
 /** Room for a token of 16 KiB, which is wrong, not too large, and for a client's usual headers beside it. */
@@ -72,6 +73,7 @@ export function createServer(options: ServerOptions): ListeningServer {
   );
   server.maxConnections = limits.streams + SPARE_CONNECTIONS;
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION;
+  parseInPieces(server);
   answerSpecial(server, enter);
   answerClientErrors(server, log);
   let closed: Promise<void> | undefined;

@@ -44,7 +44,8 @@ export function enterConnection(
       const isFirst = queue[0]?.res === res;
       const at = queue.findIndex((waiting) => waiting.res === res);
       if (at >= 0) queue.splice(at, 1);
-      if (isFirst) queue[0]?.go(!socket.destroyed);
+      // in another turn of the event loop: others come in between
+      if (isFirst && queue.length > 0) setImmediate(() => queue[0]?.go(!socket.destroyed));
     });
     if (queue.length === 1) go(true);
   });
