@@ -25,7 +25,10 @@ export interface AgentContext {
    * A-Z a-z 0-9 _ . - (the first a letter).
    */
   emit(event: string, data: unknown): void;
-  /** Lets readers of the run fetch a file. Returns its name among the run's files and the path of its route. */
+  /**
+   * Lets readers of the run fetch a file. Returns its name among the run's files and the path of its route below where
+   * the router is mounted. In events and in the response the path reaches each reader with the mount path in front.
+   */
   addFile(file: { path: string; name?: string; contentType?: string }): { name: string; url: string };
 }
 

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { mountFileUrls } from "../../file-url.js";
 import type { QueuedWake, RunSummary, Started, StoredEvent } from "../../types.js";
 import type { HookContext } from "../context.js";
 import type { queueMetadataSchema, runListSchema, runPayloadSchema, runStatusSchema } from "../schemas.js";
@@ -61,11 +62,18 @@ export function runItem(run: RunSummary): z.output<typeof runListSchema>["runs"]
   };
 }
 
-/** The state of one run; `outcome` is its terminal event, where it has ended. */
-export function runStatus(run: RunSummary, outcome: StoredEvent | null): z.output<typeof runStatusSchema> {
-  const isDone = outcome?.event === "done";
-  const response = isDone ? (JSON.parse(outcome.data) as { response: string }).response : null;
-  return { ok: true, ...runItem(run), response };
+/** The state of one run; `outcome` is its terminal event, where it has ended. `base`: where the router is mounted. */
+export function runStatus(
+  base: string,
+  run: RunSummary,
+  outcome: StoredEvent | null,
+): z.output<typeof runStatusSchema> {
+  return { ok: true, ...runItem(run), response: outcome?.event === "done" ? responseOf(outcome, base, run.id) : null };
+}
+
+function responseOf({ data }: StoredEvent, base: string, runId: string): string {
+  const { response } = JSON.parse(data) as { response: string };
+  return mountFileUrls(response, base, runId);
 }
 
 const isoTime = (ms: number) => new Date(ms).toISOString();

@@ -15,7 +15,7 @@ export function runRoutes(context: HookContext): Route[] {
   const status = async ({ req, res, ...call }: Call) => {
     const runId = requireRunId(call);
     const run = await runs.get(runId);
-    sendJson(req, res, { status: 200, body: runStatus(run, await runs.outcome(runId)) });
+    sendJson(req, res, { status: 200, body: runStatus(req.baseUrl, run, await runs.outcome(runId)) });
   };
 
   const list = async ({ req, res, query }: Call) => {
@@ -30,7 +30,7 @@ export function runRoutes(context: HookContext): Route[] {
   const cancel = async ({ req, res, ...call }: Call) => {
     const runId = requireRunId(call);
     const run = await runs.cancel(runId);
-    sendJson(req, res, { status: 200, body: runStatus(run, await runs.outcome(runId)) });
+    sendJson(req, res, { status: 200, body: runStatus(req.baseUrl, run, await runs.outcome(runId)) });
   };
 
   return [

@@ -51,7 +51,8 @@ async function stream(context: HookContext, { req, res, query, params }: Call): 
       requested_last_event_id: wanted.after,
     }),
   );
-  if (!isComplete) await follow(context, writer, listener, { runId, after: Math.max(cursor, oldestEventId - 1) });
+  if (!isComplete)
+    await follow(context, writer, listener, { runId, base: req.baseUrl, after: Math.max(cursor, oldestEventId - 1) });
   writer.end();
 }
 
@@ -60,11 +61,11 @@ async function follow(
   { slices, turns }: HookContext,
   writer: StreamWriter,
   listener: ReturnType<HookContext["runs"]["listen"]>,
-  { runId, after }: { runId: string; after: number },
+  { runId, base, after }: { runId: string; base: string; after: number },
 ): Promise<void> {
   /** The slice is gone when this returns: a reader that waits holds nothing. */
   const sendAfter = async (id: number) => {
-    const slice = await slices.after(runId, id);
+    const slice = await slices.after(runId, id, base);
     // trimmed under a slow reader: ended here, it resumes and is told by replay_meta
     if (slice === undefined || slice.firstId > id + 1 || !writer.isOpen)
       return { bytes: 0, id, isEnd: slice !== undefined };

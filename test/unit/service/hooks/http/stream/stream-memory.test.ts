@@ -98,11 +98,11 @@ describe("slice source", () => {
       return { events: events(after, 2), oldestEventId: 1, lastEventId: 99, truncated: false, end: false };
     };
     const source = new SliceSource({ read }, new StreamMemory(1e6));
-    const slices = await Promise.all(Array.from({ length: 20 }, () => source.after("run", 4)));
-    assert.equal(new Set([...slices, await source.after("run", 4)]).size, 1);
+    const slices = await Promise.all(Array.from({ length: 20 }, () => source.after("run", 4, "")));
+    assert.equal(new Set([...slices, await source.after("run", 4, "")]).size, 1);
     assert.equal(reads, 1);
     assert.equal(slices[0]!.bytes.toString(), "id: 5\nevent: delta\ndata: {}\n\nid: 6\nevent: delta\ndata: {}\n\n");
-    await source.after("other", 4);
+    await source.after("other", 4, "");
     assert.equal(reads, 2);
   });
 
@@ -110,8 +110,8 @@ describe("slice source", () => {
     const answers: ((slice: EventSlice) => void)[] = [];
     const read = () => new Promise<EventSlice>((resolve) => answers.push(resolve));
     const source = new SliceSource({ read }, new StreamMemory(1e6));
-    const first = source.after("run", 4);
-    const second = source.after("run", 4);
+    const first = source.after("run", 4, "");
+    const second = source.after("run", 4, "");
     const state = { oldestEventId: 1, lastEventId: 4, truncated: false, end: false };
     answers[0]!({ ...state, events: [] });
     assert.equal(await first, undefined);
