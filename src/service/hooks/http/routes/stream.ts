@@ -13,7 +13,7 @@ const HEADERS = {
 };
 
 /** A reader that got more than this since its last turn waits for the next one. */
-const BYTES_PER_TURN = 8 * 1024;
+const BYTES_PER_TURN = 128 * 1024;
 
 /** `GET /api/stream`: the events of one run, from any id, live until its terminal event. */
 export function streamRoute(context: HookContext): Route {
