@@ -53,6 +53,7 @@ const limits = z.strictObject({
   queue_seconds: count(3600),
   streams: count(1000),
   streams_per_run: count(20),
+  streams_bytes: count(67108864),
   slow_reader_bytes: count(1048576),
   slow_reader_seconds: count(30),
   retention_hours: count(24),

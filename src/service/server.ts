@@ -11,17 +11,21 @@ import { systemClock } from "./hooks/clock.js";
 import { HookError } from "./hooks/hook-error.js";
 import { type HookLog, LOGGER } from "./hooks/hook-log.js";
 import { AWAITS_CONTINUE } from "./hooks/http/body.js";
+import { enterConnection } from "./hooks/http/connection.js";
 import { LINGER_MS, prepareAnswer } from "./hooks/http/linger.js";
 import { errorBody, sendError, sendJson } from "./hooks/http/problem.js";
 import type { HookService } from "./hooks/service.js";
 import type { Limits } from "./hooks/types.js";
 import { createLogger } from "./log.js";
+import { parseInPieces } from "./parse-in-pieces.js";
 import { answerRaw } from "./raw-answer.js";
 
 /** Room for a token of 16 KiB, which is wrong, not too large, and for a client's usual headers beside it. */
 const MAX_HEADER_BYTES = 18 * 1024;
 /** Connections beyond those of streams: idle ones and requests. */
 const SPARE_CONNECTIONS = 1024;
+/** A client that goes on opens a new connection: none lives for ever. */
+const REQUESTS_PER_CONNECTION = 1000;
 const CHECK_MS = 500;
 const LAST_BYTES_MS = 1000;
 
@@ -65,6 +69,8 @@ export function createServer(options: ServerOptions): ListeningServer {
     "createServer",
   );
   const app = createApp(hooks, log);
+  const enter = (req: IncomingMessage, res: ServerResponse) =>
+    enterConnection(req, res, { clock: systemClock, seconds: limits.slow_reader_seconds });
   const headersTimeout = limits.header_seconds * 1000;
   const server = createHttpServer(
     {
@@ -76,10 +82,13 @@ export function createServer(options: ServerOptions): ListeningServer {
       requestTimeout: 2 * headersTimeout + LINGER_MS + LAST_BYTES_MS,
       connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeout),
     },
-    app,
+    // before anything is done for a request, the pipelined ones that go too far included
+    async (req, res) => void ((await enter(req, res)) && app(req, res)),
   );
   server.maxConnections = limits.streams + SPARE_CONNECTIONS;
-  answerSpecial(server);
+  server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION;
+  parseInPieces(server);
+  answerSpecial(server, enter);
   answerClientErrors(server, log);
   let closed: Promise<void> | undefined;
   return {
@@ -126,7 +135,7 @@ function createApp(hooks: HookService, log: HookLog): Express {
 }
 
 /** What Node has events of its own for. "Expect: 100-continue" is answered by whoever reads the body, so a request without a token never sends one. */
-function answerSpecial(server: Server): void {
+function answerSpecial(server: Server, enter: (req: IncomingMessage, res: ServerResponse) => Promise<boolean>): void {
   server.on("checkContinue", (req: IncomingMessage & { [AWAITS_CONTINUE]?: boolean }, res: ServerResponse) => {
     req[AWAITS_CONTINUE] = true;
     server.emit("request", req, res);
@@ -134,6 +143,7 @@ function answerSpecial(server: Server): void {
   // unheard, Node would cut the connection without a word
   server.on("connect", (_req: IncomingMessage, socket: Duplex) => answerRaw(socket, 400, "this is no proxy"));
   server.on("checkExpectation", async (req: IncomingMessage, res: ServerResponse) => {
+    if (!(await enter(req, res))) return;
     await prepareAnswer(req, res, systemClock);
     const error = new HookError("invalid_request", "only Expect: 100-continue is supported");
     sendJson(req, res, { status: 417, body: errorBody(error, randomUUID()) });

@@ -27,6 +27,8 @@ import type {
 
 /** Longest run time a request may ask for, unless the configuration allows more to all. */
 const LONGEST_RUN_SECONDS = 3600;
+/** Turns of the event loop that readers have at the end; one that is stalled does not hold the stop up. */
+const LAST_TURNS = 1000;
 
 interface Creation {
   readonly origin: RunOrigin;
@@ -176,8 +178,10 @@ class RunEngine extends RunReader implements Runs {
     this.#heartbeat.stop();
     await this.#scheduler.drain(drainSeconds);
     await this.#retention.stop();
-    // readers that were woken by the last events read them before the store closes
-    await new Promise((resolve) => setImmediate(resolve));
+    // readers that are behind read the last events before the store closes
+    for (let turn = 0; turn === 0 || (turn < LAST_TURNS && !this.#engine.bus.isQuiet); turn++) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
     this.#engine.bus.close();
     await this.#store.close();
     // an enabled one costs every promise of the process

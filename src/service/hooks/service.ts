@@ -16,7 +16,10 @@ import { probeRoutes } from "./http/routes/probes.js";
 import { runRoutes } from "./http/routes/runs.js";
 import { streamRoute } from "./http/routes/stream.js";
 import { requestSchemas } from "./http/schemas.js";
+import { SliceSource } from "./http/stream/slice-source.js";
+import { StreamMemory } from "./http/stream/stream-memory.js";
 import { StreamSlots } from "./http/stream/stream-slots.js";
+import { Turns } from "./http/stream/turns.js";
 import { createRuns } from "./runs.js";
 import { createMemoryStore } from "./store/memory.js";
 import type { Store } from "./store/store.js";
@@ -78,6 +81,7 @@ export function createHookService(options: HookServiceOptions): HookService {
   if (sessions.isOverrideAllowed && sessions.prefixes.length === 0) {
     log.warn({}, "hooks_allowed_session_key_prefixes is not set or empty: requests may name any session");
   }
+  const memory = new StreamMemory(limits.streams_bytes);
   const context: HookContext = {
     config,
     tokens,
@@ -85,6 +89,9 @@ export function createHookService(options: HookServiceOptions): HookService {
     signer: createUrlSigner(tokens),
     schemas: requestSchemas(limits),
     slots,
+    memory,
+    slices: new SliceSource(runs, memory),
+    turns: new Turns(),
     runs,
     metrics,
     log,

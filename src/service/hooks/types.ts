@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Config } from "../../render/config.js";
 import type { Clock } from "./clock.js";
+import type { Listener } from "./runs/event-bus.js";
 import type { Store } from "./store/store.js";
 
 export type Limits = Config["limits"];
@@ -28,7 +29,10 @@ export interface AgentContext {
    * A-Z a-z 0-9 _ . - (the first a letter).
    */
   emit(event: string, data: unknown): void;
-  /** Lets readers of the run fetch a file. Returns its name among the run's files and the path of its route. */
+  /**
+   * Lets readers of the run fetch a file. Returns its name among the run's files and the path of its route below where
+   * the router is mounted. In events and in the response the path reaches each reader with the mount path in front.
+   */
   addFile(file: { path: string; name?: string; contentType?: string }): { name: string; url: string };
 }
 
@@ -231,6 +235,8 @@ export interface Runs {
    * Each step reads from the store, so a reader that does not pull costs nothing. Fails with run_not_found.
    */
   follow(runId: string, after: number, signal?: AbortSignal): AsyncGenerator<EventSlice, void, undefined>;
+  /** Tells one reader when to read again; to be closed. Closed by the service's stop. */
+  listen(runId: string): Listener;
   /** A file that the run reported. Fails with run_not_found or not_found. */
   file(runId: string, name: string): Promise<RunFile>;
   /** Wall time that does not jump, in ms: for expiry of signed URLs. */

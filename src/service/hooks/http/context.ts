@@ -7,7 +7,10 @@ import type { UrlSigner } from "./access/signed-url.js";
 import type { Tokens } from "./access/token.js";
 import type { Metrics } from "./metrics.js";
 import type { RequestSchemas } from "./schemas.js";
+import type { SliceSource } from "./stream/slice-source.js";
+import type { StreamMemory } from "./stream/stream-memory.js";
 import type { StreamSlots } from "./stream/stream-slots.js";
+import type { Turns } from "./stream/turns.js";
 
 /** What the routes of one service share. */
 export interface HookContext {
@@ -17,6 +20,9 @@ export interface HookContext {
   readonly signer: UrlSigner;
   readonly schemas: RequestSchemas;
   readonly slots: StreamSlots;
+  readonly memory: StreamMemory;
+  readonly slices: SliceSource;
+  readonly turns: Turns;
   readonly runs: Runs;
   readonly metrics: Metrics;
   readonly log: HookLog;

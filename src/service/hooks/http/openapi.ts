@@ -178,6 +178,19 @@ export function createOpenApi(
   });
 }
 
+/** A router that is mounted at a pattern has any number of addresses. */
+const MOST_ADDRESSES = 8;
+
+/** The document as JSON for a router that is mounted at `url`, made once for each address. */
+export function openApiBytes(document: Omit<Document, "servers">): (url: string) => Buffer {
+  const cache = new Map<string, Buffer>();
+  return (url) => {
+    const bytes = cache.get(url) ?? Buffer.from(JSON.stringify({ ...document, servers: [{ url }] }));
+    if (cache.size < MOST_ADDRESSES) cache.set(url, bytes);
+    return bytes;
+  };
+}
+
 /** The three headers a token may come in: any one is enough. */
 function registerSecurity(registry: OpenAPIRegistry): Access {
   registry.registerComponent("securitySchemes", "bearer", { type: "http", scheme: "bearer" });

@@ -11,15 +11,24 @@ export function sendJson(
   res: ServerResponse,
   answer: { status: number; body: unknown; headers?: Readonly<Record<string, string>>; type?: string },
 ): void {
-  const bytes = Buffer.from(JSON.stringify(answer.body));
+  const { body, ...rest } = answer;
+  sendBytes(req, res, { ...rest, bytes: Buffer.from(JSON.stringify(body)) });
+}
+
+/** As `sendJson`, for JSON that is bytes already. */
+export function sendBytes(
+  req: IncomingMessage,
+  res: ServerResponse,
+  answer: { status: number; bytes: Buffer; headers?: Readonly<Record<string, string>>; type?: string },
+): void {
   const type = answer.type ?? "application/json; charset=utf-8";
   res.writeHead(answer.status, {
     ...BASE_HEADERS,
     ...answer.headers,
     "Content-Type": type,
-    "Content-Length": bytes.length,
+    "Content-Length": answer.bytes.length,
   });
-  res.end(req.method === "HEAD" ? undefined : bytes);
+  res.end(req.method === "HEAD" ? undefined : answer.bytes);
 }
 
 /** A refusal as JSON, or as RFC 9457 where the client asks for it. */

@@ -4,6 +4,7 @@ import type { HookRouter } from "../types.js";
 import { passGate } from "./access/gate.js";
 import { ClientGone } from "./body.js";
 import type { Call, Route } from "./call.js";
+import { enterConnection } from "./connection.js";
 import type { HookContext } from "./context.js";
 import { prepareAnswer } from "./linger.js";
 import { sendError } from "./problem.js";
@@ -29,10 +30,12 @@ export function createRouter(context: HookContext, routes: readonly Route[]): Ho
 }
 
 async function answer(context: HookContext, route: Route, req: Request, res: Response): Promise<void> {
+  const { clock, config } = context;
+  if (!(await enterConnection(req, res, { clock, seconds: config.limits.slow_reader_seconds }))) return;
   const requestId = context.newId();
   res.setHeader("X-Request-Id", requestId);
   watch(context, route, requestId, req, res);
-  await prepareAnswer(req, res, context.clock);
+  await prepareAnswer(req, res, clock);
   try {
     const handler = handlerOf(route, req.method);
     const query = new URLSearchParams(/\?(.*)$/s.exec(req.url)?.[1] ?? "");

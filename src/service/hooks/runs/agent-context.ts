@@ -1,5 +1,6 @@
 import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { fileUrl } from "../file-url.js";
 import type { AgentContext } from "../types.js";
 import type { EventBuffer } from "./event-buffer.js";
 import { toJsonLine } from "./safe-json.js";
@@ -82,7 +83,7 @@ export class AgentOutput {
       this.#buffer.addFile({ name, path, contentType: file.contentType ?? null });
       this.#onOutput();
     }
-    return { name, url: `/api/runs/${this.#runId}/files/${encodeURIComponent(name)}` };
+    return { name, url: fileUrl(this.#runId, name) };
   }
 
   /** Files of the same name from several folders: fox.png, fox-2.png, … */

@@ -7,6 +7,8 @@ export interface Listener {
 }
 
 interface Waiter extends Listener {
+  /** It has read what there is. */
+  readonly isWaiting: boolean;
   wake(): void;
 }
 
@@ -19,6 +21,14 @@ export class EventBus {
     return this.#listeners.size;
   }
 
+  /** Every reader has read all that there is. */
+  get isQuiet(): boolean {
+    for (const listeners of this.#listeners.values()) {
+      for (const { isWaiting } of listeners) if (!isWaiting) return false;
+    }
+    return true;
+  }
+
   listen(runId: string): Listener {
     let isDirty = false;
     let isClosed = this.#isClosed;
@@ -26,6 +36,9 @@ export class EventBus {
     const listener: Waiter = {
       get isClosed() {
         return isClosed;
+      },
+      get isWaiting() {
+        return resume !== undefined;
       },
       wake() {
         isDirty = true;

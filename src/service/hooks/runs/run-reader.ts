@@ -1,10 +1,12 @@
 import { HookError } from "../hook-error.js";
 import type { Store } from "../store/store.js";
 import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../types.js";
-import type { EventBus } from "./event-bus.js";
+import type { EventBus, Listener } from "./event-bus.js";
 
+/** Slices end at multiples of this, so that readers that began at different ids soon want the same ones. */
 const SLICE_EVENTS = 256;
-const SLICE_BYTES = 256 * 1024;
+/** With their frames, one slice for each of 1,000 readers is less than `streams_bytes`. */
+const SLICE_BYTES = 48 * 1024;
 
 /** What is read of runs: straight from the store, woken by the engine. */
 export abstract class RunReader {
@@ -55,7 +57,8 @@ export abstract class RunReader {
 
   async read(runId: string, after: number): Promise<EventSlice> {
     await this.open();
-    return found(await this.#store.readEvents(runId, after, SLICE_EVENTS, SLICE_BYTES));
+    const most = SLICE_EVENTS - (Math.max(after, 0) % SLICE_EVENTS);
+    return found(await this.#store.readEvents(runId, after, most, SLICE_BYTES));
   }
 
   async *follow(runId: string, after: number, signal?: AbortSignal): AsyncGenerator<EventSlice, void, undefined> {
@@ -77,6 +80,10 @@ export abstract class RunReader {
       signal?.removeEventListener("abort", stop);
       listener.close();
     }
+  }
+
+  listen(runId: string): Listener {
+    return this.#bus.listen(runId);
   }
 
   async file(runId: string, name: string): Promise<RunFile> {

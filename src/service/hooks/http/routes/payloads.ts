@@ -1,5 +1,6 @@
 import type { z } from "zod";
-import type { QueuedWake, RunStatus, RunSummary, Started } from "../../types.js";
+import { fileUrl, mountFileUrls } from "../../file-url.js";
+import type { QueuedWake, RunStatus, RunSummary, Started, StoredEvent } from "../../types.js";
 import type { HookContext } from "../context.js";
 import type { queueMetadataSchema, runListSchema, runPayloadSchema, runStatusSchema } from "../schemas.js";
 import { maxTimeoutSeconds } from "../schemas.js";
@@ -75,12 +76,17 @@ export function runStatus(base: string, run: RunStatus): z.output<typeof runStat
     progress: progress && { value: progress.value, max: progress.max, node: progress.node },
     files: run.files.map(({ name, contentType }) => ({
       name,
-      url: `${statusUrl(base, run.id)}/files/${encodeURIComponent(name)}`,
+      url: base + fileUrl(run.id, name),
       content_type: contentType,
     })),
     file_count: fileCount,
-    response: isDone ? (JSON.parse(terminal.data) as { response: string }).response : null,
+    response: isDone ? responseOf(terminal, base, run.id) : null,
   };
+}
+
+function responseOf({ data }: StoredEvent, base: string, runId: string): string {
+  const { response } = JSON.parse(data) as { response: string };
+  return mountFileUrls(response, base, runId);
 }
 
 const isoTime = (ms: number) => new Date(ms).toISOString();

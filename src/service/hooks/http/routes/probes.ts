@@ -4,8 +4,8 @@ import type { Runs } from "../../types.js";
 import { RateWindow } from "../access/rate-window.js";
 import type { Access, Route } from "../call.js";
 import type { HookContext } from "../context.js";
-import { createOpenApi } from "../openapi.js";
-import { sendJson } from "../problem.js";
+import { createOpenApi, openApiBytes } from "../openapi.js";
+import { sendBytes, sendJson } from "../problem.js";
 
 const PING_MS = 2000;
 /** Most checks of the store, and the time they are counted in: /ready is open to all. */
@@ -15,7 +15,7 @@ const CHECKS = { limit: 2, windowMs: 1000 };
 export function probeRoutes(context: HookContext): Route[] {
   const { runs, metrics, clock, config } = context;
   const { web } = config;
-  const openApi = createOpenApi(config.limits, web);
+  const openApi = openApiBytes(createOpenApi(config.limits, web));
   const checkStore = sharedCheck(runs, clock);
   const probe = (status: string) => ({ status: 200, body: { ok: true, status } });
   const routes: (Omit<Route, "access"> & { access: Access | "none" })[] = [
@@ -55,8 +55,7 @@ export function probeRoutes(context: HookContext): Route[] {
       access: web.openapi,
       handlers: {
         GET({ req, res }) {
-          const servers = [{ url: req.baseUrl || "/" }];
-          sendJson(req, res, { status: 200, body: { ...openApi, servers } });
+          sendBytes(req, res, { status: 200, bytes: openApi(req.baseUrl || "/") });
         },
       },
     },

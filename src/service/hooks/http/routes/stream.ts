@@ -1,8 +1,7 @@
 import { HookError } from "../../hook-error.js";
-import type { EventSlice } from "../../types.js";
 import type { Call, Route } from "../call.js";
 import type { HookContext } from "../context.js";
-import { eventFrame, readCursor, replayMetaFrame } from "../stream/sse.js";
+import { readCursor, replayMetaFrame } from "../stream/sse.js";
 import { StreamWriter } from "../stream/stream-writer.js";
 import { requireRunId } from "./runs.js";
 
@@ -13,6 +12,9 @@ const HEADERS = {
   "X-Content-Type-Options": "nosniff",
 };
 
+/** A reader that got more than this since its last turn waits for the next one. */
+const BYTES_PER_TURN = 128 * 1024;
+
 /** `GET /api/stream`: the events of one run, from any id, live until its terminal event. */
 export function streamRoute(context: HookContext): Route {
   const handler = (call: Call) => stream(context, call);
@@ -20,53 +22,70 @@ export function streamRoute(context: HookContext): Route {
 }
 
 async function stream(context: HookContext, { req, res, query, params }: Call): Promise<void> {
-  const { runs, slots, config, clock } = context;
+  const { runs, slots, memory, config, clock } = context;
   const runId = requireRunId({ params, query });
   const wanted = readCursor(req.headers["last-event-id"]?.toString(), query.getAll("last_event_id"));
   if (wanted === undefined) throw new HookError("invalid_request", "last_event_id: expected one integer");
-  const first = await runs.read(runId, Math.max(0, wanted.after));
+  // after any id: the state without events
+  const { oldestEventId, lastEventId, end } = await runs.read(runId, Number.MAX_SAFE_INTEGER);
+  const cursor = Math.min(Math.max(0, wanted.after), lastEventId);
+  const isComplete = end && cursor === lastEventId;
   // an EventSource that comes back after the end would come back forever
-  if (wanted.isResume && first.end && first.events.length === 0) return void res.writeHead(204, HEADERS).end();
+  if (wanted.isResume && isComplete) return void res.writeHead(204, HEADERS).end();
   if (req.method === "HEAD") return void res.writeHead(200, HEADERS).end();
   if (res.destroyed) return;
 
   const release = slots.take(runId, () => res.destroy());
-  const gone = new AbortController();
+  const listener = runs.listen(runId);
   res.once("close", () => {
     release();
-    gone.abort();
+    listener.close();
+    if (slots.size === 0) memory.clear();
   });
   res.writeHead(200, HEADERS);
-  const writer = new StreamWriter(res, clock, {
-    slowBytes: config.limits.slow_reader_bytes,
-    slowSeconds: config.limits.slow_reader_seconds,
-  });
-  const cursor = Math.min(Math.max(0, wanted.after), first.lastEventId);
+  const writer = new StreamWriter(res, clock, memory, config.limits.slow_reader_bytes);
   writer.write(
     replayMetaFrame({
-      replay_truncated: first.truncated,
-      oldest_event_id: first.oldestEventId,
+      replay_truncated: cursor + 1 < oldestEventId,
+      oldest_event_id: oldestEventId,
       requested_last_event_id: wanted.after,
     }),
   );
-  await writeEvents(writer, first);
-  if (!first.end) await follow(context, writer, runId, first.events.at(-1)?.id ?? cursor, gone.signal);
+  if (!isComplete)
+    await follow(context, writer, listener, { runId, base: req.baseUrl, after: Math.max(cursor, oldestEventId - 1) });
   writer.end();
 }
 
-async function follow({ runs }: HookContext, writer: StreamWriter, runId: string, after: number, signal: AbortSignal) {
-  for await (const slice of runs.follow(runId, after, signal)) {
+/** Sends what there is and what comes, until the terminal event, the reader's leave or the service's stop. */
+async function follow(
+  { slices, turns }: HookContext,
+  writer: StreamWriter,
+  listener: ReturnType<HookContext["runs"]["listen"]>,
+  { runId, base, after }: { runId: string; base: string; after: number },
+): Promise<void> {
+  /** The slice is gone when this returns: a reader that waits holds nothing. */
+  const sendAfter = async (id: number) => {
+    const slice = await slices.after(runId, id, base);
     // trimmed under a slow reader: ended here, it resumes and is told by replay_meta
-    if (slice.truncated) return;
-    await writeEvents(writer, slice);
-    if (!writer.isOpen) return;
-  }
-}
-
-async function writeEvents(writer: StreamWriter, { events }: EventSlice): Promise<void> {
-  for (const event of events) {
-    if (!writer.isOpen) return;
-    writer.write(eventFrame(event));
+    if (slice === undefined || slice.firstId > id + 1 || !writer.isOpen)
+      return { bytes: 0, id, isEnd: slice !== undefined };
+    writer.writeSlice(slice);
+    return { bytes: slice.bytes.length, id: slice.lastId, isEnd: slice.isEnd };
+  };
+  await turns.next();
+  for (let cursor = after, sinceTurn = 0; writer.isOpen && !listener.isClosed; ) {
+    const sent = await sendAfter(cursor);
+    if (sent.isEnd) return;
+    if (sent.id === cursor) {
+      await listener.changed();
+      sinceTurn = 0;
+      continue;
+    }
+    cursor = sent.id;
+    sinceTurn += sent.bytes;
     await writer.ready();
+    if (sinceTurn < BYTES_PER_TURN) continue;
+    sinceTurn = 0;
+    await turns.next();
   }
 }

@@ -1,30 +1,32 @@
 import type { ServerResponse } from "node:http";
 import type { Clock, Timer } from "../../clock.js";
 import { KEEP_ALIVE_FRAME } from "./sse.js";
+import type { EncodedSlice, SliceHolder, StreamMemory } from "./stream-memory.js";
 
 const KEEP_ALIVE_MS = 15_000;
 
 /**
- * Writes frames to one reader and watches that it takes them: a reader that takes nothing for `slowSeconds` while
- * bytes wait is cut off. Sends a comment every 15 s in which nothing waits.
+ * Writes to one reader, no faster than it reads. A reader is cut where memory is short (and by `watchWrites`, where it
+ * takes nothing for long). Sends a comment every 15 s in which nothing waits.
  */
-export class StreamWriter {
+export class StreamWriter implements SliceHolder {
   readonly #res: ServerResponse;
   readonly #clock: Clock;
-  readonly #limits: { readonly slowBytes: number; readonly slowSeconds: number };
+  readonly #memory: StreamMemory;
+  readonly #slowBytes: number;
   /** Writes that have not left the process. */
   #unsent = 0;
-  #stalled: Timer | undefined;
   #keepAlive: Timer | undefined;
   #onMoved: (() => void) | undefined;
 
-  constructor(res: ServerResponse, clock: Clock, limits: { slowBytes: number; slowSeconds: number }) {
+  constructor(res: ServerResponse, clock: Clock, memory: StreamMemory, slowBytes: number) {
     this.#res = res;
     this.#clock = clock;
-    this.#limits = limits;
+    this.#memory = memory;
+    this.#slowBytes = slowBytes;
     this.#scheduleKeepAlive();
     res.once("close", () => {
-      this.#stalled?.cancel();
+      this.#memory.leave(this);
       this.#keepAlive?.cancel();
       this.#onMoved?.();
     });
@@ -35,13 +37,28 @@ export class StreamWriter {
     return !this.#res.destroyed;
   }
 
+  cut(): void {
+    this.#res.destroy();
+  }
+
   write(frame: string): void {
     this.#track((done) => this.#res.write(frame, done));
   }
 
+  /** The bytes are shared: they count once for all their readers. */
+  writeSlice(slice: EncodedSlice): void {
+    this.#memory.hold(this, slice);
+    this.#track((done) =>
+      this.#res.write(slice.bytes, () => {
+        this.#memory.moved(this, slice);
+        done();
+      }),
+    );
+  }
+
   /** Resolves at once, or where too much waits, when all of it has left or the reader has. */
   async ready(): Promise<void> {
-    if (this.#res.writableLength <= this.#limits.slowBytes) return;
+    if (this.#res.writableLength <= this.#slowBytes && !this.#memory.isTight) return;
     while (this.isOpen && this.#unsent > 0) {
       await new Promise<void>((resolve) => {
         this.#onMoved = resolve;
@@ -52,22 +69,15 @@ export class StreamWriter {
   /** Ends the stream once everything is out. */
   end(): void {
     this.#keepAlive?.cancel();
-    if (this.isOpen) this.#track((done) => this.#res.end(done));
+    if (this.isOpen) this.#res.end();
   }
 
   #track(send: (done: () => void) => void): void {
     this.#unsent++;
-    this.#stalled ??= this.#watch();
     send(() => {
       this.#unsent--;
-      this.#stalled?.cancel();
-      this.#stalled = this.#unsent > 0 && this.isOpen ? this.#watch() : undefined;
       this.#onMoved?.();
     });
-  }
-
-  #watch(): Timer {
-    return this.#clock.setTimer(this.#limits.slowSeconds * 1000, () => this.#res.destroy());
   }
 
   #scheduleKeepAlive(): void {

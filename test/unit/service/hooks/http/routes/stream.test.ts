@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Agent } from "#src/service/hooks/types.js";
@@ -416,5 +417,89 @@ describe("slow readers", () => {
     await service.post(`/api/runs/${run_id}/cancel`, "");
     await until(() => client.text.includes("event: aborted"));
     client.destroy();
+  });
+});
+
+describe("many readers at once", () => {
+  const filler = "x".repeat(1500);
+  const flood: Agent = async (_run, { emit }) => {
+    for (let i = 0; i < 9_988; i++) {
+      emit("delta", { delta: filler });
+      if (i % 500 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    return { response: "ok" };
+  };
+  const limits = { streams_per_run: 1000, streams_bytes: 4_000_000 };
+
+  /** A finished run of 9,990 events, 15 MB. */
+  async function flooded(more: object = {}) {
+    const service = await startService({ agent: flood, config: { limits: { ...limits, ...more } } });
+    const run = await service.start("x");
+    await until(async () => /"done":true/.test(await (await service.get(run.status_url)).text()));
+    return { ...service, ...run };
+  }
+
+  const paused = (service: RunningService, streamUrl: string, count: number) =>
+    Array.from({ length: count }, () => {
+      const client = new RawClient(service.port);
+      client.socket.pause();
+      return client.send(requestText(`GET ${streamUrl}`, []));
+    });
+
+  /** The longest time in which the event loop did nothing else. */
+  async function longestTurn(work: () => Promise<unknown>): Promise<number> {
+    const delay = monitorEventLoopDelay({ resolution: 5 });
+    delay.enable();
+    await work();
+    delay.disable();
+    return delay.max / 1e6;
+  }
+
+  it("let others take their turn, and each has the whole run", async () => {
+    const service = await flooded();
+    const texts = Array.from({ length: 5 }, () => "");
+    const longest = await longestTurn(async () => {
+      const answers = await Promise.all(texts.map(() => fetch(service.url + service.stream_url)));
+      await Promise.all(answers.map(async (answer, i) => (texts[i] = await answer.text())));
+    });
+    for (const text of texts) {
+      assert.deepEqual(
+        [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id)),
+        upTo(9_990),
+      );
+    }
+    assert.ok(longest < 250, `${longest} ms in one turn`);
+  });
+
+  it("that never read share what waits for them, and hold nobody up", async () => {
+    const service = await flooded();
+    const before = process.memoryUsage().arrayBuffers;
+    let clients: RawClient[] = [];
+    const longest = await longestTurn(async () => {
+      clients = paused(service, service.stream_url, 300);
+      await until(async () => (await openStreams(service)) === 300, "300 streams");
+      const reader = await readEvents(await fetch(service.url + service.stream_url));
+      assert.deepEqual(ids(reader), upTo(9_990));
+    });
+    const held = process.memoryUsage().arrayBuffers - before;
+    for (const client of clients) client.destroy();
+    assert.ok(held < 100_000_000, `${held} bytes`);
+    assert.ok(longest < 250, `${longest} ms in one turn`);
+  });
+
+  it("beyond the memory for all of them the slowest is cut, and resumes by id", async () => {
+    const service = await flooded({ streams_bytes: 100_000, slow_reader_bytes: 50_000 });
+    const late = `${service.stream_url}&last_event_id=4000`;
+    const [first] = paused(service, service.stream_url, 1);
+    await until(async () => (await openStreams(service)) === 1);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const others = [...paused(service, late, 1), ...paused(service, `${service.stream_url}&last_event_id=8000`, 1)];
+    first!.socket.resume();
+    await first!.closed;
+    const got = [...first!.text.matchAll(/^id: (\d+)\nevent: .*\ndata: .*\n\n/gm)].map(([, id]) => Number(id));
+    assert.ok(got.length < 9_990, `${got.length}`);
+    for (const other of others) other.destroy();
+    const rest = await service.get(`/api/stream?run_id=${service.run_id}`, { "last-event-id": String(got.at(-1)) });
+    assert.deepEqual([...got, ...ids(await readEvents(rest))], upTo(9_990));
   });
 });

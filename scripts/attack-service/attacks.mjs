@@ -1,0 +1,149 @@
+// What is tried against the service. An attack returns a text where the service did not do what it should.
+import { setTimeout as sleep } from "node:timers/promises";
+import { get, post } from "./http.mjs";
+import { AUTH } from "./service.mjs";
+
+/** As many as `streams_per_run` allows. */
+const READERS_PER_RUN = 20;
+const EVENTS = 9990;
+const BLANKS = " ".repeat(100_000);
+
+export function allAttacks() {
+  const oneRun = (service) => service.run(`events ${EVENTS} 1500`);
+  return {
+    // tells how busy the machine is
+    nothing: { attack: () => sleep(2000) },
+    headers: { attack: hostileHeaders },
+    texts: {
+      rendersGraph: true,
+      // threads and their caches are no attack
+      prepare: (service) => Promise.all(Array.from({ length: 8 }, (_, i) => service.run(`a quiet lake ${i}`))),
+      attack: hostileTexts,
+    },
+    readers: {
+      prepare: oneRun,
+      attack: async (service, { stream_url }) => {
+        const answers = await Promise.all(Array.from({ length: 5 }, () => service.get(stream_url)));
+        for (const text of answers.map(({ text }) => text)) {
+          const last = [...text.matchAll(/^id: (\d+)$/gm)].length;
+          if (last !== EVENTS) return `a reader got ${last} events`;
+        }
+      },
+    },
+    "paused-readers": {
+      prepare: (service) => Promise.all(Array.from({ length: 300 / READERS_PER_RUN }, () => oneRun(service))),
+      attack: async (service, runs) => {
+        for (const { stream_url } of runs) {
+          for (let i = 0; i < READERS_PER_RUN; i++) service.pausedSocket(get(stream_url));
+        }
+        await sleep(8000);
+      },
+    },
+    pipelining: {
+      attack: async (service) => {
+        const requests = get("/openapi.json").repeat(1500);
+        for (const end = performance.now() + 5000; performance.now() < end; await sleep(250)) {
+          for (let i = 0; i < 40; i++) service.pausedSocket(requests);
+        }
+      },
+    },
+    "pipelining-few": {
+      attack: async (service) => {
+        const sockets = Array.from({ length: 40 }, () => service.pausedSocket(""));
+        for (const end = performance.now() + 5000; performance.now() < end; await sleep(20)) {
+          for (const socket of sockets)
+            if (socket.writable && !socket.writableNeedDrain) socket.write(get("/openapi.json").repeat(20));
+        }
+      },
+    },
+    downloads: {
+      prepare: (service) => service.run(`file ${64 * 2 ** 20}`),
+      attack: async (service, { run_id }) => {
+        const request = get(`/api/runs/${run_id}/files/${run_id}.bin`, [AUTH]);
+        for (let i = 0; i < 300; i++) service.pausedSocket(request);
+        await sleep(5000);
+      },
+    },
+    wakes: { attack: manyWakes },
+  };
+}
+
+/** As long as Node takes them, in each of the headers that the service looks at. */
+async function hostileHeaders(service) {
+  const blanks = " \t".repeat(8000);
+  for (const header of [
+    `Authorization: Bearer${blanks}x`,
+    `Authorization: x${blanks}x`,
+    `x-compat-token: x${blanks}x`,
+    `Content-Type: application/json;${blanks}charset${blanks.slice(0, 1000)}x`,
+    `Content-Encoding: gzip${blanks}x`,
+    `Accept: ${`"${"\\".repeat(7000)}`}${",".repeat(7000)}`,
+    `Accept: a;q${blanks}x`,
+    `X-Forwarded-For: ${blanks}x`,
+    `Idempotency-Key: x${blanks}x`,
+    `Last-Event-ID: ${"1".repeat(15_000)}x`,
+    `Last-Event-ID: 1${blanks}x`,
+  ]) {
+    const isAuth = /^(auth|x-compat)/i.test(header);
+    const headers = [
+      header,
+      ...(isAuth ? [] : [AUTH]),
+      ...(/^content-type/i.test(header) ? [] : ["Content-Type: application/json"]),
+    ];
+    await inLanes(8, 64, () => service.send(post("/hooks/agent", headers, '{"message":" "}')));
+    await inLanes(8, 16, () => service.send(get("/api/stream?run_id=x", headers)));
+  }
+}
+
+/** Messages on which a careless expression would work for minutes: they run on the example graph of the package. */
+async function hostileTexts(service) {
+  const texts = [
+    `{{${BLANKS}`,
+    "{{".repeat(50_000),
+    `${"9".repeat(100_000)}x`,
+    `{"message": ${"9".repeat(100_000)}x`,
+    `{"message": -${"9".repeat(50_000)}.${"9".repeat(50_000)}ex}`,
+    `${BLANKS}x`,
+    `System event: ${BLANKS}\n`,
+    "System event: x\n".repeat(6000),
+    "(".repeat(100_000),
+    `${":1.".repeat(30_000)}`,
+    "[".repeat(100_000),
+    '{"a":'.repeat(20_000),
+  ];
+  for (const message of texts) {
+    const { status, text } = await service.post("/hooks/agent", { message });
+    if (status !== 200) return `a text was answered ${status}`;
+    const { status_url } = JSON.parse(text);
+    const isDone = async () => JSON.parse((await service.get(status_url, [AUTH])).text).done;
+    for (const since = performance.now(); !(await isDone()); await sleep(20)) {
+      if (performance.now() - since > 5000)
+        return `a run was busy for 5 s with ${JSON.stringify(message.slice(0, 20))}`;
+    }
+  }
+}
+
+/** The largest wakes until they are refused, then what tells of runs. */
+async function manyWakes(service) {
+  const body = JSON.stringify({ text: "x".repeat(131_000), mode: "next-heartbeat" });
+  let isRefused = false;
+  await inLanes(4, 4000, async () => {
+    if (isRefused) return;
+    const { status } = await service.send(post("/hooks/wake", [AUTH, "Content-Type: application/json"], body));
+    if (status === 429) isRefused = true;
+  });
+  const started = await service.post("/hooks/agent", { message: "events 2 1" });
+  const { run_id } = JSON.parse(started.text);
+  await inLanes(4, 100, () => service.get(`/api/runs/${run_id}`, [AUTH]));
+  await inLanes(4, 100, () => service.get("/api/runs?limit=200", [AUTH]));
+  if (!isRefused) return "no wake was refused";
+}
+
+/** `count` calls, `lanes` of them at once. */
+async function inLanes(lanes, count, call) {
+  let left = count;
+  const lane = async () => {
+    while (left-- > 0) await call();
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}

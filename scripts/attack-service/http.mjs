@@ -1,0 +1,45 @@
+// Clients over the loopback that say exactly what an attack wants.
+import { connect } from "node:net";
+
+const sockets = new Set();
+
+export function closeSockets() {
+  for (const socket of sockets) socket.destroy();
+}
+
+const lines = (first, headers, body) =>
+  [`${first} HTTP/1.1`, "Host: 127.0.0.1", ...headers, `Content-Length: ${Buffer.byteLength(body)}`, "", body].join(
+    "\r\n",
+  );
+export const post = (path, headers, body) => lines(`POST ${path}`, headers, body);
+export const get = (path, headers = []) => [`GET ${path} HTTP/1.1`, "Host: 127.0.0.1", ...headers, "", ""].join("\r\n");
+
+export function open(port) {
+  const socket = connect(port, "127.0.0.1").on("error", () => undefined);
+  sockets.add(socket.once("close", () => sockets.delete(socket)));
+  return socket;
+}
+
+/** One request on a connection of its own, until the service closes it or the answer is in by its length. */
+export async function request(port, text) {
+  const socket = open(port);
+  socket.write(text);
+  const chunks = [];
+  let head;
+  for await (const chunk of socket) {
+    chunks.push(chunk);
+    head ??= headOf(chunks);
+    const length = Number(/^content-length: (\d+)$/im.exec(head ?? "")?.[1] ?? Number.NaN);
+    if (Buffer.byteLength(head ?? "", "latin1") + length <= chunks.reduce((sum, part) => sum + part.length, 0)) break;
+  }
+  socket.destroy();
+  const answer = Buffer.concat(chunks);
+  const split = answer.indexOf("\r\n\r\n");
+  return { status: Number(answer.toString("latin1", 9, 12)), text: answer.toString("utf8", split + 4) };
+}
+
+function headOf(chunks) {
+  const text = Buffer.concat(chunks).toString("latin1");
+  const end = text.indexOf("\r\n\r\n");
+  return end < 0 ? undefined : text.slice(0, end + 4);
+}
