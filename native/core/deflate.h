@@ -38,12 +38,13 @@ struct Unit {
   bool repeats = false; /* a search for matches should pay */
   bool is_sure = false; /* the search goes to the end without asking whether it pays */
   Counts counts;        /* without the end of a block */
-  uint64_t plain_cost = 0; /* of its bytes as literals: see cost() */
+  uint32_t plain[256] = {}; /* how often each byte occurs */
+  uint64_t plain_cost = 0;  /* of the bytes as literals: see cost() */
   std::unique_ptr<lk_sequence[]> sequences;
   size_t sequence_count = 0;
 };
 
-/* Sets counts and plain_cost to those of the bytes as literals. */
+/* Sets counts to those of the bytes as literals. */
 void count_bytes(Unit &unit);
 /* The same, and repeats. */
 void survey(Unit &unit);
@@ -105,7 +106,7 @@ bool parse(Unit &unit, size_t before, const Care &care);
 constexpr int kBit = 16;
 uint64_t cost(const Counts &counts);
 /* The price of each byte as a literal, in 1/256 bits. */
-void literal_prices(const Counts &counts, uint16_t prices[256]);
+void literal_prices(const uint32_t counts[256], uint16_t prices[256]);
 /* The price of each of n symbols in 1/256 bits; those that do not occur have one, too. */
 void symbol_prices(const uint32_t *counts, size_t n, uint16_t *prices);
 

@@ -64,12 +64,12 @@ uint64_t cost(const Counts &counts) {
          ((counts.extra_bits + kBlockBits) << kBit);
 }
 
-void literal_prices(const Counts &counts, uint16_t prices[256]) {
+void literal_prices(const uint32_t counts[256], uint16_t prices[256]) {
   uint32_t sum = 0;
-  for (size_t i = 0; i < 256; i++) sum += counts.literal[i];
+  for (size_t i = 0; i < 256; i++) sum += counts[i];
   const uint64_t whole = logarithm(std::max(sum, 1u));
   for (size_t i = 0; i < 256; i++) {
-    const uint64_t price = (whole - logarithm(std::clamp(counts.literal[i], 1u, std::max(sum, 1u)))) >> (kBit - 8);
+    const uint64_t price = (whole - logarithm(std::clamp(counts[i], 1u, std::max(sum, 1u)))) >> (kBit - 8);
     prices[i] = static_cast<uint16_t>(std::clamp<uint64_t>(price, 256, kMaxBits * 256));
   }
 }

@@ -138,9 +138,9 @@ class Matcher {
 
 /* The key takes so many bytes that literals would cost more than a match: chains hold nothing that is not worth it. */
 void Matcher::set_prices(const Unit &unit) {
-  literal_prices(unit.counts, prices_.data());
+  literal_prices(unit.plain, prices_.data());
   uint64_t sum = 0;
-  for (size_t i = 0; i < 256; i++) sum += uint64_t{prices_[i]} * unit.counts.literal[i];
+  for (size_t i = 0; i < 256; i++) sum += uint64_t{prices_[i]} * unit.plain[i];
   chains_.set_key(std::clamp<size_t>(kKeyPrice * unit.len / sum, kMinMatch, kMostKey));
 }
 

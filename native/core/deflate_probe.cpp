@@ -73,6 +73,7 @@ bool comes_again(const uint8_t *raw, size_t len, size_t worth) {
 void count_bytes(Unit &unit) {
   unit.counts = {};
   kernels().count_bytes(unit.counts.literal, unit.raw, unit.len);
+  std::copy_n(unit.counts.literal, 256, unit.plain);
   unit.plain_cost = cost(unit.counts);
 }
 

@@ -5,13 +5,13 @@
 #include "deflate.h"
 #include "deflate_chains.h"
 #include "deflate_room.h"
-#include "dispatch.h"
 #include "little.h"
 
 namespace latentkit::deflate {
 namespace {
 
 constexpr size_t kStripe = 1;
+constexpr uint64_t kFavour = 16;  /* bits */
 constexpr size_t kLeastRun = 12; /* bytes after the first: fewer may cost less as literals */
 
 /* Bytes from p on that equal the one before each. */
@@ -22,8 +22,7 @@ size_t run_from(const uint8_t *p, const uint8_t *end) { return common(p, p - 1, 
 bool find_runs(Unit &unit) {
   if (2 * (unit.plain_cost >> kBit) >= 3 * unit.len) return true;
   Counts counts;
-  if (unit.sequence_count == 0) counts = unit.counts;
-  else kernels().count_bytes(counts.literal, unit.raw, unit.len);
+  std::copy_n(unit.plain, 256, counts.literal);
   const Room<lk_sequence> room(unit.len / kLeastRun + unit.len / kMaxMatch + 2);
   if (room.get() == nullptr) return false;
   size_t size = 0;
@@ -54,7 +53,9 @@ bool find_runs(Unit &unit) {
     }
     p += std::max<size_t>(8, static_cast<size_t>(stop - p) & ~size_t{7});
   }
-  if (cost(counts) >= cost(unit.counts)) return true;
+  // a header with one distance is smaller than estimated
+  const uint64_t favour = unit.sequence_count > 0 ? kFavour << kBit : 0;
+  if (cost(counts) >= cost(unit.counts) + favour) return true;
   unit.sequences.reset(new (std::nothrow) lk_sequence[size]);
   if (unit.sequences == nullptr) return false;
   std::copy_n(room.get(), size, unit.sequences.get());

@@ -64,10 +64,10 @@ Filtered filter_rows(const Rows &rows, bool is_surveyed);
 Filtered filtered_before(const uint8_t *lines, size_t height, size_t row_bytes, bool is_surveyed);
 /* All rows with one filter, 0 to 4; the units are counted. */
 Filtered filter_rows_by(const Rows &rows, int filter);
-constexpr int kPlain = 0, kSub = 1; /* filters */
-/* Gives bands of few colours the filter kSub where their runs are smaller so. */
-void prefer_sub(Filtered &filtered, const Rows &rows);
-/* Leaves bands of few colours unfiltered where their strings come again more often so. */
+constexpr int kPlain = 0, kUp = 2; /* filters */
+/* Gives bands of few colours the filter kUp where their runs are smaller so. */
+void prefer_up(Filtered &filtered, const Rows &rows);
+/* Leaves bands of few colours unfiltered where their strings come again more often so; else as prefer_up(). */
 void prefer_plain(Filtered &filtered, const Rows &rows);
 /* Groups of bands with the filtering, of six, whose sample is the smallest after a search: a quick one, or a thorough
  * one, after which units are counted, and repeat where it pays. */

@@ -17,7 +17,9 @@ constexpr size_t kFewColours = 256;
 constexpr size_t kFewGreys = 64;   /* of one channel, where 256 are all there are */
 constexpr size_t kGroup = 8;        /* bands that share a filtering, chosen by one sample */
 constexpr size_t kWideGroup = 16;   /* the same where time is short */
-constexpr uint64_t kLeastGain = 32; /* one of so many bits */
+constexpr uint64_t kLeastGain = 32; /* one of so many bits: else bands keep their filters */
+constexpr uint64_t kLeastTurn = 512; /* the same between filters */
+constexpr uint64_t kEmpty = 400;    /* where a bit a byte and one of so many suffice there is little to gain */
 constexpr size_t kSample = 16384;  /* bytes that are tried of a group, after a window */
 constexpr uint64_t kLeastSaved = 500; /* one of so many bits: else the group is not searched */
 constexpr size_t kMostBits = 7; /* halves for each byte: above, strings come again by chance alone */
@@ -79,27 +81,60 @@ bool try_search(const deflate::Unit &unit, uint64_t &bits) {
   return true;
 }
 
+/* Whether the first rows of the band are smaller without a filter. False where memory is short. */
+bool try_plain(const Rows &rows, const Band &band, const deflate::Unit &filtered, bool &is_smaller) {
+  const size_t line = rows.picture().line();
+  const Band sample = {band.first, std::min(band.last, band.first + (kSample + line - 1) / line)};
+  deflate::Unit plain = unit_of(nullptr, line, sample);
+  const deflate::Room<uint8_t> lines(plain.len);
+  if (lines.get() == nullptr) return false;
+  plain.raw = lines.get();
+  rows.write_by(kPlain, lines.get(), sample);
+  uint64_t bits = 0, bits_plain = 0;
+  if (!try_search(filtered, bits) || !try_search(plain, bits_plain)) return false;
+  is_smaller = bits_plain < bits - bits / kLeastGain;
+  return true;
+}
+
+/* Whether the band has few colours, and bits to save. */
+bool may_change(const Rows &rows, const Band &band, const deflate::Unit &unit) {
+  return unit.plain_cost >> deflate::kBit >= unit.len + unit.len / kEmpty && has_few_colours(rows.picture(), band);
+}
+
+/* Gives a band of few colours the filter kUp where its runs are smaller so. False where memory is short. */
+bool turn_up(Filtered &filtered, const Rows &rows, size_t k) {
+  const Band &band = filtered.bands[k];
+  deflate::Unit &unit = filtered.units[k];
+  const deflate::Room<uint8_t> lines(unit.len);
+  if (lines.get() == nullptr) return false;
+  rows.write_by(kUp, lines.get(), band);
+  deflate::Unit other = unit_of(lines.get(), unit.line, band);
+  deflate::survey(other);
+  if (!deflate::find_runs(other) || !deflate::find_runs(unit)) return false;
+  const uint64_t bits = deflate::cost(unit.counts);
+  if (deflate::cost(other.counts) >= bits - bits / kLeastTurn) return true;
+  uint8_t *const to = filtered.memory.get() + band.first * unit.line;
+  std::memcpy(to, lines.get(), unit.len);
+  other.raw = to;
+  unit = std::move(other);
+  filtered.sums[k] = libdeflate_adler32(1, to, unit.len);
+  return true;
+}
+
 /* Decides for the bands [first, last) by the first of few colours. False where memory is short. */
 bool decide(Filtered &filtered, const Rows &rows, size_t first, size_t last) {
-  const size_t line = rows.picture().line();
-  bool is_decided = false;
+  bool is_decided = false, is_plain = false;
   for (size_t k = first; k < last; k++) {
     deflate::Unit &unit = filtered.units[k];
     const Band &band = filtered.bands[k];
-    if (!unit.repeats || !has_few_colours(rows.picture(), band)) continue;
-    if (!is_decided) {
-      const Band sample = {band.first, std::min(band.last, band.first + (kSample + line - 1) / line)};
-      deflate::Unit plain = unit_of(nullptr, line, sample);
-      const deflate::Room<uint8_t> lines(plain.len);
-      if (lines.get() == nullptr) return false;
-      plain.raw = lines.get();
-      rows.write_by(kPlain, lines.get(), sample);
-      uint64_t bits = 0, bits_plain = 0;
-      if (!try_search(unit, bits) || !try_search(plain, bits_plain)) return false;
-      if (bits_plain >= bits - bits / kLeastGain) return true;
-      is_decided = true;
+    if (!unit.repeats || !may_change(rows, band, unit)) continue;
+    if (!is_decided && !try_plain(rows, band, unit, is_plain)) return false;
+    is_decided = true;
+    if (!is_plain) {
+      if (!turn_up(filtered, rows, k)) return false;
+      continue;
     }
-    rows.write_by(kPlain, filtered.memory.get() + band.first * line, band);
+    rows.write_by(kPlain, filtered.memory.get() + band.first * unit.line, band);
     filtered.sums[k] = libdeflate_adler32(1, unit.raw, unit.len);
     survey_plain(unit);
   }
@@ -178,25 +213,9 @@ bool choose(const Rows &rows, const Sample &sample, bool is_thorough, Choice &ch
 
 }  // namespace
 
-void prefer_sub(Filtered &filtered, const Rows &rows) {
-  const size_t line = rows.picture().line();
+void prefer_up(Filtered &filtered, const Rows &rows) {
   deflate::in_stripes(filtered.bands.size(), 1, [&](size_t k, size_t) {
-    const Band &band = filtered.bands[k];
-    deflate::Unit &unit = filtered.units[k];
-    if (!has_few_colours(rows.picture(), band)) return true;
-    const deflate::Room<uint8_t> lines(unit.len);
-    if (lines.get() == nullptr) return false;
-    rows.write_by(kSub, lines.get(), band);
-    deflate::Unit other = unit_of(lines.get(), line, band);
-    deflate::count_bytes(other);
-    if (!deflate::find_runs(other) || !deflate::find_runs(unit)) return false;
-    if (deflate::cost(other.counts) >= deflate::cost(unit.counts)) return true;
-    uint8_t *const to = filtered.memory.get() + band.first * line;
-    std::memcpy(to, lines.get(), unit.len);
-    other.raw = to;
-    unit = std::move(other);
-    filtered.sums[k] = libdeflate_adler32(1, to, unit.len);
-    return true;
+    return !may_change(rows, filtered.bands[k], filtered.units[k]) || turn_up(filtered, rows, k);
   });
 }
 

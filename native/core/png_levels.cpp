@@ -41,9 +41,9 @@ void keep_smaller(Packed &best, Packed other) {
 
 /* Level 1 to 4. */
 Packed pack_at(const Rows &rows, int level) {
-  Filtered filtered = level == kFastest ? filter_rows_by(rows, kSub) : filter_rows(rows, level >= kFirstSearch);
+  Filtered filtered = level == kFastest ? filter_rows_by(rows, kUp) : filter_rows(rows, level >= kFirstSearch);
   if (level < kFirstSearch) {
-    if (level > kFastest) prefer_sub(filtered, rows);
+    if (level > kFastest) prefer_up(filtered, rows);
     deflate::find_runs(filtered.units);
   } else {
     prefer_plain(filtered, rows);
