@@ -12,17 +12,17 @@ namespace latentkit::png {
 namespace {
 
 constexpr int kCheapest = 5; /* after the five filters: that of the least sum for each row */
-constexpr size_t kSampleStep = 12;  /* rows from one whose colours are counted to the next */
+constexpr size_t kSampleStep = 12;    /* rows from one whose colours are counted to the next */
 constexpr size_t kFewColours = 256;
-constexpr size_t kFewGreys = 64;   /* of one channel, where 256 are all there are */
-constexpr size_t kGroup = 8;        /* bands that share a filtering, chosen by one sample */
-constexpr size_t kWideGroup = 16;   /* the same where time is short */
-constexpr uint64_t kLeastGain = 32; /* one of so many bits: else bands keep their filters */
-constexpr uint64_t kLeastTurn = 512; /* the same between filters */
-constexpr uint64_t kEmpty = 400;    /* where a bit a byte and one of so many suffice there is little to gain */
-constexpr size_t kSample = 16384;  /* bytes that are tried of a group, after a window */
+constexpr size_t kFewGreys = 64;      /* of one channel, where 256 are all there are */
+constexpr size_t kGroup = 8;          /* bands that share a filtering, chosen by one sample */
+constexpr size_t kWideGroup = 16;     /* the same where time is short */
+constexpr uint64_t kLeastGain = 32;   /* one of so many bits: else bands keep their filters */
+constexpr uint64_t kLeastTurn = 512;  /* the same between filters */
+constexpr uint64_t kEmpty = 400;      /* where a bit a byte and one of so many suffice there is little to gain */
+constexpr size_t kSample = 16384;     /* bytes that are tried of a group, after a window */
 constexpr uint64_t kLeastSaved = 500; /* one of so many bits: else the group is not searched */
-constexpr size_t kMostBits = 7; /* halves for each byte: above, strings come again by chance alone */
+constexpr size_t kMostBits = 7;       /* halves for each byte: above, strings come again by chance alone */
 constexpr deflate::Care kTrial = {24, 64, 3};
 
 /* Whether the rows looked at have few colours. */
