@@ -1,17 +1,13 @@
 #include "deflate.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <new>
 
 #include "dispatch.h"
 #include "parallel.h"
 
 namespace latentkit::deflate {
 namespace {
-
-constexpr size_t kStripe = 4; /* units searched for matches one after the other */
 
 size_t stored_pieces(size_t len) { return (len + kMaxStored - 1) / kMaxStored; }
 
@@ -31,12 +27,6 @@ void put(lk_bits &to, uint64_t value, uint32_t bits) {
 }  // namespace
 
 Stream::Stream(std::vector<Unit> units) : units_(std::move(units)) {
-  std::atomic<bool> short_of_memory{false};
-  for_chunks((units_.size() + kStripe - 1) / kStripe, [&](size_t stripe) {
-    const size_t first = stripe * kStripe;
-    if (!match_units(units_, first, std::min(first + kStripe, units_.size()))) short_of_memory = true;
-  });
-  if (short_of_memory) throw std::bad_alloc();
   blocks_ = plan_blocks(units_);
   pieces_.reserve(units_.size());
   for (const Block &block : blocks_) {

@@ -1,7 +1,7 @@
 /*
- * The own deflate of level 4. Data come in units; each unit chooses between its bytes as literals and a search for
- * matches, neighbours share a block where one set of codes serves both, and a block that would grow is stored. Units do
- * not depend on the number of threads, so neither do the bytes.
+ * The own deflate. Data come in units; each unit chooses between its bytes as literals and a search for matches,
+ * neighbours share a block where one set of codes serves both, and a block that would grow is stored. Units do not
+ * depend on the number of threads, so neither do the bytes.
  */
 #ifndef LATENTKIT_DEFLATE_H
 #define LATENTKIT_DEFLATE_H
@@ -36,31 +36,79 @@ struct Unit {
   size_t len = 0;
   size_t line = 0; /* bytes of a row: what lies above comes again at this distance */
   bool repeats = false; /* a search for matches should pay */
+  bool is_sure = false; /* the search goes to the end without asking whether it pays */
   Counts counts;        /* without the end of a block */
+  uint32_t plain[256] = {}; /* how often each byte occurs */
+  uint64_t plain_cost = 0;  /* of the bytes as literals: see cost() */
   std::unique_ptr<lk_sequence[]> sequences;
   size_t sequence_count = 0;
 };
 
-/* Sets counts to the bytes as literals, and repeats. */
+/* Sets counts to those of the bytes as literals. */
+void count_bytes(Unit &unit);
+/* The same, and repeats. */
 void survey(Unit &unit);
 
 /* ---- symbols ---- */
 struct Symbol {
   uint32_t symbol, extra_bits;
 };
-Symbol length_symbol(size_t length);
-Symbol distance_symbol(size_t distance);
+inline Symbol length_symbol(size_t length) {
+  const auto d = static_cast<uint32_t>(length - 3);
+  if (length == kMaxMatch) return {285, 0};
+  if (d < 8) return {257 + d, 0};
+  const auto extra = 29u - static_cast<uint32_t>(__builtin_clz(d));
+  return {257 + 4 * extra + (d >> extra), extra};
+}
+inline Symbol distance_symbol(size_t distance) {
+  const auto d = static_cast<uint32_t>(distance - 1);
+  if (d < 4) return {d, 0};
+  const auto extra = 30u - static_cast<uint32_t>(__builtin_clz(d));
+  return {2 * extra + (d >> extra), extra};
+}
 
 /* ---- matches ---- */
-/* Searches units[first, last) for matches, which reach back over whatever precedes units[0]'s end. Takes them where
- * they are estimated to be smaller than literals. False where memory is short. */
-bool match_units(std::vector<Unit> &units, size_t first, size_t last);
+/* How far a search for matches goes. */
+struct Effort {
+  int depth;   /* positions of a chain looked at */
+  size_t nice; /* a match as long as this is taken without a look further */
+  size_t lazy; /* a shorter one is compared with those of the next position */
+  size_t kept; /* of a long match these many last positions can be found again */
+};
+constexpr Effort kQuick = {2, 16, 0, 24}, kThorough = {8, 32, 8, 24};
+/* For units that are sure to repeat: they have so many matches that each must be found in less time. */
+constexpr Effort kBrisk = {8, 16, 4, 8};
+
+/* Searches for matches, which are taken where they are estimated to be smaller than literals. Throws std::bad_alloc. */
+void find_matches(std::vector<Unit> &units, const Effort &effort, const Effort &where_sure);
+/* The same for one unit, as if nothing stood before it, on the calling thread. False where memory is short. */
+bool find_matches(Unit &unit, const Effort &effort);
+/* Takes runs of one byte as matches at distance 1, where they are estimated to be smaller than what the units have;
+ * not in those that are sure to have longer matches. Throws std::bad_alloc. */
+void find_runs(std::vector<Unit> &units);
+/* The same for one unit, on the calling thread. False where memory is short. */
+bool find_runs(Unit &unit);
+
+/* How much care is taken over the sequences of the fewest bits. */
+struct Care {
+  int depth;   /* nodes of a tree looked at */
+  size_t nice; /* where a match is as long as this, no longer one is looked for */
+  int passes;  /* each goes by the prices of the one before */
+};
+
+/* Searches units that repeat for the sequences of the fewest bits, by the prices of those that they have. Throws
+ * std::bad_alloc. */
+std::vector<Unit> parse_again(const std::vector<Unit> &units, const Care &care);
+/* The same for one unit after `before` bytes of a window, on the calling thread. False where memory is short. */
+bool parse(Unit &unit, size_t before, const Care &care);
 
 /* ---- costs: estimates in 1/65536 bits ---- */
 constexpr int kBit = 16;
 uint64_t cost(const Counts &counts);
 /* The price of each byte as a literal, in 1/256 bits. */
-void literal_prices(const Counts &counts, uint16_t prices[256]);
+void literal_prices(const uint32_t counts[256], uint16_t prices[256]);
+/* The price of each of n symbols in 1/256 bits; those that do not occur have one, too. */
+void symbol_prices(const uint32_t *counts, size_t n, uint16_t *prices);
 
 /* ---- codes ---- */
 /* Lengths of a prefix code of at most `limit` bits; 0 for symbols that never occur. At least two symbols get one. */
@@ -86,12 +134,13 @@ struct Block {
 std::vector<Block> plan_blocks(const std::vector<Unit> &units);
 
 /* ---- the stream ---- */
-/* Searches, plans and lays out the units, then writes them on the compute pool. */
+/* Plans and lays out the units, then writes them on the compute pool. */
 class Stream {
  public:
-  /* units: surveyed. Throws std::bad_alloc. */
+  /* units: with their counts and sequences. Throws std::bad_alloc. */
   explicit Stream(std::vector<Unit> units);
   size_t size() const { return (end_ + 7) / 8; }
+  const std::vector<Unit> &units() const { return units_; }
   /* Writes size() bytes. */
   void write(uint8_t *out);
 

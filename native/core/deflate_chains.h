@@ -14,8 +14,6 @@
 namespace latentkit::deflate {
 
 constexpr int kHashBits = 15;
-constexpr int kDepth = 8;      /* positions of a chain looked at */
-constexpr size_t kNice = 32;   /* as long as this: taken without a look further */
 constexpr size_t kMostKey = 8; /* bytes that are hashed */
 
 inline uint32_t read32(const uint8_t *p) {
@@ -50,6 +48,10 @@ class Chains {
   size_t hashed() const { return hashed_; }
   /* How many bytes are hashed from now on; entries with another key are left, find() sees through them. */
   void set_key(size_t bytes) { key_shift_ = 64 - 8 * static_cast<int>(bytes); }
+  void set_effort(const Effort &effort) {
+    depth_ = effort.depth;
+    nice_ = effort.nice;
+  }
 
   void enter(size_t from, size_t to, size_t step = 1) {
     for (size_t at = from; at < std::min(to, hashed_); at += step) insert(at);
@@ -79,6 +81,8 @@ class Chains {
 
   const uint8_t *base_;
   size_t hashed_;
+  int depth_ = 1;
+  size_t nice_ = kMaxMatch;
   int key_shift_ = 32;
   bool has_window_ = false;
   std::array<uint32_t, size_t{1} << kHashBits> heads_; /* position + 1; 0: none */
@@ -99,7 +103,7 @@ inline Match Chains::find(size_t at, size_t end, size_t longer_than, size_t last
   };
   uint32_t next = heads_[hash(at)];
   insert(at);
-  for (int k = 0; k < kDepth && next != 0 && best.length < kNice; k++) {
+  for (int k = 0; k < depth_ && next != 0 && best.length < nice_; k++) {
     const size_t before = next - 1;
     if (at - before > kWindow) break;
     try_at(before);

@@ -70,11 +70,17 @@ bool comes_again(const uint8_t *raw, size_t len, size_t worth) {
 
 }  // namespace
 
-void survey(Unit &unit) {
+void count_bytes(Unit &unit) {
   unit.counts = {};
   kernels().count_bytes(unit.counts.literal, unit.raw, unit.len);
+  std::copy_n(unit.counts.literal, 256, unit.plain);
+  unit.plain_cost = cost(unit.counts);
+}
+
+void survey(Unit &unit) {
+  count_bytes(unit);
   // repeats this long do not happen by chance
-  const uint64_t bits = cost(unit.counts) >> kBit;
+  const uint64_t bits = unit.plain_cost >> kBit;
   const size_t worth = std::clamp<uint64_t>(kChanceBits * unit.len / bits, 8, kMostWorth);
   unit.repeats = 2 * bits < 3 * unit.len || comes_again(unit.raw, unit.len, worth);
 }

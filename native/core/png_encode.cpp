@@ -1,12 +1,8 @@
 // Writes a PNG around deflated rows. The same bytes on every machine.
 #include <cstring>
-#include <memory>
-#include <utility>
 
-#include "deflate.h"
 #include "png.h"
-#include "png_filter.h"
-#include "scratch.h"
+#include "png_levels.h"
 #include "spans.h"
 
 namespace latentkit::png {
@@ -14,13 +10,7 @@ namespace {
 
 constexpr size_t kChunkOverhead = 12;
 constexpr size_t kMaxKey = 79;
-constexpr int kOwnLevel = 4; /* the one every picture of a graph is written with */
-constexpr uint8_t kZlibHeader[2] = {0x78, 0x5E}; /* a window of 32 KiB, level 2 to 5 */
 constexpr uint8_t kColours[5] = {0, kGrey, kGreyAlpha, kRgb, kRgba};
-
-struct FreeDeflater {
-  void operator()(libdeflate_compressor *c) const { libdeflate_free_compressor(c); }
-};
 
 /* Writes length, name and check sum around `len` bytes that already lie at p + 8; returns the end. */
 uint8_t *close_chunk(uint8_t *p, uint32_t type, size_t len) {
@@ -70,33 +60,16 @@ size_t frame_size(const engine_png_options &o) {
   return size;
 }
 
-/* The zlib stream of the data; 0 where it has no room. */
-size_t compress(uint8_t *out, size_t room, Filtered filtered) {
-  const uint32_t adler = filtered.adler;
-  deflate::Stream stream(std::move(filtered.units));
-  const size_t len = sizeof kZlibHeader + stream.size() + 4;
-  if (len > room) return 0;
-  std::memcpy(out, kZlibHeader, sizeof kZlibHeader);
-  stream.write(out + sizeof kZlibHeader);
-  write32(out + len - 4, adler);
-  return len;
-}
-
-size_t compress(uint8_t *out, size_t room, const uint8_t *raw, size_t raw_len, int level) {
-  const std::unique_ptr<libdeflate_compressor, FreeDeflater> deflater(libdeflate_alloc_compressor(level));
-  if (deflater == nullptr) throw std::bad_alloc();
-  return libdeflate_zlib_compress(deflater.get(), raw, raw_len, out, room);
-}
-
 size_t row_bytes(const engine_png_options &o) { return size_t{o.width} * static_cast<size_t>(o.channels); }
 
-/* The file around the filtered rows. */
-engine_status write(engine_u8 out, Filtered filtered, const engine_png_options &o, size_t *written) {
+/* The file around the stream that compress(to, room) writes. */
+template <class Compress>
+engine_status write(engine_u8 out, const engine_png_options &o, size_t *written, Compress &&compress) {
+  if (out.len < frame_size(o)) return ENGINE_NO_SPACE;
   uint8_t *p = write_header(out.data, o);
   for (size_t k = 0; k < o.text_count; k++) p = write_text(p, o.text[k]);
   const size_t room = static_cast<size_t>(out.data + out.len - p) - 2 * kChunkOverhead;
-  const size_t len = o.level == kOwnLevel ? compress(p + 8, room, std::move(filtered))
-                                          : compress(p + 8, room, filtered.raw, raw_size(o), o.level);
+  const size_t len = compress(p + 8, room);
   if (len == 0) return ENGINE_NO_SPACE;
   p = close_chunk(p, type_of("IDAT"), len);
   p = close_chunk(p, type_of("IEND"), 0);
@@ -105,22 +78,20 @@ engine_status write(engine_u8 out, Filtered filtered, const engine_png_options &
 }
 
 engine_status encode(engine_u8 out, engine_cu8 pixels, const engine_png_options &o, size_t *written) {
-  const size_t raw_len = raw_size(o);
-  if (pixels.len != raw_len - o.height) return ENGINE_BAD_LENGTH;
-  if (out.len < frame_size(o)) return ENGINE_NO_SPACE;
-  const Scratch raw = scratch(raw_len);
-  const auto step = static_cast<size_t>(o.channels);
-  return write(out, filter(raw.get(), pixels.data, o.height, row_bytes(o), step), o, written);
+  if (pixels.len != raw_size(o) - o.height) return ENGINE_BAD_LENGTH;
+  const Picture picture = {pixels.data, o.height, row_bytes(o), static_cast<size_t>(o.channels)};
+  return write(out, o, written, [&](uint8_t *to, size_t room) { return compress(to, room, picture, o.level); });
 }
 
 engine_status encode_filtered(engine_u8 out, engine_cu8 lines, const engine_png_options &o, size_t *written) {
   if (lines.len != raw_size(o)) return ENGINE_BAD_LENGTH;
-  if (out.len < frame_size(o)) return ENGINE_NO_SPACE;
   constexpr uint8_t kFilters = 5;
   for (size_t at = 0; at < lines.len; at += row_bytes(o) + 1) {
     if (lines.data[at] >= kFilters) return ENGINE_BAD_ARGUMENT;
   }
-  return write(out, filtered_before(lines.data, o.height, row_bytes(o)), o, written);
+  return write(out, o, written, [&](uint8_t *to, size_t room) {
+    return compress_filtered(to, room, lines.data, o.height, row_bytes(o), static_cast<size_t>(o.channels), o.level);
+  });
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "png_filter.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "dispatch.h"
 #include "parallel.h"
@@ -11,7 +10,6 @@
 namespace latentkit::png {
 namespace {
 
-constexpr size_t kBand = 65535; /* bytes with filter bytes: what one stored block holds */
 constexpr uint32_t kAdler = 65521;
 
 /* The Adler-32 of two spans from their own: Mark Adler's rule. */
@@ -21,41 +19,74 @@ uint32_t joined(uint32_t first, uint32_t second, size_t second_len) {
   return static_cast<uint32_t>(high << 16 | low);
 }
 
-/* make(first, last) fills the lines [first, last) of raw, band by band. */
+/* make(band) fills the lines of each band. */
 template <class Make>
-Filtered in_bands(const uint8_t *raw, size_t height, size_t line, Make &&make) {
-  const size_t rows = std::max<size_t>(1, kBand / line), bands = (height + rows - 1) / rows;
-  Filtered result{raw, std::vector<deflate::Unit>(bands), 1};
-  std::vector<uint32_t> sums(bands);
-  for_chunks(bands, [&](size_t band) {
-    const size_t first = band * rows, last = std::min(first + rows, height);
-    make(first, last);
-    deflate::Unit &unit = result.units[band];
-    unit.raw = raw + first * line;
-    unit.len = (last - first) * line;
+Filtered in_bands(const uint8_t *lines, size_t height, size_t line, bool is_surveyed, Make &&make) {
+  const size_t rows = std::max<size_t>(1, kBand / line), count = (height + rows - 1) / rows;
+  Filtered result{nullptr, std::vector<Band>(count), std::vector<deflate::Unit>(count), std::vector<uint32_t>(count)};
+  for_chunks(count, [&](size_t k) {
+    const Band band = {k * rows, std::min(k * rows + rows, height)};
+    make(band);
+    deflate::Unit &unit = result.units[k];
+    unit.raw = lines + band.first * line;
+    unit.len = (band.last - band.first) * line;
     unit.line = line;
-    sums[band] = libdeflate_adler32(1, unit.raw, unit.len);
-    deflate::survey(unit);
+    result.bands[k] = band;
+    result.sums[k] = libdeflate_adler32(1, unit.raw, unit.len);
+    if (is_surveyed) deflate::survey(unit);
+    else deflate::count_bytes(unit);
   });
-  for (size_t k = 0; k < bands; k++) result.adler = joined(result.adler, sums[k], result.units[k].len);
   return result;
 }
 
 }  // namespace
 
-Filtered filter(uint8_t *raw, const uint8_t *pixels, size_t height, size_t row_bytes, size_t step) {
-  const std::unique_ptr<uint8_t[]> above_first(new uint8_t[row_bytes]());
-  const size_t line = row_bytes + 1;
-  return in_bands(raw, height, line, [&](size_t first, size_t last) {
-    for (size_t y = first; y < last; y++) {
-      const uint8_t *row = pixels + y * row_bytes;
-      kernels().filter_row(raw + y * line, row, y == 0 ? above_first.get() : row - row_bytes, row_bytes, step);
-    }
-  });
+uint32_t Filtered::adler() const {
+  uint32_t sum = 1;
+  for (size_t k = 0; k < units.size(); k++) sum = joined(sum, sums[k], units[k].len);
+  return sum;
 }
 
-Filtered filtered_before(const uint8_t *raw, size_t height, size_t row_bytes) {
-  return in_bands(raw, height, row_bytes + 1, [](size_t, size_t) {});
+Rows::Rows(const Picture &picture) : picture_(picture), zeros_(new uint8_t[picture.row_bytes]()) {}
+
+void Rows::write_cheapest(uint8_t *line, size_t y) const {
+  kernels().filter_row(line, row(y), above(y), picture_.row_bytes, picture_.step);
+}
+
+void Rows::write_by(int filter, uint8_t *line, size_t y) const {
+  kernels().filter_row_by(filter, line, row(y), above(y), picture_.row_bytes, picture_.step);
+}
+
+void Rows::write_cheapest(uint8_t *lines, const Band &band) const {
+  for (size_t y = band.first; y < band.last; y++) write_cheapest(lines + (y - band.first) * picture_.line(), y);
+}
+
+void Rows::write_by(int filter, uint8_t *lines, const Band &band) const {
+  for (size_t y = band.first; y < band.last; y++) write_by(filter, lines + (y - band.first) * picture_.line(), y);
+}
+
+Filtered filter_rows(const Rows &rows, bool is_surveyed) {
+  const size_t line = rows.picture().line();
+  Scratch memory = scratch(line * rows.picture().height);
+  uint8_t *const lines = memory.get();
+  const auto make = [&](const Band &band) { rows.write_cheapest(lines + band.first * line, band); };
+  Filtered result = in_bands(lines, rows.picture().height, line, is_surveyed, make);
+  result.memory = std::move(memory);
+  return result;
+}
+
+Filtered filtered_before(const uint8_t *lines, size_t height, size_t row_bytes, bool is_surveyed) {
+  return in_bands(lines, height, row_bytes + 1, is_surveyed, [](const Band &) {});
+}
+
+Filtered filter_rows_by(const Rows &rows, int filter) {
+  const size_t line = rows.picture().line();
+  Scratch memory = scratch(line * rows.picture().height);
+  uint8_t *const lines = memory.get();
+  const auto make = [&](const Band &band) { rows.write_by(filter, lines + band.first * line, band); };
+  Filtered result = in_bands(lines, rows.picture().height, line, false, make);
+  result.memory = std::move(memory);
+  return result;
 }
 
 }  // namespace latentkit::png

@@ -232,17 +232,18 @@ typedef struct { const char *key, *value; size_t key_len, value_len; } engine_te
 typedef struct {
   uint32_t width, height;
   int32_t channels; /* 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA; 8 bits each */
-  int32_t level;    /* deflate level 0 to 9 */
+  int32_t level;    /* 0 stored, 1 fastest to 9 smallest: native/core/png_levels.cpp */
   const engine_text *text;
   size_t text_count;
 } engine_png_options;
 
 /* An upper bound of the encoded size; 0 when the options are bad or the size would overflow. */
 size_t engine_png_bound(const engine_png_options *options);
-/* Filters each row by the least sum of absolute differences, deflates, writes IHDR, tEXt in order, IDAT, IEND.
+/* Filters rows and deflates them as the level says, writes IHDR, tEXt in order, IDAT, IEND.
  * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_SPACE, NO_MEMORY. */
 engine_status engine_png_encode(engine_u8 out, engine_cu8 pixels, const engine_png_options *options, size_t *written);
-/* The same file from rows that are filtered already: height lines of a filter byte, 0 to 4, and width * channels bytes.
+/* The same file from rows that have the filters of the least sums of absolute differences already: height lines of a
+ * filter byte, 0 to 4, and width * channels bytes. Levels that want other filters undo them.
  * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_SPACE, NO_MEMORY. */
 engine_status engine_png_deflate(engine_u8 out, engine_cu8 filtered, const engine_png_options *options,
                                  size_t *written);

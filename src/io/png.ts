@@ -35,7 +35,10 @@ export interface DecodedFrames extends Omit<DecodedImage, "text"> {
 }
 
 export interface EncodePngOptions {
-  /** zlib level 0 … 9, 4 where absent. */
+  /**
+   * 0 stores, 1 is the fastest, 9 the smallest; 4 where absent. Levels 1 to 4 take milliseconds for a picture of
+   * 1024 x 1024, 5 to 7 several times that, 8 and 9 up to seconds; photographs gain little above 2.
+   */
   level?: number;
   /** tEXt chunks, before the pixels and in order; pairs where a key comes twice. Keys 1 … 79 characters; Latin-1. */
   text?: Readonly<Record<string, string>> | readonly (readonly [string, string])[];

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <memory>
 #include <random>
 #include <utility>
 
 #include "check.h"
+#include "deflate_tree.h"
 #include "dispatch.h"
 #include "libdeflate.h"
 
@@ -74,7 +76,23 @@ Bytes data(size_t n, unsigned kind, unsigned seed) {
   return bytes;
 }
 
-Bytes compress(const Bytes &raw, size_t unit) {
+enum class Search { kRuns, kQuick, kThorough, kSure, kParse };
+constexpr Search kSearches[] = {Search::kRuns, Search::kQuick, Search::kThorough, Search::kSure, Search::kParse};
+
+void find(std::vector<deflate::Unit> &units, Search search) {
+  if (search == Search::kRuns) return deflate::find_runs(units);
+  for (deflate::Unit &unit : units) {
+    if (search == Search::kSure || search == Search::kParse) unit.repeats = unit.is_sure = true;
+  }
+  if (search == Search::kParse) {
+    units = deflate::parse_again(units, {4, 16, 2});
+    units = deflate::parse_again(units, {32, 258, 1});
+    return;
+  }
+  deflate::find_matches(units, search == Search::kQuick ? deflate::kQuick : deflate::kThorough, deflate::kBrisk);
+}
+
+Bytes compress(const Bytes &raw, size_t unit, Search search = Search::kThorough) {
   std::vector<deflate::Unit> units;
   for (size_t at = 0; at < raw.size(); at += unit) {
     deflate::Unit u;
@@ -84,6 +102,7 @@ Bytes compress(const Bytes &raw, size_t unit) {
     deflate::survey(u);
     units.push_back(std::move(u));
   }
+  find(units, search);
   deflate::Stream stream(std::move(units));
   Bytes out(stream.size());
   stream.write(out.data());
@@ -107,9 +126,11 @@ void streams_inflate() {
       for (const size_t unit : {size_t{65535}, size_t{70001}, size_t{1000}, n}) {
         if (n / unit > 100) continue;
         const Bytes raw = data(n, kind, seed++);
-        const Bytes stream = compress(raw, unit);
-        CHECK(inflates_to(stream, raw));
-        CHECK(stream.size() <= n + 5 * ((n + unit - 1) / unit + n / deflate::kMaxStored) + 1);
+        for (const Search search : kSearches) {
+          const Bytes stream = compress(raw, unit, search);
+          CHECK(inflates_to(stream, raw));
+          CHECK(stream.size() <= n + 5 * ((n + unit - 1) / unit + n / deflate::kMaxStored) + 1);
+        }
       }
 }
 
@@ -117,6 +138,59 @@ void same_bytes_everywhere() {
   for (unsigned kind = 0; kind < 10; kind++) {
     const Bytes raw = data(700001, kind, kind);
     CHECK(inflates_to(everywhere([&] { return compress(raw, 65535); }), raw));
+  }
+  for (unsigned kind = 0; kind < 10; kind++)
+    for (const Search search : kSearches) {
+      const Bytes raw = data(150001, kind, kind);
+      CHECK(inflates_to(everywhere([&] { return compress(raw, 65535, search); }), raw));
+    }
+}
+
+void runs_are_taken() {
+  // some 860 runs; as literals they take a bit a byte, 37500 bytes
+  Bytes raw;
+  std::mt19937 random(3);
+  while (raw.size() < 300000) raw.insert(raw.end(), 1 + random() % 700, static_cast<uint8_t>(random() % 2));
+  const Bytes stream = compress(raw, 65535, Search::kRuns);
+  CHECK(inflates_to(stream, raw));
+  CHECK(stream.size() < 5000);
+  // runs of every length, and between them literals that do not compress
+  for (size_t length = 1; length <= 600; length++) {
+    Bytes mixed(100 + length % 8);
+    mixed.resize(mixed.size() + length, 9);
+    for (size_t i = 0; i < 5; i++) mixed.push_back(static_cast<uint8_t>(random()));
+    for (const Search search : kSearches) CHECK(inflates_to(compress(mixed, mixed.size(), search), mixed));
+  }
+}
+
+void the_tree_finds_the_longest() {
+  for (const unsigned kind : {1u, 2u, 6u, 7u, 9u}) {
+    const Bytes raw = data(40000, kind, kind);
+    const auto tree = std::make_unique<deflate::Tree>(raw.data(), raw.data() + raw.size(), 1 << 20, deflate::kMaxMatch);
+    deflate::Match found[deflate::Tree::kMostMatches];
+    for (size_t at = 0; at < raw.size(); at++) {
+      const size_t count = tree->find(at, found);
+      for (size_t k = 0; k < count; k++) {
+        CHECK(k == 0 || found[k].length > found[k - 1].length);
+        CHECK(found[k].distance <= at && found[k].distance < deflate::kWindow);
+        CHECK(deflate::common(&raw[at], &raw[at - found[k].distance], found[k].length) == found[k].length);
+      }
+      if (at % 997 != 0 || raw.size() - at < 300) continue;
+      size_t longest = 0;
+      for (size_t distance = 1; distance <= at && distance < deflate::kWindow; distance++)
+        longest = std::max(longest, deflate::common(&raw[at], &raw[at - distance], deflate::kMaxMatch));
+      CHECK(longest < deflate::kMinMatch || (count > 0 && found[count - 1].length == longest));
+    }
+  }
+}
+
+void parsing_saves() {
+  for (unsigned kind = 0; kind < 10; kind++) {
+    if (kind == 5) continue;  // comes again at the window's last distance, which the tree does not reach
+    const Bytes raw = data(200000, kind, 1);
+    const size_t searched = compress(raw, 65535).size(), parsed = compress(raw, 65535, Search::kParse).size();
+    CHECK(parsed <= searched + searched / 30);
+    CHECK((kind != 6 && kind != 7) || parsed < searched - searched / 12);
   }
 }
 
@@ -166,6 +240,14 @@ void rows_take_the_cheapest_filter() {
           if (cost < least) least = cost, expected = filtered;
         }
         CHECK(out == expected);
+        for (int filter = 0; filter < 5; filter++) {
+          kernels().filter_row_by(filter, out.data(), row.data(), above.data(), n, step);
+          CHECK(out[0] == filter);
+          for (size_t i = 0; i < n; i++) {
+            const int a = i < step ? 0 : row[i - step], c = i < step ? 0 : above[i - step];
+            CHECK(out[1 + i] == static_cast<uint8_t>(row[i] - predicted(filter, a, above[i], c)));
+          }
+        }
       }
   }
 }
@@ -245,6 +327,9 @@ int main() {
   symbols_are_those_of_the_format();
   streams_inflate();
   same_bytes_everywhere();
+  runs_are_taken();
+  the_tree_finds_the_longest();
+  parsing_saves();
   finds_what_repeats();
   rows_take_the_cheapest_filter();
   bytes_are_counted();

@@ -31,13 +31,17 @@ void same_files() {
   for (int channels = 1; channels <= 4; channels++)
     for (const uint32_t width : {1u, 2u, 17u, 700u})
       for (const uint32_t height : {1u, 2u, 31u, 200u})
-        for (const int level : {0, 1, 4, 9}) {
-          const size_t row = width * static_cast<size_t>(channels);
+        for (const int level : {0, 1, 2, 3, 4, 5, 9}) {
+          const auto step = static_cast<size_t>(channels);
+          const size_t row = width * step;
           const std::vector<float> noise = numbers(row * height, seed++, 40.0f);
           Bytes pixels(row * height);
-          for (size_t i = 0; i < pixels.size(); i++) pixels[i] = static_cast<uint8_t>(i / 3 + (i % 5) * (noise[i] > 0));
+          // smooth with noise, or of few colours
+          for (size_t i = 0; i < pixels.size(); i++)
+            pixels[i] = seed % 2 == 0 ? static_cast<uint8_t>(i / 3 + (i % 5) * (noise[i] > 0))
+                                      : static_cast<uint8_t>(i / 40 % 5 * 51 + (noise[i / step] > 39));
           const engine_png_options options{width, height, channels, level, text, 2};
-          const Bytes lines = filtered(pixels, row, height, static_cast<size_t>(channels));
+          const Bytes lines = filtered(pixels, row, height, step);
           CHECK(file_of(options, lines, engine_png_deflate) == file_of(options, pixels, engine_png_encode));
         }
 }

@@ -107,11 +107,9 @@ inline void apply(uint8_t *out, const Row &r) {
     for (; i < r.n; i++) out[i] = r.byte<F>(i);
 }
 
-void filter_row(uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step) {
-  const Row r = {row, above, n, step};
-  const Filter best = cheapest(r);
-  *out++ = (uint8_t)best;
-  switch (best) {
+inline void write_row(uint8_t *out, Filter filter, const Row &r) {
+  *out++ = (uint8_t)filter;
+  switch (filter) {
     case kSub: return apply<kSub>(out, r);
     case kUp: return apply<kUp>(out, r);
     case kAverage: return apply<kAverage>(out, r);
@@ -120,6 +118,18 @@ void filter_row(uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n
   }
 }
 
+void filter_row(uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step) {
+  const Row r = {row, above, n, step};
+  write_row(out, cheapest(r), r);
+}
+
+void filter_row_by(int filter, uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step) {
+  write_row(out, (Filter)filter, {row, above, n, step});
+}
+
 }  // namespace
 
-extern "C" void LK_JOIN(filter, LK_ISA)(lk_kernels *table) { table->filter_row = filter_row; }
+extern "C" void LK_JOIN(filter, LK_ISA)(lk_kernels *table) {
+  table->filter_row = filter_row;
+  table->filter_row_by = filter_row_by;
+}

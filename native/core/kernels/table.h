@@ -91,6 +91,8 @@ typedef struct lk_kernels {
   /* One row of a PNG: the filter whose bytes have the least sum of distances from 0, the lowest of equals, then its n
    * bytes. `step`: bytes of a pixel, at most 4 and at most n. */
   void (*filter_row)(uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step);
+  /* The same with the filter that is named, 0 to 4. */
+  void (*filter_row_by)(int filter, uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step);
   /* Bit i of masks[w]: an anchor is at 64 w + i, chosen by the four bytes there; reads 3 bytes more than 64 words. */
   void (*anchors)(uint64_t *masks, const uint8_t *raw, size_t words);
   /* Adds to counts[b] how often each byte b is among the n, below 2^32. */

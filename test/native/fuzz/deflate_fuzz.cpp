@@ -41,15 +41,20 @@ Bytes spell_out(const uint8_t *order, size_t len, size_t most) {
   return out;
 }
 
-Bytes compress(const Bytes &raw, size_t unit) {
+/* search: 0 runs, 1 quick, 2 thorough, 3 sure to pay, 4 by prices. */
+Bytes compress(const Bytes &raw, size_t unit, int search) {
   std::vector<deflate::Unit> units;
   for (size_t at = 0; at < raw.size(); at += unit) {
     deflate::Unit u;
     u.raw = raw.data() + at;
     u.len = std::min(unit, raw.size() - at);
     deflate::survey(u);
+    if (search >= 3) u.repeats = u.is_sure = true;
     units.push_back(std::move(u));
   }
+  if (search == 0) deflate::find_runs(units);
+  else if (search < 4) deflate::find_matches(units, search == 1 ? deflate::kQuick : deflate::kThorough, deflate::kBrisk);
+  else units = deflate::parse_again(deflate::parse_again(units, {4, 16, 2}), {32, 258, 1});
   deflate::Stream stream(std::move(units));
   Bytes out(stream.size());
   stream.write(out.data());
@@ -82,10 +87,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
   const char *set = kSets[data[1] % 3];
   if (engine_isa_supported(set)) EXPECT(engine_set_isa(set) == ENGINE_OK);
   EXPECT(engine_set_threads(1 + (data[1] >> 3 & 1)) == ENGINE_OK);
-  const Bytes packed = compress(raw, unit);
+  const int search = (data[1] + data[0]) % 5;
+  const Bytes packed = compress(raw, unit, search);
   reads_back(raw, packed);
   // every set of instructions gives the same bytes
   EXPECT(engine_set_isa(kSets[0]) == ENGINE_OK);
-  if (set != kSets[0]) EXPECT(compress(raw, unit) == packed);
+  if (set != kSets[0]) EXPECT(compress(raw, unit, search) == packed);
   return 0;
 }
