@@ -177,7 +177,6 @@
         "native/core/deflate_cost.cpp",
         "native/core/deflate_huffman.cpp",
         "native/core/deflate_match.cpp",
-        "native/core/deflate_parse.cpp",
         "native/core/deflate_probe.cpp",
         "native/core/deflate_runs.cpp",
         "native/core/dispatch.cpp",

@@ -89,26 +89,11 @@ void find_runs(std::vector<Unit> &units);
 /* The same for one unit, on the calling thread. False where memory is short. */
 bool find_runs(Unit &unit);
 
-/* How much care is taken over the sequences of the fewest bits. */
-struct Care {
-  int depth;   /* nodes of a tree looked at */
-  size_t nice; /* where a match is as long as this, no longer one is looked for */
-  int passes;  /* each goes by the prices of the one before */
-};
-
-/* Searches units that repeat for the sequences of the fewest bits, by the prices of those that they have. Throws
- * std::bad_alloc. */
-std::vector<Unit> parse_again(const std::vector<Unit> &units, const Care &care);
-/* The same for one unit after `before` bytes of a window, on the calling thread. False where memory is short. */
-bool parse(Unit &unit, size_t before, const Care &care);
-
 /* ---- costs: estimates in 1/65536 bits ---- */
 constexpr int kBit = 16;
 uint64_t cost(const Counts &counts);
 /* The price of each byte as a literal, in 1/256 bits. */
 void literal_prices(const uint32_t counts[256], uint16_t prices[256]);
-/* The price of each of n symbols in 1/256 bits; those that do not occur have one, too. */
-void symbol_prices(const uint32_t *counts, size_t n, uint16_t *prices);
 
 /* ---- codes ---- */
 /* Lengths of a prefix code of at most `limit` bits; 0 for symbols that never occur. At least two symbols get one. */
@@ -140,7 +125,6 @@ class Stream {
   /* units: with their counts and sequences. Throws std::bad_alloc. */
   explicit Stream(std::vector<Unit> units);
   size_t size() const { return (end_ + 7) / 8; }
-  const std::vector<Unit> &units() const { return units_; }
   /* Writes size() bytes. */
   void write(uint8_t *out);
 

@@ -74,18 +74,4 @@ void literal_prices(const uint32_t counts[256], uint16_t prices[256]) {
   }
 }
 
-void symbol_prices(const uint32_t *counts, size_t n, uint16_t *prices) {
-  constexpr uint64_t kScale = 4, kUnseen = 1, kMost = uint64_t{1} << 31;
-  uint64_t sum = 0;
-  for (size_t i = 0; i < n; i++) sum += kScale * counts[i] + kUnseen;
-  int shift = 0;
-  while (sum >> shift > kMost) shift++;
-  const uint64_t whole = logarithm(static_cast<uint32_t>(sum >> shift));
-  for (size_t i = 0; i < n; i++) {
-    const uint64_t part = std::max<uint64_t>((kScale * counts[i] + kUnseen) >> shift, 1);
-    const uint64_t price = (whole - logarithm(static_cast<uint32_t>(part))) >> (kBit - 8);
-    prices[i] = static_cast<uint16_t>(std::clamp<uint64_t>(price, 256, kMaxBits * 256));
-  }
-}
-
 }  // namespace latentkit::deflate

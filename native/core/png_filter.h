@@ -69,9 +69,8 @@ constexpr int kPlain = 0, kUp = 2; /* filters */
 void prefer_up(Filtered &filtered, const Rows &rows);
 /* Leaves bands of few colours unfiltered where their strings come again more often so; else as prefer_up(). */
 void prefer_plain(Filtered &filtered, const Rows &rows);
-/* Groups of bands with the filtering, of six, whose sample is the smallest after a search: a quick one, or a thorough
- * one, after which units are counted, and repeat where it pays. */
-Filtered filter_by_trial(const Rows &rows, bool is_thorough);
+/* Groups of bands with the filtering, of six, whose sample is the smallest after a quick search. */
+Filtered filter_by_trial(const Rows &rows);
 
 }  // namespace latentkit::png
 

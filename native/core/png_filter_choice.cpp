@@ -20,10 +20,8 @@ constexpr size_t kWideGroup = 16;     /* the same where time is short */
 constexpr uint64_t kLeastGain = 32;   /* one of so many bits: else bands keep their filters */
 constexpr uint64_t kLeastTurn = 512;  /* the same between filters */
 constexpr uint64_t kEmpty = 400;      /* where a bit a byte and one of so many suffice there is little to gain */
-constexpr size_t kSample = 16384;     /* bytes that are tried of a group, after a window */
-constexpr uint64_t kLeastSaved = 500; /* one of so many bits: else the group is not searched */
+constexpr size_t kSample = 16384;     /* bytes that are tried of a group */
 constexpr size_t kMostBits = 7;       /* halves for each byte: above, strings come again by chance alone */
-constexpr deflate::Care kTrial = {24, 64, 3};
 
 /* Whether the rows looked at have few colours. */
 bool has_few_colours(const Picture &picture, const Band &band) {
@@ -146,68 +144,50 @@ void write_by(const Rows &rows, int filtering, uint8_t *lines, const Band &band)
   else rows.write_by(filtering, lines, band);
 }
 
-/* Lines of a sample, and what lies before them in the window. */
-struct Sample {
-  Band band;
-  size_t before; /* bytes of the band's lines that precede the sample */
-  size_t len;
-};
-
-/* From the middle of the bands [first, last). */
-Sample sample_of(const Picture &picture, size_t first_row, size_t last_row) {
-  const size_t line = picture.line(), wanted = (deflate::kWindow + kSample + line - 1) / line;
-  const size_t rows = std::min(wanted, last_row - first_row), first = first_row + (last_row - first_row - rows) / 2;
-  const size_t bytes = std::min(rows * line, deflate::kWindow + kSample), len = std::min(bytes, kSample);
-  return {{first, first + rows}, bytes - len, len};
+/* Rows of some kSample bytes from the middle of the rows [first, last). */
+Band sample_of(const Picture &picture, size_t first, size_t last) {
+  const size_t rows = std::min((kSample + picture.line() - 1) / picture.line(), last - first);
+  const size_t begin = first + (last - first - rows) / 2;
+  return {begin, begin + rows};
 }
 
 /* A filtering of the sample, surveyed, then searched. */
 struct Trial {
   const Rows &rows;
-  const Sample &sample;
+  const Band &sample;
   uint8_t *lines;
   bool is_few;
   deflate::Unit unit;
 
   void filter(int filtering) {
-    write_by(rows, filtering, lines, sample.band);
-    unit = unit_of(lines + sample.before, rows.picture().line(), sample.band);
-    unit.len = sample.len;
+    write_by(rows, filtering, lines, sample);
+    unit = unit_of(lines, rows.picture().line(), sample);
+    unit.len = std::min(unit.len, kSample);
     if (filtering == kPlain && is_few) survey_plain(unit);
     else deflate::survey(unit);
   }
-  /* False where memory is short. */
-  bool search(bool is_thorough) {
-    return is_thorough ? deflate::parse(unit, sample.before, kTrial) : deflate::find_matches(unit, deflate::kQuick);
-  }
-};
-
-struct Choice {
-  int filtering = kCheapest;
-  bool repeats = false; /* a search pays */
 };
 
 /* The filtering whose lines of the sample are the smallest after a search. False where memory is short. */
-bool choose(const Rows &rows, const Sample &sample, bool is_thorough, Choice &choice) {
-  const deflate::Room<uint8_t> lines((sample.band.last - sample.band.first) * rows.picture().line());
+bool choose(const Rows &rows, const Band &sample, int &choice) {
+  const deflate::Room<uint8_t> lines((sample.last - sample.first) * rows.picture().line());
   if (lines.get() == nullptr) return false;
-  Trial trial = {rows, sample, lines.get(), has_few_colours(rows.picture(), sample.band), {}};
+  Trial trial = {rows, sample, lines.get(), has_few_colours(rows.picture(), sample), {}};
   uint64_t least = UINT64_MAX, least_found = UINT64_MAX;
   bool has_hope = false;
   for (int filtering = kCheapest; filtering >= 0; filtering--) {
     trial.filter(filtering);
     const uint64_t bits = deflate::cost(trial.unit.counts);
-    has_hope = has_hope || trial.unit.repeats || 2 * (bits >> deflate::kBit) < kMostBits * sample.len;
-    if (bits < least) least = bits, choice.filtering = filtering;
+    has_hope = has_hope || trial.unit.repeats || 2 * (bits >> deflate::kBit) < kMostBits * trial.unit.len;
+    if (bits < least) least = bits, choice = filtering;
   }
   if (!has_hope) return true;
   for (int filtering = kCheapest; filtering >= 0; filtering--) {
     trial.filter(filtering);
-    if (!trial.search(is_thorough)) return false;
+    if (!deflate::find_matches(trial.unit, deflate::kQuick)) return false;
     const uint64_t bits = deflate::cost(trial.unit.counts);
-    if (bits < least_found) least_found = bits, choice.filtering = filtering;
+    if (bits < least_found) least_found = bits, choice = filtering;
   }
-  choice.repeats = least_found < least - least / kLeastSaved;
   return true;
 }
 
@@ -224,30 +204,24 @@ void prefer_plain(Filtered &filtered, const Rows &rows) {
                       [&](size_t first, size_t last) { return decide(filtered, rows, first, last); });
 }
 
-Filtered filter_by_trial(const Rows &rows, bool is_thorough) {
+Filtered filter_by_trial(const Rows &rows) {
   const size_t line = rows.picture().line(), height = rows.picture().height;
   const size_t band_rows = std::max<size_t>(1, kBand / line), count = (height + band_rows - 1) / band_rows;
   Filtered result{scratch(line * height), std::vector<Band>(count), std::vector<deflate::Unit>(count),
                   std::vector<uint32_t>(count)};
   for (size_t k = 0; k < count; k++) result.bands[k] = {k * band_rows, std::min(k * band_rows + band_rows, height)};
   deflate::in_stripes(count, kGroup, [&](size_t first, size_t last) {
-    Choice choice;
-    const Sample sample = sample_of(rows.picture(), result.bands[first].first, result.bands[last - 1].last);
-    if (!choose(rows, sample, is_thorough, choice)) return false;
+    int filtering = kCheapest;
+    const Band sample = sample_of(rows.picture(), result.bands[first].first, result.bands[last - 1].last);
+    if (!choose(rows, sample, filtering)) return false;
     for (size_t k = first; k < last; k++) {
       const Band &band = result.bands[k];
       uint8_t *const lines = result.memory.get() + band.first * line;
-      write_by(rows, choice.filtering, lines, band);
+      write_by(rows, filtering, lines, band);
       deflate::Unit &unit = result.units[k] = unit_of(lines, line, band);
       result.sums[k] = libdeflate_adler32(1, lines, unit.len);
-      if (is_thorough) {
-        deflate::count_bytes(unit);
-        unit.repeats = choice.repeats;
-      } else if (choice.filtering == kPlain && has_few_colours(rows.picture(), band)) {
-        survey_plain(unit);
-      } else {
-        deflate::survey(unit);
-      }
+      if (filtering == kPlain && has_few_colours(rows.picture(), band)) survey_plain(unit);
+      else deflate::survey(unit);
     }
     return true;
   });

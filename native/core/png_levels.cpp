@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "dispatch.h"
 #include "png.h"
@@ -12,10 +15,10 @@ namespace {
 
 constexpr int kStored = 0, kFastest = 1, kDefault = 4;
 constexpr int kFirstSearch = 3; /* levels below take runs alone */
-constexpr int kFirstParse = 8;  /* levels below search, these look for the fewest bits */
 constexpr deflate::Effort kHasty = {1, 12, 0, 4};
-constexpr deflate::Effort kSearches[] = {{16, 64, 16, 64}, {48, 128, 32, 64}, {160, 258, 64, 64}};
-constexpr deflate::Care kParses[] = {{12, 64, 2}, {80, 258, 2}};
+constexpr int kFirstTrial = 5; /* levels below filter by sums */
+/* From the level after that on. With all before them they take less than eight times what the default takes. */
+constexpr deflate::Effort kSearches[] = {{12, 64, 16, 64}, {16, 64, 16, 64}, {24, 64, 16, 64}, {32, 64, 16, 64}};
 constexpr size_t kSmall = kBand; /* lines of fewer bytes are tried on every level up to the default */
 constexpr size_t kOverhead = 6;  /* of a zlib stream: header and Adler-32 */
 
@@ -25,10 +28,28 @@ struct FreeDeflater {
 
 /* Lines and the stream that holds them. */
 struct Packed {
-  Scratch lines;
+  std::shared_ptr<uint8_t[]> lines;
   uint32_t adler;
   deflate::Stream stream;
 };
+
+/* Counted units, to be searched while others keep what they are. */
+std::vector<deflate::Unit> copies_of(const std::vector<deflate::Unit> &units) {
+  std::vector<deflate::Unit> copies(units.size());
+  for (size_t k = 0; k < units.size(); k++) {
+    const deflate::Unit &from = units[k];
+    deflate::Unit &to = copies[k];
+    to.raw = from.raw;
+    to.len = from.len;
+    to.line = from.line;
+    to.repeats = from.repeats;
+    to.is_sure = from.is_sure;
+    to.counts = from.counts;
+    std::copy(std::begin(from.plain), std::end(from.plain), to.plain);
+    to.plain_cost = from.plain_cost;
+  }
+  return copies;
+}
 
 Packed pack(Filtered filtered) {
   const uint32_t adler = filtered.adler();
@@ -61,19 +82,19 @@ Packed pack_best(const Rows &rows, int level) {
   for (int lower = kFastest + 1; is_small && lower <= std::min(level, kDefault); lower++)
     keep_smaller(best, pack_at(rows, lower));
   if (level <= kDefault) return best;
-  for (int above = kDefault + 1; above <= std::min(level, kFirstParse - 1); above++) {
-    Filtered filtered = filter_by_trial(rows, false);
-    const deflate::Effort &effort = kSearches[above - kDefault - 1];
-    deflate::find_matches(filtered.units, effort, effort);
-    keep_smaller(best, pack(std::move(filtered)));
+  Filtered filtered = filter_by_trial(rows);
+  const std::shared_ptr<uint8_t[]> lines = std::move(filtered.memory);
+  const uint32_t adler = filtered.adler();
+  for (int above = kFirstTrial; above <= level; above++) {
+    std::vector<deflate::Unit> units = copies_of(filtered.units);
+    if (above == kFirstTrial) {
+      deflate::find_matches(units, deflate::kThorough, deflate::kBrisk);
+    } else {
+      const deflate::Effort &deep = kSearches[above - kFirstTrial - 1];
+      deflate::find_matches(units, deep, deep);
+    }
+    keep_smaller(best, {lines, adler, deflate::Stream(std::move(units))});
   }
-  if (level < kFirstParse) return best;
-  Packed next = pack(filter_by_trial(rows, true));
-  for (int above = kFirstParse; above <= level; above++) {
-    deflate::Stream again(deflate::parse_again(next.stream.units(), kParses[above - kFirstParse]));
-    if (again.size() < next.stream.size()) next.stream = std::move(again);
-  }
-  keep_smaller(best, std::move(next));
   return best;
 }
 

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <memory>
 #include <random>
 #include <utility>
 
 #include "check.h"
-#include "deflate_tree.h"
 #include "dispatch.h"
 #include "libdeflate.h"
 
@@ -76,18 +74,13 @@ Bytes data(size_t n, unsigned kind, unsigned seed) {
   return bytes;
 }
 
-enum class Search { kRuns, kQuick, kThorough, kSure, kParse };
-constexpr Search kSearches[] = {Search::kRuns, Search::kQuick, Search::kThorough, Search::kSure, Search::kParse};
+enum class Search { kRuns, kQuick, kThorough, kSure };
+constexpr Search kSearches[] = {Search::kRuns, Search::kQuick, Search::kThorough, Search::kSure};
 
 void find(std::vector<deflate::Unit> &units, Search search) {
   if (search == Search::kRuns) return deflate::find_runs(units);
   for (deflate::Unit &unit : units) {
-    if (search == Search::kSure || search == Search::kParse) unit.repeats = unit.is_sure = true;
-  }
-  if (search == Search::kParse) {
-    units = deflate::parse_again(units, {4, 16, 2});
-    units = deflate::parse_again(units, {32, 258, 1});
-    return;
+    if (search == Search::kSure) unit.repeats = unit.is_sure = true;
   }
   deflate::find_matches(units, search == Search::kQuick ? deflate::kQuick : deflate::kThorough, deflate::kBrisk);
 }
@@ -160,37 +153,6 @@ void runs_are_taken() {
     mixed.resize(mixed.size() + length, 9);
     for (size_t i = 0; i < 5; i++) mixed.push_back(static_cast<uint8_t>(random()));
     for (const Search search : kSearches) CHECK(inflates_to(compress(mixed, mixed.size(), search), mixed));
-  }
-}
-
-void the_tree_finds_the_longest() {
-  for (const unsigned kind : {1u, 2u, 6u, 7u, 9u}) {
-    const Bytes raw = data(40000, kind, kind);
-    const auto tree = std::make_unique<deflate::Tree>(raw.data(), raw.data() + raw.size(), 1 << 20, deflate::kMaxMatch);
-    deflate::Match found[deflate::Tree::kMostMatches];
-    for (size_t at = 0; at < raw.size(); at++) {
-      const size_t count = tree->find(at, found);
-      for (size_t k = 0; k < count; k++) {
-        CHECK(k == 0 || found[k].length > found[k - 1].length);
-        CHECK(found[k].distance <= at && found[k].distance < deflate::kWindow);
-        CHECK(deflate::common(&raw[at], &raw[at - found[k].distance], found[k].length) == found[k].length);
-      }
-      if (at % 997 != 0 || raw.size() - at < 300) continue;
-      size_t longest = 0;
-      for (size_t distance = 1; distance <= at && distance < deflate::kWindow; distance++)
-        longest = std::max(longest, deflate::common(&raw[at], &raw[at - distance], deflate::kMaxMatch));
-      CHECK(longest < deflate::kMinMatch || (count > 0 && found[count - 1].length == longest));
-    }
-  }
-}
-
-void parsing_saves() {
-  for (unsigned kind = 0; kind < 10; kind++) {
-    if (kind == 5) continue;  // comes again at the window's last distance, which the tree does not reach
-    const Bytes raw = data(200000, kind, 1);
-    const size_t searched = compress(raw, 65535).size(), parsed = compress(raw, 65535, Search::kParse).size();
-    CHECK(parsed <= searched + searched / 30);
-    CHECK((kind != 6 && kind != 7) || parsed < searched - searched / 12);
   }
 }
 
@@ -328,8 +290,6 @@ int main() {
   streams_inflate();
   same_bytes_everywhere();
   runs_are_taken();
-  the_tree_finds_the_longest();
-  parsing_saves();
   finds_what_repeats();
   rows_take_the_cheapest_filter();
   bytes_are_counted();
