@@ -68,9 +68,9 @@ describe("createGraphAgent", () => {
     assert.deepEqual(told, [
       ["status", { message: "The run has started.", state: "running" }],
       ["node_start", { node: "1", class_type: "LoadImage" }],
-      ["node_done", { node: "1", class_type: "LoadImage", ms: 0 }],
+      ["node_done", { node: "1", class_type: "LoadImage", ms: 0, done: 1, nodes: 2 }],
       ["node_start", { node: "2", class_type: "ext saveImageLazy" }],
-      ["node_done", { node: "2", class_type: "ext saveImageLazy", ms: 0 }],
+      ["node_done", { node: "2", class_type: "ext saveImageLazy", ms: 0, done: 2, nodes: 2 }],
       ["image", file],
       ["done", { response: JSON.stringify([file]) }],
     ]);

@@ -126,9 +126,9 @@ const runSchema = z.object({
   error_code: z.string().nullable(),
 });
 
-const progressSchema = z
-  .object({ value: z.number(), max: z.number(), node: z.string().nullable() })
-  .meta({ description: "Data of the newest progress event." });
+const progressSchema = z.object({ value: z.number(), max: z.number(), node: z.string().nullable() }).meta({
+  description: "Steps of a node as its newest progress event tells them, or, with null as node, nodes that are done.",
+});
 
 const fileSchema = z.object({
   name: z.string(),

@@ -36,7 +36,7 @@ export class EventBuffer {
     const bytes = Buffer.byteLength(data);
     this.#events.push({ event, data, bytes });
     this.#bytes += bytes;
-    if (event === "progress") this.#progress = readProgress(data) ?? this.#progress;
+    this.#progress = readProgress(event, data) ?? this.#progress;
     this.#dropHead();
   }
 
