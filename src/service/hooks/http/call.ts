@@ -1,4 +1,5 @@
 import type { Request, Response } from "express";
+import { HookError } from "../hook-error.js";
 
 /** One request on its way through the gate to a handler. */
 export interface Call {
@@ -32,4 +33,11 @@ export function runIdOf({ params, query }: Pick<Call, "params" | "query">): stri
   if (params.id !== undefined) return params.id;
   const ids = query.getAll("run_id");
   return ids.length === 1 && ids[0] !== "" ? ids[0] : undefined;
+}
+
+/** The same; throws invalid_request where it is missing or repeated. */
+export function requireRunId(call: Pick<Call, "params" | "query">): string {
+  const runId = runIdOf(call);
+  if (runId === undefined) throw new HookError("invalid_request", "run_id: expected exactly one");
+  return runId;
 }

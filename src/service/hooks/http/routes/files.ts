@@ -3,9 +3,8 @@ import { type FileHandle, lstat, open, realpath } from "node:fs/promises";
 import { extname } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { HookError } from "../../hook-error.js";
-import type { Call } from "../call.js";
+import { type Call, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
-import { requireRunId } from "./runs.js";
 
 /** Missing on Windows. A FIFO in a file's place would block the opening. */
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial<typeof constants>;

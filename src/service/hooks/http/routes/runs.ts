@@ -2,7 +2,7 @@ import { closest } from "../../../../errors.js";
 import { normalizeSessionKey, sessionKeyFault } from "../../../../render/session-key.js";
 import { HookError } from "../../hook-error.js";
 import type { RunState } from "../../types.js";
-import { type Call, type Route, runIdOf } from "../call.js";
+import { type Call, type Route, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
 import { sendJson } from "../problem.js";
 import { RUN_STATES } from "../schemas.js";
@@ -49,13 +49,6 @@ export function runRoutes(context: HookContext): Route[] {
       handlers: { GET: (call) => sendRunFile(context, call) },
     },
   ];
-}
-
-/** Fails with invalid_request where the query names no run, or several. */
-export function requireRunId(call: Pick<Call, "params" | "query">): string {
-  const runId = runIdOf(call);
-  if (runId === undefined) throw new HookError("invalid_request", "run_id: expected exactly one");
-  return runId;
 }
 
 function onlyValue(query: URLSearchParams, name: string): string | undefined {

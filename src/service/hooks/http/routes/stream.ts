@@ -1,9 +1,8 @@
 import { HookError } from "../../hook-error.js";
-import type { Call, Route } from "../call.js";
+import { type Call, type Route, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
 import { readCursor, replayMetaFrame } from "../stream/sse.js";
 import { StreamWriter } from "../stream/stream-writer.js";
-import { requireRunId } from "./runs.js";
 
 const HEADERS = {
   "Content-Type": "text/event-stream; charset=utf-8",
