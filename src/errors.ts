@@ -86,7 +86,7 @@ export interface UnknownClass {
   readonly classType: string;
   /** Number of nodes. */
   readonly count: number;
-  /** Of the first 100 nodes. */
+  /** Ids of the first 100 nodes. */
   readonly nodeIds: readonly string[];
   readonly suggestion?: string;
 }

@@ -1,4 +1,4 @@
-// What the search of one unit has found so far, and whether it pays.
+// The findings of a search in one unit so far, and whether it pays.
 #ifndef LATENTKIT_DEFLATE_FINDINGS_H
 #define LATENTKIT_DEFLATE_FINDINGS_H
 
@@ -21,7 +21,7 @@ inline void count(Counts &counts, const uint8_t *from, const uint8_t *to) {
     for (; from < to; from++) counts.literal[*from]++;
 }
 
-/* What the search of a unit has found: literals and matches in order. Positions count from the matcher's base. */
+/* Literals and matches that the search of a unit has found, in order. Positions count from the matcher's base. */
 class Findings {
  public:
   Findings(const uint8_t *base, size_t begin, lk_sequence *room)

@@ -1,4 +1,4 @@
-// What the levels of a PNG file mean: which filters and which search, from the fastest to the smallest.
+// The levels of a PNG file: their filters and their search, from the fastest to the smallest.
 #ifndef LATENTKIT_PNG_LEVELS_H
 #define LATENTKIT_PNG_LEVELS_H
 

@@ -1,4 +1,4 @@
-// What is tried against the service. An attack returns a text where the service did not do what it should.
+// Attacks on the service. An attack returns a text where the service did not do what it should.
 import { setTimeout as sleep } from "node:timers/promises";
 import { get, post } from "./http.mjs";
 import { AUTH } from "./service.mjs";

@@ -12,7 +12,7 @@ import { closeSockets, get, open, post, request } from "./http.mjs";
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const TOKEN = "attack-token-attack-token";
 export const AUTH = `Authorization: Bearer ${TOKEN}`;
-/** Of a start, or of one attack, whatever it waits for. */
+/** The longest wait for a start or within an attack. */
 export const PATIENCE_MS = 20_000;
 
 /** Runs: "events N BYTES" emits deltas so that the run has N events; "file BYTES" reports a file. */

@@ -11,7 +11,7 @@ const MAX_VALUE_CHARACTERS = 40;
 /** What came of a batch so far. */
 export interface BatchCounts {
   readonly done: number;
-  /** Of these, those that were rendered without some outputs. */
+  /** Number of done items that were rendered without some outputs. */
   readonly partial: number;
   readonly skipped: number;
   readonly failed: number;

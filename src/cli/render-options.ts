@@ -35,7 +35,7 @@ export function deviceOf(args: Arguments): DeviceChoice | undefined {
   return text === undefined ? undefined : parseDevice(text, "--device");
 }
 
-/** What --offline says. */
+/** `allow_network` as --offline sets it; undefined without it. */
 export const networkOf = (args: Arguments): false | undefined => (args.flag("offline") ? false : undefined);
 
 function policy(text: string | undefined): MetadataPolicy | undefined {

@@ -8,11 +8,12 @@ export type RunStatus = "success" | "failed" | "interrupted";
 /** What happens in a run, in order; `at` is the clock's time in milliseconds. */
 export type RunEvent = {
   readonly at: number;
-} /** `leftOut`: outputs that are not computed, since something they need is wrong; absent where there are none. */ & (
+} & (
   | {
       readonly type: "run-start";
       readonly runId: string;
       readonly nodeIds: readonly string[];
+      /** Outputs that are not computed, since something they need is wrong; absent where there are none. */
       readonly leftOut?: readonly string[];
     }
   /** Nodes whose results an earlier run left in the cache. */

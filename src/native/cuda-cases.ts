@@ -141,7 +141,7 @@ const CHANNELS = [1, 3, 4];
 const [WIDTH, HEIGHT] = [17, 33];
 const picture = (channels: number): Float32Array => values(2 * WIDTH * HEIGHT * channels, 22);
 
-/** What a device does for a case rather than to compare it: it opens, and moves values. */
+/** Functions that serve the cases and are not compared themselves: they open a device and move values. */
 type Means = "open" | "architectures" | "memory" | "trim" | "wait" | "take" | "release" | "upload" | "download";
 
 /** Each operation of a device, on small and odd shapes. One without cases does not compile. */

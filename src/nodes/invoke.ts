@@ -67,7 +67,7 @@ const HIDDEN_RULES: OptionRules<NonNullable<InvokeOptions["hidden"]>> = {
 /** Types whose values convert; all others are objects of the program. */
 const CONVERTED: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);
 
-/** What one node answered: values in the order of its outputs. */
+/** Results of one node, in the order of its outputs. */
 export interface Invoked<Result extends readonly unknown[] = unknown[]> {
   result: Result;
   ui?: Record<string, unknown[]>;

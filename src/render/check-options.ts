@@ -24,7 +24,7 @@ import type { ExecuteGraphOptions, ValidateGraphOptions } from "./defaults.js";
 import type { RenderOptions } from "./render.js";
 import type { Made } from "./setup-module.js";
 
-/** What PNG files tell about the run: graph and extra_pnginfo, the graph alone, or nothing. */
+/** Metadata of PNG files: graph and extra_pnginfo, the graph alone, or nothing. */
 export const METADATA_POLICIES = ["full", "prompt", "none"] as const;
 
 const IDS: Rule = [
@@ -36,7 +36,7 @@ const SETUP: Rule = [
   (value) => isObject(value) && typeof value.href === "string",
 ];
 
-/** What a setup module may answer. */
+/** Rules for the object that a setup module returns. */
 export const MADE_RULES: OptionRules<Made> = { registry: REGISTRY, host: HOST };
 
 export const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {

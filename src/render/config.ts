@@ -29,7 +29,7 @@ const web = z.strictObject({
   stream_auth: z.enum(["token", "signed", "none"]).default("token"),
   on_restart: z.enum(["interrupt", "requeue"]).default("interrupt"),
   trust_proxy: z.boolean().default(false),
-  /** Who may read them; none: the path is not there. */
+  /** Access to /metrics and /openapi.json: open to all, with the token, or none: the path is not there. */
   metrics: z.enum(["open", "token", "none"]).default("open"),
   openapi: z.enum(["open", "token", "none"]).default("open"),
 });

@@ -8,10 +8,10 @@ import { isPlainObject } from "../io/json-lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import { placeholders } from "./fill.js";
 
-/** What validation needs to know of a batch. */
+/** Facts about a batch that validation needs. */
 export interface Common extends ValidateOptions {
   readonly partial?: boolean;
-  /** What items may set; undefined: anything. */
+  /** Keys that items may set; undefined: any. */
   readonly keys?: readonly string[];
 }
 

@@ -51,11 +51,8 @@ export async function verifyImage(file: Uint8Array, options: VerifyOptions = {})
   const { prompt, [RECEIPT_KEY]: written } = image.text;
   const receipt = written === undefined ? undefined : readReceipt(written);
   if (receipt === undefined) {
-    const most = `at most ${MAX_RECEIPT_CHARACTERS} characters and ${MAX_RECEIPT_ENTRIES} entries of a kind are read`;
-    return unverifiable(
-      "prompt",
-      `the file has ${written === undefined ? "no receipt" : `no readable receipt (${most})`}`,
-    );
+    const why = written === undefined ? "the file has no receipt" : UNREADABLE;
+    return unverifiable("prompt", why);
   }
   const own = [...ownDifferences(image, receipt), ...doubles(file)];
   const graph = prompt === undefined ? undefined : harmlessGraph(prompt, receipt, options);
@@ -78,6 +75,8 @@ export async function verifyImage(file: Uint8Array, options: VerifyOptions = {})
   // what is known to be wrong is more than not known
   return told.length === 0 ? hidden : verdictOf("different", [...hidden.differences, ...told], receipt);
 }
+
+const UNREADABLE = `the receipt in the file is damaged, of another format, or longer than ${MAX_RECEIPT_CHARACTERS} characters or ${MAX_RECEIPT_ENTRIES} entries of a kind`;
 
 /** Differences that are told; a stranger's receipt may have many. */
 const TOLD_DIFFERENCES = 100;
@@ -119,7 +118,7 @@ function ownDifferences(image: DecodedImage, receipt: Receipt): Difference[] {
   return found;
 }
 
-/** Of a text that is there twice, readers take either: what is verified may not be what another one shows. */
+/** Texts that the file has twice: readers take either, so what is verified may not be what another one shows. */
 function doubles(file: Uint8Array): Difference[] {
   const keys = textKeys(file);
   return ["prompt", RECEIPT_KEY]

@@ -141,18 +141,22 @@ function createReporter(
     files.set(path, reported);
     emit(PICTURES.has(extname(filename).toLowerCase()) ? "image" : "file", reported);
   };
+  /** Nodes of the run that are not done yet; those that a lazy branch leaves out stay. */
+  let open = new Set<string>();
   let nodes = 0;
-  const done = new Set<string>();
   const hear = (event: RunEvent) => {
-    if (event.type === "run-start") nodes = event.nodeIds.length;
-    else if (event.type === "cached") for (const id of event.nodeIds) done.add(id);
+    if (event.type === "run-start") {
+      open = new Set(event.nodeIds);
+      nodes = open.size;
+    } else if (event.type === "cached") for (const id of event.nodeIds) open.delete(id);
     else if (event.type === "node-start")
       emit("node_start", { node: event.displayId, class_type: classOf(event.displayId) });
     else if (event.type === "progress") emit("progress", { value: event.value, max: event.max, node: event.nodeId });
     else if (event.type === "node-done") {
       const { displayId: node, ms } = event;
-      done.add(node);
-      emit("node_done", { node, class_type: classOf(node), ms: Math.round(ms * 10) / 10, done: done.size, nodes });
+      open.delete(node);
+      const done = nodes - open.size;
+      emit("node_done", { node, class_type: classOf(node), ms: Math.round(ms * 10) / 10, done, nodes });
       for (const file of filesOf(event.ui ?? {}, folder)) report(file);
     } else if (event.type === "node-error") {
       const { nodeId: node, error } = event;

@@ -109,7 +109,7 @@ export class Tensor {
     return this.lies ?? this.later?.buffer ?? this.data.buffer;
   }
 
-  /** What console.log shows: shape and range. Values that lie on a device, or are not computed yet, stay there. */
+  /** Shape and range, as console.log shows them. Values that lie on a device, or are not computed yet, stay there. */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
     const values = this.values ?? this.remote?.read;
     const where = this.remote === undefined ? "not computed yet" : `on ${this.remote.cuda.name}`;

@@ -116,7 +116,7 @@ void odd_shapes() {
       }
 }
 
-/* What libdeflate at level 9 makes of rows with the filters of the least sums. */
+/* Bytes that libdeflate at level 9 makes of rows with the filters of the least sums. */
 size_t filtered_size(const Bytes &pixels, const Size &size) {
   const auto step = static_cast<size_t>(size.channels);
   const size_t row = size.width * step;

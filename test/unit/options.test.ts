@@ -41,7 +41,7 @@ const run = {
 const picture = { set: true, setup: true, metadata: true, redact: true, extraPnginfo: true } as const;
 const shared = { cache: true, diskCache: true, output: true, onEvent: true } as const;
 const agent = async () => ({ response: "" });
-/** Of functions whose arguments are no options. */
+/** Marks functions whose arguments are no options. */
 const INPUT = "takes no options";
 
 async function drained(events: AsyncIterable<unknown>): Promise<void> {

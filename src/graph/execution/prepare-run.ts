@@ -62,7 +62,7 @@ export function prepareRun(graph: Graph, options: PrepareOptions): PreparedRun {
 const MAX_LEFT_OUT_WARNINGS = 100;
 const NAMED_OUTPUTS = 5;
 
-/** What is wrong, and which outputs are left out for it. */
+/** A warning for each error, with the outputs that are left out for it. */
 function leftOutWarnings(
   { prompt }: Graph,
   nodeErrors: Readonly<Record<string, NodeErrors>>,

@@ -18,7 +18,7 @@ export const imageFile = () => text({ image_upload: true, tooltip: "A PNG file, 
 export const fileHash = ({ image }: Record<string, unknown>, { inputDir }: { inputDir?: string }) =>
   typeof image === "string" && inputDir !== undefined ? inputFileHash(inputDir, image) : Number.NaN;
 
-/** What is wrong with the file, where its name is known: so a graph is refused before anything runs. */
+/** Checks the file where its name is known, so that a graph is refused before anything runs. */
 export function validImage({ image }: Record<string, unknown>, { inputDir, hints }: ValidateContext): ValidationAnswer {
   if (typeof image !== "string" || inputDir === undefined) return true;
   try {

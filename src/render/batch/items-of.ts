@@ -75,7 +75,7 @@ function refused(name: string, key: string, value: unknown, code: "usage.invalid
   return new LatentkitError(code, `${name}, ${key}: expected ${expected}, received ${received}.`);
 }
 
-/** What JSON would lose of a value, or with `digits` JavaScript has lost of it; undefined where that is nothing. */
+/** The first value inside that JSON would lose, or with `digits` one that JavaScript may have rounded; undefined where there is none. */
 function lostIn(value: unknown, depth: number, digits: boolean): { readonly value: unknown } | undefined {
   if (typeof value === "number") {
     return Number.isFinite(value) && !(digits && mayLackDigits(value)) ? undefined : { value };

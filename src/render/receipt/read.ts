@@ -5,19 +5,22 @@ import type { Receipt } from "../receipt.js";
 
 /** Far above any receipt; anybody can have written one. */
 export const MAX_RECEIPT_CHARACTERS = 2 ** 22;
-/** Of seeds, streams of noise, input files and hidden keys, each. */
+/** The most seeds, streams of noise, input files and hidden keys, each. */
 export const MAX_RECEIPT_ENTRIES = 10_000;
 
 const text = z.string().max(4096);
 const hash = z.string().regex(/^sha256:[0-9a-f]{64}$/);
 const pixelHash = z.string().regex(/^blake3:[0-9a-f]{64}$/);
+/** A version; it is shown as it is. */
+const MAX_ENGINE_CHARACTERS = 100;
+
 const entries = <Value extends z.ZodType>(value: Value) =>
   z.record(text, value).refine((record) => Object.keys(record).length <= MAX_RECEIPT_ENTRIES);
 
 const host = z.looseObject({ name: text, preview: z.boolean() });
 const schema = z.looseObject({
   version: z.literal(1),
-  engine: text,
+  engine: text.max(MAX_ENGINE_CHARACTERS),
   graph: hash,
   node: text,
   index: z.int().nonnegative(),

@@ -40,15 +40,17 @@ export type Agent = (run: AgentRun, context: AgentContext) => Promise<{ response
 
 // ---- runs ----
 
-export type RunState =
-  | "queued"
-  | "running"
-  | "succeeded"
-  | "failed"
-  | "cancelled"
-  | "timed_out"
-  | "interrupted"
-  | "expired";
+export const RUN_STATES = [
+  "queued",
+  "running",
+  "succeeded",
+  "failed",
+  "cancelled",
+  "timed_out",
+  "interrupted",
+  "expired",
+] as const;
+export type RunState = (typeof RUN_STATES)[number];
 export type TerminalState = Exclude<RunState, "queued" | "running">;
 export type RunOrigin = "agent" | "wake" | "heartbeat";
 
@@ -79,7 +81,7 @@ export interface RunRow extends RunSummary {
   readonly message: string;
 }
 
-/** What a run told of its progress last. */
+/** The newest progress of a run. */
 export interface RunProgress {
   readonly value: number;
   readonly max: number;

@@ -206,32 +206,15 @@ describe("the list of files on stdout", () => {
         "2": node("SaveImage", { images: ["1", 0], filename_prefix: "p" }),
       }),
     );
+    const command = ["render", graph, "--input", inputDir, "--out", out, "--quiet"];
     for (const more of [[], ["--sweep", "2.filename_prefix=p,q"]]) {
-      const { code, stdout } = await latentkit([
-        "render",
-        graph,
-        "--input",
-        inputDir,
-        "--out",
-        out,
-        "--quiet",
-        ...more,
-      ]);
+      const { code, stdout } = await latentkit([...command, ...more]);
       assert.equal(code, 0);
       const lines = stdout.trimEnd().split("\n");
       assert.equal(lines.length, more.length === 0 ? 1 : 2);
       for (const line of lines) assert.match(line, /\/a\\u000ab\/[pq]_\d{5}_\.png$/);
     }
-    const refused = await latentkit([
-      "render",
-      graph,
-      "--input",
-      inputDir,
-      "--out",
-      out,
-      "--set",
-      "2.filename_prefix=x\ny",
-    ]);
+    const refused = await latentkit([...command, "--set", "2.filename_prefix=x\ny"]);
     assert.deepEqual([refused.code, refused.stdout], [2, ""]);
     assert.match(refused.stderr, /Node 2 \(SaveImage\), input "filename_prefix": expected a path without line breaks/);
   });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createGenerator } from "latentkit";
 import { placeholderKeys, replacePlaceholders, wholePlaceholder } from "#src/render/placeholders.js";
 
-/** What a placeholder is, by an expression that takes cubic time: good enough for short texts. */
+/** Placeholders by an expression that takes cubic time: good enough for short texts. */
 const DEFINITION = /\{\{\s*([^{}]+?)\s*\}\}/g;
 const WHOLE = /^\{\{\s*([^{}]+?)\s*\}\}$/;
 const ALPHABET = ["{", "{", "{{", "}", "}", "}}", " ", "a", "b", "\n", "\t", "\u00a0", "\u0085", "\u2003", "\ufeff"];

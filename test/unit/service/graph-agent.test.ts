@@ -82,6 +82,17 @@ describe("createGraphAgent", () => {
     assert.match(text.latentkit!, /"node": "2", "index": 0, /);
   });
 
+  it("counts nodes whose results an earlier run left as done, and their number in the status", async () => {
+    const { run, runs } = serve({ "1": lake, "2": save(["1", 0], "{{message}}") }, { threads: 1 });
+    await run("fox");
+    const { id, events } = await run("owl");
+    const counts = events
+      .filter(({ event }) => event === "node_done")
+      .map(({ data }) => [data.node, data.done, data.nodes]);
+    assert.deepEqual(counts, [["2", 2, 2]]);
+    assert.deepEqual((await runs.status(id)).progress, { value: 2, max: 2, node: null });
+  });
+
   it("hides in the files what is to be redacted, also where it runs on the calling thread", async () => {
     const graph = { "1": lake, "2": save(["1", 0], "{{message}}") };
     for (const options of [{}, { host: createPreviewHost() }]) {

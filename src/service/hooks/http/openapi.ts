@@ -2,13 +2,12 @@ import { OpenAPIRegistry, OpenApiGeneratorV31, type RouteConfig } from "@asteaso
 import { z } from "zod";
 import type { HookConfig } from "../hook-config.js";
 import { REFUSALS } from "../hook-error.js";
-import type { Limits } from "../types.js";
+import { type Limits, RUN_STATES } from "../types.js";
 import {
   errorSchema,
   probeSchema,
   problemSchema,
   queueMetadataSchema,
-  RUN_STATES,
   requestSchemas,
   runListSchema,
   runPayloadSchema,

@@ -1,21 +1,11 @@
 import { z } from "zod";
 import { MAX_SESSION_KEY_CHARS } from "../../../render/session-key.js";
 import { HookError } from "../hook-error.js";
-import type { Limits, RunState } from "../types.js";
+import { type Limits, RUN_STATES } from "../types.js";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.js";
 
 export const MAX_TIMEOUT_SECONDS = 3600;
 const MAX_NAME_CHARS = 200;
-export const RUN_STATES = [
-  "queued",
-  "running",
-  "succeeded",
-  "failed",
-  "cancelled",
-  "timed_out",
-  "interrupted",
-  "expired",
-] as const satisfies RunState[];
 
 /** The longest run a request may ask for; a configuration that allows more by default allows it here too. */
 export const maxTimeoutSeconds = (limits: Limits): number => Math.max(MAX_TIMEOUT_SECONDS, limits.run_seconds);

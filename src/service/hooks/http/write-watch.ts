@@ -35,7 +35,7 @@ export function watchWrites(socket: Watched, res: Pick<ServerResponse, "once">, 
   res.once("close", () => timer?.cancel());
 }
 
-/** What left the process, whole writes and the rest of the one under way. */
+/** Bytes that left the process in whole writes, and the rest of the write under way. */
 const progressOf = ({ bytesWritten, writableLength, _handle }: Watched) => ({
   sent: bytesWritten - writableLength,
   left: _handle?.writeQueueSize ?? 0,

@@ -8,6 +8,7 @@ import { registry } from "#src/nodes/index.js";
 import { assertSameBits } from "../../../helpers/bits.js";
 import { refuses } from "../../../helpers/errors.js";
 import { freshFolder } from "../../../helpers/folders.js";
+import { skip } from "../../../helpers/skip.js";
 
 describe("LoadImage and LoadImageMask", () => {
   const folder = freshFolder();
@@ -177,7 +178,7 @@ describe("LoadImage and LoadImageMask", () => {
 
   it("does not wait for a pipe, nor read a device", function () {
     const pipe = join(folder(), "pipe.png");
-    if (spawnSync("mkfifo", [pipe]).status !== 0) this.skip();
+    if (spawnSync("mkfifo", [pipe]).status !== 0) skip(this, "mkfifo makes no pipe here");
     symlinkSync("/dev/zero", join(folder(), "zero.png"));
     assert.match(errorOf("pipe.png")!.sentence, /expected a file, received "pipe.png", which is a pipe or device\.$/);
     assert.equal(errorOf("zero.png")?.code, "path.outside");

@@ -1,11 +1,10 @@
 import { closest } from "../../../../errors.js";
 import { normalizeSessionKey, sessionKeyFault } from "../../../../render/session-key.js";
 import { HookError } from "../../hook-error.js";
-import type { RunState } from "../../types.js";
+import { RUN_STATES, type RunState } from "../../types.js";
 import { type Call, type Route, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
 import { sendJson } from "../problem.js";
-import { RUN_STATES } from "../schemas.js";
 import { sendRunFile } from "./files.js";
 import { runItem, runStatus } from "./payloads.js";
 
