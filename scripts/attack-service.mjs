@@ -56,8 +56,10 @@ async function main() {
   return results.every(({ isHeld }) => isHeld) ? 0 : 1;
 }
 
-/** One attack on a fresh service: its preparation does not count, what it leaves for two seconds does. */
+/** One attack on a fresh service. Memory counts from before its preparation, and what it leaves for two seconds does too. */
 async function measured(name, { prepare, attack }, service) {
+  await sleep(500);
+  const idle = service.memory();
   const prepared = await prepare?.(service);
   await sleep(500);
   const poller = fork(SCRIPT, ["--poll-health", service.url]);
@@ -70,8 +72,7 @@ async function measured(name, { prepare, attack }, service) {
   await once(poller, "message");
   await sleep(500);
   latencies.length = 0;
-  const idle = service.memory();
-  let most = idle;
+  let most = service.memory();
   const sampler = setInterval(() => {
     most = Math.max(most, service.memory());
   }, SAMPLE_MS);

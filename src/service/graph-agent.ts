@@ -99,7 +99,9 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
     const reporter = createReporter(parsed.prompt, { outputDir, folder }, context);
     const set = fillsOf(run.message, keys);
     const { signal } = context;
-    const result = await renderer.render(graph, { ...shared, set, outputDir: folder, signal, onEvent: reporter.hear });
+    // the next message is another one: results that follow from this one would only fill the cache
+    const own = { set, passing: Object.keys(set), outputDir: folder, signal, onEvent: reporter.hear };
+    const result = await renderer.render(graph, { ...shared, ...own });
     if (result.status !== "success") await removeUnfinished(folder);
     if (result.status === "failed") throw result.error ?? new LatentkitError("node.failed", "The run failed.");
     if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");

@@ -93,6 +93,15 @@ describe("createGraphAgent", () => {
     assert.deepEqual((await runs.status(id)).progress, { value: 2, max: 2, node: null });
   });
 
+  it("keeps nothing that follows from a message, and all else", async () => {
+    const choice = { class_type: "ext if", inputs: { any: "{{message}}", if: ["1", 0], else: ["1", 0] } };
+    const { run } = serve({ "1": lake, "2": choice, "3": save(["2", 0], "p") }, { threads: 1 });
+    await run("fox");
+    const { events } = await run("fox");
+    const started = events.filter(({ event }) => event === "node_start").map(({ data }) => data.node);
+    assert.deepEqual(started, ["2", "3"]);
+  });
+
   it("hides in the files what is to be redacted, also where it runs on the calling thread", async () => {
     const graph = { "1": lake, "2": save(["1", 0], "{{message}}") };
     for (const options of [{}, { host: createPreviewHost() }]) {
