@@ -4,7 +4,7 @@ import { describe, LatentkitError } from "../errors.js";
 import { parseGraph } from "../graph/parse.js";
 import type { BatchOptions } from "../render/batch/batch.js";
 import { createShown } from "../render/batch/hidden.js";
-import { isFinished } from "../render/batch/journal-reading.js";
+import { isFinished } from "../render/batch/journal/journal-reading.js";
 import type { BatchItem, ItemValues } from "../render/batch/types.js";
 import { isFree } from "../render/contact-sheet/own-pages.js";
 import { combine } from "../render/items/combine.js";

@@ -4,7 +4,7 @@ import { printJson, printJsonPretty } from "../io/json-print.js";
 import { type DecodedImage, decodePng } from "../io/png.js";
 import { RECEIPT_KEY } from "../io/save-images.js";
 import { readReceipt } from "../render/receipt/read.js";
-import type { Receipt } from "../render/receipt.js";
+import type { Receipt } from "../render/receipt/receipt.js";
 import { hasPixels } from "../render/verify/same-pixels.js";
 import type { Command } from "./command.js";
 import { readImage } from "./read-image.js";

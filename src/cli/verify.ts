@@ -1,5 +1,5 @@
 import { printJson } from "../io/json-print.js";
-import { type Verdict, verifyImage } from "../render/verify.js";
+import { type Verdict, verifyImage } from "../render/verify/verify.js";
 import { type Command, pair } from "./command.js";
 import { readImage } from "./read-image.js";
 import { deviceOf } from "./render-options.js";

@@ -1,4 +1,4 @@
-import type { CudaBindings } from "./cuda-bindings.js";
+import type { CudaBindings } from "./cuda/cuda-bindings.js";
 
 /**
  * The one TypeScript type of the native module (`latentkit.node`). Contracts are in native/include/engine.h;

@@ -15,7 +15,7 @@ import { defaultHost, defaultRegistry, runGraph } from "./defaults.js";
 import { filesOf, type RenderedFile } from "./files.js";
 import { fillGraph, nodesOfKeys } from "./fill.js";
 import { createClosable, GRACE_MS, orGivenUp } from "./give-up.js";
-import { createReceipts } from "./receipt.js";
+import { createReceipts } from "./receipt/receipt.js";
 import { redactMetadata } from "./redact.js";
 import { runSetup } from "./setup-module.js";
 import { readGraph } from "./source.js";

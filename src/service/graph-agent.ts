@@ -16,7 +16,7 @@ import { filesOf, type RenderedFile } from "../render/files.js";
 import { placeholders } from "../render/fill.js";
 import { type MetadataPolicy, type RenderResult, render } from "../render/render.js";
 import { readGraph } from "../render/source.js";
-import { createThreadPool, type ThreadPoolOptions, type ThreadRenderOptions } from "../render/thread-pool.js";
+import { createThreadPool, type ThreadPoolOptions, type ThreadRenderOptions } from "../render/threads/thread-pool.js";
 import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
 import type { Agent, AgentContext } from "./hooks/types.js";
 import { fillsOf } from "./message.js";

@@ -1,4 +1,4 @@
-import { cudaLibrary, openCuda } from "../native/cuda.js";
+import { cudaLibrary, openCuda } from "../native/cuda/cuda.js";
 import { loadNative } from "../native/load.js";
 import { type CudaDevice, probeCuda } from "../native/probe.js";
 import { currentDevice } from "./device-choice.js";

@@ -34,7 +34,7 @@ const PRELUDE = `
   import * as latentkit from ${JSON.stringify(import.meta.resolve("latentkit"))};
   import * as ops from ${JSON.stringify(import.meta.resolve("#src/tensor/ops.js"))};
   import { withDevice } from ${JSON.stringify(import.meta.resolve("#src/tensor/device-choice.js"))};
-  import { openCuda } from ${JSON.stringify(import.meta.resolve("#src/native/cuda.js"))};
+  import { openCuda } from ${JSON.stringify(import.meta.resolve("#src/native/cuda/cuda.js"))};
   import { loadNative } from ${JSON.stringify(import.meta.resolve("#src/native/load.js"))};
   const { Tensor, randn, createGenerator, executeGraph, render, LatentkitError } = latentkit;
   const koffi = createRequire(${JSON.stringify(import.meta.resolve("#src/native/probe.js"))})("koffi");

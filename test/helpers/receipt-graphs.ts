@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Receipt } from "#src/render/receipt.js";
+import type { Receipt } from "#src/render/receipt/receipt.js";
 import { node } from "./graph-nodes.js";
 import { pngText } from "./png-chunks.js";
 

@@ -1,7 +1,7 @@
 import { LatentkitError } from "../../errors.js";
+import { discardFiles, type ItemNames, settleFiles } from "../../io/item-files.js";
 import type { BatchQueue } from "./batch-queue.js";
 import { createChanges } from "./changes.js";
-import { discardFiles, type ItemNames, settleFiles } from "./item-files.js";
 import { fillTemplate, namesOf } from "./names.js";
 import { withOrigin } from "./origin.js";
 import { BatchRecords, type Recorded } from "./records.js";

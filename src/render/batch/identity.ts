@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { printJson } from "../../io/json-lossless.js";
 import type { BatchOptions } from "./batch.js";
-import type { JournalHeader } from "./journal-records.js";
+import type { JournalHeader } from "./journal/journal-records.js";
 import type { ItemValues } from "./types.js";
 
 /** Of the graph and all options that an item's pictures and their names depend on; folders may move. */

@@ -1,9 +1,9 @@
 import { LatentkitError } from "../../errors.js";
+import { itemStem } from "../../io/item-files.js";
 import { NumberLiteral } from "../../io/json-lossless.js";
 import { nextCounter, resolvePrefix } from "../../io/output-path.js";
 import { readDottedKey } from "../dotted-key.js";
 import { replacePlaceholders } from "../placeholders.js";
-import { itemStem } from "./item-files.js";
 import type { ItemValues } from "./types.js";
 
 type Prompt = Readonly<Record<string, unknown>>;

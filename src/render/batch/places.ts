@@ -1,4 +1,4 @@
-import type { JournalState } from "./journal-state.js";
+import type { JournalState } from "./journal/journal-state.js";
 
 /**
  * Gives every item its place: its number in the journal, from which its files' names follow. In a batch that begins, or

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { LatentkitError } from "../../errors.js";
 import { parseJson } from "../../io/json-lossless.js";
-import type { Receipt } from "../receipt.js";
+import type { Receipt } from "./receipt.js";
 
 /** Far above any receipt; anybody can have written one. */
 export const MAX_RECEIPT_CHARACTERS = 2 ** 22;

@@ -7,7 +7,7 @@ import { engineVersion } from "../../native/engine-version.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
 import { createOrigins } from "../receipt/origins.js";
 import { unknownFields } from "../receipt/read.js";
-import type { Receipt } from "../receipt.js";
+import type { Receipt } from "../receipt/receipt.js";
 import { REDACTED } from "../redact.js";
 
 /** Something that is not as the receipt says. */

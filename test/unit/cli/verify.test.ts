@@ -101,7 +101,7 @@ describe("latentkit verify", () => {
     const path = await rendered();
     const program = `
       import { readFileSync } from "node:fs";
-      import { verifyImage } from ${JSON.stringify(import.meta.resolve("#src/render/verify.js"))};
+      import { verifyImage } from ${JSON.stringify(import.meta.resolve("#src/render/verify/verify.js"))};
       const verdict = await verifyImage(readFileSync(${JSON.stringify(path)}), { inputDir: ${JSON.stringify(inputDir)}, device: "cuda:0" });
       answer([verdict.status, counted("cuLaunchKernel")[0] > 0]);
     `;

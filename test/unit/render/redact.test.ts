@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type RenderOptions, render } from "latentkit";
 import { parseJson, printJson } from "#src/io/json-lossless.js";
 import { redactMetadata } from "#src/render/redact.js";
-import { createThreadPool } from "#src/render/thread-pool.js";
+import { createThreadPool } from "#src/render/threads/thread-pool.js";
 import { refuses } from "../../helpers/errors.js";
 import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
 import { noisyLake, receiptOf, saved, textsOf } from "../../helpers/receipt-graphs.js";

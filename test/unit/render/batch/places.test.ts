@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { JournalState } from "#src/render/batch/journal-state.js";
+import { JournalState } from "#src/render/batch/journal/journal-state.js";
 import { Places } from "#src/render/batch/places.js";
 
 /** Keys are single letters here. */

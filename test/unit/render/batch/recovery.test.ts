@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { linkSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ItemFiles, itemStem, readTemporary } from "#src/render/batch/item-files.js";
+import { ItemFiles, itemStem, readTemporary } from "#src/io/item-files.js";
 import { sweep } from "#src/render/batch/recovery.js";
 import { filesIn, temporaryFolder } from "../../../helpers/place.js";
 

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { loadNative, nativeFile } from "../load.js";
+import { probeCuda } from "../probe.js";
 import type { CudaBindings, CudaHandle, CudaMemory, CudaMemoryState } from "./cuda-bindings.js";
 import { trustOf } from "./cuda-trust.js";
-import { loadNative, nativeFile } from "./load.js";
-import { probeCuda } from "./probe.js";
 
 const LIBRARY = "latentkit_cuda.so";
 

@@ -1,4 +1,4 @@
-import type { InjectOptions } from "./bindings.js";
+import type { InjectOptions } from "../bindings.js";
 import type { CudaBindings } from "./cuda-bindings.js";
 import type { Four, Side } from "./cuda-sides.js";
 

@@ -1,28 +1,28 @@
 // Runs in a worker thread: graphs as render-thread.ts asks for them.
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { type ErrorCode, type ErrorDetails, LatentkitError } from "../errors.js";
-import { createCache } from "../graph/cache.js";
-import { createDiskCache } from "../graph/disk-cache/disk-cache.js";
-import type { RunEvent } from "../graph/events.js";
-import { parseGraph } from "../graph/parse.js";
-import { blockingDisk } from "../io/blocking-disk.js";
-import { parseJson } from "../io/json-lossless.js";
-import type { NodeConfig } from "../nodes/define.js";
-import type { DeviceChoice } from "../tensor/device-choice.js";
-import { ItemFiles, type ItemNames, type WrittenFile } from "./batch/item-files.js";
-import { defaultHost, defaultRegistry } from "./defaults.js";
-import { setMark } from "./mark.js";
-import { plainEvent, plainResult } from "./plain.js";
-import { refuseWrong } from "./refuse-wrong.js";
+import { type ErrorCode, type ErrorDetails, LatentkitError } from "../../errors.js";
+import { createCache } from "../../graph/cache.js";
+import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
+import type { RunEvent } from "../../graph/events.js";
+import { parseGraph } from "../../graph/parse.js";
+import { blockingDisk } from "../../io/blocking-disk.js";
+import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/item-files.js";
+import { parseJson } from "../../io/json-lossless.js";
+import type { NodeConfig } from "../../nodes/define.js";
+import type { DeviceChoice } from "../../tensor/device-choice.js";
+import { defaultHost, defaultRegistry } from "../defaults.js";
+import { plainEvent, plainResult } from "../plain.js";
+import { refuseWrong } from "../refuse-wrong.js";
 import {
   type MetadataPolicy,
   type RenderOptions,
   type RenderResult,
   type RenderSettings,
   renderChecked,
-} from "./render.js";
-import { type Made, runSetup } from "./setup-module.js";
-import { frozenGraph, readGraph } from "./source.js";
+} from "../render.js";
+import { type Made, runSetup } from "../setup-module.js";
+import { frozenGraph, readGraph } from "../source.js";
+import { setMark } from "./mark.js";
 
 /** What a thread is started with. */
 export interface ThreadData {
@@ -274,5 +274,5 @@ function sent(error: unknown): SentError {
   return error instanceof Error ? { message: error.message, stack: error.stack } : { message: String(error) };
 }
 
-if (parentPort === null) throw new Error("render/thread.js runs in a worker thread only.");
+if (parentPort === null) throw new Error("render/threads/thread.js runs in a worker thread only.");
 serve(parentPort, workerData as ThreadData);

@@ -1,6 +1,6 @@
-import { describe, LatentkitError } from "../../errors.js";
-import { isPlainObject, parseJson, printJson } from "../../io/json-lossless.js";
-import { placeFault } from "../../io/output-path.js";
+import { describe, LatentkitError } from "../../../errors.js";
+import { isPlainObject, parseJson, printJson } from "../../../io/json-lossless.js";
+import { placeFault } from "../../../io/output-path.js";
 
 /** The first line: what the batch is. Another graph, other options or another engine give other pictures. */
 export interface JournalHeader {

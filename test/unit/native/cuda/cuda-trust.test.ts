@@ -14,9 +14,9 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { cacheFolder, type TrustOptions, type TrustQuestion, trustOf } from "#src/native/cuda-trust.js";
-import { DRIVER, LIBRARY, runModule } from "../../helpers/fake-gpu.js";
-import { freshFolder } from "../../helpers/folders.js";
+import { cacheFolder, type TrustOptions, type TrustQuestion, trustOf } from "#src/native/cuda/cuda-trust.js";
+import { DRIVER, LIBRARY, runModule } from "../../../helpers/fake-gpu.js";
+import { freshFolder } from "../../../helpers/folders.js";
 
 const QUESTION: TrustQuestion = {
   library: LIBRARY,
@@ -153,7 +153,7 @@ describe("trust in a CUDA library", () => {
   describe("asked for by several at once", () => {
     /** A program that asks, in a process or a thread of its own, and prints what it hears. */
     const asking = (trial: string) => `
-      import { trustOf } from ${JSON.stringify(import.meta.resolve("#src/native/cuda-trust.js"))};
+      import { trustOf } from ${JSON.stringify(import.meta.resolve("#src/native/cuda/cuda-trust.js"))};
       console.log(JSON.stringify(trustOf(${JSON.stringify(QUESTION)}, ${JSON.stringify({ folder: cache(), trial })})));
     `;
     const answersOf = (source: string) =>

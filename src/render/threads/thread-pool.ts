@@ -1,15 +1,15 @@
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import type { ResourceLimits } from "node:worker_threads";
-import { onAbort } from "../abort.js";
-import { describe, LatentkitError } from "../errors.js";
-import { createDiskCache } from "../graph/disk-cache/disk-cache.js";
-import type { RunEvent } from "../graph/events.js";
-import { printJson } from "../io/json-lossless.js";
-import { loadNative } from "../native/load.js";
-import type { ItemNames } from "./batch/item-files.js";
-import { GRACE_MS } from "./give-up.js";
-import { createFold, type RenderOptions } from "./render.js";
+import { onAbort } from "../../abort.js";
+import { describe, LatentkitError } from "../../errors.js";
+import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
+import type { RunEvent } from "../../graph/events.js";
+import type { ItemNames } from "../../io/item-files.js";
+import { printJson } from "../../io/json-lossless.js";
+import { loadNative } from "../../native/load.js";
+import { GRACE_MS } from "../give-up.js";
+import { createFold, type RenderOptions } from "../render.js";
 import { RenderThread, type ThreadResult, type ThreadSettings } from "./render-thread.js";
 import type { ThreadRun } from "./thread.js";
 

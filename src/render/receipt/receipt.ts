@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
-import { LatentkitError } from "../errors.js";
-import { type ClassAliases, parseGraph } from "../graph/parse.js";
-import type { Host } from "../host/types.js";
-import { createInputHashes } from "../io/input-file.js";
-import { isPlainObject, printJson } from "../io/json-lossless.js";
-import type { OutputHandling } from "../io/output-files.js";
-import { pixelHash } from "../io/pixel-hash.js";
-import { engineVersion } from "../native/engine-version.js";
-import type { NoiseStream } from "../nodes/define.js";
-import type { Registry } from "../nodes/registry.js";
-import { createOrigins, type IsShown } from "./receipt/origins.js";
+import { LatentkitError } from "../../errors.js";
+import { type ClassAliases, parseGraph } from "../../graph/parse.js";
+import type { Host } from "../../host/types.js";
+import { createInputHashes } from "../../io/input-file.js";
+import { isPlainObject, printJson } from "../../io/json-lossless.js";
+import type { OutputHandling } from "../../io/output-files.js";
+import { pixelHash } from "../../io/pixel-hash.js";
+import { engineVersion } from "../../native/engine-version.js";
+import type { NoiseStream } from "../../nodes/define.js";
+import type { Registry } from "../../nodes/registry.js";
+import { createOrigins, type IsShown } from "./origins.js";
 
 /** What made a picture: nothing in it differs when the same is rendered again. Hashes are "sha256:" and hex digits, of pixels "blake3:". */
 export interface Receipt {

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { promises, unlink } from "node:fs";
 import { join } from "node:path";
-import { LatentkitError } from "../../errors.js";
-import type { OutputFiles } from "../../io/output-files.js";
-import { type Disk, TEMPORARY_SUFFIX, writeAppending, writeKept, writeReplacing } from "../../io/write-file.js";
+import { LatentkitError } from "../errors.js";
+import type { OutputFiles } from "./output-files.js";
+import { type Disk, TEMPORARY_SUFFIX, writeAppending, writeKept, writeReplacing } from "./write-file.js";
 
 /** What the names of one item's files follow from, as data that can be sent to a thread. */
 export interface ItemNames {

@@ -1,6 +1,6 @@
-import type { InjectOptions, PhiloxDraw, TensorOperations } from "./bindings.js";
+import type { InjectOptions, PhiloxDraw, TensorOperations } from "../bindings.js";
+import { loadNative } from "../load.js";
 import type { CudaBindings, CudaHandle, CudaMemory } from "./cuda-bindings.js";
-import { loadNative } from "./load.js";
 
 /** Where a case computes: the native core's arrays, or memory of a device. */
 export interface Side<M> {

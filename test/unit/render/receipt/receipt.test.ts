@@ -18,11 +18,11 @@ import {
   text,
 } from "latentkit";
 import { PNG } from "pngjs";
-import { createThreadPool } from "#src/render/thread-pool.js";
-import { refuses } from "../../helpers/errors.js";
-import { node } from "../../helpers/graph-nodes.js";
-import { filesIn, root, sha256, temporaryFolder } from "../../helpers/place.js";
-import { noisyLake, receiptOf, saved, textsOf } from "../../helpers/receipt-graphs.js";
+import { createThreadPool } from "#src/render/threads/thread-pool.js";
+import { refuses } from "../../../helpers/errors.js";
+import { node } from "../../../helpers/graph-nodes.js";
+import { filesIn, root, sha256, temporaryFolder } from "../../../helpers/place.js";
+import { noisyLake, receiptOf, saved, textsOf } from "../../../helpers/receipt-graphs.js";
 
 const inputDir = join(root, "test/graphs/input");
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };

@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../../errors.js";
 import { type JournalHeader, type JournalRecord, readRecord } from "./journal-records.js";
 
 /** An "end" record is far shorter. */

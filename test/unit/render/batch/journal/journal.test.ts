@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Journal } from "#src/render/batch/journal.js";
-import type { JournalHeader } from "#src/render/batch/journal-records.js";
-import { refuses } from "../../../helpers/errors.js";
-import { temporaryFolder } from "../../../helpers/place.js";
+import { Journal } from "#src/render/batch/journal/journal.js";
+import type { JournalHeader } from "#src/render/batch/journal/journal-records.js";
+import { refuses } from "../../../../helpers/errors.js";
+import { temporaryFolder } from "../../../../helpers/place.js";
 
 const header: JournalHeader = {
   type: "batch",

@@ -3,9 +3,9 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PNG } from "pngjs";
 import { encodePng, type RawImage } from "#src/io/png.js";
-import { createContactSheet } from "#src/render/contact-sheet.js";
-import { refuses } from "../../helpers/errors.js";
-import { filesIn, temporaryFolder } from "../../helpers/place.js";
+import { createContactSheet } from "#src/render/contact-sheet/contact-sheet.js";
+import { refuses } from "../../../helpers/errors.js";
+import { filesIn, temporaryFolder } from "../../../helpers/place.js";
 
 const MARGIN = 28;
 /** Below the title. */

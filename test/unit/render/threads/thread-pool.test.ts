@@ -7,9 +7,9 @@ import { pathToFileURL } from "node:url";
 import { decodePng, LatentkitError, render } from "latentkit";
 import type { RunEvent } from "#src/graph/events.js";
 import { parseJson } from "#src/io/json-lossless.js";
-import { createThreadPool, type ThreadPool, type ThreadPoolOptions } from "#src/render/thread-pool.js";
-import { refuses } from "../../helpers/errors.js";
-import { filesIn, hashesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { createThreadPool, type ThreadPool, type ThreadPoolOptions } from "#src/render/threads/thread-pool.js";
+import { refuses } from "../../../helpers/errors.js";
+import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/place.js";
 
 const inputDir = join(root, "test/graphs/input");
 const library = JSON.stringify(pathToFileURL(join(root, "dist/index.js")).href);
@@ -356,7 +356,7 @@ describe("createThreadPool", () => {
   });
 
   it("keeps the process alive while it renders, and no longer", () => {
-    const url = JSON.stringify(pathToFileURL(join(root, "dist/render/thread-pool.js")).href);
+    const url = JSON.stringify(pathToFileURL(join(root, "dist/render/threads/thread-pool.js")).href);
     const options = JSON.stringify({ outputDir: out(), inputDir });
     const program = `
       import { createThreadPool } from ${url};
@@ -374,7 +374,7 @@ describe("createThreadPool", () => {
     const url = (name: string) => JSON.stringify(pathToFileURL(join(root, "dist", name)).href);
     const program = `
       import { availableParallelism } from "node:os";
-      import { createThreadPool } from ${url("render/thread-pool.js")};
+      import { createThreadPool } from ${url("render/threads/thread-pool.js")};
       import { device } from ${url("index.js")};
       const isLeft = (rendering) =>
         device().threads === (Number(process.env.LATENTKIT_THREADS) || Math.max(1, availableParallelism() - rendering + 1));

@@ -1,12 +1,12 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { LatentkitError } from "../../errors.js";
-import { makeEach } from "../../io/output-path.js";
-import { writeFailed } from "../../io/write-file.js";
-import { claimFile, type Release } from "./claim.js";
+import { LatentkitError } from "../../../errors.js";
+import { makeEach } from "../../../io/output-path.js";
+import { writeFailed } from "../../../io/write-file.js";
+import { claimFile, type Release } from "../claim.js";
+import type { FileState, Presence } from "../presence.js";
 import { HEADER_START, type JournalHeader, type JournalRecord, printRecord, readRecord } from "./journal-records.js";
 import { JournalState } from "./journal-state.js";
-import type { FileState, Presence } from "./presence.js";
 
 /** From one fsync to the next: records that come meanwhile share it. What comes alone does not wait. */
 const GROUP_MS = 25;

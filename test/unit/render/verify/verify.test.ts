@@ -23,12 +23,12 @@ import {
 } from "latentkit";
 import { PNG } from "pngjs";
 import sharp from "sharp";
-import { type Receipt, textHash } from "#src/render/receipt.js";
-import { type VerifyOptions, verifyImage } from "#src/render/verify.js";
-import { refuses } from "../../helpers/errors.js";
-import { node } from "../../helpers/graph-nodes.js";
-import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
-import { noisyLake, saved } from "../../helpers/receipt-graphs.js";
+import { type Receipt, textHash } from "#src/render/receipt/receipt.js";
+import { type VerifyOptions, verifyImage } from "#src/render/verify/verify.js";
+import { refuses } from "../../../helpers/errors.js";
+import { node } from "../../../helpers/graph-nodes.js";
+import { filesIn, root, temporaryFolder } from "../../../helpers/place.js";
+import { noisyLake, saved } from "../../../helpers/receipt-graphs.js";
 
 const inputDir = join(root, "test/graphs/input");
 

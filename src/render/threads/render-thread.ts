@@ -1,10 +1,10 @@
 import { type ResourceLimits, Worker } from "node:worker_threads";
-import { onAbort } from "../abort.js";
-import { LatentkitError } from "../errors.js";
-import type { RunEvent } from "../graph/events.js";
-import type { WrittenFile } from "./batch/item-files.js";
+import { onAbort } from "../../abort.js";
+import { LatentkitError } from "../../errors.js";
+import type { RunEvent } from "../../graph/events.js";
+import type { WrittenFile } from "../../io/item-files.js";
+import { createFold, type RenderResult } from "../render.js";
 import { createMark, readMark, setMark } from "./mark.js";
-import { createFold, type RenderResult } from "./render.js";
 import type { FromThread, SentError, SentResult, ThreadData, ThreadRun, ToThread } from "./thread.js";
 
 export interface ThreadSettings {

@@ -1,14 +1,14 @@
 import { readFile, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { describe, LatentkitError } from "../errors.js";
-import { makeEach } from "../io/output-path.js";
-import { encodePng } from "../io/png.js";
-import { writeFailed, writeReplacing } from "../io/write-file.js";
-import type { ItemValues } from "./batch/types.js";
-import { Varying } from "./contact-sheet/labels.js";
-import { isFree, PAGE_KEY, pagePath, removeLater } from "./contact-sheet/own-pages.js";
-import { drawPage, GROUND, SIDE, type Tile } from "./contact-sheet/page.js";
-import { thumbnail } from "./contact-sheet/thumbnail.js";
+import { describe, LatentkitError } from "../../errors.js";
+import { makeEach } from "../../io/output-path.js";
+import { encodePng } from "../../io/png.js";
+import { writeFailed, writeReplacing } from "../../io/write-file.js";
+import type { ItemValues } from "../batch/types.js";
+import { Varying } from "./labels.js";
+import { isFree, PAGE_KEY, pagePath, removeLater } from "./own-pages.js";
+import { drawPage, GROUND, SIDE, type Tile } from "./page.js";
+import { thumbnail } from "./thumbnail.js";
 
 /** What became of one item. */
 export interface SheetItem {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { CASES, CASES_OF, differs } from "#src/native/cuda-cases.js";
-import { HOST_SIDE, type HostMemory, type Side } from "#src/native/cuda-sides.js";
+import { CASES, CASES_OF, differs } from "#src/native/cuda/cuda-cases.js";
+import { HOST_SIDE, type HostMemory, type Side } from "#src/native/cuda/cuda-sides.js";
 
 type Operation = keyof typeof CASES_OF;
 type OfTensors = keyof (typeof HOST_SIDE)["ops"];

@@ -1,23 +1,23 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { LatentkitError } from "../errors.js";
-import { type ClassAliases, type Graph, parseGraph } from "../graph/parse.js";
-import { parseJson } from "../io/json-lossless.js";
-import type { OutputFiles, OutputHandling } from "../io/output-files.js";
-import { pixelHash } from "../io/pixel-hash.js";
-import { type DecodedImage, decodePng } from "../io/png.js";
-import { textKeys } from "../io/png-text-keys.js";
-import { RECEIPT_KEY } from "../io/save-images.js";
-import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
-import { MAX_RECEIPT_CHARACTERS, MAX_RECEIPT_ENTRIES, readReceipt } from "./receipt/read.js";
-import { createCounter, type Receipt, textHash } from "./receipt.js";
-import { render } from "./render.js";
-import { type Difference, untrueOf, versionDifference } from "./verify/differences.js";
-import { refuseActing } from "./verify/refuse-acting.js";
-import { hasPixels } from "./verify/same-pixels.js";
+import { LatentkitError } from "../../errors.js";
+import { type ClassAliases, type Graph, parseGraph } from "../../graph/parse.js";
+import { parseJson } from "../../io/json-lossless.js";
+import type { OutputFiles, OutputHandling } from "../../io/output-files.js";
+import { pixelHash } from "../../io/pixel-hash.js";
+import { type DecodedImage, decodePng } from "../../io/png.js";
+import { textKeys } from "../../io/png-text-keys.js";
+import { RECEIPT_KEY } from "../../io/save-images.js";
+import { chooseDevice, type DeviceChoice } from "../../tensor/device-choice.js";
+import { MAX_RECEIPT_CHARACTERS, MAX_RECEIPT_ENTRIES, readReceipt } from "../receipt/read.js";
+import { createCounter, type Receipt, textHash } from "../receipt/receipt.js";
+import { render } from "../render.js";
+import { type Difference, untrueOf, versionDifference } from "./differences.js";
+import { refuseActing } from "./refuse-acting.js";
+import { hasPixels } from "./same-pixels.js";
 
-export type { Difference } from "./verify/differences.js";
+export type { Difference } from "./differences.js";
 
 /** What came of a check. */
 export interface Verdict {

@@ -4,8 +4,8 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, wri
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { engineVersion } from "../engine-version.js";
 import { inTurn } from "./cuda-turn.js";
-import { engineVersion } from "./engine-version.js";
 
 /** A library, the driver it is to open, and what that said of the device. */
 export interface TrustQuestion {

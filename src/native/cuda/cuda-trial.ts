@@ -1,9 +1,9 @@
 // A program: opens a CUDA library and compares what it computes with the native core. Its answer, JSON, goes to a pipe of
 // its own, which a library that prints does not know.
 import { writeFileSync } from "node:fs";
+import { loadNative } from "../load.js";
 import { CASES, differs } from "./cuda-cases.js";
 import { cudaSide, HOST_SIDE } from "./cuda-sides.js";
-import { loadNative } from "./load.js";
 
 const [library = "", driver = "", ordinal = ""] = process.argv.slice(2);
 
