@@ -1,5 +1,5 @@
 // The device as the operations know it, for programs that measure and compare them one by one.
-import { cudaLibrary, openCuda } from "../../dist/native/cuda.js";
+import { cudaLibrary, openCuda } from "../../dist/native/cuda/cuda.js";
 import { loadNative } from "../../dist/native/load.js";
 import { probeCuda } from "../../dist/native/probe.js";
 
