@@ -39,11 +39,19 @@ struct Injection {
     return (*this)(how.values.x[i], how.values.noise[i], mask, random);
   }
 
-  /* Of elements i to i + 3. */
-  LK_INLINE float4 four(uint64_t i, float4 r) const {
-    const float4 b = load4(how.values.x + i), e = load4(how.values.noise + i);
-    const float4 m = how.mask.data != nullptr ? mask4_at(how.mask, i) : float4{0, 0, 0, 0};
+  struct Operands {
+    float4 base, noise, mask;
+  };
+
+  /* What elements i to i + 3 are computed from. */
+  LK_INLINE Operands load(uint64_t i) const {
+    return {load4(how.values.x + i), load4(how.values.noise + i),
+            how.mask.data != nullptr ? mask4_at(how.mask, i) : float4{0, 0, 0, 0}};
+  }
+
+  LK_INLINE float4 four(const Operands &v, float4 r) const {
     const Injection &op = *this;
+    const float4 b = v.base, e = v.noise, m = v.mask;
     return {op(b.x, e.x, m.x, r.x), op(b.y, e.y, m.y, r.y), op(b.z, e.z, m.z, r.z), op(b.w, e.w, m.w, r.w)};
   }
 };
@@ -55,7 +63,8 @@ LK_KERNEL lk_inject(float *out, lk_injection how, uint64_t n) {
   if (!op.possible()) return;
   for_quads(
       n, op.quads(out),
-      [=](uint64_t i) { store4(out + i, op.four(i, op.how.mixed ? load4(op.how.random + i) : float4{0, 0, 0, 0})); },
+      [=](uint64_t i) { store4(out + i, op.four(op.load(i), op.how.mixed ? load4(op.how.random + i) : float4{0, 0, 0, 0}));
+      },
       [=](uint64_t i) { out[i] = op.one(i, op.how.mixed ? op.how.random[i] : 0.0f); });
 }
 
@@ -64,7 +73,11 @@ LK_KERNEL lk_inject_drawn(float *out, lk_injection how, lk_draw draw, uint64_t n
   how.mask.resized = 0, how.mixed = 1;
   const Injection op(how);
   if (!op.possible()) return;
-  for_normals(n, draw, [=](uint64_t i, float4 normals, uint64_t) { store4(out + i, op.four(i, normals)); });
+  for_normals(
+      n, draw, [=](uint64_t i) { return op.load(i); },
+      [=](uint64_t i, float4 normals, uint64_t, const Injection::Operands &operands) {
+        store4(out + i, op.four(operands, normals));
+      });
 }
 
 #endif

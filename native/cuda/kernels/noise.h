@@ -24,10 +24,11 @@ LK_INLINE PhiloxWords philox(uint64_t seed, uint64_t row, uint64_t thread) {
   return c;
 }
 
-/* Calls body(i, v, left) for elements i to i + 3 of n, i a multiple of 4: v are their normals, of which `left` or all are
- * wanted. A thread makes those of four counters beside each other, at four places that lie a launch apart. */
-template <class Body>
-LK_INLINE void for_normals(uint64_t n, const lk_draw &draw, Body body) {
+/* Calls body(i, v, left, fetched) for elements i to i + 3 of n, i a multiple of 4: v are their normals, of which the first
+ * `left` are below n. A thread makes those of four counters beside each other, at four positions that lie a launch apart.
+ * fetched is fetch(i), asked for before the normals are computed, which then hide the wait for the memory. */
+template <class Fetch, class Body>
+LK_INLINE void for_normals(uint64_t n, const lk_draw &draw, Fetch fetch, Body body) {
   const Scale scaled = {draw.k};
   for_each(draw.counters / 4, [=](uint64_t quad) {
     const Divided at = divided(4 * quad, draw.threads);
@@ -39,16 +40,19 @@ LK_INLINE void for_normals(uint64_t n, const lk_draw &draw, Body body) {
     for (int k = 0; k < 4; k++) c[k] = philox(draw.seed, draw.first + at.quotient, at.rest + k);
     LK_ROLLED
     for (int pair = 0; pair < 2; pair++) {
+      const uint64_t second = i + apart;
+      const auto first_fetched = fetch(i), second_fetched = fetch(second < n ? second : i);
       float sine[4], cosine[4];
       LK_UNROLL
       for (int k = 0; k < 4; k++) {
         const uint32_t *w = c[k].w;
         philox_pair(pair == 0 ? w[0] : w[2], pair == 0 ? w[1] : w[3], &sine[k], &cosine[k]);
       }
-      body(i, float4{scaled(sine[0]), scaled(sine[1]), scaled(sine[2]), scaled(sine[3])}, n - i);
-      if ((i += apart) >= n) return;
-      body(i, float4{scaled(cosine[0]), scaled(cosine[1]), scaled(cosine[2]), scaled(cosine[3])}, n - i);
-      if ((i += apart) >= n) return;
+      body(i, float4{scaled(sine[0]), scaled(sine[1]), scaled(sine[2]), scaled(sine[3])}, n - i, first_fetched);
+      if (second >= n) return;
+      body(second, float4{scaled(cosine[0]), scaled(cosine[1]), scaled(cosine[2]), scaled(cosine[3])}, n - second,
+           second_fetched);
+      if ((i = second + apart) >= n) return;
     }
   });
 }
@@ -66,10 +70,12 @@ LK_INLINE void one_by_one(uint64_t i, float4 v, uint64_t left, One one) {
 
 LK_KERNEL lk_philox_normals(float *out, lk_draw draw, uint64_t n) {
   const bool quads = aligned(out);
-  for_normals(n, draw, [=](uint64_t i, float4 v, uint64_t left) {
-    if (quads && left > 3) store4(out + i, v);
-    else one_by_one(i, v, left, [=](uint64_t at, float normal) { out[at] = normal; });
-  });
+  for_normals(
+      n, draw, [](uint64_t) { return 0; },
+      [=](uint64_t i, float4 v, uint64_t left, int) {
+        if (quads && left > 3) store4(out + i, v);
+        else one_by_one(i, v, left, [=](uint64_t at, float normal) { out[at] = normal; });
+      });
 }
 
 LK_KERNEL lk_philox_words(uint32_t *out, uint64_t n, uint64_t seed, uint64_t counter, lk_divisor threads) {

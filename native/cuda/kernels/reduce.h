@@ -12,29 +12,45 @@ namespace {
 
 constexpr unsigned kLeavesOfGroup = LK_BLOCK / LK_TREE_LANES;
 
-/* Calls body with a function that reads element i of the values, so that the choice is made once. */
+struct Pair {
+  float x, noise;
+};
+
+/* Calls body with a function that loads element i and one that turns it into the value, so that the choice is made
+ * once. */
 template <class Body>
 LK_INLINE auto with_reader(const lk_values &values, Body body) {
   const float *x = values.x, *noise = values.noise;
-  if (noise == nullptr) return body([=](uint64_t i) { return x[i]; });
-  if (values.average) return body([=](uint64_t i) { return Average{}(x[i], noise[i]); });
+  if (noise == nullptr) return body([=](uint64_t i) { return x[i]; }, [](float value) { return value; });
+  const auto load = [=](uint64_t i) { return Pair{x[i], noise[i]}; };
+  if (values.average) return body(load, [](Pair v) { return Average{}(v.x, v.noise); });
   const Axpy op = {values.k};
-  return body([=](uint64_t i) { return op(x[i], noise[i]); });
+  return body(load, [=](Pair v) { return op(v.x, v.noise); });
 }
 
 /* The sum of the leaf from `begin`, in lane 0; each thread of the warp is a lane. */
-template <class Read, class Term>
-LK_INLINE double leaf_sum(Read read, Term term, uint64_t begin, uint64_t n) {
-  constexpr unsigned kBatch = 16;
-  uint64_t end = n - begin < LK_LEAF ? n : begin + LK_LEAF, i = begin + threadIdx.x % kWarp;
+template <class Load, class Value, class Term>
+LK_INLINE double leaf_sum(Load load, Value value, Term term, uint64_t begin, uint64_t n) {
+  constexpr unsigned kBatch = 32, kStride = kBatch * kWarp;
+  const uint64_t end = n - begin < LK_LEAF ? n : begin + LK_LEAF;
+  uint64_t i = begin + threadIdx.x % kWarp;
   double sum = 0;
-  // a batch is on its way at once: one by one, each value would wait for the memory and for the end of the one before
-  for (; i + (kBatch - 1) * kWarp < end; i += kBatch * kWarp) {
-    float values[kBatch];
-    LK_UNROLL for (unsigned k = 0; k < kBatch; k++) values[k] = read(i + k * kWarp);
-    LK_UNROLL for (unsigned k = 0; k < kBatch; k++) sum += term((double)values[k]);
+  // the next batch is on its way while one is added: a tensor of latents has too few leaves for other warps to fill the
+  // wait for the memory
+  if (end - begin == LK_LEAF) {
+    decltype(load(i)) next[kBatch];
+    LK_UNROLL for (unsigned k = 0; k < kBatch; k++) next[k] = load(i + k * kWarp);
+    LK_ROLLED for (unsigned batch = 1; batch <= LK_LEAF / kStride; batch++) {
+      decltype(load(i)) now[kBatch];
+      LK_UNROLL for (unsigned k = 0; k < kBatch; k++) now[k] = next[k];
+      i += kStride;
+      if (batch < LK_LEAF / kStride) {
+        LK_UNROLL for (unsigned k = 0; k < kBatch; k++) next[k] = load(i + k * kWarp);
+      }
+      LK_UNROLL for (unsigned k = 0; k < kBatch; k++) sum += term((double)value(now[k]));
+    }
   }
-  for (; i < end; i += kWarp) sum += term((double)read(i));
+  for (; i < end; i += kWarp) sum += term((double)value(load(i)));
   for (unsigned width = kWarp / 2; width > 0; width /= 2) sum += from_lane_above(sum, width);
   return sum;
 }
@@ -61,7 +77,8 @@ LK_INLINE void tree_sum(const lk_values &values, uint64_t n, Term term, double *
     const unsigned count = leaves - first < kLeavesOfGroup ? (unsigned)(leaves - first) : kLeavesOfGroup;
     // whole warps go past the last leaf together
     if (leaf < leaves) {
-      double sum = with_reader(values, [=](auto read) { return leaf_sum(read, term, leaf * LK_LEAF, n); });
+      double sum = with_reader(
+          values, [=](auto load, auto value) { return leaf_sum(load, value, term, leaf * LK_LEAF, n); });
       if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = sum;
     }
     add_pairwise(sums, count);
