@@ -18,6 +18,15 @@ const remoteImageApi = z.strictObject({
   keys: z.array(z.strictObject({ name: nonEmpty, key: nonEmpty })).default([]),
 });
 
+/** Options of `createGraphAgent` under their wire names. */
+const graphAgent = z.strictObject({
+  graph: path,
+  partial: z.boolean().optional(),
+  targets: z.array(nonEmpty).optional(),
+  extra_pnginfo: z.record(z.string(), z.unknown()).optional(),
+  cache_dir: path.optional(),
+});
+
 const web = z.strictObject({
   /** A text or a list of them; blank or anything else counts as not configured, and every hook answers 503. */
   hooks_token: z.unknown().optional(),
@@ -74,9 +83,7 @@ export const configSchema = z.strictObject({
     .default("sqlite:./latentkit.db"),
   /** Absent: the example graph of the package. */
   agent: z
-    .union([z.strictObject({ graph: path, partial: z.boolean().optional() }), z.strictObject({ module: path })], {
-      error: "expected { graph: FILE } or { module: FILE }",
-    })
+    .union([graphAgent, z.strictObject({ module: path })], { error: "expected { graph: FILE } or { module: FILE }" })
     .optional(),
   /** false: a graph is refused in which a node reaches the network or uses a key. */
   allow_network: z.boolean().default(true),

@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../errors.js";
 import type { RunEvent } from "../graph/events.js";
 import { keysInOrder, NumberLiteral } from "../io/json-lossless.js";
-import type { RenderResult } from "./render.js";
+import type { RenderResult } from "./result.js";
 
 const MAX_DEPTH = 32;
 
