@@ -52,6 +52,7 @@ export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {
   });
 }
 
+/** Options of `executeGraph`: its job, and live objects around it. */
 export interface ExecuteGraphOptions extends ExecuteJob, Surroundings {}
 
 const EXECUTE_RULES: OptionRules<ExecuteGraphOptions> = { ...EXECUTE_JOB_RULES, ...SURROUNDINGS_RULES };

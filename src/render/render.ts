@@ -18,6 +18,7 @@ import { readGraph } from "./source.js";
 import { openSurroundings } from "./surroundings.js";
 import { createUnfilled } from "./unfilled.js";
 
+/** Options of one render: its job, and live objects around it. */
 export interface RenderOptions extends JobOptions, Surroundings {}
 
 const RENDER_RULES: OptionRules<RenderOptions> = { ...JOB_OPTION_RULES, ...SURROUNDINGS_RULES };

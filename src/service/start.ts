@@ -113,7 +113,9 @@ async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise
   if ("module" in chosen) return { run: await loadAgent(chosen.module), close: async () => {} };
   const { extra_pnginfo: extraPnginfo, cache_dir: cacheDir, ...own } = chosen;
   const agent = createGraphAgent({
-    ...{ ...own, extraPnginfo, cacheDir },
+    ...own,
+    extraPnginfo,
+    cacheDir,
     outputDir: config.output_dir,
     allowNetwork: config.allow_network,
     config: { remote_image_api: config.remote_image_api },

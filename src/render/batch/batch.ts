@@ -33,6 +33,7 @@ import { checkTemplate, prefixesOf } from "./names.js";
 import { type BatchSurroundings, createRunner } from "./runner.js";
 import type { BatchEvent, BatchItem } from "./types.js";
 
+/** Options of a batch: the job that its items share, live objects around it, and how it goes on. */
 export interface BatchOptions extends Omit<JobOptions, "passing">, BatchSurroundings {
   /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects. */
   concurrency?: number;

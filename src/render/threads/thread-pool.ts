@@ -105,15 +105,15 @@ class Pool implements ThreadPool {
 
   render(graph: string | object, job: Job = {}, run: PoolRun = {}): Promise<ThreadResult> {
     const item = run.item && { ...run.item, set: printJson(run.item.set) };
-    return this.ask("run", graph, job, run, { item });
+    return this.dispatch("run", graph, job, run, { item });
   }
 
   async check(graph: string | object, job: Job = {}, keys?: readonly string[], signal?: AbortSignal): Promise<void> {
-    const { error } = await this.ask("check", graph, job, { signal }, { keys });
+    const { error } = await this.dispatch("check", graph, job, { signal }, { keys });
     if (error !== undefined) throw error;
   }
 
-  private async ask(
+  private async dispatch(
     type: "run" | "check",
     graph: string | object,
     job: Job,

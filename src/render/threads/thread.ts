@@ -103,7 +103,7 @@ function serve(port: MessagePort, data: ThreadData): void {
   const running = new Map<number, AbortController>();
   const send = (message: FromThread) => port.postMessage(message);
 
-  const run = async (id: number, { type, run }: RunMessage, graph: string, job: string, signal: AbortSignal) => {
+  const run = async (id: number, message: RunMessage, graph: string, job: string, signal: AbortSignal) => {
     let surroundings: RenderSurroundings;
     try {
       surroundings = await open();
@@ -111,7 +111,7 @@ function serve(port: MessagePort, data: ThreadData): void {
       send({ id, type: "refused", error: sent(error), isFatal: true });
       return;
     }
-    const { item, keys, isQuiet = false, mark } = run;
+    const { item, keys, isQuiet = false, mark } = message.run;
     const isDue = createThrottle();
     const onEvent = (event: RunEvent) => {
       if (mark !== undefined && event.type === "node-start") setMark(mark, event.displayId);
@@ -121,7 +121,7 @@ function serve(port: MessagePort, data: ThreadData): void {
     const files = item && new ItemFiles(item.names, blockingDisk);
     try {
       const shared = jobOf(job);
-      if (type === "check") {
+      if (message.type === "check") {
         refuseWrong(parseGraph(readGraph(graph).graph, shared), shared, surroundings, keys);
         send({ id, type: "end" });
         return;
