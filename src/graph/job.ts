@@ -65,6 +65,6 @@ export interface GraphRun extends Readonly<ExecuteJob> {
   readonly passingNodes?: ReadonlySet<string>;
   /** Nodes that write files do so in every run, whatever the cache holds; false where absent. */
   readonly rewritesFiles?: boolean;
-  /** What nodes see as the graph: where absent the one that runs, for null none. */
+  /** The graph that nodes see: where absent the one that runs, for null none. */
   readonly metadataPrompt?: object | null;
 }

@@ -14,9 +14,9 @@ export interface Surroundings {
   host?: Host;
   /** Results that runs share: what does not change between them is computed once. Without one, equal nodes of a run share theirs. */
   cache?: Cache;
-  /** The same on a disk, shared with other processes, for results that cost some time; nodes that write files run. */
+  /** A cache on a disk, shared with other processes, for results that cost some time; nodes that write files run. */
   diskCache?: DiskCache;
-  /** Names and receipts of saved images; where absent the next free counter, and what made them. */
+  /** Names and receipts of saved images; where absent the next free counter, and receipts that name what a picture was made from. */
   output?: OutputHandling;
   clock?: () => Date;
   fetch?: typeof fetch;
@@ -37,7 +37,7 @@ export const SURROUNDINGS_RULES: OptionRules<Surroundings> = {
   onEvent: FUNCTION,
 };
 
-/** Surroundings as the executor takes them, with what only callers inside the package may say. */
+/** Surroundings as the executor takes them, with fields for callers inside the package alone. */
 export interface RunSurroundings extends Readonly<Surroundings> {
   readonly registry: Registry;
   /** The package's own nodes: the disk cache keeps results of these, and of others that have a `cacheVersion`. */

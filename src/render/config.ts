@@ -122,8 +122,8 @@ function issueText(issue: z.core.$ZodIssue, value: unknown): string {
   if (issue.code === "unrecognized_keys") {
     const key = issue.keys[0]!;
     const { hint } = suggest(key, keysAt(configSchema, issue.path), (near) => `"${near}"`);
-    const shown = shownKey(key, [...issue.path, key], value);
-    return `unknown key "${at === "" ? shown : `${at}.${shown}`}".${hint}`;
+    const harmless = shownKey(key, [...issue.path, key], value);
+    return `unknown key "${at === "" ? harmless : `${at}.${harmless}`}".${hint}`;
   }
   const wrong = valueAt(value, issue.path);
   const received = mayHoldSecret(issue.path) ? kindOf(wrong) : describe(hideSecrets(wrong));
@@ -186,7 +186,7 @@ const isSecret = (at: readonly PropertyKey[]) =>
 const mayHoldSecret = (at: readonly PropertyKey[]) =>
   at.length === 0 || SECRETS.some((secret) => secret.every((key, depth) => depth >= at.length || at[depth] === key));
 
-/** What a value is, without a letter of it. */
+/** Kind of a value, without a letter of it. */
 function kindOf(value: unknown): string {
   if (typeof value === "string") return `a text of ${value.length} characters`;
   const isPlain = typeof value !== "object" || value === null;

@@ -68,14 +68,14 @@ export function printJob(job: Job): string {
   return printJson(job);
 }
 
-/** The job of a text that `printJob` made. */
+/** The job that `printJob` printed. */
 export function parseJob(text: string): Job {
   const job = parseJson(text) as Job;
   // nodes compute with numbers, not with the digits of a file
   return job.config === undefined ? job : { ...job, config: plain(job.config) as Job["config"] };
 }
 
-/** What JSON must not lose of a job's free values; all others are texts, flags and lists of texts by their rules. */
+/** Options of free values, and which losses of theirs count; by their rules all others are texts, flags and lists of texts. */
 const FREE_VALUES = {
   set: { digits: true },
   // what an editor keeps here is shown, not computed with

@@ -1,7 +1,7 @@
 import { describe, type ErrorCode, LatentkitError } from "../errors.js";
 import { isPlainObject, MAX_DEPTH, mayLackDigits, NumberLiteral } from "../io/json-lossless.js";
 
-/** What counts as lost besides what JSON cannot hold, and what does not. */
+/** Further losses that count, and values that JSON may lose. */
 interface Strictness {
   /** Numbers whose last digits JavaScript may have rounded count as lost. */
   readonly digits?: boolean;

@@ -40,12 +40,12 @@ export function refuseInvalid(
 
 function createMayChange({ prompt }: Graph, keys: readonly string[] | undefined): MayChange {
   if (keys === undefined) return () => true;
-  const wanted = new Set(keys);
+  const settable = new Set(keys);
   return (nodeId, input) => {
-    if (wanted.has(`${nodeId}.${input}`)) return true;
+    if (settable.has(`${nodeId}.${input}`)) return true;
     const { inputs } = prompt[nodeId] as { inputs?: unknown };
     const value = isPlainObject(inputs) && Object.hasOwn(inputs, input) ? inputs[input] : undefined;
-    return [...placeholders(value)].some((key) => wanted.has(key));
+    return [...placeholders(value)].some((key) => settable.has(key));
   };
 }
 

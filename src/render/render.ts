@@ -47,10 +47,10 @@ export async function renderJob(
   const parsed = parseGraph(source.graph, { classAliases });
   const inputsOf = (type: string) => findDefinition(parsed, type, registry)?.inputs;
   const prompt = fillGraph(parsed.prompt, set, inputsOf);
-  const shown = redactMetadata({ prompt, extraPnginfo: job.extraPnginfo }, redact, inputsOf);
+  const visible = redactMetadata({ prompt, extraPnginfo: job.extraPnginfo }, redact, inputsOf);
   const inputDir = resolve(job.inputDir ?? source.inputDir);
   const outputDir = resolve(job.outputDir ?? "out");
-  const receiptRun = { prompt, shownPrompt: shown.prompt, redact, registry, classAliases, host, inputDir };
+  const receiptRun = { prompt, shownPrompt: visible.prompt, redact, registry, classAliases, host, inputDir };
   const receipt = metadata === "none" ? undefined : (output?.receipt ?? createReceipts(receiptRun));
   const closable = createClosable(output?.files ?? counterFiles);
   const fold = createFold(outputDir);
@@ -73,8 +73,8 @@ export async function renderJob(
     outputDir,
     inputDir,
     partial: job.partial ?? false,
-    extraPnginfo: metadata === "full" ? shown.extraPnginfo : undefined,
-    metadataPrompt: metadata === "none" ? null : shown.prompt,
+    extraPnginfo: metadata === "full" ? visible.extraPnginfo : undefined,
+    metadataPrompt: metadata === "none" ? null : visible.prompt,
     passingNodes: job.passing && nodesOfKeys(parsed.prompt, job.passing),
     rewritesFiles: true,
     runId,

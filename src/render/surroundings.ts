@@ -4,7 +4,7 @@ import { type RenderSurroundings, withDefaults } from "./defaults.js";
 import type { Job } from "./job.js";
 import { runSetup, type Setup } from "./setup-module.js";
 
-/** Live objects that a job names: its disk cache, and what its setup module made. Those at hand have precedence. */
+/** Live objects that a job names: its disk cache, and the result of its setup module. Those at hand have precedence. */
 export function surroundingsOf(
   { cacheDir }: Pick<Job, "cacheDir">,
   live: Surroundings,

@@ -47,7 +47,7 @@ export interface BatchOptions extends Omit<JobOptions, "passing">, BatchSurround
   retry?: number;
   /** File part of the images' names, as "{prefix}_{5.seed}_{number}"; "{prefix}_{number}" where absent. */
   name?: string;
-  /** Number of items, where it is known. */
+  /** Number of items, where the application knows it. */
   total?: number;
   /** Ends the batch once what runs has come to its end; `signal` ends it at once. */
   drain?: AbortSignal;
@@ -72,10 +72,10 @@ const RETRIES = [0, 100] as const;
 const CONCURRENCY = [1, 256] as const;
 
 /**
- * Renders a graph once for each item, several at once, and tells what happens. An item's keys are those of `render`'s
+ * Renders a graph once for each item, several at once, and yields what happens. An item's keys are those of `render`'s
  * `set`. All files of an item are there or none: one that fails or is cut leaves nothing behind. Throws a LatentkitError
  * where graph, options or journal are wrong, before anything is written, and where the journal can no longer be
- * written; an item that fails is told, and the rest goes on. Ending the iteration early ends the batch at once.
+ * written; an item that fails is reported, and the rest goes on. Ending the iteration early ends the batch at once.
  */
 export function batch(
   graph: string | object,
@@ -94,8 +94,8 @@ export function batch(
 }
 
 /**
- * The same for items that tell where they were read; `keys`: what each of them sets, `settable`: what any of them may
- * set, where that is known.
+ * Renders items that name where they were read; `keys`: those that each of them sets, `settable`: those that any of
+ * them may set, where they are known.
  */
 export async function* runBatch(
   graph: string | object,

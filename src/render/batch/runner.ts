@@ -55,7 +55,7 @@ export type BatchSurroundings = Omit<Surroundings, "cache" | "diskCache" | "outp
 
 /** While one item of a thread waits for its file, another one computes. */
 const RUNS_PER_THREAD = 2;
-/** What stays the same between items is used in each, so a small cache keeps it. */
+/** Each item uses what stays the same between items, so a small cache keeps it. */
 const CACHE_BYTES = 2 ** 26;
 
 /** Threads, unless there are live objects, which cannot be sent to one. `concurrency`: one for each processor where absent. */

@@ -26,7 +26,7 @@ export interface ThreadPoolOptions extends Readonly<Pick<Job, "setup" | "cacheDi
   readonly runsPerThread?: number;
   /** Results of former runs that each thread keeps; 256 MiB where absent. */
   readonly cacheBytes?: number;
-  /** Of each thread's JavaScript heap; tensors lie outside it. */
+  /** Limits of each thread's JavaScript heap; tensors lie outside it. */
   readonly resourceLimits?: ResourceLimits;
   /** Time of a node after an abort before its thread is ended; 2,000 ms where absent. */
   readonly graceMs?: number;
@@ -37,7 +37,7 @@ export interface PoolItem extends Required<Pick<Job, "set" | "passing">> {
   readonly names: ItemNames;
 }
 
-/** What a run has beside its job. */
+/** Live objects of a run, and its item of a batch. */
 export interface PoolRun extends RunListener {
   readonly item?: PoolItem;
 }

@@ -40,7 +40,7 @@ export interface ThreadRun {
   readonly mark?: SharedArrayBuffer;
 }
 
-/** What sets an item of a batch apart from the job that it shares with all others. */
+/** Difference between an item of a batch and the job that it shares with all others. */
 export interface ThreadItem {
   /** Its `set` as JSON, which keeps every digit. */
   readonly set: string;
@@ -65,7 +65,7 @@ interface RunMessage {
   readonly run: ThreadRun;
 }
 
-/** Several runs may be in a thread at once; `id` tells them apart. */
+/** Several runs may be in a thread at once; `id` distinguishes them. */
 export type ToThread = { readonly id: number } & (RunMessage | { readonly type: "abort" });
 export type FromThread = { readonly id: number } & (
   | {
@@ -76,7 +76,7 @@ export type FromThread = { readonly id: number } & (
   | {
       readonly type: "end";
       readonly written?: readonly WrittenFile[];
-      /** Of a quiet run; of others it follows from the events. */
+      /** Sent for a quiet run; for others it follows from the events. */
       readonly result?: SentResult;
       /** Why a run that came to its end has failed after all. */
       readonly failure?: SentError;
