@@ -2,7 +2,7 @@ import { GRAPH_JOB_RULES, type GraphJob } from "../graph/job.js";
 import { parseJson, printJson } from "../io/json-lossless.js";
 import { plain } from "../nodes/values.js";
 import { FOLDER, isObject, type OptionRules, pickOptions, type Rule, TEXT, TEXTS, VALUES } from "../options.js";
-import { refuseLoss } from "./json-loss.js";
+import { refuseLoss, type Strictness } from "./json-loss.js";
 
 /** Metadata of PNG files: graph and extra_pnginfo, the graph alone, or nothing. */
 export const METADATA_POLICIES = ["full", "prompt", "none"] as const;
@@ -75,19 +75,15 @@ export function parseJob(text: string): Job {
   return job.config === undefined ? job : { ...job, config: plain(job.config) as Job["config"] };
 }
 
-/** Options of free values, and which losses of theirs count; by their rules all others are texts, flags and lists of texts. */
-const FREE_VALUES = {
-  set: { digits: true },
-  // what an editor keeps here is shown, not computed with
-  extraPnginfo: {},
-  config: { absent: true },
-} satisfies Partial<Record<keyof Job, object>>;
+/** Options of which JSON may lose more or less than of others. */
+const STRICTNESS: { readonly [Option in keyof Job]?: Strictness } = { set: { digits: true }, config: { absent: true } };
 
 /** Throws usage.invalid for a value that would not reach a worker thread as it is. */
-export function refuseUnsendable(job: Pick<Job, keyof typeof FREE_VALUES>): void {
-  for (const option of Object.keys(FREE_VALUES) as (keyof typeof FREE_VALUES)[]) {
-    for (const [key, value] of Object.entries(job[option] ?? {})) {
-      refuseLoss(option, key, value, "usage.invalid", FREE_VALUES[option]);
+export function refuseUnsendable(job: Job): void {
+  for (const [option, values] of Object.entries(job)) {
+    // by their rules the others are flags, texts and lists of texts
+    for (const [key, value] of isObject(values) ? Object.entries(values) : []) {
+      refuseLoss(option, key, value, "usage.invalid", STRICTNESS[option as keyof Job]);
     }
   }
 }

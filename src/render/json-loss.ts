@@ -2,7 +2,7 @@ import { describe, type ErrorCode, LatentkitError } from "../errors.js";
 import { isPlainObject, MAX_DEPTH, mayLackDigits, NumberLiteral } from "../io/json-lossless.js";
 
 /** Further losses that count, and values that JSON may lose. */
-interface Strictness {
+export interface Strictness {
   /** Numbers whose last digits JavaScript may have rounded count as lost. */
   readonly digits?: boolean;
   /** A key whose value is undefined counts as an absent key. */

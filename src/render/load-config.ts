@@ -91,10 +91,10 @@ const variableOf = (path: readonly string[]) => `${PREFIX}${path.join("_").toUpp
  * program, may know them.
  */
 export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
-  const variables = [...configLeaves().map(([path]) => variableOf(path)), ...OTHER_VARIABLES];
-  const names = variables.map((name) => name.slice(PREFIX.length));
+  const known = [...configLeaves().map(([path]) => variableOf(path)), ...OTHER_VARIABLES];
+  const names = known.map((name) => name.slice(PREFIX.length));
   return Object.keys(env)
-    .filter((name) => name.startsWith(PREFIX) && env[name] !== "" && !variables.includes(name))
+    .filter((name) => name.startsWith(PREFIX) && env[name] !== "" && !known.includes(name))
     .map((name) => {
       const own = name.slice(PREFIX.length);
       const meant = names.find((other) => other.endsWith(`_${own}`)) ?? closest(own, names);
@@ -131,17 +131,15 @@ function merge(low: Tree, high: Tree): Tree {
 const isTree = (value: unknown): value is Tree => value !== null && typeof value === "object" && !Array.isArray(value);
 
 function absolutePaths(tree: Tree, folder: string): Tree {
-  const absoluteTree: Tree = { ...tree };
+  const found: Tree = { ...tree };
   const absolute = (value: unknown) => (typeof value === "string" ? resolve(folder, value) : value);
-  if (Array.isArray(absoluteTree.models)) absoluteTree.models = absoluteTree.models.map(absolute);
-  absoluteTree.output_dir = absolute(absoluteTree.output_dir);
-  if (isTree(absoluteTree.agent)) {
-    absoluteTree.agent = Object.fromEntries(
-      Object.entries(absoluteTree.agent).map(([key, value]) => [key, absolute(value)]),
-    );
+  if (Array.isArray(found.models)) found.models = found.models.map(absolute);
+  found.output_dir = absolute(found.output_dir);
+  if (isTree(found.agent)) {
+    found.agent = Object.fromEntries(Object.entries(found.agent).map(([key, value]) => [key, absolute(value)]));
   }
-  if (typeof absoluteTree.store === "string" && absoluteTree.store.startsWith("sqlite:")) {
-    absoluteTree.store = `sqlite:${resolve(folder, absoluteTree.store.slice("sqlite:".length))}`;
+  if (typeof found.store === "string" && found.store.startsWith("sqlite:")) {
+    found.store = `sqlite:${resolve(folder, found.store.slice("sqlite:".length))}`;
   }
-  return absoluteTree;
+  return found;
 }

@@ -87,7 +87,7 @@ export function batch(
   if (!isMany)
     throw new LatentkitError("usage.invalid", `items: expected a list of objects, received ${describe(items)}.`);
   checkOptions("batch", options, BATCH_RULES);
-  refuseUnsendable(options);
+  refuseUnsendable(jobOf(options));
   refuseReservedKeys(options.extraPnginfo);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
   return runBatch(graph, itemsOf(items), { ...options, total }, undefined, keysOf(items));

@@ -19,7 +19,7 @@ import { hasPixels } from "./same-pixels.js";
 
 export type { Difference } from "./differences.js";
 
-/** Result of a check. */
+/** What came of a check. */
 export interface Verdict {
   /** "unverifiable": the file does not hold what it takes. */
   readonly status: "verified" | "different" | "unverifiable";
@@ -35,7 +35,7 @@ export type VerifyOptions = Readonly<Pick<RenderOptions, "inputDir" | "classAlia
 
 /**
  * Checks a PNG file against its receipt: its own pixels, those of the node that saved it when the graph in the file is
- * rendered again, into a temporary folder that is removed, and all else that the receipt states. A graph that would reach
+ * rendered again, into a temporary folder that is removed, and all else that the receipt tells. A graph that would reach
  * the network is not rendered.
  * Fails with png.invalid, png.too-large, run.interrupted, usage.invalid and device.unavailable.
  */
@@ -56,25 +56,24 @@ export async function verifyImage(file: Uint8Array, options: VerifyOptions = {})
   if (graph === undefined) return unverifiable("prompt", "the file has no graph", receipt);
   if (!isGraph) return verdictOf("unverifiable", [{ what: "prompt", message: graph.message }], receipt);
   const again = await renderAgain(graph.prompt, receipt, options);
-  const untrueFacts = await untrue();
-  if (again === receipt.pixels)
-    return verdictOf(untrueFacts.length === 0 ? "verified" : "different", untrueFacts, receipt);
+  const told = await untrue();
+  if (again === receipt.pixels) return verdictOf(told.length === 0 ? "verified" : "different", told, receipt);
   if (receipt.redacted === undefined) {
-    return verdictOf("different", [renderedDifference(again, receipt), ...untrueFacts], receipt);
+    return verdictOf("different", [renderedDifference(again, receipt), ...told], receipt);
   }
   const hidden = unverifiable(
     "redacted",
     `the file hides values of the graph (${namesOf(receipt.redacted)}); without them it differs`,
     receipt,
   );
-  // a fact that is wrong says more than one that cannot be checked
-  return untrueFacts.length === 0 ? hidden : verdictOf("different", [...hidden.differences, ...untrueFacts], receipt);
+  // what is known to be wrong is more than not known
+  return told.length === 0 ? hidden : verdictOf("different", [...hidden.differences, ...told], receipt);
 }
 
 const UNREADABLE = `the receipt in the file is damaged, of another format, or longer than ${MAX_RECEIPT_CHARACTERS} characters or ${MAX_RECEIPT_ENTRIES} entries of a kind`;
 
-/** Differences that are reported; a stranger's receipt may have many. */
-const REPORTED_DIFFERENCES = 100;
+/** Differences that are told; a stranger's receipt may have many. */
+const TOLD_DIFFERENCES = 100;
 const NAMED_KEYS = 10;
 const NAMED_CHARACTERS = 80;
 
@@ -91,29 +90,26 @@ function verdictOf(status: Verdict["status"], differences: readonly Difference[]
   const version = receipt === undefined ? [] : versionDifference(receipt);
   if (status === "verified") return { status, differences, remarks: version, receipt };
   const all = status === "different" ? [...differences, ...version] : differences;
-  const more = all.length - REPORTED_DIFFERENCES;
+  const more = all.length - TOLD_DIFFERENCES;
   if (more <= 0) return { status, differences: all, remarks: [], receipt };
   const rest: Difference = { what: "receipt", message: `There are ${more} more differences.` };
-  return { status, differences: [...all.slice(0, REPORTED_DIFFERENCES), rest], remarks: [], receipt };
+  return { status, differences: [...all.slice(0, TOLD_DIFFERENCES), rest], remarks: [], receipt };
 }
 
 const unverifiable = (what: Difference["what"], why: string, receipt?: Receipt): Verdict =>
   verdictOf("unverifiable", [{ what, message: `It cannot be verified: ${why}.` }], receipt);
 
-/** Differences that the file itself shows. */
+/** What the file itself shows. */
 function ownDifferences(image: DecodedImage, receipt: Receipt): Difference[] {
-  const differences: Difference[] = [];
+  const found: Difference[] = [];
   if (!hasPixels(image, receipt.pixels)) {
-    differences.push({ what: "pixels", message: "The picture was edited: its pixels are not those that were saved." });
+    found.push({ what: "pixels", message: "The picture was edited: its pixels are not those that were saved." });
   }
   const { prompt } = image.text;
   if (prompt !== undefined && textHash(prompt) !== receipt.graph) {
-    differences.push({
-      what: "prompt",
-      message: "The graph in the file was edited: it is not the one that was rendered.",
-    });
+    found.push({ what: "prompt", message: "The graph in the file was edited: it is not the one that was rendered." });
   }
-  return differences;
+  return found;
 }
 
 /** Texts that the file has twice: readers take either, so what is verified may not be what another one shows. */
@@ -139,15 +135,15 @@ function harmlessGraph(prompt: string, { node }: Receipt, { classAliases }: Veri
 /** The hash of the picture that the same node saves now, or why there is none. */
 async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptions): Promise<string | LatentkitError> {
   const countOf = createCounter();
-  let rendered: string | LatentkitError = new LatentkitError(
+  let found: string | LatentkitError = new LatentkitError(
     "value.invalid",
     `Node ${receipt.node} saves no picture of number ${receipt.index}.`,
   );
   const output: OutputHandling = {
     files: NOTHING_WRITTEN,
     receipt: async (nodeId, picture) => {
-      const isReceipts = countOf(nodeId) === receipt.index && nodeId === receipt.node;
-      if (isReceipts) rendered = pixelHash(picture);
+      const isWanted = countOf(nodeId) === receipt.index && nodeId === receipt.node;
+      if (isWanted) found = pixelHash(picture);
       return undefined;
     },
   };
@@ -156,7 +152,7 @@ async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptio
     const targets = [receipt.node];
     const result = await render(graph, { ...options, targets, outputDir, output, allowNetwork: false });
     if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
-    return result.error ?? rendered;
+    return result.error ?? found;
   } catch (error) {
     if (error instanceof LatentkitError && error.code !== "run.interrupted") return error;
     throw error;
