@@ -53,7 +53,9 @@ export { type BatchOptions, batch } from "./render/batch/batch.js";
 export type { BatchEvent, BatchStatus } from "./render/batch/types.js";
 export { type ExecuteGraphOptions, executeGraph, type ValidateGraphOptions, validateGraph } from "./render/defaults.js";
 export type { RenderedFile } from "./render/files.js";
-export { type MetadataPolicy, type RenderOptions, type RenderResult, render } from "./render/render.js";
+export type { MetadataPolicy } from "./render/job.js";
+export { type RenderOptions, render } from "./render/render.js";
+export type { RenderResult } from "./render/result.js";
 export { type Device, type DeviceReport, device } from "./tensor/device.js";
 export type { DeviceChoice } from "./tensor/device-choice.js";
 export {

@@ -91,3 +91,21 @@ function unknownOption(code: ErrorCode, functionName: string, key: string, rules
   const received = describe(key);
   return new LatentkitError(code, `${functionName}: unknown option ${received}.${hint}`, { received, suggestion });
 }
+
+/** Rules of a function that leaves some options to another. */
+export function rulesWithout<Rules extends object, Key extends keyof Rules & string>(
+  rules: Rules,
+  ...keys: readonly Key[]
+): Omit<Rules, Key> {
+  const entries = Object.entries(rules).filter(([key]) => !(keys as readonly string[]).includes(key));
+  return Object.fromEntries(entries) as Omit<Rules, Key>;
+}
+
+/** Those of checked options that have a rule here, in an object of their own. An undefined option counts as absent. */
+export function pickOptions<Options extends object>(options: Options, rules: OptionRules<Options>): Options {
+  const picked: Partial<Options> = {};
+  for (const key of Object.keys(rules) as (keyof Options)[]) {
+    if (options[key] !== undefined) picked[key] = options[key];
+  }
+  return picked as Options;
+}

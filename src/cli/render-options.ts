@@ -1,13 +1,12 @@
 import { relative } from "node:path";
 import { LatentkitError } from "../errors.js";
-import { METADATA_POLICIES } from "../render/check-options.js";
+import { METADATA_POLICIES, type MetadataPolicy } from "../render/job.js";
 import { loadConfig } from "../render/load-config.js";
-import type { MetadataPolicy } from "../render/render.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device-choice.js";
 import { type Arguments, idList, pair } from "./command.js";
 import { oneLine, type Terminal } from "./terminal.js";
 
-/** What the command line says of a run, whether of one graph or of a batch. */
+/** Options of a run that the command line holds, whether of one graph or of a batch. */
 export function renderOptions(args: Arguments, terminal: Terminal) {
   const config = loadConfig({
     file: args.value("config"),
@@ -29,7 +28,7 @@ export function renderOptions(args: Arguments, terminal: Terminal) {
   };
 }
 
-/** What --device says. */
+/** Value of --device. */
 export function deviceOf(args: Arguments): DeviceChoice | undefined {
   const text = args.value("device");
   return text === undefined ? undefined : parseDevice(text, "--device");

@@ -1,116 +1,76 @@
 import { randomUUID } from "node:crypto";
 import { Span } from "../abort.js";
 import { LatentkitError } from "../errors.js";
-import type { Host } from "../host/types.js";
-import type { OutputHandling } from "../io/output-files.js";
 import { refuseReservedKeys } from "../io/save-images.js";
-import type { NodeConfig } from "../nodes/define.js";
-import type { Registry } from "../nodes/registry.js";
-import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
-import { type Cache, createCache } from "./cache.js";
-import type { DiskCache } from "./disk-cache/disk-cache.js";
+import { chooseDevice } from "../tensor/device-choice.js";
+import { createCache } from "./cache.js";
 import { DiskSigner } from "./disk-cache/disk-signer.js";
 import { KeptResults } from "./disk-cache/kept-results.js";
 import type { Happening, RunEvent } from "./events.js";
 import { Breath } from "./execution/breath.js";
 import { EventQueue } from "./execution/event-queue.js";
-import { refusedFetch, withoutKeys } from "./execution/offline.js";
 import { followers } from "./execution/passing.js";
 import { prepareRun, signAll } from "./execution/prepare-run.js";
 import { Run } from "./execution/run.js";
 import { RunSetting } from "./execution/setting.js";
 import { Signer } from "./execution/signature.js";
+import type { GraphRun } from "./job.js";
 import { parseGraph } from "./parse.js";
 import type { PreparedNode } from "./prepared.js";
-import type { ValidateOptions } from "./validate.js";
+import type { RunSurroundings } from "./surroundings.js";
 import { cycleError } from "./validation/graph-error.js";
 
-export interface ExecuteOptions extends Omit<ValidateOptions, "host"> {
-  readonly host?: Host;
-  /** false: the graph was validated before; values are taken as they are. */
-  readonly validate?: boolean;
-  /** false: an output that cannot be computed refuses the graph; true where absent: it is left out, with a warning. */
-  readonly partial?: boolean;
-  /** Shared with other runs; without one, equal nodes of this run share their results. */
-  readonly cache?: Cache;
-  /** Shared with other processes; asked for what `cache` does not hold. */
-  readonly diskCache?: DiskCache;
-  /** The package's own nodes: the disk cache keeps results of these, and of others that have a `cacheVersion`. */
-  readonly builtIns?: Registry;
-  /** Nodes whose inputs other runs will not have: a shared cache keeps neither their results nor what follows. */
-  readonly passing?: ReadonlySet<string>;
-  /** Nobody keeps values out of the run's events: memory of results that no node reads any more may be used again. */
-  readonly isUnheard?: boolean;
-  /** Nodes that write files do so in every run, whatever the cache holds; false where absent. */
-  readonly rewritesFiles?: boolean;
-  /** Absolute. */
-  readonly outputDir?: string;
-  readonly extraPnginfo?: unknown;
-  /** What nodes see as the graph, where it is not the one that runs. */
-  readonly metadataPrompt?: unknown;
-  /** Nodes do not see the graph. */
-  readonly hidePrompt?: boolean;
-  readonly clock?: () => Date;
-  readonly fetch?: typeof fetch;
-  readonly config?: NodeConfig;
-  /** Where tensors are computed: "auto", "cpu" or "cuda:N"; see the README. LATENTKIT_DEVICE where absent, else auto. */
-  readonly device?: DeviceChoice;
-  /** Names and receipts of saved images. */
-  readonly output?: OutputHandling;
-  readonly signal?: AbortSignal;
-  /** A random one where absent. */
-  readonly runId?: string;
-  /** Hears each event at once, before a node that never lets go of the thread begins. Must not throw. */
-  readonly onEvent?: (event: RunEvent) => void;
-}
-
 /**
- * Runs a graph (an object or JSON text) and tells what happens. Throws a LatentkitError at the first step where the
- * graph is invalid; a node that fails is told as `node-error`, and `run-done` is always the last event. Ending the
+ * Runs a graph (an object or JSON text) and yields what happens. Throws a LatentkitError at the first step where the
+ * graph is invalid; a node that fails is reported as `node-error`, and `run-done` is always the last event. Ending the
  * iteration early aborts the run.
  */
-export async function* executeGraph(prompt: unknown, options: ExecuteOptions): AsyncGenerator<RunEvent, void, void> {
+export async function* executeGraph(
+  prompt: unknown,
+  job: GraphRun,
+  surroundings: RunSurroundings,
+): AsyncGenerator<RunEvent, void, void> {
   const queue = new EventQueue();
-  const tell = teller(options, (event) => queue.add(event));
-  const span = new Span(options.signal);
+  const emit = createEmitter(surroundings, (event) => queue.add(event));
+  const span = new Span(surroundings.signal);
   try {
-    const begun = await begin(prompt, options, span, tell);
+    const begun = await begin(prompt, job, surroundings, span, emit);
     yield* queue.take();
     if (begun === undefined) return;
     for await (const events of queue.follow(begun.run)) yield* events;
-    await end(begun, tell);
+    await end(begun, emit);
     yield* queue.take();
   } finally {
     span.end();
   }
 }
 
-/** The same in one go: `options.onEvent` alone hears what happens. Rejects where the graph is invalid. */
-export async function runGraph(prompt: unknown, options: ExecuteOptions): Promise<void> {
-  const tell = teller(options, () => {});
-  const span = new Span(options.signal);
+/** Runs a graph as `executeGraph` does, without a consumer to wait for: `onEvent` alone receives what happens. */
+export async function runGraph(prompt: unknown, job: GraphRun, surroundings: RunSurroundings): Promise<void> {
+  const emit = createEmitter(surroundings, () => {});
+  const span = new Span(surroundings.signal);
   try {
-    const begun = await begin(prompt, options, span, tell);
+    const begun = await begin(prompt, job, surroundings, span, emit);
     if (begun === undefined) return;
     const breath = new Breath();
     while (begun.run.status === undefined) {
       await begun.run.step();
       if (breath.isDue) await breath.take();
     }
-    await end(begun, tell);
+    await end(begun, emit);
   } finally {
     span.end();
   }
 }
 
-type Tell = (happening: Happening) => void;
+type Emit = (happening: Happening) => void;
 
-function teller({ clock, onEvent }: ExecuteOptions, hear: (event: RunEvent) => void): Tell {
+function createEmitter({ clock, onEvent }: RunSurroundings, listener: (event: RunEvent) => void): Emit {
   return (happening) => {
     const at = clock === undefined ? Date.now() : clock().getTime();
     const event: RunEvent = Object.assign(happening, { at });
     onEvent?.(event);
-    hear(event);
+    listener(event);
   };
 }
 
@@ -119,74 +79,59 @@ interface Begun {
   readonly kept: KeptResults | undefined;
 }
 
-/** All that comes before the first node; undefined where a cycle ends the run at once. */
-async function begin(prompt: unknown, options: ExecuteOptions, span: Span, tell: Tell): Promise<Begun | undefined> {
-  refuseReservedKeys(options.extraPnginfo);
-  const graph = parseGraph(prompt, options);
-  const device = chooseDevice(options.device);
-  const prepared = prepareRun(graph, options);
+/** Does all that comes before the first node; undefined where a cycle ends the run at once. */
+async function begin(
+  prompt: unknown,
+  job: GraphRun,
+  surroundings: RunSurroundings,
+  span: Span,
+  emit: Emit,
+): Promise<Begun | undefined> {
+  refuseReservedKeys(job.extraPnginfo);
+  const graph = parseGraph(prompt, job);
+  const device = chooseDevice(job.device);
+  const prepared = prepareRun(graph, job, surroundings);
   const { nodes, roots, leftOut, warnings, cycles } = prepared;
   // of a cache that keeps nothing each run has its own: equal nodes of one run take each other's results all the same
-  const shared = options.cache?.policy === "none" ? undefined : options.cache;
+  const shared = surroundings.cache?.policy === "none" ? undefined : surroundings.cache;
   const cache = shared ?? createCache({ policy: "classic" });
-  const passing = options.passing && followers(options.passing, prepared.order, nodes);
-  const isOffline = options.allowNetwork === false;
-  const isReused = options.isUnheard === true && keepNothing(nodes.values(), options);
-  const setting = new RunSetting(
-    {
-      graph,
-      registry: options.registry,
-      cache,
-      isOwnCache: shared === undefined,
-      passing,
-      isReused,
-      // what keeps nothing leaves nothing behind
-      signal: (isReused ? options.signal : undefined) ?? span.signal,
-      isChecked: options.validate !== false,
-      host: options.host,
-      outputDir: options.outputDir,
-      inputDir: options.inputDir,
-      clock: options.clock ?? (() => new Date()),
-      isOffline,
-      fetch: isOffline ? refusedFetch : (options.fetch ?? globalThis.fetch),
-      config: isOffline ? withoutKeys(options.config ?? {}) : (options.config ?? {}),
-      output: options.output,
-      device,
-      prompt: options.hidePrompt === true ? undefined : (options.metadataPrompt ?? graph.prompt),
-      extraPnginfo: options.extraPnginfo,
-    },
-    tell,
-  );
+  const passing = job.passingNodes && followers(job.passingNodes, prepared.order, nodes);
+  const isReused = surroundings.isUnheard === true && keepNothing(nodes.values(), surroundings);
+  // what keeps nothing leaves nothing behind
+  const signal = (isReused ? surroundings.signal : undefined) ?? span.signal;
+  const scope = { graph, cache, isOwnCache: shared === undefined, passing, isReused, signal, device };
+  const setting = new RunSetting(job, surroundings, scope, emit);
   const nodeIds = graph.ids.filter((id) => nodes.has(id));
-  const runId = options.runId ?? randomUUID();
-  tell({ type: "run-start", runId, nodeIds, ...(leftOut.length > 0 && { leftOut }) });
-  for (const warning of warnings) tell({ type: "warning", ...warning });
+  const runId = job.runId ?? randomUUID();
+  emit({ type: "run-start", runId, nodeIds, ...(leftOut.length > 0 && { leftOut }) });
+  for (const warning of warnings) emit({ type: "warning", ...warning });
   if (cycles.length > 0) {
-    tell(cycleHappening(cycles[0]!));
-    tell({ type: "run-done", status: "failed", outputs: {}, ui: {} });
+    emit(cycleHappening(cycles[0]!));
+    emit({ type: "run-done", status: "failed", outputs: {}, ui: {} });
     return undefined;
   }
-  const { diskCache } = options;
-  const signer = diskCache && new DiskSigner(diskCache.engine, options);
-  const kept = diskCache && signer && new KeptResults(diskCache, signer, nodes, options);
-  const hear = signer && ((...signed: Parameters<DiskSigner["sign"]>) => signer.sign(...signed));
-  const signatures = await signAll(prepared, new Signer(cache, { ...options, passing }), options, hear);
+  const { diskCache, host } = surroundings;
+  const { choiceContext, isChecked } = setting;
+  const diskSigner = diskCache && new DiskSigner(diskCache.engine, surroundings, isChecked);
+  const kept = diskCache && diskSigner && new KeptResults(diskCache, diskSigner, nodes, choiceContext);
+  const onSigned = diskSigner && ((...signed: Parameters<DiskSigner["sign"]>) => diskSigner.sign(...signed));
+  const signatures = await signAll(prepared, new Signer(cache, job, host, passing), choiceContext, onSigned);
   cache.begin(new Set(signatures.values()), new Set(graph.ids));
   const isCached = (id: string) => cache.has(signatures.get(id));
   await kept?.expect(roots, isCached);
   const cached = graph.ids.filter((id) => isCached(id) || kept?.isExpected(id));
-  tell({ type: "cached", nodeIds: cached });
-  return { run: new Run(nodes, signatures, roots, setting, tell, kept), kept };
+  emit({ type: "cached", nodeIds: cached });
+  return { run: new Run(nodes, signatures, roots, setting, emit, kept), kept };
 }
 
-async function end({ run, kept }: Begun, tell: Tell): Promise<void> {
+async function end({ run, kept }: Begun, emit: Emit): Promise<void> {
   const warning = run.status === "interrupted" ? undefined : await kept?.written();
-  if (warning !== undefined) tell({ type: "warning", message: warning });
-  tell({ type: "run-done", status: run.status!, outputs: run.outputs(), ui: run.ui });
+  if (warning !== undefined) emit({ type: "warning", message: warning });
+  emit({ type: "run-done", status: run.status!, outputs: run.outputs(), ui: run.ui });
 }
 
 /** Whether no node of the run and no model of its host keeps a tensor: the package's own nodes do not. */
-function keepNothing(nodes: Iterable<PreparedNode>, { builtIns, host }: ExecuteOptions): boolean {
+function keepNothing(nodes: Iterable<PreparedNode>, { builtIns, host }: RunSurroundings): boolean {
   const said = host === undefined ? undefined : Object.getOwnPropertyDescriptor(host, "keepsNothing");
   if (host !== undefined && (said?.value !== true || said.enumerable === true)) return false;
   for (const { definition } of nodes) if (builtIns?.get(definition.key) !== definition) return false;

@@ -1,22 +1,16 @@
 import { LatentkitError, suggest } from "../errors.js";
 import type { NodeDefinition } from "../nodes/define.js";
+import type { ExecuteJob } from "./job.js";
 import type { Graph } from "./parse.js";
 
-export interface RootOptions {
-  /** Nodes to compute, of any class, in this order. */
-  readonly targets?: readonly string[];
-  /** Restricts the graph's output nodes to these, as ComfyUI's clients ask. */
-  readonly partialExecutionTargets?: readonly string[] | null;
-}
-
 /**
- * Ids of the nodes a run is for: the targets, else the output nodes, else those that write files or have a UI result.
+ * Ids of the nodes a run is for: the targets, of any class and in their order, else the output nodes, else those that write files or have a UI result.
  * Fails with graph.unknown-target or graph.no-outputs.
  */
 export function findRoots(
   graph: Graph,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  { targets, partialExecutionTargets }: RootOptions,
+  { targets, partialExecutionTargets }: Pick<ExecuteJob, "targets" | "partialExecutionTargets">,
 ): string[] {
   if (targets !== undefined) {
     for (const id of targets) if (!definitions.has(id)) throw unknownTarget(id, graph);

@@ -4,9 +4,10 @@ import { type NodeDefinition, needsNetwork } from "../nodes/define.js";
 import type { ChoicePlace } from "../nodes/inputs.js";
 import type { Registry } from "../nodes/registry.js";
 import { findCycles } from "./cycles.js";
-import { type ClassAliases, findDefinitions, type Graph, parseGraph } from "./parse.js";
+import type { ExecuteJob } from "./job.js";
+import { findDefinitions, type Graph, parseGraph } from "./parse.js";
 import { linkedNodes, type PreparedLink, type PreparedNode, unknownInputs, unknownInputWarning } from "./prepared.js";
-import { findRoots, type RootOptions } from "./roots.js";
+import { findRoots } from "./roots.js";
 import {
   cycleError,
   type GraphError,
@@ -19,14 +20,16 @@ import {
 } from "./validation/graph-error.js";
 import { checkKnown } from "./validation/known-node.js";
 
-export interface ValidateOptions extends RootOptions {
+/** The part of a job that decides what of a graph is checked, and how. */
+export interface CheckJob
+  extends Readonly<
+    Pick<ExecuteJob, "targets" | "partialExecutionTargets" | "inputDir" | "classAliases" | "allowNetwork">
+  > {}
+
+export interface ValidateOptions extends CheckJob {
   readonly registry: Registry;
-  /** Where choices that depend on it come from: models, input files. */
+  /** Where choices of models come from. */
   readonly host?: ChoicePlace["host"];
-  readonly inputDir?: string;
-  readonly classAliases?: ClassAliases;
-  /** false: a node that reaches the network or uses a key is an error; true where absent. */
-  readonly allowNetwork?: boolean;
 }
 
 export interface GraphWarning {
@@ -59,7 +62,7 @@ export type Validation =
 export function validateGraph(prompt: unknown, options: ValidateOptions): Validation {
   try {
     const graph = parseGraph(prompt, options);
-    return checkGraph(graph, findDefinitions(graph, options.registry), options).validation;
+    return checkGraph(graph, findDefinitions(graph, options.registry), options, options).validation;
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
     return { ok: false, error: promptError(error), nodeErrors: {}, warnings: [] };
@@ -84,14 +87,18 @@ export interface CheckedGraph {
   readonly leftOut: readonly string[];
 }
 
-/** The same, with the nodes that the good outputs need, ready to run, and an order they can run in. Throws for errors of the whole prompt. */
+/**
+ * Validates a graph as `validateGraph` does, and returns besides the nodes that the good outputs need, ready to run, and
+ * an order they can run in. Throws for errors of the whole prompt.
+ */
 export function checkGraph(
   graph: Graph,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  options: ValidateOptions & { readonly builtIns?: Registry },
+  job: CheckJob,
+  { host, builtIns }: { readonly host?: ChoicePlace["host"]; readonly builtIns?: Registry },
 ): CheckedGraph {
-  const roots = findRoots(graph, definitions, options);
-  const place: ChoicePlace = { host: options.host, inputDir: options.inputDir, hints: { left: MAX_WARNINGS } };
+  const roots = findRoots(graph, definitions, job);
+  const place: ChoicePlace = { host, inputDir: job.inputDir, hints: { left: MAX_WARNINGS } };
   const prepared = new Map<string, PreparedNode>();
   const errors = new Map<string, GraphError[]>();
   const warnings: GraphWarning[] = graph.note === undefined ? [] : [{ message: graph.note }];
@@ -109,11 +116,11 @@ export function checkGraph(
     const id = queue[next]!;
     const raw = graph.prompt[id] as Record<string, unknown>;
     const definition = definitions.get(id)!;
-    const checked = checkKnown(id, raw, definitions, place, options.builtIns);
+    const checked = checkKnown(id, raw, definitions, place, builtIns);
     const { fault } = checked;
     if (fault !== undefined) errors.set(id, [validationFailure(fault.error, fault.kind, linkTo(id))]);
     else if (checked.errors.length > 0) errors.set(id, checked.errors);
-    if (options.allowNetwork === false && needsNetwork(definition)) {
+    if (job.allowNetwork === false && needsNetwork(definition)) {
       errors.set(id, [...(errors.get(id) ?? []), networkError({ nodeId: id, node: raw.class_type as string })]);
     }
     const links = fault === undefined ? checked.links : [];

@@ -18,6 +18,15 @@ const remoteImageApi = z.strictObject({
   keys: z.array(z.strictObject({ name: nonEmpty, key: nonEmpty })).default([]),
 });
 
+/** Options of `createGraphAgent` under their wire names. */
+const graphAgent = z.strictObject({
+  graph: path,
+  partial: z.boolean().optional(),
+  targets: z.array(nonEmpty).optional(),
+  extra_pnginfo: z.record(z.string(), z.unknown()).optional(),
+  cache_dir: path.optional(),
+});
+
 const web = z.strictObject({
   /** A text or a list of them; blank or anything else counts as not configured, and every hook answers 503. */
   hooks_token: z.unknown().optional(),
@@ -74,9 +83,7 @@ export const configSchema = z.strictObject({
     .default("sqlite:./latentkit.db"),
   /** Absent: the example graph of the package. */
   agent: z
-    .union([z.strictObject({ graph: path, partial: z.boolean().optional() }), z.strictObject({ module: path })], {
-      error: "expected { graph: FILE } or { module: FILE }",
-    })
+    .union([graphAgent, z.strictObject({ module: path })], { error: "expected { graph: FILE } or { module: FILE }" })
     .optional(),
   /** false: a graph is refused in which a node reaches the network or uses a key. */
   allow_network: z.boolean().default(true),
@@ -115,8 +122,8 @@ function issueText(issue: z.core.$ZodIssue, value: unknown): string {
   if (issue.code === "unrecognized_keys") {
     const key = issue.keys[0]!;
     const { hint } = suggest(key, keysAt(configSchema, issue.path), (near) => `"${near}"`);
-    const shown = shownKey(key, [...issue.path, key], value);
-    return `unknown key "${at === "" ? shown : `${at}.${shown}`}".${hint}`;
+    const harmless = shownKey(key, [...issue.path, key], value);
+    return `unknown key "${at === "" ? harmless : `${at}.${harmless}`}".${hint}`;
   }
   const wrong = valueAt(value, issue.path);
   const received = mayHoldSecret(issue.path) ? kindOf(wrong) : describe(hideSecrets(wrong));
@@ -179,7 +186,7 @@ const isSecret = (at: readonly PropertyKey[]) =>
 const mayHoldSecret = (at: readonly PropertyKey[]) =>
   at.length === 0 || SECRETS.some((secret) => secret.every((key, depth) => depth >= at.length || at[depth] === key));
 
-/** What a value is, without a letter of it. */
+/** Kind of a value, without a letter of it. */
 function kindOf(value: unknown): string {
   if (typeof value === "string") return `a text of ${value.length} characters`;
   const isPlain = typeof value !== "object" || value === null;

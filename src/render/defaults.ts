@@ -1,13 +1,14 @@
 import { resolve } from "node:path";
 import type { RunEvent } from "../graph/events.js";
-import { type ExecuteOptions, executeGraph as execute, runGraph as run } from "../graph/execute.js";
+import { executeGraph as execute } from "../graph/execute.js";
+import { EXECUTE_JOB_RULES, type ExecuteJob } from "../graph/job.js";
+import { type RunSurroundings, SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { type ValidateOptions, type Validation, validateGraph as validate } from "../graph/validate.js";
 import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
 import { registry } from "../nodes/index.js";
 import type { Registry } from "../nodes/registry.js";
-import { checkOptions } from "../options.js";
-import { EXECUTE_RULES, VALIDATE_RULES } from "./check-options.js";
+import { checkOptions, HOST, hasMethods, type OptionRules, pickOptions, REGISTRY } from "../options.js";
 
 /** Every node of the package. */
 export const defaultRegistry: Registry = registry;
@@ -15,9 +16,30 @@ export const defaultRegistry: Registry = registry;
 /** A host without weights: pictures stand in for a real model's. One for all runs: it keeps what it computes, bounded. */
 export const defaultHost: Host = createPreviewHost();
 
-type Defaulted<Options, Key extends keyof Options> = Omit<Options, Key> & Partial<Pick<Options, Key>>;
+/** Surroundings of a render, in which no node misses a host. */
+export interface RenderSurroundings extends RunSurroundings {
+  readonly host: Host;
+}
 
-export type ValidateGraphOptions = Defaulted<ValidateOptions, "registry">;
+/** Surroundings with all nodes and the preview host where they have none. */
+export const withDefaults = (surroundings: Surroundings): RenderSurroundings => ({
+  ...surroundings,
+  registry: surroundings.registry ?? defaultRegistry,
+  builtIns: defaultRegistry,
+  host: surroundings.host ?? defaultHost,
+});
+
+export interface ValidateGraphOptions extends Omit<ValidateOptions, "registry"> {
+  readonly registry?: Registry;
+}
+
+const { targets, partialExecutionTargets, inputDir, classAliases, allowNetwork } = EXECUTE_JOB_RULES;
+
+const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {
+  ...{ targets, partialExecutionTargets, inputDir, classAliases, allowNetwork },
+  registry: REGISTRY,
+  host: [HOST[0], (value) => hasMethods(value, "checkpoints")],
+};
 
 /** See `validateGraph` of the graph layer; all nodes, the preview host and ./input where absent. */
 export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {}): Validation {
@@ -30,12 +52,10 @@ export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {
   });
 }
 
-type RunOptions = Defaulted<ExecuteOptions, "registry" | "host" | "outputDir" | "inputDir">;
+/** Options of `executeGraph`: its job, and live objects around it. */
+export interface ExecuteGraphOptions extends ExecuteJob, Surroundings {}
 
-/** Options for which `render` and the threads answer, not their callers. */
-type OwnOption = "builtIns" | "isUnheard" | "rewritesFiles" | "passing" | "metadataPrompt" | "hidePrompt";
-
-export type ExecuteGraphOptions = Omit<RunOptions, OwnOption>;
+const EXECUTE_RULES: OptionRules<ExecuteGraphOptions> = { ...EXECUTE_JOB_RULES, ...SURROUNDINGS_RULES };
 
 /** See `executeGraph` of the graph layer; all nodes, the preview host, ./out and ./input where absent. */
 export function executeGraph(
@@ -43,17 +63,8 @@ export function executeGraph(
   options: ExecuteGraphOptions = {},
 ): AsyncGenerator<RunEvent, void, undefined> {
   checkOptions("executeGraph", options, EXECUTE_RULES);
-  return execute(prompt, withDefaults(options));
+  const job = pickOptions<ExecuteJob>(options, EXECUTE_JOB_RULES);
+  const { outputDir = "out", inputDir = "input" } = job;
+  const folders = { outputDir: resolve(outputDir), inputDir: resolve(inputDir) };
+  return execute(prompt, { ...job, ...folders }, withDefaults(pickOptions<Surroundings>(options, SURROUNDINGS_RULES)));
 }
-
-/** See `runGraph` of the graph layer; the same where absent. */
-export const runGraph = (prompt: unknown, options: RunOptions): Promise<void> => run(prompt, withDefaults(options));
-
-const withDefaults = (options: RunOptions): ExecuteOptions => ({
-  ...options,
-  registry: options.registry ?? defaultRegistry,
-  builtIns: defaultRegistry,
-  host: options.host ?? defaultHost,
-  outputDir: resolve(options.outputDir ?? "out"),
-  inputDir: resolve(options.inputDir ?? "input"),
-});

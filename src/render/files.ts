@@ -14,16 +14,16 @@ export interface RenderedFile {
 
 /** Files named in a node's UI result: every entry that has a filename, whatever list it stands in. */
 export function filesOf(ui: Readonly<Record<string, readonly unknown[]>>, outputDir: string): RenderedFile[] {
-  const found: RenderedFile[] = [];
+  const files: RenderedFile[] = [];
   for (const entry of Object.values(ui).flat()) {
     const { filename, subfolder = "", type = "output" } = (entry ?? {}) as Record<string, unknown>;
     if (typeof filename !== "string" || typeof subfolder !== "string" || typeof type !== "string") continue;
-    found.push({
+    files.push({
       path: join(outputDir, type === TEMPORARY ? TEMPORARY : "", subfolder, filename),
       filename,
       subfolder,
       type,
     });
   }
-  return found;
+  return files;
 }

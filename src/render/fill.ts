@@ -18,15 +18,15 @@ type Graph = Record<string, unknown>;
  * Fails with usage.invalid for a key that names no node, no input and no placeholder.
  */
 export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>>, inputsOf: InputsOf): Graph {
-  const known = placeholders(graph);
+  const marks = placeholders(graph);
   const fills = new Map<string, unknown>();
   const sets: { nodeId: string; input: string; value: unknown }[] = [];
   for (const [key, value] of Object.entries(values)) {
-    if (known.has(key)) {
+    if (marks.has(key)) {
       fills.set(key, value);
       continue;
     }
-    sets.push({ ...findInput(graph, key, inputsOf, "set", known), value });
+    sets.push({ ...findInput(graph, key, inputsOf, "set", marks), value });
   }
   const changed = new Set(sets.map(({ nodeId }) => nodeId));
   const order = keysInOrder(graph);
@@ -49,18 +49,18 @@ export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>
 
 /**
  * Node and input that a dotted key names; node ids and input names may hold dots themselves. Fails with usage.invalid,
- * which says what was to be done with the value.
+ * whose message begins with the verb.
  */
 export function findInput(
   graph: Graph,
   key: string,
   inputsOf: InputsOf,
   verb: "set" | "redact",
-  known: ReadonlySet<string> = new Set(),
+  marks: ReadonlySet<string> = new Set(),
 ): { nodeId: string; input: string } {
-  const found = target(graph, key, known, inputsOf);
-  if (!("reason" in found)) return found;
-  const { reason, suggestion } = found;
+  const match = target(graph, key, marks, inputsOf);
+  if (!("reason" in match)) return match;
+  const { reason, suggestion } = match;
   throw new LatentkitError("usage.invalid", `Cannot ${verb} a value: ${reason}`, { suggestion });
 }
 
@@ -82,23 +82,23 @@ export interface UnknownKey {
  * placeholder. None where a placeholder stands inside texts only.
  */
 export function inputsOfKey(graph: Graph, key: string, inputsOf: InputsOf): readonly KeyInput[] | UnknownKey {
-  const known = placeholders(graph);
-  if (known.has(key)) return wholeInputs(graph, key, inputsOf);
-  const found = target(graph, key, known, inputsOf);
-  if ("reason" in found) return found;
-  return [{ ...found, type: typeOf(graph[found.nodeId], found.input, inputsOf) }];
+  const marks = placeholders(graph);
+  if (marks.has(key)) return wholeInputs(graph, key, inputsOf);
+  const match = target(graph, key, marks, inputsOf);
+  if ("reason" in match) return match;
+  return [{ ...match, type: typeOf(graph[match.nodeId], match.input, inputsOf) }];
 }
 
 function wholeInputs(graph: Graph, key: string, inputsOf: InputsOf): KeyInput[] {
-  const found: KeyInput[] = [];
+  const inputs: KeyInput[] = [];
   for (const [nodeId, node] of Object.entries(graph)) {
     if (!isObject(node) || !isObject(node.inputs)) continue;
     for (const [input, value] of Object.entries(node.inputs)) {
       if (typeof value === "string" && wholePlaceholder(value) === key)
-        found.push({ nodeId, input, type: typeOf(node, input, inputsOf) });
+        inputs.push({ nodeId, input, type: typeOf(node, input, inputsOf) });
     }
   }
-  return found;
+  return inputs;
 }
 
 function typeOf(node: unknown, input: string, inputsOf: InputsOf): string {
@@ -107,14 +107,14 @@ function typeOf(node: unknown, input: string, inputsOf: InputsOf): string {
 }
 
 /** Node and input that a dotted key names; node ids and input names may hold dots themselves. */
-function target(graph: Graph, key: string, known: ReadonlySet<string>, inputsOf: InputsOf) {
+function target(graph: Graph, key: string, marks: ReadonlySet<string>, inputsOf: InputsOf) {
   for (const { nodeId, input } of readDottedKey(key)) {
     const node = Object.hasOwn(graph, nodeId) ? graph[nodeId] : undefined;
     if (!isObject(node)) continue;
-    const given = isObject(node.inputs) ? node.inputs : {};
+    const present = isObject(node.inputs) ? node.inputs : {};
     const declared = inputsOf(String(node.class_type)) ?? {};
-    if (Object.hasOwn(given, input) || Object.hasOwn(declared, input)) return { nodeId, input };
-    const names = [...Object.keys(declared), ...Object.keys(given)];
+    if (Object.hasOwn(present, input) || Object.hasOwn(declared, input)) return { nodeId, input };
+    const names = [...Object.keys(declared), ...Object.keys(present)];
     return unknownKey(
       `node ${nodeId} (${String(node.class_type)}) has no input "${input}"`,
       input,
@@ -127,8 +127,8 @@ function target(graph: Graph, key: string, known: ReadonlySet<string>, inputsOf:
     return unknownKey(`the graph has no node "${nodeId}"`, nodeId, Object.keys(graph), "", key.slice(nodeId.length));
   }
   const reason =
-    known.size === 0 ? "and the graph has no placeholder" : `and no placeholder {{${key}}} is in the graph`;
-  return unknownKey(`"${key}" names no node's input (6.text) ${reason}`, key, known);
+    marks.size === 0 ? "and the graph has no placeholder" : `and no placeholder {{${key}}} is in the graph`;
+  return unknownKey(`"${key}" names no node's input (6.text) ${reason}`, key, marks);
 }
 
 function unknownKey(what: string, word: string, candidates: Iterable<string>, before = "", after = ""): UnknownKey {
@@ -139,29 +139,29 @@ function unknownKey(what: string, word: string, candidates: Iterable<string>, be
 
 /** Ids of the nodes that keys of `set` change. */
 export function nodesOfKeys(graph: Graph, keys: readonly string[]): Set<string> {
-  const wanted = new Set(keys);
-  const found = new Set<string>();
+  const keySet = new Set(keys);
+  const nodes = new Set<string>();
   for (const [nodeId, node] of Object.entries(graph)) {
     const isNamed = keys.some((key) => key.startsWith(`${nodeId}.`));
-    if (isNamed || [...placeholders(node)].some((key) => wanted.has(key))) found.add(nodeId);
+    if (isNamed || [...placeholders(node)].some((key) => keySet.has(key))) nodes.add(nodeId);
   }
-  return found;
+  return nodes;
 }
 
 const PLACEHOLDERS = Symbol("placeholders");
 
 /** Keys of all placeholders below a value. */
 export function placeholders(value: unknown): ReadonlySet<string> {
-  if (typeof value !== "object" || value === null) return find(value, new Set());
-  return recall(value, PLACEHOLDERS, () => find(value, new Set()));
+  if (typeof value !== "object" || value === null) return collect(value, new Set());
+  return recall(value, PLACEHOLDERS, () => collect(value, new Set()));
 }
 
-function find(value: unknown, found: Set<string>): Set<string> {
-  if (typeof value === "string") for (const key of placeholderKeys(value)) found.add(key);
-  if (Array.isArray(value)) for (const item of value) find(item, found);
+function collect(value: unknown, keys: Set<string>): Set<string> {
+  if (typeof value === "string") for (const key of placeholderKeys(value)) keys.add(key);
+  if (Array.isArray(value)) for (const item of value) collect(item, keys);
   else if (isObject(value))
-    for (const item of Object.values(value)) for (const key of placeholders(item)) found.add(key);
-  return found;
+    for (const item of Object.values(value)) for (const key of placeholders(item)) keys.add(key);
+  return keys;
 }
 
 function fill(text: string, fills: ReadonlyMap<string, unknown>): unknown {
@@ -178,7 +178,7 @@ function inText(value: unknown): string {
   return String(value);
 }
 
-/** What was put in as a string becomes a number or boolean where the input is one: the metadata shows 7, not "7". */
+/** A string that was put in becomes a number or boolean where the input is one: the metadata shows 7, not "7". */
 function readNumbers(node: unknown, original: unknown, inputsOf: InputsOf): void {
   if (!isObject(node) || !isObject(node.inputs)) return;
   const before = (original as { inputs: Graph }).inputs;
@@ -201,9 +201,9 @@ function copy(value: unknown, onText: (text: string) => unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => copy(item, onText));
   if (!isObject(value) || value instanceof NumberLiteral) return value;
   const order = keysInOrder(value);
-  const made = Object.fromEntries(order.map((key) => [key, copy(value[key], onText)]));
-  rememberOrder(made, order);
-  return made;
+  const copied = Object.fromEntries(order.map((key) => [key, copy(value[key], onText)]));
+  rememberOrder(copied, order);
+  return copied;
 }
 
 const isObject = (value: unknown): value is Graph =>

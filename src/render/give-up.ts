@@ -2,12 +2,12 @@ import { onAbort } from "../abort.js";
 import { LatentkitError } from "../errors.js";
 import type { OutputFiles } from "../io/output-files.js";
 
-/** What a node has after an abort before it is waited for no longer. */
+/** Time of a node after an abort before nobody waits for it any longer. */
 export const GRACE_MS = 2000;
 
 /**
  * Waits for work that listens to the signal, and once that is aborted for the grace: then a node that does not listen is
- * left alone with what it does. Answers whether the work came to its own end; rejects as it does.
+ * left alone with what it does. Returns whether the work came to its own end; rejects as it does.
  */
 export function orGivenUp(work: Promise<void>, signal: AbortSignal | undefined, graceMs: number): Promise<boolean> {
   const done = work.then(() => true);

@@ -1,4 +1,4 @@
-/** One pair of braces around text without braces: whatever the text, no character is looked at more than a few times. */
+/** One pair of braces around text without braces: whatever the text, no character is read more than a few times. */
 const PLACEHOLDER = /\{\{([^{}]+)\}\}/g;
 
 /** Keys of the placeholders `{{key}}` in a text, in order, without the blanks around them. */

@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../errors.js";
 import type { RunEvent } from "../graph/events.js";
 import { keysInOrder, NumberLiteral } from "../io/json-lossless.js";
-import type { RenderResult } from "./render.js";
+import type { RenderResult } from "./result.js";
 
 const MAX_DEPTH = 32;
 
@@ -45,8 +45,8 @@ export function plain(
   if (Array.isArray(value)) return value.map((item) => plain(item, literal, depth + 1));
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return describe(value);
-  const kept = keysInOrder(value).filter((key) => (value as Record<string, unknown>)[key] !== undefined);
+  const keys = keysInOrder(value).filter((key) => (value as Record<string, unknown>)[key] !== undefined);
   return Object.fromEntries(
-    kept.map((key) => [key, plain((value as Record<string, unknown>)[key], literal, depth + 1)]),
+    keys.map((key) => [key, plain((value as Record<string, unknown>)[key], literal, depth + 1)]),
   );
 }

@@ -8,7 +8,7 @@ export const REDACTED = "[redacted]";
 
 type Prompt = Record<string, unknown>;
 
-/** What files show of a run. */
+/** Metadata of a run as files show it. */
 export interface Metadata {
   readonly prompt: Prompt;
   readonly extraPnginfo: unknown;
@@ -16,8 +16,8 @@ export interface Metadata {
 
 /**
  * Metadata without the values of some keys: `node.input`, or a bare key at any depth of the graph and of extra_pnginfo.
- * An editor's workflow holds a node's values without names: all of a node go of which the graph hides one. What it is
- * given is not changed. Fails with usage.invalid for a list of anything but keys and for a `node.input` that is nowhere.
+ * An editor's workflow holds a node's values without names: all of a node go of which the graph hides one. The arguments
+ * are not changed. Fails with usage.invalid for a list of anything but keys and for a `node.input` that is nowhere.
  */
 export function redactMetadata(
   { prompt, extraPnginfo }: Metadata,
@@ -29,44 +29,44 @@ export function redactMetadata(
   }
   if (keys.length === 0) return { prompt, extraPnginfo };
   const shown = { prompt: cloneJson(prompt), extraPnginfo: cloneJson(extraPnginfo) };
-  const wanted = new Set(keys);
-  const found = new Set<string>();
+  const keySet = new Set(keys);
+  const matches = new Set<string>();
   const hidden = new Set<string>();
   for (const key of keys) {
     for (const { nodeId, input } of readDottedKey(key)) {
       const inputs = inputsAt(shown.prompt, nodeId);
       if (inputs === undefined || !Object.hasOwn(inputs, input)) continue;
       inputs[input] = REDACTED;
-      found.add(key);
+      matches.add(key);
       hidden.add(nodeId);
     }
   }
   for (const [nodeId, node] of Object.entries(shown.prompt)) {
-    if (wanted.has(nodeId)) {
+    if (keySet.has(nodeId)) {
       shown.prompt[nodeId] = REDACTED;
-      found.add(nodeId);
+      matches.add(nodeId);
       hidden.add(nodeId);
-    } else if (hide(node, wanted, found)) hidden.add(nodeId);
+    } else if (hide(node, keySet, matches)) hidden.add(nodeId);
   }
-  hide(shown.extraPnginfo, wanted, found);
+  hide(shown.extraPnginfo, keySet, matches);
   hideWidgets(shown.extraPnginfo, hidden);
   // a misspelt key would show what it was to hide
-  for (const key of keys) if (key.includes(".") && !found.has(key)) findInput(prompt, key, inputsOf, "redact");
+  for (const key of keys) if (key.includes(".") && !matches.has(key)) findInput(prompt, key, inputsOf, "redact");
   return shown;
 }
 
-/** Puts the mark in place of every value under these keys; whether there was one. */
-function hide(value: unknown, keys: ReadonlySet<string>, found: Set<string>): boolean {
+/** Puts the mark in place of every value under these keys. Returns whether there was one. */
+function hide(value: unknown, keys: ReadonlySet<string>, matches: Set<string>): boolean {
   let isHidden = false;
   if (Array.isArray(value)) {
-    for (const item of value) if (hide(item, keys, found)) isHidden = true;
+    for (const item of value) if (hide(item, keys, matches)) isHidden = true;
   } else if (isPlainObject(value)) {
     for (const key of Object.keys(value)) {
       if (keys.has(key)) {
         value[key] = REDACTED;
-        found.add(key);
+        matches.add(key);
         isHidden = true;
-      } else if (hide(value[key], keys, found)) isHidden = true;
+      } else if (hide(value[key], keys, matches)) isHidden = true;
     }
   }
   return isHidden;

@@ -1,51 +1,51 @@
 import { resolve } from "node:path";
 import { findDefinitions, type Graph } from "../graph/parse.js";
 import type { PreparedNode } from "../graph/prepared.js";
-import { checkGraph, type ValidateOptions } from "../graph/validate.js";
+import type { RunSurroundings } from "../graph/surroundings.js";
+import { checkGraph } from "../graph/validate.js";
 import type { GraphError, NodeErrors } from "../graph/validation/graph-error.js";
 import { validationError } from "../graph/validation/validation-error.js";
 import { isPlainObject } from "../io/json-lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import { placeholders } from "./fill.js";
-
-/** Facts about a batch that validation needs. */
-export interface Common extends ValidateOptions {
-  readonly partial?: boolean;
-  /** Keys that items may set; undefined: any. */
-  readonly keys?: readonly string[];
-}
+import type { Job } from "./job.js";
 
 /** Whether an item may change an input of a node. */
 type MayChange = (nodeId: string, input: string) => boolean;
 
 /**
  * Fails as validation does where an output cannot be computed whatever values items have, with `partial` where none
- * can. `prompt`: the graph with all values that items share. Fails as findDefinitions and findRoots, too.
+ * can. `prompt`: the graph with all values that items share; `keys`: those that items may set, undefined: any. Fails
+ * as findDefinitions and findRoots, too.
  */
-export function refuseInvalid(graph: Graph, prompt: Readonly<Record<string, unknown>>, common: Common): void {
-  const definitions = findDefinitions(graph, common.registry);
-  const options = { ...common, inputDir: resolve(common.inputDir ?? "input") };
-  const { validation, prepared, roots, leftOut } = checkGraph(
-    { ...graph, prompt: { ...prompt } },
-    definitions,
-    options,
-  );
+export function refuseInvalid(
+  graph: Graph,
+  prompt: Readonly<Record<string, unknown>>,
+  job: Job,
+  surroundings: RunSurroundings,
+  keys: readonly string[] | undefined,
+): void {
+  const definitions = findDefinitions(graph, surroundings.registry);
+  const filled = { ...graph, prompt: { ...prompt } };
+  const inputDir = resolve(job.inputDir ?? "input");
+  const checked = checkGraph(filled, definitions, { ...job, inputDir }, surroundings);
+  const { validation, prepared, roots, leftOut } = checked;
   if (leftOut.length === 0) return;
-  const mayChange = createMayChange(graph, common.keys);
+  const mayChange = createMayChange(graph, keys);
   const certain = certainErrors(validation.nodeErrors, prepared, definitions, mayChange);
   const bad = neededBy(Object.keys(certain), prepared, mayChange);
-  const isRefused = common.partial === true ? roots.every((id) => bad.has(id)) : roots.some((id) => bad.has(id));
+  const isRefused = job.partial === true ? roots.every((id) => bad.has(id)) : roots.some((id) => bad.has(id));
   if (isRefused) throw validationError({ ...validation, nodeErrors: certain });
 }
 
 function createMayChange({ prompt }: Graph, keys: readonly string[] | undefined): MayChange {
   if (keys === undefined) return () => true;
-  const wanted = new Set(keys);
+  const settable = new Set(keys);
   return (nodeId, input) => {
-    if (wanted.has(`${nodeId}.${input}`)) return true;
+    if (settable.has(`${nodeId}.${input}`)) return true;
     const { inputs } = prompt[nodeId] as { inputs?: unknown };
     const value = isPlainObject(inputs) && Object.hasOwn(inputs, input) ? inputs[input] : undefined;
-    return [...placeholders(value)].some((key) => wanted.has(key));
+    return [...placeholders(value)].some((key) => settable.has(key));
   };
 }
 

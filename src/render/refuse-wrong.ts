@@ -1,27 +1,25 @@
 import { describe, LatentkitError } from "../errors.js";
 import { findDefinition, findDefinitions, type Graph } from "../graph/parse.js";
+import type { RunSurroundings } from "../graph/surroundings.js";
+import type { Registry } from "../nodes/registry.js";
 import { fillGraph } from "./fill.js";
+import type { Job } from "./job.js";
 import { redactMetadata } from "./redact.js";
-import { type Common, refuseInvalid } from "./refuse-invalid.js";
-
-/** What every item of a batch has in common. */
-export interface Shared extends Common {
-  readonly set?: Readonly<Record<string, unknown>>;
-  readonly redact?: readonly string[];
-}
+import { refuseInvalid } from "./refuse-invalid.js";
 
 /**
- * Refuses what would fail every item: unknown classes, keys of `set` and `redact` that name nothing, outputs that cannot
- * be computed whatever an item sets.
+ * Refuses a graph and a job that would fail every item of a batch: unknown classes, keys of `set` and `redact` that name
+ * nothing, outputs that cannot be computed whatever an item sets. `keys`: those that items may set; undefined: any.
  */
-export function refuseWrong(graph: Graph, shared: Shared): void {
-  refuseInvalid(graph, refuseUnknown(graph, shared), shared);
+export function refuseWrong(graph: Graph, job: Job, surroundings: RunSurroundings, keys?: readonly string[]): void {
+  refuseInvalid(graph, refuseUnknown(graph, job, surroundings.registry), job, surroundings, keys);
 }
 
-/** The first two of these. Returns the graph with the values that all items share. */
+/** Refuses unknown classes and keys alone. Returns the graph with the values that all items share. */
 export function refuseUnknown(
   graph: Graph,
-  { registry, set = {}, redact = [] }: Pick<Shared, "registry" | "set" | "redact">,
+  { set = {}, redact = [] }: Job,
+  registry: Registry,
 ): Record<string, unknown> {
   findDefinitions(graph, registry);
   const inputsOf = (type: string) => findDefinition(graph, type, registry)?.inputs;

@@ -1,27 +1,28 @@
 import { LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
 import type { Registry } from "../nodes/registry.js";
-import { checkOptions } from "../options.js";
-import { MADE_RULES } from "./check-options.js";
+import { checkOptions, HOST, type OptionRules, REGISTRY } from "../options.js";
 
-/** What a setup module makes: nodes and host that functions alone can describe. */
-export interface Made {
+/** Result of a setup module: nodes and host that functions alone can describe. */
+export interface Setup {
   readonly registry?: Registry;
   readonly host?: Host;
 }
 
-/** Calls a setup module's function. Fails with setup.failed, whatever went wrong in it. */
-export async function runSetup(url: URL): Promise<Made> {
+const SETUP_RULES: OptionRules<Setup> = { registry: REGISTRY, host: HOST };
+
+/** Calls the function of the setup module at this address. Fails with setup.failed, whatever went wrong in it. */
+export async function runSetup(url: string): Promise<Setup> {
   try {
-    const module = (await import(url.href)) as { default?: unknown; setup?: unknown };
-    const setup = module.default ?? module.setup;
-    if (typeof setup !== "function") throw new Error("expected a function as its default export.");
-    const made = ((await setup()) ?? {}) as Made;
-    checkOptions("what it makes", made, MADE_RULES);
-    return made;
+    const module = (await import(url)) as { default?: unknown; setup?: unknown };
+    const create = module.default ?? module.setup;
+    if (typeof create !== "function") throw new Error("expected a function as its default export.");
+    const setup = ((await create()) ?? {}) as Setup;
+    checkOptions("its result", setup, SETUP_RULES);
+    return setup;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    const message = `Setup module ${url.href}: ${why}${/[.?!]$/.test(why) ? "" : "."}`;
+    const message = `Setup module ${url}: ${why}${/[.?!]$/.test(why) ? "" : "."}`;
     throw new LatentkitError("setup.failed", message, {}, { cause });
   }
 }

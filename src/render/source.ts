@@ -3,17 +3,17 @@ import { dirname, join, resolve } from "node:path";
 import { LatentkitError } from "../errors.js";
 import { freezeJson, parseJson } from "../io/json-lossless.js";
 
-/** Far above any graph; an image given by mistake is refused before it is read. */
+/** Far above any graph; an image passed by mistake is refused before it is read. */
 const MAX_GRAPH_BYTES = 64 * 1024 * 1024;
 
-/** A graph as JSON text or as an object, with the folder its images are looked for in. */
+/** A graph as JSON text or as an object, with the folder that its images are read from. */
 export interface GraphSource {
   readonly graph: string | object;
   readonly inputDir: string;
 }
 
 /**
- * Finds a graph given as an object, as JSON text (it starts with "{") or as a path. The folder for input images is
+ * Reads a graph that is an object, JSON text (it starts with "{") or a path. The folder for input images is
  * `input` beside the graph's file where that exists, else ./input. Fails with file.not-found, file.read-failed and
  * graph.invalid-json, which name the file.
  */
@@ -29,7 +29,7 @@ export function readGraph(source: string | object): GraphSource {
   return { graph, inputDir: existsSync(beside) ? beside : here };
 }
 
-/** A graph whose nodes nothing changes any more: what runs find out about them is found out once. */
+/** Freezes the nodes of a graph: what runs find out about them they find out once. */
 export function frozenGraph<Graph extends object>(graph: Graph): Graph {
   for (const node of Object.values(graph)) freezeJson(node);
   return graph;

@@ -7,7 +7,7 @@ import type { Registry } from "../nodes/registry.js";
 import { placeholders } from "./fill.js";
 import { neededBy } from "./needed.js";
 
-/** A placeholder that no value is given for. */
+/** A placeholder without a value. */
 export interface Unfilled {
   readonly key: string;
   readonly nodeId: string;
@@ -17,22 +17,22 @@ export interface Unfilled {
 }
 
 /**
- * Tells which placeholders of the nodes that run stay as they are when these keys have values, each once. Where the
+ * Returns which placeholders of the nodes that run stay as they are when these keys have values, each once. Where the
  * registry does not know a class, every node counts as one that runs. Fails as findRoots.
  */
 export function createUnfilled(
   graph: Graph,
   { registry, targets }: { readonly registry: Registry; readonly targets?: readonly string[] },
-): (given: ReadonlySet<string>) => Unfilled[] {
+): (keys: ReadonlySet<string>) => Unfilled[] {
   const marks = marksOf(graph, registry, targets);
-  return (given) => {
-    const found = new Map<string, Unfilled>();
+  return (keys) => {
+    const unfilled = new Map<string, Unfilled>();
     for (const { key, nodeId, input } of marks) {
-      if (given.has(key) || given.has(`${nodeId}.${input}`) || found.has(key)) continue;
+      if (keys.has(key) || keys.has(`${nodeId}.${input}`) || unfilled.has(key)) continue;
       const message = `Node ${nodeId}, input "${input}": no value is given for {{${key}}}; set ${key}, to {{${key}}} where these characters are meant.`;
-      found.set(key, { key, nodeId, input, message });
+      unfilled.set(key, { key, nodeId, input, message });
     }
-    return [...found.values()];
+    return [...unfilled.values()];
   };
 }
 

@@ -3,53 +3,44 @@ import { dirname, extname, join, relative, resolve, sep } from "node:path";
 import { LatentkitError } from "../errors.js";
 import { createCache } from "../graph/cache.js";
 import type { RunEvent } from "../graph/events.js";
-import { type ClassAliases, findDefinitions, parseGraph } from "../graph/parse.js";
-import type { Host } from "../host/types.js";
+import { findDefinitions, parseGraph } from "../graph/parse.js";
+import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { printJson } from "../io/json-lossless.js";
+import { refuseReservedKeys } from "../io/save-images.js";
 import { TEMPORARY_SUFFIX } from "../io/write-file.js";
-import type { NodeConfig } from "../nodes/define.js";
-import type { Registry } from "../nodes/registry.js";
-import { COUNT, checkedLater, checkOptions, isObject, OBJECT, type OptionRules } from "../options.js";
-import { RENDER_RULES } from "../render/check-options.js";
+import { COUNT, checkedLater, checkOptions, isObject, OBJECT, type OptionRules, rulesWithout } from "../options.js";
 import { defaultRegistry } from "../render/defaults.js";
 import { filesOf, type RenderedFile } from "../render/files.js";
 import { placeholders } from "../render/fill.js";
-import { type MetadataPolicy, type RenderResult, render } from "../render/render.js";
+import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "../render/job.js";
+import { refuseTargets } from "../render/refuse-wrong.js";
+import { renderJob } from "../render/render.js";
+import type { RenderResult } from "../render/result.js";
 import { readGraph } from "../render/source.js";
-import { createThreadPool, type ThreadPoolOptions, type ThreadRenderOptions } from "../render/threads/thread-pool.js";
-import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
+import { surroundingsOf } from "../render/surroundings.js";
+import type { RunListener } from "../render/threads/render-thread.js";
+import { createThreadPool, type ThreadPoolOptions } from "../render/threads/thread-pool.js";
+import { chooseDevice } from "../tensor/device-choice.js";
 import type { Agent, AgentContext } from "./hooks/types.js";
 import { fillsOf } from "./message.js";
 
+/** Options of a render but `set`, which messages fill, and options of the threads. */
 export interface GraphAgentOptions
-  extends Pick<ThreadPoolOptions, "threads" | "setup" | "cacheBytes" | "resourceLimits" | "graceMs"> {
+  extends Readonly<Omit<JobOptions, "set" | "passing">>,
+    Pick<ThreadPoolOptions, "threads" | "cacheBytes" | "resourceLimits" | "graceMs"> {
   /** A path, JSON text or an object; read once. Its placeholders are what messages fill. */
   readonly graph: string | object;
   /** Live objects: with either, graphs run on the calling thread. For worker threads: `setup`. */
-  readonly host?: Host;
-  readonly registry?: Registry;
+  readonly host?: Surroundings["host"];
+  readonly registry?: Surroundings["registry"];
   /** Each run writes in `runs/<run id>` below. */
   readonly outputDir: string;
-  /** `input` beside the graph's file where that exists, else ./input. */
-  readonly inputDir?: string;
-  readonly config?: NodeConfig;
-  /** See `render`. */
-  readonly partial?: boolean;
-  readonly allowNetwork?: boolean;
-  /** See `render`. */
-  readonly device?: DeviceChoice;
-  readonly classAliases?: ClassAliases;
-  readonly metadata?: MetadataPolicy;
-  /** See `render`. */
-  readonly redact?: readonly string[];
 }
 
-const { host, registry, setup, outputDir, inputDir, config, device, classAliases, metadata, redact } = RENDER_RULES;
-const { partial, allowNetwork } = RENDER_RULES;
-
 const AGENT_RULES: OptionRules<GraphAgentOptions> = {
-  ...{ host, registry, setup, outputDir, inputDir, config, device, classAliases, metadata, redact },
-  ...{ partial, allowNetwork },
+  ...rulesWithout(JOB_OPTION_RULES, "set", "passing"),
+  host: SURROUNDINGS_RULES.host,
+  registry: SURROUNDINGS_RULES.registry,
   graph: ["a path, JSON text or an object", (value) => typeof value === "string" || isObject(value)],
   threads: checkedLater("a whole number"),
   cacheBytes: ["a number of bytes", (value) => typeof value === "number" && value >= 0],
@@ -70,7 +61,10 @@ interface ReportedFile {
   readonly url: string;
 }
 
-type Renderer = (graph: string, options: ThreadRenderOptions) => Promise<RenderResult>;
+interface Renderer {
+  render(graph: string, job: Job, listener: RunListener): Promise<RenderResult>;
+  close(): Promise<void>;
+}
 
 const PICTURES: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif"]);
 
@@ -82,17 +76,18 @@ const PICTURES: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp",
 export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   checkOptions("createGraphAgent", options, AGENT_RULES, ["graph", "outputDir"]);
   const source = readGraph(options.graph);
-  const parsed = parseGraph(source.graph, { classAliases: options.classAliases });
+  const { inputDir = source.inputDir, ...rest } = jobOf(options);
+  const job: Job = { ...rest, inputDir: resolve(inputDir) };
+  const parsed = parseGraph(source.graph, job);
+  refuseTargets(parsed, job.targets);
+  refuseReservedKeys(job.extraPnginfo);
   // nodes of a setup module are known to the threads alone
   if (options.setup === undefined) findDefinitions(parsed, options.registry ?? defaultRegistry);
   const graph = printJson(parsed.prompt);
   const keys = placeholders(parsed.prompt);
   const outputDir = resolve(options.outputDir);
-  const { config, partial, allowNetwork, device, classAliases, metadata, redact } = options;
-  chooseDevice(device);
-  const inputDir = resolve(options.inputDir ?? source.inputDir);
-  const shared = { inputDir, config, partial, allowNetwork, device, classAliases, metadata, redact };
-  const renderer = createRenderer(options);
+  chooseDevice(job.device);
+  const renderer = createRenderer(job, options);
 
   const agent: Agent = async (run, context) => {
     const folder = join(outputDir, "runs", run.id);
@@ -100,28 +95,29 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
     const set = fillsOf(run.message, keys);
     const { signal } = context;
     // the next message is another one: results that follow from this one would only fill the cache
-    const own = { set, passing: Object.keys(set), outputDir: folder, signal, onEvent: reporter.hear };
-    const result = await renderer.render(graph, { ...shared, ...own });
+    const own = { ...job, set, passing: Object.keys(set), outputDir: folder };
+    const result = await renderer.render(graph, own, { signal, onEvent: reporter.hear });
     if (result.status !== "success") await removeUnfinished(folder);
     if (result.status === "failed") throw result.error ?? new LatentkitError("node.failed", "The run failed.");
     if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
     return { response: JSON.stringify(reporter.files) };
   };
-  return Object.assign(agent, { close: renderer.close });
+  return Object.assign(agent, { close: () => renderer.close() });
 }
 
-function createRenderer(options: GraphAgentOptions): { render: Renderer; close(): Promise<void> } {
-  const { host, registry, threads, setup, cacheBytes, resourceLimits, graceMs } = options;
+function createRenderer(job: Job, options: GraphAgentOptions): Renderer {
+  const { host, registry, threads, cacheBytes, resourceLimits, graceMs } = options;
+  const { setup, cacheDir } = job;
   if (host === undefined && registry === undefined) {
-    const pool = createThreadPool({ threads, setup, cacheBytes, resourceLimits, graceMs });
-    return { render: (graph, settings) => pool.render(graph, settings), close: () => pool.close() };
+    refuseUnsendable(job);
+    return createThreadPool({ threads, setup, cacheBytes, cacheDir, resourceLimits, graceMs });
   }
   if (setup !== undefined) {
     throw new LatentkitError("usage.invalid", "createGraphAgent: expected setup, or host and registry, received both.");
   }
-  const cache = createCache({ size: cacheBytes });
+  const surroundings = surroundingsOf(job, { host, registry, cache: createCache({ size: cacheBytes }) });
   return {
-    render: (graph, settings) => render(graph, { ...settings, host, registry, cache }),
+    render: (graph, job, listener) => renderJob(graph, job, { ...surroundings, ...listener }),
     close: async () => {},
   };
 }

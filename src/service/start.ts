@@ -111,10 +111,12 @@ function factsOf(error: unknown, runId: string | undefined): object {
 async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise<void> }> {
   const chosen = config.agent ?? { graph: EXAMPLE_GRAPH };
   if ("module" in chosen) return { run: await loadAgent(chosen.module), close: async () => {} };
+  const { extra_pnginfo: extraPnginfo, cache_dir: cacheDir, ...own } = chosen;
   const agent = createGraphAgent({
-    graph: chosen.graph,
+    ...own,
+    extraPnginfo,
+    cacheDir,
     outputDir: config.output_dir,
-    partial: chosen.partial,
     allowNetwork: config.allow_network,
     config: { remote_image_api: config.remote_image_api },
     device: config.device,

@@ -1,5 +1,7 @@
 import type { RunEvent } from "#src/graph/events.js";
-import { type ExecuteOptions, executeGraph } from "#src/graph/execute.js";
+import { executeGraph } from "#src/graph/execute.js";
+import type { GraphRun } from "#src/graph/job.js";
+import type { RunSurroundings } from "#src/graph/surroundings.js";
 import { defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import { any, int } from "#src/nodes/inputs.js";
 import { createRegistry } from "#src/nodes/registry.js";
@@ -41,6 +43,9 @@ export function chain(n: number, isDiamond = false): Record<string, unknown> {
   return { ...graph, out: node("Show", { x: [`n${n}`, 0] }) };
 }
 
+/** Job and surroundings of a run in one. */
+export type ExecuteOptions = GraphRun & RunSurroundings;
+
 /** All events of a run. */
 export async function eventsOf(
   graph: unknown,
@@ -48,7 +53,7 @@ export async function eventsOf(
   onEvent: (event: RunEvent) => void = () => {},
 ): Promise<RunEvent[]> {
   const events: RunEvent[] = [];
-  for await (const event of executeGraph(graph, { registry: basicRegistry(), ...options })) {
+  for await (const event of executeGraph(graph, options, { registry: basicRegistry(), ...options })) {
     events.push(event);
     onEvent(event);
   }

@@ -49,7 +49,10 @@ async function drained(events: AsyncIterable<unknown>): Promise<void> {
 }
 
 const CASES: Cases = {
-  render: { call: (options) => api.render(graph, options), options: { ...run, ...picture, ...shared, passing: true } },
+  render: {
+    call: (options) => api.render(graph, options),
+    options: { ...run, ...picture, ...shared, passing: true, cacheDir: true },
+  },
   batch: {
     call: (options) => drained(api.batch(graph, [], options)),
     options: {
@@ -139,7 +142,15 @@ const CASES: Cases = {
     options: {
       ...{ graph: true, host: true, registry: true, outputDir: true, inputDir: true, config: true, device: true },
       ...{ classAliases: true, metadata: true, redact: true, threads: true, setup: true, cacheBytes: true },
-      ...{ resourceLimits: true, graceMs: true, partial: true, allowNetwork: true },
+      ...{
+        resourceLimits: true,
+        graceMs: true,
+        partial: true,
+        allowNetwork: true,
+        targets: true,
+        extraPnginfo: true,
+        cacheDir: true,
+      },
     },
   },
   createHookService: {
@@ -227,7 +238,7 @@ describe("options of public functions", () => {
 
   it("options that callers inside the package alone may use are none", async () => {
     for (const own of ["isUnheard", "runId"]) await refusalOf(() => api.render(graph, { [own]: true }));
-    for (const own of ["builtIns", "isUnheard", "rewritesFiles", "passing", "metadataPrompt", "hidePrompt"]) {
+    for (const own of ["builtIns", "isUnheard", "rewritesFiles", "passingNodes", "metadataPrompt", "passing"]) {
       await refusalOf(() => drained(api.executeGraph(graph, { [own]: true })));
     }
     for (const own of ["cache", "diskCache", "output", "onEvent", "passing"]) {

@@ -1,25 +1,15 @@
 import { createHash } from "node:crypto";
-import type { Host } from "../../host/types.js";
 import type { NodeDefinition } from "../../nodes/define.js";
-import type { Registry } from "../../nodes/registry.js";
 import type { Change } from "../execution/signature.js";
 import { type OpaqueKey, valueKey } from "../execution/value-key.js";
 import type { PreparedNode } from "../prepared.js";
+import type { RunSurroundings } from "../surroundings.js";
 
 /** What signatures are made of; another number where that changes. */
 const GENERATION = 1;
 
 /** Values of these types hold code and memory of a process. */
 const LIVE_TYPES: ReadonlySet<string> = new Set(["MODEL", "VAE", "CLIP", "PIPE_LINE"]);
-
-/** What results depend on besides the graph. */
-export interface DiskSignerPlace {
-  readonly host?: Host;
-  /** Nodes whose code changes with the engine's version only. */
-  readonly builtIns?: Registry;
-  /** false: values are taken as they are. */
-  readonly validate?: boolean;
-}
 
 /**
  * Signatures that mean the same in every process and on every machine: equal ones are equal results. A node has one only
@@ -37,7 +27,9 @@ export class DiskSigner {
 
   constructor(
     private readonly engine: string,
-    private readonly place: DiskSignerPlace,
+    private readonly surroundings: Pick<RunSurroundings, "host" | "builtIns">,
+    /** false: values are taken as they are. */
+    private readonly isChecked = true,
   ) {}
 
   /** Sources are signed before. `change` is what the node's `isChanged` said. */
@@ -70,8 +62,9 @@ export class DiskSigner {
   }
 
   private textOf({ id, definition, links, values }: PreparedNode, change: Change | undefined): string | undefined {
-    const { host } = this.place;
-    const isBuiltIn = this.place.builtIns?.get(definition.key) === definition;
+    const { host, builtIns } = this.surroundings;
+    // their code changes with the package's version only
+    const isBuiltIn = builtIns?.get(definition.key) === definition;
     if (!isRepeatable(definition, isBuiltIn)) return undefined;
     // isChanged is not told what links will bring: a file named by one may be another tomorrow
     if (definition.isChanged !== undefined && (change?.answer === undefined || links.length > 0)) return undefined;
@@ -97,7 +90,7 @@ export class DiskSigner {
       this.engine,
       definition.key,
       definition.cacheVersion ?? null,
-      this.place.validate !== false,
+      this.isChecked,
       needsHost ? host!.signature : null,
       Object.values(definition.hidden).includes("UNIQUE_ID") ? id : null,
       changed,

@@ -1,8 +1,9 @@
 import { LatentkitError } from "../../errors.js";
 import type { NodeDefinition } from "../../nodes/define.js";
+import type { ChoicePlace } from "../../nodes/inputs.js";
 import { checkSocket } from "../../nodes/sockets.js";
 import type { Entry } from "../cache.js";
-import { askChange, type SignaturePlace } from "../execution/signature.js";
+import { askChange } from "../execution/signature.js";
 import type { PreparedNode } from "../prepared.js";
 import type { DiskCache } from "./disk-cache.js";
 import type { DiskSigner } from "./disk-signer.js";
@@ -18,7 +19,7 @@ export class KeptResults {
     private readonly disk: DiskCache,
     private readonly signer: DiskSigner,
     private readonly nodes: ReadonlyMap<string, PreparedNode>,
-    private readonly place: SignaturePlace,
+    private readonly choiceContext: ChoicePlace,
   ) {}
 
   /** Whether the node's result was there when it was looked for: what it links to need not be computed for it. */
@@ -61,7 +62,7 @@ export class KeptResults {
   async keep(node: PreparedNode, { outputs, ui, skipped }: Entry, ms: number): Promise<void> {
     const { id, definition } = node;
     // what the node read may have changed since its signature was made
-    if (definition.isChanged !== undefined) this.signer.confirm(id, await askChange(node, this.place));
+    if (definition.isChanged !== undefined) this.signer.confirm(id, await askChange(node, this.choiceContext));
     const signature = this.signer.storable(id);
     if (signature === undefined || ui !== undefined || skipped === true || !fits(definition, outputs)) return;
     this.disk.write(signature, outputs, ms);

@@ -2,91 +2,71 @@ import { LatentkitError } from "../../errors.js";
 import type { Host } from "../../host/types.js";
 import type { OutputHandling } from "../../io/output-files.js";
 import type { Folders, NodeConfig, NodeContext } from "../../nodes/define.js";
+import type { PreparedNode } from "../prepared.js";
+import type { RunSetting } from "./setting.js";
 
-/** What all nodes of a run share. */
-export interface RunPlace {
-  readonly host?: Host;
-  readonly outputDir?: string;
-  readonly inputDir?: string;
-  readonly clock: () => Date;
-  readonly fetch: typeof fetch;
-  readonly config: NodeConfig;
-  readonly output?: OutputHandling;
-}
-
-/** The context of one node while it runs. */
+/** The context of one node while it runs: a view of what its run holds. */
 export class RunningNode implements NodeContext {
+  readonly nodeId: string;
   private isOver = false;
 
   constructor(
-    readonly nodeId: string,
-    readonly signal: AbortSignal,
-    private readonly stateOf: () => Record<string, unknown>,
-    readonly folders: Folders,
-    private readonly place: RunPlace,
-    private readonly tell: {
-      progress(nodeId: string, value: number, max: number, preview: unknown): void;
-      warn(nodeId: string, message: string): void;
-    },
-  ) {}
+    private readonly node: PreparedNode,
+    private readonly setting: RunSetting,
+  ) {
+    this.nodeId = node.id;
+  }
+
+  get signal(): AbortSignal {
+    return this.setting.scope.signal;
+  }
 
   get state(): Record<string, unknown> {
-    return this.stateOf();
+    return this.setting.scope.cache.stateOf(this.nodeId, this.node.definition);
+  }
+
+  get folders(): Folders {
+    return this.setting.folders;
   }
 
   get host(): Host {
-    if (this.place.host !== undefined) return this.place.host;
+    const { host } = this.setting.surroundings;
+    if (host !== undefined) return host;
     const message = `Node ${this.nodeId}: expected a host that loads models, received none.`;
     throw new LatentkitError("host.missing", message, { nodeId: this.nodeId });
   }
 
   get clock(): () => Date {
-    return this.place.clock;
+    return this.setting.clock;
   }
 
   get fetch(): typeof fetch {
-    return this.place.fetch;
+    return this.setting.fetch;
   }
 
   get config(): NodeConfig {
-    return this.place.config;
+    return this.setting.config;
   }
 
   get output(): OutputHandling | undefined {
-    return this.place.output;
+    return this.setting.surroundings.output;
   }
 
   // functions that nodes take out of the context, made for those that do
   get progress(): (value: number, max: number, preview?: unknown) => void {
     return (value, max, preview) => {
-      if (!this.isOver) this.tell.progress(this.nodeId, value, max, preview);
+      if (!this.isOver) this.setting.progress(this.nodeId, value, max, preview);
     };
   }
 
   get log(): (message: string) => void {
     return (message) => {
-      if (!this.isOver) this.tell.warn(this.nodeId, message);
+      if (!this.isOver) this.setting.warn(this.nodeId, message);
     };
   }
 
-  /** What the node still says is not heard. */
+  /** Drops what the node reports from now on. */
   close(): void {
     this.isOver = true;
   }
-}
-
-/** Folders of a run; a node that needs one that was not given fails. */
-export function foldersOf(place: { outputDir?: string; inputDir?: string }): Folders {
-  const given = (name: string, path: string | undefined): string => {
-    if (path !== undefined) return path;
-    throw new LatentkitError("usage.invalid", `${name}: expected a folder, received none.`);
-  };
-  return {
-    get output() {
-      return given("outputDir", place.outputDir);
-    },
-    get input() {
-      return given("inputDir", place.inputDir);
-    },
-  };
 }

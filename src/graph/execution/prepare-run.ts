@@ -1,12 +1,12 @@
-import type { Host } from "../../host/types.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoicePlace } from "../../nodes/inputs.js";
-import type { Registry } from "../../nodes/registry.js";
 import { findCycles } from "../cycles.js";
+import type { GraphRun } from "../job.js";
 import { findDefinitions, type Graph } from "../parse.js";
 import { linkedNodes, type PreparedNode, prepareUnchecked } from "../prepared.js";
 import { findRoots } from "../roots.js";
-import { type CheckedGraph, checkGraph, type ValidateOptions } from "../validate.js";
+import type { RunSurroundings } from "../surroundings.js";
+import { type CheckedGraph, checkGraph } from "../validate.js";
 import type { NodeErrors } from "../validation/graph-error.js";
 import { validationError } from "../validation/validation-error.js";
 import { refuseNetwork } from "./offline.js";
@@ -26,29 +26,23 @@ export interface PreparedRun {
   readonly warnings: readonly { nodeId?: string; message: string }[];
 }
 
-type PrepareOptions = Omit<ValidateOptions, "host"> & {
-  readonly host?: Host;
-  readonly validate?: boolean;
-  readonly partial?: boolean;
-  readonly builtIns?: Registry;
-};
-
 /**
  * Reads the graph's nodes for a run. Throws a LatentkitError where no output can be computed, and unless the run may be
  * partial where one cannot.
  */
-export function prepareRun(graph: Graph, options: PrepareOptions): PreparedRun {
-  const definitions = findDefinitions(graph, options.registry);
-  const unchecked = (id: string) => prepareLoosely(graph, id, definitions, options);
-  if (options.validate === false) {
-    const roots = findRoots(graph, definitions, options);
+export function prepareRun(graph: Graph, job: GraphRun, surroundings: RunSurroundings): PreparedRun {
+  const definitions = findDefinitions(graph, surroundings.registry);
+  const choiceContext = { host: surroundings.host, inputDir: job.inputDir };
+  const unchecked = (id: string) => prepareLoosely(graph, id, definitions, choiceContext);
+  if (job.validate === false) {
+    const roots = findRoots(graph, definitions, job);
     const nodes = reachable(unchecked, roots);
     const { order, cycles } = findCycles(linkedNodes(nodes));
-    if (options.allowNetwork === false) refuseNetwork(nodes.values());
+    if (job.allowNetwork === false) refuseNetwork(nodes.values());
     return { roots, leftOut: [], nodes, order, cycles, others: rest(graph, nodes, unchecked), warnings: noteOf(graph) };
   }
-  const { validation, prepared, order, leftOut } = checkGraph(graph, definitions, options);
-  if (!validation.ok || (leftOut.length > 0 && options.partial === false)) throw validationError(validation);
+  const { validation, prepared, order, leftOut } = checkGraph(graph, definitions, job, surroundings);
+  if (!validation.ok || (leftOut.length > 0 && job.partial === false)) throw validationError(validation);
   const roots = validation.outputs;
   const nodes = reachable((id) => prepared.get(id)!, roots);
   const unknown = validation.warnings.map(({ nodeId, message }) => ({ nodeId, message }));
@@ -109,33 +103,33 @@ function prepareLoosely(
   graph: Graph,
   id: string,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  place: { host?: Host; inputDir?: string },
+  choiceContext: ChoicePlace,
 ): PreparedNode {
   const raw = (graph.prompt[id] as { inputs?: unknown }).inputs;
   const inputs = (typeof raw === "object" && raw !== null ? raw : {}) as Record<string, unknown>;
   const source = { id, displayId: id, definition: definitions.get(id)!, inputs };
-  return prepareUnchecked(source, place, (other) => definitions.has(other));
+  return prepareUnchecked(source, choiceContext, (other) => definitions.has(other));
 }
 
 /**
- * Signatures of all nodes, cycles aside. Nodes that run are asked whether they changed; `hear` is told what each said,
- * sources before those that link to them.
+ * Signatures of all nodes, cycles aside. Nodes that run are asked whether they changed; `onSigned` gets what
+ * each returned, sources before those that link to them.
  */
 export async function signAll(
   { nodes, others, order }: PreparedRun,
   signer: Signer,
-  place: ChoicePlace,
-  hear?: (node: PreparedNode, change: Change | undefined) => void,
+  choiceContext: ChoicePlace,
+  onSigned?: (node: PreparedNode, change: Change | undefined) => void,
 ): Promise<Map<string, number>> {
   const signatures = new Map<string, number>();
   const sourceOf = (id: string) => signatures.get(id);
   for (const id of order) {
     const node = nodes.get(id)!;
     const hasChange = node.definition.isChanged !== undefined;
-    const change = hasChange ? await askChange(node, place) : undefined;
+    const change = hasChange ? await askChange(node, choiceContext) : undefined;
     const isAlwaysNew = hasChange && change === undefined;
     signatures.set(id, isAlwaysNew ? signer.unique() : signer.sign(node, sourceOf, change));
-    hear?.(node, change);
+    onSigned?.(node, change);
   }
   if (others.size === 0) return signatures;
   for (const id of findCycles(linkedNodes(new Map([...nodes, ...others]))).order) {

@@ -8,6 +8,7 @@ import { type Answer, askLazy, callNode, mergeOutputs, missingSources } from "./
 import { type Expansion, expandedOutputs, expandNode, sourcesIn } from "./expand.js";
 import { type Gathered, gather, NOT_GATHERED } from "./gather.js";
 import { nameNode } from "./name-node.js";
+import { RunningNode } from "./node-context.js";
 import { refuseNetwork } from "./offline.js";
 import { Plan } from "./plan.js";
 import { Readers } from "./readers.js";
@@ -53,7 +54,7 @@ export class Run {
   ) {
     this.isRoot = new Set(roots);
     this.readers = new Readers(nodes.values());
-    this.results = new Results(nodes.keys(), signatures, setting.options);
+    this.results = new Results(nodes.keys(), signatures, setting.scope);
     this.plan = new Plan({
       sourcesOf: (id) => this.eagerSources(id),
       isOutput: (id) => this.isRoot.has(id) || nodes.get(id)!.definition.outputNode,
@@ -63,7 +64,7 @@ export class Run {
 
   /** Runs the next node. Never rejects; `status` tells when there is nothing more to do. */
   async step(): Promise<void> {
-    const { signal } = this.setting.options;
+    const { signal } = this.setting.scope;
     if (signal.aborted) return this.interrupt(undefined);
     if (this.plan.size === 0) {
       this.status = "success";
@@ -149,7 +150,7 @@ export class Run {
     if (input === undefined) return false;
     const at = { nodeId: id, node: definition.key };
     if (gathered.calls > 0) {
-      if (!this.setting.options.isChecked || definition.inputs[input]!.optional) return false;
+      if (!this.setting.isChecked || definition.inputs[input]!.optional) return false;
       throw inputError("input.missing", { ...at, input }, "a value and not an empty list", undefined);
     }
     const message = `${where(at)}input "${input}": the list is empty; the node does not run.`;
@@ -161,10 +162,10 @@ export class Run {
   private async run(node: PreparedNode, gathered: Gathered): Promise<void> {
     const { definition, id } = node;
     const started = performance.now();
-    const context = this.setting.contextOf(node);
+    const context = new RunningNode(node, this.setting);
     try {
       const hidden = this.setting.hiddenOf(node);
-      const { device } = this.setting.options;
+      const { device } = this.setting.scope;
       const called = await withDevice(device, () => callNode(definition, gathered, hidden, context));
       for (const message of called.messages) this.emit({ type: "blocked", nodeId: id, message });
       if (called.answers.some(({ expand }) => expand !== undefined)) {
@@ -184,8 +185,9 @@ export class Run {
   }
 
   private expand(node: PreparedNode, answers: readonly Answer[], ui: NodeUi | undefined, started: number): void {
-    const { graph, registry, isOffline } = this.setting.options;
-    const around = { graph, registry, place: this.setting.place, exists: (id: string) => this.nodes.has(id) };
+    const { isOffline, choiceContext: place, scope, surroundings } = this.setting;
+    const { registry } = surroundings;
+    const around = { graph: scope.graph, registry, place, exists: (id: string) => this.nodes.has(id) };
     const expansion = expandNode(node, answers, around);
     if (isOffline) refuseNetwork(expansion.nodes);
     for (const inner of expansion.nodes) {

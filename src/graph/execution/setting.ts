@@ -1,23 +1,22 @@
-import { inputError } from "../../errors.js";
-import type { Host } from "../../host/types.js";
+import { inputError, LatentkitError } from "../../errors.js";
 import { cloneJson } from "../../io/json-lossless.js";
-import type { OutputHandling } from "../../io/output-files.js";
 import type { Folders, HiddenType, NodeConfig } from "../../nodes/define.js";
 import type { ChoicePlace, InputSpec } from "../../nodes/inputs.js";
-import type { Registry } from "../../nodes/registry.js";
 import { checkSocket } from "../../nodes/sockets.js";
 import { convertInput, expectedOf } from "../../nodes/values.js";
 import type { DeviceChoice } from "../../tensor/device-choice.js";
 import type { Cache } from "../cache.js";
 import type { Happening } from "../events.js";
+import type { GraphRun } from "../job.js";
 import type { Graph } from "../parse.js";
 import type { PreparedNode } from "../prepared.js";
+import type { RunSurroundings } from "../surroundings.js";
 import type { CheckValue } from "./gather.js";
-import { foldersOf, RunningNode } from "./node-context.js";
+import { refusedFetch, withoutKeys } from "./offline.js";
 
-export interface SettingOptions {
+/** Facts that the executor works out for one run. */
+export interface RunScope {
   readonly graph: Graph;
-  readonly registry: Registry;
   readonly cache: Cache;
   /** No other run uses the cache. */
   readonly isOwnCache: boolean;
@@ -26,45 +25,40 @@ export interface SettingOptions {
   /** The memory of results that nobody reads any more is used again. */
   readonly isReused?: boolean;
   readonly signal: AbortSignal;
-  /** Values that come through links are checked before a node gets them. */
-  readonly isChecked: boolean;
-  readonly host?: Host;
-  readonly outputDir?: string;
-  readonly inputDir?: string;
-  readonly clock: () => Date;
-  /** No node may reach the network, those of expansions included. */
-  readonly isOffline: boolean;
-  readonly fetch: typeof fetch;
-  readonly config: NodeConfig;
-  readonly output?: OutputHandling;
   /** Where nodes compute; as around the run where absent. */
   readonly device?: DeviceChoice;
-  /** What nodes see as the PROMPT; undefined hides it. */
-  readonly prompt: unknown;
-  readonly extraPnginfo: unknown;
 }
 
-/** What all nodes of one run share. */
+/** Everything that the nodes of one run share. */
 export class RunSetting {
-  readonly place: ChoicePlace;
-  private readonly folders: Folders;
+  readonly choiceContext: ChoicePlace;
+  readonly folders: Folders;
+  readonly clock: () => Date;
+  readonly fetch: typeof fetch;
+  readonly config: NodeConfig;
+  /** Values that come through links are checked before a node gets them. */
+  readonly isChecked: boolean;
+  /** No node may reach the network, those of expansions included. */
+  readonly isOffline: boolean;
   private readonly extraPnginfo: unknown;
   private promptCopy: unknown;
 
   constructor(
-    readonly options: SettingOptions,
+    private readonly job: GraphRun,
+    readonly surroundings: RunSurroundings,
+    readonly scope: RunScope,
     private readonly emit: (happening: Happening) => void,
   ) {
-    this.place = { host: options.host, inputDir: options.inputDir };
-    this.folders = foldersOf(options);
+    this.choiceContext = { host: surroundings.host, inputDir: job.inputDir };
+    this.folders = foldersOf(job);
+    this.isChecked = job.validate !== false;
+    this.isOffline = job.allowNetwork === false;
+    const { config = {} } = job;
+    this.clock = surroundings.clock ?? (() => new Date());
+    this.fetch = this.isOffline ? refusedFetch : (surroundings.fetch ?? globalThis.fetch);
+    this.config = this.isOffline ? withoutKeys(config) : config;
     // nodes write into it, so the run has its own
-    this.extraPnginfo = cloneJson(options.extraPnginfo);
-  }
-
-  contextOf(node: PreparedNode): RunningNode {
-    const { cache, signal } = this.options;
-    const stateOf = () => cache.stateOf(node.id, node.definition);
-    return new RunningNode(node.id, signal, stateOf, this.folders, this.options, this);
+    this.extraPnginfo = cloneJson(job.extraPnginfo);
   }
 
   progress(nodeId: string, value: number, max: number, preview: unknown): void {
@@ -89,15 +83,17 @@ export class RunSetting {
   private hidden(type: HiddenType, id: string): unknown {
     if (type === "UNIQUE_ID") return id;
     if (type === "EXTRA_PNGINFO") return this.extraPnginfo;
+    const { metadataPrompt = this.scope.graph.prompt } = this.job;
+    if (metadataPrompt === null) return undefined;
     // the package's own nodes write into nothing
-    if (this.options.isReused) return this.options.prompt;
-    this.promptCopy ??= cloneJson(this.options.prompt);
+    if (this.scope.isReused) return metadataPrompt;
+    this.promptCopy ??= cloneJson(metadataPrompt);
     return this.promptCopy;
   }
 
   /** Checks of the values a node gets through links; undefined where the run takes them as they come. */
   checkOf({ id, definition }: PreparedNode): CheckValue | undefined {
-    if (!this.options.isChecked) return undefined;
+    if (!this.isChecked) return undefined;
     return (spec, value, input) => this.check(spec, value, { nodeId: id, node: definition.key, input });
   }
 
@@ -105,10 +101,26 @@ export class RunSetting {
     if (spec.type === "*") return value;
     const isAbsent = value === undefined || value === null;
     if (isAbsent && spec.optional) return spec.options.default;
-    if (CONVERTED.has(spec.type)) return convertInput(spec, value, at, { place: this.place });
+    if (CONVERTED.has(spec.type)) return convertInput(spec, value, at, { place: this.choiceContext });
     if (isAbsent) throw inputError("input.missing", at, expectedOf(spec), value);
     return checkSocket(spec.type, value, at);
   }
+}
+
+/** Folders of a run; a node that needs one that the job does not name fails. */
+function foldersOf({ outputDir, inputDir }: GraphRun): Folders {
+  const required = (option: string, path: string | undefined): string => {
+    if (path !== undefined) return path;
+    throw new LatentkitError("usage.invalid", `${option}: expected a folder, received none.`);
+  };
+  return {
+    get output() {
+      return required("outputDir", outputDir);
+    },
+    get input() {
+      return required("inputDir", inputDir);
+    },
+  };
 }
 
 const CONVERTED: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);

@@ -1,19 +1,9 @@
 import type { Host } from "../../host/types.js";
 import type { ChoicePlace } from "../../nodes/inputs.js";
 import type { Cache } from "../cache.js";
+import type { GraphRun } from "../job.js";
 import type { PreparedNode } from "../prepared.js";
 import { valueKey } from "./value-key.js";
-
-/** Where a run takes models and files from: results of another place do not count. */
-export interface SignaturePlace {
-  readonly host?: Host;
-  readonly inputDir?: string;
-  readonly outputDir?: string;
-  /** Nodes that write files do so in every run, whatever the cache holds. */
-  readonly rewritesFiles?: boolean;
-  /** Nodes whose results no other run will take: the cache need not know their signatures again. */
-  readonly passing?: ReadonlySet<string>;
-}
 
 /** What a node's `isChanged` answered. */
 export interface Change {
@@ -50,11 +40,15 @@ export class Signer {
 
   constructor(
     private readonly cache: Cache,
-    private readonly place: SignaturePlace,
+    private readonly job: GraphRun,
+    host: Host | undefined,
+    /** Nodes whose results no other run will take: the cache need not recognise their signatures again. */
+    private readonly passing: ReadonlySet<string> | undefined,
   ) {
-    this.run = String(cache.intern(JSON.stringify([this.hostKey(place.host), place.inputDir])));
-    const { outputDir = "" } = place;
-    this.writers = place.rewritesFiles === true ? String(cache.unique()) : this.valueKey(outputDir, "STRING");
+    // results that came from another host or folder do not count
+    this.run = String(cache.intern(JSON.stringify([this.hostKey(host), job.inputDir])));
+    const { outputDir = "" } = job;
+    this.writers = job.rewritesFiles === true ? String(cache.unique()) : this.valueKey(outputDir, "STRING");
   }
 
   /** `sourceOf` answers the signature of a linked node, all of which have theirs; `change` is what `isChanged` said. */
@@ -71,8 +65,8 @@ export class Signer {
       if (Object.hasOwn(node.values, input)) text += `|${input}=${this.valueKey(node.values[input], spec.type)}`;
     }
     for (const [input, value] of node.unknown) text += `|?${this.valueKey([input, value], "")}`;
-    const isNew = definition.writesFiles && this.place.rewritesFiles === true;
-    return isNew || this.place.passing?.has(node.id) === true ? this.ownNumber(text) : this.cache.intern(text);
+    const isNew = definition.writesFiles && this.job.rewritesFiles === true;
+    return isNew || this.passing?.has(node.id) === true ? this.ownNumber(text) : this.cache.intern(text);
   }
 
   private ownNumber(text: string): number {

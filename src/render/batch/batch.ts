@@ -3,12 +3,24 @@ import { resolve } from "node:path";
 import { onAbort } from "../../abort.js";
 import { describe, LatentkitError } from "../../errors.js";
 import { parseGraph } from "../../graph/parse.js";
+import { SURROUNDINGS_RULES } from "../../graph/surroundings.js";
 import { printJson } from "../../io/json-lossless.js";
 import { refuseReservedKeys } from "../../io/save-images.js";
-import { checkOptions } from "../../options.js";
+import {
+  COUNT,
+  checkedLater,
+  checkOptions,
+  FILE,
+  FLAG,
+  type OptionRules,
+  pickOptions,
+  rulesWithout,
+  SIGNAL,
+  TEXT,
+} from "../../options.js";
 import { chooseDevice } from "../../tensor/device-choice.js";
-import { BATCH_RULES } from "../check-options.js";
-import { defaultHost, defaultRegistry } from "../defaults.js";
+import { withDefaults } from "../defaults.js";
+import { JOB_OPTION_RULES, type JobOptions, jobOf, refuseUnsendable } from "../job.js";
 import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";
 import { readGraph } from "../source.js";
 import { BatchQueue } from "./batch-queue.js";
@@ -16,12 +28,15 @@ import { BatchRun, type BatchRunOptions } from "./batch-run.js";
 import { createFaults } from "./faults.js";
 import { createShown } from "./hidden.js";
 import { batchHash } from "./identity.js";
-import { itemsOf, keysOf, refuseUnsendable } from "./items-of.js";
+import { itemsOf, keysOf } from "./items-of.js";
 import { checkTemplate, prefixesOf } from "./names.js";
-import { createRunner, type RunnerOptions } from "./runner.js";
+import { type BatchSurroundings, createRunner } from "./runner.js";
 import type { BatchEvent, BatchItem } from "./types.js";
 
-export interface BatchOptions extends RunnerOptions {
+/** Options of a batch: the job that its items share, live objects around it, and how it goes on. */
+export interface BatchOptions extends Omit<JobOptions, "passing">, BatchSurroundings {
+  /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects. */
+  concurrency?: number;
   /** A file that a killed batch goes on from; none where absent. */
   journal?: string;
   /** Goes on from the journal: what is finished is skipped, what was cut or failed is done again. */
@@ -32,20 +47,35 @@ export interface BatchOptions extends RunnerOptions {
   retry?: number;
   /** File part of the images' names, as "{prefix}_{5.seed}_{number}"; "{prefix}_{number}" where absent. */
   name?: string;
-  /** Number of items, where it is known. */
+  /** Number of items, where the application knows it. */
   total?: number;
   /** Ends the batch once what runs has come to its end; `signal` ends it at once. */
   drain?: AbortSignal;
 }
 
+const LIVE_RULES = rulesWithout(SURROUNDINGS_RULES, "cache", "diskCache", "output", "onEvent");
+
+const BATCH_RULES: OptionRules<BatchOptions> = {
+  ...rulesWithout(JOB_OPTION_RULES, "passing"),
+  ...LIVE_RULES,
+  concurrency: checkedLater("a whole number"),
+  journal: FILE,
+  resume: FLAG,
+  failFast: FLAG,
+  retry: checkedLater("a whole number"),
+  name: TEXT,
+  total: COUNT,
+  drain: SIGNAL,
+};
+
 const RETRIES = [0, 100] as const;
 const CONCURRENCY = [1, 256] as const;
 
 /**
- * Renders a graph once for each item, several at once, and tells what happens. An item's keys are those of `render`'s
+ * Renders a graph once for each item, several at once, and yields what happens. An item's keys are those of `render`'s
  * `set`. All files of an item are there or none: one that fails or is cut leaves nothing behind. Throws a LatentkitError
  * where graph, options or journal are wrong, before anything is written, and where the journal can no longer be
- * written; an item that fails is told, and the rest goes on. Ending the iteration early ends the batch at once.
+ * written; an item that fails is reported, and the rest goes on. Ending the iteration early ends the batch at once.
  */
 export function batch(
   graph: string | object,
@@ -57,15 +87,15 @@ export function batch(
   if (!isMany)
     throw new LatentkitError("usage.invalid", `items: expected a list of objects, received ${describe(items)}.`);
   checkOptions("batch", options, BATCH_RULES);
-  refuseUnsendable(options);
+  refuseUnsendable(jobOf(options));
   refuseReservedKeys(options.extraPnginfo);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
   return runBatch(graph, itemsOf(items), { ...options, total }, undefined, keysOf(items));
 }
 
 /**
- * The same for items that tell where they were read; `keys`: what each of them sets, `settable`: what any of them may
- * set, where that is known.
+ * Renders items that name where they were read; `keys`: those that each of them sets, `settable`: those that any of
+ * them may set, where they are known.
  */
 export async function* runBatch(
   graph: string | object,
@@ -74,7 +104,7 @@ export async function* runBatch(
   keys?: readonly string[],
   settable = keys,
 ): AsyncGenerator<BatchEvent, void, undefined> {
-  const { journal, resume, failFast, retry, name, total, drain, ...rest } = options;
+  const { journal, resume, failFast, retry, name, total, drain, concurrency } = options;
   const run: BatchRunOptions = {
     journal,
     resume: resume ?? false,
@@ -91,41 +121,36 @@ export async function* runBatch(
   if (run.resume && journal === undefined) {
     throw new LatentkitError("usage.invalid", "resume: expected a journal to go on from, received none.");
   }
-  if (options.concurrency !== undefined) checkCount("concurrency", options.concurrency, CONCURRENCY);
+  if (concurrency !== undefined) checkCount("concurrency", concurrency, CONCURRENCY);
   chooseDevice(options.device);
   const source = readGraph(graph);
-  const parsed = parseGraph(source.graph, options);
-  const { registry = defaultRegistry, set = {} } = options;
+  const { inputDir = source.inputDir, ...rest } = jobOf(options);
+  const job = { ...rest, inputDir, outputDir: run.outputDir };
+  const live = pickOptions<BatchSurroundings>(options, LIVE_RULES);
+  const surroundings = withDefaults(live);
+  const { registry } = surroundings;
+  const parsed = parseGraph(source.graph, job);
   // the nodes of a setup module are known in its threads only
-  if (options.setup === undefined) refuseUnknown(parsed, { ...options, registry });
-  refuseTargets(parsed, options.targets);
-  const faultOf = createFaults(parsed, { ...options, registry }, run.name, keys);
-  const inputDir = options.inputDir ?? source.inputDir;
-  if (options.setup === undefined) {
-    refuseWrong(parsed, { ...options, registry, host: options.host ?? defaultHost, inputDir, keys: settable });
-  }
+  if (job.setup === undefined) refuseUnknown(parsed, job, registry);
+  refuseTargets(parsed, job.targets);
+  const faultOf = createFaults(parsed, { ...job, registry }, run.name, keys);
+  if (job.setup === undefined) refuseWrong(parsed, job, surroundings, settable);
   const stop = new AbortController();
   const abort = () => stop.abort();
   const leave = onAbort(options.signal, abort);
   const { signal } = stop;
   // every item that runs listens
   setMaxListeners(0, signal);
-  const runner = createRunner(printJson(parsed.prompt), { ...rest, outputDir: run.outputDir, inputDir, signal });
+  const runner = createRunner(printJson(parsed.prompt), job, { ...live, signal }, concurrency);
   const queue = new BatchQueue<BatchEvent>();
   try {
     await runner.ready(settable);
     const { prompt, note } = parsed;
-    const shown = createShown(prompt, options.redact);
-    const what = {
-      prompt,
-      note,
-      prefixes: prefixesOf(prompt, set),
-      hash: batchHash(prompt, options),
-      set,
-      faultOf,
-      shown,
-    };
-    const whole = new BatchRun(what, runner, { ...run, signal }, queue);
+    const { set = {}, redact } = job;
+    const shown = createShown(prompt, redact);
+    const hash = batchHash(prompt, job, name);
+    const batchGraph = { prompt, note, prefixes: prefixesOf(prompt, set), hash, set, faultOf, shown };
+    const whole = new BatchRun(batchGraph, runner, { ...run, signal }, queue);
     yield* queue.follow(whole.render(items));
   } finally {
     // a consumer that stops listening stops what runs

@@ -10,7 +10,7 @@ interface Common {
   readonly registry: Registry;
   readonly targets?: readonly string[];
   readonly set?: ItemValues;
-  readonly setup?: URL;
+  readonly setup?: string;
 }
 
 /**

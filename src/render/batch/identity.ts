@@ -1,19 +1,41 @@
 import { createHash } from "node:crypto";
 import { printJson } from "../../io/json-lossless.js";
-import type { BatchOptions } from "./batch.js";
+import type { Job } from "../job.js";
 import type { JournalHeader } from "./journal/journal-records.js";
 import type { ItemValues } from "./types.js";
 
-/** Of the graph and all options that an item's pictures and their names depend on; folders may move. */
-export function batchHash(prompt: object, options: BatchOptions): string {
-  const { set, targets, classAliases, metadata, redact, extraPnginfo, name, setup } = options;
-  const pictures = { prompt, set, targets, classAliases, metadata, redact, extraPnginfo, setup: setup?.href };
-  const text = printJson({ ...pictures, name });
+/**
+ * Fields of a job that an item's pictures and their names depend on; folders may move, and a machine may differ. Their
+ * order is that of the text under the hash: one that changes makes all journals strangers.
+ */
+const IS_HASHED = {
+  set: true,
+  targets: true,
+  classAliases: true,
+  metadata: true,
+  redact: true,
+  extraPnginfo: true,
+  setup: true,
+  outputDir: false,
+  inputDir: false,
+  cacheDir: false,
+  config: false,
+  partial: false,
+  allowNetwork: false,
+  device: false,
+  // every item has its own
+  passing: false,
+} as const satisfies Record<keyof Job, boolean>;
+
+/** Hash of a batch: of its graph, its job and the template of its files' names. */
+export function batchHash(prompt: object, job: Job, name: string | undefined): string {
+  const hashed = (Object.keys(IS_HASHED) as (keyof Job)[]).filter((key) => IS_HASHED[key]);
+  const text = printJson({ prompt, ...Object.fromEntries(hashed.map((key) => [key, job[key]])), name });
   return `sha256:${createHash("sha256").update(text).digest("hex")}`;
 }
 
 /**
- * Of an item: 16 hexadecimal digits, the same for values in another order. One that could not be read is never taken
+ * Key of an item: 16 hexadecimal digits, the same for values in another order. One that could not be read is never taken
  * for another of the same values.
  */
 export function itemKey(

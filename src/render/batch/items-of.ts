@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../../errors.js";
-import { isPlainObject, MAX_DEPTH, mayLackDigits, NumberLiteral } from "../../io/json-lossless.js";
+import { isPlainObject } from "../../io/json-lossless.js";
+import { refuseLoss } from "../json-loss.js";
 import type { BatchItem, ItemValues } from "./types.js";
 
 /** A program's items as a batch takes them: one that is no object of plain values has a fault, the rest goes on. */
@@ -31,17 +32,6 @@ export function keysOf(items: Iterable<object> | AsyncIterable<object>): string[
   return [...keys];
 }
 
-/** `set` and `extraPnginfo` reach a rendering thread as JSON. Fails with usage.invalid for what would be lost there. */
-export function refuseUnsendable(options: { readonly set?: object; readonly extraPnginfo?: object }): void {
-  for (const option of ["set", "extraPnginfo"] as const) {
-    for (const [key, value] of Object.entries(options[option] ?? {})) {
-      // what an editor keeps in extraPnginfo is shown, not computed with
-      const wrong = lostIn(value, 0, option === "set");
-      if (wrong !== undefined) throw refused(option, key, wrong.value, "usage.invalid");
-    }
-  }
-}
-
 /** A copy: a getter is asked once. */
 function readValues(item: unknown, name: string): ItemValues {
   if (typeof item !== "object" || item === null || Array.isArray(item) || item instanceof Map) {
@@ -50,8 +40,7 @@ function readValues(item: unknown, name: string): ItemValues {
   const values: Record<string, unknown> = {};
   for (const key of Object.keys(item)) {
     const value = readValue(item as Record<string, unknown>, key, name);
-    const wrong = lostIn(value, 0, true);
-    if (wrong !== undefined) throw refused(name, key, wrong.value, "items.invalid");
+    refuseLoss(name, key, value, "items.invalid", { digits: true });
     values[key] = value;
   }
   return values;
@@ -64,28 +53,4 @@ function readValue(item: Record<string, unknown>, key: string, name: string): un
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new LatentkitError("items.invalid", `${name}, ${key}: reading the value failed: ${why}`, {}, { cause });
   }
-}
-
-function refused(name: string, key: string, value: unknown, code: "usage.invalid" | "items.invalid"): LatentkitError {
-  const expected =
-    typeof value === "number" && mayLackDigits(value)
-      ? "a whole number beyond 2^53 as a bigint or text, with all its digits"
-      : "a text, a number, true, false, null, or a list or plain object of these";
-  const received = typeof value === "symbol" ? "a symbol" : describe(value);
-  return new LatentkitError(code, `${name}, ${key}: expected ${expected}, received ${received}.`);
-}
-
-/** The first value inside that JSON would lose, or with `digits` one that JavaScript may have rounded; undefined where there is none. */
-function lostIn(value: unknown, depth: number, digits: boolean): { readonly value: unknown } | undefined {
-  if (typeof value === "number") {
-    return Number.isFinite(value) && !(digits && mayLackDigits(value)) ? undefined : { value };
-  }
-  if (value === null || ["string", "bigint", "boolean"].includes(typeof value)) return undefined;
-  if (value instanceof NumberLiteral) return undefined;
-  if (depth >= MAX_DEPTH || !(Array.isArray(value) || isPlainObject(value))) return { value };
-  for (const inner of Array.isArray(value) ? value : Object.values(value)) {
-    const lost = lostIn(inner, depth + 1, digits);
-    if (lost !== undefined) return lost;
-  }
-  return undefined;
 }

@@ -1,18 +1,20 @@
 import { availableParallelism } from "node:os";
 import { describe, LatentkitError } from "../../errors.js";
 import { createCache } from "../../graph/cache.js";
-import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
 import { parseGraph } from "../../graph/parse.js";
+import type { Surroundings } from "../../graph/surroundings.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/item-files.js";
-import { defaultHost, defaultRegistry } from "../defaults.js";
+import type { RenderSurroundings } from "../defaults.js";
+import type { Job } from "../job.js";
 import { refuseWrong } from "../refuse-wrong.js";
-import { type RenderOptions, type RenderResult, render } from "../render.js";
-import { type Made, runSetup } from "../setup-module.js";
+import { renderJob } from "../render.js";
+import type { RenderResult } from "../result.js";
 import { readGraph } from "../source.js";
-import { createThreadPool, type ThreadRenderOptions } from "../threads/thread-pool.js";
+import { openSurroundings } from "../surroundings.js";
+import { createThreadPool, type ThreadPool } from "../threads/thread-pool.js";
 import type { ItemValues } from "./types.js";
 
-/** What came of one attempt at an item. */
+/** Result of one attempt at an item. */
 export interface Attempt {
   readonly status: RenderResult["status"];
   readonly files: RenderResult["files"];
@@ -37,8 +39,8 @@ export interface Runner {
   readonly slots: number;
   readonly concurrency: number;
   /**
-   * Calls the setup module, if there is one, and looks at the graph with its nodes; `settable`: what items may set, where
-   * that is known. Rejects with what is wrong.
+   * Calls the setup module, if there is one, and checks the graph with its nodes; `settable`: keys that items may set,
+   * where they are known. Rejects with what is wrong.
    */
   ready(settable: readonly string[] | undefined): Promise<void>;
   /** Never rejects. */
@@ -48,49 +50,33 @@ export interface Runner {
   close(): Promise<void>;
 }
 
-export interface RunnerOptions extends Omit<RenderOptions, "cache" | "diskCache" | "output" | "onEvent" | "passing"> {
-  /** Folder of a disk cache, see `createDiskCache`; none where absent. */
-  readonly cacheDir?: string;
-  /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects. */
-  readonly concurrency?: number;
-}
+/** Surroundings of a batch; it keeps its own caches, names its files and reports its items. */
+export type BatchSurroundings = Omit<Surroundings, "cache" | "diskCache" | "output" | "onEvent">;
 
 /** While one item of a thread waits for its file, another one computes. */
 const RUNS_PER_THREAD = 2;
-/** What stays the same between items is used in each, so a small cache keeps it. */
+/** Each item uses what stays the same between items, so a small cache keeps it. */
 const CACHE_BYTES = 2 ** 26;
 
-/** Threads, unless the options hold objects that cannot be sent to one. */
-export function createRunner(graph: string | object, options: RunnerOptions): Runner {
-  const { concurrency = availableParallelism(), ...rest } = options;
-  const { registry, host, clock, fetch } = rest;
-  const isLive = [registry, host, clock, fetch].some((object) => object !== undefined);
-  return isLive ? liveRunner(graph, rest, concurrency) : threadRunner(graph, rest, concurrency);
+/** Threads, unless there are live objects, which cannot be sent to one. `concurrency`: one for each processor where absent. */
+export function createRunner(
+  graph: string | object,
+  job: Job,
+  surroundings: BatchSurroundings,
+  concurrency = availableParallelism(),
+): Runner {
+  const { signal, ...live } = surroundings;
+  if (Object.keys(live).length > 0) return liveRunner(graph, job, surroundings, concurrency);
+  return threadRunner(graph, job, signal, concurrency);
 }
 
-type PlaceOptions = Omit<RunnerOptions, "concurrency">;
-
-function liveRunner(
-  graph: string | object,
-  { cacheDir, setup, ...options }: PlaceOptions,
-  concurrency: number,
-): Runner {
-  let made: Made = {};
-  const cache = createCache({ policy: "bytes", size: CACHE_BYTES });
-  const diskCache = cacheDir === undefined ? undefined : createDiskCache({ folder: cacheDir });
+function liveRunner(graph: string | object, job: Job, live: BatchSurroundings, concurrency: number): Runner {
+  let surroundings: RenderSurroundings;
   const run = async ({ values, names, passing }: RunnerItem): Promise<Attempt> => {
     const files = new ItemFiles(names);
     try {
-      const result = await render(graph, {
-        ...options,
-        registry: options.registry ?? made.registry,
-        host: options.host ?? made.host,
-        set: merged(options, values),
-        passing,
-        cache,
-        diskCache,
-        output: { files },
-      });
+      const own = { ...job, set: merged(job, values), passing };
+      const result = await renderJob(graph, own, { ...surroundings, output: { files } });
       if (result.status === "success") await files.commit();
       if (result.status === "interrupted") files.close();
       return { ...result, written: files.written };
@@ -98,28 +84,26 @@ function liveRunner(
       return failed(error, files.written);
     }
   };
-  const ready = async (keys: readonly string[] | undefined) => {
-    if (setup === undefined) return;
+  const ready = async (settable: readonly string[] | undefined) => {
     // once, not for each item
-    made = await runSetup(setup);
-    const { registry = made.registry ?? defaultRegistry, host = made.host ?? defaultHost } = options;
-    refuseWrong(parseGraph(readGraph(graph).graph, options), { ...options, registry, host, keys });
+    const cache = createCache({ policy: "bytes", size: CACHE_BYTES });
+    surroundings = await openSurroundings(job, { ...live, cache });
+    if (job.setup !== undefined) refuseWrong(parseGraph(readGraph(graph).graph, job), job, surroundings, settable);
   };
   return { slots: concurrency, concurrency, ready, run, runAlone: run, close: async () => {} };
 }
 
-function threadRunner(graph: string | object, options: PlaceOptions, concurrency: number): Runner {
-  const { setup, cacheDir, ...rest } = options;
-  const made = { setup, cacheBytes: CACHE_BYTES, cacheDir };
-  const pool = createThreadPool({ ...made, threads: concurrency, runsPerThread: RUNS_PER_THREAD });
+function threadRunner(graph: string | object, job: Job, signal: AbortSignal | undefined, concurrency: number): Runner {
+  const { setup, cacheDir } = job;
+  const common = { setup, cacheDir, cacheBytes: CACHE_BYTES };
+  const pool = createThreadPool({ ...common, threads: concurrency, runsPerThread: RUNS_PER_THREAD });
   // its threads start when it is needed
-  const lonely = createThreadPool({ ...made, threads: 1 });
+  const lonely = createThreadPool({ ...common, threads: 1 });
   const runIn =
-    (which: typeof pool) =>
+    (threads: ThreadPool) =>
     async ({ values, names, passing }: RunnerItem) => {
       try {
-        const sent: ThreadRenderOptions = { ...rest, set: merged(options, values), names, passing };
-        return await which.render(graph, sent);
+        return await threads.render(graph, job, { signal, item: { set: merged(job, values), passing, names } });
       } catch (error) {
         return failed(error, []);
       }
@@ -127,8 +111,8 @@ function threadRunner(graph: string | object, options: PlaceOptions, concurrency
   return {
     slots: concurrency * RUNS_PER_THREAD,
     concurrency,
-    ready: async (keys) => {
-      if (setup !== undefined) await pool.check(graph, { ...rest, keys });
+    ready: async (settable) => {
+      if (setup !== undefined) await pool.check(graph, job, settable, signal);
     },
     run: runIn(pool),
     runAlone: runIn(lonely),
@@ -138,12 +122,11 @@ function threadRunner(graph: string | object, options: PlaceOptions, concurrency
   };
 }
 
-const merged = ({ set }: RenderOptions, values: ItemValues): ItemValues =>
-  set === undefined ? values : { ...set, ...values };
+const merged = ({ set }: Job, values: ItemValues): ItemValues => (set === undefined ? values : { ...set, ...values });
 
 function failed(error: unknown, written: readonly WrittenFile[]): Attempt {
   const reason = error instanceof Error ? error.message : describe(error);
-  const known =
+  const cause =
     error instanceof LatentkitError ? error : new LatentkitError("node.failed", reason, {}, { cause: error });
-  return { status: "failed", files: [], warnings: [], leftOut: [], error: known, written };
+  return { status: "failed", files: [], warnings: [], leftOut: [], error: cause, written };
 }

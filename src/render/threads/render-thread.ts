@@ -3,7 +3,7 @@ import { onAbort } from "../../abort.js";
 import { LatentkitError } from "../../errors.js";
 import type { RunEvent } from "../../graph/events.js";
 import type { WrittenFile } from "../../io/item-files.js";
-import { createFold, type RenderResult } from "../render.js";
+import { createFold, type RenderResult } from "../result.js";
 import { createMark, readMark, setMark } from "./mark.js";
 import type { FromThread, SentError, SentResult, ThreadData, ThreadRun, ToThread } from "./thread.js";
 
@@ -21,10 +21,24 @@ export interface ThreadResult extends RenderResult {
 
 const LONGEST_REASON = 300;
 
+/** One run as its owner asks for it; `outputDir` is the job's, absolute. */
+export interface PooledRun extends Omit<ThreadRun, "isQuiet" | "mark"> {
+  readonly type: "run" | "check";
+  readonly graph: string;
+  readonly job: string;
+  readonly outputDir: string;
+}
+
+export interface RunListener {
+  /** Receives every event; tensors in it are described in words, progress comes at most 25 times a second. */
+  readonly onEvent?: (event: RunEvent) => void;
+  readonly signal?: AbortSignal;
+}
+
 /** A run in progress, as its thread's owner sees it. */
 interface Running {
   readonly fold: ReturnType<typeof createFold>;
-  readonly hear: (event: RunEvent) => void;
+  readonly onEvent: RunListener["onEvent"];
   readonly resolve: (result: ThreadResult) => void;
   readonly reject: (error: unknown) => void;
   readonly mark: SharedArrayBuffer;
@@ -36,10 +50,11 @@ interface Running {
 export class RenderThread {
   private readonly worker: Worker;
   private readonly running = new Map<number, Running>();
-  /** Of runs that are over. */
+  /** Marks of runs that are over. */
   private readonly marks: SharedArrayBuffer[] = [];
-  /** The last one that was sent: that of a batch is sent once. */
+  /** Graph and job that were sent last: those of a batch are sent once. */
   private graph: string | undefined;
+  private job: string | undefined;
   private nextId = 0;
   private crash: Error | undefined;
   private isOver = false;
@@ -69,39 +84,30 @@ export class RenderThread {
     return !this.isOver;
   }
 
-  /** Runs that it is at. */
+  /** Number of runs in progress. */
   get load(): number {
     return this.running.size;
   }
 
   /**
-   * Runs one graph. A node that fails, a thread that is lost and an abort are told by the result's status; rejects
-   * where the graph or the setup is wrong, before anything is written. "check" does no more than that.
+   * Runs one graph. A node that fails, a thread that is lost and an abort show in the result's status; rejects where
+   * the graph or the setup is wrong, before anything is written. "check" does no more than that.
    */
-  run(
-    run: ThreadRun,
-    hear: (event: RunEvent) => void,
-    signal: AbortSignal | undefined,
-    type: "run" | "check" = "run",
-  ): Promise<ThreadResult> {
+  run({ type, outputDir, ...run }: PooledRun, { onEvent, signal }: RunListener): Promise<ThreadResult> {
     const id = this.nextId++;
-    let leave = () => {};
+    const mark = this.marks.pop() ?? createMark();
+    setMark(mark, "");
     const done = new Promise<ThreadResult>((resolve, reject) => {
-      const fold = createFold(run.outputDir);
-      const mark = this.marks.pop() ?? createMark();
-      setMark(mark, "");
-      this.running.set(id, { fold, hear, resolve, reject, mark, isAborted: false, grace: undefined });
-      this.worker.ref();
-      try {
-        this.send({ id, type, run: { ...run, mark, graph: run.graph === this.graph ? undefined : run.graph } });
-        this.graph = run.graph;
-      } catch (cause) {
-        const message = "Options of a rendering thread: expected plain data, received what cannot be sent.";
-        this.settle(id, () => reject(new LatentkitError("usage.invalid", message, {}, { cause })));
-        return;
-      }
-      leave = onAbort(signal, () => this.abort(id));
+      const fold = createFold(outputDir);
+      this.running.set(id, { fold, onEvent, resolve, reject, mark, isAborted: false, grace: undefined });
     });
+    this.worker.ref();
+    const graph = run.graph === this.graph ? undefined : run.graph;
+    const job = run.job === this.job ? undefined : run.job;
+    this.send({ id, type, run: { ...run, graph, job, isQuiet: onEvent === undefined, mark } });
+    this.graph = run.graph;
+    this.job = run.job;
+    const leave = onAbort(signal, () => this.abort(id));
     return done.finally(() => leave());
   }
 
@@ -132,23 +138,23 @@ export class RenderThread {
     const { id } = message;
     const running = this.running.get(id);
     if (running === undefined) return;
-    if (message.type === "event") this.tell(id, running, message.event);
+    if (message.type === "event") this.emit(id, running, message.event);
     else if (message.type === "end") {
       const { written, failure, result } = message;
-      const made = result === undefined ? running.fold.end() : received(result);
+      const rendered = result === undefined ? running.fold.end() : received(result);
       const failed = failure && { status: "failed" as const, error: revive(failure) as LatentkitError };
-      this.settle(id, () => running.resolve({ ...made, ...failed, written }));
+      this.settle(id, () => running.resolve({ ...rendered, ...failed, written }));
     } else {
       if (message.isFatal) this.end();
       this.settle(id, () => running.reject(revive(message.error)));
     }
   }
 
-  private tell(id: number, running: Running, received: RunEvent): void {
+  private emit(id: number, running: Running, received: RunEvent): void {
     const event = received.type === "node-error" ? { ...received, error: revive(received.error) } : received;
     running.fold.add(event as RunEvent);
     try {
-      running.hear(event as RunEvent);
+      running.onEvent?.(event as RunEvent);
     } catch (error) {
       // a listener that throws must not take the process down from inside an event handler
       this.end();
@@ -180,10 +186,10 @@ export class RenderThread {
 
 function lost(nodeId: string | undefined, crash: Error | undefined, code: number): LatentkitError {
   const where = nodeId === undefined ? "" : `Node ${nodeId}: `;
-  const said = String(crash?.message ?? crash)
+  const reason = String(crash?.message ?? crash)
     .split("\n")[0]!
     .slice(0, LONGEST_REASON);
-  const why = crash === undefined ? `process.exit(${code}) was called` : `uncaught error: ${said}`;
+  const why = crash === undefined ? `process.exit(${code}) was called` : `uncaught error: ${reason}`;
   return new LatentkitError(
     "thread.lost",
     `${where}the rendering thread ended (${why}).`,
@@ -198,11 +204,8 @@ const received = ({ error, ...result }: SentResult): RenderResult => ({
 });
 
 /** The error as it was before it was sent. */
-function revive(error: SentError): Error {
-  const made = error.code === undefined ? new Error(error.message) : known(error.code, error);
-  if (error.stack !== undefined) made.stack = error.stack;
-  return made;
+function revive({ code, message, details, stack }: SentError): Error {
+  const error = code === undefined ? new Error(message) : new LatentkitError(code, message, details);
+  if (stack !== undefined) error.stack = stack;
+  return error;
 }
-
-const known = (code: NonNullable<SentError["code"]>, { message, details }: SentError) =>
-  new LatentkitError(code, message, details);

@@ -4,70 +4,56 @@ import type { ResourceLimits } from "node:worker_threads";
 import { onAbort } from "../../abort.js";
 import { describe, LatentkitError } from "../../errors.js";
 import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
-import type { RunEvent } from "../../graph/events.js";
 import type { ItemNames } from "../../io/item-files.js";
 import { printJson } from "../../io/json-lossless.js";
 import { loadNative } from "../../native/load.js";
 import { GRACE_MS } from "../give-up.js";
-import { createFold, type RenderOptions } from "../render.js";
-import { RenderThread, type ThreadResult, type ThreadSettings } from "./render-thread.js";
-import type { ThreadRun } from "./thread.js";
+import { type Job, printJob } from "../job.js";
+import { createFold } from "../result.js";
+import {
+  type PooledRun,
+  RenderThread,
+  type RunListener,
+  type ThreadResult,
+  type ThreadSettings,
+} from "./render-thread.js";
 
-export interface ThreadPoolOptions {
+/** `setup` and `cacheDir`: each thread calls the setup module once and opens the disk cache. */
+export interface ThreadPoolOptions extends Readonly<Pick<Job, "setup" | "cacheDir">> {
   /** Graphs that render at once, 1 to 256; one for each processor, at most 4, where absent. */
   readonly threads?: number;
   /** Graphs that one thread renders at once, in turns: while one waits for a disk, another computes. 1 where absent. */
   readonly runsPerThread?: number;
-  /** A module whose default export (or `setup`) is `() => ({ registry, host })`; each thread calls it once. */
-  readonly setup?: URL;
   /** Results of former runs that each thread keeps; 256 MiB where absent. */
   readonly cacheBytes?: number;
-  /** Folder of a disk cache, which each thread opens; none where absent. */
-  readonly cacheDir?: string;
-  /** Of each thread's JavaScript heap; tensors lie outside it. */
+  /** Limits of each thread's JavaScript heap; tensors lie outside it. */
   readonly resourceLimits?: ResourceLimits;
-  /** What a node has after an abort before its thread is ended; 2,000 ms where absent. */
+  /** Time of a node after an abort before its thread is ended; 2,000 ms where absent. */
   readonly graceMs?: number;
 }
 
-/** What can be sent to a thread, of `render`'s options. */
-export interface ThreadRenderOptions
-  extends Pick<
-    RenderOptions,
-    | "set"
-    | "targets"
-    | "outputDir"
-    | "inputDir"
-    | "classAliases"
-    | "extraPnginfo"
-    | "metadata"
-    | "redact"
-    | "config"
-    | "partial"
-    | "allowNetwork"
-    | "device"
-    | "signal"
-  > {
-  /** Hears every event; tensors in it are described in words, progress comes at most 25 times a second. */
-  onEvent?(event: RunEvent): void;
-  readonly passing?: readonly string[];
-  /** For a check: what items may set; anything where absent. */
-  readonly keys?: readonly string[];
-  /** Names of an item of a batch; the next free counters where absent. */
-  readonly names?: ItemNames;
+/** An item of a batch: its values in place of the job's `set`, and the names of its files. */
+export interface PoolItem extends Required<Pick<Job, "set" | "passing">> {
+  readonly names: ItemNames;
+}
+
+/** Live objects of a run, and its item of a batch. */
+export interface PoolRun extends RunListener {
+  readonly item?: PoolItem;
 }
 
 export interface ThreadPool {
   /**
-   * `render` in a thread, in order of the calls. Values in `outputs` are described in words where they are no scalars.
-   * A thread that crashes, or has to be ended, fails its runs alone.
+   * `render` in a thread, in order of the calls; the setup and the disk cache are the pool's. Values in `outputs` are
+   * described in words where they are no scalars. A thread that crashes, or has to be ended, fails its runs alone.
+   * Throws usage.invalid for a job that cannot be sent.
    */
-  render(graph: string | object, options?: ThreadRenderOptions): Promise<ThreadResult>;
+  render(graph: string | object, job?: Job, run?: PoolRun): Promise<ThreadResult>;
   /**
-   * Makes a thread ready and has it look at the graph: its setup, classes of nodes, keys of `set` and `redact`, inputs
-   * that no item sets. Rejects with what is wrong.
+   * Makes a thread ready and has it check the graph: its setup, classes of nodes, keys of `set` and `redact`, inputs
+   * that no item sets. `keys`: those that items may set; anything where absent. Rejects with what is wrong.
    */
-  check(graph: string | object, options?: ThreadRenderOptions): Promise<void>;
+  check(graph: string | object, job?: Job, keys?: readonly string[], signal?: AbortSignal): Promise<void>;
   /** Threads that exist now. */
   readonly size: number;
   /** Interrupts what runs, refuses what follows and ends all threads. */
@@ -87,19 +73,21 @@ export function createThreadPool(options: ThreadPoolOptions = {}): ThreadPool {
   const { cacheBytes = DEFAULT_CACHE_BYTES } = options;
   const cacheDir = options.cacheDir === undefined ? undefined : createDiskCache({ folder: options.cacheDir }).folder;
   return new Pool(threads, options.runsPerThread ?? 1, {
-    data: { setup: options.setup?.href, cacheBytes, cacheDir, encodesHere: threads >= availableParallelism() },
+    data: { setup: options.setup, cacheBytes, cacheDir, encodesHere: threads >= availableParallelism() },
     resourceLimits: options.resourceLimits,
     graceMs: options.graceMs ?? GRACE_MS,
   });
 }
 
 class Pool implements ThreadPool {
-  /** The one that was last at work last. */
+  /** In order of last use, most recent last. */
   private readonly threads = new Set<RenderThread>();
   private free: number;
-  /** Runs that wait for a free thread; told false, they get none. */
+  /** Runs that wait for a free thread; called with false, they get none. */
   private readonly waiting = new Set<(isTurn: boolean) => void>();
   private isClosed = false;
+  /** A job never changes: that of a batch is printed once for all items. */
+  private readonly texts = new WeakMap<Job, string>();
 
   constructor(
     private readonly limit: number,
@@ -115,31 +103,42 @@ class Pool implements ThreadPool {
     return this.threads.size;
   }
 
-  render(graph: string | object, options: ThreadRenderOptions = {}): Promise<ThreadResult> {
-    return this.ask("run", graph, options);
+  render(graph: string | object, job: Job = {}, run: PoolRun = {}): Promise<ThreadResult> {
+    const item = run.item && { ...run.item, set: printJson(run.item.set) };
+    return this.dispatch("run", graph, job, run, { item });
   }
 
-  async check(graph: string | object, options: ThreadRenderOptions = {}): Promise<void> {
-    const { error } = await this.ask("check", graph, options);
+  async check(graph: string | object, job: Job = {}, keys?: readonly string[], signal?: AbortSignal): Promise<void> {
+    const { error } = await this.dispatch("check", graph, job, { signal }, { keys });
     if (error !== undefined) throw error;
   }
 
-  private async ask(
+  private async dispatch(
     type: "run" | "check",
     graph: string | object,
-    options: ThreadRenderOptions,
+    job: Job,
+    listener: RunListener,
+    more: Pick<PooledRun, "item" | "keys"> = {},
   ): Promise<ThreadResult> {
-    const { signal, onEvent } = options;
-    const run = sendable(graph, options);
-    if (!(await this.turn(signal))) return { ...createFold(run.outputDir).end(), status: "interrupted" };
+    const outputDir = resolve(job.outputDir ?? "out");
+    // both travel as JSON text, which keeps every digit and the order of the keys
+    const text = typeof graph === "string" ? graph : printJson(graph);
+    const run: PooledRun = { ...more, type, graph: text, job: this.textOf(job), outputDir };
+    if (!(await this.turn(listener.signal))) return { ...createFold(outputDir).end(), status: "interrupted" };
     let thread: RenderThread | undefined;
     try {
       thread = this.takeThread();
-      return await thread.run(run, (event) => onEvent?.(event), signal, type);
+      return await thread.run(run, listener);
     } finally {
       if (this.isClosed && thread?.load === 0) thread.end();
       this.release();
     }
+  }
+
+  private textOf(job: Job): string {
+    const text = this.texts.get(job) ?? printJob(job);
+    this.texts.set(job, text);
+    return text;
   }
 
   async close(): Promise<void> {
@@ -165,10 +164,10 @@ class Pool implements ThreadPool {
       this.threads.add(used);
       return used;
     }
-    const made = new RenderThread(this.settings);
-    this.threads.add(made);
-    void made.ended.then(() => this.threads.delete(made));
-    return made;
+    const started = new RenderThread(this.settings);
+    this.threads.add(started);
+    void started.ended.then(() => this.threads.delete(started));
+    return started;
   }
 
   /** Waits for a free thread, first come, first served; false where the run is aborted or the pool closes before. */
@@ -195,29 +194,6 @@ class Pool implements ThreadPool {
     if (next === undefined) this.free++;
     else next(true);
   }
-}
-
-/** A graph and numbers in `set` travel as JSON text, which keeps every digit and the order of the keys. */
-function sendable(graph: string | object, options: ThreadRenderOptions): ThreadRun {
-  const { set, extraPnginfo, targets, outputDir, inputDir, classAliases, metadata, redact, config, names } = options;
-  return {
-    graph: typeof graph === "string" ? graph : printJson(graph),
-    json: printJson({ set, extraPnginfo }),
-    targets,
-    outputDir: resolve(outputDir ?? "out"),
-    inputDir,
-    classAliases,
-    metadata,
-    redact,
-    config,
-    partial: options.partial,
-    allowNetwork: options.allowNetwork,
-    device: options.device,
-    names,
-    passing: options.passing,
-    keys: options.keys,
-    isQuiet: options.onEvent === undefined,
-  };
 }
 
 /** Threads that each open pool may have. */

@@ -2,64 +2,50 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { type ErrorCode, type ErrorDetails, LatentkitError } from "../../errors.js";
 import { createCache } from "../../graph/cache.js";
-import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
 import type { RunEvent } from "../../graph/events.js";
 import { parseGraph } from "../../graph/parse.js";
 import { blockingDisk } from "../../io/blocking-disk.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/item-files.js";
 import { parseJson } from "../../io/json-lossless.js";
-import type { NodeConfig } from "../../nodes/define.js";
-import type { DeviceChoice } from "../../tensor/device-choice.js";
-import { defaultHost, defaultRegistry } from "../defaults.js";
+import type { RenderSurroundings } from "../defaults.js";
+import { type Job, parseJob } from "../job.js";
 import { plainEvent, plainResult } from "../plain.js";
 import { refuseWrong } from "../refuse-wrong.js";
-import {
-  type MetadataPolicy,
-  type RenderOptions,
-  type RenderResult,
-  type RenderSettings,
-  renderChecked,
-} from "../render.js";
-import { type Made, runSetup } from "../setup-module.js";
+import { renderJob } from "../render.js";
+import type { RenderResult } from "../result.js";
 import { frozenGraph, readGraph } from "../source.js";
+import { openSurroundings } from "../surroundings.js";
 import { setMark } from "./mark.js";
 
-/** What a thread is started with. */
-export interface ThreadData {
-  /** Address of the setup module. */
-  readonly setup?: string;
+/** Facts that a thread is started with; all its runs share the setup and the disk cache, whose folder is absolute. */
+export interface ThreadData extends Readonly<Pick<Job, "setup" | "cacheDir">> {
   readonly cacheBytes: number;
   /** See `OutputHandling`. */
   readonly encodesHere: boolean;
-  /** Folder of a disk cache. Absolute. */
-  readonly cacheDir?: string;
 }
 
 /** One run, as data that can be sent. */
 export interface ThreadRun {
   /** A path or JSON text; that of the message before where absent. */
   readonly graph?: string;
-  /** `{ set, extraPnginfo }` as JSON, which keeps every digit. */
-  readonly json: string;
-  readonly targets?: readonly string[];
-  readonly outputDir: string;
-  readonly inputDir?: string;
-  readonly classAliases?: Readonly<Record<string, string>>;
-  readonly metadata?: MetadataPolicy;
-  readonly redact?: readonly string[];
-  readonly config?: NodeConfig;
-  readonly partial?: boolean;
-  readonly allowNetwork?: boolean;
-  readonly device?: DeviceChoice;
-  readonly passing?: readonly string[];
-  /** For a check: what items may set. */
+  /** Text of `printJob`; that of the message before where absent. */
+  readonly job?: string;
+  /** The item of a batch that is rendered; the job as it is where absent. */
+  readonly item?: ThreadItem;
+  /** For a check: keys that items may set; anything where absent. */
   readonly keys?: readonly string[];
-  /** Names of an item of a batch. */
-  readonly names?: ItemNames;
   /** Nobody listens: the result is sent, at the end. */
   readonly isQuiet?: boolean;
   /** Where a quiet run leaves the id of the node it is at, for the case that the thread is lost. */
   readonly mark?: SharedArrayBuffer;
+}
+
+/** Difference between an item of a batch and the job that it shares with all others. */
+export interface ThreadItem {
+  /** Its `set` as JSON, which keeps every digit. */
+  readonly set: string;
+  readonly passing: readonly string[];
+  readonly names: ItemNames;
 }
 
 /** Without code: an error that is not the library's own. */
@@ -73,15 +59,14 @@ export interface SentError {
 /** A result as data that can be sent: values that are no scalars in words. */
 export type SentResult = Omit<RenderResult, "error"> & { readonly error?: SentError };
 
-/** Several runs may be in a thread at once; `id` tells them apart. */
-export type ToThread = { readonly id: number } & (
-  | {
-      /** "check" only tells whether setup and graph are good. */
-      readonly type: "run" | "check";
-      readonly run: ThreadRun;
-    }
-  | { readonly type: "abort" }
-);
+interface RunMessage {
+  /** "check" only finds out whether the graph can run with the setup's nodes, before any item of it does. */
+  readonly type: "run" | "check";
+  readonly run: ThreadRun;
+}
+
+/** Several runs may be in a thread at once; `id` distinguishes them. */
+export type ToThread = { readonly id: number } & (RunMessage | { readonly type: "abort" });
 export type FromThread = { readonly id: number } & (
   | {
       /** A RunEvent, its errors as SentError and its values in words. */
@@ -91,7 +76,7 @@ export type FromThread = { readonly id: number } & (
   | {
       readonly type: "end";
       readonly written?: readonly WrittenFile[];
-      /** Of a quiet run; of others it follows from the events. */
+      /** Sent for a quiet run; for others it follows from the events. */
       readonly result?: SentResult;
       /** Why a run that came to its end has failed after all. */
       readonly failure?: SentError;
@@ -109,66 +94,45 @@ const PROGRESS_EVERY_MS = 40;
 
 function serve(port: MessagePort, data: ThreadData): void {
   const { encodesHere } = data;
-  const cache = createCache({ policy: "bytes", size: data.cacheBytes });
-  const diskCache = data.cacheDir === undefined ? undefined : createDiskCache({ folder: data.cacheDir });
-  const prepared = once(() => prepare(data.setup));
-  const parsed = createReader();
-  let lastGraph = "";
+  // once for all runs: models are loaded once, and the cache recognises the host
+  const open = once(() => openSurroundings(data, { cache: createCache({ policy: "bytes", size: data.cacheBytes }) }));
+  const graphOf = lastOf(readGraphText);
+  const jobOf = lastOf(parseJob);
+  let graph = "";
+  let job = "";
   const running = new Map<number, AbortController>();
   const send = (message: FromThread) => port.postMessage(message);
 
-  const run = async (id: number, graph: string, asked: ThreadRun, signal: AbortSignal, isCheck: boolean) => {
-    let place: Required<Made>;
+  const run = async (id: number, message: RunMessage, graph: string, job: string, signal: AbortSignal) => {
+    let surroundings: RenderSurroundings;
     try {
-      place = await prepared();
+      surroundings = await open();
     } catch (error) {
       send({ id, type: "refused", error: sent(error), isFatal: true });
       return;
     }
-    if (isCheck) {
-      send(checked(id, graph, asked, place));
-      return;
-    }
-    const { json, names, isQuiet = false, mark } = asked;
+    const { item, keys, isQuiet = false, mark } = message.run;
     const isDue = createThrottle();
-    const isItem = names !== undefined;
     const onEvent = (event: RunEvent) => {
       if (mark !== undefined && event.type === "node-start") setMark(mark, event.displayId);
-      const isTold = isQuiet ? !isItem && tellsFiles(event) : isDue(event);
-      if (isTold) send({ id, type: "event", event: sendable(event) });
+      const isSent = isQuiet ? item === undefined && namesFiles(event) : isDue(event);
+      if (isSent) send({ id, type: "event", event: sendable(event) });
     };
-    const files = isItem ? new ItemFiles(names, blockingDisk) : undefined;
+    const files = item && new ItemFiles(item.names, blockingDisk);
     try {
-      const { set, extraPnginfo } = parseJson(json) as Pick<RenderOptions, "set" | "extraPnginfo">;
-      // one by one: spreading these takes longer than a node
-      const given: RenderSettings = {
-        set,
-        extraPnginfo,
-        targets: asked.targets,
-        outputDir: asked.outputDir,
-        inputDir: asked.inputDir,
-        classAliases: asked.classAliases,
-        metadata: asked.metadata,
-        redact: asked.redact,
-        config: asked.config,
-        partial: asked.partial,
-        allowNetwork: asked.allowNetwork,
-        device: asked.device,
-        passing: asked.passing,
-        registry: place.registry,
-        host: place.host,
-        output: { files, encodesHere },
-        cache,
-        diskCache,
-        signal,
-        onEvent,
-        isUnheard: true,
-        // of items nobody hears the events: a random id costs more than a node
-        runId: isItem ? `${names.batch}-${names.index}` : undefined,
-      };
-      const made = await renderChecked(parsed(graph), given);
-      const failure = made.status === "success" ? await commit(files) : undefined;
-      const result = isQuiet ? sentResult(made, isItem) : undefined;
+      const shared = jobOf(job);
+      if (message.type === "check") {
+        refuseWrong(parseGraph(readGraph(graph).graph, shared), shared, surroundings, keys);
+        send({ id, type: "end" });
+        return;
+      }
+      const own = item && { ...shared, set: parseJson(item.set) as Job["set"], passing: item.passing };
+      const around = { ...surroundings, output: { files, encodesHere }, signal, onEvent, isUnheard: true };
+      // nobody reads the events of items: a random id costs more than a node
+      const runId = item && `${item.names.batch}-${item.names.index}`;
+      const rendered = await renderJob(graphOf(graph), own ?? shared, around, runId);
+      const failure = rendered.status === "success" ? await commit(files) : undefined;
+      const result = isQuiet ? sentResult(rendered, item !== undefined) : undefined;
       send({ id, type: "end", written: files?.written, result, failure });
     } catch (error) {
       send({ id, type: "refused", error: sent(error), isFatal: false });
@@ -181,33 +145,35 @@ function serve(port: MessagePort, data: ThreadData): void {
     else {
       const controller = new AbortController();
       running.set(id, controller);
-      const isCheck = message.type === "check";
-      lastGraph = message.run.graph ?? lastGraph;
-      void run(id, lastGraph, message.run, controller.signal, isCheck).finally(() => running.delete(id));
+      graph = message.run.graph ?? graph;
+      job = message.run.job ?? job;
+      void run(id, message, graph, job, controller.signal).finally(() => running.delete(id));
     }
   });
 }
 
-/** Whether an event tells of files, which the owner of a quiet run knows at once: the thread may be lost later. */
-const tellsFiles = (event: RunEvent): boolean => event.type === "node-done" && event.ui !== undefined;
+/** Whether an event names files, which the owner of a quiet run knows at once: the thread may be lost later. */
+const namesFiles = (event: RunEvent): boolean => event.type === "node-done" && event.ui !== undefined;
 
-/** Of an item of a batch nobody asks for values. */
+/** Values of an item of a batch stay here: nobody reads them. */
 function sentResult({ error, ...result }: RenderResult, isItem: boolean): SentResult {
-  const told = isItem ? { ...result, ui: {}, outputs: {}, nodeMs: {} } : (plainResult(result, Number) as RenderResult);
-  return { ...told, error: error && sent(error) };
+  const values = isItem
+    ? { ...result, ui: {}, outputs: {}, nodeMs: {} }
+    : (plainResult(result, Number) as RenderResult);
+  return { ...values, error: error && sent(error) };
 }
 
-/** A batch runs the same text with each item. */
-function createReader(): (graph: string) => string | object {
-  let text: string | undefined;
-  let known: object = {};
-  return (graph) => {
-    if (!graph.startsWith("{")) return graph;
-    if (graph !== text) known = frozenGraph(parseJson(graph, { what: "Graph" }) as object);
-    text = graph;
-    return known;
+/** Reads a text once, however often it comes in a row: items of a batch have graph and job in common. */
+function lastOf<T>(read: (text: string) => T): (text: string) => T {
+  let last: { readonly text: string; readonly value: T } | undefined;
+  return (text) => {
+    if (last?.text !== text) last = { text, value: read(text) };
+    return last.value;
   };
 }
+
+const readGraphText = (graph: string): string | object =>
+  graph.startsWith("{") ? frozenGraph(parseJson(graph, { what: "Graph" }) as object) : graph;
 
 /** Why an item's texts cannot be written; undefined where they are. */
 async function commit(files: ItemFiles | undefined): Promise<SentError | undefined> {
@@ -219,34 +185,12 @@ async function commit(files: ItemFiles | undefined): Promise<SentError | undefin
   }
 }
 
-/** Whether the graph can run with the setup's nodes, before any item of it does. */
-function checked(
-  id: number,
-  graph: string,
-  { json, classAliases, ...shared }: ThreadRun,
-  { registry, host }: Required<Made>,
-): FromThread {
-  try {
-    const { set } = parseJson(json) as { set?: Record<string, unknown> };
-    refuseWrong(parseGraph(readGraph(graph).graph, { classAliases }), { ...shared, registry, host, set });
-    return { id, type: "end" };
-  } catch (error) {
-    return { id, type: "refused", error: sent(error), isFatal: false };
-  }
-}
-
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
+function once<T>(create: () => Promise<T>): () => Promise<T> {
+  let created: Promise<T> | undefined;
   return () => {
-    made ??= make();
-    return made;
+    created ??= create();
+    return created;
   };
-}
-
-/** The setup's nodes and host, once for all runs: models are loaded once, and the cache knows the host again. */
-async function prepare(setup: string | undefined): Promise<Required<Made>> {
-  const made = setup === undefined ? {} : await runSetup(new URL(setup));
-  return { registry: made.registry ?? defaultRegistry, host: made.host ?? defaultHost };
 }
 
 function createThrottle(): (event: RunEvent) => boolean {

@@ -2,17 +2,17 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LatentkitError } from "../../errors.js";
-import { type ClassAliases, type Graph, parseGraph } from "../../graph/parse.js";
+import { type Graph, parseGraph } from "../../graph/parse.js";
 import { parseJson } from "../../io/json-lossless.js";
 import type { OutputFiles, OutputHandling } from "../../io/output-files.js";
 import { pixelHash } from "../../io/pixel-hash.js";
 import { type DecodedImage, decodePng } from "../../io/png.js";
 import { textKeys } from "../../io/png-text-keys.js";
 import { RECEIPT_KEY } from "../../io/save-images.js";
-import { chooseDevice, type DeviceChoice } from "../../tensor/device-choice.js";
+import { chooseDevice } from "../../tensor/device-choice.js";
 import { MAX_RECEIPT_CHARACTERS, MAX_RECEIPT_ENTRIES, readReceipt } from "../receipt/read.js";
 import { createCounter, type Receipt, textHash } from "../receipt/receipt.js";
-import { render } from "../render.js";
+import { type RenderOptions, render } from "../render.js";
 import { type Difference, untrueOf, versionDifference } from "./differences.js";
 import { refuseActing } from "./refuse-acting.js";
 import { hasPixels } from "./same-pixels.js";
@@ -30,14 +30,8 @@ export interface Verdict {
   readonly receipt?: Receipt;
 }
 
-export interface VerifyOptions {
-  /** Where the graph's images are read; ./input where absent. */
-  readonly inputDir?: string;
-  readonly classAliases?: ClassAliases;
-  /** Where tensors are computed, which changes no pixel; as the process has it where absent. */
-  readonly device?: DeviceChoice;
-  readonly signal?: AbortSignal;
-}
+/** Options of the second render; the device changes no pixel. */
+export type VerifyOptions = Readonly<Pick<RenderOptions, "inputDir" | "classAliases" | "device" | "signal">>;
 
 /**
  * Checks a PNG file against its receipt: its own pixels, those of the node that saved it when the graph in the file is
@@ -140,7 +134,6 @@ function harmlessGraph(prompt: string, { node }: Receipt, { classAliases }: Veri
 
 /** The hash of the picture that the same node saves now, or why there is none. */
 async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptions): Promise<string | LatentkitError> {
-  const { inputDir, classAliases, device, signal } = options;
   const countOf = createCounter();
   let found: string | LatentkitError = new LatentkitError(
     "value.invalid",
@@ -157,16 +150,7 @@ async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptio
   const outputDir = await mkdtemp(join(tmpdir(), "latentkit-verify-"));
   try {
     const targets = [receipt.node];
-    const result = await render(graph, {
-      targets,
-      outputDir,
-      inputDir,
-      classAliases,
-      device,
-      output,
-      allowNetwork: false,
-      signal,
-    });
+    const result = await render(graph, { ...options, targets, outputDir, output, allowNetwork: false });
     if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
     return result.error ?? found;
   } catch (error) {

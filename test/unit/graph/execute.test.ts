@@ -256,7 +256,7 @@ describe("executeGraph", () => {
       run: ({ prompt }) => ({ ui: { p: [prompt] } }),
     });
     const end = endOf(
-      await eventsOf({ 1: node("Spy", { x: 1 }) }, { registry: basicRegistry(plainSpy), hidePrompt: true }),
+      await eventsOf({ 1: node("Spy", { x: 1 }) }, { registry: basicRegistry(plainSpy), metadataPrompt: null }),
     );
     assert.deepEqual(end.ui["1"], { p: [undefined] });
   });
@@ -516,7 +516,7 @@ describe("stopping a run", () => {
           signal.addEventListener("abort", () => reject(new Error("stopped")));
         }),
     });
-    for await (const event of executeGraph({ w: node("Wait") }, { registry: basicRegistry(wait) })) {
+    for await (const event of executeGraph({ w: node("Wait") }, {}, { registry: basicRegistry(wait) })) {
       if (event.type === "node-start") break;
     }
     assert.equal(heard?.aborted, true);

@@ -172,7 +172,7 @@ function compareValues(entry: ValidateCase, prompt: object): void {
   const registry = new StubWorld().registry(definitions);
   const graph = parseGraph(prompt);
   const partialExecutionTargets = entry.partial_execution_list;
-  const { prepared } = checkGraph(graph, findDefinitions(graph, registry), { registry, partialExecutionTargets });
+  const { prepared } = checkGraph(graph, findDefinitions(graph, registry), { partialExecutionTargets }, {});
   for (const [id, node] of Object.entries(entry.prompt_after ?? entry.prompt)) {
     for (const [input, value] of Object.entries(prepared.get(id)?.values ?? {})) {
       const expected = plain(CONVERTED[entry.id]?.[input] ?? node.inputs[input]);
@@ -214,8 +214,8 @@ async function checkExecution(entry: ExecuteCase): Promise<void> {
     world.counter = run.external_counter ?? 0;
     world.calls = [];
     const events: RunEvent[] = [];
-    const options = { registry, cache, validate: false, targets: run.execute_outputs, extraPnginfo: { w: 1 } };
-    for await (const event of executeGraph(run.prompt, options)) events.push(event);
+    const job = { validate: false, targets: run.execute_outputs, extraPnginfo: { w: 1 } };
+    for await (const event of executeGraph(run.prompt, job, { registry, cache })) events.push(event);
     const decided = DECIDED_RUNS[entry.id];
     if (decided === undefined) compareRun(run, events, world);
     else decided(run, events, world);

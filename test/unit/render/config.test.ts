@@ -64,6 +64,7 @@ describe("parseConfig", () => {
     refused({ limits: { running: Number.NaN } }, /"limits\.running"/);
     refused({ store: "mysql:x" }, /"store": expected memory:, sqlite:FILE or redis:/);
     refused({ agent: { graph: "a", module: "b" } }, /"agent": expected \{ graph: FILE \} or \{ module: FILE \}/);
+    refused({ agent: { graph: "a", targets: [4] } }, /"agent": expected \{ graph: FILE \} or \{ module: FILE \}/);
     refused({ remote_image_api: { base_url: "file:///etc/passwd" } }, /"remote_image_api\.base_url"/);
     refused([], /expected object/);
   });

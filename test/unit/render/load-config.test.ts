@@ -32,11 +32,14 @@ describe("loadConfig", () => {
   });
 
   it("takes relative paths of a file from the file's folder, others from the working folder", () => {
-    const path = file("models: [m]\nstore: sqlite:db/x.db\nagent: { graph: g.json }\n");
+    const path = file(
+      "models: [m]\nstore: sqlite:db/x.db\nagent: { graph: g.json, cache_dir: c, targets: [g.json] }\n",
+    );
     const config = loadConfig({ file: path, env: { LATENTKIT_OUTPUT_DIR: "o" }, cwd: tmpdir() });
     assert.deepEqual(config.models, [join(folder, "m")]);
     assert.equal(config.store, `sqlite:${join(folder, "db/x.db")}`);
-    assert.deepEqual(config.agent, { graph: join(folder, "g.json") });
+    const agent = { graph: join(folder, "g.json"), cache_dir: join(folder, "c"), targets: ["g.json"] };
+    assert.deepEqual(config.agent, agent);
     assert.equal(config.output_dir, resolve(tmpdir(), "o"));
     assert.equal(loadConfig({ env: {}, cwd: folder }).output_dir, join(folder, "out"));
   });

@@ -308,6 +308,50 @@ describe("createGraphAgent", () => {
     await refuses(() => open({ "1": lake }, { ...live, setup: pathToFileURL("/x.mjs") }), "usage.invalid", /setup/);
   });
 
+  it("computes its targets alone, and puts extraPnginfo into their files", async () => {
+    const graph = { "1": lake, "2": save(["1", 0], "two"), "3": save(["1", 0], "three") };
+    for (const live of [{}, { host: createPreviewHost() }]) {
+      const { run } = serve(graph, { ...live, targets: ["3"], extraPnginfo: { note: { by: "us" } } });
+      const { id, last } = await run("x");
+      const files = JSON.parse(String(last.response)) as { filename: string }[];
+      assert.deepEqual(
+        files.map(({ filename }) => filename),
+        ["three_00001.png"],
+      );
+      const { text } = await decodePng(readFileSync(join(out(), "runs", id, "three_00001.png")));
+      assert.equal(text.note, '{"by": "us"}');
+    }
+    await refuses(() => open(graph, { targets: ["4"] }), "graph.unknown-target", /received "4"/);
+    await refuses(() => open(graph, { extraPnginfo: { prompt: 1 } }), "usage.invalid", /prompt/);
+    const config = { keys: [() => "secret"] } as GraphAgentOptions["config"];
+    await refuses(() => open(graph, { config }), "usage.invalid", /^config, keys: .* received a function/);
+  });
+
+  it("finds slow results of another agent in its disk cache", async () => {
+    mkdirSync(folder(), { recursive: true });
+    const setup = join(folder(), "slow.mjs");
+    writeFileSync(
+      setup,
+      `import { createRegistry, defineNode, int, registry } from ${library};
+       const slow = defineNode({ key: "slow", cacheVersion: "1", inputs: { n: int() }, outputs: { n: "INT" },
+         run: async ({ n }) => { await new Promise((resolve) => setTimeout(resolve, 20)); return { n }; } });
+       export const nodes = createRegistry([slow], registry);
+       export default () => ({ registry: nodes });`,
+    );
+    const graph = {
+      "1": { class_type: "slow", inputs: { n: 4 } },
+      "2": { class_type: "ext showAnythingLazy", inputs: { anything: ["1", 0] } },
+    };
+    const { nodes } = (await import(pathToFileURL(setup).href)) as { nodes: GraphAgentOptions["registry"] };
+    const cacheDir = join(folder(), "cache");
+    const started: unknown[][] = [];
+    for (const options of [{ setup: pathToFileURL(setup) }, { setup: pathToFileURL(setup) }, { registry: nodes }]) {
+      const { events } = await serve(graph, { ...options, cacheDir }).run("x");
+      started.push(events.filter(({ event }) => event === "node_start").map(({ data }) => data.node));
+    }
+    assert.deepEqual(started, [["1", "2"], ["2"], ["2"]]);
+  });
+
   it("runs old class names by alias", async () => {
     const graph = { "1": lake, "2": { ...save(["1", 0], "x"), class_type: "easy saveImageLazy" } };
     const { state, events } = await serve(graph, { classAliases: { "easy ": "ext " } }).run("x");

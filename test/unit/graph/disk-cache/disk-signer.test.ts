@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createDiskCache, createPreviewHost, createRegistry, encodePng, registry } from "latentkit";
+import { createDiskCache, createPreviewHost, createRegistry, encodePng, type Registry, registry } from "latentkit";
 import type { DiskCacheOptions } from "#src/graph/disk-cache/disk-cache.js";
 import { DiskSigner } from "#src/graph/disk-cache/disk-signer.js";
-import type { ExecuteOptions } from "#src/graph/execute.js";
 import { defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import { any, int } from "#src/nodes/inputs.js";
 import { executeGraph } from "#src/render/defaults.js";
@@ -166,7 +165,7 @@ describe("signatures on a disk", () => {
         registry,
       );
     const graph = { m: node("Custom", { a: 1 }) };
-    const uses = (made: ExecuteOptions["registry"]): [object, Options] => [graph, { registry: made }];
+    const uses = (made: Registry): [object, Options] => [graph, { registry: made }];
 
     it("there are none: their code may change without notice", async () => {
       assert.deepEqual(await found(uses(custom()), uses(custom())), [false]);

@@ -3,12 +3,11 @@ import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCache, createDiskCache, Tensor } from "latentkit";
 import type { RunEvent } from "#src/graph/events.js";
-import type { ExecuteOptions } from "#src/graph/execute.js";
 import { block, defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import { any, int, latent } from "#src/nodes/inputs.js";
 import { createRegistry } from "#src/nodes/registry.js";
 import { files, freshFolder } from "../../../helpers/folders.js";
-import { endOf, eventsOf, node, only, SHOW } from "../../../helpers/graph-nodes.js";
+import { type ExecuteOptions, endOf, eventsOf, node, only, SHOW } from "../../../helpers/graph-nodes.js";
 
 type Flags = Partial<Pick<NodeDefinition, "outputNode" | "writesFiles" | "hasUi" | "notIdempotent" | "reachesNetwork">>;
 

@@ -64,7 +64,7 @@ function line(length: number): Record<string, unknown> {
 }
 
 async function outputOf(graph: object, registry: ReturnType<typeof createRegistry>, cache?: Cache) {
-  for await (const event of executeGraph(graph, { registry, cache })) {
+  for await (const event of executeGraph(graph, {}, { registry, cache })) {
     if (event.type === "node-error") throw event.error;
     if (event.type === "run-done") return event.outputs.out;
   }

@@ -65,7 +65,7 @@ describe("createThreadPool", () => {
   };
   const write = (name: string, text: string) => {
     writeFileSync(join(folder(), name), text);
-    return pathToFileURL(join(folder(), name));
+    return pathToFileURL(join(folder(), name)).href;
   };
   const openOdd = (options: ThreadPoolOptions = {}) =>
     open({ threads: 1, graceMs: 100, setup: write("setup.mjs", NODES), ...options });
@@ -79,7 +79,7 @@ describe("createThreadPool", () => {
     const pool = open({ threads: 2 });
     const events: RunEvent[] = [];
     const onEvent = (event: RunEvent) => void events.push(event);
-    const result = await pool.render(picture(), { outputDir: out(), inputDir, onEvent });
+    const result = await pool.render(picture(), { outputDir: out(), inputDir }, { onEvent });
     const here = await render(picture(), { outputDir: out("here"), inputDir });
     assert.deepEqual(hashesIn(out()), hashesIn(out("here")));
     assert.equal(result.status, "success");
@@ -100,7 +100,7 @@ describe("createThreadPool", () => {
 
   it("tells the same result where nobody hears events", async () => {
     const pool = open({ threads: 1 });
-    const heard = await pool.render(picture(), { outputDir: out(), inputDir, onEvent: () => {} });
+    const heard = await pool.render(picture(), { outputDir: out(), inputDir }, { onEvent: () => {} });
     const quiet = await open({ threads: 1 }).render(picture("b"), { outputDir: out(), inputDir });
     assert.deepEqual(Object.keys(quiet.nodeMs), Object.keys(heard.nodeMs));
     assert.equal(quiet.files[0]!.path, join(out(), "b_00001.png"));
@@ -169,7 +169,7 @@ describe("createThreadPool", () => {
     for (const expected of [[], ["1"]]) {
       const pool = open({ threads: 1, setup, cacheDir });
       events.length = 0;
-      const { ui } = await pool.render(graph, { outputDir: out(), onEvent: (event) => void events.push(event) });
+      const { ui } = await pool.render(graph, { outputDir: out() }, { onEvent: (event) => void events.push(event) });
       assert.deepEqual(ui, { "2": { text: ["5"] } });
       assert.deepEqual(
         events.flatMap((event) => (event.type === "cached" ? event.nodeIds : [])),
@@ -197,7 +197,7 @@ describe("createThreadPool", () => {
     await refuses(run(join(folder(), "none.json")), "file.not-found", /none\.json/);
     await refuses(run("{ not json"), "graph.invalid-json", /line 1/);
     await refuses(run(picture(), { set: { "2.filename_perfix": "x" } }), "usage.invalid", /filename_prefix/);
-    await refuses(run(picture(), { config: { odd: () => 1 } }), "usage.invalid", /plain data/);
+    await refuses(run(picture(), { config: { odd: () => 1 } }), "usage.invalid", /config, odd: .*received a function/);
     await refuses(() => createThreadPool({ threads: 0 }), "value.out-of-range", /1 to 256, received 0/);
     await refuses(() => createThreadPool({ threads: 1.5 }), "value.out-of-range", /1\.5/);
     assert.equal(existsSync(out()), false);
@@ -240,8 +240,8 @@ describe("createThreadPool", () => {
     await refuses(run("b.mjs", "export default 5;"), "setup.failed", /expected a function as its default export/);
     await refuses(run("c.mjs", "syntax error"), "setup.failed", /c\.mjs/);
     const misspelt = run("e.mjs", "export default () => ({ regsitry: 5, hosts: 5 });");
-    await refuses(misspelt, "setup.failed", /e\.mjs: what it makes: unknown option "regsitry"/);
-    const missing = open({ setup: pathToFileURL(join(folder(), "none.mjs")) });
+    await refuses(misspelt, "setup.failed", /e\.mjs: its result: unknown option "regsitry"/);
+    const missing = open({ setup: pathToFileURL(join(folder(), "none.mjs")).href });
     await refuses(missing.render(one("throws")), "setup.failed", /none\.mjs/);
     const exits = await run("d.mjs", "process.exit(3);");
     assert.deepEqual([exits.status, exits.error?.code], ["failed", "thread.lost"]);
@@ -267,7 +267,7 @@ describe("createThreadPool", () => {
         if (type === "node-start") setTimeout(() => controller.abort(), 30);
       };
       const started = performance.now();
-      const { status } = await pool.render(one(node, inputs), { signal: controller.signal, onEvent });
+      const { status } = await pool.render(one(node, inputs), {}, { signal: controller.signal, onEvent });
       assert.equal(status, "interrupted");
       return performance.now() - started;
     };
@@ -278,14 +278,14 @@ describe("createThreadPool", () => {
       assert.equal(pool.size, 0);
       assert.equal((await pool.render(one("sleeps", { ms: 1 }))).status, "success");
     }
-    const aborted = await pool.render(one("exits"), { signal: AbortSignal.abort() });
+    const aborted = await pool.render(one("exits"), {}, { signal: AbortSignal.abort() });
     assert.deepEqual([aborted.status, aborted.files], ["interrupted", []]);
   });
 
   it("survives the end of threads in the middle of PNG encoding", async () => {
     const pool = openOdd({ threads: 2, graceMs: 1 });
     for (let k = 0; k < 6; k++) {
-      const { status } = await pool.render(one("encodes"), { signal: AbortSignal.timeout(400 + 37 * k) });
+      const { status } = await pool.render(one("encodes"), {}, { signal: AbortSignal.timeout(400 + 37 * k) });
       assert.equal(status, "interrupted");
     }
     assert.equal((await pool.render(picture(), { outputDir: out(), inputDir })).status, "success");
@@ -300,7 +300,7 @@ describe("createThreadPool", () => {
       if (type === "run-done") running--;
       most = Math.max(most, running);
     };
-    await Promise.all([1, 2, 3, 4, 5, 6].map((ms) => pool.render(one("sleeps", { ms: 100 + ms }), { onEvent })));
+    await Promise.all([1, 2, 3, 4, 5, 6].map((ms) => pool.render(one("sleeps", { ms: 100 + ms }), {}, { onEvent })));
     assert.deepEqual([most, pool.size], [2, 2]);
   });
 
@@ -309,10 +309,14 @@ describe("createThreadPool", () => {
     const order: number[] = [];
     const controller = new AbortController();
     const start = (ms: number) =>
-      pool.render(one("sleeps", { ms }), {
-        signal: ms === 4 ? controller.signal : undefined,
-        onEvent: ({ type }) => void (type === "run-start" && order.push(ms)),
-      });
+      pool.render(
+        one("sleeps", { ms }),
+        {},
+        {
+          signal: ms === 4 ? controller.signal : undefined,
+          onEvent: ({ type }) => void (type === "run-start" && order.push(ms)),
+        },
+      );
     const first = start(1);
     const others = [2, 3, 4, 5].map(start);
     // one that comes in the moment a thread is free still waits for its turn
@@ -325,12 +329,16 @@ describe("createThreadPool", () => {
 
   it("passes on few of very many progress events, the last one always", async () => {
     const seen: number[] = [];
-    await openOdd().render(one("talks"), {
-      onEvent: (event) => {
-        if (event.type === "progress") seen.push(event.value);
-        assert.equal("preview" in event && event.preview !== undefined, false);
+    await openOdd().render(
+      one("talks"),
+      {},
+      {
+        onEvent: (event) => {
+          if (event.type === "progress") seen.push(event.value);
+          assert.equal("preview" in event && event.preview !== undefined, false);
+        },
       },
-    });
+    );
     assert.equal(seen.at(-1), 100_000);
     assert.ok(seen.length < 1000, `${seen.length} events`);
   });
@@ -340,7 +348,7 @@ describe("createThreadPool", () => {
     const onEvent = () => {
       throw new Error("cannot listen");
     };
-    await assert.rejects(pool.render(one("sleeps", { ms: 1 }), { onEvent }), /cannot listen/);
+    await assert.rejects(pool.render(one("sleeps", { ms: 1 }), {}, { onEvent }), /cannot listen/);
     assert.equal((await pool.render(one("sleeps", { ms: 1 }))).status, "success");
   });
 

@@ -1,0 +1,70 @@
+import type { NodeConfig } from "../nodes/define.js";
+import { CHECKED_LATER, FLAG, FOLDER, NAMES, type OptionRules, type Rule, TEXT, TEXTS, VALUES } from "../options.js";
+import type { DeviceChoice } from "../tensor/device-choice.js";
+import type { ClassAliases } from "./parse.js";
+
+/** One run of a graph as plain data: with the graph and its `Surroundings` all that the executor needs. */
+export interface GraphJob {
+  /** Nodes to compute; the graph's output nodes where absent. */
+  targets?: readonly string[];
+  /** ./out where absent. */
+  outputDir?: string;
+  /** Where images are read; ./input where absent, for a graph's file `input` beside it where that exists. */
+  inputDir?: string;
+  /** Other names of node classes: prefix to prefix, or whole key to whole key. */
+  classAliases?: ClassAliases;
+  /** Further texts for the PNG files, a chunk for each key. */
+  extraPnginfo?: unknown;
+  config?: NodeConfig;
+  /**
+   * An output that cannot be computed is left out, with a warning, and the others are computed; false: it refuses the
+   * graph. Where absent, true for `executeGraph` and false for all that renders.
+   */
+  partial?: boolean;
+  /** false: a graph is refused in which a node that runs reaches the network or uses a key. */
+  allowNetwork?: boolean;
+  /** Where tensors are computed: "auto", "cpu" or "cuda:N"; see the README. LATENTKIT_DEVICE where absent, else auto. */
+  device?: DeviceChoice;
+}
+
+const IDS: Rule = ["a list of node ids", TEXTS[1]];
+
+/** Ranges, and what depends on the graph, are checked where they are used. */
+export const GRAPH_JOB_RULES: OptionRules<GraphJob> = {
+  targets: IDS,
+  outputDir: FOLDER,
+  inputDir: FOLDER,
+  classAliases: NAMES,
+  extraPnginfo: CHECKED_LATER,
+  config: VALUES,
+  partial: FLAG,
+  allowNetwork: FLAG,
+  device: CHECKED_LATER,
+};
+
+/** A job of `executeGraph`. */
+export interface ExecuteJob extends GraphJob {
+  /** Restricts the graph's output nodes to these, as ComfyUI's clients ask. */
+  partialExecutionTargets?: readonly string[] | null;
+  /** false: the graph was validated before; values are taken as they are. */
+  validate?: boolean;
+  /** A random one where absent. */
+  runId?: string;
+}
+
+export const EXECUTE_JOB_RULES: OptionRules<ExecuteJob> = {
+  ...GRAPH_JOB_RULES,
+  partialExecutionTargets: [IDS[0], (value) => value === null || IDS[1](value)],
+  validate: FLAG,
+  runId: TEXT,
+};
+
+/** A job of the executor, with what only callers inside the package may ask. */
+export interface GraphRun extends Readonly<ExecuteJob> {
+  /** Nodes whose inputs other runs will not have: a shared cache keeps neither their results nor what follows. */
+  readonly passingNodes?: ReadonlySet<string>;
+  /** Nodes that write files do so in every run, whatever the cache holds; false where absent. */
+  readonly rewritesFiles?: boolean;
+  /** The graph that nodes see: where absent the one that runs, for null none. */
+  readonly metadataPrompt?: object | null;
+}

@@ -1,0 +1,89 @@
+import { GRAPH_JOB_RULES, type GraphJob } from "../graph/job.js";
+import { parseJson, printJson } from "../io/json-lossless.js";
+import { plain } from "../nodes/values.js";
+import { FOLDER, isObject, type OptionRules, pickOptions, type Rule, TEXT, TEXTS, VALUES } from "../options.js";
+import { refuseLoss, type Strictness } from "./json-loss.js";
+
+/** Metadata of PNG files: graph and extra_pnginfo, the graph alone, or nothing. */
+export const METADATA_POLICIES = ["full", "prompt", "none"] as const;
+export type MetadataPolicy = (typeof METADATA_POLICIES)[number];
+
+/**
+ * One render as plain data: what a worker thread is sent, a batch's hash covers and a hook renders, beside the graph.
+ * An option of a render is one field here and one rule below; live objects are fields of `Surroundings`.
+ */
+export interface Job extends GraphJob {
+  /** "6.text" sets an input of node 6; any other key fills the placeholder {{key}}. */
+  set?: Readonly<Record<string, unknown>>;
+  /** Keys of `set` whose values other runs will not have: the cache keeps nothing that follows from them. */
+  passing?: readonly string[];
+  /** Further texts for the PNG files, a chunk for each key. */
+  extraPnginfo?: Readonly<Record<string, unknown>>;
+  /** "full" where absent. */
+  metadata?: MetadataPolicy;
+  /** Keys whose values PNG files hide: "6.text", or a bare key at any depth of the graph and of extra_pnginfo. */
+  redact?: readonly string[];
+  /** Folder of a disk cache, see `createDiskCache`; none where absent. */
+  cacheDir?: string;
+  /** Address of a module whose default export (or `setup`) is `() => ({ registry, host })`. */
+  setup?: string;
+}
+
+export const JOB_RULES: OptionRules<Job> = {
+  ...GRAPH_JOB_RULES,
+  set: VALUES,
+  passing: TEXTS,
+  extraPnginfo: VALUES,
+  metadata: [METADATA_POLICIES.join(", "), (value) => (METADATA_POLICIES as readonly unknown[]).includes(value)],
+  redact: ["a list of keys", TEXTS[1]],
+  cacheDir: FOLDER,
+  setup: TEXT,
+};
+
+/** The job among an application's options, which name a setup module by its URL. */
+export interface JobOptions extends Omit<Job, "setup"> {
+  /** A module whose default export (or `setup`) is `() => ({ registry, host })`. */
+  setup?: URL;
+}
+
+const MODULE_URL: Rule = [
+  "the URL of a module (pathToFileURL makes one)",
+  (value) => isObject(value) && typeof value.href === "string",
+];
+
+export const JOB_OPTION_RULES: OptionRules<JobOptions> = { ...JOB_RULES, setup: MODULE_URL };
+
+/** The job among options that are checked. */
+export function jobOf(options: JobOptions): Job {
+  const { setup, ...job } = pickOptions<JobOptions>(options, JOB_OPTION_RULES);
+  return setup === undefined ? job : { ...job, setup: setup.href };
+}
+
+/**
+ * A job as JSON text, which keeps every digit of `set` and `extraPnginfo`. Throws usage.invalid for a value that JSON
+ * would lose.
+ */
+export function printJob(job: Job): string {
+  refuseUnsendable(job);
+  return printJson(job);
+}
+
+/** The job that `printJob` printed. */
+export function parseJob(text: string): Job {
+  const job = parseJson(text) as Job;
+  // nodes compute with numbers, not with the digits of a file
+  return job.config === undefined ? job : { ...job, config: plain(job.config) as Job["config"] };
+}
+
+/** Options of which JSON may lose more or less than of others. */
+const STRICTNESS: { readonly [Option in keyof Job]?: Strictness } = { set: { digits: true }, config: { absent: true } };
+
+/** Throws usage.invalid for a value that would not reach a worker thread as it is. */
+export function refuseUnsendable(job: Job): void {
+  for (const [option, values] of Object.entries(job)) {
+    // by their rules the others are flags, texts and lists of texts
+    for (const [key, value] of isObject(values) ? Object.entries(values) : []) {
+      refuseLoss(option, key, value, "usage.invalid", STRICTNESS[option as keyof Job]);
+    }
+  }
+}

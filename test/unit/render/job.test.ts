@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { parseJson } from "#src/io/json-lossless.js";
+import { type Job, jobOf, parseJob, printJob, refuseUnsendable } from "#src/render/job.js";
+import { refuses } from "../../helpers/errors.js";
+
+describe("a job as text", () => {
+  it("keeps every digit of set and extraPnginfo, and the order of keys", () => {
+    const job: Job = {
+      set: { "10.seed": 18446744073709551615n, "2.cfg": parseJson("7.0") },
+      extraPnginfo: parseJson('{"10": 1e-07, "2": 0.10}') as Record<string, unknown>,
+    };
+    assert.deepEqual(parseJob(printJob(job)), job);
+    assert.match(printJob(job), /18446744073709551615.*7\.0.*"10": 1e-07, "2": 0\.10/);
+  });
+
+  it("keeps the numbers of a configuration as numbers, and drops undefined values alone", () => {
+    const config = { base_url: undefined, timeout: 1e-7, far: 2 ** 60, below: -0, list: [0.1] };
+    const job = parseJob(printJob({ config: config as object, targets: ["4"] }));
+    assert.deepEqual(job, { config: { timeout: 1e-7, far: 2 ** 60, below: -0, list: [0.1] }, targets: ["4"] });
+  });
+
+  it("refuses what JSON would lose, with option and key", async () => {
+    const wrong: [Job, RegExp][] = [
+      [{ set: { "4.seed": Number.NaN } }, /^set, 4\.seed: expected a text, a number, .* received NaN\.$/],
+      [{ set: { "4.seed": 2 ** 60 } }, /^set, 4\.seed: expected a whole number beyond 2\^53 as a bigint or text/],
+      [{ set: { "4.seed": undefined } }, /^set, 4\.seed: .* received undefined\.$/],
+      [{ extraPnginfo: { at: new Date(0) } }, /^extraPnginfo, at: /],
+      [{ config: { keys: [() => "secret"] } as object }, /^config, keys: .* received a function\.$/],
+      [{ config: { keys: new Map() } as object }, /^config, keys: /],
+    ];
+    for (const [job, pattern] of wrong) {
+      await refuses(() => printJob(job), "usage.invalid", pattern);
+      await refuses(() => refuseUnsendable(job), "usage.invalid", pattern);
+    }
+    refuseUnsendable({ extraPnginfo: { seed: 2 ** 60 } });
+  });
+});
+
+describe("jobOf", () => {
+  it("takes the plain data out of options, and the address of a setup module", () => {
+    const options = {
+      set: { a: 1 },
+      device: undefined,
+      setup: new URL("file:///a/setup.mjs"),
+      clock: () => new Date(),
+    };
+    assert.deepEqual(jobOf(options), { set: { a: 1 }, setup: "file:///a/setup.mjs" });
+  });
+});
