@@ -9,17 +9,18 @@ import { checkOptions } from "../../options.js";
 import { chooseDevice } from "../../tensor/device-choice.js";
 import { BATCH_RULES } from "../check-options.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
+import type { BatchItem } from "../items/item.js";
+import { keysOf, programItems, refuseUnsendable } from "../items/program-items.js";
 import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";
 import { readGraph } from "../source.js";
-import { BatchQueue } from "./batch-queue.js";
 import { BatchRun, type BatchRunOptions } from "./batch-run.js";
+import { EventQueue } from "./event-queue.js";
+import type { BatchEvent } from "./events.js";
 import { createFaults } from "./faults.js";
-import { createShown } from "./hidden.js";
 import { batchHash } from "./identity.js";
-import { itemsOf, keysOf, refuseUnsendable } from "./items-of.js";
 import { checkTemplate, prefixesOf } from "./names.js";
+import { createItemRedaction } from "./redaction.js";
 import { createRunner, type RunnerOptions } from "./runner.js";
-import type { BatchEvent, BatchItem } from "./types.js";
 
 export interface BatchOptions extends RunnerOptions {
   /** A file that a killed batch goes on from; none where absent. */
@@ -42,10 +43,10 @@ const RETRIES = [0, 100] as const;
 const CONCURRENCY = [1, 256] as const;
 
 /**
- * Renders a graph once for each item, several at once, and tells what happens. An item's keys are those of `render`'s
+ * Renders a graph once for each item, several at once, and reports each step as an event. An item's keys are those of `render`'s
  * `set`. All files of an item are there or none: one that fails or is cut leaves nothing behind. Throws a LatentkitError
  * where graph, options or journal are wrong, before anything is written, and where the journal can no longer be
- * written; an item that fails is told, and the rest goes on. Ending the iteration early ends the batch at once.
+ * written; an item that fails is an event, and the rest goes on. Ending the iteration early ends the batch at once.
  */
 export function batch(
   graph: string | object,
@@ -60,12 +61,12 @@ export function batch(
   refuseUnsendable(options);
   refuseReservedKeys(options.extraPnginfo);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
-  return runBatch(graph, itemsOf(items), { ...options, total }, undefined, keysOf(items));
+  return runBatch(graph, programItems(items), { ...options, total }, undefined, keysOf(items));
 }
 
 /**
- * The same for items that tell where they were read; `keys`: what each of them sets, `settable`: what any of them may
- * set, where that is known.
+ * `batch` for items that carry their origin, with checked options. `keys`: keys that each of them sets, `settable`: keys
+ * that any of them may set, where they are known.
  */
 export async function* runBatch(
   graph: string | object,
@@ -111,27 +112,31 @@ export async function* runBatch(
   // every item that runs listens
   setMaxListeners(0, signal);
   const runner = createRunner(printJson(parsed.prompt), { ...rest, outputDir: run.outputDir, inputDir, signal });
-  const queue = new BatchQueue<BatchEvent>();
+  const queue = new EventQueue<BatchEvent>();
+  let work = Promise.resolve();
   try {
     await runner.ready(settable);
     const { prompt, note } = parsed;
-    const shown = createShown(prompt, options.redact);
-    const what = {
+    const batchGraph = {
       prompt,
       note,
       prefixes: prefixesOf(prompt, set),
       hash: batchHash(prompt, options),
       set,
       faultOf,
-      shown,
+      redacted: createItemRedaction(prompt, options.redact),
     };
-    const whole = new BatchRun(what, runner, { ...run, signal }, queue);
-    yield* queue.follow(whole.render(items));
+    work = new BatchRun(batchGraph, runner, { ...run, signal }, queue).render(items).finally(() => queue.end());
+    // it may reject while nobody waits for it yet
+    work.catch(() => {});
+    for (let events = await queue.take(); events !== undefined; events = await queue.take()) yield* events;
+    await work;
   } finally {
     // a consumer that stops listening stops what runs
     abort();
     leave();
-    await queue.settled;
+    queue.abandon();
+    await work.catch(() => {});
     await runner.close();
   }
 }

@@ -5,12 +5,12 @@ import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
 import { parseGraph } from "../../graph/parse.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/item-files.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
+import type { ItemValues } from "../items/item.js";
 import { refuseWrong } from "../refuse-wrong.js";
 import { type RenderOptions, type RenderResult, render } from "../render.js";
 import { type Made, runSetup } from "../setup-module.js";
 import { readGraph } from "../source.js";
 import { createThreadPool, type ThreadRenderOptions } from "../threads/thread-pool.js";
-import type { ItemValues } from "./types.js";
 
 /** What came of one attempt at an item. */
 export interface Attempt {

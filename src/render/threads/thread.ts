@@ -164,7 +164,7 @@ function serve(port: MessagePort, data: ThreadData): void {
         onEvent,
         isUnheard: true,
         // of items nobody hears the events: a random id costs more than a node
-        runId: isItem ? `${names.batch}-${names.index}` : undefined,
+        runId: isItem ? `${names.batch}-${names.position}` : undefined,
       };
       const made = await renderChecked(parsed(graph), given);
       const failure = made.status === "success" ? await commit(files) : undefined;

@@ -394,7 +394,7 @@ describe("latentkit render, many times, as a process", () => {
       },
     });
     assert.equal(cut.code, 130, cut.stderr);
-    assert.match(cut.stderr, /^Stopping: what runs comes to its end; Ctrl-C again stops at once\.$/m);
+    assert.match(cut.stderr, /^Stopping: items that run are finished; Ctrl-C again stops at once\.$/m);
     assert.match(
       cut.stderr,
       /^Interrupted\. The same command with --resume goes on from .*latent-noisy\.journal\.jsonl\.$/m,

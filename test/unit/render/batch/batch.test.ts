@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,8 +21,9 @@ import {
   Tensor,
   text,
 } from "latentkit";
+import { engineVersion } from "#src/native/engine-version.js";
 import { runBatch } from "#src/render/batch/batch.js";
-import type { BatchItem } from "#src/render/batch/types.js";
+import type { BatchItem } from "#src/render/items/item.js";
 import { refuses } from "../../../helpers/errors.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/place.js";
 
@@ -441,16 +443,17 @@ describe("batch", () => {
   });
 
   it("knows finished items again wherever they stand, and names new ones past them", async () => {
-    await run([{ "1.red": 1 }, { "1.red": 2 }, { "1.behave": "throw" }], { journal: journal() });
+    const first = await run([{ "1.red": 1 }, { "1.red": 2 }, { "1.behave": "throw" }], { journal: journal() });
+    const earlier = only(first, "item-done").sort((a, b) => a.index - b.index);
     const before = hashesIn(out("sub"));
     const more = [{ "1.red": 9 }, { "1.red": 1 }, { "1.red": 2 }, { "1.red": 3 }, { "1.red": 1 }];
     const events = await run(more, { journal: journal(), resume: true });
     assert.deepEqual(end(events), ["success", 3, 2, 0]);
     assert.deepEqual(
-      only(events, "item-skipped").map(({ index, place }) => [index, place]),
+      only(events, "item-skipped").map(({ index, position, values, files }) => [index, position, values, files]),
       [
-        [1, 0],
-        [2, 1],
+        [1, 0, { "1.red": 1 }, earlier[0]!.files],
+        [2, 1, { "1.red": 2 }, earlier[1]!.files],
       ],
     );
     const after = hashesIn(out("sub"));
@@ -462,6 +465,43 @@ describe("batch", () => {
     const again = await run(more.reverse(), { journal: journal(), resume: true });
     assert.deepEqual(end(again), ["success", 0, 5, 0]);
     assert.deepEqual(hashesIn(out("sub")), after);
+  });
+
+  it("writes the records that version 0.1.0 wrote, and resumes its journal", async () => {
+    const hash = "sha256:a703b2f6466d29a0899c7aec4f49c88a4ba9b46f6b234b920bfd9a26ed4db5eb";
+    const id = "3ceba3b2a059";
+    // keys hang on the version, and are those of the journal that was kept
+    const linesOf = (version: string) => {
+      const key = (values: string) =>
+        createHash("sha256").update(`${hash} ${version} ${values}`).digest("hex").slice(0, 16);
+      const [first, second] = [key('[["1.red", 1]]'), key('[["1.behave", "throw"]]')];
+      const third = key('[["1.behave", "well"], ["1.red", 3]]');
+      return [
+        `{"type": "batch", "version": 1, "engine": "${version}", "graph": "${hash}", "id": "${id}", "first": 1}`,
+        `{"type": "intent", "item": 0, "key": "${first}", "values": {"1.red": 1}, "names": {"2": "sub/p_00001"}}`,
+        `{"type": "intent", "item": 1, "key": "${second}", "values": {"1.behave": "throw"}, "names": {"2": "sub/p_00002"}}`,
+        `{"type": "intent", "item": 2, "key": "${third}", "values": {"1.red": 3, "1.behave": "well"}, "names": {"2": "sub/p_00003"}}`,
+        `{"type": "done", "item": 0, "key": "${first}", "files": ["sub/p_00001_.png"], "ms": 5}`,
+        `{"type": "failed", "item": 1, "key": "${second}", "attempt": 1, "error": {"code": "node.failed", "message": "Node 1 (Flat): told to"}}`,
+        `{"type": "done", "item": 2, "key": "${third}", "files": ["sub/p_00003_.png"], "ms": 5}`,
+        '{"type": "end", "done": 2, "skipped": 0, "failed": 1}',
+      ];
+    };
+    const [, earlier] = linesOf("0.1.0");
+    assert.ok(earlier!.includes('"key": "9a29e1adef6ee767"'));
+    const items = [{ "1.red": 1 }, { "1.behave": "throw" }, { "1.red": 3, "1.behave": "well" }];
+    await run(items, { journal: journal() });
+    const lines = linesOf(engineVersion());
+    const text = readFileSync(journal(), "utf8")
+      .replace(/"id": "[0-9a-f]{12}"/, `"id": "${id}"`)
+      .replace(/"ms": \d+/g, '"ms": 5');
+    assert.deepEqual(text.trimEnd().split("\n").sort(), [...lines].sort());
+    writeFileSync(journal(), `${lines.join("\n")}\n`);
+    const events = await run(items, { journal: journal(), resume: true });
+    assert.deepEqual(end(events), ["failed", 0, 2, 1]);
+    const [, { files }] = only(events, "item-skipped") as [unknown, Of<"item-skipped">];
+    const path = out("sub/p_00003_.png");
+    assert.deepEqual(files, [{ path, filename: "p_00003_.png", subfolder: "sub", type: "output" }]);
   });
 
   it("never takes an item that could not be read for a finished one without values", async () => {
@@ -507,7 +547,7 @@ describe("batch", () => {
     const lines = readFileSync(journal(), "utf8").replace(/"engine": "[^"]*"/, '"engine": "0.0.1"');
     assert.deepEqual(hashesIn(out()), before);
     writeFileSync(journal(), lines);
-    await refuses(again({ resume: true }), "journal.refused", /engine 0\.0\.1 wrote it/);
+    await refuses(again({ resume: true }), "journal.refused", /latentkit 0\.0\.1 wrote it/);
   });
 
   it("refuses a journal that another process is at work on", async () => {

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import type { BatchItem } from "#src/render/batch/types.js";
 import { combine } from "#src/render/items/combine.js";
 import { seedAxis } from "#src/render/items/seeds.js";
 import { sweepAxis } from "#src/render/items/sweep.js";
@@ -38,15 +37,20 @@ describe("items combined with sweeps and seeds", () => {
 
   it("ends at the limit, and reads no item beyond it", async () => {
     let read = 0;
-    async function* many(): AsyncGenerator<BatchItem> {
-      for (;;) yield { values: { scene: String(read++) } };
-    }
-    const { items } = combine({ keys: ["scene"], items: many() }, [sweep("5.steps=1..2")], 5);
+    let isClosed = false;
+    const many = {
+      keys: ["scene"],
+      next: async () => ({ values: { scene: String(read++) } }),
+      close: async () => {
+        isClosed = true;
+      },
+    };
+    const { items } = combine(many, [sweep("5.steps=1..2")], 5);
     assert.deepEqual(
       (await collect(items)).map(({ values }) => `${values.scene} ${values["5.steps"]}`),
       ["0 1", "0 2", "1 1", "1 2", "2 1"],
     );
-    assert.equal(read, 3);
+    assert.deepEqual([read, isClosed], [3, true]);
   });
 
   it("refuses a key that is set twice", async () => {

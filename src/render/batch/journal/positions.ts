@@ -1,16 +1,16 @@
-import type { JournalState } from "./journal/journal-state.js";
+import type { JournalState } from "./state.js";
 
 /**
- * Gives every item its place: its number in the journal, from which its files' names follow. In a batch that begins, or
- * whose items have not changed, that is its number in the source. An item that the journal knows keeps its place
- * wherever it stands now, equal ones in their order; one that is new gets the place of its number where that is not a
+ * Positions of items: their numbers in the journal, from which the names of their files follow. In a batch that begins,
+ * or whose items have not changed, that is the number in the source. An item that the journal has keeps its position
+ * wherever it stands now, equal ones in their order; a new one gets the position of its number where that is not a
  * finished item's, else one behind all others.
  */
-export class Places {
+export class Positions {
   private taken = new Uint8Array(1024);
   private end: number;
   private index: ReturnType<JournalState["byKey"]> | undefined;
-  /** Where to look on for a key that several items have. */
+  /** Index of the next item, for a key that several items have. */
   private readonly cursors = new Map<string, number>();
 
   constructor(private readonly state: JournalState | undefined) {
@@ -19,15 +19,15 @@ export class Places {
 
   of(index: number, key: string): number {
     if (this.state === undefined || this.state.length === 0) return index;
-    const place = this.choose(this.state, index, key);
-    this.take(place);
-    return place;
+    const position = this.choose(this.state, index, key);
+    this.take(position);
+    return position;
   }
 
   private choose(state: JournalState, index: number, key: string): number {
     if (this.taken[index] !== 1 && state.has(index, key)) return index;
-    const known = this.find(state, key);
-    if (known !== undefined) return known;
+    const earlier = this.find(state, key);
+    if (earlier !== undefined) return earlier;
     const isFree = this.taken[index] !== 1 && !state.isRecorded(index);
     return isFree ? index : this.end;
   }
@@ -42,13 +42,13 @@ export class Places {
     return at < items.length && state.has(items[at]!, key) ? items[at] : undefined;
   }
 
-  private take(place: number): void {
-    if (place >= this.taken.length) {
-      const grown = new Uint8Array(Math.max(place + 1, this.taken.length * 2));
+  private take(position: number): void {
+    if (position >= this.taken.length) {
+      const grown = new Uint8Array(Math.max(position + 1, this.taken.length * 2));
       grown.set(this.taken);
       this.taken = grown;
     }
-    this.taken[place] = 1;
-    this.end = Math.max(this.end, place + 1);
+    this.taken[position] = 1;
+    this.end = Math.max(this.end, position + 1);
   }
 }

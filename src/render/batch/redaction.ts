@@ -1,23 +1,23 @@
 import { isPlainObject } from "../../io/json-lossless.js";
 import { placeholders } from "../fill.js";
+import type { ItemValues } from "../items/item.js";
 import { REDACTED } from "../redact.js";
-import type { ItemValues } from "./types.js";
 
 /**
- * An item's values as journal and contact sheet show them: without those that go into an input which `redact` hides,
- * also where they fill a placeholder in it.
+ * Redacts an item's values for journal and contact sheet: those that go into an input which `redact` hides, also where
+ * they fill a placeholder in it.
  */
-export function createShown(
+export function createItemRedaction(
   prompt: Readonly<Record<string, unknown>>,
   redact: readonly string[] = [],
 ): (values: ItemValues) => ItemValues {
   if (redact.length === 0) return (values) => values;
-  const wanted = new Set(redact);
+  const redacted = new Set(redact);
   const hidden = new Set(redact);
   for (const [nodeId, node] of Object.entries(prompt)) {
     const inputs = isPlainObject(node) && isPlainObject(node.inputs) ? node.inputs : {};
     for (const [input, value] of Object.entries(inputs)) {
-      const isHidden = [nodeId, input, `${nodeId}.${input}`].some((key) => wanted.has(key));
+      const isHidden = [nodeId, input, `${nodeId}.${input}`].some((key) => redacted.has(key));
       if (isHidden) for (const key of placeholders(value)) hidden.add(key);
     }
   }

@@ -1,25 +1,25 @@
 import type { Dirent } from "node:fs";
 import { lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { readTemporary } from "../../io/item-files.js";
+import { readTemporary } from "../../../io/item-files.js";
 
 /**
  * Takes away what items of a batch left that did not come to their end: temporary files, and the published files that
- * are second links to them. Files of finished items stay and lose their second link. `isDone` tells of an item by its
- * number, undefined leaves it alone. Answers how many published files were taken away.
+ * are second links to them. Files of finished items stay and lose their second link. `isDone` takes the position of an
+ * item; undefined leaves it alone. Returns the number of published files that were taken away.
  */
 export async function sweep(
   outputDir: string,
   batch: string,
-  isDone: (index: number) => boolean | undefined,
+  isDone: (position: number) => boolean | undefined,
 ): Promise<number> {
   let removed = 0;
   for (const [folder, entries] of await byFolder(outputDir)) {
-    const ours = entries.filter((entry) => entry.isFile() && readTemporary(entry.name)?.batch === batch);
+    const temporaries = entries.filter((entry) => entry.isFile() && readTemporary(entry.name)?.batch === batch);
     const cut: string[] = [];
-    for (const { name } of ours) {
-      const { index, isProof } = readTemporary(name)!;
-      const done = isDone(index);
+    for (const { name } of temporaries) {
+      const { position, isProof } = readTemporary(name)!;
+      const done = isDone(position);
       if (done === false && isProof) cut.push(join(folder, name));
       else if (done !== undefined) await rm(join(folder, name), { force: true });
     }
@@ -42,14 +42,14 @@ async function byFolder(root: string): Promise<Map<string, Dirent[]>> {
   }
   for (const entry of entries) {
     const folder = entry.parentPath ?? entry.path;
-    const known = folders.get(folder);
-    if (known === undefined) folders.set(folder, [entry]);
-    else known.push(entry);
+    const siblings = folders.get(folder);
+    if (siblings === undefined) folders.set(folder, [entry]);
+    else siblings.push(entry);
   }
   return folders;
 }
 
-/** Paths of other files of the folder that are links to one of these. */
+/** Paths of the folder's published files that are links to one of these. */
 async function linkedTo(temporaries: readonly string[], folder: string, entries: readonly Dirent[]): Promise<string[]> {
   const inodes = new Set<bigint>();
   for (const path of temporaries) {
@@ -57,11 +57,11 @@ async function linkedTo(temporaries: readonly string[], folder: string, entries:
     if (nlink > 1n) inodes.add(ino);
   }
   if (inodes.size === 0) return [];
-  const found: string[] = [];
+  const links: string[] = [];
   for (const entry of entries) {
     if (!entry.isFile() || readTemporary(entry.name) !== undefined) continue;
     const path = join(folder, entry.name);
-    if (inodes.has((await lstat(path, { bigint: true })).ino)) found.push(path);
+    if (inodes.has((await lstat(path, { bigint: true })).ino)) links.push(path);
   }
-  return found;
+  return links;
 }

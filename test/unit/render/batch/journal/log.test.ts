@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Journal } from "#src/render/batch/journal/journal.js";
-import type { JournalHeader } from "#src/render/batch/journal/journal-records.js";
+import { JournalLog } from "#src/render/batch/journal/log.js";
+import type { JournalHeader } from "#src/render/batch/journal/records.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/place.js";
 
@@ -21,10 +21,10 @@ const done = (item: number) => ({ type: "done", item, key: key(item), files: ["a
 const failed = (item: number) =>
   ({ type: "failed", item, key: key(item), attempt: 1, error: { code: "node.failed", message: "no" } }) as const;
 
-describe("the journal of a batch", () => {
+describe("log of a journal", () => {
   const folder = temporaryFolder();
   const path = () => join(folder(), "deep/er/j.jsonl");
-  const open = (resume = true) => Journal.open(path(), async () => header, resume);
+  const open = (resume = true) => JournalLog.open(path(), async () => header, resume);
   const lines = () => readFileSync(path(), "utf8").split("\n");
 
   it("knows what earlier runs left", async () => {
@@ -102,7 +102,7 @@ describe("the journal of a batch", () => {
     await Promise.all([intent(0), failed(0)].map((record) => first.append(record)));
     await first.close();
     const other = { ...header, graph: "sha256:11", id: "ffffffffffff" };
-    const second = await Journal.open(path(), async () => other, true);
+    const second = await JournalLog.open(path(), async () => other, true);
     assert.deepEqual(
       [second.header.id, second.replaced, second.state.of(0, key(0))],
       ["ffffffffffff", header.id, "unknown"],
@@ -110,7 +110,7 @@ describe("the journal of a batch", () => {
     await second.append(done(0));
     await second.close();
     await refuses(() => open(), "journal.refused", /another graph/);
-    await refuses(() => Journal.open(path(), async () => other, false), "journal.refused", /an earlier batch's/);
+    await refuses(() => JournalLog.open(path(), async () => other, false), "journal.refused", /an earlier batch's/);
   });
 
   it("refuses damage, naming the line, and changes nothing", async () => {
@@ -125,7 +125,7 @@ describe("the journal of a batch", () => {
       [3, '{"type": "done", "item": 999999999, "key": "0000000000000000"}'],
       [3, "\0\0\0"],
     ] as const) {
-      const journal = await Journal.open(join(folder(), `${damage.length}`), async () => header, true);
+      const journal = await JournalLog.open(join(folder(), `${damage.length}`), async () => header, true);
       await journal.append(done(0));
       await journal.close();
       const before = readFileSync(journal.path, "utf8").split("\n");
@@ -133,7 +133,7 @@ describe("the journal of a batch", () => {
       writeFileSync(journal.path, `${before.slice(0, 2).join("\n")}\n${line === 3 ? `${damage}\n` : ""}`);
       const text = readFileSync(journal.path, "utf8");
       await refuses(
-        () => Journal.open(journal.path, async () => header, true),
+        () => JournalLog.open(journal.path, async () => header, true),
         "journal.refused",
         new RegExp(`line ${line}`),
       );
@@ -157,11 +157,11 @@ describe("the journal of a batch", () => {
     mkdirSync(path(), { recursive: true });
     await refuses(() => open(), "file.write-failed", /a folder has that name/);
     writeFileSync(join(folder(), "file"), "");
-    const below = (name: string) => () => Journal.open(join(name, "j.jsonl"), async () => header, true);
+    const below = (name: string) => () => JournalLog.open(join(name, "j.jsonl"), async () => header, true);
     await refuses(below(join(folder(), "file")), "file.write-failed", /a part of the path is not a folder \(ENOTDIR\)/);
     // where Node's own way of making folders never returns
     if (existsSync("/proc/self"))
       await refuses(below("/proc/none/deep"), "file.write-failed", /does not exist \(ENOENT\)/);
-    await refuses(() => Journal.open("/dev/full", async () => header, true), "journal.refused", /it is no file/);
+    await refuses(() => JournalLog.open("/dev/full", async () => header, true), "journal.refused", /it is no file/);
   });
 });

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { linkSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ItemFiles, itemStem, readTemporary } from "#src/io/item-files.js";
-import { sweep } from "#src/render/batch/recovery.js";
-import { filesIn, temporaryFolder } from "../../../helpers/place.js";
+import { sweep } from "#src/render/batch/journal/recovery.js";
+import { filesIn, temporaryFolder } from "../../../../helpers/place.js";
 
 const BATCH = "0123456789ab";
-const names = (index: number, isKept = true) => ({ batch: BATCH, index, number: index + 1, isKept });
+const names = (position: number, isKept = true) => ({ batch: BATCH, position, number: position + 1, isKept });
 
 describe("what a kill leaves of a batch", () => {
   const folder = temporaryFolder();
@@ -30,7 +30,7 @@ describe("what a kill leaves of a batch", () => {
     assert.deepEqual(finals(), [others[1], "p_00001.png", "p_00003.png", "p_00009.png", "q.png"].sort());
     const left = filesIn(folder()).filter((name) => name.includes(BATCH));
     assert.equal(left.length, 1);
-    assert.equal(readTemporary(left[0]!)?.index, 2);
+    assert.equal(readTemporary(left[0]!)?.position, 2);
   });
 
   it("is a text's temporary file, yet never a text that others may have appended to", async () => {

@@ -3,9 +3,9 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { encodePng } from "latentkit";
-import { createPresence } from "#src/render/batch/presence.js";
-import { temporaryFolder } from "../../../helpers/place.js";
-import { skip } from "../../../helpers/skip.js";
+import { createPresence } from "#src/render/batch/journal/presence.js";
+import { temporaryFolder } from "../../../../helpers/place.js";
+import { skip } from "../../../../helpers/skip.js";
 
 describe("what became of a batch's files", () => {
   const folder = temporaryFolder();

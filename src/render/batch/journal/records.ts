@@ -2,13 +2,13 @@ import { describe, LatentkitError } from "../../../errors.js";
 import { isPlainObject, parseJson, printJson } from "../../../io/json-lossless.js";
 import { placeFault } from "../../../io/output-path.js";
 
-/** The first line: what the batch is. Another graph, other options or another engine give other pictures. */
+/** The first line: the identity of the batch. Another graph, other options or another version give other pictures. */
 export interface JournalHeader {
   readonly type: "batch";
   readonly version: 1;
   /** Version of the package. */
   readonly engine: string;
-  /** Hash of the graph and of all options that pictures depend on. */
+  /** Hash of the graph and of all options that its pictures depend on. */
   readonly graph: string;
   /** Names the batch's temporary files: 12 hexadecimal digits. */
   readonly id: string;
@@ -16,9 +16,9 @@ export interface JournalHeader {
   readonly first: number;
 }
 
-/** One line after it. `key`: hash of header's graph, engine and the item's values. */
+/** One line after the header. `item`: position of the item; `key`: see `itemKey`. */
 export type JournalRecord =
-  /** Before any of its files is written; `names`: what their names begin with, by node id. */
+  /** Written before any of the item's files; `names`: beginnings of their names, by node id. */
   | {
       readonly type: "intent";
       readonly item: number;
@@ -26,7 +26,7 @@ export type JournalRecord =
       readonly values: unknown;
       readonly names: Readonly<Record<string, string>>;
     }
-  /** Its files are written, their ends perhaps not yet on the medium; paths relative to the output folder. */
+  /** The item's files are written, their ends perhaps not yet on the medium; paths relative to the output folder. */
   | {
       readonly type: "done";
       readonly item: number;
@@ -43,12 +43,12 @@ export type JournalRecord =
       readonly attempt: number;
       readonly error: { readonly code?: string; readonly message: string };
     }
-  /** The items came to their end. */
+  /** All items came to their end. */
   | { readonly type: "end"; readonly done: number; readonly skipped: number; readonly failed: number };
 
 export const printRecord = (record: JournalHeader | JournalRecord): string => `${printJson(record)}\n`;
 
-/** How a journal begins; what a kill left of its first line begins so too. */
+/** Beginning of a journal, also of what a kill left of its first line. */
 export const HEADER_START = '{"type": "batch"';
 
 const isHeader = ({ id, first, graph, engine }: Record<string, unknown>): boolean =>
@@ -59,7 +59,7 @@ const isHeader = ({ id, first, graph, engine }: Record<string, unknown>): boolea
   typeof graph === "string" &&
   typeof engine === "string";
 
-/** Why a finished item's files are not what a batch writes; undefined where they are. */
+/** Fault of the files of a finished item; undefined where they are what a batch writes. */
 function filesFault(files: unknown): string | undefined {
   const expected = "expected paths inside the output folder, received";
   if (!Array.isArray(files)) return `${expected} ${describe(files)}`;
@@ -67,21 +67,19 @@ function filesFault(files: unknown): string | undefined {
   return wrong === -1 ? undefined : `${expected} ${describe(files[wrong])}`;
 }
 
-/** Why the ids of outputs that were left out are none; undefined where they are, or absent. */
+/** Fault of the ids of outputs that were left out; undefined where they are ids, or absent. */
 function leftOutFault(ids: unknown): string | undefined {
   if (ids === undefined || (Array.isArray(ids) && ids.every((id) => typeof id === "string"))) return undefined;
   return `expected ids of outputs that were left out, received ${describe(ids)}`;
 }
 
-/** Reads one line of a journal. Fails with journal.refused, naming the line. */
-export function readRecord(line: string, path: string, number: number): JournalHeader | JournalRecord {
-  const damaged = (cause?: unknown) =>
-    new LatentkitError(
-      "journal.refused",
-      `Journal ${path}, line ${number}: this is no record of a batch.`,
-      {},
-      { cause },
-    );
+/** Reads one line of a journal. Fails with journal.refused, naming the line where its number is known. */
+export function readRecord(line: string, path: string, number?: number): JournalHeader | JournalRecord {
+  const refused = (why: string, cause?: unknown) => {
+    const at = number === undefined ? "" : `, line ${number}`;
+    return new LatentkitError("journal.refused", `Journal ${path}${at}: ${why}.`, {}, { cause });
+  };
+  const damaged = (cause?: unknown) => refused("this is no record of a batch", cause);
   let value: unknown;
   try {
     value = parseJson(line);
@@ -92,12 +90,12 @@ export function readRecord(line: string, path: string, number: number): JournalH
   const isItem =
     Number.isSafeInteger(value.item) && (value.item as number) >= 0 && /^[0-9a-f]{16}$/.test(String(value.key));
   if (number === 1 && !isHeader(value)) throw damaged();
-  const isKnown =
+  const isRecord =
     number === 1
       ? value.type === "batch"
       : value.type === "end" || (isItem && ["intent", "done", "failed"].includes(String(value.type)));
-  if (!isKnown) throw damaged();
+  if (!isRecord) throw damaged();
   const fault = value.type === "done" ? (filesFault(value.files) ?? leftOutFault(value.leftOut)) : undefined;
-  if (fault !== undefined) throw new LatentkitError("journal.refused", `Journal ${path}, line ${number}: ${fault}.`);
+  if (fault !== undefined) throw refused(fault);
   return value as unknown as JournalHeader | JournalRecord;
 }

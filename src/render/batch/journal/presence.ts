@@ -1,19 +1,19 @@
 import { constants } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { isPngEnd, PNG_END_BYTES } from "../../io/png-end.js";
-import { TEMPORARY } from "../../nodes/core/preview-image.js";
+import { isPngEnd, PNG_END_BYTES } from "../../../io/png-end.js";
+import { TEMPORARY } from "../../../nodes/core/preview-image.js";
 
-/** What became of a file since it was written; "cut": a picture whose end never reached the disk. */
+/** State of a file since it was written; "cut": a picture whose end never reached the disk. */
 export type FileState = "whole" | "cut" | "gone";
 
-/** Tells of files below a folder, by paths with "/". */
+/** State of a file below a folder, named by its path with "/". */
 export type Presence = (file: string) => Promise<FileState>;
 
-/** Previews are nobody's result: whether they are there does not count. */
+/** Previews are no results: whether they are there does not count. */
 const PREVIEWS = `${TEMPORARY}/`;
 
-/** Each folder is listed once; of pictures the end is read, since a power failure may take what nobody waited for. */
+/** Lists each folder once and reads the ends of pictures, since a power failure may take what nobody waited for. */
 export function createPresence(root: string): Presence {
   const listed = new Map<string, Promise<ReadonlySet<string>>>();
   return async (file) => {
@@ -37,7 +37,7 @@ async function list(folder: string): Promise<ReadonlySet<string>> {
   }
 }
 
-/** What cannot be read is not ours to judge. */
+/** Whether a picture has its end; one that cannot be read is taken as whole. */
 async function isWhole(path: string): Promise<boolean> {
   // somebody may have put a pipe there, which would be waited for
   const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);

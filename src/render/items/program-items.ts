@@ -1,9 +1,9 @@
 import { describe, LatentkitError } from "../../errors.js";
 import { isPlainObject, MAX_DEPTH, mayLackDigits, NumberLiteral } from "../../io/json-lossless.js";
-import type { BatchItem, ItemValues } from "./types.js";
+import type { BatchItem, ItemValues } from "./item.js";
 
-/** A program's items as a batch takes them: one that is no object of plain values has a fault, the rest goes on. */
-export async function* itemsOf(
+/** Items of a program as a batch takes them: one that is no object of plain values has a fault, the rest goes on. */
+export async function* programItems(
   items: Iterable<object> | AsyncIterable<object>,
 ): AsyncGenerator<BatchItem, void, undefined> {
   let index = 0;
@@ -35,14 +35,14 @@ export function keysOf(items: Iterable<object> | AsyncIterable<object>): string[
 export function refuseUnsendable(options: { readonly set?: object; readonly extraPnginfo?: object }): void {
   for (const option of ["set", "extraPnginfo"] as const) {
     for (const [key, value] of Object.entries(options[option] ?? {})) {
-      // what an editor keeps in extraPnginfo is shown, not computed with
+      // an editor's data in extraPnginfo is printed, not computed with
       const wrong = lostIn(value, 0, option === "set");
       if (wrong !== undefined) throw refused(option, key, wrong.value, "usage.invalid");
     }
   }
 }
 
-/** A copy: a getter is asked once. */
+/** Copies an item's values: a getter is called once. */
 function readValues(item: unknown, name: string): ItemValues {
   if (typeof item !== "object" || item === null || Array.isArray(item) || item instanceof Map) {
     throw new LatentkitError("items.invalid", `${name}: expected an object of values, received ${describe(item)}.`);
