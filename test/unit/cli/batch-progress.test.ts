@@ -100,7 +100,7 @@ describe("progress of a batch", () => {
     narrow.end();
   });
 
-  it("tells times in the units of people", () => {
+  it("prints durations in seconds, minutes and hours", () => {
     assert.deepEqual([0, 59.4, 59.6, 3599, 3600, 90_061].map(duration), [
       "0 s",
       "59 s",

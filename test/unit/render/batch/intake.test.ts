@@ -78,7 +78,7 @@ describe("intake of a batch", () => {
     assert.deepEqual(await collect(stalls(), waiting.signal), [[0], true]);
   });
 
-  it("keeps nothing of the items that are past", async function () {
+  it("keeps no memory of the items that are past", async function () {
     this.timeout(60_000);
     setFlagsFromString("--expose-gc");
     const collectGarbage = runInNewContext("gc") as () => void;

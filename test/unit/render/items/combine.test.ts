@@ -26,7 +26,7 @@ describe("items combined with sweeps and seeds", () => {
     assert.deepEqual([rows.length, rows[8], rows.at(-1)], [16, "hill 10 1 3", "hill 20 2 4"]);
   });
 
-  it("knows the number of items where no file has to be read for it", () => {
+  it("has the total where no file has to be read for it", () => {
     const axes = [sweep("5.steps=10,20,30"), seeds("0..9", [])];
     assert.equal(combine(undefined, axes).total, 30);
     assert.equal(combine(undefined, axes, 7).total, 7);
@@ -65,7 +65,7 @@ describe("items combined with sweeps and seeds", () => {
     refused("--seeds: 5.seed is set by --sweep 5.seed already.", undefined, [sweep("5.seed=1"), seeds("1", [])]);
   });
 
-  it("counts a faulty item as often as a good one, and tells a clash of a line's own key", async () => {
+  it("counts a faulty item like a good one, and faults a key set twice", async () => {
     const file = await files.open("items.jsonl", '{"scene": "lake"}\n{"scene":\n{"5.steps": 1}\n{}\n');
     const { items } = combine(file, [sweep("5.steps=1..2")]);
     const told = (await collect(items)).map(({ values, fault }) =>

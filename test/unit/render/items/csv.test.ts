@@ -87,7 +87,7 @@ describe("items from CSV", () => {
     );
   });
 
-  it("refuses an unknown, double or empty column before the first item, with what was meant", async () => {
+  it("refuses an unknown, double or empty column, with a suggestion", async () => {
     const here = "items.csv, line 1, column";
     await refused(
       "scene,5.sead\nx,1\n",
@@ -110,7 +110,7 @@ describe("items from CSV", () => {
     await refused(`${long}\n`, `${here} 1: expected a key such as 6.text, received "${"x".repeat(77)}...".`);
   });
 
-  it("makes a row with a missing value, or too few or many, a fault of that item alone", async () => {
+  it("faults only the item of a row with missing or surplus values", async () => {
     const text = "scene,5.steps,5.seed\nx,1,2\n\ny,,3\nz,4,\n,5,6\nx,7\nx,8,9,10,11\nlast,1,1\n";
     const here = "items.csv, line";
     assert.deepEqual(await files.valuesOrFaults("items.csv", text), [
@@ -124,7 +124,7 @@ describe("items from CSV", () => {
     ]);
   });
 
-  it("knows the placeholders that stand for numbers", async () => {
+  it("refuses an empty field for a placeholder of a number", async () => {
     assert.deepEqual(await files.valuesOrFaults("items.csv", "seed,steps,scene\n,20,x\n1,,y\n1,20,\n"), [
       "items.csv, line 2, column 1 (seed): expected a value, received an empty field.",
       "items.csv, line 3, column 2 (steps): expected a value, received an empty field.",
@@ -132,7 +132,7 @@ describe("items from CSV", () => {
     ]);
   });
 
-  it("tells text that is no UTF-8", async () => {
+  it("faults text that is no UTF-8", async () => {
     const latin = Buffer.from("5.seed,scene\n1,caf\xe9\n2,x\n", "latin1");
     assert.deepEqual(await files.valuesOrFaults("items.csv", latin), [
       "items.csv, line 2, column 2 (scene): expected text in UTF-8, received other bytes.",
@@ -170,7 +170,7 @@ describe("items from CSV", () => {
     await refused(endless, "items.csv, line 3, column 2: the row has more than 1 MiB; is a quote not closed?");
   });
 
-  it("says that a file is not there, or is none", async () => {
+  it("refuses a missing file and one of another kind", async () => {
     await assert.rejects(openItems(join(files.folder(), "none.csv"), seededKeys()), { code: "file.not-found" });
     const folder = `${files.folder()}.csv`;
     await assert.rejects(openItems(join(folder, "x.txt"), seededKeys()), {

@@ -23,7 +23,7 @@ describe("items from JSONL", () => {
     );
   });
 
-  it("makes a wrong line a fault of that item alone, with line and column", async () => {
+  it("faults only the item of a wrong line, with line and column", async () => {
     const lines = [
       '{"5.seed": 1}',
       '{"5.seed": 1,}',
@@ -46,7 +46,7 @@ describe("items from JSONL", () => {
     ]);
   });
 
-  it("tells bytes that are no UTF-8, and a file that is not there at once", async () => {
+  it("faults bytes that are no UTF-8, and refuses a missing file", async () => {
     const bytes = Buffer.concat([Buffer.from('{"scene": "'), Buffer.from([0xff]), Buffer.from('"}\n{}')]);
     assert.deepEqual(await files.valuesOrFaults("items.jsonl", bytes), [
       "items.jsonl, line 1: expected text in UTF-8, received other bytes.",

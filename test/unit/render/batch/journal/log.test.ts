@@ -27,7 +27,7 @@ describe("log of a journal", () => {
   const open = (resume = true) => JournalLog.open(path(), async () => header, resume);
   const lines = () => readFileSync(path(), "utf8").split("\n");
 
-  it("knows what earlier runs left", async () => {
+  it("has the state of earlier runs", async () => {
     const first = await open(false);
     await Promise.all([intent(0), done(0), intent(1), intent(2), failed(2), intent(5000)].map((r) => first.append(r)));
     await first.close();
@@ -59,7 +59,7 @@ describe("log of a journal", () => {
     await again.close();
   });
 
-  it("takes off a line that a kill cut short, and appends whole ones after it", async () => {
+  it("truncates a line that a kill cut short", async () => {
     const first = await open(false);
     await first.append(done(0));
     await first.close();
@@ -84,7 +84,7 @@ describe("log of a journal", () => {
     ]);
   });
 
-  it("writes over no file of another kind, a line without its end included", async () => {
+  it("refuses a file of another kind, also one without a line break", async () => {
     mkdirSync(join(folder(), "deep/er"), { recursive: true });
     for (const text of ['{"1": {"class_type": "A"}}', "a note", '{"type": "batc!', " "]) {
       writeFileSync(path(), text);
@@ -97,7 +97,7 @@ describe("log of a journal", () => {
     }
   });
 
-  it("begins anew where a batch that it refuses has finished nothing", async () => {
+  it("begins anew where another batch has finished nothing", async () => {
     const first = await open(false);
     await Promise.all([intent(0), failed(0)].map((record) => first.append(record)));
     await first.close();
@@ -153,7 +153,7 @@ describe("log of a journal", () => {
     await refuses(() => open(), "journal.refused", /64 MiB/);
   });
 
-  it("says what cannot be opened or written", async () => {
+  it("names the reason where a path cannot be opened or written", async () => {
     mkdirSync(path(), { recursive: true });
     await refuses(() => open(), "file.write-failed", /a folder has that name/);
     writeFileSync(join(folder(), "file"), "");

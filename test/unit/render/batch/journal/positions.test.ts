@@ -22,14 +22,14 @@ const positionsOf = (journal: string, items: string) => {
 };
 
 describe("positions of items in a journal", () => {
-  it("are the numbers of the items where nothing has changed, known or not", () => {
+  it("are the indices of the items where nothing has changed", () => {
     assert.deepEqual(positionsOf("", "ABA"), [0, 1, 2]);
     assert.deepEqual(positionsOf("ABcA", "ABCAEF"), [0, 1, 2, 3, 4, 5]);
     const none = new Positions(undefined);
     assert.deepEqual([none.of(0, key("A")), none.of(1, key("A"))], [0, 1]);
   });
 
-  it("stay with an item that stands elsewhere now; a new one goes behind all", () => {
+  it("stay with an item that has moved; a new one goes behind all", () => {
     assert.deepEqual(positionsOf("ABC", "XABC"), [3, 0, 1, 2]);
     assert.deepEqual(positionsOf("ABC", "XYABCZ"), [3, 4, 0, 1, 2, 5]);
     assert.deepEqual(positionsOf("ABC", "CAB"), [2, 0, 1]);
@@ -37,14 +37,14 @@ describe("positions of items in a journal", () => {
     assert.deepEqual(positionsOf("ABC...", "AXBCDEF"), [0, 3, 1, 2, 4, 5, 6]);
   });
 
-  it("are taken over from an item that never came to its end, as by a line that was mended", () => {
+  it("of an unfinished item go to the item of that index", () => {
     assert.deepEqual(positionsOf("AbC", "AXC"), [0, 1, 2]);
     assert.deepEqual(positionsOf("A.C", "AXC"), [0, 1, 2]);
     // what was finished with other values keeps its place
     assert.deepEqual(positionsOf("ABC", "AXC"), [0, 3, 2]);
   });
 
-  it("are given to equal items one after the other", () => {
+  it("of equal items are assigned in order", () => {
     assert.deepEqual(positionsOf("AABA", "AAAAB"), [0, 1, 3, 4, 2]);
     assert.deepEqual(positionsOf("AAA", "XAAAA"), [3, 1, 2, 0, 4]);
     const state = new JournalState();

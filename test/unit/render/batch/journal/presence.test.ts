@@ -7,11 +7,11 @@ import { createPresence } from "#src/render/batch/journal/presence.js";
 import { temporaryFolder } from "../../../../helpers/place.js";
 import { skip } from "../../../../helpers/skip.js";
 
-describe("what became of a batch's files", () => {
+describe("presence of a batch's files", () => {
   const folder = temporaryFolder();
   const path = (name: string) => join(folder(), name);
 
-  it("tells whole, cut and gone ones apart, and does not look into what is no picture", async () => {
+  it("is whole, cut or gone; only pictures are read", async () => {
     const file = await encodePng({ data: new Uint8Array(3), width: 1, height: 1, channels: 3 });
     mkdirSync(path("sub"));
     mkdirSync(path("folder.png"));

@@ -8,13 +8,13 @@ import { filesIn, temporaryFolder } from "../../../../helpers/place.js";
 const BATCH = "0123456789ab";
 const names = (position: number, isKept = true) => ({ batch: BATCH, position, number: position + 1, isKept });
 
-describe("what a kill leaves of a batch", () => {
+describe("sweep of a killed batch", () => {
   const folder = temporaryFolder();
   const write = async (index: number, where = folder()) =>
     new ItemFiles(names(index)).writeImage(where, "p", "", Buffer.from(`item ${index}`));
   const finals = () => filesIn(folder()).filter((name) => readTemporary(name.split("/").at(-1)!) === undefined);
 
-  it("goes, with what it had published, where the item was cut; a finished item keeps its files", async () => {
+  it("removes files of a cut item, keeps those of a finished one", async () => {
     mkdirSync(join(folder(), "sub"));
     await write(0);
     await write(1, join(folder(), "sub"));
@@ -33,7 +33,7 @@ describe("what a kill leaves of a batch", () => {
     assert.equal(readTemporary(left[0]!)?.position, 2);
   });
 
-  it("is a text's temporary file, yet never a text that others may have appended to", async () => {
+  it("removes temporary files of texts, never the texts", async () => {
     const files = new ItemFiles(names(0));
     await files.writeAppending(folder(), "log.txt", Buffer.from("one "));
     await files.writeAppending(folder(), "log.txt", Buffer.from("two"));
@@ -51,11 +51,11 @@ describe("what a kill leaves of a batch", () => {
     assert.deepEqual(files.written, []);
   });
 
-  it("is nothing where there is no folder", async () => {
+  it("does nothing where there is no folder", async () => {
     assert.equal(await sweep(join(folder(), "none"), BATCH, () => false), 0);
   });
 
-  it("is a second link only where there is a journal", async () => {
+  it("finds second links only where there was a journal", async () => {
     const files = new ItemFiles(names(0, false));
     await files.writeImage(folder(), "p", "_", Buffer.from("x"));
     await files.writeImage(folder(), "p", "_", Buffer.from("x"));
