@@ -1,7 +1,7 @@
 import { relative } from "node:path";
 import { LatentkitError } from "../errors.js";
 import { METADATA_POLICIES } from "../render/check-options.js";
-import { loadConfig } from "../render/load-config.js";
+import { loadConfig } from "../render/config/load-config.js";
 import type { MetadataPolicy } from "../render/render.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device-choice.js";
 import { type Arguments, idList, pair } from "./command.js";

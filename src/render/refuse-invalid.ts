@@ -6,7 +6,7 @@ import type { GraphError, NodeErrors } from "../graph/validation/graph-error.js"
 import { validationError } from "../graph/validation/validation-error.js";
 import { isPlainObject } from "../io/json-lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
-import { placeholders } from "./fill.js";
+import { placeholders } from "./fill/fill.js";
 
 /** Facts about a batch that validation needs. */
 export interface Common extends ValidateOptions {

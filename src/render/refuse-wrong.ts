@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../errors.js";
 import { findDefinition, findDefinitions, type Graph } from "../graph/parse.js";
-import { fillGraph } from "./fill.js";
+import { fillGraph } from "./fill/fill.js";
 import { redactMetadata } from "./redact.js";
 import { type Common, refuseInvalid } from "./refuse-invalid.js";
 

@@ -13,13 +13,13 @@ import type { DeviceChoice } from "../tensor/device-choice.js";
 import { type METADATA_POLICIES, RENDER_RULES } from "./check-options.js";
 import { defaultHost, defaultRegistry, runGraph } from "./defaults.js";
 import { filesOf, type RenderedFile } from "./files.js";
-import { fillGraph, nodesOfKeys } from "./fill.js";
+import { fillGraph, nodesOfKeys } from "./fill/fill.js";
+import { createUnfilled } from "./fill/unfilled.js";
 import { createClosable, GRACE_MS, orGivenUp } from "./give-up.js";
 import { createReceipts } from "./receipt/receipt.js";
 import { redactMetadata } from "./redact.js";
 import { runSetup } from "./setup-module.js";
 import { readGraph } from "./source.js";
-import { createUnfilled } from "./unfilled.js";
 
 export type MetadataPolicy = (typeof METADATA_POLICIES)[number];
 

@@ -13,7 +13,7 @@ import { COUNT, checkedLater, checkOptions, isObject, OBJECT, type OptionRules }
 import { RENDER_RULES } from "../render/check-options.js";
 import { defaultRegistry } from "../render/defaults.js";
 import { filesOf, type RenderedFile } from "../render/files.js";
-import { placeholders } from "../render/fill.js";
+import { placeholders } from "../render/fill/fill.js";
 import { type MetadataPolicy, type RenderResult, render } from "../render/render.js";
 import { readGraph } from "../render/source.js";
 import { createThreadPool, type ThreadPoolOptions, type ThreadRenderOptions } from "../render/threads/thread-pool.js";

@@ -16,7 +16,7 @@ import { pythonText } from "#src/io/python-text.js";
 import { float, int, seed, text } from "#src/nodes/inputs.js";
 import { convertInput } from "#src/nodes/values.js";
 import { checkTemplate, prefixesOf } from "#src/render/batch/names.js";
-import { fillGraph, inputsOfKey } from "#src/render/fill.js";
+import { fillGraph, inputsOfKey } from "#src/render/fill/fill.js";
 import { CsvParser } from "#src/render/items/csv.js";
 import { createGraphKeys } from "#src/render/items/graph-keys.js";
 import { JsonlParser } from "#src/render/items/jsonl.js";

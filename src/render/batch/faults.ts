@@ -1,9 +1,9 @@
 import type { LatentkitError } from "../../errors.js";
 import { findDefinition, type Graph } from "../../graph/parse.js";
 import type { Registry } from "../../nodes/registry.js";
-import { inputsOfKey } from "../fill.js";
+import { inputsOfKey } from "../fill/fill.js";
+import { createUnfilled, unfilledError } from "../fill/unfilled.js";
 import type { ItemValues } from "../items/item.js";
-import { createUnfilled, unfilledError } from "../unfilled.js";
 import { checkFields } from "./names.js";
 
 interface Common {

@@ -2,9 +2,9 @@ import { LatentkitError } from "../../errors.js";
 import { itemStem } from "../../io/item-files.js";
 import { NumberLiteral } from "../../io/json-lossless.js";
 import { nextCounter, resolvePrefix } from "../../io/output-path.js";
-import { readDottedKey } from "../dotted-key.js";
+import { readDottedKey } from "../fill/dotted-key.js";
+import { replacePlaceholders } from "../fill/placeholders.js";
 import type { ItemValues } from "../items/item.js";
-import { replacePlaceholders } from "../placeholders.js";
 
 type Prompt = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,5 @@
 import { isPlainObject } from "../../io/json-lossless.js";
-import { placeholders } from "../fill.js";
+import { placeholders } from "../fill/fill.js";
 import type { ItemValues } from "../items/item.js";
 import { REDACTED } from "../redact.js";
 

@@ -3,7 +3,7 @@ import { type ClassAliases, findDefinition, parseGraph } from "../../graph/parse
 import { HOSTILE_KEYS, isPlainObject } from "../../io/json-lossless.js";
 import type { Registry } from "../../nodes/registry.js";
 import { defaultRegistry } from "../defaults.js";
-import { inputsOfKey, type KeyInput, type UnknownKey } from "../fill.js";
+import { inputsOfKey, type KeyInput, type UnknownKey } from "../fill/fill.js";
 
 /** Meaning of the keys of a batch's items in its graph. */
 export interface GraphKeys {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { loadConfig, unknownVariables } from "#src/render/load-config.js";
+import { loadConfig, unknownVariables } from "#src/render/config/load-config.js";
 
 describe("loadConfig", () => {
   let folder: string;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createGenerator } from "latentkit";
-import { placeholderKeys, replacePlaceholders, wholePlaceholder } from "#src/render/placeholders.js";
+import { placeholderKeys, replacePlaceholders, wholePlaceholder } from "#src/render/fill/placeholders.js";
 
 /** Placeholders by an expression that takes cubic time: good enough for short texts. */
 const DEFINITION = /\{\{\s*([^{}]+?)\s*\}\}/g;

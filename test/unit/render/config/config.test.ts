@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { LatentkitError } from "#src/errors.js";
-import { hideSecrets, parseConfig } from "#src/render/config.js";
+import { hideSecrets, parseConfig } from "#src/render/config/config.js";
 
 const refused = (value: unknown, pattern: RegExp) =>
   assert.throws(

@@ -1,9 +1,9 @@
-import { LatentkitError } from "../errors.js";
-import { findDefinition, type Graph } from "../graph/parse.js";
-import { findRoots } from "../graph/roots.js";
-import { isPlainObject } from "../io/json-lossless.js";
-import type { NodeDefinition } from "../nodes/define.js";
-import type { Registry } from "../nodes/registry.js";
+import { LatentkitError } from "../../errors.js";
+import { findDefinition, type Graph } from "../../graph/parse.js";
+import { findRoots } from "../../graph/roots.js";
+import { isPlainObject } from "../../io/json-lossless.js";
+import type { NodeDefinition } from "../../nodes/define.js";
+import type { Registry } from "../../nodes/registry.js";
 import { placeholders } from "./fill.js";
 import { neededBy } from "./needed.js";
 

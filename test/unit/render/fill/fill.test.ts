@@ -3,7 +3,7 @@ import { LatentkitError } from "#src/errors.js";
 import { freezeJson, NumberLiteral, parseJson } from "#src/io/json-lossless.js";
 import { printJson } from "#src/io/json-print.js";
 import type { InputSpec } from "#src/nodes/inputs.js";
-import { fillGraph } from "#src/render/fill.js";
+import { fillGraph } from "#src/render/fill/fill.js";
 
 const spec = (type: string): InputSpec => ({ type, optional: false, lazy: false, options: {} });
 const CLASSES: Record<string, Record<string, InputSpec>> = {
