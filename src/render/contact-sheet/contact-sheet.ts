@@ -129,7 +129,7 @@ async function pictureOf(path: string): Promise<Tile["picture"]> {
     if ((await stat(path)).size > MAX_FILE_BYTES) return "unreadable";
     return await thumbnail(await readFile(path), SIDE, GROUND);
   } catch {
-    // the sheet shows it: somebody else moved or replaced the file
+    // another program moved or replaced the file; the sheet shows it
     return "unreadable";
   }
 }

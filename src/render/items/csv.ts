@@ -94,7 +94,7 @@ export class CsvParser implements ItemParser {
   private itemOf({ fields, line }: Row, columns: readonly Column[]): BatchItem {
     const { file } = this;
     const fault = faultOf(fields, { file, line }, columns);
-    // a row of the wrong length says nothing certain of any column
+    // in a row of the wrong length no field certainly belongs to a column
     const isWhole = fields.length === columns.length;
     const values = isWhole ? Object.fromEntries(columns.map(({ key }, i) => [key, fields[i]!])) : {};
     return { values, origin: { file, line, columns: this.numbers }, ...(fault !== undefined && { fault }) };

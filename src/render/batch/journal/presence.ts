@@ -39,7 +39,7 @@ async function list(folder: string): Promise<ReadonlySet<string>> {
 
 /** Whether a picture has its end; one that cannot be read is taken as whole. */
 async function isWhole(path: string): Promise<boolean> {
-  // somebody may have put a pipe there, which would be waited for
+  // without the flag, opening a pipe would wait
   const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
   const file = await open(path, flags).catch(() => undefined);
   if (file === undefined) return true;

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { linkSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ItemFiles, itemStem, readTemporary } from "#src/io/item-files.js";
+import { ItemFiles, readTemporary } from "#src/io/item-files.js";
 import { sweep } from "#src/render/batch/journal/recovery.js";
 import { filesIn, temporaryFolder } from "../../../../helpers/place.js";
 
 const BATCH = "0123456789ab";
-const names = (position: number, isKept = true) => ({ batch: BATCH, position, number: position + 1, isKept });
+const names = (position: number) => ({ batch: BATCH, position, number: position + 1, isKept: true });
 
 describe("sweep of a killed batch", () => {
   const folder = temporaryFolder();
@@ -53,14 +53,5 @@ describe("sweep of a killed batch", () => {
 
   it("does nothing where there is no folder", async () => {
     assert.equal(await sweep(join(folder(), "none"), BATCH, () => false), 0);
-  });
-
-  it("finds second links only where there was a journal", async () => {
-    const files = new ItemFiles(names(0, false));
-    await files.writeImage(folder(), "p", "_", Buffer.from("x"));
-    await files.writeImage(folder(), "p", "_", Buffer.from("x"));
-    assert.deepEqual(filesIn(folder()), ["p_00001-2_.png", "p_00001_.png"]);
-    assert.equal(itemStem({ number: 123456 }, "a"), "a_123456");
-    assert.equal(itemStem({ number: 1, name: "{prefix}$&{prefix}" }, "$1"), "$1$&$1");
   });
 });
