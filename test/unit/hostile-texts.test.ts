@@ -132,7 +132,10 @@ describe("hostile files and prompts", () => {
 
   const parse = async (Parser: typeof CsvParser | typeof JsonlParser, content: string): Promise<void> => {
     const parser = new Parser("items", keys);
-    for (const chunk of [Buffer.from(content), undefined]) await parser.push(chunk, []);
+    const bytes = Buffer.from(content);
+    const size = 1 << 16;
+    for (let at = 0; at < bytes.length; at += size) await parser.push(bytes.subarray(at, at + size), []);
+    await parser.push(undefined, []);
   };
   const ASYNC_READERS: Readonly<Record<string, (text: string) => Promise<unknown>>> = {
     encodePrompt: (it) => encodePrompt(clip, it),

@@ -1,6 +1,5 @@
 import { LatentkitError } from "../../errors.js";
 import { discardFiles, type ItemNames, settleFiles } from "../../io/item-files.js";
-import type { RenderedFile } from "../files.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
 import type { EventQueue } from "./event-queue.js";
 import type { BatchEvent, BatchStatus } from "./events.js";
@@ -110,10 +109,13 @@ export class BatchRun {
         await this.queue.room();
         if (this.isStopped) return undefined;
         const entry = await this.journal.find(read.index, read.item);
-        if (entry.finished !== undefined) this.skip(read, entry.position, entry.finished);
-        else {
+        const { position, finished: files } = entry;
+        if (files === undefined) {
           await this.window.take();
           void this.renderItem(read, entry).finally(() => this.window.give());
+        } else {
+          this.counts.skipped++;
+          this.emit({ type: "item-skipped", index: read.index, values: read.item.values, position, files });
         }
       }
       if (intake.isCut) this.isCut = true;
@@ -125,11 +127,6 @@ export class BatchRun {
     }
   }
 
-  private skip({ index, item: { values } }: NumberedItem, position: number, files: readonly RenderedFile[]): void {
-    this.counts.skipped++;
-    this.emit({ type: "item-skipped", index, values, position, files });
-  }
-
   /** Renders an item and records what came of it. Never rejects. */
   private async renderItem(read: NumberedItem, entry: Entry): Promise<void> {
     try {
@@ -139,7 +136,8 @@ export class BatchRun {
       if (task instanceof LatentkitError) return await this.fail({ index, values, entry }, task, 1);
       const names = namesOf(this.graph.prefixes, values, task.names);
       await this.journal.begin(entry, this.graph.redacted(values), names);
-      const success = await this.inTurn(() => this.attempts(task));
+      await this.slots.take();
+      const success = await this.attempts(task).finally(() => this.slots.give());
       // the next item in the slot does not wait for the record
       if (success !== undefined) await this.finish(task, success.attempt, success.ms);
     } catch (error) {
@@ -171,15 +169,6 @@ export class BatchRun {
     return { batch: header.id, position, number, name, isKept, own: leftovers };
   }
 
-  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
-    await this.slots.take();
-    try {
-      return await work();
-    } finally {
-      this.slots.give();
-    }
-  }
-
   /** Tries an item until it succeeds or fails for good; undefined where it does not succeed. */
   private async attempts(task: Task): Promise<{ attempt: Attempt; ms: number } | undefined> {
     const { index, values, entry } = task;
@@ -189,7 +178,8 @@ export class BatchRun {
       this.emit({ type: "item-start", index, values });
       const attempt = await this.attempt(task);
       if (attempt.status === "success") return { attempt, ms: performance.now() - started };
-      await this.discard(task, attempt);
+      if (attempt.written === undefined) await this.journal.discard(entry.position);
+      else await discardFiles(attempt.written);
       if (attempt.status === "interrupted") {
         this.isCut = true;
         return undefined;
@@ -221,11 +211,6 @@ export class BatchRun {
     if (this.journal.isKept) await settleFiles(written);
     this.counts.done++;
     this.emit({ type: "item-done", index, values, files, ...(leftOut.length > 0 && { leftOut }), ms });
-  }
-
-  private async discard({ entry }: Task, { written }: Attempt): Promise<void> {
-    if (written === undefined) await this.journal.discard(entry.position);
-    else await discardFiles(written);
   }
 
   private async fail(

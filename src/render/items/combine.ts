@@ -11,8 +11,7 @@ export interface Combination {
   readonly keys?: readonly string[];
 }
 
-/** A file of items that is read one by one. */
-export type ItemReader = Pick<ItemFile, "keys" | "next" | "close">;
+type ItemReader = Pick<ItemFile, "keys" | "next" | "close">;
 
 /**
  * Every item with every combination of the axes' values: items outermost, then the axes in order, the last one

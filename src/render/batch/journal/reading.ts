@@ -114,10 +114,10 @@ async function refuseForeign(file: FileHandle, path: string): Promise<void> {
 
 type ItemRecord = Exclude<JournalRecord, { type: "end" }>;
 
+/** A record, and the states of its files. */
 interface ItemLine {
   readonly record: ItemRecord;
   readonly offset: number;
-  /** State of each of its files. */
   readonly files: Promise<readonly FileState[]>;
 }
 
