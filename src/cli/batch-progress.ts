@@ -1,4 +1,4 @@
-import type { BatchEvent } from "../render/batch/types.js";
+import type { BatchEvent } from "../render/batch/events.js";
 import { dim, red, type Terminal } from "./terminal.js";
 
 const BAR_WIDTH = 24;

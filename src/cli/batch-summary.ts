@@ -1,5 +1,6 @@
 import { describe, type LatentkitError } from "../errors.js";
-import type { BatchEvent, BatchItem, ItemValues } from "../render/batch/types.js";
+import type { BatchEvent } from "../render/batch/events.js";
+import type { ItemValues } from "../render/items/item.js";
 import { duration, perSecond } from "./batch-progress.js";
 import { harmless, red, type Terminal } from "./terminal.js";
 
@@ -8,7 +9,7 @@ const MAX_NAMED = 20;
 const MAX_VALUES = 3;
 const MAX_VALUE_CHARACTERS = 40;
 
-/** What came of a batch so far. */
+/** Counts of a batch so far. */
 export interface BatchCounts {
   readonly done: number;
   /** Number of done items that were rendered without some outputs. */
@@ -22,31 +23,30 @@ export interface BatchCounts {
 interface Failure {
   readonly index: number;
   readonly error: LatentkitError;
-  /** In words, of an item that no file holds. */
+  /** Its values in words; empty for an item of a file, whose message begins with its line there. */
   readonly values: string;
 }
 
 /** Counts a batch's events, in bounded memory. */
 export interface Summary {
-  /** `item`: what its source said of it. */
-  add(event: BatchEvent, item: BatchItem | undefined): void;
+  add(event: BatchEvent): void;
   read(): BatchCounts;
 }
 
-export function createSummary(): Summary {
+/** `hasFile`: whether a file holds the items. */
+export function createSummary(hasFile: boolean): Summary {
   const failures: Failure[] = [];
   const counts = { done: 0, partial: 0, skipped: 0, failed: 0, failures };
   return {
     read: () => counts,
-    add(event, item) {
+    add(event) {
       if (event.type === "item-done") {
         counts.done++;
         if (event.leftOut !== undefined) counts.partial++;
       } else if (event.type === "item-skipped") counts.skipped++;
       else if (event.type === "item-failed" && !event.willRetry) {
         counts.failed++;
-        // a message of an item from a file begins with its place there
-        const values = item?.origin === undefined ? brief(event.values) : "";
+        const values = hasFile ? "" : brief(event.values);
         if (failures.length < MAX_NAMED) failures.push({ index: event.index, error: event.error, values });
       }
     },

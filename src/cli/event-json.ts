@@ -1,7 +1,7 @@
 import type { LatentkitError } from "../errors.js";
 import type { RunEvent } from "../graph/events.js";
 import { printJson } from "../io/json-print.js";
-import type { BatchEvent, BatchStatus } from "../render/batch/types.js";
+import type { BatchEvent, BatchStatus } from "../render/batch/events.js";
 import { plain, plainEvent } from "../render/plain.js";
 import type { RenderResult } from "../render/result.js";
 import type { BatchCounts } from "./batch-summary.js";

@@ -98,7 +98,7 @@ async function dispatch(
 async function warnOfVariables({ env, err }: Terminal): Promise<void> {
   // the schema that knows all names is not loaded for nothing
   if (!Object.keys(env).some((name) => name.startsWith("LATENTKIT_"))) return;
-  const { unknownVariables } = await import("../render/load-config.js");
+  const { unknownVariables } = await import("../render/config/load-config.js");
   for (const sentence of unknownVariables(env)) err(`Warning: ${sentence}\n`);
 }
 

@@ -1,6 +1,6 @@
 import { LatentkitError } from "../errors.js";
 import { runBatch } from "../render/batch/batch.js";
-import type { BatchEvent, BatchItem, BatchStatus } from "../render/batch/types.js";
+import type { BatchEvent, BatchStatus } from "../render/batch/events.js";
 import { followWithSheet } from "./batch-contact-sheet.js";
 import { type BatchPlan, planBatch } from "./batch-plan.js";
 import { type BatchProgress, createBatchProgress } from "./batch-progress.js";
@@ -11,18 +11,18 @@ import { shortest } from "./render-options.js";
 import { harmless, type Terminal } from "./terminal.js";
 
 const INTERRUPTED = 130;
-/** Distinct warnings that are told; a batch may repeat one for each item. */
+/** Distinct warnings that are printed; a batch may repeat one for each item. */
 const MAX_WARNINGS = 50;
 
 const noProgress: BatchProgress = { show: () => {}, say: (write) => write(), end: () => {} };
 
-/** What Ctrl-C asks: `drain` the first time, that no further item starts; `signal` the second, that all ends at once. */
+/** Signals of Ctrl-C: `drain` at the first, no further item starts; `signal` at the second, all ends at once. */
 interface Stops {
   readonly drain: AbortSignal;
   readonly signal: AbortSignal;
 }
 
-/** `latentkit render` with any of the options that make a batch. Answers with the exit code. */
+/** `latentkit render` with any of the options that make a batch. Returns the exit code. */
 export async function renderBatch(
   args: Arguments,
   terminal: Terminal,
@@ -32,15 +32,15 @@ export async function renderBatch(
   const isJson = args.flag("json");
   const isQuiet = args.flag("quiet") || isJson;
   const started = performance.now();
-  const summary = createSummary();
+  const summary = createSummary(args.has("items"));
+  const progress = isQuiet ? noProgress : createBatchProgress(terminal);
+  const printer = createPrinter(terminal, progress, isJson);
   const result = (status: BatchStatus, more: object) => {
     if (isJson) terminal.out(batchResultLine(status, summary.read(), { ms: performance.now() - started, ...more }));
   };
   try {
-    const plan = await planBatch(args, terminal);
-    const progress = isQuiet ? noProgress : createBatchProgress(terminal);
-    const tell = createTeller(terminal, progress, isJson);
-    const { status, pages } = await follow(plan, { drain, signal: urgent() }, tell, progress, summary);
+    const plan = await planBatch(args, terminal, printer.report);
+    const { status, pages } = await follow(plan, { drain, signal: urgent() }, printer, progress, summary);
     const { journal } = plan.options;
     result(status, { journal, contactSheet: pages });
     if (!isQuiet) {
@@ -56,96 +56,60 @@ export async function renderBatch(
     if (error instanceof LatentkitError) result("failed", { error });
     throw error;
   } finally {
+    progress.end();
     for (const line of failureLines(summary.read(), terminal)) terminal.err(`${line}\n`);
   }
 }
 
-async function follow(plan: BatchPlan, stops: Stops, tell: Teller, progress: BatchProgress, summary: Summary) {
-  const known = keepInFlight(tellingOverrides(plan, tell));
+async function follow(plan: BatchPlan, stops: Stops, printer: Printer, progress: BatchProgress, summary: Summary) {
+  const { graph, items, keys, options } = plan;
   const sheet = followWithSheet(plan);
-  const quiet = announce(stops, (text) => tell.say(text));
+  const endNotice = reportStops(stops, printer.report);
   let status: BatchStatus = "interrupted";
   try {
-    for await (const event of runBatch(plan.graph, known.items, { ...plan.options, ...stops }, plan.keys)) {
-      const item = known.of(event);
-      summary.add(event, item);
-      tell.event(event);
+    for await (const event of runBatch(graph, items, { ...options, ...stops }, keys)) {
+      summary.add(event);
+      printer.print(event);
       progress.show(event);
-      await sheet.add(event, item);
+      await sheet.add(event);
       if (event.type === "batch-done") ({ status } = event);
     }
   } finally {
-    quiet();
+    endNotice();
     progress.end();
   }
   return { status, pages: stops.signal.aborted ? [] : await sheet.finish() };
 }
 
-/** The same items; says once of each key of --set that a line of the file has its own value for it. */
-async function* tellingOverrides({ items, options: { set = {} } }: BatchPlan, { say }: Teller) {
-  const silent = new Set(Object.keys(set));
-  for await (const item of items) {
-    for (const key of silent) {
-      if (!Object.hasOwn(item.values, key)) continue;
-      silent.delete(key);
-      const place = item.origin === undefined ? "an item" : `${item.origin.file}, line ${item.origin.line}`;
-      say(`Warning: --set ${key}: ${place} has its own value, which counts there.`);
-    }
-    yield item;
-  }
+interface Printer {
+  print(event: BatchEvent): void;
+  /** Writes a line for a person. */
+  report(text: string): void;
 }
 
-/** The items on their way, with what has been read of those that have not come to their end. */
-function keepInFlight(source: AsyncIterable<BatchItem>) {
-  const inFlight = new Map<number, BatchItem>();
-  async function* items(): AsyncGenerator<BatchItem, void, undefined> {
-    let index = 0;
-    for await (const item of source) {
-      inFlight.set(index++, item);
-      yield item;
-    }
-  }
-  return {
-    items: items(),
-    of(event: BatchEvent): BatchItem | undefined {
-      if (!("index" in event) || event.index === undefined) return undefined;
-      const item = inFlight.get(event.index);
-      const isOver = event.type === "item-failed" ? !event.willRetry : /^item-(done|skipped)$/.test(event.type);
-      if (isOver) inFlight.delete(event.index);
-      return item;
-    },
-  };
-}
-
-interface Teller {
-  event(event: BatchEvent): void;
-  /** Words of the moment, for a person. */
-  say(text: string): void;
-}
-
-/** Files on stdout as they are done, or every event as JSON; warnings on stderr, each once. */
-function createTeller(terminal: Terminal, progress: BatchProgress, isJson: boolean): Teller {
+/** Prints files on stdout as they are done, or every event as JSON; warnings on stderr, each once. */
+function createPrinter(terminal: Terminal, progress: BatchProgress, isJson: boolean): Printer {
   const warnings = new Set<string>();
-  const say = (text: string) => progress.say(() => terminal.err(`${harmless(text)}\n`));
+  const report = (text: string) => progress.say(() => terminal.err(`${harmless(text)}\n`));
   return {
-    say,
-    event(event) {
+    report,
+    print(event) {
       if (isJson) terminal.out(batchLine(event));
       else if (event.type === "item-done" && event.files.length > 0) {
         const lines = event.files.map(({ path }) => `${shortest(path)}\n`).join("");
         progress.say(() => terminal.out(lines));
       } else if (event.type === "warning" && warnings.size < MAX_WARNINGS && !warnings.has(event.message)) {
         warnings.add(event.message);
-        say(`Warning: ${event.message}`);
+        report(`Warning: ${event.message}`);
       }
     },
   };
 }
 
-/** Says what a Ctrl-C does; the answer ends that. */
-function announce({ drain, signal }: Stops, say: (text: string) => void): () => void {
-  const first = () => say("Stopping: what runs comes to its end; Ctrl-C again stops at once.");
-  const second = () => say("Stopping at once.");
+/** Reports the effect of each Ctrl-C, until the returned function is called. */
+function reportStops({ drain, signal }: Stops, report: (text: string) => void): () => void {
+  const first = () => report("Stopping: items that run are finished; Ctrl-C again stops at once.");
+  const second = () => report("Stopping at once.");
   drain.addEventListener("abort", first);
   signal.addEventListener("abort", second);
   return () => {

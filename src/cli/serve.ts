@@ -1,6 +1,6 @@
 import { LatentkitError } from "../errors.js";
-import type { Config } from "../render/config.js";
-import { loadConfig } from "../render/load-config.js";
+import type { Config } from "../render/config/config.js";
+import { loadConfig } from "../render/config/load-config.js";
 import type { Command } from "./command.js";
 import { deviceOf, networkOf } from "./render-options.js";
 import type { Terminal } from "./terminal.js";

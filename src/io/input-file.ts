@@ -54,7 +54,7 @@ export async function readInputPng(file: InputFile): Promise<Buffer> {
 }
 
 /**
- * Fails as readInputPng would by the file's place, kind and first bytes; at once, without reading the rest. `hints` bounds
+ * Fails as readInputPng would by the file's path, kind and first bytes; at once, without reading the rest. `hints` bounds
  * how many names that are wrong are looked for among others.
  */
 export function checkInputPng(file: InputFile, hints?: { left: number }): void {

@@ -5,12 +5,12 @@ import { LatentkitError } from "../errors.js";
 import type { OutputFiles } from "./output-files.js";
 import { type Disk, TEMPORARY_SUFFIX, writeAppending, writeKept, writeReplacing } from "./write-file.js";
 
-/** What the names of one item's files follow from, as data that can be sent to a thread. */
+/** Facts that the names of one item's files follow from, as data that can be sent to a thread. */
 export interface ItemNames {
-  /** Of the batch: 12 hexadecimal digits. */
+  /** Id of the batch: 12 hexadecimal digits. */
   readonly batch: string;
-  /** Place of the item, from 0. */
-  readonly index: number;
+  /** Position of the item in the journal, from 0. */
+  readonly position: number;
   /** Number in its names, from 1. */
   readonly number: number;
   /** The file part of the names, with {prefix} for the node's own; `{prefix}_00007` where absent. */
@@ -38,25 +38,25 @@ function* uniqueDigits(): Generator<string, never> {
 }
 
 /** Start of the names of an item's temporary files. */
-export const temporaryStart = (batch: string, index: number): string => `${START}${batch}-${index}-`;
+export const temporaryStart = (batch: string, position: number): string => `${START}${batch}-${position}-`;
 
-/** Temporary files that prove nothing: what they were linked to may hold other items' texts by now. */
+/** Marks temporary files that prove nothing: a file they were linked to may hold other items' texts by now. */
 const NO_PROOF = "x";
 
 /** Batch and item of a temporary file, and whether a file it is linked to is the item's; undefined for any other file. */
-export function readTemporary(name: string): { batch: string; index: number; isProof: boolean } | undefined {
+export function readTemporary(name: string): { batch: string; position: number; isProof: boolean } | undefined {
   const parts = /^\.latentkit-([0-9a-f]{12})-(\d{1,15})-(x?)[0-9a-f]+\.tmp$/.exec(name);
-  return parts === null ? undefined : { batch: parts[1]!, index: Number(parts[2]), isProof: parts[3] === "" };
+  return parts === null ? undefined : { batch: parts[1]!, position: Number(parts[2]), isProof: parts[3] === "" };
 }
 
-/** The start of an item's names: with at least five digits, as counters have. */
+/** Start of an item's names, with at least five digits, as counters have. */
 export const itemStem = ({ number, name }: Pick<ItemNames, "number" | "name">, prefix: string): string =>
   name === undefined ? `${prefix}_${String(number).padStart(5, "0")}` : name.replaceAll("{prefix}", () => prefix);
 
 /**
- * Names that follow from an item of a batch, not from what a folder holds: `fox_00007.png`, further images of the item
- * `fox_00007-2.png` and so on, and past names that others have taken. Where they are kept, the temporary files stay as second
- * links: after a kill they tell which of the published files are this batch's.
+ * Writes files under names that follow from an item of a batch, not from the content of a folder: `fox_00007.png`,
+ * further images of the item `fox_00007-2.png` and so on, and past names that others have taken. Where they are kept, the
+ * temporary files stay as second links: after a kill they prove which of the published files are this batch's.
  *
  * Texts have names of their own, and others may append to them: they wait until `commit`, so that an item that fails, or
  * is tried again, adds nothing.
@@ -66,7 +66,6 @@ export class ItemFiles implements OutputFiles {
   private readonly next = new Map<string, number>();
   private readonly waiting: (() => Promise<void>)[] = [];
   private isClosed = false;
-
   private readonly own: Set<string>;
 
   constructor(
@@ -90,9 +89,9 @@ export class ItemFiles implements OutputFiles {
   }
 
   async writeNew(folder: string, bytes: Uint8Array, nameAt: (attempt: number) => string): Promise<string> {
-    const known = await this.findOwn(folder, bytes, nameAt);
-    if (known !== undefined) return known;
-    const start = temporaryStart(this.names.batch, this.names.index);
+    const own = await this.findOwn(folder, bytes, nameAt);
+    if (own !== undefined) return own;
+    const start = temporaryStart(this.names.batch, this.names.position);
     const temporary = join(folder, `${start}${unique.next().value}${TEMPORARY_SUFFIX}`);
     const filename = await writeKept(folder, bytes, temporary, nameAt, this.disk);
     if (!this.names.isKept) await this.disk.rm(temporary, { force: true });
@@ -105,7 +104,7 @@ export class ItemFiles implements OutputFiles {
     return filename;
   }
 
-  /** The item is given up: what a node that does not listen is still at leaves no file. */
+  /** Ends the item: a node that does not listen to the abort leaves no file any more. */
   close(): void {
     this.isClosed = true;
   }
@@ -136,9 +135,9 @@ export class ItemFiles implements OutputFiles {
     for (let attempt = 0; attempt <= this.own.size && this.own.size > 0; attempt++) {
       const path = join(folder, nameAt(attempt));
       if (!this.own.has(path)) continue;
-      const known = await promises.readFile(path);
-      const isSame = known.equals(bytes);
-      if (!isSame && !isCutShort(known, bytes)) continue;
+      const content = await promises.readFile(path);
+      const isSame = content.equals(bytes);
+      if (!isSame && !isCutShort(content, bytes)) continue;
       if (!isSame) await writeReplacing(folder, nameAt(attempt), bytes, this.disk, this.mark);
       this.own.delete(path);
       return nameAt(attempt);
@@ -147,30 +146,30 @@ export class ItemFiles implements OutputFiles {
   }
 
   private get mark(): string {
-    return temporaryStart(this.names.batch, this.names.index).slice(START.length) + NO_PROOF;
+    return temporaryStart(this.names.batch, this.names.position).slice(START.length) + NO_PROOF;
   }
 }
 
 /** Whether a file holds a beginning of the bytes, and zeros where a file system had no time for the rest. */
-function isCutShort(known: Uint8Array, bytes: Uint8Array): boolean {
-  let length = known.length;
-  while (length > 0 && known[length - 1] === 0) length--;
-  return known.length <= bytes.length && Buffer.compare(known.subarray(0, length), bytes.subarray(0, length)) === 0;
+function isCutShort(content: Uint8Array, bytes: Uint8Array): boolean {
+  let length = content.length;
+  while (length > 0 && content[length - 1] === 0) length--;
+  return content.length <= bytes.length && Buffer.compare(content.subarray(0, length), bytes.subarray(0, length)) === 0;
 }
 
-/** The item is finished in the journal: its files need no proof any more. */
+/** Removes the second links of an item that the journal has as finished: its files need no proof any more. */
 export async function settleFiles(written: readonly WrittenFile[]): Promise<void> {
   for (const { temporary } of written) await remove(temporary);
 }
 
-/** Without the look that Node's rm takes first, and what its promises cost on the way. */
+/** Removes a file without the stat that Node's rm makes first, and without the cost of its promises. */
 function remove(path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     unlink(path, (error) => (error === null || error.code === "ENOENT" ? resolve() : reject(error)));
   });
 }
 
-/** The item did not come to its end: none of its files stays. */
+/** Removes all files of an item that did not come to its end. */
 export async function discardFiles(written: readonly WrittenFile[]): Promise<void> {
   for (const { path, temporary } of written) {
     await remove(path);

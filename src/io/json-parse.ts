@@ -166,7 +166,7 @@ class Parser {
   private failure(what: string): LatentkitError {
     const lines = this.text.slice(0, this.at).split("\n");
     const first = this.options.line ?? 1;
-    const place = `line ${first + lines.length - 1}, column ${lines.at(-1)!.length + 1}`;
-    return new LatentkitError("graph.invalid-json", `${this.options.what ?? "JSON"}, ${place}: ${what}.`);
+    const at = `line ${first + lines.length - 1}, column ${lines.at(-1)!.length + 1}`;
+    return new LatentkitError("graph.invalid-json", `${this.options.what ?? "JSON"}, ${at}: ${what}.`);
   }
 }

@@ -5,11 +5,11 @@ import { writeAppending, writeNew, writeReplacing } from "./write-file.js";
 /** How a run's files are written. */
 export interface OutputFiles {
   /**
-   * Writes a new file whose name begins with `name` and ends with `tail` and ".png". Answers the name. The folder
+   * Writes a new file whose name begins with `name` and ends with `tail` and ".png". Returns the name. The folder
    * exists. Fails with file.write-failed and then leaves nothing behind.
    */
   writeImage(folder: string, name: string, tail: "" | "_", bytes: Uint8Array): Promise<string>;
-  /** Writes a new file under the first free of these names. Answers it. Fails as writeImage. */
+  /** Writes a new file under the first free of these names. Returns it. Fails as writeImage. */
   writeNew(folder: string, bytes: Uint8Array, nameAt: (attempt: number) => string): Promise<string>;
   /** Writes a file of this name in one step, over one that is there. Fails as writeImage. */
   writeReplacing(folder: string, name: string, bytes: Uint8Array): Promise<void>;
@@ -17,11 +17,11 @@ export interface OutputFiles {
   writeAppending(folder: string, name: string, bytes: Uint8Array): Promise<void>;
 }
 
-/** What a run wants of the nodes that save images. */
+/** Settings of a run for the nodes that save images. */
 export interface OutputHandling {
   /** The next free counter where absent. */
   readonly files?: OutputFiles;
-  /** A text for the PNG chunk "latentkit": what made the picture, whose bytes are those of the file. */
+  /** A text for the PNG chunk "latentkit": how the picture was made, whose bytes are those of the file. */
   readonly receipt?: (nodeId: string, picture: RawImage) => Promise<string | undefined>;
   /**
    * The calling thread encodes pictures itself: where every processor has a thread that renders, another one only costs the
@@ -30,7 +30,7 @@ export interface OutputHandling {
   readonly encodesHere?: boolean;
 }
 
-/** Names as the host gives them: `<name>_<counter>`, one more than the highest counter in the folder. */
+/** Names as ComfyUI gives them: `<name>_<counter>`, one more than the highest counter in the folder. */
 export const counterFiles: OutputFiles = {
   writeImage: async (folder, name, tail, bytes) => {
     const counter = await nextCounter(folder, name, tail);

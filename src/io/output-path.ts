@@ -4,11 +4,11 @@ import { describe, LatentkitError } from "../errors.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 import { writeFailed } from "./write-file.js";
 
-/** Where a prefix leads inside the output folder. */
-export interface OutputPlace {
+/** Folder and name of files to be written inside the output folder. */
+export interface OutputTarget {
   /** Absolute path of the folder. */
   readonly folder: string;
-  /** The same relative to the output folder, with "/"; "" for the output folder itself. */
+  /** Path of the folder below the output folder, with "/"; "" for the output folder itself. */
   readonly subfolder: string;
   /** First part of the file names. */
   readonly name: string;
@@ -34,13 +34,13 @@ export function expandPrefix(prefix: string, size: { width: number; height: numb
 }
 
 /**
- * A prefix such as "folder/name" as a place inside the output folder; `input` names where it was given. Nothing is
+ * A prefix such as "folder/name" as a target inside the output folder; `input` names where it was given. Nothing is
  * touched. Fails with path.outside where it would leave the folder on any system, or holds what no file name can.
  */
-export function resolvePrefix(outputFolder: string, prefix: string, input?: string): OutputPlace {
+export function resolvePrefix(outputFolder: string, prefix: string, input?: string): OutputTarget {
   refuse(pathFault(prefix), prefix, input);
   const normal = normalize(prefix);
-  return placeOf(outputFolder, prefix, dirname(normal), basename(normal), input);
+  return targetOf(outputFolder, prefix, dirname(normal), basename(normal), input);
 }
 
 /**
@@ -52,16 +52,16 @@ export function resolveFile(
   folder: string,
   name: string,
   inputs: { folder?: string; name?: string } = {},
-): OutputPlace {
+): OutputTarget {
   refuse(pathFault(folder), folder, inputs.folder);
   refuse(nameFault(name), name, inputs.name);
-  return placeOf(outputFolder, folder, normalize(folder), name, inputs.folder);
+  return targetOf(outputFolder, folder, normalize(folder), name, inputs.folder);
 }
 
-function placeOf(outputFolder: string, given: string, subfolder: string, name: string, input?: string): OutputPlace {
+function targetOf(outputFolder: string, path: string, subfolder: string, name: string, input?: string): OutputTarget {
   const root = resolve(outputFolder);
   const folder = resolve(root, subfolder);
-  if (!isInside(root, folder)) throw outside(given, INSIDE, input);
+  if (!isInside(root, folder)) throw outside(path, INSIDE, input);
   return { folder, subfolder: relative(root, folder).split(sep).join("/"), name };
 }
 
@@ -71,17 +71,17 @@ const INSIDE = "a path inside the output folder";
 const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}]/u;
 
 /**
- * What was expected where a path cannot be written to: it holds control characters, or leads elsewhere as `placeFault`
- * tells; undefined where it is good.
+ * Expectation that a path to be written fails: it holds control characters, or leads outside its folder; undefined for
+ * a good one.
  */
 export const pathFault = (path: string): string | undefined =>
-  placeFault(path) ?? (CONTROLS.test(path) ? "a path without line breaks and other control characters" : undefined);
+  outsideFault(path) ?? (CONTROLS.test(path) ? "a path without line breaks and other control characters" : undefined);
 
 /**
- * What was expected where a path leaves its folder on this or any other system, so that a graph is equally safe
- * everywhere; undefined where it is good.
+ * Expectation that a path fails which leaves its folder on this or any other system, so that a graph is equally safe
+ * everywhere; undefined for a good one.
  */
-export function placeFault(path: string): string | undefined {
+export function outsideFault(path: string): string | undefined {
   if (path.length > MAX_PATH_CHARACTERS) return `a path of at most ${MAX_PATH_CHARACTERS} characters`;
   if (path.includes("\0")) return "a path without NUL characters";
   if (/\p{Surrogate}/u.test(path)) return "a path without halves of surrogate pairs";
@@ -92,7 +92,7 @@ export function placeFault(path: string): string | undefined {
   return leaves ? INSIDE : undefined;
 }
 
-/** The same for a plain file name. */
+/** Expectation that a plain file name fails; undefined for a good one. */
 export const nameFault = (name: string): string | undefined =>
   pathFault(name) ?? (basename(name) === name ? undefined : "a file name without folders");
 
@@ -108,19 +108,19 @@ function outside(path: string, expected: string, input?: string): LatentkitError
 }
 
 /**
- * Makes a place's folder, and the output folder, where they are missing. Fails with path.outside, before anything is
+ * Makes a target's folder, and the output folder, where they are missing. Fails with path.outside, before anything is
  * made, where a symbolic link on the way leads out of the output folder, and with file.write-failed.
  */
-export async function makeFolder(outputFolder: string, place: OutputPlace): Promise<void> {
+export async function makeFolder(outputFolder: string, target: OutputTarget): Promise<void> {
   const root = resolve(outputFolder);
   try {
-    if (isThere(root, place.folder)) return;
+    if (isThere(root, target.folder)) return;
     await makeEach(root);
     const realRoot = await promises.realpath(root);
-    await refuseLeavingLink(realRoot, root, place);
-    await makeEach(place.folder);
+    await refuseLeavingLink(realRoot, root, target);
+    await makeEach(target.folder);
   } catch (error) {
-    throw writeFailed(place.subfolder === "" ? basename(root) : place.subfolder, error);
+    throw writeFailed(target.subfolder === "" ? basename(root) : target.subfolder, error);
   }
 }
 
@@ -156,12 +156,12 @@ export async function makeEach(folder: string): Promise<void> {
 }
 
 /** Follows the part of the way that exists already: what is made below it is ours. */
-async function refuseLeavingLink(realRoot: string, root: string, place: OutputPlace): Promise<void> {
-  for (let path = place.folder; path !== root; path = dirname(path)) {
+async function refuseLeavingLink(realRoot: string, root: string, target: OutputTarget): Promise<void> {
+  for (let path = target.folder; path !== root; path = dirname(path)) {
     const real = await realPathOf(path);
     if (real === undefined) continue;
     if (!isInside(realRoot, real))
-      throw outside(place.subfolder, "a path that no symbolic link leads out of the output folder");
+      throw outside(target.subfolder, "a path that no symbolic link leads out of the output folder");
     return;
   }
 }

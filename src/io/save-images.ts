@@ -46,7 +46,7 @@ const GRAPH_KEY = "prompt";
 const reservedWords = (where: string, key: string) =>
   `${where}: expected keys other than ${GRAPH_KEY} and ${RECEIPT_KEY}, which hold the graph and its receipt, received ${describe(key)}.`;
 
-/** Fails with usage.invalid for a text that would stand in PNG files in the place of the graph or of its receipt. */
+/** Fails with usage.invalid for a text that would stand in PNG files instead of the graph or of its receipt. */
 export function refuseReservedKeys(extraPnginfo: unknown): void {
   if (typeof extraPnginfo !== "object" || extraPnginfo === null) return;
   for (const key of [GRAPH_KEY, RECEIPT_KEY])
@@ -72,8 +72,8 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
   for (const [key] of text) checkTextKey(key);
   if (options.receipt !== undefined) refuseShadows(text);
   const prefix = expandPrefix(options.prefix, sides, options.now);
-  const place = resolvePrefix(outputFolder, prefix, options.prefixInput);
-  await makeFolder(outputFolder, place);
+  const target = resolvePrefix(outputFolder, prefix, options.prefixInput);
+  await makeFolder(outputFolder, target);
   const saved: SavedFile[] = [];
   for (let index = 0; index < sides.batch; index++) {
     const filtered = await filterOnDevice(images, index, sides);
@@ -88,8 +88,8 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
       : await (filtered === undefined ? encodePng(pixels, settings) : encodeFiltered(filtered, settings));
     if (!(pixels instanceof Tensor)) giveMemory(pixels.data.buffer);
     if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
-    const name = place.name.replaceAll("%batch_num%", String(index));
-    saved.push({ filename: await files.writeImage(place.folder, name, tail, bytes), subfolder: place.subfolder });
+    const name = target.name.replaceAll("%batch_num%", String(index));
+    saved.push({ filename: await files.writeImage(target.folder, name, tail, bytes), subfolder: target.subfolder });
     giveMemory(bytes.buffer);
   }
   return saved;

@@ -12,6 +12,19 @@ export interface RenderedFile {
   readonly type: string;
 }
 
+/** A file by its path below the output folder, with "/". */
+export function fileAt(path: string, outputDir: string): RenderedFile {
+  const isTemporary = path.startsWith(`${TEMPORARY}/`);
+  const names = path.split("/").slice(isTemporary ? 1 : 0);
+  const filename = names.pop()!;
+  return {
+    path: join(outputDir, path),
+    filename,
+    subfolder: names.join("/"),
+    type: isTemporary ? TEMPORARY : "output",
+  };
+}
+
 /** Files named in a node's UI result: every entry that has a filename, whatever list it stands in. */
 export function filesOf(ui: Readonly<Record<string, readonly unknown[]>>, outputDir: string): RenderedFile[] {
   const files: RenderedFile[] = [];

@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../errors.js";
 import { cloneJson, isPlainObject } from "../io/json-lossless.js";
-import { readDottedKey } from "./dotted-key.js";
-import { findInput, type InputsOf } from "./fill.js";
+import { readDottedKey } from "./fill/dotted-key.js";
+import { findInput, type InputsOf } from "./fill/fill.js";
 
 /** Stands in metadata where a value was. */
 export const REDACTED = "[redacted]";

@@ -7,7 +7,7 @@ import type { GraphError, NodeErrors } from "../graph/validation/graph-error.js"
 import { validationError } from "../graph/validation/validation-error.js";
 import { isPlainObject } from "../io/json-lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
-import { placeholders } from "./fill.js";
+import { placeholders } from "./fill/fill.js";
 import type { Job } from "./job.js";
 
 /** Whether an item may change an input of a node. */

@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../errors.js";
 import { findDefinition, findDefinitions, type Graph } from "../graph/parse.js";
 import type { RunSurroundings } from "../graph/surroundings.js";
 import type { Registry } from "../nodes/registry.js";
-import { fillGraph } from "./fill.js";
+import { fillGraph } from "./fill/fill.js";
 import type { Job } from "./job.js";
 import { redactMetadata } from "./redact.js";
 import { refuseInvalid } from "./refuse-invalid.js";

@@ -8,7 +8,8 @@ import { counterFiles } from "../io/output-files.js";
 import type { Registry } from "../nodes/registry.js";
 import { checkOptions, type OptionRules, pickOptions } from "../options.js";
 import type { RenderSurroundings } from "./defaults.js";
-import { fillGraph, nodesOfKeys } from "./fill.js";
+import { fillGraph, nodesOfKeys } from "./fill/fill.js";
+import { createUnfilled } from "./fill/unfilled.js";
 import { createClosable, GRACE_MS, orGivenUp } from "./give-up.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf } from "./job.js";
 import { createReceipts } from "./receipt/receipt.js";
@@ -16,7 +17,6 @@ import { redactMetadata } from "./redact.js";
 import { createFold, type RenderResult } from "./result.js";
 import { readGraph } from "./source.js";
 import { openSurroundings } from "./surroundings.js";
-import { createUnfilled } from "./unfilled.js";
 
 /** Options of one render: its job, and live objects around it. */
 export interface RenderOptions extends JobOptions, Surroundings {}

@@ -11,7 +11,7 @@ import { TEMPORARY_SUFFIX } from "../io/write-file.js";
 import { COUNT, checkedLater, checkOptions, isObject, OBJECT, type OptionRules, rulesWithout } from "../options.js";
 import { defaultRegistry } from "../render/defaults.js";
 import { filesOf, type RenderedFile } from "../render/files.js";
-import { placeholders } from "../render/fill.js";
+import { placeholders } from "../render/fill/fill.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "../render/job.js";
 import { refuseTargets } from "../render/refuse-wrong.js";
 import { renderJob } from "../render/render.js";

@@ -6,7 +6,7 @@ import type { Duplex } from "node:stream";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { LatentkitError } from "../errors.js";
 import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules } from "../options.js";
-import { parseConfig } from "../render/config.js";
+import { parseConfig } from "../render/config/config.js";
 import { systemClock } from "./hooks/clock.js";
 import { HookError } from "./hooks/hook-error.js";
 import { type HookLog, LOGGER } from "./hooks/hook-log.js";

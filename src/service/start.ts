@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { describe, LatentkitError } from "../errors.js";
 import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../options.js";
-import { type Config, type ConfigInput, parseConfig } from "../render/config.js";
+import { type Config, type ConfigInput, parseConfig } from "../render/config/config.js";
 import { createGraphAgent } from "./graph-agent.js";
 import { createTokens } from "./hooks/http/access/token.js";
 import { messageOf, stackOf } from "./hooks/runs/safe-json.js";

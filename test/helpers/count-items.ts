@@ -1,11 +1,12 @@
-// A program: reads the seeds of a file of items, which count down from 2^64 - 1, and tells how many it found, and in how much memory.
+// A program: reads the seeds of a file of items, which count down from 2^64 - 1, and prints their number and the memory it took.
 import { createGraphKeys } from "#src/render/items/graph-keys.js";
-import { readItems } from "#src/render/items/source.js";
+import { openItems } from "#src/render/items/open.js";
 
 const keys = createGraphKeys({ "5": { class_type: "ext latentNoisy", inputs: { seed: 7 } } });
-const { items } = await readItems(process.argv[2]!, keys);
+const file = await openItems(process.argv[2]!, keys);
 let [count, bytes] = [0, 0];
-for await (const { values, fault } of items) {
+for (let item = await file.next(); item !== undefined; item = await file.next()) {
+  const { values, fault } = item;
   if (fault !== undefined || values["5.seed"] !== String(2n ** 64n - 1n - BigInt(count))) {
     throw new Error(`Row ${count} is ${JSON.stringify(values)}.`);
   }

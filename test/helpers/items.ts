@@ -1,9 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "#src/errors.js";
-import type { BatchItem } from "#src/render/batch/types.js";
 import { createGraphKeys } from "#src/render/items/graph-keys.js";
-import { type ItemFile, readItems } from "#src/render/items/source.js";
+import type { BatchItem } from "#src/render/items/item.js";
+import { type ItemFile, openItems } from "#src/render/items/open.js";
 import { temporaryFolder } from "./place.js";
 
 /** A graph with seeds in several places: as a literal, as a placeholder, through a link, and left out. */
@@ -30,16 +30,21 @@ export function itemFiles() {
     return path;
   };
   const open = (name: string, content: string | Uint8Array): Promise<ItemFile> =>
-    readItems(write(name, content), seededKeys());
+    openItems(write(name, content), seededKeys());
   return {
     folder,
     write,
     open,
-    read: async (name: string, content: string | Uint8Array) => collect((await open(name, content)).items),
-    /** Values of the items in order; what is wrong with an item in its place. */
-    told: async (name: string, content: string | Uint8Array) =>
-      (await collect((await open(name, content)).items)).map((item) => told(item, folder())),
+    read: async (name: string, content: string | Uint8Array) => readAll(await open(name, content)),
+    /** Values of the items in order; the message of its fault for an item that has one. */
+    valuesOrFaults: async (name: string, content: string | Uint8Array) =>
+      (await readAll(await open(name, content))).map((item) => valuesOrFault(item, folder())),
   };
+}
+
+export async function readAll(file: Pick<ItemFile, "next">, all: BatchItem[] = []): Promise<BatchItem[]> {
+  for (let item = await file.next(); item !== undefined; item = await file.next()) all.push(item);
+  return all;
 }
 
 export async function collect(items: AsyncIterable<BatchItem>): Promise<BatchItem[]> {
@@ -48,7 +53,7 @@ export async function collect(items: AsyncIterable<BatchItem>): Promise<BatchIte
   return all;
 }
 
-const told = ({ values, fault }: BatchItem, folder: string): unknown =>
+const valuesOrFault = ({ values, fault }: BatchItem, folder: string): unknown =>
   fault === undefined ? values : sentence(fault, folder);
 
 /** A refusal's message with the file's name alone. */

@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { decodePng } from "latentkit";
 import { createGraphAgent } from "latentkit/hooks";
-import { loadConfig } from "#src/render/load-config.js";
+import { loadConfig } from "#src/render/config/load-config.js";
 import { loadAgent } from "#src/service/load-agent.js";
 import { blocksOf, freePort, makeProject, twoTerminals } from "../helpers/docs.js";
 import { filesIn, root, temporaryFolder } from "../helpers/place.js";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodePrompt, parsePrompt, registry, tokenizePrompt } from "latentkit";
@@ -16,10 +16,10 @@ import { pythonText } from "#src/io/python-text.js";
 import { float, int, seed, text } from "#src/nodes/inputs.js";
 import { convertInput } from "#src/nodes/values.js";
 import { checkTemplate, prefixesOf } from "#src/render/batch/names.js";
-import { fillGraph, inputsOfKey } from "#src/render/fill.js";
-import { readCsv } from "#src/render/items/csv.js";
+import { fillGraph, inputsOfKey } from "#src/render/fill/fill.js";
+import { CsvParser } from "#src/render/items/csv.js";
 import { createGraphKeys } from "#src/render/items/graph-keys.js";
-import { readJsonl } from "#src/render/items/jsonl.js";
+import { JsonlParser } from "#src/render/items/jsonl.js";
 import { parseSeeds } from "#src/render/items/seeds.js";
 import { sweepAxis } from "#src/render/items/sweep.js";
 import { redactMetadata } from "#src/render/redact.js";
@@ -130,19 +130,21 @@ describe("hostile files and prompts", () => {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  const read = async (readFile: typeof readCsv, content: string): Promise<void> => {
-    const path = join(folder, "items");
-    writeFileSync(path, content);
-    for await (const _ of (await readFile(path, keys)).items);
+  const parse = async (Parser: typeof CsvParser | typeof JsonlParser, content: string): Promise<void> => {
+    const parser = new Parser("items", keys);
+    const bytes = Buffer.from(content);
+    const size = 1 << 16;
+    for (let at = 0; at < bytes.length; at += size) await parser.push(bytes.subarray(at, at + size), []);
+    await parser.push(undefined, []);
   };
   const ASYNC_READERS: Readonly<Record<string, (text: string) => Promise<unknown>>> = {
     encodePrompt: (it) => encodePrompt(clip, it),
     "encodePrompt in the A1111 style": (it) => encodePrompt(clip, it, { a1111PromptStyle: true, steps: 20 }),
-    readCsv: (it) => read(readCsv, `1.filename_prefix\n${it}`),
-    "readCsv, the header": (it) => read(readCsv, it),
+    CsvParser: (it) => parse(CsvParser, `1.filename_prefix\n${it}`),
+    "CsvParser, the header": (it) => parse(CsvParser, it),
     readInputFile: (it) => readInputFile({ folder, name: it }),
-    readJsonl: (it) => read(readJsonl, it),
-    "readJsonl, a key": (it) => read(readJsonl, JSON.stringify({ [it]: 1 })),
+    JsonlParser: (it) => parse(JsonlParser, it),
+    "JsonlParser, a key": (it) => parse(JsonlParser, JSON.stringify({ [it]: 1 })),
   };
   for (const [name, work] of Object.entries(ASYNC_READERS)) {
     it(`do not keep ${name} busy`, async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { loadConfig } from "#src/render/load-config.js";
+import { loadConfig } from "#src/render/config/load-config.js";
 import { blocksOf, freePort, isServing, makeProject, twoTerminals } from "../helpers/docs.js";
 import { filesIn, root, temporaryFolder } from "../helpers/place.js";
 

@@ -1,6 +1,6 @@
 import { inputError } from "../../errors.js";
 import { counterFiles, type OutputFiles } from "../../io/output-files.js";
-import { makeFolder, type OutputPlace, resolveFile } from "../../io/output-path.js";
+import { makeFolder, type OutputTarget, resolveFile } from "../../io/output-path.js";
 import { encodePng } from "../../io/png.js";
 import { split } from "../../io/save-images.js";
 import { defineNode } from "../define.js";
@@ -35,17 +35,17 @@ export const saveTextLazy = defineNode({
     const { output_file_path: path, file_name: name, overwrite, image } = inputs;
     if (path === "" || name === "") return { text: inputs.text, image: null };
     const fileName = `${name}.${inputs.file_extension}`;
-    const place = resolveFile(folders.output, path, fileName, { folder: "output_file_path", name: "file_name" });
+    const target = resolveFile(folders.output, path, fileName, { folder: "output_file_path", name: "file_name" });
     const content = inputs.file_extension === "csv" ? csvRows(inputs.text) : inputs.text;
     const bytes = utf8(content);
     const pictures =
       image === undefined ? [] : await Promise.all(split(image, "image").map((picture) => encodePng(picture)));
-    await makeFolder(folders.output, place);
+    await makeFolder(folders.output, target);
     const written = output?.files ?? counterFiles;
-    if (overwrite) await written.writeReplacing(place.folder, fileName, bytes);
-    else await written.writeAppending(place.folder, fileName, bytes);
-    const names = [fileName, ...(await savePictures(written, place, name, pictures, overwrite))];
-    const files = names.map((filename) => ({ filename, subfolder: place.subfolder, type: "output" }));
+    if (overwrite) await written.writeReplacing(target.folder, fileName, bytes);
+    else await written.writeAppending(target.folder, fileName, bytes);
+    const names = [fileName, ...(await savePictures(written, target, name, pictures, overwrite))];
+    const files = names.map((filename) => ({ filename, subfolder: target.subfolder, type: "output" }));
     return { result: { text: inputs.text, image: image ?? null }, ui: { files } };
   },
 });
@@ -53,7 +53,7 @@ export const saveTextLazy = defineNode({
 /** NAME.png, NAME_1.png, NAME_2.png …; without `overwrite` the next free names of that row. Returns the names. */
 async function savePictures(
   files: OutputFiles,
-  place: OutputPlace,
+  target: OutputTarget,
   name: string,
   pictures: readonly Uint8Array[],
   overwrite: boolean,
@@ -61,9 +61,9 @@ async function savePictures(
   const nameAt = (index: number) => (index === 0 ? `${name}.png` : `${name}_${index}.png`);
   const names: string[] = [];
   for (const [index, picture] of pictures.entries()) {
-    if (!overwrite) names.push(await files.writeNew(place.folder, picture, (attempt) => nameAt(index + attempt)));
+    if (!overwrite) names.push(await files.writeNew(target.folder, picture, (attempt) => nameAt(index + attempt)));
     else {
-      await files.writeReplacing(place.folder, nameAt(index), picture);
+      await files.writeReplacing(target.folder, nameAt(index), picture);
       names.push(nameAt(index));
     }
   }

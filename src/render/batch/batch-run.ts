@@ -1,14 +1,12 @@
 import { LatentkitError } from "../../errors.js";
 import { discardFiles, type ItemNames, settleFiles } from "../../io/item-files.js";
-import type { BatchQueue } from "./batch-queue.js";
-import { createChanges } from "./changes.js";
+import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
+import type { EventQueue } from "./event-queue.js";
+import type { BatchEvent, BatchStatus } from "./events.js";
+import { Intake, type NumberedItem } from "./intake.js";
+import { type Entry, Journal } from "./journal/journal.js";
 import { fillTemplate, namesOf } from "./names.js";
-import { withOrigin } from "./origin.js";
-import { BatchRecords, type Recorded } from "./records.js";
 import type { Attempt, Runner, RunnerItem } from "./runner.js";
-import { Slots } from "./slots.js";
-import type { BatchEvent, BatchItem, BatchStatus, ItemValues } from "./types.js";
-import { untilStopped } from "./until-stopped.js";
 
 export interface BatchRunOptions {
   readonly journal?: string;
@@ -32,48 +30,35 @@ export interface BatchGraph {
   readonly hash: string;
   /** Values that all items share; an item's own win. */
   readonly set: ItemValues;
-  /** About the graph itself, told once. */
+  /** Remark on the graph itself, reported once. */
   readonly note?: string;
-  /** Why an item with these values cannot be rendered; undefined where it can. */
+  /** Fault of an item with these values; undefined for one that can be rendered. */
   faultOf(values: ItemValues): LatentkitError | undefined;
-  /** An item's values as the journal shows them. */
-  shown(values: ItemValues): ItemValues;
+  /** An item's values without those that the journal must not hold. */
+  redacted(values: ItemValues): ItemValues;
 }
 
-/** Items that are known beyond those that run. */
+/** Items that are read beyond those that run. */
 const AHEAD = 16;
-/** With a journal: what it says of them reaches the disk while others render, and one that writes pictures back takes a second. */
-const AHEAD_ON_RECORD = 512;
+/** With a journal: an item's record reaches the disk while others render, and a disk that writes pictures back takes a second. */
+const AHEAD_WITH_JOURNAL = 512;
 
-type Happening = BatchEvent extends infer E ? (E extends BatchEvent ? Omit<E, "at"> : never) : never;
+type EventFacts = BatchEvent extends infer E ? (E extends BatchEvent ? Omit<E, "at"> : never) : never;
 
 /** One item on its way. */
-interface Work extends RunnerItem {
+interface Task extends RunnerItem {
   readonly index: number;
-  readonly recorded: Recorded;
+  readonly entry: Entry;
   readonly item: BatchItem;
 }
-
-type Begun = Pick<Work, "index" | "values" | "recorded">;
-
-const goneWarning = (count: number) =>
-  count === 1
-    ? "One item that the journal has as finished lacks a file, or the end of one; it is rendered again."
-    : `${count} items that the journal has as finished lack files, or the ends of some; they are rendered again.`;
-
-const partialWarning = (count: number, isKept: boolean) => {
-  const [subject, are] = count === 1 ? ["One item", "it is"] : [`${count} items`, "they are"];
-  const when = isKept ? "without partial (--partial) " : "";
-  return `${subject} of an earlier run went without outputs that could not be computed; ${when}${are} rendered again.`;
-};
 
 /** One run of a batch, from its first item to its last or to where it is stopped. */
 export class BatchRun {
   private readonly started = performance.now();
-  private readonly slots: Slots;
-  private readonly window: Slots;
+  private readonly slots: Semaphore;
+  private readonly window: Semaphore;
   private readonly counts = { done: 0, skipped: 0, failed: 0 };
-  private records!: BatchRecords;
+  private journal!: Journal;
   /** The journal can no longer be written. */
   private failure: { error: unknown } | undefined;
   private isCut = false;
@@ -82,32 +67,31 @@ export class BatchRun {
     private readonly graph: BatchGraph,
     private readonly runner: Runner,
     private readonly options: BatchRunOptions,
-    private readonly queue: BatchQueue<BatchEvent>,
+    private readonly queue: EventQueue<BatchEvent>,
   ) {
-    this.slots = new Slots(runner.slots);
-    this.window = new Slots(runner.slots + (options.journal === undefined ? AHEAD : AHEAD_ON_RECORD));
+    this.slots = new Semaphore(runner.slots);
+    this.window = new Semaphore(runner.slots + (options.journal === undefined ? AHEAD : AHEAD_WITH_JOURNAL));
   }
 
   /** Renders all items. Rejects where the journal cannot be opened or written, or the items cannot be read on. */
   async render(items: AsyncIterable<BatchItem>): Promise<void> {
-    const { hash, prefixes } = this.graph;
-    this.records = await BatchRecords.open({ ...this.options, hash, prefixes });
+    const { hash, prefixes, note } = this.graph;
+    this.journal = await Journal.open({ ...this.options, hash, prefixes });
     try {
-      await this.records.recover();
+      await this.journal.recover();
       const { journal, total } = this.options;
-      const { finished, gone } = this.records;
-      this.tell({ type: "batch-start", journal, total, finished, concurrency: this.runner.concurrency });
-      if (this.graph.note !== undefined) this.tell({ type: "warning", message: this.graph.note });
-      if (gone > 0) this.tell({ type: "warning", message: goneWarning(gone) });
-      const { partial } = this.records;
-      if (partial > 0) this.tell({ type: "warning", message: partialWarning(partial, this.options.partial) });
-      const broken = await this.pull(items);
-      await this.window.all();
+      const { finished } = this.journal;
+      this.emit({ type: "batch-start", journal, total, finished, concurrency: this.runner.concurrency });
+      const warnings = this.journal.warnings();
+      if (note !== undefined) warnings.unshift(note);
+      for (const message of warnings) this.emit({ type: "warning", message });
+      const broken = await this.renderEach(items);
+      await this.window.takeAll();
       const failure = this.failure ?? broken;
       if (failure !== undefined) throw failure.error;
       await this.end();
     } finally {
-      await this.records.close();
+      await this.journal.close();
     }
   }
 
@@ -117,135 +101,161 @@ export class BatchRun {
     return this.isCut || this.failure !== undefined || (failFast && this.counts.failed > 0);
   }
 
-  /** Answers what the items could not be read on for: those before it are rendered. */
-  private async pull(items: AsyncIterable<BatchItem>): Promise<{ error: unknown } | undefined> {
-    let index = 0;
-    const changes = createChanges();
+  /** Starts the items in order; returns the error that ended reading them: those before it are rendered. */
+  private async renderEach(items: AsyncIterable<BatchItem>): Promise<{ error: unknown } | undefined> {
+    const intake = new Intake(items, [this.options.signal, this.options.drain]);
     try {
-      const onStop = () => {
-        this.isCut = true;
-      };
-      for await (const item of untilStopped(items, this.options, onStop)) {
+      for (let read = await intake.next(); read !== undefined; read = await intake.next()) {
         await this.queue.room();
         if (this.isStopped) return undefined;
-        const recorded = this.records.find(index, item);
-        if (recorded.isDone) {
-          this.counts.skipped++;
-          this.tell({ type: "item-skipped", index, place: recorded.place });
-        } else {
+        const entry = await this.journal.find(read.index, read.item);
+        const { position, finished: files } = entry;
+        if (files === undefined) {
           await this.window.take();
-          void this.handle(item, index, recorded, changes(item.values)).finally(() => this.window.give());
+          void this.renderItem(read, entry).finally(() => this.window.give());
+        } else {
+          this.counts.skipped++;
+          this.emit({ type: "item-skipped", index: read.index, values: read.item.values, position, files });
         }
-        index++;
       }
+      if (intake.isCut) this.isCut = true;
       return undefined;
     } catch (error) {
       return { error };
+    } finally {
+      intake.close();
     }
   }
 
-  /** Never rejects. */
-  private async handle(item: BatchItem, index: number, recorded: Recorded, passing: readonly string[]): Promise<void> {
+  /** Renders an item and records what came of it. Never rejects. */
+  private async renderItem(read: NumberedItem, entry: Entry): Promise<void> {
     try {
+      const { index, item } = read;
       const { values } = item;
-      const common = this.graph.faultOf(values);
-      const fault = item.fault ?? (common && withOrigin(common, item));
-      if (fault !== undefined) return await this.fail({ index, values, recorded }, fault, 1);
-      let work: Work;
-      try {
-        work = { index, values, recorded, passing, names: this.namesFor(recorded, values), item };
-      } catch (error) {
-        if (!(error instanceof LatentkitError)) throw error;
-        return await this.fail({ index, values, recorded }, withOrigin(error, item), 1);
-      }
-      await this.records.intent(recorded, this.graph.shown(values), namesOf(this.graph.prefixes, values, work.names));
-      await (await this.inTurn(() => this.attempts(work)))?.();
+      const task = this.taskOf(read, entry);
+      if (task instanceof LatentkitError) return await this.fail({ index, values, entry }, task, 1);
+      const names = namesOf(this.graph.prefixes, values, task.names);
+      await this.journal.begin(entry, this.graph.redacted(values), names);
+      await this.slots.take();
+      const success = await this.attempts(task).finally(() => this.slots.give());
+      // the next item in the slot does not wait for the record
+      if (success !== undefined) await this.finish(task, success.attempt, success.ms);
     } catch (error) {
       this.failure ??= { error };
     }
   }
 
-  private namesFor({ place, own }: Recorded, values: ItemValues): ItemNames {
-    const { id, first } = this.records.header;
-    const number = first + place;
-    const { name: template } = this.options;
-    const { prompt, set } = this.graph;
-    const known = { index: place, number, values: { ...set, ...values }, prompt };
-    const name = template === undefined ? undefined : fillTemplate(template, known);
-    return { batch: id, index: place, number, name, isKept: this.records.isKept, own };
-  }
-
-  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
-    await this.slots.take();
+  /** An item as the runner takes it, or why it cannot be rendered. */
+  private taskOf({ index, item, passing }: NumberedItem, entry: Entry): Task | LatentkitError {
+    const { values, fault } = item;
+    if (fault !== undefined) return fault;
     try {
-      return await work();
-    } finally {
-      this.slots.give();
+      const fault = this.graph.faultOf(values);
+      if (fault !== undefined) throw fault;
+      return { index, values, entry, passing, names: this.namesFor(entry, values), item };
+    } catch (error) {
+      if (!(error instanceof LatentkitError)) throw error;
+      return withOrigin(error, item);
     }
   }
 
-  /** Answers how a finished item is put on record, which the next one in its slot does not wait for. */
-  private async attempts(work: Work): Promise<(() => Promise<void>) | undefined> {
-    const { index, values } = work;
-    for (let attempt = 1; ; attempt++) {
+  private namesFor({ position, leftovers }: Entry, values: ItemValues): ItemNames {
+    const { isKept, header } = this.journal;
+    const number = header.first + position;
+    const { name: template } = this.options;
+    const { prompt, set } = this.graph;
+    const fields = { index: position, number, values: { ...set, ...values }, prompt };
+    const name = template === undefined ? undefined : fillTemplate(template, fields);
+    return { batch: header.id, position, number, name, isKept, own: leftovers };
+  }
+
+  /** Tries an item until it succeeds or fails for good; undefined where it does not succeed. */
+  private async attempts(task: Task): Promise<{ attempt: Attempt; ms: number } | undefined> {
+    const { index, values, entry } = task;
+    for (let number = 1; ; number++) {
       if (this.isStopped) return undefined;
       const started = performance.now();
-      this.tell({ type: "item-start", index, values });
-      const made = await this.attempt(work);
-      const ms = performance.now() - started;
-      if (made.status === "success") return () => this.finish(work, made, ms);
-      await this.discard(work, made);
-      if (made.status === "interrupted") {
+      this.emit({ type: "item-start", index, values });
+      const attempt = await this.attempt(task);
+      if (attempt.status === "success") return { attempt, ms: performance.now() - started };
+      if (attempt.written === undefined) await this.journal.discard(entry.position);
+      else await discardFiles(attempt.written);
+      if (attempt.status === "interrupted") {
         this.isCut = true;
         return undefined;
       }
-      const error = withOrigin(made.error ?? new LatentkitError("node.failed", "The run failed."), work.item);
-      const willRetry = attempt <= this.options.retry && error.meaning.exit === 1 && !this.isStopped;
+      const error = withOrigin(attempt.error ?? new LatentkitError("node.failed", "The run failed."), task.item);
+      const willRetry = number <= this.options.retry && error.meaning.exit === 1 && !this.isStopped;
       if (!willRetry) {
-        await this.fail(work, error, attempt);
+        await this.fail(task, error, number);
         return undefined;
       }
-      await this.records.failed(work.recorded, attempt, error);
-      this.tell({ type: "item-failed", index, values, error, attempt, willRetry, files: [] });
+      await this.journal.failed(entry, number, error);
+      this.emit({ type: "item-failed", index, values, error, attempt: number, willRetry, files: [] });
     }
   }
 
-  private async attempt(work: Work): Promise<Attempt> {
-    const { index, recorded } = work;
-    const made = await this.runner.run(work);
-    for (const message of made.warnings) this.tell({ type: "warning", index, message });
-    if (made.error?.code !== "thread.lost") return made;
-    this.tell({ type: "warning", index, message: `${made.error.message} Item ${index} is tried again, alone.` });
-    await this.records.discard(recorded.place);
-    return await this.runner.runAlone(work);
+  private async attempt(task: Task): Promise<Attempt> {
+    const { index, entry } = task;
+    const attempt = await this.runner.run(task);
+    for (const message of attempt.warnings) this.emit({ type: "warning", index, message });
+    if (attempt.error?.code !== "thread.lost") return attempt;
+    this.emit({ type: "warning", index, message: `${attempt.error.message} Item ${index} is tried again, alone.` });
+    await this.journal.discard(entry.position);
+    return await this.runner.runAlone(task);
   }
 
-  private async finish({ index, values, recorded }: Work, attempt: Attempt, ms: number): Promise<void> {
+  private async finish({ index, values, entry }: Task, attempt: Attempt, ms: number): Promise<void> {
     const { files, leftOut, written = [] } = attempt;
-    await this.records.done(recorded, attempt, ms);
-    if (this.records.isKept) await settleFiles(written);
+    await this.journal.done(entry, attempt, ms);
+    if (this.journal.isKept) await settleFiles(written);
     this.counts.done++;
-    this.tell({ type: "item-done", index, values, files, ...(leftOut.length > 0 && { leftOut }), ms });
+    this.emit({ type: "item-done", index, values, files, ...(leftOut.length > 0 && { leftOut }), ms });
   }
 
-  private async discard({ recorded }: Work, { written }: Attempt): Promise<void> {
-    if (written === undefined) await this.records.discard(recorded.place);
-    else await discardFiles(written);
-  }
-
-  private async fail({ index, values, recorded }: Begun, error: LatentkitError, attempt: number): Promise<void> {
-    await this.records.failed(recorded, attempt, error);
+  private async fail(
+    { index, values, entry }: Pick<Task, "index" | "values" | "entry">,
+    error: LatentkitError,
+    attempt: number,
+  ): Promise<void> {
+    await this.journal.failed(entry, attempt, error);
     this.counts.failed++;
-    this.tell({ type: "item-failed", index, values, error, attempt, willRetry: false, files: [] });
+    this.emit({ type: "item-failed", index, values, error, attempt, willRetry: false, files: [] });
   }
 
   private async end(): Promise<void> {
     const status: BatchStatus = this.isCut ? "interrupted" : this.counts.failed > 0 ? "failed" : "success";
-    if (!this.isCut) await this.records.end(this.counts);
-    this.tell({ type: "batch-done", status, ...this.counts, ms: performance.now() - this.started });
+    if (!this.isCut) await this.journal.end(this.counts);
+    this.emit({ type: "batch-done", status, ...this.counts, ms: performance.now() - this.started });
   }
 
-  private tell(happening: Happening): void {
-    this.queue.add({ ...happening, at: this.options.clock().getTime() } as BatchEvent);
+  private emit(event: EventFacts): void {
+    this.queue.add({ ...event, at: this.options.clock().getTime() } as BatchEvent);
+  }
+}
+
+/** A counting semaphore, first come first served. */
+class Semaphore {
+  private free: number;
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(readonly count: number) {
+    this.free = count;
+  }
+
+  async take(): Promise<void> {
+    if (this.free > 0) this.free--;
+    else await new Promise<void>((resolve) => this.waiting.push(resolve));
+  }
+
+  give(): void {
+    const next = this.waiting.shift();
+    if (next === undefined) this.free++;
+    else next();
+  }
+
+  /** Resolves when nobody holds one. */
+  async takeAll(): Promise<void> {
+    for (let i = 0; i < this.count; i++) await this.take();
   }
 }

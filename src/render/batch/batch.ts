@@ -20,18 +20,19 @@ import {
 } from "../../options.js";
 import { chooseDevice } from "../../tensor/device-choice.js";
 import { withDefaults } from "../defaults.js";
+import type { BatchItem } from "../items/item.js";
+import { keysOf, programItems } from "../items/program-items.js";
 import { JOB_OPTION_RULES, type JobOptions, jobOf, refuseUnsendable } from "../job.js";
 import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";
 import { readGraph } from "../source.js";
-import { BatchQueue } from "./batch-queue.js";
 import { BatchRun, type BatchRunOptions } from "./batch-run.js";
+import { EventQueue } from "./event-queue.js";
+import type { BatchEvent } from "./events.js";
 import { createFaults } from "./faults.js";
-import { createShown } from "./hidden.js";
 import { batchHash } from "./identity.js";
-import { itemsOf, keysOf } from "./items-of.js";
 import { checkTemplate, prefixesOf } from "./names.js";
+import { createItemRedaction } from "./redaction.js";
 import { type BatchSurroundings, createRunner } from "./runner.js";
-import type { BatchEvent, BatchItem } from "./types.js";
 
 /** Options of a batch: the job that its items share, live objects around it, and how it goes on. */
 export interface BatchOptions extends Omit<JobOptions, "passing">, BatchSurroundings {
@@ -90,12 +91,12 @@ export function batch(
   refuseUnsendable(jobOf(options));
   refuseReservedKeys(options.extraPnginfo);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
-  return runBatch(graph, itemsOf(items), { ...options, total }, undefined, keysOf(items));
+  return runBatch(graph, programItems(items), { ...options, total }, undefined, keysOf(items));
 }
 
 /**
- * Renders items that name where they were read; `keys`: those that each of them sets, `settable`: those that any of
- * them may set, where they are known.
+ * `batch` for items that carry their origin, with checked options. `keys`: keys that each of them sets, `settable`: keys
+ * that any of them may set, where they are known.
  */
 export async function* runBatch(
   graph: string | object,
@@ -142,21 +143,26 @@ export async function* runBatch(
   // every item that runs listens
   setMaxListeners(0, signal);
   const runner = createRunner(printJson(parsed.prompt), job, { ...live, signal }, concurrency);
-  const queue = new BatchQueue<BatchEvent>();
+  const queue = new EventQueue<BatchEvent>();
+  let work = Promise.resolve();
   try {
     await runner.ready(settable);
     const { prompt, note } = parsed;
     const { set = {}, redact } = job;
-    const shown = createShown(prompt, redact);
     const hash = batchHash(prompt, job, name);
-    const batchGraph = { prompt, note, prefixes: prefixesOf(prompt, set), hash, set, faultOf, shown };
-    const whole = new BatchRun(batchGraph, runner, { ...run, signal }, queue);
-    yield* queue.follow(whole.render(items));
+    const redacted = createItemRedaction(prompt, redact);
+    const batchGraph = { prompt, note, prefixes: prefixesOf(prompt, set), hash, set, faultOf, redacted };
+    work = new BatchRun(batchGraph, runner, { ...run, signal }, queue).render(items).finally(() => queue.end());
+    // it may reject while nobody waits for it yet
+    work.catch(() => {});
+    for (let events = await queue.take(); events !== undefined; events = await queue.take()) yield* events;
+    await work;
   } finally {
     // a consumer that stops listening stops what runs
     abort();
     leave();
-    await queue.settled;
+    queue.abandon();
+    await work.catch(() => {});
     await runner.close();
   }
 }

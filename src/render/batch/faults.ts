@@ -1,10 +1,10 @@
 import type { LatentkitError } from "../../errors.js";
 import { findDefinition, type Graph } from "../../graph/parse.js";
 import type { Registry } from "../../nodes/registry.js";
-import { inputsOfKey } from "../fill.js";
-import { createUnfilled, unfilledError } from "../unfilled.js";
+import { inputsOfKey } from "../fill/fill.js";
+import { createUnfilled, unfilledError } from "../fill/unfilled.js";
+import type { ItemValues } from "../items/item.js";
 import { checkFields } from "./names.js";
-import type { ItemValues } from "./types.js";
 
 interface Common {
   readonly registry: Registry;
@@ -14,9 +14,9 @@ interface Common {
 }
 
 /**
- * What the keys of an item alone tell: a placeholder that nothing fills. Fails at once where the same holds of every
- * item, `keys` being what each of them sets: with input.missing, and usage.invalid for a field of the name template
- * that no item can have.
+ * Finds the fault of an item that follows from its keys alone: a placeholder that nothing fills. Fails at once where it
+ * is every item's fault, `keys` being those that each of them sets: with input.missing, and with usage.invalid for a
+ * field of the name template that no item can have.
  */
 export function createFaults(
   graph: Graph,
@@ -27,11 +27,11 @@ export function createFaults(
   const shared = Object.keys(set);
   if (name !== undefined) {
     const inputsOf = (type: string) => findDefinition(graph, type, registry)?.inputs;
-    const given = keys === undefined ? undefined : new Set([...shared, ...keys]);
+    const allKeys = keys === undefined ? undefined : new Set([...shared, ...keys]);
     // a setup's nodes may have inputs that nobody knows here
     const isNode = (key: string) => setup !== undefined && graph.ids.some((id) => key.startsWith(`${id}.`));
     const isInput = (key: string) => !("reason" in inputsOfKey(graph.prompt, key, inputsOf));
-    checkFields(name, graph.prompt, (key) => given?.has(key) ?? (isNode(key) || isInput(key)));
+    checkFields(name, graph.prompt, (key) => allKeys?.has(key) ?? (isNode(key) || isInput(key)));
   }
   const unfilled = createUnfilled(graph, { registry, targets });
   const faultOf = (names: readonly string[]) => {

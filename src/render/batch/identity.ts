@@ -1,8 +1,6 @@
 import { createHash } from "node:crypto";
 import { printJson } from "../../io/json-lossless.js";
 import type { Job } from "../job.js";
-import type { JournalHeader } from "./journal/journal-records.js";
-import type { ItemValues } from "./types.js";
 
 /**
  * Fields of a job that an item's pictures and their names depend on; folders may move, and a machine may differ. Their
@@ -32,18 +30,4 @@ export function batchHash(prompt: object, job: Job, name: string | undefined): s
   const hashed = (Object.keys(IS_HASHED) as (keyof Job)[]).filter((key) => IS_HASHED[key]);
   const text = printJson({ prompt, ...Object.fromEntries(hashed.map((key) => [key, job[key]])), name });
   return `sha256:${createHash("sha256").update(text).digest("hex")}`;
-}
-
-/**
- * Key of an item: 16 hexadecimal digits, the same for values in another order. One that could not be read is never taken
- * for another of the same values.
- */
-export function itemKey(
-  { graph, engine }: Pick<JournalHeader, "graph" | "engine">,
-  values: ItemValues,
-  isFaulty: boolean,
-): string {
-  const sorted = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1));
-  const text = `${graph} ${engine} ${printJson(sorted)}${isFaulty ? " faulty" : ""}`;
-  return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }

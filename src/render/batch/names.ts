@@ -2,9 +2,9 @@ import { LatentkitError } from "../../errors.js";
 import { itemStem } from "../../io/item-files.js";
 import { NumberLiteral } from "../../io/json-lossless.js";
 import { nextCounter, resolvePrefix } from "../../io/output-path.js";
-import { readDottedKey } from "../dotted-key.js";
-import { replacePlaceholders } from "../placeholders.js";
-import type { ItemValues } from "./types.js";
+import { readDottedKey } from "../fill/dotted-key.js";
+import { replacePlaceholders } from "../fill/placeholders.js";
+import type { ItemValues } from "../items/item.js";
 
 type Prompt = Readonly<Record<string, unknown>>;
 
@@ -18,16 +18,16 @@ const MAX_TEMPLATE_CHARACTERS = 100;
  * out.
  */
 export function prefixesOf(prompt: Prompt, set: ItemValues = {}): Record<string, string> {
-  const found: Record<string, string> = {};
+  const prefixes: Record<string, string> = {};
   for (const [id, node] of Object.entries(prompt)) {
     const inputs = (node as { inputs?: Record<string, unknown> }).inputs ?? {};
-    const given = prefixIn(set, id, inputs.filename_prefix);
-    if (typeof given === "string") found[id] = given;
+    const prefix = prefixIn(set, id, inputs.filename_prefix);
+    if (typeof prefix === "string") prefixes[id] = prefix;
   }
-  return found;
+  return prefixes;
 }
 
-/** The prefix that values set, as it is, else the node's own with what they fill. */
+/** The prefix that values set, unchanged, else the node's own with its placeholders filled. */
 function prefixIn(values: ItemValues, id: string, own: unknown): unknown {
   const key = `${id}.filename_prefix`;
   if (Object.hasOwn(values, key)) return values[key];
@@ -63,11 +63,11 @@ export function checkTemplate(template: string): string {
   return /\{(number|index)\}/.test(template) ? template : `${template}_{number}`;
 }
 
-/** What a template's fields are filled from. */
+/** Values that a template's fields are filled from. */
 export interface FieldValues {
   readonly index: number;
   readonly number: number;
-  /** Of the item, and those that all items share. */
+  /** Values of the item, and those that all items share. */
   readonly values: ItemValues;
   readonly prompt: Prompt;
 }
@@ -84,7 +84,7 @@ export function fillTemplate(template: string, { index, number, values, prompt }
   });
 }
 
-/** Fails with usage.invalid for a field that no item can have; `isPossible` tells of keys that are no literals. */
+/** Fails with usage.invalid for a field that no item can have; `isPossible` is called with keys that are no literals of the graph. */
 export function checkFields(template: string, prompt: Prompt, isPossible: (key: string) => boolean): void {
   for (const [field, key] of template.matchAll(FIELD)) {
     const isOwn = ["prefix", "number", "index"].includes(key!);
@@ -114,18 +114,18 @@ function inName(value: unknown): string {
   return [...safe].slice(0, MAX_VALUE_CHARACTERS).join("").trimEnd();
 }
 
-/** What the names of an item's files begin with, by node id, as far as they follow from graph and values. */
+/** Beginnings of the names of an item's files, by node id, as far as they follow from graph and values. */
 export function namesOf(
   prefixes: Readonly<Record<string, string>>,
   values: ItemValues,
   names: { number: number; name?: string },
 ): Record<string, string> {
-  const found: Record<string, string> = {};
+  const starts: Record<string, string> = {};
   for (const [id, own] of Object.entries(prefixes)) {
     const prefix = prefixIn(values, id, own);
     if (typeof prefix !== "string") continue;
     const cut = prefix.lastIndexOf("/") + 1;
-    found[id] = prefix.slice(0, cut) + itemStem(names, prefix.slice(cut));
+    starts[id] = prefix.slice(0, cut) + itemStem(names, prefix.slice(cut));
   }
-  return found;
+  return starts;
 }

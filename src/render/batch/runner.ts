@@ -5,6 +5,7 @@ import { parseGraph } from "../../graph/parse.js";
 import type { Surroundings } from "../../graph/surroundings.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/item-files.js";
 import type { RenderSurroundings } from "../defaults.js";
+import type { ItemValues } from "../items/item.js";
 import type { Job } from "../job.js";
 import { refuseWrong } from "../refuse-wrong.js";
 import { renderJob } from "../render.js";
@@ -12,7 +13,6 @@ import type { RenderResult } from "../result.js";
 import { readGraph } from "../source.js";
 import { openSurroundings } from "../surroundings.js";
 import { createThreadPool, type ThreadPool } from "../threads/thread-pool.js";
-import type { ItemValues } from "./types.js";
 
 /** Result of one attempt at an item. */
 export interface Attempt {

@@ -4,13 +4,13 @@ import { describe, LatentkitError } from "../../errors.js";
 import { makeEach } from "../../io/output-path.js";
 import { encodePng } from "../../io/png.js";
 import { writeFailed, writeReplacing } from "../../io/write-file.js";
-import type { ItemValues } from "../batch/types.js";
+import type { ItemValues } from "../items/item.js";
 import { Varying } from "./labels.js";
 import { isFree, PAGE_KEY, pagePath, removeLater } from "./own-pages.js";
 import { drawPage, GROUND, SIDE, type Tile } from "./page.js";
 import { thumbnail } from "./thumbnail.js";
 
-/** What became of one item. */
+/** Result of one item. */
 export interface SheetItem {
   /** From 0. */
   readonly index: number;
@@ -23,12 +23,12 @@ export interface SheetItem {
 export interface ContactSheet {
   /** Items may come in any order; resolves when there is room for more. Never rejects. */
   add(item: SheetItem): Promise<void>;
-  /** Writes what is left; answers the paths of the pages. Fails with file.write-failed. */
+  /** Writes the rest; returns the paths of the pages. Fails with file.write-failed. */
   finish(): Promise<string[]>;
 }
 
-/** A picture to come. */
-interface Place {
+/** A tile whose picture is not read yet. */
+interface TileSource {
   readonly index: number;
   readonly number: string;
   readonly values: ItemValues;
@@ -49,24 +49,24 @@ export function createContactSheet(path: string, title: string): ContactSheet {
   const varying = new Varying();
   const early = new Map<number, SheetItem>();
   const pages: string[] = [];
-  let places: Place[] = [];
+  let sources: TileSource[] = [];
   let next = 0;
   let work = Promise.resolve();
   let failure: { error: unknown } | undefined;
 
-  const write = async (here: readonly Place[]) => {
+  const write = async (page: readonly TileSource[]) => {
     if (failure !== undefined) return;
     try {
-      pages.push(await writePage(path, pages.length + 1, here, title, varying));
+      pages.push(await writePage(path, pages.length + 1, page, title, varying));
     } catch (error) {
       failure = { error };
     }
   };
   const take = (item: SheetItem) => {
-    places.push(...placesOf(item));
-    while (places.length >= MAX_TILES) {
-      const page = places.slice(0, MAX_TILES);
-      places = places.slice(MAX_TILES);
+    sources.push(...sourcesOf(item));
+    while (sources.length >= MAX_TILES) {
+      const page = sources.slice(0, MAX_TILES);
+      sources = sources.slice(MAX_TILES);
       work = work.then(() => write(page));
     }
   };
@@ -74,9 +74,9 @@ export function createContactSheet(path: string, title: string): ContactSheet {
     async add(item) {
       early.set(item.index, item);
       const before = work;
-      for (let found = early.get(next); found !== undefined; found = early.get(next)) {
+      for (let item = early.get(next); item !== undefined; item = early.get(next)) {
         early.delete(next++);
-        take(found);
+        take(item);
       }
       // a batch that is faster than its sheet waits for the page before the last
       if (before !== work) await before;
@@ -85,7 +85,7 @@ export function createContactSheet(path: string, title: string): ContactSheet {
       // items that were cut leave gaps
       const rest = [...early.values()].sort((a, b) => a.index - b.index);
       for (const item of rest) take(item);
-      if (places.length > 0) work = work.then(() => write(places));
+      if (sources.length > 0) work = work.then(() => write(sources));
       await work;
       if (failure !== undefined) throw failure.error;
       if (pages.length > 0) await removeLater(path, pages.length);
@@ -94,7 +94,7 @@ export function createContactSheet(path: string, title: string): ContactSheet {
   };
 }
 
-function placesOf({ index, values, pictures, isFailed = false }: SheetItem): Place[] {
+function sourcesOf({ index, values, pictures, isFailed = false }: SheetItem): TileSource[] {
   if (isFailed) return [{ index, values, number: String(index), path: undefined }];
   return pictures.map((path, i) => ({ index, values, number: i === 0 ? String(index) : `${index}-${i + 1}`, path }));
 }
@@ -102,26 +102,26 @@ function placesOf({ index, values, pictures, isFailed = false }: SheetItem): Pla
 async function writePage(
   path: string,
   page: number,
-  places: readonly Place[],
+  sources: readonly TileSource[],
   title: string,
   varying: Varying,
 ): Promise<string> {
-  for (const { values } of places) varying.add(values);
+  for (const { values } of sources) varying.add(values);
   const tiles: Tile[] = [];
-  for (const { number, values, path } of places) {
+  for (const { number, values, path } of sources) {
     tiles.push({ number, parts: varying.of(values), picture: path === undefined ? "failed" : await pictureOf(path) });
   }
-  const made = pagePath(path, page);
-  const bytes = await encodePng(drawPage(tiles, title, subtitle(places)), { text: { [PAGE_KEY]: String(page) } });
-  await makeEach(dirname(made)).catch((error: unknown) => {
-    throw writeFailed(made, error);
+  const file = pagePath(path, page);
+  const bytes = await encodePng(drawPage(tiles, title, subtitle(sources)), { text: { [PAGE_KEY]: String(page) } });
+  await makeEach(dirname(file)).catch((error: unknown) => {
+    throw writeFailed(file, error);
   });
-  if (!(await isFree(made))) {
-    const message = `Contact sheet: expected a free name or an earlier sheet's, received ${describe(made)}, another picture.`;
+  if (!(await isFree(file))) {
+    const message = `Contact sheet: expected a free name or an earlier sheet's, received ${describe(file)}, another picture.`;
     throw new LatentkitError("file.write-failed", message);
   }
-  await writeReplacing(dirname(made), basename(made), bytes);
-  return made;
+  await writeReplacing(dirname(file), basename(file), bytes);
+  return file;
 }
 
 async function pictureOf(path: string): Promise<Tile["picture"]> {
@@ -129,14 +129,14 @@ async function pictureOf(path: string): Promise<Tile["picture"]> {
     if ((await stat(path)).size > MAX_FILE_BYTES) return "unreadable";
     return await thumbnail(await readFile(path), SIDE, GROUND);
   } catch {
-    // the sheet shows it: somebody else moved or replaced the file
+    // another program moved or replaced the file; the sheet shows it
     return "unreadable";
   }
 }
 
-function subtitle(places: readonly Place[]): string {
-  const [first, last] = [places[0]!.index, places.at(-1)!.index];
+function subtitle(sources: readonly TileSource[]): string {
+  const [first, last] = [sources[0]!.index, sources.at(-1)!.index];
   const items = first === last ? `item ${first}` : `items ${first} to ${last}`;
-  const failed = places.filter(({ path }) => path === undefined).length;
+  const failed = sources.filter(({ path }) => path === undefined).length;
   return failed === 0 ? items : `${items}, ${failed} failed`;
 }

@@ -1,11 +1,11 @@
 import { describe } from "../../errors.js";
 import { NumberLiteral } from "../../io/json-lossless.js";
-import type { ItemValues } from "../batch/types.js";
+import type { ItemValues } from "../items/item.js";
 
 /** Longer values are cut; no line is that wide. */
 const MAX_VALUE_CHARACTERS = 200;
 
-/** Tells which values of a batch's items vary, as far as it has gone. */
+/** Finds the values of a batch's items that vary, as far as it has gone. */
 export class Varying {
   private readonly first = new Map<string, string>();
   private readonly keys = new Set<string>();
@@ -21,12 +21,12 @@ export class Varying {
 
   /** The values of an item that vary, as "steps 20"; seeds that are the same in several nodes are one. */
   of(values: ItemValues): string[] {
-    const shown = Object.entries(values)
+    const varying = Object.entries(values)
       .filter(([key]) => this.keys.has(key))
       .map(([key, value]) => ({ key, name: key.slice(key.lastIndexOf(".") + 1), text: inWords(value) }));
     const isShort = ({ name, text }: { name: string; text: string }) =>
-      shown.every((other) => other.name !== name || other.text === text);
-    return [...new Set(shown.map((value) => `${isShort(value) ? value.name : value.key} ${value.text}`))];
+      varying.every((other) => other.name !== name || other.text === text);
+    return [...new Set(varying.map((value) => `${isShort(value) ? value.name : value.key} ${value.text}`))];
   }
 }
 
@@ -38,17 +38,17 @@ function inWords(value: unknown): string {
 
 /** Puts parts into at most so many lines of so many characters; what does not fit is cut and ends with "…". */
 export function wrap(parts: readonly string[], characters: number, lines: number): string[] {
-  const made: string[] = [];
+  const all: string[] = [];
   for (const part of parts) {
-    const last = made.at(-1);
+    const last = all.at(-1);
     const joined = last === undefined ? part : `${last}  ${part}`;
-    if (last !== undefined && [...joined].length <= characters) made[made.length - 1] = joined;
-    else made.push(cut(part, characters));
+    if (last !== undefined && [...joined].length <= characters) all[all.length - 1] = joined;
+    else all.push(cut(part, characters));
   }
-  if (made.length <= lines) return made;
-  const kept = made.slice(0, lines);
-  kept[lines - 1] = cut(`${kept[lines - 1]!.replace(/…$/, "")} …`, characters);
-  return kept;
+  if (all.length <= lines) return all;
+  const visible = all.slice(0, lines);
+  visible[lines - 1] = cut(`${visible[lines - 1]!.replace(/…$/, "")} …`, characters);
+  return visible;
 }
 
 export function cut(text: string, characters: number): string {

@@ -3,7 +3,7 @@ import { basename, dirname, extname, join } from "node:path";
 import { LatentkitError } from "../../errors.js";
 import { decodePng } from "../../io/png.js";
 
-/** Key of the PNG text by which a page of a contact sheet is known again. */
+/** Key of the PNG text that marks a page of a contact sheet. */
 export const PAGE_KEY = "latentkit-contact-sheet";
 
 const MAX_FILE_BYTES = 2 ** 28;

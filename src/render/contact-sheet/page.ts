@@ -4,7 +4,7 @@ import { cut, wrap } from "./labels.js";
 
 /** One tile of a page. */
 export interface Tile {
-  /** Of the item. */
+  /** Number of the item. */
   readonly number: string;
   /** Its values that vary. */
   readonly parts: readonly string[];
@@ -82,7 +82,7 @@ function cellOf(tiles: readonly Tile[]): Size {
   return { width, height };
 }
 
-/** So many that the page is about as wide as high. */
+/** Number of columns with which the page is about as wide as high. */
 function columnsOf(count: number, width: number, height: number): number {
   const square = Math.ceil(Math.sqrt((count * height) / width));
   return Math.max(1, Math.min(count, square, MAX_COLUMNS));

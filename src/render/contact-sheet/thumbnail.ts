@@ -1,7 +1,7 @@
 import { type DecodedImage, decodePng, type RawImage } from "../../io/png.js";
 import type { Colour } from "./canvas.js";
 
-/** Where a source pixel lands: output `at` gets `near` of it, output `at + 1` gets `far`. */
+/** Shares of the source pixels in the output: `at` gets `near` of one, `at + 1` gets `far` of it. */
 interface Shares {
   readonly at: Uint32Array;
   readonly near: Float64Array;

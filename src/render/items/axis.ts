@@ -1,6 +1,6 @@
 /** One direction of a matrix: the keys that it sets, and the values that it gives all of them, one after the other. */
 export interface Axis {
-  /** As the user gave it, for messages: "--sweep 3.steps". */
+  /** Option as the user wrote it, for messages: "--sweep 3.steps". */
   readonly option: string;
   readonly keys: readonly string[];
   readonly count: bigint;

@@ -1,23 +1,30 @@
 import { LatentkitError } from "../../errors.js";
-import type { BatchItem, ItemValues } from "../batch/types.js";
 import type { Axis } from "./axis.js";
-import { itemError } from "./item-error.js";
-import type { ItemFile } from "./source.js";
+import { type BatchItem, type ItemValues, itemError } from "./item.js";
+import type { ItemFile } from "./open.js";
 
 export interface Combination {
   readonly items: AsyncIterable<BatchItem>;
   /** Number of items, where it is known before they are read. */
   readonly total?: number;
-  /** What every item sets, where that is known before they are read. */
+  /** Keys that every item sets, where they are known before the items are read. */
   readonly keys?: readonly string[];
 }
 
+type ItemReader = Pick<ItemFile, "keys" | "next" | "close">;
+
 /**
  * Every item with every combination of the axes' values: items outermost, then the axes in order, the last one
- * innermost. One item without values where there is no file. At most `limit` items. Fails with usage.invalid for a key
- * that two of them set; an item of a file whose own key an axis sets has a fault.
+ * innermost. One item without values where there is no file. At most `limit` items. `onItem` is called with each item
+ * of the file. Fails with usage.invalid for a key that two of them set; an item of a file whose own key an axis sets
+ * has a fault.
  */
-export function combine(file: ItemFile | undefined, axes: readonly Axis[], limit?: number): Combination {
+export function combine(
+  file: ItemReader | undefined,
+  axes: readonly Axis[],
+  limit?: number,
+  onItem?: (item: BatchItem) => void,
+): Combination {
   const owners = new Map<string, string>((file?.keys ?? []).map((key) => [key, "--items"]));
   for (const { option, keys } of axes) {
     for (const key of keys) {
@@ -28,13 +35,12 @@ export function combine(file: ItemFile | undefined, axes: readonly Axis[], limit
       owners.set(key, option);
     }
   }
-  const items = combined(file?.items ?? [{ values: {} }], axes);
-  const isKnown = file === undefined || file.keys.length > 0;
-  const keys = isKnown ? [...(file?.keys ?? []), ...axes.flatMap((axis) => axis.keys)] : undefined;
-  return { items: limit === undefined ? items : firstOf(items, limit), total: totalOf(file, axes, limit), keys };
+  const hasKeys = file === undefined || file.keys.length > 0;
+  const keys = hasKeys ? [...(file?.keys ?? []), ...axes.flatMap((axis) => axis.keys)] : undefined;
+  return { items: combined(file, axes, limit, onItem), total: totalOf(file, axes, limit), keys };
 }
 
-function totalOf(file: ItemFile | undefined, axes: readonly Axis[], limit: number | undefined): number | undefined {
+function totalOf(file: ItemReader | undefined, axes: readonly Axis[], limit: number | undefined): number | undefined {
   if (file !== undefined) return undefined;
   const all = Number(axes.reduce((product, { count }) => product * count, 1n));
   const total = Math.min(all, limit ?? all);
@@ -42,15 +48,28 @@ function totalOf(file: ItemFile | undefined, axes: readonly Axis[], limit: numbe
 }
 
 async function* combined(
-  items: Iterable<BatchItem> | AsyncIterable<BatchItem>,
+  file: ItemReader | undefined,
   axes: readonly Axis[],
+  limit = Number.POSITIVE_INFINITY,
+  onItem?: (item: BatchItem) => void,
 ): AsyncGenerator<BatchItem, void, undefined> {
-  for await (const item of items) {
-    const fault = item.fault ?? clash(item, axes);
-    // a faulty item counts as often as a good one, so that the others keep their numbers when it is mended
-    for (const values of grid(axes, 0, item.values)) {
-      yield { values, origin: item.origin, ...(fault !== undefined && { fault }) };
+  let left = limit;
+  try {
+    let item = file === undefined ? { values: {} } : await file.next();
+    while (item !== undefined) {
+      const { origin } = item;
+      onItem?.(item);
+      const fault = item.fault ?? clash(item, axes);
+      // a faulty item counts as often as a good one, so that the others keep their numbers when it is corrected
+      for (const values of grid(axes, 0, item.values)) {
+        yield { values, origin, ...(fault !== undefined && { fault }) };
+        // the next item is not even read
+        if (--left === 0) return;
+      }
+      item = await file?.next();
     }
+  } finally {
+    await file?.close();
   }
 }
 
@@ -72,14 +91,5 @@ function* grid(axes: readonly Axis[], at: number, values: ItemValues): Generator
   for (const value of axis.values()) {
     const added = Object.fromEntries(axis.keys.map((key) => [key, value]));
     yield* grid(axes, at + 1, { ...values, ...added });
-  }
-}
-
-async function* firstOf(items: AsyncIterable<BatchItem>, limit: number): AsyncGenerator<BatchItem, void, undefined> {
-  let left = limit;
-  for await (const item of items) {
-    yield item;
-    // the next item is not even read
-    if (--left === 0) return;
   }
 }

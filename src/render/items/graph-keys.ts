@@ -3,9 +3,9 @@ import { type ClassAliases, findDefinition, parseGraph } from "../../graph/parse
 import { HOSTILE_KEYS, isPlainObject } from "../../io/json-lossless.js";
 import type { Registry } from "../../nodes/registry.js";
 import { defaultRegistry } from "../defaults.js";
-import { inputsOfKey, type KeyInput, type UnknownKey } from "../fill.js";
+import { inputsOfKey, type KeyInput, type UnknownKey } from "../fill/fill.js";
 
-/** What the keys of a batch's items mean in its graph. */
+/** Meaning of the keys of a batch's items in its graph. */
 export interface GraphKeys {
   /** The inputs that a key gives its whole value to, or why the graph knows no such key. */
   find(key: string): readonly KeyInput[] | UnknownKey;
@@ -22,38 +22,38 @@ export function createGraphKeys(
 ): GraphKeys {
   const parsed = parseGraph(graph, { classAliases });
   const inputsOf = (type: string) => findDefinition(parsed, type, registry)?.inputs;
-  const known = new Map<string, readonly KeyInput[] | UnknownKey>();
+  const cached = new Map<string, readonly KeyInput[] | UnknownKey>();
   return {
     find(key) {
       if (HOSTILE_KEYS.has(key)) return { reason: `"${key}" is refused as a key.` };
-      const found = known.get(key) ?? inputsOfKey(parsed.prompt, key, inputsOf);
-      // what is unknown differs from line to line of a hostile file
-      if (!("reason" in found)) known.set(key, found);
-      return found;
+      const inputs = cached.get(key) ?? inputsOfKey(parsed.prompt, key, inputsOf);
+      // unknown keys differ from line to line of a hostile file
+      if (!("reason" in inputs)) cached.set(key, inputs);
+      return inputs;
     },
     literals(names) {
-      const found: KeyInput[] = [];
+      const literals: KeyInput[] = [];
       for (const nodeId of parsed.ids) {
         const { class_type, inputs } = parsed.prompt[nodeId] as { class_type?: unknown; inputs?: unknown };
-        const given = isPlainObject(inputs) ? inputs : {};
+        const own = isPlainObject(inputs) ? inputs : {};
         const declared = inputsOf(String(class_type)) ?? {};
         for (const input of names) {
           const type = Object.hasOwn(declared, input) ? declared[input]!.type : "";
-          const isGiven = Object.hasOwn(given, input) && !Array.isArray(given[input]);
-          const isDeclared = type === "INT" && !Object.hasOwn(given, input);
-          if (isGiven || isDeclared) found.push({ nodeId, input, type });
+          const isLiteral = Object.hasOwn(own, input) && !Array.isArray(own[input]);
+          const isDeclared = type === "INT" && !Object.hasOwn(own, input);
+          if (isLiteral || isDeclared) literals.push({ nodeId, input, type });
         }
       }
-      return found;
+      return literals;
     },
   };
 }
 
-/** The same, where a wrong key is the caller's mistake. Fails with usage.invalid, which names the option. */
+/** The inputs of a key that an option names. Fails with usage.invalid for a key that the graph does not know. */
 export function requireKey(keys: GraphKeys, key: string, option: string): readonly KeyInput[] {
-  const found = keys.find(key);
-  if (!("reason" in found)) return found;
-  throw new LatentkitError("usage.invalid", `--${option}: ${found.reason}`, { suggestion: found.suggestion });
+  const inputs = keys.find(key);
+  if (!("reason" in inputs)) return inputs;
+  throw new LatentkitError("usage.invalid", `--${option}: ${inputs.reason}`, { suggestion: inputs.suggestion });
 }
 
 /** Whether an empty text can be what is meant. */

@@ -30,8 +30,8 @@ export function seedAxis(text: string, keys: GraphKeys, taken: Iterable<string>)
   const ranges = parseSeeds(text);
   const set = new Set<string>();
   for (const key of taken) {
-    const found = keys.find(key);
-    if (!("reason" in found)) for (const { nodeId, input } of found) set.add(`${nodeId}.${input}`);
+    const inputs = keys.find(key);
+    if (!("reason" in inputs)) for (const { nodeId, input } of inputs) set.add(`${nodeId}.${input}`);
   }
   const all = keys.literals(SEED_INPUTS).map(({ nodeId, input }) => `${nodeId}.${input}`);
   const free = all.filter((key) => !set.has(key));

@@ -5,7 +5,7 @@ import type { NoiseStream } from "../../nodes/define.js";
 import type { ChoicePlace } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 
-/** What the graph itself says of where a picture comes from. */
+/** Origins of a picture that follow from the graph alone. */
 export interface Origins {
   /** "9.seed": digits. */
   readonly seeds: Readonly<Record<string, string>>;
@@ -14,14 +14,14 @@ export interface Origins {
   readonly files: readonly string[];
 }
 
-/** The same while it is gathered. */
+/** Origins while they are gathered. */
 interface Gathered {
   readonly seeds: Record<string, string>;
   readonly noise: Record<string, NoiseStream>;
   readonly files: Set<string>;
 }
 
-/** Whether a receipt may tell the value of a node's input. */
+/** Whether a receipt may hold the value of a node's input. */
 export type IsShown = (nodeId: string, input: string) => boolean;
 
 const PREPARED = Symbol("prepared");
@@ -30,12 +30,12 @@ const SEEDS = ["seed", "noise_seed"];
 
 /**
  * Seeds, noise and image files of the nodes that a node's picture is made from. Read from the graph alone, so that a
- * result taken from a cache has the same ones; of a lazy choice that hangs on a computed value both branches count.
+ * result taken from a cache has the same ones; of a lazy choice that depends on a computed value both branches count.
  */
 export function createOrigins(
   graph: Graph,
   registry: Registry,
-  place: ChoicePlace,
+  surroundings: ChoicePlace,
   isShown: IsShown,
 ): (nodeId: string) => Promise<Origins> {
   const definitions = findDefinitions(graph, registry);
@@ -44,48 +44,47 @@ export function createOrigins(
     const raw = graph.prompt[id] as { inputs?: unknown };
     const inputs = isPlainObject(raw.inputs) ? raw.inputs : {};
     const definition = definitions.get(id)!;
-    const around = [definition, place.host, place.inputDir];
-    const read = (given: Readonly<Record<string, unknown>>) =>
-      prepareUnchecked({ id, displayId: id, definition, inputs: given }, place, exists);
+    const around = [definition, surroundings.host, surroundings.inputDir];
+    const read = (some: Readonly<Record<string, unknown>>) =>
+      prepareUnchecked({ id, displayId: id, definition, inputs: some }, surroundings, exists);
     const node = recall(raw, PREPARED, () => read(inputs), around);
-    const told = Object.entries(inputs).filter(([input]) => isShown(id, input));
-    if (told.length === Object.keys(inputs).length) return { node, shown: node, given: inputs };
-    const given = Object.fromEntries(told);
-    return { node, shown: read(given), given };
+    const visible = Object.fromEntries(Object.entries(inputs).filter(([input]) => isShown(id, input)));
+    const isWhole = Object.keys(visible).length === Object.keys(inputs).length;
+    return { node, visible: isWhole ? node : read(visible), inputs: visible };
   };
   return async (nodeId) => {
     const prepared = new Map<string, ReturnType<typeof prepare>>();
-    // the inner nodes of an expansion are none of the graph's: any of these may have made it
+    // the inner nodes of an expansion are none of the graph's: any of these may have expanded to it
     const queue = exists(nodeId) ? [nodeId] : [...graph.ids];
     for (let id = queue.pop(); id !== undefined; id = queue.pop()) {
       if (prepared.has(id)) continue;
-      const made = prepare(id);
-      prepared.set(id, made);
-      for (const { source } of await followed(made.node)) queue.push(source);
+      const one = prepare(id);
+      prepared.set(id, one);
+      for (const { source } of await followed(one.node)) queue.push(source);
     }
-    const found: Gathered = { seeds: {}, noise: {}, files: new Set() };
+    const origins: Gathered = { seeds: {}, noise: {}, files: new Set() };
     for (const id of graph.ids) {
-      const made = prepared.get(id);
-      if (made !== undefined) add(made.shown, made.given, found);
+      const one = prepared.get(id);
+      if (one !== undefined) add(one.visible, one.inputs, origins);
     }
-    return { ...found, files: [...found.files] };
+    return { ...origins, files: [...origins.files] };
   };
 }
 
 function add(
   { id, definition, values }: PreparedNode,
-  given: Readonly<Record<string, unknown>>,
-  found: Gathered,
+  inputs: Readonly<Record<string, unknown>>,
+  origins: Gathered,
 ): void {
   for (const input of SEEDS) {
-    const digits = Object.hasOwn(given, input) ? digitsOf(values[input]) : undefined;
-    if (digits !== undefined) found.seeds[`${id}.${input}`] = digits;
+    const digits = Object.hasOwn(inputs, input) ? digitsOf(values[input]) : undefined;
+    if (digits !== undefined) origins.seeds[`${id}.${input}`] = digits;
   }
   const stream = definition.noiseStream?.(values);
-  if (stream !== undefined) found.noise[id] = stream;
+  if (stream !== undefined) origins.noise[id] = stream;
   for (const [input, { options }] of Object.entries(definition.inputs)) {
     const file = values[input];
-    if (options.image_upload === true && typeof file === "string") found.files.add(file);
+    if (options.image_upload === true && typeof file === "string") origins.files.add(file);
   }
 }
 
@@ -94,14 +93,14 @@ function digitsOf(value: unknown): string | undefined {
   return ["bigint", "number", "string"].includes(typeof value) ? String(value) : undefined;
 }
 
-/** Links that the node's result hangs on: of lazy ones those it asks for first, where its other inputs are known. */
+/** Links that the node's result depends on: of lazy ones those it requests first, where its other inputs are known. */
 async function followed({ definition, links, values }: PreparedNode): Promise<readonly PreparedLink[]> {
   const isDecided =
     definition.checkLazy !== undefined && !definition.inputIsList && links.every(({ spec }) => spec.lazy);
   if (!isDecided || links.length === 0) return links;
   try {
-    const asked = await definition.checkLazy!({ ...values });
-    return links.filter(({ input }) => asked.includes(input));
+    const requested = await definition.checkLazy!({ ...values });
+    return links.filter(({ input }) => requested.includes(input));
   } catch {
     // the reason shows when the node runs
     return links;

@@ -3,7 +3,7 @@ import { LatentkitError } from "../../errors.js";
 import { parseJson } from "../../io/json-lossless.js";
 import type { Receipt } from "./receipt.js";
 
-/** Far above any receipt; anybody can have written one. */
+/** Longest receipt, far above any: anybody can have written one. */
 export const MAX_RECEIPT_CHARACTERS = 2 ** 22;
 /** The most seeds, streams of noise, input files and hidden keys, each. */
 export const MAX_RECEIPT_ENTRIES = 10_000;
@@ -11,7 +11,7 @@ export const MAX_RECEIPT_ENTRIES = 10_000;
 const text = z.string().max(4096);
 const hash = z.string().regex(/^sha256:[0-9a-f]{64}$/);
 const pixelHash = z.string().regex(/^blake3:[0-9a-f]{64}$/);
-/** A version; it is shown as it is. */
+/** Longest version, which is printed unchanged. */
 const MAX_ENGINE_CHARACTERS = 100;
 
 const entries = <Value extends z.ZodType>(value: Value) =>

@@ -11,22 +11,25 @@ import type { NoiseStream } from "../../nodes/define.js";
 import type { Registry } from "../../nodes/registry.js";
 import { createOrigins, type IsShown } from "./origins.js";
 
-/** What made a picture: nothing in it differs when the same is rendered again. Hashes are "sha256:" and hex digits, of pixels "blake3:". */
+/**
+ * How a picture was made: nothing in it differs when the same graph is rendered again. Hashes are "sha256:" and hex
+ * digits, those of pixels "blake3:".
+ */
 export interface Receipt {
   readonly version: 1;
   /** Version of latentkit. */
   readonly engine: string;
-  /** Of the chunk `prompt`'s text. */
+  /** Hash of the chunk `prompt`'s text. */
   readonly graph: string;
   /** The node that saved the picture, and which of its pictures this is, from 0. */
   readonly node: string;
   readonly index: number;
   /** See `pixelHash`. */
   readonly pixels: string;
-  /** "9.seed": digits. Of the nodes that the picture is made from. */
+  /** Seeds of the nodes that the picture is made from, as digits by "9.seed". */
   readonly seeds: Readonly<Record<string, string>>;
   readonly noise: Readonly<Record<string, NoiseStream>>;
-  /** Of image files by the name that the graph has. */
+  /** Hashes of image files, by the names that the graph has. */
   readonly inputs: Readonly<Record<string, string>>;
   readonly host: { readonly name: string; readonly preview: boolean };
   /** Keys whose values the metadata hides. */
@@ -36,7 +39,7 @@ export interface Receipt {
 /** The run whose pictures get receipts. */
 export interface ReceiptRun {
   readonly prompt: Readonly<Record<string, unknown>>;
-  /** The same as the files show it. */
+  /** The graph as the files hold it. */
   readonly shownPrompt: Readonly<Record<string, unknown>>;
   readonly redact: readonly string[];
   readonly registry: Registry;
@@ -72,7 +75,7 @@ export function createCounter(): (nodeId: string) => number {
 /** Hash of a graph as it is printed into the files. */
 export const textHash = (text: string): string => `sha256:${createHash("sha256").update(text).digest("hex")}`;
 
-/** What does not depend on the pixels; read once for each node. */
+/** Creates the part of receipts that does not depend on the pixels, once for each node. */
 function createMaker(
   run: ReceiptRun,
 ): (nodeId: string) => Promise<Omit<Receipt, "version" | "node" | "index" | "pixels">> {
@@ -80,14 +83,14 @@ function createMaker(
   const { name, preview } = run.host;
   const engine = engineVersion();
   const graph = textHash(printJson(run.shownPrompt));
-  const place = { host: run.host, inputDir };
-  const originsOf = createOrigins(parseGraph(run.prompt, { classAliases }), registry, place, isShownOf(run));
+  const surroundings = { host: run.host, inputDir };
+  const originsOf = createOrigins(parseGraph(run.prompt, { classAliases }), registry, surroundings, isShownOf(run));
   const hashOf = createInputHashes(inputDir);
   const redacted = redact.length === 0 ? undefined : [...new Set(redact)];
-  const known = new Map<string, ReturnType<typeof originsOf>>();
+  const cached = new Map<string, ReturnType<typeof originsOf>>();
   return async (nodeId) => {
-    const origins = known.get(nodeId) ?? originsOf(nodeId);
-    known.set(nodeId, origins);
+    const origins = cached.get(nodeId) ?? originsOf(nodeId);
+    cached.set(nodeId, origins);
     const { seeds, noise, files } = await origins;
     const inputs: Record<string, string> = {};
     for (const file of files) {
@@ -108,7 +111,7 @@ async function readable(hash: Promise<string>): Promise<string | undefined> {
   }
 }
 
-/** Whether the files show an input's value, whole. */
+/** Whether the files hold an input's whole value. */
 function isShownOf({ prompt, shownPrompt, redact }: ReceiptRun): IsShown {
   if (redact.length === 0) return () => true;
   const valueIn = (graph: ReceiptRun["prompt"], nodeId: string, input: string) => {

@@ -129,7 +129,7 @@ function serve(port: MessagePort, data: ThreadData): void {
       const own = item && { ...shared, set: parseJson(item.set) as Job["set"], passing: item.passing };
       const around = { ...surroundings, output: { files, encodesHere }, signal, onEvent, isUnheard: true };
       // nobody reads the events of items: a random id costs more than a node
-      const runId = item && `${item.names.batch}-${item.names.index}`;
+      const runId = item && `${item.names.batch}-${item.names.position}`;
       const rendered = await renderJob(graphOf(graph), own ?? shared, around, runId);
       const failure = rendered.status === "success" ? await commit(files) : undefined;
       const result = isQuiet ? sentResult(rendered, item !== undefined) : undefined;

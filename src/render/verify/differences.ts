@@ -10,33 +10,28 @@ import { unknownFields } from "../receipt/read.js";
 import type { Receipt } from "../receipt/receipt.js";
 import { REDACTED } from "../redact.js";
 
-/** Something that is not as the receipt says. */
+/** A fact that differs from the receipt. */
 export interface Difference {
   readonly what: "pixels" | "prompt" | "rendered" | "receipt" | "engine" | "input" | "host" | "redacted";
   /** One sentence. */
   readonly message: string;
 }
 
-interface Place {
-  /** ./input where absent. */
-  readonly inputDir?: string;
-}
-
 type Values = Readonly<Record<string, string>>;
 
-/** Input files that differ are named up to here; the rest is not looked at. */
+/** Input files that differ are named up to here; the rest is not read. */
 const NAMED_INPUTS = 20;
 const NAMED_CHARACTERS = 80;
 
-/** All that the receipt tells otherwise than a render of the graph beside it finds, but for pixels and version. */
-export async function untrueOf(graph: Graph, receipt: Receipt, { inputDir }: Place): Promise<Difference[]> {
-  const folder = resolve(inputDir ?? "input");
+/** Differences between the receipt and the graph beside it, but for pixels and version; `inputDir`: folder of its images. */
+export async function untrueOf(graph: Graph, receipt: Receipt, inputDir = "input"): Promise<Difference[]> {
+  const folder = resolve(inputDir);
   const isShown = (nodeId: string, input: string) => {
     const { inputs } = graph.prompt[nodeId] as { inputs?: Readonly<Record<string, unknown>> };
     return inputs?.[input] !== REDACTED;
   };
-  const place = { host: defaultHost, inputDir: folder };
-  const { seeds, noise, files } = await createOrigins(graph, defaultRegistry, place, isShown)(receipt.node);
+  const surroundings = { host: defaultHost, inputDir: folder };
+  const { seeds, noise, files } = await createOrigins(graph, defaultRegistry, surroundings, isShown)(receipt.node);
   return [
     ...compared("the seed", receipt.seeds, seeds),
     ...compared("the noise of node", receipt.noise, noise),
@@ -49,13 +44,13 @@ export async function untrueOf(graph: Graph, receipt: Receipt, { inputDir }: Pla
   ];
 }
 
-function compared(what: string, told: Values, found: Values): Difference[] {
-  const keys = new Set([...Object.keys(told), ...Object.keys(found)]);
+function compared(what: string, recorded: Values, actual: Values): Difference[] {
+  const keys = new Set([...Object.keys(recorded), ...Object.keys(actual)]);
   const inWords = (values: Values, key: string) => (Object.hasOwn(values, key) ? describe(values[key]) : "none");
   return [...keys]
-    .filter((key) => inWords(told, key) !== inWords(found, key))
+    .filter((key) => inWords(recorded, key) !== inWords(actual, key))
     .map((key): Difference => {
-      const message = `The receipt has ${what} ${key.slice(0, NAMED_CHARACTERS)} as ${inWords(told, key)}, the graph in the file as ${inWords(found, key)}.`;
+      const message = `The receipt has ${what} ${key.slice(0, NAMED_CHARACTERS)} as ${inWords(recorded, key)}, the graph in the file as ${inWords(actual, key)}.`;
       return { what: "receipt", message };
     });
 }
@@ -67,29 +62,29 @@ export function versionDifference({ engine }: Receipt): Difference[] {
 }
 
 function hostDifferences({ host }: Receipt): Difference[] {
-  const found: Difference[] = [];
+  const differences: Difference[] = [];
   if (host.name !== defaultHost.name) {
     const message = `Its models came from the host ${describe(host.name)}; this is ${describe(defaultHost.name)}.`;
-    found.push({ what: "host", message });
+    differences.push({ what: "host", message });
   }
   if (host.preview !== defaultHost.preview) {
     const inWords = (isPreview: boolean) => (isPreview ? "a preview" : "no preview");
     const message = `The receipt has it as ${inWords(host.preview)}; this host gives ${inWords(defaultHost.preview)}.`;
-    found.push({ what: "host", message });
+    differences.push({ what: "host", message });
   }
-  return found;
+  return differences;
 }
 
-/** Input files by what the receipt, the graph and the input folder say of them. */
-async function inputDifferences(told: Values, files: readonly string[], folder: string): Promise<Difference[]> {
+/** Differences of input files between the receipt, the graph and the input folder. */
+async function inputDifferences(recorded: Values, files: readonly string[], folder: string): Promise<Difference[]> {
   const hashOf = createInputHashes(folder);
   const named = new Set(files);
   const differences: Difference[] = [];
   let left = 0;
-  for (const name of new Set([...Object.keys(told), ...files])) {
+  for (const name of new Set([...Object.keys(recorded), ...files])) {
     if (differences.length === NAMED_INPUTS) left++;
     else {
-      const hash = Object.hasOwn(told, name) ? told[name] : undefined;
+      const hash = Object.hasOwn(recorded, name) ? recorded[name] : undefined;
       const message = await inputDifference(name, hash, named.has(name), hashOf);
       if (message !== undefined) differences.push({ what: "input", message });
     }
@@ -100,45 +95,45 @@ async function inputDifferences(told: Values, files: readonly string[], folder: 
 
 async function inputDifference(
   name: string,
-  told: string | undefined,
+  recorded: string | undefined,
   isNamed: boolean,
   hashOf: (name: string) => Promise<string>,
 ): Promise<string | undefined> {
   if (!isNamed) return `The receipt has the input file ${describe(name)}, which the graph in the file does not need.`;
   try {
     const hash = `sha256:${await hashOf(name)}`;
-    if (told === undefined)
+    if (recorded === undefined)
       return `The receipt lacks the input file ${describe(name)}, which the graph in the file needs.`;
-    return hash === told ? undefined : `The input file ${describe(name)} is another one now.`;
+    return hash === recorded ? undefined : `The input file ${describe(name)} is another one now.`;
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
     // a receipt has no file that was not there: a branch that did not run may name it
-    return told === undefined ? undefined : error.message;
+    return recorded === undefined ? undefined : error.message;
   }
 }
 
-/** Values that the receipt tells are hidden, and the graph shows. */
+/** Values that are hidden by the receipt and in the graph nevertheless. */
 function shownDespite({ prompt }: Graph, redacted: readonly string[]): Difference[] {
   const keys = new Set(redacted);
-  const shown = new Set<string>();
-  const look = (value: unknown, nodeId: string, isInputs: boolean): void => {
-    if (Array.isArray(value)) for (const item of value) look(item, nodeId, false);
+  const visible = new Set<string>();
+  const scan = (value: unknown, nodeId: string, isInputs: boolean): void => {
+    if (Array.isArray(value)) for (const item of value) scan(item, nodeId, false);
     if (!isPlainObject(value)) return;
     for (const [key, inner] of Object.entries(value)) {
       const full = isInputs ? `${nodeId}.${key}` : key;
       const hidden = keys.has(key) ? key : keys.has(full) ? full : undefined;
-      if (hidden === undefined) look(inner, nodeId, false);
-      else if (inner !== REDACTED) shown.add(hidden);
+      if (hidden === undefined) scan(inner, nodeId, false);
+      else if (inner !== REDACTED) visible.add(hidden);
     }
   };
   for (const [nodeId, node] of Object.entries(keys.size === 0 ? {} : prompt)) {
-    if (keys.has(nodeId)) shown.add(nodeId);
+    if (keys.has(nodeId)) visible.add(nodeId);
     for (const [key, value] of Object.entries(node as Record<string, unknown>)) {
-      if (keys.has(key) && value !== REDACTED) shown.add(key);
-      else look(value, nodeId, key === "inputs");
+      if (keys.has(key) && value !== REDACTED) visible.add(key);
+      else scan(value, nodeId, key === "inputs");
     }
   }
-  return [...shown].map((key): Difference => {
+  return [...visible].map((key): Difference => {
     return {
       what: "redacted",
       message: `The receipt has ${describe(key)} as hidden, and the graph in the file shows it.`,

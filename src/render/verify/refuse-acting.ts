@@ -2,7 +2,7 @@ import { LatentkitError, where } from "../../errors.js";
 import { findDefinitions, type Graph } from "../../graph/parse.js";
 import { needsNetwork } from "../../nodes/define.js";
 import { defaultRegistry } from "../defaults.js";
-import { neededBy } from "../needed.js";
+import { neededBy } from "../fill/needed.js";
 
 const IMAGE_SAVERS: ReadonlySet<string> = new Set(["SaveImage", "PreviewImage", "ext saveImageLazy"]);
 

@@ -24,9 +24,9 @@ function widen(data: Uint8Array, from: number, to: number): Uint8Array | undefin
   if (hasAlpha && !getsAlpha) return undefined;
   const count = data.length / from;
   const out = new Uint8Array(count * to).fill(255);
-  const [own, wanted] = [hasAlpha ? from - 1 : from, getsAlpha ? to - 1 : to];
+  const [own, target] = [hasAlpha ? from - 1 : from, getsAlpha ? to - 1 : to];
   for (let pixel = 0; pixel < count; pixel++) {
-    for (let c = 0; c < wanted; c++) out[pixel * to + c] = data[pixel * from + Math.min(c, own - 1)]!;
+    for (let c = 0; c < target; c++) out[pixel * to + c] = data[pixel * from + Math.min(c, own - 1)]!;
     if (hasAlpha) out[pixel * to + to - 1] = data[pixel * from + from - 1]!;
   }
   return out;

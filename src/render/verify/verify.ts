@@ -19,11 +19,11 @@ import { hasPixels } from "./same-pixels.js";
 
 export type { Difference } from "./differences.js";
 
-/** What came of a check. */
+/** Result of a check. */
 export interface Verdict {
   /** "unverifiable": the file does not hold what it takes. */
   readonly status: "verified" | "different" | "unverifiable";
-  /** Why it is not verified; empty where it is. */
+  /** Reasons why it is not verified; empty where it is. */
   readonly differences: readonly Difference[];
   /** Another version rendered a picture that is verified. */
   readonly remarks: readonly Difference[];
@@ -35,7 +35,7 @@ export type VerifyOptions = Readonly<Pick<RenderOptions, "inputDir" | "classAlia
 
 /**
  * Checks a PNG file against its receipt: its own pixels, those of the node that saved it when the graph in the file is
- * rendered again, into a temporary folder that is removed, and all else that the receipt tells. A graph that would reach
+ * rendered again, into a temporary folder that is removed, and all else that the receipt holds. A graph that would reach
  * the network is not rendered.
  * Fails with png.invalid, png.too-large, run.interrupted, usage.invalid and device.unavailable.
  */
@@ -51,29 +51,29 @@ export async function verifyImage(file: Uint8Array, options: VerifyOptions = {})
   const own = [...ownDifferences(image, receipt), ...doubles(file)];
   const graph = prompt === undefined ? undefined : harmlessGraph(prompt, receipt, options);
   const isGraph = graph !== undefined && !(graph instanceof LatentkitError);
-  const untrue = async () => (isGraph ? untrueOf(graph, receipt, options) : []);
+  const untrue = async () => (isGraph ? untrueOf(graph, receipt, options.inputDir) : []);
   if (own.length > 0) return verdictOf("different", [...own, ...(await untrue())], receipt);
   if (graph === undefined) return unverifiable("prompt", "the file has no graph", receipt);
   if (!isGraph) return verdictOf("unverifiable", [{ what: "prompt", message: graph.message }], receipt);
   const again = await renderAgain(graph.prompt, receipt, options);
-  const told = await untrue();
-  if (again === receipt.pixels) return verdictOf(told.length === 0 ? "verified" : "different", told, receipt);
+  const other = await untrue();
+  if (again === receipt.pixels) return verdictOf(other.length === 0 ? "verified" : "different", other, receipt);
   if (receipt.redacted === undefined) {
-    return verdictOf("different", [renderedDifference(again, receipt), ...told], receipt);
+    return verdictOf("different", [renderedDifference(again, receipt), ...other], receipt);
   }
   const hidden = unverifiable(
     "redacted",
     `the file hides values of the graph (${namesOf(receipt.redacted)}); without them it differs`,
     receipt,
   );
-  // what is known to be wrong is more than not known
-  return told.length === 0 ? hidden : verdictOf("different", [...hidden.differences, ...told], receipt);
+  // a known difference outweighs a missing proof
+  return other.length === 0 ? hidden : verdictOf("different", [...hidden.differences, ...other], receipt);
 }
 
 const UNREADABLE = `the receipt in the file is damaged, of another format, or longer than ${MAX_RECEIPT_CHARACTERS} characters or ${MAX_RECEIPT_ENTRIES} entries of a kind`;
 
-/** Differences that are told; a stranger's receipt may have many. */
-const TOLD_DIFFERENCES = 100;
+/** Differences that are reported; a stranger's receipt may have many. */
+const MAX_DIFFERENCES = 100;
 const NAMED_KEYS = 10;
 const NAMED_CHARACTERS = 80;
 
@@ -90,26 +90,29 @@ function verdictOf(status: Verdict["status"], differences: readonly Difference[]
   const version = receipt === undefined ? [] : versionDifference(receipt);
   if (status === "verified") return { status, differences, remarks: version, receipt };
   const all = status === "different" ? [...differences, ...version] : differences;
-  const more = all.length - TOLD_DIFFERENCES;
+  const more = all.length - MAX_DIFFERENCES;
   if (more <= 0) return { status, differences: all, remarks: [], receipt };
   const rest: Difference = { what: "receipt", message: `There are ${more} more differences.` };
-  return { status, differences: [...all.slice(0, TOLD_DIFFERENCES), rest], remarks: [], receipt };
+  return { status, differences: [...all.slice(0, MAX_DIFFERENCES), rest], remarks: [], receipt };
 }
 
 const unverifiable = (what: Difference["what"], why: string, receipt?: Receipt): Verdict =>
   verdictOf("unverifiable", [{ what, message: `It cannot be verified: ${why}.` }], receipt);
 
-/** What the file itself shows. */
+/** Differences that the file alone shows. */
 function ownDifferences(image: DecodedImage, receipt: Receipt): Difference[] {
-  const found: Difference[] = [];
+  const differences: Difference[] = [];
   if (!hasPixels(image, receipt.pixels)) {
-    found.push({ what: "pixels", message: "The picture was edited: its pixels are not those that were saved." });
+    differences.push({ what: "pixels", message: "The picture was edited: its pixels are not those that were saved." });
   }
   const { prompt } = image.text;
   if (prompt !== undefined && textHash(prompt) !== receipt.graph) {
-    found.push({ what: "prompt", message: "The graph in the file was edited: it is not the one that was rendered." });
+    differences.push({
+      what: "prompt",
+      message: "The graph in the file was edited: it is not the one that was rendered.",
+    });
   }
-  return found;
+  return differences;
 }
 
 /** Texts that the file has twice: readers take either, so what is verified may not be what another one shows. */
@@ -135,15 +138,15 @@ function harmlessGraph(prompt: string, { node }: Receipt, { classAliases }: Veri
 /** The hash of the picture that the same node saves now, or why there is none. */
 async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptions): Promise<string | LatentkitError> {
   const countOf = createCounter();
-  let found: string | LatentkitError = new LatentkitError(
+  let hash: string | LatentkitError = new LatentkitError(
     "value.invalid",
     `Node ${receipt.node} saves no picture of number ${receipt.index}.`,
   );
   const output: OutputHandling = {
     files: NOTHING_WRITTEN,
     receipt: async (nodeId, picture) => {
-      const isWanted = countOf(nodeId) === receipt.index && nodeId === receipt.node;
-      if (isWanted) found = pixelHash(picture);
+      const isReceipts = countOf(nodeId) === receipt.index && nodeId === receipt.node;
+      if (isReceipts) hash = pixelHash(picture);
       return undefined;
     },
   };
@@ -152,7 +155,7 @@ async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptio
     const targets = [receipt.node];
     const result = await render(graph, { ...options, targets, outputDir, output, allowNetwork: false });
     if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
-    return result.error ?? found;
+    return result.error ?? hash;
   } catch (error) {
     if (error instanceof LatentkitError && error.code !== "run.interrupted") return error;
     throw error;

@@ -1,5 +1,5 @@
-import { type Config, parseConfig } from "../../render/config.js";
-import { normalizeSessionKey } from "../../render/session-key.js";
+import { type Config, parseConfig } from "../../render/config/config.js";
+import { normalizeSessionKey } from "../../render/config/session-key.js";
 import type { SessionPolicy } from "./http/session-key.js";
 import type { Limits } from "./types.js";
 

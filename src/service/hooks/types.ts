@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Config } from "../../render/config.js";
+import type { Config } from "../../render/config/config.js";
 import type { Clock } from "./clock.js";
 import type { Listener } from "./runs/event-bus.js";
 import type { Store } from "./store/store.js";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createBatchProgress, duration } from "#src/cli/batch-progress.js";
 import type { Terminal } from "#src/cli/terminal.js";
 import { LatentkitError } from "#src/errors.js";
-import type { BatchEvent } from "#src/render/batch/types.js";
+import type { BatchEvent } from "#src/render/batch/events.js";
 
 const start = (total?: number): BatchEvent => ({ type: "batch-start", at: 0, total, finished: 0, concurrency: 2 });
 const done = (index: number): BatchEvent => ({ type: "item-done", at: 0, index, values: {}, files: [], ms: 1 });
@@ -49,7 +49,7 @@ describe("progress of a batch", () => {
     }
     assert.equal(told(), "");
     now += 100;
-    progress.show({ type: "item-skipped", at: 0, index: 100, place: 100 });
+    progress.show({ type: "item-skipped", at: 0, index: 100, values: {}, position: 100, files: [] });
     assert.equal(told(), "101 of 1000 done, 10 per second, 1 min 30 s left\n");
     progress.show(failed(101, true));
     now += 9_999;
@@ -100,7 +100,7 @@ describe("progress of a batch", () => {
     narrow.end();
   });
 
-  it("tells times in the units of people", () => {
+  it("prints durations in seconds, minutes and hours", () => {
     assert.deepEqual([0, 59.4, 59.6, 3599, 3600, 90_061].map(duration), [
       "0 s",
       "59 s",

@@ -67,7 +67,7 @@ describe("latentkit render, many times", () => {
     assert.equal(hashesIn(out("one"))["latent-noisy/gpu-stream_00001.png"], hashesIn(out())[images()[0]!]);
   });
 
-  it("goes through items, sweeps and seeds in order, up to a limit, with names of one's own", async () => {
+  it("combines items, sweeps and seeds in order, up to a limit", async () => {
     const items = write("items.csv", "\ufeff2.start_at_step,2.end_at_step\r\n1,9\r\n2,9\r\n");
     const args = ["--items", items, "--sweep", "2.steps=10,20", "--seeds", "7..8", "--limit", "7", "--quiet"];
     const ran = await run([...args, "--name", "{index}-{2.start_at_step}-{2.steps}-{2.seed}"]);
@@ -76,7 +76,7 @@ describe("latentkit render, many times", () => {
     assert.deepEqual(names, ["0-1-10-7", "1-1-10-8", "2-1-20-7", "3-1-20-8", "4-2-10-7", "5-2-10-8", "6-2-20-7"]);
   });
 
-  it("names what failed with its place, goes on with the rest, and exits with 1", async () => {
+  it("names failed rows with their lines, goes on, and exits with 1", async () => {
     const items = write("items.csv", "2.seed,2.scheduler\n1,karras\n,karras\n3,karas\n4\n5,normal\n");
     const { code, lines } = await run(["--items", items]);
     assert.equal(code, 1);
@@ -90,7 +90,7 @@ describe("latentkit render, many times", () => {
     ]);
   });
 
-  it("names the values of an item that no file holds, and counts what it does not name", async () => {
+  it("names the values of failed items without a file", async () => {
     const { code, lines } = await run(["--sweep", "2.scheduler=none", "--seeds", "0..24"]);
     assert.equal(code, 1);
     assert.match(lines[0]!, /^0 done, 25 failed in /);
@@ -113,7 +113,7 @@ describe("latentkit render, many times", () => {
     assert.ok(images().length < 500);
   });
 
-  it("refuses what is wrong in one sentence, before anything is written", async () => {
+  it("refuses wrong options in one sentence, before anything is written", async () => {
     const items = write("items.csv", "2.seed,2.stps\n1,2\n");
     const refused = async (args: string[], pattern: RegExp) => {
       const { code, out: stdout, err } = await run(args);
@@ -195,7 +195,7 @@ describe("latentkit render, many times", () => {
     );
   });
 
-  it("refuses a placeholder that no column fills and a name that no item can have, before anything is written", async () => {
+  it("refuses an unfilled placeholder and an impossible name at once", async () => {
     const items = write("items.csv", "2.seed\n1\n2\n");
     const without = async (args: string[], pattern: RegExp) => {
       const { code, err } = await run(["--items", items, ...args], {}, []);
@@ -214,7 +214,7 @@ describe("latentkit render, many times", () => {
     assert.match(err, /items\.jsonl, line 2 has its own value, which counts there\.$/m);
   });
 
-  it("keeps a journal that --resume goes on from, and begins a new one after a good end", async () => {
+  it("resumes its journal, and begins a new one after a good end", async () => {
     const items = write("items.csv", "2.seed\n1\n\n2x\n3\n");
     assert.equal((await run(["--items", items])).code, 1);
     const before = hashesIn(out("out/latent-noisy"));
@@ -258,7 +258,7 @@ describe("latentkit render, many times", () => {
     assert.ok(told.paths.every((path) => !path.includes("contact-sheet")));
   });
 
-  it("shows what --redact hides neither in the contact sheet nor in the journal", async () => {
+  it("keeps redacted values out of contact sheet and journal", async () => {
     const sheetOf = async (name: string, args: string[]) => {
       const { code, err } = await run([...args, "--out", out(name), "--contact-sheet", "--quiet"], {}, SMALL);
       assert.equal(code, 0, err);
@@ -284,7 +284,7 @@ describe("latentkit render, many times", () => {
     assert.deepEqual(resumed.sheet, redacted.sheet);
   });
 
-  it("shows control characters of a stranger's file as escapes", async () => {
+  it("prints control characters of an item as escapes", async () => {
     const items = write("items.jsonl", `${JSON.stringify({ "2.\u001b[31msed": 1 })}\n{"2.seed": 1}\n`);
     const { code, err } = await run(["--items", items]);
     assert.equal(code, 1);
@@ -292,7 +292,7 @@ describe("latentkit render, many times", () => {
     assert.match(err, /no input "\\u001b\[31msed"/);
   });
 
-  it("writes no contact sheet over a picture, and begins nothing then", async () => {
+  it("refuses a contact sheet over a picture, before anything starts", async () => {
     assert.equal((await run(["--seeds", "1", "--quiet"])).code, 0);
     const picture = join(out(), images()[0]!);
     const before = hashesIn(out());
@@ -331,7 +331,7 @@ describe("latentkit render, many times", () => {
     assert.match(refused.err, /Disk cache: expected a folder/);
   });
 
-  it("draws a bar on a terminal, which makes way for file names, and tells a warning once", async () => {
+  it("draws a bar on a terminal, and prints a warning once", async () => {
     const noisy = JSON.parse(readFileSync(graph, "utf8")) as Record<string, { inputs: Record<string, unknown> }>;
     noisy["2"]!.inputs.stepz = 1;
     const path = write("warns.json", JSON.stringify(noisy));
@@ -385,7 +385,7 @@ describe("latentkit render, many times, as a process", () => {
   const pictures = () => filesIn(join(folder(), "out")).filter((file) => file.endsWith(".png"));
   const leftovers = () => filesIn(join(folder(), "out")).filter((file) => basename(file).startsWith("."));
 
-  it("finishes what runs at Ctrl-C, and resumes to what an uninterrupted batch makes", async () => {
+  it("finishes running items at Ctrl-C, and resumes to equal files", async () => {
     let isSent = false;
     const cut = await latentkit(args("--seeds", "0..99999"), {
       onStdout: (_, kill) => {
@@ -394,7 +394,7 @@ describe("latentkit render, many times, as a process", () => {
       },
     });
     assert.equal(cut.code, 130, cut.stderr);
-    assert.match(cut.stderr, /^Stopping: what runs comes to its end; Ctrl-C again stops at once\.$/m);
+    assert.match(cut.stderr, /^Stopping: items that run are finished; Ctrl-C again stops at once\.$/m);
     assert.match(
       cut.stderr,
       /^Interrupted\. The same command with --resume goes on from .*latent-noisy\.journal\.jsonl\.$/m,

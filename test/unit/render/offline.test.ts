@@ -14,7 +14,7 @@ import {
 } from "latentkit";
 import { createGraphAgent } from "latentkit/hooks";
 import { startService } from "latentkit/service";
-import { loadConfig } from "#src/render/load-config.js";
+import { loadConfig } from "#src/render/config/load-config.js";
 import { latentkit } from "../../helpers/cli.js";
 import { refuses } from "../../helpers/errors.js";
 import { node } from "../../helpers/graph-nodes.js";

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { startService } from "latentkit/service";
-import { parseConfig } from "#src/render/config.js";
+import { parseConfig } from "#src/render/config/config.js";
 import { refuses } from "../../helpers/errors.js";
 import { temporaryFolder } from "../../helpers/place.js";
 

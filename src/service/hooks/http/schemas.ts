@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { MAX_SESSION_KEY_CHARS } from "../../../render/session-key.js";
+import { MAX_SESSION_KEY_CHARS } from "../../../render/config/session-key.js";
 import { HookError } from "../hook-error.js";
 import { type Limits, RUN_STATES } from "../types.js";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.js";

@@ -1,4 +1,4 @@
-import { normalizeSessionKey, sessionKeyFault } from "../../../render/session-key.js";
+import { normalizeSessionKey, sessionKeyFault } from "../../../render/config/session-key.js";
 import { HookError } from "../hook-error.js";
 
 export interface SessionPolicy {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,8 +21,9 @@ import {
   Tensor,
   text,
 } from "latentkit";
+import { engineVersion } from "#src/native/engine-version.js";
 import { runBatch } from "#src/render/batch/batch.js";
-import type { BatchItem } from "#src/render/batch/types.js";
+import type { BatchItem } from "#src/render/items/item.js";
 import { refuses } from "../../../helpers/errors.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/place.js";
 
@@ -87,7 +89,7 @@ describe("batch", () => {
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-  it("renders each item under a name that follows from it, and tells what happens", async () => {
+  it("renders each item under its own name, and reports events", async () => {
     const events = await run(reds(12));
     assert.deepEqual(end(events), ["success", 12, 0, 0]);
     for (let i = 0; i < 12; i++) {
@@ -105,7 +107,7 @@ describe("batch", () => {
     assert.equal(filesIn(out()).length, 12);
   });
 
-  it("goes on past what the folder holds, and past names that others took since", async () => {
+  it("skips names that the folder holds, or that others took since", async () => {
     await run(reds(2));
     await run(reds(2));
     assert.deepEqual(filesIn(out("sub")), ["p_00001_.png", "p_00002_.png", "p_00003_.png", "p_00004_.png"]);
@@ -145,7 +147,7 @@ describe("batch", () => {
     assert.match(only(events, "item-failed")[0]!.error.message, /name: expected fields .*received \{1\.red\}/);
   });
 
-  it("knows values of `set` in the names, and goes on past the files of a prefix set so", async () => {
+  it("fills names from `set`, and skips files of a prefix set so", async () => {
     const set = { "1.red": 9, "2.filename_prefix": "own/q", what: "w" };
     const what = { ...graph, "3": { class_type: "Flat", inputs: { red: 0, behave: "{{what}}" } } };
     for (let i = 0; i < 2; i++)
@@ -165,7 +167,7 @@ describe("batch", () => {
     assert.deepEqual(filesIn(out()), ["sub/p_00001-2_.png", "sub/p_00001_.png"]);
   });
 
-  it("fails items that leave a placeholder unfilled, before any of them renders where that is known", async () => {
+  it("fails items that leave a placeholder unfilled, at once where keys are known", async () => {
     const what = {
       "1": { class_type: "Flat", inputs: { red: 0, behave: "{{how}} {{well}}" } },
       "2": graph["2"],
@@ -192,7 +194,7 @@ describe("batch", () => {
     assert.ok(!existsSync(out("known.jsonl")));
   });
 
-  it("records an item that fails and goes on; its files are all there or none", async () => {
+  it("records an item that fails, removes its files, and goes on", async () => {
     const what = { ...graph, "3": { class_type: "Fragile", inputs: { image: ["1", 0], fail: "no" } } };
     const items = [
       { "1.red": 1 },
@@ -218,7 +220,7 @@ describe("batch", () => {
     );
   });
 
-  it("leaves neither text nor picture of an item that fails; one tried again appends its text once", async () => {
+  it("removes texts and pictures of a failed item; a retry appends once", async () => {
     const saveText = (inputs: object, overwrite: boolean) => ({
       class_type: "ext saveTextLazy",
       inputs: { text: "t", output_file_path: "texts", file_extension: "txt", overwrite, ...inputs },
@@ -260,7 +262,7 @@ describe("batch", () => {
     assert.equal(readFileSync(out("texts/log.txt"), "utf8"), "a;c;");
   });
 
-  it("fails an item whose text cannot be written, and leaves no picture of it, in a thread too", async () => {
+  it("fails an item whose text cannot be written, also in a thread", async () => {
     const inputs = { text: "t", output_file_path: "texts", file_extension: "txt", file_name: "{{name}}" };
     const what = {
       "1": { class_type: "LoadImage", inputs: { image: "dawn.png" } },
@@ -282,7 +284,7 @@ describe("batch", () => {
     }
   });
 
-  it("tries again what failed while it ran, not what can never run", async () => {
+  it("retries items that failed while they ran, not invalid ones", async () => {
     let calls = 0;
     const shaky = defineNode({
       key: "Flat",
@@ -307,7 +309,7 @@ describe("batch", () => {
     assert.equal(await redOf("sub/p_00001_.png"), 4);
   });
 
-  it("takes what does not change from a disk cache, and still writes every file", async () => {
+  it("uses a disk cache across batches, and writes every file", async () => {
     let runs = 0;
     const slow = defineNode({
       key: "Flat",
@@ -337,7 +339,7 @@ describe("batch", () => {
     assert.ok((done as number) < 5, `${done} were done`);
   });
 
-  it("resumes: skips what is finished, repeats what failed or changed, under the same names", async () => {
+  it("resumes: skips finished items, repeats failed and changed ones", async () => {
     const items = [{ "1.red": 1 }, { "1.behave": "throw" }, { "1.red": 3 }];
     await run(items, { journal: journal() });
     const mended = [{ "1.red": 1 }, { "1.red": 2 }, { "1.red": 3 }, { "1.red": 4 }];
@@ -353,7 +355,7 @@ describe("batch", () => {
     assert.deepEqual(end(await run(mended, { journal: journal(), resume: true })), ["success", 0, 4, 0]);
   });
 
-  it("resumes with what is gone: files that somebody took away are made again, under their names", async () => {
+  it("resumes: renders removed files again under their names", async () => {
     const twice = {
       ...graph,
       "3": { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "sub/./p" } },
@@ -400,7 +402,7 @@ describe("batch", () => {
     await refuses(() => run(reds(4), { journal: journal(), resume: true }), "journal.refused", /another graph/);
   });
 
-  it("keeps the other files of a finished item that a kill left with their second links", async () => {
+  it("keeps the other files of a finished item with second links", async () => {
     const what = { ...graph, "3": { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "q" } } };
     await run(reds(1), { journal: journal() }, what);
     const { id } = records()[0] as { id: string };
@@ -410,7 +412,7 @@ describe("batch", () => {
     assert.deepEqual(filesIn(out()), ["batch.jsonl", "q_00001_.png", "sub/p_00001_.png"]);
   });
 
-  it("makes again what a power failure has cut, under its name", async () => {
+  it("renders pictures that a power failure has cut again", async () => {
     const targets = ["2"];
     await run(reds(5), { journal: journal(), targets });
     const before = hashesIn(out("sub"));
@@ -433,24 +435,25 @@ describe("batch", () => {
     assert.deepEqual(after, others);
   });
 
-  it("does not render previews again that somebody took away", async () => {
+  it("does not render removed previews again", async () => {
     const what = { ...graph, "3": { class_type: "PreviewImage", inputs: { images: ["1", 0] } } };
     await run(reds(2), { journal: journal() }, what);
     rmSync(out("temp"), { recursive: true });
     assert.deepEqual(end(await run(reds(2), { journal: journal(), resume: true }, what)), ["success", 0, 2, 0]);
   });
 
-  it("knows finished items again wherever they stand, and names new ones past them", async () => {
-    await run([{ "1.red": 1 }, { "1.red": 2 }, { "1.behave": "throw" }], { journal: journal() });
+  it("finds finished items wherever they stand, and numbers new ones behind", async () => {
+    const first = await run([{ "1.red": 1 }, { "1.red": 2 }, { "1.behave": "throw" }], { journal: journal() });
+    const earlier = only(first, "item-done").sort((a, b) => a.index - b.index);
     const before = hashesIn(out("sub"));
     const more = [{ "1.red": 9 }, { "1.red": 1 }, { "1.red": 2 }, { "1.red": 3 }, { "1.red": 1 }];
     const events = await run(more, { journal: journal(), resume: true });
     assert.deepEqual(end(events), ["success", 3, 2, 0]);
     assert.deepEqual(
-      only(events, "item-skipped").map(({ index, place }) => [index, place]),
+      only(events, "item-skipped").map(({ index, position, values, files }) => [index, position, values, files]),
       [
-        [1, 0],
-        [2, 1],
+        [1, 0, { "1.red": 1 }, earlier[0]!.files],
+        [2, 1, { "1.red": 2 }, earlier[1]!.files],
       ],
     );
     const after = hashesIn(out("sub"));
@@ -464,12 +467,49 @@ describe("batch", () => {
     assert.deepEqual(hashesIn(out("sub")), after);
   });
 
-  it("never takes an item that could not be read for a finished one without values", async () => {
+  it("writes the records that version 0.1.0 wrote, and resumes its journal", async () => {
+    const hash = "sha256:a703b2f6466d29a0899c7aec4f49c88a4ba9b46f6b234b920bfd9a26ed4db5eb";
+    const id = "3ceba3b2a059";
+    // keys hang on the version, and are those of the journal that was kept
+    const linesOf = (version: string) => {
+      const key = (values: string) =>
+        createHash("sha256").update(`${hash} ${version} ${values}`).digest("hex").slice(0, 16);
+      const [first, second] = [key('[["1.red", 1]]'), key('[["1.behave", "throw"]]')];
+      const third = key('[["1.behave", "well"], ["1.red", 3]]');
+      return [
+        `{"type": "batch", "version": 1, "engine": "${version}", "graph": "${hash}", "id": "${id}", "first": 1}`,
+        `{"type": "intent", "item": 0, "key": "${first}", "values": {"1.red": 1}, "names": {"2": "sub/p_00001"}}`,
+        `{"type": "intent", "item": 1, "key": "${second}", "values": {"1.behave": "throw"}, "names": {"2": "sub/p_00002"}}`,
+        `{"type": "intent", "item": 2, "key": "${third}", "values": {"1.red": 3, "1.behave": "well"}, "names": {"2": "sub/p_00003"}}`,
+        `{"type": "done", "item": 0, "key": "${first}", "files": ["sub/p_00001_.png"], "ms": 5}`,
+        `{"type": "failed", "item": 1, "key": "${second}", "attempt": 1, "error": {"code": "node.failed", "message": "Node 1 (Flat): told to"}}`,
+        `{"type": "done", "item": 2, "key": "${third}", "files": ["sub/p_00003_.png"], "ms": 5}`,
+        '{"type": "end", "done": 2, "skipped": 0, "failed": 1}',
+      ];
+    };
+    const [, earlier] = linesOf("0.1.0");
+    assert.ok(earlier!.includes('"key": "9a29e1adef6ee767"'));
+    const items = [{ "1.red": 1 }, { "1.behave": "throw" }, { "1.red": 3, "1.behave": "well" }];
+    await run(items, { journal: journal() });
+    const lines = linesOf(engineVersion());
+    const text = readFileSync(journal(), "utf8")
+      .replace(/"id": "[0-9a-f]{12}"/, `"id": "${id}"`)
+      .replace(/"ms": \d+/g, '"ms": 5');
+    assert.deepEqual(text.trimEnd().split("\n").sort(), [...lines].sort());
+    writeFileSync(journal(), `${lines.join("\n")}\n`);
+    const events = await run(items, { journal: journal(), resume: true });
+    assert.deepEqual(end(events), ["failed", 0, 2, 1]);
+    const [, { files }] = only(events, "item-skipped") as [unknown, Of<"item-skipped">];
+    const path = out("sub/p_00003_.png");
+    assert.deepEqual(files, [{ path, filename: "p_00003_.png", subfolder: "sub", type: "output" }]);
+  });
+
+  it("tells an unreadable item from a finished one without values", async () => {
     await run([{}], { journal: journal() });
     assert.deepEqual(end(await run([5, {}] as never, { journal: journal(), resume: true })), ["failed", 0, 1, 1]);
   });
 
-  it("refuses a journal whose files lead out of the output folder, naming the line", async () => {
+  it("refuses a journal whose paths leave the output folder", async () => {
     await run(reds(2), { journal: journal(), outputDir: out("o") });
     const text = readFileSync(journal(), "utf8");
     writeFileSync(out("secret.png"), "x");
@@ -491,7 +531,7 @@ describe("batch", () => {
     }
   });
 
-  it("refuses a journal that is there without resume, another batch's, and resume without one", async () => {
+  it("refuses a journal without resume, of another batch, and resume without one", async () => {
     await run(reds(1), { journal: journal() });
     const before = hashesIn(out());
     const again =
@@ -507,10 +547,10 @@ describe("batch", () => {
     const lines = readFileSync(journal(), "utf8").replace(/"engine": "[^"]*"/, '"engine": "0.0.1"');
     assert.deepEqual(hashesIn(out()), before);
     writeFileSync(journal(), lines);
-    await refuses(again({ resume: true }), "journal.refused", /engine 0\.0\.1 wrote it/);
+    await refuses(again({ resume: true }), "journal.refused", /latentkit 0\.0\.1 wrote it/);
   });
 
-  it("refuses a journal that another process is at work on", async () => {
+  it("refuses a journal that another process has locked", async () => {
     const script = out("other.mjs");
     writeFileSync(
       script,
@@ -531,7 +571,7 @@ describe("batch", () => {
     assert.deepEqual(end(await run([{}], { journal: journal(), resume: true })), ["success", 1, 0, 0]);
   });
 
-  it("two batches in one folder lose no file, whoever takes a name first", async () => {
+  it("loses no file where two batches share a folder", async () => {
     const both = await Promise.all([
       run(reds(40), { journal: out("a.jsonl") }),
       run(reds(40), { journal: out("b.jsonl") }),
@@ -541,7 +581,7 @@ describe("batch", () => {
     assert.equal(filesIn(out("sub")).length, 80);
   });
 
-  it("drain lets running items finish, signal does not; both leave a journal that resumes", async () => {
+  it("drain finishes running items, signal does not; both resume", async () => {
     for (const kind of ["drain", "signal"] as const) {
       const place = out(kind);
       const stop = new AbortController();
@@ -618,7 +658,7 @@ describe("batch", () => {
     assert.deepEqual(filesIn(out()), []);
   });
 
-  it("fails an item whose values cannot be what is meant, naming item and key", async () => {
+  it("fails an item whose values are no JSON, naming item and key", async () => {
     const strange = [
       { "1.red": 1 },
       { "1.red": () => 1 },
@@ -654,7 +694,7 @@ describe("batch", () => {
     assert.deepEqual(filesIn(out("sub")), ["p_00001_.png", "p_00009_.png"]);
   });
 
-  it("leaves a node alone that does not listen, and what it writes then", async function () {
+  it("abandons a node that ignores the abort, and refuses its files", async function () {
     this.timeout(15_000);
     let wake = () => {};
     const deaf = defineNode({
@@ -730,7 +770,7 @@ describe("batch", () => {
     assert.ok(read < 1000, `${read} items were read`);
   });
 
-  it("is not kept by a source that never answers", async () => {
+  it("ends although its source never returns", async () => {
     async function* stalls() {
       yield { "1.red": 1 };
       await new Promise(() => {});
@@ -747,7 +787,7 @@ describe("batch", () => {
     for await (const event of batch(graph, stalls(), options())) if (event.type === "item-done") break;
   });
 
-  it("warns of no listeners, however many items render at once", async () => {
+  it("causes no warning of listeners with many items at once", async () => {
     const warnings: Error[] = [];
     const hear = (warning: Error) => warnings.push(warning);
     process.on("warning", hear);
@@ -757,7 +797,7 @@ describe("batch", () => {
     assert.deepEqual(warnings, []);
   });
 
-  it("tells where an item was read, and goes on after one that could not be", async () => {
+  it("names file and line of an item, and goes on after a faulty one", async () => {
     async function* items(): AsyncGenerator<BatchItem> {
       yield { values: { "1.red": "400" }, origin: { file: "items.csv", line: 7, columns: { "1.red": 3 } } };
       yield { values: {}, fault: (await refuses(() => batch(graph, 5 as never), "usage.invalid")) as never };
@@ -772,7 +812,7 @@ describe("batch", () => {
     assert.deepEqual(end(strange), ["failed", 0, 0, 3]);
   });
 
-  it("ends with what its source throws, once what runs has come to its end", async () => {
+  it("throws the error of its source once running items have ended", async () => {
     async function* broken() {
       yield { "1.red": 1 };
       throw new RangeError("the source broke");
@@ -823,7 +863,7 @@ describe("batch", () => {
       assert.equal(filesIn(out("1")).length, 12);
     });
 
-    it("fails with its setup module, or a graph it does not know, before the first item", async () => {
+    it("fails before the first item with its setup module or graph", async () => {
       const write = (name: string, code: string) => {
         writeFileSync(out(name), code);
         return pathToFileURL(out(name));
@@ -856,7 +896,7 @@ describe("batch", () => {
       assert.equal((globalThis as { latentkitTestCalls?: number }).latentkitTestCalls, 1);
     });
 
-    it("a lost thread fails the item that lost it alone", async () => {
+    it("fails only the item that ended its thread", async () => {
       const events: BatchEvent[] = [];
       const more = { outputDir: out("o"), setup: setup(), concurrency: 2, journal: out("o", "j.jsonl") };
       for await (const event of batch(threaded, reds(30), more)) events.push(event);

@@ -36,7 +36,7 @@ describe("contact sheet", () => {
     };
   };
 
-  it("shows the pictures in a grid, in the order of the items, whatever order they came in", async () => {
+  it("draws the pictures in a grid in the order of the items", async () => {
     const sheet = createContactSheet(path("new/sheet.png"), "graph.json");
     const colours = [
       [200, 0, 0],
@@ -59,7 +59,7 @@ describe("contact sheet", () => {
     assert.deepEqual(filesIn(path("new")), ["sheet.png"]);
   });
 
-  it("marks what failed and what cannot be read, and puts a picture of another shape in the middle", async () => {
+  it("marks failed and unreadable items, and centres other shapes", async () => {
     const wide = await save("wide.png", plain(400, 200, [0, 90, 0]));
     writeFileSync(path("broken.png"), "no picture");
     const sheet = createContactSheet(path("sheet.png"), "graph.json");
@@ -93,7 +93,7 @@ describe("contact sheet", () => {
     assert.deepEqual(filesIn(folder()), ["p.png", "sheet-2.png", "sheet-3.png", "sheet.png"]);
   });
 
-  it("writes what there is where items are missing, and nothing where there is none", async () => {
+  it("writes the rest where items are missing, nothing without items", async () => {
     const picture = await save("p.png", plain(4, 4, [7, 7, 7]));
     const sheet = createContactSheet(path("sheet.png"), "graph.json");
     for (const index of [7, 3, 5]) await sheet.add({ index, values: {}, pictures: [picture] });
@@ -128,7 +128,7 @@ describe("contact sheet", () => {
     });
   });
 
-  it("takes away the pages of an earlier, longer sheet, and no other file", async () => {
+  it("removes the later pages of a longer sheet, and no other file", async () => {
     const picture = await save("p.png", plain(2, 2, [9, 9, 9]));
     const make = async (count: number) => {
       const sheet = createContactSheet(path("sheet.png"), "graph.json");

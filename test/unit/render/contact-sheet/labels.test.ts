@@ -28,7 +28,7 @@ describe("labels of a contact sheet", () => {
     assert.equal(cut("hügel🦊", 6), "hügel🦊");
   });
 
-  it("are drawn in a font of five by seven, unknown characters as a question mark", () => {
+  it("are drawn in a font of 5 x 7, unknown characters as question marks", () => {
     const shown = (text: string, scale = 1) => {
       const canvas = new Canvas(text.length * 6 * scale, 8 * scale, [255, 255, 255]);
       canvas.text(text, 0, 0, scale, [0, 0, 0]);

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import type { BatchItem } from "#src/render/batch/types.js";
 import { combine } from "#src/render/items/combine.js";
 import { seedAxis } from "#src/render/items/seeds.js";
 import { sweepAxis } from "#src/render/items/sweep.js";
@@ -27,7 +26,7 @@ describe("items combined with sweeps and seeds", () => {
     assert.deepEqual([rows.length, rows[8], rows.at(-1)], [16, "hill 10 1 3", "hill 20 2 4"]);
   });
 
-  it("knows the number of items where no file has to be read for it", () => {
+  it("has the total where no file has to be read for it", () => {
     const axes = [sweep("5.steps=10,20,30"), seeds("0..9", [])];
     assert.equal(combine(undefined, axes).total, 30);
     assert.equal(combine(undefined, axes, 7).total, 7);
@@ -38,15 +37,20 @@ describe("items combined with sweeps and seeds", () => {
 
   it("ends at the limit, and reads no item beyond it", async () => {
     let read = 0;
-    async function* many(): AsyncGenerator<BatchItem> {
-      for (;;) yield { values: { scene: String(read++) } };
-    }
-    const { items } = combine({ keys: ["scene"], items: many() }, [sweep("5.steps=1..2")], 5);
+    let isClosed = false;
+    const many = {
+      keys: ["scene"],
+      next: async () => ({ values: { scene: String(read++) } }),
+      close: async () => {
+        isClosed = true;
+      },
+    };
+    const { items } = combine(many, [sweep("5.steps=1..2")], 5);
     assert.deepEqual(
       (await collect(items)).map(({ values }) => `${values.scene} ${values["5.steps"]}`),
       ["0 1", "0 2", "1 1", "1 2", "2 1"],
     );
-    assert.equal(read, 3);
+    assert.deepEqual([read, isClosed], [3, true]);
   });
 
   it("refuses a key that is set twice", async () => {
@@ -61,7 +65,7 @@ describe("items combined with sweeps and seeds", () => {
     refused("--seeds: 5.seed is set by --sweep 5.seed already.", undefined, [sweep("5.seed=1"), seeds("1", [])]);
   });
 
-  it("counts a faulty item as often as a good one, and tells a clash of a line's own key", async () => {
+  it("counts a faulty item like a good one, and faults a key set twice", async () => {
     const file = await files.open("items.jsonl", '{"scene": "lake"}\n{"scene":\n{"5.steps": 1}\n{}\n');
     const { items } = combine(file, [sweep("5.steps=1..2")]);
     const told = (await collect(items)).map(({ values, fault }) =>

@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { LatentkitError } from "#src/errors.js";
-import { readItems } from "#src/render/items/source.js";
-import { collect, itemFiles, seededKeys, sentence } from "../../../helpers/items.js";
+import type { BatchItem } from "#src/render/items/item.js";
+import { openItems } from "#src/render/items/open.js";
+import { itemFiles, readAll, seededKeys, sentence } from "../../../helpers/items.js";
 
 const LAST = 18446744073709551615n;
 const COUNTER = fileURLToPath(new URL("../../../helpers/count-items.js", import.meta.url));
@@ -26,18 +27,21 @@ describe("items from CSV", () => {
   };
 
   it("takes keys from the first row, and texts from every other", async () => {
-    const { keys, items } = await files.open("items.csv", "5.seed,scene\n1,a lake\n2, a hill \n");
-    assert.deepEqual(keys, ["5.seed", "scene"]);
+    const source = await files.open("items.csv", "5.seed,scene\n1,a lake\n2, a hill \n");
+    assert.deepEqual(source.keys, ["5.seed", "scene"]);
     const file = join(files.folder(), "items.csv");
     const columns = { "5.seed": 1, scene: 2 };
-    assert.deepEqual(await collect(items), [
+    assert.deepEqual(await readAll(source), [
       { values: { "5.seed": "1", scene: "a lake" }, origin: { file, line: 2, columns } },
       { values: { "5.seed": "2", scene: " a hill " }, origin: { file, line: 3, columns } },
     ]);
   });
 
   it("keeps every digit of a seed, and zeros before and behind", async () => {
-    const read = await files.told("items.csv", "5.seed,5.steps\n18446744073709551615,020\n12345678901234567890,7.0");
+    const read = await files.valuesOrFaults(
+      "items.csv",
+      "5.seed,5.steps\n18446744073709551615,020\n12345678901234567890,7.0",
+    );
     assert.deepEqual(read, [
       { "5.seed": "18446744073709551615", "5.steps": "020" },
       { "5.seed": "12345678901234567890", "5.steps": "7.0" },
@@ -67,7 +71,7 @@ describe("items from CSV", () => {
       for (const mark of ["", "\ufeff"]) {
         for (const head of ["5.seed, scene", '"5.seed","scene"']) {
           const text = `${mark}${head}${end}1,é${end}${end}2,b${end}`;
-          assert.deepEqual(await files.told("items.csv", text), expected, JSON.stringify(text));
+          assert.deepEqual(await files.valuesOrFaults("items.csv", text), expected, JSON.stringify(text));
         }
       }
     }
@@ -83,7 +87,7 @@ describe("items from CSV", () => {
     );
   });
 
-  it("refuses an unknown, double or empty column before the first item, with what was meant", async () => {
+  it("refuses an unknown, double or empty column, with a suggestion", async () => {
     const here = "items.csv, line 1, column";
     await refused(
       "scene,5.sead\nx,1\n",
@@ -106,10 +110,10 @@ describe("items from CSV", () => {
     await refused(`${long}\n`, `${here} 1: expected a key such as 6.text, received "${"x".repeat(77)}...".`);
   });
 
-  it("makes a row with a missing value, or too few or many, a fault of that item alone", async () => {
+  it("faults only the item of a row with missing or surplus values", async () => {
     const text = "scene,5.steps,5.seed\nx,1,2\n\ny,,3\nz,4,\n,5,6\nx,7\nx,8,9,10,11\nlast,1,1\n";
     const here = "items.csv, line";
-    assert.deepEqual(await files.told("items.csv", text), [
+    assert.deepEqual(await files.valuesOrFaults("items.csv", text), [
       { scene: "x", "5.steps": "1", "5.seed": "2" },
       `${here} 4, column 2 (5.steps): expected a value, received an empty field.`,
       `${here} 5, column 3 (5.seed): expected a value, received an empty field.`,
@@ -120,17 +124,17 @@ describe("items from CSV", () => {
     ]);
   });
 
-  it("knows the placeholders that stand for numbers", async () => {
-    assert.deepEqual(await files.told("items.csv", "seed,steps,scene\n,20,x\n1,,y\n1,20,\n"), [
+  it("refuses an empty field for a placeholder of a number", async () => {
+    assert.deepEqual(await files.valuesOrFaults("items.csv", "seed,steps,scene\n,20,x\n1,,y\n1,20,\n"), [
       "items.csv, line 2, column 1 (seed): expected a value, received an empty field.",
       "items.csv, line 3, column 2 (steps): expected a value, received an empty field.",
       { seed: "1", steps: "20", scene: "" },
     ]);
   });
 
-  it("tells text that is no UTF-8", async () => {
+  it("faults text that is no UTF-8", async () => {
     const latin = Buffer.from("5.seed,scene\n1,caf\xe9\n2,x\n", "latin1");
-    assert.deepEqual(await files.told("items.csv", latin), [
+    assert.deepEqual(await files.valuesOrFaults("items.csv", latin), [
       "items.csv, line 2, column 2 (scene): expected text in UTF-8, received other bytes.",
       { "5.seed": "2", scene: "x" },
     ]);
@@ -141,19 +145,19 @@ describe("items from CSV", () => {
   });
 
   it("stops at broken quoting, naming the line, after the rows before it", async () => {
-    const { items } = await files.open("items.csv", 'scene,5.seed\nx,1\n"y\nz",2\n"a" b,3\nc,4\n');
-    const seen: unknown[] = [];
-    const reading = (async () => {
-      for await (const { values } of items) seen.push(values["5.seed"]);
-    })();
-    await assert.rejects(reading, (error) => {
+    const source = await files.open("items.csv", 'scene,5.seed\nx,1\n"y\nz",2\n"a" b,3\nc,4\n');
+    const items: BatchItem[] = [];
+    await assert.rejects(readAll(source, items), (error) => {
       assert.equal(
         sentence(error, files.folder()),
         'items.csv, line 5, column 1: in the row that begins here, a comma is missing after a closing quote, or a quote in a text is not doubled ("").',
       );
       return true;
     });
-    assert.deepEqual(seen, ["1", "2"]);
+    assert.deepEqual(
+      items.map(({ values }) => values["5.seed"]),
+      ["1", "2"],
+    );
     await refused(
       'scene,5.seed\nx,1\na 3" lens,2\n',
       "items.csv, line 3, column 1: in the row that begins here, a quote stands inside a field that does not begin with one.",
@@ -166,10 +170,10 @@ describe("items from CSV", () => {
     await refused(endless, "items.csv, line 3, column 2: the row has more than 1 MiB; is a quote not closed?");
   });
 
-  it("says that a file is not there, or is none", async () => {
-    await assert.rejects(readItems(join(files.folder(), "none.csv"), seededKeys()), { code: "file.not-found" });
+  it("refuses a missing file and one of another kind", async () => {
+    await assert.rejects(openItems(join(files.folder(), "none.csv"), seededKeys()), { code: "file.not-found" });
     const folder = `${files.folder()}.csv`;
-    await assert.rejects(readItems(join(folder, "x.txt"), seededKeys()), {
+    await assert.rejects(openItems(join(folder, "x.txt"), seededKeys()), {
       code: "usage.invalid",
       message: /expected a file named \.csv or \.jsonl/,
     });

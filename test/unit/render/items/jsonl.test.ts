@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { NumberLiteral } from "#src/io/json-lossless.js";
-import { readItems } from "#src/render/items/source.js";
+import { openItems } from "#src/render/items/open.js";
 import { itemFiles, seededKeys } from "../../../helpers/items.js";
 
 describe("items from JSONL", () => {
@@ -23,7 +23,7 @@ describe("items from JSONL", () => {
     );
   });
 
-  it("makes a wrong line a fault of that item alone, with line and column", async () => {
+  it("faults only the item of a wrong line, with line and column", async () => {
     const lines = [
       '{"5.seed": 1}',
       '{"5.seed": 1,}',
@@ -34,7 +34,7 @@ describe("items from JSONL", () => {
       `{"scene": "${"x".repeat(1 << 20)}"}`,
       '{"5.seed": 2}',
     ];
-    assert.deepEqual(await files.told("items.ndjson", lines.join("\n")), [
+    assert.deepEqual(await files.valuesOrFaults("items.ndjson", lines.join("\n")), [
       { "5.seed": 1 },
       'items.ndjson, line 2, column 14: expected a key in double quotes, received "}".',
       'items.ndjson, line 3: expected an object of values such as {"6.text": "a fox"}, received a list of 2.',
@@ -46,20 +46,25 @@ describe("items from JSONL", () => {
     ]);
   });
 
-  it("tells bytes that are no UTF-8, and a file that is not there at once", async () => {
+  it("faults bytes that are no UTF-8, and refuses a missing file", async () => {
     const bytes = Buffer.concat([Buffer.from('{"scene": "'), Buffer.from([0xff]), Buffer.from('"}\n{}')]);
-    assert.deepEqual(await files.told("items.jsonl", bytes), [
+    assert.deepEqual(await files.valuesOrFaults("items.jsonl", bytes), [
       "items.jsonl, line 1: expected text in UTF-8, received other bytes.",
       {},
     ]);
-    await assert.rejects(readItems(join(files.folder(), "none.jsonl"), seededKeys()), { code: "file.not-found" });
+    await assert.rejects(openItems(join(files.folder(), "none.jsonl"), seededKeys()), { code: "file.not-found" });
     for (const nothing of ["", "\n \n"]) {
-      await assert.rejects(files.told("items.jsonl", nothing), { message: /items\.jsonl: expected at least one item/ });
+      await assert.rejects(files.valuesOrFaults("items.jsonl", nothing), {
+        message: /items\.jsonl: expected at least one item/,
+      });
     }
   });
 
   it("passes over a line without end in bounded memory", async () => {
-    const read = await files.told("items.jsonl", Buffer.concat([Buffer.alloc(1 << 26, "x"), Buffer.from("\n{}\n")]));
+    const read = await files.valuesOrFaults(
+      "items.jsonl",
+      Buffer.concat([Buffer.alloc(1 << 26, "x"), Buffer.from("\n{}\n")]),
+    );
     assert.deepEqual(read, ["items.jsonl, line 1: expected a line of at most 1 MiB.", {}]);
   });
 });

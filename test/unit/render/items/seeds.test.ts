@@ -27,7 +27,7 @@ describe("--seeds", () => {
     assert.equal(whole.values()[Symbol.iterator]().next().value, 0);
   });
 
-  it("refuses what is no seed", () => {
+  it("refuses texts that are no seeds", () => {
     for (const text of ["", "x", "1,", "-1", "1.5", "..", "1..", "1...3", "0x10", "1e3", "123456789012345678901"]) {
       assert.throws(
         () => parseSeeds(text),

@@ -31,7 +31,7 @@ describe("--sweep", () => {
     ]);
   });
 
-  it("refuses what it cannot mean, with what was meant", () => {
+  it("refuses other texts, with an example or a suggestion", () => {
     refused("5.steps", '--sweep: expected KEY=VALUES, received "5.steps".');
     refused("=1,2", '--sweep: expected KEY=VALUES, received "=1,2".');
     refused("5.stps=1", '--sweep 5.stps: node 5 (ext latentNoisy) has no input "stps". Did you mean 5.steps?');

@@ -24,7 +24,7 @@ describe("readReceipt", () => {
     assert.deepEqual(unknownFields(receipt as never), []);
   });
 
-  it("takes nothing else for one", () => {
+  it("refuses everything else", () => {
     const wrong: object[] = [
       { version: 2 },
       { engine: 1 },

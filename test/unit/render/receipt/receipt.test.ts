@@ -45,7 +45,7 @@ describe("receipts", () => {
   };
   const receipts = async (graph: object, options: RenderOptions = {}) => (await run(graph, options)).map(receiptOf);
 
-  it("tell what made a picture, and nothing else", async () => {
+  it("hold how a picture was made, and nothing else", async () => {
     const [path] = await run(noisyLake());
     const { prompt } = textsOf(path!);
     assert.deepEqual(receiptOf(path!), {
@@ -63,7 +63,7 @@ describe("receipts", () => {
     assert.equal(prompt!.includes("18446744073709551615"), true);
   });
 
-  it("are the same bytes with and without results of former runs, in a thread and with other ids in the folder", async () => {
+  it("are the same bytes with a cache and in a thread", async () => {
     const [first] = await run(noisyLake());
     const cache = createCache({ size: 2 ** 28 });
     const pool = createThreadPool({ threads: 1 });
@@ -139,7 +139,7 @@ describe("receipts", () => {
     assert.deepEqual(night.inputs, { "night.png": fileHash("night.png") });
   });
 
-  it("follow the branch that a literal chooses; of a computed choice both, what is not there aside", async () => {
+  it("follow the branch that a literal chooses, both of a computed choice", async () => {
     const unchecked = defineNode({
       key: "unchecked",
       inputs: { image: ["STRING", { image_upload: true }] },
@@ -162,7 +162,7 @@ describe("receipts", () => {
     assert.deepEqual(Object.keys(receipt!.inputs), ["lake.png"]);
   });
 
-  it("name every input of the graph for a picture that a node's expansion saves", async () => {
+  it("name every input for a picture that an expansion saves", async () => {
     const expands = defineNode({
       key: "expands",
       inputs: { images: image() },
@@ -179,7 +179,7 @@ describe("receipts", () => {
     assert.deepEqual(Object.keys(receipt!.inputs), ["lake.png"]);
   });
 
-  it("keep the digits of a seed that the graph has as a text, and leave out one that comes through a link", async () => {
+  it("keep the digits of a seed as text, and leave out linked ones", async () => {
     assert.equal((await receipts(noisyLake("00012")))[0]!.seeds["3.seed"], "00012");
     const linked = { ...noisyLake(["7", 0]), "7": node("ext if", { any: 1, if: 5, else: 6 }) };
     assert.deepEqual((await receipts(linked))[0]!.seeds, { "4.seed": "7" });
@@ -199,7 +199,7 @@ describe("receipts", () => {
     assert.deepEqual(Object.keys(receipt!.inputs), ["lake.png"]);
   });
 
-  it("tell the hash of the file as it is now, for each run anew", async () => {
+  it("hold the hash of an input file as it is at each run", async () => {
     const own = join(folder(), "in");
     mkdirSync(own);
     const hashes: string[] = [];
@@ -210,7 +210,7 @@ describe("receipts", () => {
     assert.deepEqual(hashes, [fileHash("lake.png"), fileHash("night.png")]);
   });
 
-  it("do not hang on what a node's own questions throw", async () => {
+  it("do not depend on errors of checkLazy", async () => {
     const asks = defineNode({
       key: "asks",
       inputs: { from: any({ lazy: true }) },

@@ -62,7 +62,7 @@ describe("verifyImage", () => {
     return withReceipt(both, { graph: textHash(prompt), node: nodeId });
   };
 
-  it("verifies what was rendered, and leaves nothing behind", async () => {
+  it("verifies a rendered picture, and leaves no file behind", async () => {
     const before = readdirSync(tmpdir()).filter((name) => name.startsWith("latentkit-verify-"));
     const file = await picture();
     const written = filesIn(folder());
@@ -131,7 +131,7 @@ describe("verifyImage", () => {
     assert.match((await verdict(edited, { inputDir: grey }))[1]!, /^pixels: /);
   });
 
-  it("finds a graph that was edited, and a receipt that is not true of its graph", async () => {
+  it("finds an edited graph, and a receipt of another graph", async () => {
     const file = await picture();
     const edited = await withTexts(file, ({ prompt }) => ({ prompt: prompt!.replace("18446744073709551615", "5") }));
     assert.deepEqual(await verdict(edited), [
@@ -147,7 +147,7 @@ describe("verifyImage", () => {
     ]);
   });
 
-  it("finds a receipt whose seeds or noise are not those of the graph, though the pixels are", async () => {
+  it("finds seeds or noise that differ from the graph", async () => {
     const file = await picture();
     const { seeds, noise } = JSON.parse((await decodePng(file)).text.latentkit!) as Receipt;
     const told = (message: string) => ["different", `receipt: ${message}`];
@@ -177,7 +177,7 @@ describe("verifyImage", () => {
     );
   });
 
-  it("says which input file is another one, or is gone", async () => {
+  it("names the input file that differs or is gone", async () => {
     const file = await picture();
     const own = join(folder(), "in");
     mkdirSync(own);
@@ -202,7 +202,7 @@ describe("verifyImage", () => {
     assert.match(remarks[0]!.message, /^It was rendered by latentkit 0\.0\.1; this is \d/);
   });
 
-  it("names another version and another host, though the pixels are the same", async () => {
+  it("names another version and another host for equal pixels", async () => {
     const file = await picture();
     const elsewhere = { engine: "0.0.1", host: { name: "onnx", preview: false } };
     for (const change of [elsewhere, { ...elsewhere, index: 1 }]) {
@@ -221,7 +221,7 @@ describe("verifyImage", () => {
     ]);
   });
 
-  it("finds input files that the receipt has otherwise than the graph, though the pixels are the same", async () => {
+  it("finds input files that receipt and graph name differently", async () => {
     const file = await picture();
     const { inputs } = JSON.parse((await decodePng(file)).text.latentkit!) as Receipt;
     const hash = `sha256:${"0a".repeat(32)}`;
@@ -238,7 +238,7 @@ describe("verifyImage", () => {
     );
   });
 
-  it("finds fields that no receipt has, and values that are shown though they are told to be hidden", async () => {
+  it("finds unknown fields, and values that should be hidden", async () => {
     const file = await picture();
     assert.deepEqual(
       await verdict(await withReceipt(file, { author: "x", host: { name: "preview", preview: true, gpu: 1 } })),
@@ -263,7 +263,7 @@ describe("verifyImage", () => {
     assert.equal(seed, 'receipt: The receipt has the seed 4.seed as "8", the graph in the file as "7".');
   });
 
-  it("says that there is nothing to verify: no receipt, a broken one, no graph", async () => {
+  it("is unverifiable without a receipt, with a broken one, without a graph", async () => {
     const file = await picture();
     const none = ["unverifiable", "prompt: It cannot be verified: the file has no receipt."];
     assert.deepEqual(await verdict(await withTexts(file, () => ({ latentkit: undefined }))), none);
@@ -275,7 +275,7 @@ describe("verifyImage", () => {
     await refuses(verifyImage(Buffer.from("no picture")), "png.invalid");
   });
 
-  it("finds a graph or a receipt that is in the file twice, in whatever order", async () => {
+  it("finds a graph or a receipt that is in the file twice", async () => {
     const file = await picture(saved());
     const { text, data, ...sides } = await decodePng(file);
     const other = [["prompt", JSON.stringify(noisyLake(1))] as const, ["latentkit", "{}"] as const];
@@ -287,7 +287,7 @@ describe("verifyImage", () => {
     }
   });
 
-  it("verifies a picture whose hidden values do not matter, and says so where they do", async () => {
+  it("verifies redacted pictures where the hidden values do not matter", async () => {
     assert.deepEqual(await verdict(await picture(noisyLake(), { redact: ["filename_prefix"] })), ["verified"]);
     for (const key of ["3.seed", "positive", "2", "class_type"]) {
       const [status, why] = await verdict(await picture(noisyLake(), { redact: [key] }));
@@ -327,7 +327,7 @@ describe("verifyImage", () => {
       assert.match(message!, why);
     };
 
-    it("writes nothing that stays: texts go to a temporary folder, and never out of it", async () => {
+    it("writes texts to a temporary folder only", async () => {
       const [load, save] = [saved()["1"], saved()["2"]];
       await refused({ "1": load, "2": save, "3": text() }, "3", /Node 3 \(ext saveTextLazy\) saves no images/);
       const before = readdirSync(tmpdir()).filter((name) => name.startsWith("latentkit-verify-"));
@@ -358,7 +358,7 @@ describe("verifyImage", () => {
       );
     });
 
-    it("takes no path out of a folder, and no node that is not there", async () => {
+    it("refuses a path out of a folder and a missing node", async () => {
       const [, message] = await verdict(await forged(saved("../lake.png"), "2"));
       assert.match(message!, /inside the input folder/);
       await refused(saved(), "9", /names node "9", which the graph does not have/);
@@ -375,7 +375,7 @@ describe("verifyImage", () => {
       assert.ok(!existsSync(outside));
     });
 
-    it("knows no nodes but its own", async () => {
+    it("uses no nodes but the package's", async () => {
       const evil = defineNode({
         key: "evil",
         inputs: { images: image() },
@@ -399,7 +399,7 @@ describe("verifyImage", () => {
       }
     });
 
-    it("is done with a receipt of very many entries in no time", async () => {
+    it("reads a receipt of very many entries quickly", async () => {
       const file = await picture();
       const hash = `sha256:${"0a".repeat(32)}`;
       const many = (count: number) =>

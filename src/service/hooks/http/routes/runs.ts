@@ -1,5 +1,5 @@
 import { closest } from "../../../../errors.js";
-import { normalizeSessionKey, sessionKeyFault } from "../../../../render/session-key.js";
+import { normalizeSessionKey, sessionKeyFault } from "../../../../render/config/session-key.js";
 import { HookError } from "../../hook-error.js";
 import { RUN_STATES, type RunState } from "../../types.js";
 import { type Call, type Route, requireRunId } from "../call.js";

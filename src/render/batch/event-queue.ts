@@ -1,0 +1,51 @@
+/** Events in order, from work that goes on while nobody takes them. */
+export class EventQueue<Event> {
+  private events: Event[] = [];
+  private isOver = false;
+  private wakeReader = () => {};
+  private wakeWriter = () => {};
+
+  constructor(private readonly limit = 1000) {}
+
+  add(event: Event): void {
+    if (this.isOver) return;
+    this.events.push(event);
+    this.wakeReader();
+  }
+
+  /** Resolves when the reader has caught up so far that more may be added. */
+  async room(): Promise<void> {
+    while (this.events.length >= this.limit) {
+      await new Promise<void>((resolve) => {
+        this.wakeWriter = resolve;
+      });
+    }
+  }
+
+  /** Waits for events and takes all there are; undefined at the end. */
+  async take(): Promise<Event[] | undefined> {
+    while (this.events.length === 0) {
+      if (this.isOver) return undefined;
+      await new Promise<void>((resolve) => {
+        this.wakeReader = resolve;
+      });
+    }
+    const { events } = this;
+    this.events = [];
+    this.wakeWriter();
+    return events;
+  }
+
+  /** No event comes any more. */
+  end(): void {
+    this.isOver = true;
+    this.wakeReader();
+  }
+
+  /** Nobody reads on: the work must not wait for room. */
+  abandon(): void {
+    this.end();
+    this.events = [];
+    this.wakeWriter();
+  }
+}

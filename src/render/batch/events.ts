@@ -1,0 +1,61 @@
+import type { LatentkitError } from "../../errors.js";
+import type { RenderedFile } from "../files.js";
+import type { ItemValues } from "../items/item.js";
+
+export type BatchStatus = "success" | "failed" | "interrupted";
+
+interface AboutItem {
+  /** Number of the item in its source, from 0. */
+  readonly index: number;
+  readonly values: ItemValues;
+}
+
+/** An event of a batch; `at` is its time in ms. */
+export type BatchEvent = { readonly at: number } & (
+  | {
+      readonly type: "batch-start";
+      /** Path of the journal, where there is one. */
+      readonly journal?: string;
+      /** Number of items, where it is known before they are read. */
+      readonly total?: number;
+      /** Items that the journal has as finished. */
+      readonly finished: number;
+      readonly concurrency: number;
+    }
+  | ({ readonly type: "item-start" } & AboutItem)
+  /** Finished in an earlier run of this batch. */
+  | ({
+      readonly type: "item-skipped";
+      /** Number of the item in the journal: not its index where items were added before it since. */
+      readonly position: number;
+      /** Files that the earlier run wrote for it. */
+      readonly files: readonly RenderedFile[];
+    } & AboutItem)
+  | ({
+      readonly type: "item-done";
+      readonly files: readonly RenderedFile[];
+      /** With `partial`: ids of the outputs that were left out; absent where there are none. */
+      readonly leftOut?: readonly string[];
+      readonly ms: number;
+    } & AboutItem)
+  | ({
+      readonly type: "item-failed";
+      readonly error: LatentkitError;
+      /** From 1. */
+      readonly attempt: number;
+      /** Whether it is tried again. */
+      readonly willRetry: boolean;
+      /** Files that were written before it failed. */
+      readonly files: readonly RenderedFile[];
+    } & AboutItem)
+  | { readonly type: "warning"; readonly index?: number; readonly message: string }
+  | {
+      readonly type: "batch-done";
+      /** "failed" where an item failed for good. */
+      readonly status: BatchStatus;
+      readonly done: number;
+      readonly skipped: number;
+      readonly failed: number;
+      readonly ms: number;
+    }
+);

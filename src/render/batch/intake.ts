@@ -1,0 +1,76 @@
+import { onAbort } from "../../abort.js";
+import { printJson } from "../../io/json-lossless.js";
+import type { BatchItem } from "../items/item.js";
+
+/** An item as it is read. */
+export interface NumberedItem {
+  /** Number of the item in its source, from 0. */
+  readonly index: number;
+  readonly item: BatchItem;
+  /**
+   * Keys whose values the item before did not have, all of them for the first item. What follows from these is not worth
+   * keeping, as seeds run through while the rest stays.
+   */
+  readonly passing: readonly string[];
+}
+
+/**
+ * Reads a batch's items one by one, until a signal says that no more are needed: a source that is slow, or never
+ * returns, keeps nobody waiting then.
+ */
+export class Intake {
+  /** A signal came before the end of the source. */
+  isCut = false;
+  private readonly source: AsyncIterator<BatchItem>;
+  private readonly leaves: (() => void)[];
+  private isStopped = false;
+  private isOver = false;
+  private wake = () => {};
+  private index = 0;
+  private previous = new Map<string, string>();
+
+  constructor(items: AsyncIterable<BatchItem>, signals: readonly (AbortSignal | undefined)[]) {
+    this.source = items[Symbol.asyncIterator]();
+    const stop = () => {
+      this.isStopped = true;
+      this.wake();
+    };
+    this.leaves = signals.map((signal) => onAbort(signal, stop));
+  }
+
+  /** The next item; undefined at the end, or where a signal came before it. Throws as the source does. */
+  async next(): Promise<NumberedItem | undefined> {
+    try {
+      const result = await this.nextOrStop();
+      this.isCut = result === undefined;
+      this.isOver = result?.done === true;
+      if (result === undefined || result.done) return undefined;
+      return { index: this.index++, item: result.value, passing: this.changedKeys(result.value) };
+    } catch (error) {
+      this.isOver = true;
+      throw error;
+    }
+  }
+
+  /** Closes the source, where it is not at its end. */
+  close(): void {
+    for (const leave of this.leaves) leave();
+    // one that still waits for its next item may never come back to end
+    if (!this.isOver) void Promise.resolve(this.source.return?.()).catch(() => {});
+  }
+
+  /** Undefined where a signal came first. No race with one promise for all items, which would keep a reaction of each. */
+  private nextOrStop(): Promise<IteratorResult<BatchItem> | undefined> {
+    return new Promise((resolve, reject) => {
+      this.wake = () => resolve(undefined);
+      if (this.isStopped) this.wake();
+      else this.source.next().then(resolve, reject);
+    });
+  }
+
+  private changedKeys({ values }: BatchItem): string[] {
+    const { previous } = this;
+    this.previous = new Map(Object.entries(values).map(([key, value]) => [key, printJson(value)]));
+    return [...this.previous].filter(([key, text]) => text !== previous.get(key)).map(([key]) => key);
+  }
+}

@@ -1,0 +1,153 @@
+import { type FileHandle, open } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import type { LatentkitError } from "../../../errors.js";
+import { makeEach } from "../../../io/output-path.js";
+import { writeFailed } from "../../../io/write-file.js";
+import { lockFile, type Unlock } from "./lock.js";
+import type { Presence } from "./presence.js";
+import { RecordedFiles, readJournal, refused } from "./reading.js";
+import { type JournalHeader, type JournalRecord, printRecord } from "./records.js";
+import { JournalState } from "./state.js";
+
+/** From one fsync to the next: records that come meanwhile share it. What comes alone does not wait. */
+const GROUP_MS = 25;
+
+/** The file of a journal: one JSON record a line, appended only. One process has it at a time. */
+export class JournalLog {
+  /** Files of items that earlier runs finished. */
+  readonly files: RecordedFiles;
+  private waiting = "";
+  private flushing: Promise<void> | undefined;
+  private failure: LatentkitError | undefined;
+  /** Time at which records were last handed to the disk. */
+  private flushed = Number.NEGATIVE_INFINITY;
+
+  private constructor(
+    readonly path: string,
+    readonly header: JournalHeader,
+    /** Items of earlier runs. */
+    readonly state: JournalState,
+    /** Id of the batch that was in the file before, of which nothing was finished. */
+    readonly replaced: string | undefined,
+    private readonly file: FileHandle,
+    private readonly unlock: Unlock,
+  ) {
+    this.files = new RecordedFiles(file, path);
+  }
+
+  /**
+   * Opens a journal, or begins one with `createHeader()`. Without `resume` one that exists is refused; with it, one of
+   * another graph, of other options or another version; where it finished nothing, it is begun anew instead. A line that
+   * a kill cut short is taken off. `stateOf`: state of a finished item's file; `takesPartial`: items that were rendered
+   * without some outputs count as finished. Fails with journal.refused and file.write-failed.
+   */
+  static async open(
+    path: string,
+    createHeader: () => Promise<JournalHeader>,
+    resume: boolean,
+    stateOf: Presence = async () => "whole",
+    takesPartial = false,
+  ): Promise<JournalLog> {
+    const full = resolve(path);
+    let file: FileHandle | undefined;
+    try {
+      await makeEach(dirname(full));
+      file = await open(full, "a+");
+      if (!(await file.stat()).isFile()) throw refused(path, "it is no file");
+      const unlock = await lockFile(file.fd, full);
+      if (unlock === undefined) throw refused(path, "another process is at work on it");
+      const own = await createHeader();
+      const { header, state, length } = await readJournal(file, path, stateOf, takesPartial);
+      const reason = header === undefined ? undefined : reasonAgainst(header, own, resume);
+      // what has finished nothing is worth nothing: a wrong option, corrected, begins anew
+      const isReplaced = reason !== undefined && state.finished + state.gone + state.partial === 0;
+      if (reason !== undefined && !isReplaced) throw refused(path, reason);
+      if (header !== undefined && !isReplaced) {
+        await file.truncate(length);
+        return new JournalLog(full, header, state, undefined, file, unlock);
+      }
+      await file.truncate(0);
+      const log = new JournalLog(full, own, new JournalState(takesPartial), header?.id, file, unlock);
+      await log.write(printRecord(own));
+      return log;
+    } catch (error) {
+      await file?.close();
+      throw writeFailed(path, error);
+    }
+  }
+
+  /** Resolves when the record is on the disk; rejects, once and for all, when the disk refuses. */
+  append(record: JournalRecord): Promise<void> {
+    if (this.failure !== undefined) return Promise.reject(this.failure);
+    this.waiting += printRecord(record);
+    this.flushing ??= this.flush();
+    return this.flushing;
+  }
+
+  /** Writes the records that wait, and unlocks the file. */
+  async close(): Promise<void> {
+    try {
+      await this.flushing;
+      await this.appending;
+      await (this.next ?? this.syncing);
+    } finally {
+      await this.file.close();
+      await this.unlock();
+    }
+  }
+
+  private async flush(): Promise<void> {
+    const wait = this.flushed + GROUP_MS - performance.now();
+    await new Promise((done) => (wait > 0 ? setTimeout(done, wait) : setImmediate(done)));
+    this.flushed = performance.now();
+    const lines = this.waiting;
+    this.waiting = "";
+    // records from now on wait for the next flush, which waits for this one
+    this.flushing = undefined;
+    await this.write(lines);
+  }
+
+  private appending: Promise<void> = Promise.resolve();
+  private syncing: Promise<void> = Promise.resolve();
+  /** The fsync after the one that runs. */
+  private next: Promise<void> | undefined;
+
+  /** Appended lines are safe from a kill, though a busy disk may take a second for its fsync. */
+  private async write(lines: string): Promise<void> {
+    this.appending = this.appending.then(() => this.orFail(() => this.file.appendFile(lines)));
+    await this.appending;
+    await this.sync();
+  }
+
+  private sync(): Promise<void> {
+    this.next ??= this.syncing.then(() => {
+      this.next = undefined;
+      this.syncing = this.orFail(() => this.file.datasync());
+      return this.syncing;
+    });
+    return this.next;
+  }
+
+  private async orFail(work: () => Promise<void>): Promise<void> {
+    if (this.failure !== undefined) throw this.failure;
+    try {
+      await work();
+    } catch (error) {
+      this.failure = writeFailed(this.path, error);
+      throw this.failure;
+    }
+  }
+}
+
+/** Reason why a batch does not go on with a journal; undefined where it does. */
+function reasonAgainst(header: JournalHeader, own: JournalHeader, resume: boolean): string | undefined {
+  if (!resume) return "it is an earlier batch's; go on with it by resume, or name another file";
+  if (header.version !== own.version) return "it is of another format";
+  if (header.graph !== own.graph) {
+    return "it belongs to another graph, or to other options than these (targets, set, names, metadata)";
+  }
+  if (header.engine !== own.engine) {
+    return `latentkit ${header.engine} wrote it and this is ${own.engine}; the rest would not match`;
+  }
+  return undefined;
+}

@@ -1,0 +1,145 @@
+import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { parse as parseYaml, YAMLParseError } from "yaml";
+import { z } from "zod";
+import { closest, LatentkitError } from "../../errors.js";
+import { type Config, configLeaves, parseConfig } from "./config.js";
+
+const MAX_FILE_BYTES = 1024 * 1024;
+const PREFIX = "LATENTKIT_";
+/** Read elsewhere: by the native core, its loader, the CUDA backend and the command line. */
+const OTHER_VARIABLES = [
+  ...["LATENTKIT_ISA", "LATENTKIT_THREADS", "LATENTKIT_NATIVE", "LATENTKIT_DEBUG"],
+  ...["LATENTKIT_CUDA", "LATENTKIT_CUDA_DRIVER", "LATENTKIT_CACHE_DIR"],
+];
+
+type Tree = { [key: string]: unknown };
+
+/**
+ * The configuration in force: flags over environment (`LATENTKIT_OUTPUT_DIR`, `LATENTKIT_LIMITS_RUNNING` …) over
+ * the file (YAML or JSON) over the defaults. Relative paths of the file start at its folder, all others at `cwd`.
+ */
+export function loadConfig(options: {
+  file?: string;
+  flags?: Partial<Config>;
+  env?: Readonly<Record<string, string | undefined>>;
+  cwd?: string;
+}): Config {
+  const cwd = options.cwd ?? process.cwd();
+  const file = options.file === undefined ? undefined : resolve(cwd, options.file);
+  const written = file === undefined ? {} : readConfigFile(file);
+  // the file alone first, so that a complaint names the culprit
+  if (file !== undefined) parseConfig(written, options.file!);
+  const fromFile = absolutePaths(written, file === undefined ? cwd : dirname(file));
+  const env = options.env ?? process.env;
+  const fromEnv = absolutePaths(readEnvironment(env), cwd);
+  const flags = absolutePaths((options.flags ?? {}) as Tree, cwd);
+  const config = parseConfig(merge(merge(fromFile, fromEnv), flags), "environment");
+  return absolutePaths(config, cwd) as Config;
+}
+
+function readConfigFile(file: string): Tree {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    const why = (error as NodeJS.ErrnoException).code ?? "unreadable";
+    throw new LatentkitError(
+      "config.invalid",
+      `Configuration file ${file} cannot be read (${why}).`,
+      {},
+      { cause: error },
+    );
+  }
+  if (text.length > MAX_FILE_BYTES) {
+    throw new LatentkitError("config.invalid", `Configuration file ${file}: expected at most 1 MiB.`);
+  }
+  let value: unknown;
+  try {
+    // YAML 1.2 contains JSON; few aliases, so that a small file cannot unfold into a huge one
+    value = parseYaml(text, { maxAliasCount: 50, prettyErrors: true, logLevel: "error" });
+  } catch (error) {
+    const where = error instanceof YAMLParseError && error.linePos ? ` line ${error.linePos[0].line}` : "";
+    // what follows a colon or a quote may be a piece of the file: a token, for one
+    const why = (error as Error).message.split(/ at line |[\n:"]/)[0];
+    throw new LatentkitError("config.invalid", `${file}${where}: ${why}.`, {}, { cause: error });
+  }
+  if (value === null || value === undefined) return {};
+  if (typeof value !== "object" || Array.isArray(value)) {
+    throw new LatentkitError("config.invalid", `${file}: expected keys and values.`);
+  }
+  return value as Tree;
+}
+
+/** LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN sets channels.web.hooks_token; an empty variable counts as absent. */
+function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tree {
+  let tree: Tree = {};
+  for (const [path, type] of configLeaves()) {
+    const name = variableOf(path);
+    const text = env[name];
+    if (text === undefined || text === "") continue;
+    const value = readVariable(name, text, type);
+    tree = merge(tree, path.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as Tree);
+  }
+  return tree;
+}
+
+const variableOf = (path: readonly string[]) => `${PREFIX}${path.join("_").toUpperCase()}`;
+
+/**
+ * A sentence for each `LATENTKIT_…` variable that sets nothing. Refused they are not: a later version, or another
+ * program, may know them.
+ */
+export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
+  const known = [...configLeaves().map(([path]) => variableOf(path)), ...OTHER_VARIABLES];
+  const names = known.map((name) => name.slice(PREFIX.length));
+  return Object.keys(env)
+    .filter((name) => name.startsWith(PREFIX) && env[name] !== "" && !known.includes(name))
+    .map((name) => {
+      const own = name.slice(PREFIX.length);
+      const meant = names.find((other) => other.endsWith(`_${own}`)) ?? closest(own, names);
+      const hint = meant === undefined ? "" : ` Did you mean ${PREFIX}${meant}?`;
+      return `Environment variable ${name} sets nothing.${hint}`;
+    });
+}
+
+function readVariable(name: string, text: string, type: z.core.$ZodType): unknown {
+  if (z.safeParse(type, text).success) return text;
+  let value: unknown;
+  try {
+    value = parseYaml(text, { maxAliasCount: 0, logLevel: "error" });
+  } catch {
+    value = text;
+  }
+  const checked = z.safeParse(type, value);
+  if (checked.success) return value;
+  throw new LatentkitError(
+    "config.invalid",
+    `Environment variable ${name}: ${checked.error.issues[0]!.message.replace(/^Invalid input: /, "").replace(/, received .*/s, "")}.`,
+  );
+}
+
+function merge(low: Tree, high: Tree): Tree {
+  const merged = { ...low };
+  for (const [key, value] of Object.entries(high)) {
+    if (value === undefined) continue;
+    merged[key] = isTree(value) && isTree(merged[key]) ? merge(merged[key], value) : value;
+  }
+  return merged;
+}
+
+const isTree = (value: unknown): value is Tree => value !== null && typeof value === "object" && !Array.isArray(value);
+
+function absolutePaths(tree: Tree, folder: string): Tree {
+  const found: Tree = { ...tree };
+  const absolute = (value: unknown) => (typeof value === "string" ? resolve(folder, value) : value);
+  if (Array.isArray(found.models)) found.models = found.models.map(absolute);
+  found.output_dir = absolute(found.output_dir);
+  if (isTree(found.agent)) {
+    found.agent = Object.fromEntries(Object.entries(found.agent).map(([key, value]) => [key, absolute(value)]));
+  }
+  if (typeof found.store === "string" && found.store.startsWith("sqlite:")) {
+    found.store = `sqlite:${resolve(folder, found.store.slice("sqlite:".length))}`;
+  }
+  return found;
+}

@@ -1,0 +1,210 @@
+import { closest, describe, LatentkitError } from "../../errors.js";
+import { isFrozenJson, keysInOrder, NumberLiteral, parseJson, recall, rememberOrder } from "../../io/json-lossless.js";
+import type { InputSpec } from "../../nodes/inputs.js";
+import { readDottedKey } from "./dotted-key.js";
+import { placeholderKeys, replacePlaceholders, wholePlaceholder } from "./placeholders.js";
+
+/** Inputs of a node by name, as its class declares them; undefined for an unknown class. */
+export type InputsOf = (classType: string) => Readonly<Record<string, InputSpec>> | undefined;
+
+const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/;
+const LITERALS = { INT: NUMBER, FLOAT: NUMBER, BOOLEAN: /^(true|false)$/ };
+
+type Graph = Record<string, unknown>;
+
+/**
+ * A copy of the graph, but for frozen nodes that stay as they are, with values put in: "6.text" sets that input of node 6, any other key fills the placeholder
+ * `{{key}}` wherever a string holds it. A string that is nothing but a placeholder becomes the value itself.
+ * Fails with usage.invalid for a key that names no node, no input and no placeholder.
+ */
+export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>>, inputsOf: InputsOf): Graph {
+  const marks = placeholders(graph);
+  const fills = new Map<string, unknown>();
+  const sets: { nodeId: string; input: string; value: unknown }[] = [];
+  for (const [key, value] of Object.entries(values)) {
+    if (marks.has(key)) {
+      fills.set(key, value);
+      continue;
+    }
+    sets.push({ ...findInput(graph, key, inputsOf, "set", marks), value });
+  }
+  const changed = new Set(sets.map(({ nodeId }) => nodeId));
+  const order = keysInOrder(graph);
+  const filled: Graph = {};
+  for (const nodeId of order) {
+    const node = graph[nodeId];
+    const isSame = isObject(node) && isFrozenJson(node) && !changed.has(nodeId) && placeholders(node).size === 0;
+    filled[nodeId] = isSame ? node : copy(node, (text) => fill(text, fills));
+  }
+  rememberOrder(filled, order);
+  for (const { nodeId, input, value } of sets) {
+    const inputs = (filled[nodeId] as { inputs: Graph }).inputs;
+    rememberAdded(inputs, input, value);
+  }
+  for (const [nodeId, node] of Object.entries(filled)) {
+    if (node !== graph[nodeId]) readNumbers(node, graph[nodeId], inputsOf);
+  }
+  return filled;
+}
+
+/**
+ * Node and input that a dotted key names; node ids and input names may hold dots themselves. Fails with usage.invalid,
+ * whose message begins with the verb.
+ */
+export function findInput(
+  graph: Graph,
+  key: string,
+  inputsOf: InputsOf,
+  verb: "set" | "redact",
+  marks: ReadonlySet<string> = new Set(),
+): { nodeId: string; input: string } {
+  const match = target(graph, key, marks, inputsOf);
+  if (!("reason" in match)) return match;
+  const { reason, suggestion } = match;
+  throw new LatentkitError("usage.invalid", `Cannot ${verb} a value: ${reason}`, { suggestion });
+}
+
+/** An input that a key sets; `type` as its class declares it, "" where it declares none. */
+export interface KeyInput {
+  readonly nodeId: string;
+  readonly input: string;
+  readonly type: string;
+}
+
+/** Why a key names nothing in a graph. */
+export interface UnknownKey {
+  readonly reason: string;
+  readonly suggestion?: string;
+}
+
+/**
+ * The inputs that a key of `set` gives its whole value to: the one that "6.text" names, or all that are nothing but the
+ * placeholder. None where a placeholder stands inside texts only.
+ */
+export function inputsOfKey(graph: Graph, key: string, inputsOf: InputsOf): readonly KeyInput[] | UnknownKey {
+  const marks = placeholders(graph);
+  if (marks.has(key)) return wholeInputs(graph, key, inputsOf);
+  const match = target(graph, key, marks, inputsOf);
+  if ("reason" in match) return match;
+  return [{ ...match, type: typeOf(graph[match.nodeId], match.input, inputsOf) }];
+}
+
+function wholeInputs(graph: Graph, key: string, inputsOf: InputsOf): KeyInput[] {
+  const inputs: KeyInput[] = [];
+  for (const [nodeId, node] of Object.entries(graph)) {
+    if (!isObject(node) || !isObject(node.inputs)) continue;
+    for (const [input, value] of Object.entries(node.inputs)) {
+      if (typeof value === "string" && wholePlaceholder(value) === key)
+        inputs.push({ nodeId, input, type: typeOf(node, input, inputsOf) });
+    }
+  }
+  return inputs;
+}
+
+function typeOf(node: unknown, input: string, inputsOf: InputsOf): string {
+  const declared = inputsOf(String((node as Graph).class_type)) ?? {};
+  return Object.hasOwn(declared, input) ? declared[input]!.type : "";
+}
+
+/** Node and input that a dotted key names; node ids and input names may hold dots themselves. */
+function target(graph: Graph, key: string, marks: ReadonlySet<string>, inputsOf: InputsOf) {
+  for (const { nodeId, input } of readDottedKey(key)) {
+    const node = Object.hasOwn(graph, nodeId) ? graph[nodeId] : undefined;
+    if (!isObject(node)) continue;
+    const present = isObject(node.inputs) ? node.inputs : {};
+    const declared = inputsOf(String(node.class_type)) ?? {};
+    if (Object.hasOwn(present, input) || Object.hasOwn(declared, input)) return { nodeId, input };
+    const names = [...Object.keys(declared), ...Object.keys(present)];
+    return unknownKey(
+      `node ${nodeId} (${String(node.class_type)}) has no input "${input}"`,
+      input,
+      names,
+      `${nodeId}.`,
+    );
+  }
+  if (key.includes(".")) {
+    const nodeId = key.slice(0, key.indexOf("."));
+    return unknownKey(`the graph has no node "${nodeId}"`, nodeId, Object.keys(graph), "", key.slice(nodeId.length));
+  }
+  const reason =
+    marks.size === 0 ? "and the graph has no placeholder" : `and no placeholder {{${key}}} is in the graph`;
+  return unknownKey(`"${key}" names no node's input (6.text) ${reason}`, key, marks);
+}
+
+function unknownKey(what: string, word: string, candidates: Iterable<string>, before = "", after = ""): UnknownKey {
+  const near = closest(word, candidates);
+  const suggestion = near === undefined ? undefined : `${before}${near}${after}`;
+  return { reason: `${what}.${suggestion === undefined ? "" : ` Did you mean ${suggestion}?`}`, suggestion };
+}
+
+/** Ids of the nodes that keys of `set` change. */
+export function nodesOfKeys(graph: Graph, keys: readonly string[]): Set<string> {
+  const keySet = new Set(keys);
+  const nodes = new Set<string>();
+  for (const [nodeId, node] of Object.entries(graph)) {
+    const isNamed = keys.some((key) => key.startsWith(`${nodeId}.`));
+    if (isNamed || [...placeholders(node)].some((key) => keySet.has(key))) nodes.add(nodeId);
+  }
+  return nodes;
+}
+
+const PLACEHOLDERS = Symbol("placeholders");
+
+/** Keys of all placeholders below a value. */
+export function placeholders(value: unknown): ReadonlySet<string> {
+  if (typeof value !== "object" || value === null) return collect(value, new Set());
+  return recall(value, PLACEHOLDERS, () => collect(value, new Set()));
+}
+
+function collect(value: unknown, keys: Set<string>): Set<string> {
+  if (typeof value === "string") for (const key of placeholderKeys(value)) keys.add(key);
+  if (Array.isArray(value)) for (const item of value) collect(item, keys);
+  else if (isObject(value))
+    for (const item of Object.values(value)) for (const key of placeholders(item)) keys.add(key);
+  return keys;
+}
+
+function fill(text: string, fills: ReadonlyMap<string, unknown>): unknown {
+  const whole = wholePlaceholder(text);
+  if (whole !== undefined && fills.has(whole)) return fills.get(whole);
+  return replacePlaceholders(text, (mark, key) => (fills.has(key) ? inText(fills.get(key)) : mark));
+}
+
+function inText(value: unknown): string {
+  if (value instanceof NumberLiteral) return value.text;
+  if (value === null || typeof value === "object") {
+    throw new LatentkitError("usage.invalid", `Cannot put ${describe(value)} into a text.`);
+  }
+  return String(value);
+}
+
+/** A string that was put in becomes a number or boolean where the input is one: the metadata shows 7, not "7". */
+function readNumbers(node: unknown, original: unknown, inputsOf: InputsOf): void {
+  if (!isObject(node) || !isObject(node.inputs)) return;
+  const before = (original as { inputs: Graph }).inputs;
+  const declared = inputsOf(String(node.class_type)) ?? {};
+  for (const [name, value] of Object.entries(node.inputs)) {
+    const type = Object.hasOwn(declared, name) ? declared[name]!.type : "";
+    if (typeof value !== "string" || value === before[name] || !(type in LITERALS)) continue;
+    if (LITERALS[type as keyof typeof LITERALS].test(value)) node.inputs[name] = parseJson(value);
+  }
+}
+
+function rememberAdded(inputs: Graph, input: string, value: unknown): void {
+  const order = keysInOrder(inputs);
+  inputs[input] = value;
+  rememberOrder(inputs, order.includes(input) ? order : [...order, input]);
+}
+
+function copy(value: unknown, onText: (text: string) => unknown): unknown {
+  if (typeof value === "string") return onText(value);
+  if (Array.isArray(value)) return value.map((item) => copy(item, onText));
+  if (!isObject(value) || value instanceof NumberLiteral) return value;
+  const order = keysInOrder(value);
+  const copied = Object.fromEntries(order.map((key) => [key, copy(value[key], onText)]));
+  rememberOrder(copied, order);
+  return copied;
+}
+
+const isObject = (value: unknown): value is Graph =>
+  value !== null && typeof value === "object" && !Array.isArray(value);

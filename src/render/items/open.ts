@@ -1,0 +1,93 @@
+import { createReadStream } from "node:fs";
+import { extname } from "node:path";
+import { LatentkitError } from "../../errors.js";
+import { CsvParser } from "./csv.js";
+import type { GraphKeys } from "./graph-keys.js";
+import type { BatchItem, ItemParser } from "./item.js";
+import { JsonlParser } from "./jsonl.js";
+
+const PARSERS: Readonly<Record<string, new (file: string, keys: GraphKeys) => ItemParser>> = {
+  ".csv": CsvParser,
+  ".jsonl": JsonlParser,
+  ".ndjson": JsonlParser,
+};
+
+/**
+ * Opens a file of items by the end of its name and reads up to the first item; a file without one is refused. Fails
+ * with usage.invalid, items.invalid, file.not-found and file.read-failed.
+ */
+export async function openItems(path: string, keys: GraphKeys): Promise<ItemFile> {
+  const Parser = PARSERS[extname(path).toLowerCase()];
+  if (Parser === undefined) {
+    throw new LatentkitError("usage.invalid", `Items ${path}: expected a file named .csv or .jsonl.`);
+  }
+  const file = new ItemFile(path, new Parser(path, keys));
+  // an export that failed leaves such a file; a batch of nothing would look like success
+  if (await file.isAtEnd()) {
+    throw new LatentkitError("items.invalid", `${path}: expected at least one item, received none.`);
+  }
+  return file;
+}
+
+/** Items of a file, read a chunk at a time as they are asked for. */
+export class ItemFile {
+  private readonly chunks: AsyncIterator<Buffer>;
+  /** Items of the last chunk, and how many of them were taken. */
+  private items: BatchItem[] = [];
+  private taken = 0;
+  private isRead = false;
+  private failure: { readonly error: LatentkitError } | undefined;
+
+  constructor(
+    private readonly path: string,
+    private readonly parser: ItemParser,
+  ) {
+    this.chunks = (createReadStream(path) as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
+  }
+
+  /** Keys that every item sets, where the file names them before its items. */
+  get keys(): readonly string[] {
+    return this.parser.keys;
+  }
+
+  /** Reads on where no item is left of the last chunk. Fails once the items before the failure are taken. */
+  async isAtEnd(): Promise<boolean> {
+    while (this.taken === this.items.length) {
+      if (this.failure !== undefined) throw this.failure.error;
+      if (this.isRead) return true;
+      await this.readChunk();
+    }
+    return false;
+  }
+
+  /** The next item; undefined at the end. */
+  async next(): Promise<BatchItem | undefined> {
+    return (await this.isAtEnd()) ? undefined : this.items[this.taken++];
+  }
+
+  async close(): Promise<void> {
+    await this.chunks.return?.();
+  }
+
+  private async readChunk(): Promise<void> {
+    this.items = [];
+    this.taken = 0;
+    try {
+      const { value, done } = await this.chunks.next();
+      this.isRead = done === true;
+      await this.parser.push(done ? undefined : value, this.items);
+    } catch (error) {
+      this.failure = { error: unreadable(this.path, error) };
+      await this.close();
+    }
+  }
+}
+
+function unreadable(file: string, error: unknown): LatentkitError {
+  if (error instanceof LatentkitError) return error;
+  const code = (error as NodeJS.ErrnoException | null)?.code ?? String(error);
+  if (code === "ENOENT") {
+    return new LatentkitError("file.not-found", `Items ${file}: there is no such file.`, {}, { cause: error });
+  }
+  return new LatentkitError("file.read-failed", `Items ${file} cannot be read (${code}).`, {}, { cause: error });
+}

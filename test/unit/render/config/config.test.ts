@@ -1,0 +1,144 @@
+import assert from "node:assert/strict";
+import { LatentkitError } from "#src/errors.js";
+import { hideSecrets, parseConfig } from "#src/render/config/config.js";
+
+const refused = (value: unknown, pattern: RegExp) =>
+  assert.throws(
+    () => parseConfig(value, "test.yaml"),
+    (error: unknown) => {
+      assert.ok(error instanceof LatentkitError);
+      assert.equal(error.code, "config.invalid");
+      assert.equal(error.meaning.exit, 3);
+      assert.match(error.message, pattern);
+      return true;
+    },
+  );
+
+describe("parseConfig", () => {
+  it("fills in every documented default", () => {
+    const config = parseConfig({}, "test");
+    assert.deepEqual([config.host, config.port, config.store], ["127.0.0.1", 8188, "sqlite:./latentkit.db"]);
+    assert.deepEqual([config.models, config.output_dir], [["./models"], "./out"]);
+    assert.deepEqual(config.remote_image_api, { base_url: "https://api.stability.ai", keys: [] });
+    assert.deepEqual(config.channels.web, {
+      hooks_default_session_key: "hook:ingress",
+      hooks_allow_request_session_key: false,
+      hooks_heartbeat_seconds: 0,
+      stream_auth: "token",
+      on_restart: "interrupt",
+      trust_proxy: false,
+      metrics: "open",
+      openapi: "open",
+    });
+    assert.equal(Object.keys(config.limits).length, 27);
+    assert.deepEqual([config.limits.body_bytes, config.limits.drain_seconds], [262144, 30]);
+    assert.deepEqual(parseConfig(undefined, "empty"), config);
+  });
+
+  it("hands out fresh objects, so that one configuration cannot change another", () => {
+    const first = parseConfig({}, "first");
+    first.models.push("changed");
+    first.limits.running = 99;
+    assert.deepEqual(parseConfig({}, "second").models, ["./models"]);
+    assert.equal(parseConfig({}, "second").limits.running, 4);
+  });
+
+  it("refuses unknown keys at every depth and says what was meant", () => {
+    refused({ output_dirs: "x" }, /^test\.yaml: unknown key "output_dirs"\. Did you mean "output_dir"\?$/);
+    refused({ limits: { runing: 3 } }, /unknown key "limits\.runing"\. Did you mean "running"\?/);
+    refused(
+      { channels: { web: { stream_atuh: 1 } } },
+      /unknown key "channels\.web\.stream_atuh"\. Did you mean "stream_auth"\?/,
+    );
+    refused(
+      { remote_image_api: { keys: [{ name: "a", kee: "b" }] } },
+      /unknown key "remote_image_api\.keys\.0\.kee".*"key"/,
+    );
+    refused(JSON.parse('{"__proto__": {"host": "x"}}'), /unknown key "__proto__"/);
+  });
+
+  it("names key, expectation and value of what does not fit", () => {
+    refused({ port: 99999 }, /"port": expected number to be <=65535, received 99999\./);
+    refused({ port: "80" }, /"port": expected number, received "80"\./);
+    refused({ limits: { running: 0 } }, /"limits\.running": expected number to be >0, received 0\./);
+    refused({ limits: { running: Number.NaN } }, /"limits\.running"/);
+    refused({ store: "mysql:x" }, /"store": expected memory:, sqlite:FILE or redis:/);
+    refused({ agent: { graph: "a", module: "b" } }, /"agent": expected \{ graph: FILE \} or \{ module: FILE \}/);
+    refused({ agent: { graph: "a", targets: [4] } }, /"agent": expected \{ graph: FILE \} or \{ module: FILE \}/);
+    refused({ remote_image_api: { base_url: "file:///etc/passwd" } }, /"remote_image_api\.base_url"/);
+    refused([], /expected object/);
+  });
+
+  const slips: [string, unknown][] = [
+    ["a key that is no text", { remote_image_api: { keys: [{ name: "a", key: 3141592 }] } }],
+    ["a key that is a list", { remote_image_api: { keys: [{ name: "a", key: ["3141592"] }] } }],
+    ["a key for the list of keys", { remote_image_api: { keys: "3141592" } }],
+    ["a number for the list of keys", { remote_image_api: { keys: 3141592 } }],
+    ["keys without names", { remote_image_api: { keys: ["3141592"] } }],
+    ["a list in the list", { remote_image_api: { keys: [["3141592"]] } }],
+    ["a key for its name", { remote_image_api: { keys: [{ name: 3141592, key: "x" }] } }],
+    ["a key for the remote settings", { remote_image_api: "3141592" }],
+    ["a key as a word in braces", { remote_image_api: { keys: [{ "3141592": null }] } }],
+    ["a key without a blank before it", { remote_image_api: { keys: [{ "key:3141592": null, name: "a" }] } }],
+    ["a token for the channel", { channels: { web: "3141592" } }],
+    ["a token for all channels", { channels: "3141592" }],
+    ["a token for everything", "3141592"],
+    ["a list of tokens for the channel", { channels: { web: ["3141592"] } }],
+    ["a token as a word in braces", { channels: { web: { "3141592": null } } }],
+    ["a token without a blank before it", { channels: { web: { "hooks_token:3141592": null } } }],
+    ["a password in a store that is none", { store: "postgres://user:3141592@host/db" }],
+    ["a password in an address that is none", { remote_image_api: { base_url: "ftp://user:3141592@host" } }],
+  ];
+  for (const [what, config] of slips) {
+    it(`shows no secret in a complaint: ${what}`, () => refused(config, /^((?!3141592).)*$/s));
+  }
+
+  for (const [what, key] of [
+    ["257 characters", "k".repeat(257)],
+    ["a line break", "hook:a\nb"],
+    ["NUL", "hook:\0"],
+    ["a lone surrogate", "hook:\ud800"],
+    ["a line separator", "hook:\u2028b"],
+  ] as const) {
+    it(`refuses session keys of the configuration with ${what}`, () => {
+      refused({ channels: { web: { hooks_default_session_key: key } } }, /"channels\.web\.hooks_default_session_key"/);
+      refused({ channels: { web: { hooks_allowed_session_key_prefixes: [key] } } }, /"channels\.web\.\w+_prefixes\.0"/);
+    });
+  }
+
+  it("takes session keys of 256 characters, counted as they are compared", () => {
+    const longest = ` ${"e\u0301".repeat(256)}\n`;
+    const { web } = parseConfig({ channels: { web: { hooks_default_session_key: longest } } }, "test").channels;
+    assert.equal(web.hooks_default_session_key, longest);
+  });
+});
+
+describe("hideSecrets", () => {
+  it("replaces keys, tokens and passwords by their length and leaves the rest", () => {
+    const key = "k".repeat(32);
+    const config = parseConfig(
+      {
+        store: "redis://user:secret@localhost/1",
+        remote_image_api: { keys: [{ name: "default", key }] },
+        channels: { web: { hooks_token: ["abc", "defg"] } },
+      },
+      "test",
+    );
+    const tree = {
+      remote_image_api: { keys: { deep: ["3141592"] } },
+      channels: { web: { hooks_token: { a: 3141592 } } },
+    };
+    assert.doesNotMatch(JSON.stringify(hideSecrets(tree)), /3141592/);
+    const shown = hideSecrets(config) as typeof config;
+    assert.deepEqual(shown.remote_image_api.keys, [{ name: "default", key: "set (32 chars)" }]);
+    assert.deepEqual(shown.channels.web.hooks_token, ["set (3 chars)", "set (4 chars)"]);
+    assert.equal(shown.store, "redis://user:set (6 chars)@localhost/1");
+    assert.equal(shown.channels.web.hooks_default_session_key, "hook:ingress");
+    assert.equal(config.remote_image_api.keys[0]!.key, key);
+  });
+
+  it("hides a token that is no text, which counts as not configured", () => {
+    const config = parseConfig({ channels: { web: { hooks_token: 654321 } } }, "test");
+    assert.doesNotMatch(JSON.stringify(hideSecrets(config)), /654321/);
+  });
+});
