@@ -3,7 +3,7 @@ import { LatentkitError } from "../errors.js";
 import { METADATA_POLICIES } from "../render/check-options.js";
 import { loadConfig } from "../render/load-config.js";
 import type { MetadataPolicy } from "../render/render.js";
-import { type DeviceChoice, parseDevice } from "../tensor/device-choice.js";
+import { type DeviceChoice, parseDevice } from "../tensor/device/choice.js";
 import { type Arguments, idList, pair } from "./command.js";
 import { oneLine, type Terminal } from "./terminal.js";
 

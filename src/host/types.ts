@@ -1,4 +1,4 @@
-import type { ModelSampling } from "../tensor/model-sampling.js";
+import type { ModelSampling } from "../tensor/sampling/model-sampling.js";
 import type { Tensor } from "../tensor/tensor.js";
 
 /** `[cond [1, tokens, dim], options]` entries; options hold pooled_output, mask, start_percent and the like. */

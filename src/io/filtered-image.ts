@@ -1,4 +1,4 @@
-import { isNoMemory, lossOf } from "../tensor/remote.js";
+import { isNoMemory, lossOf } from "../tensor/device/remote.js";
 import type { Tensor } from "../tensor/tensor.js";
 import type { RawImage } from "./png.js";
 

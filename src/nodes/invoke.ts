@@ -16,7 +16,7 @@ import {
   SIGNAL,
   VALUES,
 } from "../options.js";
-import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device-choice.js";
+import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device/choice.js";
 import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
 import { registry as allNodes, type BuiltInNode } from "./index.js";
 import type { ChoicePlace, InputSpec } from "./inputs.js";

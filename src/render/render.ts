@@ -1,15 +1,15 @@
 import { resolve } from "node:path";
 import type { LatentkitError } from "../errors.js";
-import type { Cache } from "../graph/cache.js";
 import type { DiskCache } from "../graph/disk-cache/disk-cache.js";
 import type { RunEvent } from "../graph/events.js";
+import type { Cache } from "../graph/memory/cache.js";
 import { findDefinition, parseGraph } from "../graph/parse.js";
 import type { Host } from "../host/types.js";
 import { counterFiles, type OutputHandling } from "../io/output-files.js";
 import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { checkOptions } from "../options.js";
-import type { DeviceChoice } from "../tensor/device-choice.js";
+import type { DeviceChoice } from "../tensor/device/choice.js";
 import { type METADATA_POLICIES, RENDER_RULES } from "./check-options.js";
 import { defaultHost, defaultRegistry, runGraph } from "./defaults.js";
 import { filesOf, type RenderedFile } from "./files.js";

@@ -1,8 +1,8 @@
 import { readdir, rm } from "node:fs/promises";
 import { dirname, extname, join, relative, resolve, sep } from "node:path";
 import { LatentkitError } from "../errors.js";
-import { createCache } from "../graph/cache.js";
 import type { RunEvent } from "../graph/events.js";
+import { createCache } from "../graph/memory/cache.js";
 import { type ClassAliases, findDefinitions, parseGraph } from "../graph/parse.js";
 import type { Host } from "../host/types.js";
 import { printJson } from "../io/json-lossless.js";
@@ -17,7 +17,7 @@ import { placeholders } from "../render/fill.js";
 import { type MetadataPolicy, type RenderResult, render } from "../render/render.js";
 import { readGraph } from "../render/source.js";
 import { createThreadPool, type ThreadPoolOptions, type ThreadRenderOptions } from "../render/threads/thread-pool.js";
-import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
+import { chooseDevice, type DeviceChoice } from "../tensor/device/choice.js";
 import type { Agent, AgentContext } from "./hooks/types.js";
 import { fillsOf } from "./message.js";
 

@@ -1,5 +1,5 @@
 import { loadNative } from "../native/load.js";
-import type { LatentFormat } from "./latent-format.js";
+import type { LatentFormat } from "./sampling/latent-format.js";
 import { fourSides } from "./shape.js";
 import { Tensor } from "./tensor.js";
 

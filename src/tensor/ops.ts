@@ -1,8 +1,8 @@
 import { LatentkitError } from "../errors.js";
+import { Later } from "./deferred-image.js";
+import { compute, HOST, type Memory, type Place, staysHere } from "./device/compute.js";
 import { giveBack } from "./give-back.js";
-import { Later } from "./later.js";
 import { takeMemory } from "./memory.js";
-import { compute, HOST, type Memory, type Place, staysHere } from "./placement.js";
 import { fourSides, maskSides, outputOf, sameShape } from "./shape.js";
 import { elementCount, Tensor } from "./tensor.js";
 

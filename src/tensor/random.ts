@@ -2,8 +2,8 @@ import { describe, LatentkitError } from "../errors.js";
 import type { PhiloxDraw } from "../native/bindings.js";
 import { loadNative } from "../native/load.js";
 import { CHECKED_LATER, checkedLater, checkOptions, type OptionRules } from "../options.js";
+import { compute, leaveUnmade, leaveWhereRead, type Place } from "./device/compute.js";
 import { scale } from "./ops.js";
-import { compute, leaveUnmade, leaveWhereRead, type Place } from "./placement.js";
 import { outputOf } from "./shape.js";
 import { elementCount, type Tensor } from "./tensor.js";
 

@@ -1,8 +1,8 @@
 import { describe, LatentkitError } from "../errors.js";
+import type { Later } from "./deferred-image.js";
+import type { Remote } from "./device/remote.js";
 import { rangeOf } from "./inspect.js";
-import type { Later } from "./later.js";
 import { takeMemory } from "./memory.js";
-import type { Remote } from "./remote.js";
 
 /** More elements than one tensor may hold: 4 GiB of float32. */
 const MAX_ELEMENTS = 2 ** 30;

@@ -1,6 +1,6 @@
 import type { RunEvent } from "../events.js";
-import { Breath } from "./breath.js";
 import type { Run } from "./run.js";
+import { Breath } from "./yield-timer.js";
 
 /** What happens while a node runs, until somebody asks. */
 export class EventQueue {

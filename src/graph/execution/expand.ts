@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../../errors.js";
 import { isPlainObject, keysInOrder } from "../../io/json-lossless.js";
 import type { ChoicePlace } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
-import type { Entry } from "../cache.js";
+import type { Entry } from "../memory/cache.js";
 import { findDefinition, type Graph } from "../parse.js";
 import { type PreparedNode, prepareUnchecked } from "../prepared.js";
 import type { Answer } from "./calls.js";

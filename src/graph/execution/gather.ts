@@ -3,7 +3,7 @@ import { NumberLiteral, pythonNumber } from "../../io/json-lossless.js";
 import { Blocker } from "../../nodes/define.js";
 import type { InputSpec } from "../../nodes/inputs.js";
 import { plain } from "../../nodes/values.js";
-import type { Entry } from "../cache.js";
+import type { Entry } from "../memory/cache.js";
 import type { PreparedNode } from "../prepared.js";
 
 /** A node's inputs as lists of values: a literal is a list of one. */

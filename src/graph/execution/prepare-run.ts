@@ -3,6 +3,7 @@ import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoicePlace } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 import { findCycles } from "../cycles.js";
+import { askChange, type Change, type Signer } from "../memory/signature.js";
 import { findDefinitions, type Graph } from "../parse.js";
 import { linkedNodes, type PreparedNode, prepareUnchecked } from "../prepared.js";
 import { findRoots } from "../roots.js";
@@ -10,7 +11,6 @@ import { type CheckedGraph, checkGraph, type ValidateOptions } from "../validate
 import type { NodeErrors } from "../validation/graph-error.js";
 import { validationError } from "../validation/validation-error.js";
 import { refuseNetwork } from "./offline.js";
-import { askChange, type Change, type Signer } from "./signature.js";
 
 export interface PreparedRun {
   readonly roots: readonly string[];

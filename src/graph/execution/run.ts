@@ -1,8 +1,9 @@
 import { inputError, LatentkitError, where } from "../../errors.js";
-import { withDevice } from "../../tensor/device-choice.js";
-import type { Entry } from "../cache.js";
-import type { KeptResults } from "../disk-cache/kept-results.js";
+import { withDevice } from "../../tensor/device/choice.js";
+import type { KeptResults } from "../disk-cache/run-results.js";
 import type { Happening, NodeUi, RunStatus } from "../events.js";
+import type { Entry } from "../memory/cache.js";
+import { Results } from "../memory/run-memory.js";
 import type { PreparedNode } from "../prepared.js";
 import { type Answer, askLazy, callNode, mergeOutputs, missingSources } from "./calls.js";
 import { type Expansion, expandedOutputs, expandNode, sourcesIn } from "./expand.js";
@@ -11,9 +12,8 @@ import { nameNode } from "./name-node.js";
 import { refuseNetwork } from "./offline.js";
 import { Plan } from "./plan.js";
 import { Readers } from "./readers.js";
-import { Results } from "./results.js";
+import { shown, summarise } from "./reporting.js";
 import type { RunSetting } from "./setting.js";
-import { shown, summarise } from "./shown.js";
 
 /** A node whose answer was a graph: what stands in for it, and what it had already. */
 interface Expanded extends Expansion {

@@ -1,6 +1,6 @@
 import { describe, LatentkitError, suggest } from "../../errors.js";
 import { checkOptions, type OptionRules, VALUES } from "../../options.js";
-import { type ModelSamplingName, modelSampling } from "../../tensor/model-sampling.js";
+import { type ModelSamplingName, modelSampling } from "../../tensor/sampling/model-sampling.js";
 import type { Checkpoint, Host } from "../types.js";
 import { previewClip } from "./clip.js";
 import { LATENT_RGB } from "./latent-rgb.js";

@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../errors.js";
-import type { ModelSampling } from "../../tensor/model-sampling.js";
 import { resizeBilinear } from "../../tensor/ops.js";
 import { createGenerator } from "../../tensor/random.js";
+import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, Model } from "../types.js";

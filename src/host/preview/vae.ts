@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../errors.js";
-import type { LatentFormat } from "../../tensor/latent-format.js";
 import { latentToRgb } from "../../tensor/latent-rgb.js";
 import { resizeToImage } from "../../tensor/ops.js";
+import type { LatentFormat } from "../../tensor/sampling/latent-format.js";
 import { fourSides } from "../../tensor/shape.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import type { Vae } from "../types.js";

@@ -2,7 +2,7 @@ import { inputError } from "../../errors.js";
 import type { Latent, LoaderSettings, Model, Pipe } from "../../host/types.js";
 import { scale } from "../../tensor/ops.js";
 import { scaledRandn } from "../../tensor/random.js";
-import { SAMPLERS, SCHEDULERS, sigmas } from "../../tensor/sigmas.js";
+import { SAMPLERS, SCHEDULERS, sigmas } from "../../tensor/sampling/sigmas.js";
 import { elementCount } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
 import { choice, int, latent, model, pipe, seed } from "../inputs.js";

@@ -6,7 +6,7 @@ import { parseGraph } from "../../graph/parse.js";
 import { printJson } from "../../io/json-lossless.js";
 import { refuseReservedKeys } from "../../io/save-images.js";
 import { checkOptions } from "../../options.js";
-import { chooseDevice } from "../../tensor/device-choice.js";
+import { chooseDevice } from "../../tensor/device/choice.js";
 import { BATCH_RULES } from "../check-options.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
 import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";

@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { describe, LatentkitError } from "../../errors.js";
-import { createCache } from "../../graph/cache.js";
 import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
+import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph } from "../../graph/parse.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/item-files.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";

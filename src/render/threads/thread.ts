@@ -1,15 +1,15 @@
 // Runs in a worker thread: graphs as render-thread.ts asks for them.
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { type ErrorCode, type ErrorDetails, LatentkitError } from "../../errors.js";
-import { createCache } from "../../graph/cache.js";
 import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
 import type { RunEvent } from "../../graph/events.js";
+import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph } from "../../graph/parse.js";
 import { blockingDisk } from "../../io/blocking-disk.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/item-files.js";
 import { parseJson } from "../../io/json-lossless.js";
 import type { NodeConfig } from "../../nodes/define.js";
-import type { DeviceChoice } from "../../tensor/device-choice.js";
+import type { DeviceChoice } from "../../tensor/device/choice.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
 import { plainEvent, plainResult } from "../plain.js";
 import { refuseWrong } from "../refuse-wrong.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { createCache } from "#src/graph/cache.js";
 import type { RunEvent } from "#src/graph/events.js";
 import { executeGraph } from "#src/graph/execute.js";
+import { createCache } from "#src/graph/memory/cache.js";
 import { NumberLiteral } from "#src/io/json-lossless.js";
 import { block, defineNode } from "#src/nodes/define.js";
 import { registry as allNodes } from "#src/nodes/index.js";

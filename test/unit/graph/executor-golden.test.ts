@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { createCache } from "#src/graph/cache.js";
 import type { RunEvent } from "#src/graph/events.js";
 import { executeGraph } from "#src/graph/execute.js";
+import { createCache } from "#src/graph/memory/cache.js";
 import { findDefinitions, parseGraph } from "#src/graph/parse.js";
 import { checkGraph, type Validation, validateGraph } from "#src/graph/validate.js";
 import { plain } from "#src/nodes/values.js";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type ModelSamplingName, modelSampling, SCHEDULERS, type Scheduler, sigmas } from "latentkit";
-import { MODEL_SAMPLINGS } from "#src/tensor/model-sampling.js";
+import { MODEL_SAMPLINGS } from "#src/tensor/sampling/model-sampling.js";
 
 /** A schedule by the formulas of the specification, in double from the model's own table; without the final 0. */
 type Formula = (table: Float32Array, maps: Maps, steps: number) => number[];

@@ -1,5 +1,5 @@
-import type { Cache, Entry } from "../cache.js";
-import { Lending } from "./lending.js";
+import { Lending } from "./buffer-owners.js";
+import type { Cache, Entry } from "./cache.js";
 
 /** Where the results of a run's nodes are. */
 export interface ResultsPlace {

@@ -1,8 +1,8 @@
-import { LatentkitError } from "../errors.js";
-import type { PhiloxDraw } from "../native/bindings.js";
-import type { Cuda } from "../native/cuda/cuda.js";
-import type { CudaMemory } from "../native/cuda/cuda-bindings.js";
-import { giveMemory, keepMemory } from "./memory.js";
+import { LatentkitError } from "../../errors.js";
+import type { PhiloxDraw } from "../../native/bindings.js";
+import type { Cuda } from "../../native/cuda/cuda.js";
+import type { CudaMemory } from "../../native/cuda/cuda-bindings.js";
+import { giveMemory, keepMemory } from "../memory.js";
 
 /** Noise that is made for its first reader: how, and what makes it for a reader here. */
 export interface Unmade {

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import type { Host } from "../../host/types.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { Registry } from "../../nodes/registry.js";
-import type { Change } from "../execution/signature.js";
-import { type OpaqueKey, valueKey } from "../execution/value-key.js";
+import type { Change } from "../memory/signature.js";
+import { type OpaqueKey, valueKey } from "../memory/value-key.js";
 import type { PreparedNode } from "../prepared.js";
 
 /** What signatures are made of; another number where that changes. */

@@ -1,7 +1,7 @@
 import type { Host } from "../../host/types.js";
 import type { ChoicePlace } from "../../nodes/inputs.js";
-import type { Cache } from "../cache.js";
 import type { PreparedNode } from "../prepared.js";
+import type { Cache } from "./cache.js";
 import { valueKey } from "./value-key.js";
 
 /** Where a run takes models and files from: results of another place do not count. */

@@ -1,7 +1,7 @@
-import { cudaLibrary, openCuda } from "../native/cuda/cuda.js";
-import { loadNative } from "../native/load.js";
-import { type CudaDevice, probeCuda } from "../native/probe.js";
-import { currentDevice } from "./device-choice.js";
+import { cudaLibrary, openCuda } from "../../native/cuda/cuda.js";
+import { loadNative } from "../../native/load.js";
+import { type CudaDevice, probeCuda } from "../../native/probe.js";
+import { currentDevice } from "./choice.js";
 
 /** A GPU, and whether it is used. */
 export interface DeviceReport extends CudaDevice {

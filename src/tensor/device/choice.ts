@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { describe, LatentkitError } from "../errors.js";
-import { type Cuda, openCuda } from "../native/cuda/cuda.js";
+import { describe, LatentkitError } from "../../errors.js";
+import { type Cuda, openCuda } from "../../native/cuda/cuda.js";
 
 /** Where operations compute: "auto" takes the GPU for what is large or lies there, "cuda:1" is always that device. */
 export type DeviceChoice = "auto" | "cpu" | `cuda:${number}`;

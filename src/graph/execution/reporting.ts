@@ -1,6 +1,6 @@
 import { describe } from "../../errors.js";
 import { plain } from "../../nodes/values.js";
-import type { Entry } from "../cache.js";
+import type { Entry } from "../memory/cache.js";
 import type { PreparedNode } from "../prepared.js";
 
 /** Outputs for events and results: the value of an output that has one, the list of values of any other. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { measure } from "#src/graph/execution/footprint.js";
+import { measure } from "#src/graph/memory/footprint.js";
 import { Tensor } from "#src/tensor/tensor.js";
 
 const bytesOf = (value: unknown) => measure(value).buffers.reduce((sum, { byteLength }) => sum + byteLength, 0);

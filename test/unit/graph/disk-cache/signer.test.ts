@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createDiskCache, createPreviewHost, createRegistry, encodePng, registry } from "latentkit";
 import type { DiskCacheOptions } from "#src/graph/disk-cache/disk-cache.js";
-import { DiskSigner } from "#src/graph/disk-cache/disk-signer.js";
+import { DiskSigner } from "#src/graph/disk-cache/signer.js";
 import type { ExecuteOptions } from "#src/graph/execute.js";
 import { defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import { any, int } from "#src/nodes/inputs.js";

@@ -1,12 +1,12 @@
 import { LatentkitError } from "../../errors.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import { checkSocket } from "../../nodes/sockets.js";
-import type { Entry } from "../cache.js";
-import { askChange, type SignaturePlace } from "../execution/signature.js";
+import type { Entry } from "../memory/cache.js";
+import { askChange, type SignaturePlace } from "../memory/signature.js";
 import type { PreparedNode } from "../prepared.js";
 import type { DiskCache } from "./disk-cache.js";
-import type { DiskSigner } from "./disk-signer.js";
 import type { Outputs } from "./entry-format.js";
+import type { DiskSigner } from "./signer.js";
 
 /** What one run takes from a disk cache and leaves there. */
 export class KeptResults {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { CACHE_POLICIES, type Cache, createCache } from "#src/graph/cache.js";
 import { executeGraph } from "#src/graph/execute.js";
+import { CACHE_POLICIES, type Cache, createCache } from "#src/graph/memory/cache.js";
 import { defineNode } from "#src/nodes/define.js";
 import { any, int } from "#src/nodes/inputs.js";
 import { createRegistry } from "#src/nodes/registry.js";

@@ -1,6 +1,6 @@
-import { describe, LatentkitError } from "../errors.js";
-import type { SamplingSpec } from "../native/bindings.js";
-import { loadNative } from "../native/load.js";
+import { describe, LatentkitError } from "../../errors.js";
+import type { SamplingSpec } from "../../native/bindings.js";
+import { loadNative } from "../../native/load.js";
 import type { ModelSampling } from "./model-sampling.js";
 
 /** Schedules that read only the table need no family; its parameters are then never looked at. */

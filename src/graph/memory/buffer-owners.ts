@@ -1,5 +1,5 @@
 import { giveBack } from "../../tensor/give-back.js";
-import type { Entry } from "../cache.js";
+import type { Entry } from "./cache.js";
 import { type Footprint, type Holding, measure } from "./footprint.js";
 
 /** Of results that nothing changes; a cache hands out the same ones to every run. */

@@ -1,7 +1,7 @@
-import { describe, LatentkitError } from "../errors.js";
-import { CHECKED_LATER, checkOptions, type OptionRules } from "../options.js";
-import type { NodeUi } from "./events.js";
-import { type Footprint, type Holding, measure } from "./execution/footprint.js";
+import { describe, LatentkitError } from "../../errors.js";
+import { CHECKED_LATER, checkOptions, type OptionRules } from "../../options.js";
+import type { NodeUi } from "../events.js";
+import { type Footprint, type Holding, measure } from "./footprint.js";
 
 /** What a node left: the list of values of each output, and its UI result. */
 export interface Entry {

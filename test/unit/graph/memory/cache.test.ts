@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { type Cache, createCache } from "#src/graph/cache.js";
+import { type Cache, createCache } from "#src/graph/memory/cache.js";
 import { createPreviewHost } from "#src/host/preview/index.js";
 import { defineNode } from "#src/nodes/define.js";
 import { registry as allNodes } from "#src/nodes/index.js";
 import { int, text } from "#src/nodes/inputs.js";
 import { Tensor } from "#src/tensor/tensor.js";
-import { refuses } from "../../helpers/errors.js";
-import { basicRegistry, chain, endOf, eventsOf, node, only } from "../../helpers/graph-nodes.js";
+import { refuses } from "../../../helpers/errors.js";
+import { basicRegistry, chain, endOf, eventsOf, node, only } from "../../../helpers/graph-nodes.js";
 
 const BYTES = 256 * 1024;
 /** A tensor of 256 KiB, and the same again handed on. */

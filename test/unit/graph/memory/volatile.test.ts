@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createCache } from "#src/graph/cache.js";
+import { createCache } from "#src/graph/memory/cache.js";
 import { chain, eventsOf, node, only } from "../../../helpers/graph-nodes.js";
 
 const chainFrom = (value: number) => ({
