@@ -13,34 +13,26 @@ import { DiskSigner } from "./disk-cache/signer.js";
 import type { Happening, RunEvent } from "./events.js";
 import { EventQueue } from "./execution/event-queue.js";
 import { refusedFetch, withoutKeys } from "./execution/offline.js";
-import { followers } from "./execution/passing.js";
 import { prepareRun, signAll } from "./execution/prepare-run.js";
 import { Run } from "./execution/run.js";
 import { RunSetting } from "./execution/setting.js";
 import { Breath } from "./execution/yield-timer.js";
-import { type Cache, createCache } from "./memory/cache.js";
+import { type MemoryFacts, RunMemory } from "./memory/run-memory.js";
 import { Signer } from "./memory/signature.js";
 import { parseGraph } from "./parse.js";
-import type { PreparedNode } from "./prepared.js";
 import type { ValidateOptions } from "./validate.js";
 import { cycleError } from "./validation/graph-error.js";
 
-export interface ExecuteOptions extends Omit<ValidateOptions, "host"> {
+export interface ExecuteOptions extends Omit<ValidateOptions, "host">, MemoryFacts {
   readonly host?: Host;
   /** false: the graph was validated before; values are taken as they are. */
   readonly validate?: boolean;
   /** false: an output that cannot be computed refuses the graph; true where absent: it is left out, with a warning. */
   readonly partial?: boolean;
-  /** Shared with other runs; without one, equal nodes of this run share their results. */
-  readonly cache?: Cache;
   /** Shared with other processes; asked for what `cache` does not hold. */
   readonly diskCache?: DiskCache;
   /** The package's own nodes: the disk cache keeps results of these, and of others that have a `cacheVersion`. */
   readonly builtIns?: Registry;
-  /** Nodes whose inputs other runs will not have: a shared cache keeps neither their results nor what follows. */
-  readonly passing?: ReadonlySet<string>;
-  /** Nobody keeps values out of the run's events: memory of results that no node reads any more may be used again. */
-  readonly isUnheard?: boolean;
   /** Nodes that write files do so in every run, whatever the cache holds; false where absent. */
   readonly rewritesFiles?: boolean;
   /** Absolute. */
@@ -126,22 +118,15 @@ async function begin(prompt: unknown, options: ExecuteOptions, span: Span, tell:
   const device = chooseDevice(options.device);
   const prepared = prepareRun(graph, options);
   const { nodes, roots, leftOut, warnings, cycles } = prepared;
-  // of a cache that keeps nothing each run has its own: equal nodes of one run take each other's results all the same
-  const shared = options.cache?.policy === "none" ? undefined : options.cache;
-  const cache = shared ?? createCache({ policy: "classic" });
-  const passing = options.passing && followers(options.passing, prepared.order, nodes);
+  const memory = new RunMemory(options, nodes, roots, prepared.order);
   const isOffline = options.allowNetwork === false;
-  const isReused = options.isUnheard === true && keepNothing(nodes.values(), options);
   const setting = new RunSetting(
     {
       graph,
       registry: options.registry,
-      cache,
-      isOwnCache: shared === undefined,
-      passing,
-      isReused,
-      // what keeps nothing leaves nothing behind
-      signal: (isReused ? options.signal : undefined) ?? span.signal,
+      memory,
+      // what retains nothing leaves nothing behind
+      signal: (memory.isContained ? options.signal : undefined) ?? span.signal,
       isChecked: options.validate !== false,
       host: options.host,
       outputDir: options.outputDir,
@@ -170,27 +155,18 @@ async function begin(prompt: unknown, options: ExecuteOptions, span: Span, tell:
   const signer = diskCache && new DiskSigner(diskCache.engine, options);
   const kept = diskCache && signer && new KeptResults(diskCache, signer, nodes, options);
   const hear = signer && ((...signed: Parameters<DiskSigner["sign"]>) => signer.sign(...signed));
-  const signatures = await signAll(prepared, new Signer(cache, { ...options, passing }), options, hear);
-  cache.begin(new Set(signatures.values()), new Set(graph.ids));
-  const isCached = (id: string) => cache.has(signatures.get(id));
-  await kept?.expect(roots, isCached);
-  const cached = graph.ids.filter((id) => isCached(id) || kept?.isExpected(id));
+  const signatures = await signAll(prepared, new Signer(memory, options), options, hear);
+  memory.begin(signatures, graph.ids);
+  await kept?.expect(roots, (id) => memory.isCached(id));
+  const cached = graph.ids.filter((id) => memory.isCached(id) || kept?.isExpected(id));
   tell({ type: "cached", nodeIds: cached });
-  return { run: new Run(nodes, signatures, roots, setting, tell, kept), kept };
+  return { run: new Run(nodes, roots, setting, tell, kept), kept };
 }
 
 async function end({ run, kept }: Begun, tell: Tell): Promise<void> {
   const warning = run.status === "interrupted" ? undefined : await kept?.written();
   if (warning !== undefined) tell({ type: "warning", message: warning });
   tell({ type: "run-done", status: run.status!, outputs: run.outputs(), ui: run.ui });
-}
-
-/** Whether no node of the run and no model of its host keeps a tensor: the package's own nodes do not. */
-function keepNothing(nodes: Iterable<PreparedNode>, { builtIns, host }: ExecuteOptions): boolean {
-  const said = host === undefined ? undefined : Object.getOwnPropertyDescriptor(host, "keepsNothing");
-  if (host !== undefined && (said?.value !== true || said.enumerable === true)) return false;
-  for (const { definition } of nodes) if (builtIns?.get(definition.key) !== definition) return false;
-  return true;
 }
 
 function cycleHappening(cycle: readonly string[]): Happening {

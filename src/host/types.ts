@@ -84,10 +84,10 @@ export interface Host {
   /** Hosts of one signature answer alike, so a cache serves runs that each make their own. Absent: only itself. */
   readonly signature?: string;
   /**
-   * Its models keep no tensor they are given and hand none out twice: a run may use the memory again. Counts where it is
-   * the host's own and not enumerable, so that a host made from another one's properties has to say it itself.
+   * Declares that its models retain no tensor they receive and return no tensor twice, so that a run may reuse memory.
+   * Counts only as the host's own, non-enumerable property: a host made from another one's has to declare it again.
    */
-  readonly keepsNothing?: boolean;
+  readonly retainsNoTensors?: boolean;
   checkpoints(): readonly string[];
   loadCheckpoint(name: string, signal?: AbortSignal): Promise<Checkpoint>;
 }

@@ -68,8 +68,8 @@ export interface RenderOptions {
 
 /** The same for callers inside the package. */
 export interface RenderSettings extends RenderOptions {
-  /** Nobody keeps values out of the run's events. */
-  isUnheard?: boolean;
+  /** No listener retains values of the run's events after it has returned. */
+  hasTransientEvents?: boolean;
   /** A random one where absent. */
   runId?: string;
 }
@@ -158,8 +158,8 @@ export async function renderChecked(graph: string | object, options: RenderSetti
     device: options.device,
     cache: options.cache,
     diskCache: options.diskCache,
-    passing: options.passing && nodesOfKeys(parsed.prompt, options.passing),
-    isUnheard: options.isUnheard ?? options.onEvent === undefined,
+    volatileNodes: options.passing && nodesOfKeys(parsed.prompt, options.passing),
+    hasTransientEvents: options.hasTransientEvents ?? options.onEvent === undefined,
     runId: options.runId,
     rewritesFiles: true,
     clock: options.clock,

@@ -1,7 +1,7 @@
 import { LatentkitError } from "../errors.js";
 import { Later } from "./deferred-image.js";
 import { compute, HOST, type Memory, type Place, staysHere } from "./device/compute.js";
-import { giveBack } from "./give-back.js";
+import { releaseMemory } from "./device/remote.js";
 import { takeMemory } from "./memory.js";
 import { fourSides, maskSides, outputOf, sameShape } from "./shape.js";
 import { elementCount, Tensor } from "./tensor.js";
@@ -216,7 +216,7 @@ export function resizeToImage(x: Tensor, height: number, width: number): Tensor 
       }
       const large = resizeBilinear(x, height, width);
       const image = planesToImage(large);
-      giveBack(large.memory);
+      releaseMemory(large.memory);
       return image;
     },
     x,

@@ -3,7 +3,7 @@ import { withDevice } from "../../tensor/device/choice.js";
 import type { KeptResults } from "../disk-cache/run-results.js";
 import type { Happening, NodeUi, RunStatus } from "../events.js";
 import type { Entry } from "../memory/cache.js";
-import { Results } from "../memory/run-memory.js";
+import type { RunMemory } from "../memory/run-memory.js";
 import type { PreparedNode } from "../prepared.js";
 import { type Answer, askLazy, callNode, mergeOutputs, missingSources } from "./calls.js";
 import { type Expansion, expandedOutputs, expandNode, sourcesIn } from "./expand.js";
@@ -11,7 +11,6 @@ import { type Gathered, gather, NOT_GATHERED } from "./gather.js";
 import { nameNode } from "./name-node.js";
 import { refuseNetwork } from "./offline.js";
 import { Plan } from "./plan.js";
-import { Readers } from "./readers.js";
 import { shown, summarise } from "./reporting.js";
 import type { RunSetting } from "./setting.js";
 
@@ -29,31 +28,26 @@ export class Run {
   readonly ui: Record<string, NodeUi> = {};
   /** Undefined while there is something left to do. */
   status: RunStatus | undefined;
-  private readonly results: Results;
+  private readonly memory: RunMemory;
   private readonly expanded = new Map<string, Expanded>();
   /** Lazy inputs that nodes have asked for. */
   private readonly asked = new Map<string, ReadonlySet<string>>();
   private readonly plan: Plan;
-  private readonly readers: Readers;
-  /** Nodes whose results have left; one that is needed after all, by an expansion, runs again. */
-  private readonly released = new Set<string>();
   private readonly isRoot: ReadonlySet<string>;
-  private readonly isKnown = (id: string) => this.results.find(id) !== undefined;
-  private readonly resultOf = (id: string) => this.results.find(id);
+  private readonly isKnown = (id: string) => this.memory.find(id) !== undefined;
+  private readonly resultOf = (id: string) => this.memory.find(id);
   private readonly typeOf = (id: string, slot: number) => this.nodes.get(id)?.definition.outputs[slot]?.type;
 
-  /** `nodes`: all that the roots need; `signatures`: theirs. `emit` hears what happens. `kept`: results on a disk. */
+  /** `nodes`: all that the roots need. `emit` hears what happens. `kept`: results on a disk. */
   constructor(
     private readonly nodes: Map<string, PreparedNode>,
-    signatures: ReadonlyMap<string, number>,
     private readonly roots: readonly string[],
     private readonly setting: RunSetting,
     private readonly emit: (happening: Happening) => void,
     private readonly kept: KeptResults | undefined,
   ) {
     this.isRoot = new Set(roots);
-    this.readers = new Readers(nodes.values());
-    this.results = new Results(nodes.keys(), signatures, setting.options);
+    this.memory = setting.options.memory;
     this.plan = new Plan({
       sourcesOf: (id) => this.eagerSources(id),
       isOutput: (id) => this.isRoot.has(id) || nodes.get(id)!.definition.outputNode,
@@ -74,7 +68,7 @@ export class Run {
     const node = this.nodes.get(id)!;
     let gathered = NOT_GATHERED;
     try {
-      const known = this.results.find(id);
+      const known = this.memory.find(id);
       if (known !== undefined) return this.finish(node, known, 0);
       const expanded = this.expanded.get(id);
       if (expanded !== undefined) return this.finishExpanded(node, expanded);
@@ -97,12 +91,12 @@ export class Run {
 
   /** Values of the roots that have them. */
   outputs(): Record<string, unknown[]> {
-    const done = this.roots.filter((id) => this.results.get(id) !== undefined);
-    return Object.fromEntries(done.map((id) => [id, shown(this.nodes.get(id)!, this.results.get(id)!)]));
+    const done = this.roots.filter((id) => this.memory.get(id) !== undefined);
+    return Object.fromEntries(done.map((id) => [id, shown(this.nodes.get(id)!, this.memory.get(id)!)]));
   }
 
   private eagerSources(id: string): string[] {
-    if (this.released.delete(id)) this.readers.addLinksOf(this.nodes.get(id)!);
+    this.memory.revive(this.nodes.get(id)!);
     if (this.kept?.isExpected(id)) return [];
     const sources: string[] = [];
     for (const { spec, source } of this.nodes.get(id)!.links) {
@@ -190,19 +184,19 @@ export class Run {
     if (isOffline) refuseNetwork(expansion.nodes);
     for (const inner of expansion.nodes) {
       this.nodes.set(inner.id, inner);
-      this.readers.addLinksOf(inner);
+      this.memory.addReader(inner);
     }
     this.expanded.set(node.id, { ...expansion, ui, started });
     for (const { id, definition } of expansion.nodes) if (definition.outputNode) this.plan.link(id, node.id);
     for (const source of sourcesIn(expansion)) {
-      this.readers.add(source);
+      this.memory.addRead(source);
       this.plan.link(source, node.id);
     }
     this.plan.back(node.id);
   }
 
   private finishExpanded(node: PreparedNode, { promised, ui, started }: Expanded): void {
-    const outputs = expandedOutputs(node, promised, (source) => this.results.find(source)!);
+    const outputs = expandedOutputs(node, promised, (source) => this.memory.find(source)!);
     this.finish(node, { outputs, ui }, performance.now() - started);
   }
 
@@ -218,11 +212,12 @@ export class Run {
   }
 
   private keep(node: PreparedNode, entry: Entry): void {
-    const { id } = node;
-    this.results.keep(id, entry);
-    this.plan.done(id);
-    for (const source of this.readers.remove(this.sourcesOf(node))) this.release(source);
-    if (!this.readers.has(id)) this.release(id);
+    const released = this.memory.store(node, entry, this.sourcesOf(node));
+    this.plan.done(node.id);
+    for (const id of released) {
+      this.expanded.delete(id);
+      this.plan.forget(id);
+    }
   }
 
   /** Every node that this one reads, those of its expansion included. */
@@ -230,17 +225,6 @@ export class Run {
     const sources = links.map(({ source }) => source);
     const expanded = this.expanded.get(id);
     return expanded === undefined ? sources : sources.concat(sourcesIn(expanded));
-  }
-
-  /** Lets go of a result that nobody reads any more, unless the run shows it or could not make it again. */
-  private release(id: string): void {
-    const { outputNode, writesFiles, hasUi, notIdempotent } = this.nodes.get(id)!.definition;
-    if (this.isRoot.has(id) || outputNode || writesFiles || hasUi || notIdempotent) return;
-    if (this.results.get(id) === undefined) return;
-    this.results.release(id);
-    this.expanded.delete(id);
-    this.released.add(id);
-    this.plan.forget(id);
   }
 
   private interrupt(nodeId: string | undefined): void {

@@ -9,7 +9,7 @@ import { checkSocket } from "../../nodes/sockets.js";
 import { convertInput, expectedOf } from "../../nodes/values.js";
 import type { DeviceChoice } from "../../tensor/device/choice.js";
 import type { Happening } from "../events.js";
-import type { Cache } from "../memory/cache.js";
+import type { RunMemory } from "../memory/run-memory.js";
 import type { Graph } from "../parse.js";
 import type { PreparedNode } from "../prepared.js";
 import type { CheckValue } from "./gather.js";
@@ -18,13 +18,7 @@ import { foldersOf, RunningNode } from "./node-context.js";
 export interface SettingOptions {
   readonly graph: Graph;
   readonly registry: Registry;
-  readonly cache: Cache;
-  /** No other run uses the cache. */
-  readonly isOwnCache: boolean;
-  /** Nodes whose results no other run will take. */
-  readonly passing?: ReadonlySet<string>;
-  /** The memory of results that nobody reads any more is used again. */
-  readonly isReused?: boolean;
+  readonly memory: RunMemory;
   readonly signal: AbortSignal;
   /** Values that come through links are checked before a node gets them. */
   readonly isChecked: boolean;
@@ -62,8 +56,8 @@ export class RunSetting {
   }
 
   contextOf(node: PreparedNode): RunningNode {
-    const { cache, signal } = this.options;
-    const stateOf = () => cache.stateOf(node.id, node.definition);
+    const { memory, signal } = this.options;
+    const stateOf = () => memory.cache.stateOf(node.id, node.definition);
     return new RunningNode(node.id, signal, stateOf, this.folders, this.options, this);
   }
 
@@ -90,7 +84,7 @@ export class RunSetting {
     if (type === "UNIQUE_ID") return id;
     if (type === "EXTRA_PNGINFO") return this.extraPnginfo;
     // the package's own nodes write into nothing
-    if (this.options.isReused) return this.options.prompt;
+    if (this.options.memory.isContained) return this.options.prompt;
     this.promptCopy ??= cloneJson(this.options.prompt);
     return this.promptCopy;
   }

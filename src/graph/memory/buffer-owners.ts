@@ -1,45 +1,42 @@
-import { giveBack } from "../../tensor/give-back.js";
+import { releaseMemory } from "../../tensor/device/remote.js";
 import type { Entry } from "./cache.js";
-import { type Footprint, type Holding, measure } from "./footprint.js";
+import { type Footprint, type Memory, measure } from "./footprint.js";
 
-/** Of results that nothing changes; a cache hands out the same ones to every run. */
+/** Footprints of results, which never change; a cache hands out the same results to every run. */
 const footprints = new WeakMap<Entry, Footprint>();
 
-/**
- * The memory of a run's results: who holds it, so that it goes back when its last holder leaves. Only for runs of nodes
- * and hosts that keep no tensors, and whose events nobody keeps values of.
- */
-export class Lending {
-  /** Results of this run alone that hold the memory. */
-  private readonly holders = new Map<Holding, number>();
-  /** Memory of results that a cache holds or held: other runs may read it. */
-  private readonly shared = new Set<Holding>();
-  /** A result too large to look through may hold anything. */
-  private isBlind = false;
+/** Counts the owners of each buffer among a run's results and returns a buffer to its pool with the last of them. */
+export class BufferOwners {
+  /** Number of results of this run alone that own the buffer. */
+  private readonly owners = new Map<Memory, number>();
+  /** Buffers of results that a cache holds or held: other runs may read them, so they never return to a pool. */
+  private readonly shared = new Set<Memory>();
+  /** True once a result was too large to measure: it may hold any buffer. */
+  private hasUnmeasured = false;
 
-  /** A result that a cache holds as well. */
+  /** Marks the buffers of a result that a cache or an equal node of the run may hold as well. */
   share(entry: Entry): void {
     for (const buffer of this.buffersOf(entry)) this.shared.add(buffer);
   }
 
-  /** A result that this run alone holds. */
-  hold(entry: Entry): void {
-    for (const buffer of this.buffersOf(entry)) this.holders.set(buffer, (this.holders.get(buffer) ?? 0) + 1);
+  /** Adds a result that this run alone holds. */
+  own(entry: Entry): void {
+    for (const buffer of this.buffersOf(entry)) this.owners.set(buffer, (this.owners.get(buffer) ?? 0) + 1);
   }
 
-  /** A result of `hold` that nobody reads any more. */
+  /** Removes a result added by `own` that no node reads any more. */
   release(entry: Entry): void {
     for (const buffer of this.buffersOf(entry)) {
-      const left = (this.holders.get(buffer) ?? 0) - 1;
-      this.holders.set(buffer, left);
-      if (left === 0 && !this.isBlind && !this.shared.has(buffer)) giveBack(buffer);
+      const left = (this.owners.get(buffer) ?? 0) - 1;
+      this.owners.set(buffer, left);
+      if (left === 0 && !this.hasUnmeasured && !this.shared.has(buffer)) releaseMemory(buffer);
     }
   }
 
-  private buffersOf(entry: Entry): readonly Holding[] {
-    const found = footprints.get(entry) ?? measure(entry);
-    footprints.set(entry, found);
-    if (!found.isWhole) this.isBlind = true;
-    return found.buffers;
+  private buffersOf(entry: Entry): readonly Memory[] {
+    const footprint = footprints.get(entry) ?? measure(entry);
+    footprints.set(entry, footprint);
+    if (!footprint.isComplete) this.hasUnmeasured = true;
+    return footprint.buffers;
   }
 }

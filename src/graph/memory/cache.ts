@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../errors.js";
 import { CHECKED_LATER, checkOptions, type OptionRules } from "../../options.js";
 import type { NodeUi } from "../events.js";
-import { type Footprint, type Holding, measure } from "./footprint.js";
+import { type Footprint, type Memory, measure } from "./footprint.js";
 
 /** What a node left: the list of values of each output, and its UI result. */
 export interface Entry {
@@ -25,7 +25,7 @@ const KEPT_SIGNATURES = 20_000;
 /** Results without tensors count no bytes, and a service adds some with every run. */
 const MAX_RESULTS = 20_000;
 
-const NO_FOOTPRINT: Footprint = { buffers: [], other: 0, isWhole: false };
+const NO_FOOTPRINT: Footprint = { buffers: [], otherBytes: 0, isComplete: false };
 
 interface Stored {
   readonly entry: Entry;
@@ -58,7 +58,7 @@ export function createCache(options: CacheOptions = {}): Cache {
 /** Results by signature, and the memory that node instances keep. Made by `createCache`. */
 export class Cache {
   private readonly results = new Map<number, Stored>();
-  private readonly holders = new Map<Holding, number>();
+  private readonly holders = new Map<Memory, number>();
   private readonly signatures = new Map<string, number>();
   private readonly identities = new WeakMap<object, number>();
   private readonly states = new Map<string, { definition: object; state: Record<string, unknown> }>();
@@ -136,7 +136,7 @@ export class Cache {
     this.drop(signature);
     const footprint = this.policy === "bytes" ? measure(entry) : NO_FOOTPRINT;
     this.results.set(signature, { entry, footprint, run: this.run });
-    this.held += footprint.other;
+    this.held += footprint.otherBytes;
     for (const buffer of footprint.buffers) {
       const holders = this.holders.get(buffer) ?? 0;
       this.holders.set(buffer, holders + 1);
@@ -185,7 +185,7 @@ export class Cache {
     const stored = this.results.get(signature);
     if (stored === undefined) return;
     this.results.delete(signature);
-    this.held -= stored.footprint.other;
+    this.held -= stored.footprint.otherBytes;
     for (const buffer of stored.footprint.buffers) {
       const holders = this.holders.get(buffer)! - 1;
       if (holders > 0) this.holders.set(buffer, holders);

@@ -1,88 +1,187 @@
-import { Lending } from "./buffer-owners.js";
-import type { Cache, Entry } from "./cache.js";
+import type { Host } from "../../host/types.js";
+import type { Registry } from "../../nodes/registry.js";
+import type { PreparedNode } from "../prepared.js";
+import { BufferOwners } from "./buffer-owners.js";
+import { type Cache, createCache, type Entry } from "./cache.js";
 
-/** Where the results of a run's nodes are. */
-export interface ResultsPlace {
-  readonly cache: Cache;
-  /** No other run uses the cache: nothing goes into it. */
-  readonly isOwnCache: boolean;
-  /** Nodes whose results no other run will take: a cache that runs share does not keep them. */
-  readonly passing?: ReadonlySet<string>;
-  /** Nobody but the run's nodes sees its results, and they keep nothing: the memory of those that leave is used again. */
-  readonly isReused?: boolean;
+/** Facts about a run that decide who owns, shares and frees its results; docs/memory.md explains the rules. */
+export interface MemoryFacts {
+  /** Shared with other runs. Without one, equal nodes of this run share their results. */
+  readonly cache?: Cache;
+  /** The package's own nodes, none of which retains a tensor after it has returned. */
+  readonly builtIns?: Registry;
+  readonly host?: Host;
+  /** Nodes whose inputs differ in every run: a shared cache keeps neither their results nor what follows from them. */
+  readonly volatileNodes?: ReadonlySet<string>;
+  /** No listener retains values of the run's events after it has returned. */
+  readonly hasTransientEvents?: boolean;
 }
 
-/** Results of a run's nodes: their own, those of equal nodes and of earlier runs. */
-export class Results {
-  private readonly own = new Map<string, Entry>();
-  /** By signature: nodes whose results are not released. */
+/** The results of one run: which a cache shares, which nodes still read, which buffers return to their pool. */
+export class RunMemory {
+  readonly cache: Cache;
+  /** Nothing retains a tensor of the run beyond it: neither its nodes, nor its host's models, nor its listener. */
+  readonly isContained: boolean;
+  private readonly hasPrivateCache: boolean;
+  private readonly volatile: ReadonlySet<string>;
+  private readonly owners: BufferOwners | undefined;
+  private readonly isRoot: ReadonlySet<string>;
+  private signatures: ReadonlyMap<string, number> = new Map();
+  private readonly results = new Map<string, Entry>();
+  /** Number of nodes that may still read a node's result, by node id. */
+  private readonly readers = new Map<string, number>();
+  /** Nodes whose results have been released; one that an expansion reads after all runs again. */
+  private readonly released = new Set<string>();
+  /** Nodes whose results this run alone holds, shared with no equal node. */
+  private readonly unshared = new Set<string>();
+  /** Number of nodes by signature whose results are not released. */
   private readonly equals = new Map<number, number>();
-  /** By signature: results that an equal node of this run may still take, whatever a cache keeps. */
+  /** Results by signature that an equal node of this run may still take, whatever the cache evicts. */
   private readonly twins = new Map<number, Entry>();
-  private readonly lending: Lending | undefined;
-  /** Nodes whose results are for this run alone, and for no equal node. */
-  private readonly lent = new Set<string>();
 
+  /** `nodes`: all that the roots need, in `order` where sources come first; expansions add to them. */
   constructor(
-    ids: Iterable<string>,
-    private readonly signatures: ReadonlyMap<string, number>,
-    private readonly place: ResultsPlace,
+    facts: MemoryFacts,
+    private readonly nodes: ReadonlyMap<string, PreparedNode>,
+    roots: readonly string[],
+    order: readonly string[],
   ) {
-    this.lending = place.isReused === true ? new Lending() : undefined;
-    for (const id of ids) {
+    // with the policy "none" each run has a cache of its own: equal nodes still share
+    const shared = facts.cache?.policy === "none" ? undefined : facts.cache;
+    this.cache = shared ?? createCache({ policy: "classic" });
+    this.hasPrivateCache = shared === undefined;
+    this.volatile = withReaders(facts.volatileNodes ?? NONE, nodes, order);
+    this.isContained = facts.hasTransientEvents === true && retainsNothing(facts, nodes.values());
+    this.owners = this.isContained ? new BufferOwners() : undefined;
+    this.isRoot = new Set(roots);
+    for (const node of nodes.values()) this.addReader(node);
+  }
+
+  /** Whether no other run will take the node's result, nor see its signature again. */
+  isVolatile(id: string): boolean {
+    return this.volatile.has(id);
+  }
+
+  /** Starts with the signatures of all nodes; `ids` are those of the whole graph. */
+  begin(signatures: ReadonlyMap<string, number>, ids: readonly string[]): void {
+    this.signatures = signatures;
+    this.cache.begin(new Set(signatures.values()), new Set(ids));
+    for (const id of this.nodes.keys()) {
       const signature = signatures.get(id);
       if (signature !== undefined) this.equals.set(signature, (this.equals.get(signature) ?? 0) + 1);
     }
   }
 
-  /** What this run itself knows of a node. */
-  get(id: string): Entry | undefined {
-    return this.own.get(id);
+  /** Whether the cache holds a result of the node from an earlier run. */
+  isCached(id: string): boolean {
+    return this.cache.has(this.signatures.get(id));
   }
 
-  /** A node's result: of this run, of an equal node or of an earlier run. */
+  /** The node's result, where this run has taken or computed it. */
+  get(id: string): Entry | undefined {
+    return this.results.get(id);
+  }
+
+  /** Returns the node's result: of this run, of an equal node or of an earlier run. */
   find(id: string): Entry | undefined {
-    const own = this.own.get(id);
+    const own = this.results.get(id);
     if (own !== undefined) return own;
     const signature = this.signatures.get(id);
     if (signature === undefined) return undefined;
-    const stored = this.twins.get(signature) ?? this.place.cache.get(signature);
-    if (stored !== undefined) {
-      this.own.set(id, stored);
-      this.lending?.share(stored);
+    const entry = this.twins.get(signature) ?? this.cache.get(signature);
+    if (entry !== undefined) {
+      this.results.set(id, entry);
+      this.owners?.share(entry);
     }
-    return stored;
+    return entry;
   }
 
-  keep(id: string, entry: Entry): void {
-    if (this.own.get(id) === entry) return;
-    this.own.set(id, entry);
+  /** Counts a node as a reader of all that it links to, lazy links included. */
+  addReader({ links }: PreparedNode): void {
+    for (const { source } of links) this.addRead(source);
+  }
+
+  /** Counts one more reader of a node's result. */
+  addRead(id: string): void {
+    this.readers.set(id, (this.readers.get(id) ?? 0) + 1);
+  }
+
+  /** Counts the node as a reader again where its result was released and it has to run again. */
+  revive(node: PreparedNode): void {
+    if (this.released.delete(node.id)) this.addReader(node);
+  }
+
+  /**
+   * Stores a node's result, after which the node no longer reads `sources`. Returns the nodes whose results were
+   * released for want of readers.
+   */
+  store({ id }: PreparedNode, entry: Entry, sources: readonly string[]): string[] {
+    if (this.results.get(id) !== entry) this.add(id, entry);
+    const released: string[] = [];
+    for (const source of sources) {
+      const left = (this.readers.get(source) ?? 0) - 1;
+      this.readers.set(source, left);
+      if (left === 0 && this.release(source)) released.push(source);
+    }
+    if ((this.readers.get(id) ?? 0) <= 0 && this.release(id)) released.push(id);
+    return released;
+  }
+
+  private add(id: string, entry: Entry): void {
+    this.results.set(id, entry);
     const signature = this.signatures.get(id);
     const isTwin = signature !== undefined && (this.equals.get(signature) ?? 0) > 1;
-    const isCached = signature !== undefined && !this.isOwn(id);
+    const isCached = signature !== undefined && !this.hasPrivateCache && !this.isVolatile(id);
     if (isTwin) this.twins.set(signature, entry);
-    if (isCached) this.place.cache.put(signature, entry);
-    if (isTwin || isCached) this.lending?.share(entry);
+    if (isCached) this.cache.put(signature, entry);
+    if (isTwin || isCached) this.owners?.share(entry);
     else {
-      this.lent.add(id);
-      this.lending?.hold(entry);
+      this.unshared.add(id);
+      this.owners?.own(entry);
     }
   }
 
-  /** Lets go of a result; a cache that other runs share keeps what these may take. */
-  release(id: string): void {
-    const entry = this.own.get(id);
-    if (entry === undefined) return;
-    this.own.delete(id);
-    if (this.lent.delete(id)) this.lending?.release(entry);
+  /** Releases a result without readers, unless the run shows it or could not compute it again. */
+  private release(id: string): boolean {
+    const { outputNode, writesFiles, hasUi, notIdempotent } = this.nodes.get(id)!.definition;
+    if (this.isRoot.has(id) || outputNode || writesFiles || hasUi || notIdempotent) return false;
+    const entry = this.results.get(id);
+    if (entry === undefined) return false;
+    this.results.delete(id);
+    this.released.add(id);
+    if (this.unshared.delete(id)) this.owners?.release(entry);
     const signature = this.signatures.get(id);
-    if (signature === undefined) return;
-    const left = (this.equals.get(signature) ?? 0) - 1;
-    this.equals.set(signature, left);
-    if (left <= 0) this.twins.delete(signature);
+    if (signature !== undefined) {
+      const left = (this.equals.get(signature) ?? 0) - 1;
+      this.equals.set(signature, left);
+      if (left <= 0) this.twins.delete(signature);
+    }
+    return true;
   }
+}
 
-  private isOwn(id: string): boolean {
-    return this.place.isOwnCache || this.place.passing?.has(id) === true;
+const NONE: ReadonlySet<string> = new Set();
+
+/** These nodes and all that follow from them. */
+function withReaders(
+  first: ReadonlySet<string>,
+  nodes: ReadonlyMap<string, PreparedNode>,
+  order: readonly string[],
+): ReadonlySet<string> {
+  if (first.size === 0) return first;
+  const all = new Set<string>();
+  for (const id of order) {
+    const node = nodes.get(id);
+    if (first.has(id) || node?.links.some(({ source }) => all.has(source))) all.add(id);
   }
+  return all;
+}
+
+/** Whether neither a node of the run nor a model of its host retains a tensor. */
+function retainsNothing({ builtIns, host }: MemoryFacts, nodes: Iterable<PreparedNode>): boolean {
+  // a host made from another one's properties has to declare it for itself
+  const declared = host && Object.getOwnPropertyDescriptor(host, "retainsNoTensors");
+  if (host !== undefined && (declared?.value !== true || declared.enumerable === true)) return false;
+  for (const { definition } of nodes) if (builtIns?.get(definition.key) !== definition) return false;
+  return true;
 }

@@ -1,7 +1,7 @@
 import type { Host } from "../../host/types.js";
 import type { ChoicePlace } from "../../nodes/inputs.js";
 import type { PreparedNode } from "../prepared.js";
-import type { Cache } from "./cache.js";
+import type { RunMemory } from "./run-memory.js";
 import { valueKey } from "./value-key.js";
 
 /** Where a run takes models and files from: results of another place do not count. */
@@ -11,8 +11,6 @@ export interface SignaturePlace {
   readonly outputDir?: string;
   /** Nodes that write files do so in every run, whatever the cache holds. */
   readonly rewritesFiles?: boolean;
-  /** Nodes whose results no other run will take: the cache need not know their signatures again. */
-  readonly passing?: ReadonlySet<string>;
 }
 
 /** What a node's `isChanged` answered. */
@@ -46,21 +44,21 @@ export class Signer {
   /** Of nodes that no other run will know again. */
   private readonly own = new Map<string, number>();
   private readonly opaqueKey = (value: unknown): string =>
-    `o${typeof value === "symbol" ? this.cache.unique() : this.cache.identity(value as object)}`;
+    `o${typeof value === "symbol" ? this.memory.cache.unique() : this.memory.cache.identity(value as object)}`;
 
   constructor(
-    private readonly cache: Cache,
+    private readonly memory: Pick<RunMemory, "cache" | "isVolatile">,
     private readonly place: SignaturePlace,
   ) {
-    this.run = String(cache.intern(JSON.stringify([this.hostKey(place.host), place.inputDir])));
+    this.run = String(memory.cache.intern(JSON.stringify([this.hostKey(place.host), place.inputDir])));
     const { outputDir = "" } = place;
-    this.writers = place.rewritesFiles === true ? String(cache.unique()) : this.valueKey(outputDir, "STRING");
+    this.writers = place.rewritesFiles === true ? String(memory.cache.unique()) : this.valueKey(outputDir, "STRING");
   }
 
   /** `sourceOf` answers the signature of a linked node, all of which have theirs; `change` is what `isChanged` said. */
   sign(node: PreparedNode, sourceOf: (id: string) => number | undefined, change: Change | undefined): number {
     const { definition } = node;
-    let text = `${this.cache.identity(definition)}|${this.run}`;
+    let text = `${this.memory.cache.identity(definition)}|${this.run}`;
     if (definition.writesFiles) text += `@${this.writers}`;
     if (change !== undefined) text += `!${this.valueKey(change.answer, "")}`;
     if (definition.notIdempotent || Object.values(definition.hidden).includes("UNIQUE_ID")) {
@@ -72,18 +70,18 @@ export class Signer {
     }
     for (const [input, value] of node.unknown) text += `|?${this.valueKey([input, value], "")}`;
     const isNew = definition.writesFiles && this.place.rewritesFiles === true;
-    return isNew || this.place.passing?.has(node.id) === true ? this.ownNumber(text) : this.cache.intern(text);
+    return isNew || this.memory.isVolatile(node.id) ? this.ownNumber(text) : this.memory.cache.intern(text);
   }
 
   private ownNumber(text: string): number {
-    const number = this.own.get(text) ?? this.cache.unique();
+    const number = this.own.get(text) ?? this.memory.cache.unique();
     this.own.set(text, number);
     return number;
   }
 
   /** A signature no node has or will have. */
   unique(): number {
-    return this.cache.unique();
+    return this.memory.cache.unique();
   }
 
   private valueKey(value: unknown, type: string): string {
@@ -91,6 +89,6 @@ export class Signer {
   }
 
   private hostKey(host: Host | undefined): unknown {
-    return host === undefined ? null : (host.signature ?? this.cache.identity(host));
+    return host === undefined ? null : (host.signature ?? this.memory.cache.identity(host));
   }
 }

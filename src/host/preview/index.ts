@@ -56,7 +56,7 @@ export function createPreviewHost(options: PreviewHostOptions = {}): Host {
       return checkpoint;
     },
   };
-  return Object.freeze(Object.defineProperty(host, "keepsNothing", { value: true }));
+  return Object.freeze(Object.defineProperty(host, "retainsNoTensors", { value: true }));
 }
 
 function load(family: Family): Checkpoint {

@@ -162,7 +162,7 @@ function serve(port: MessagePort, data: ThreadData): void {
         diskCache,
         signal,
         onEvent,
-        isUnheard: true,
+        hasTransientEvents: true,
         // of items nobody hears the events: a random id costs more than a node
         runId: isItem ? `${names.batch}-${names.index}` : undefined,
       };

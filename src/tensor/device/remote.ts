@@ -118,6 +118,12 @@ export class Remote {
   }
 }
 
+/** Returns the memory of a tensor to the pool of the thread or of the device; nobody may read it after this. */
+export function releaseMemory(memory: ArrayBufferLike | Remote): void {
+  if (memory instanceof Remote) memory.giveBack();
+  else giveMemory(memory);
+}
+
 /** The error of a reader that a device left without its values, which lie there still. */
 function failedOf(cuda: Cuda, error: unknown): LatentkitError {
   const why = error instanceof Error ? error.message : String(error);

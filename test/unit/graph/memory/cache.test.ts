@@ -187,7 +187,7 @@ describe("createCache", () => {
           out: node("Show", { x: ["s", 0] }),
         },
         cache,
-        { passing: new Set(["c"]), validate: false },
+        { volatileNodes: new Set(["c"]), validate: false },
       );
     await run(0);
     for (let i = 1; i < 8000; i++) await run(i);

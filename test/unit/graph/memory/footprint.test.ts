@@ -16,8 +16,8 @@ describe("measure", () => {
   });
 
   it("counts texts, and gives up on what has no end", () => {
-    assert.ok(measure("x".repeat(1000)).other >= 2000);
-    assert.ok(measure(Array.from({ length: 1_000_000 }, (_, i) => [i])).other < 10_000_000);
+    assert.ok(measure("x".repeat(1000)).otherBytes >= 2000);
+    assert.ok(measure(Array.from({ length: 1_000_000 }, (_, i) => [i])).otherBytes < 10_000_000);
     assert.deepEqual(
       measure(
         new (class Secret {

@@ -20,7 +20,7 @@ describe("results that no other run will take", () => {
       other: node("Show", { x: ["b", 0] }),
     });
     const started = async (a: number) => {
-      const events = await eventsOf(graph(a), { cache, passing: new Set(["a", "b"]) });
+      const events = await eventsOf(graph(a), { cache, volatileNodes: new Set(["a", "b"]) });
       return only(events, "node-start").map(({ nodeId }) => nodeId);
     };
     const first = await started(1);
@@ -39,7 +39,7 @@ describe("results that no other run will take", () => {
     const known: number[] = [];
     for (let value = 0; value < 3; value++) {
       const graph = { still: node("Const", { value: 5 }), ...chainFrom(value) };
-      await eventsOf(graph, { cache, passing: new Set(["a"]) });
+      await eventsOf(graph, { cache, volatileNodes: new Set(["a"]) });
       known.push(signatures.size);
     }
     assert.ok(known[0]! > 0);
@@ -48,7 +48,7 @@ describe("results that no other run will take", () => {
 
   it("are all results of a long chain behind the first", async () => {
     const cache = createCache();
-    await eventsOf(chain(200), { cache, passing: new Set(["n0"]) });
+    await eventsOf(chain(200), { cache, volatileNodes: new Set(["n0"]) });
     assert.equal(cache.size, 0);
   });
 });
