@@ -8,7 +8,7 @@ import type { NodeConfig } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { chooseDevice, type DeviceChoice } from "../tensor/device/choice.js";
 import type { DiskCache } from "./disk-cache/disk-cache.js";
-import { KeptResults } from "./disk-cache/run-results.js";
+import { RunResults } from "./disk-cache/run-results.js";
 import { DiskSigner } from "./disk-cache/signer.js";
 import type { Happening, RunEvent } from "./events.js";
 import { EventQueue } from "./execution/event-queue.js";
@@ -16,7 +16,7 @@ import { refusedFetch, withoutKeys } from "./execution/offline.js";
 import { prepareRun, signAll } from "./execution/prepare-run.js";
 import { Run } from "./execution/run.js";
 import { RunSetting } from "./execution/setting.js";
-import { Breath } from "./execution/yield-timer.js";
+import { YieldTimer } from "./execution/yield-timer.js";
 import { type MemoryFacts, RunMemory } from "./memory/run-memory.js";
 import { Signer } from "./memory/signature.js";
 import { parseGraph } from "./parse.js";
@@ -84,7 +84,7 @@ export async function runGraph(prompt: unknown, options: ExecuteOptions): Promis
   try {
     const begun = await begin(prompt, options, span, tell);
     if (begun === undefined) return;
-    const breath = new Breath();
+    const breath = new YieldTimer();
     while (begun.run.status === undefined) {
       await begun.run.step();
       if (breath.isDue) await breath.take();
@@ -108,7 +108,7 @@ function teller({ clock, onEvent }: ExecuteOptions, hear: (event: RunEvent) => v
 
 interface Begun {
   readonly run: Run;
-  readonly kept: KeptResults | undefined;
+  readonly kept: RunResults | undefined;
 }
 
 /** All that comes before the first node; undefined where a cycle ends the run at once. */
@@ -153,7 +153,7 @@ async function begin(prompt: unknown, options: ExecuteOptions, span: Span, tell:
   }
   const { diskCache } = options;
   const signer = diskCache && new DiskSigner(diskCache.engine, options);
-  const kept = diskCache && signer && new KeptResults(diskCache, signer, nodes, options);
+  const kept = diskCache && signer && new RunResults(diskCache, signer, nodes, options);
   const hear = signer && ((...signed: Parameters<DiskSigner["sign"]>) => signer.sign(...signed));
   const signatures = await signAll(prepared, new Signer(memory, options), options, hear);
   memory.begin(signatures, graph.ids);

@@ -1,7 +1,7 @@
 import { type LatentkitError, suggest } from "../errors.js";
 import { isPlainObject, keysInOrder, NumberLiteral } from "../io/json-lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
-import type { ChoicePlace, InputSpec } from "../nodes/inputs.js";
+import type { ChoiceContext, InputSpec } from "../nodes/inputs.js";
 import { plain, tryConvert } from "../nodes/values.js";
 
 export interface PreparedLink {
@@ -63,7 +63,7 @@ export function unknownInputWarning(at: { nodeId: string; node: string }, name: 
  */
 export function prepareUnchecked(
   node: { id: string; displayId: string; definition: NodeDefinition; inputs: Readonly<Record<string, unknown>> },
-  place: ChoicePlace,
+  place: ChoiceContext,
   exists: (id: string) => boolean,
 ): PreparedNode {
   const { id, displayId, definition, inputs } = node;
@@ -85,7 +85,7 @@ export function prepareUnchecked(
   return { id, displayId, definition, links, values, unknown: unknownInputs(definition, inputs) };
 }
 
-function looseValue(spec: InputSpec, value: unknown, place: ChoicePlace): unknown {
+function looseValue(spec: InputSpec, value: unknown, place: ChoiceContext): unknown {
   const isNumeric = typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
   const asIs = spec.literal ? value : plain(value);
   if (!isNumeric && !(value instanceof NumberLiteral)) return asIs;

@@ -1,28 +1,28 @@
 import { LatentkitError } from "../errors.js";
 import { recall } from "../io/json-lossless.js";
 import { type NodeDefinition, needsNetwork } from "../nodes/define.js";
-import type { ChoicePlace } from "../nodes/inputs.js";
+import type { ChoiceContext } from "../nodes/inputs.js";
 import type { Registry } from "../nodes/registry.js";
 import { findCycles } from "./cycles.js";
 import { type ClassAliases, findDefinitions, type Graph, parseGraph } from "./parse.js";
 import { linkedNodes, type PreparedLink, type PreparedNode, unknownInputs, unknownInputWarning } from "./prepared.js";
 import { findRoots, type RootOptions } from "./roots.js";
 import {
+  type CheckedInput,
   cycleError,
   type GraphError,
-  type InputPlace,
   type NodeErrors,
   networkError,
   outputsFailed,
   promptError,
   validationFailure,
 } from "./validation/graph-error.js";
-import { checkKnown } from "./validation/known-node.js";
+import { checkCached } from "./validation/known-node.js";
 
 export interface ValidateOptions extends RootOptions {
   readonly registry: Registry;
   /** Where choices that depend on it come from: models, input files. */
-  readonly host?: ChoicePlace["host"];
+  readonly host?: ChoiceContext["host"];
   readonly inputDir?: string;
   readonly classAliases?: ClassAliases;
   /** false: a node that reaches the network or uses a key is an error; true where absent. */
@@ -91,12 +91,12 @@ export function checkGraph(
   options: ValidateOptions & { readonly builtIns?: Registry },
 ): CheckedGraph {
   const roots = findRoots(graph, definitions, options);
-  const place: ChoicePlace = { host: options.host, inputDir: options.inputDir, hints: { left: MAX_WARNINGS } };
+  const place: ChoiceContext = { host: options.host, inputDir: options.inputDir, hints: { left: MAX_WARNINGS } };
   const prepared = new Map<string, PreparedNode>();
   const errors = new Map<string, GraphError[]>();
   const warnings: GraphWarning[] = graph.note === undefined ? [] : [{ message: graph.note }];
   const via = new Map<string, { consumer: string; link: PreparedLink }>();
-  const linkTo = (id: string): { at: InputPlace; link: readonly unknown[] } | undefined => {
+  const linkTo = (id: string): { at: CheckedInput; link: readonly unknown[] } | undefined => {
     const found = via.get(id);
     if (found === undefined) return undefined;
     const { input, spec, source, slot } = found.link;
@@ -109,7 +109,7 @@ export function checkGraph(
     const id = queue[next]!;
     const raw = graph.prompt[id] as Record<string, unknown>;
     const definition = definitions.get(id)!;
-    const checked = checkKnown(id, raw, definitions, place, options.builtIns);
+    const checked = checkCached(id, raw, definitions, place, options.builtIns);
     const { fault } = checked;
     if (fault !== undefined) errors.set(id, [validationFailure(fault.error, fault.kind, linkTo(id))]);
     else if (checked.errors.length > 0) errors.set(id, checked.errors);

@@ -1,4 +1,4 @@
-import { isNoMemory, lossOf } from "../tensor/device/remote.js";
+import { isNoMemory, lossOf } from "../tensor/device/device-values.js";
 import type { Tensor } from "../tensor/tensor.js";
 import type { RawImage } from "./png.js";
 
@@ -18,13 +18,13 @@ export async function filterOnDevice(
   index: number,
   { width, height, channels }: Omit<RawImage, "data">,
 ): Promise<FilteredImage | undefined> {
-  const { lies } = images;
-  if (lies === undefined) return undefined;
+  const { onDevice } = images;
+  if (onDevice === undefined) return undefined;
   try {
-    const { pixels, rows } = await lies.cuda.ops.filterPng(lies.reach(), index, width, height, channels);
+    const { pixels, rows } = await onDevice.cuda.ops.filterPng(onDevice.reach(), index, width, height, channels);
     return { pixels: { data: pixels, width, height, channels }, rows };
   } catch (error) {
     if (isNoMemory(error)) return undefined;
-    throw lossOf(lies.cuda, error) ?? error;
+    throw lossOf(onDevice.cuda, error) ?? error;
   }
 }

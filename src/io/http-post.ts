@@ -14,7 +14,7 @@ export interface PostRequest {
   readonly maxBytes?: number;
 }
 
-export interface PostAnswer {
+export interface PostResponse {
   readonly status: number;
   /** Media type without parameters, lower case; "" where the server names none. */
   readonly type: string;
@@ -33,7 +33,7 @@ const MAX_RETRY_MS = 60_000;
  * has passed. Redirects are refused, so that no header reaches another server. No message holds a header.
  * Fails with remote.failed, remote.timeout and run.interrupted.
  */
-export async function post(request: PostRequest): Promise<PostAnswer> {
+export async function post(request: PostRequest): Promise<PostResponse> {
   const first = await attempt(request);
   if (!BUSY.has(first.status)) return first;
   const waitMs = retryAfterMs(first.retryAfter, request.clock());
@@ -42,7 +42,7 @@ export async function post(request: PostRequest): Promise<PostAnswer> {
   return attempt(request);
 }
 
-async function attempt(request: PostRequest): Promise<PostAnswer & { retryAfter: string | null }> {
+async function attempt(request: PostRequest): Promise<PostResponse & { retryAfter: string | null }> {
   const { url, headers, body, signal, timeoutMs = TIMEOUT_MS } = request;
   const limit = new AbortController();
   if (signal.aborted) throw interrupted();
@@ -56,7 +56,7 @@ async function attempt(request: PostRequest): Promise<PostAnswer & { retryAfter:
     if (answer.status === 0 || (answer.status >= 300 && answer.status < 400)) {
       throw new LatentkitError(
         "remote.failed",
-        `Remote service: expected an answer, received a redirect (${answer.status}).`,
+        `DeviceValues service: expected an answer, received a redirect (${answer.status}).`,
       );
     }
     return {
@@ -69,7 +69,7 @@ async function attempt(request: PostRequest): Promise<PostAnswer & { retryAfter:
     // the library that fetches says "aborted" in its own words
     if (limit.signal.aborted) throw limit.signal.reason;
     if (error instanceof LatentkitError) throw error;
-    throw new LatentkitError("remote.failed", `Remote service: the connection failed (${reasonOf(error)}).`);
+    throw new LatentkitError("remote.failed", `DeviceValues service: the connection failed (${reasonOf(error)}).`);
   } finally {
     clearTimeout(timer);
     leave();
@@ -86,7 +86,7 @@ async function readBody(
   const tooLarge = () =>
     new LatentkitError(
       "remote.failed",
-      `Remote service: expected an answer of at most ${maxBytes} bytes, received more.`,
+      `DeviceValues service: expected an answer of at most ${maxBytes} bytes, received more.`,
     );
   if (Number(answer.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
   const reader = answer.body?.getReader();
@@ -138,7 +138,10 @@ async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T
 const interrupted = () => new LatentkitError("run.interrupted", "The run was interrupted.");
 
 const timedOut = (ms: number) =>
-  new LatentkitError("remote.timeout", `Remote service: expected an answer within ${ms / 1000} s, received none.`);
+  new LatentkitError(
+    "remote.timeout",
+    `DeviceValues service: expected an answer within ${ms / 1000} s, received none.`,
+  );
 
 /** A code such as ECONNREFUSED; never the message, which may hold what was sent. */
 function reasonOf(error: unknown): string {

@@ -5,7 +5,7 @@ import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 import { writeFailed } from "./write-file.js";
 
 /** Where a prefix leads inside the output folder. */
-export interface OutputPlace {
+export interface OutputTarget {
   /** Absolute path of the folder. */
   readonly folder: string;
   /** The same relative to the output folder, with "/"; "" for the output folder itself. */
@@ -37,7 +37,7 @@ export function expandPrefix(prefix: string, size: { width: number; height: numb
  * A prefix such as "folder/name" as a place inside the output folder; `input` names where it was given. Nothing is
  * touched. Fails with path.outside where it would leave the folder on any system, or holds what no file name can.
  */
-export function resolvePrefix(outputFolder: string, prefix: string, input?: string): OutputPlace {
+export function resolvePrefix(outputFolder: string, prefix: string, input?: string): OutputTarget {
   refuse(pathFault(prefix), prefix, input);
   const normal = normalize(prefix);
   return placeOf(outputFolder, prefix, dirname(normal), basename(normal), input);
@@ -52,13 +52,13 @@ export function resolveFile(
   folder: string,
   name: string,
   inputs: { folder?: string; name?: string } = {},
-): OutputPlace {
+): OutputTarget {
   refuse(pathFault(folder), folder, inputs.folder);
   refuse(nameFault(name), name, inputs.name);
   return placeOf(outputFolder, folder, normalize(folder), name, inputs.folder);
 }
 
-function placeOf(outputFolder: string, given: string, subfolder: string, name: string, input?: string): OutputPlace {
+function placeOf(outputFolder: string, given: string, subfolder: string, name: string, input?: string): OutputTarget {
   const root = resolve(outputFolder);
   const folder = resolve(root, subfolder);
   if (!isInside(root, folder)) throw outside(given, INSIDE, input);
@@ -71,17 +71,17 @@ const INSIDE = "a path inside the output folder";
 const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}]/u;
 
 /**
- * What was expected where a path cannot be written to: it holds control characters, or leads elsewhere as `placeFault`
+ * What was expected where a path cannot be written to: it holds control characters, or leads elsewhere as `escapeFault`
  * tells; undefined where it is good.
  */
 export const pathFault = (path: string): string | undefined =>
-  placeFault(path) ?? (CONTROLS.test(path) ? "a path without line breaks and other control characters" : undefined);
+  escapeFault(path) ?? (CONTROLS.test(path) ? "a path without line breaks and other control characters" : undefined);
 
 /**
  * What was expected where a path leaves its folder on this or any other system, so that a graph is equally safe
  * everywhere; undefined where it is good.
  */
-export function placeFault(path: string): string | undefined {
+export function escapeFault(path: string): string | undefined {
   if (path.length > MAX_PATH_CHARACTERS) return `a path of at most ${MAX_PATH_CHARACTERS} characters`;
   if (path.includes("\0")) return "a path without NUL characters";
   if (/\p{Surrogate}/u.test(path)) return "a path without halves of surrogate pairs";
@@ -111,7 +111,7 @@ function outside(path: string, expected: string, input?: string): LatentkitError
  * Makes a place's folder, and the output folder, where they are missing. Fails with path.outside, before anything is
  * made, where a symbolic link on the way leads out of the output folder, and with file.write-failed.
  */
-export async function makeFolder(outputFolder: string, place: OutputPlace): Promise<void> {
+export async function makeFolder(outputFolder: string, place: OutputTarget): Promise<void> {
   const root = resolve(outputFolder);
   try {
     if (isThere(root, place.folder)) return;
@@ -156,7 +156,7 @@ export async function makeEach(folder: string): Promise<void> {
 }
 
 /** Follows the part of the way that exists already: what is made below it is ours. */
-async function refuseLeavingLink(realRoot: string, root: string, place: OutputPlace): Promise<void> {
+async function refuseLeavingLink(realRoot: string, root: string, place: OutputTarget): Promise<void> {
   for (let path = place.folder; path !== root; path = dirname(path)) {
     const real = await realPathOf(path);
     if (real === undefined) continue;

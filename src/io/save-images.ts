@@ -1,5 +1,5 @@
 import { describe, inputError, LatentkitError } from "../errors.js";
-import { giveMemory } from "../tensor/memory.js";
+import { returnMemory } from "../tensor/memory.js";
 import { itemToBytes } from "../tensor/ops.js";
 import { Tensor } from "../tensor/tensor.js";
 import { filterOnDevice } from "./filtered-image.js";
@@ -86,11 +86,11 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
     const bytes = isHere
       ? encodeHere(pixels, settings)
       : await (filtered === undefined ? encodePng(pixels, settings) : encodeFiltered(filtered, settings));
-    if (!(pixels instanceof Tensor)) giveMemory(pixels.data.buffer);
+    if (!(pixels instanceof Tensor)) returnMemory(pixels.data.buffer);
     if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
     const name = place.name.replaceAll("%batch_num%", String(index));
     saved.push({ filename: await files.writeImage(place.folder, name, tail, bytes), subfolder: place.subfolder });
-    giveMemory(bytes.buffer);
+    returnMemory(bytes.buffer);
   }
   return saved;
 }
@@ -119,7 +119,7 @@ function viewOf({ data, shape }: Tensor, index: number): Tensor {
 /** One of the images, as bytes where these are looked at. */
 function pictureOf(images: Tensor, index: number, asBytes: boolean): Tensor | RawImage {
   // what nobody has read is best computed as bytes
-  if (!asBytes && images.unread === undefined) return viewOf(images, index);
+  if (!asBytes && images.deferred === undefined) return viewOf(images, index);
   const [, height, width, channels] = images.shape as [number, number, number, number];
   return { data: itemToBytes(images, index), width, height, channels };
 }

@@ -1,7 +1,7 @@
 import type { LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
-import { type ChoicePlace, type HostInput, type InputSpec, toInputSpec } from "./inputs.js";
+import { type ChoiceContext, type ComfyInput, type InputSpec, toInputSpec } from "./inputs.js";
 import { type OutputSource, type OutputSpec, outputSpecs, type ResultOf } from "./outputs.js";
 import { checkSource } from "./source-rules.js";
 
@@ -48,7 +48,7 @@ export type NoiseStream = "cpu" | "gpu";
  * True or nothing: valid. A text says what is wrong with the inputs it read, a record what is wrong with which: a text, or
  * an error whose message names the input already.
  */
-export type ValidationAnswer = boolean | string | Readonly<Record<string, string | LatentkitError>> | undefined;
+export type ValidationResult = boolean | string | Readonly<Record<string, string | LatentkitError>> | undefined;
 
 /** A node's own validation also hears the types of linked inputs, and where input files are. */
 export interface ValidateContext {
@@ -59,7 +59,7 @@ export interface ValidateContext {
 }
 
 /** The whole answer of a node, where outputs alone are not enough. */
-export interface NodeAnswer {
+export interface NodeResult {
   /** Values by output name or in output order. */
   readonly result?: Readonly<Record<string, unknown>> | readonly unknown[];
   readonly ui?: Readonly<Record<string, unknown[]>>;
@@ -75,7 +75,7 @@ type Awaitable<T> = T | Promise<T>;
 
 /** What an author writes. Outputs are named in order; `run` answers by name. */
 export interface NodeSource<
-  I extends Record<string, InputSpec | HostInput>,
+  I extends Record<string, InputSpec | ComfyInput>,
   H extends Record<string, HiddenType>,
   L extends boolean,
   K extends string = string,
@@ -107,9 +107,9 @@ export interface NodeSource<
    */
   readonly cacheVersion?: string;
   /** Answers at once, also where required inputs are absent. The inputs it reads are exempt from range and list checks. */
-  validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationAnswer;
+  validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationResult;
   /** Joins the cache key: another value means changed. Links are not resolved. `place` holds the input folder. */
-  isChanged?(inputs: Record<string, unknown>, place: ChoicePlace): Awaitable<unknown>;
+  isChanged?(inputs: Record<string, unknown>, place: ChoiceContext): Awaitable<unknown>;
   /** Names of the lazy inputs still needed, given what is there. */
   checkLazy?(inputs: Record<string, unknown>): Awaitable<readonly string[]>;
   /** The stream of noise that the node's seed starts, for receipts. Links are not resolved. */
@@ -117,7 +117,7 @@ export interface NodeSource<
   run(
     inputs: Received<I, H, L>,
     context: NodeContext,
-  ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeAnswer | undefined>;
+  ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeResult | undefined>;
 }
 
 /** A node as the registry, the validator and the executor see it. */
@@ -138,14 +138,14 @@ export interface NodeDefinition {
   readonly reachesNetwork: boolean;
   readonly usesKey: boolean;
   readonly cacheVersion?: string;
-  validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationAnswer;
-  isChanged?(inputs: Record<string, unknown>, place: ChoicePlace): Awaitable<unknown>;
+  validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationResult;
+  isChanged?(inputs: Record<string, unknown>, place: ChoiceContext): Awaitable<unknown>;
   checkLazy?(inputs: Record<string, unknown>): Awaitable<readonly string[]>;
   noiseStream?(inputs: Record<string, unknown>): NoiseStream | undefined;
   run(
     inputs: Record<string, unknown>,
     context: NodeContext,
-  ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeAnswer | undefined>;
+  ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeResult | undefined>;
 }
 
 /** A node whose key, inputs and outputs static types know; `invokeNode` reads them of the package's own nodes. */
@@ -162,7 +162,7 @@ export interface TypedNode<Key extends string, Input extends string, Result exte
  * Deprecated `ext …` nodes get their category and display name from their key.
  */
 export function defineNode<
-  const I extends Record<string, InputSpec | HostInput>,
+  const I extends Record<string, InputSpec | ComfyInput>,
   const H extends Record<string, HiddenType> = Record<never, never>,
   const L extends boolean = false,
   const K extends string = string,
@@ -232,7 +232,7 @@ export function toResult(
     ["result", "ui", "expand"].some((key) => Object.hasOwn(object, key)) &&
     !outputs.some(({ name }) => name === "result" || name === "ui" || name === "expand");
   if (!isEnvelope) return { result: outputs.map(({ name }) => object[name]) };
-  const { result, ui, expand } = object as NodeAnswer;
+  const { result, ui, expand } = object as NodeResult;
   const values =
     result instanceof Blocker
       ? outputs.map(() => result)

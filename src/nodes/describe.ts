@@ -1,5 +1,5 @@
 import type { HiddenType, NodeDefinition } from "./define.js";
-import type { ChoicePlace, InputSpec } from "./inputs.js";
+import type { ChoiceContext, InputSpec } from "./inputs.js";
 import { choicesOf } from "./values.js";
 
 type DescribedInput = readonly [string | readonly (string | number | boolean)[], Readonly<Record<string, unknown>>];
@@ -26,7 +26,7 @@ export interface NodeDescription {
 }
 
 /** The host's description of a node; `place` fills choices that depend on where the graph runs. */
-export function describeNode(definition: NodeDefinition, place: ChoicePlace = {}): NodeDescription {
+export function describeNode(definition: NodeDefinition, place: ChoiceContext = {}): NodeDescription {
   const inputs = Object.entries(definition.inputs).map(
     ([name, spec]) => [name, describeInput(spec, place), spec.optional] as const,
   );
@@ -59,7 +59,7 @@ export function describeNode(definition: NodeDefinition, place: ChoicePlace = {}
 }
 
 /** Clients read the list of a choice in the first place. */
-const describeInput = (spec: InputSpec, place: ChoicePlace): DescribedInput => [
+const describeInput = (spec: InputSpec, place: ChoiceContext): DescribedInput => [
   choicesOf(spec, place) ?? spec.type,
   spec.options,
 ];

@@ -5,8 +5,8 @@ import type { Tensor } from "../tensor/tensor.js";
 /** What a choice may hold: ComfyUI's combos mix strings and numbers. */
 export type Choice = string | number | boolean;
 /** A fixed list, or one that depends on where the graph runs (checkpoints, files). */
-export type Choices = readonly Choice[] | ((place: ChoicePlace) => readonly Choice[]);
-export interface ChoicePlace {
+export type Choices = readonly Choice[] | ((place: ChoiceContext) => readonly Choice[]);
+export interface ChoiceContext {
   readonly host?: { checkpoints(): readonly string[] };
   readonly inputDir?: string;
   /** How many more suggestions a node's own validation may look for. */
@@ -122,7 +122,7 @@ export function choice<const C extends readonly Choice[], const O extends Flags 
   options?: O,
 ): InputSpec<Seen<C[number], O>>;
 export function choice<const O extends Flags & { default?: string }>(
-  choices: (place: ChoicePlace) => readonly string[],
+  choices: (place: ChoiceContext) => readonly string[],
   options?: O,
 ): InputSpec<Seen<string, O>>;
 export function choice(choices: Choices, options?: Flags & InputOptions): InputSpec<never> {
@@ -134,12 +134,12 @@ export function choice(choices: Choices, options?: Flags & InputOptions): InputS
 }
 
 /** ComfyUI's own notation, `["INT", { min: 0 }]` or `[["a", "b"], {}]`; `optional: true` among the options. */
-export type HostInput = readonly [string | readonly Choice[], (Flags & InputOptions)?];
+export type ComfyInput = readonly [string | readonly Choice[], (Flags & InputOptions)?];
 
 /** Reads an input given as a spec or in ComfyUI's notation. */
-export function toInputSpec(input: InputSpec | HostInput): InputSpec {
+export function toInputSpec(input: InputSpec | ComfyInput): InputSpec {
   if (!Array.isArray(input)) return input as InputSpec;
-  const [type, options = {}] = input as HostInput;
+  const [type, options = {}] = input as ComfyInput;
   if (typeof type !== "string") return choice(type, options as Flags);
   const listed = type === "COMBO" ? options.options : undefined;
   return Array.isArray(listed) ? choice(listed as Choice[], options as Flags) : socket(type, options);

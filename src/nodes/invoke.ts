@@ -19,7 +19,7 @@ import {
 import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device/choice.js";
 import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
 import { registry as allNodes, type BuiltInNode } from "./index.js";
-import type { ChoicePlace, InputSpec } from "./inputs.js";
+import type { ChoiceContext, InputSpec } from "./inputs.js";
 import type { Registry } from "./registry.js";
 import { checkSocket } from "./sockets.js";
 import { convertInput, expectedOf } from "./values.js";
@@ -176,7 +176,7 @@ function warnOfUnknown(definition: NodeDefinition, inputs: object, log: (message
 function readInputs(
   definition: NodeDefinition,
   inputs: Readonly<Record<string, unknown>>,
-  place: ChoicePlace,
+  place: ChoiceContext,
 ): Record<string, unknown> {
   const received: Record<string, unknown> = {};
   for (const [name, spec] of Object.entries(definition.inputs)) {
@@ -196,7 +196,12 @@ function readInputs(
 const isMissing = (spec: InputSpec, value: unknown): boolean =>
   !spec.optional && (value === undefined || (value === null && spec.type !== "*"));
 
-function readValue(spec: InputSpec, value: unknown, at: { node: string; input: string }, place: ChoicePlace): unknown {
+function readValue(
+  spec: InputSpec,
+  value: unknown,
+  at: { node: string; input: string },
+  place: ChoiceContext,
+): unknown {
   if (spec.type === "*") return value;
   if (CONVERTED.has(spec.type)) return convertInput(spec, value ?? undefined, at, { place });
   return value === undefined || value === null ? spec.options.default : checkSocket(spec.type, value, at);

@@ -2,7 +2,7 @@ import { inputError } from "../errors.js";
 import { Tensor } from "../tensor/tensor.js";
 
 /** Where a value stands, for messages. */
-export interface SocketPlace {
+export interface InputAddress {
   readonly nodeId?: string;
   readonly node?: string;
   readonly input: string;
@@ -90,7 +90,7 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
  * [1, H, W], one LIST item as a list of one). Of a union "IMAGE,MASK" the first type that fits counts.
  * Fails with input.wrong-type, naming node, input, value and what was expected.
  */
-export function checkSocket(type: string, value: unknown, at: SocketPlace): unknown {
+export function checkSocket(type: string, value: unknown, at: InputAddress): unknown {
   const members = type.split(",").map((member) => RULES.get(member.trim()));
   const expected: string[] = [];
   for (const rule of members) {

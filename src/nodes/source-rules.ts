@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../errors.js";
 import { checkOptions, FLAG, FUNCTION, isKeyed, type OptionRules, type Rule, TEXT, VALUES } from "../options.js";
 import type { HiddenType, NodeSource } from "./define.js";
-import type { HostInput, InputSpec } from "./inputs.js";
+import type { ComfyInput, InputSpec } from "./inputs.js";
 
 const FLAGS: Rule = [
   "a list of true and false",
@@ -9,7 +9,7 @@ const FLAGS: Rule = [
 ];
 const OUTPUTS: Rule = ["types by name, or a list of { name, type }", (value) => Array.isArray(value) || isKeyed(value)];
 
-type Source = NodeSource<Record<string, InputSpec | HostInput>, Record<string, HiddenType>, boolean>;
+type Source = NodeSource<Record<string, InputSpec | ComfyInput>, Record<string, HiddenType>, boolean>;
 
 const SOURCE_RULES: OptionRules<Source> = {
   key: ["a text", (value) => typeof value === "string" && value !== ""],

@@ -2,7 +2,7 @@ import { closest, type ErrorCode, inputError, type LatentkitError } from "../err
 import { asciiDigits } from "../io/ascii-digits.js";
 import { isPlainObject, NumberLiteral } from "../io/json-lossless.js";
 import { pythonText } from "../io/python-text.js";
-import type { Choice, ChoicePlace, InputSpec } from "./inputs.js";
+import type { Choice, ChoiceContext, InputSpec } from "./inputs.js";
 
 const WIDGETS: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO", "LIST", "*"]);
 
@@ -16,7 +16,7 @@ export function isWidget(type: string): boolean {
 
 export interface ConvertOptions {
   /** Where choices come from that depend on it. */
-  place?: ChoicePlace;
+  place?: ChoiceContext;
   /** Leaves minimum, maximum and choices to the node's own validation. */
   skipRange?: boolean;
   /** Lists and objects given for a STRING become text, as the host does for graphs; otherwise they are refused. */
@@ -188,7 +188,7 @@ function toChoice(spec: InputSpec, value: unknown, options: ConvertOptions): Con
 }
 
 /** The list of a choice, made now where it depends on the place. */
-export function choicesOf(spec: InputSpec, place: ChoicePlace | undefined): readonly Choice[] | undefined {
+export function choicesOf(spec: InputSpec, place: ChoiceContext | undefined): readonly Choice[] | undefined {
   return typeof spec.choices === "function" ? spec.choices(place ?? {}) : spec.choices;
 }
 

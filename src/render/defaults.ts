@@ -33,7 +33,13 @@ export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {
 type RunOptions = Defaulted<ExecuteOptions, "registry" | "host" | "outputDir" | "inputDir">;
 
 /** Options for which `render` and the threads answer, not their callers. */
-type OwnOption = "builtIns" | "hasTransientEvents" | "rewritesFiles" | "volatileNodes" | "metadataPrompt" | "hidePrompt";
+type OwnOption =
+  | "builtIns"
+  | "hasTransientEvents"
+  | "rewritesFiles"
+  | "volatileNodes"
+  | "metadataPrompt"
+  | "hidePrompt";
 
 export type ExecuteGraphOptions = Omit<RunOptions, OwnOption>;
 

@@ -2,7 +2,7 @@ import { LatentkitError } from "../errors.js";
 import { fourSides } from "./shape.js";
 import { Tensor } from "./tensor.js";
 
-/** The first `count` channels of an image [B, H, W, C], the image itself where it has just these. */
+/** First `count` channels of an image [B, H, W, C]; the image itself where it has no others. */
 export function firstChannels(image: Tensor, count: number): Tensor {
   const [batch, height, width, channels] = fourSides("firstChannels", image, "[B, H, W, C]");
   if (channels === count) return image;

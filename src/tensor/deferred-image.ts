@@ -1,44 +1,49 @@
 import { loadNative } from "../native/load.js";
-import type { Tensor } from "./tensor.js";
+
+/** Planes of float32, row-major: [batch, 3, height, width]. */
+export interface Planes {
+  readonly data: Float32Array;
+  readonly batch: number;
+  readonly height: number;
+  readonly width: number;
+}
 
 /**
- * The pixels of pictures that nobody has read yet: `small` [B, 3, h, w] enlarged to [B, height, width, 3]. Who wants them
- * as bytes gets these alone: four times as many bytes of floats are neither written nor read.
+ * Pixels of images that are computed when they are read: planes enlarged to [batch, height, width, 3]. A reader of bytes
+ * gets bytes alone: four times as many bytes of floats are neither written nor read.
  */
-export class Later {
-  /** As long as the values. `buffer` is where they will lie; nothing else may write there, nor into `small`. */
+export class DeferredImage {
+  /** `buffer` is the memory that the values will fill; nothing else may write into it, nor into the planes. */
   constructor(
     readonly buffer: ArrayBufferLike,
-    private readonly small: Tensor,
+    private readonly planes: Planes,
     private readonly height: number,
     private readonly width: number,
   ) {}
 
-  /** What console.log shows of it. */
+  /** Text that console.log prints. */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
     return `${this.height} x ${this.width} pixels, not read yet`;
   }
 
+  /** Number of values. */
   get size(): number {
-    return this.batch * this.height * this.width * 3;
+    return this.planes.batch * this.height * this.width * 3;
   }
 
-  /** All values, computed in `buffer`. */
+  /** Computes all values in `buffer`. */
   values(): Float32Array {
     const values = new Float32Array(this.buffer, 0, this.size);
-    const [, , h, w] = this.small.shape as [number, number, number, number];
-    loadNative().resizeToImage(values, this.small.data, this.batch, h, w, this.height, this.width);
+    const { data, batch, height, width } = this.planes;
+    loadNative().resizeToImage(values, data, batch, height, width, this.height, this.width);
     return values;
   }
 
-  /** `count` items from `index` on as bytes, as `toBytes` makes them of the values. */
-  toBytes(out: Uint8Array, index = 0, count = this.batch): void {
-    const [, , h, w] = this.small.shape as [number, number, number, number];
-    const items = this.small.data.subarray(index * 3 * h * w, (index + count) * 3 * h * w);
-    loadNative().resizeToBytes(out, items, count, h, w, this.height, this.width);
-  }
-
-  private get batch(): number {
-    return this.small.shape[0]!;
+  /** Computes `count` items from `index` on as bytes, equal to `toBytes` of the values. */
+  toBytes(out: Uint8Array, index = 0, count = this.planes.batch): void {
+    const { data, height, width } = this.planes;
+    const itemSize = 3 * height * width;
+    const items = data.subarray(index * itemSize, (index + count) * itemSize);
+    loadNative().resizeToBytes(out, items, count, height, width, this.height, this.width);
   }
 }

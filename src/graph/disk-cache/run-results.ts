@@ -2,14 +2,14 @@ import { LatentkitError } from "../../errors.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import { checkSocket } from "../../nodes/sockets.js";
 import type { Entry } from "../memory/cache.js";
-import { askChange, type SignaturePlace } from "../memory/signature.js";
+import { askChange, type SignatureScope } from "../memory/signature.js";
 import type { PreparedNode } from "../prepared.js";
 import type { DiskCache } from "./disk-cache.js";
 import type { Outputs } from "./entry-format.js";
 import type { DiskSigner } from "./signer.js";
 
 /** What one run takes from a disk cache and leaves there. */
-export class KeptResults {
+export class RunResults {
   private readonly expected = new Set<string>();
   private readonly looked = new Set<string>();
   private readonly missed = new Set<string>();
@@ -18,7 +18,7 @@ export class KeptResults {
     private readonly disk: DiskCache,
     private readonly signer: DiskSigner,
     private readonly nodes: ReadonlyMap<string, PreparedNode>,
-    private readonly place: SignaturePlace,
+    private readonly place: SignatureScope,
   ) {}
 
   /** Whether the node's result was there when it was looked for: what it links to need not be computed for it. */

@@ -13,7 +13,7 @@ const GENERATION = 1;
 const LIVE_TYPES: ReadonlySet<string> = new Set(["MODEL", "VAE", "CLIP", "PIPE_LINE"]);
 
 /** What results depend on besides the graph. */
-export interface DiskSignerPlace {
+export interface DiskSignerScope {
   readonly host?: Host;
   /** Nodes whose code changes with the engine's version only. */
   readonly builtIns?: Registry;
@@ -37,7 +37,7 @@ export class DiskSigner {
 
   constructor(
     private readonly engine: string,
-    private readonly place: DiskSignerPlace,
+    private readonly place: DiskSignerScope,
   ) {}
 
   /** Sources are signed before. `change` is what the node's `isChanged` said. */

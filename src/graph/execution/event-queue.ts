@@ -1,6 +1,6 @@
 import type { RunEvent } from "../events.js";
 import type { Run } from "./run.js";
-import { Breath } from "./yield-timer.js";
+import { YieldTimer } from "./yield-timer.js";
 
 /** What happens while a node runs, until somebody asks. */
 export class EventQueue {
@@ -21,7 +21,7 @@ export class EventQueue {
 
   /** Steps through the run; what a node reports comes while it still runs, several events together. */
   async *follow(run: Run): AsyncGenerator<readonly RunEvent[], void, void> {
-    const breath = new Breath();
+    const breath = new YieldTimer();
     while (run.status === undefined) {
       let isSettled = false;
       let failure: { error: unknown } | undefined;

@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../errors.js";
 import { isPlainObject, keysInOrder } from "../../io/json-lossless.js";
-import type { ChoicePlace } from "../../nodes/inputs.js";
+import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 import type { Entry } from "../memory/cache.js";
 import { findDefinition, type Graph } from "../parse.js";
@@ -24,7 +24,7 @@ export interface Expansion {
 export function expandNode(
   node: PreparedNode,
   answers: readonly Answer[],
-  around: { graph: Graph; registry: Registry; place: ChoicePlace; exists: (id: string) => boolean },
+  around: { graph: Graph; registry: Registry; place: ChoiceContext; exists: (id: string) => boolean },
 ): Expansion {
   const nodes: PreparedNode[] = [];
   const promised = answers.map(({ result, expand = {} }, call) => {

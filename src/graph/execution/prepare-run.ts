@@ -1,6 +1,6 @@
 import type { Host } from "../../host/types.js";
 import type { NodeDefinition } from "../../nodes/define.js";
-import type { ChoicePlace } from "../../nodes/inputs.js";
+import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 import { findCycles } from "../cycles.js";
 import { askChange, type Change, type Signer } from "../memory/signature.js";
@@ -124,7 +124,7 @@ function prepareLoosely(
 export async function signAll(
   { nodes, others, order }: PreparedRun,
   signer: Signer,
-  place: ChoicePlace,
+  place: ChoiceContext,
   hear?: (node: PreparedNode, change: Change | undefined) => void,
 ): Promise<Map<string, number>> {
   const signatures = new Map<string, number>();

@@ -1,6 +1,6 @@
 import { inputError, LatentkitError, where } from "../../errors.js";
 import { withDevice } from "../../tensor/device/choice.js";
-import type { KeptResults } from "../disk-cache/run-results.js";
+import type { RunResults } from "../disk-cache/run-results.js";
 import type { Happening, NodeUi, RunStatus } from "../events.js";
 import type { Entry } from "../memory/cache.js";
 import type { RunMemory } from "../memory/run-memory.js";
@@ -44,7 +44,7 @@ export class Run {
     private readonly roots: readonly string[],
     private readonly setting: RunSetting,
     private readonly emit: (happening: Happening) => void,
-    private readonly kept: KeptResults | undefined,
+    private readonly kept: RunResults | undefined,
   ) {
     this.isRoot = new Set(roots);
     this.memory = setting.options.memory;
@@ -106,7 +106,7 @@ export class Run {
   }
 
   /** Whether there is nothing left to do for the node now: its result was on the disk, or is not there after all. */
-  private async takeKept(node: PreparedNode, kept: KeptResults): Promise<boolean> {
+  private async takeKept(node: PreparedNode, kept: RunResults): Promise<boolean> {
     const wasExpected = kept.isExpected(node.id);
     const entry = await kept.find(node.id);
     if (entry !== undefined) this.finish(node, entry, 0);

@@ -3,7 +3,7 @@ import type { Host } from "../../host/types.js";
 import { cloneJson } from "../../io/json-lossless.js";
 import type { OutputHandling } from "../../io/output-files.js";
 import type { Folders, HiddenType, NodeConfig } from "../../nodes/define.js";
-import type { ChoicePlace, InputSpec } from "../../nodes/inputs.js";
+import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 import { checkSocket } from "../../nodes/sockets.js";
 import { convertInput, expectedOf } from "../../nodes/values.js";
@@ -40,7 +40,7 @@ export interface SettingOptions {
 
 /** What all nodes of one run share. */
 export class RunSetting {
-  readonly place: ChoicePlace;
+  readonly place: ChoiceContext;
   private readonly folders: Folders;
   private readonly extraPnginfo: unknown;
   private promptCopy: unknown;

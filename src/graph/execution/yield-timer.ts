@@ -2,7 +2,7 @@
 const MAX_BUSY_MS = 10;
 
 /** Turns of the event loop for work that goes on for long without one. */
-export class Breath {
+export class YieldTimer {
   private last = performance.now();
 
   get isDue(): boolean {

@@ -1,11 +1,11 @@
 import type { Host } from "../../host/types.js";
-import type { ChoicePlace } from "../../nodes/inputs.js";
+import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { PreparedNode } from "../prepared.js";
 import type { RunMemory } from "./run-memory.js";
 import { valueKey } from "./value-key.js";
 
 /** Where a run takes models and files from: results of another place do not count. */
-export interface SignaturePlace {
+export interface SignatureScope {
   readonly host?: Host;
   readonly inputDir?: string;
   readonly outputDir?: string;
@@ -21,7 +21,7 @@ export interface Change {
 /** Asks a node's `isChanged`; undefined: always changed, which NaN and a failure mean too. */
 export async function askChange(
   { definition, links, values }: PreparedNode,
-  place: ChoicePlace,
+  place: ChoiceContext,
 ): Promise<Change | undefined> {
   const inputs: Record<string, unknown> = { ...values };
   for (const { input } of links) inputs[input] = undefined;
@@ -48,7 +48,7 @@ export class Signer {
 
   constructor(
     private readonly memory: Pick<RunMemory, "cache" | "isVolatile">,
-    private readonly place: SignaturePlace,
+    private readonly place: SignatureScope,
   ) {
     this.run = String(memory.cache.intern(JSON.stringify([this.hostKey(place.host), place.inputDir])));
     const { outputDir = "" } = place;

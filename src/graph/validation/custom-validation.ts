@@ -1,7 +1,7 @@
 import { LatentkitError, where } from "../../errors.js";
 import { isPlainObject } from "../../io/json-lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
-import type { ChoicePlace } from "../../nodes/inputs.js";
+import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { GraphFault } from "../prepared.js";
 import { customError, type GraphError } from "./graph-error.js";
 
@@ -19,7 +19,7 @@ export function askNode(
   at: { nodeId: string; node: string },
   given: Readonly<Record<string, unknown>>,
   inputTypes: Readonly<Record<string, string>>,
-  { inputDir, hints }: ChoicePlace = {},
+  { inputDir, hints }: ChoiceContext = {},
 ): NodeVerdict {
   const read = new Set<string>();
   const inputs = new Proxy<Record<string, unknown>>(

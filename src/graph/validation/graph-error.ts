@@ -1,7 +1,7 @@
 import { ERROR_CODES, type ErrorCode, LatentkitError, where } from "../../errors.js";
 import { isPlainObject, MAX_DEPTH, NumberLiteral, pythonNumber } from "../../io/json-lossless.js";
 import { pythonText } from "../../io/python-text.js";
-import type { ChoicePlace, InputSpec } from "../../nodes/inputs.js";
+import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import { choicesOf, type Misfit, misfitError } from "../../nodes/values.js";
 
 /** What is wrong with a graph, as data: the first four are ComfyUI's, the rest say the same for people and programs. */
@@ -27,25 +27,25 @@ export interface NodeErrors {
 }
 
 /** An input of a node, for messages. */
-export interface InputPlace {
+export interface CheckedInput {
   readonly nodeId: string;
   readonly node: string;
   readonly input: string;
   readonly spec: InputSpec;
-  readonly place: ChoicePlace;
+  readonly place: ChoiceContext;
 }
 
 /** Longer lists of choices are counted in the details, and left out of input_config. */
 const LISTED_CHOICES = 20;
 
 /** The input as the host declares it: [type or list of choices, options]; null for long lists. */
-function inputConfig({ spec, place }: InputPlace): unknown {
+function inputConfig({ spec, place }: CheckedInput): unknown {
   const choices = choicesOf(spec, place);
   if (choices !== undefined && choices.length > LISTED_CHOICES) return null;
-  return jsonValue([hostType(spec, place), spec.options]);
+  return jsonValue([comfyType(spec, place), spec.options]);
 }
 
-function hostType(spec: InputSpec, place: ChoicePlace): unknown {
+function comfyType(spec: InputSpec, place: ChoiceContext): unknown {
   const isListed = spec.type === "COMBO" && spec.options.options === undefined;
   return isListed ? (choicesOf(spec, place) ?? spec.type) : spec.type;
 }
@@ -76,7 +76,7 @@ function fromError(
 }
 
 /** A value that does not fit its input, in ComfyUI's words. */
-export function valueError(misfit: Misfit, at: InputPlace, received: unknown): GraphError {
+export function valueError(misfit: Misfit, at: CheckedInput, received: unknown): GraphError {
   const { input, spec, place } = at;
   const error = misfitError(misfit, { nodeId: at.nodeId, node: at.node, input }, received);
   const extra = { input_name: input, input_config: inputConfig(at) };
@@ -121,7 +121,7 @@ export function valueError(misfit: Misfit, at: InputPlace, received: unknown): G
 }
 
 /** A list that is no link. */
-export function badLink(at: InputPlace, received: unknown): GraphError {
+export function badLink(at: CheckedInput, received: unknown): GraphError {
   const expected = "a link [node id, slot]";
   return fromError(linkError(at, expected, pythonText(received)), {
     message: "Bad linked input, must be a length-2 list of [node_id, slot_index]",
@@ -130,8 +130,8 @@ export function badLink(at: InputPlace, received: unknown): GraphError {
   });
 }
 
-export function typeMismatch(at: InputPlace, received: string, link: readonly unknown[]): GraphError {
-  const wanted = pythonText(hostType(at.spec, at.place));
+export function typeMismatch(at: CheckedInput, received: string, link: readonly unknown[]): GraphError {
+  const wanted = pythonText(comfyType(at.spec, at.place));
   return fromError(linkError(at, at.spec.type, received, "link.type-mismatch"), {
     message: "Return type mismatch between linked nodes",
     details: `${at.input}, received_type(${received}) mismatch input_type(${wanted})`,
@@ -146,7 +146,7 @@ export function typeMismatch(at: InputPlace, received: string, link: readonly un
 
 /** An input whose link does not hold, or another fault of it. */
 export function linkError(
-  at: InputPlace,
+  at: CheckedInput,
   expected: string,
   received: string,
   code: ErrorCode = "link.bad",
@@ -186,7 +186,7 @@ const namedError = (at: { nodeId: string; node: string }, input: string | undefi
 export function validationFailure(
   error: LatentkitError,
   kind: string,
-  via: { at: InputPlace; link: readonly unknown[] } | undefined,
+  via: { at: CheckedInput; link: readonly unknown[] } | undefined,
 ): GraphError {
   if (via === undefined) {
     return fromError(error, {

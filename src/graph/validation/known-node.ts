@@ -1,6 +1,6 @@
 import { isFrozenJson, isPlainObject, recall } from "../../io/json-lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
-import type { ChoicePlace } from "../../nodes/inputs.js";
+import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 import { type CheckedNode, checkNode } from "./validate-node.js";
 
@@ -10,11 +10,11 @@ const CHECKED = Symbol("checked");
  * The same as checkNode. A frozen node of the package that was right once, among the same classes, is not asked again; a
  * file that it names and that has gone since shows when it is read.
  */
-export function checkKnown(
+export function checkCached(
   id: string,
   raw: Readonly<Record<string, unknown>>,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  place: ChoicePlace,
+  place: ChoiceContext,
   builtIns: Registry | undefined,
 ): CheckedNode {
   const definition = definitions.get(id)!;

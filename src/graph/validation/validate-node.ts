@@ -2,11 +2,11 @@ import { LatentkitError } from "../../errors.js";
 import { isPlainObject } from "../../io/json-lossless.js";
 import { pythonText } from "../../io/python-text.js";
 import type { NodeDefinition } from "../../nodes/define.js";
-import type { ChoicePlace, InputSpec } from "../../nodes/inputs.js";
+import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import { expectedOf, isWidget, type Misfit, tryConvert } from "../../nodes/values.js";
 import { type GraphFault, type PreparedLink, typesMatch, unwrap } from "../prepared.js";
 import { askNode } from "./custom-validation.js";
-import { badLink, type GraphError, type InputPlace, linkError, typeMismatch, valueError } from "./graph-error.js";
+import { badLink, type CheckedInput, type GraphError, linkError, typeMismatch, valueError } from "./graph-error.js";
 
 export interface CheckedNode {
   readonly errors: GraphError[];
@@ -21,7 +21,7 @@ export function checkNode(
   id: string,
   raw: Readonly<Record<string, unknown>>,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  place: ChoicePlace,
+  place: ChoiceContext,
 ): CheckedNode {
   const definition = definitions.get(id)!;
   const node = raw.class_type as string;
@@ -31,7 +31,7 @@ export function checkNode(
   const types: Record<string, string> = {};
   const mismatches: { input: string; error: GraphError }[] = [];
   for (const [input, spec] of Object.entries(definition.inputs)) {
-    const at: InputPlace = { nodeId: id, node, input, spec, place };
+    const at: CheckedInput = { nodeId: id, node, input, spec, place };
     const given = Object.hasOwn(inputs, input) ? inputs[input] : undefined;
     const value = Array.isArray(given) ? given : unwrap(given);
     if (Array.isArray(given)) {
@@ -67,7 +67,7 @@ interface AskedNode {
   readonly definition: NodeDefinition;
   readonly inputs: Readonly<Record<string, unknown>>;
   readonly types: Readonly<Record<string, string>>;
-  readonly place: ChoicePlace;
+  readonly place: ChoiceContext;
 }
 
 function askAndCheck(
@@ -119,7 +119,7 @@ type ReadLink = { link: PreparedLink; type: string } | { error: GraphError } | {
 
 function readLink(
   value: readonly unknown[],
-  at: InputPlace,
+  at: CheckedInput,
   definitions: ReadonlyMap<string, NodeDefinition>,
 ): ReadLink {
   const [source, slot] = value;

@@ -1,5 +1,5 @@
 import { CHUNK_LENGTH } from "./chunks.js";
-import { type ChunkEncoder, type Encoding, lastPlace, MASK_TOKEN } from "./encoding.js";
+import { type ChunkEncoder, type Encoding, lastPosition, MASK_TOKEN } from "./encoding.js";
 
 /** Finishes the encoding [77, dim] of a stage's chunk, in which the given places are masked. */
 type FinishStage = (cond: Float32Array, chunk: number, masked: ReadonlySet<number>) => Float32Array;
@@ -20,7 +20,7 @@ export async function downWeight(
 ): Promise<Encoding> {
   const { dim } = base;
   const stages = stagePlaces(weights, ids.length);
-  if (stages.length === 0) return { ...from, pooled: lastPlace({ ...from, pooled: base.pooled }) };
+  if (stages.length === 0) return { ...from, pooled: lastPosition({ ...from, pooled: base.pooled }) };
 
   const cond = from.cond.slice();
   const chunkSize = CHUNK_LENGTH * dim;
@@ -45,7 +45,7 @@ export async function downWeight(
     }
   }
   for (const [chunk, stage] of running) addShare(cond, chunk * chunkSize, stage, 1);
-  return { cond, dim, pooled: lastPlace({ cond, dim, pooled: base.pooled }) };
+  return { cond, dim, pooled: lastPosition({ cond, dim, pooled: base.pooled }) };
 }
 
 /** A chunk as the latest stage has it, and the weight from which on it counts. */

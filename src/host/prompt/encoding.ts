@@ -92,7 +92,7 @@ export class ChunkEncoder {
 }
 
 /** The last place of the first chunk, which interpretations that mask tokens hand out as pooled. */
-export function lastPlace({ cond, dim, pooled }: Encoding): Float32Array | undefined {
+export function lastPosition({ cond, dim, pooled }: Encoding): Float32Array | undefined {
   // an encoder whose pooled output has another width keeps its own
   if (pooled?.length !== dim) return pooled;
   return cond.slice((CHUNK_LENGTH - 1) * dim, CHUNK_LENGTH * dim);

@@ -1,6 +1,6 @@
 import { CHUNK_LENGTH, type Token } from "./chunks.js";
 import { downWeight } from "./down-weight.js";
-import { type ChunkEncoder, type Encoding, lastPlace, MASK_TOKEN } from "./encoding.js";
+import { type ChunkEncoder, type Encoding, lastPosition, MASK_TOKEN } from "./encoding.js";
 import type { WeightInterpretation } from "./options.js";
 
 /** A weighted encoding; `basePooled` is what the encoder gives without weights. */
@@ -131,7 +131,7 @@ async function comfyPlusPlus(
   }
   // the reference pools the last place of the first chunk, less the mean excess weight; golden/prompt_encode
   const keep = words === 0 ? 1 : 1 - excess / words;
-  return { cond: result, dim, pooled: lastPlace(base)?.map((value) => value * keep) };
+  return { cond: result, dim, pooled: lastPosition(base)?.map((value) => value * keep) };
 }
 
 /** Words with a weight above 1 (or none that is a number), and their places by chunk. */

@@ -3,7 +3,7 @@ import { checkInputPng, inputFileHash, readInputPng } from "../../io/input-file.
 import { decodePngFrames, imageTensor } from "../../io/png.js";
 import { channelOf, firstChannels, inverted } from "../../tensor/channels.js";
 import { Tensor } from "../../tensor/tensor.js";
-import { defineNode, type ValidateContext, type ValidationAnswer } from "../define.js";
+import { defineNode, type ValidateContext, type ValidationResult } from "../define.js";
 import { text } from "../inputs.js";
 
 const SUBJECT = 'input "image"';
@@ -19,7 +19,7 @@ export const fileHash = ({ image }: Record<string, unknown>, { inputDir }: { inp
   typeof image === "string" && inputDir !== undefined ? inputFileHash(inputDir, image) : Number.NaN;
 
 /** Checks the file where its name is known, so that a graph is refused before anything runs. */
-export function validImage({ image }: Record<string, unknown>, { inputDir, hints }: ValidateContext): ValidationAnswer {
+export function validImage({ image }: Record<string, unknown>, { inputDir, hints }: ValidateContext): ValidationResult {
   if (typeof image !== "string" || inputDir === undefined) return true;
   try {
     checkInputPng({ folder: inputDir, name: image, subject: SUBJECT }, hints);

@@ -1,5 +1,5 @@
 import { inputError, LatentkitError } from "../../errors.js";
-import { type PostAnswer, post } from "../../io/http-post.js";
+import { type PostResponse, post } from "../../io/http-post.js";
 import { pythonNumber } from "../../io/json-print.js";
 import { encodeMultipart, type FormPart } from "../../io/multipart.js";
 import { decodePng, encodePng, imageTensor } from "../../io/png.js";
@@ -106,7 +106,7 @@ async function pngOf(images: Tensor): Promise<Buffer> {
 }
 
 /** The picture of a good answer: JSON with base64 in `image`. */
-async function imageOf(answer: PostAnswer, key: string): Promise<Tensor> {
+async function imageOf(answer: PostResponse, key: string): Promise<Tensor> {
   const encoded = jsonOf(answer)?.image;
   if (typeof encoded !== "string") throw failed("expected JSON with an image, received none", key);
   if (encoded === "" || /[^A-Za-z0-9+/=\s]/.test(encoded)) {
@@ -120,13 +120,13 @@ async function imageOf(answer: PostAnswer, key: string): Promise<Tensor> {
 }
 
 /** What the status means, and what the service itself says. */
-function refusal(answer: PostAnswer): string {
+function refusal(answer: PostResponse): string {
   const meaning = MEANINGS[answer.status] ?? "Unknown Error";
   const own = ownWords(answer);
   return `HTTP ${answer.status}: ${meaning}${own === "" ? "" : ` (${own})`}`;
 }
 
-function ownWords(answer: PostAnswer): string {
+function ownWords(answer: PostResponse): string {
   const json = jsonOf(answer);
   const words =
     json === undefined
@@ -139,7 +139,7 @@ function ownWords(answer: PostAnswer): string {
     .slice(0, 500);
 }
 
-function jsonOf(answer: PostAnswer): Record<string, unknown> | undefined {
+function jsonOf(answer: PostResponse): Record<string, unknown> | undefined {
   let value: unknown;
   try {
     value = JSON.parse(answer.body.toString("utf8"));

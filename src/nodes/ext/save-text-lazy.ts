@@ -1,6 +1,6 @@
 import { inputError } from "../../errors.js";
 import { counterFiles, type OutputFiles } from "../../io/output-files.js";
-import { makeFolder, type OutputPlace, resolveFile } from "../../io/output-path.js";
+import { makeFolder, type OutputTarget, resolveFile } from "../../io/output-path.js";
 import { encodePng } from "../../io/png.js";
 import { split } from "../../io/save-images.js";
 import { defineNode } from "../define.js";
@@ -53,7 +53,7 @@ export const saveTextLazy = defineNode({
 /** NAME.png, NAME_1.png, NAME_2.png …; without `overwrite` the next free names of that row. Returns the names. */
 async function savePictures(
   files: OutputFiles,
-  place: OutputPlace,
+  place: OutputTarget,
   name: string,
   pictures: readonly Uint8Array[],
   overwrite: boolean,

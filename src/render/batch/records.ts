@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join, relative, sep } from "node:path";
 import type { LatentkitError } from "../../errors.js";
-import { placeFault } from "../../io/output-path.js";
+import { escapeFault } from "../../io/output-path.js";
 import { engineVersion } from "../../native/engine-version.js";
 import { itemKey } from "./identity.js";
 import { Journal } from "./journal/journal.js";
@@ -114,7 +114,7 @@ export class BatchRecords {
   ): Promise<void> {
     const paths = files.map(({ path }) => relative(this.options.outputDir, path).split(sep).join("/"));
     // what a node reports elsewhere is not the batch's to look after
-    const inside = paths.filter((path) => placeFault(path) === undefined);
+    const inside = paths.filter((path) => escapeFault(path) === undefined);
     const left = leftOut.length > 0 ? { leftOut } : {};
     await this.append({ type: "done", item: place, key, files: inside, ...left, ms: Math.round(ms) });
   }

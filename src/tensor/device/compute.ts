@@ -5,15 +5,15 @@ import { loadNative } from "../../native/load.js";
 import { outputOf } from "../shape.js";
 import { elementCount, Tensor } from "../tensor.js";
 import { currentDevice, deviceInForce, requireDevice } from "./choice.js";
-import { isNoMemory, lossOf, Remote, type Unmade } from "./remote.js";
+import { type DeferredNoise, DeviceValues, isNoMemory, lossOf } from "./device-values.js";
 
-/** What an operation reads and writes: an array, or memory of a device. */
+/** Memory that an operation reads and writes: an array, or memory of a device. */
 export type Memory = Float32Array | CudaMemory;
 
-/** One side that can compute: its operations, and tensors as these take them. */
-export interface Place {
+/** A side that computes, CPU or device: its operations, and the memory of tensors as these take it. */
+export interface Side {
   readonly ops: TensorOperations<Memory, Memory>;
-  /** maskedBlend with a mask of another size; the processor takes two steps. */
+  /** maskedBlend with a mask of another size; the CPU takes two steps. */
   readonly resizedBlend?: (
     out: Memory,
     a: Memory,
@@ -23,73 +23,75 @@ export interface Place {
     maskShape: readonly [number, number, number],
   ) => void;
   in(tensor: Tensor): Memory;
-  /** How to make a tensor's values, where nobody has and this place can as it reads them; else `in` has them. */
+  /** The draw of a tensor's values, where nobody has read them and this side can draw them as it reads; else use `in`. */
   drawOf(tensor: Tensor): PhiloxDraw | undefined;
-  /** Where an operation writes. What `in` answered for the same tensor is read before. */
+  /** Memory that an operation writes. `in` of the same tensor has to be read before. */
   out(tensor: Tensor): Memory;
-  /** `out`, or a new tensor of this place; see shape.ts. */
-  output(what: string, of: Tensor | readonly number[], out: Tensor | undefined): Tensor;
+  /** Returns `out`, or a new tensor on this side; see shape.ts. */
+  output(operation: string, like: Tensor | readonly number[], out: Tensor | undefined): Tensor;
   toBytes(from: Tensor, out: Uint8Array): Uint8Array;
   fromBytes(to: Tensor, bytes: Uint8Array): void;
-  /** The values of a tensor into another one, from element `at` on. */
+  /** Copies the values of a tensor into another one, from element `at` on. */
   copy(to: Tensor, from: Tensor, at: number): void;
 }
 
-/** With "auto", what has as many values is worth the way to a device. */
+/** Number of values from which on "auto" sends an operation to a device. */
 const AUTO_FROM = 2 ** 18;
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
 /**
- * Does the work on the device of the run, where it computes what has this `size` or where an operand lies there already,
- * else on the processor, and there too what the device has no memory for. The work may be done twice: it must change
- * nothing but its outputs. Fails with device.unavailable and device.lost.
+ * Runs the work on the device of the run where it computes this `size`, or where an operand is there already; else on the
+ * CPU, also where the device has no memory left. The work may run twice: it must change nothing but its outputs. Fails
+ * with device.unavailable and device.lost.
  */
 export function compute<T>(
   size: number,
-  work: (at: Place) => T,
+  work: (at: Side) => T,
   a?: Tensor,
   b?: Tensor,
   c?: Tensor,
   d?: Tensor,
   e?: Tensor,
 ): T {
-  if (staysHere(size, a, b, c, d, e)) return work(HOST);
+  if (runsOnCpu(size, a, b, c, d, e)) return work(CPU_SIDE);
   const choice = currentDevice();
-  const lies = a?.lies ?? b?.lies ?? c?.lies ?? d?.lies ?? e?.lies;
-  if (choice === "auto" && size < AUTO_FROM && lies === undefined) return work(HOST);
-  const isUsable = lies !== undefined && lies.cuda.lost === undefined;
-  const cuda = choice !== "auto" ? requireDevice(choice as `cuda:${number}`) : isUsable ? lies.cuda : autoDevice();
-  return cuda === undefined ? work(HOST) : computeOn(cuda, choice === "auto", work);
+  const onDevice = a?.onDevice ?? b?.onDevice ?? c?.onDevice ?? d?.onDevice ?? e?.onDevice;
+  if (choice === "auto" && size < AUTO_FROM && onDevice === undefined) return work(CPU_SIDE);
+  const isUsable = onDevice !== undefined && onDevice.cuda.lost === undefined;
+  const cuda = choice !== "auto" ? requireDevice(choice as `cuda:${number}`) : isUsable ? onDevice.cuda : autoDevice();
+  return cuda === undefined ? work(CPU_SIDE) : computeOn(cuda, choice === "auto", work);
 }
 
 /**
- * Whether `compute` would do the work on the processor without a further look, as it does for most. What asks first
- * needs no function for the other case, which costs a small operation a quarter of its time.
+ * Whether `compute` would certainly run on the CPU, as most operations do. A caller that checks first makes no closure
+ * for the other case, which costs a small operation a quarter of its time.
  */
-export function staysHere(size: number, a?: Tensor, b?: Tensor, c?: Tensor, d?: Tensor, e?: Tensor): boolean {
+export function runsOnCpu(size: number, a?: Tensor, b?: Tensor, c?: Tensor, d?: Tensor, e?: Tensor): boolean {
   const inForce = deviceInForce();
   if (inForce === "cpu") return true;
   if (inForce !== "auto" || size >= AUTO_FROM) return false;
   return !(a?.isAway || b?.isAway || c?.isAway || d?.isAway || e?.isAway);
 }
 
-/** Whether new values of this size would be computed on a device, and so are better left there. */
-export function wantsDevice(size: number): Cuda | undefined {
+/** The device that would compute new values of this size, if any. */
+export function deviceFor(size: number): Cuda | undefined {
   const choice = currentDevice();
   if (choice === "cpu" || (choice === "auto" && size < AUTO_FROM)) return undefined;
   return choice === "auto" ? autoDevice() : requireDevice(choice);
 }
 
-/** Values that were made here for whoever reads them, here or on a device; nobody may have seen them yet. */
-export function leaveWhereRead(tensor: Tensor): Tensor {
-  const cuda = wantsDevice(tensor.size);
-  return cuda === undefined ? tensor : Tensor.on(new Remote(cuda, tensor.size, { unseen: tensor.data }), tensor.shape);
+/** Lets the first reader decide whether values computed on the CPU move to the device; nobody may have read them yet. */
+export function deferUpload(tensor: Tensor): Tensor {
+  const cuda = deviceFor(tensor.size);
+  return cuda === undefined
+    ? tensor
+    : Tensor.on(new DeviceValues(cuda, tensor.size, { cpuValues: tensor.data }), tensor.shape);
 }
 
-/** Values of a device that are made when they are read; undefined where the processor would make them. */
-export function leaveUnmade(shape: readonly number[], size: number, unmade: Unmade): Tensor | undefined {
-  const cuda = staysHere(size) ? undefined : wantsDevice(size);
-  return cuda === undefined ? undefined : Tensor.on(new Remote(cuda, size, { unmade }), shape);
+/** A tensor of noise that is drawn when it is read, by a device; undefined where the CPU would draw it. */
+export function deferNoise(shape: readonly number[], size: number, noise: DeferredNoise): Tensor | undefined {
+  const cuda = runsOnCpu(size) ? undefined : deviceFor(size);
+  return cuda === undefined ? undefined : Tensor.on(new DeviceValues(cuda, size, { noise }), shape);
 }
 
 function autoDevice(): Cuda | undefined {
@@ -99,8 +101,8 @@ function autoDevice(): Cuda | undefined {
   return undefined;
 }
 
-function computeOn<T>(cuda: Cuda, isFree: boolean, work: (at: Place) => T): T {
-  const at = new CudaPlace(cuda);
+function computeOn<T>(cuda: Cuda, isFree: boolean, work: (at: Side) => T): T {
+  const at = new CudaSide(cuda);
   try {
     const result = work(at);
     at.finish();
@@ -111,22 +113,22 @@ function computeOn<T>(cuda: Cuda, isFree: boolean, work: (at: Place) => T): T {
     if (loss !== undefined && !isFree) throw loss;
     if (loss === undefined && !isNoMemory(error)) throw error;
     warnOnce(cuda, loss === undefined ? "has no memory left for an operation" : "reported a fault");
-    // reading what lies on a lost device fails, and says so
-    return work(HOST);
+    // where an operand was lost with the device, reading it fails with device.lost
+    return work(CPU_SIDE);
   }
 }
 
 const warned = new Set<string>();
 
-function warnOnce(cuda: Cuda, what: string): void {
-  const message = `${cuda.name} ${what}: the processor computes it, with the same result.`;
+function warnOnce(cuda: Cuda, event: string): void {
+  const message = `${cuda.name} ${event}: the CPU computes it, with the same result.`;
   if (warned.has(message)) return;
   warned.add(message);
   process.emitWarning(message, { type: "LatentkitWarning", code: "LATENTKIT_DEVICE" });
 }
 
-/** The processor. A class: methods of an object literal cost a small operation a tenth of its time. */
-class HostPlace implements Place {
+/** The CPU. A class: methods of an object literal cost a small operation a tenth of its time. */
+class CpuSide implements Side {
   private loaded: TensorOperations<Memory, Memory> | undefined;
 
   get ops(): TensorOperations<Memory, Memory> {
@@ -144,13 +146,13 @@ class HostPlace implements Place {
     return tensor.data;
   }
 
-  output(what: string, of: Tensor | readonly number[], out: Tensor | undefined): Tensor {
-    return outputOf(what, of, out);
+  output(operation: string, like: Tensor | readonly number[], out: Tensor | undefined): Tensor {
+    return outputOf(operation, like, out);
   }
 
   toBytes(from: Tensor, out: Uint8Array): Uint8Array {
-    if (from.unread === undefined) loadNative().floatToByte(out, from.data);
-    else from.unread.toBytes(out);
+    if (from.deferred === undefined) loadNative().floatToByte(out, from.data);
+    else from.deferred.toBytes(out);
     return out;
   }
 
@@ -163,14 +165,14 @@ class HostPlace implements Place {
   }
 }
 
-export const HOST = new HostPlace();
+export const CPU_SIDE = new CpuSide();
 
-/** A device, for one operation: what it borrows goes back when that is done. */
-class CudaPlace implements Place {
+/** A device during one operation; memory that it borrows is released with the operation. */
+class CudaSide implements Side {
   private readonly inputs = new Map<Tensor, CudaMemory>();
   private readonly outputs = new Map<Tensor, CudaMemory>();
   private readonly borrowed: CudaMemory[] = [];
-  private readonly made: CudaMemory[] = [];
+  private readonly results: CudaMemory[] = [];
 
   constructor(private readonly device: Cuda) {}
 
@@ -178,13 +180,13 @@ class CudaPlace implements Place {
     return this.device.ops as TensorOperations<Memory, Memory>;
   }
 
-  get resizedBlend(): Place["resizedBlend"] {
-    return this.device.ops.resizedBlend as Place["resizedBlend"];
+  get resizedBlend(): Side["resizedBlend"] {
+    return this.device.ops.resizedBlend as Side["resizedBlend"];
   }
 
   in(tensor: Tensor): CudaMemory {
-    const known = this.reached(tensor) ?? this.inputs.get(tensor);
-    if (known !== undefined) return known;
+    const memoryThere = this.reached(tensor) ?? this.inputs.get(tensor);
+    if (memoryThere !== undefined) return memoryThere;
     const memory = this.borrow(tensor.size * FLOAT_BYTES);
     this.inputs.set(tensor, memory);
     this.device.ops.upload(memory, tensor.data);
@@ -192,24 +194,24 @@ class CudaPlace implements Place {
   }
 
   drawOf(tensor: Tensor): PhiloxDraw | undefined {
-    return tensor.lies?.draw;
+    return tensor.onDevice?.draw;
   }
 
   out(tensor: Tensor): CudaMemory {
-    const known = this.reached(tensor) ?? this.outputs.get(tensor);
-    if (known !== undefined) return known;
+    const memoryThere = this.reached(tensor) ?? this.outputs.get(tensor);
+    if (memoryThere !== undefined) return memoryThere;
     const memory = this.borrow(tensor.size * FLOAT_BYTES);
     this.outputs.set(tensor, memory);
     return memory;
   }
 
-  output(what: string, of: Tensor | readonly number[], out: Tensor | undefined): Tensor {
-    if (out !== undefined) return outputOf(what, of, out);
-    const shape = of instanceof Tensor ? of.shape : of;
+  output(operation: string, like: Tensor | readonly number[], out: Tensor | undefined): Tensor {
+    if (out !== undefined) return outputOf(operation, like, out);
+    const shape = like instanceof Tensor ? like.shape : like;
     const size = elementCount(shape);
     const memory = this.device.take(size * FLOAT_BYTES);
-    this.made.push(memory);
-    return Tensor.on(new Remote(this.device, size, { memory }), shape);
+    this.results.push(memory);
+    return Tensor.on(new DeviceValues(this.device, size, { memory }), shape);
   }
 
   toBytes(from: Tensor, out: Uint8Array): Uint8Array {
@@ -230,20 +232,20 @@ class CudaPlace implements Place {
     if (target !== source) this.device.ops.copy(target, source, at * Float32Array.BYTES_PER_ELEMENT);
   }
 
-  /** Writes what belongs into the memory of the host. */
+  /** Downloads outputs that belong to the CPU's memory and releases what was borrowed. */
   finish(): void {
     for (const [tensor, memory] of this.outputs) this.device.ops.download(tensor.data, memory);
     for (const memory of this.borrowed) this.device.ops.release(memory);
   }
 
-  /** Nothing of it is used. */
+  /** Releases everything after a failure. */
   abandon(): void {
-    for (const memory of [...this.borrowed, ...this.made]) this.device.ops.release(memory);
+    for (const memory of [...this.borrowed, ...this.results]) this.device.ops.release(memory);
   }
 
   private reached(tensor: Tensor): CudaMemory | undefined {
-    const { lies } = tensor;
-    return lies?.cuda === this.device ? lies.reach() : undefined;
+    const { onDevice } = tensor;
+    return onDevice?.cuda === this.device ? onDevice.reach() : undefined;
   }
 
   private borrow(bytes: number): CudaMemory {

@@ -7,15 +7,15 @@ import { currentDevice } from "./choice.js";
 export interface DeviceReport extends CudaDevice {
   /** "cuda:0", as `device` options name it. */
   readonly device: string;
-  /** Compared with the processor, and open. */
+  /** Trial passed: its results equal the CPU's. */
   readonly usable: boolean;
-  /** Why not, in a sentence. */
+  /** Reason why it is not usable, one sentence. */
   readonly reason?: string;
-  /** Of a usable one. */
+  /** Free memory of a usable device. */
   readonly freeMemoryBytes?: number;
 }
 
-/** Where the numbers are made. */
+/** The processors that compute, and how. */
 export interface Device {
   /** Instruction set of the kernels in use: avx512, avx2 or baseline. */
   isa: string;
@@ -26,8 +26,8 @@ export interface Device {
 }
 
 /**
- * What this process computes with. No GPU is a normal answer, with its reason. The first time that a GPU is found it is
- * tried in a process of its own, which takes some seconds.
+ * Reports what this process computes with. No GPU is a normal result, with its reason. A GPU that is new to this machine
+ * is tried in a process of its own first, which takes some seconds.
  */
 export function device(): Device {
   const native = loadNative();
@@ -36,17 +36,17 @@ export function device(): Device {
 
 function reportCuda(): Device["cuda"] {
   const { driverVersion, ...probe } = probeCuda();
-  const devices = probe.devices.map((found, ordinal) => reportDevice(found, ordinal));
+  const devices = probe.devices.map(reportDevice);
   const available = devices.some(({ usable }) => usable);
   const reason = available ? undefined : (probe.reason ?? devices[0]?.reason);
   return { available, reason, driverVersion, library: cudaLibrary(), devices };
 }
 
-function reportDevice(found: CudaDevice, ordinal: number): DeviceReport {
+function reportDevice(probed: CudaDevice, ordinal: number): DeviceReport {
   const device = `cuda:${ordinal}`;
-  if (currentDevice() === "cpu") return { device, ...found, usable: false, reason: "The device cpu was asked for." };
-  const answer = openCuda(ordinal);
-  const reason = answer.reason ?? answer.cuda.lost;
-  if (answer.reason !== undefined || reason !== undefined) return { device, ...found, usable: false, reason };
-  return { device, ...found, usable: true, freeMemoryBytes: answer.cuda.memory.free };
+  if (currentDevice() === "cpu") return { device, ...probed, usable: false, reason: "The device is set to cpu." };
+  const opened = openCuda(ordinal);
+  const reason = opened.reason ?? opened.cuda.lost;
+  if (opened.reason !== undefined || reason !== undefined) return { device, ...probed, usable: false, reason };
+  return { device, ...probed, usable: true, freeMemoryBytes: opened.cuda.memory.free };
 }

@@ -3,7 +3,7 @@ import type { SamplingSpec } from "../../native/bindings.js";
 import { loadNative } from "../../native/load.js";
 import type { ModelSampling } from "./model-sampling.js";
 
-/** Schedules that read only the table need no family; its parameters are then never looked at. */
+/** Schedules that read only the table need no family: its parameters are never read. */
 const TABLE_ONLY: SamplingSpec = {
   kind: "discrete",
   linearStart: 0.00085,
@@ -22,7 +22,7 @@ interface Schedule {
   extraStep: boolean;
 }
 
-/** A schedule of a sampling that was not made by modelSampling(): its own table and its own maps. */
+/** Schedule of a sampling that modelSampling() did not make, by its own table and its own maps. */
 export function foreignSchedule(model: ModelSampling, schedule: Schedule): Float32Array {
   const { scheduler, steps, denoise, extraStep } = schedule;
   if (!(model?.sigmas instanceof Float32Array) || model.sigmas.length < 2 || typeof model.sigma !== "function") {
@@ -55,7 +55,7 @@ function uniformTimesteps(model: ModelSampling, dropLast: boolean, steps: number
   return out;
 }
 
-/** As PyTorch in float32: the first half from the start, the second from the end. */
+/** PyTorch's linspace in float32: the first half counts from the start, the second from the end. */
 function linspace(start: number, end: number, count: number): number[] {
   if (count === 1) return [start];
   const step = Math.fround(Math.fround(end - start) / (count - 1));

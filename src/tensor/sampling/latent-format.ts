@@ -1,4 +1,4 @@
-/** How a model family's latents relate to its VAE's: model = (vae - shift) * scale. Figures as published. */
+/** Relation of a model's latents to its VAE's: model = (vae - shift) * scale. Figures as published. */
 export interface LatentFormat {
   readonly name: string;
   readonly scaleFactor: number;

@@ -6,11 +6,11 @@ import { LATENT_FORMATS, type LatentFormat } from "./latent-format.js";
 
 export type Prediction = "eps" | "v" | "edm" | "edm-v" | "flow";
 
-/** A model family's noise levels: its table and the maps between sigma and timestep. */
+/** Noise levels of a model family: its table and the maps between sigma and timestep. */
 export interface ModelSampling {
   readonly name: string;
   readonly prediction: Prediction;
-  /** The rising table: 1,000 entries, or 10,000 of Flux and Cascade. */
+  /** Rising table of sigmas: 1,000 entries, 10,000 for Flux and Cascade. */
   readonly sigmas: Float32Array;
   readonly sigmaMin: number;
   readonly sigmaMax: number;
@@ -19,7 +19,7 @@ export interface ModelSampling {
   readonly latentFormat: LatentFormat;
 }
 
-/** Parameters that may differ from the family's; a family ignores none silently: one it does not have is refused. */
+/** Parameters that replace the family's own; one that the family does not have is refused. */
 export interface SamplingOverrides {
   shift?: number;
   multiplier?: number;
@@ -75,7 +75,7 @@ export type ModelSamplingName = keyof typeof FAMILIES;
 
 export const MODEL_SAMPLINGS = Object.freeze(Object.keys(FAMILIES)) as readonly ModelSamplingName[];
 
-/** Which parameters each kind of table has. */
+/** Parameters of each kind of table. */
 const PARAMETERS: Record<SamplingSpec["kind"], readonly (keyof SamplingOverrides)[]> = {
   discrete: ["linearStart", "linearEnd", "zsnr"],
   edm: ["sigmaMin", "sigmaMax"],
@@ -96,7 +96,7 @@ const OVERRIDE_RULES: OptionRules<SamplingOverrides> = {
 
 const SPEC = Symbol("latentkit.samplingSpec");
 
-/** The native parameters behind a sampling made here, also through a spread copy; a foreign object has none. */
+/** Native parameters of a sampling of modelSampling(), also of a spread copy; a foreign object has none. */
 export const specOf = (sampling: ModelSampling & { [SPEC]?: SamplingSpec }): SamplingSpec | undefined => sampling[SPEC];
 
 /** The sampling of a model family by name. Fails with value.invalid or value.out-of-range. */
@@ -133,7 +133,7 @@ function requireNumber(name: string, value: unknown): number {
 
 function requirePositive(name: string, value: unknown): number {
   const number = requireNumber(name, value);
-  // float32, as the table's: what is nothing there has no timestep
+  // as float32, like the table: what rounds to 0 there has no timestep
   if (Math.fround(number) > 0) return number;
   throw new LatentkitError("value.out-of-range", `${name}: expected a number above 0, received ${number}.`);
 }
@@ -141,8 +141,8 @@ function requirePositive(name: string, value: unknown): number {
 function checkOverrides(name: string, base: SamplingSpec, overrides: SamplingOverrides): Partial<SamplingSpec> {
   checkOptions("modelSampling", overrides, OVERRIDE_RULES);
   const allowed = PARAMETERS[base.kind];
-  const given = Object.entries(overrides).filter(([, value]) => value !== undefined);
-  for (const [key, value] of given) {
+  const set = Object.entries(overrides).filter(([, value]) => value !== undefined);
+  for (const [key, value] of set) {
     const at = `Model sampling ${name}, ${key}`;
     if (!(allowed as readonly string[]).includes(key)) {
       throw new LatentkitError("value.invalid", `${at}: expected one of ${allowed.join(", ")}.`);
@@ -157,7 +157,7 @@ function checkOverrides(name: string, base: SamplingSpec, overrides: SamplingOve
       );
     }
   }
-  const merged = { ...base, ...Object.fromEntries(given) } as SamplingSpec;
+  const merged = { ...base, ...Object.fromEntries(set) } as SamplingSpec;
   const [low, high] =
     base.kind === "edm" ? (["sigmaMin", "sigmaMax"] as const) : (["linearStart", "linearEnd"] as const);
   if (merged[low] >= merged[high]) {

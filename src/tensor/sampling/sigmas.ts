@@ -4,7 +4,7 @@ import { CHECKED_LATER, checkOptions, isObject, type OptionRules } from "../../o
 import { foreignSchedule } from "./foreign-schedule.js";
 import { type ModelSampling, type ModelSamplingName, modelSampling, specOf } from "./model-sampling.js";
 
-/** The host's samplers, in its order. */
+/** ComfyUI's samplers, in its order. */
 export const SAMPLERS = Object.freeze([
   "euler",
   "euler_cfg_pp",
@@ -53,7 +53,7 @@ export const SAMPLERS = Object.freeze([
   "uni_pc_bh2",
 ] as const);
 
-/** The host's schedulers, in its order. */
+/** ComfyUI's schedulers, in its order. */
 export const SCHEDULERS = Object.freeze([
   "simple",
   "sgm_uniform",
@@ -69,7 +69,7 @@ export const SCHEDULERS = Object.freeze([
 export type Sampler = (typeof SAMPLERS)[number];
 export type Scheduler = (typeof SCHEDULERS)[number];
 
-/** These samplers take one step more and drop the last but one sigma. */
+/** Samplers that schedule one more step and drop the last but one sigma. */
 const EXTRA_STEP: ReadonlySet<string> = new Set(["dpm_2", "dpm_2_ancestral", "uni_pc", "uni_pc_bh2"]);
 
 const MAX_STEPS = 10_000;
@@ -79,9 +79,9 @@ export interface ScheduleOptions {
   model?: ModelSampling | ModelSamplingName;
   sampler?: Sampler;
   scheduler: Scheduler;
-  /** 0 … 10000; 0 gives the single sigma 0. */
+  /** Number of steps, 0 … 10000; 0 gives the single sigma 0. */
   steps: number;
-  /** Above 0.9999 all; above 0 the last steps + 1 of floor(steps / denoise); else none. */
+  /** Above 0.9999 all sigmas; above 0 the last steps + 1 of floor(steps / denoise); else none. */
   denoise?: number;
 }
 
@@ -94,7 +94,7 @@ const SCHEDULE_RULES: OptionRules<ScheduleOptions> = {
 };
 
 /**
- * The falling sigmas of a schedule; they end in 0 and may be fewer or more than steps + 1 for ddim_uniform and beta.
+ * Falling sigmas of a schedule; they end in 0 and may be fewer or more than steps + 1 for ddim_uniform and beta.
  * Fails with value.invalid (unknown names) and value.out-of-range.
  */
 export function sigmas(options: ScheduleOptions): Float32Array {
@@ -119,17 +119,17 @@ export function sigmas(options: ScheduleOptions): Float32Array {
     : loadNative().schedule(spec, model.sigmas, scheduler, steps, extraStep, denoise);
 }
 
-function checkName(what: string, name: unknown, names: readonly string[]): void {
+function checkName(subject: string, name: unknown, names: readonly string[]): void {
   if (typeof name === "string" && names.includes(name)) return;
   const { suggestion, hint } = suggest(name, names);
   throw new LatentkitError(
     "value.invalid",
-    `${what}: expected one of ${names.join(", ")}, received ${describe(name)}.${hint}`,
+    `${subject}: expected one of ${names.join(", ")}, received ${describe(name)}.${hint}`,
     { suggestion },
   );
 }
 
-function checkRange(what: string, value: unknown, ok: boolean, expected: string): void {
+function checkRange(subject: string, value: unknown, ok: boolean, expected: string): void {
   if (!ok)
-    throw new LatentkitError("value.out-of-range", `${what}: expected ${expected}, received ${describe(value)}.`);
+    throw new LatentkitError("value.out-of-range", `${subject}: expected ${expected}, received ${describe(value)}.`);
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { PNG } from "pngjs";
 import { decodePng, encodeHere, encodePng, imageTensor } from "#src/io/png.js";
-import { forgetMemory, giveMemory, waitingMemory } from "#src/tensor/memory.js";
+import { clearPool, pooledBytes, returnMemory } from "#src/tensor/memory.js";
 import { refuses } from "../../helpers/errors.js";
 import { pngChunks, pngText } from "../../helpers/png-chunks.js";
 
@@ -71,11 +71,11 @@ describe("io/png", () => {
       const options = { text: { prompt: "{}".repeat(channels * 40_000), latentkit: "é" } };
       const here = encodeHere(image, options);
       assert.ok(here.equals(await encodePng(image, options)));
-      forgetMemory();
-      giveMemory(here.buffer);
-      assert.equal(waitingMemory(), here.buffer.byteLength);
+      clearPool();
+      returnMemory(here.buffer);
+      assert.equal(pooledBytes(), here.buffer.byteLength);
     }
-    forgetMemory();
+    clearPool();
     const wrong = { data: new Uint8Array(11), width: 2, height: 2, channels: 3 };
     assert.throws(() => encodeHere(wrong), { code: "value.invalid" });
     assert.throws(() => encodeHere({ ...wrong, data: new Uint8Array(12) }, { text: { key: "猫" } }), /Latin-1/);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type ErrorCode, LatentkitError } from "#src/errors.js";
 import { NumberLiteral } from "#src/io/json-lossless.js";
 import { pythonText } from "#src/io/python-text.js";
-import type { HostInput, InputSpec } from "#src/nodes/inputs.js";
+import type { ComfyInput, InputSpec } from "#src/nodes/inputs.js";
 import { boolean, choice, float, image, int, seed, text, toInputSpec } from "#src/nodes/inputs.js";
 import { type ConvertOptions, convertInput, isWidget, plain } from "#src/nodes/values.js";
 
@@ -165,7 +165,7 @@ describe("widget values", () => {
     for (const value of [1, true, literal("1.0"), 1n]) assert.equal(convert(mixed, value), 1);
     for (const value of ["1", false, {}, "y"]) refused(mixed, value, "input.not-in-list");
     refused(toInputSpec([[]]), "x", "input.not-in-list");
-    const listed: HostInput = ["COMBO", { options: ["p", "q"] }];
+    const listed: ComfyInput = ["COMBO", { options: ["p", "q"] }];
     refused(toInputSpec(listed), "bogus", "input.not-in-list");
     const placed = choice(({ host }) => host?.checkpoints() ?? []);
     assert.equal(convert(placed, "m", { place: { host: { checkpoints: () => ["m"] } } }), "m");

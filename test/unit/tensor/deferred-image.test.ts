@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import { randn, Tensor } from "latentkit";
-import { giveMemory, takeMemory } from "#src/tensor/memory.js";
+import { returnMemory, takeMemory } from "#src/tensor/memory.js";
 import { itemToBytes, planesToImage, resizeBilinear, resizeToImage, toBytes } from "#src/tensor/ops.js";
 
 describe("a picture that nobody has read", () => {
@@ -22,9 +22,9 @@ describe("a picture that nobody has read", () => {
       assert.deepEqual([image.size, memory.byteLength], [steps.size, steps.memory.byteLength]);
       assert.ok(items().equals(expected));
       assert.ok(expected.equals(toBytes(image)));
-      assert.ok(image.unread !== undefined, "nobody read it");
+      assert.ok(image.deferred !== undefined, "nobody read it");
       assert.deepEqual(image.data, steps.data);
-      assert.deepEqual([image.unread, image.memory === memory], [undefined, true]);
+      assert.deepEqual([image.deferred, image.memory === memory], [undefined, true]);
       image.data[1] = 0.5;
       expected[1] = 127;
       assert.ok(items().equals(expected), "what was written into it counts from then on");
@@ -35,7 +35,7 @@ describe("a picture that nobody has read", () => {
   it("lies in memory that goes back as any other's", () => {
     const image = resizeToImage(Tensor.zeros([1, 3, 8, 8]), 64, 64);
     const memory = image.memory as ArrayBuffer;
-    giveMemory(memory);
+    returnMemory(memory);
     assert.equal(takeMemory(memory.byteLength), memory);
   });
 

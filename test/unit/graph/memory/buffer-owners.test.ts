@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createCache, createPreviewHost, createRegistry, defineNode, latent, registry, render } from "latentkit";
 import type { RenderOptions } from "#src/render/render.js";
-import { forgetMemory, giveMemory, takeMemory, waitingMemory } from "#src/tensor/memory.js";
+import { clearPool, pooledBytes, returnMemory, takeMemory } from "#src/tensor/memory.js";
 import { hashesIn, temporaryFolder } from "../../../helpers/place.js";
 import { seededInts } from "../../../helpers/seeded.js";
 
@@ -78,18 +78,18 @@ function randomGraph(random: () => number): { graph: Nodes; seeds: string[] } {
 function spoil(bytes: readonly number[]): void {
   for (const size of bytes) {
     const taken: ArrayBuffer[] = [];
-    for (let left = waitingMemory() / size; left > 0; left--) taken.push(takeMemory(size));
+    for (let left = pooledBytes() / size; left > 0; left--) taken.push(takeMemory(size));
     for (const memory of taken) {
       new Float32Array(memory).fill(Number.NaN);
-      giveMemory(memory);
+      returnMemory(memory);
     }
   }
 }
 
 describe("memory of a run's results", () => {
   const folder = temporaryFolder();
-  beforeEach(forgetMemory);
-  after(forgetMemory);
+  beforeEach(clearPool);
+  after(clearPool);
 
   const run = async (graph: object, options: RenderOptions = {}) => {
     const result = await render(graph, { outputDir: folder(), ...options });
@@ -100,10 +100,10 @@ describe("memory of a run's results", () => {
   it("goes back when nobody reads it any more", async () => {
     await run(simple);
     // two latents and their sum, of which one may be the memory of another, and the picture
-    const once = waitingMemory();
+    const once = pooledBytes();
     assert.ok(once >= OWN + PICTURE + 2 * LATENT, `${once}`);
     await run(simple);
-    assert.equal(waitingMemory(), once);
+    assert.equal(pooledBytes(), once);
   });
 
   const keeper = defineNode({
@@ -122,7 +122,7 @@ describe("memory of a run's results", () => {
   ] as const) {
     it(`stays with ${what}`, async () => {
       await run(graph, options);
-      assert.equal(waitingMemory(), OWN);
+      assert.equal(pooledBytes(), OWN);
     });
   }
 

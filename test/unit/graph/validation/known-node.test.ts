@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { checkKnown } from "#src/graph/validation/known-node.js";
+import { checkCached } from "#src/graph/validation/known-node.js";
 import { freezeJson } from "#src/io/json-lossless.js";
 import { defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import { socket, text } from "#src/nodes/inputs.js";
@@ -27,7 +27,7 @@ describe("graph/validation/known-node", () => {
     return node;
   };
   const check = (node: Record<string, unknown>, from: NodeDefinition = image, known = builtIns, inputDir = "/in") =>
-    checkKnown(
+    checkCached(
       "1",
       node,
       new Map([

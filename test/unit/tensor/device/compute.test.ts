@@ -252,10 +252,10 @@ describe("the choice of a device", () => {
     const program = `
       const x = withDevice("cuda:1", () => randn([6], { seed: 1n, source: "GPU" }));
       const y = ops.scale(x, 2);
-      const { name } = y.lies.cuda;
+      const { name } = y.onDevice.cuda;
       const z = withDevice("cuda:1", () => ops.axpy(y, y, 1));
       const expected = withDevice("cpu", () => ops.scale(randn([6], { seed: 1n, source: "GPU" }), 4));
-      answer([name, z.lies.cuda.name, bits(z) === bits(expected)]);
+      answer([name, z.onDevice.cuda.name, bits(z) === bits(expected)]);
     `;
     assert.deepEqual(await onFakeGpu(program, fakeGpu("devices=2")), [["cuda:0", "cuda:1", true]]);
   });
@@ -332,7 +332,7 @@ describe("a device that fails", () => {
       answer([JSON.stringify(found) === JSON.stringify(expected), warnings]);
     `;
     // room for the trial is in another process: each driver counts its own
-    const warning = "cuda:0 has no memory left for an operation: the processor computes it, with the same result.";
+    const warning = "cuda:0 has no memory left for an operation: the CPU computes it, with the same result.";
     assert.deepEqual(await onFakeGpu(program, fakeGpu("memory=100000")), [[true, [warning]]]);
   });
 
@@ -366,7 +366,7 @@ describe("a device that fails", () => {
       await settled();
       answer(warnings);
     `;
-    const warning = "cuda:0 reported a fault: the processor computes it, with the same result.";
+    const warning = "cuda:0 reported a fault: the CPU computes it, with the same result.";
     assert.deepEqual(await onFakeGpu(program, auto("fail=lk_scale:719:1")), [
       [true, "device.lost", "device.lost"],
       [[false, false], true],
@@ -381,7 +381,7 @@ describe("a device that fails", () => {
       const failure = refused(() => ops.scale(x, 2).data);
       answer([failure, refused(() => ops.scale(x, 2))[0]]);
     `;
-    const message = "cuda:0 reported a fault, and what lay on it is lost: start a new process, or use --device cpu.";
+    const message = "cuda:0 reported a fault, and its tensors are lost: start a new process, or use --device cpu.";
     assert.deepEqual(await onFakeGpu(program, fakeGpu("fail=lk_scale:719:1")), [
       [["device.lost", message], "device.unavailable"],
     ]);

@@ -16,7 +16,7 @@ describe("noise of the GPU's stream on a device", () => {
   it("is made for its first reader, and once", async () => {
     const program = `${NOISE}
       const x = noise([3, 5]);
-      answer([x.isAway, x.lies.cuda.name, made(), openCuda(0).cuda.memory.lent]);
+      answer([x.isAway, x.onDevice.cuda.name, made(), openCuda(0).cuda.memory.lent]);
       const doubled = [ops.scale(x, 2), ops.scale(x.reshape([15]), 2)];
       answer([made(), ...doubled.map((y) => bits(y) === bits(here(() => ops.scale(noise([3, 5]), 2))))]);
       answer([bits(x) === bits(here(() => noise([3, 5]))), x.isAway, made(), counted("misuses")[0]]);
@@ -64,7 +64,7 @@ describe("noise of the GPU's stream on a device", () => {
       const wanted = here(() => bits(ops.scale(noise([2, 3]), 2)));
       const [x, y] = [noise([2, 3]), noise([2, 3])];
       const there = withDevice("cuda:1", () => ops.scale(x, 2));
-      answer([there.lies.cuda.name, bits(there) === wanted]);
+      answer([there.onDevice.cuda.name, bits(there) === wanted]);
       const before = made();
       answer([here(() => bits(ops.scale(y, 2))) === wanted, made() - before, counted("misuses")[0]]);
     `;
@@ -131,7 +131,7 @@ describe("noise that a device cannot make", () => {
     const { cuda } = openCuda(0);
     try { for (;;) filler.push(cuda.take(512)); } catch (error) { answer(error.status); }
   `;
-  const noRoom = "cuda:0 has no memory left for an operation: the processor computes it, with the same result.";
+  const noRoom = "cuda:0 has no memory left for an operation: the CPU computes it, with the same result.";
 
   it("comes from the processor, for readers here and for what else would compute there", async () => {
     const program = `${NOISE}
@@ -178,7 +178,7 @@ describe("noise that a device cannot make", () => {
       await settled();
       answer(warnings);
     `;
-    const warning = "cuda:0 reported a fault: the processor computes it, with the same result.";
+    const warning = "cuda:0 reported a fault: the CPU computes it, with the same result.";
     const env = fakeGpu("fail=lk_scale:719:1", { LATENTKIT_DEVICE: "auto" });
     assert.deepEqual(await onFakeGpu(program, env), ["device.lost", "device.unavailable", [true, false], [warning]]);
   });
