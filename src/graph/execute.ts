@@ -84,10 +84,10 @@ export async function runGraph(prompt: unknown, options: ExecuteOptions): Promis
   try {
     const begun = await begin(prompt, options, span, tell);
     if (begun === undefined) return;
-    const breath = new YieldTimer();
+    const timer = new YieldTimer();
     while (begun.run.status === undefined) {
       await begun.run.step();
-      if (breath.isDue) await breath.take();
+      if (timer.isDue) await timer.yield();
     }
     await end(begun, tell);
   } finally {
@@ -152,7 +152,7 @@ async function begin(prompt: unknown, options: ExecuteOptions, span: Span, tell:
     return undefined;
   }
   const { diskCache } = options;
-  const signer = diskCache && new DiskSigner(diskCache.engine, options);
+  const signer = diskCache && new DiskSigner(diskCache.packageVersion, options);
   const kept = diskCache && signer && new RunResults(diskCache, signer, nodes, options);
   const hear = signer && ((...signed: Parameters<DiskSigner["sign"]>) => signer.sign(...signed));
   const signatures = await signAll(prepared, new Signer(memory, options), options, hear);

@@ -4,11 +4,11 @@ import { describe, LatentkitError } from "../errors.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 import { writeFailed } from "./write-file.js";
 
-/** Where a prefix leads inside the output folder. */
+/** Target of a prefix inside the output folder. */
 export interface OutputTarget {
   /** Absolute path of the folder. */
   readonly folder: string;
-  /** The same relative to the output folder, with "/"; "" for the output folder itself. */
+  /** Path of the folder relative to the output folder, with "/"; "" for the output folder itself. */
   readonly subfolder: string;
   /** First part of the file names. */
   readonly name: string;
@@ -34,18 +34,18 @@ export function expandPrefix(prefix: string, size: { width: number; height: numb
 }
 
 /**
- * A prefix such as "folder/name" as a place inside the output folder; `input` names where it was given. Nothing is
+ * Resolves a prefix such as "folder/name" inside the output folder; `input` names its input in messages. Nothing is
  * touched. Fails with path.outside where it would leave the folder on any system, or holds what no file name can.
  */
 export function resolvePrefix(outputFolder: string, prefix: string, input?: string): OutputTarget {
   refuse(pathFault(prefix), prefix, input);
   const normal = normalize(prefix);
-  return placeOf(outputFolder, prefix, dirname(normal), basename(normal), input);
+  return targetOf(outputFolder, prefix, dirname(normal), basename(normal), input);
 }
 
 /**
- * A folder path inside the output folder, and a plain file name in it; `inputs` name where they were given. Nothing is
- * touched. Fails with path.outside.
+ * Resolves a folder path inside the output folder and a plain file name in it; `inputs` name their inputs in messages.
+ * Nothing is touched. Fails with path.outside.
  */
 export function resolveFile(
   outputFolder: string,
@@ -55,31 +55,31 @@ export function resolveFile(
 ): OutputTarget {
   refuse(pathFault(folder), folder, inputs.folder);
   refuse(nameFault(name), name, inputs.name);
-  return placeOf(outputFolder, folder, normalize(folder), name, inputs.folder);
+  return targetOf(outputFolder, folder, normalize(folder), name, inputs.folder);
 }
 
-function placeOf(outputFolder: string, given: string, subfolder: string, name: string, input?: string): OutputTarget {
+function targetOf(outputFolder: string, path: string, subfolder: string, name: string, input?: string): OutputTarget {
   const root = resolve(outputFolder);
   const folder = resolve(root, subfolder);
-  if (!isInside(root, folder)) throw outside(given, INSIDE, input);
+  if (!isInside(root, folder)) throw outside(path, INSIDE, input);
   return { folder, subfolder: relative(root, folder).split(sep).join("/"), name };
 }
 
 const INSIDE = "a path inside the output folder";
 
-/** Line breaks and all else that would split a list of files, one a line, or reach a terminal's controls. */
+/** Characters that would break a line-based list of files or control a terminal. */
 const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}]/u;
 
 /**
- * What was expected where a path cannot be written to: it holds control characters, or leads elsewhere as `escapeFault`
- * tells; undefined where it is good.
+ * Expectation that a path for writing does not meet: no control characters, and those of `escapeFault`; undefined where it
+ * meets all.
  */
 export const pathFault = (path: string): string | undefined =>
   escapeFault(path) ?? (CONTROLS.test(path) ? "a path without line breaks and other control characters" : undefined);
 
 /**
- * What was expected where a path leaves its folder on this or any other system, so that a graph is equally safe
- * everywhere; undefined where it is good.
+ * Expectation that a path does not meet because it leaves its folder on this or any other system, so that a graph is
+ * equally safe everywhere; undefined where it meets all.
  */
 export function escapeFault(path: string): string | undefined {
   if (path.length > MAX_PATH_CHARACTERS) return `a path of at most ${MAX_PATH_CHARACTERS} characters`;
@@ -92,7 +92,7 @@ export function escapeFault(path: string): string | undefined {
   return leaves ? INSIDE : undefined;
 }
 
-/** The same for a plain file name. */
+/** Expectation that a plain file name does not meet; undefined where it meets all. */
 export const nameFault = (name: string): string | undefined =>
   pathFault(name) ?? (basename(name) === name ? undefined : "a file name without folders");
 
@@ -102,44 +102,44 @@ function refuse(fault: string | undefined, path: string, input: string | undefin
 
 function outside(path: string, expected: string, input?: string): LatentkitError {
   const received = describe(path);
-  const what = input === undefined ? "Output path" : `input "${input}"`;
-  const message = `${what}: expected ${expected}, received ${received}.`;
+  const subject = input === undefined ? "Output path" : `input "${input}"`;
+  const message = `${subject}: expected ${expected}, received ${received}.`;
   return new LatentkitError("path.outside", message, { input, expected, received });
 }
 
 /**
- * Makes a place's folder, and the output folder, where they are missing. Fails with path.outside, before anything is
- * made, where a symbolic link on the way leads out of the output folder, and with file.write-failed.
+ * Creates the folder of a target, and the output folder, where they are missing. Fails with path.outside, before anything
+ * is created, where a symbolic link on the path leads out of the output folder, and with file.write-failed.
  */
-export async function makeFolder(outputFolder: string, place: OutputTarget): Promise<void> {
+export async function makeFolder(outputFolder: string, target: OutputTarget): Promise<void> {
   const root = resolve(outputFolder);
   try {
-    if (isThere(root, place.folder)) return;
+    if (exists(root, target.folder)) return;
     await makeEach(root);
     const realRoot = await promises.realpath(root);
-    await refuseLeavingLink(realRoot, root, place);
-    await makeEach(place.folder);
+    await refuseLeavingLink(realRoot, root, target);
+    await makeEach(target.folder);
   } catch (error) {
-    throw writeFailed(place.subfolder === "" ? basename(root) : place.subfolder, error);
+    throw writeFailed(target.subfolder === "" ? basename(root) : target.subfolder, error);
   }
 }
 
 /**
- * Whether the folder is there, and inside the output folder on the disk too: so it is for all images but the first. At
- * once: the calls cost less than three turns to Node's pool.
+ * Whether the folder exists, and is inside the output folder on the disk too, as for all images but the first.
+ * Synchronous: the calls cost less than three turns to Node's thread pool.
  */
-function isThere(root: string, folder: string): boolean {
+function exists(root: string, folder: string): boolean {
   try {
     const realRoot = realpathSync.native(root);
     const real = folder === root ? realRoot : realpathSync.native(folder);
     return isInside(realRoot, real) && statSync(real).isDirectory();
   } catch {
-    // what is wrong shows when it is made
+    // any error is reported when it is created
     return false;
   }
 }
 
-/** Node's own recursive mkdir never ends where the system refuses with ENOENT, as below /proc. */
+/** Creates a folder and its parents: Node's recursive mkdir never ends where the system fails with ENOENT, as in /proc. */
 export async function makeEach(folder: string): Promise<void> {
   const make = () =>
     promises.mkdir(folder).catch(async (error: NodeJS.ErrnoException) => {
@@ -155,13 +155,13 @@ export async function makeEach(folder: string): Promise<void> {
   }
 }
 
-/** Follows the part of the way that exists already: what is made below it is ours. */
-async function refuseLeavingLink(realRoot: string, root: string, place: OutputTarget): Promise<void> {
-  for (let path = place.folder; path !== root; path = dirname(path)) {
+/** Resolves the part of the path that exists already: folders created below it are no links. */
+async function refuseLeavingLink(realRoot: string, root: string, target: OutputTarget): Promise<void> {
+  for (let path = target.folder; path !== root; path = dirname(path)) {
     const real = await realPathOf(path);
     if (real === undefined) continue;
     if (!isInside(realRoot, real))
-      throw outside(place.subfolder, "a path that no symbolic link leads out of the output folder");
+      throw outside(target.subfolder, "a path that no symbolic link leads out of the output folder");
     return;
   }
 }
@@ -183,8 +183,8 @@ async function realPathOf(path: string): Promise<string | undefined> {
 const COUNTED = { "": /^([0-9]+).{4}$/su, _: /^([0-9]+)_.{4}$/su };
 
 /**
- * One more than the highest counter of `<name>_<digits>` and any four characters among the folder's entries; gaps are
- * not filled. `tail` ends the digits where names go on, as in `<name>_00001_.png`. 1 where the folder holds none.
+ * Returns one more than the highest counter of `<name>_<digits>` and any four characters among the folder's entries; gaps are
+ * not filled. `tail` ends the digits where names continue, as in `<name>_00001_.png`. 1 where the folder holds none.
  */
 export async function nextCounter(folder: string, name: string, tail: "" | "_" = ""): Promise<bigint> {
   const start = `${name}_`;
@@ -200,7 +200,7 @@ export async function nextCounter(folder: string, name: string, tail: "" | "_" =
   return highest + 1n;
 }
 
-/** `<name>_<counter>` with at least five digits. */
+/** Makes `<name>_<counter>`, with at least five digits. */
 export const counterName = (name: string, counter: bigint): string => `${name}_${String(counter).padStart(5, "0")}`;
 
 async function entriesOf(folder: string): Promise<string[]> {

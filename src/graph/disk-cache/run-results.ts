@@ -2,50 +2,50 @@ import { LatentkitError } from "../../errors.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import { checkSocket } from "../../nodes/sockets.js";
 import type { Entry } from "../memory/cache.js";
-import { askChange, type SignatureScope } from "../memory/signature.js";
+import { readChange, type SignatureScope } from "../memory/signature.js";
 import type { PreparedNode } from "../prepared.js";
 import type { DiskCache } from "./disk-cache.js";
 import type { Outputs } from "./entry-format.js";
 import type { DiskSigner } from "./signer.js";
 
-/** What one run takes from a disk cache and leaves there. */
+/** Results of one run in a disk cache: those that it reads, and those that it writes. */
 export class RunResults {
   private readonly expected = new Set<string>();
-  private readonly looked = new Set<string>();
+  private readonly checked = new Set<string>();
   private readonly missed = new Set<string>();
 
   constructor(
     private readonly disk: DiskCache,
     private readonly signer: DiskSigner,
     private readonly nodes: ReadonlyMap<string, PreparedNode>,
-    private readonly place: SignatureScope,
+    private readonly scope: SignatureScope,
   ) {}
 
-  /** Whether the node's result was there when it was looked for: what it links to need not be computed for it. */
+  /** Whether the node's result was on the disk when it was checked, so that its sources need not be computed. */
   isExpected(id: string): boolean {
     return this.expected.has(id);
   }
 
   /**
-   * Looks for the results of these nodes and, from those that have none, of what they link to, lazy links aside.
-   * `isKnown`: the run has the node's result already.
+   * Checks for results of these nodes and, from those that have none, of their sources, lazy links aside. `hasResult`:
+   * the run has the node's result already.
    */
-  async expect(ids: Iterable<string>, isKnown: (id: string) => boolean): Promise<void> {
+  async expect(ids: Iterable<string>, hasResult: (id: string) => boolean): Promise<void> {
     let level = [...new Set(ids)];
     while (level.length > 0) {
-      const fresh = level.filter((id) => !this.looked.has(id) && !isKnown(id));
-      for (const id of fresh) this.looked.add(id);
-      const found = await Promise.all(fresh.map((id) => this.has(id)));
+      const fresh = level.filter((id) => !this.checked.has(id) && !hasResult(id));
+      for (const id of fresh) this.checked.add(id);
+      const isStored = await Promise.all(fresh.map((id) => this.has(id)));
       const sources = new Set<string>();
       for (const [i, id] of fresh.entries()) {
-        if (found[i]) this.expected.add(id);
+        if (isStored[i]) this.expected.add(id);
         else for (const { spec, source } of this.nodes.get(id)!.links) if (!spec.lazy) sources.add(source);
       }
       level = [...sources];
     }
   }
 
-  /** The node's result, if it is on the disk; where not, it is expected no longer. */
+  /** Reads the node's result; one that is not on the disk is expected no longer. */
   async find(id: string): Promise<Entry | undefined> {
     const signature = this.missed.has(id) ? undefined : this.signer.storable(id);
     if (signature === undefined) return undefined;
@@ -57,17 +57,17 @@ export class RunResults {
     return undefined;
   }
 
-  /** A node ran for `ms`. Begins to write its result, unless it has more to say than its outputs. */
-  async keep(node: PreparedNode, { outputs, ui, skipped }: Entry, ms: number): Promise<void> {
+  /** Begins to write the result of a node that ran for `ms`, unless it has more than outputs. */
+  async store(node: PreparedNode, { outputs, ui, skipped }: Entry, ms: number): Promise<void> {
     const { id, definition } = node;
-    // what the node read may have changed since its signature was made
-    if (definition.isChanged !== undefined) this.signer.confirm(id, await askChange(node, this.place));
+    // a file that the node read may have changed since it was signed
+    if (definition.isChanged !== undefined) this.signer.confirm(id, await readChange(node, this.scope));
     const signature = this.signer.storable(id);
     if (signature === undefined || ui !== undefined || skipped === true || !fits(definition, outputs)) return;
     this.disk.write(signature, outputs, ms);
   }
 
-  /** Waits until all is written. Answers why it could not be, once. */
+  /** Waits until all is written. Returns the reason why it could not be, once. */
   async written(): Promise<string | undefined> {
     await this.disk.written();
     return this.disk.takeWarning();

@@ -6,27 +6,27 @@ import type { Change } from "../memory/signature.js";
 import { type OpaqueKey, valueKey } from "../memory/value-key.js";
 import type { PreparedNode } from "../prepared.js";
 
-/** What signatures are made of; another number where that changes. */
+/** Version of the composition of signatures. */
 const GENERATION = 1;
 
 /** Values of these types hold code and memory of a process. */
 const LIVE_TYPES: ReadonlySet<string> = new Set(["MODEL", "VAE", "CLIP", "PIPE_LINE"]);
 
-/** What results depend on besides the graph. */
+/** Everything that results depend on besides the graph. */
 export interface DiskSignerScope {
   readonly host?: Host;
-  /** Nodes whose code changes with the engine's version only. */
+  /** Nodes whose code changes with the version of the package only. */
   readonly builtIns?: Registry;
   /** false: values are taken as they are. */
   readonly validate?: boolean;
 }
 
 /**
- * Signatures that mean the same in every process and on every machine: equal ones are equal results. A node has one only
- * where everything that its result follows from is known, its sources included.
+ * Signatures with the same meaning in every process and on every machine: equal ones mean equal results. A node has one
+ * only where everything that its result depends on has a key, its sources included.
  */
 export class DiskSigner {
-  /** In an order in which sources come before their readers. */
+  /** Signed nodes, sources before their readers. */
   private readonly signed = new Map<string, { readonly node: PreparedNode; readonly signature: string }>();
   private readonly changes = new Map<string, string>();
   private hasOpaque = false;
@@ -36,20 +36,20 @@ export class DiskSigner {
   };
 
   constructor(
-    private readonly engine: string,
-    private readonly place: DiskSignerScope,
+    private readonly packageVersion: string,
+    private readonly scope: DiskSignerScope,
   ) {}
 
-  /** Sources are signed before. `change` is what the node's `isChanged` said. */
+  /** Signs a node after its sources; `change` is the result of its `isChanged`. */
   sign(node: PreparedNode, change: Change | undefined): void {
     const text = this.textOf(node, change);
     if (text === undefined) return;
     const signature = createHash("sha256").update(text).digest("hex");
     this.signed.set(node.id, { node, signature });
-    if (change !== undefined) this.changes.set(node.id, this.stableKey(change.answer, "") ?? "");
+    if (change !== undefined) this.changes.set(node.id, this.stableKey(change.value, "") ?? "");
   }
 
-  /** The signature under which a node's result may be kept: undefined where a run must not miss what the node does. */
+  /** Signature to store a node's result under; undefined where its outputs are live objects or hidden inputs matter. */
   storable(id: string): string | undefined {
     const signed = this.signed.get(id);
     if (signed === undefined) return undefined;
@@ -58,11 +58,11 @@ export class DiskSigner {
     return isLive || Object.keys(hidden).length > 0 ? undefined : signed.signature;
   }
 
-  /** Compares what `isChanged` says after the node ran: where it differs, neither it nor what reads it has a signature. */
+  /** Takes the result of `isChanged` after the node ran: where it differs, the node and its readers lose their signatures. */
   confirm(id: string, change: Change | undefined): void {
     const before = this.changes.get(id);
     if (before === undefined) return;
-    if (change !== undefined && this.stableKey(change.answer, "") === before) return;
+    if (change !== undefined && this.stableKey(change.value, "") === before) return;
     this.signed.delete(id);
     for (const [reader, { node }] of this.signed) {
       if (node.links.some(({ source }) => !this.signed.has(source))) this.signed.delete(reader);
@@ -70,11 +70,11 @@ export class DiskSigner {
   }
 
   private textOf({ id, definition, links, values }: PreparedNode, change: Change | undefined): string | undefined {
-    const { host } = this.place;
-    const isBuiltIn = this.place.builtIns?.get(definition.key) === definition;
+    const { host } = this.scope;
+    const isBuiltIn = this.scope.builtIns?.get(definition.key) === definition;
     if (!isRepeatable(definition, isBuiltIn)) return undefined;
-    // isChanged is not told what links will bring: a file named by one may be another tomorrow
-    if (definition.isChanged !== undefined && (change?.answer === undefined || links.length > 0)) return undefined;
+    // isChanged does not see linked values: a file that a link names may differ tomorrow
+    if (definition.isChanged !== undefined && (change?.value === undefined || links.length > 0)) return undefined;
     const needsHost = !isBuiltIn || readsHost(definition);
     if (needsHost && host?.signature === undefined) return undefined;
     const sources: unknown[] = [];
@@ -83,26 +83,26 @@ export class DiskSigner {
       if (signed === undefined) return undefined;
       sources.push([input, signed.signature, slot]);
     }
-    const given: unknown[] = [];
+    const inputs: unknown[] = [];
     for (const [input, { type }] of Object.entries(definition.inputs)) {
       if (!Object.hasOwn(values, input)) continue;
       const key = this.stableKey(values[input], type);
       if (key === undefined) return undefined;
-      given.push([input, key]);
+      inputs.push([input, key]);
     }
-    const changed = change === undefined ? null : this.stableKey(change.answer, "");
+    const changed = change === undefined ? null : this.stableKey(change.value, "");
     if (changed === undefined) return undefined;
     return JSON.stringify([
       GENERATION,
-      this.engine,
+      this.packageVersion,
       definition.key,
       definition.cacheVersion ?? null,
-      this.place.validate !== false,
+      this.scope.validate !== false,
       needsHost ? host!.signature : null,
       Object.values(definition.hidden).includes("UNIQUE_ID") ? id : null,
       changed,
       sources,
-      given,
+      inputs,
     ]);
   }
 
@@ -114,8 +114,8 @@ export class DiskSigner {
 }
 
 /**
- * Whether a run can do without the node where its result, or that of one that reads it, is at hand. Our own nodes use
- * hidden inputs only to save and to show; what others do with them nobody knows.
+ * Whether a run need not run the node where its result, or that of a reader, is stored. The package's own nodes use hidden
+ * inputs only to save and to show; other nodes may do anything with them.
  */
 function isRepeatable(definition: NodeDefinition, isBuiltIn: boolean): boolean {
   const { outputNode, writesFiles, hasUi, notIdempotent, reachesNetwork } = definition;
@@ -123,6 +123,6 @@ function isRepeatable(definition: NodeDefinition, isBuiltIn: boolean): boolean {
   return isBuiltIn || (definition.cacheVersion !== undefined && Object.keys(definition.hidden).length === 0);
 }
 
-/** Our own nodes that load models let one choose among the host's. */
+/** Whether a node of the package loads models: those that do have a choice of the host's. */
 const readsHost = ({ inputs }: NodeDefinition): boolean =>
   Object.values(inputs).some(({ choices }) => typeof choices === "function");

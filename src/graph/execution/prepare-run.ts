@@ -3,7 +3,7 @@ import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 import { findCycles } from "../cycles.js";
-import { askChange, type Change, type Signer } from "../memory/signature.js";
+import { type Change, readChange, type Signer } from "../memory/signature.js";
 import { findDefinitions, type Graph } from "../parse.js";
 import { linkedNodes, type PreparedNode, prepareUnchecked } from "../prepared.js";
 import { findRoots } from "../roots.js";
@@ -132,7 +132,7 @@ export async function signAll(
   for (const id of order) {
     const node = nodes.get(id)!;
     const hasChange = node.definition.isChanged !== undefined;
-    const change = hasChange ? await askChange(node, place) : undefined;
+    const change = hasChange ? await readChange(node, place) : undefined;
     const isAlwaysNew = hasChange && change === undefined;
     signatures.set(id, isAlwaysNew ? signer.unique() : signer.sign(node, sourceOf, change));
     hear?.(node, change);

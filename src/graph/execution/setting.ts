@@ -40,7 +40,7 @@ export interface SettingOptions {
 
 /** What all nodes of one run share. */
 export class RunSetting {
-  readonly place: ChoiceContext;
+  readonly choiceContext: ChoiceContext;
   private readonly folders: Folders;
   private readonly extraPnginfo: unknown;
   private promptCopy: unknown;
@@ -49,7 +49,7 @@ export class RunSetting {
     readonly options: SettingOptions,
     private readonly emit: (happening: Happening) => void,
   ) {
-    this.place = { host: options.host, inputDir: options.inputDir };
+    this.choiceContext = { host: options.host, inputDir: options.inputDir };
     this.folders = foldersOf(options);
     // nodes write into it, so the run has its own
     this.extraPnginfo = cloneJson(options.extraPnginfo);
@@ -99,7 +99,7 @@ export class RunSetting {
     if (spec.type === "*") return value;
     const isAbsent = value === undefined || value === null;
     if (isAbsent && spec.optional) return spec.options.default;
-    if (CONVERTED.has(spec.type)) return convertInput(spec, value, at, { place: this.place });
+    if (CONVERTED.has(spec.type)) return convertInput(spec, value, at, { context: this.choiceContext });
     if (isAbsent) throw inputError("input.missing", at, expectedOf(spec), value);
     return checkSocket(spec.type, value, at);
   }

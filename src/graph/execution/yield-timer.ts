@@ -1,7 +1,7 @@
-/** Longer without a turn of the event loop, and timers, sockets and signals would starve. */
+/** Milliseconds after which timers, sockets and signals would starve. */
 const MAX_BUSY_MS = 10;
 
-/** Turns of the event loop for work that goes on for long without one. */
+/** Tells long work when to let the event loop turn, and does so. */
 export class YieldTimer {
   private last = performance.now();
 
@@ -9,7 +9,7 @@ export class YieldTimer {
     return performance.now() - this.last > MAX_BUSY_MS;
   }
 
-  async take(): Promise<void> {
+  async yield(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     this.last = performance.now();
   }

@@ -3,26 +3,26 @@ import { CHECKED_LATER, checkOptions, type OptionRules } from "../../options.js"
 import type { NodeUi } from "../events.js";
 import { type Footprint, type Memory, measure } from "./footprint.js";
 
-/** What a node left: the list of values of each output, and its UI result. */
+/** Result of a node: the list of values of each output, and its UI result. */
 export interface Entry {
   readonly outputs: readonly (readonly unknown[])[];
   readonly ui?: NodeUi;
-  /** The node did not run because an input was an empty list; its mapped consumers do not run either. */
+  /** The node did not run because an input was an empty list; nodes that run once for each of its values do not either. */
   readonly skipped?: boolean;
 }
 
 export const CACHE_POLICIES = ["bytes", "classic", "lru", "none"] as const;
 /**
- * "bytes": the least recently used results leave when all together exceed `size` bytes; "classic": the last
- * graph's results; "lru": besides the last graph's, older ones up to `size` in all; "none": nothing, runs do not use it.
+ * "bytes": evicts the least recently used results when all together exceed `size` bytes; "classic": keeps the results of
+ * the last graph; "lru": keeps older ones too, up to `size` in all; "none": keeps nothing, runs do not use it.
  */
 export type CachePolicy = (typeof CACHE_POLICIES)[number];
 
 const DEFAULT_BYTES = 2 ** 30;
 const DEFAULT_COUNT = 1000;
-/** As many signatures are kept, the last used, or twice those of a run; with every run of a batch some are new. */
-const KEPT_SIGNATURES = 20_000;
-/** Results without tensors count no bytes, and a service adds some with every run. */
+/** Number of signatures kept, most recently used, or twice those of a run; every run of a batch adds some. */
+const MAX_SIGNATURES = 20_000;
+/** Bound for small results: a service adds some with every run. */
 const MAX_RESULTS = 20_000;
 
 const NO_FOOTPRINT: Footprint = { buffers: [], otherBytes: 0, isComplete: false };
@@ -30,7 +30,7 @@ const NO_FOOTPRINT: Footprint = { buffers: [], otherBytes: 0, isComplete: false 
 interface Stored {
   readonly entry: Entry;
   readonly footprint: Footprint;
-  /** Counter of the last run that used it. */
+  /** Number of the last run that used it. */
   run: number;
 }
 
@@ -41,7 +41,7 @@ export interface CacheOptions {
 
 const CACHE_RULES: OptionRules<CacheOptions> = { policy: CHECKED_LATER, size: CHECKED_LATER };
 
-/** A cache for runs of graphs; runs that share it take equal nodes' results from each other. */
+/** Makes a cache for runs of graphs; runs that share it share the results of equal nodes. */
 export function createCache(options: CacheOptions = {}): Cache {
   checkOptions("createCache", options, CACHE_RULES);
   const { policy = "bytes", size = policy === "bytes" ? DEFAULT_BYTES : DEFAULT_COUNT } = options;
@@ -55,63 +55,61 @@ export function createCache(options: CacheOptions = {}): Cache {
   return new Cache(policy, size);
 }
 
-/** Results by signature, and the memory that node instances keep. Made by `createCache`. */
+/** Results by signature, and the state of node instances. Made by `createCache`. */
 export class Cache {
   private readonly results = new Map<number, Stored>();
-  private readonly holders = new Map<Memory, number>();
+  private readonly owners = new Map<Memory, number>();
   private readonly signatures = new Map<string, number>();
   private readonly identities = new WeakMap<object, number>();
   private readonly states = new Map<string, { definition: object; state: Record<string, unknown> }>();
   private counter = 0;
   private run = 0;
-  private held = 0;
+  private ownedBytes = 0;
 
   constructor(
     readonly policy: CachePolicy,
     readonly limit: number,
   ) {}
 
-  /** Bytes the results hold, tensors counted once however many hold them; measured for the policy "bytes" only. */
+  /** Bytes of the results, each buffer counted once; measured for the policy "bytes" only. */
   get bytes(): number {
-    return this.held;
+    return this.ownedBytes;
   }
 
-  /** Number of nodes with results. */
+  /** Number of results. */
   get size(): number {
     return this.results.size;
   }
 
   clear(): void {
     this.results.clear();
-    this.holders.clear();
+    this.owners.clear();
     this.signatures.clear();
     this.states.clear();
-    this.held = 0;
+    this.ownedBytes = 0;
   }
 
-  /** @internal The number of a signature: equal texts, equal numbers. */
+  /** @internal Returns the number of a signature: equal texts have equal numbers. */
   intern(text: string): number {
-    const known = this.signatures.get(text);
-    // the last used is the last to leave
-    if (known !== undefined) this.signatures.delete(text);
-    const number = known ?? this.unique();
+    const interned = this.signatures.get(text);
+    // deleted and set again: the most recently used is evicted last
+    if (interned !== undefined) this.signatures.delete(text);
+    const number = interned ?? this.unique();
     this.signatures.set(text, number);
     return number;
   }
 
-  /** @internal A number no other signature has. */
+  /** @internal Returns a number that no other signature has. */
   unique(): number {
     this.counter++;
     return this.counter;
   }
 
-  /** @internal The number of an object, for signatures that hold it. */
+  /** @internal Returns the number of an object, for signatures that hold it. */
   identity(object: object): number {
-    const known = this.identities.get(object);
-    if (known !== undefined) return known;
-    const made = this.unique();
-    this.identities.set(object, made);
-    return made;
+    const number = this.identities.get(object) ?? this.unique();
+    this.identities.set(object, number);
+    return number;
   }
 
   /** @internal */
@@ -136,18 +134,18 @@ export class Cache {
     this.drop(signature);
     const footprint = this.policy === "bytes" ? measure(entry) : NO_FOOTPRINT;
     this.results.set(signature, { entry, footprint, run: this.run });
-    this.held += footprint.otherBytes;
+    this.ownedBytes += footprint.otherBytes;
     for (const buffer of footprint.buffers) {
-      const holders = this.holders.get(buffer) ?? 0;
-      this.holders.set(buffer, holders + 1);
-      if (holders === 0) this.held += buffer.byteLength;
+      const owners = this.owners.get(buffer) ?? 0;
+      this.owners.set(buffer, owners + 1);
+      if (owners === 0) this.ownedBytes += buffer.byteLength;
     }
     if (this.policy === "bytes") {
-      this.evictWhile(() => this.held > this.limit || this.results.size > MAX_RESULTS);
+      this.evictWhile(() => this.ownedBytes > this.limit || this.results.size > MAX_RESULTS);
     }
   }
 
-  /** @internal A run with these signatures and node ids begins: what it cannot use leaves, as the policy says. */
+  /** @internal Begins a run with these signatures and node ids: evicts, by the policy, what it cannot use. */
   begin(signatures: ReadonlySet<number>, ids: ReadonlySet<string>): void {
     this.run++;
     for (const id of this.states.keys()) if (!ids.has(id)) this.states.delete(id);
@@ -158,17 +156,17 @@ export class Cache {
       for (const signature of signatures) this.get(signature);
       this.evictWhile((oldest) => this.results.size > this.limit && oldest.run < this.run);
     }
-    const most = Math.max(KEPT_SIGNATURES, 2 * signatures.size);
+    const limit = Math.max(MAX_SIGNATURES, 2 * signatures.size);
     for (const text of this.signatures.keys()) {
-      if (this.signatures.size <= most) break;
+      if (this.signatures.size <= limit) break;
       this.signatures.delete(text);
     }
   }
 
-  /** @internal The memory of the node with this id, new where the id had another class. */
+  /** @internal State of the node with this id, a new one where the id had another class. */
   stateOf(id: string, definition: object): Record<string, unknown> {
-    const known = this.states.get(id);
-    if (known?.definition === definition) return known.state;
+    const instance = this.states.get(id);
+    if (instance?.definition === definition) return instance.state;
     const state: Record<string, unknown> = {};
     this.states.set(id, { definition, state });
     return state;
@@ -185,13 +183,13 @@ export class Cache {
     const stored = this.results.get(signature);
     if (stored === undefined) return;
     this.results.delete(signature);
-    this.held -= stored.footprint.otherBytes;
+    this.ownedBytes -= stored.footprint.otherBytes;
     for (const buffer of stored.footprint.buffers) {
-      const holders = this.holders.get(buffer)! - 1;
-      if (holders > 0) this.holders.set(buffer, holders);
+      const owners = this.owners.get(buffer)! - 1;
+      if (owners > 0) this.owners.set(buffer, owners);
       else {
-        this.holders.delete(buffer);
-        this.held -= buffer.byteLength;
+        this.owners.delete(buffer);
+        this.ownedBytes -= buffer.byteLength;
       }
     }
   }

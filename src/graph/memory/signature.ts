@@ -4,7 +4,7 @@ import type { PreparedNode } from "../prepared.js";
 import type { RunMemory } from "./run-memory.js";
 import { valueKey } from "./value-key.js";
 
-/** Where a run takes models and files from: results of another place do not count. */
+/** Sources of models and files of a run: results from other sources do not count. */
 export interface SignatureScope {
   readonly host?: Host;
   readonly inputDir?: string;
@@ -13,54 +13,54 @@ export interface SignatureScope {
   readonly rewritesFiles?: boolean;
 }
 
-/** What a node's `isChanged` answered. */
+/** Value that a node's `isChanged` returned. */
 export interface Change {
-  readonly answer: unknown;
+  readonly value: unknown;
 }
 
-/** Asks a node's `isChanged`; undefined: always changed, which NaN and a failure mean too. */
-export async function askChange(
+/** Calls a node's `isChanged`; undefined: always changed, which NaN and a failure mean as well. */
+export async function readChange(
   { definition, links, values }: PreparedNode,
-  place: ChoiceContext,
+  context: ChoiceContext,
 ): Promise<Change | undefined> {
   const inputs: Record<string, unknown> = { ...values };
   for (const { input } of links) inputs[input] = undefined;
   try {
-    const answer = await definition.isChanged!(inputs, place);
-    return Number.isNaN(answer) ? undefined : { answer };
+    const value = await definition.isChanged!(inputs, context);
+    return Number.isNaN(value) ? undefined : { value };
   } catch {
-    // the reason shows when the node runs
+    // the same failure is reported when the node runs
     return undefined;
   }
 }
 
 /**
- * Signatures of the nodes of one run: class, inputs by declared type and the signatures of what they link to, so equal
- * numbers mean equal results, whatever the nodes' ids.
+ * Signatures (cache keys) of the nodes of one run: of class, inputs by declared type and signatures of the sources.
+ * Equal numbers mean equal results, whatever the ids of the nodes.
  */
 export class Signer {
   private readonly run: string;
   private readonly writers: string;
-  /** Of nodes that no other run will know again. */
+  /** Signatures of nodes that no other run will have, by their text. */
   private readonly own = new Map<string, number>();
   private readonly opaqueKey = (value: unknown): string =>
     `o${typeof value === "symbol" ? this.memory.cache.unique() : this.memory.cache.identity(value as object)}`;
 
   constructor(
     private readonly memory: Pick<RunMemory, "cache" | "isVolatile">,
-    private readonly place: SignatureScope,
+    private readonly scope: SignatureScope,
   ) {
-    this.run = String(memory.cache.intern(JSON.stringify([this.hostKey(place.host), place.inputDir])));
-    const { outputDir = "" } = place;
-    this.writers = place.rewritesFiles === true ? String(memory.cache.unique()) : this.valueKey(outputDir, "STRING");
+    this.run = String(memory.cache.intern(JSON.stringify([this.hostKey(scope.host), scope.inputDir])));
+    const { outputDir = "" } = scope;
+    this.writers = scope.rewritesFiles === true ? String(memory.cache.unique()) : this.valueKey(outputDir, "STRING");
   }
 
-  /** `sourceOf` answers the signature of a linked node, all of which have theirs; `change` is what `isChanged` said. */
+  /** Signs a node. `sourceOf` returns the signature of a linked node, which is signed before; `change` is of `isChanged`. */
   sign(node: PreparedNode, sourceOf: (id: string) => number | undefined, change: Change | undefined): number {
     const { definition } = node;
     let text = `${this.memory.cache.identity(definition)}|${this.run}`;
     if (definition.writesFiles) text += `@${this.writers}`;
-    if (change !== undefined) text += `!${this.valueKey(change.answer, "")}`;
+    if (change !== undefined) text += `!${this.valueKey(change.value, "")}`;
     if (definition.notIdempotent || Object.values(definition.hidden).includes("UNIQUE_ID")) {
       text += `#${this.valueKey(node.id, "STRING")}`;
     }
@@ -69,7 +69,7 @@ export class Signer {
       if (Object.hasOwn(node.values, input)) text += `|${input}=${this.valueKey(node.values[input], spec.type)}`;
     }
     for (const [input, value] of node.unknown) text += `|?${this.valueKey([input, value], "")}`;
-    const isNew = definition.writesFiles && this.place.rewritesFiles === true;
+    const isNew = definition.writesFiles && this.scope.rewritesFiles === true;
     return isNew || this.memory.isVolatile(node.id) ? this.ownNumber(text) : this.memory.cache.intern(text);
   }
 
@@ -79,7 +79,7 @@ export class Signer {
     return number;
   }
 
-  /** A signature no node has or will have. */
+  /** Returns a signature that no node has or will have. */
   unique(): number {
     return this.memory.cache.unique();
   }

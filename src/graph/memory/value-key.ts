@@ -2,16 +2,16 @@ import { createHash } from "node:crypto";
 import { isPlainObject, NumberLiteral } from "../../io/json-lossless.js";
 import { pythonText } from "../../io/python-text.js";
 
-/** Longer texts stand in a signature as their hash. */
+/** Longer texts are hashed. */
 const MAX_TEXT = 512;
 const MAX_DEPTH = 32;
 
-/** The key of a value that no text can stand for: a function, an instance, a symbol, a long or deep structure. */
+/** Returns the key of a value that has no text: a function, an instance, a symbol, a long or deep structure. */
 export type OpaqueKey = (value: unknown) => string;
 
 /**
- * A text that is equal for equal values only; 1, 1.0 and true are one INT, where any type goes 1 is not 1.0. NaN equals
- * itself.
+ * Returns a text that is equal for equal values only. 1, 1.0 and true are one INT; for an input of any type 1 is not 1.0.
+ * NaN equals itself.
  */
 export function valueKey(value: unknown, type: string, opaque: OpaqueKey, depth = 0): string {
   switch (typeof value) {

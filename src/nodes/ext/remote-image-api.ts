@@ -13,7 +13,7 @@ const DEFAULT_BASE_URL = "https://api.stability.ai";
 const PATH = "v2beta/stable-image/generate/sd3";
 const ASPECT_RATIOS = ["16:9", "1:1", "21:9", "2:3", "3:2", "4:5", "5:4", "9:16", "9:21"] as const;
 
-/** What the service means by a status. */
+/** Meaning of the status codes of the service. */
 const MEANINGS: Readonly<Record<number, string>> = {
   400: "Bad Request",
   403: "ApiKey Forbidden",
@@ -24,7 +24,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
 
 export const remoteImageApi = defineNode({
   key: KEY,
-  description: "Has an image made from text, or from an image and text, by a remote service.",
+  description: "Lets a remote service generate an image from text, or from an image and text.",
   deprecated: true,
   inputs: {
     positive: text({ default: "", multiline: true, strict: true }),
@@ -61,9 +61,9 @@ export const remoteImageApi = defineNode({
     const { body, contentType } = encodeMultipart(parts);
     const authorization = /\S\s+\S/.test(key) ? key : `Bearer ${key}`;
     const headers = { accept: "application/json", authorization, "content-type": contentType };
-    const answer = await post({ url, headers, body, fetch, signal, clock });
-    if (answer.status !== 200) throw failed(refusal(answer), key);
-    return { image: await imageOf(answer, key) };
+    const response = await post({ url, headers, body, fetch, signal, clock });
+    if (response.status !== 200) throw failed(refusal(response), key);
+    return { image: await imageOf(response, key) };
   },
 });
 
@@ -78,7 +78,7 @@ function keyOf(config: NodeConfig): string {
       { node: KEY },
     );
   }
-  // an HTTP library would quote a bad header value, and with it the key
+  // an HTTP library would quote an invalid header, and with it the key
   if (!/^[!-~]+(?:[ \t]+[!-~]+)*$/.test(key)) {
     throw new LatentkitError("remote.no-key", `${KEY}: expected a key of printable ASCII characters.`, { node: KEY });
   }
@@ -105,9 +105,9 @@ async function pngOf(images: Tensor): Promise<Buffer> {
   return encodePng(split(images)[0]!);
 }
 
-/** The picture of a good answer: JSON with base64 in `image`. */
-async function imageOf(answer: PostResponse, key: string): Promise<Tensor> {
-  const encoded = jsonOf(answer)?.image;
+/** Image of a successful response: JSON with base64 in `image`. */
+async function imageOf(response: PostResponse, key: string): Promise<Tensor> {
+  const encoded = jsonOf(response)?.image;
   if (typeof encoded !== "string") throw failed("expected JSON with an image, received none", key);
   if (encoded === "" || /[^A-Za-z0-9+/=\s]/.test(encoded)) {
     throw failed("expected the image as base64, received other characters", key);
@@ -119,18 +119,18 @@ async function imageOf(answer: PostResponse, key: string): Promise<Tensor> {
   }
 }
 
-/** What the status means, and what the service itself says. */
-function refusal(answer: PostResponse): string {
-  const meaning = MEANINGS[answer.status] ?? "Unknown Error";
-  const own = ownWords(answer);
-  return `HTTP ${answer.status}: ${meaning}${own === "" ? "" : ` (${own})`}`;
+/** Meaning of the status, and the message of the service itself. */
+function refusal(response: PostResponse): string {
+  const meaning = MEANINGS[response.status] ?? "Unknown Error";
+  const message = serviceMessage(response);
+  return `HTTP ${response.status}: ${meaning}${message === "" ? "" : ` (${message})`}`;
 }
 
-function ownWords(answer: PostResponse): string {
-  const json = jsonOf(answer);
+function serviceMessage(response: PostResponse): string {
+  const json = jsonOf(response);
   const words =
     json === undefined
-      ? [answer.type === "text/plain" ? answer.body.toString("utf8", 0, 500) : ""]
+      ? [response.type === "text/plain" ? response.body.toString("utf8", 0, 500) : ""]
       : [json.name, ...(Array.isArray(json.errors) ? json.errors : [json.errors]), json.message];
   return words
     .filter((word): word is string => typeof word === "string" && word !== "")
@@ -139,10 +139,10 @@ function ownWords(answer: PostResponse): string {
     .slice(0, 500);
 }
 
-function jsonOf(answer: PostResponse): Record<string, unknown> | undefined {
+function jsonOf(response: PostResponse): Record<string, unknown> | undefined {
   let value: unknown;
   try {
-    value = JSON.parse(answer.body.toString("utf8"));
+    value = JSON.parse(response.body.toString("utf8"));
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
@@ -150,7 +150,7 @@ function jsonOf(answer: PostResponse): Record<string, unknown> | undefined {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
 }
 
-/** A service may repeat the key it was sent; no message does. */
+/** Removes the key from the reason: a service may repeat the key it received. */
 function failed(reason: string, key: string): LatentkitError {
   const secret = key.split(/\s+/).at(-1)!;
   return new LatentkitError(

@@ -230,7 +230,7 @@ describe("validateGraph", () => {
       /Node 1 \(Own\): its validation failed: boom\./,
     );
     answer = Promise.reject(new Error("late"));
-    assert.match(ask({ a: 1, b: 1 }).nodeErrors["1"]!.errors[0]!.sentence, /must answer at once/);
+    assert.match(ask({ a: 1, b: 1 }).nodeErrors["1"]!.errors[0]!.sentence, /must return at once/);
   });
 
   it("is linear: long chains, deep diamonds, hubs, many bad outputs", () => {

@@ -168,7 +168,7 @@ describe("widget values", () => {
     const listed: ComfyInput = ["COMBO", { options: ["p", "q"] }];
     refused(toInputSpec(listed), "bogus", "input.not-in-list");
     const placed = choice(({ host }) => host?.checkpoints() ?? []);
-    assert.equal(convert(placed, "m", { place: { host: { checkpoints: () => ["m"] } } }), "m");
+    assert.equal(convert(placed, "m", { context: { host: { checkpoints: () => ["m"] } } }), "m");
     refused(placed, "m", "input.not-in-list");
     assert.equal(convert(toInputSpec(["COMBO"]), "anything"), "anything");
     refused(

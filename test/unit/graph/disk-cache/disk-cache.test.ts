@@ -248,7 +248,7 @@ describe("createDiskCache", () => {
       assert.deepEqual(files(folder()), []);
       assert.match(
         cache.takeWarning()!,
-        /^Results are not kept in the cache: Cannot write .*the disk is full \(ENOSPC\)\.$/,
+        /^Results are not stored in the disk cache: Cannot write .*the disk is full \(ENOSPC\)\.$/,
       );
       time += 61_000;
       await keep(cache, "a", SMALL);

@@ -269,7 +269,7 @@ describe("a run with a disk cache", () => {
     const first = await go(line, { diskCache });
     assert.equal(first.end.status, "success");
     assert.equal(first.warnings.length, 1);
-    assert.match(first.warnings[0]!, /^Results are not kept in the cache: Cannot write .*not a folder/);
+    assert.match(first.warnings[0]!, /^Results are not stored in the disk cache: Cannot write .*not a folder/);
     assert.equal(first.events.at(-2)?.type, "warning" satisfies RunEvent["type"]);
     assert.deepEqual((await go(line, { diskCache })).warnings, []);
   });

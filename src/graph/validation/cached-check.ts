@@ -7,21 +7,21 @@ import { type CheckedNode, checkNode } from "./validate-node.js";
 const CHECKED = Symbol("checked");
 
 /**
- * The same as checkNode. A frozen node of the package that was right once, among the same classes, is not asked again; a
- * file that it names and that has gone since shows when it is read.
+ * Checks a node like `checkNode`, once for a frozen node of the package that passed among the same classes. A file that
+ * it names and that is removed later fails when it is read.
  */
 export function checkCached(
   id: string,
   raw: Readonly<Record<string, unknown>>,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  place: ChoiceContext,
+  context: ChoiceContext,
   builtIns: Registry | undefined,
 ): CheckedNode {
   const definition = definitions.get(id)!;
-  const check = () => checkNode(id, raw, definitions, place);
+  const check = () => checkNode(id, raw, definitions, context);
   if (!isFrozenJson(raw) || builtIns?.get(definition.key) !== definition) return check();
-  const around = [definition, place.host, place.inputDir, ...linkedClasses(raw.inputs, definitions)];
-  return recall(raw, CHECKED, check, around, ({ errors, fault }) => fault === undefined && errors.length === 0);
+  const dependencies = [definition, context.host, context.inputDir, ...linkedClasses(raw.inputs, definitions)];
+  return recall(raw, CHECKED, check, dependencies, ({ errors, fault }) => fault === undefined && errors.length === 0);
 }
 
 function linkedClasses(inputs: unknown, definitions: ReadonlyMap<string, NodeDefinition>): unknown[] {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { checkCached } from "#src/graph/validation/known-node.js";
+import { checkCached } from "#src/graph/validation/cached-check.js";
 import { freezeJson } from "#src/io/json-lossless.js";
 import { defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import { socket, text } from "#src/nodes/inputs.js";
