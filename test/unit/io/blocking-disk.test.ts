@@ -25,13 +25,13 @@ describe("io/blocking-disk", () => {
     assert.deepEqual(["a_0", "a_1", "a_2", "b", "c"].map(read), ["old", "content", "content", "new", "contentcontent"]);
   });
 
-  it("takes a large file whole", async () => {
+  it("writes a large file whole", async () => {
     const large = Buffer.alloc(20_000_000, "x");
     await writeReplacing(folder(), "large", large, blockingDisk);
     assert.ok(readFileSync(join(folder(), "large")).equals(large));
   });
 
-  it("tells why it cannot, and leaves nothing behind", async () => {
+  it("gives the reason of a failure, and leaves no file", async () => {
     mkdirSync(join(folder(), "a"));
     await refuses(writeReplacing(folder(), "a", bytes, blockingDisk), "file.write-failed", /a folder has that name/);
     const nowhere = join(folder(), "nowhere");

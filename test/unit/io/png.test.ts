@@ -33,7 +33,7 @@ describe("io/png", () => {
     assert.equal((await decodePng(await encodePng(Tensor.zeros([2, 3, 4])))).channels, 4);
   });
 
-  it("writes text before the pixels, in order, keys twice where they come twice", async () => {
+  it("writes text before the pixels, in order, repeated keys included", async () => {
     const image = Tensor.zeros([1, 1, 3]);
     const file = await encodePng(image, { text: { prompt: "{}", clé: "é" } });
     assert.deepEqual(
@@ -59,7 +59,7 @@ describe("io/png", () => {
     ]);
   });
 
-  it("makes the same file in the calling thread, in memory that goes back", async () => {
+  it("encodes the same file in the calling thread, in a buffer of the pool", async () => {
     for (const [width, height, channels] of [
       [1, 1, 1],
       [3, 5, 2],
@@ -91,7 +91,7 @@ describe("io/png", () => {
     }
   });
 
-  it("refuses what is no image", async () => {
+  it("refuses anything but an image", async () => {
     for (const shape of [[3], [0, 1, 3], [1, 0, 3], [1, 1, 5], [2, 1, 1, 3], [1, 1, 1, 1, 3]]) {
       await refuses(encodePng(Tensor.zeros(shape)), "tensor.bad-shape");
     }

@@ -105,7 +105,7 @@ describe("widget values", () => {
     assert.equal(convert(spec, 5, { skipRange: true }), 5);
   });
 
-  it("STRING: numbers and booleans as Python writes them; lists and objects only for graphs", () => {
+  it("STRING: scalars as Python prints them; lists and objects only in graphs", () => {
     const pairs: [unknown, string][] = [
       ["a", "a"],
       ["", ""],
@@ -151,7 +151,7 @@ describe("widget values", () => {
     );
   });
 
-  it("COMBO: what the list holds, by Python's equality", () => {
+  it("COMBO: the listed value, by Python's equality", () => {
     const spec = choice(["red", "green", "blue"]);
     assert.equal(convert(spec, "red"), "red");
     refused(
@@ -179,7 +179,7 @@ describe("widget values", () => {
     );
   });
 
-  it("absent optional inputs are their default, or nothing", () => {
+  it("absent optional inputs become their default, or undefined", () => {
     assert.equal(convert(int({ optional: true }), undefined), undefined);
     assert.equal(convert(int({ optional: true, default: 3 }), undefined), 3);
     assert.equal(convert(image({ optional: true }), null), undefined);

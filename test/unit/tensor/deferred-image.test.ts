@@ -4,7 +4,7 @@ import { randn, Tensor } from "latentkit";
 import { returnMemory, takeMemory } from "#src/tensor/memory.js";
 import { itemToBytes, planesToImage, resizeBilinear, resizeToImage, toBytes } from "#src/tensor/ops.js";
 
-describe("a picture that nobody has read", () => {
+describe("a deferred image", () => {
   const pictures = [
     [3, 48, 40],
     [2, 7, 90],
@@ -12,7 +12,7 @@ describe("a picture that nobody has read", () => {
   ] as const;
 
   for (const [batch, height, width] of pictures) {
-    it(`of ${batch} x ${height} x ${width} gives the bytes of its values, which are computed when they are read`, () => {
+    it(`of ${batch} x ${height} x ${width} has the bytes of its values`, () => {
       const small = randn([batch, 3, 6, 5], { seed: 3n });
       const steps = planesToImage(resizeBilinear(small, height, width));
       const image = resizeToImage(small, height, width);
@@ -32,14 +32,14 @@ describe("a picture that nobody has read", () => {
     });
   }
 
-  it("lies in memory that goes back as any other's", () => {
+  it("has memory that returns to the pool like any other", () => {
     const image = resizeToImage(Tensor.zeros([1, 3, 8, 8]), 64, 64);
     const memory = image.memory as ArrayBuffer;
     returnMemory(memory);
     assert.equal(takeMemory(memory.byteLength), memory);
   });
 
-  it("is read by what copies or reshapes it, and says that it was not read", () => {
+  it("is computed by clone and reshape, not by console.log", () => {
     const grey = () => resizeToImage(Tensor.full([1, 3, 1, 1], 0.25), 2, 2);
     assert.deepEqual(grey().clone().data, new Float32Array(12).fill(0.25));
     assert.deepEqual(grey().reshape([12]).data, new Float32Array(12).fill(0.25));

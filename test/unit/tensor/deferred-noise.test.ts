@@ -13,7 +13,7 @@ const NOISE = `
 `;
 
 describe("noise of the GPU's stream on a device", () => {
-  it("is made for its first reader, and once", async () => {
+  it("is drawn once, for its first reader", async () => {
     const program = `${NOISE}
       const x = noise([3, 5]);
       answer([x.isAway, x.onDevice.cuda.name, made(), openCuda(0).cuda.memory.lent]);
@@ -28,7 +28,7 @@ describe("noise of the GPU's stream on a device", () => {
     ]);
   });
 
-  it("moves its stream on at once, read or not, also from out", async () => {
+  it("advances its stream at once, read or not, also from out", async () => {
     const program = `${NOISE}
       const sizes = [[3, 5], [0, 2], [2000], [1], [3, 5]];
       const drawn = (card) => {
@@ -44,7 +44,7 @@ describe("noise of the GPU's stream on a device", () => {
     assert.deepEqual(await onFakeGpu(program), [true, true]);
   });
 
-  it("is handed to readers of their own, who may write into it", async () => {
+  it("is copied for readers who may write into it", async () => {
     const program = `${NOISE}
       const x = noise([2, 3]);
       const [copy, flat] = [x.clone(), x.reshape([6])];
@@ -59,7 +59,7 @@ describe("noise of the GPU's stream on a device", () => {
     ]);
   });
 
-  it("is made where it is read: on another device, here", async () => {
+  it("is drawn where it is read: on another device, on the CPU", async () => {
     const program = `${NOISE}
       const wanted = here(() => bits(ops.scale(noise([2, 3]), 2)));
       const [x, y] = [noise([2, 3]), noise([2, 3])];
@@ -76,7 +76,7 @@ describe("noise of the GPU's stream on a device", () => {
 });
 
 describe("noise that injectNoise mixes", () => {
-  it("is made on the way where nobody has read it, and has the same bits", async () => {
+  it("is drawn by injectNoise where it is unread, with the same bits", async () => {
     const program = `${NOISE}
       const shapes = [[1, 1, 1, 1], [2, 3, 5, 7], [1, 4, 16, 16], [3, 2, 33, 20]];
       const injected = (shape, bit, random) => {
@@ -103,7 +103,7 @@ describe("noise that injectNoise mixes", () => {
     assert.deepEqual(await onFakeGpu(program), [[[32, 32, 0], []]]);
   });
 
-  it("is read where somebody has, or where it is written over; and not at all where nothing is mixed", async () => {
+  it("is used as it is where it was read or is overwritten", async () => {
     const program = `${NOISE}
       const shape = [2, 3, 5, 7];
       const base = ops.scale(Tensor.full(shape, 0.25), 2);
@@ -125,7 +125,7 @@ describe("noise that injectNoise mixes", () => {
   });
 });
 
-describe("noise that a device cannot make", () => {
+describe("noise that a device cannot draw", () => {
   const FILLED = `
     const filler = [];
     const { cuda } = openCuda(0);
@@ -133,7 +133,7 @@ describe("noise that a device cannot make", () => {
   `;
   const noRoom = "cuda:0 has no memory left for an operation: the CPU computes it, with the same result.";
 
-  it("comes from the processor, for readers here and for what else would compute there", async () => {
+  it("is drawn by the CPU for every reader", async () => {
     const program = `${NOISE}
       const shape = [1, 4, 16, 16];
       const base = ops.scale(Tensor.full(shape, 0.25), 2);
@@ -154,7 +154,7 @@ describe("noise that a device cannot make", () => {
     ]);
   });
 
-  it("has the same values where its way back into out fails, and so has what follows", async () => {
+  it("has the same values where its download into out fails", async () => {
     const program = `${NOISE}
       const generator = createGenerator({ seed: 1n, source: "GPU" });
       const [first, second] = [generator.randn([2000], Tensor.zeros([2000])), generator.randn([3])];
@@ -169,7 +169,7 @@ describe("noise that a device cannot make", () => {
     assert.deepEqual(await onFakeGpu(program, env), [[true, true, [noRoom]]]);
   });
 
-  it("after a fault comes from the processor with auto; a run on that device fails", async () => {
+  it("is drawn by the CPU after a fault with auto; fails on that device", async () => {
     const program = `${NOISE}
       const [x, y] = [noise(${LARGE}), noise(${LARGE}, 2n)];
       answer(refused(() => ops.std(ops.scale(noise(${LARGE}, 3n), 2)))[0]);
@@ -183,7 +183,7 @@ describe("noise that a device cannot make", () => {
     assert.deepEqual(await onFakeGpu(program, env), ["device.lost", "device.unavailable", [true, false], [warning]]);
   });
 
-  it("is refused with the device's error where making it is the fault", async () => {
+  it("fails with the device's error where drawing it is the fault", async () => {
     const program = `${NOISE}
       const x = noise([5]);
       answer([refused(() => x.data)[0], refused(() => x.data)[0]]);

@@ -8,7 +8,7 @@ describe("tensor/memory", () => {
   beforeEach(clearPool);
   after(clearPool);
 
-  it("hands out what came back last, to those who need as much", () => {
+  it("returns the buffer of this length that came back last", () => {
     const [first, second] = [takeMemory(MIB), takeMemory(MIB)];
     returnMemory(first);
     returnMemory(second);
@@ -19,7 +19,7 @@ describe("tensor/memory", () => {
     assert.equal(pooledBytes(), 0);
   });
 
-  it("takes nothing back twice, and nothing that it did not hand out", () => {
+  it("accepts no buffer twice, and no foreign buffer", () => {
     const mine = takeMemory(MIB);
     returnMemory(mine);
     returnMemory(mine);
@@ -28,7 +28,7 @@ describe("tensor/memory", () => {
     assert.equal(pooledBytes(), MIB);
   });
 
-  it("lets go of memory that was sent to another thread, and of more than 64 MiB", () => {
+  it("drops detached buffers, and keeps at most 64 MiB", () => {
     const sent = takeMemory(MIB);
     structuredClone(sent, { transfer: [sent] });
     returnMemory(sent);

@@ -72,7 +72,7 @@ describe("a run with a disk cache", () => {
   };
   const entries = () => files(folder()).map((name) => join(folder(), name));
 
-  it("computes once: the nearest result is taken, tells that it was cached, and nothing before it runs", async () => {
+  it("reads the nearest result, reports it as cached, and runs nothing before it", async () => {
     const first = await go(line);
     assert.deepEqual([first.cached, first.ran, entries().length], [[], ["a", "b", "c"], 3]);
     const second = await go(line);
@@ -83,7 +83,7 @@ describe("a run with a disk cache", () => {
     assert.deepEqual([done.outputs, done.ms], [[6], 0]);
   });
 
-  it("computes what follows from another input, and what it links to from where it is known", async () => {
+  it("computes what a changed input affects, from stored results", async () => {
     await go(line);
     const other = await go({ ...line, c: node("Sum", { a: ["b", 0], b: 6 }) });
     assert.deepEqual([other.cached, other.ran, other.end.ui.out], [["b"], ["c"], { x: [7] }]);
@@ -95,14 +95,14 @@ describe("a run with a disk cache", () => {
     assert.deepEqual([both.cached, both.ran, both.end.ui.out], [["a", "c"], ["d"], { x: [7] }]);
   });
 
-  it("answers roots that are results", async () => {
+  it("returns roots that are stored", async () => {
     const targets = ["c", "a"];
     const first = await go(line, { targets });
     const second = await go(line, { targets });
     assert.deepEqual([second.cached, second.ran, second.end.outputs], [["a", "c"], [], first.end.outputs]);
   });
 
-  it("asks memory first", async () => {
+  it("reads memory before the disk", async () => {
     const cache = createCache();
     const registry = nodes();
     await go(line, { cache, registry });
@@ -112,7 +112,7 @@ describe("a run with a disk cache", () => {
     assert.equal(entries().length, 3);
   });
 
-  it("computes anew, with all that it needs, where an entry turns out to be damaged", async () => {
+  it("computes a node and its sources where an entry is damaged", async () => {
     const first = await go(line);
     for (const path of entries()) writeFileSync(path, "x".repeat(500));
     const second = await go(line);
@@ -121,7 +121,7 @@ describe("a run with a disk cache", () => {
     assert.deepEqual((await go(line)).ran, [], "the damage is mended");
   });
 
-  it("finds what another run has left in the meantime, and does not tell it as run", async () => {
+  it("reads a result that another run has stored meanwhile", async () => {
     const registry = nodes();
     const meet = defineNode({
       key: "Meet",
@@ -140,7 +140,7 @@ describe("a run with a disk cache", () => {
     assert.deepEqual(met.done, ["m", "first", "a", "b", "c", "out"]);
   });
 
-  it("looks for lazy inputs only when they are asked for", async () => {
+  it("reads lazy inputs only when they are needed", async () => {
     const graph = (which: number) => ({
       ...line,
       d: node("Sum", { a: 100 }),
@@ -187,7 +187,7 @@ describe("a run with a disk cache", () => {
     assert.deepEqual((await go(empty, { more, targets: ["s"] })).end.outputs, { s: [[]] });
   });
 
-  it("never does without a node that acts on the world, nor keeps what reads its result", async () => {
+  it("always runs nodes with side effects, and stores none of their readers", async () => {
     const all: Flags[] = [{ outputNode: true }, { writesFiles: true }, { hasUi: true }, { notIdempotent: true }];
     for (const flags of [...all, { reachesNetwork: true }]) {
       const more = [sum("Acts", flags)];
@@ -198,7 +198,7 @@ describe("a run with a disk cache", () => {
     }
   });
 
-  it("keeps no result of a node that sees the prompt or its own id, yet of those that read it", async () => {
+  it("stores no result of a node with hidden inputs, but those of its readers", async () => {
     for (const hidden of ["PROMPT", "UNIQUE_ID", "EXTRA_PNGINFO"] as const) {
       const more = [sum("Sees", { hidden: { it: hidden } })];
       const graph = { ...line, b: node("Sees", { a: ["a", 0] }), out: node("Show", { x: ["b", 0] }) };
@@ -211,7 +211,7 @@ describe("a run with a disk cache", () => {
     }
   });
 
-  it("keeps no models, functions, blockers and no results with a user interface", async () => {
+  it("stores no models, functions, blockers or UI results", async () => {
     const makes: [type: string, value: unknown][] = [
       ["VAE", { encode: () => 1, decode: () => 1 }],
       ["PIPE_LINE", { samples: null }],
@@ -231,7 +231,7 @@ describe("a run with a disk cache", () => {
     assert.deepEqual([told.end.ui, entries()], [{ m: { text: [1] } }, []]);
   });
 
-  it("runs graphs that nodes answer with", async () => {
+  it("runs graphs that nodes return", async () => {
     const expands = defineNode({
       key: "Expands",
       inputs: { a: int() },
@@ -245,7 +245,7 @@ describe("a run with a disk cache", () => {
     assert.deepEqual([second.ran, second.end.ui], [[], first.end.ui]);
   });
 
-  it("keeps nothing of a file that changed while it was read", async () => {
+  it("stores nothing of a file that changed while it was read", async () => {
     let version = 1;
     const reads = sum("Reads", {
       isChanged: () => version,
@@ -262,7 +262,7 @@ describe("a run with a disk cache", () => {
     assert.deepEqual((await go(graph, { more: [reads] })).ran, ["a", "b", "c"]);
   });
 
-  it("goes on without a folder it can write, and says so once", async () => {
+  it("runs without a writable folder, and warns once", async () => {
     const place = join(folder(), "file");
     writeFileSync(place, "");
     const diskCache = createDiskCache({ folder: join(place, "cache"), minMs: 0 });

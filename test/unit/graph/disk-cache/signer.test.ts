@@ -82,7 +82,7 @@ describe("signatures on a disk", () => {
     assert.equal(signer.storable("m"), "60e247888e5027501fe8c6f4b2444fea20ad75a4c2317fa9b62cd7915eabe9fe");
   });
 
-  it("depend on values as nodes get them, not on ids, the order of inputs and inputs nobody declares", async () => {
+  it("depend on converted values, not on ids, input order or undeclared inputs", async () => {
     assert.deepEqual(
       await found([mask(0.5)], [mask("0.5")], [JSON.parse(JSON.stringify(mask(0.5)))], [mask(0.25)], [mask(0.5, 9)]),
       [true, true, false, false],
@@ -93,7 +93,7 @@ describe("signatures on a disk", () => {
     assert.deepEqual(await found([mask(1)], [mask("1.0")], [mask(true)]), [true, true]);
   });
 
-  it("keep every digit, and a float apart from an integer where any type goes", async () => {
+  it("keep every digit, and distinguish floats for an input of any type", async () => {
     const seed = (digits: string) => JSON.stringify(decoded()).replace('"seed":5', `"seed":${digits}`);
     const parsed = (digits: string) => seed(digits) as unknown as object;
     assert.deepEqual(
@@ -110,13 +110,13 @@ describe("signatures on a disk", () => {
     assert.deepEqual(await found([mask(0.5)], [alias, { classAliases: { "Old/": "" } }]), [true]);
   });
 
-  it("hold the engine's version, and whether values are checked", async () => {
+  it("contain the package version, and whether values are checked", async () => {
     const later = { disk: { engine: "99.0.0" } };
     assert.deepEqual(await found([mask(0.5)], [mask(0.5), later], [mask(0.5), later]), [false, true]);
     assert.deepEqual(await found([mask(0.25)], [mask(0.25), { validate: false }]), [false]);
   });
 
-  it("hold the file that a node reads", async () => {
+  it("contain the hash of a file that a node reads", async () => {
     const write = async (name: string, grey: number) =>
       writeFileSync(
         join(folder(), name),
@@ -137,7 +137,7 @@ describe("signatures on a disk", () => {
     );
   });
 
-  it("hold the host where a node loads models; of a host without signature only what needs none is kept", async () => {
+  it("contain the host where a node loads models, and need its signature then", async () => {
     const other = createPreviewHost({ checkpoints: { "x.safetensors": "sdxl" } });
     const nameless = { ...createPreviewHost(), signature: undefined };
     assert.deepEqual(
@@ -168,7 +168,7 @@ describe("signatures on a disk", () => {
     const graph = { m: node("Custom", { a: 1 }) };
     const uses = (made: ExecuteOptions["registry"]): [object, Options] => [graph, { registry: made }];
 
-    it("there are none: their code may change without notice", async () => {
+    it("do not exist: their code may change without notice", async () => {
       assert.deepEqual(await found(uses(custom()), uses(custom())), [false]);
       const own = custom({}, "SolidMask");
       assert.deepEqual(await found([mask(0.5)], [mask(0.5), { registry: own, validate: false }]), [false]);
@@ -176,7 +176,7 @@ describe("signatures on a disk", () => {
       assert.deepEqual(await found([reader, { registry: custom() }], [reader, { registry: custom() }]), [false]);
     });
 
-    it("there are where the author gives a version, and another one for another", async () => {
+    it("exist where the author sets a version, and differ by version", async () => {
       const versioned = (cacheVersion: string, more: object = {}) => uses(custom({ cacheVersion, ...more }));
       assert.deepEqual(await found(versioned("1"), versioned("1"), versioned("2"), versioned("2")), [
         true,
@@ -196,7 +196,7 @@ describe("signatures on a disk", () => {
       assert.deepEqual(await found(odd, odd), [false]);
     });
 
-    it("there are none where a program's own objects are inputs", async () => {
+    it("do not exist where objects of the application are inputs", async () => {
       const made = custom({ cacheVersion: "1" });
       for (const x of [new Map(), () => 1, Symbol("s")]) {
         const given: [object, Options] = [{ m: node("Custom", { a: 1, x }) }, { registry: made, validate: false }];
@@ -205,7 +205,7 @@ describe("signatures on a disk", () => {
     });
   });
 
-  it("hold all that the package's nodes use of their context", () => {
+  it("contain all that the package's nodes use of their context", () => {
     let read = 0;
     for (const folderName of ["core", "ext"]) {
       const place = join(root, "src/nodes", folderName);

@@ -86,7 +86,7 @@ function spoil(bytes: readonly number[]): void {
   }
 }
 
-describe("memory of a run's results", () => {
+describe("memory of a contained run", () => {
   const folder = temporaryFolder();
   beforeEach(clearPool);
   after(clearPool);
@@ -97,13 +97,19 @@ describe("memory of a run's results", () => {
     return result;
   };
 
-  it("goes back when nobody reads it any more", async () => {
+  it("returns to the pool with its last reader", async () => {
     await run(simple);
     // two latents and their sum, of which one may be the memory of another, and the picture
     const once = pooledBytes();
     assert.ok(once >= OWN + PICTURE + 2 * LATENT, `${once}`);
     await run(simple);
     assert.equal(pooledBytes(), once);
+  });
+
+  it("returns to the pool with a custom host that declares it", async () => {
+    const host = Object.defineProperty({ ...createPreviewHost() }, "retainsNoTensors", { value: true });
+    await run(simple, { host });
+    assert.ok(pooledBytes() >= OWN + PICTURE + 2 * LATENT, `${pooledBytes()}`);
   });
 
   const keeper = defineNode({
@@ -120,13 +126,13 @@ describe("memory of a run's results", () => {
     ["a host made from ours", simple, { host: Object.create(base) }],
     ["a listener", simple, { onEvent: () => undefined }],
   ] as const) {
-    it(`stays with ${what}`, async () => {
+    it(`does not return to the pool with ${what}`, async () => {
       await run(graph, options);
       assert.equal(pooledBytes(), OWN);
     });
   }
 
-  it("is never that of a result which another node, run or cache still holds", async () => {
+  it("is never that of a result which a node, run or cache still holds", async () => {
     const ints = seededInts(11);
     const random = () => ints(1000) / 1000;
     for (let round = 0; round < 12; round++) {
@@ -143,7 +149,7 @@ describe("memory of a run's results", () => {
     }
   });
 
-  it("is never that of a run beside it", async () => {
+  it("is never shared between concurrent runs", async () => {
     const cache = createCache();
     const seeds = Array.from({ length: 24 }, (_, seed) => seed);
     for (const seed of seeds) await run(simple, { set: { "a.seed": seed }, outputDir: `${folder()}/one/${seed}` });

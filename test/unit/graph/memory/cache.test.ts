@@ -32,14 +32,14 @@ const started = async (graph: unknown, cache: Cache, options = {}) =>
   only(await eventsOf(graph, { registry, cache, ...options }), "node-start").map(({ nodeId }) => nodeId);
 
 describe("createCache", () => {
-  it("refuses what is no policy or size", async () => {
+  it("refuses an unknown policy and a wrong size", async () => {
     await refuses(() => createCache({ policy: "most" as "lru" }), "value.invalid", /bytes, classic, lru, none/);
     for (const size of [-1, Number.NaN, "5" as unknown as number]) {
       await refuses(() => createCache({ size }), "value.invalid", /Cache size/);
     }
   });
 
-  it("by bytes: counts each buffer once and lets the least recently used go", async () => {
+  it("bytes: counts each buffer once and evicts the least recently used", async () => {
     const cache = createCache({ size: 2.5 * BYTES });
     const tensors = () => Math.floor(cache.bytes / BYTES);
     assert.deepEqual(await started(big(1), cache), ["b", "p", "out"]);
@@ -56,7 +56,7 @@ describe("createCache", () => {
     assert.deepEqual([cache.bytes, cache.size], [0, 0]);
   });
 
-  it("by bytes: a result larger than the bound is not kept, and the run does not mind", async () => {
+  it("bytes: does not keep a result larger than the bound; the run succeeds", async () => {
     const cache = createCache({ size: BYTES - 1 });
     const noUi = { b: node("Big", { value: 1 }), p: node("Pass", { x: ["b", 0] }) };
     for (let i = 0; i < 2; i++) assert.deepEqual(await started(noUi, cache, { targets: ["p"] }), ["b", "p"]);
@@ -78,7 +78,7 @@ describe("createCache", () => {
     assert.deepEqual([(await started(chain(3), none)).length, none.size], [5, 0]);
   });
 
-  it("tells nodes by class, values and ancestors, not by id", async () => {
+  it("identifies nodes by class, values and ancestors, not by id", async () => {
     const cache = createCache();
     const sum = (a: string, value: unknown) => ({
       [a]: node("Const", { value }),
@@ -92,7 +92,7 @@ describe("createCache", () => {
     assert.deepEqual(await started(sum("x", 2), cache), ["x", "s", "out"]);
   });
 
-  it("tells 1, 1.0 and true apart where the declared type does, and texts from numbers", async () => {
+  it("distinguishes 1, 1.0, true and texts where the declared type does", async () => {
     const any = (value: unknown) => ({ out: node("Show", { x: value }) });
     const cache = createCache();
     const runs = [1, true, "1", null, [1], { __value__: [1] }, { a: 1 }, { a: "1" }, Number.NaN];
@@ -103,7 +103,7 @@ describe("createCache", () => {
     assert.deepEqual(await started(any({ a: 1 }), cache), []);
   });
 
-  it("tells 1 from 1.0 where a node shows the difference", async () => {
+  it("distinguishes 1 from 1.0 where a node shows the difference", async () => {
     const cache = createCache();
     const shown = async (literal: string) => {
       const graph = `{"s": {"class_type": "ext showAnythingLazy", "inputs": {"anything": ${literal}}}}`;
@@ -137,7 +137,7 @@ describe("createCache", () => {
     assert.equal(outputs.size, 6);
   });
 
-  it("does not hand results on to another host, folder or definition of a class", async () => {
+  it("shares no results across hosts, folders or definitions of a class", async () => {
     const cache = createCache();
     const host = (name: string, signature?: string) => ({
       name,
@@ -175,7 +175,7 @@ describe("createCache", () => {
     assert.deepEqual(new Set(ends.map(({ ui }) => ui.out!.x![0])), new Set([51, 52]));
   });
 
-  it("forgets signatures that no run brings again, and never those that each brings", async () => {
+  it("evicts signatures that no run repeats, never those of every run", async () => {
     const cache = createCache({ size: 20_000 });
     const { signatures } = cache as unknown as { signatures: ReadonlyMap<string, number> };
     const run = (value: number) =>

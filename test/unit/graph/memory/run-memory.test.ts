@@ -6,7 +6,7 @@ import { CACHE_POLICIES, type Cache, createCache } from "#src/graph/memory/cache
 import { defineNode } from "#src/nodes/define.js";
 import { any, int } from "#src/nodes/inputs.js";
 import { createRegistry } from "#src/nodes/registry.js";
-import { endOf, eventsOf, node } from "../../../helpers/graph-nodes.js";
+import { chain, endOf, eventsOf, node, only } from "../../../helpers/graph-nodes.js";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
@@ -72,7 +72,7 @@ async function outputOf(graph: object, registry: ReturnType<typeof createRegistr
 }
 
 describe("results of a run", () => {
-  it("leave with their last reader where no cache keeps them", async () => {
+  it("are released with their last reader where no cache holds them", async () => {
     for (const cache of [undefined, createCache({ policy: "none" })]) {
       const [value, alive] = (await outputOf(line(20), tracked().registry, cache)) as [number, number];
       assert.equal(value, 20);
@@ -86,7 +86,7 @@ describe("results of a run", () => {
     assert.equal(alive, 21);
   });
 
-  it("stay until the last of several readers, targets until the end", async () => {
+  it("stay until their last reader, targets until the end of the run", async () => {
     const { registry, ran } = tracked();
     const graph = line(4);
     graph.n4 = node("Next", { a: ["n3", 0], b: "ask", lazy: ["s", 0] });
@@ -115,12 +115,63 @@ describe("results of a run", () => {
     });
   }
 
-  it("are made again for an expansion that names a node whose result has left", async () => {
+  it("are computed again for an expansion that reads a released node", async () => {
     const { registry, ran } = tracked();
     const graph = { ...line(3), b: node("Back", { a: ["n3", 0] }), out: node("Count", { a: ["b", 0] }) };
     const events = await eventsOf(graph, { registry });
     assert.equal(endOf(events).status, "success");
     assert.equal(endOf(events).outputs.out![0], 2);
     assert.deepEqual(ran, ["s", "n1", "n2", "n3", "s", "n1", "b.0.0.x"]);
+  });
+});
+
+const chainFrom = (value: number) => ({
+  a: node("Const", { value }),
+  sum: node("Add", { a: ["still", 0], b: ["a", 0] }),
+  out: node("Show", { x: ["sum", 0] }),
+});
+
+describe("results of volatile nodes", () => {
+  it("stay out of a shared cache with all that follows; equal nodes share them", async () => {
+    const cache = createCache();
+    const graph = (a: number) => ({
+      still: node("Const", { value: 5 }),
+      a: node("Const", { value: a }),
+      b: node("Const", { value: a }),
+      sum: node("Add", { a: ["still", 0], b: ["a", 0] }),
+      out: node("Show", { x: ["sum", 0] }),
+      other: node("Show", { x: ["b", 0] }),
+    });
+    const started = async (a: number) => {
+      const events = await eventsOf(graph(a), { cache, volatileNodes: new Set(["a", "b"]) });
+      return only(events, "node-start").map(({ nodeId }) => nodeId);
+    };
+    const first = await started(1);
+    assert.equal(first.filter((id) => id === "a" || id === "b").length, 1);
+    assert.deepEqual(first.filter((id) => !["a", "b"].includes(id)).sort(), ["other", "out", "still", "sum"]);
+    assert.equal(cache.size, 1);
+    assert.equal((await started(2)).includes("still"), false);
+    // the same again is computed again: it was not to come
+    assert.equal((await started(2)).includes("sum"), true);
+    assert.equal(cache.size, 1);
+  });
+
+  it("leave no signature in the cache", async () => {
+    const cache = createCache();
+    const { signatures } = cache as unknown as { signatures: ReadonlyMap<string, number> };
+    const known: number[] = [];
+    for (let value = 0; value < 3; value++) {
+      const graph = { still: node("Const", { value: 5 }), ...chainFrom(value) };
+      await eventsOf(graph, { cache, volatileNodes: new Set(["a"]) });
+      known.push(signatures.size);
+    }
+    assert.ok(known[0]! > 0);
+    assert.equal(known[2], known[0]);
+  });
+
+  it("include a whole chain behind a volatile node", async () => {
+    const cache = createCache();
+    await eventsOf(chain(200), { cache, volatileNodes: new Set(["n0"]) });
+    assert.equal(cache.size, 0);
   });
 });

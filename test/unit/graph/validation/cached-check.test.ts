@@ -5,7 +5,7 @@ import { defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import { socket, text } from "#src/nodes/inputs.js";
 import { createRegistry } from "#src/nodes/registry.js";
 
-describe("graph/validation/known-node", () => {
+describe("checkCached", () => {
   let asked = 0;
   const named = defineNode({
     key: "Named",
@@ -43,7 +43,7 @@ describe("graph/validation/known-node", () => {
     return asked;
   };
 
-  it("asks a frozen node of the package once, and any other each time", () => {
+  it("validates a frozen node of the package once, any other each time", () => {
     const node = frozen("good");
     assert.equal(
       asks(() => assert.equal(check(node), check(node))),
@@ -63,7 +63,7 @@ describe("graph/validation/known-node", () => {
     );
   });
 
-  it("asks again among other classes and in another place", () => {
+  it("validates again among other classes and in another context", () => {
     const node = frozen("good");
     check(node);
     assert.equal(
@@ -80,7 +80,7 @@ describe("graph/validation/known-node", () => {
     );
   });
 
-  it("asks again a node that was wrong", () => {
+  it("validates again a node that had errors", () => {
     const node = frozen("bad");
     assert.equal(
       asks(() => assert.equal(check(node).errors.length + check(node).errors.length, 2)),

@@ -52,7 +52,7 @@ const EVERYTHING = `
 `;
 
 describe("operations on a device", () => {
-  it("have the processor's bits, each of them", async () => {
+  it("have the CPU's bits, each of them", async () => {
     const program = `${EVERYTHING}
       const here = withDevice("cpu", everything);
       const [launchesBefore] = counted("cuLaunchKernel");
@@ -64,7 +64,7 @@ describe("operations on a device", () => {
     assert.deepEqual(await onFakeGpu(program), [[[], [], 0, true, [], [0]]]);
   });
 
-  it("leave their results there until somebody reads them", async () => {
+  it("leave their results on the device until they are read", async () => {
     const program = `
       const x = randn([4, 4], { seed: 1n, source: "GPU" });
       const y = ops.axpy(ops.scale(x, 2), x, 3).reshape([16]).clone();
@@ -119,7 +119,7 @@ describe("operations on a device", () => {
     assert.deepEqual(await onFakeGpu(program), [1, true]);
   });
 
-  it("write into out, here and there, over an input too", async () => {
+  it("write into out on either side, over an input too", async () => {
     const program = `
       const here = Tensor.full([5], 2);
       const { data } = here;
@@ -142,7 +142,7 @@ describe("operations on a device", () => {
     ]);
   });
 
-  it("send noise of the processor's stream there only where it is read there", async () => {
+  it("upload noise of the CPU's stream only where the device reads it", async () => {
     const program = `
       const [a, b] = [randn([100], { seed: 1n }), randn([100], { seed: 1n })];
       const before = counted("bytes in", "bytes out");
@@ -158,7 +158,7 @@ describe("operations on a device", () => {
     ]);
   });
 
-  it("give memory back: at once where a tensor is read, else when it is collected", async () => {
+  it("free memory when a tensor is fetched, else when it is collected", async () => {
     const program = `
       const { cuda } = openCuda(0);
       for (let i = 0; i < 50; i++) ops.scale(randn([1000], { seed: 1n, source: "GPU" }), 2).data;
@@ -174,7 +174,7 @@ describe("operations on a device", () => {
     assert.deepEqual(answers.slice(1), [2, [0, 0]]);
   });
 
-  it("refuse what the processor refuses, in the same words", async () => {
+  it("refuse what the CPU refuses, with the same message", async () => {
     const program = `
       const [x, y] = [Tensor.zeros([2, 2]), Tensor.zeros([3])];
       const refusals = () => [
@@ -195,7 +195,7 @@ describe("operations on a device", () => {
 });
 
 describe("the choice of a device", () => {
-  it("auto takes what is large, and what lies there already", async () => {
+  it("auto sends large operations and those with operands on the device", async () => {
     const program = `
       const small = randn([100], { seed: 1n, source: "GPU" });
       answer([small.isAway, ...counted("cuInit", "cuLaunchKernel")]);
@@ -212,13 +212,13 @@ describe("the choice of a device", () => {
     ]);
   });
 
-  it("cpu asks for nothing: no probe, no trial", async () => {
+  it("cpu neither probes nor tries a device", async () => {
     const env = fakeGpu("", { LATENTKIT_DEVICE: "cpu", LATENTKIT_CACHE_DIR: "/nonexistent" });
     const program = `answer([randn(${LARGE}, { seed: 1n, source: "GPU" }).isAway, ...counted("cuInit")]);`;
     assert.deepEqual(await onFakeGpu(program, env), [[false, 0]]);
   });
 
-  it("auto asks for nothing without a library", async () => {
+  it("auto does not probe without a library", async () => {
     const env = fakeGpu("", { LATENTKIT_DEVICE: "auto", LATENTKIT_CUDA: "/nonexistent.so" });
     const program = `answer([randn(${LARGE}, { seed: 1n, source: "GPU" }).isAway, ...counted("cuInit")]);`;
     assert.deepEqual(await onFakeGpu(program, env), [[false, 0]]);
@@ -248,7 +248,7 @@ describe("the choice of a device", () => {
     ]);
   });
 
-  it("moves a tensor that lies on another device", async () => {
+  it("moves a tensor from another device", async () => {
     const program = `
       const x = withDevice("cuda:1", () => randn([6], { seed: 1n, source: "GPU" }));
       const y = ops.scale(x, 2);
@@ -273,7 +273,7 @@ describe("the choice of a device", () => {
     ["no library", fakeGpu("", { LATENTKIT_CUDA: "/nonexistent.so" }), /no CUDA library/],
   ];
   for (const [what, env, reason] of refusals) {
-    it(`says in one sentence why not: ${what}`, async () => {
+    it(`gives the reason in one sentence: ${what}`, async () => {
       const hidden = what === "no driver" ? `process.env.LATENTKIT_CUDA_DRIVER = "libnothing-of-this-name.so";` : "";
       const program = `${hidden}
         answer(refused(() => withDevice("cuda:0", () => ops.scale(Tensor.zeros([2]), 1))));
@@ -296,7 +296,7 @@ describe("the choice of a device", () => {
     });
   }
 
-  it("refuses a device that is not there, and words that name none", async () => {
+  it("refuses a missing device and an unknown name", async () => {
     const program = `
       const on = (device) => refused(() => withDevice(device, () => ops.scale(Tensor.zeros([2]), 1)));
       answer(on("cuda:2"));
@@ -310,7 +310,7 @@ describe("the choice of a device", () => {
     ]);
   });
 
-  it("refuses an environment that names none, where it counts", async () => {
+  it("refuses an unknown name in the environment where it is used", async () => {
     const env = fakeGpu("", { LATENTKIT_DEVICE: "gpu" });
     const program = `
       answer(refused(() => ops.scale(Tensor.zeros([2]), 1)));
@@ -324,7 +324,7 @@ describe("the choice of a device", () => {
 });
 
 describe("a device that fails", () => {
-  it("without memory left, the processor computes the same and a warning says so once", async () => {
+  it("without memory left, lets the CPU compute the same, and warns once", async () => {
     const program = `${EVERYTHING}
       const expected = withDevice("cpu", everything);
       const found = everything();
@@ -336,7 +336,7 @@ describe("a device that fails", () => {
     assert.deepEqual(await onFakeGpu(program, fakeGpu("memory=100000")), [[true, [warning]]]);
   });
 
-  it("without memory to hand values over, does without it; else they stay there and one sentence says so", async () => {
+  it("without memory for a download, fetches in place or fails in one sentence", async () => {
     const program = `
       const x = ops.scale(Tensor.full([5], 2), 2);
       const refusal = refused(() => x.data);
@@ -353,7 +353,7 @@ describe("a device that fails", () => {
     assert.deepEqual(after, [true, values]);
   });
 
-  it("with a fault, auto computes elsewhere what does not lie there, and leaves the device alone", async () => {
+  it("with a fault, auto computes on the CPU and leaves the device alone", async () => {
     const program = `
       const x = withDevice("cpu", () => randn(${LARGE}, { seed: 1n }));
       const lying = randn(${LARGE}, { seed: 2n, source: "GPU" });

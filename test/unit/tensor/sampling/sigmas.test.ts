@@ -125,7 +125,7 @@ describe("sigmas", () => {
     }
   });
 
-  it("lists the host's names in its order", () => {
+  it("lists ComfyUI's names in its order", () => {
     assert.deepEqual(SAMPLERS, meta.SAMPLER_NAMES_newest);
     assert.deepEqual(SCHEDULERS, meta.SCHEDULER_NAMES);
   });
@@ -146,7 +146,7 @@ describe("sigmas", () => {
     assert.equal(sigmas({ scheduler: "karras", steps: 20, denoise: 0 }).length, 0);
   });
 
-  it("schedules a sampling of another make by its own table and maps", () => {
+  it("schedules a foreign sampling by its own table and maps", () => {
     const known = modelSampling("sd3");
     const { name, prediction, sigmas: table, sigmaMin, sigmaMax, latentFormat } = known;
     const foreign = {
