@@ -144,10 +144,8 @@ function readFailed(error: unknown, file: InputFile, path: string, hints = { lef
     return fault("file.read-failed", file, "a file that can be read", ` (${code})`, { cause: error });
   const others = hints.left-- > 0 ? neighbours(path) : [];
   const { suggestion } = suggest(file.name.slice(file.name.lastIndexOf("/") + 1), others);
-  return fault("file.not-found", file, "a file of the input folder", ", which is not there", {
-    suggestion,
-    cause: error,
-  });
+  const details = { suggestion, cause: error };
+  return fault("file.not-found", file, "a file of the input folder", ", which is not there", details);
 }
 
 function neighbours(path: string): string[] {

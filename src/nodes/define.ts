@@ -4,17 +4,7 @@ import { type ComfyInput, type InputSpec, toInputSpec } from "./inputs.js";
 import { type OutputSource, outputSpecs, type ResultOf } from "./outputs.js";
 import type { HiddenType, NodeDefinition, NodeResult, NodeSource, TypedNode } from "./types.js";
 
-export type {
-  Folders,
-  HiddenType,
-  NodeConfig,
-  NodeContext,
-  NodeDefinition,
-  NoiseStream,
-  TypedNode,
-  ValidateContext,
-  ValidationResult,
-} from "./types.js";
+export type * from "./types.js";
 
 /**
  * Defines a node. Throws usage.invalid where a field is missing, wrong or unknown: helper functions belong beside the

@@ -102,9 +102,8 @@ export async function invokeNode(
   if (options.hidden !== undefined) checkOptions("invokeNode, hidden", options.hidden, HIDDEN_RULES);
   const definition = findNode(key, options.registry ?? allNodes);
   if (typeof inputs !== "object" || inputs === null || Array.isArray(inputs)) {
-    throw new LatentkitError("usage.invalid", `${key}: expected an object of inputs, received ${describe(inputs)}.`, {
-      node: key,
-    });
+    const message = `${key}: expected an object of inputs, received ${describe(inputs)}.`;
+    throw new LatentkitError("usage.invalid", message, { node: key });
   }
   const span = new Span(options.signal);
   const context = contextOf(key, options, span);
@@ -126,9 +125,8 @@ export async function invokeNode(
   refuseAborted(options.signal);
   const { result, ui, expand } = toResult(definition, returned);
   if (expand !== undefined) {
-    throw new LatentkitError("node.failed", `${key}: expected values, received a graph to run; executeGraph runs it.`, {
-      node: key,
-    });
+    const message = `${key}: expected values, received a graph to run; executeGraph runs it.`;
+    throw new LatentkitError("node.failed", message, { node: key });
   }
   return ui === undefined ? { result } : { result, ui };
 }
@@ -137,14 +135,8 @@ function findNode(key: string, registry: Registry): NodeDefinition {
   const definition = typeof key === "string" ? registry.get(key) : undefined;
   if (definition !== undefined) return definition;
   const { suggestion, hint } = suggest(key, registry.keys());
-  throw new LatentkitError(
-    "graph.unknown-class",
-    `Node: expected a registered key, received ${describe(key)}.${hint}`,
-    {
-      received: describe(key),
-      suggestion,
-    },
-  );
+  const message = `Node: expected a registered key, received ${describe(key)}.${hint}`;
+  throw new LatentkitError("graph.unknown-class", message, { received: describe(key), suggestion });
 }
 
 function contextOf(key: string, options: InvokeOptions, span: Span): NodeContext {

@@ -119,8 +119,10 @@ export interface NodeSource<
   ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeResult | undefined>;
 }
 
+type Hooks = Pick<NodeSource<never, never, never>, "validate" | "isChanged" | "checkLazy" | "noiseStream">;
+
 /** A node in the form that registry, validator and executor use. */
-export interface NodeDefinition {
+export interface NodeDefinition extends Hooks {
   readonly key: string;
   readonly displayName: string;
   readonly category: string;
@@ -137,10 +139,6 @@ export interface NodeDefinition {
   readonly reachesNetwork: boolean;
   readonly usesKey: boolean;
   readonly cacheVersion?: string;
-  validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationResult;
-  isChanged?(inputs: Record<string, unknown>, context: ChoiceContext): Awaitable<unknown>;
-  checkLazy?(inputs: Record<string, unknown>): Awaitable<readonly string[]>;
-  noiseStream?(inputs: Record<string, unknown>): NoiseStream | undefined;
   run(
     inputs: Record<string, unknown>,
     context: NodeContext,

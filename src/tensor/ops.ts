@@ -90,10 +90,8 @@ export function composite(destination: Tensor, source: Tensor, x = 0, y = 0, mas
   const shape = fourSides("composite destination", destination);
   const sourceShape = fourSides("composite source", source);
   if (sourceShape[1] !== shape[1] && sourceShape[1] !== 1) {
-    throw new LatentkitError(
-      "tensor.bad-shape",
-      `composite: expected a source with ${shape[1]} channels or 1, received ${sourceShape[1]}.`,
-    );
+    const message = `composite: expected a source with ${shape[1]} channels or 1, received ${sourceShape[1]}.`;
+    throw new LatentkitError("tensor.bad-shape", message);
   }
   if (sourceShape[0] === 0 && shape[0] > 0) {
     throw new LatentkitError("tensor.bad-shape", "composite: expected a source with at least one item, received none.");

@@ -187,10 +187,8 @@ function checkBatchIndex(shape: readonly number[], batchIndex: readonly number[]
   }
   for (const index of batchIndex) {
     if (!Number.isInteger(index) || index < 0 || index > MAX_BATCH_INDEX) {
-      throw new LatentkitError(
-        "value.out-of-range",
-        `batchIndex: expected whole numbers from 0 to ${MAX_BATCH_INDEX}, received ${describe(index)}.`,
-      );
+      const message = `batchIndex: expected whole numbers from 0 to ${MAX_BATCH_INDEX}, received ${describe(index)}.`;
+      throw new LatentkitError("value.out-of-range", message);
     }
   }
 }
@@ -198,15 +196,7 @@ function checkBatchIndex(shape: readonly number[], batchIndex: readonly number[]
 function cardThreads(card: Card): number {
   if (typeof card === "string" && Object.hasOwn(CARD_THREADS, card)) return CARD_THREADS[card];
   const threads = typeof card === "object" && card !== null ? card.threads : undefined;
-  if (
-    typeof threads === "number" &&
-    Number.isInteger(threads) &&
-    threads > 0 &&
-    threads % 256 === 0 &&
-    threads <= 2 ** 31
-  ) {
-    return threads;
-  }
+  if (typeof threads === "number" && threads > 0 && threads % 256 === 0 && threads <= 2 ** 31) return threads;
   throw new LatentkitError(
     "value.invalid",
     `card: expected ${Object.keys(CARD_THREADS).join(", ")} or { threads } with a multiple of 256, received ${describe(threads ?? card)}.`,

@@ -4,10 +4,8 @@ import { elementCount, Tensor } from "./tensor.js";
 /** Throws tensor.bad-shape unless the shapes are equal. */
 export function requireSameShape(operation: string, a: Tensor, b: Tensor): void {
   if (a.hasShape(b)) return;
-  throw new LatentkitError(
-    "tensor.bad-shape",
-    `${operation}: expected equal shapes, received [${a.shape.join(", ")}] and [${b.shape.join(", ")}].`,
-  );
+  const message = `${operation}: expected equal shapes, received [${a.shape.join(", ")}] and [${b.shape.join(", ")}].`;
+  throw new LatentkitError("tensor.bad-shape", message);
 }
 
 /** Returns `out`, which must have this shape, or where it is absent a new tensor that the operation has to fill. */
@@ -26,10 +24,8 @@ export function outputOf(operation: string, like: Tensor | readonly number[], ou
 export function fourSides(subject: string, tensor: Tensor, layout = "[B, C, H, W]"): [number, number, number, number] {
   const [a, b, c, d] = tensor.shape;
   if (tensor.shape.length !== 4 || a === undefined || b === undefined || c === undefined || d === undefined) {
-    throw new LatentkitError(
-      "tensor.bad-shape",
-      `${subject}: expected a tensor ${layout}, received shape [${tensor.shape.join(", ")}].`,
-    );
+    const message = `${subject}: expected a tensor ${layout}, received shape [${tensor.shape.join(", ")}].`;
+    throw new LatentkitError("tensor.bad-shape", message);
   }
   return [a, b, c, d];
 }
@@ -40,10 +36,8 @@ export function maskSides(subject: string, mask: Tensor): [number, number, numbe
   const height = shape[shape.length - 2];
   const width = shape[shape.length - 1];
   if (height === undefined || width === undefined || height === 0 || width === 0) {
-    throw new LatentkitError(
-      "tensor.bad-shape",
-      `${subject}: expected a mask [B, H, W] or [H, W], received shape [${shape.join(", ")}].`,
-    );
+    const message = `${subject}: expected a mask [B, H, W] or [H, W], received shape [${shape.join(", ")}].`;
+    throw new LatentkitError("tensor.bad-shape", message);
   }
   return [mask.size / (height * width), height, width];
 }

@@ -42,16 +42,12 @@ export class Tensor {
   static from(data: ArrayLike<number>, shape: readonly number[]): Tensor {
     const size = elementCount(shape);
     if (typeof data !== "object" || typeof data?.length !== "number") {
-      throw new LatentkitError(
-        "value.invalid",
-        `Tensor data: expected a list of numbers or a typed array, received ${describe(data)}.`,
-      );
+      const message = `Tensor data: expected a list of numbers or a typed array, received ${describe(data)}.`;
+      throw new LatentkitError("value.invalid", message);
     }
     if (data.length !== size) {
-      throw new LatentkitError(
-        "tensor.bad-shape",
-        `Tensor data: expected ${size} values for shape [${shape.join(", ")}], received ${data.length}.`,
-      );
+      const message = `Tensor data: expected ${size} values for shape [${shape.join(", ")}], received ${data.length}.`;
+      throw new LatentkitError("tensor.bad-shape", message);
     }
     return new Tensor(data instanceof Float32Array ? data : Float32Array.from(data), shape);
   }
@@ -170,10 +166,8 @@ export function elementCount(shape: readonly number[]): number {
     size *= side;
   }
   if (size > MAX_ELEMENTS) {
-    throw new LatentkitError(
-      "tensor.too-large",
-      `Shape [${shape.join(", ")}]: expected at most ${MAX_ELEMENTS} elements, received ${size}.`,
-    );
+    const message = `Shape [${shape.join(", ")}]: expected at most ${MAX_ELEMENTS} elements, received ${size}.`;
+    throw new LatentkitError("tensor.too-large", message);
   }
   return size;
 }

@@ -109,33 +109,33 @@ function prepareLoosely(
   graph: Graph,
   id: string,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  place: { host?: Host; inputDir?: string },
+  context: { host?: Host; inputDir?: string },
 ): PreparedNode {
   const raw = (graph.prompt[id] as { inputs?: unknown }).inputs;
   const inputs = (typeof raw === "object" && raw !== null ? raw : {}) as Record<string, unknown>;
   const source = { id, displayId: id, definition: definitions.get(id)!, inputs };
-  return prepareUnchecked(source, place, (other) => definitions.has(other));
+  return prepareUnchecked(source, context, (other) => definitions.has(other));
 }
 
 /**
- * Signatures of all nodes, cycles aside. Nodes that run are asked whether they changed; `hear` is told what each said,
- * sources before those that link to them.
+ * Signs all nodes, cycles aside. `isChanged` is called for nodes that run; `onSigned` receives its result for each of
+ * them, sources before their readers.
  */
 export async function signAll(
   { nodes, others, order }: PreparedRun,
   signer: Signer,
-  place: ChoiceContext,
-  hear?: (node: PreparedNode, change: Change | undefined) => void,
+  context: ChoiceContext,
+  onSigned?: (node: PreparedNode, change: Change | undefined) => void,
 ): Promise<Map<string, number>> {
   const signatures = new Map<string, number>();
   const sourceOf = (id: string) => signatures.get(id);
   for (const id of order) {
     const node = nodes.get(id)!;
     const hasChange = node.definition.isChanged !== undefined;
-    const change = hasChange ? await readChange(node, place) : undefined;
+    const change = hasChange ? await readChange(node, context) : undefined;
     const isAlwaysNew = hasChange && change === undefined;
     signatures.set(id, isAlwaysNew ? signer.unique() : signer.sign(node, sourceOf, change));
-    hear?.(node, change);
+    onSigned?.(node, change);
   }
   if (others.size === 0) return signatures;
   for (const id of findCycles(linkedNodes(new Map([...nodes, ...others]))).order) {

@@ -75,10 +75,8 @@ function foldedMean(cond: Conditioning): Float64Array {
 function refuseMisfit(x: Tensor, sigma: number, channels: number, name: string): void {
   const [, count, rows, columns] = fourSides("predict", x);
   if (count !== channels || rows === 0 || columns === 0) {
-    throw new LatentkitError(
-      "tensor.bad-shape",
-      `predict: expected a latent [B, ${channels}, h, w] for ${name}, received ${describe(x)}.`,
-    );
+    const message = `predict: expected a latent [B, ${channels}, h, w] for ${name}, received ${describe(x)}.`;
+    throw new LatentkitError("tensor.bad-shape", message);
   }
   if (!Number.isFinite(sigma) || sigma < 0) {
     throw new LatentkitError("value.out-of-range", `predict: expected sigma from 0, received ${describe(sigma)}.`);

@@ -149,8 +149,6 @@ function encodersOf(clip: Clip): readonly ClipEncoder[] {
     for (const encoder of encoders) requireEncoder(encoder);
     return encoders;
   }
-  throw new LatentkitError(
-    "value.invalid",
-    `Prompt: expected a clip with at least one encoder, received ${describe(clip)}.`,
-  );
+  const message = `Prompt: expected a clip with at least one encoder, received ${describe(clip)}.`;
+  throw new LatentkitError("value.invalid", message);
 }

@@ -52,10 +52,8 @@ export function readPromptOptions(options: PromptOptions = {}): CheckedOptions {
     throw new LatentkitError("value.invalid", `wMax: expected a finite number, received ${describe(wMax)}.`);
   }
   if (!Number.isInteger(steps) || steps < 1 || steps > MAX_STEPS) {
-    throw new LatentkitError(
-      "value.out-of-range",
-      `steps: expected a whole number from 1 to ${MAX_STEPS}, received ${describe(steps)}.`,
-    );
+    const message = `steps: expected a whole number from 1 to ${MAX_STEPS}, received ${describe(steps)}.`;
+    throw new LatentkitError("value.out-of-range", message);
   }
   return {
     tokenNormalization: checkTokenNormalization(options.tokenNormalization),

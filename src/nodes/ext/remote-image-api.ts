@@ -72,11 +72,8 @@ function keyOf(config: NodeConfig): string {
   const configured = config.remote_image_api?.keys?.[0]?.key;
   const key = (configured ?? process.env.STABILITY_API_KEY ?? "").trim();
   if (key === "") {
-    throw new LatentkitError(
-      "remote.no-key",
-      `${KEY}: expected a key in remote_image_api.keys of the configuration or in STABILITY_API_KEY, received none.`,
-      { node: KEY },
-    );
+    const message = `${KEY}: expected a key in remote_image_api.keys of the configuration or in STABILITY_API_KEY, received none.`;
+    throw new LatentkitError("remote.no-key", message, { node: KEY });
   }
   // an HTTP library would quote an invalid header, and with it the key
   if (!/^[!-~]+(?:[ \t]+[!-~]+)*$/.test(key)) {
@@ -153,11 +150,6 @@ function jsonOf(response: PostResponse): Record<string, unknown> | undefined {
 /** Removes the key from the reason: a service may repeat the key it received. */
 function failed(reason: string, key: string): LatentkitError {
   const secret = key.split(/\s+/).at(-1)!;
-  return new LatentkitError(
-    "remote.failed",
-    `${KEY}: failed to generate image: ${reason}.`.replaceAll(secret, "(key)"),
-    {
-      node: KEY,
-    },
-  );
+  const message = `${KEY}: failed to generate image: ${reason}.`.replaceAll(secret, "(key)");
+  return new LatentkitError("remote.failed", message, { node: KEY });
 }

@@ -1,19 +1,6 @@
 import { describe, LatentkitError } from "../../errors.js";
-import type { SamplingSpec } from "../../native/bindings.js";
 import { loadNative } from "../../native/load.js";
-import type { ModelSampling } from "./model-sampling.js";
-
-/** Schedules that read only the table need no family: its parameters are never read. */
-const TABLE_ONLY: SamplingSpec = {
-  kind: "discrete",
-  linearStart: 0.00085,
-  linearEnd: 0.012,
-  zsnr: false,
-  sigmaMin: 0.002,
-  sigmaMax: 80,
-  shift: 1,
-  multiplier: 1,
-};
+import { DEFAULT_SPEC, type ModelSampling } from "./model-sampling.js";
 
 interface Schedule {
   scheduler: string;
@@ -32,7 +19,8 @@ export function foreignSchedule(model: ModelSampling, schedule: Schedule): Float
     );
   }
   if (scheduler !== "sgm_uniform" && scheduler !== "normal") {
-    return loadNative().schedule(TABLE_ONLY, model.sigmas, scheduler, steps, extraStep, denoise);
+    // these read only the table, never the parameters of a family
+    return loadNative().schedule(DEFAULT_SPEC, model.sigmas, scheduler, steps, extraStep, denoise);
   }
   if (!(denoise > 0)) return new Float32Array(0);
   if (steps === 0) return new Float32Array(1);

@@ -36,7 +36,8 @@ interface Family {
   readonly format: LatentFormat;
 }
 
-const NEUTRAL: SamplingSpec = {
+/** Parameters of a family unless it sets its own. */
+export const DEFAULT_SPEC: SamplingSpec = {
   kind: "discrete",
   linearStart: 0.00085,
   linearEnd: 0.012,
@@ -49,7 +50,7 @@ const NEUTRAL: SamplingSpec = {
 
 const family = (prediction: Prediction, spec: Partial<SamplingSpec>, format: LatentFormat): Family => ({
   prediction,
-  spec: { ...NEUTRAL, ...spec },
+  spec: { ...DEFAULT_SPEC, ...spec },
   format,
 });
 
@@ -151,10 +152,8 @@ function checkOverrides(name: string, base: SamplingSpec, overrides: SamplingOve
       if (typeof value !== "boolean")
         throw new LatentkitError("value.invalid", `${at}: expected a boolean, received ${describe(value)}.`);
     } else if (typeof value !== "number" || !Number.isFinite(value) || (value <= 0 && base.kind !== "flux")) {
-      throw new LatentkitError(
-        "value.out-of-range",
-        `${at}: expected a finite number above 0, received ${describe(value)}.`,
-      );
+      const message = `${at}: expected a finite number above 0, received ${describe(value)}.`;
+      throw new LatentkitError("value.out-of-range", message);
     }
   }
   const merged = { ...base, ...Object.fromEntries(set) } as SamplingSpec;
@@ -162,10 +161,8 @@ function checkOverrides(name: string, base: SamplingSpec, overrides: SamplingOve
     base.kind === "edm" ? (["sigmaMin", "sigmaMax"] as const) : (["linearStart", "linearEnd"] as const);
   if (merged[low] >= merged[high]) {
     const received = `${low} ${merged[low]} and ${high} ${merged[high]}`;
-    throw new LatentkitError(
-      "value.out-of-range",
-      `Model sampling ${name}: expected ${low} below ${high}, received ${received}.`,
-    );
+    const message = `Model sampling ${name}: expected ${low} below ${high}, received ${received}.`;
+    throw new LatentkitError("value.out-of-range", message);
   }
   if (merged.linearEnd >= 1) {
     const at = `Model sampling ${name}, linearEnd`;
