@@ -1,35 +1,35 @@
 import { setMaxListeners } from "node:events";
 
-/** Callbacks of a signal that share one listener: each of its own would draw Node's warning of a leak from the eleventh on. */
-class Waiting {
+/** Callbacks of a signal that share one listener: Node warns of a leak from the eleventh listener on. */
+class SharedListener {
   private readonly callbacks = new Set<() => void>();
-  private readonly tell = () => {
-    waitingOn.delete(this.signal);
+  private readonly callAll = () => {
+    listeners.delete(this.signal);
     for (const callback of [...this.callbacks]) if (this.callbacks.has(callback)) callback();
   };
 
   constructor(private readonly signal: AbortSignal) {
-    signal.addEventListener("abort", this.tell, { once: true });
-    waitingOn.set(signal, this);
+    signal.addEventListener("abort", this.callAll, { once: true });
+    listeners.set(signal, this);
   }
 
   add(callback: () => void): () => void {
-    // a callback that is given twice is told twice
+    // a callback that is added twice is called twice
     const own = () => callback();
     this.callbacks.add(own);
     return () => {
       if (!this.callbacks.delete(own) || this.callbacks.size > 0) return;
-      this.signal.removeEventListener("abort", this.tell);
-      if (waitingOn.get(this.signal) === this) waitingOn.delete(this.signal);
+      this.signal.removeEventListener("abort", this.callAll);
+      if (listeners.get(this.signal) === this) listeners.delete(this.signal);
     };
   }
 }
 
-const waitingOn = new WeakMap<AbortSignal, Waiting>();
+const listeners = new WeakMap<AbortSignal, SharedListener>();
 
 /**
- * Calls back once when the signal aborts, at once where it has. Returns a function that ends the wait; with the last wait
- * the listener leaves the signal. Callbacks must not throw.
+ * Calls back once when the signal aborts, immediately where it has aborted. Returns a function that removes the callback;
+ * with the last one the listener is removed from the signal. Callbacks must not throw.
  */
 export function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
   if (signal === undefined) return () => {};
@@ -37,28 +37,28 @@ export function onAbort(signal: AbortSignal | undefined, callback: () => void): 
     callback();
     return () => {};
   }
-  return (waitingOn.get(signal) ?? new Waiting(signal)).add(callback);
+  return (listeners.get(signal) ?? new SharedListener(signal)).add(callback);
 }
 
-/** One for all spans: to make one takes longer than many a node. */
+/** One reason for all spans: making one takes longer than running many nodes. */
 const OVER = new DOMException("The run is over.", "AbortError");
 
-/** The time from the beginning of some work to its end: what a node has left behind is told to stop then. */
+/** A span of work whose signal aborts at its end, so that work which a node has left behind stops. */
 export class Span {
   private abort: AbortController | undefined;
-  private leave = () => {};
+  private unsubscribe = () => {};
   private isOver = false;
 
   constructor(private readonly outer: AbortSignal | undefined) {}
 
-  /** Aborted with the outer signal, and at the end. Any number may listen. */
+  /** Signal that aborts with the outer signal, and at the end. Any number of listeners may be added. */
   get signal(): AbortSignal {
     if (this.abort === undefined) {
       const abort = new AbortController();
       this.abort = abort;
       setMaxListeners(0, abort.signal);
       if (this.isOver) abort.abort(OVER);
-      else this.leave = onAbort(this.outer, () => abort.abort(this.outer?.reason));
+      else this.unsubscribe = onAbort(this.outer, () => abort.abort(this.outer?.reason));
     }
     return this.abort.signal;
   }
@@ -66,7 +66,7 @@ export class Span {
   end(): void {
     this.isOver = true;
     if (this.abort === undefined) return;
-    this.leave();
+    this.unsubscribe();
     if (!this.abort.signal.aborted) this.abort.abort(OVER);
   }
 }

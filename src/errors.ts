@@ -1,7 +1,7 @@
-/** What a failure means to each of its readers: an HTTP client, a ComfyUI client, a shell script. */
+/** Meaning of an error for an HTTP client, a ComfyUI client and a shell script. */
 export interface ErrorMeaning {
   readonly http: number;
-  /** ComfyUI's error type for the same failure. */
+  /** ComfyUI's error type. */
   readonly comfyType: string;
   /** Exit code of the command line: 1 run failed, 2 bad graph or usage, 3 bad configuration, 130 interrupted. */
   readonly exit: number;
@@ -10,7 +10,7 @@ export interface ErrorMeaning {
 const badGraph = (comfyType: string): ErrorMeaning => ({ http: 400, comfyType, exit: 2 });
 const runFailed = (http = 500): ErrorMeaning => ({ http, comfyType: "execution_error", exit: 1 });
 
-/** The one table of error codes. */
+/** All error codes. */
 export const ERROR_CODES = {
   "input.missing": badGraph("required_input_missing"),
   "input.wrong-type": badGraph("invalid_input_type"),
@@ -48,16 +48,16 @@ export const ERROR_CODES = {
   "remote.timeout": runFailed(504),
   "native.unavailable": runFailed(),
   "native.failed": runFailed(),
-  /** The device that was asked for cannot be used here. */
+  /** The chosen device cannot be used. */
   "device.unavailable": runFailed(503),
-  /** A GPU failed in the middle of its work: what lay on it is gone, and this process cannot use it again. */
+  /** A GPU failed during an operation: its tensors are lost, and this process cannot use it again. */
   "device.lost": runFailed(),
   "host.missing": badGraph("custom_validation_failed"),
   /** A setup module could not make its nodes and host. */
   "setup.failed": { http: 500, comfyType: "execution_error", exit: 2 },
-  /** A rendering thread ended in the middle of its run: it crashed, ran out of memory or was ended by a node. */
+  /** A rendering thread ended during a run: it crashed, ran out of memory or was ended by a node. */
   "thread.lost": runFailed(),
-  /** A batch's journal cannot be used: another process has it, it is another batch's, or it is damaged. */
+  /** The journal of a batch cannot be used: another process holds it, it belongs to another batch, or it is damaged. */
   "journal.refused": { http: 409, comfyType: "invalid_prompt", exit: 2 },
   /** A file of a batch's items, or one item in it, cannot be read. */
   "items.invalid": badGraph("custom_validation_failed"),
@@ -68,7 +68,7 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** The facts behind a message, for programs. Only what applies is set. */
+/** Facts behind a message, for programs. Only fields that apply are set. */
 export interface ErrorDetails {
   nodeId?: string;
   /** Registry key of the node. */
@@ -77,11 +77,11 @@ export interface ErrorDetails {
   received?: string;
   expected?: string;
   suggestion?: string;
-  /** All classes of a graph that are not known, up to 100. */
+  /** Classes of a graph that are not registered, up to 100. */
   unknownClasses?: readonly UnknownClass[];
 }
 
-/** A class of a graph's nodes that is not known. */
+/** A class of a graph that is not registered. */
 export interface UnknownClass {
   readonly classType: string;
   /** Number of nodes. */
@@ -107,14 +107,14 @@ export class LatentkitError extends Error {
     return ERROR_CODES[this.code];
   }
 
-  /** JSON of an Error would lack its message. */
+  /** Adds the message, which JSON of an Error lacks. */
   toJSON(): { name: string; code: ErrorCode; message: string; details: ErrorDetails } {
     const { name, code, message, details } = this;
     return { name, code, message, details };
   }
 }
 
-/** One input of one node is wrong: names node, input, what was expected and what came. */
+/** Makes an error of one input: its message names node, input, expected and received value. */
 export function inputError(
   code: ErrorCode,
   at: { nodeId?: string; node?: string; input: string },
@@ -122,20 +122,19 @@ export function inputError(
   received: unknown,
   suggestion?: string,
 ): LatentkitError {
-  const shown = code === "input.missing" ? "nothing" : describe(received);
-  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
-  const message = `${where(at)}input "${at.input}": expected ${expected}, received ${shown}.${hint}`;
-  return new LatentkitError(code, message, { ...at, expected, received: shown, suggestion });
+  const text = code === "input.missing" ? "nothing" : describe(received);
+  const message = `${where(at)}input "${at.input}": expected ${expected}, received ${text}.${hintOf(suggestion)}`;
+  return new LatentkitError(code, message, { ...at, expected, received: text, suggestion });
 }
 
-/** "Node 12 (ext imageToMask), ", or less where less is known. */
+/** Address of a node for a message, "Node 12 (ext imageToMask), ", with as much as `at` has. */
 export function where(at: { nodeId?: string; node?: string }): string {
   if (at.nodeId !== undefined && at.node !== undefined) return `Node ${at.nodeId} (${at.node}), `;
   if (at.nodeId !== undefined) return `Node ${at.nodeId}, `;
   return at.node === undefined ? "" : `${at.node}, `;
 }
 
-/** A short, safe rendering of any value for a message: never throws, never long, never a tensor's content. */
+/** Describes any value for a message: never throws, is never long, and never has a tensor's content. */
 export function describe(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
   if (typeof value === "bigint" || typeof value === "number" || typeof value === "boolean") return String(value);
@@ -145,37 +144,42 @@ export function describe(value: unknown): string {
     if (Array.isArray(value)) return `a list of ${value.length}`;
     const shape = (value as { shape?: unknown }).shape;
     if (Array.isArray(shape)) return `a tensor of shape [${shape.join(", ")}]`;
-    // a number literal of a graph file (io/json-lossless) shows as written
+    // a number literal of a graph file (io/json-lossless)
     const literal = (value as { text?: unknown }).text;
     if (typeof literal === "string" && value.constructor?.name === "NumberLiteral") return literal;
   } catch {
-    // a getter or a proxy of the caller's; what it threw says nothing about the input
+    // a getter or proxy of the caller threw, which says nothing about the input
   }
   return "an object";
 }
 
-/** The closest candidate by edit distance, where it is close enough to be a typo. */
+/** Closest candidate by edit distance, if it is close enough for a typing error. */
 export function closest(word: string, candidates: Iterable<string>): string | undefined {
-  // below three letters every word is near every other, and beyond three edits a word is another one
+  // words of less than three letters are all close to each other, and more than three edits make another word
   const limit = Math.min(Math.floor(word.length / 3), 3);
-  const wanted = word.slice(0, 64).toLowerCase();
+  const lower = word.slice(0, 64).toLowerCase();
   let best: string | undefined;
   let bestDistance = limit + 1;
   for (const candidate of candidates) {
-    const distance = editDistance(wanted, candidate.slice(0, 64).toLowerCase(), bestDistance);
+    const distance = editDistance(lower, candidate.slice(0, 64).toLowerCase(), bestDistance);
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
   return best;
 }
 
-/** The closest candidate and the sentence that offers it, with the space before it; "" where none is close. */
+/** Closest candidate, and the sentence that suggests it with a space before it; "" where none is close. */
 export function suggest(
   word: unknown,
   candidates: Iterable<string>,
-  show: (candidate: string) => string = (candidate) => candidate,
+  show?: (candidate: string) => string,
 ): { readonly suggestion: string | undefined; readonly hint: string } {
   const suggestion = typeof word === "string" ? closest(word, candidates) : undefined;
-  return { suggestion, hint: suggestion === undefined ? "" : ` Did you mean ${show(suggestion)}?` };
+  return { suggestion, hint: hintOf(suggestion, show) };
+}
+
+/** Sentence that suggests a candidate, with a space before it; "" where there is none. */
+export function hintOf(suggestion: string | undefined, show = (candidate: string) => candidate): string {
+  return suggestion === undefined ? "" : ` Did you mean ${show(suggestion)}?`;
 }
 
 function editDistance(a: string, b: string, limit: number): number {

@@ -1,8 +1,8 @@
 // The public API on one screen.
 export { type ErrorCode, type ErrorDetails, LatentkitError } from "./errors.js";
-export { type Cache, type CacheOptions, createCache } from "./graph/cache.js";
 export { createDiskCache, type DiskCache, type DiskCacheOptions } from "./graph/disk-cache/disk-cache.js";
 export type { RunEvent } from "./graph/events.js";
+export { type Cache, type CacheOptions, createCache } from "./graph/memory/cache.js";
 export { parseGraphText } from "./graph/parse.js";
 export { createPreviewHost, type PreviewHostOptions } from "./host/preview/index.js";
 export {
@@ -56,14 +56,8 @@ export type { RenderedFile } from "./render/files.js";
 export type { MetadataPolicy } from "./render/job.js";
 export { type RenderOptions, render } from "./render/render.js";
 export type { RenderResult } from "./render/result.js";
-export { type Device, type DeviceReport, device } from "./tensor/device.js";
-export type { DeviceChoice } from "./tensor/device-choice.js";
-export {
-  type ModelSampling,
-  type ModelSamplingName,
-  modelSampling,
-  type SamplingOverrides,
-} from "./tensor/model-sampling.js";
+export type { DeviceChoice } from "./tensor/device/choice.js";
+export { type Device, type DeviceReport, device } from "./tensor/device/device.js";
 export {
   type Card,
   createGenerator,
@@ -73,5 +67,18 @@ export {
   type RandnOptions,
   randn,
 } from "./tensor/random.js";
-export { SAMPLERS, type Sampler, SCHEDULERS, type ScheduleOptions, type Scheduler, sigmas } from "./tensor/sigmas.js";
+export {
+  type ModelSampling,
+  type ModelSamplingName,
+  modelSampling,
+  type SamplingOverrides,
+} from "./tensor/sampling/model-sampling.js";
+export {
+  SAMPLERS,
+  type Sampler,
+  SCHEDULERS,
+  type ScheduleOptions,
+  type Scheduler,
+  sigmas,
+} from "./tensor/sampling/sigmas.js";
 export { Tensor } from "./tensor/tensor.js";

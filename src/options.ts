@@ -1,9 +1,9 @@
 import { describe, type ErrorCode, LatentkitError, suggest } from "./errors.js";
 
-/** The expectation of an option in words, and whether a value meets it. */
+/** Expected value of an option in words, and the check of a value. */
 export type Rule = readonly [expected: string, holds: (value: unknown) => boolean];
 
-/** A rule for each option of a type: an option without one does not compile. */
+/** One rule for each option of a type: a missing rule does not compile. */
 export type OptionRules<Options> = { readonly [Key in keyof Options]-?: Rule };
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -12,7 +12,7 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
 export const hasMethods = (value: unknown, ...methods: readonly string[]): boolean =>
   isObject(value) && methods.every((method) => typeof value[method] === "function");
 
-/** A Map, a Date or a promise has no keys of its own: its values would be passed over. */
+/** Whether a value has keys to read: a Map, a Date or a promise has none, and its content would be ignored. */
 export function isKeyed(value: unknown): value is Record<string, unknown> {
   if (!isObject(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -21,9 +21,9 @@ export function isKeyed(value: unknown): value is Record<string, unknown> {
 
 const isPath = (value: unknown): boolean => typeof value === "string" && value !== "" && !value.includes("\0");
 
-/** The function that takes the option checks its value, in words of its own. */
+/** Rule of an option whose value its function checks itself. */
 export const CHECKED_LATER: Rule = ["a value", () => true];
-/** The same where null would count as absent. */
+/** Rule of such an option where null must not count as absent. */
 export const checkedLater = (expected: string): Rule => [expected, (value) => value !== null];
 export const FLAG: Rule = ["true or false", (value) => typeof value === "boolean"];
 export const TEXT: Rule = ["a text", (value) => typeof value === "string"];
@@ -55,9 +55,9 @@ const isListOf = (value: unknown, type: "string"): boolean =>
   Array.isArray(value) && value.every((item) => typeof item === type);
 
 /**
- * Refuses, in one sentence, options that are no object, the first key without a rule (with the option that was probably
- * meant) and the first value that breaks its rule. An option that is undefined counts as absent, and is refused only
- * where it is required. Throws usage.invalid, or the error of another code.
+ * Checks options by their rules. Throws for anything but an object, for the first key without a rule (with a suggestion)
+ * and for the first value that breaks its rule. An undefined option counts as absent, and throws only where it is
+ * required. The code of the error is usage.invalid where `code` is absent.
  */
 export function checkOptions<Options extends object>(
   functionName: string,
@@ -72,7 +72,7 @@ export function checkOptions<Options extends object>(
     isEmpty = false;
     const value = options[key];
     if (value === undefined) continue;
-    // indices cost half of hasOwn and a pattern; what an object inherits is no list
+    // faster than hasOwn and destructuring; an inherited property is no list
     const rule: unknown = rules[key as unknown as keyof Options];
     if (!Array.isArray(rule)) throw unknownOption(code, functionName, key, rules);
     if (!rule[1](value)) throw wrong(code, key, rule[0], value);

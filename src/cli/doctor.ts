@@ -6,8 +6,8 @@ import { LatentkitError } from "../errors.js";
 import { printJson } from "../io/json-print.js";
 import { engineVersion } from "../native/engine-version.js";
 import { nativeFile } from "../native/load.js";
-import { type Device, device } from "../tensor/device.js";
-import { currentDevice } from "../tensor/device-choice.js";
+import { currentDevice } from "../tensor/device/choice.js";
+import { type Device, device } from "../tensor/device/device.js";
 import { randn } from "../tensor/random.js";
 import type { Command } from "./command.js";
 

@@ -2,7 +2,7 @@ import { relative } from "node:path";
 import { LatentkitError } from "../errors.js";
 import { loadConfig } from "../render/config/load-config.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../render/job.js";
-import { type DeviceChoice, parseDevice } from "../tensor/device-choice.js";
+import { type DeviceChoice, parseDevice } from "../tensor/device/choice.js";
 import { type Arguments, idList, pair } from "./command.js";
 import { oneLine, type Terminal } from "./terminal.js";
 

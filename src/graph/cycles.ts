@@ -1,14 +1,14 @@
-/** The order nodes can be computed in, and what keeps others from it. */
+/** An order in which nodes can be computed, and the cycles that keep others out of it. */
 export interface Cycles {
   /** Nodes that are part of a cycle or need one. */
   readonly stuck: ReadonlySet<string>;
-  /** All other nodes, each after those it needs. */
+  /** All other nodes, each after its sources. */
   readonly order: readonly string[];
-  /** Each cycle's nodes in the direction of the data, the lowest id first. */
+  /** Nodes of each cycle in the direction of the data, lowest id first. */
   readonly cycles: readonly (readonly string[])[];
 }
 
-/** Finds cycles in time linear in nodes and links, at any depth. `sources` holds every node's linked nodes. */
+/** Finds cycles in time linear in nodes and links, at any depth. `sources` holds the linked nodes of every node. */
 export function findCycles(sources: ReadonlyMap<string, readonly string[]>): Cycles {
   const waiting = new Map<string, number>();
   const consumers = new Map<string, string[]>();

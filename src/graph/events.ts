@@ -1,11 +1,11 @@
 import type { LatentkitError } from "../errors.js";
 
-/** UI results of one node: lists by key, as the host's clients read them. */
+/** UI results of one node: lists by key, as ComfyUI's clients read them. */
 export type NodeUi = Record<string, unknown[]>;
 
 export type RunStatus = "success" | "failed" | "interrupted";
 
-/** What happens in a run, in order; `at` is the clock's time in milliseconds. */
+/** An event of a run, in order; `at` is the time of the clock in milliseconds. */
 export type RunEvent = {
   readonly at: number;
 } & (
@@ -13,12 +13,12 @@ export type RunEvent = {
       readonly type: "run-start";
       readonly runId: string;
       readonly nodeIds: readonly string[];
-      /** Outputs that are not computed, since something they need is wrong; absent where there are none. */
+      /** Outputs that are not computed because a node they need is invalid; absent where there are none. */
       readonly leftOut?: readonly string[];
     }
-  /** Nodes whose results an earlier run left in the cache. */
+  /** Nodes whose results an earlier run has left in the cache. */
   | { readonly type: "cached"; readonly nodeIds: readonly string[] }
-  /** A node that asks for lazy inputs starts again with them. `displayId`: the graph's node that an inner one stands for. */
+  /** A node that needs lazy inputs starts again with them. `displayId`: the graph's node that an inner node belongs to. */
   | { readonly type: "node-start"; readonly nodeId: string; readonly displayId: string }
   | {
       readonly type: "progress";
@@ -39,7 +39,7 @@ export type RunEvent = {
       readonly ui?: NodeUi;
       readonly ms: number;
     }
-  /** `inputs`: the values the node got, large ones described in words. */
+  /** `inputs`: the values that the node received, large ones in words. */
   | {
       readonly type: "node-error";
       readonly nodeId: string;
@@ -53,7 +53,7 @@ export type RunEvent = {
   | {
       readonly type: "run-done";
       readonly status: RunStatus;
-      /** Of the run's targets. */
+      /** Output values of the targets. */
       readonly outputs: Record<string, unknown[]>;
       readonly ui: Record<string, NodeUi>;
     }

@@ -2,21 +2,19 @@ import { randomUUID } from "node:crypto";
 import { Span } from "../abort.js";
 import { LatentkitError } from "../errors.js";
 import { refuseReservedKeys } from "../io/save-images.js";
-import { chooseDevice } from "../tensor/device-choice.js";
-import { createCache } from "./cache.js";
-import { DiskSigner } from "./disk-cache/disk-signer.js";
-import { KeptResults } from "./disk-cache/kept-results.js";
+import { chooseDevice } from "../tensor/device/choice.js";
+import { RunResults } from "./disk-cache/run-results.js";
+import { DiskSigner } from "./disk-cache/signer.js";
 import type { Happening, RunEvent } from "./events.js";
-import { Breath } from "./execution/breath.js";
 import { EventQueue } from "./execution/event-queue.js";
-import { followers } from "./execution/passing.js";
 import { prepareRun, signAll } from "./execution/prepare-run.js";
 import { Run } from "./execution/run.js";
 import { RunSetting } from "./execution/setting.js";
-import { Signer } from "./execution/signature.js";
+import { YieldTimer } from "./execution/yield-timer.js";
 import type { GraphRun } from "./job.js";
+import { RunMemory } from "./memory/run-memory.js";
+import { Signer } from "./memory/signature.js";
 import { parseGraph } from "./parse.js";
-import type { PreparedNode } from "./prepared.js";
 import type { RunSurroundings } from "./surroundings.js";
 import { cycleError } from "./validation/graph-error.js";
 
@@ -52,10 +50,10 @@ export async function runGraph(prompt: unknown, job: GraphRun, surroundings: Run
   try {
     const begun = await begin(prompt, job, surroundings, span, emit);
     if (begun === undefined) return;
-    const breath = new Breath();
+    const timer = new YieldTimer();
     while (begun.run.status === undefined) {
       await begun.run.step();
-      if (breath.isDue) await breath.take();
+      if (timer.isDue) await timer.yield();
     }
     await end(begun, emit);
   } finally {
@@ -76,7 +74,7 @@ function createEmitter({ clock, onEvent }: RunSurroundings, listener: (event: Ru
 
 interface Begun {
   readonly run: Run;
-  readonly kept: KeptResults | undefined;
+  readonly kept: RunResults | undefined;
 }
 
 /** Does all that comes before the first node; undefined where a cycle ends the run at once. */
@@ -92,15 +90,12 @@ async function begin(
   const device = chooseDevice(job.device);
   const prepared = prepareRun(graph, job, surroundings);
   const { nodes, roots, leftOut, warnings, cycles } = prepared;
-  // of a cache that keeps nothing each run has its own: equal nodes of one run take each other's results all the same
-  const shared = surroundings.cache?.policy === "none" ? undefined : surroundings.cache;
-  const cache = shared ?? createCache({ policy: "classic" });
-  const passing = job.passingNodes && followers(job.passingNodes, prepared.order, nodes);
-  const isReused = surroundings.isUnheard === true && keepNothing(nodes.values(), surroundings);
-  // what keeps nothing leaves nothing behind
-  const signal = (isReused ? surroundings.signal : undefined) ?? span.signal;
-  const scope = { graph, cache, isOwnCache: shared === undefined, passing, isReused, signal, device };
-  const setting = new RunSetting(job, surroundings, scope, emit);
+  const { cache, builtIns, host, diskCache, hasTransientEvents } = surroundings;
+  const facts = { cache, builtIns, host, hasTransientEvents, volatileNodes: job.volatileNodes };
+  const memory = new RunMemory(facts, nodes, roots, prepared.order);
+  // what retains nothing leaves nothing behind
+  const signal = (memory.isContained ? surroundings.signal : undefined) ?? span.signal;
+  const setting = new RunSetting(job, surroundings, { graph, memory, signal, device }, emit);
   const nodeIds = graph.ids.filter((id) => nodes.has(id));
   const runId = job.runId ?? randomUUID();
   emit({ type: "run-start", runId, nodeIds, ...(leftOut.length > 0 && { leftOut }) });
@@ -110,32 +105,22 @@ async function begin(
     emit({ type: "run-done", status: "failed", outputs: {}, ui: {} });
     return undefined;
   }
-  const { diskCache, host } = surroundings;
   const { choiceContext, isChecked } = setting;
-  const diskSigner = diskCache && new DiskSigner(diskCache.engine, surroundings, isChecked);
-  const kept = diskCache && diskSigner && new KeptResults(diskCache, diskSigner, nodes, choiceContext);
+  const diskSigner = diskCache && new DiskSigner(diskCache.packageVersion, surroundings, isChecked);
+  const kept = diskCache && diskSigner && new RunResults(diskCache, diskSigner, nodes, choiceContext);
   const onSigned = diskSigner && ((...signed: Parameters<DiskSigner["sign"]>) => diskSigner.sign(...signed));
-  const signatures = await signAll(prepared, new Signer(cache, job, host, passing), choiceContext, onSigned);
-  cache.begin(new Set(signatures.values()), new Set(graph.ids));
-  const isCached = (id: string) => cache.has(signatures.get(id));
-  await kept?.expect(roots, isCached);
-  const cached = graph.ids.filter((id) => isCached(id) || kept?.isExpected(id));
+  const signatures = await signAll(prepared, new Signer(memory, job, host), choiceContext, onSigned);
+  memory.begin(signatures, graph.ids);
+  await kept?.expect(roots, (id) => memory.isCached(id));
+  const cached = graph.ids.filter((id) => memory.isCached(id) || kept?.isExpected(id));
   emit({ type: "cached", nodeIds: cached });
-  return { run: new Run(nodes, signatures, roots, setting, emit, kept), kept };
+  return { run: new Run(nodes, roots, setting, emit, kept), kept };
 }
 
 async function end({ run, kept }: Begun, emit: Emit): Promise<void> {
   const warning = run.status === "interrupted" ? undefined : await kept?.written();
   if (warning !== undefined) emit({ type: "warning", message: warning });
   emit({ type: "run-done", status: run.status!, outputs: run.outputs(), ui: run.ui });
-}
-
-/** Whether no node of the run and no model of its host keeps a tensor: the package's own nodes do not. */
-function keepNothing(nodes: Iterable<PreparedNode>, { builtIns, host }: RunSurroundings): boolean {
-  const said = host === undefined ? undefined : Object.getOwnPropertyDescriptor(host, "keepsNothing");
-  if (host !== undefined && (said?.value !== true || said.enumerable === true)) return false;
-  for (const { definition } of nodes) if (builtIns?.get(definition.key) !== definition) return false;
-  return true;
 }
 
 function cycleHappening(cycle: readonly string[]): Happening {

@@ -1,6 +1,6 @@
 import type { NodeConfig } from "../nodes/define.js";
 import { CHECKED_LATER, FLAG, FOLDER, NAMES, type OptionRules, type Rule, TEXT, TEXTS, VALUES } from "../options.js";
-import type { DeviceChoice } from "../tensor/device-choice.js";
+import type { DeviceChoice } from "../tensor/device/choice.js";
 import type { ClassAliases } from "./parse.js";
 
 /** One run of a graph as plain data: with the graph and its `Surroundings` all that the executor needs. */
@@ -61,8 +61,8 @@ export const EXECUTE_JOB_RULES: OptionRules<ExecuteJob> = {
 
 /** A job of the executor, with what only callers inside the package may ask. */
 export interface GraphRun extends Readonly<ExecuteJob> {
-  /** Nodes whose inputs other runs will not have: a shared cache keeps neither their results nor what follows. */
-  readonly passingNodes?: ReadonlySet<string>;
+  /** Nodes whose inputs differ in every run: a shared cache keeps neither their results nor what follows from them. */
+  readonly volatileNodes?: ReadonlySet<string>;
   /** Nodes that write files do so in every run, whatever the cache holds; false where absent. */
   readonly rewritesFiles?: boolean;
   /** The graph that nodes see: where absent the one that runs, for null none. */

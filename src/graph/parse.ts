@@ -16,17 +16,17 @@ import { ignoredNote, nodesOnly, refuseEditorFile, unwrapGraph } from "./unwrap-
 /** Other names of node classes: prefix to prefix, or whole key to whole key. */
 export type ClassAliases = Readonly<Record<string, string>>;
 
-/** Beyond any graph that a person or a program has drawn. */
+/** More nodes than any real graph has. */
 const MAX_NODES = 200_000;
 
 export interface Graph {
-  /** As given, but without what is no node: metadata shows it with the class names of its author. */
+  /** The author's graph without entries that are no nodes; class names are unchanged, as metadata shows them. */
   readonly prompt: Record<string, unknown>;
-  /** One sentence about entries that are no nodes, where there are some. */
+  /** Sentence about entries that are no nodes, where there are some. */
   readonly note?: string;
   /** Node ids in the order of the file. */
   readonly ids: readonly string[];
-  /** The registry's name of a class, aliases followed. */
+  /** Returns the registry's name of a class, aliases resolved. */
   classOf(classType: string): string;
 }
 
@@ -36,16 +36,16 @@ export interface Graph {
  * levels, an editor's workflow file, a node that is no object, a number of an object whose last digits may be lost.
  */
 export function parseGraph(input: unknown, options: { classAliases?: ClassAliases } = {}): Graph {
-  const given = typeof input === "string" ? parseJson(input) : input;
-  if (given === undefined || given === null) throw new LatentkitError("graph.empty", "No prompt provided.");
-  if (!isPlainObject(given)) {
-    throw invalid(`Graph: expected an object of nodes by id, received ${describe(given)}.`);
+  const parsed = typeof input === "string" ? parseJson(input) : input;
+  if (parsed === undefined || parsed === null) throw new LatentkitError("graph.empty", "No prompt provided.");
+  if (!isPlainObject(parsed)) {
+    throw invalid(`Graph: expected an object of nodes by id, received ${describe(parsed)}.`);
   }
-  const graph = unwrapGraph(given);
+  const graph = unwrapGraph(parsed);
   refuseEditorFile(graph);
   const count = Object.keys(graph).length;
   if (count > MAX_NODES) throw invalid(`Graph: expected at most ${MAX_NODES} nodes, received ${count}.`);
-  // text was checked while it was read
+  // the parser has checked text already
   if (typeof input !== "string") refuseHostile(graph, 0);
   const { prompt, ignored } = nodesOnly(graph);
   if (typeof input !== "string") refuseLostDigits(prompt);
@@ -67,7 +67,7 @@ export function parseGraph(input: unknown, options: { classAliases?: ClassAliase
 const invalid = (message: string) => new LatentkitError("graph.invalid", message);
 
 function refuseHostile(value: unknown, depth: number): void {
-  // what is frozen was text, which was checked
+  // frozen JSON came from text, which the parser has checked
   if (typeof value !== "object" || value === null || isFrozenJson(value)) return;
   const isList = Array.isArray(value);
   if (!isList && !isPlainObject(value)) return;
@@ -82,10 +82,10 @@ function refuseHostile(value: unknown, depth: number): void {
   }
 }
 
-/** JSON.parse, and with it an import of a JSON file, rounds whole numbers beyond 2^53 without a word. */
+/** JSON.parse, and with it the import of a JSON file, silently rounds whole numbers beyond 2^53. */
 function refuseLostDigits(prompt: Readonly<Record<string, unknown>>): void {
   for (const [nodeId, node] of Object.entries(prompt)) {
-    // what is frozen was text, which keeps every digit
+    // frozen JSON came from text, which keeps every digit
     if (!isPlainObject(node) || isFrozenJson(node) || !isPlainObject(node.inputs)) continue;
     for (const [input, value] of Object.entries(node.inputs)) {
       const lacking = numberLackingDigits(value);
@@ -101,8 +101,8 @@ function numberLackingDigits(value: unknown): number | undefined {
   if (typeof value === "number") return mayLackDigits(value) ? value : undefined;
   if (!Array.isArray(value) && !isPlainObject(value)) return undefined;
   for (const inner of Object.values(value)) {
-    const found = numberLackingDigits(inner);
-    if (found !== undefined) return found;
+    const number = numberLackingDigits(inner);
+    if (number !== undefined) return number;
   }
   return undefined;
 }
@@ -129,15 +129,15 @@ function followAlias(classType: string, aliases: ClassAliases): string {
   return prefix === "" ? classType : aliases[prefix]! + classType.slice(prefix.length);
 }
 
-/** The definition of a node's class: its own name first, then what the aliases make of it. */
+/** Definition of a class, by its alias where that is registered, else by its own name. */
 export function findDefinition(graph: Graph, classType: string, registry: Registry): NodeDefinition | undefined {
   const aliased = graph.classOf(classType);
   return registry.get(aliased) ?? registry.get(classType);
 }
 
 /**
- * Every node's class, whether or not anything reaches it. Fails with graph.invalid where a node has none and with
- * graph.unknown-class, which names all that the registry does not know.
+ * Definitions of all nodes by id, reachable or not. Fails with graph.invalid where a node has no class and with
+ * graph.unknown-class, which names every class that is not registered.
  */
 export function findDefinitions(graph: Graph, registry: Registry): Map<string, NodeDefinition> {
   const byClass = new Map<string, NodeDefinition>();
@@ -150,9 +150,9 @@ export function findDefinitions(graph: Graph, registry: Registry): Map<string, N
       throw new LatentkitError("graph.invalid", message, { nodeId: id, input: "class_type" });
     }
     const classType = node.class_type;
-    const known = typeof classType === "string" ? byClass.get(classType) : undefined;
+    const cached = typeof classType === "string" ? byClass.get(classType) : undefined;
     const definition =
-      known ?? (typeof classType === "string" ? findDefinition(graph, classType, registry) : undefined);
+      cached ?? (typeof classType === "string" ? findDefinition(graph, classType, registry) : undefined);
     if (definition === undefined) {
       unknown.push({ id, classType, title: titleOf(node) });
       continue;

@@ -1,31 +1,31 @@
 import { type LatentkitError, suggest } from "../errors.js";
 import { isPlainObject, keysInOrder, NumberLiteral } from "../io/json-lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
-import type { ChoicePlace, InputSpec } from "../nodes/inputs.js";
+import type { ChoiceContext, InputSpec } from "../nodes/inputs.js";
 import { plain, tryConvert } from "../nodes/values.js";
 
 export interface PreparedLink {
   readonly input: string;
   readonly spec: InputSpec;
-  /** Id of the node the value comes from, and which of its outputs. */
+  /** Id of the node that the value comes from, and the number of its output. */
   readonly source: string;
   readonly slot: number;
 }
 
-/** A node whose inputs are read: what comes through links, what the graph itself holds. */
+/** A node whose inputs have been read: links, and values that the graph itself holds. */
 export interface PreparedNode {
   readonly id: string;
-  /** The node of the graph that shows what happens here; differs from `id` inside an expansion. */
+  /** Node of the graph that events are shown at; differs from `id` inside an expansion. */
   readonly displayId: string;
   readonly definition: NodeDefinition;
   readonly links: readonly PreparedLink[];
   /** Converted values of the declared inputs that are no links. */
   readonly values: Readonly<Record<string, unknown>>;
-  /** Inputs the class does not declare: not handed to the node, yet part of its signature. */
+  /** Inputs that the class does not declare: not passed to the node, yet part of its signature. */
   readonly unknown: readonly (readonly [string, unknown])[];
 }
 
-/** `{ "__value__": x }` is x: so a graph holds a list that is no link. */
+/** Returns x of `{ "__value__": x }`, the form in which a graph holds a list that is no link. */
 export function unwrap(value: unknown): unknown {
   return isPlainObject(value) && Object.hasOwn(value, "__value__") ? value.__value__ : value;
 }
@@ -34,36 +34,36 @@ export function unwrap(value: unknown): unknown {
 export function typesMatch(output: string, input: string): boolean {
   if (output === input || output === "*" || input === "*") return true;
   if (!output.includes(",") && !input.includes(",")) return false;
-  const wanted = new Set(input.split(",").map((member) => member.trim()));
-  return wanted.has("*") || output.split(",").some((member) => member.trim() === "*" || wanted.has(member.trim()));
+  const accepted = new Set(input.split(",").map((member) => member.trim()));
+  return accepted.has("*") || output.split(",").some((member) => member.trim() === "*" || accepted.has(member.trim()));
 }
 
-/** Inputs given to a node that its class does not know. */
+/** Inputs of a node that its class does not declare. */
 export function unknownInputs(
   definition: NodeDefinition,
   inputs: Readonly<Record<string, unknown>>,
 ): [string, unknown][] {
   const unknown: [string, unknown][] = [];
   for (const name of keysInOrder(inputs)) {
-    const isKnown = Object.hasOwn(definition.inputs, name) || Object.hasOwn(definition.hidden, name);
-    if (!isKnown) unknown.push([name, inputs[name]]);
+    const isDeclared = Object.hasOwn(definition.inputs, name) || Object.hasOwn(definition.hidden, name);
+    if (!isDeclared) unknown.push([name, inputs[name]]);
   }
   return unknown;
 }
 
-export function unknownInputWarning(at: { nodeId: string; node: string }, name: string, known: readonly string[]) {
-  const { suggestion, hint } = suggest(name, known);
+export function unknownInputWarning(at: { nodeId: string; node: string }, name: string, declared: readonly string[]) {
+  const { suggestion, hint } = suggest(name, declared);
   const message = `Node ${at.nodeId} (${at.node}), input "${name}": the node has no such input; it is ignored.${hint}`;
   return { nodeId: at.nodeId, input: name, message, suggestion };
 }
 
 /**
- * Reads a node's inputs without checking them: numbers and booleans convert where they fit, all else is handed on as
- * it is. A list that names no node is a value.
+ * Reads the inputs of a node without checking them: numbers and booleans are converted where they fit, all other values
+ * pass unchanged. A list that names no node is a value.
  */
 export function prepareUnchecked(
   node: { id: string; displayId: string; definition: NodeDefinition; inputs: Readonly<Record<string, unknown>> },
-  place: ChoicePlace,
+  context: ChoiceContext,
   exists: (id: string) => boolean,
 ): PreparedNode {
   const { id, displayId, definition, inputs } = node;
@@ -79,21 +79,21 @@ export function prepareUnchecked(
     if (isLink && Number.isInteger(Number(raw[1])) && Number(raw[1]) >= 0) {
       links.push({ input, spec, source: raw[0] as string, slot: Number(raw[1]) });
     } else {
-      values[input] = looseValue(spec, unwrap(raw), place);
+      values[input] = looseValue(spec, unwrap(raw), context);
     }
   }
   return { id, displayId, definition, links, values, unknown: unknownInputs(definition, inputs) };
 }
 
-function looseValue(spec: InputSpec, value: unknown, place: ChoicePlace): unknown {
+function looseValue(spec: InputSpec, value: unknown, context: ChoiceContext): unknown {
   const isNumeric = typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
   const asIs = spec.literal ? value : plain(value);
   if (!isNumeric && !(value instanceof NumberLiteral)) return asIs;
-  const conversion = tryConvert(spec, value, { place, skipRange: true });
+  const conversion = tryConvert(spec, value, { context, skipRange: true });
   return conversion.ok ? conversion.value : asIs;
 }
 
-/** Distinct linked nodes of every node. */
+/** Distinct sources of every node. */
 export function linkedNodes(prepared: ReadonlyMap<string, PreparedNode>): Map<string, string[]> {
   const linked = new Map<string, string[]>();
   for (const [id, { links }] of prepared) {
@@ -103,5 +103,5 @@ export function linkedNodes(prepared: ReadonlyMap<string, PreparedNode>): Map<st
   return linked;
 }
 
-/** A fault of the whole graph, or of the way its nodes are linked. */
+/** An error that ends the validation of a node; `kind` is the name of the exception that ComfyUI reports for it. */
 export type GraphFault = { readonly error: LatentkitError; readonly kind: string };

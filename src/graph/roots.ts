@@ -4,7 +4,7 @@ import type { ExecuteJob } from "./job.js";
 import type { Graph } from "./parse.js";
 
 /**
- * Ids of the nodes a run is for: the targets, of any class and in their order, else the output nodes, else those that write files or have a UI result.
+ * Ids of the nodes that a run computes: the targets, else the output nodes, else those that write files or have a UI result.
  * Fails with graph.unknown-target or graph.no-outputs.
  */
 export function findRoots(
@@ -17,11 +17,11 @@ export function findRoots(
     if (targets.length > 0) return [...new Set(targets)];
   }
   const outputs = targets === undefined ? rootsOf(graph, definitions) : [];
-  const chosen =
+  const roots =
     partialExecutionTargets === undefined || partialExecutionTargets === null
       ? outputs
       : [...new Set(partialExecutionTargets)].filter((id) => outputs.includes(id));
-  if (chosen.length > 0) return chosen;
+  if (roots.length > 0) return roots;
   throw new LatentkitError("graph.no-outputs", "The graph has no output to compute.");
 }
 

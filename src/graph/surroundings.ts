@@ -2,9 +2,9 @@ import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/output-files.js";
 import type { Registry } from "../nodes/registry.js";
 import { FUNCTION, HOST, hasMethods, OBJECT, type OptionRules, REGISTRY, SIGNAL } from "../options.js";
-import type { Cache } from "./cache.js";
 import type { DiskCache } from "./disk-cache/disk-cache.js";
 import type { RunEvent } from "./events.js";
+import type { Cache } from "./memory/cache.js";
 
 /** Live objects around a run, which cannot be sent to another thread. */
 export interface Surroundings {
@@ -42,6 +42,6 @@ export interface RunSurroundings extends Readonly<Surroundings> {
   readonly registry: Registry;
   /** The package's own nodes: the disk cache keeps results of these, and of others that have a `cacheVersion`. */
   readonly builtIns?: Registry;
-  /** Nobody keeps values out of the run's events: memory of results that no node reads any more may be used again. */
-  readonly isUnheard?: boolean;
+  /** No listener retains values of the run's events after it has returned: memory of results without readers is used again. */
+  readonly hasTransientEvents?: boolean;
 }

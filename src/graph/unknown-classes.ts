@@ -1,8 +1,8 @@
-import { closest, describe, LatentkitError, type UnknownClass } from "../errors.js";
+import { describe, LatentkitError, suggest, type UnknownClass } from "../errors.js";
 import { isPlainObject } from "../io/json-lossless.js";
 import type { Registry } from "../nodes/registry.js";
 
-/** A message that names more classes or nodes is no longer read; how many there are is always told. */
+/** Limits of a message that people still read; the number of all nodes and classes is always in it. */
 const MAX_CHARACTERS = 4000;
 const MAX_CLASSES = 100;
 const MAX_IDS = 100;
@@ -12,47 +12,47 @@ const MAX_NAME_CHARACTERS = 80;
 /** A node whose class the registry does not know. */
 export interface UnknownNode {
   readonly id: string;
-  /** As the graph has it; anything but a text is wrong, too. */
+  /** Value in the graph, which need not be text. */
   readonly classType: unknown;
   readonly title: string | undefined;
 }
 
-/** The node's name in the editor, where the graph tells it. */
+/** Title of the node in the editor, where the graph has it. */
 export function titleOf(node: Readonly<Record<string, unknown>>): string | undefined {
   const meta = node._meta;
   const title = isPlainObject(meta) ? meta.title : undefined;
   return typeof title === "string" && title.trim() !== "" ? title : undefined;
 }
 
-/** One error for all nodes of unknown classes, in the order of the graph; there must be one at least. */
+/** Makes one error for all nodes of unknown classes, in the order of the graph; the list must not be empty. */
 export function unknownClassesError(nodes: readonly UnknownNode[], registry: Registry): LatentkitError {
   const first = nodes[0]!;
   const byClass = new Map<string, UnknownNode[]>();
   for (const node of nodes) {
     const name = describe(node.classType);
-    const same = byClass.get(name);
-    if (same === undefined) byClass.set(name, [node]);
-    else same.push(node);
+    const ofClass = byClass.get(name);
+    if (ofClass === undefined) byClass.set(name, [node]);
+    else ofClass.push(node);
   }
   const unknownClasses: UnknownClass[] = [];
-  for (const same of byClass.values()) {
+  for (const ofClass of byClass.values()) {
     if (unknownClasses.length === MAX_CLASSES) break;
-    const { classType } = same[0]!;
-    const suggestion = typeof classType === "string" ? closest(classType, registry.keys()) : undefined;
-    const nodeIds = same.slice(0, MAX_IDS).map(({ id }) => short(id));
-    unknownClasses.push({ classType: nameOf(classType), count: same.length, nodeIds, suggestion });
+    const { classType } = ofClass[0]!;
+    const { suggestion } = suggest(classType, registry.keys());
+    const nodeIds = ofClass.slice(0, MAX_IDS).map(({ id }) => short(id));
+    unknownClasses.push({ classType: nameOf(classType), count: ofClass.length, nodeIds, suggestion });
   }
   const { suggestion } = unknownClasses[0]!;
   const details = { nodeId: first.id, received: nameOf(first.classType), suggestion, unknownClasses };
-  const message = nodes.length === 1 ? oneSentence(first, suggestion) : listOf(nodes.length, byClass, unknownClasses);
+  const message = nodes.length === 1 ? oneSentence(first, registry) : listOf(nodes.length, byClass, unknownClasses);
   return new LatentkitError("graph.unknown-class", message, details);
 }
 
 const nameOf = (classType: unknown): string => (typeof classType === "string" ? short(classType) : describe(classType));
 
-function oneSentence(node: UnknownNode, suggestion: string | undefined): string {
-  const hint = suggestion === undefined ? "" : ` Did you mean ${suggestion}?`;
-  return `Node ${shownNode(node)}: expected a known class_type, received ${describe(node.classType)}.${hint}`;
+function oneSentence(node: UnknownNode, registry: Registry): string {
+  const { hint } = suggest(node.classType, registry.keys());
+  return `Node ${labelOf(node)}: expected a known class_type, received ${describe(node.classType)}.${hint}`;
 }
 
 function listOf(
@@ -76,12 +76,12 @@ function listOf(
 }
 
 function nodeList(nodes: readonly UnknownNode[]): string {
-  const named = nodes.slice(0, MAX_NODES_NAMED).map(shownNode);
+  const named = nodes.slice(0, MAX_NODES_NAMED).map(labelOf);
   const more = nodes.length - named.length;
   return `${nodes.length === 1 ? "node" : "nodes"} ${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-const shownNode = ({ id, title }: UnknownNode): string =>
+const labelOf = ({ id, title }: UnknownNode): string =>
   title === undefined ? short(id) : `${short(id)} ${JSON.stringify(short(title))}`;
 
 const short = (text: string): string =>

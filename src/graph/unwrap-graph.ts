@@ -3,15 +3,15 @@ import { isPlainObject, keysInOrder, rememberOrder } from "../io/json-lossless.j
 
 type Entries = Record<string, unknown>;
 
-/** Where request bodies keep a graph: ComfyUI's own POST /prompt, and the workers of hosts around it. */
+/** Keys of request bodies that hold a graph: of ComfyUI's POST /prompt, and of services that run ComfyUI. */
 const WRAPPERS = ["prompt", "workflow", "input"] as const;
 const MAX_WRAPPERS = 3;
 
-/** Ids as editors write them, "12:3" inside a subgraph: what such a key holds is meant as a node. */
+/** Ids as the editor writes them, "12:3" inside a subgraph: the value of such a key is meant as a node. */
 const NODE_ID = /^\d+(?::\d+)*$/;
-const MOST_NAMED = 5;
+const MAX_NAMED = 5;
 
-/** The graph inside a request body such as `{ "input": { "workflow": … } }`; any other object as it is. */
+/** Returns the graph inside a request body such as `{ "input": { "workflow": … } }`, any other object unchanged. */
 export function unwrapGraph(object: Entries): Entries {
   return innerGraph(object, MAX_WRAPPERS) ?? object;
 }
@@ -20,13 +20,13 @@ function innerGraph(object: Entries, left: number): Entries | undefined {
   if (isEditorFile(object) || Object.values(object).some(isNode)) return object;
   for (const key of left > 0 ? WRAPPERS : []) {
     const inner = Object.hasOwn(object, key) ? object[key] : undefined;
-    const found = isPlainObject(inner) ? innerGraph(inner, left - 1) : undefined;
-    if (found !== undefined) return found;
+    const graph = isPlainObject(inner) ? innerGraph(inner, left - 1) : undefined;
+    if (graph !== undefined) return graph;
   }
   return undefined;
 }
 
-/** Fails with graph.invalid for a workflow as the editor saves it. */
+/** Throws graph.invalid for a workflow as the editor saves it. */
 export function refuseEditorFile(object: Entries): void {
   if (!isEditorFile(object)) return;
   throw new LatentkitError(
@@ -39,15 +39,15 @@ const isEditorFile = ({ nodes, links }: Entries): boolean => Array.isArray(nodes
 
 const isNode = (value: unknown): boolean => isPlainObject(value) && Object.hasOwn(value, "class_type");
 
-/** Nodes of a graph without the entries that are none, and those entries' keys. */
+/** Nodes of a graph, and the keys of entries that are no nodes. */
 export interface NodesOnly {
   readonly prompt: Entries;
   readonly ignored: readonly string[];
 }
 
 /**
- * Leaves out what a graph's author wrote beside the nodes (`_comment`, `version`, `extra_data`): keys that are no
- * number and hold no object, or one with neither class_type nor inputs. The same object where there are none.
+ * Removes what the author of a graph wrote beside the nodes (`_comment`, `version`, `extra_data`): keys that are no
+ * number and hold no object, or one with neither class_type nor inputs. Returns the object itself where there are none.
  */
 export function nodesOnly(prompt: Entries): NodesOnly {
   const ignored: string[] = [];
@@ -66,11 +66,11 @@ function isMeantAsNode(key: string, value: unknown): boolean {
   return isPlainObject(value) && (Object.hasOwn(value, "class_type") || Object.hasOwn(value, "inputs"));
 }
 
-/** One sentence about entries that are no nodes; undefined where there are none. */
+/** Sentence about entries that are no nodes; undefined where there are none. */
 export function ignoredNote(ignored: readonly string[]): string | undefined {
   if (ignored.length === 0) return undefined;
   const named = ignored
-    .slice(0, MOST_NAMED)
+    .slice(0, MAX_NAMED)
     .map((key) => JSON.stringify(key.length > 40 ? `${key.slice(0, 37)}...` : key));
   const more = ignored.length - named.length;
   const list = more > 0 ? `${named.join(", ")} and ${more} more` : named.join(", ");

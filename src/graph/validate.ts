@@ -1,24 +1,24 @@
 import { LatentkitError } from "../errors.js";
 import { recall } from "../io/json-lossless.js";
 import { type NodeDefinition, needsNetwork } from "../nodes/define.js";
-import type { ChoicePlace } from "../nodes/inputs.js";
+import type { ChoiceContext } from "../nodes/inputs.js";
 import type { Registry } from "../nodes/registry.js";
 import { findCycles } from "./cycles.js";
 import type { ExecuteJob } from "./job.js";
 import { findDefinitions, type Graph, parseGraph } from "./parse.js";
 import { linkedNodes, type PreparedLink, type PreparedNode, unknownInputs, unknownInputWarning } from "./prepared.js";
 import { findRoots } from "./roots.js";
+import { checkCached } from "./validation/cached-check.js";
 import {
+  type CheckedInput,
   cycleError,
   type GraphError,
-  type InputPlace,
   type NodeErrors,
   networkError,
   outputsFailed,
   promptError,
   validationFailure,
 } from "./validation/graph-error.js";
-import { checkKnown } from "./validation/known-node.js";
 
 /** The part of a job that decides what of a graph is checked, and how. */
 export interface CheckJob
@@ -28,19 +28,19 @@ export interface CheckJob
 
 export interface ValidateOptions extends CheckJob {
   readonly registry: Registry;
-  /** Where choices of models come from. */
-  readonly host?: ChoicePlace["host"];
+  /** Source of the choices that depend on installed models. */
+  readonly host?: ChoiceContext["host"];
 }
 
 export interface GraphWarning {
-  /** Absent where the graph itself is meant. */
+  /** Absent where the warning is about the whole graph. */
   readonly nodeId?: string;
   readonly input?: string;
   readonly message: string;
   readonly suggestion?: string;
 }
 
-/** With `ok`, `outputs` can be computed and `nodeErrors` tells of those that cannot. */
+/** Result of a validation. With `ok`, `outputs` can be computed; `nodeErrors` has the errors of those that cannot. */
 export type Validation =
   | {
       readonly ok: true;
@@ -73,42 +73,42 @@ const UNKNOWN = Symbol("unknown inputs");
 
 /** Beyond it, lists of dependent outputs are cut: their total can be quadratic in a hostile graph's size. */
 const MAX_DEPENDENT_STEPS = 500_000;
-/** Widgets of the editor's own, which older versions export with the inputs. */
+/** Widgets of the editor itself, which older versions export with the inputs. */
 const EDITOR_LEFTOVERS: ReadonlySet<string> = new Set(["upload", "image_upload", "control_after_generate"]);
-/** Suggestions cost time; a graph with more unknown inputs is no matter of typos. */
+/** Suggestions cost time, and more unknown inputs than this are no typing errors. */
 const MAX_WARNINGS = 200;
 
 export interface CheckedGraph {
   readonly validation: Validation;
   readonly prepared: Map<string, PreparedNode>;
   readonly order: readonly string[];
-  /** All outputs, in order, and those of them that cannot be computed. */
+  /** All outputs in order, and those of them that cannot be computed. */
   readonly roots: readonly string[];
   readonly leftOut: readonly string[];
 }
 
 /**
- * Validates a graph as `validateGraph` does, and returns besides the nodes that the good outputs need, ready to run, and
- * an order they can run in. Throws for errors of the whole prompt.
+ * Validates a parsed graph and prepares the nodes that its good outputs need, in an order in which they can run. Throws
+ * for errors of the whole graph.
  */
 export function checkGraph(
   graph: Graph,
   definitions: ReadonlyMap<string, NodeDefinition>,
   job: CheckJob,
-  { host, builtIns }: { readonly host?: ChoicePlace["host"]; readonly builtIns?: Registry },
+  { host, builtIns }: { readonly host?: ChoiceContext["host"]; readonly builtIns?: Registry },
 ): CheckedGraph {
   const roots = findRoots(graph, definitions, job);
-  const place: ChoicePlace = { host, inputDir: job.inputDir, hints: { left: MAX_WARNINGS } };
+  const context: ChoiceContext = { host, inputDir: job.inputDir, hints: { left: MAX_WARNINGS } };
   const prepared = new Map<string, PreparedNode>();
   const errors = new Map<string, GraphError[]>();
   const warnings: GraphWarning[] = graph.note === undefined ? [] : [{ message: graph.note }];
   const via = new Map<string, { consumer: string; link: PreparedLink }>();
-  const linkTo = (id: string): { at: InputPlace; link: readonly unknown[] } | undefined => {
-    const found = via.get(id);
-    if (found === undefined) return undefined;
-    const { input, spec, source, slot } = found.link;
-    const node = (graph.prompt[found.consumer] as { class_type: string }).class_type;
-    return { at: { nodeId: found.consumer, node, input, spec, place }, link: [source, slot] };
+  const linkTo = (id: string): { at: CheckedInput; link: readonly unknown[] } | undefined => {
+    const first = via.get(id);
+    if (first === undefined) return undefined;
+    const { input, spec, source, slot } = first.link;
+    const node = (graph.prompt[first.consumer] as { class_type: string }).class_type;
+    return { at: { nodeId: first.consumer, node, input, spec, context }, link: [source, slot] };
   };
   const queue = [...roots];
   const seen = new Set(roots);
@@ -116,7 +116,7 @@ export function checkGraph(
     const id = queue[next]!;
     const raw = graph.prompt[id] as Record<string, unknown>;
     const definition = definitions.get(id)!;
-    const checked = checkKnown(id, raw, definitions, place, builtIns);
+    const checked = checkCached(id, raw, definitions, context, builtIns);
     const { fault } = checked;
     if (fault !== undefined) errors.set(id, [validationFailure(fault.error, fault.kind, linkTo(id))]);
     else if (checked.errors.length > 0) errors.set(id, checked.errors);
@@ -144,14 +144,14 @@ export function checkGraph(
   for (const cycle of cycles) errors.set(cycle[0]!, [...(errors.get(cycle[0]!) ?? []), cycleError(cycle)]);
   const bad = spread([...errors.keys(), ...stuck], prepared);
   const outputs = roots.filter((id) => !bad.has(id));
-  const found = { prepared, order, roots, leftOut: roots.filter((id) => bad.has(id)) };
+  const nodes = { prepared, order, roots, leftOut: roots.filter((id) => bad.has(id)) };
   const nodeErrors = describeNodes(graph, prepared, errors, bad, roots);
-  if (outputs.length > 0) return { validation: { ok: true, outputs, nodeErrors, warnings }, ...found };
+  if (outputs.length > 0) return { validation: { ok: true, outputs, nodeErrors, warnings }, ...nodes };
   const error = outputsFailed(roots.flatMap((id) => errors.get(id) ?? []));
-  return { validation: { ok: false, error, nodeErrors, warnings }, ...found };
+  return { validation: { ok: false, error, nodeErrors, warnings }, ...nodes };
 }
 
-/** These nodes and all that need them. */
+/** Adds all nodes that depend on these. */
 function spread(from: readonly string[], prepared: ReadonlyMap<string, PreparedNode>): Set<string> {
   const bad = new Set(from);
   if (bad.size === 0) return bad;

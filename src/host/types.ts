@@ -1,7 +1,7 @@
-import type { ModelSampling } from "../tensor/model-sampling.js";
+import type { ModelSampling } from "../tensor/sampling/model-sampling.js";
 import type { Tensor } from "../tensor/tensor.js";
 
-/** `[cond [1, tokens, dim], options]` entries; options hold pooled_output, mask, start_percent and the like. */
+/** `[cond [1, tokens, dim], options]` entries; options are pooled_output, mask, start_percent and the like. */
 export type Conditioning = [Tensor, Record<string, unknown>][];
 
 /** `samples` is [B, C, H, W] in latent cells; unknown keys are carried along. */
@@ -14,14 +14,14 @@ export interface Latent {
 
 export interface Model {
   readonly sampling: ModelSampling;
-  /** The denoised estimate of x [B, C, H, W] at noise level sigma. */
+  /** Returns the denoised estimate of x [B, C, H, W] at noise level sigma. */
   predict?(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor>;
 }
 
 export interface Vae {
-  /** image [B, H, W, 3] in 0…1 to latent [B, C, H/8, W/8]. */
+  /** Encodes an image [B, H, W, 3] in 0…1 to a latent [B, C, H/8, W/8]. */
   encode(image: Tensor): Promise<Tensor>;
-  /** latent [B, C, h, w] to image [B, 8h, 8w, 3] in 0…1. */
+  /** Decodes a latent [B, C, h, w] to an image [B, 8h, 8w, 3] in 0…1. */
   decode(latent: Tensor): Promise<Tensor>;
 }
 
@@ -36,9 +36,9 @@ export interface ClipEncoder {
   readonly end: number;
   readonly pad: number;
   readonly length: 77;
-  /** Plain text to ids, without weights, start or end. */
+  /** Splits plain text into ids, without weights, start or end. */
   tokenize(text: string): number[];
-  /** Chunks of 77 ids to cond [chunks, 77, dim] and pooled [chunks, dim], new tensors that become a conditioning. */
+  /** Encodes chunks of 77 ids to cond [chunks, 77, dim] and pooled [chunks, dim]: new tensors, which a conditioning takes over. */
   encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }>;
 }
 
@@ -58,7 +58,7 @@ export interface LoaderSettings {
   [key: string]: unknown;
 }
 
-/** The bundle that `ext` nodes hand on; a node that changes it returns a copy. */
+/** Bundle that `ext` nodes pass on; a node that changes it returns a copy. */
 export interface Pipe {
   model?: Model | null;
   vae?: Vae | null;
@@ -76,18 +76,18 @@ export interface Checkpoint {
   vae: Vae;
 }
 
-/** What nodes need from outside: where models come from. */
+/** Source of models for nodes. */
 export interface Host {
   readonly name: string;
-  /** True where the pictures stand in for a real model's. */
+  /** True for a host whose pictures are previews and not those of a real model. */
   readonly preview: boolean;
-  /** Hosts of one signature answer alike, so a cache serves runs that each make their own. Absent: only itself. */
+  /** Hosts with equal signatures load equal models, so that they share cached results. Absent: shares with itself only. */
   readonly signature?: string;
   /**
-   * Its models keep no tensor they are given and hand none out twice: a run may use the memory again. Counts where it is
-   * the host's own and not enumerable, so that a host made from another one's properties has to say it itself.
+   * Declares that its models retain no tensor they receive and return no tensor twice, so that a run may reuse memory.
+   * Counts only as the host's own, non-enumerable property: a host made from another one's has to declare it again.
    */
-  readonly keepsNothing?: boolean;
+  readonly retainsNoTensors?: boolean;
   checkpoints(): readonly string[];
   loadCheckpoint(name: string, signal?: AbortSignal): Promise<Checkpoint>;
 }

@@ -1,16 +1,14 @@
-/** Decimal digits of any script as 0 to 9, as Python reads them. */
+/** Replaces decimal digits of any script by 0 to 9, as Python reads them. */
 export function asciiDigits(text: string): string {
   const digits = new Map<string, string>();
   return text.replace(/(?![0-9])\p{Nd}/gu, (digit) => {
-    const known = digits.get(digit);
-    if (known !== undefined) return known;
-    const value = asciiDigit(digit);
+    const value = digits.get(digit) ?? asciiDigit(digit);
     digits.set(digit, value);
     return value;
   });
 }
 
-/** The digits of a script follow each other, and some scripts follow each other without a gap. */
+/** Value of a digit: those of a script are consecutive, and some scripts follow each other without a gap. */
 function asciiDigit(digit: string): string {
   const code = digit.codePointAt(0)!;
   let run = 0;

@@ -13,8 +13,8 @@ import { promisify } from "node:util";
 import type { Disk, OpenFile } from "./write-file.js";
 
 /**
- * A disk for threads that only render: its calls hold the thread, all but the one that waits for the medium. A turn to
- * Node's pool and back costs more than each of them, and there are six to a picture.
+ * A disk for threads that only render: its calls block the thread, except fsync. A turn to Node's thread pool and back
+ * costs more than each of them, and each picture takes six.
  */
 export const blockingDisk: Disk = {
   open: async (path, flags) => new BlockingFile(openSync(path, flags)),

@@ -11,17 +11,17 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, isAbsolute, resolve, win32 } from "node:path";
-import { closest, describe, type ErrorCode, LatentkitError } from "../errors.js";
+import { describe, type ErrorCode, hintOf, LatentkitError, suggest } from "../errors.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 import { HEAD_BYTES, notPng } from "./picture-format.js";
 
 /** Larger files are refused before they are read. */
 const MAX_BYTES = 2 ** 30;
 
-/** A name that is wrong is compared with so many others at most. */
+/** Number of names that a wrong name is compared with. */
 const MAX_NEIGHBOURS = 4096;
 
-/** A file of the input folder, and what a message calls it: `input "image"`, else "Input file". */
+/** A file of the input folder; `subject` names it in messages: `input "image"`, else "Input file". */
 interface InputFile {
   readonly folder: string;
   readonly name: string;
@@ -29,7 +29,7 @@ interface InputFile {
 }
 
 /**
- * Reads a file of the input folder. `name` is relative to it, with folders, and may end in " [input]" as the host writes
+ * Reads a file of the input folder. `name` is relative to it, with folders, and may end in " [input]" as ComfyUI writes
  * it. Fails with path.outside where it would leave the folder, by a symbolic link too, with file.not-found and
  * file.read-failed.
  */
@@ -46,7 +46,7 @@ export async function readInputFile(file: InputFile): Promise<Buffer> {
   }
 }
 
-/** The same for a picture: fails with png.invalid where it is no PNG, and names the format that it has. */
+/** Reads a PNG file like readInputFile; fails with png.invalid for any other format, which the message names. */
 export async function readInputPng(file: InputFile): Promise<Buffer> {
   const bytes = await readInputFile(file);
   checkHead(file, bytes);
@@ -54,8 +54,8 @@ export async function readInputPng(file: InputFile): Promise<Buffer> {
 }
 
 /**
- * Fails as readInputPng would by the file's path, kind and first bytes; at once, without reading the rest. `hints` bounds
- * how many names that are wrong are looked for among others.
+ * Throws what readInputPng would throw by the file's path, kind and first bytes; synchronous, without reading the rest.
+ * `hints` is the number of suggestions that may still be searched for.
  */
 export function checkInputPng(file: InputFile, hints?: { left: number }): void {
   const path = resolveInput(file);
@@ -64,7 +64,7 @@ export function checkInputPng(file: InputFile, hints?: { left: number }): void {
     const real = realpathSync.native(path);
     if (!isInside(realpathSync.native(file.folder), real)) throw outside(file);
     checkStat(file, statSync(real));
-    // where a pipe has taken the file's name since, opening does not wait for its writer
+    // O_NONBLOCK: where a pipe has replaced the file since, opening does not wait for its writer
     descriptor = openSync(real, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     checkStat(file, fstatSync(descriptor));
     const head = new Uint8Array(HEAD_BYTES);
@@ -83,17 +83,17 @@ export async function inputFileHash(inputFolder: string, name: string): Promise<
     .digest("hex");
 }
 
-/** The same for the files of one run: a file that has not changed since is read once. */
+/** Makes an inputFileHash for one run, which reads a file once as long as it does not change. */
 export function createInputHashes(inputFolder: string): (name: string) => Promise<string> {
-  const known = new Map<string, { state: string; hash: string }>();
+  const hashes = new Map<string, { state: string; hash: string }>();
   return async (name) => {
     const path = resolveInput({ folder: inputFolder, name });
     const { size = 0, mtimeMs = 0 } = (await promises.stat(path).catch(() => undefined)) ?? {};
     const state = `${size} ${mtimeMs}`;
-    const before = known.get(path);
-    if (before?.state === state) return before.hash;
+    const cached = hashes.get(path);
+    if (cached?.state === state) return cached.hash;
     const hash = await inputFileHash(inputFolder, name);
-    known.set(path, { state, hash });
+    hashes.set(path, { state, hash });
     return hash;
   };
 }
@@ -125,7 +125,7 @@ function checkHead(file: InputFile, head: Uint8Array): void {
 const outside = (file: InputFile): LatentkitError =>
   fault("path.outside", file, "the name of a file inside the input folder", "");
 
-/** `suggestion` ends the sentence where there is one. */
+/** Makes an error; a `suggestion` is appended to the sentence. */
 function fault(
   code: ErrorCode,
   { name, subject = "Input file" }: InputFile,
@@ -133,8 +133,7 @@ function fault(
   reason: string,
   { suggestion, cause }: { suggestion?: string; cause?: unknown } = {},
 ): LatentkitError {
-  const hint = suggestion === undefined ? "" : ` Did you mean ${describe(suggestion)}?`;
-  const message = `${subject}: expected ${expected}, received ${describe(name)}${reason}.${hint}`;
+  const message = `${subject}: expected ${expected}, received ${describe(name)}${reason}.${hintOf(suggestion, describe)}`;
   return new LatentkitError(code, message, { expected, received: describe(name), suggestion }, { cause });
 }
 
@@ -144,11 +143,9 @@ function readFailed(error: unknown, file: InputFile, path: string, hints = { lef
   if (code !== "ENOENT" && code !== "ENOTDIR")
     return fault("file.read-failed", file, "a file that can be read", ` (${code})`, { cause: error });
   const others = hints.left-- > 0 ? neighbours(path) : [];
-  const suggestion = closest(file.name.slice(file.name.lastIndexOf("/") + 1), others);
-  return fault("file.not-found", file, "a file of the input folder", ", which is not there", {
-    suggestion,
-    cause: error,
-  });
+  const { suggestion } = suggest(file.name.slice(file.name.lastIndexOf("/") + 1), others);
+  const details = { suggestion, cause: error };
+  return fault("file.not-found", file, "a file of the input folder", ", which is not there", details);
 }
 
 function neighbours(path: string): string[] {
@@ -162,7 +159,7 @@ function neighbours(path: string): string[] {
       folder.closeSync();
     }
   } catch {
-    // a hint less
+    // no suggestion then
   }
   return names;
 }

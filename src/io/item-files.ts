@@ -3,7 +3,7 @@ import { promises, unlink } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "../errors.js";
 import type { OutputFiles } from "./output-files.js";
-import { type Disk, TEMPORARY_SUFFIX, writeAppending, writeKept, writeReplacing } from "./write-file.js";
+import { type Disk, TEMPORARY_SUFFIX, writeAppending, writeLinked, writeReplacing } from "./write-file.js";
 
 /** Facts that the names of one item's files follow from, as data that can be sent to a thread. */
 export interface ItemNames {
@@ -93,7 +93,7 @@ export class ItemFiles implements OutputFiles {
     if (own !== undefined) return own;
     const start = temporaryStart(this.names.batch, this.names.position);
     const temporary = join(folder, `${start}${unique.next().value}${TEMPORARY_SUFFIX}`);
-    const filename = await writeKept(folder, bytes, temporary, nameAt, this.disk);
+    const filename = await writeLinked(folder, bytes, temporary, nameAt, this.disk);
     if (!this.names.isKept) await this.disk.rm(temporary, { force: true });
     const written = { path: join(folder, filename), temporary };
     if (this.isClosed) {

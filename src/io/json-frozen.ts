@@ -1,15 +1,15 @@
-/** What was found out about one value, and what that hung on besides. */
-interface Finding {
-  readonly on: readonly unknown[];
-  readonly found: unknown;
+/** A cached result of one value, and all else that it depends on. */
+interface CachedResult {
+  readonly dependencies: readonly unknown[];
+  readonly result: unknown;
 }
 
-const findings = new WeakMap<object, Map<symbol, Finding>>();
+const results = new WeakMap<object, Map<symbol, CachedResult>>();
 
-/** Freezes a value that `parseJson` made, and all in it: what is found out about it by `recall` holds for ever. */
+/** Freezes a value of `parseJson` deeply, so that `recall` may cache results about it. */
 export function freezeJson(value: unknown): void {
   freeze(value);
-  if (typeof value === "object" && value !== null && !findings.has(value)) findings.set(value, new Map());
+  if (typeof value === "object" && value !== null && !results.has(value)) results.set(value, new Map());
 }
 
 function freeze(value: unknown): void {
@@ -18,29 +18,30 @@ function freeze(value: unknown): void {
   for (const item of Object.values(value)) freeze(item);
 }
 
-/** Whether `freezeJson` was given this very value. */
-export const isFrozenJson = (value: object): boolean => findings.has(value);
+/** Whether `freezeJson` has frozen this very value. */
+export const isFrozenJson = (value: object): boolean => results.has(value);
 
 const NOTHING: readonly unknown[] = [];
 const always = () => true;
 
 /**
- * What `find` answers: of a value of `freezeJson` once, as long as `on`, all else that the answer hangs on, stays the same;
- * of any other value each time. `what` names the finding; one that is not kept is looked for again.
+ * Returns the result of `compute`, cached for a value of `freezeJson` as long as all `dependencies` stay the same. For any
+ * other value, and for results that `isCacheable` refuses, it is computed each time. `key` names the result.
  */
-export function recall<Found>(
+export function recall<Result>(
   value: object,
-  what: symbol,
-  find: () => Found,
-  on: readonly unknown[] = NOTHING,
-  isKept: (found: Found) => boolean = always,
-): Found {
-  const known = findings.get(value);
-  const last = known?.get(what);
-  if (last !== undefined && last.on.length === on.length && last.on.every((it, i) => it === on[i])) {
-    return last.found as Found;
-  }
-  const found = find();
-  if (known !== undefined && isKept(found)) known.set(what, { on, found });
-  return found;
+  key: symbol,
+  compute: () => Result,
+  dependencies: readonly unknown[] = NOTHING,
+  isCacheable: (result: Result) => boolean = always,
+): Result {
+  const cache = results.get(value);
+  const cached = cache?.get(key);
+  if (cached !== undefined && areEqual(cached.dependencies, dependencies)) return cached.result as Result;
+  const result = compute();
+  if (cache !== undefined && isCacheable(result)) cache.set(key, { dependencies, result });
+  return result;
 }
+
+const areEqual = (a: readonly unknown[], b: readonly unknown[]): boolean =>
+  a.length === b.length && a.every((item, i) => item === b[i]);

@@ -1,7 +1,7 @@
 import { LatentkitError } from "../errors.js";
 import { HOSTILE_KEYS, MAX_DEPTH, NumberLiteral, rememberOrder } from "./json-values.js";
 
-/** Python's own limit for reading an integer; longer ones cost quadratic time. */
+/** Python's limit for an integer; longer ones cost quadratic time. */
 const MAX_NUMBER_LENGTH = 4300;
 
 export interface ParseOptions {
@@ -9,9 +9,9 @@ export interface ParseOptions {
   maxDepth?: number;
   /** Reads NaN, Infinity and -Infinity, as Python writes them. */
   nonFinite?: boolean;
-  /** What the text is, for messages; "JSON" where absent. */
+  /** Name of the text in messages; "JSON" where absent. */
   what?: string;
-  /** Number of the text's first line, for messages; 1 where absent. */
+  /** Number of the first line in messages; 1 where absent. */
   line?: number;
 }
 
@@ -144,12 +144,12 @@ class Parser {
     return String(value) === digits ? value : new NumberLiteral(digits);
   }
 
-  /** Moves over what the sticky pattern matches here and answers it. */
+  /** Skips what the sticky pattern matches here and returns it. */
   private skip(pattern: RegExp): string {
     pattern.lastIndex = this.at;
-    const found = pattern.exec(this.text)?.[0] ?? "";
-    this.at += found.length;
-    return found;
+    const match = pattern.exec(this.text)?.[0] ?? "";
+    this.at += match.length;
+    return match;
   }
 
   private takes(word: string): boolean {
@@ -163,10 +163,10 @@ class Parser {
     return this.failure(`expected ${expected}, received ${received}`);
   }
 
-  private failure(what: string): LatentkitError {
+  private failure(reason: string): LatentkitError {
     const lines = this.text.slice(0, this.at).split("\n");
     const first = this.options.line ?? 1;
-    const at = `line ${first + lines.length - 1}, column ${lines.at(-1)!.length + 1}`;
-    return new LatentkitError("graph.invalid-json", `${this.options.what ?? "JSON"}, ${at}: ${what}.`);
+    const position = `line ${first + lines.length - 1}, column ${lines.at(-1)!.length + 1}`;
+    return new LatentkitError("graph.invalid-json", `${this.options.what ?? "JSON"}, ${position}: ${reason}.`);
   }
 }

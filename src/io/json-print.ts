@@ -2,7 +2,7 @@ import { LatentkitError } from "../errors.js";
 import { recall } from "./json-frozen.js";
 import { keysInOrder, MAX_DEPTH, NumberLiteral } from "./json-values.js";
 
-/** A float as Python's repr writes it: 7.0, 1e-07, 1e+16, nan, inf. */
+/** Prints a float as Python's repr does: 7.0, 1e-07, 1e+16, nan, inf. */
 export function pythonNumber(x: number): string {
   if (Number.isNaN(x)) return "nan";
   if (!Number.isFinite(x)) return x > 0 ? "inf" : "-inf";
@@ -19,21 +19,21 @@ export function pythonNumber(x: number): string {
 }
 
 /**
- * JSON in the layout of Python's json.dumps: ", " and ": ", ASCII only. Literals print verbatim, bigints as digits,
+ * Prints JSON in the layout of Python's json.dumps: ", " and ": ", ASCII only. Literals print verbatim, bigints as digits,
  * safe integers plain, other numbers as Python's repr, non-finite ones as null. Throws on nesting beyond 256 levels.
  */
 export function printJson(value: unknown): string {
   return print(value, ON_ONE_LINE, "", 0) ?? "null";
 }
 
-/** The same with an indent of 4 and non-ASCII characters kept. */
+/** Prints JSON like `printJson`, with an indent of 4 and unescaped non-ASCII characters. */
 export function printJsonPretty(value: unknown): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these are escaped
   return print(value, { indent: "    ", special: /[\u0000-\u001f"\\]/g }, "\n", 0) ?? "null";
 }
 
 interface Layout {
-  /** One level's indent; "" prints on one line. */
+  /** Indent of one level; "" prints on one line. */
   readonly indent: string;
   readonly special: RegExp;
 }
@@ -42,7 +42,7 @@ const ON_ONE_LINE: Layout = { indent: "", special: /[^ -~]|["\\]/g };
 
 const PRINTED = Symbol("printed");
 
-/** `newline` is the line break and indent of the current level; undefined: JSON has no such value. */
+/** Prints a value; undefined where JSON has none for it. `newline` is the line break and indent of the current level. */
 function print(value: unknown, layout: Layout, newline: string, depth: number): string | undefined {
   if (typeof value === "string") return quote(value, layout.special);
   if (typeof value === "number") return printNumber(value);
@@ -90,7 +90,7 @@ const SHORT: Readonly<Record<string, string>> = {
 };
 
 function quote(text: string, special: RegExp): string {
-  // a search is quicker than a replacement, and most texts need none
+  // searching is faster than replacing, and most texts need no escapes
   if (text.search(special) === -1) return `"${text}"`;
   const escaped = text.replace(
     special,

@@ -1,6 +1,6 @@
 import { LatentkitError } from "../errors.js";
 
-/** A number whose digits a JavaScript number would not print back: 7.0, 1e-07, 0.10. Prints verbatim. */
+/** A number that a JavaScript number would print differently: 7.0, 1e-07, 0.10. Prints verbatim. */
 export class NumberLiteral {
   readonly text: string;
 
@@ -14,8 +14,7 @@ export class NumberLiteral {
 }
 
 /**
- * Whether a number stands for a whole number of up to 64 bits whose last digits JavaScript may have rounded away: seeds
- * are such numbers.
+ * Whether a number is an integer of up to 64 bits, a seed for example, whose last digits JavaScript may have rounded.
  */
 export const mayLackDigits = (x: number): boolean =>
   Number.isInteger(x) && !Number.isSafeInteger(x) && Math.abs(x) <= 2 ** 64;
@@ -23,22 +22,22 @@ export const mayLackDigits = (x: number): boolean =>
 /** Keys that reach an object's prototype in careless code. */
 export const HOSTILE_KEYS: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
-/** Nesting that is deep enough for any workflow and shallow enough for the stack. */
+/** Limit of nesting: enough for any workflow, and safe for the stack. */
 export const MAX_DEPTH = 256;
 
-/** Where the file's order of keys is not the one a JavaScript object keeps ("10" before "2"). */
+/** Property with the order of keys in the file, where a JavaScript object orders them otherwise ("10" before "2"). */
 const KEY_ORDER = Symbol("key order");
 
-/** Keys of an object that `parseJson` made, in the order of the file; of any other object, its own order. */
+/** Keys of an object of `parseJson` in the order of the file; those of any other object in its own order. */
 export function keysInOrder(object: object): string[] {
   const order = (object as { [KEY_ORDER]?: readonly string[] })[KEY_ORDER];
   if (order === undefined) return Object.keys(object);
-  const known = new Set(order);
-  const added = Object.keys(object).filter((key) => !known.has(key));
+  const ordered = new Set(order);
+  const added = Object.keys(object).filter((key) => !ordered.has(key));
   return order.filter((key) => Object.hasOwn(object, key)).concat(added);
 }
 
-/** Makes `keysInOrder` answer this order where the object's own differs. */
+/** Makes `keysInOrder` return this order where the object's own differs. */
 export function rememberOrder(object: object, keys: readonly string[]): void {
   const own = Object.keys(object);
   if (own.length !== keys.length || own.some((key, i) => key !== keys[i])) {
@@ -47,7 +46,7 @@ export function rememberOrder(object: object, keys: readonly string[]): void {
 }
 
 /**
- * A deep copy of lists and plain objects that keeps literals, bigints and the order of keys; anything else is shared.
+ * Copies lists and plain objects deeply, with literals, bigints and the order of keys; anything else is shared.
  * Throws on nesting beyond 256 levels.
  */
 export function cloneJson<T>(value: T, depth = 0): T {
@@ -65,7 +64,7 @@ export function cloneJson<T>(value: T, depth = 0): T {
   return copy as T;
 }
 
-/** An object literal or its like: not a list, a literal or an instance of a class. */
+/** Whether a value is a plain object: no list, no NumberLiteral and no instance of a class. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -6,8 +6,8 @@ export type FormPart =
   | { readonly name: string; readonly filename: string; readonly type: string; readonly bytes: Uint8Array };
 
 /**
- * A multipart/form-data body with its parts in order and values byte for byte: FormData would turn line ends into CRLF.
- * Names and file names are the program's own, without quotes or line ends.
+ * Encodes a multipart/form-data body, parts in order and values byte for byte: FormData would turn line ends into CRLF.
+ * Names and file names must have no quotes or line ends.
  */
 export function encodeMultipart(parts: readonly FormPart[]): { body: Uint8Array<ArrayBuffer>; contentType: string } {
   const boundary = `latentkit-${randomBytes(18).toString("hex")}`;

@@ -4,11 +4,11 @@ import { describe, LatentkitError } from "../errors.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 import { writeFailed } from "./write-file.js";
 
-/** Folder and name of files to be written inside the output folder. */
+/** Target of a prefix inside the output folder. */
 export interface OutputTarget {
   /** Absolute path of the folder. */
   readonly folder: string;
-  /** Path of the folder below the output folder, with "/"; "" for the output folder itself. */
+  /** Path of the folder relative to the output folder, with "/"; "" for the output folder itself. */
   readonly subfolder: string;
   /** First part of the file names. */
   readonly name: string;
@@ -34,7 +34,7 @@ export function expandPrefix(prefix: string, size: { width: number; height: numb
 }
 
 /**
- * A prefix such as "folder/name" as a target inside the output folder; `input` names where it was given. Nothing is
+ * Resolves a prefix such as "folder/name" inside the output folder; `input` names its input in messages. Nothing is
  * touched. Fails with path.outside where it would leave the folder on any system, or holds what no file name can.
  */
 export function resolvePrefix(outputFolder: string, prefix: string, input?: string): OutputTarget {
@@ -44,8 +44,8 @@ export function resolvePrefix(outputFolder: string, prefix: string, input?: stri
 }
 
 /**
- * A folder path inside the output folder, and a plain file name in it; `inputs` name where they were given. Nothing is
- * touched. Fails with path.outside.
+ * Resolves a folder path inside the output folder and a plain file name in it; `inputs` name their inputs in messages.
+ * Nothing is touched. Fails with path.outside.
  */
 export function resolveFile(
   outputFolder: string,
@@ -67,21 +67,21 @@ function targetOf(outputFolder: string, path: string, subfolder: string, name: s
 
 const INSIDE = "a path inside the output folder";
 
-/** Line breaks and all else that would split a list of files, one a line, or reach a terminal's controls. */
+/** Characters that would break a line-based list of files or control a terminal. */
 const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}]/u;
 
 /**
- * Expectation that a path to be written fails: it holds control characters, or leads outside its folder; undefined for
- * a good one.
+ * Expectation that a path for writing does not meet: no control characters, and those of `escapeFault`; undefined where it
+ * meets all.
  */
 export const pathFault = (path: string): string | undefined =>
-  outsideFault(path) ?? (CONTROLS.test(path) ? "a path without line breaks and other control characters" : undefined);
+  escapeFault(path) ?? (CONTROLS.test(path) ? "a path without line breaks and other control characters" : undefined);
 
 /**
- * Expectation that a path fails which leaves its folder on this or any other system, so that a graph is equally safe
- * everywhere; undefined for a good one.
+ * Expectation that a path does not meet because it leaves its folder on this or any other system, so that a graph is
+ * equally safe everywhere; undefined where it meets all.
  */
-export function outsideFault(path: string): string | undefined {
+export function escapeFault(path: string): string | undefined {
   if (path.length > MAX_PATH_CHARACTERS) return `a path of at most ${MAX_PATH_CHARACTERS} characters`;
   if (path.includes("\0")) return "a path without NUL characters";
   if (/\p{Surrogate}/u.test(path)) return "a path without halves of surrogate pairs";
@@ -92,7 +92,7 @@ export function outsideFault(path: string): string | undefined {
   return leaves ? INSIDE : undefined;
 }
 
-/** Expectation that a plain file name fails; undefined for a good one. */
+/** Expectation that a plain file name does not meet; undefined where it meets all. */
 export const nameFault = (name: string): string | undefined =>
   pathFault(name) ?? (basename(name) === name ? undefined : "a file name without folders");
 
@@ -102,19 +102,19 @@ function refuse(fault: string | undefined, path: string, input: string | undefin
 
 function outside(path: string, expected: string, input?: string): LatentkitError {
   const received = describe(path);
-  const what = input === undefined ? "Output path" : `input "${input}"`;
-  const message = `${what}: expected ${expected}, received ${received}.`;
+  const subject = input === undefined ? "Output path" : `input "${input}"`;
+  const message = `${subject}: expected ${expected}, received ${received}.`;
   return new LatentkitError("path.outside", message, { input, expected, received });
 }
 
 /**
- * Makes a target's folder, and the output folder, where they are missing. Fails with path.outside, before anything is
- * made, where a symbolic link on the way leads out of the output folder, and with file.write-failed.
+ * Creates the folder of a target, and the output folder, where they are missing. Fails with path.outside, before anything
+ * is created, where a symbolic link on the path leads out of the output folder, and with file.write-failed.
  */
 export async function makeFolder(outputFolder: string, target: OutputTarget): Promise<void> {
   const root = resolve(outputFolder);
   try {
-    if (isThere(root, target.folder)) return;
+    if (exists(root, target.folder)) return;
     await makeEach(root);
     const realRoot = await promises.realpath(root);
     await refuseLeavingLink(realRoot, root, target);
@@ -125,21 +125,21 @@ export async function makeFolder(outputFolder: string, target: OutputTarget): Pr
 }
 
 /**
- * Whether the folder is there, and inside the output folder on the disk too: so it is for all images but the first. At
- * once: the calls cost less than three turns to Node's pool.
+ * Whether the folder exists, and is inside the output folder on the disk too, as for all images but the first.
+ * Synchronous: the calls cost less than three turns to Node's thread pool.
  */
-function isThere(root: string, folder: string): boolean {
+function exists(root: string, folder: string): boolean {
   try {
     const realRoot = realpathSync.native(root);
     const real = folder === root ? realRoot : realpathSync.native(folder);
     return isInside(realRoot, real) && statSync(real).isDirectory();
   } catch {
-    // what is wrong shows when it is made
+    // any error is reported when it is created
     return false;
   }
 }
 
-/** Node's own recursive mkdir never ends where the system refuses with ENOENT, as below /proc. */
+/** Creates a folder and its parents: Node's recursive mkdir never ends where the system fails with ENOENT, as in /proc. */
 export async function makeEach(folder: string): Promise<void> {
   const make = () =>
     promises.mkdir(folder).catch(async (error: NodeJS.ErrnoException) => {
@@ -155,7 +155,7 @@ export async function makeEach(folder: string): Promise<void> {
   }
 }
 
-/** Follows the part of the way that exists already: what is made below it is ours. */
+/** Resolves the part of the path that exists already: folders created below it are no links. */
 async function refuseLeavingLink(realRoot: string, root: string, target: OutputTarget): Promise<void> {
   for (let path = target.folder; path !== root; path = dirname(path)) {
     const real = await realPathOf(path);
@@ -183,8 +183,8 @@ async function realPathOf(path: string): Promise<string | undefined> {
 const COUNTED = { "": /^([0-9]+).{4}$/su, _: /^([0-9]+)_.{4}$/su };
 
 /**
- * One more than the highest counter of `<name>_<digits>` and any four characters among the folder's entries; gaps are
- * not filled. `tail` ends the digits where names go on, as in `<name>_00001_.png`. 1 where the folder holds none.
+ * Returns one more than the highest counter of `<name>_<digits>` and any four characters among the folder's entries; gaps are
+ * not filled. `tail` ends the digits where names continue, as in `<name>_00001_.png`. 1 where the folder holds none.
  */
 export async function nextCounter(folder: string, name: string, tail: "" | "_" = ""): Promise<bigint> {
   const start = `${name}_`;
@@ -200,7 +200,7 @@ export async function nextCounter(folder: string, name: string, tail: "" | "_" =
   return highest + 1n;
 }
 
-/** `<name>_<counter>` with at least five digits. */
+/** Makes `<name>_<counter>`, with at least five digits. */
 export const counterName = (name: string, counter: bigint): string => `${name}_${String(counter).padStart(5, "0")}`;
 
 async function entriesOf(folder: string): Promise<string[]> {

@@ -1,4 +1,4 @@
-/** Bytes that tell a format, and the most of a file's beginning that they lie in. */
+/** Number of bytes at the beginning of a file that identify its format. */
 export const HEAD_BYTES = 16;
 
 const FORMATS: readonly (readonly [name: string, at: number, bytes: string])[] = [
@@ -17,7 +17,7 @@ const FORMATS: readonly (readonly [name: string, at: number, bytes: string])[] =
   ["a PSD", 0, "8BPS"],
 ];
 
-/** Why a file that begins so is no PNG, as the end of "x.png, which is …"; undefined where it is one. */
+/** Format of a file by its first bytes, as the end of "x.png, which is …"; undefined for a PNG. */
 export function notPng(head: Uint8Array): string | undefined {
   if (head.length === 0) return "empty";
   const text = Buffer.from(head.buffer, head.byteOffset, Math.min(head.byteLength, HEAD_BYTES)).toString("latin1");

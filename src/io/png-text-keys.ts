@@ -1,10 +1,10 @@
 const SIGNATURE_BYTES = 8;
-/** Length and type before a chunk's data, check sum after it. */
+/** Bytes of a chunk besides its data: length and type before it, checksum after it. */
 const CHUNK_BYTES = 12;
 const TEXT_TYPES: ReadonlySet<string> = new Set(["tEXt", "zTXt", "iTXt"]);
 const MAX_KEY_BYTES = 79;
 
-/** Keys of the texts in a PNG file that can be decoded, in order: one that comes twice is there twice. */
+/** Keys of the texts in a PNG file in order, repeated keys included. */
 export function textKeys(file: Uint8Array): string[] {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   const keys: string[] = [];

@@ -6,14 +6,9 @@ import { takeMemory } from "../tensor/memory.js";
 import { fromBytes } from "../tensor/ops.js";
 import { Tensor } from "../tensor/tensor.js";
 import { type FilteredImage, filterOnDevice } from "./filtered-image.js";
+import type { RawImage } from "./raw-image.js";
 
-/** Pixels of a picture, rows from the top, samples next to each other: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA. */
-export interface RawImage {
-  readonly data: Uint8Array;
-  readonly width: number;
-  readonly height: number;
-  readonly channels: number;
-}
+export type { RawImage } from "./raw-image.js";
 
 export interface DecodedImage {
   width: number;
@@ -23,11 +18,11 @@ export interface DecodedImage {
   /** 8, or 16 with a Uint16Array. */
   bitDepth: number;
   data: Uint8Array | Uint16Array;
-  /** Text chunks by key; the last of a key counts. */
+  /** Text chunks by key; of several with one key, the last. */
   text: Record<string, string>;
 }
 
-/** Pictures of one file, one after the other in `data`. */
+/** Frames of one file, one after the other in `data`. */
 export interface DecodedFrames extends Omit<DecodedImage, "text"> {
   frames: number;
   /** Alpha is one transparent colour of a grey or RGB file. */
@@ -36,11 +31,11 @@ export interface DecodedFrames extends Omit<DecodedImage, "text"> {
 
 export interface EncodePngOptions {
   /**
-   * 0 stores, 1 is the fastest, 9 the smallest; 4 where absent. Levels 1 to 4 take 2 to 13 ms for a picture of
+   * Compression: 0 stores, 1 is the fastest, 9 the smallest; 4 where absent. Levels 1 to 4 take 2 to 13 ms for a picture of
    * 1024 x 1024, 9 up to eight times what 4 takes; photographs gain nothing above 2.
    */
   level?: number;
-  /** tEXt chunks, before the pixels and in order; pairs where a key comes twice. Keys 1 … 79 characters; Latin-1. */
+  /** tEXt chunks, in order before the pixels; pairs allow repeated keys. Keys have 1 … 79 characters; Latin-1. */
   text?: Readonly<Record<string, string>> | readonly (readonly [string, string])[];
 }
 
@@ -49,21 +44,21 @@ const ENCODE_RULES: OptionRules<EncodePngOptions> = {
   text: ["texts by key, or a list of pairs", (value) => typeof value === "object" && value !== null],
 };
 
-/** More pixels than this are refused before anything is allocated. */
+/** Limit of pixels, checked before anything is allocated. */
 const MAX_PIXELS = 2 ** 27;
 
-/** The PNG format's own limit of a side. */
+/** Limit of a side in the PNG format. */
 const MAX_SIDE = 2 ** 31 - 1;
 
 const MEMORY_STEP = 2 ** 16;
 
-/** Of a text chunk: length, name, check sum, and the NUL after the key. */
+/** Bytes of a text chunk besides its text: length, name, checksum, and the NUL after the key. */
 const TEXT_OVERHEAD = 13;
 
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
 /**
- * An image as an 8-bit PNG file; encoded off the event loop. A Tensor is [H, W], [H, W, C] or [1, H, W, C] in 0…1,
+ * Encodes an image as an 8-bit PNG file, off the event loop. A Tensor is [H, W], [H, W, C] or [1, H, W, C] in 0…1,
  * times 255, clipped and truncated. Fails with value.invalid, value.out-of-range or tensor.bad-shape.
  */
 export async function encodePng(image: Tensor | RawImage, options: EncodePngOptions = {}): Promise<Buffer> {
@@ -78,8 +73,8 @@ export async function encodePng(image: Tensor | RawImage, options: EncodePngOpti
 }
 
 /**
- * The same file of a picture, made before this returns, in memory of `takeMemory`: whoever has written it somewhere gives its
- * buffer back.
+ * Encodes like `encodePng`, but before it returns, into a buffer of `takeMemory`, which the caller returns to the pool once
+ * the file is written.
  */
 export function encodeHere(image: RawImage, options: EncodePngOptions = {}): Buffer {
   const { width, height, channels } = rawSides(image);
@@ -88,13 +83,13 @@ export function encodeHere(image: RawImage, options: EncodePngOptions = {}): Buf
   const native = loadNative();
   let bytes = native.pngBound(width, height, channels, level);
   for (const [key, value] of text) bytes += TEXT_OVERHEAD + key.length + value.length;
-  // texts differ a little from picture to picture, their memory need not
+  // rounded up: texts differ a little from picture to picture, and the pool needs equal lengths
   const out = new Uint8Array(takeMemory(Math.ceil(bytes / MEMORY_STEP) * MEMORY_STEP));
   const written = native.encodePngHere(out, image.data, width, height, channels, level, text);
   return whole(out.subarray(0, written));
 }
 
-/** The same file of a picture that a device has filtered. */
+/** Encodes an image that a device has filtered, to the same bytes as `encodePng`. */
 export async function encodeFiltered({ pixels, rows }: FilteredImage, options: EncodePngOptions = {}): Promise<Buffer> {
   const { width, height, channels } = checkSides(pixels);
   const level = checkLevel(options.level);
@@ -110,8 +105,8 @@ function checkLevel(level = 4): number {
 }
 
 /**
- * Reads a PNG file of any colour type and depth; decoded off the event loop. An animation gives the picture that readers
- * of still pictures see; EXIF is not applied. Fails with png.invalid, and with png.too-large, before anything is
+ * Reads a PNG file of any colour type and depth; decoded off the event loop. Of an animation it reads the picture that
+ * readers of still pictures show; EXIF is not applied. Fails with png.invalid, and with png.too-large, before anything is
  * allocated, for more than 2^27 pixels.
  */
 export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
@@ -120,11 +115,11 @@ export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
 }
 
 /**
- * Reads the first `most` pictures of a PNG file as a viewer shows them: the frames of an animation composited, each turned
- * as its EXIF orientation says. Fails as decodePng, whose limit holds for all frames together.
+ * Reads the first `limit` frames of a PNG file as a viewer shows them: composited, and turned by the EXIF orientation.
+ * Fails as decodePng, whose limit holds for all frames together.
  */
-export async function decodePngFrames(bytes: Uint8Array, most = MAX_PIXELS): Promise<DecodedFrames> {
-  return decoded(bytes, (native) => native.decodePngFrames(bytes, MAX_PIXELS, most));
+export async function decodePngFrames(bytes: Uint8Array, limit = MAX_PIXELS): Promise<DecodedFrames> {
+  return decoded(bytes, (native) => native.decodePngFrames(bytes, MAX_PIXELS, limit));
 }
 
 async function decoded<T>(bytes: Uint8Array, decode: (native: NativeBindings) => Promise<T>): Promise<T> {
@@ -145,13 +140,13 @@ async function decoded<T>(bytes: Uint8Array, decode: (native: NativeBindings) =>
         { cause: error },
       );
     }
-    // the message names the native function, which says nothing to whoever gave the file
+    // without the name of the native function
     const reason = message.replace(/^decodePng(Frames)?: /, "").replace(/(?<!\.)\.+$/, "");
     throw new LatentkitError("png.invalid", `PNG: ${reason}.`, {}, { cause: error });
   }
 }
 
-/** Decoded pictures as IMAGE [frames, H, W, 3 or 4] in 0…1; grey becomes RGB. */
+/** Converts decoded images to an IMAGE [frames, H, W, 3 or 4] in 0…1; grey becomes RGB. */
 export function imageTensor(image: DecodedImage | DecodedFrames): Tensor {
   const { width, height, channels, data } = image;
   const shape = ["frames" in image ? image.frames : 1, height, width, channels];
@@ -241,7 +236,7 @@ function checkText(text: NonNullable<EncodePngOptions["text"]>): [string, string
   });
 }
 
-/** Refuses a key that the format has no room for: 1 to 79 printable characters of Latin-1. */
+/** Throws value.invalid unless a key has 1 to 79 printable characters of Latin-1, as the format requires. */
 export function checkTextKey(key: string): void {
   if (typeof key === "string" && /^[\u0020-\u007e\u00a0-\u00ff]{1,79}$/.test(key)) return;
   throw new LatentkitError(

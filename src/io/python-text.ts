@@ -1,7 +1,7 @@
 import { describe } from "../errors.js";
 import { NumberLiteral, pythonNumber } from "./json-lossless.js";
 
-/** A value as Python's str writes it: 5, 7.0, True, None, ['a', {'b': 1}]. */
+/** Prints a value as Python's str does: 5, 7.0, True, None, ['a', {'b': 1}]. */
 export function pythonText(value: unknown, depth = 0): string {
   if (typeof value === "string") return depth === 0 ? value : pythonQuote(value);
   if (typeof value === "boolean") return value ? "True" : "False";

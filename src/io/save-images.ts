@@ -1,5 +1,5 @@
 import { describe, inputError, LatentkitError } from "../errors.js";
-import { giveMemory } from "../tensor/memory.js";
+import { returnMemory } from "../tensor/memory.js";
 import { itemToBytes } from "../tensor/ops.js";
 import { Tensor } from "../tensor/tensor.js";
 import { filterOnDevice } from "./filtered-image.js";
@@ -19,18 +19,18 @@ export interface SavedFile {
 export interface SaveImagesOptions {
   /** Absolute path. */
   readonly outputFolder: string;
-  /** Folders and start of the names, with %width%, %year% … and, in the names, %batch_num%. */
+  /** Folders and beginning of the names, with %width%, %year% … and, in the names, %batch_num%. */
   readonly prefix: string;
-  /** The node's input that the prefix came from, for messages. */
+  /** Input of the node that holds the prefix, for messages. */
   readonly prefixInput?: string;
-  /** Between counter and ".png": "" or, as the host's own node writes it, "_". */
+  /** Text between counter and ".png": "" or, as ComfyUI's SaveImage writes it, "_". */
   readonly tail?: "" | "_";
   readonly text?: readonly (readonly [string, string])[];
-  /** Names; the next free counter where absent. */
+  /** Chooses file names; the next free counter where absent. */
   readonly files?: OutputFiles;
-  /** A further text for the chunk "latentkit" of each picture. */
+  /** Makes the text of the chunk "latentkit" for each image. */
   readonly receipt?: (picture: RawImage) => Promise<string | undefined>;
-  /** Pictures are encoded in the calling thread; see `OutputHandling`. */
+  /** Encodes images in the calling thread; see `OutputHandling`. */
   readonly encodesHere?: boolean;
   readonly now: Date;
   readonly signal: AbortSignal;
@@ -46,14 +46,14 @@ const GRAPH_KEY = "prompt";
 const reservedWords = (where: string, key: string) =>
   `${where}: expected keys other than ${GRAPH_KEY} and ${RECEIPT_KEY}, which hold the graph and its receipt, received ${describe(key)}.`;
 
-/** Fails with usage.invalid for a text that would stand in PNG files instead of the graph or of its receipt. */
+/** Throws usage.invalid for a text that would replace the graph or its receipt in PNG files. */
 export function refuseReservedKeys(extraPnginfo: unknown): void {
   if (typeof extraPnginfo !== "object" || extraPnginfo === null) return;
   for (const key of [GRAPH_KEY, RECEIPT_KEY])
     if (Object.hasOwn(extraPnginfo, key)) throw new LatentkitError("usage.invalid", reservedWords("extraPnginfo", key));
 }
 
-/** The same for a picture with a receipt: a node may have put the key in while the graph ran. */
+/** Throws value.invalid where a node has added such a text while the graph ran, for an image with a receipt. */
 function refuseShadows(text: readonly (readonly [string, string])[]): void {
   const keys = text.map(([key]) => key);
   const isTwice = keys.indexOf(GRAPH_KEY) !== keys.lastIndexOf(GRAPH_KEY);
@@ -77,7 +77,7 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
   const saved: SavedFile[] = [];
   for (let index = 0; index < sides.batch; index++) {
     const filtered = await filterOnDevice(images, index, sides);
-    // a receipt tells of the very bytes that are encoded
+    // a receipt hashes the very bytes that are encoded
     const pixels = filtered?.pixels ?? pictureOf(images, index, options.receipt !== undefined || encodesHere);
     const receipt = pixels instanceof Tensor ? undefined : await options.receipt?.(pixels);
     const texts = receipt === undefined ? text : [...text, [RECEIPT_KEY, receipt] as const];
@@ -86,16 +86,16 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
     const bytes = isHere
       ? encodeHere(pixels, settings)
       : await (filtered === undefined ? encodePng(pixels, settings) : encodeFiltered(filtered, settings));
-    if (!(pixels instanceof Tensor)) giveMemory(pixels.data.buffer);
+    if (!(pixels instanceof Tensor)) returnMemory(pixels.data.buffer);
     if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
     const name = target.name.replaceAll("%batch_num%", String(index));
     saved.push({ filename: await files.writeImage(target.folder, name, tail, bytes), subfolder: target.subfolder });
-    giveMemory(bytes.buffer);
+    returnMemory(bytes.buffer);
   }
   return saved;
 }
 
-/** The images of a batch as views [H, W, C]; `input` names where they were given. Fails with tensor.bad-shape. */
+/** Images of a batch as views [H, W, C]; `input` names their input in messages. Fails with tensor.bad-shape. */
 export function split(images: Tensor, input = "images"): Tensor[] {
   const { batch } = batchSides(images, input);
   return Array.from({ length: batch }, (_, index) => viewOf(images, index));
@@ -116,15 +116,15 @@ function viewOf({ data, shape }: Tensor, index: number): Tensor {
   return Tensor.from(data.subarray(index * size, (index + 1) * size), [height, width, channels]);
 }
 
-/** One of the images, as bytes where these are looked at. */
+/** One of the images, as bytes where a receipt or the calling thread reads these. */
 function pictureOf(images: Tensor, index: number, asBytes: boolean): Tensor | RawImage {
-  // what nobody has read is best computed as bytes
-  if (!asBytes && images.unread === undefined) return viewOf(images, index);
+  // a deferred image is cheaper to compute as bytes
+  if (!asBytes && images.deferred === undefined) return viewOf(images, index);
   const [, height, width, channels] = images.shape as [number, number, number, number];
   return { data: itemToBytes(images, index), width, height, channels };
 }
 
-/** The text chunks the host writes: `prompt`, then each key of extra_pnginfo in order, all as JSON. */
+/** Text chunks as ComfyUI writes them: `prompt`, then each key of extra_pnginfo in order, all as JSON. */
 export function metadataText(prompt: unknown, extraPnginfo: unknown): [string, string][] {
   const text: [string, string][] = [];
   if (prompt !== undefined && prompt !== null) text.push([GRAPH_KEY, printJson(prompt)]);

@@ -3,7 +3,7 @@ import { constants, promises } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "../errors.js";
 
-/** An open file, as far as writing needs it. */
+/** Methods of an open file that writing uses. */
 export interface OpenFile {
   writeFile(bytes: Uint8Array): Promise<void>;
   sync(): Promise<void>;
@@ -12,7 +12,7 @@ export interface OpenFile {
   close(): Promise<void>;
 }
 
-/** The calls that writing makes: Node's promises, or others' of the same meaning. */
+/** File system calls that writing uses: those of Node's promises, or equivalents. */
 export interface Disk {
   open(path: string, flags: string | number): Promise<OpenFile>;
   link(from: string, to: string): Promise<void>;
@@ -20,16 +20,16 @@ export interface Disk {
   rm(path: string, options: { force: boolean }): Promise<void>;
 }
 
-/** Ends the names of files still being written; never the name of a result. */
+/** End of the names of temporary files, never of a result. */
 export const TEMPORARY_SUFFIX = ".tmp";
 
-/** Names tried before giving up: two processes that race need a few, a name pattern that never changes needs none. */
+/** Number of names to try: racing processes need a few; a pattern that never changes must end. */
 const MAX_ATTEMPTS = 100_000;
 
-/** A file that keeps appearing and vanishing is not waited for. */
+/** Number of attempts for a file that keeps appearing and vanishing. */
 const MAX_APPEND_ATTEMPTS = 10;
 
-/** File systems without hard links answer link() with one of these. */
+/** Errors of link() on file systems without hard links. */
 const NO_HARD_LINKS: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -50,9 +50,9 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Writes a new file under the first free name and never over another, also while other processes do the same:
- * temporary file, fsync, link, unlink. `nameAt(0)`, `nameAt(1)` … are the names to try, the folder exists.
- * Returns the name taken. Fails with file.write-failed and then leaves nothing behind.
+ * Writes a new file under the first free name and never over another, even while other processes do so:
+ * temporary file, fsync, link, unlink. `nameAt(0)`, `nameAt(1)` … are the names to try; the folder exists.
+ * Returns the name. Fails with file.write-failed and then leaves nothing behind.
  */
 export async function writeNew(
   folder: string,
@@ -80,11 +80,11 @@ async function takeFirst(
 }
 
 /**
- * The same as writeNew, with the temporary file's path given and left behind as a second link to the file: whoever
- * finds both knows whose the file is. Where a file system has no links nothing is left. The medium is not waited for:
- * a power failure soon after may leave less of the file.
+ * Writes like writeNew, but leaves the temporary file, whose path the caller chooses, as a second link to the file, which
+ * proves whose file it is. Where a file system has no links none is left. Without fsync: a power failure soon after may
+ * leave less of the file.
  */
-export async function writeKept(
+export async function writeLinked(
   folder: string,
   bytes: Uint8Array,
   temporary: string,
@@ -96,15 +96,15 @@ export async function writeKept(
     return await takeFirst(temporary, folder, nameAt, disk);
   } catch (error) {
     const failure = writeFailed(nameAt(0), error);
-    // what went wrong first says more than that this fails too
+    // the first error is the one to report
     await disk.rm(temporary, { force: true }).catch(() => failure);
     throw failure;
   }
 }
 
 /**
- * Writes a file whole or not at all; one of that name is replaced in one step. The folder exists. `mark` stands in the
- * temporary file's name, so that whoever clears up after a kill knows it. Fails as writeNew.
+ * Writes a file whole or not at all, replacing one of that name in one step. The folder exists. `mark` is part of the
+ * temporary file's name, by which a clean-up after a kill recognises it. Fails as writeNew.
  */
 export async function writeReplacing(
   folder: string,
@@ -117,8 +117,8 @@ export async function writeReplacing(
 }
 
 /**
- * Adds to the end of a file, or makes it; what a failed write had added is taken off again. `mark` as for
- * writeReplacing. Fails as writeNew.
+ * Appends to a file, which is created if missing; a failed write is undone. `mark` as for writeReplacing. Fails as
+ * writeNew.
  */
 export async function writeAppending(
   folder: string,
@@ -130,7 +130,7 @@ export async function writeAppending(
   const path = join(folder, name);
   for (let attempt = 0; attempt < MAX_APPEND_ATTEMPTS; attempt++) {
     if (await appendExisting(path, name, bytes, disk)) return;
-    // false: another process made the file since
+    // false: another process has created the file since
     if (await withTemporary(folder, bytes, name, disk, (temporary) => takeName(temporary, path, disk), mark)) return;
   }
   throw writeFailed(name, { code: "EEXIST" });
@@ -169,7 +169,7 @@ async function writeWhole(path: string, bytes: Uint8Array, disk: Disk, isSynced:
   }
 }
 
-/** Gives the finished file its name; false where the name is taken. */
+/** Links the finished file to its name; false where the name is taken. */
 async function takeName(temporary: string, path: string, disk: Disk): Promise<boolean> {
   try {
     await disk.link(temporary, path);
@@ -181,7 +181,7 @@ async function takeName(temporary: string, path: string, disk: Disk): Promise<bo
   return claimName(temporary, path, disk);
 }
 
-/** Without hard links: the name is claimed by an empty file, which the finished one then replaces. */
+/** Claims a name without hard links by an empty file, which the finished one then replaces. */
 async function claimName(temporary: string, path: string, disk: Disk): Promise<boolean> {
   try {
     await (await disk.open(path, "wx")).close();
@@ -193,7 +193,7 @@ async function claimName(temporary: string, path: string, disk: Disk): Promise<b
   return true;
 }
 
-/** False where there is no such file. A symbolic link is not followed: it may lead anywhere. */
+/** Appends to a file; false where there is none. A symbolic link is not followed: it may lead anywhere. */
 async function appendExisting(path: string, name: string, bytes: Uint8Array, disk: Disk): Promise<boolean> {
   const flags = constants.O_WRONLY | constants.O_APPEND | (constants.O_NOFOLLOW ?? 0);
   try {
@@ -217,7 +217,7 @@ async function appendExisting(path: string, name: string, bytes: Uint8Array, dis
   }
 }
 
-/** The one error for every reason a file could not be written. */
+/** Makes the error of a file that could not be written, for any reason. */
 export function writeFailed(name: string, error: unknown): LatentkitError {
   if (error instanceof LatentkitError) return error;
   const code = codeOf(error);

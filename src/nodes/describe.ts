@@ -1,10 +1,10 @@
 import type { HiddenType, NodeDefinition } from "./define.js";
-import type { ChoicePlace, InputSpec } from "./inputs.js";
+import type { ChoiceContext, InputSpec } from "./inputs.js";
 import { choicesOf } from "./values.js";
 
 type DescribedInput = readonly [string | readonly (string | number | boolean)[], Readonly<Record<string, unknown>>];
 
-/** A node as the host's /object_info describes it. Bounds of seeds are bigints: print it with `printJson`. */
+/** A node as ComfyUI's /object_info describes it. Bounds of seeds are bigints: print it with `printJson`. */
 export interface NodeDescription {
   input: {
     required: Record<string, DescribedInput>;
@@ -25,13 +25,13 @@ export interface NodeDescription {
   deprecated?: true;
 }
 
-/** The host's description of a node; `place` fills choices that depend on where the graph runs. */
-export function describeNode(definition: NodeDefinition, place: ChoicePlace = {}): NodeDescription {
+/** Describes a node as ComfyUI does; `context` fills choices that depend on where the graph runs. */
+export function describeNode(definition: NodeDefinition, context: ChoiceContext = {}): NodeDescription {
   const inputs = Object.entries(definition.inputs).map(
-    ([name, spec]) => [name, describeInput(spec, place), spec.optional] as const,
+    ([name, spec]) => [name, describeInput(spec, context), spec.optional] as const,
   );
   const pick = (optional: boolean) =>
-    Object.fromEntries(inputs.filter((input) => input[2] === optional).map(([name, described]) => [name, described]));
+    Object.fromEntries(inputs.filter((input) => input[2] === optional).map(([name, input]) => [name, input]));
   const required = pick(false);
   const optional = pick(true);
   const { hidden } = definition;
@@ -58,8 +58,8 @@ export function describeNode(definition: NodeDefinition, place: ChoicePlace = {}
   };
 }
 
-/** Clients read the list of a choice in the first place. */
-const describeInput = (spec: InputSpec, place: ChoicePlace): DescribedInput => [
-  choicesOf(spec, place) ?? spec.type,
+/** ComfyUI's clients expect the list of a choice where other inputs have their type. */
+const describeInput = (spec: InputSpec, context: ChoiceContext): DescribedInput => [
+  choicesOf(spec, context) ?? spec.type,
   spec.options,
 ];

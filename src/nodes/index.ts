@@ -25,7 +25,7 @@ import { showAnythingLazy } from "./ext/show-anything-lazy.js";
 import { showSpentTime } from "./ext/show-spent-time.js";
 import { createRegistry, type Registry } from "./registry.js";
 
-/** The table of contents: one import and one entry a node. */
+/** All nodes of the package: one import and one entry for each. */
 export const allNodes = Object.freeze([
   ifNode,
   poseEditor,

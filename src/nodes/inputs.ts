@@ -2,30 +2,31 @@ import { describe, LatentkitError } from "../errors.js";
 import type { Clip, Conditioning, Latent, Model, Pipe, Vae } from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 
-/** What a choice may hold: ComfyUI's combos mix strings and numbers. */
+/** A value of a choice: ComfyUI's combos mix strings and numbers. */
 export type Choice = string | number | boolean;
 /** A fixed list, or one that depends on where the graph runs (checkpoints, files). */
-export type Choices = readonly Choice[] | ((place: ChoicePlace) => readonly Choice[]);
-export interface ChoicePlace {
+export type Choices = readonly Choice[] | ((context: ChoiceContext) => readonly Choice[]);
+/** Everything that choices and validation may depend on besides the graph. */
+export interface ChoiceContext {
   readonly host?: { checkpoints(): readonly string[] };
   readonly inputDir?: string;
-  /** How many more suggestions a node's own validation may look for. */
+  /** Number of suggestions that validation may still search for. */
   readonly hints?: { left: number };
 }
 
 /** One input of a node: the facts behind its static type, its validation and its description. */
 export interface InputSpec<Value = unknown> {
-  /** The host's type name: INT, FLOAT, STRING, BOOLEAN, COMBO, IMAGE …, a union "IMAGE,MASK", or "*". */
+  /** ComfyUI's type name: INT, FLOAT, STRING, BOOLEAN, COMBO, IMAGE …, a union "IMAGE,MASK", or "*". */
   readonly type: string;
   readonly optional: boolean;
   /** Computed only when `checkLazy` asks for it. */
   readonly lazy: boolean;
-  /** STRING: lists and objects are refused, where the host turns them into text. */
+  /** STRING: lists and objects are refused, where ComfyUI turns them into text. */
   readonly strict?: boolean;
-  /** "*": numbers arrive as a graph writes them, a NumberLiteral for 7.0, so that a float is told from an integer. */
+  /** "*": numbers arrive as the graph writes them, a NumberLiteral for 7.0, so that floats differ from integers. */
   readonly literal?: boolean;
   readonly choices?: Choices;
-  /** As the host describes it: default, min, max, step, multiline, tooltip and so on. */
+  /** ComfyUI's options of an input: default, min, max, step, multiline, tooltip and so on. */
   readonly options: InputOptions;
   /** Carries the static type only; never set. */
   readonly value?: Value;
@@ -49,8 +50,8 @@ interface Flags {
   readonly tooltip?: string;
 }
 
-/** The type `run` sees: undefined where the input may be absent and has no default. */
-type Seen<Value, O> = O extends { default: unknown }
+/** Type of the value that `run` receives: undefined where the input may be absent and has no default. */
+type RunValue<Value, O> = O extends { default: unknown }
   ? Value
   : O extends { optional: true }
     ? Value | undefined
@@ -58,11 +59,11 @@ type Seen<Value, O> = O extends { default: unknown }
       ? Value | undefined
       : Value;
 
-/** An input of any host type, by its name. */
+/** Declares an input of any type by its name. */
 export function socket<Value = unknown, const O extends Flags = Record<never, never>>(
   type: string,
   options?: O,
-): InputSpec<Seen<Value, O>> {
+): InputSpec<RunValue<Value, O>> {
   const {
     optional = false,
     lazy = false,
@@ -120,11 +121,11 @@ export const boolean = <const O extends Flags & { default?: boolean }>(options?:
 export function choice<const C extends readonly Choice[], const O extends Flags & { default?: C[number] }>(
   choices: C,
   options?: O,
-): InputSpec<Seen<C[number], O>>;
+): InputSpec<RunValue<C[number], O>>;
 export function choice<const O extends Flags & { default?: string }>(
-  choices: (place: ChoicePlace) => readonly string[],
+  choices: (context: ChoiceContext) => readonly string[],
   options?: O,
-): InputSpec<Seen<string, O>>;
+): InputSpec<RunValue<string, O>>;
 export function choice(choices: Choices, options?: Flags & InputOptions): InputSpec<never> {
   if (!Array.isArray(choices) && typeof choices !== "function") {
     const received = describe(choices);
@@ -134,12 +135,12 @@ export function choice(choices: Choices, options?: Flags & InputOptions): InputS
 }
 
 /** ComfyUI's own notation, `["INT", { min: 0 }]` or `[["a", "b"], {}]`; `optional: true` among the options. */
-export type HostInput = readonly [string | readonly Choice[], (Flags & InputOptions)?];
+export type ComfyInput = readonly [string | readonly Choice[], (Flags & InputOptions)?];
 
-/** Reads an input given as a spec or in ComfyUI's notation. */
-export function toInputSpec(input: InputSpec | HostInput): InputSpec {
+/** Returns the spec of an input, which may be in ComfyUI's notation. */
+export function toInputSpec(input: InputSpec | ComfyInput): InputSpec {
   if (!Array.isArray(input)) return input as InputSpec;
-  const [type, options = {}] = input as HostInput;
+  const [type, options = {}] = input as ComfyInput;
   if (typeof type !== "string") return choice(type, options as Flags);
   const listed = type === "COMBO" ? options.options : undefined;
   return Array.isArray(listed) ? choice(listed as Choice[], options as Flags) : socket(type, options);

@@ -16,31 +16,31 @@ import {
   SIGNAL,
   VALUES,
 } from "../options.js";
-import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device-choice.js";
+import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device/choice.js";
 import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
 import { registry as allNodes, type BuiltInNode } from "./index.js";
-import type { ChoicePlace, InputSpec } from "./inputs.js";
+import type { ChoiceContext, InputSpec } from "./inputs.js";
 import type { Registry } from "./registry.js";
 import { checkSocket } from "./sockets.js";
 import { convertInput, expectedOf } from "./values.js";
 
 export interface InvokeOptions {
-  /** What the host hands to nodes unasked. Prompt and extra_pnginfo may be JSON text; its numbers keep every digit. */
+  /** Hidden inputs. Prompt and extra_pnginfo may be JSON text; its numbers keep every digit. */
   hidden?: { prompt?: unknown; extra_pnginfo?: unknown; unique_id?: string | number | null };
-  /** Where models come from; the preview host where absent. */
+  /** Source of models; the preview host where absent. */
   host?: Host;
-  /** Where files are written; ./out where absent. */
+  /** Folder that files are written to; ./out where absent. */
   outputDir?: string;
-  /** Where files are read; ./input where absent. */
+  /** Folder that files are read from; ./input where absent. */
   inputDir?: string;
   registry?: Registry;
   signal?: AbortSignal;
   clock?: () => Date;
   fetch?: typeof fetch;
   config?: NodeConfig;
-  /** Where tensors are computed: "auto", "cpu" or "cuda:N"; see the README. LATENTKIT_DEVICE where absent, else auto. */
+  /** Device that computes: "auto", "cpu" or "cuda:N"; see the README. LATENTKIT_DEVICE where absent, else auto. */
   device?: DeviceChoice;
-  /** Hears warnings: an input the node does not have. */
+  /** Receives warnings: an input that the node does not have. */
   log?: (message: string) => void;
 }
 
@@ -64,7 +64,7 @@ const HIDDEN_RULES: OptionRules<NonNullable<InvokeOptions["hidden"]>> = {
   unique_id: CHECKED_LATER,
 };
 
-/** Types whose values convert; all others are objects of the program. */
+/** Types whose values are converted; all others are objects of the application. */
 const CONVERTED: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);
 
 /** Results of one node, in the order of its outputs. */
@@ -76,7 +76,7 @@ export interface Invoked<Result extends readonly unknown[] = unknown[]> {
 type BuiltIn<Key> = Extract<BuiltInNode, { readonly key: Key }>;
 type TypesOf<Key> = NonNullable<BuiltIn<Key>["types"]>;
 
-/** Values of the node's inputs; a name that it does not have is passed over with a warning. */
+/** Values of the node's inputs; an unknown name is ignored with a warning. */
 type InputsOf<Key> = { readonly [Name in TypesOf<Key>["input"]]?: unknown } & Readonly<Record<string, unknown>>;
 
 /**
@@ -102,33 +102,31 @@ export async function invokeNode(
   if (options.hidden !== undefined) checkOptions("invokeNode, hidden", options.hidden, HIDDEN_RULES);
   const definition = findNode(key, options.registry ?? allNodes);
   if (typeof inputs !== "object" || inputs === null || Array.isArray(inputs)) {
-    throw new LatentkitError("usage.invalid", `${key}: expected an object of inputs, received ${describe(inputs)}.`, {
-      node: key,
-    });
+    const message = `${key}: expected an object of inputs, received ${describe(inputs)}.`;
+    throw new LatentkitError("usage.invalid", message, { node: key });
   }
   const span = new Span(options.signal);
   const context = contextOf(key, options, span);
   const device = chooseDevice(options.device);
-  warnOfUnknown(definition, inputs, context.log);
+  warnOfUnknownInputs(definition, inputs, context.log);
   const received = readInputs(definition, inputs, { host: context.host, inputDir: context.folders.input });
-  ownValidation(definition, received, context.folders.input);
+  validateInputs(definition, received, context.folders.input);
   refuseAborted(options.signal);
-  let answer: unknown;
+  let returned: unknown;
   try {
-    const given = { ...received, ...readHidden(definition, options.hidden ?? {}) };
-    answer = await withDevice(device, () => definition.run(given, context));
+    const all = { ...received, ...readHidden(definition, options.hidden ?? {}) };
+    returned = await withDevice(device, () => definition.run(all, context));
   } catch (error) {
     refuseAborted(options.signal);
-    throw named(error, key);
+    throw withNode(error, key);
   } finally {
     span.end();
   }
   refuseAborted(options.signal);
-  const { result, ui, expand } = toResult(definition, answer);
+  const { result, ui, expand } = toResult(definition, returned);
   if (expand !== undefined) {
-    throw new LatentkitError("node.failed", `${key}: expected values, received a graph to run; executeGraph runs it.`, {
-      node: key,
-    });
+    const message = `${key}: expected values, received a graph to run; executeGraph runs it.`;
+    throw new LatentkitError("node.failed", message, { node: key });
   }
   return ui === undefined ? { result } : { result, ui };
 }
@@ -137,20 +135,14 @@ function findNode(key: string, registry: Registry): NodeDefinition {
   const definition = typeof key === "string" ? registry.get(key) : undefined;
   if (definition !== undefined) return definition;
   const { suggestion, hint } = suggest(key, registry.keys());
-  throw new LatentkitError(
-    "graph.unknown-class",
-    `Node: expected a registered key, received ${describe(key)}.${hint}`,
-    {
-      received: describe(key),
-      suggestion,
-    },
-  );
+  const message = `Node: expected a registered key, received ${describe(key)}.${hint}`;
+  throw new LatentkitError("graph.unknown-class", message, { received: describe(key), suggestion });
 }
 
 function contextOf(key: string, options: InvokeOptions, span: Span): NodeContext {
   return {
     nodeId: String(options.hidden?.unique_id ?? key),
-    // a node that asks for none costs none
+    // made only for a node that reads it
     get signal() {
       return span.signal;
     },
@@ -165,7 +157,7 @@ function contextOf(key: string, options: InvokeOptions, span: Span): NodeContext
   };
 }
 
-function warnOfUnknown(definition: NodeDefinition, inputs: object, log: (message: string) => void): void {
+function warnOfUnknownInputs(definition: NodeDefinition, inputs: object, log: (message: string) => void): void {
   for (const name of Object.keys(inputs)) {
     if (Object.hasOwn(definition.inputs, name)) continue;
     const { hint } = suggest(name, Object.keys(definition.inputs));
@@ -176,40 +168,45 @@ function warnOfUnknown(definition: NodeDefinition, inputs: object, log: (message
 function readInputs(
   definition: NodeDefinition,
   inputs: Readonly<Record<string, unknown>>,
-  place: ChoicePlace,
+  context: ChoiceContext,
 ): Record<string, unknown> {
   const received: Record<string, unknown> = {};
   for (const [name, spec] of Object.entries(definition.inputs)) {
     const value = Object.hasOwn(inputs, name) ? inputs[name] : undefined;
     const at = { node: definition.key, input: name };
-    if (isMissing(spec, value)) throw inputError("input.missing", at, expectedOf(spec, { place }), undefined);
-    if (!definition.inputIsList) received[name] = readValue(spec, value, at, place);
+    if (isMissing(spec, value)) throw inputError("input.missing", at, expectedOf(spec, { context }), undefined);
+    if (!definition.inputIsList) received[name] = readValue(spec, value, at, context);
     else if (value !== undefined && value !== null) {
       const items = Array.isArray(value) ? value : [value];
-      received[name] = items.map((item) => readValue(spec, item, at, place));
+      received[name] = items.map((item) => readValue(spec, item, at, context));
     }
   }
   return received;
 }
 
-/** For an input of any type null is a value like others. */
+/** Whether a required input is absent; null is a value for an input of any type. */
 const isMissing = (spec: InputSpec, value: unknown): boolean =>
   !spec.optional && (value === undefined || (value === null && spec.type !== "*"));
 
-function readValue(spec: InputSpec, value: unknown, at: { node: string; input: string }, place: ChoicePlace): unknown {
+function readValue(
+  spec: InputSpec,
+  value: unknown,
+  at: { node: string; input: string },
+  context: ChoiceContext,
+): unknown {
   if (spec.type === "*") return value;
-  if (CONVERTED.has(spec.type)) return convertInput(spec, value ?? undefined, at, { place });
+  if (CONVERTED.has(spec.type)) return convertInput(spec, value ?? undefined, at, { context });
   return value === undefined || value === null ? spec.options.default : checkSocket(spec.type, value, at);
 }
 
-function ownValidation(definition: NodeDefinition, received: Record<string, unknown>, inputDir: string): void {
+function validateInputs(definition: NodeDefinition, received: Record<string, unknown>, inputDir: string): void {
   const inputTypes = Object.fromEntries(Object.keys(received).map((name) => [name, definition.inputs[name]!.type]));
-  const verdict = definition.validate?.(received, { inputTypes, inputDir });
-  if (verdict === undefined || verdict === true) return;
+  const result = definition.validate?.(received, { inputTypes, inputDir });
+  if (result === undefined || result === true) return;
   const [input, reason] =
-    typeof verdict === "object"
-      ? Object.entries(verdict)[0]!
-      : [undefined, verdict === false ? "the node refuses these inputs" : verdict];
+    typeof result === "object"
+      ? Object.entries(result)[0]!
+      : [undefined, result === false ? "the node refuses these inputs" : result];
   const at = { node: definition.key, input };
   if (reason instanceof LatentkitError)
     throw new LatentkitError(reason.code, where(at) + reason.message, { ...reason.details, ...at }, { cause: reason });
@@ -217,7 +214,7 @@ function ownValidation(definition: NodeDefinition, received: Record<string, unkn
   throw new LatentkitError("input.invalid", `${subject.slice(0, -2)}: ${reason.replace(/(?<!\.)\.+$/, "")}.`, at);
 }
 
-/** Hidden inputs under the node's own names for them. */
+/** Hidden inputs by the node's own names for them. */
 function readHidden(definition: NodeDefinition, hidden: NonNullable<InvokeOptions["hidden"]>): Record<string, unknown> {
   const id = hidden.unique_id;
   const values: Readonly<Record<HiddenType, unknown>> = {
@@ -235,8 +232,8 @@ function refuseAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
 }
 
-/** Errors from below the node get its name; foreign ones become a LatentkitError. */
-function named(error: unknown, node: string): LatentkitError {
+/** Adds the node's name to an error; a foreign error becomes a LatentkitError. */
+function withNode(error: unknown, node: string): LatentkitError {
   if (!(error instanceof LatentkitError)) {
     const reason = error instanceof Error ? error.message : String(error);
     return new LatentkitError("node.failed", `${node}: ${reason}`, { node }, { cause: error });

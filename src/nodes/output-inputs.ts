@@ -4,8 +4,8 @@ import { nameFault, pathFault } from "../io/output-path.js";
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * A node's own validation of the paths and file names it writes to, by input: true, or what is wrong with which. So a
- * graph is refused before anything is written; values that come through links are checked when they are there.
+ * Validates the paths and file names that a node writes to: true, or the fault of each wrong input. So a graph fails
+ * before anything is written; values that come through links are checked when the node runs.
  */
 export function validPaths(paths: Values, names: Values = {}): true | Record<string, string> {
   const faults = { ...faultsOf(paths, pathFault), ...faultsOf(names, nameFault) };

@@ -3,11 +3,11 @@ import type { Clip, Conditioning, Latent, Model, Pipe, Vae } from "../host/types
 import type { Tensor } from "../tensor/tensor.js";
 
 interface OutputFacts {
-  /** The host's name of the type. */
+  /** ComfyUI's name of the type. */
   readonly type: string;
-  /** Handed out element by element. */
+  /** Passed on element by element. */
   readonly list?: boolean;
-  /** Null where the node has none; for the static type alone. */
+  /** May be null; for the static type only. */
   readonly nullable?: boolean;
 }
 
@@ -23,7 +23,7 @@ export interface OutputSpec {
   readonly list: boolean;
 }
 
-/** Static types of values by the host's name of their type; those of others are unknown. */
+/** Static types of values by ComfyUI's name of their type; any other type is unknown. */
 interface ValueByType {
   IMAGE: Tensor;
   MASK: Tensor;
@@ -58,8 +58,8 @@ type IsOne<Name, All = Name> = string extends Name
     : never;
 
 /**
- * Values of a node's outputs in order. Types know no order of names: several outputs that are declared by name give a list
- * without places.
+ * Values of a node's outputs in order. Keys of a type have no order: several outputs that are declared by name give a
+ * list without positions.
  */
 export type ResultOf<Outputs> = Outputs extends readonly unknown[]
   ? { -readonly [At in keyof Outputs]: ValueOf<Outputs[At]> }
@@ -69,16 +69,16 @@ export type ResultOf<Outputs> = Outputs extends readonly unknown[]
       ? [ValueOf<Outputs[keyof Outputs]>]
       : ValueOf<Outputs[keyof Outputs]>[];
 
-/** The outputs of the node `key` in order; `listFlags` has the last word. Throws usage.invalid. */
+/** Outputs of the node `key` in order; `listFlags` overrides their own. Throws usage.invalid. */
 export function outputSpecs(
   key: string,
   outputs: OutputSource,
   listFlags: readonly boolean[] | undefined,
 ): readonly OutputSpec[] {
-  const named: readonly (readonly [unknown, unknown])[] = Array.isArray(outputs)
+  const entries: readonly (readonly [unknown, unknown])[] = Array.isArray(outputs)
     ? outputs.map((output) => [output?.name, output])
     : Object.entries(outputs);
-  return named.map(([name, output], slot) => {
+  return entries.map(([name, output], slot) => {
     const facts = (typeof output === "string" ? { type: output } : (output ?? {})) as Partial<OutputFacts>;
     const { type, list = false } = facts;
     if (typeof name === "string" && typeof type === "string" && typeof list === "boolean")

@@ -9,13 +9,14 @@ export interface Registry {
   keys(): string[];
 }
 
-/** A registry of these nodes; with a base, its nodes too, and the new ones win. */
+/** Makes a registry of these nodes and those of a base, which the new ones override. */
 export function createRegistry(nodes: readonly NodeDefinition[], base?: Registry): Registry {
   if (!Array.isArray(nodes)) throw wrong("a list of nodes", nodes);
   if (base !== undefined && !REGISTRY[1](base)) throw wrong(`${REGISTRY[0]}, as the base`, base);
   const own = new Map<string, NodeDefinition>();
   for (const node of nodes as readonly NodeDefinition[]) {
-    if (typeof node?.key !== "string" || typeof node.run !== "function") throw wrong("nodes of defineNode", node);
+    if (typeof node?.key !== "string" || typeof node.run !== "function")
+      throw wrong("nodes that defineNode returned", node);
     if (own.has(node.key)) throw new LatentkitError("value.invalid", `Registry: two nodes have the key "${node.key}".`);
     own.set(node.key, node);
   }

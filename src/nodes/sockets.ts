@@ -1,17 +1,17 @@
 import { inputError } from "../errors.js";
 import { Tensor } from "../tensor/tensor.js";
 
-/** Where a value stands, for messages. */
-export interface SocketPlace {
+/** Address of an input, for messages. */
+export interface InputAddress {
   readonly nodeId?: string;
   readonly node?: string;
   readonly input: string;
 }
 
 interface SocketRule {
-  /** What fits, in words. */
+  /** Values that fit, in words. */
   readonly expected: string;
-  /** The value as a node gets it; undefined where it does not fit. */
+  /** Returns the value as a node receives it; undefined where it does not fit. */
   read(value: unknown): unknown;
 }
 
@@ -86,11 +86,11 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
 );
 
 /**
- * The run-time check of a value that comes through a link or from a caller: the value as a node gets it (MASK [H, W] as
- * [1, H, W], one LIST item as a list of one). Of a union "IMAGE,MASK" the first type that fits counts.
+ * Checks a value that comes through a link or from a caller. Returns it as a node receives it (MASK [H, W] as [1, H, W],
+ * one LIST item as a list of one). Of a union "IMAGE,MASK" the first type that fits counts.
  * Fails with input.wrong-type, naming node, input, value and what was expected.
  */
-export function checkSocket(type: string, value: unknown, at: SocketPlace): unknown {
+export function checkSocket(type: string, value: unknown, at: InputAddress): unknown {
   const members = type.split(",").map((member) => RULES.get(member.trim()));
   const expected: string[] = [];
   for (const rule of members) {
@@ -98,8 +98,8 @@ export function checkSocket(type: string, value: unknown, at: SocketPlace): unkn
     expected.push(rule.expected);
   }
   for (const rule of members) {
-    const read = rule?.read(value);
-    if (read !== undefined) return read;
+    const received = rule?.read(value);
+    if (received !== undefined) return received;
   }
   throw inputError("input.wrong-type", at, expected.join(" or "), value);
 }

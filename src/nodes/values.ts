@@ -1,12 +1,12 @@
-import { closest, type ErrorCode, inputError, type LatentkitError } from "../errors.js";
+import { type ErrorCode, inputError, type LatentkitError, suggest } from "../errors.js";
 import { asciiDigits } from "../io/ascii-digits.js";
 import { isPlainObject, NumberLiteral } from "../io/json-lossless.js";
 import { pythonText } from "../io/python-text.js";
-import type { Choice, ChoicePlace, InputSpec } from "./inputs.js";
+import type { Choice, ChoiceContext, InputSpec } from "./inputs.js";
 
 const WIDGETS: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO", "LIST", "*"]);
 
-/** Longer lists of choices are counted, not listed, in messages. */
+/** Lists of choices beyond this length are counted, not listed, in messages. */
 const LISTED_CHOICES = 20;
 
 /** Whether a graph may hold a value of this type itself; any other type comes through a link. */
@@ -15,15 +15,15 @@ export function isWidget(type: string): boolean {
 }
 
 export interface ConvertOptions {
-  /** Where choices come from that depend on it. */
-  place?: ChoicePlace;
+  /** Source of choices that depend on it: checkpoints, files. */
+  context?: ChoiceContext;
   /** Leaves minimum, maximum and choices to the node's own validation. */
   skipRange?: boolean;
-  /** Lists and objects given for a STRING become text, as the host does for graphs; otherwise they are refused. */
+  /** Turns lists and objects for a STRING into text, as ComfyUI does for graphs; refused where absent. */
   anyText?: boolean;
 }
 
-/** Why a value does not fit: `value` is what it was converted to, where it was. */
+/** Reason why a value does not fit; `value` is the converted value where it could be converted. */
 export interface Misfit {
   readonly code: ErrorCode;
   readonly expected: string;
@@ -36,9 +36,9 @@ export type Conversion =
   | { readonly ok: false; readonly misfit: Misfit };
 
 /**
- * One widget value by the host's rules: INT from 7, "7", " 7 ", 3.7 (3); FLOAT from numbers and their texts; STRING
+ * Converts one widget value by ComfyUI's rules: INT from 7, "7", " 7 ", 3.7 (3); FLOAT from numbers and their texts; STRING
  * from numbers and booleans; BOOLEAN from booleans, numbers, "true" and "false"; then range and choices. A seed (INT
- * with a maximum above 2^53) comes out as a bigint, other INTs as numbers. An absent optional input is its default.
+ * with a maximum above 2^53) becomes a bigint, other INTs numbers. An absent optional input becomes its default.
  * Throws a LatentkitError that names node, input, value and what was expected.
  */
 export function convertInput(
@@ -60,7 +60,7 @@ export function misfitError(
   return inputError(misfit.code, at, misfit.expected, received, misfit.suggestion);
 }
 
-/** The same as `convertInput`, with the failure as data. */
+/** Converts like `convertInput`, but returns a failure as data. */
 export function tryConvert(spec: InputSpec, value: unknown, options: ConvertOptions = {}): Conversion {
   if (value === undefined || (value === null && (!spec.optional || !isWidget(spec.type)))) {
     if (!spec.optional) return misfit("input.missing", expectedOf(spec, options), value);
@@ -102,7 +102,7 @@ function toInt(spec: InputSpec, value: unknown, options: ConvertOptions): Conver
   return { ok: true, value: result };
 }
 
-/** A whole number, or the code of why there is none. */
+/** Reads a whole number; returns an error code where the value is none. */
 function readWhole(value: unknown): number | bigint | ErrorCode {
   if (typeof value === "bigint") return value;
   if (typeof value === "boolean") return Number(value);
@@ -120,7 +120,7 @@ function readWhole(value: unknown): number | bigint | ErrorCode {
 const FLOAT_TEXT = /^[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)$/i;
 
 function toFloat(spec: InputSpec, value: unknown, options: ConvertOptions): Conversion {
-  const fail = (code: ErrorCode, shown: unknown) => misfit(code, expectedOf(spec, options), shown);
+  const fail = (code: ErrorCode, received: unknown) => misfit(code, expectedOf(spec, options), received);
   let number: number;
   if (typeof value === "string") {
     const text = asciiDigits(value.trim());
@@ -171,25 +171,25 @@ function toBoolean(spec: InputSpec, value: unknown, options: ConvertOptions): Co
     if (Number.isNaN(number)) return misfit("input.not-finite", expectedOf(spec, options), value);
     return { ok: true, value: number !== 0 };
   }
-  const suggestion = typeof value === "string" ? closest(value.trim(), ["true", "false"]) : undefined;
+  const { suggestion } = suggest(typeof value === "string" ? value.trim() : value, ["true", "false"]);
   return misfit("input.wrong-type", expectedOf(spec, options), value, suggestion);
 }
 
-/** A choice comes out as the list holds it: 1.0 and true for a listed 1 are 1, as Python's equality has it. */
+/** Returns the choice as the list holds it: 1.0 and true match a listed 1, as in Python. */
 function toChoice(spec: InputSpec, value: unknown, options: ConvertOptions): Conversion {
-  const choices = choicesOf(spec, options.place);
+  const choices = choicesOf(spec, options.context);
   if (choices === undefined || options.skipRange) return { ok: true, value: plain(value) };
-  const wanted = numeric(value);
-  const found = choices.find((choice) => choice === value || (wanted !== undefined && numeric(choice) === wanted));
-  if (found !== undefined) return { ok: true, value: found };
+  const number = numeric(value);
+  const match = choices.find((choice) => choice === value || (number !== undefined && numeric(choice) === number));
+  if (match !== undefined) return { ok: true, value: match };
   const texts = choices.filter((choice): choice is string => typeof choice === "string");
-  const suggestion = typeof value === "string" ? closest(value, texts) : undefined;
+  const { suggestion } = suggest(value, texts);
   return misfit("input.not-in-list", expectedOf(spec, options), value, suggestion);
 }
 
-/** The list of a choice, made now where it depends on the place. */
-export function choicesOf(spec: InputSpec, place: ChoicePlace | undefined): readonly Choice[] | undefined {
-  return typeof spec.choices === "function" ? spec.choices(place ?? {}) : spec.choices;
+/** Choices of an input, computed where they depend on the context. */
+export function choicesOf(spec: InputSpec, context: ChoiceContext | undefined): readonly Choice[] | undefined {
+  return typeof spec.choices === "function" ? spec.choices(context ?? {}) : spec.choices;
 }
 
 function numeric(value: unknown): number | undefined {
@@ -197,7 +197,7 @@ function numeric(value: unknown): number | undefined {
   return value instanceof NumberLiteral ? Number(value) : undefined;
 }
 
-/** Number literals, at any depth of lists and plain objects, as the numbers they stand for; the same value without. */
+/** Replaces number literals at any depth of lists and plain objects by numbers; returns the value itself if it has none. */
 export function plain(value: unknown, depth = 0): unknown {
   if (typeof value !== "object" || value === null || depth > 256) return value;
   if (value instanceof NumberLiteral) return Number(value);
@@ -210,7 +210,7 @@ export function plain(value: unknown, depth = 0): unknown {
   return entries.some(([key, item]) => !Object.is(item, value[key])) ? Object.fromEntries(entries) : value;
 }
 
-/** What fits, in words: "a whole number from 0 to 10", "red, green or blue". */
+/** Values that fit, in words: "a whole number from 0 to 10", "red, green or blue". */
 export function expectedOf(spec: InputSpec, options: ConvertOptions = {}): string {
   const { min, max } = spec.options;
   const range =
@@ -225,7 +225,7 @@ export function expectedOf(spec: InputSpec, options: ConvertOptions = {}): strin
   if (spec.type === "FLOAT") return `a number${range}`;
   if (spec.type === "STRING") return "text";
   if (spec.type === "BOOLEAN") return "true or false";
-  if (spec.type === "COMBO") return expectedChoice(choicesOf(spec, options.place));
+  if (spec.type === "COMBO") return expectedChoice(choicesOf(spec, options.context));
   return spec.type === "*" ? "a value" : spec.type;
 }
 

@@ -75,14 +75,14 @@ export async function renderJob(
     partial: job.partial ?? false,
     extraPnginfo: metadata === "full" ? visible.extraPnginfo : undefined,
     metadataPrompt: metadata === "none" ? null : visible.prompt,
-    passingNodes: job.passing && nodesOfKeys(parsed.prompt, job.passing),
+    volatileNodes: job.passing && nodesOfKeys(parsed.prompt, job.passing),
     rewritesFiles: true,
     runId,
   };
   const running = runGraph(prompt, run, {
     ...surroundings,
     output: { ...output, files: closable.files, receipt },
-    isUnheard: surroundings.isUnheard ?? surroundings.onEvent === undefined,
+    hasTransientEvents: surroundings.hasTransientEvents ?? surroundings.onEvent === undefined,
     onEvent,
   });
   if (await orGivenUp(running, signal, GRACE_MS)) return fold.end();

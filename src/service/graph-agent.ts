@@ -1,8 +1,8 @@
 import { readdir, rm } from "node:fs/promises";
 import { dirname, extname, join, relative, resolve, sep } from "node:path";
 import { LatentkitError } from "../errors.js";
-import { createCache } from "../graph/cache.js";
 import type { RunEvent } from "../graph/events.js";
+import { createCache } from "../graph/memory/cache.js";
 import { findDefinitions, parseGraph } from "../graph/parse.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { printJson } from "../io/json-lossless.js";
@@ -20,7 +20,7 @@ import { readGraph } from "../render/source.js";
 import { surroundingsOf } from "../render/surroundings.js";
 import type { RunListener } from "../render/threads/render-thread.js";
 import { createThreadPool, type ThreadPoolOptions } from "../render/threads/thread-pool.js";
-import { chooseDevice } from "../tensor/device-choice.js";
+import { chooseDevice } from "../tensor/device/choice.js";
 import type { Agent, AgentContext } from "./hooks/types.js";
 import { fillsOf } from "./message.js";
 

@@ -2,15 +2,13 @@ import { LatentkitError } from "../errors.js";
 import { fourSides } from "./shape.js";
 import { Tensor } from "./tensor.js";
 
-/** The first `count` channels of an image [B, H, W, C], the image itself where it has just these. */
+/** First `count` channels of an image [B, H, W, C]; the image itself where it has no others. */
 export function firstChannels(image: Tensor, count: number): Tensor {
   const [batch, height, width, channels] = fourSides("firstChannels", image, "[B, H, W, C]");
   if (channels === count) return image;
   if (channels < count) {
-    throw new LatentkitError(
-      "tensor.bad-shape",
-      `Image: expected at least ${count} channels, received shape [${image.shape.join(", ")}].`,
-    );
+    const message = `Image: expected at least ${count} channels, received shape [${image.shape.join(", ")}].`;
+    throw new LatentkitError("tensor.bad-shape", message);
   }
   const out = Tensor.unfilled([batch, height, width, count]);
   const [from, into] = [image.data, out.data];
@@ -24,10 +22,8 @@ export function firstChannels(image: Tensor, count: number): Tensor {
 export function channelOf(image: Tensor, channel: number): Tensor {
   const [batch, height, width, channels] = fourSides("channelOf", image, "[B, H, W, C]");
   if (!(channel < channels)) {
-    throw new LatentkitError(
-      "tensor.bad-shape",
-      `Image: expected more than ${channel} channels, received ${channels}.`,
-    );
+    const message = `Image: expected more than ${channel} channels, received ${channels}.`;
+    throw new LatentkitError("tensor.bad-shape", message);
   }
   const out = Tensor.unfilled([batch, height, width]);
   const [from, into] = [image.data, out.data];

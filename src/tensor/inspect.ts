@@ -1,10 +1,10 @@
-/** Values that are looked at for a range: some milliseconds. */
-const MAX_SEEN = 2 ** 22;
+/** Number of values scanned for a range at most: some milliseconds. */
+const MAX_SCANNED = 2 ** 22;
 
-/** The least and the largest value, as console.log shows them after a tensor's shape: "-3.21 … 3.4, 2 NaN". */
+/** Least and largest value, as console.log prints them after a tensor's shape: "-3.21 … 3.4, 2 NaN". */
 export function rangeOf(values: Float32Array): string {
   if (values.length === 0) return "empty";
-  if (values.length > MAX_SEEN) return `${values.length} values`;
+  if (values.length > MAX_SCANNED) return `${values.length} values`;
   let [low, high, nans] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0];
   // an iterator would take ten times as long
   for (let i = 0; i < values.length; i++) {
@@ -14,9 +14,9 @@ export function rangeOf(values: Float32Array): string {
     if (Number.isNaN(value)) nans++;
   }
   if (nans === values.length) return "NaN";
-  const range = low === high ? shown(low) : `${shown(low)} … ${shown(high)}`;
+  const range = low === high ? short(low) : `${short(low)} … ${short(high)}`;
   return nans === 0 ? range : `${range}, ${nans} NaN`;
 }
 
-/** Four digits: float32 0.1 is 0.10000000149. */
-const shown = (value: number): string => String(Number(value.toPrecision(4)));
+/** Rounds to four digits: float32 0.1 is 0.10000000149. */
+const short = (value: number): string => String(Number(value.toPrecision(4)));

@@ -1,11 +1,11 @@
 import { loadNative } from "../native/load.js";
-import type { LatentFormat } from "./latent-format.js";
+import type { LatentFormat } from "./sampling/latent-format.js";
 import { fourSides } from "./shape.js";
 import { Tensor } from "./tensor.js";
 
 /**
- * A latent [B, C, h, w] of the format as colours, planes [B, 3, h, w]: `factors`, three a channel, of what the model sees,
- * and `bias`, three, from -1 … 1 to 0 … 1. In double, channel by channel.
+ * Colours of a latent [B, C, h, w] as planes [B, 3, h, w] in 0 … 1: the latent in the model's units times `factors`, three
+ * for each channel, plus `bias`, three. Computed in double, channel by channel.
  */
 export function latentToRgb(latent: Tensor, format: LatentFormat, factors: Float64Array, bias: Float64Array): Tensor {
   const [batch, , height, width] = fourSides("latentToRgb", latent);

@@ -1,65 +1,65 @@
-/** Smaller memory is not worth keeping: a new array is cleared as fast as an old one is found. */
-const SMALLEST = 2 ** 14;
+/** Smaller buffers are not pooled: clearing a new array is as fast as finding an old one. */
+const MIN_BYTES = 2 ** 14;
 
-/** Memory of `takeMemory` that is not to come back, whoever gives it. */
-export const keepMemory = (buffer: ArrayBufferLike): void => pool.keep(buffer);
+/** Bytes that one thread's pool holds at most. */
+const MAX_POOLED_BYTES = 2 ** 26;
 
-/** Bytes that wait in one thread for the next who needs as many. */
-const MOST_KEPT = 2 ** 26;
-
-/** One thread's memory. */
+/** Buffers of one thread, by length. */
 class Pool {
-  /** What is out: nothing else may come back, and nothing twice. */
+  /** Buffers that may come back: no other may, and none twice. */
   private readonly lent = new WeakSet<ArrayBufferLike>();
-  /** By length; the last that came back is the first to leave, since it is the warmest. */
-  private readonly kept = new Map<number, ArrayBuffer[]>();
-  waiting = 0;
+  /** The last that came back leaves first, since its pages are the warmest. */
+  private readonly free = new Map<number, ArrayBuffer[]>();
+  bytes = 0;
 
   take(bytes: number): ArrayBuffer {
-    const known = this.kept.get(bytes)?.pop();
-    if (known !== undefined) this.waiting -= bytes;
-    const buffer = known ?? (Buffer.allocUnsafeSlow(bytes).buffer as ArrayBuffer);
-    if (bytes >= SMALLEST) this.lent.add(buffer);
+    const pooled = this.free.get(bytes)?.pop();
+    if (pooled !== undefined) this.bytes -= bytes;
+    const buffer = pooled ?? (Buffer.allocUnsafeSlow(bytes).buffer as ArrayBuffer);
+    if (bytes >= MIN_BYTES) this.lent.add(buffer);
     return buffer;
   }
 
-  give(buffer: ArrayBufferLike): void {
+  return(buffer: ArrayBufferLike): void {
     const { byteLength } = buffer;
-    // detached memory has no length
-    if (!this.lent.delete(buffer) || byteLength > MOST_KEPT / 2 || byteLength === 0) return;
-    if (this.waiting + byteLength > MOST_KEPT) this.forget();
-    const same = this.kept.get(byteLength);
-    if (same === undefined) this.kept.set(byteLength, [buffer as ArrayBuffer]);
-    else same.push(buffer as ArrayBuffer);
-    this.waiting += byteLength;
+    // a detached buffer has length 0
+    if (!this.lent.delete(buffer) || byteLength > MAX_POOLED_BYTES / 2 || byteLength === 0) return;
+    if (this.bytes + byteLength > MAX_POOLED_BYTES) this.clear();
+    const ofLength = this.free.get(byteLength);
+    if (ofLength === undefined) this.free.set(byteLength, [buffer as ArrayBuffer]);
+    else ofLength.push(buffer as ArrayBuffer);
+    this.bytes += byteLength;
   }
 
-  keep(buffer: ArrayBufferLike): void {
+  retain(buffer: ArrayBufferLike): void {
     this.lent.delete(buffer);
   }
 
-  forget(): void {
-    this.kept.clear();
-    this.waiting = 0;
+  clear(): void {
+    this.free.clear();
+    this.bytes = 0;
   }
 }
 
 const pool = new Pool();
 
 /**
- * Memory of this length, with whatever it held. Fresh pages cost more than what most operations do in them, and V8
- * collects its whole heap after every 32 MiB or so, so memory that came back is taken first.
+ * Returns a buffer of this length with arbitrary content. Fresh pages cost more than most operations on them, and V8
+ * collects its whole heap after every 32 MiB or so, hence the pool.
  */
 export const takeMemory = (bytes: number): ArrayBuffer => pool.take(bytes);
 
 /**
- * Gives memory of `takeMemory` back; other memory is left alone. The caller answers for it that nobody reads it any
- * more: the next who takes it writes over it.
+ * Returns a buffer of `takeMemory` to the pool; any other buffer is left alone. The caller guarantees that nobody reads
+ * it any more: the next taker writes over it.
  */
-export const giveMemory = (buffer: ArrayBufferLike): void => pool.give(buffer);
+export const returnMemory = (buffer: ArrayBufferLike): void => pool.return(buffer);
 
-/** Bytes that wait for the next who takes them. */
-export const waitingMemory = (): number => pool.waiting;
+/** Excludes a buffer of `takeMemory` from the pool for good, whoever returns it. */
+export const retainMemory = (buffer: ArrayBufferLike): void => pool.retain(buffer);
 
-/** Lets all waiting memory go. */
-export const forgetMemory = (): void => pool.forget();
+/** Number of bytes in the pool. */
+export const pooledBytes = (): number => pool.bytes;
+
+/** Empties the pool. */
+export const clearPool = (): void => pool.clear();

@@ -1,36 +1,37 @@
 import { LatentkitError } from "../errors.js";
-import { giveBack } from "./give-back.js";
-import { Later } from "./later.js";
+import { DeferredImage } from "./deferred-image.js";
+import { CPU_SIDE, compute, type Memory, runsOnCpu, type Side } from "./device/compute.js";
+import { releaseMemory } from "./device/device-values.js";
 import { takeMemory } from "./memory.js";
-import { compute, HOST, type Memory, type Place, staysHere } from "./placement.js";
-import { fourSides, maskSides, outputOf, sameShape } from "./shape.js";
+import { fourSides, maskSides, outputOf, requireSameShape } from "./shape.js";
 import { elementCount, Tensor } from "./tensor.js";
 
-// Each computes where `compute` says, with the same bits everywhere; what it makes lies there.
-// `out` must have the result's shape; the operation writes there and answers it. It may be an input of that shape, but
-// not a mask, composite's source or what resizeBilinear, channelToMask and planesToImage read. After a failure it holds anything.
+// `compute` chooses the side that computes an operation and holds its result; the bits are the same on every side.
+// `out` must have the result's shape; the operation writes into it and returns it. It may be an operand of that shape, but
+// not a mask, composite's source, nor an operand of resizeBilinear, channelToMask or planesToImage. After a failure its
+// content is undefined.
 
 /** x * k in float32; k is rounded to float32 first. */
 export function scale(x: Tensor, k: number, out?: Tensor): Tensor {
-  return made("scale", x, x.size, out, (at, to) => at.ops.scale(to, at.in(x), k), x);
+  return produce("scale", x, x.size, out, (at, to) => at.ops.scale(to, at.in(x), k), x);
 }
 
 /** x + y * k, two roundings. */
 export function axpy(x: Tensor, y: Tensor, k: number, out?: Tensor): Tensor {
-  sameShape("axpy", x, y);
-  return made("axpy", x, x.size, out, (at, to) => at.ops.axpy(to, at.in(x), at.in(y), k), x, y);
+  requireSameShape("axpy", x, y);
+  return produce("axpy", x, x.size, out, (at, to) => at.ops.axpy(to, at.in(x), at.in(y), k), x, y);
 }
 
 /** (x + y) / 2 */
 export function average(x: Tensor, y: Tensor, out?: Tensor): Tensor {
-  sameShape("average", x, y);
-  return made("average", x, x.size, out, (at, to) => at.ops.average(to, at.in(x), at.in(y)), x, y);
+  requireSameShape("average", x, y);
+  return produce("average", x, x.size, out, (at, to) => at.ops.average(to, at.in(x), at.in(y)), x, y);
 }
 
 /** a + (b - a) * t */
 export function lerp(a: Tensor, b: Tensor, t: number, out?: Tensor): Tensor {
-  sameShape("lerp", a, b);
-  return made("lerp", a, a.size, out, (at, to) => at.ops.lerp(to, at.in(a), at.in(b), t), a, b);
+  requireSameShape("lerp", a, b);
+  return produce("lerp", a, a.size, out, (at, to) => at.ops.lerp(to, at.in(a), at.in(b), t), a, b);
 }
 
 /** Unbiased standard deviation of all elements (n - 1), as float32; NaN for fewer than two. */
@@ -42,7 +43,7 @@ export function std(x: Tensor): number {
 export function resizeBilinear(x: Tensor, height: number, width: number, out?: Tensor): Tensor {
   const [planes, inHeight, inWidth] = maskSides("resizeBilinear", x);
   const shape = [...x.shape.slice(0, -2), height, width];
-  return made(
+  return produce(
     "resizeBilinear",
     shape,
     planes * height * width,
@@ -54,14 +55,14 @@ export function resizeBilinear(x: Tensor, height: number, width: number, out?: T
 
 /** m * a + (1 - m) * b over [B, C, H, W]; a mask of fewer items repeats, and is resized to H x W where it differs. */
 export function maskedBlend(a: Tensor, b: Tensor, mask: Tensor, out?: Tensor): Tensor {
-  sameShape("maskedBlend", a, b);
+  requireSameShape("maskedBlend", a, b);
   const shape = fourSides("maskedBlend", a);
   const [batch, channels, height, width] = shape;
   const maskShape = maskSides("maskedBlend", mask);
   const [maskBatch, maskHeight, maskWidth] = maskShape;
   const fits = maskHeight === height && maskWidth === width;
   const plane = height * width;
-  return made(
+  return produce(
     "maskedBlend",
     a,
     a.size,
@@ -81,7 +82,7 @@ export function maskedBlend(a: Tensor, b: Tensor, mask: Tensor, out?: Tensor): T
 }
 
 /**
- * source pasted at (x, y) of a copy of destination, both [B, C, H, W], cropped to the overlap. Source batches repeat or
+ * Pastes source at (x, y) into a copy of destination, both [B, C, H, W], cropped to the overlap. Source batches repeat or
  * are cut, its channels must match or be 1; covered elements are the source's exactly. mask [B, source H, source W]:
  * m * source + (1 - m) * destination.
  */
@@ -89,10 +90,8 @@ export function composite(destination: Tensor, source: Tensor, x = 0, y = 0, mas
   const shape = fourSides("composite destination", destination);
   const sourceShape = fourSides("composite source", source);
   if (sourceShape[1] !== shape[1] && sourceShape[1] !== 1) {
-    throw new LatentkitError(
-      "tensor.bad-shape",
-      `composite: expected a source with ${shape[1]} channels or 1, received ${sourceShape[1]}.`,
-    );
+    const message = `composite: expected a source with ${shape[1]} channels or 1, received ${sourceShape[1]}.`;
+    throw new LatentkitError("tensor.bad-shape", message);
   }
   if (sourceShape[0] === 0 && shape[0] > 0) {
     throw new LatentkitError("tensor.bad-shape", "composite: expected a source with at least one item, received none.");
@@ -104,7 +103,7 @@ export function composite(destination: Tensor, source: Tensor, x = 0, y = 0, mas
       `composite: expected a mask of the source's ${sourceShape[2]} x ${sourceShape[3]}, received ${maskShape[1]} x ${maskShape[2]}.`,
     );
   }
-  return made(
+  return produce(
     "composite",
     destination,
     destination.size,
@@ -133,13 +132,13 @@ export interface InjectNoiseOptions {
 
 /** Injects noise into a latent: add or average, normalise, mask, mix, in that order. Fails where the deviation is 0. */
 export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOptions, out?: Tensor): Tensor {
-  sameShape("injectNoise", base, noise);
+  requireSameShape("injectNoise", base, noise);
   const { mask, random, mix = 0 } = options;
-  if (random !== undefined) sameShape("injectNoise random", base, random);
+  if (random !== undefined) requireSameShape("injectNoise random", base, random);
   const shape = mask === undefined ? undefined : fourSides("injectNoise", base);
   const maskShape = mask === undefined ? undefined : maskSides("injectNoise", mask);
   const { strength, average = false, normalize = false } = options;
-  const inject = (at: Place, to: Memory): void => {
+  const inject = (at: Side, to: Memory): void => {
     const drawn = random === undefined ? undefined : at.drawOf(random);
     at.ops.injectNoise(to, at.in(base), at.in(noise), {
       strength,
@@ -154,7 +153,7 @@ export function injectNoise(base: Tensor, noise: Tensor, options: InjectNoiseOpt
     });
   };
   try {
-    return made("injectNoise", base, base.size, out, inject, base, noise, random, mask);
+    return produce("injectNoise", base, base.size, out, inject, base, noise, random, mask);
   } catch (error) {
     if ((error as { status?: string }).status !== "zero-deviation") throw error;
     throw new LatentkitError(
@@ -170,7 +169,7 @@ export function channelToMask(image: Tensor, channel: 0 | 1 | 2, out?: Tensor): 
   if (channels !== 1 && channels !== 3 && channels !== 4) {
     throw new LatentkitError("tensor.bad-shape", `channelToMask: expected 1, 3 or 4 channels, received ${channels}.`);
   }
-  return made(
+  return produce(
     "channelToMask",
     [batch, height, width],
     image.size,
@@ -186,7 +185,7 @@ export function planesToImage(x: Tensor, out?: Tensor): Tensor {
   if (channels !== 3) {
     throw new LatentkitError("tensor.bad-shape", `planesToImage: expected 3 channels, received ${channels}.`);
   }
-  return made(
+  return produce(
     "planesToImage",
     [batch, height, width, 3],
     x.size,
@@ -197,8 +196,8 @@ export function planesToImage(x: Tensor, out?: Tensor): Tensor {
 }
 
 /**
- * resizeBilinear of planes [B, 3, h, w] and planesToImage of these: IMAGE [B, H, W, 3]. The processor computes it when it is
- * read: nobody may write into x after this.
+ * resizeBilinear and planesToImage of planes [B, 3, h, w] in one: IMAGE [B, H, W, 3]. The CPU computes it when it is
+ * read, so nobody may write into x after this.
  */
 export function resizeToImage(x: Tensor, height: number, width: number): Tensor {
   const [batch, channels, inHeight, inWidth] = fourSides("resizeToImage", x, "[B, 3, H, W]");
@@ -210,70 +209,71 @@ export function resizeToImage(x: Tensor, height: number, width: number): Tensor 
   return compute(
     size,
     (at) => {
-      if (at === HOST && inHeight > 0 && inWidth > 0) {
+      if (at === CPU_SIDE && inHeight > 0 && inWidth > 0) {
         const memory = takeMemory(size * Float32Array.BYTES_PER_ELEMENT);
-        return Tensor.later(new Later(memory, x, height, width), shape);
+        const planes = { data: x.data, batch, height: inHeight, width: inWidth };
+        return Tensor.deferred(new DeferredImage(memory, planes, height, width), shape);
       }
       const large = resizeBilinear(x, height, width);
       const image = planesToImage(large);
-      giveBack(large.memory);
+      releaseMemory(large.memory);
       return image;
     },
     x,
   );
 }
 
-/** The whole batch, several times over. */
+/** Repeats the whole batch. */
 export function repeated(x: Tensor, times: number): Tensor {
   if (times === 1) return x;
   const shape = [x.shape[0]! * times, ...x.shape.slice(1)];
-  const copies = (at: Place, _: Memory, result: Tensor): void => {
+  const copies = (at: Side, _: Memory, result: Tensor): void => {
     for (let copy = 0; copy < times; copy++) at.copy(result, x, copy * x.size);
   };
-  return made("repeated", shape, x.size * times, undefined, copies, x);
+  return produce("repeated", shape, x.size * times, undefined, copies, x);
 }
 
 /** x * 255, clipped to 0 … 255, truncated; NaN is 0. `out` takes x.size bytes. */
 export function toBytes(x: Tensor, out = new Uint8Array(x.size)): Uint8Array {
-  // bytes are wanted here: what lies here is not sent away for them
+  // size 0: the bytes are needed on the CPU, so values in its memory are not sent to a device for them
   return compute(0, (at) => at.toBytes(x, out), x);
 }
 
-/** toBytes of item `index` of a batch alone, in memory of the pool. */
+/** toBytes of item `index` of a batch alone, in a buffer of the pool. */
 export function itemToBytes(x: Tensor, index: number): Uint8Array {
   const size = x.size / x.shape[0]!;
   const out = new Uint8Array(takeMemory(size));
-  if (x.unread !== undefined) x.unread.toBytes(out, index, 1);
+  if (x.deferred !== undefined) x.deferred.toBytes(out, index, 1);
   else toBytes(Tensor.from(x.data.subarray(index * size, (index + 1) * size), [size]), out);
   return out;
 }
 
 /** byte / 255 */
 export function fromBytes(bytes: Uint8Array, shape: readonly number[], out?: Tensor): Tensor {
-  return made("fromBytes", shape, 0, out, (at, _, result) => at.fromBytes(result, bytes));
+  return produce("fromBytes", shape, 0, out, (at, _, result) => at.fromBytes(result, bytes));
 }
 
-/** What an operation makes of its operands: `write` leaves it in `to`, the memory of the result, where that is made. */
-function made(
-  what: string,
-  of: Tensor | readonly number[],
+/** Runs an operation: `write` computes the result into `to`, its memory on the side that `compute` chooses. */
+function produce(
+  operation: string,
+  like: Tensor | readonly number[],
   size: number,
   out: Tensor | undefined,
-  write: (at: Place, to: Memory, result: Tensor) => void,
+  write: (at: Side, to: Memory, result: Tensor) => void,
   a?: Tensor,
   b?: Tensor,
   c?: Tensor,
   d?: Tensor,
 ): Tensor {
-  if (staysHere(size, out, a, b, c, d)) {
-    const result = outputOf(what, of, out);
-    write(HOST, result.data, result);
+  if (runsOnCpu(size, out, a, b, c, d)) {
+    const result = outputOf(operation, like, out);
+    write(CPU_SIDE, result.data, result);
     return result;
   }
-  const make = (at: Place): Tensor => {
-    const result = at.output(what, of, out);
+  const work = (at: Side): Tensor => {
+    const result = at.output(operation, like, out);
     write(at, at.out(result), result);
     return result;
   };
-  return compute(size, make, out, a, b, c, d);
+  return compute(size, work, out, a, b, c, d);
 }

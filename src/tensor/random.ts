@@ -2,12 +2,12 @@ import { describe, LatentkitError } from "../errors.js";
 import type { PhiloxDraw } from "../native/bindings.js";
 import { loadNative } from "../native/load.js";
 import { CHECKED_LATER, checkedLater, checkOptions, type OptionRules } from "../options.js";
+import { compute, deferNoise, deferUpload, type Side } from "./device/compute.js";
 import { scale } from "./ops.js";
-import { compute, leaveUnmade, leaveWhereRead, type Place } from "./placement.js";
 import { outputOf } from "./shape.js";
 import { elementCount, type Tensor } from "./tensor.js";
 
-/** Which of PyTorch's generators a stream follows: CPU is MT19937, GPU is Philox. Both run on any machine. */
+/** PyTorch's generator that a stream follows: CPU is MT19937, GPU is Philox. Both run on any machine. */
 export type NoiseSource = "CPU" | "GPU";
 
 /** The grid of the CUDA stream, by a card's name or as its number of threads. */
@@ -32,9 +32,9 @@ const NOISE_RULES: OptionRules<NoiseOptions> = {
   card: CHECKED_LATER,
 };
 
-/** A stream of normals: later calls go on where the last one stopped. */
+/** A stream of normals: each call continues where the last one stopped. */
 export interface Generator {
-  /** float32 N(0, 1) values of that shape, in `out` where given. */
+  /** Draws float32 N(0, 1) values of a shape, into `out` where it is set. */
   randn(shape: readonly number[], out?: Tensor): Tensor;
 }
 
@@ -58,7 +58,7 @@ function generatorOf(options: NoiseOptions): Generator {
       randn(shape, out) {
         const values = outputOf("randn", shape, out);
         native.mtRandn(state, values.data);
-        return out === undefined ? leaveWhereRead(values) : values;
+        return out === undefined ? deferUpload(values) : values;
       },
     };
   }
@@ -77,25 +77,25 @@ function cudaStream(seed: bigint, k: number, card: Card = "H100"): Generator {
       const draw = { seed, offset, threads, k };
       if (out === undefined) {
         const size = elementCount(shape);
-        const values = (): Float32Array => make(draw, [size]).values.data;
-        const unmade = leaveUnmade(shape, size, { draw, values });
-        if (unmade !== undefined) {
+        const values = (): Float32Array => drawValues(draw, [size]).values.data;
+        const noise = deferNoise(shape, size, { draw, values });
+        if (noise !== undefined) {
           offset = loadNative().philoxSkip(size, offset, threads);
-          return unmade;
+          return noise;
         }
       }
-      const { values, next } = make(draw, shape, out);
+      const { values, next } = drawValues(draw, shape, out);
       offset = next;
       return values;
     },
   };
 }
 
-/** The values of a draw, made where `compute` says, and the offset behind them. */
-function make(draw: PhiloxDraw, shape: readonly number[], out?: Tensor): { values: Tensor; next: bigint } {
+/** Draws values on the side that `compute` chooses; `next` is the offset behind them. */
+function drawValues(draw: PhiloxDraw, shape: readonly number[], out?: Tensor): { values: Tensor; next: bigint } {
   const { seed, offset, threads, k } = draw;
   let next = offset;
-  const work = (at: Place): Tensor => {
+  const work = (at: Side): Tensor => {
     const values = at.output("randn", shape, out);
     next = at.ops.philoxRandn(at.out(values), seed, offset, threads, k);
     return values;
@@ -105,7 +105,7 @@ function make(draw: PhiloxDraw, shape: readonly number[], out?: Tensor): { value
 
 export interface RandnOptions extends NoiseOptions {
   batchIndex?: readonly number[];
-  /** Where the values go, a tensor of the same shape; new memory where absent. */
+  /** Tensor of the same shape that receives the values; a new one where absent. */
   out?: Tensor;
 }
 
@@ -126,9 +126,9 @@ export function randn(shape: readonly number[], options: RandnOptions): Tensor {
   checkBatchIndex(shape, batchIndex);
   const item = [1, ...shape.slice(1)];
   const itemSize = elementCount(item);
-  const places = new Map<number, number[]>();
-  batchIndex.forEach((index, place) => {
-    places.set(index, [...(places.get(index) ?? []), place]);
+  const positions = new Map<number, number[]>();
+  batchIndex.forEach((index, position) => {
+    positions.set(index, [...(positions.get(index) ?? []), position]);
   });
   const last = batchIndex.reduce((a, b) => Math.max(a, b), -1);
   return compute(
@@ -138,7 +138,7 @@ export function randn(shape: readonly number[], options: RandnOptions): Tensor {
       const out = at.output("randn", shape, options.out);
       for (let index = 0; index <= last; index++) {
         const draw = generator.randn(item);
-        for (const place of places.get(index) ?? []) at.copy(out, draw, place * itemSize);
+        for (const position of positions.get(index) ?? []) at.copy(out, draw, position * itemSize);
       }
       return out;
     },
@@ -147,8 +147,7 @@ export function randn(shape: readonly number[], options: RandnOptions): Tensor {
 }
 
 /**
- * randn, and scale by k of what that answers: the same bits, in one pass where the stream is the GPU's. Only `out` and
- * memory of its own are written.
+ * randn and scale by k, bit for bit, in one pass where the stream is the GPU's. Writes only `out` and new memory.
  */
 export function scaledRandn(shape: readonly number[], k: number, options: Omit<RandnOptions, "batchIndex">): Tensor {
   const { seed, source, card, out } = options;
@@ -157,7 +156,7 @@ export function scaledRandn(shape: readonly number[], k: number, options: Omit<R
   return scale(values, k, values);
 }
 
-/** Reads a seed of any accepted form. */
+/** Reads a seed of any accepted form. Fails with value.invalid and value.out-of-range. */
 export function parseSeed(seed: unknown): bigint {
   let value: bigint | undefined;
   if (typeof seed === "bigint") value = seed;
@@ -176,7 +175,7 @@ export function parseSeed(seed: unknown): bigint {
   return value;
 }
 
-/** The largest index a batch may name: every draw before it has to be made. */
+/** Largest index of a batch: every draw before it has to be drawn. */
 const MAX_BATCH_INDEX = 65_535;
 
 function checkBatchIndex(shape: readonly number[], batchIndex: readonly number[]): void {
@@ -188,10 +187,8 @@ function checkBatchIndex(shape: readonly number[], batchIndex: readonly number[]
   }
   for (const index of batchIndex) {
     if (!Number.isInteger(index) || index < 0 || index > MAX_BATCH_INDEX) {
-      throw new LatentkitError(
-        "value.out-of-range",
-        `batchIndex: expected whole numbers from 0 to ${MAX_BATCH_INDEX}, received ${describe(index)}.`,
-      );
+      const message = `batchIndex: expected whole numbers from 0 to ${MAX_BATCH_INDEX}, received ${describe(index)}.`;
+      throw new LatentkitError("value.out-of-range", message);
     }
   }
 }
@@ -199,15 +196,7 @@ function checkBatchIndex(shape: readonly number[], batchIndex: readonly number[]
 function cardThreads(card: Card): number {
   if (typeof card === "string" && Object.hasOwn(CARD_THREADS, card)) return CARD_THREADS[card];
   const threads = typeof card === "object" && card !== null ? card.threads : undefined;
-  if (
-    typeof threads === "number" &&
-    Number.isInteger(threads) &&
-    threads > 0 &&
-    threads % 256 === 0 &&
-    threads <= 2 ** 31
-  ) {
-    return threads;
-  }
+  if (typeof threads === "number" && threads > 0 && threads % 256 === 0 && threads <= 2 ** 31) return threads;
   throw new LatentkitError(
     "value.invalid",
     `card: expected ${Object.keys(CARD_THREADS).join(", ")} or { threads } with a multiple of 256, received ${describe(threads ?? card)}.`,

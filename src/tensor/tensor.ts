@@ -1,52 +1,53 @@
 import { describe, LatentkitError } from "../errors.js";
+import type { DeferredImage } from "./deferred-image.js";
+import type { DeviceValues } from "./device/device-values.js";
 import { rangeOf } from "./inspect.js";
-import type { Later } from "./later.js";
 import { takeMemory } from "./memory.js";
-import type { Remote } from "./remote.js";
 
-/** More elements than one tensor may hold: 4 GiB of float32. */
+/** Number of elements of one tensor at most: 4 GiB of float32. */
 const MAX_ELEMENTS = 2 ** 30;
 
-/** From so many values on it pays to take memory as it is: an operation fills it faster than zeros would. */
+/** Number of values from which on memory is taken uncleared: zeroing it first would cost more than pooling saves. */
 const UNFILLED_FROM = 2 ** 12;
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
 /**
- * Dense float32 values, row-major and contiguous. They lie in memory; until `data` is read they may lie on a device, or not
- * be computed yet.
+ * Dense float32 values, row-major and contiguous, in memory. Until `data` is read they may be on a device, or not be
+ * computed yet.
  */
 export class Tensor {
   readonly shape: readonly number[];
   readonly size: number;
   private values: Float32Array | undefined;
-  private remote: Remote | undefined;
-  private later: Later | undefined;
-  /** The shape again: an element of a frozen array takes ten times as long to read. */
+  private remote: DeviceValues | undefined;
+  private image: DeferredImage | undefined;
+  /** Unfrozen copy of the shape: an element of a frozen array takes ten times as long to read. */
   private readonly sides: readonly number[];
 
-  private constructor(values: Float32Array | undefined, shape: readonly number[], remote?: Remote, later?: Later) {
+  private constructor(
+    values: Float32Array | undefined,
+    shape: readonly number[],
+    remote?: DeviceValues,
+    image?: DeferredImage,
+  ) {
     this.values = values;
     this.remote = remote;
-    this.later = later;
-    this.size = values === undefined ? (remote ?? later)!.size : values.length;
+    this.image = image;
+    this.size = values === undefined ? (remote ?? image)!.size : values.length;
     this.sides = [...shape];
     this.shape = Object.freeze([...shape]);
   }
 
-  /** A Float32Array is taken over, not copied. Fails when the number of values is not the product of the shape. */
+  /** Makes a tensor of values; a Float32Array is taken over, not copied. Fails unless their number fits the shape. */
   static from(data: ArrayLike<number>, shape: readonly number[]): Tensor {
     const size = elementCount(shape);
     if (typeof data !== "object" || typeof data?.length !== "number") {
-      throw new LatentkitError(
-        "value.invalid",
-        `Tensor data: expected a list of numbers or a typed array, received ${describe(data)}.`,
-      );
+      const message = `Tensor data: expected a list of numbers or a typed array, received ${describe(data)}.`;
+      throw new LatentkitError("value.invalid", message);
     }
     if (data.length !== size) {
-      throw new LatentkitError(
-        "tensor.bad-shape",
-        `Tensor data: expected ${size} values for shape [${shape.join(", ")}], received ${data.length}.`,
-      );
+      const message = `Tensor data: expected ${size} values for shape [${shape.join(", ")}], received ${data.length}.`;
+      throw new LatentkitError("tensor.bad-shape", message);
     }
     return new Tensor(data instanceof Float32Array ? data : Float32Array.from(data), shape);
   }
@@ -55,17 +56,17 @@ export class Tensor {
     return new Tensor(new Float32Array(elementCount(shape)), shape);
   }
 
-  /** @internal Values that lie on a device; of as many as the shape has. */
-  static on(remote: Remote, shape: readonly number[]): Tensor {
+  /** @internal Makes a tensor of values on a device, as many as the shape has. */
+  static on(remote: DeviceValues, shape: readonly number[]): Tensor {
     return new Tensor(undefined, shape, remote);
   }
 
-  /** @internal Values that are computed when they are read; of as many as the shape has. */
-  static later(later: Later, shape: readonly number[]): Tensor {
-    return new Tensor(undefined, shape, undefined, later);
+  /** @internal Makes a tensor whose values are computed when they are read, as many as the shape has. */
+  static deferred(image: DeferredImage, shape: readonly number[]): Tensor {
+    return new Tensor(undefined, shape, undefined, image);
   }
 
-  /** @internal The values are what the memory held: for a writer of every element that hands out nothing if it fails. */
+  /** @internal Makes a tensor of arbitrary values, for a writer of every element that returns no tensor if it fails. */
   static unfilled(shape: readonly number[]): Tensor {
     const size = elementCount(shape);
     if (size < UNFILLED_FROM) return Tensor.zeros(shape);
@@ -81,52 +82,52 @@ export class Tensor {
     return tensor;
   }
 
-  /** The values; what lies on a device is fetched, and lies here from then on. Fails with device.lost. */
+  /** The values; those on a device are fetched and stay in memory from then on. Fails with device.lost. */
   get data(): Float32Array {
     return this.values ?? this.fetch();
   }
 
-  /** @internal What computes the values, while nobody has read them. */
-  get unread(): Later | undefined {
-    return this.later;
+  /** @internal The computation of the values, as long as nobody has read them. */
+  get deferred(): DeferredImage | undefined {
+    return this.image;
   }
 
-  /** @internal Whether the values have to be fetched before they can be read here. */
+  /** @internal Whether the values have to be fetched or computed before they can be read. */
   get isAway(): boolean {
     return this.values === undefined;
   }
 
-  /** @internal Where the values lie, if on a device. */
-  get lies(): Remote | undefined {
+  /** @internal The values on a device, if they are there. */
+  get onDevice(): DeviceValues | undefined {
     const { remote } = this;
     // a tensor that shares the memory may have fetched it
-    if (remote?.read !== undefined) this.fetch();
+    if (remote?.fetched !== undefined) this.fetch();
     return this.remote;
   }
 
-  /** @internal What the values lie in, the same for all that share it. */
-  get memory(): ArrayBufferLike | Remote {
-    return this.lies ?? this.later?.buffer ?? this.data.buffer;
+  /** @internal The memory of the values, one object for all tensors that share it. */
+  get memory(): ArrayBufferLike | DeviceValues {
+    return this.onDevice ?? this.image?.buffer ?? this.data.buffer;
   }
 
-  /** Shape and range, as console.log shows them. Values that lie on a device, or are not computed yet, stay there. */
+  /** Shape and range of the values, as console.log prints them. Nothing is fetched or computed for it. */
   [Symbol.for("nodejs.util.inspect.custom")](): string {
-    const values = this.values ?? this.remote?.read;
-    const where = this.remote === undefined ? "not computed yet" : `on ${this.remote.cuda.name}`;
-    return `Tensor [${this.shape.join(", ")}] ${values === undefined ? where : rangeOf(values)}`;
+    const values = this.values ?? this.remote?.fetched;
+    const state = this.remote === undefined ? "not computed yet" : `on ${this.remote.cuda.name}`;
+    return `Tensor [${this.shape.join(", ")}] ${values === undefined ? state : rangeOf(values)}`;
   }
 
   private fetch(): Float32Array {
-    const values = this.later?.values() ?? this.remote!.fetch();
+    const values = this.image?.values() ?? this.remote!.fetch();
     this.values = values;
     this.remote = undefined;
-    this.later = undefined;
+    this.image = undefined;
     return values;
   }
 
-  /** Whether a shape, or the shape of a tensor, is this one's. */
-  hasShape(of: Tensor | readonly number[]): boolean {
-    const sides = of instanceof Tensor ? of.sides : of;
+  /** Whether the tensor has this shape, or the shape of this tensor. */
+  hasShape(shape: Tensor | readonly number[]): boolean {
+    const sides = shape instanceof Tensor ? shape.sides : shape;
     if (!Array.isArray(sides) || sides.length !== this.sides.length) return false;
     // callbacks and iterators would cost more than a small operation
     for (let axis = 0; axis < sides.length; axis++) if (sides[axis] !== this.sides[axis]) return false;
@@ -134,22 +135,22 @@ export class Tensor {
   }
 
   clone(): Tensor {
-    const remote = this.lies?.copied();
+    const remote = this.onDevice?.copy();
     if (remote !== undefined) return new Tensor(undefined, this.shape, remote);
     const copy = Tensor.unfilled(this.shape);
     copy.data.set(this.data);
     return copy;
   }
 
-  /** The same values under another shape of the same size; the data is shared. */
+  /** Returns a tensor of another shape and the same size that shares the values. */
   reshape(shape: readonly number[]): Tensor {
-    const remote = this.lies;
+    const remote = this.onDevice;
     if (remote === undefined || elementCount(shape) !== this.size) return Tensor.from(this.data, shape);
     return new Tensor(undefined, shape, remote);
   }
 }
 
-/** Product of a shape; refuses what is no shape and what could not be allocated. */
+/** Product of a shape. Fails for anything but a list of sizes, and for sizes that could not be allocated. */
 export function elementCount(shape: readonly number[]): number {
   if (!Array.isArray(shape)) {
     throw new LatentkitError("tensor.bad-shape", `Shape: expected a list of sizes, received ${describe(shape)}.`);
@@ -165,10 +166,8 @@ export function elementCount(shape: readonly number[]): number {
     size *= side;
   }
   if (size > MAX_ELEMENTS) {
-    throw new LatentkitError(
-      "tensor.too-large",
-      `Shape [${shape.join(", ")}]: expected at most ${MAX_ELEMENTS} elements, received ${size}.`,
-    );
+    const message = `Shape [${shape.join(", ")}]: expected at most ${MAX_ELEMENTS} elements, received ${size}.`;
+    throw new LatentkitError("tensor.too-large", message);
   }
   return size;
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { parseJson } from "#src/io/json-lossless.js";
 import { block, defineNode, type NodeDefinition } from "#src/nodes/define.js";
-import type { HostInput } from "#src/nodes/inputs.js";
+import type { ComfyInput } from "#src/nodes/inputs.js";
 import { createRegistry, type Registry } from "#src/nodes/registry.js";
 import { plain } from "#src/nodes/values.js";
 
@@ -221,10 +221,10 @@ export class StubWorld {
 
   private define(key: string, described: Described, behaviour: Partial<NodeDefinition>): NodeDefinition {
     const { required = {}, optional = {}, hidden = {} } = described.input_types;
-    const inputs: Record<string, HostInput> = {};
-    for (const [name, spec] of Object.entries(required)) inputs[name] = plain(spec) as HostInput;
+    const inputs: Record<string, ComfyInput> = {};
+    for (const [name, spec] of Object.entries(required)) inputs[name] = plain(spec) as ComfyInput;
     for (const [name, spec] of Object.entries(optional)) {
-      const [type, options] = plain(spec) as HostInput;
+      const [type, options] = plain(spec) as ComfyInput;
       inputs[name] = [type, { ...options, optional: true }];
     }
     const { run = () => [], checkLazy, isChanged, validate, notIdempotent } = behaviour;

@@ -33,7 +33,7 @@ const PRELUDE = `
   import { createRequire } from "node:module";
   import * as latentkit from ${JSON.stringify(import.meta.resolve("latentkit"))};
   import * as ops from ${JSON.stringify(import.meta.resolve("#src/tensor/ops.js"))};
-  import { withDevice } from ${JSON.stringify(import.meta.resolve("#src/tensor/device-choice.js"))};
+  import { withDevice } from ${JSON.stringify(import.meta.resolve("#src/tensor/device/choice.js"))};
   import { openCuda } from ${JSON.stringify(import.meta.resolve("#src/native/cuda/cuda.js"))};
   import { loadNative } from ${JSON.stringify(import.meta.resolve("#src/native/load.js"))};
   const { Tensor, randn, createGenerator, executeGraph, render, LatentkitError } = latentkit;

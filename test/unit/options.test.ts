@@ -237,8 +237,15 @@ describe("options of public functions", () => {
   }
 
   it("options that callers inside the package alone may use are none", async () => {
-    for (const own of ["isUnheard", "runId"]) await refusalOf(() => api.render(graph, { [own]: true }));
-    for (const own of ["builtIns", "isUnheard", "rewritesFiles", "passingNodes", "metadataPrompt", "passing"]) {
+    for (const own of ["hasTransientEvents", "runId"]) await refusalOf(() => api.render(graph, { [own]: true }));
+    for (const own of [
+      "builtIns",
+      "hasTransientEvents",
+      "rewritesFiles",
+      "volatileNodes",
+      "metadataPrompt",
+      "passing",
+    ]) {
       await refusalOf(() => drained(api.executeGraph(graph, { [own]: true })));
     }
     for (const own of ["cache", "diskCache", "output", "onEvent", "passing"]) {

@@ -9,29 +9,29 @@ import { entryPath, readEntryFile, writeEntryFile } from "./entry-file.js";
 import { decodeEntry, encodeEntry, HASH_BYTES, type Outputs } from "./entry-format.js";
 
 const DEFAULT_BYTES = 4 * 2 ** 30;
-/** Larger results are computed anew: one read could not hold them. */
+/** Larger results are computed again: one read could not hold them. */
 const MAX_ENTRY_BYTES = 2 ** 30;
-/** Results that wait to be written stay in memory; beyond so many bytes the next ones are not kept. */
+/** Bytes of results that wait in memory to be written; results beyond that are not stored. */
 const MAX_PENDING_BYTES = 2 ** 28;
-/** After a write that failed the disk is left alone for so long. */
+/** Pause after a write that failed. */
 const PAUSE_MS = 60_000;
 /**
- * Reading and checking an entry costs some tenths of a millisecond, and a millisecond for a megabyte or so. What is
- * computed as fast is not kept.
+ * Reading and checking an entry costs some tenths of a millisecond, plus a millisecond for a megabyte or so. Results that
+ * are computed as fast are not stored.
  */
 const MIN_MS = 2;
 const MIN_MS_PER_BYTE = 2 / 1e6;
 
 export interface DiskCacheOptions {
-  /** Made when the first result is kept. Several processes and threads may share it. */
+  /** Made when the first result is stored. Several processes and threads may share it. */
   readonly folder: string;
-  /** Beyond so many bytes the least recently used entries leave; 4 GiB where absent. */
+  /** Bytes beyond which the least recently used entries are evicted; 4 GiB where absent. */
   readonly bytes?: number;
-  /** Results that took less to compute are not kept; 2 ms, and 2 ms for each megabyte, where absent. */
+  /** Results that took less to compute are not stored; 2 ms, and 2 ms for each megabyte, where absent. */
   readonly minMs?: number;
-  /** Results of another version of the engine are not used; the package's version where absent. */
+  /** Version that results belong to: those of another are not used. The package's version where absent. */
   readonly engine?: string;
-  /** Milliseconds of the day, to compare with files' times. */
+  /** Clock in milliseconds since 1970, to compare with the times of files. */
   readonly now?: () => number;
 }
 
@@ -44,9 +44,9 @@ const DISK_CACHE_RULES: OptionRules<DiskCacheOptions> = {
 };
 
 /**
- * A cache of nodes' results in a folder, for runs in any number of processes: equal nodes with equal inputs are computed
- * once. Results that hold models or other live objects, cheap ones, and those of nodes that act on the world or whose
- * code may change are not kept. Whoever may write the folder can put other pictures there. Fails with value.invalid.
+ * Makes a cache of results in a folder, for runs in any number of processes: equal nodes with equal inputs are computed
+ * once. Results with models or other live objects, cheap ones, and those of nodes with side effects or with code that may
+ * change are not stored. Anyone who may write to the folder can replace results. Fails with value.invalid.
  */
 export function createDiskCache(options: DiskCacheOptions): DiskCache {
   checkOptions("createDiskCache", options, DISK_CACHE_RULES);
@@ -65,7 +65,7 @@ export function createDiskCache(options: DiskCacheOptions): DiskCache {
   return new DiskCache(resolve(folder), bytes, options.engine ?? engineVersion(), minMs, options.now ?? Date.now);
 }
 
-/** Results by signature in files. Nothing in it rejects: a disk that fails is a cache that holds nothing. */
+/** Results by signature in files. No method rejects: a disk that fails is an empty cache. */
 export class DiskCache {
   private readonly bound: Bound;
   private readonly writing = new Set<Promise<void>>();
@@ -79,14 +79,14 @@ export class DiskCache {
     readonly folder: string,
     readonly bytes: number,
     /** @internal */
-    readonly engine: string,
+    readonly packageVersion: string,
     private readonly minMs: number | undefined,
     private readonly now: () => number,
   ) {
     this.bound = new Bound(folder, bytes, now);
   }
 
-  /** @internal Whether there is an entry; reading it may still find it damaged. */
+  /** @internal Whether there is an entry, which may be damaged. */
   has(signature: string): Promise<boolean> {
     return promises.access(entryPath(this.folder, signature)).then(
       () => true,
@@ -94,7 +94,7 @@ export class DiskCache {
     );
   }
 
-  /** @internal The outputs kept under a signature that `fits` accepts. An entry that is none is removed. */
+  /** @internal Reads the outputs of a signature, if `fits` accepts them. An entry that is invalid is removed. */
   async read(signature: string, fits: (outputs: Outputs) => boolean): Promise<Outputs | undefined> {
     const path = entryPath(this.folder, signature);
     const bytes = await readEntryFile(path, this.maxEntryBytes);
@@ -105,7 +105,7 @@ export class DiskCache {
     return undefined;
   }
 
-  /** @internal Begins to write what took `ms` to compute, where it pays to keep that. */
+  /** @internal Begins to write outputs that took `ms` to compute, where storing them pays. */
   write(signature: string, outputs: Outputs, ms: number): void {
     if (ms < (this.minMs ?? MIN_MS) || this.now() < this.pausedUntil) return;
     const parts = encodeEntry(signature, outputs);
@@ -121,7 +121,7 @@ export class DiskCache {
     this.writing.add(written);
   }
 
-  /** @internal Resolves when the results given so far are written. */
+  /** @internal Resolves when all results so far are written. */
   async written(): Promise<void> {
     await Promise.all(this.writing);
   }
@@ -132,7 +132,7 @@ export class DiskCache {
     await this.bound.idle();
   }
 
-  /** @internal Why results cannot be kept, told once. */
+  /** @internal Returns the reason why results cannot be stored, once. */
   takeWarning(): string | undefined {
     const warning = this.warning;
     this.warning = undefined;
@@ -148,12 +148,12 @@ export class DiskCache {
       await writeEntryFile(this.folder, entryPath(this.folder, signature), parts);
       this.bound.add(bytes);
     } catch (error) {
-      // where an open file cannot be replaced, another process was first with the same result
+      // where an open file cannot be replaced, another process has written the same result
       if (await this.has(signature)) return;
       this.pausedUntil = this.now() + PAUSE_MS;
       if (this.hasWarned) return;
       this.hasWarned = true;
-      this.warning = `Results are not kept in the cache: ${writeFailed(this.folder, error).message}`;
+      this.warning = `Results are not stored in the disk cache: ${writeFailed(this.folder, error).message}`;
     }
   }
 }

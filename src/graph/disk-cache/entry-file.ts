@@ -5,24 +5,24 @@ import { makeEach } from "../../io/output-path.js";
 import { TEMPORARY_SUFFIX } from "../../io/write-file.js";
 import { HASH_BYTES, MIN_ENTRY_BYTES } from "./entry-format.js";
 
-/** Hashed and read or written in one go: well below a millisecond, so that the event loop turns. */
+/** Bytes hashed and read or written at once: well below a millisecond, so that the event loop turns. */
 const CHUNK = 2 ** 20;
 
 // a link may lead anywhere, and a pipe would keep the reader waiting
 const READ_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
-/** Names of entries below their folder of two digits, and of files still being written. */
+/** Names of entries in their folder of two digits, and of temporary files. */
 export const ENTRY_NAME = /^[0-9a-f]{62}\.lkc$/;
 export const TEMPORARY_NAME = /^\.latentkit-[0-9a-f]{24}\.tmp$/;
 
-/** Where the entry of a signature lies: `ab/cdef….lkc`. */
+/** Path of the entry of a signature: `ab/cdef….lkc`. */
 export const entryPath = (folder: string, signature: string): string =>
   join(folder, signature.slice(0, 2), `${signature.slice(2)}.lkc`);
 
-/** "absent" is also what cannot be read now; "damaged" will never be of use. */
+/** "absent" includes files that cannot be read now; a "damaged" one never can. */
 export type EntryBytes = Uint8Array | "absent" | "damaged";
 
-/** An entry's bytes without the hash, which fits, in a buffer of their own. The file counts as used. Never rejects. */
+/** Reads an entry without its hash, which is verified, into a buffer of its own. Marks the file as used. Never rejects. */
 export async function readEntryFile(path: string, maxBytes: number): Promise<EntryBytes> {
   let file: promises.FileHandle;
   try {
@@ -35,11 +35,11 @@ export async function readEntryFile(path: string, maxBytes: number): Promise<Ent
     if (!stat.isFile() || stat.size < MIN_ENTRY_BYTES || stat.size > maxBytes) return "damaged";
     const bytes = await readHashed(file, stat.size);
     const now = new Date();
-    // another user's file, or a folder that may only be read
+    // fails for another user's file, or in a read-only folder
     if (bytes !== "damaged") await file.utimes(now, now).catch(() => undefined);
     return bytes;
   } catch {
-    // the disk, or no memory for it
+    // a disk error, or not enough memory
     return "absent";
   } finally {
     await file.close().catch(() => undefined);
@@ -62,8 +62,8 @@ async function readHashed(file: promises.FileHandle, size: number): Promise<Entr
 }
 
 /**
- * Writes an entry's parts and their hash under a temporary name, then gives it its own. Without fsync: after a power
- * failure the hash tells what is whole. Rejects with the system's error and then leaves nothing behind.
+ * Writes the parts of an entry and their hash to a temporary file, then renames it. Without fsync: after a power failure
+ * the hash shows whether an entry is whole. Rejects with the system's error and then leaves no file.
  */
 export async function writeEntryFile(folder: string, path: string, parts: readonly Uint8Array[]): Promise<void> {
   const temporary = join(folder, `.latentkit-${randomBytes(12).toString("hex")}${TEMPORARY_SUFFIX}`);
@@ -86,7 +86,7 @@ export async function writeEntryFile(folder: string, path: string, parts: readon
       await publish();
     });
   } catch (error) {
-    // what went wrong first says more
+    // the first error is the one to report
     await promises.rm(temporary, { force: true }).catch(() => undefined);
     throw error;
   }

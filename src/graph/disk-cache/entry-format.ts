@@ -11,13 +11,13 @@ const FIXED = 16;
 const ALIGNMENT = 64;
 export const HASH_BYTES = 32;
 export const MIN_ENTRY_BYTES = ALIGNMENT + HASH_BYTES;
-/** Text and structure of a result, tensors aside. */
+/** Limit for text and structure of a result, without tensors. */
 const MAX_HEADER_BYTES = 4 * 2 ** 20;
 
-/** Values of a node's outputs: the list of each output's. */
+/** Lists of values of a node's outputs. */
 export type Outputs = readonly (readonly unknown[])[];
 
-/** An entry without its hash, in parts that need not be copied. Undefined where the outputs cannot be written. */
+/** Encodes an entry without its hash, in parts so that tensors are not copied. Undefined where outputs cannot be stored. */
 export function encodeEntry(signature: string, outputs: Outputs): Uint8Array[] | undefined {
   const packed = pack(outputs);
   if (packed === undefined) return undefined;
@@ -33,9 +33,8 @@ export function encodeEntry(signature: string, outputs: Outputs): Uint8Array[] |
 }
 
 /**
- * The outputs in an entry without its hash, which the caller has checked; tensors lie in `bytes`, which this takes over
- * and which begins at a multiple of four of its buffer. Undefined where the bytes are no entry of this signature,
- * whatever they are.
+ * Decodes an entry without its hash, which the caller has verified. Tensors are views into `bytes`, which this takes over
+ * and which must begin at a multiple of four of its buffer. Undefined where the bytes are no entry of this signature.
  */
 export function decodeEntry(bytes: Uint8Array, signature: string): Outputs | undefined {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -63,7 +62,7 @@ function readHeader(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** The data of each tensor, in place; sizes must add up to what is there. */
+/** Views of the data of each tensor; sizes must add up to the length of the data. */
 function sliceTensors(view: Buffer, start: number, sizes: unknown): Float32Array[] | undefined {
   if (!Array.isArray(sizes)) return undefined;
   const tensors: Float32Array[] = [];

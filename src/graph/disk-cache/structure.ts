@@ -1,7 +1,7 @@
 import { HOSTILE_KEYS, isPlainObject, keysInOrder, NumberLiteral, rememberOrder } from "../../io/json-lossless.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 
-/** Deeper values, and results of more of them, are not stored and not read. */
+/** Limits of depth and number of values; results beyond them are neither stored nor read. */
 const MAX_DEPTH = 32;
 const MAX_VALUES = 100_000;
 const MAX_AXES = 16;
@@ -9,7 +9,7 @@ const MAX_DIGITS = 400;
 
 const INTEGER = /^-?\d+$/;
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
-/** Numbers that JSON does not keep. */
+/** Numbers that JSON lacks. */
 const ODD_NUMBERS: ReadonlyMap<string, number> = new Map([
   ["NaN", Number.NaN],
   ["Infinity", Number.POSITIVE_INFINITY],
@@ -17,30 +17,30 @@ const ODD_NUMBERS: ReadonlyMap<string, number> = new Map([
   ["-0", -0],
 ]);
 
-/** A value as JSON, its tensors' data apart. */
+/** A value as JSON, with the data of its tensors apart. */
 export interface Packed {
   readonly json: unknown;
   readonly tensors: readonly Float32Array[];
 }
 
-/** Says that a value cannot be written, or that what was read is none. */
+/** Thrown inside this file for a value that cannot be packed, or for invalid packed data. */
 class Unfit extends Error {}
 
 /**
- * Scalars of JSON stand for themselves, all else is a list that begins with its kind: ["list", …], ["object", key,
- * value, …], ["integer", "5"] (a bigint), ["literal", "7.0"], ["number", "NaN"], ["nothing"], ["tensor", which, …shape].
+ * Packs a value. Scalars of JSON stay as they are, all else becomes a list that begins with its kind: ["list", …], ["object", key,
+ * value, …], ["integer", "5"] (a bigint), ["literal", "7.0"], ["number", "NaN"], ["nothing"], ["tensor", index, …shape].
  * Undefined where a part is anything else: a model, a function, an instance of a class.
  */
 export function pack(value: unknown): Packed | undefined {
   const tensors: Float32Array[] = [];
-  const places = new Map<Float32Array, number>();
+  const indices = new Map<Float32Array, number>();
   let left = MAX_VALUES;
 
   const packTensor = ({ data, shape }: Tensor): unknown => {
     if (data.length !== elementCount(shape) || shape.length > MAX_AXES) throw new Unfit();
-    const place = places.get(data) ?? tensors.push(data) - 1;
-    places.set(data, place);
-    return ["tensor", place, ...shape];
+    const index = indices.get(data) ?? tensors.push(data) - 1;
+    indices.set(data, index);
+    return ["tensor", index, ...shape];
   };
   const packOne = (item: unknown, depth: number): unknown => {
     if (depth > MAX_DEPTH || left-- <= 0) throw new Unfit();
@@ -66,15 +66,15 @@ export function pack(value: unknown): Packed | undefined {
     if (keys.some((key) => HOSTILE_KEYS.has(key))) throw new Unfit();
     return ["object", ...keys.flatMap((key) => [key, packOne(item[key], depth + 1)])];
   };
-  return fitting(() => ({ json: packOne(value, 0), tensors }));
+  return unlessUnfit(() => ({ json: packOne(value, 0), tensors }));
 }
 
-/** The value of what `pack` made; undefined for anything else, whatever it is. */
+/** Unpacks a value of `pack`; undefined for anything else. */
 export function unpack({ json, tensors }: Packed): { readonly value: unknown } | undefined {
   let left = MAX_VALUES;
 
-  const unpackTensor = (place: unknown, shape: readonly unknown[]): Tensor => {
-    const data = typeof place === "number" ? tensors[place] : undefined;
+  const unpackTensor = (index: unknown, shape: readonly unknown[]): Tensor => {
+    const data = typeof index === "number" ? tensors[index] : undefined;
     if (data === undefined || shape.length > MAX_AXES) throw new Unfit();
     const size = shape.reduce((product: number, side) => product * (isSide(side) ? side : Number.NaN), 1);
     if (size !== data.length) throw new Unfit();
@@ -108,20 +108,20 @@ export function unpack({ json, tensors }: Packed): { readonly value: unknown } |
     if (odd === undefined) throw new Unfit();
     return odd;
   };
-  return fitting(() => ({ value: unpackOne(json, 0) }));
+  return unlessUnfit(() => ({ value: unpackOne(json, 0) }));
 }
 
 const isSide = (side: unknown): side is number => Number.isSafeInteger(side) && (side as number) >= 0;
 
-/** Long numbers cost quadratic time. */
+/** Checks digits; long numbers would cost quadratic time. */
 function digits(text: unknown, pattern: RegExp): string {
   if (typeof text === "string" && text.length <= MAX_DIGITS && pattern.test(text)) return text;
   throw new Unfit();
 }
 
-function fitting<T>(make: () => T): T | undefined {
+function unlessUnfit<T>(work: () => T): T | undefined {
   try {
-    return make();
+    return work();
   } catch (error) {
     if (error instanceof Unfit) return undefined;
     throw error;

@@ -4,16 +4,17 @@ import type { NodeUi } from "../events.js";
 import type { PreparedNode } from "../prepared.js";
 import { argumentsOf, findBlocker, type Gathered } from "./gather.js";
 
-/** One call's answer: values in output order, and the graph to run in the node's place. */
-export interface Answer {
+/** Result of one call: values in output order, and the graph that replaces the node. */
+export interface CallResult {
   readonly result: readonly unknown[];
   readonly expand?: Readonly<Record<string, unknown>>;
 }
 
-export interface CallResult {
-  readonly answers: readonly Answer[];
+/** Results of all calls of a node in one run. */
+export interface NodeCalls {
+  readonly results: readonly CallResult[];
   readonly ui?: NodeUi;
-  /** Calls that ran; the others were blocked. */
+  /** Number of calls that ran; the others were blocked. */
   readonly ran: number;
   /** Messages of the blockers that kept calls from running. */
   readonly messages: ReadonlySet<string>;
@@ -21,14 +22,14 @@ export interface CallResult {
 
 const NO_MESSAGES: ReadonlySet<string> = new Set();
 
-/** Runs a node once for each element of its lists. Where an input is a blocker the outputs are, silently. */
+/** Runs a node once for each element of its lists. A blocker among the inputs silently blocks the outputs of a call. */
 export async function callNode(
   definition: NodeDefinition,
   gathered: Gathered,
   hidden: Readonly<Record<string, unknown>>,
   context: NodeContext,
-): Promise<CallResult> {
-  const answers: Answer[] = [];
+): Promise<NodeCalls> {
+  const results: CallResult[] = [];
   let messages = NO_MESSAGES;
   let ui: NodeUi | undefined;
   let ran = 0;
@@ -37,53 +38,53 @@ export async function callNode(
     const blocker = findBlocker(call, definition.inputIsList);
     if (blocker !== undefined) {
       if (blocker.message !== undefined) messages = new Set(messages).add(blocker.message);
-      answers.push({ result: definition.outputs.map(() => new Blocker()) });
+      results.push({ result: definition.outputs.map(() => new Blocker()) });
       continue;
     }
     context.signal.throwIfAborted();
     ran++;
     const returned = definition.run(Object.assign(call, hidden), context);
-    const answer = toResult(definition, isPromise(returned) ? await returned : returned);
-    answers.push(answer);
-    ui = mergeUi(ui, answer.ui);
+    const result = toResult(definition, isPromise(returned) ? await returned : returned);
+    results.push(result);
+    ui = mergeUi(ui, result.ui);
   }
-  return { answers, ui, ran, messages };
+  return { results, ui, ran, messages };
 }
 
-/** Lazy inputs that some element of the node's lists asks for, in the order the node declares them. */
-export async function askLazy(definition: NodeDefinition, gathered: Gathered): Promise<string[]> {
-  const wanted = new Set<string>();
+/** Lazy inputs that some element of the node's lists needs, in the order of their declaration. */
+export async function checkLazy(definition: NodeDefinition, gathered: Gathered): Promise<string[]> {
+  const needed = new Set<string>();
   for (let index = 0; index < gathered.calls; index++) {
     const call = argumentsOf(gathered, index, definition.inputIsList);
     if (findBlocker(call, definition.inputIsList) !== undefined) continue;
     const returned = definition.checkLazy!(call);
-    for (const input of isPromise(returned) ? await returned : returned) wanted.add(input);
+    for (const input of isPromise(returned) ? await returned : returned) needed.add(input);
   }
-  const declared = Object.keys(definition.inputs).filter((input) => wanted.delete(input));
-  return [...declared, ...wanted];
+  const declared = Object.keys(definition.inputs).filter((input) => needed.delete(input));
+  return [...declared, ...needed];
 }
 
-/** The nodes that a node's wanted lazy inputs link to and that nobody computed yet. Throws where one has no link. */
+/** Nodes without a result that the needed lazy inputs link to. Throws where an input has no link. */
 export function missingSources(
   { id, definition, links }: PreparedNode,
-  wanted: readonly string[],
+  needed: readonly string[],
   { lists, missing, held }: Gathered,
 ): string[] {
-  const open = wanted.filter((input) => !held.has(input) && (missing.has(input) || !Object.hasOwn(lists, input)));
+  const open = needed.filter((input) => !held.has(input) && (missing.has(input) || !Object.hasOwn(lists, input)));
   return open.map((input) => {
     const link = links.find((candidate) => candidate.input === input);
     if (link !== undefined) return link.source;
     const at = { nodeId: id, node: definition.key, input };
-    throw inputError("input.missing", at, "the value that the node asks for", undefined);
+    throw inputError("input.missing", at, "a value, which the node needs", undefined);
   });
 }
 
-/** Values of every output over all calls; a list output adds its elements. */
-export function mergeOutputs(definition: NodeDefinition, answers: readonly Answer[]): unknown[][] {
-  const [only] = answers;
+/** Output values over all calls; list outputs add their elements. */
+export function mergeOutputs(definition: NodeDefinition, results: readonly CallResult[]): unknown[][] {
+  const [only] = results;
   return definition.outputs.map(({ list }, slot) => {
-    if (answers.length === 1 && !list) return [only!.result[slot]];
-    return answers.flatMap(({ result }) => {
+    if (results.length === 1 && !list) return [only!.result[slot]];
+    return results.flatMap(({ result }) => {
       const value = result[slot];
       // flatMap opens one level: a value that is an array itself stays whole
       return list && Array.isArray(value) ? value : [value];
@@ -103,7 +104,7 @@ function mergeUi(
   return merged;
 }
 
-/** An await costs a turn of the queue, which most nodes do not need. */
+/** Checked because an await costs a turn of the microtask queue, which most nodes do not need. */
 function isPromise(value: unknown): value is Promise<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }

@@ -1,27 +1,27 @@
 import type { RunEvent } from "../events.js";
-import { Breath } from "./breath.js";
 import type { Run } from "./run.js";
+import { YieldTimer } from "./yield-timer.js";
 
-/** What happens while a node runs, until somebody asks. */
+/** Events that happen while a node runs, until the consumer takes them. */
 export class EventQueue {
-  private happened: RunEvent[] = [];
+  private pending: RunEvent[] = [];
   private wake = () => {};
 
   add(event: RunEvent): void {
-    this.happened.push(event);
+    this.pending.push(event);
     this.wake();
   }
 
-  /** What has happened and nobody has heard of. */
+  /** Takes all pending events. */
   take(): readonly RunEvent[] {
-    const events = this.happened;
-    this.happened = [];
+    const events = this.pending;
+    this.pending = [];
     return events;
   }
 
-  /** Steps through the run; what a node reports comes while it still runs, several events together. */
+  /** Steps through the run and yields its events, several at a time, also while a node still runs. */
   async *follow(run: Run): AsyncGenerator<readonly RunEvent[], void, void> {
-    const breath = new Breath();
+    const timer = new YieldTimer();
     while (run.status === undefined) {
       let isSettled = false;
       let failure: { error: unknown } | undefined;
@@ -33,17 +33,17 @@ export class EventQueue {
         failure = { error };
         settle();
       });
-      while (!isSettled || this.happened.length > 0) {
-        if (this.happened.length === 0) await this.somethingHappens();
+      while (!isSettled || this.pending.length > 0) {
+        if (this.pending.length === 0) await this.nextEvent();
         const events = this.take();
         if (events.length > 0) yield events;
       }
       if (failure !== undefined) throw failure.error;
-      if (breath.isDue) await breath.take();
+      if (timer.isDue) await timer.yield();
     }
   }
 
-  private somethingHappens(): Promise<void> {
+  private nextEvent(): Promise<void> {
     return new Promise((resolve) => {
       this.wake = resolve;
     });

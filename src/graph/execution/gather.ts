@@ -3,17 +3,17 @@ import { NumberLiteral, pythonNumber } from "../../io/json-lossless.js";
 import { Blocker } from "../../nodes/define.js";
 import type { InputSpec } from "../../nodes/inputs.js";
 import { plain } from "../../nodes/values.js";
-import type { Entry } from "../cache.js";
+import type { Entry } from "../memory/cache.js";
 import type { PreparedNode } from "../prepared.js";
 
 /** A node's inputs as lists of values: a literal is a list of one. */
 export interface Gathered {
   readonly lists: Readonly<Record<string, readonly unknown[]>>;
-  /** Lazy inputs that nobody asked for yet. */
+  /** Lazy inputs whose sources have no result. */
   readonly missing: ReadonlySet<string>;
-  /** Lazy inputs that are known and held back until somebody asks. */
+  /** Lazy inputs that have a value but are withheld until the node needs them. */
   readonly held: ReadonlySet<string>;
-  /** How often the node runs: once an element of the longest list; 0 where an empty list keeps it from running. */
+  /** Number of calls: one for each element of the longest list; 0 where an empty list keeps the node from running. */
   readonly calls: number;
   /** The input whose list is empty. */
   readonly empty?: string;
@@ -22,19 +22,19 @@ export interface Gathered {
 /** An output's declared type. */
 export type TypeOf = (id: string, slot: number) => string | undefined;
 
-/** Checks one value that came through a link and answers it as the node gets it. */
+/** Checks one value that came through a link and returns it as the node receives it. */
 export type CheckValue = (spec: InputSpec, value: unknown, input: string) => unknown;
 
 /**
- * Gathers what there is now. Lazy inputs outside `asked` are handed on where one value happens to be known; lists,
- * blockers and wrong values wait until they are asked for, so that what a node does never depends on what a cache holds.
+ * Gathers the inputs that have values now. A lazy input outside `needed` is passed where it happens to have one valid
+ * value; lists, blockers and wrong values are withheld, so that a node never depends on the content of a cache.
  */
 export function gather(
   node: PreparedNode,
   resultOf: (id: string) => Entry | undefined,
   typeOf: TypeOf,
   check: CheckValue | undefined,
-  asked: ReadonlySet<string>,
+  needed: ReadonlySet<string>,
 ): Gathered {
   const lists: Record<string, readonly unknown[]> = {};
   let missing = NO_INPUTS;
@@ -50,9 +50,9 @@ export function gather(
       longest = Math.max(longest, 1);
       continue;
     }
-    const values = formed(entry.outputs[slot] ?? NOTHING, spec, typeOf(source, slot));
-    if (spec.lazy && !asked.has(input)) {
-      const value = values.length === 1 ? checkedOrNothing(spec, values[0], input, check) : undefined;
+    const values = convertNumbers(entry.outputs[slot] ?? NOTHING, spec, typeOf(source, slot));
+    if (spec.lazy && !needed.has(input)) {
+      const value = values.length === 1 ? checkedOrUndefined(spec, values[0], input, check) : undefined;
       if (value === undefined) held = new Set(held).add(input);
       lists[input] = [value];
       longest = Math.max(longest, 1);
@@ -72,18 +72,22 @@ export function gather(
   if (node.definition.inputIsList || empty === undefined) {
     return { lists, missing, held, calls: node.definition.inputIsList ? 1 : Math.max(1, longest) };
   }
-  // fed by empty lists alone a node runs once, without them, as in the host
+  // as in ComfyUI, a node whose lists are all empty runs once without them
   return { lists, missing, held, calls: longest === 0 && !isAfterSkip ? 1 : 0, empty };
 }
 
 const NOTHING: readonly unknown[] = [undefined];
 const NO_INPUTS: ReadonlySet<string> = new Set();
 
-/** Before anything is gathered. */
+/** State before anything is gathered. */
 export const NOT_GATHERED: Gathered = { lists: {}, missing: NO_INPUTS, held: NO_INPUTS, calls: 0 };
 
-/** A FLOAT of 80 is 80.0 for a node that tells floats from integers; for any other a literal is a number. */
-function formed(values: readonly unknown[], { literal }: InputSpec, type: string | undefined): readonly unknown[] {
+/** Makes a FLOAT of 80 a literal 80.0 for a node that distinguishes floats; for any other literals become numbers. */
+function convertNumbers(
+  values: readonly unknown[],
+  { literal }: InputSpec,
+  type: string | undefined,
+): readonly unknown[] {
   if (literal && type === "FLOAT") {
     return values.map((value) => (Number.isInteger(value) ? new NumberLiteral(pythonNumber(value as number)) : value));
   }
@@ -94,8 +98,8 @@ function checked(spec: InputSpec, value: unknown, input: string, check: CheckVal
   return value instanceof Blocker ? value : check(spec, value, input);
 }
 
-/** What nobody asked for neither blocks a node nor makes it fail. */
-function checkedOrNothing(spec: InputSpec, value: unknown, input: string, check: CheckValue | undefined): unknown {
+/** Returns undefined for a blocker or a wrong value: an input that is not needed must not make the node fail. */
+function checkedOrUndefined(spec: InputSpec, value: unknown, input: string, check: CheckValue | undefined): unknown {
   if (value instanceof Blocker) return undefined;
   try {
     return check === undefined ? value : check(spec, value, input);
@@ -116,7 +120,7 @@ export function argumentsOf({ lists }: Gathered, index: number, takesLists: bool
   return call;
 }
 
-/** The blocker among the arguments of a call, inside whole lists too. */
+/** Returns the blocker among the arguments of a call, inside whole lists too. */
 export function findBlocker(call: Readonly<Record<string, unknown>>, takesLists: boolean): Blocker | undefined {
   for (const input of Object.keys(call)) {
     const value = call[input];

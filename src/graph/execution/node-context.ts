@@ -22,7 +22,7 @@ export class RunningNode implements NodeContext {
   }
 
   get state(): Record<string, unknown> {
-    return this.setting.scope.cache.stateOf(this.nodeId, this.node.definition);
+    return this.setting.scope.memory.cache.stateOf(this.nodeId, this.node.definition);
   }
 
   get folders(): Folders {

@@ -3,7 +3,7 @@ import { type NodeConfig, needsNetwork } from "../../nodes/define.js";
 import type { PreparedNode } from "../prepared.js";
 import { networkError } from "../validation/graph-error.js";
 
-/** Fails with network.forbidden for the first node that reaches the network or uses a key. */
+/** Throws network.forbidden for the first node that reaches the network or uses a key. */
 export function refuseNetwork(nodes: Iterable<PreparedNode>): void {
   for (const { displayId, definition } of nodes) {
     if (!needsNetwork(definition)) continue;
@@ -12,7 +12,7 @@ export function refuseNetwork(nodes: Iterable<PreparedNode>): void {
   }
 }
 
-/** Stands in for `fetch`: a node that does not declare that it reaches the network does not reach it this way. */
+/** `fetch` of an offline run, for nodes that reach the network without declaring it. */
 export const refusedFetch: typeof fetch = async () => {
   throw new LatentkitError(
     "network.forbidden",
@@ -20,6 +20,6 @@ export const refusedFetch: typeof fetch = async () => {
   );
 };
 
-/** The same configuration without keys. */
+/** Copy of the configuration without keys. */
 export const withoutKeys = ({ remote_image_api: api, ...config }: NodeConfig): NodeConfig =>
   api === undefined ? config : { ...config, remote_image_api: { ...api, keys: [] } };

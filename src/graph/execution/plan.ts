@@ -1,16 +1,16 @@
-/** What the plan must know of the graph. */
+/** The graph as the plan reads it. */
 export interface PlanGraph {
-  /** Ids a node waits for: its links, lazy ones and those with results left out. */
+  /** Returns the ids that a node waits for: its sources, without lazy ones and those that have results. */
   sourcesOf(id: string): Iterable<string>;
   isOutput(id: string): boolean;
 }
 
 interface Step {
   readonly id: string;
-  /** Place in the order in which nodes were found. */
+  /** Position in the order in which nodes were added. */
   readonly order: number;
   readonly isOutput: boolean;
-  /** Steps this one waits for. */
+  /** Steps that this one waits for. */
   readonly sources: Set<Step>;
   readonly consumers: Step[];
   waitsFor: number;
@@ -19,12 +19,12 @@ interface Step {
   state: "waiting" | "ready" | "taken" | "done";
 }
 
-/** 0 an output, 1 feeds an output, 2 two away from one, 3 any other: the nearer, the sooner. */
+/** Distance to an output: 0 an output, 1 feeds one, 2 two links away, 3 any other; the nearest run first. */
 type Rank = 0 | 1 | 2 | 3;
 
 /**
- * The order of a run: a topological dissolve that takes, of all ready nodes, those nearest to an output first, then
- * those found first. Links are followed from the outputs, the last listed first. Costs O(log n) a node.
+ * The order of a run: topological, where of all ready nodes those nearest to an output come first, then those added
+ * first. Links are followed from the outputs, the last listed first. Costs O(log n) for each node.
  */
 export class Plan {
   private readonly steps = new Map<string, Step>();
@@ -34,40 +34,40 @@ export class Plan {
 
   constructor(private readonly graph: PlanGraph) {}
 
-  /** Nodes that are not done. */
+  /** Number of nodes that are not done. */
   get size(): number {
     return this.open;
   }
 
-  /** Adds a node and all it waits for. */
+  /** Adds a node and all that it waits for. */
   add(id: string): void {
-    const found: Step[] = [];
+    const added: Step[] = [];
     const links: [source: string, step: Step][] = [];
     const stack = [id];
     for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
       if (this.steps.has(next)) continue;
       const step = this.create(next);
-      found.push(step);
+      added.push(step);
       for (const source of this.graph.sourcesOf(next)) {
         stack.push(source);
         links.push([source, step]);
       }
     }
     for (const [source, step] of links) this.join(this.steps.get(source)!, step);
-    for (const step of found) this.settle(step);
+    for (const step of added) this.settle(step);
   }
 
-  /** Makes `to` wait for `from`, which joins the plan where it is not part of it. */
+  /** Makes `to` wait for `from`, which is added where it is not part of the plan. */
   link(from: string, to: string): void {
     this.add(from);
     this.join(this.steps.get(from)!, this.steps.get(to)!);
   }
 
-  /** The next node to run, out of the plan until it is `done` or put `back`; undefined where none is ready. */
+  /** Takes the next node to run, until it is `done` or put `back`; undefined where none is ready. */
   take(): string | undefined {
     for (const [rank, heap] of this.ready.entries()) {
       for (let step = heap.pop(); step !== undefined; step = heap.pop()) {
-        // a step that came nearer to an output stands in a better heap too
+        // a promoted step is in a better heap as well
         if (step.state !== "ready" || step.rank !== rank) continue;
         step.state = "taken";
         return step.id;
@@ -93,12 +93,12 @@ export class Plan {
     }
   }
 
-  /** Takes out a node that is done: should it be needed again it is added, and runs, anew. */
+  /** Removes a node that is done: where it is needed again, it is added and runs again. */
   forget(id: string): void {
     if (this.steps.get(id)?.state === "done") this.steps.delete(id);
   }
 
-  /** Ids of the nodes that are not done, in the order they were found. */
+  /** Ids of the nodes that are not done, in the order in which they were added. */
   waiting(): string[] {
     return [...this.steps.values()].filter(({ state }) => state !== "done").map(({ id }) => id);
   }

@@ -1,7 +1,8 @@
 import type { NodeDefinition } from "../../nodes/define.js";
-import type { ChoicePlace } from "../../nodes/inputs.js";
+import type { ChoiceContext } from "../../nodes/inputs.js";
 import { findCycles } from "../cycles.js";
 import type { GraphRun } from "../job.js";
+import { type Change, readChange, type Signer } from "../memory/signature.js";
 import { findDefinitions, type Graph } from "../parse.js";
 import { linkedNodes, type PreparedNode, prepareUnchecked } from "../prepared.js";
 import { findRoots } from "../roots.js";
@@ -10,7 +11,6 @@ import { type CheckedGraph, checkGraph } from "../validate.js";
 import type { NodeErrors } from "../validation/graph-error.js";
 import { validationError } from "../validation/validation-error.js";
 import { refuseNetwork } from "./offline.js";
-import { askChange, type Change, type Signer } from "./signature.js";
 
 export interface PreparedRun {
   readonly roots: readonly string[];
@@ -103,22 +103,22 @@ function prepareLoosely(
   graph: Graph,
   id: string,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  choiceContext: ChoicePlace,
+  context: ChoiceContext,
 ): PreparedNode {
   const raw = (graph.prompt[id] as { inputs?: unknown }).inputs;
   const inputs = (typeof raw === "object" && raw !== null ? raw : {}) as Record<string, unknown>;
   const source = { id, displayId: id, definition: definitions.get(id)!, inputs };
-  return prepareUnchecked(source, choiceContext, (other) => definitions.has(other));
+  return prepareUnchecked(source, context, (other) => definitions.has(other));
 }
 
 /**
- * Signatures of all nodes, cycles aside. Nodes that run are asked whether they changed; `onSigned` gets what
- * each returned, sources before those that link to them.
+ * Signs all nodes, cycles aside. `isChanged` is called for nodes that run; `onSigned` receives its result for each of
+ * them, sources before their readers.
  */
 export async function signAll(
   { nodes, others, order }: PreparedRun,
   signer: Signer,
-  choiceContext: ChoicePlace,
+  context: ChoiceContext,
   onSigned?: (node: PreparedNode, change: Change | undefined) => void,
 ): Promise<Map<string, number>> {
   const signatures = new Map<string, number>();
@@ -126,7 +126,7 @@ export async function signAll(
   for (const id of order) {
     const node = nodes.get(id)!;
     const hasChange = node.definition.isChanged !== undefined;
-    const change = hasChange ? await askChange(node, choiceContext) : undefined;
+    const change = hasChange ? await readChange(node, context) : undefined;
     const isAlwaysNew = hasChange && change === undefined;
     signatures.set(id, isAlwaysNew ? signer.unique() : signer.sign(node, sourceOf, change));
     onSigned?.(node, change);

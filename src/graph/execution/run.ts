@@ -1,60 +1,53 @@
 import { inputError, LatentkitError, where } from "../../errors.js";
-import { withDevice } from "../../tensor/device-choice.js";
-import type { Entry } from "../cache.js";
-import type { KeptResults } from "../disk-cache/kept-results.js";
+import { withDevice } from "../../tensor/device/choice.js";
+import type { RunResults } from "../disk-cache/run-results.js";
 import type { Happening, NodeUi, RunStatus } from "../events.js";
+import type { Entry } from "../memory/cache.js";
+import type { RunMemory } from "../memory/run-memory.js";
 import type { PreparedNode } from "../prepared.js";
-import { type Answer, askLazy, callNode, mergeOutputs, missingSources } from "./calls.js";
+import { type CallResult, callNode, checkLazy, mergeOutputs, missingSources } from "./calls.js";
 import { type Expansion, expandedOutputs, expandNode, sourcesIn } from "./expand.js";
 import { type Gathered, gather, NOT_GATHERED } from "./gather.js";
-import { nameNode } from "./name-node.js";
 import { RunningNode } from "./node-context.js";
 import { refuseNetwork } from "./offline.js";
 import { Plan } from "./plan.js";
-import { Readers } from "./readers.js";
-import { Results } from "./results.js";
+import { nodeError, outputValues, summarizeInputs } from "./reporting.js";
 import type { RunSetting } from "./setting.js";
-import { shown, summarise } from "./shown.js";
 
-/** A node whose answer was a graph: what stands in for it, and what it had already. */
+/** A node whose result was a graph: the nodes that replace it, and its own UI result. */
 interface Expanded extends Expansion {
   readonly ui?: NodeUi;
   readonly started: number;
 }
 
-const NOTHING_ASKED: ReadonlySet<string> = new Set();
+const NONE_NEEDED: ReadonlySet<string> = new Set();
 
-/** One run of a graph: takes node after node from its plan until none is left, one fails or the signal stops it. */
+/** One run of a graph: runs node after node of its plan until none is left, one fails or the signal aborts. */
 export class Run {
   /** UI results by node id. */
   readonly ui: Record<string, NodeUi> = {};
-  /** Undefined while there is something left to do. */
+  /** Undefined until the run is over. */
   status: RunStatus | undefined;
-  private readonly results: Results;
+  private readonly memory: RunMemory;
   private readonly expanded = new Map<string, Expanded>();
-  /** Lazy inputs that nodes have asked for. */
-  private readonly asked = new Map<string, ReadonlySet<string>>();
+  /** Lazy inputs that nodes need, by node id. */
+  private readonly needed = new Map<string, ReadonlySet<string>>();
   private readonly plan: Plan;
-  private readonly readers: Readers;
-  /** Nodes whose results have left; one that is needed after all, by an expansion, runs again. */
-  private readonly released = new Set<string>();
   private readonly isRoot: ReadonlySet<string>;
-  private readonly isKnown = (id: string) => this.results.find(id) !== undefined;
-  private readonly resultOf = (id: string) => this.results.find(id);
+  private readonly hasResult = (id: string) => this.memory.find(id) !== undefined;
+  private readonly resultOf = (id: string) => this.memory.find(id);
   private readonly typeOf = (id: string, slot: number) => this.nodes.get(id)?.definition.outputs[slot]?.type;
 
-  /** `nodes`: all that the roots need; `signatures`: theirs. `emit` hears what happens. `kept`: results on a disk. */
+  /** `nodes`: all that the roots need. `emit` receives the events. `stored`: results on a disk. */
   constructor(
     private readonly nodes: Map<string, PreparedNode>,
-    signatures: ReadonlyMap<string, number>,
     private readonly roots: readonly string[],
     private readonly setting: RunSetting,
     private readonly emit: (happening: Happening) => void,
-    private readonly kept: KeptResults | undefined,
+    private readonly stored: RunResults | undefined,
   ) {
     this.isRoot = new Set(roots);
-    this.readers = new Readers(nodes.values());
-    this.results = new Results(nodes.keys(), signatures, setting.scope);
+    this.memory = setting.scope.memory;
     this.plan = new Plan({
       sourcesOf: (id) => this.eagerSources(id),
       isOutput: (id) => this.isRoot.has(id) || nodes.get(id)!.definition.outputNode,
@@ -62,7 +55,7 @@ export class Run {
     for (const id of roots) this.plan.add(id);
   }
 
-  /** Runs the next node. Never rejects; `status` tells when there is nothing more to do. */
+  /** Runs the next node. Never rejects; sets `status` when the run is over. */
   async step(): Promise<void> {
     const { signal } = this.setting.scope;
     if (signal.aborted) return this.interrupt(undefined);
@@ -75,11 +68,11 @@ export class Run {
     const node = this.nodes.get(id)!;
     let gathered = NOT_GATHERED;
     try {
-      const known = this.results.find(id);
-      if (known !== undefined) return this.finish(node, known, 0);
+      const earlier = this.memory.find(id);
+      if (earlier !== undefined) return this.finish(node, earlier, 0);
       const expanded = this.expanded.get(id);
       if (expanded !== undefined) return this.finishExpanded(node, expanded);
-      if (this.kept !== undefined && (await this.takeKept(node, this.kept))) return;
+      if (this.stored !== undefined && (await this.takeStored(node, this.stored))) return;
       this.emit({ type: "node-start", nodeId: id, displayId: node.displayId });
       gathered = this.gather(node);
       while (node.definition.checkLazy !== undefined) {
@@ -92,34 +85,34 @@ export class Run {
       await this.run(node, gathered);
     } catch (error) {
       if (signal.aborted) this.interrupt(id);
-      else this.fail(id, nameNode(error, node), gathered);
+      else this.fail(id, nodeError(error, node), gathered);
     }
   }
 
   /** Values of the roots that have them. */
   outputs(): Record<string, unknown[]> {
-    const done = this.roots.filter((id) => this.results.get(id) !== undefined);
-    return Object.fromEntries(done.map((id) => [id, shown(this.nodes.get(id)!, this.results.get(id)!)]));
+    const done = this.roots.filter((id) => this.memory.get(id) !== undefined);
+    return Object.fromEntries(done.map((id) => [id, outputValues(this.nodes.get(id)!, this.memory.get(id)!)]));
   }
 
   private eagerSources(id: string): string[] {
-    if (this.released.delete(id)) this.readers.addLinksOf(this.nodes.get(id)!);
-    if (this.kept?.isExpected(id)) return [];
+    this.memory.revive(this.nodes.get(id)!);
+    if (this.stored?.isExpected(id)) return [];
     const sources: string[] = [];
     for (const { spec, source } of this.nodes.get(id)!.links) {
-      if (!spec.lazy && !this.isKnown(source)) sources.push(source);
+      if (!spec.lazy && !this.hasResult(source)) sources.push(source);
     }
     return sources;
   }
 
-  /** Whether there is nothing left to do for the node now: its result was on the disk, or is not there after all. */
-  private async takeKept(node: PreparedNode, kept: KeptResults): Promise<boolean> {
-    const wasExpected = kept.isExpected(node.id);
-    const entry = await kept.find(node.id);
+  /** Whether the node need not run now: its result was on the disk, or was expected there and first needs its sources. */
+  private async takeStored(node: PreparedNode, stored: RunResults): Promise<boolean> {
+    const wasExpected = stored.isExpected(node.id);
+    const entry = await stored.find(node.id);
     if (entry !== undefined) this.finish(node, entry, 0);
     else if (wasExpected) {
       const sources = this.eagerSources(node.id);
-      await kept.expect(sources, this.isKnown);
+      await stored.expect(sources, this.hasResult);
       for (const source of sources) this.plan.link(source, node.id);
       this.plan.back(node.id);
     }
@@ -127,23 +120,23 @@ export class Run {
   }
 
   private gather(node: PreparedNode): Gathered {
-    const asked = this.asked.get(node.id) ?? NOTHING_ASKED;
-    return gather(node, this.resultOf, this.typeOf, this.setting.checkOf(node), asked);
+    const needed = this.needed.get(node.id) ?? NONE_NEEDED;
+    return gather(node, this.resultOf, this.typeOf, this.setting.checkOf(node), needed);
   }
 
-  /** Asks the node for the lazy inputs it needs: it may "go", must "wait" for them, or has to look "again" at known ones. */
+  /** Checks which lazy inputs the node needs: it may "go", must "wait" for them, or check "again" with withheld ones. */
   private async stage(node: PreparedNode, gathered: Gathered): Promise<"go" | "wait" | "again"> {
-    const wanted = await askLazy(node.definition, gathered);
-    this.asked.set(node.id, new Set([...(this.asked.get(node.id) ?? []), ...wanted]));
-    const sources = missingSources(node, wanted, gathered);
-    if (sources.length === 0) return wanted.some((input) => gathered.held.has(input)) ? "again" : "go";
-    await this.kept?.expect(sources, this.isKnown);
+    const needed = await checkLazy(node.definition, gathered);
+    this.needed.set(node.id, new Set([...(this.needed.get(node.id) ?? []), ...needed]));
+    const sources = missingSources(node, needed, gathered);
+    if (sources.length === 0) return needed.some((input) => gathered.held.has(input)) ? "again" : "go";
+    await this.stored?.expect(sources, this.hasResult);
     for (const source of sources) this.plan.link(source, node.id);
     this.plan.back(node.id);
     return "wait";
   }
 
-  /** Whether an empty list keeps the node from running. Throws where it leaves a required input without a value. */
+  /** Whether an empty list keeps the node from running. Throws where a required input has no value for it. */
   private refuseEmpty(node: PreparedNode, gathered: Gathered): boolean {
     const { definition, id } = node;
     const input = gathered.empty;
@@ -168,50 +161,50 @@ export class Run {
       const { device } = this.setting.scope;
       const called = await withDevice(device, () => callNode(definition, gathered, hidden, context));
       for (const message of called.messages) this.emit({ type: "blocked", nodeId: id, message });
-      if (called.answers.some(({ expand }) => expand !== undefined)) {
-        return this.expand(node, called.answers, called.ui, started);
+      if (called.results.some(({ expand }) => expand !== undefined)) {
+        return this.expand(node, called.results, called.ui, started);
       }
-      const entry: Entry = { outputs: mergeOutputs(definition, called.answers), ui: called.ui };
+      const entry: Entry = { outputs: mergeOutputs(definition, called.results), ui: called.ui };
       if (called.ran > 0) {
         const ms = performance.now() - started;
-        if (this.kept !== undefined) await this.kept.keep(node, entry, ms);
+        if (this.stored !== undefined) await this.stored.store(node, entry, ms);
         return this.finish(node, entry, ms);
       }
       if (called.messages.size === 0) this.emit({ type: "blocked", nodeId: id });
-      this.keep(node, entry);
+      this.store(node, entry);
     } finally {
       context.close();
     }
   }
 
-  private expand(node: PreparedNode, answers: readonly Answer[], ui: NodeUi | undefined, started: number): void {
-    const { isOffline, choiceContext: place, scope, surroundings } = this.setting;
-    const { registry } = surroundings;
-    const around = { graph: scope.graph, registry, place, exists: (id: string) => this.nodes.has(id) };
-    const expansion = expandNode(node, answers, around);
+  private expand(node: PreparedNode, results: readonly CallResult[], ui: NodeUi | undefined, started: number): void {
+    const { isOffline, choiceContext, scope, surroundings } = this.setting;
+    const exists = (id: string) => this.nodes.has(id);
+    const around = { graph: scope.graph, registry: surroundings.registry, choiceContext, exists };
+    const expansion = expandNode(node, results, around);
     if (isOffline) refuseNetwork(expansion.nodes);
     for (const inner of expansion.nodes) {
       this.nodes.set(inner.id, inner);
-      this.readers.addLinksOf(inner);
+      this.memory.addReader(inner);
     }
     this.expanded.set(node.id, { ...expansion, ui, started });
     for (const { id, definition } of expansion.nodes) if (definition.outputNode) this.plan.link(id, node.id);
     for (const source of sourcesIn(expansion)) {
-      this.readers.add(source);
+      this.memory.addRead(source);
       this.plan.link(source, node.id);
     }
     this.plan.back(node.id);
   }
 
-  private finishExpanded(node: PreparedNode, { promised, ui, started }: Expanded): void {
-    const outputs = expandedOutputs(node, promised, (source) => this.results.find(source)!);
+  private finishExpanded(node: PreparedNode, { outputs: slots, ui, started }: Expanded): void {
+    const outputs = expandedOutputs(node, slots, (source) => this.memory.find(source)!);
     this.finish(node, { outputs, ui }, performance.now() - started);
   }
 
   private finish(node: PreparedNode, entry: Entry, ms: number): void {
-    this.keep(node, entry);
+    this.store(node, entry);
     const { id, displayId } = node;
-    const outputs = shown(node, entry);
+    const outputs = outputValues(node, entry);
     if (entry.ui === undefined) this.emit({ type: "node-done", nodeId: id, displayId, outputs, ms });
     else {
       this.ui[id] = entry.ui;
@@ -219,30 +212,20 @@ export class Run {
     }
   }
 
-  private keep(node: PreparedNode, entry: Entry): void {
-    const { id } = node;
-    this.results.keep(id, entry);
-    this.plan.done(id);
-    for (const source of this.readers.remove(this.sourcesOf(node))) this.release(source);
-    if (!this.readers.has(id)) this.release(id);
+  private store(node: PreparedNode, entry: Entry): void {
+    const released = this.memory.store(node, entry, this.sourcesOf(node));
+    this.plan.done(node.id);
+    for (const id of released) {
+      this.expanded.delete(id);
+      this.plan.forget(id);
+    }
   }
 
-  /** Every node that this one reads, those of its expansion included. */
+  /** Sources of a node, those of its expansion included. */
   private sourcesOf({ id, links }: PreparedNode): string[] {
     const sources = links.map(({ source }) => source);
     const expanded = this.expanded.get(id);
     return expanded === undefined ? sources : sources.concat(sourcesIn(expanded));
-  }
-
-  /** Lets go of a result that nobody reads any more, unless the run shows it or could not make it again. */
-  private release(id: string): void {
-    const { outputNode, writesFiles, hasUi, notIdempotent } = this.nodes.get(id)!.definition;
-    if (this.isRoot.has(id) || outputNode || writesFiles || hasUi || notIdempotent) return;
-    if (this.results.get(id) === undefined) return;
-    this.results.release(id);
-    this.expanded.delete(id);
-    this.released.add(id);
-    this.plan.forget(id);
   }
 
   private interrupt(nodeId: string | undefined): void {
@@ -252,10 +235,10 @@ export class Run {
 
   private fail(nodeId: string, error: LatentkitError, { lists }: Pick<Gathered, "lists">): void {
     this.status = "failed";
-    this.emit({ type: "node-error", nodeId, error, inputs: summarise(lists) });
+    this.emit({ type: "node-error", nodeId, error, inputs: summarizeInputs(lists) });
   }
 
-  /** Only the graphs that nodes answer with can still close a cycle. */
+  /** Only graphs that nodes return can close a cycle at this point. */
   private failDeadlocked(): void {
     const waiting = this.plan.waiting();
     const nodeId = waiting[0]!;

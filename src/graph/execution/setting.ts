@@ -1,13 +1,13 @@
 import { inputError, LatentkitError } from "../../errors.js";
 import { cloneJson } from "../../io/json-lossless.js";
 import type { Folders, HiddenType, NodeConfig } from "../../nodes/define.js";
-import type { ChoicePlace, InputSpec } from "../../nodes/inputs.js";
+import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import { checkSocket } from "../../nodes/sockets.js";
 import { convertInput, expectedOf } from "../../nodes/values.js";
-import type { DeviceChoice } from "../../tensor/device-choice.js";
-import type { Cache } from "../cache.js";
+import type { DeviceChoice } from "../../tensor/device/choice.js";
 import type { Happening } from "../events.js";
 import type { GraphRun } from "../job.js";
+import type { RunMemory } from "../memory/run-memory.js";
 import type { Graph } from "../parse.js";
 import type { PreparedNode } from "../prepared.js";
 import type { RunSurroundings } from "../surroundings.js";
@@ -17,13 +17,7 @@ import { refusedFetch, withoutKeys } from "./offline.js";
 /** Facts that the executor works out for one run. */
 export interface RunScope {
   readonly graph: Graph;
-  readonly cache: Cache;
-  /** No other run uses the cache. */
-  readonly isOwnCache: boolean;
-  /** Nodes whose results no other run will take. */
-  readonly passing?: ReadonlySet<string>;
-  /** The memory of results that nobody reads any more is used again. */
-  readonly isReused?: boolean;
+  readonly memory: RunMemory;
   readonly signal: AbortSignal;
   /** Where nodes compute; as around the run where absent. */
   readonly device?: DeviceChoice;
@@ -31,7 +25,7 @@ export interface RunScope {
 
 /** Everything that the nodes of one run share. */
 export class RunSetting {
-  readonly choiceContext: ChoicePlace;
+  readonly choiceContext: ChoiceContext;
   readonly folders: Folders;
   readonly clock: () => Date;
   readonly fetch: typeof fetch;
@@ -86,7 +80,7 @@ export class RunSetting {
     const { metadataPrompt = this.scope.graph.prompt } = this.job;
     if (metadataPrompt === null) return undefined;
     // the package's own nodes write into nothing
-    if (this.scope.isReused) return metadataPrompt;
+    if (this.scope.memory.isContained) return metadataPrompt;
     this.promptCopy ??= cloneJson(metadataPrompt);
     return this.promptCopy;
   }
@@ -101,7 +95,7 @@ export class RunSetting {
     if (spec.type === "*") return value;
     const isAbsent = value === undefined || value === null;
     if (isAbsent && spec.optional) return spec.options.default;
-    if (CONVERTED.has(spec.type)) return convertInput(spec, value, at, { place: this.choiceContext });
+    if (CONVERTED.has(spec.type)) return convertInput(spec, value, at, { context: this.choiceContext });
     if (isAbsent) throw inputError("input.missing", at, expectedOf(spec), value);
     return checkSocket(spec.type, value, at);
   }

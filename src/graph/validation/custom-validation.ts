@@ -1,29 +1,29 @@
 import { LatentkitError, where } from "../../errors.js";
 import { isPlainObject } from "../../io/json-lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
-import type { ChoicePlace } from "../../nodes/inputs.js";
+import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { GraphFault } from "../prepared.js";
 import { customError, type GraphError } from "./graph-error.js";
 
-/** What a node's own validation said, and which inputs it looked at: "input_types" where it saw the links' types. */
-export type NodeVerdict =
+/** Result of a node's own validation, and the inputs that it read: "input_types" where it read the types of links. */
+export type CustomValidation =
   | { readonly errors: readonly GraphError[]; readonly read: ReadonlySet<string> }
   | { readonly fault: GraphFault };
 
 /**
- * Asks a node to check its inputs. Values are converted; linked inputs are there, but undefined; absent ones are not
- * there. The node must answer at once.
+ * Lets a node validate its inputs. Values are converted, linked inputs are present but undefined, absent ones are not
+ * present. The node must return at once, not a promise.
  */
-export function askNode(
+export function validateCustom(
   definition: NodeDefinition,
   at: { nodeId: string; node: string },
-  given: Readonly<Record<string, unknown>>,
+  values: Readonly<Record<string, unknown>>,
   inputTypes: Readonly<Record<string, string>>,
-  { inputDir, hints }: ChoicePlace = {},
-): NodeVerdict {
+  { inputDir, hints }: ChoiceContext = {},
+): CustomValidation {
   const read = new Set<string>();
   const inputs = new Proxy<Record<string, unknown>>(
-    { ...given },
+    { ...values },
     {
       get(target, key, receiver) {
         if (typeof key !== "string") return Reflect.get(target, key, receiver);
@@ -42,25 +42,25 @@ export function askNode(
       return inputTypes;
     },
   };
-  let verdict: unknown;
+  let result: unknown;
   try {
-    verdict = definition.validate!(inputs, context);
+    result = definition.validate!(inputs, context);
   } catch (error) {
     return { fault: faultOf(error, at) };
   }
-  if (verdict instanceof Promise) {
-    // whatever it comes to, it is too late
-    verdict.catch(() => undefined);
-    return { fault: faultOf(new TypeError("validate must answer at once, received a promise"), at) };
+  if (result instanceof Promise) {
+    // a late result has no use
+    result.catch(() => undefined);
+    return { fault: faultOf(new TypeError("validate must return at once, received a promise"), at) };
   }
-  if (verdict === true || verdict === undefined) return { errors: [], read };
-  if (isPlainObject(verdict)) {
-    const errors = Object.entries(verdict).map(([input, reason]) =>
+  if (result === true || result === undefined) return { errors: [], read };
+  if (isPlainObject(result)) {
+    const errors = Object.entries(result).map(([input, reason]) =>
       customError(at, input, reason instanceof LatentkitError ? reason : String(reason)),
     );
     return { errors, read };
   }
-  const reason = typeof verdict === "string" ? verdict : false;
+  const reason = typeof result === "string" ? result : false;
   const blamed = read.size === 0 ? [undefined] : [...read];
   return { errors: blamed.map((input) => customError(at, input, reason)), read };
 }

@@ -1,17 +1,17 @@
 import { ERROR_CODES, type ErrorCode, LatentkitError, where } from "../../errors.js";
 import { isPlainObject, MAX_DEPTH, NumberLiteral, pythonNumber } from "../../io/json-lossless.js";
 import { pythonText } from "../../io/python-text.js";
-import type { ChoicePlace, InputSpec } from "../../nodes/inputs.js";
+import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import { choicesOf, type Misfit, misfitError } from "../../nodes/values.js";
 
-/** What is wrong with a graph, as data: the first four are ComfyUI's, the rest say the same for people and programs. */
+/** An error of a graph as data: the first four fields are ComfyUI's, the others are for people and programs. */
 export interface GraphError {
   readonly type: string;
   readonly message: string;
   readonly details: string;
   readonly extra_info: Record<string, unknown>;
   readonly code: ErrorCode;
-  /** One sentence that names node, input, value and what was expected. */
+  /** Sentence that names node, input, value and what was expected. */
   readonly sentence: string;
   readonly input?: string;
   readonly received?: string;
@@ -26,31 +26,31 @@ export interface NodeErrors {
   readonly class_type: string;
 }
 
-/** An input of a node, for messages. */
-export interface InputPlace {
+/** An input of a node, with what is needed to describe it. */
+export interface CheckedInput {
   readonly nodeId: string;
   readonly node: string;
   readonly input: string;
   readonly spec: InputSpec;
-  readonly place: ChoicePlace;
+  readonly context: ChoiceContext;
 }
 
-/** Longer lists of choices are counted in the details, and left out of input_config. */
+/** Choices beyond this number are counted in the details, and left out of input_config. */
 const LISTED_CHOICES = 20;
 
-/** The input as the host declares it: [type or list of choices, options]; null for long lists. */
-function inputConfig({ spec, place }: InputPlace): unknown {
-  const choices = choicesOf(spec, place);
+/** Declaration of the input in ComfyUI's form: [type or list of choices, options]; null for long lists. */
+function inputConfig({ spec, context }: CheckedInput): unknown {
+  const choices = choicesOf(spec, context);
   if (choices !== undefined && choices.length > LISTED_CHOICES) return null;
-  return jsonValue([hostType(spec, place), spec.options]);
+  return jsonValue([comfyTypeOf(spec, context), spec.options]);
 }
 
-function hostType(spec: InputSpec, place: ChoicePlace): unknown {
+function comfyTypeOf(spec: InputSpec, context: ChoiceContext): unknown {
   const isListed = spec.type === "COMBO" && spec.options.options === undefined;
-  return isListed ? (choicesOf(spec, place) ?? spec.type) : spec.type;
+  return isListed ? (choicesOf(spec, context) ?? spec.type) : spec.type;
 }
 
-/** A value as JSON holds it: integers beyond 2^53 as their digits in a text, so that a verdict can be sent as it is. */
+/** Makes a value printable as JSON: integers beyond 2^53 become text. */
 function jsonValue(value: unknown, depth = 0): unknown {
   if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
   if (value instanceof NumberLiteral) return Number(value);
@@ -62,25 +62,25 @@ function jsonValue(value: unknown, depth = 0): unknown {
 
 function fromError(
   { code, message, details: { input, received, expected, suggestion } }: LatentkitError,
-  host: { type?: string; message: string; details: string; extra_info?: Record<string, unknown> },
+  comfy: { type?: string; message: string; details: string; extra_info?: Record<string, unknown> },
 ): GraphError {
   const facts = Object.entries({ input, received, expected, suggestion }).filter(([, fact]) => fact !== undefined);
   return {
     type: ERROR_CODES[code].comfyType,
     extra_info: {},
-    ...host,
+    ...comfy,
     code,
     sentence: message,
     ...Object.fromEntries(facts),
   };
 }
 
-/** A value that does not fit its input, in ComfyUI's words. */
-export function valueError(misfit: Misfit, at: InputPlace, received: unknown): GraphError {
-  const { input, spec, place } = at;
+/** Error of a value that does not fit its input, in ComfyUI's words. */
+export function valueError(misfit: Misfit, at: CheckedInput, received: unknown): GraphError {
+  const { input, spec, context } = at;
   const error = misfitError(misfit, { nodeId: at.nodeId, node: at.node, input }, received);
   const extra = { input_name: input, input_config: inputConfig(at) };
-  const shown = (value: unknown) => (spec.type === "FLOAT" ? pythonNumber(Number(value)) : pythonText(value));
+  const print = (value: unknown) => (spec.type === "FLOAT" ? pythonNumber(Number(value)) : pythonText(value));
   switch (misfit.code) {
     case "input.missing":
       return fromError(error, {
@@ -90,18 +90,18 @@ export function valueError(misfit: Misfit, at: InputPlace, received: unknown): G
       });
     case "input.below-minimum":
       return fromError(error, {
-        message: `Value ${shown(misfit.value)} smaller than min of ${shown(spec.options.min)}`,
+        message: `Value ${print(misfit.value)} smaller than min of ${print(spec.options.min)}`,
         details: input,
         extra_info: { ...extra, received_value: jsonValue(misfit.value) },
       });
     case "input.above-maximum":
       return fromError(error, {
-        message: `Value ${shown(misfit.value)} bigger than max of ${shown(spec.options.max)}`,
+        message: `Value ${print(misfit.value)} bigger than max of ${print(spec.options.max)}`,
         details: input,
         extra_info: { ...extra, received_value: jsonValue(misfit.value) },
       });
     case "input.not-in-list": {
-      const choices = choicesOf(spec, place) ?? [];
+      const choices = choicesOf(spec, context) ?? [];
       const list = choices.length > LISTED_CHOICES ? `(list of length ${choices.length})` : pythonText(choices);
       return fromError(error, {
         message: "Value not in list",
@@ -120,8 +120,8 @@ export function valueError(misfit: Misfit, at: InputPlace, received: unknown): G
   }
 }
 
-/** A list that is no link. */
-export function badLink(at: InputPlace, received: unknown): GraphError {
+/** Error of a list that is no link. */
+export function badLink(at: CheckedInput, received: unknown): GraphError {
   const expected = "a link [node id, slot]";
   return fromError(linkError(at, expected, pythonText(received)), {
     message: "Bad linked input, must be a length-2 list of [node_id, slot_index]",
@@ -130,11 +130,11 @@ export function badLink(at: InputPlace, received: unknown): GraphError {
   });
 }
 
-export function typeMismatch(at: InputPlace, received: string, link: readonly unknown[]): GraphError {
-  const wanted = pythonText(hostType(at.spec, at.place));
+export function typeMismatch(at: CheckedInput, received: string, link: readonly unknown[]): GraphError {
+  const declared = pythonText(comfyTypeOf(at.spec, at.context));
   return fromError(linkError(at, at.spec.type, received, "link.type-mismatch"), {
     message: "Return type mismatch between linked nodes",
-    details: `${at.input}, received_type(${received}) mismatch input_type(${wanted})`,
+    details: `${at.input}, received_type(${received}) mismatch input_type(${declared})`,
     extra_info: {
       input_name: at.input,
       input_config: inputConfig(at),
@@ -144,9 +144,9 @@ export function typeMismatch(at: InputPlace, received: string, link: readonly un
   });
 }
 
-/** An input whose link does not hold, or another fault of it. */
+/** Error of an input whose link is wrong. */
 export function linkError(
-  at: InputPlace,
+  at: CheckedInput,
   expected: string,
   received: string,
   code: ErrorCode = "link.bad",
@@ -156,15 +156,15 @@ export function linkError(
   return new LatentkitError(code, message, { nodeId, node, input, expected, received });
 }
 
-/** What a node's own validation found; `input` is undefined where it read none. */
+/** Error of a node's own validation; `input` is undefined where it read none. */
 export function customError(
   at: { nodeId: string; node: string },
   input: string | undefined,
-  verdict: string | false | LatentkitError,
+  refusal: string | false | LatentkitError,
 ): GraphError {
-  const error = verdict instanceof LatentkitError ? namedError(at, input, verdict) : refusal(at, input, verdict);
+  const error = refusal instanceof LatentkitError ? namedError(at, input, refusal) : refusalError(at, input, refusal);
   // the message names the input already
-  const reason = verdict instanceof LatentkitError ? verdict.message.replace(`input "${input}": `, "") : verdict || "";
+  const reason = refusal instanceof LatentkitError ? refusal.message.replace(`input "${input}": `, "") : refusal || "";
   return fromError(error, {
     type: "custom_validation_failed",
     message: "Custom validation failed for node",
@@ -173,7 +173,7 @@ export function customError(
   });
 }
 
-function refusal(at: { nodeId: string; node: string }, input: string | undefined, reason: string | false) {
+function refusalError(at: { nodeId: string; node: string }, input: string | undefined, reason: string | false) {
   const subject = input === undefined ? where(at).slice(0, -2) : `${where(at)}input "${input}"`;
   const message = `${subject}: ${reason ? reason.replace(/\.$/, "") : "the node refuses it"}.`;
   return new LatentkitError("input.invalid", message, { ...at, input });
@@ -182,11 +182,11 @@ function refusal(at: { nodeId: string; node: string }, input: string | undefined
 const namedError = (at: { nodeId: string; node: string }, input: string | undefined, error: LatentkitError) =>
   new LatentkitError(error.code, where(at) + error.message, { ...error.details, ...at, input }, { cause: error });
 
-/** Validation itself failed: at an output node, or (`via`) at a node that an input of another links to. */
+/** Error of a validation that failed, at an output node or (`via`) at a node that an input of another links to. */
 export function validationFailure(
   error: LatentkitError,
   kind: string,
-  via: { at: InputPlace; link: readonly unknown[] } | undefined,
+  via: { at: CheckedInput; link: readonly unknown[] } | undefined,
 ): GraphError {
   if (via === undefined) {
     return fromError(error, {
@@ -210,7 +210,7 @@ export function validationFailure(
   });
 }
 
-/** A node that may not run, whatever its inputs are. */
+/** Error of a node that may not run without network, whatever its inputs are. */
 export function networkError(at: { nodeId: string; node: string }): GraphError {
   const message = `${where(at).slice(0, -2)}: the node reaches the network or uses a key, which is not allowed here (allowNetwork, allow_network, --offline).`;
   return fromError(new LatentkitError("network.forbidden", message, at), {
@@ -225,7 +225,7 @@ export function cycleError(ids: readonly string[]): GraphError {
   return fromError(error, { message: "Dependency cycle detected", details: cycle, extra_info: { cycle: ids } });
 }
 
-/** An error of the whole prompt, in ComfyUI's words where it has them. */
+/** Error of the whole graph, in ComfyUI's words where it has them. */
 export function promptError(error: LatentkitError): GraphError {
   const { nodeId, received, input } = error.details;
   const details = nodeId === undefined ? "" : `Node ID '#${nodeId}'`;
@@ -249,7 +249,7 @@ export function promptError(error: LatentkitError): GraphError {
   return fromError(error, { message: error.message, details });
 }
 
-/** Every output failed; the details list what is wrong with the output nodes themselves. */
+/** Error of a graph all of whose outputs failed; the details list the errors of the output nodes themselves. */
 export function outputsFailed(ownErrors: readonly GraphError[]): GraphError {
   const error = new LatentkitError("graph.outputs-failed", "No output of the graph can be computed.");
   const lines = ownErrors.map(({ message, details }) => `${message}: ${details}`);

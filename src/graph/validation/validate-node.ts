@@ -2,26 +2,26 @@ import { LatentkitError } from "../../errors.js";
 import { isPlainObject } from "../../io/json-lossless.js";
 import { pythonText } from "../../io/python-text.js";
 import type { NodeDefinition } from "../../nodes/define.js";
-import type { ChoicePlace, InputSpec } from "../../nodes/inputs.js";
+import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import { expectedOf, isWidget, type Misfit, tryConvert } from "../../nodes/values.js";
 import { type GraphFault, type PreparedLink, typesMatch, unwrap } from "../prepared.js";
-import { askNode } from "./custom-validation.js";
-import { badLink, type GraphError, type InputPlace, linkError, typeMismatch, valueError } from "./graph-error.js";
+import { validateCustom } from "./custom-validation.js";
+import { badLink, type CheckedInput, type GraphError, linkError, typeMismatch, valueError } from "./graph-error.js";
 
 export interface CheckedNode {
   readonly errors: GraphError[];
   readonly links: PreparedLink[];
   readonly values: Record<string, unknown>;
-  /** Validation could not go on; nothing else is known about the node then. */
+  /** Error that ended the validation; the other fields then hold nothing of use. */
   readonly fault?: GraphFault;
 }
 
-/** Checks presence, types, ranges, choices and links of one node's inputs, then asks the node itself. */
+/** Checks presence, types, ranges, choices and links of the inputs of one node, then lets the node validate them. */
 export function checkNode(
   id: string,
   raw: Readonly<Record<string, unknown>>,
   definitions: ReadonlyMap<string, NodeDefinition>,
-  place: ChoicePlace,
+  context: ChoiceContext,
 ): CheckedNode {
   const definition = definitions.get(id)!;
   const node = raw.class_type as string;
@@ -31,22 +31,22 @@ export function checkNode(
   const types: Record<string, string> = {};
   const mismatches: { input: string; error: GraphError }[] = [];
   for (const [input, spec] of Object.entries(definition.inputs)) {
-    const at: InputPlace = { nodeId: id, node, input, spec, place };
-    const given = Object.hasOwn(inputs, input) ? inputs[input] : undefined;
-    const value = Array.isArray(given) ? given : unwrap(given);
-    if (Array.isArray(given)) {
-      const link = readLink(given, at, definitions);
+    const at: CheckedInput = { nodeId: id, node, input, spec, context };
+    const raw = Object.hasOwn(inputs, input) ? inputs[input] : undefined;
+    const value = Array.isArray(raw) ? raw : unwrap(raw);
+    if (Array.isArray(raw)) {
+      const link = readLink(raw, at, definitions);
       if ("fault" in link) return { ...checked, fault: link.fault };
       if ("error" in link) checked.errors.push(link.error);
       else {
         types[input] = link.type;
         if (typesMatch(link.type, spec.type)) checked.links.push(link.link);
-        else mismatches.push({ input, error: typeMismatch(at, link.type, given) });
+        else mismatches.push({ input, error: typeMismatch(at, link.type, raw) });
       }
     } else if (value === undefined || value === null || isWidget(spec.type)) {
-      // ranges wait until the node has said which inputs it checks itself
+      // ranges are checked after the node's own validation, which may exempt inputs
       const conversion = tryConvert(spec, value, {
-        place,
+        context,
         anyText: true,
         skipRange: definition.validate !== undefined,
       });
@@ -58,43 +58,43 @@ export function checkNode(
   }
   return definition.validate === undefined
     ? addMismatches(checked, mismatches, false)
-    : askAndCheck(checked, mismatches, { id, node, definition, inputs, types, place });
+    : checkCustom(checked, mismatches, { id, node, definition, inputs, types, context });
 }
 
-interface AskedNode {
+interface CustomNode {
   readonly id: string;
   readonly node: string;
   readonly definition: NodeDefinition;
   readonly inputs: Readonly<Record<string, unknown>>;
   readonly types: Readonly<Record<string, string>>;
-  readonly place: ChoicePlace;
+  readonly context: ChoiceContext;
 }
 
-function askAndCheck(
+function checkCustom(
   checked: CheckedNode,
   mismatches: readonly { error: GraphError }[],
-  { id, node, definition, inputs, types, place }: AskedNode,
+  { id, node, definition, inputs, types, context }: CustomNode,
 ): CheckedNode {
-  const given: Record<string, unknown> = {};
+  const values: Record<string, unknown> = {};
   for (const input of Object.keys(definition.inputs)) {
     if (!Object.hasOwn(inputs, input)) continue;
-    // a value that does not convert is shown as it came
-    given[input] = Array.isArray(inputs[input]) ? undefined : (checked.values[input] ?? unwrap(inputs[input]));
+    // a value that could not be converted is passed unconverted
+    values[input] = Array.isArray(inputs[input]) ? undefined : (checked.values[input] ?? unwrap(inputs[input]));
   }
-  const answer = askNode(definition, { nodeId: id, node }, given, types, place);
-  if ("fault" in answer) return { ...checked, fault: answer.fault };
+  const custom = validateCustom(definition, { nodeId: id, node }, values, types, context);
+  if ("fault" in custom) return { ...checked, fault: custom.fault };
   for (const [input, spec] of Object.entries(definition.inputs)) {
-    if (!Object.hasOwn(checked.values, input) || answer.read.has(input)) continue;
+    if (!Object.hasOwn(checked.values, input) || custom.read.has(input)) continue;
     const value = unwrap(inputs[input]);
-    const conversion = tryConvert(spec, value, { place, anyText: true });
+    const conversion = tryConvert(spec, value, { context, anyText: true });
     if (conversion.ok) checked.values[input] = conversion.value;
-    else checked.errors.push(valueError(conversion.misfit, { nodeId: id, node, input, spec, place }, value));
+    else checked.errors.push(valueError(conversion.misfit, { nodeId: id, node, input, spec, context }, value));
   }
-  checked.errors.push(...answer.errors);
-  return addMismatches(checked, mismatches, answer.read.has("input_types"));
+  checked.errors.push(...custom.errors);
+  return addMismatches(checked, mismatches, custom.read.has("input_types"));
 }
 
-/** A node that looks at the types of its links decides about them itself. */
+/** A node that reads the types of its links decides about them itself. */
 function addMismatches(
   checked: CheckedNode,
   mismatches: readonly { error: GraphError }[],
@@ -119,7 +119,7 @@ type ReadLink = { link: PreparedLink; type: string } | { error: GraphError } | {
 
 function readLink(
   value: readonly unknown[],
-  at: InputPlace,
+  at: CheckedInput,
   definitions: ReadonlyMap<string, NodeDefinition>,
 ): ReadLink {
   const [source, slot] = value;
@@ -127,8 +127,8 @@ function readLink(
   if (value.length !== 2 || typeof slot === "boolean" || isNegative) return { error: badLink(at, value) };
   const origin = typeof source === "string" ? definitions.get(source) : undefined;
   if (origin === undefined) {
-    const shown = typeof source === "string" ? `node ${source}` : pythonText(source);
-    return { fault: { error: linkError(at, "a link to a node of the graph", shown), kind: "KeyError" } };
+    const received = typeof source === "string" ? `node ${source}` : pythonText(source);
+    return { fault: { error: linkError(at, "a link to a node of the graph", received), kind: "KeyError" } };
   }
   if (typeof slot !== "number" || !Number.isInteger(slot)) {
     return { fault: { error: linkError(at, "the number of an output", pythonText(slot)), kind: "TypeError" } };

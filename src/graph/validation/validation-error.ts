@@ -1,23 +1,23 @@
 import { LatentkitError } from "../../errors.js";
 import type { Validation } from "../validate.js";
 
-/** Beyond these, errors are counted. */
+/** Errors beyond these limits are counted, not quoted. */
 const NAMED_ERRORS = 5;
 const NAMED_CHARACTERS = 1000;
 
-/** A refused graph as one error: that of the first wrong input, then the others, with all data as cause. */
+/** Makes one error of an invalid graph: the first error, then the others; the cause holds all data. */
 export function validationError(validation: Validation): LatentkitError {
-  const found = Object.entries(validation.nodeErrors).flatMap(([nodeId, { class_type, errors }]) =>
+  const errors = Object.entries(validation.nodeErrors).flatMap(([nodeId, { class_type, errors }]) =>
     errors.map((error) => ({ nodeId, node: class_type, error })),
   );
-  if (found.length === 0 && !validation.ok) {
+  if (errors.length === 0 && !validation.ok) {
     const { code, sentence, input, received, expected, suggestion } = validation.error;
     return new LatentkitError(code, sentence, { input, received, expected, suggestion }, { cause: validation });
   }
-  const { nodeId, node, error } = found[0]!;
+  const { nodeId, node, error } = errors[0]!;
   const { code, sentence, input, received, expected, suggestion } = error;
   const details = { nodeId, node, input, received, expected, suggestion };
-  const others = found.slice(1).map(({ error }) => error.sentence);
+  const others = errors.slice(1).map(({ error }) => error.sentence);
   return new LatentkitError(code, sentence + othersText(others), details, { cause: validation });
 }
 

@@ -6,15 +6,15 @@ import type { Clip, ClipEncoder } from "../types.js";
 const LENGTH = 77;
 const START = 49406;
 const END = 49407;
-/** Characters of one token. */
+/** Number of characters of a token. */
 const PIECE = 6;
-/** Token rows kept; the oldest goes first. */
+/** Number of cached token rows; the oldest is evicted first. */
 const CACHED_ROWS = 4096;
-/** Shares of place and of the whole text in a token's row, beside the token's own. */
-const PLACE_SHARE = 0.25;
+/** Shares of position and of the whole text in a token's row, beside the token's own. */
+const POSITION_SHARE = 0.25;
 const CONTEXT_SHARE = 0.5;
 
-/** A clip without weights: words are hashed to ids, ids seed their rows. "l" alone, or "l" and "g". */
+/** Makes a clip without weights: words are hashed to ids, ids seed their rows. "l" alone, or "l" and "g". */
 export function previewClip(kind: "l" | "lg"): Clip {
   const l = encoder({ name: "l", dim: 768, pad: END, salt: 0x6c00_0000 });
   return Object.freeze({
@@ -26,7 +26,7 @@ interface Shape {
   readonly name: string;
   readonly dim: number;
   readonly pad: number;
-  /** Keeps the rows of encoders apart; ids take the low 17 bits. */
+  /** Separates the rows of encoders; ids take the low 17 bits. */
   readonly salt: number;
 }
 
@@ -35,26 +35,26 @@ function encoder({ name, dim, pad, salt }: Shape): ClipEncoder {
   const seeded = (seed: number, height: number): Float32Array =>
     createGenerator({ seed: salt + seed }).randn([height, dim]).data;
   const rowOf = (id: number): Float32Array => {
-    const known = rows.get(id);
-    if (known !== undefined) return known;
+    const cached = rows.get(id);
+    if (cached !== undefined) return cached;
     const row = seeded(id, 1);
     const oldest = rows.keys().next();
     if (rows.size >= CACHED_ROWS && !oldest.done) rows.delete(oldest.value);
     rows.set(id, row);
     return row;
   };
-  let places: Float32Array | undefined;
+  let positions: Float32Array | undefined;
 
   const encode = async (chunks: number[][]): Promise<{ cond: Tensor; pooled: Tensor }> => {
-    refuseForeign(chunks, name);
+    requireIds(chunks, name);
     const cond = Tensor.zeros([chunks.length, LENGTH, dim]);
     const pooled = Tensor.zeros([chunks.length, dim]);
-    places ??= seeded(END + 1, LENGTH);
+    positions ??= seeded(END + 1, LENGTH);
     for (const [c, ids] of chunks.entries()) {
       const context = contextOf(ids, rowOf, dim);
       pooled.data.set(context, c * dim);
       for (let j = 0; j < ids.length; j++) {
-        mixRow(cond.data, (c * LENGTH + j) * dim, rowOf(ids[j]!), places, j * dim, context);
+        mixRow(cond.data, (c * LENGTH + j) * dim, rowOf(ids[j]!), positions, j * dim, context);
       }
     }
     return { cond, pooled };
@@ -62,34 +62,34 @@ function encoder({ name, dim, pad, salt }: Shape): ClipEncoder {
   return Object.freeze({ name, start: START, end: END, pad, length: LENGTH, tokenize, encode });
 }
 
-/** out[at …] = own row + a share of its place's + a share of the text's. A function of its own: no number is boxed. */
+/** out[at …] = own row + a share of its position's + a share of the text's. A function of its own: no number is boxed. */
 function mixRow(
   out: Float32Array,
   at: number,
   own: Float32Array,
-  places: Float32Array,
-  place: number,
+  positions: Float32Array,
+  position: number,
   context: Float64Array,
 ): void {
   for (let d = 0; d < own.length; d++) {
-    out[at + d] = own[d]! + PLACE_SHARE * places[place + d]! + CONTEXT_SHARE * context[d]!;
+    out[at + d] = own[d]! + POSITION_SHARE * positions[position + d]! + CONTEXT_SHARE * context[d]!;
   }
 }
 
-/** Mean row of the text's tokens: what stands between start and the first end. */
+/** Mean row of the tokens of the text, those between start and the first end. */
 function contextOf(ids: readonly number[], rowOf: (id: number) => Float32Array, dim: number): Float64Array {
   const end = ids.indexOf(END, 1);
-  const spoken = ids.slice(1, end < 0 ? ids.length : end);
+  const tokens = ids.slice(1, end < 0 ? ids.length : end);
   const context = new Float64Array(dim);
-  for (const id of spoken) {
+  for (const id of tokens) {
     const row = rowOf(id);
     for (let d = 0; d < dim; d++) context[d]! += row[d]!;
   }
-  for (let d = 0; d < dim; d++) context[d]! /= Math.max(1, spoken.length);
+  for (let d = 0; d < dim; d++) context[d]! /= Math.max(1, tokens.length);
   return context;
 }
 
-/** Words, numbers and single signs in lower case, six characters a token. */
+/** Splits a text into words, numbers and single signs in lower case, six characters a token. */
 function tokenize(text: string): number[] {
   const ids: number[] = [];
   for (const [word] of text.toLowerCase().matchAll(/[\p{L}\p{M}\p{N}]+|[^\s\p{L}\p{M}\p{N}]/gu)) {
@@ -98,20 +98,20 @@ function tokenize(text: string): number[] {
   return ids;
 }
 
-/** FNV-1a over UTF-16 units, to an id below the start token's. */
+/** Hashes UTF-16 units by FNV-1a to an id below the start token's. */
 function hash(piece: string): number {
   let state = 0x811c9dc5;
   for (let i = 0; i < piece.length; i++) state = Math.imul(state ^ piece.charCodeAt(i), 0x01000193);
   return (state >>> 0) % START;
 }
 
-function refuseForeign(chunks: readonly (readonly number[])[], name: string): void {
+function requireIds(chunks: readonly (readonly number[])[], name: string): void {
   for (const ids of chunks) {
-    const stranger = ids.find((id) => !(Number.isInteger(id) && id >= 0 && id <= END));
-    if (ids.length === LENGTH && stranger === undefined) continue;
+    const foreign = ids.find((id) => !(Number.isInteger(id) && id >= 0 && id <= END));
+    if (ids.length === LENGTH && foreign === undefined) continue;
     throw new LatentkitError(
       "value.invalid",
-      `Clip encoder "${name}": expected chunks of ${LENGTH} ids from 0 to ${END}, received ${describe(stranger ?? ids)}.`,
+      `Clip encoder "${name}": expected chunks of ${LENGTH} ids from 0 to ${END}, received ${describe(foreign ?? ids)}.`,
     );
   }
 }

@@ -1,6 +1,6 @@
 import { describe, LatentkitError, suggest } from "../../errors.js";
 import { checkOptions, type OptionRules, VALUES } from "../../options.js";
-import { type ModelSamplingName, modelSampling } from "../../tensor/model-sampling.js";
+import { type ModelSamplingName, modelSampling } from "../../tensor/sampling/model-sampling.js";
 import type { Checkpoint, Host } from "../types.js";
 import { previewClip } from "./clip.js";
 import { LATENT_RGB } from "./latent-rgb.js";
@@ -8,13 +8,13 @@ import { previewModel } from "./model.js";
 import { previewVae } from "./vae.js";
 
 export interface PreviewHostOptions {
-  /** Further checkpoint names, as old graphs hold them, and the family each stands for. */
+  /** Further checkpoint names, such as those in old graphs, with the family of each. */
   checkpoints?: Readonly<Record<string, string>>;
 }
 
 const PREVIEW_RULES: OptionRules<PreviewHostOptions> = { checkpoints: VALUES };
 
-/** Families with published latent-to-RGB factors, and the text encoders each has here. */
+/** Families with published latent-to-RGB factors, with the text encoders of each. */
 const FAMILIES = {
   sd15: "l",
   sdxl: "lg",
@@ -31,7 +31,7 @@ const FAMILIES = {
 type Family = keyof typeof FAMILIES;
 
 /**
- * A host that needs no weights: real noise schedules, the published latent-to-RGB factors as a vae, a hashing clip and
+ * Makes a host that needs no weights: real noise schedules, the published latent-to-RGB factors as a vae, a hashing clip and
  * an analytic denoiser. Same inputs give the same bits on every machine. Its own checkpoints are named
  * `preview-FAMILY.safetensors`. Fails where `checkpoints` names a family it has no factors for.
  */
@@ -56,7 +56,7 @@ export function createPreviewHost(options: PreviewHostOptions = {}): Host {
       return checkpoint;
     },
   };
-  return Object.freeze(Object.defineProperty(host, "keepsNothing", { value: true }));
+  return Object.freeze(Object.defineProperty(host, "retainsNoTensors", { value: true }));
 }
 
 function load(family: Family): Checkpoint {
@@ -73,12 +73,16 @@ function requireFamily(name: string, family: unknown): Family {
   throw notOneOf(`Preview checkpoint ${describe(name)}`, Object.keys(FAMILIES), family);
 }
 
-function notOneOf(what: string, names: readonly string[], received: unknown): LatentkitError {
+function notOneOf(subject: string, names: readonly string[], received: unknown): LatentkitError {
   const { suggestion, hint } = suggest(received, names);
   const expected = `one of ${names.join(", ")}`;
-  return new LatentkitError("value.invalid", `${what}: expected ${expected}, received ${describe(received)}.${hint}`, {
-    expected,
-    received: describe(received),
-    suggestion,
-  });
+  return new LatentkitError(
+    "value.invalid",
+    `${subject}: expected ${expected}, received ${describe(received)}.${hint}`,
+    {
+      expected,
+      received: describe(received),
+      suggestion,
+    },
+  );
 }

@@ -1,14 +1,14 @@
-import { LATENT_FORMATS, type LatentFormat } from "../../tensor/latent-format.js";
+import { LATENT_FORMATS, type LatentFormat } from "../../tensor/sampling/latent-format.js";
 
-/** rgb = latent * factors + bias, with the latent as the model sees it and rgb in -1 … 1. */
+/** rgb = latent * factors + bias, with the latent in the model's units and rgb in -1 … 1. */
 export interface LatentRgb {
   readonly format: LatentFormat;
-  /** One row [r, g, b] a latent channel. */
+  /** One row [r, g, b] for each latent channel. */
   readonly factors: readonly (readonly [number, number, number])[];
   readonly bias: readonly [number, number, number];
 }
 
-/** The linear latent-to-RGB factors as published with each format's models. */
+/** Linear latent-to-RGB factors as published with the models of each format. */
 export const LATENT_RGB: readonly LatentRgb[] = [
   {
     format: LATENT_FORMATS.SD15,

@@ -1,22 +1,22 @@
 import { describe, LatentkitError } from "../../errors.js";
-import type { ModelSampling } from "../../tensor/model-sampling.js";
 import { resizeBilinear } from "../../tensor/ops.js";
 import { createGenerator } from "../../tensor/random.js";
+import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, Model } from "../types.js";
 
-/** Cells along a side of the picture that a prompt stands for; the latent sees it enlarged. */
+/** Side of the sketch of a prompt in cells; the latent gets it enlarged. */
 const SKETCH = 8;
-/** Numbers that a conditioning is folded to before it is drawn. */
+/** Number of values that a conditioning is folded to for its sketch. */
 const FOLDED = 32;
-/** Spread of latents around the prompt's own, in the model's units. */
+/** Standard deviation of latents around the mean of a prompt, in the model's units. */
 const SPREAD = 0.5;
 const SEED = 0x70726576;
 
 /**
- * A model without weights: latents of a prompt are Gaussian around one that follows from the conditioning, so the best
- * estimate of the clean latent has a closed form. predict takes x [B, C, h, w] in the model's units.
+ * Makes a model without weights: latents of a prompt are Gaussian around a mean that follows from the conditioning, so
+ * the best estimate of the clean latent has a closed form. predict takes x [B, C, h, w] in the model's units.
  */
 export function previewModel(sampling: ModelSampling): Model {
   let projection: Float32Array | undefined;
@@ -41,15 +41,15 @@ function posteriorMean(x: Tensor, mean: Tensor, sigma: number, isFlow: boolean):
   const variance = SPREAD * SPREAD;
   const gain = (variance * keep) / (variance * keep * keep + sigma * sigma);
   const out = Tensor.zeros(x.shape);
-  const [seen, centres, clean] = [x.data, mean.data, out.data];
+  const [noisy, centres, clean] = [x.data, mean.data, out.data];
   for (let i = 0; i < clean.length; i++) {
     const centre = centres[i % centres.length]!;
-    clean[i] = centre + gain * (seen[i]! - keep * centre);
+    clean[i] = centre + gain * (noisy[i]! - keep * centre);
   }
   return out;
 }
 
-/** The conditioning as a small picture [C, 8, 8]: its folded mean row through a fixed projection. */
+/** Sketch of a conditioning [C, 8, 8]: its folded mean row through a fixed projection. */
 function sketch(cond: Conditioning, projection: Float32Array, channels: number): Tensor {
   const folded = foldedMean(cond);
   const picture = Tensor.zeros([channels, SKETCH, SKETCH]);
@@ -61,7 +61,7 @@ function sketch(cond: Conditioning, projection: Float32Array, channels: number):
   return picture;
 }
 
-/** Mean over all tokens of all entries, folded to FOLDED numbers of length 1; zeros where there is nothing. */
+/** Mean over all tokens of all entries, folded to FOLDED values of length 1; zeros where there are no tokens. */
 function foldedMean(cond: Conditioning): Float64Array {
   const folded = new Float64Array(FOLDED);
   for (const [{ data, shape }] of cond) {
@@ -75,10 +75,8 @@ function foldedMean(cond: Conditioning): Float64Array {
 function refuseMisfit(x: Tensor, sigma: number, channels: number, name: string): void {
   const [, count, rows, columns] = fourSides("predict", x);
   if (count !== channels || rows === 0 || columns === 0) {
-    throw new LatentkitError(
-      "tensor.bad-shape",
-      `predict: expected a latent [B, ${channels}, h, w] for ${name}, received ${describe(x)}.`,
-    );
+    const message = `predict: expected a latent [B, ${channels}, h, w] for ${name}, received ${describe(x)}.`;
+    throw new LatentkitError("tensor.bad-shape", message);
   }
   if (!Number.isFinite(sigma) || sigma < 0) {
     throw new LatentkitError("value.out-of-range", `predict: expected sigma from 0, received ${describe(sigma)}.`);

@@ -1,17 +1,17 @@
 import { describe, LatentkitError } from "../../errors.js";
-import type { LatentFormat } from "../../tensor/latent-format.js";
 import { latentToRgb } from "../../tensor/latent-rgb.js";
 import { resizeToImage } from "../../tensor/ops.js";
+import type { LatentFormat } from "../../tensor/sampling/latent-format.js";
 import { fourSides } from "../../tensor/shape.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import type { Vae } from "../types.js";
 import type { LatentRgb } from "./latent-rgb.js";
 
-/** Pixels along a side of one latent cell. */
+/** Side of a latent cell in pixels. */
 const CELL = 8;
 
 /**
- * A vae without weights: a latent cell is the mean colour of its 8 x 8 pixels, seen through the inverse of the published
+ * Makes a vae without weights: a latent cell is the mean colour of its 8 x 8 pixels times the inverse of the published
  * latent-to-RGB factors. encode crops the middle to multiples of 8; decode(encode(x)) is a blurred x.
  */
 export function previewVae(table: LatentRgb): Vae {
@@ -38,7 +38,7 @@ function encode(image: Tensor, { format, bias }: LatentRgb, inverse: readonly (r
   const [pixels, cells] = [image.data, latent.data];
   const top = Math.floor((height % CELL) / 2);
   const left = Math.floor((width % CELL) / 2);
-  // one array for all cells: thousands of small ones a picture are what a batch would grow by
+  // one array for all cells: a batch would otherwise allocate thousands for each picture
   const mean = new Float64Array(3);
   for (let item = 0; item < batch; item++) {
     for (let cell = 0; cell < plane; cell++) {
@@ -56,7 +56,7 @@ function encode(image: Tensor, { format, bias }: LatentRgb, inverse: readonly (r
   return latent;
 }
 
-/** Mean colour of the 8 x 8 pixels whose first is pixel `from`, into `mean`. */
+/** Writes the mean colour of the 8 x 8 pixels from pixel `from` on into `mean`. */
 function blockMean(data: Float32Array, from: number, width: number, mean: Float64Array): void {
   let [red, green, blue] = [0, 0, 0];
   for (let y = 0; y < CELL; y++) {
@@ -71,7 +71,7 @@ function blockMean(data: Float32Array, from: number, width: number, mean: Float6
   mean[2] = blue / 64;
 }
 
-/** latent [B, C, h, w] to image [B, 8h, 8w, 3] in 0 … 1; what is no number is black. */
+/** latent [B, C, h, w] to image [B, 8h, 8w, 3] in 0 … 1; NaN is black. */
 function decode(latent: Tensor, format: LatentFormat, weights: Float64Array, bias: Float64Array): Tensor {
   const [batch, channels, rows, columns] = fourSides("VAE decode", latent);
   if (channels !== format.channels || rows === 0 || columns === 0) {
@@ -85,7 +85,7 @@ function decode(latent: Tensor, format: LatentFormat, weights: Float64Array, bia
   return resizeToImage(small, rows * CELL, columns * CELL);
 }
 
-/** W [C, 3] with W'F = 1 for factors F [C, 3]: F (F'F)^-1, the least latent that shows a colour. */
+/** W [C, 3] with W'F = 1 for factors F [C, 3]: F (F'F)^-1, the shortest latent of a colour. */
 function rightInverse(factors: LatentRgb["factors"]): number[][] {
   const gram = [0, 1, 2].map((i) => [0, 1, 2].map((j) => factors.reduce((sum, row) => sum + row[i]! * row[j]!, 0)));
   const at = (i: number, j: number): number => gram[i % 3]![j % 3]!;

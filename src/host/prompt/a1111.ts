@@ -1,14 +1,14 @@
 import type { Segment } from "./parse.js";
 
-/** What a round bracket does to the weight of its inside; a square one does the reverse. */
+/** Factor of a round bracket for the weight of its content; a square bracket divides by it. */
 const EMPHASIS = 1.1;
 
-/** A number that ends a round bracket: ":1.2)". */
+/** Weight at the end of a round bracket: ":1.2)". */
 const CLOSING_WEIGHT = /:\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+))\s*\)/y;
 const BREAK = /\bBREAK\b/;
 const ESCAPABLE = "()[]\\";
 
-/** One character or bracket of the text, read once. */
+/** A piece of plain text or a bracket. */
 type Event =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "open"; readonly square: boolean; factor: number }
@@ -17,8 +17,8 @@ type Event =
 /**
  * Splits a prompt as the A1111 web UI does: "(x)" multiplies the weight by 1.1, "[x]" divides by it, "(x:1.2)"
  * multiplies by 1.2, a backslash before a bracket or backslash makes it text; a bracket left open acts to the end.
- * Neighbours of equal weight are one segment. The word BREAK begins a new part, weights go on over it.
- * Linear in the length of the text, whatever the depth.
+ * Neighbours of equal weight are one segment. The word BREAK begins a new part; weights continue.
+ * Linear in the length of the text at any depth.
  */
 export function parseA1111(text: string): Segment[][] {
   const parts: Segment[][] = [[]];
@@ -60,7 +60,7 @@ function readEvents(text: string): Event[] {
   for (let i = 0; i < text.length; i++) {
     const character = text[i]!;
     if (character === "\\") {
-      // a backslash before anything else is dropped, as there
+      // a backslash before anything else is dropped, as in the web UI
       if (i + 1 < text.length && ESCAPABLE.includes(text[i + 1]!)) plain += text[++i]!;
     } else if (character === "(" || character === "[") {
       const isSquare = character === "[";

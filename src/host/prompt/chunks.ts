@@ -1,45 +1,27 @@
 import { describe, LatentkitError } from "../../errors.js";
-import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules } from "../../options.js";
+import { hasMethods } from "../../options.js";
 import type { ClipEncoder } from "../types.js";
-import { normalizeWeights } from "./normalize.js";
-import { checkTokenNormalization, type PromptOptions, requireText } from "./options.js";
-import { parsePrompt, type Segment } from "./parse.js";
+import type { Segment } from "./parse.js";
 
-/** One place of a chunk; `word` is the number of its segment from 1, 0 for start, end and padding. */
+/** One position of a chunk; `word` is the number of its segment from 1, 0 for start, end and padding. */
 export interface Token {
   readonly id: number;
   readonly weight: number;
   readonly word: number;
 }
 
-/** Places of a chunk: start, 75 tokens, end. */
+/** Positions of a chunk: start, 75 tokens, end. */
 export const CHUNK_LENGTH = 77;
 /** A segment with fewer tokens than this is not split over two chunks. */
 const MAX_UNSPLIT = 8;
 
-export type TokenizeOptions = Pick<PromptOptions, "tokenNormalization">;
-
-const TOKENIZE_RULES: OptionRules<TokenizeOptions> = { tokenNormalization: CHECKED_LATER };
-
-/**
- * The tokens of a prompt in chunks of 77, framed and padded, with their normalised weights.
- * Fails on an unknown normalisation and on a clip that answers with anything but ids.
- */
-export function tokenizePrompt(text: string, encoder: ClipEncoder, options: TokenizeOptions = {}): Token[][] {
-  requireText(text);
-  requireEncoder(encoder);
-  checkOptions("tokenizePrompt", options, TOKENIZE_RULES);
-  const normalization = checkTokenNormalization(options.tokenNormalization);
-  return normalizeWeights(chunkSegments(parsePrompt(text), encoder), normalization);
-}
-
-/** Throws value.invalid. */
+/** Throws value.invalid for anything but an encoder of a clip. */
 export function requireEncoder(encoder: unknown): asserts encoder is ClipEncoder {
   if (hasMethods(encoder, "tokenize")) return;
   throw new LatentkitError("value.invalid", `Prompt: expected an encoder of a clip, received ${describe(encoder)}.`);
 }
 
-/** Segments to framed chunks, weights as given. A prompt without tokens is one chunk. */
+/** Tokenizes segments into framed chunks. A prompt without tokens is one chunk. */
 export function chunkSegments(segments: readonly Segment[], encoder: ClipEncoder): Token[][] {
   const start: Token = { id: encoder.start, weight: 1, word: 0 };
   const end: Token = { id: encoder.end, weight: 1, word: 0 };
@@ -69,7 +51,7 @@ export function chunkSegments(segments: readonly Segment[], encoder: ClipEncoder
   return chunks;
 }
 
-/** A chunk of an empty prompt; its padding is the end token whatever the encoder pads with. */
+/** Chunk of an empty prompt; its padding is always the end token, whatever the encoder pads with. */
 export function emptyChunk(encoder: ClipEncoder): number[] {
   return [encoder.start, ...new Array<number>(CHUNK_LENGTH - 1).fill(encoder.end)];
 }
@@ -79,7 +61,7 @@ function tokenIds(text: string, encoder: ClipEncoder): number[] {
   if (!Array.isArray(ids) || !ids.every((id) => Number.isInteger(id))) {
     throw new LatentkitError(
       "value.invalid",
-      `Clip encoder "${encoder.name}": expected tokenize() to answer with a list of whole numbers, received ${describe(ids)}.`,
+      `Clip encoder "${encoder.name}": expected tokenize() to return a list of whole numbers, received ${describe(ids)}.`,
     );
   }
   return ids;

@@ -1,14 +1,14 @@
 import { CHUNK_LENGTH } from "./chunks.js";
-import { type ChunkEncoder, type Encoding, lastPlace, MASK_TOKEN } from "./encoding.js";
+import { type ChunkEncoder, type Encoding, lastPosition, MASK_TOKEN } from "./encoding.js";
 
-/** Finishes the encoding [77, dim] of a stage's chunk, in which the given places are masked. */
+/** Finishes the encoding [77, dim] of a stage's chunk, in which these positions are masked. */
 type FinishStage = (cond: Float32Array, chunk: number, masked: ReadonlySet<number>) => Float32Array;
 
 /**
- * Weights below 1: with the distinct ones ascending, w1, w2, …, stage i masks all places of weights up to wi. The result
- * is `from` times w1, plus stage 1 times w2 - w1, …, plus the last stage times what is left to 1. A place is masked while
- * its weight is passed, so it keeps just its weight of its meaning.
- * A stage differs from the one before in the chunks it masks anew; only those are encoded again.
+ * Applies weights below 1: with the distinct ones ascending, w1, w2, …, stage i masks all positions of weights up to wi.
+ * The result is `from` times w1, plus stage 1 times w2 - w1, …, plus the last stage times 1 minus the last weight. So a
+ * position keeps the share of its meaning that its weight says.
+ * A stage differs from the one before in the chunks that it masks; only those are encoded again.
  */
 export async function downWeight(
   run: ChunkEncoder,
@@ -19,14 +19,14 @@ export async function downWeight(
   finish: FinishStage,
 ): Promise<Encoding> {
   const { dim } = base;
-  const stages = stagePlaces(weights, ids.length);
-  if (stages.length === 0) return { ...from, pooled: lastPlace({ ...from, pooled: base.pooled }) };
+  const stages = stagePositions(weights, ids.length);
+  if (stages.length === 0) return { ...from, pooled: lastPosition({ ...from, pooled: base.pooled }) };
 
   const cond = from.cond.slice();
   const chunkSize = CHUNK_LENGTH * dim;
   const running = new Map<number, Stage>();
-  for (const { weight, places } of stages) {
-    for (const [chunk, masked] of byChunk(places)) {
+  for (const { weight, positions } of stages) {
+    for (const [chunk, masked] of byChunk(positions)) {
       const at = chunk * chunkSize;
       let stage = running.get(chunk);
       if (stage === undefined) {
@@ -36,19 +36,19 @@ export async function downWeight(
         cond.fill(0, at, at + chunkSize);
       }
       addShare(cond, at, stage, weight);
-      for (const place of masked) {
-        stage.ids[place] = MASK_TOKEN;
-        stage.masked.add(place);
+      for (const position of masked) {
+        stage.ids[position] = MASK_TOKEN;
+        stage.masked.add(position);
       }
       stage.since = weight;
       stage.cond = finish((await run.encode([stage.ids])).cond, chunk, stage.masked);
     }
   }
   for (const [chunk, stage] of running) addShare(cond, chunk * chunkSize, stage, 1);
-  return { cond, dim, pooled: lastPlace({ cond, dim, pooled: base.pooled }) };
+  return { cond, dim, pooled: lastPosition({ cond, dim, pooled: base.pooled }) };
 }
 
-/** A chunk as the latest stage has it, and the weight from which on it counts. */
+/** Latest stage of a chunk, and the weight from which on it counts. */
 interface Stage {
   cond: Float32Array;
   since: number;
@@ -62,11 +62,11 @@ function addShare(cond: Float32Array, at: number, { cond: stage, since }: Stage,
 }
 
 /**
- * The distinct weights below 1, ascending, each with the flat places it masks anew.
- * The reference masks, for a weight found in chunk r, flat place r and not the weight's own places (its index array kept
- * the chunk axis, from numpy 2 on). Every vector of golden/prompt_encode is made that way, so this follows it.
+ * Distinct weights below 1, ascending, each with the flat positions that it masks first.
+ * For a weight in chunk r the reference masks flat position r, not the positions of the weight (its index array has kept
+ * the chunk axis since numpy 2). All vectors of golden/prompt_encode are made that way, so this follows it.
  */
-function stagePlaces(weights: Float64Array, chunkCount: number): { weight: number; places: number[] }[] {
+function stagePositions(weights: Float64Array, chunkCount: number): { weight: number; positions: number[] }[] {
   const chunksOf = new Map<number, Set<number>>();
   for (const [i, weight] of weights.entries()) {
     if (!(weight < 1)) continue;
@@ -77,20 +77,20 @@ function stagePlaces(weights: Float64Array, chunkCount: number): { weight: numbe
   return [...chunksOf.keys()]
     .sort((a, b) => a - b)
     .map((weight) => {
-      const places = [...chunksOf.get(weight)!].filter((place) => masked[place] === 0);
-      for (const place of places) masked[place] = 1;
-      return { weight, places };
+      const positions = [...chunksOf.get(weight)!].filter((position) => masked[position] === 0);
+      for (const position of positions) masked[position] = 1;
+      return { weight, positions };
     });
 }
 
-/** Flat places as places within their chunks. */
-function byChunk(places: readonly number[]): Map<number, number[]> {
+/** Flat positions by chunk, as positions within it. */
+function byChunk(positions: readonly number[]): Map<number, number[]> {
   const chunks = new Map<number, number[]>();
-  for (const place of places) {
-    const chunk = Math.floor(place / CHUNK_LENGTH);
+  for (const position of positions) {
+    const chunk = Math.floor(position / CHUNK_LENGTH);
     const list = chunks.get(chunk) ?? [];
     chunks.set(chunk, list);
-    list.push(place % CHUNK_LENGTH);
+    list.push(position % CHUNK_LENGTH);
   }
   return chunks;
 }

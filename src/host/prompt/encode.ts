@@ -19,7 +19,7 @@ interface Encoded {
 
 /**
  * Encodes a prompt with weights, BREAK and TIMESTEP; with `a1111PromptStyle` also with schedules, one entry per run of
- * steps. Fails on unknown names, on prompts over 256 chunks and on a clip that answers with wrong shapes.
+ * steps. Fails on unknown names, on prompts over 256 chunks and on a clip that returns wrong shapes.
  */
 export async function encodePrompt(clip: Clip, text: string, options: PromptOptions = {}): Promise<Conditioning> {
   requireText(text);
@@ -33,13 +33,13 @@ export async function encodePrompt(clip: Clip, text: string, options: PromptOpti
   return zeroed === undefined ? conditioning : zeroRange(conditioning, zeroed);
 }
 
-/** Encodes a prompt whose weights are its only markup, as the host's plain text node does. */
+/** Encodes a prompt whose only markup is weights, as ComfyUI's CLIPTextEncode does. */
 export async function encodePlain(clip: Clip, text: string): Promise<Conditioning> {
   const encoders = encodersOf(clip);
   return [toEntry(await encodeSegments(encoders, parsePrompt(text), readPromptOptions(), new Budget()))];
 }
 
-/** BREAK splits a prompt, in words too; blank parts do not count, unless there is nothing else. */
+/** Splits a prompt at BREAK, inside words too; blank parts are dropped, unless all are blank. */
 function splitParts(text: string): Segment[][] {
   const parts = text.split("BREAK").filter((part) => part.trim() !== "");
   return parts.length === 0 ? [[]] : parts.map(parsePrompt);
@@ -52,21 +52,21 @@ async function encodeSchedule(
   budget: Budget,
 ): Promise<Conditioning> {
   const schedule = scheduleTexts(prompt, options.steps);
-  // this style has one interpretation, and no normalisation
+  // the A1111 style has one interpretation, and no normalisation
   const own = { ...options, weightInterpretation: "A1111", tokenNormalization: "none" } as const;
   const encoded = new Map<string, Encoded>();
   const conditioning: Conditioning = [];
   for (const { text, startPercent, endPercent } of schedule) {
-    const known = encoded.get(text) ?? (await encodeParts(encoders, parseA1111(text), own, budget));
-    encoded.set(text, known);
+    const entry = encoded.get(text) ?? (await encodeParts(encoders, parseA1111(text), own, budget));
+    encoded.set(text, entry);
     conditioning.push(
-      toEntry(known, schedule.length === 1 ? {} : { start_percent: startPercent, end_percent: endPercent }),
+      toEntry(entry, schedule.length === 1 ? {} : { start_percent: startPercent, end_percent: endPercent }),
     );
   }
   return conditioning;
 }
 
-/** The parts between BREAKs are encoded apart and joined on the token axis, with the first one's pooled. */
+/** Encodes the parts between BREAKs one by one and joins them on the token axis; pooled is that of the first part. */
 async function encodeParts(
   encoders: readonly ClipEncoder[],
   parts: readonly Segment[][],
@@ -99,12 +99,12 @@ async function encodeSegments(
   budget.spendChunks(count);
   const outputs: Weighted[] = [];
   for (const [i, encoder] of encoders.entries()) {
-    const chunks = normalizeWeights(filledUp(tokens[i]!, count, encoder), options.tokenNormalization);
+    const chunks = normalizeWeights(padChunks(tokens[i]!, count, encoder), options.tokenNormalization);
     const run = new ChunkEncoder(encoder, budget);
     outputs.push(await encodeWeighted(run, chunks, options.weightInterpretation, options.wMax));
   }
   const last = outputs.at(-1)!;
-  // one encoder alone pools without weights; the comfy interpretation's pooled is the same
+  // a single encoder pools without weights, as does the interpretation "comfy"
   const pooled = outputs.length > 1 && options.applyToPooled ? last.pooled : last.basePooled;
   return {
     cond: joinDims(outputs, count * CHUNK_LENGTH),
@@ -112,15 +112,15 @@ async function encodeSegments(
   };
 }
 
-/** Encoders that need fewer chunks get empty ones at the end. */
-function filledUp(chunks: Token[][], count: number, encoder: ClipEncoder): Token[][] {
+/** Appends empty chunks for an encoder that needs fewer than the others. */
+function padChunks(chunks: Token[][], count: number, encoder: ClipEncoder): Token[][] {
   const missing = count - chunks.length;
   if (missing === 0) return chunks;
   const [empty = []] = chunkSegments([], encoder);
   return [...chunks, ...new Array<Token[]>(missing).fill(empty)];
 }
 
-/** [tokens, dim] of each encoder to one [1, tokens, sum of dims]. */
+/** Joins [tokens, dim] of each encoder into one [1, tokens, sum of dims]. */
 function joinDims(outputs: readonly Weighted[], tokens: number): Tensor {
   const [only] = outputs;
   if (outputs.length === 1) return Tensor.from(only!.cond, [1, tokens, only!.dim]);
@@ -149,8 +149,6 @@ function encodersOf(clip: Clip): readonly ClipEncoder[] {
     for (const encoder of encoders) requireEncoder(encoder);
     return encoders;
   }
-  throw new LatentkitError(
-    "value.invalid",
-    `Prompt: expected a clip with at least one encoder, received ${describe(clip)}.`,
-  );
+  const message = `Prompt: expected a clip with at least one encoder, received ${describe(clip)}.`;
+  throw new LatentkitError("value.invalid", message);
 }

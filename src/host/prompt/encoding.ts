@@ -7,21 +7,21 @@ import { CHUNK_LENGTH, emptyChunk } from "./chunks.js";
 export interface Encoding {
   readonly cond: Float32Array;
   readonly dim: number;
-  /** Of the first chunk, where the encoder has one. */
+  /** Pooled output of the first chunk, where the encoder has one. */
   readonly pooled: Float32Array | undefined;
 }
 
-/** The token that stands in for a masked word, "_" in CLIP's vocabulary: the reference found it to carry least meaning. */
+/** Token that replaces a masked word, "_" in CLIP's vocabulary: of all it carries the least meaning. */
 export const MASK_TOKEN = 266;
 
-/** Chunks of text in one prompt, all its parts and schedule texts together: 19,200 tokens. */
+/** Limit of chunks in one prompt, with all its parts and schedule texts: 19,200 tokens. */
 const MAX_CHUNKS = 256;
-/** Chunks an encoder may be asked for, those of interpretations that encode variants included. */
+/** Limit of chunks that one encoder encodes, with those of interpretations that encode variants. */
 const MAX_ENCODED = 4096;
 /** Chunks of one call: bounds the memory of a real encoder. */
 const BATCH = 32;
 
-/** What one encodePrompt may still spend: a hostile prompt is refused before its tensors exist. */
+/** Budget of one encodePrompt: a hostile prompt fails before its tensors are allocated. */
 export class Budget {
   #chunks = 0;
   #encoded = 0;
@@ -41,7 +41,7 @@ function tooLong(expected: string, received: number): LatentkitError {
   return new LatentkitError("value.out-of-range", `Prompt: expected at most ${expected}, received ${received}.`);
 }
 
-/** Encodes lists of chunks in bounded batches and checks what the encoder answers. */
+/** Encodes lists of chunks in bounded batches and checks what the encoder returns. */
 export class ChunkEncoder {
   readonly encoder: ClipEncoder;
   readonly #budget: Budget;
@@ -59,13 +59,13 @@ export class ChunkEncoder {
     cond.set(first.cond);
     for (let from = BATCH; from < chunks.length; from += BATCH) {
       const batch = await this.#encodeBatch(chunks.slice(from, from + BATCH));
-      if (batch.dim !== first.dim) throw this.#badAnswer(`${first.dim} values a token`, `${batch.dim}`);
+      if (batch.dim !== first.dim) throw this.#badResult(`${first.dim} values a token`, `${batch.dim}`);
       cond.set(batch.cond, from * CHUNK_LENGTH * first.dim);
     }
     return { ...first, cond };
   }
 
-  /** The encoding of an empty prompt, [77, dim]. */
+  /** Encodes an empty prompt, [77, dim]. */
   encodeEmpty(): Promise<Encoding> {
     return this.encode([emptyChunk(this.encoder)]);
   }
@@ -74,25 +74,25 @@ export class ChunkEncoder {
     const { cond, pooled } = await this.encoder.encode(chunks);
     const [count, length, dim] = cond instanceof Tensor ? cond.shape : [];
     if (count !== chunks.length || length !== CHUNK_LENGTH || dim === undefined || cond.shape.length !== 3) {
-      throw this.#badAnswer(`cond of shape [${chunks.length}, ${CHUNK_LENGTH}, dim]`, describe(cond));
+      throw this.#badResult(`cond of shape [${chunks.length}, ${CHUNK_LENGTH}, dim]`, describe(cond));
     }
     const width = pooled?.shape[1];
     if (pooled !== undefined && (pooled.shape.length !== 2 || pooled.shape[0] !== chunks.length)) {
-      throw this.#badAnswer(`pooled of shape [${chunks.length}, dim]`, describe(pooled));
+      throw this.#badResult(`pooled of shape [${chunks.length}, dim]`, describe(pooled));
     }
     return { cond: cond.data, dim, pooled: pooled?.data.slice(0, width) };
   }
 
-  #badAnswer(expected: string, received: string): LatentkitError {
+  #badResult(expected: string, received: string): LatentkitError {
     return new LatentkitError(
       "value.invalid",
-      `Clip encoder "${this.encoder.name}": expected encode() to answer with ${expected}, received ${received}.`,
+      `Clip encoder "${this.encoder.name}": expected encode() to return ${expected}, received ${received}.`,
     );
   }
 }
 
-/** The last place of the first chunk, which interpretations that mask tokens hand out as pooled. */
-export function lastPlace({ cond, dim, pooled }: Encoding): Float32Array | undefined {
+/** Last position of the first chunk, which interpretations that mask tokens return as pooled. */
+export function lastPosition({ cond, dim, pooled }: Encoding): Float32Array | undefined {
   // an encoder whose pooled output has another width keeps its own
   if (pooled?.length !== dim) return pooled;
   return cond.slice((CHUNK_LENGTH - 1) * dim, CHUNK_LENGTH * dim);

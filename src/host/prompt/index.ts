@@ -1,4 +1,4 @@
-export { type Token, tokenizePrompt } from "./chunks.js";
+export type { Token } from "./chunks.js";
 export { encodePlain, encodePrompt } from "./encode.js";
 export {
   type PromptOptions,
@@ -8,3 +8,4 @@ export {
   type WeightInterpretation,
 } from "./options.js";
 export { parsePrompt, type Segment } from "./parse.js";
+export { tokenizePrompt } from "./tokenize.js";

@@ -2,7 +2,7 @@ import type { Token } from "./chunks.js";
 import type { TokenNormalization } from "./options.js";
 
 /**
- * length: a segment's distance from weight 1 shrinks with the square root of its token count.
+ * Normalises weights. length: a segment's distance from weight 1 shrinks with the square root of its token count.
  * mean: weights are moved so that the tokens of the text have mean weight 1. "length+mean": length first.
  */
 export function normalizeWeights(chunks: Token[][], normalization: TokenNormalization): Token[][] {
@@ -34,7 +34,7 @@ function byMean(chunks: Token[][]): Token[][] {
   return mapWords(chunks, ({ weight }) => weight + shift);
 }
 
-/** New weights for the tokens of the text; start, end and padding stay. */
+/** Sets the weights of the tokens of the text; start, end and padding stay. */
 function mapWords(chunks: Token[][], weightOf: (token: Token) => number): Token[][] {
   return chunks.map((chunk) =>
     chunk.map((token) => (token.word === 0 ? token : { ...token, weight: weightOf(token) })),

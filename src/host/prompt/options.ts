@@ -1,9 +1,9 @@
 import { describe, LatentkitError, suggest } from "../../errors.js";
 import { CHECKED_LATER, checkedLater, checkOptions, type OptionRules } from "../../options.js";
 
-/** How the weights of a prompt are evened out before they act. */
+/** Normalisations of the weights of a prompt before they are applied. */
 export const TOKEN_NORMALIZATIONS = ["none", "mean", "length", "length+mean"] as const;
-/** How a weight acts on the encoding of its token. */
+/** Interpretations of a weight: ways to apply it to the encoding of its token. */
 export const WEIGHT_INTERPRETATIONS = ["comfy", "A1111", "comfy++", "compel", "down_weight"] as const;
 
 export type TokenNormalization = (typeof TOKEN_NORMALIZATIONS)[number];
@@ -18,7 +18,7 @@ export interface PromptOptions {
   wMax?: number;
   /** Whether weights also change the pooled output where a clip has several encoders. Default true. */
   applyToPooled?: boolean;
-  /** Weights and schedules as the A1111 web UI writes them. Default false. */
+  /** Reads weights and schedules as the A1111 web UI does. Default false. */
   a1111PromptStyle?: boolean;
   /** Sampling steps that schedules of the A1111 style refer to, 1 to 10000. Default 1. */
   steps?: number;
@@ -52,10 +52,8 @@ export function readPromptOptions(options: PromptOptions = {}): CheckedOptions {
     throw new LatentkitError("value.invalid", `wMax: expected a finite number, received ${describe(wMax)}.`);
   }
   if (!Number.isInteger(steps) || steps < 1 || steps > MAX_STEPS) {
-    throw new LatentkitError(
-      "value.out-of-range",
-      `steps: expected a whole number from 1 to ${MAX_STEPS}, received ${describe(steps)}.`,
-    );
+    const message = `steps: expected a whole number from 1 to ${MAX_STEPS}, received ${describe(steps)}.`;
+    throw new LatentkitError("value.out-of-range", message);
   }
   return {
     tokenNormalization: checkTokenNormalization(options.tokenNormalization),
@@ -71,10 +69,10 @@ export function readPromptOptions(options: PromptOptions = {}): CheckedOptions {
   };
 }
 
-/** An unknown name changes nothing, as in the reference; what is no text is refused. */
+/** Returns "none" for an unknown name, as in the reference. Throws for anything but a text. */
 export function checkTokenNormalization(name: string = "none"): TokenNormalization {
   if (typeof name !== "string") return oneOf(TOKEN_NORMALIZATIONS, name, "token normalization");
-  return TOKEN_NORMALIZATIONS.find((known) => known === name) ?? "none";
+  return TOKEN_NORMALIZATIONS.find((normalization) => normalization === name) ?? "none";
 }
 
 export function requireText(text: unknown): asserts text is string {
@@ -83,13 +81,13 @@ export function requireText(text: unknown): asserts text is string {
   }
 }
 
-function oneOf<T extends string>(names: readonly T[], name: unknown, what: string): T {
+function oneOf<T extends string>(names: readonly T[], name: unknown, kind: string): T {
   if (names.includes(name as T)) return name as T;
   const { suggestion, hint } = suggest(name, names);
   const expected = names.join(", ");
   throw new LatentkitError(
     "value.invalid",
-    `Prompt: expected a ${what} out of ${expected}, received ${describe(name)}.${hint}`,
+    `Prompt: expected a ${kind} out of ${expected}, received ${describe(name)}.${hint}`,
     { expected, received: describe(name), suggestion },
   );
 }

@@ -4,7 +4,7 @@ import { pythonFloat } from "./python-float.js";
 /** A piece of prompt text and the weight of all its tokens. */
 export type Segment = [text: string, weight: number];
 
-/** What one parenthesis without a number does to the weight. */
+/** Factor of a parenthesis without a number. */
 const EMPHASIS = 1.1;
 
 /** A part of the text still to be read; deeper groups are pushed on top, so no depth can exhaust the call stack. */
@@ -16,7 +16,7 @@ interface Range {
 
 /**
  * Splits a prompt into segments of equal weight: "(x)" multiplies by 1.1, "(x:1.2)" sets the weight, "\(" and "\)" are
- * text, and so are parentheses without a partner. Linear in the length of the text, whatever the depth.
+ * text, and so are unmatched parentheses. Linear in the length of the text at any depth.
  */
 export function parsePrompt(text: string): Segment[] {
   requireText(text);
@@ -49,7 +49,7 @@ export function parsePrompt(text: string): Segment[] {
       range.at = close + 1;
       enter(open + 1, close, weight);
     } else if (text[end - 1] === ")" && text[end - 2] !== "\\") {
-      // the reference takes "((a)" for one group, because it begins and ends with a parenthesis
+      // the reference reads "((a)" as one group, because it begins and ends with a parenthesis
       enter(open + 1, end - 1, weight);
     } else {
       segments.push([unescapeParentheses(text.slice(open, end)), weight]);
@@ -59,8 +59,8 @@ export function parsePrompt(text: string): Segment[] {
 }
 
 /**
- * For each character: where its group closes (-1: never; 0: it opens none), and the last colon and the last unescaped
- * parenthesis up to it. A ")" too many turns the next "(" into text, as in the reference.
+ * Finds for each character the position where its group closes (-1: never; 0: it opens none), and those of the last colon and the last unescaped
+ * parenthesis up to it. An unmatched ")" turns the next "(" into text, as in the reference.
  */
 function scan(text: string): { closes: Int32Array; lastColon: Int32Array; lastParenthesis: Int32Array } {
   const closes = new Int32Array(text.length);

@@ -1,16 +1,16 @@
 import { LatentkitError } from "../../errors.js";
 
-/** The prompt of a run of steps; percents are of the whole run. */
+/** Prompt of a range of steps; percents are of the whole run. */
 export interface ScheduledText {
   readonly text: string;
   readonly startPercent: number;
   readonly endPercent: number;
 }
 
-/** Characters that may be walked to make all texts of one schedule. */
+/** Limit of characters that all texts of one schedule take. */
 const MAX_WALKED = 2 ** 25;
 
-/** A bracket of a schedule: which of its parts holds depends on the step. Offsets into the text. */
+/** A bracket of a schedule, whose part depends on the step. Offsets into the text. */
 interface Bracket {
   readonly start: number;
   readonly parts: readonly (readonly [start: number, end: number])[];
@@ -20,7 +20,7 @@ interface Bracket {
 }
 
 /**
- * The texts that a prompt with schedules stands for over `steps` steps: "[a:b:when]" is a, then b; "[a:when]" is nothing,
+ * Expands a prompt with schedules into its texts over `steps` steps: "[a:b:when]" is a, then b; "[a:when]" is nothing,
  * then a; "[a::when]" is a, then nothing; "[a|b]" changes with every step. `when` is a step, or with a decimal point and up
  * to 1 a share of the steps. Other brackets stay text. Neighbouring steps of one text are one entry.
  * Fails when a long text changes too often.
@@ -48,7 +48,7 @@ export function scheduleTexts(text: string, steps: number): ScheduledText[] {
   return entries;
 }
 
-/** The steps (from 1) after which a text may change, the last step included. */
+/** Steps (from 1) after which the text may change, the last step included. */
 function changeSteps(brackets: readonly Bracket[], steps: number): number[] {
   const changes = new Set<number>([steps]);
   for (const { until } of brackets) {
@@ -58,7 +58,7 @@ function changeSteps(brackets: readonly Bracket[], steps: number): number[] {
   return [...changes].sort((a, b) => a - b);
 }
 
-/** The text at a step from 1; walks the chosen parts only. */
+/** Text at a step (from 1); reads the chosen parts only. */
 function textAt(text: string, brackets: readonly Bracket[], step: number): string {
   const pieces: string[] = [];
   const pending: { end: number; resume: number }[] = [{ end: text.length, resume: text.length }];
@@ -82,7 +82,7 @@ function textAt(text: string, brackets: readonly Bracket[], step: number): strin
   return pieces.join("");
 }
 
-/** A bracket being read: separators count only outside of round brackets opened in it. */
+/** A bracket being read: separators inside its round brackets do not count. */
 interface OpenBracket {
   readonly start: number;
   readonly colons: number[];
@@ -92,7 +92,7 @@ interface OpenBracket {
 
 /** Brackets that are schedules, in the order they open. */
 function findBrackets(text: string, steps: number): Bracket[] {
-  const found: Bracket[] = [];
+  const brackets: Bracket[] = [];
   const open: OpenBracket[] = [];
   for (let i = 0; i < text.length; i++) {
     const character = text[i];
@@ -107,10 +107,10 @@ function findBrackets(text: string, steps: number): Bracket[] {
     else if (character === "]") {
       open.pop();
       const bracket = toBracket(text, current, i, steps);
-      if (bracket !== undefined) found.push(bracket);
+      if (bracket !== undefined) brackets.push(bracket);
     }
   }
-  return found.sort((a, b) => a.start - b.start);
+  return brackets.sort((a, b) => a.start - b.start);
 }
 
 function toBracket(
@@ -138,11 +138,11 @@ function toBracket(
 
 const WHEN = /^(?:\d+(?:\.\d*)?|\.\d+)$/;
 
-/** The last step before the switch, 0 … steps. */
+/** Last step before the switch, 0 … steps. */
 function lastStepOf(when: string, steps: number): number | undefined {
-  const written = when.trim();
-  if (!WHEN.test(written)) return undefined;
-  const value = Number(written);
-  const isShare = written.includes(".") && value <= 1;
+  const text = when.trim();
+  if (!WHEN.test(text)) return undefined;
+  const value = Number(text);
+  const isShare = text.includes(".") && value <= 1;
   return Math.min(steps, Math.floor(isShare ? value * steps : value));
 }

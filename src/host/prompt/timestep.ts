@@ -3,7 +3,7 @@ import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning } from "../types.js";
 import { pythonFloat } from "./python-float.js";
 
-/** The share of the run over which the prompt is replaced by nothing. */
+/** Share of the run over which the prompt is replaced by zeros. */
 export interface ZeroedRange {
   readonly start: number;
   readonly end: number;
@@ -12,7 +12,7 @@ export interface ZeroedRange {
 const DIRECTIVE = "TIMESTEP";
 
 /**
- * Takes "TIMESTEP", "TIMESTEP:a" or "TIMESTEP:a:b" out of the last line of a prompt. The bare word means 0.1 … 1.
+ * Removes "TIMESTEP", "TIMESTEP:a" or "TIMESTEP:a:b" from the last line of a prompt. The bare word means 0.1 … 1.
  * Fails when a or b is no number.
  */
 export function takeTimestep(text: string): { text: string; zeroed?: ZeroedRange } {
@@ -26,20 +26,20 @@ export function takeTimestep(text: string): { text: string; zeroed?: ZeroedRange
   return { text: text.slice(0, at) + text.slice(at + word.length), zeroed };
 }
 
-/** The prompt up to the range's start, zeros in the range; a range over everything changes nothing. */
+/** Limits the prompt to the steps before the range, with zeros in the range; a range over all steps changes nothing. */
 export function zeroRange(conditioning: Conditioning, { start, end }: ZeroedRange): Conditioning {
   const first = conditioning[0];
   if (first === undefined || (start === 0 && end === 1)) return conditioning;
   const [cond, options] = first;
   const pooled = options.pooled_output;
-  const nothing: Record<string, unknown> = { ...options, start_percent: start, end_percent: end };
-  if (pooled instanceof Tensor) nothing.pooled_output = Tensor.zeros(pooled.shape);
+  const zeroOptions: Record<string, unknown> = { ...options, start_percent: start, end_percent: end };
+  if (pooled instanceof Tensor) zeroOptions.pooled_output = Tensor.zeros(pooled.shape);
   const rest = conditioning.map(([tensor, own]): Conditioning[number] => {
     const { start_percent: from = 0, end_percent: to = 1 } = own as { start_percent?: number; end_percent?: number };
     return [tensor, { ...own, start_percent: from, end_percent: Math.min(to, start) }];
   });
-  const isHeard = ([, own]: Conditioning[number]): boolean => Number(own.start_percent) < start;
-  return [[Tensor.zeros(cond.shape), nothing], ...(conditioning.length === 1 ? rest : rest.filter(isHeard))];
+  const isActive = ([, own]: Conditioning[number]): boolean => Number(own.start_percent) < start;
+  return [[Tensor.zeros(cond.shape), zeroOptions], ...(conditioning.length === 1 ? rest : rest.filter(isActive))];
 }
 
 function percent(text: string): number {

@@ -1,14 +1,14 @@
 import { CHUNK_LENGTH, type Token } from "./chunks.js";
 import { downWeight } from "./down-weight.js";
-import { type ChunkEncoder, type Encoding, lastPlace, MASK_TOKEN } from "./encoding.js";
+import { type ChunkEncoder, type Encoding, lastPosition, MASK_TOKEN } from "./encoding.js";
 import type { WeightInterpretation } from "./options.js";
 
-/** A weighted encoding; `basePooled` is what the encoder gives without weights. */
+/** A weighted encoding; `basePooled` is the pooled output without weights. */
 export interface Weighted extends Encoding {
   readonly basePooled: Float32Array | undefined;
 }
 
-/** Encodes chunks and lets their weights act as the interpretation says. */
+/** Encodes chunks and applies their weights by an interpretation. */
 export async function encodeWeighted(
   run: ChunkEncoder,
   chunks: readonly Token[][],
@@ -35,7 +35,7 @@ export async function encodeWeighted(
   return { ...(await weighted()), basePooled: base.pooled };
 }
 
-/** Moves tokens of weight w from the same place of an empty prompt: z_empty + (z - z_empty) * w. */
+/** Moves tokens of weight w away from their position in an empty prompt: z_empty + (z - z_empty) * w. */
 async function fromEmpty(run: ChunkEncoder, base: Encoding, weights: Float64Array): Promise<Encoding> {
   if (weights.every((weight) => weight === 1)) return base;
   const empty = await run.encodeEmpty();
@@ -55,7 +55,7 @@ function moveFromEmpty(cond: Float32Array, empty: Float32Array, dim: number, wei
   return result;
 }
 
-/** Multiplies each token by its weight, then all of them by one factor that restores the mean. */
+/** Multiplies each token by its weight, then all tokens by the factor that restores the mean. */
 function withMeanOf(base: Encoding, weights: Float64Array): Encoding {
   const { cond, dim } = base;
   let before = 0;
@@ -75,7 +75,7 @@ function withMeanOf(base: Encoding, weights: Float64Array): Encoding {
   return { ...base, cond: result };
 }
 
-/** Weights over the largest one, times the smaller of it and wMax; start, end and padding get that product whole. */
+/** Weights divided by the largest, times the smaller of it and wMax; start, end and padding get that maximum itself. */
 function scaledToMaximum(chunks: readonly Token[][], weights: Float64Array, wMax: number): Float64Array {
   const largest = weights.reduce((a, b) => Math.max(a, b));
   const top = Math.min(largest, wMax);
@@ -83,23 +83,23 @@ function scaledToMaximum(chunks: readonly Token[][], weights: Float64Array, wMax
   return weights.map((weight, i) => (words[i]?.word === 0 ? top : (weight / largest) * top));
 }
 
-/** Weights above 1 as comfy does, those below by down-weighting. */
+/** Applies weights above 1 as "comfy" does, those below by down-weighting. */
 async function compel(run: ChunkEncoder, ids: number[][], weights: Float64Array, base: Encoding): Promise<Encoding> {
   const raised = weights.map(atLeastOne);
   const empty = await run.encodeEmpty();
   const from = { ...base, cond: moveFromEmpty(base.cond, empty.cond, base.dim, raised) };
   return downWeight(run, ids, weights, base, from, (cond, chunk, masked) => {
-    const places = raised.slice(chunk * CHUNK_LENGTH, (chunk + 1) * CHUNK_LENGTH);
+    const positions = raised.slice(chunk * CHUNK_LENGTH, (chunk + 1) * CHUNK_LENGTH);
     return moveFromEmpty(
       cond,
       empty.cond,
       base.dim,
-      places.map((weight, i) => (masked.has(i) ? 1 : weight)),
+      positions.map((weight, i) => (masked.has(i) ? 1 : weight)),
     );
   });
 }
 
-/** Weights below 1 by down-weighting; above, by how much the encoding of a word changes when the word is masked. */
+/** Applies weights below 1 by down-weighting, those above by the change of the encoding when the word is masked. */
 async function comfyPlusPlus(
   run: ChunkEncoder,
   chunks: readonly Token[][],
@@ -112,15 +112,15 @@ async function comfyPlusPlus(
   const { dim } = base;
   let excess = 0;
   let words = 0;
-  for (const [word, { weight, places }] of emphasizedWords(chunks)) {
-    const touched = [...places.keys()];
+  for (const [word, { weight, positions }] of emphasizedWords(chunks)) {
+    const affected = [...positions.keys()];
     const variants = await run.encode(
-      touched.map((chunk) => chunks[chunk]!.map((token) => (token.word === word ? MASK_TOKEN : token.id))),
+      affected.map((chunk) => chunks[chunk]!.map((token) => (token.word === word ? MASK_TOKEN : token.id))),
     );
-    for (const [variant, chunk] of touched.entries()) {
-      for (const place of places.get(chunk)!) {
-        const from = (variant * CHUNK_LENGTH + place) * dim;
-        const to = (chunk * CHUNK_LENGTH + place) * dim;
+    for (const [variant, chunk] of affected.entries()) {
+      for (const position of positions.get(chunk)!) {
+        const from = (variant * CHUNK_LENGTH + position) * dim;
+        const to = (chunk * CHUNK_LENGTH + position) * dim;
         for (let i = 0; i < dim; i++) {
           result[to + i]! += (weight - 1) * (base.cond[to + i]! - variants.cond[from + i]!);
         }
@@ -129,22 +129,24 @@ async function comfyPlusPlus(
     excess += weight - 1;
     words++;
   }
-  // the reference pools the last place of the first chunk, less the mean excess weight; golden/prompt_encode
+  // the reference pools the last position of the first chunk, less the mean excess weight; golden/prompt_encode
   const keep = words === 0 ? 1 : 1 - excess / words;
-  return { cond: result, dim, pooled: lastPlace(base)?.map((value) => value * keep) };
+  return { cond: result, dim, pooled: lastPosition(base)?.map((value) => value * keep) };
 }
 
-/** Words with a weight above 1 (or none that is a number), and their places by chunk. */
-function emphasizedWords(chunks: readonly Token[][]): Map<number, { weight: number; places: Map<number, number[]> }> {
-  const words = new Map<number, { weight: number; places: Map<number, number[]> }>();
+/** Words with a weight above 1, or NaN, and their positions by chunk. */
+function emphasizedWords(
+  chunks: readonly Token[][],
+): Map<number, { weight: number; positions: Map<number, number[]> }> {
+  const words = new Map<number, { weight: number; positions: Map<number, number[]> }>();
   for (const [chunk, tokens] of chunks.entries()) {
-    for (const [place, { word, weight }] of tokens.entries()) {
+    for (const [position, { word, weight }] of tokens.entries()) {
       if (word === 0 || atLeastOne(weight) === 1) continue;
-      const entry = words.get(word) ?? { weight, places: new Map<number, number[]>() };
+      const entry = words.get(word) ?? { weight, positions: new Map<number, number[]>() };
       words.set(word, entry);
-      const places = entry.places.get(chunk) ?? [];
-      entry.places.set(chunk, places);
-      places.push(place);
+      const positions = entry.positions.get(chunk) ?? [];
+      entry.positions.set(chunk, positions);
+      positions.push(position);
     }
   }
   return words;

@@ -1,7 +1,7 @@
 import { defineNode } from "../define.js";
 import { choice } from "../inputs.js";
 
-/** A choice among the host's checkpoints. */
+/** Input with the choice of the host's checkpoints. */
 export const checkpointName = () => choice(({ host }) => host?.checkpoints() ?? []);
 
 export const checkpointLoaderSimple = defineNode({

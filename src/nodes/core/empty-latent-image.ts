@@ -2,7 +2,7 @@ import { Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
 import { int } from "../inputs.js";
 
-/** Sides of pictures in pixels that the host allows, eight pixels to a latent cell. */
+/** Input for a side of an image in pixels, in ComfyUI's limits; a latent cell has eight pixels. */
 export const latentSide = () => int({ default: 512, min: 16, max: 16384, step: 8 });
 export const latentBatch = () => int({ default: 1, min: 1, max: 4096 });
 

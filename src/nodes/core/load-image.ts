@@ -3,23 +3,23 @@ import { checkInputPng, inputFileHash, readInputPng } from "../../io/input-file.
 import { decodePngFrames, imageTensor } from "../../io/png.js";
 import { channelOf, firstChannels, inverted } from "../../tensor/channels.js";
 import { Tensor } from "../../tensor/tensor.js";
-import { defineNode, type ValidateContext, type ValidationAnswer } from "../define.js";
+import { defineNode, type ValidateContext, type ValidationResult } from "../define.js";
 import { text } from "../inputs.js";
 
 const SUBJECT = 'input "image"';
 
-/** The name of a picture in the input folder. */
+/** Input with the name of an image file in the input folder. */
 export const imageFile = () => text({ image_upload: true, tooltip: "A PNG file, relative to the input folder." });
 
 /**
- * The hash of the file, so that another picture under the same name is another input. NaN, always changed, where the
- * name comes through a link and is not known yet.
+ * Hash of the file, so that another image under the same name counts as changed. NaN (always changed) where the name
+ * comes through a link.
  */
 export const fileHash = ({ image }: Record<string, unknown>, { inputDir }: { inputDir?: string }) =>
   typeof image === "string" && inputDir !== undefined ? inputFileHash(inputDir, image) : Number.NaN;
 
-/** Checks the file where its name is known, so that a graph is refused before anything runs. */
-export function validImage({ image }: Record<string, unknown>, { inputDir, hints }: ValidateContext): ValidationAnswer {
+/** Checks the file where the graph holds its name, so that a graph fails before anything runs. */
+export function validImage({ image }: Record<string, unknown>, { inputDir, hints }: ValidateContext): ValidationResult {
   if (typeof image !== "string" || inputDir === undefined) return true;
   try {
     checkInputPng({ folder: inputDir, name: image, subject: SUBJECT }, hints);
@@ -30,11 +30,11 @@ export function validImage({ image }: Record<string, unknown>, { inputDir, hints
   }
 }
 
-/** The first `most` pictures of a file as [frames, H, W, 3 or 4], 16-bit samples scaled; and whether alpha is a key. */
-export async function loadPictures(folder: string, name: string, most?: number) {
+/** Reads the first `limit` frames of a file as [frames, H, W, 3 or 4]; `isKeyed`: alpha is one transparent colour. */
+export async function loadPictures(folder: string, name: string, limit?: number) {
   const bytes = await readInputPng({ folder, name, subject: SUBJECT });
   try {
-    const decoded = await decodePngFrames(bytes, most);
+    const decoded = await decodePngFrames(bytes, limit);
     return { pictures: imageTensor(decoded), isKeyed: decoded.isKeyed };
   } catch (error) {
     if (!(error instanceof LatentkitError) || !error.code.startsWith("png.")) throw error;
@@ -44,7 +44,7 @@ export async function loadPictures(folder: string, name: string, most?: number) 
   }
 }
 
-/** Alpha turned round, [B, H, W]; zeros of the images' size where they have none. */
+/** Inverted alpha [B, H, W]; zeros of the images' size where they have none. */
 export const transparency = (pictures: Tensor): Tensor =>
   pictures.shape[3] === 4 ? inverted(channelOf(pictures, 3)) : Tensor.zeros(pictures.shape.slice(0, 3));
 
@@ -52,7 +52,7 @@ export const loadImage = defineNode({
   key: "LoadImage",
   displayName: "Load Image",
   category: "image",
-  description: "Reads a PNG file: the colours of each frame, and what is transparent as mask.",
+  description: "Reads a PNG file: the colours of each frame, and its transparency as a mask.",
   inputs: { image: imageFile() },
   outputs: [
     { name: "IMAGE", type: "IMAGE" },

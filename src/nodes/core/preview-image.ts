@@ -3,14 +3,14 @@ import { defineNode } from "../define.js";
 import { image } from "../inputs.js";
 import { metadataInputs, savePictures } from "./save-image.js";
 
-/** Previews stay out of the output folder's root; the folder is named as the host's type for them. */
+/** Folder of previews inside the output folder, named like ComfyUI's type for them. */
 export const TEMPORARY = "temp";
 
 export const previewImage = defineNode({
   key: "PreviewImage",
   displayName: "Preview Image",
   category: "image",
-  description: "Saves each image as PNG in a folder for what need not be kept.",
+  description: "Saves each image as PNG in a folder for temporary files.",
   inputs: { images: image() },
   outputs: {},
   hidden: metadataInputs,

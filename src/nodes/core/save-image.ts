@@ -4,7 +4,7 @@ import { defineNode, type NodeContext } from "../define.js";
 import { image, text } from "../inputs.js";
 import { validPaths } from "../output-inputs.js";
 
-/** What goes into the files as text. */
+/** Hidden inputs that are saved in the files as text. */
 export const metadataInputs = { prompt: "PROMPT", extra_pnginfo: "EXTRA_PNGINFO" } as const;
 
 interface Save {
@@ -16,13 +16,13 @@ interface Save {
   readonly extraPnginfo: unknown;
 }
 
-/** The run's receipts for this node's pictures; undefined where it wants none. */
+/** Makes receipts for this node's images; undefined where the run has none. */
 export function receiptsOf({ output, nodeId }: NodeContext): SaveImagesOptions["receipt"] {
   const receipt = output?.receipt;
   return receipt === undefined ? undefined : (picture) => receipt(nodeId, picture);
 }
 
-/** Saves PNG files as the host names them, `prefix_00001_.png`; nothing is overwritten. */
+/** Saves PNG files under ComfyUI's names, `prefix_00001_.png`; nothing is overwritten. */
 export async function savePictures({ images, prefix, folder, type, prompt, extraPnginfo }: Save, context: NodeContext) {
   const saved = await saveImages(images, {
     outputFolder: folder,

@@ -8,18 +8,18 @@ const KEY = "ext if";
 
 export const ifNode = defineNode({
   key: KEY,
-  description: "Hands on `if` where `any` is true as Python has it, else `else`. Only the chosen branch is computed.",
+  description: "Returns `if` where `any` is true as in Python, else `else`. Only the chosen branch is computed.",
   deprecated: true,
   inputs: { any: any(), if: any({ lazy: true, literal: true }), else: any({ lazy: true, literal: true }) },
   outputs: [{ name: "?", type: "*", list: false }],
   checkLazy: (inputs) => {
-    const wanted = isTruthy(inputs.any) ? "if" : "else";
-    return inputs[wanted] === undefined ? [wanted] : [];
+    const branch = isTruthy(inputs.any) ? "if" : "else";
+    return inputs[branch] === undefined ? [branch] : [];
   },
   run: (inputs) => [isTruthy(inputs.any) ? inputs.if : inputs.else],
 });
 
-/** Python's truth, which differs from JavaScript's for [], {} and NaN. Fails for a tensor of several or no elements. */
+/** Truth as in Python, which differs from JavaScript's for [], {} and NaN. Fails for a tensor of several or no elements. */
 export function isTruthy(value: unknown): boolean {
   if (value === undefined || value === null) return false;
   if (typeof value === "number") return value !== 0;

@@ -61,7 +61,7 @@ function noiseOf(noise: Latent | undefined, pipe: Pipe): Latent {
   return checkSocket("LATENT", pipe.samples, { node: KEY, input: "pipe_to_noise.samples" }) as Latent;
 }
 
-/** The image's latent, else the given one, else the noise itself. */
+/** The encoded image, else the latent, else the noise itself. */
 async function baseOf(
   image: Tensor | undefined,
   latent: Latent | undefined,
@@ -107,7 +107,7 @@ function refuseOtherShape(latent: { readonly shape: readonly number[] }, noise: 
   );
 }
 
-/** The masks as [N, h, w], channel axes unrolled; at most one for each latent, or any number for a single one. */
+/** Masks as [N, h, w], channel axes unrolled: at most one for each latent, or any number for a single latent. */
 function maskPlanes(mask: Tensor, noise: Tensor): Tensor {
   const at = { node: KEY, input: "mask" };
   const [batch = 0, , height = 0, width = 0] = noise.shape;

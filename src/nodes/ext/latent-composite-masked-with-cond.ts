@@ -57,7 +57,7 @@ function textsOf(values: readonly unknown[]): string[] {
   });
 }
 
-/** The pipe's own prompt joined with, replaced by or covered by the text. */
+/** The pipe's prompt with the text appended, replaced in part, or as a whole. */
 function promptOf(text: string, mode: string, replaced: string, settings: LoaderSettings): string {
   if (mode === "cover") return text;
   const { positive } = settings;
@@ -78,7 +78,7 @@ function encode(clip: Clip, prompt: string, settings: LoaderSettings): Promise<C
   });
 }
 
-/** The same entries, tensors shared, each limited to the mask's area. */
+/** Entries with shared tensors, each limited to the area of the mask. */
 const restricted = (conditioning: Conditioning, mask: Tensor): Conditioning =>
   conditioning.map(([tensor, options]) => [tensor, { ...options, mask, set_area_to_bounds: false, mask_strength: 1 }]);
 

@@ -2,7 +2,7 @@ import { inputError } from "../../errors.js";
 import type { Latent, LoaderSettings, Model, Pipe } from "../../host/types.js";
 import { scale } from "../../tensor/ops.js";
 import { scaledRandn } from "../../tensor/random.js";
-import { SAMPLERS, SCHEDULERS, sigmas } from "../../tensor/sigmas.js";
+import { SAMPLERS, SCHEDULERS, sigmas } from "../../tensor/sampling/sigmas.js";
 import { elementCount } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
 import { choice, int, latent, model, pipe, seed } from "../inputs.js";
@@ -56,8 +56,8 @@ export const latentNoisy = defineNode({
   },
 });
 
-function modelOf(given: Model | undefined, pipe: Pipe | undefined): Model {
-  if (given !== undefined) return given;
+function modelOf(model: Model | undefined, pipe: Pipe | undefined): Model {
+  if (model !== undefined) return model;
   const at = { node: KEY, input: pipe === undefined ? "optional_model" : "pipe" };
   if (pipe?.model === undefined || pipe.model === null) {
     throw inputError("input.missing", at, "a model, as optional_model or in the pipe", undefined);
@@ -65,7 +65,7 @@ function modelOf(given: Model | undefined, pipe: Pipe | undefined): Model {
   return checkSocket("MODEL", pipe.model, { node: KEY, input: "pipe.model" }) as Model;
 }
 
-/** [batch_size, 4, empty_latent_height div 8, empty_latent_width div 8]; refused before anything of that size is made. */
+/** [batch_size, 4, empty_latent_height div 8, empty_latent_width div 8]; fails before memory of that size is allocated. */
 function noiseShape(pipe: Pipe | undefined): number[] {
   const settings = pipe?.loader_settings;
   if (settings === undefined || settings === null) {

@@ -6,7 +6,7 @@ export const pipeEdit = defineNode({
   key: "ext pipeEdit",
   displayName: "Pipe Edit",
   category: "ext/pipe",
-  description: "A copy of a pipe in which the given parts replace its own.",
+  description: "A copy of a pipe in which the inputs replace its parts.",
   inputs: {
     pipe: pipe(),
     model: model({ optional: true }),
@@ -18,10 +18,10 @@ export const pipeEdit = defineNode({
   },
   outputs: { pipe: "PIPE_LINE" },
   run: ({ pipe, model, positive, negative, latent: samples, vae, clip }) => {
-    const given = Object.entries({ model, positive, negative, vae, clip, samples }).filter(
+    const parts = Object.entries({ model, positive, negative, vae, clip, samples }).filter(
       ([, part]) => part !== undefined && part !== null,
     );
-    const edited: Pipe = { ...pipe, ...Object.fromEntries(given) };
+    const edited: Pipe = { ...pipe, ...Object.fromEntries(parts) };
     return { pipe: edited };
   },
 });

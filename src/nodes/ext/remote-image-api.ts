@@ -1,5 +1,5 @@
 import { inputError, LatentkitError } from "../../errors.js";
-import { type PostAnswer, post } from "../../io/http-post.js";
+import { type PostResponse, post } from "../../io/http-post.js";
 import { pythonNumber } from "../../io/json-print.js";
 import { encodeMultipart, type FormPart } from "../../io/multipart.js";
 import { decodePng, encodePng, imageTensor } from "../../io/png.js";
@@ -13,7 +13,7 @@ const DEFAULT_BASE_URL = "https://api.stability.ai";
 const PATH = "v2beta/stable-image/generate/sd3";
 const ASPECT_RATIOS = ["16:9", "1:1", "21:9", "2:3", "3:2", "4:5", "5:4", "9:16", "9:21"] as const;
 
-/** What the service means by a status. */
+/** Meaning of the status codes of the service. */
 const MEANINGS: Readonly<Record<number, string>> = {
   400: "Bad Request",
   403: "ApiKey Forbidden",
@@ -24,7 +24,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
 
 export const remoteImageApi = defineNode({
   key: KEY,
-  description: "Has an image made from text, or from an image and text, by a remote service.",
+  description: "Lets a remote service generate an image from text, or from an image and text.",
   deprecated: true,
   inputs: {
     positive: text({ default: "", multiline: true, strict: true }),
@@ -61,9 +61,9 @@ export const remoteImageApi = defineNode({
     const { body, contentType } = encodeMultipart(parts);
     const authorization = /\S\s+\S/.test(key) ? key : `Bearer ${key}`;
     const headers = { accept: "application/json", authorization, "content-type": contentType };
-    const answer = await post({ url, headers, body, fetch, signal, clock });
-    if (answer.status !== 200) throw failed(refusal(answer), key);
-    return { image: await imageOf(answer, key) };
+    const response = await post({ url, headers, body, fetch, signal, clock });
+    if (response.status !== 200) throw failed(refusal(response), key);
+    return { image: await imageOf(response, key) };
   },
 });
 
@@ -72,13 +72,10 @@ function keyOf(config: NodeConfig): string {
   const configured = config.remote_image_api?.keys?.[0]?.key;
   const key = (configured ?? process.env.STABILITY_API_KEY ?? "").trim();
   if (key === "") {
-    throw new LatentkitError(
-      "remote.no-key",
-      `${KEY}: expected a key in remote_image_api.keys of the configuration or in STABILITY_API_KEY, received none.`,
-      { node: KEY },
-    );
+    const message = `${KEY}: expected a key in remote_image_api.keys of the configuration or in STABILITY_API_KEY, received none.`;
+    throw new LatentkitError("remote.no-key", message, { node: KEY });
   }
-  // an HTTP library would quote a bad header value, and with it the key
+  // an HTTP library would quote an invalid header, and with it the key
   if (!/^[!-~]+(?:[ \t]+[!-~]+)*$/.test(key)) {
     throw new LatentkitError("remote.no-key", `${KEY}: expected a key of printable ASCII characters.`, { node: KEY });
   }
@@ -105,9 +102,9 @@ async function pngOf(images: Tensor): Promise<Buffer> {
   return encodePng(split(images)[0]!);
 }
 
-/** The picture of a good answer: JSON with base64 in `image`. */
-async function imageOf(answer: PostAnswer, key: string): Promise<Tensor> {
-  const encoded = jsonOf(answer)?.image;
+/** Image of a successful response: JSON with base64 in `image`. */
+async function imageOf(response: PostResponse, key: string): Promise<Tensor> {
+  const encoded = jsonOf(response)?.image;
   if (typeof encoded !== "string") throw failed("expected JSON with an image, received none", key);
   if (encoded === "" || /[^A-Za-z0-9+/=\s]/.test(encoded)) {
     throw failed("expected the image as base64, received other characters", key);
@@ -119,18 +116,18 @@ async function imageOf(answer: PostAnswer, key: string): Promise<Tensor> {
   }
 }
 
-/** What the status means, and what the service itself says. */
-function refusal(answer: PostAnswer): string {
-  const meaning = MEANINGS[answer.status] ?? "Unknown Error";
-  const own = ownWords(answer);
-  return `HTTP ${answer.status}: ${meaning}${own === "" ? "" : ` (${own})`}`;
+/** Meaning of the status, and the message of the service itself. */
+function refusal(response: PostResponse): string {
+  const meaning = MEANINGS[response.status] ?? "Unknown Error";
+  const message = serviceMessage(response);
+  return `HTTP ${response.status}: ${meaning}${message === "" ? "" : ` (${message})`}`;
 }
 
-function ownWords(answer: PostAnswer): string {
-  const json = jsonOf(answer);
+function serviceMessage(response: PostResponse): string {
+  const json = jsonOf(response);
   const words =
     json === undefined
-      ? [answer.type === "text/plain" ? answer.body.toString("utf8", 0, 500) : ""]
+      ? [response.type === "text/plain" ? response.body.toString("utf8", 0, 500) : ""]
       : [json.name, ...(Array.isArray(json.errors) ? json.errors : [json.errors]), json.message];
   return words
     .filter((word): word is string => typeof word === "string" && word !== "")
@@ -139,10 +136,10 @@ function ownWords(answer: PostAnswer): string {
     .slice(0, 500);
 }
 
-function jsonOf(answer: PostAnswer): Record<string, unknown> | undefined {
+function jsonOf(response: PostResponse): Record<string, unknown> | undefined {
   let value: unknown;
   try {
-    value = JSON.parse(answer.body.toString("utf8"));
+    value = JSON.parse(response.body.toString("utf8"));
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
@@ -150,14 +147,9 @@ function jsonOf(answer: PostAnswer): Record<string, unknown> | undefined {
   return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
 }
 
-/** A service may repeat the key it was sent; no message does. */
+/** Removes the key from the reason: a service may repeat the key it received. */
 function failed(reason: string, key: string): LatentkitError {
   const secret = key.split(/\s+/).at(-1)!;
-  return new LatentkitError(
-    "remote.failed",
-    `${KEY}: failed to generate image: ${reason}.`.replaceAll(secret, "(key)"),
-    {
-      node: KEY,
-    },
-  );
+  const message = `${KEY}: failed to generate image: ${reason}.`.replaceAll(secret, "(key)");
+  return new LatentkitError("remote.failed", message, { node: KEY });
 }

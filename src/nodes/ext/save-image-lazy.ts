@@ -6,7 +6,7 @@ import { validPaths } from "../output-inputs.js";
 
 export const saveImageLazy = defineNode({
   key: "ext saveImageLazy",
-  description: "Saves each image as PNG in the output folder and hands the images on.",
+  description: "Saves each image as PNG in the output folder and passes the images on.",
   deprecated: true,
   inputs: {
     images: image(),

@@ -27,7 +27,7 @@ export const saveTextLazy = defineNode({
   ],
   writesFiles: true,
   validate: ({ output_file_path, file_name }) => {
-    // an empty one means that nothing is written
+    // nothing is written where one of them is empty
     if (output_file_path === "" || file_name === "") return true;
     return validPaths({ output_file_path }, { file_name });
   },
@@ -41,16 +41,16 @@ export const saveTextLazy = defineNode({
     const pictures =
       image === undefined ? [] : await Promise.all(split(image, "image").map((picture) => encodePng(picture)));
     await makeFolder(folders.output, target);
-    const written = output?.files ?? counterFiles;
-    if (overwrite) await written.writeReplacing(target.folder, fileName, bytes);
-    else await written.writeAppending(target.folder, fileName, bytes);
-    const names = [fileName, ...(await savePictures(written, target, name, pictures, overwrite))];
-    const files = names.map((filename) => ({ filename, subfolder: target.subfolder, type: "output" }));
-    return { result: { text: inputs.text, image: image ?? null }, ui: { files } };
+    const files = output?.files ?? counterFiles;
+    if (overwrite) await files.writeReplacing(target.folder, fileName, bytes);
+    else await files.writeAppending(target.folder, fileName, bytes);
+    const names = [fileName, ...(await savePictures(files, target, name, pictures, overwrite))];
+    const saved = names.map((filename) => ({ filename, subfolder: target.subfolder, type: "output" }));
+    return { result: { text: inputs.text, image: image ?? null }, ui: { files: saved } };
   },
 });
 
-/** NAME.png, NAME_1.png, NAME_2.png …; without `overwrite` the next free names of that row. Returns the names. */
+/** Writes NAME.png, NAME_1.png, NAME_2.png …; without `overwrite` the next free names. Returns the names. */
 async function savePictures(
   files: OutputFiles,
   target: OutputTarget,
@@ -77,7 +77,7 @@ function utf8(content: string): Buffer {
   return Buffer.from(content);
 }
 
-/** What Python's str.strip takes off; JavaScript's trim knows other characters. */
+/** Characters that Python's str.strip removes; JavaScript's trim removes others. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: Python counts separators and vertical tabs as space
 const PYTHON_SPACE = /[\t-\r\u001c- \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/;
 
@@ -88,7 +88,7 @@ function stripped(line: string): string {
   return line.slice(start, end);
 }
 
-/** One trimmed line a row, one field a row, quoted only where CSV needs it. */
+/** One row for each trimmed line, with one field, quoted only where CSV needs it. */
 const csvRows = (content: string): string =>
   content
     .split("\n")

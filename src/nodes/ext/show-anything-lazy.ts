@@ -8,13 +8,13 @@ import { any } from "../inputs.js";
 import { plain } from "../values.js";
 import { setWidgetValues } from "./workflow-node.js";
 
-/** A longer list is shown as one text. */
-const MAX_SHOWN_ITEMS = 30;
+/** A longer list becomes one text. */
+const MAX_LISTED_ITEMS = 30;
 const MAX_DEPTH = 64;
 
 export const showAnythingLazy = defineNode({
   key: "ext showAnythingLazy",
-  description: "Shows any values as text and hands the texts on.",
+  description: "Shows any values as text and passes the texts on.",
   deprecated: true,
   inputs: { anything: any({ optional: true, literal: true }) },
   outputs: { output: "*" },
@@ -22,7 +22,7 @@ export const showAnythingLazy = defineNode({
   inputIsList: true,
   hasUi: true,
   run: ({ anything, unique_id, extra_pnginfo }) => {
-    const values = shown(anything ?? []);
+    const values = textsOf(anything ?? []);
     setWidgetValues(extra_pnginfo, unique_id, [...values]);
     return {
       result: [values.length === 1 ? values[0] : values],
@@ -31,12 +31,12 @@ export const showAnythingLazy = defineNode({
   },
 });
 
-/** One text for each value; null is skipped, and a list of up to 30 items replaces what was collected so far. */
-function shown(items: readonly unknown[]): unknown[] {
+/** Makes a text of each value; null is skipped, and a list of up to 30 items replaces the texts before it. */
+function textsOf(items: readonly unknown[]): unknown[] {
   let values: unknown[] = [];
   for (const item of items) {
     if (item === null || item === undefined) continue;
-    if (Array.isArray(item) && item.length <= MAX_SHOWN_ITEMS) values = [...item];
+    if (Array.isArray(item) && item.length <= MAX_LISTED_ITEMS) values = [...item];
     else values.push(textOf(item));
   }
   return values;
@@ -52,7 +52,7 @@ function textOf(value: unknown): string {
 
 const nameOf = (tensor: Tensor): string => `Tensor [${tensor.shape.join(",")}] float32`;
 
-/** The value with what JSON cannot hold (tensors, functions, NaN, loops) as words, in the order of its keys. */
+/** Replaces what JSON cannot hold (tensors, functions, NaN, loops) by words; keys keep their order. */
 function printable(value: unknown, path: readonly object[]): unknown {
   if (typeof value === "number" && !Number.isFinite(value)) return new NumberLiteral(jsonWord(value));
   if (typeof value === "function" || typeof value === "symbol") return describe(value);

@@ -1,6 +1,6 @@
 /**
- * Shows values on a node of the workflow that rides along in extra_pnginfo, so that saved pictures hold them: the first
- * node whose id, as text, is `uniqueId` gets `widgets_values = [value]`. Does nothing where there is none.
+ * Shows a value on a node of the workflow in extra_pnginfo, so that saved images hold it: the first node whose id, as
+ * text, is `uniqueId` gets `widgets_values = [value]`. Does nothing where there is none.
  */
 export function setWidgetValues(extraPnginfo: unknown, uniqueId: string | undefined, value: unknown): void {
   if (uniqueId === undefined) return;

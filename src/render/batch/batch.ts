@@ -18,7 +18,7 @@ import {
   SIGNAL,
   TEXT,
 } from "../../options.js";
-import { chooseDevice } from "../../tensor/device-choice.js";
+import { chooseDevice } from "../../tensor/device/choice.js";
 import { withDefaults } from "../defaults.js";
 import type { BatchItem } from "../items/item.js";
 import { keysOf, programItems } from "../items/program-items.js";

@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { describe, LatentkitError } from "../../errors.js";
-import { createCache } from "../../graph/cache.js";
+import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph } from "../../graph/parse.js";
 import type { Surroundings } from "../../graph/surroundings.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/item-files.js";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { describe, LatentkitError, suggest } from "../../errors.js";
-import type { DeviceChoice } from "../../tensor/device-choice.js";
+import type { DeviceChoice } from "../../tensor/device/choice.js";
 import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
 
 const count = (value: number) => z.int().positive().default(value);

@@ -2,7 +2,7 @@ import { findDefinitions, type Graph } from "../../graph/parse.js";
 import { type PreparedLink, type PreparedNode, prepareUnchecked } from "../../graph/prepared.js";
 import { isPlainObject, NumberLiteral, recall } from "../../io/json-lossless.js";
 import type { NoiseStream } from "../../nodes/define.js";
-import type { ChoicePlace } from "../../nodes/inputs.js";
+import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 
 /** Origins of a picture that follow from the graph alone. */
@@ -35,7 +35,7 @@ const SEEDS = ["seed", "noise_seed"];
 export function createOrigins(
   graph: Graph,
   registry: Registry,
-  surroundings: ChoicePlace,
+  surroundings: ChoiceContext,
   isShown: IsShown,
 ): (nodeId: string) => Promise<Origins> {
   const definitions = findDefinitions(graph, registry);

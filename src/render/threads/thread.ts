@@ -1,8 +1,8 @@
 // Runs in a worker thread: graphs as render-thread.ts asks for them.
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { type ErrorCode, type ErrorDetails, LatentkitError } from "../../errors.js";
-import { createCache } from "../../graph/cache.js";
 import type { RunEvent } from "../../graph/events.js";
+import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph } from "../../graph/parse.js";
 import { blockingDisk } from "../../io/blocking-disk.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/item-files.js";
@@ -127,7 +127,7 @@ function serve(port: MessagePort, data: ThreadData): void {
         return;
       }
       const own = item && { ...shared, set: parseJson(item.set) as Job["set"], passing: item.passing };
-      const around = { ...surroundings, output: { files, encodesHere }, signal, onEvent, isUnheard: true };
+      const around = { ...surroundings, output: { files, encodesHere }, signal, onEvent, hasTransientEvents: true };
       // nobody reads the events of items: a random id costs more than a node
       const runId = item && `${item.names.batch}-${item.names.position}`;
       const rendered = await renderJob(graphOf(graph), own ?? shared, around, runId);

@@ -9,7 +9,7 @@ import { pixelHash } from "../../io/pixel-hash.js";
 import { type DecodedImage, decodePng } from "../../io/png.js";
 import { textKeys } from "../../io/png-text-keys.js";
 import { RECEIPT_KEY } from "../../io/save-images.js";
-import { chooseDevice } from "../../tensor/device-choice.js";
+import { chooseDevice } from "../../tensor/device/choice.js";
 import { MAX_RECEIPT_CHARACTERS, MAX_RECEIPT_ENTRIES, readReceipt } from "../receipt/read.js";
 import { createCounter, type Receipt, textHash } from "../receipt/receipt.js";
 import { type RenderOptions, render } from "../render.js";

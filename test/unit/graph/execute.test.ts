@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { createCache } from "#src/graph/cache.js";
 import type { RunEvent } from "#src/graph/events.js";
 import { executeGraph } from "#src/graph/execute.js";
+import { createCache } from "#src/graph/memory/cache.js";
 import { NumberLiteral } from "#src/io/json-lossless.js";
 import { block, defineNode } from "#src/nodes/define.js";
 import { registry as allNodes } from "#src/nodes/index.js";
@@ -26,7 +26,7 @@ const LIST = defineNode({
 const show = (...link: [string, number]) => node("Show", { x: link });
 
 describe("executeGraph", () => {
-  it("tells what happens, in order, with the clock's time", async () => {
+  it("emits events in order with the time of the clock", async () => {
     let tick = 0;
     const clock = () => new Date(1000 + tick++);
     const events = await eventsOf(JSON.stringify(chain(1)), { clock, runId: "r" });
@@ -97,7 +97,7 @@ describe("executeGraph", () => {
     assert.equal(only(await eventsOf(chain(1000, true)), "node-done").length, 1002);
   });
 
-  it("maps lists, repeats the last element, hands whole lists to nodes that take them", async () => {
+  it("maps lists, repeats the last element, passes whole lists on request", async () => {
     const whole = defineNode({
       key: "Whole",
       inputs: { a: int(), b: int() },
@@ -119,7 +119,7 @@ describe("executeGraph", () => {
     assert.deepEqual(end.ui.out, { x: [0, 2, 3] });
   });
 
-  it("keeps floats floats where a node tells them from integers; any other node gets numbers", async () => {
+  it("passes floats as literals to nodes that distinguish them from integers", async () => {
     const half = defineNode({
       key: "Floats",
       inputs: {},
@@ -157,7 +157,7 @@ describe("executeGraph", () => {
     assert.deepEqual([outputs.if, outputs.else, outputs.f], [[80], [[7, { deep: 2 }]], [80, [1, 2.5], 3]]);
   });
 
-  it("does not run a node for an empty list, nor those that need it; whole lists may be empty", async () => {
+  it("does not run a node for an empty list unless it takes whole lists", async () => {
     const graph = { l: node("List", { n: 0 }), sum: node("Add", { a: ["l", 0], b: 1 }), out: show("sum", 0) };
     const events = await eventsOf(graph, { registry: basicRegistry(LIST) });
     assert.deepEqual(
@@ -217,7 +217,7 @@ describe("executeGraph", () => {
     await refused("m", [1], "input.wrong-type");
   });
 
-  it("gives hidden inputs: the graph as written, the run's own extra_pnginfo, the node's id", async () => {
+  it("passes hidden inputs: the graph, a copy of extra_pnginfo, the node's id", async () => {
     const seen: Record<string, unknown>[] = [];
     const spy = defineNode({
       key: "Spy",
@@ -261,7 +261,7 @@ describe("executeGraph", () => {
     assert.deepEqual(end.ui["1"], { p: [undefined] });
   });
 
-  it("tells a node's failure with its name and inputs, and keeps what was done", async () => {
+  it("reports a node's failure with its name and inputs, and earlier results", async () => {
     const fail = defineNode({
       key: "Fail",
       inputs: { x: any(), t: any() },
@@ -345,7 +345,7 @@ describe("executeGraph", () => {
     );
   });
 
-  it("blocks consumers, tells the message to the direct ones", async () => {
+  it("blocks consumers and reports the message at the direct ones", async () => {
     const stop = defineNode({ key: "Stop", inputs: {}, outputs: { v: "INT" }, run: () => [block("not today")] });
     const graph = { s: node("Stop"), sum: node("Add", { a: ["s", 0], b: 1 }), out: show("sum", 0) };
     const events = await eventsOf(graph, { registry: basicRegistry(stop) });
@@ -440,7 +440,7 @@ describe("stopping a run", () => {
     });
   const graph = { a: node("Slow"), b: node("Slow", { x: ["a", 0] }), out: show("b", 0) };
 
-  it("before: nothing runs", async () => {
+  it("before it starts: runs nothing", async () => {
     const ran: string[] = [];
     const events = await eventsOf(graph, { registry: basicRegistry(slow(ran)), signal: AbortSignal.abort() });
     assert.deepEqual(ran, []);
@@ -451,7 +451,7 @@ describe("stopping a run", () => {
     assert.equal(endOf(events).status, "interrupted");
   });
 
-  it("between: the next node does not start", async () => {
+  it("between nodes: does not start the next", async () => {
     const ran: string[] = [];
     const stop = new AbortController();
     const events = await eventsOf(graph, { registry: basicRegistry(slow(ran)), signal: stop.signal }, (event) => {
@@ -465,7 +465,7 @@ describe("stopping a run", () => {
     assert.equal(endOf(events).status, "interrupted");
   });
 
-  it("during: the node hears it, and is named", async () => {
+  it("during a node: aborts its signal, and names it", async () => {
     const ran: string[] = [];
     const stop = new AbortController();
     const events = await eventsOf(graph, { registry: basicRegistry(slow(ran)), signal: stop.signal }, (event) => {
@@ -503,7 +503,7 @@ describe("stopping a run", () => {
     assert.ok(only(events, "node-done").length < 900);
   });
 
-  it("a consumer that stops listening stops the node", async () => {
+  it("a consumer that ends its iteration stops the node", async () => {
     let heard: AbortSignal | undefined;
     const wait = defineNode({
       key: "Wait",
@@ -541,7 +541,7 @@ describe("stopping a run", () => {
 });
 
 describe("memory", () => {
-  it("of a run is released with it", async () => {
+  it("of a run is released with the run", async () => {
     const big = defineNode({
       key: "Big",
       inputs: { x: int() },

@@ -34,7 +34,7 @@ describe("digits of a graph that is an object", () => {
     parseGraph(text);
   });
 
-  it("are refused by everything that takes a graph", async () => {
+  it("are refused by every function that takes a graph", async () => {
     const graph = JSON.parse(readFileSync(join(root, "examples/first-light.json"), "utf8"));
     graph["8"].inputs.seed = Number(SEED);
     const verdict = validateGraph(graph);
@@ -44,7 +44,7 @@ describe("digits of a graph that is an object", () => {
     await refuses(() => executeGraph(graph).next(), "graph.invalid", /Node 8, input "seed"/);
   });
 
-  it("are refused in values that are put in", async () => {
+  it("are refused in values of set", async () => {
     const graph = join(root, "examples/first-light.json");
     const set = { "8.seed": Number(SEED) };
     const options = { outputDir: folder(), targets: ["11"] };
@@ -60,7 +60,7 @@ describe("digits of a graph that is an object", () => {
     assert.match(failed!.error.message, /Item 0, 8.seed: .*2\^53 as a bigint or text.*received 18446744073709552000/);
   });
 
-  it("are all there in what parseGraphText returns, in the order of the text", async () => {
+  it("are complete in the result of parseGraphText, in the order of the text", async () => {
     const graph = parseGraphText(`\ufeff${text}`);
     assert.equal((graph["10"] as { inputs: { seed: unknown } }).inputs.seed, 18446744073709551615n);
     assert.deepEqual(parseGraph(graph).ids, ["10", "2"]);
@@ -69,7 +69,7 @@ describe("digits of a graph that is an object", () => {
     await refuses(() => parseGraphText({} as string), "usage.invalid", /parseGraphText: expected a JSON text/);
   });
 
-  it("are not lacking in any example, imported as a JSON module", async () => {
+  it("are complete in every example imported as a JSON module", async () => {
     for (const place of ["examples", "test/graphs"]) {
       for (const name of readdirSync(join(root, place)).filter((file) => file.endsWith(".json"))) {
         const module = await import(join(root, place, name), { with: { type: "json" } });

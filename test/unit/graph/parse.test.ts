@@ -18,7 +18,7 @@ describe("parseGraph", () => {
     assert.equal(parseGraph(object).prompt, object);
   });
 
-  it("refuses what is no graph", async () => {
+  it("refuses anything but a graph", async () => {
     await refuses(() => parseGraph(undefined), "graph.empty");
     await refuses(() => parseGraph(null), "graph.empty");
     for (const input of [[], 5, new Map()])
@@ -46,7 +46,7 @@ describe("parseGraph", () => {
     await refuses(() => parseGraph({ "1": cyclic }), "graph.invalid", /256 levels/);
   });
 
-  it("refuses more nodes than anybody draws", async () => {
+  it("refuses more than 200,000 nodes", async () => {
     const many = Object.fromEntries(Array.from({ length: 200_001 }, (_, i) => [`n${i}`, {}]));
     await refuses(() => parseGraph(many), "graph.invalid", /200000 nodes/);
   });
@@ -72,7 +72,7 @@ describe("node classes", () => {
     }
   });
 
-  it("go by other names: whole key before prefix, the longest prefix first", () => {
+  it("follow aliases: whole key before prefix, longest prefix first", () => {
     const classAliases = { "easy ": "", "easy S": "S", Sum: "Add", Su: "Nope" };
     const graph = parseGraph(
       { "1": node("easy Const"), "2": node("Sum"), "3": node("easy Show"), "4": node("Add") },

@@ -35,7 +35,7 @@ describe("unknown classes", () => {
     assert.equal(error.message, 'Node 68 "Base pass": expected a known class_type, received "KSampler".');
   });
 
-  it("are data of the verdict", () => {
+  it("are data of the validation", () => {
     const verdict = validateGraph({ "1": node("A"), "2": node("A"), "3": node("B") }, { registry });
     assert.ok(!verdict.ok);
     assert.equal(verdict.error.message, "Cannot execute because node A does not exist.");
@@ -47,7 +47,7 @@ describe("unknown classes", () => {
     });
   });
 
-  it("are named at bounded length, and soon, in a hostile graph", async () => {
+  it("are named at bounded length and time in a hostile graph", async () => {
     const long = "x".repeat(10_000);
     const graph = Object.fromEntries(
       Array.from({ length: 20_000 }, (_, i) => [
@@ -66,7 +66,7 @@ describe("unknown classes", () => {
     assert.ok(same.message.length < 200);
   });
 
-  it("are compared with what is near only", () => {
+  it("get no suggestion that is not close", () => {
     const known = ["CLIPTextEncode", "LoadImage", "LoadImageMask", "EmptyLatentImage", "SaveImage", "VAEDecode"];
     const pairs = {
       ClipTextEncode: "CLIPTextEncode",

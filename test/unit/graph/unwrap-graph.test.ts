@@ -21,7 +21,7 @@ describe("request bodies around a graph", () => {
     "all of them": { input: { workflow: { prompt: graph } } },
   };
   for (const [name, body] of Object.entries(bodies)) {
-    it(`are taken off: ${name}`, () => {
+    it(`are removed: ${name}`, () => {
       assert.equal(parseGraph(body).prompt, graph);
       assert.deepEqual(parseGraph(JSON.stringify(body)).prompt, graph);
       assert.equal(parseGraph(body).note, undefined);
@@ -34,7 +34,7 @@ describe("request bodies around a graph", () => {
     assert.deepEqual(parseGraph(text).ids, ["10", "2"]);
   });
 
-  it("are no bodies where a node stands beside the key", () => {
+  it("are no bodies where a node is beside the key", () => {
     const ids = parseGraph({ "1": node("Const"), prompt: node("Const"), input: { class_type: "Const" } }).ids;
     assert.deepEqual(ids, ["1", "prompt", "input"]);
   });
@@ -64,7 +64,7 @@ describe("entries of a graph that are no nodes", () => {
   });
   after(() => rmSync(outputDir, { recursive: true, force: true }));
 
-  it("are noted once by executeGraph, render and batch", async () => {
+  it("cause one warning in executeGraph, render and batch", async () => {
     const told = (events: readonly { type: string; message?: string }[]) =>
       events.filter(({ type }) => type === "warning").map(({ message }) => message);
     for (const validate of [true, false]) {
@@ -85,7 +85,7 @@ describe("entries of a graph that are no nodes", () => {
     assert.equal(events.filter(({ type }) => type === "item-done").length, 2);
   });
 
-  it("are left out, with one note", () => {
+  it("are removed with one warning", () => {
     const parsed = parseGraph({ ...graph, _comment: "made by hand", version: 1, extra_data: { a: 1 }, tags: [1] });
     assert.deepEqual(Object.keys(parsed.prompt), ["2", "10"]);
     assert.equal(
@@ -116,15 +116,15 @@ describe("entries of a graph that are no nodes", () => {
     }
   });
 
-  it("are no graph alone, and named at no length", async () => {
+  it("are no graph on their own, and are quoted briefly", async () => {
     await refuses(() => parseGraph({ _comment: "x", a: {} }), "graph.invalid", /expected nodes by id, received none/);
     const many = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`${"k".repeat(500)}${i}`, i]));
     assert.ok(parseGraph({ ...graph, ...many }).note!.length < 400);
   });
 });
 
-describe("what editors leave in the inputs of a node", () => {
-  it("is no warning; anything else unknown is", () => {
+describe("editor widgets among the inputs of a node", () => {
+  it("cause no warning, unlike any other unknown input", () => {
     const left = { upload: "image", image_upload: true, control_after_generate: "fixed", uplod: "image" };
     const verdict = validateWithAll({
       "1": node("EmptyLatentImage", { width: 64, height: 64, batch_size: 1, ...left }),

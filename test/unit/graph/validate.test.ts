@@ -87,7 +87,7 @@ describe("validateGraph", () => {
     }
   });
 
-  it("accepts wrapped lists, absent optional inputs, unions and places", () => {
+  it("accepts wrapped lists, absent optional inputs, unions and host choices", () => {
     const verdict = noisy(
       {
         items: { __value__: [1, 2] },
@@ -110,7 +110,7 @@ describe("validateGraph", () => {
     assert.equal(placed.ok, true);
   });
 
-  it("warns of unknown inputs and says what was meant", () => {
+  it("warns of unknown inputs with a suggestion", () => {
     const verdict = noisy({ strenght: 1, whatever: ["9", 0] });
     assert.equal(verdict.ok, true);
     assert.deepEqual(
@@ -138,7 +138,7 @@ describe("validateGraph", () => {
     assert.equal(check({ ...graph, a: node("Const") }).ok, false);
   });
 
-  it("finds its roots: targets, output nodes, then nodes that write or show", () => {
+  it("finds its roots: targets, output nodes, else nodes that write or show", () => {
     const writer = defineNode({ key: "Writer", inputs: {}, outputs: {}, writesFiles: true, run: () => [] });
     const teller = defineNode({ key: "Teller", inputs: {}, outputs: {}, hasUi: true, run: () => [] });
     const registry = basicRegistry(writer, teller);
@@ -159,7 +159,7 @@ describe("validateGraph", () => {
     );
   });
 
-  it("tells errors of the whole prompt as data", () => {
+  it("returns errors of the whole graph as data", () => {
     for (const [prompt, type] of [
       [undefined, "no_prompt"],
       [{}, "prompt_no_outputs"],
@@ -176,7 +176,7 @@ describe("validateGraph", () => {
     }
   });
 
-  it("has no trouble with node ids and inputs named like an object's own methods", () => {
+  it("accepts ids and inputs named like methods of Object", () => {
     const graph = {
       toString: node("Const", { value: 5000, valueOf: 1 }),
       hasOwnProperty: node("Show", { x: ["toString", 0] }),
@@ -201,7 +201,7 @@ describe("validateGraph", () => {
     assert.deepEqual(verdict.nodeErrors["3"]!.dependent_outputs, ["bad"]);
   });
 
-  it("hears the node's own validation; what it reads is its own business", () => {
+  it("applies a node's own validation, which exempts the inputs it reads", () => {
     let answer: unknown;
     let seen: unknown;
     const own = defineNode({
@@ -230,7 +230,7 @@ describe("validateGraph", () => {
       /Node 1 \(Own\): its validation failed: boom\./,
     );
     answer = Promise.reject(new Error("late"));
-    assert.match(ask({ a: 1, b: 1 }).nodeErrors["1"]!.errors[0]!.sentence, /must answer at once/);
+    assert.match(ask({ a: 1, b: 1 }).nodeErrors["1"]!.errors[0]!.sentence, /must return at once/);
   });
 
   it("is linear: long chains, deep diamonds, hubs, many bad outputs", () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { blockingDisk } from "#src/io/blocking-disk.js";
-import { writeAppending, writeKept, writeNew, writeReplacing } from "#src/io/write-file.js";
+import { writeAppending, writeLinked, writeNew, writeReplacing } from "#src/io/write-file.js";
 import { refuses } from "../../helpers/errors.js";
 import { freshFolder, tree } from "../../helpers/folders.js";
 
@@ -16,7 +16,7 @@ describe("io/blocking-disk", () => {
     writeFileSync(join(folder(), "a_0"), "old");
     const nameAt = (attempt: number) => `a_${attempt}`;
     assert.equal(await writeNew(folder(), bytes, nameAt, blockingDisk), "a_1");
-    assert.equal(await writeKept(folder(), bytes, join(folder(), "second.tmp"), nameAt, blockingDisk), "a_2");
+    assert.equal(await writeLinked(folder(), bytes, join(folder(), "second.tmp"), nameAt, blockingDisk), "a_2");
     await writeReplacing(folder(), "b", bytes, blockingDisk);
     await writeReplacing(folder(), "b", Buffer.from("new"), blockingDisk);
     await writeAppending(folder(), "c", bytes, blockingDisk);
@@ -25,13 +25,13 @@ describe("io/blocking-disk", () => {
     assert.deepEqual(["a_0", "a_1", "a_2", "b", "c"].map(read), ["old", "content", "content", "new", "contentcontent"]);
   });
 
-  it("takes a large file whole", async () => {
+  it("writes a large file whole", async () => {
     const large = Buffer.alloc(20_000_000, "x");
     await writeReplacing(folder(), "large", large, blockingDisk);
     assert.ok(readFileSync(join(folder(), "large")).equals(large));
   });
 
-  it("tells why it cannot, and leaves nothing behind", async () => {
+  it("gives the reason of a failure, and leaves no file", async () => {
     mkdirSync(join(folder(), "a"));
     await refuses(writeReplacing(folder(), "a", bytes, blockingDisk), "file.write-failed", /a folder has that name/);
     const nowhere = join(folder(), "nowhere");

@@ -37,7 +37,7 @@ describe("io/http-post", () => {
       ...more,
     });
 
-  it("answers status, type and body", async () => {
+  it("returns status, type and body", async () => {
     answer = (response) => {
       response.writeHead(201, { "content-type": "Text/Plain; charset=utf-8" });
       response.write("a");
@@ -47,7 +47,7 @@ describe("io/http-post", () => {
     assert.deepEqual([status, type, body.toString()], [201, "text/plain", "ab"]);
   });
 
-  it("gives up on a server that does not answer, or not to the end", async () => {
+  it("times out for a server that does not respond to the end", async () => {
     answer = () => {};
     await refuses(send({ timeoutMs: 60 }), "remote.timeout", /0.06 s/);
     answer = (response) => {
@@ -58,7 +58,7 @@ describe("io/http-post", () => {
     await refuses(send({ timeoutMs: 60 }), "remote.timeout");
   });
 
-  it("gives up on a fetch that listens to no signal", async () => {
+  it("times out for a fetch that ignores its signal", async () => {
     const never = () => new Promise<Response>(() => {});
     await refuses(send({ fetch: never, timeoutMs: 30 }), "remote.timeout");
     const controller = new AbortController();
@@ -100,7 +100,7 @@ describe("io/http-post", () => {
     await refuses(send({ maxBytes: 1_000_000 }), "remote.failed", /1000000 bytes/);
   });
 
-  it("names a connection that breaks off", async () => {
+  it("reports a connection that breaks", async () => {
     answer = (response) => {
       response.writeHead(200, { "content-length": "10" });
       response.write("abc");
@@ -109,7 +109,7 @@ describe("io/http-post", () => {
     await refuses(send(), "remote.failed", /connection failed/);
   });
 
-  it("waits as long as Retry-After says, in seconds or until a date, once", async () => {
+  it("waits once for Retry-After, in seconds or until a date", async () => {
     let count = 0;
     answer = (response) => {
       count++;
@@ -123,7 +123,7 @@ describe("io/http-post", () => {
     assert.ok(performance.now() - start >= 95);
   });
 
-  it("does nothing for a run that is over", async () => {
+  it("does nothing for an aborted run", async () => {
     let asked = false;
     answer = () => {
       asked = true;

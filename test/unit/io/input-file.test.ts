@@ -27,7 +27,7 @@ describe("createInputHashes", () => {
     assert.equal(await hashOf("a.png"), longer);
   });
 
-  it("fails for a file that is not there or lies outside, and finds it once it is there", async () => {
+  it("fails for a missing or outside file, and reads it once it exists", async () => {
     const hashOf = createInputHashes(folder());
     await refuses(() => hashOf("a.png"), "file.not-found", /a\.png/);
     await refuses(() => hashOf("../a.png"), "path.outside", /inside the input folder/);

@@ -24,7 +24,7 @@ describe("io/json-frozen", () => {
     for (const scalar of [1, null, "x"]) freezeJson(scalar);
   });
 
-  it("finds out about a frozen value once, about any other each time", () => {
+  it("computes once for a frozen value, each time for any other", () => {
     const [one, other] = [{}, {}];
     freezeJson(one);
     assert.deepEqual([count(one), count(other)], [1, 3]);
@@ -35,7 +35,7 @@ describe("io/json-frozen", () => {
     );
   });
 
-  it("finds out again what hung on something else, or was not to be kept", () => {
+  it("computes again for other dependencies, or an uncacheable result", () => {
     const value = {};
     freezeJson(value);
     const [a, b] = [{}, {}];

@@ -57,7 +57,7 @@ describe("lossless JSON", () => {
     assert.equal(printJson(cloneJson(value)), '{"10": 1, "2": 3, "b": 4}');
   });
 
-  it("names line and column of what is wrong", () => {
+  it("names line and column of an error", () => {
     refused('{\n  "a": 1,\n  "b" 2\n}', /line 3, column 7: expected ":", received "2"/);
     refused("", /line 1, column 1: expected a value, received the end/);
     refused("[1,]", /line 1, column 4: expected a value, received "]"/);
@@ -74,7 +74,7 @@ describe("lossless JSON", () => {
     }
   });
 
-  it("refuses prototype keys however they are written, and keys that are there twice", () => {
+  it("refuses prototype keys in any spelling, and duplicate keys", () => {
     for (const key of ["__proto__", "constructor", "prototype", "\\u005f_proto__"]) {
       refused(`{"a": {"${key}": 1}}`, /line 1, column 8: the key .* is refused/);
     }

@@ -33,7 +33,7 @@ describe("io/output-path", () => {
     assert.equal(resolvePrefix(root, "a/b").folder, join(root, "a"));
   });
 
-  it("refuses names that would break a list of files, one a line", async () => {
+  it("refuses names with line breaks or control characters", async () => {
     for (const control of ["\n", "\r", "\t", "\u001b", "\u007f", "\u0085", "\u009b", "\u2028", "\u2029"]) {
       for (const path of [`a${control}b`, `a${control}/b`, control]) {
         await refuses(() => resolvePrefix(root, path), "path.outside", /a path without line breaks and other control/);
@@ -44,7 +44,7 @@ describe("io/output-path", () => {
     assert.equal(resolvePrefix(root, "für dich \u{1f469}\u200d\u{1f680}").name, "für dich \u{1f469}\u200d\u{1f680}");
   });
 
-  it("refuses what leaves the folder here or elsewhere", async () => {
+  it("refuses paths that leave the folder on any system", async () => {
     for (const prefix of [
       "..",
       "../a",
@@ -72,12 +72,12 @@ describe("io/output-path", () => {
     assert.equal(resolveFile(root, ".", "f").subfolder, "");
   });
 
-  it("does not show a hostile path at length", async () => {
+  it("quotes a hostile path briefly", async () => {
     const error = await refuses(() => resolvePrefix(root, `../${"a".repeat(100_000)}`), "path.outside");
     assert.ok(error.message.length < 200);
   });
 
-  it("makes folders inside only", async () => {
+  it("creates folders inside only", async () => {
     const out = join(folder(), "out");
     await makeFolder(out, resolvePrefix(out, "a/b/c"));
     assert.deepEqual(tree(out), ["a/", "a/b/"]);
@@ -104,7 +104,7 @@ describe("io/output-path", () => {
     assert.equal(await nextCounter(folder(), "p_x"), 901n);
   });
 
-  it("keeps the host's own names apart", async () => {
+  it("counts SaveImage's names separately", async () => {
     for (const name of ["p_00001_.png", "p_00002.png", "p_00009_.png"]) writeFileSync(join(folder(), name), "");
     assert.equal(await nextCounter(folder(), "p"), 3n);
     assert.equal(await nextCounter(folder(), "p", "_"), 10n);

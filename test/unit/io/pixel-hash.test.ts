@@ -31,7 +31,7 @@ describe("pixelHash", () => {
     });
   }
 
-  it("tells shapes of equal samples apart, and takes a view of a larger buffer", () => {
+  it("distinguishes shapes of equal samples, and accepts a view of a buffer", () => {
     const hashes = new Set<string>();
     for (const [width, height, channels] of [
       [4, 2, 3],
@@ -47,7 +47,7 @@ describe("pixelHash", () => {
     assert.equal(a, b);
   });
 
-  it("refuses samples that are not the picture's", () => {
+  it("refuses samples that do not fit the size", () => {
     const picture = { data, width: 4, height: 3, channels: 3 } as const;
     assert.throws(() => pixelHash(picture), /pixelHash: .*"samples": expected 36/);
     assert.throws(() => native.pixelHash(data, 4, 2, 5), /"channels"/);

@@ -3,7 +3,7 @@ import { encodePng } from "latentkit";
 import { isPngEnd, PNG_END_BYTES } from "#src/io/png-end.js";
 
 describe("io/png-end", () => {
-  it("knows the end of a PNG file from a cut one", async () => {
+  it("distinguishes a whole PNG file from a cut one", async () => {
     const file = await encodePng({ data: new Uint8Array(12), width: 2, height: 2, channels: 3 });
     assert.equal(isPngEnd(file), true);
     assert.equal(isPngEnd(file.subarray(-PNG_END_BYTES)), true);

@@ -130,7 +130,7 @@ describe("decodePngFrames", () => {
     frames: [1, 2, 3].map((n) => ({ control: {}, bytes: [n, n, n, 0, 0, n] })),
   };
 
-  it("gives the first frames where fewer are wanted, and decodePng the first, whatever follows", async () => {
+  it("reads the first frames up to a limit, and decodePng the first", async () => {
     const file = makeApng(rgb);
     assert.deepEqual(samplesOf(await decodePngFrames(file, 2)), [1, 1, 1, 0, 0, 1, 2, 2, 2, 0, 0, 2]);
     assert.deepEqual([...(await decodePng(file)).data], [1, 1, 1, 0, 0, 1]);
@@ -140,7 +140,7 @@ describe("decodePngFrames", () => {
     assert.deepEqual(samplesOf(await decodePngFrames(broken, 1)), [1, 1, 1, 0, 0, 1]);
   });
 
-  it("takes a picture for still where its animation chunk is late, twice there or empty", async () => {
+  it("reads a late, repeated or empty animation chunk as a still picture", async () => {
     const chunks = apngChunks(rgb);
     const without = chunks.filter(([type]) => type !== "acTL");
     const control: Chunk = ["acTL", words(3, 0)];

@@ -60,7 +60,7 @@ describe("levels of PNG files", () => {
     });
   }
 
-  it("take no level for level 4", async () => {
+  it("default to level 4", async () => {
     const data = pictures().natural!;
     assert.deepEqual(await encode(data), await encode(data, 4));
   });

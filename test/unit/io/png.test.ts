@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { PNG } from "pngjs";
 import { decodePng, encodeHere, encodePng, imageTensor } from "#src/io/png.js";
-import { forgetMemory, giveMemory, waitingMemory } from "#src/tensor/memory.js";
+import { clearPool, pooledBytes, returnMemory } from "#src/tensor/memory.js";
 import { refuses } from "../../helpers/errors.js";
 import { pngChunks, pngText } from "../../helpers/png-chunks.js";
 
@@ -33,7 +33,7 @@ describe("io/png", () => {
     assert.equal((await decodePng(await encodePng(Tensor.zeros([2, 3, 4])))).channels, 4);
   });
 
-  it("writes text before the pixels, in order, keys twice where they come twice", async () => {
+  it("writes text before the pixels, in order, repeated keys included", async () => {
     const image = Tensor.zeros([1, 1, 3]);
     const file = await encodePng(image, { text: { prompt: "{}", clé: "é" } });
     assert.deepEqual(
@@ -59,7 +59,7 @@ describe("io/png", () => {
     ]);
   });
 
-  it("makes the same file in the calling thread, in memory that goes back", async () => {
+  it("encodes the same file in the calling thread, in a buffer of the pool", async () => {
     for (const [width, height, channels] of [
       [1, 1, 1],
       [3, 5, 2],
@@ -71,11 +71,11 @@ describe("io/png", () => {
       const options = { text: { prompt: "{}".repeat(channels * 40_000), latentkit: "é" } };
       const here = encodeHere(image, options);
       assert.ok(here.equals(await encodePng(image, options)));
-      forgetMemory();
-      giveMemory(here.buffer);
-      assert.equal(waitingMemory(), here.buffer.byteLength);
+      clearPool();
+      returnMemory(here.buffer);
+      assert.equal(pooledBytes(), here.buffer.byteLength);
     }
-    forgetMemory();
+    clearPool();
     const wrong = { data: new Uint8Array(11), width: 2, height: 2, channels: 3 };
     assert.throws(() => encodeHere(wrong), { code: "value.invalid" });
     assert.throws(() => encodeHere({ ...wrong, data: new Uint8Array(12) }, { text: { key: "猫" } }), /Latin-1/);
@@ -91,7 +91,7 @@ describe("io/png", () => {
     }
   });
 
-  it("refuses what is no image", async () => {
+  it("refuses anything but an image", async () => {
     for (const shape of [[3], [0, 1, 3], [1, 0, 3], [1, 1, 5], [2, 1, 1, 3], [1, 1, 1, 1, 3]]) {
       await refuses(encodePng(Tensor.zeros(shape)), "tensor.bad-shape");
     }

@@ -59,7 +59,7 @@ describe("io/write-file", () => {
     assert.equal(readFileSync(join(folder(), "kept"), "utf8"), "kept");
   });
 
-  it("appends, or makes the file", async () => {
+  it("appends, or creates the file", async () => {
     await writeAppending(folder(), "a", bytes);
     await writeAppending(folder(), "a", bytes);
     assert.equal(readFileSync(join(folder(), "a"), "utf8"), "contentcontent");
@@ -67,7 +67,7 @@ describe("io/write-file", () => {
   });
 
   for (const code of ["ENOSPC", "EACCES", "EROFS", "EDQUOT", "EIO"]) {
-    it(`leaves nothing behind when the disk says ${code}`, async () => {
+    it(`leaves no file when the disk fails with ${code}`, async () => {
       writeFileSync(join(folder(), "old"), "old");
       for (const call of ["open", "writeFile", "sync", "link", "rename"] as const) {
         const disk = failing(call, code);

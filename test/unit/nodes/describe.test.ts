@@ -6,7 +6,7 @@ import { describeNode } from "#src/nodes/describe.js";
 const describing = (key: string) => describeNode(registry.get(key)!, { host: createPreviewHost() });
 
 describe("nodes/describe", () => {
-  it("describes a node as the host does", () => {
+  it("describes a node as ComfyUI does", () => {
     assert.deepEqual(describing("ext imageToMask"), {
       input: { required: { image: ["IMAGE", {}], channel: [["red", "green", "blue"], {}] } },
       input_order: { required: ["image", "channel"] },
@@ -24,7 +24,7 @@ describe("nodes/describe", () => {
     });
   });
 
-  it("parts required, optional and hidden inputs, in order", () => {
+  it("separates required, optional and hidden inputs, in order", () => {
     const { input, input_order } = describing("ext latentNoisy");
     assert.deepEqual(input_order, {
       required: ["sampler_name", "scheduler", "steps", "start_at_step", "end_at_step", "source", "seed"],

@@ -27,7 +27,7 @@ function hashes(value: unknown, path = "", out: Record<string, string> = {}, see
   return out;
 }
 
-describe("no node changes what it is given", () => {
+describe("no node changes its inputs", () => {
   const folder = freshFolder();
 
   async function inputsOf(key: string): Promise<Inputs> {
@@ -176,7 +176,7 @@ describe("no node changes what it is given", () => {
     });
   }
 
-  it("hands on a copy of the pipe where a node changes it", async () => {
+  it("returns a copy of the pipe where a node changes it", async () => {
     for (const key of ["ext latentNoisy", "ext latentCompositeMaskedWithCond", "ext pipeEdit"]) {
       const inputs = await inputsOf(key);
       const { result } = await invokeNode(key, inputs);

@@ -82,7 +82,7 @@ describe("static types of invokeNode", () => {
 });
 
 describe("static types of defineNode", () => {
-  it("carry key, inputs and outputs, and fit where a definition is wanted", () => {
+  it("carry key, inputs and outputs, and are assignable to a definition", () => {
     const node = defineNode({
       key: "mine",
       inputs: { image: image(), mode: choice(["a", "b"]), count: int({ optional: true }) },
@@ -106,7 +106,7 @@ describe("static types of defineNode", () => {
     assert.deepEqual(definition.outputs[1], { name: "names", type: "STRING", list: true });
   });
 
-  it("promise no place of outputs that are declared by name, since types know no order", () => {
+  it("have no positions of outputs that are declared by name", () => {
     expectType<[Tensor]>()(undefined as unknown as ResultOf<{ MASK: "MASK" }>);
     expectType<[]>()(undefined as unknown as ResultOf<Record<never, never>>);
     expectType<(Tensor | number)[]>()(undefined as unknown as ResultOf<{ image: "IMAGE"; value: "FLOAT" }>);
@@ -114,7 +114,7 @@ describe("static types of defineNode", () => {
     expectType<[Latent[]]>()(undefined as unknown as ResultOf<{ all: { type: "LATENT"; list: true } }>);
   });
 
-  it("know each place of the outputs of every node of the package", () => {
+  it("know each output position of every node of the package", () => {
     type Results = { [Node in BuiltInNode as Node["key"]]: NonNullable<Node["types"]>["result"] };
     type Placeless = { [Key in keyof Results]: number extends Results[Key]["length"] ? Key : never }[keyof Results];
     expectType<never>()(undefined as unknown as Placeless);

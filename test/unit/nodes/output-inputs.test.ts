@@ -5,7 +5,7 @@ import { validPaths } from "#src/nodes/output-inputs.js";
 import { freshFolder } from "../../helpers/folders.js";
 
 describe("validPaths", () => {
-  it("says what is wrong with which input, and leaves other types to the type check", () => {
+  it("returns the fault of each input, and leaves other types to the type check", () => {
     assert.equal(validPaths({ path: "a/b" }, { name: "c" }), true);
     assert.equal(validPaths({ path: 5 }, { name: undefined }), true);
     assert.deepEqual(validPaths({ path: "../a" }, { name: "b/c" }), {

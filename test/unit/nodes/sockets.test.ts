@@ -8,7 +8,7 @@ import { goodValue } from "../../helpers/node-inputs.js";
 const at = { nodeId: "12", node: "ext x", input: "y" };
 
 describe("nodes/sockets", () => {
-  it("passes a good value of every type as it is", () => {
+  it("returns a valid value of every type unchanged", () => {
     const definitions = registry.keys().map((key) => registry.get(key)!);
     const specs = definitions.flatMap(({ inputs, outputs }) => [...Object.values(inputs), ...outputs]);
     const types = new Set(specs.map(({ type }) => type).filter((type) => !isWidget(type)));
@@ -28,7 +28,7 @@ describe("nodes/sockets", () => {
     assert.deepEqual([error.details.nodeId, error.details.node, error.details.input], ["12", "ext x", "y"]);
   });
 
-  it("gives one mask and one image their batch, data shared", () => {
+  it("adds the batch axis to one mask and one image, data shared", () => {
     const mask = Tensor.zeros([2, 3]);
     const batch = checkSocket("MASK", mask, at) as Tensor;
     assert.deepEqual([batch.shape, batch.data === mask.data], [[1, 2, 3], true]);
@@ -53,7 +53,7 @@ describe("nodes/sockets", () => {
     assert.equal(checkSocket("IMAGE,SIGMAS", 5, at), 5);
   });
 
-  it("accepts null for settings that a pipe does not have, and what it does not read", () => {
+  it("accepts null settings of a pipe, and unknown fields", () => {
     for (const pipe of [{}, { loader_settings: null }, { model: 5, vae: "a" }]) {
       assert.equal(checkSocket("PIPE_LINE", pipe, at), pipe);
     }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type ErrorCode, LatentkitError } from "#src/errors.js";
 import { NumberLiteral } from "#src/io/json-lossless.js";
 import { pythonText } from "#src/io/python-text.js";
-import type { HostInput, InputSpec } from "#src/nodes/inputs.js";
+import type { ComfyInput, InputSpec } from "#src/nodes/inputs.js";
 import { boolean, choice, float, image, int, seed, text, toInputSpec } from "#src/nodes/inputs.js";
 import { type ConvertOptions, convertInput, isWidget, plain } from "#src/nodes/values.js";
 
@@ -105,7 +105,7 @@ describe("widget values", () => {
     assert.equal(convert(spec, 5, { skipRange: true }), 5);
   });
 
-  it("STRING: numbers and booleans as Python writes them; lists and objects only for graphs", () => {
+  it("STRING: scalars as Python prints them; lists and objects only in graphs", () => {
     const pairs: [unknown, string][] = [
       ["a", "a"],
       ["", ""],
@@ -151,7 +151,7 @@ describe("widget values", () => {
     );
   });
 
-  it("COMBO: what the list holds, by Python's equality", () => {
+  it("COMBO: the listed value, by Python's equality", () => {
     const spec = choice(["red", "green", "blue"]);
     assert.equal(convert(spec, "red"), "red");
     refused(
@@ -165,10 +165,10 @@ describe("widget values", () => {
     for (const value of [1, true, literal("1.0"), 1n]) assert.equal(convert(mixed, value), 1);
     for (const value of ["1", false, {}, "y"]) refused(mixed, value, "input.not-in-list");
     refused(toInputSpec([[]]), "x", "input.not-in-list");
-    const listed: HostInput = ["COMBO", { options: ["p", "q"] }];
+    const listed: ComfyInput = ["COMBO", { options: ["p", "q"] }];
     refused(toInputSpec(listed), "bogus", "input.not-in-list");
     const placed = choice(({ host }) => host?.checkpoints() ?? []);
-    assert.equal(convert(placed, "m", { place: { host: { checkpoints: () => ["m"] } } }), "m");
+    assert.equal(convert(placed, "m", { context: { host: { checkpoints: () => ["m"] } } }), "m");
     refused(placed, "m", "input.not-in-list");
     assert.equal(convert(toInputSpec(["COMBO"]), "anything"), "anything");
     refused(
@@ -179,7 +179,7 @@ describe("widget values", () => {
     );
   });
 
-  it("absent optional inputs are their default, or nothing", () => {
+  it("absent optional inputs become their default, or undefined", () => {
     assert.equal(convert(int({ optional: true }), undefined), undefined);
     assert.equal(convert(int({ optional: true, default: 3 }), undefined), 3);
     assert.equal(convert(image({ optional: true }), null), undefined);

@@ -1,41 +1,41 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
-import { forgetMemory, giveMemory, takeMemory, waitingMemory } from "#src/tensor/memory.js";
+import { clearPool, pooledBytes, returnMemory, takeMemory } from "#src/tensor/memory.js";
 
 const MIB = 2 ** 20;
 
 describe("tensor/memory", () => {
-  beforeEach(forgetMemory);
-  after(forgetMemory);
+  beforeEach(clearPool);
+  after(clearPool);
 
-  it("hands out what came back last, to those who need as much", () => {
+  it("returns the buffer of this length that came back last", () => {
     const [first, second] = [takeMemory(MIB), takeMemory(MIB)];
-    giveMemory(first);
-    giveMemory(second);
-    assert.equal(waitingMemory(), 2 * MIB);
+    returnMemory(first);
+    returnMemory(second);
+    assert.equal(pooledBytes(), 2 * MIB);
     assert.notEqual(takeMemory(2 * MIB), second);
     assert.equal(takeMemory(MIB), second);
     assert.equal(takeMemory(MIB), first);
-    assert.equal(waitingMemory(), 0);
+    assert.equal(pooledBytes(), 0);
   });
 
-  it("takes nothing back twice, and nothing that it did not hand out", () => {
+  it("accepts no buffer twice, and no foreign buffer", () => {
     const mine = takeMemory(MIB);
-    giveMemory(mine);
-    giveMemory(mine);
-    giveMemory(new ArrayBuffer(MIB));
-    giveMemory(Tensor.from(new Float32Array(MIB), [MIB]).data.buffer);
-    assert.equal(waitingMemory(), MIB);
+    returnMemory(mine);
+    returnMemory(mine);
+    returnMemory(new ArrayBuffer(MIB));
+    returnMemory(Tensor.from(new Float32Array(MIB), [MIB]).data.buffer);
+    assert.equal(pooledBytes(), MIB);
   });
 
-  it("lets go of memory that was sent to another thread, and of more than 64 MiB", () => {
+  it("drops detached buffers, and keeps at most 64 MiB", () => {
     const sent = takeMemory(MIB);
     structuredClone(sent, { transfer: [sent] });
-    giveMemory(sent);
-    assert.equal(waitingMemory(), 0);
-    for (const memory of Array.from({ length: 5 }, () => takeMemory(20 * MIB))) giveMemory(memory);
-    assert.ok(waitingMemory() <= 64 * MIB, `${waitingMemory()}`);
-    giveMemory(takeMemory(40 * MIB));
-    assert.ok(waitingMemory() <= 64 * MIB);
+    returnMemory(sent);
+    assert.equal(pooledBytes(), 0);
+    for (const memory of Array.from({ length: 5 }, () => takeMemory(20 * MIB))) returnMemory(memory);
+    assert.ok(pooledBytes() <= 64 * MIB, `${pooledBytes()}`);
+    returnMemory(takeMemory(40 * MIB));
+    assert.ok(pooledBytes() <= 64 * MIB);
   });
 });

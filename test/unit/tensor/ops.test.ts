@@ -8,7 +8,7 @@ const noise = (shape: number[], seed: number): Tensor => randn(shape, { seed });
 const SIZES = [0, 1, 7, 8, 15, 16, 17, 63, 65, 4097, 70_001];
 
 describe("tensor ops", () => {
-  it("round once an operation", () => {
+  it("round once for each operation", () => {
     for (const size of SIZES) {
       const x = noise([size], 1);
       const y = noise([size], 2);
@@ -24,7 +24,7 @@ describe("tensor ops", () => {
     }
   });
 
-  it("leave their inputs alone", () => {
+  it("do not change their inputs", () => {
     const x = noise([33], 1);
     const before = x.data.slice();
     ops.scale(x, 2);

@@ -53,7 +53,7 @@ describe("randn, source CPU", () => {
     assert.notDeepEqual(noise.data.slice(0, 16), noise.data.slice(16, 32));
   });
 
-  it("draws into out, which goes on in the stream, for either source", () => {
+  it("draws into out and continues the stream, for either source", () => {
     for (const source of ["CPU", "GPU"] as const) {
       const generator = createGenerator({ seed: 5, source });
       const out = Tensor.zeros([4, 40]);
@@ -92,7 +92,7 @@ describe("scaledRandn", () => {
     }
   });
 
-  it("is refused what randn is", () => {
+  it("refuses what randn refuses", () => {
     assert.throws(() => scaledRandn([1], 2, { seed: -1, source: "GPU" }), { code: "value.out-of-range" });
     assert.throws(() => scaledRandn([1], 2, { seed: 1, source: "TPU" as "CPU" }), { code: "value.invalid" });
     const out = Tensor.zeros([2]);
@@ -175,7 +175,7 @@ describe("randn, misuse", () => {
     assert.throws(call, (error: unknown) => error instanceof LatentkitError && pattern.test(error.message));
   };
 
-  it("refuses seeds outside 0 … 2^64-1 and what is no whole number", () => {
+  it("refuses seeds outside 0 … 2^64-1 and fractions", () => {
     for (const seed of [-1, 2n ** 64n, "-1", "18446744073709551616"]) refuses(() => randn([1], { seed }), /^seed: /);
     for (const seed of [0.5, Number.NaN, 2 ** 53, "1.5", "", "0x10", "1e3", null, true]) {
       refuses(() => randn([1], { seed: seed as number }), /^seed: expected a whole number/);

@@ -37,7 +37,7 @@ describe("Tensor", () => {
     assert.equal(inspect({ samples: Tensor.zeros([2]) }), "{ samples: Tensor [2] 0 }");
   });
 
-  it("leaves values where they lie when console.log shows it", async () => {
+  it("fetches no values for console.log", async () => {
     const program = `
       const { inspect } = await import("node:util");
       const there = ops.scale(Tensor.full([4], 3), 2);
@@ -47,7 +47,7 @@ describe("Tensor", () => {
     assert.deepEqual(await onFakeGpu(program, fakeGpu()), [["Tensor [4] on cuda:0", true, 6, "Tensor [4] 6"]]);
   });
 
-  it("fills what it makes where the memory is left as it is", () => {
+  it("has no element unwritten where memory is not cleared", () => {
     const size = 100_003;
     const full = Tensor.full([size], 0.25);
     assert.ok(full.data.every((value) => value === 0.25));
@@ -56,7 +56,7 @@ describe("Tensor", () => {
     assert.equal(full.data.buffer.byteLength, 4 * size);
   });
 
-  it("does not follow a shape that is changed later", () => {
+  it("keeps its shape where the caller's array changes later", () => {
     const shape = [2, 2];
     const tensor = Tensor.zeros(shape);
     shape[0] = 7;

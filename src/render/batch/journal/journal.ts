@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { join, relative, sep } from "node:path";
 import type { LatentkitError } from "../../../errors.js";
 import { printJson } from "../../../io/json-lossless.js";
-import { outsideFault } from "../../../io/output-path.js";
+import { escapeFault } from "../../../io/output-path.js";
 import { engineVersion } from "../../../native/engine-version.js";
 import { fileAt, type RenderedFile } from "../../files.js";
 import type { BatchItem, ItemValues } from "../../items/item.js";
@@ -121,7 +121,7 @@ export class Journal {
   ): Promise<void> {
     const paths = files.map(({ path }) => relative(this.options.outputDir, path).split(sep).join("/"));
     // a file that a node reports elsewhere is not the batch's to look after
-    const inside = paths.filter((path) => outsideFault(path) === undefined);
+    const inside = paths.filter((path) => escapeFault(path) === undefined);
     const left = leftOut.length > 0 ? { leftOut } : {};
     await this.append({ type: "done", item: position, key, files: inside, ...left, ms: Math.round(ms) });
   }

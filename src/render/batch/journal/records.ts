@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../../errors.js";
 import { isPlainObject, parseJson, printJson } from "../../../io/json-lossless.js";
-import { outsideFault } from "../../../io/output-path.js";
+import { escapeFault } from "../../../io/output-path.js";
 
 /** The first line: the identity of the batch. Another graph, other options or another version give other pictures. */
 export interface JournalHeader {
@@ -63,7 +63,7 @@ const isHeader = ({ id, first, graph, engine }: Record<string, unknown>): boolea
 function filesFault(files: unknown): string | undefined {
   const expected = "expected paths inside the output folder, received";
   if (!Array.isArray(files)) return `${expected} ${describe(files)}`;
-  const wrong = files.findIndex((file) => typeof file !== "string" || outsideFault(file) !== undefined);
+  const wrong = files.findIndex((file) => typeof file !== "string" || escapeFault(file) !== undefined);
   return wrong === -1 ? undefined : `${expected} ${describe(files[wrong])}`;
 }
 

@@ -49,7 +49,7 @@ describe("createDiskCache", () => {
     await refuses(() => open({ minMs: -1 }), "value.invalid", /minMs/);
   });
 
-  it("gives other caches of the folder what one keeps, one file each, and makes the folder when it must", async () => {
+  it("shares results between caches of a folder, which it creates", async () => {
     const deep = join(folder(), "a", "b");
     const cache = open({ folder: deep });
     assert.equal(await find(cache, "a"), undefined);
@@ -61,7 +61,7 @@ describe("createDiskCache", () => {
     assert.match(files(deep).join(), /^[0-9a-f]{2}\/[0-9a-f]{62}\.lkc$/);
   });
 
-  it("writes the format that is described: magic, version, header, aligned floats, hash", async () => {
+  it("writes magic, version, header, aligned floats and hash", async () => {
     const bytes = await body();
     assert.equal(bytes.toString("latin1", 0, 8), "\x89LKC\r\n\x1a\n");
     assert.equal(bytes.readUInt32LE(8), 1);
@@ -88,7 +88,7 @@ describe("createDiskCache", () => {
     assert.deepEqual([second.data, third.data.length], [Tensor.full([5], 2).data, 3_000_001]);
   });
 
-  it("does not keep what is computed faster than it is read", async () => {
+  it("does not store results that are computed faster than read", async () => {
     const write = async (cache: DiskCache, size: number, ms: number) => {
       cache.write(signatureOf(`${size} ${ms}`), [[Tensor.zeros([size])]], ms);
       await cache.idle();
@@ -102,20 +102,20 @@ describe("createDiskCache", () => {
     ]);
   });
 
-  it("does not keep what is no data, nor one entry larger than the bound", async () => {
+  it("stores neither live objects nor an entry larger than the bound", async () => {
     await keep(open(), "code", [[() => 1]]);
     await keep(open({ bytes: 1000 }), "large", [[Tensor.zeros([250])]]);
     assert.deepEqual(tree(folder()), []);
   });
 
-  describe("takes no entry for good that is not", () => {
+  describe("rejects an invalid entry", () => {
     const refused = async (bytes: Uint8Array, what: string) => {
       put(bytes);
       assert.equal(await find(open(), "a"), undefined, what);
       assert.equal(existsSync(pathOf("a")), false, `${what} is removed`);
     };
 
-    it("whatever byte of it is another", async () => {
+    it("with any byte changed", async () => {
       const whole = sealed(await body());
       for (let at = 0; at < whole.length; at++) {
         const bytes = Buffer.from(whole);
@@ -124,7 +124,7 @@ describe("createDiskCache", () => {
       }
     });
 
-    it("wherever it is cut, or has more", async () => {
+    it("cut anywhere, or with more bytes", async () => {
       const whole = sealed(await body());
       for (let length = 0; length < whole.length; length += 3)
         await refused(whole.subarray(0, length), `${length} bytes`);
@@ -132,7 +132,7 @@ describe("createDiskCache", () => {
       await refused(Buffer.concat([whole, whole]), "twice");
     });
 
-    it("with a right hash over wrong bytes: nothing, or data of the right form, never an exception", async () => {
+    it("with a valid hash over random bytes, without an exception", async () => {
       const bytes = await body();
       const random = seededInts(5);
       const length = bytes.readUInt32LE(12);
@@ -194,7 +194,7 @@ describe("createDiskCache", () => {
       for (const text of ["", "null", "5", "[]", "{", "\ud800"]) await refused(made(text), `header ${text}`);
     });
 
-    it("in the place of another, or of types that do not fit", async () => {
+    it("of another signature, or of types that do not fit", async () => {
       await keep(open(), "a", SMALL);
       mkdirSync(join(pathOf("b"), ".."), { recursive: true });
       put(readFileSync(pathOf("a")), "b");
@@ -203,7 +203,7 @@ describe("createDiskCache", () => {
       assert.equal(existsSync(pathOf("a")), false);
     });
 
-    it("that is no file: a folder, a link, a pipe", async function () {
+    it("that is a folder, a link or a pipe", async function () {
       if (process.platform === "win32") skip(this, "there are no pipes among files");
       await keep(open(), "real", SMALL);
       const shard = (name: string) => mkdirSync(join(pathOf(name), ".."), { recursive: true });
@@ -230,7 +230,7 @@ describe("createDiskCache", () => {
       promises.open = openFile;
     });
 
-    it("leaves nothing behind, says why once, and tries again later", async () => {
+    it("leaves no file, warns once, and tries again later", async () => {
       let time = Date.now();
       const cache = open({ now: () => time });
       promises.open = async (...given) => {
@@ -248,7 +248,7 @@ describe("createDiskCache", () => {
       assert.deepEqual(files(folder()), []);
       assert.match(
         cache.takeWarning()!,
-        /^Results are not kept in the cache: Cannot write .*the disk is full \(ENOSPC\)\.$/,
+        /^Results are not stored in the disk cache: Cannot write .*the disk is full \(ENOSPC\)\.$/,
       );
       time += 61_000;
       await keep(cache, "a", SMALL);
@@ -261,7 +261,7 @@ describe("createDiskCache", () => {
       assert.deepEqual(await find(cache, "a"), SMALL);
     });
 
-    it("finds and keeps nothing below a file", async () => {
+    it("neither reads nor stores where the folder is a file", async () => {
       writeFileSync(join(folder(), "file"), "");
       const cache = open({ folder: join(folder(), "file", "cache") });
       await keep(cache, "a", SMALL);
@@ -279,7 +279,7 @@ describe("createDiskCache", () => {
       utimesSync(pathOf(name), then, then);
     };
 
-    it("evicts what was not used for longest, and a hit is a use", async () => {
+    it("evicts the least recently used entry, where a hit is a use", async () => {
       const cache = open({ bytes: 10 * BYTES });
       for (let i = 0; i < 10; i++) {
         await keep(cache, i, entry());
@@ -293,7 +293,7 @@ describe("createDiskCache", () => {
       assert.deepEqual(await Promise.all([0, 1, 2, 3, 10].map(has)), [true, false, false, true, true]);
     });
 
-    it("stays below it while it writes without end, and while others write", async () => {
+    it("stays below it during continuous writes of several processes", async () => {
       const caches = [open({ bytes: 20 * BYTES }), open({ bytes: 20 * BYTES }), open({ bytes: 20 * BYTES })];
       for (let i = 0; i < 60; i++) {
         await Promise.all(caches.map((cache, k) => keep(cache, `${k} ${i}`, entry())));
@@ -303,7 +303,7 @@ describe("createDiskCache", () => {
       assert.ok(await find(caches[0]!, "0 59"));
     });
 
-    it("touches nothing that is not its own, and removes what killed writers left an hour ago", async () => {
+    it("removes temporary files older than an hour, and no foreign file", async () => {
       const mine = ["notes.txt", "ab/notes.txt", "ab/short.lkc", ".latentkit-new.tmp", "abc/x.lkc"];
       for (const shard of ["ab", "abc"]) mkdirSync(join(folder(), shard));
       const left = (digit: string) => `.latentkit-${digit.repeat(24)}.tmp`;
@@ -316,7 +316,7 @@ describe("createDiskCache", () => {
       assert.equal(existsSync(join(folder(), left("a"))), false);
     });
 
-    it("of nothing keeps nothing", async () => {
+    it("stores nothing with a bound of 0", async () => {
       await keep(open({ bytes: 0 }), "a", SMALL);
       assert.deepEqual(tree(folder()), []);
     });

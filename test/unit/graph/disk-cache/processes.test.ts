@@ -33,7 +33,7 @@ describe("processes that share a disk cache", () => {
   const entries = () => files(cacheFolder()).filter((name) => name.endsWith(".lkc"));
   const temporaries = () => files(cacheFolder()).filter((name) => !name.endsWith(".lkc"));
 
-  it("render the same picture, the second one from what the first one left", async () => {
+  it("render the same picture, the second one from stored results", async () => {
     const settings = { ckpt_name: "preview-sdxl.safetensors", positive: "a fox", negative: "", batch_size: 1 };
     const size = { empty_latent_width: 128, empty_latent_height: 64 };
     const noise = { sampler_name: "euler", scheduler: "karras", steps: 20, start_at_step: 0, end_at_step: 20 };
@@ -54,7 +54,7 @@ describe("processes that share a disk cache", () => {
     assert.deepEqual([hashesIn(join(folder(), "second")), Object.keys(first)], [first, ["fox_00001_.png"]]);
   });
 
-  it("write the same results and evict each other's at once: none is wrong, and the bound holds", async () => {
+  it("write and evict concurrently without a wrong result or a broken bound", async () => {
     const bound = 40 * 204_800;
     const given = (first: number) => [writer, cacheFolder(), String(first), "120", String(bound)];
     const ends = await Promise.all([0, 0, 60].map((first) => run(process.execPath, given(first))));
@@ -63,7 +63,7 @@ describe("processes that share a disk cache", () => {
     assert.deepEqual(temporaries(), []);
   });
 
-  it("may be killed at any moment, fifty times: what is there is whole", async function () {
+  it("leave only whole entries when killed at any moment, fifty times", async function () {
     this.timeout(120_000);
     const random = seededInts(7);
     const given = ["0", "100000", String(2 ** 40)];

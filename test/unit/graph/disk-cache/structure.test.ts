@@ -15,7 +15,7 @@ const read = (json: unknown, tensors: Float32Array[] = [new Float32Array(6)]) =>
 const nested = (depth: number) => Array.from({ length: depth }).reduce((inner: unknown) => [inner], 1);
 
 describe("pack and unpack", () => {
-  it("bring back every value that JSON loses or changes", () => {
+  it("restore every value that JSON loses or changes", () => {
     const values = [
       null,
       true,
@@ -45,7 +45,7 @@ describe("pack and unpack", () => {
     assert.deepEqual(keysInOrder(back(object) as object), ["10", "2"]);
   });
 
-  it("bring back latents and conditionings bit by bit, a shared tensor once", () => {
+  it("restore latents and conditionings bit by bit, a shared tensor once", () => {
     const data = new Float32Array([1, -0, Number.NaN, Infinity, 1e-45, 0.1]);
     const samples = Tensor.from(data, [1, 1, 2, 3]);
     const value = [{ samples, batch_index: [0, 3] }, [[samples.reshape([6]), { pooled_output: Tensor.zeros([2, 0]) }]]];
@@ -58,7 +58,7 @@ describe("pack and unpack", () => {
     assert.deepEqual(conditioning[0]![1], { pooled_output: Tensor.zeros([2, 0]) });
   });
 
-  it("refuse what is not data alone", () => {
+  it("refuse anything but plain data", () => {
     const loop: unknown[] = [];
     loop.push(loop);
     const bad = [() => 1, Symbol("s"), new Map(), new Date(), new Uint8Array(1), new (class A {})(), loop, nested(40)];
@@ -66,7 +66,7 @@ describe("pack and unpack", () => {
     for (const value of bad) assert.equal(pack([value]), undefined, String(typeof value));
   });
 
-  it("read nothing but what they wrote", () => {
+  it("unpack nothing but packed values", () => {
     assert.deepEqual((read(["tensor", 0, 2, 3])!.value as Tensor).shape, [2, 3]);
     const bad: unknown[] = [{}, [], [1], ["what"], ["list", {}], ["number", "1"], ["number"], ["integer", "1.5"]];
     bad.push(["integer", "9".repeat(1e6)], ["integer", 1], ["literal", "x"], ["literal", "1".repeat(1000)]);

@@ -18,7 +18,7 @@ function drain(plan: Plan): string[] {
 }
 
 describe("Plan", () => {
-  it("takes the last listed link first, and what is near an output before what is not", () => {
+  it("takes the last listed link first, and nodes near an output before others", () => {
     assert.deepEqual(drain(planOf({ out: ["sum"], sum: ["a", "b"] }, ["out"])), ["b", "a", "sum", "out"]);
     const sources = { 4: ["3"], 3: ["1", "2"], 5: ["1"], 6: ["2"] };
     assert.deepEqual(drain(planOf(sources, ["4", "5", "6"])), ["2", "6", "1", "5", "3", "4"]);
@@ -33,7 +33,7 @@ describe("Plan", () => {
     assert.equal(plan.size, 0);
   });
 
-  it("does not wait for what is done, nor twice for one node", () => {
+  it("does not wait for nodes that are done, nor twice for one node", () => {
     const plan = planOf({ out: ["a", "a"], a: [] }, ["out"]);
     assert.equal(plan.take(), "a");
     plan.done("a");
@@ -42,7 +42,7 @@ describe("Plan", () => {
     assert.deepEqual(drain(plan), ["out"]);
   });
 
-  it("tells who waits in a cycle", () => {
+  it("lists the nodes that wait in a cycle", () => {
     const plan = planOf({ out: ["a"], a: ["b"], b: ["a"] }, ["out"]);
     assert.equal(plan.take(), undefined);
     assert.deepEqual(plan.waiting(), ["out", "a", "b"]);

@@ -56,7 +56,8 @@ describe("the preview host", () => {
     }
   });
 
-  it("gives the same objects for a checkpoint twice", async () => assert.equal(await load("sd15"), await load("sd15")));
+  it("returns the same objects for a checkpoint loaded twice", async () =>
+    assert.equal(await load("sd15"), await load("sd15")));
 
   it("maps names of old graphs", async () => {
     const own = createPreviewHost({ checkpoints: { "dreamshaper_8.safetensors": "sd15" } });
@@ -169,7 +170,7 @@ describe("the preview clip", () => {
     assert.notDeepEqual((await encodePrompt(clip, "a cat"))[0]![0].data, sd[0]![0].data);
   });
 
-  it("refuses chunks that are none", async () => {
+  it("refuses invalid chunks", async () => {
     const [l] = (await load("sd15")).clip.encoders;
     await assert.rejects(l!.encode([[49406, 49407]]), /expected chunks of 77 ids/);
     await assert.rejects(l!.encode([new Array<number>(77).fill(1e9)]), /received 1000000000/);
@@ -194,7 +195,7 @@ describe("the preview model", () => {
     }
   });
 
-  it("refuses latents of another format, and noise levels that are none", async () => {
+  it("refuses latents of another format, and invalid noise levels", async () => {
     const { model } = await load("sd15");
     await assert.rejects(model.predict!(Tensor.zeros([1, 16, 2, 2]), 1, []), /\[B, 4, h, w\] for sd15/);
     for (const sigma of [-1, Number.NaN, Number.POSITIVE_INFINITY]) {

@@ -36,7 +36,7 @@ describe("tokenizePrompt", () => {
     assert.ok(chunk!.every(({ weight }) => weight === 1));
   });
 
-  it("takes unknown normalisations for none, and refuses what is no name and clips that do not tokenize", () => {
+  it("reads an unknown normalisation as none; refuses non-texts and bad encoders", () => {
     const plain = tokenizePrompt("a (b:1.4)", encoder);
     assert.deepEqual(tokenizePrompt("a (b:1.4)", encoder, { tokenNormalization: "lenght" }), plain);
     assert.notDeepEqual(tokenizePrompt("a (b:1.4)", encoder, { tokenNormalization: "mean" }), plain);

@@ -43,7 +43,7 @@ describe("encodePrompt", () => {
     assert.notDeepEqual(await pooled("a (b:0.5)", true), await pooled("a (b:0.5)", false));
   });
 
-  it("leaves out pooled where the encoder has none", async () => {
+  it("has no pooled output where the encoder has none", async () => {
     const encoder = clip.encoders[0]!;
     const bare = { ...encoder, encode: async (chunks: number[][]) => ({ cond: (await encoder.encode(chunks)).cond }) };
     for (const weightInterpretation of ["comfy", "A1111", "comfy++", "compel", "down_weight"]) {
@@ -58,7 +58,7 @@ describe("encodePrompt", () => {
     assert.notDeepEqual(full[0]![0].data, capped[0]![0].data);
   });
 
-  it("gives the A1111 style one entry a run of steps", async () => {
+  it("returns one entry for each range of steps in the A1111 style", async () => {
     const [a, b] = await scheduled("x [cat:dog:0.5]", 20);
     assert.deepEqual(a!.slice(1), [0, 0.5]);
     assert.deepEqual(b!.slice(1), [0.5, 1]);
@@ -77,7 +77,7 @@ describe("encodePrompt", () => {
     assert.deepEqual(styled![0].data, reference![0].data);
   });
 
-  it("lets TIMESTEP end what a schedule gives", async () => {
+  it("limits a schedule by TIMESTEP", async () => {
     const conditioning = await encodePrompt(clip, "[a:b:0.5] TIMESTEP:0.25", { a1111PromptStyle: true, steps: 4 });
     const ranges = conditioning.map(([, { start_percent, end_percent }]) => [start_percent, end_percent]);
     assert.deepEqual(ranges, [
@@ -99,7 +99,7 @@ describe("encodePrompt", () => {
     await assert.rejects(number, refusal("value.invalid", /none, mean/));
   });
 
-  it("refuses numbers out of range and clips that are none", async () => {
+  it("refuses numbers out of range and anything but a clip", async () => {
     for (const steps of [0, 1.5, 10001, Number.NaN]) {
       await assert.rejects(encodePrompt(clip, "a", { steps }), refusal("value.out-of-range", /steps: expected/));
     }

@@ -17,13 +17,13 @@ describe("parsePrompt", () => {
     for (const [text, weight] of weights) assert.deepEqual(parsePrompt(text), [["x", weight]]);
   });
 
-  it("keeps the text of what is no number", () => {
+  it("keeps the text of an invalid number", () => {
     for (const tail of ["1__0", "_1", "1_", "0x10", "1.2.3", "", "- 1", "1e", "one"]) {
       assert.deepEqual(parsePrompt(`(x:${tail})`), [[`x:${tail}`, 1.1]]);
     }
   });
 
-  it("sets a weight whatever stands around it", () => {
+  it("sets an inner weight regardless of outer ones", () => {
     assert.deepEqual(parsePrompt("(a (b:0.3) c:1.4) d"), [
       ["a ", 1.4],
       ["b", 0.3],
@@ -59,7 +59,7 @@ describe("parsePrompt", () => {
     assert.deepEqual(parsePrompt("(a\\)"), [["(a)", 1]]);
   });
 
-  it("takes a million hostile characters at once", () => {
+  it("parses a million hostile characters in bounded time", () => {
     const n = 1_000_000;
     const hostile = [
       "(".repeat(n),
@@ -78,7 +78,7 @@ describe("parsePrompt", () => {
     assert.ok(process.hrtime.bigint() - started < 10_000_000_000n);
   });
 
-  it("refuses what is no text", () => {
+  it("refuses anything but a text", () => {
     for (const value of [undefined, null, 5, ["a"]]) {
       assert.throws(
         () => parsePrompt(value as unknown as string),

@@ -211,7 +211,7 @@ describe("ext remoteImageApi", () => {
     assert.deepEqual([file.name, file.type], ["output.png", "image/png"]);
   });
 
-  it("takes the key from the environment, as it is where it has a scheme, and none is an error before any request", async () => {
+  it("takes the key from the environment, and fails without one before a request", async () => {
     const encoded = await picture();
     answer = (_, response) => json(response, 200, { image: encoded });
     await ask({}, { config: config("Basic abc") });

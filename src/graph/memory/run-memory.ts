@@ -1,0 +1,187 @@
+import type { Host } from "../../host/types.js";
+import type { Registry } from "../../nodes/registry.js";
+import type { PreparedNode } from "../prepared.js";
+import { BufferOwners } from "./buffer-owners.js";
+import { type Cache, createCache, type Entry } from "./cache.js";
+
+/** Facts about a run that decide who owns, shares and frees its results; docs/memory.md explains the rules. */
+export interface MemoryFacts {
+  /** Shared with other runs. Without one, equal nodes of this run share their results. */
+  readonly cache?: Cache;
+  /** The package's own nodes, none of which retains a tensor after it has returned. */
+  readonly builtIns?: Registry;
+  readonly host?: Host;
+  /** Nodes whose inputs differ in every run: a shared cache keeps neither their results nor what follows from them. */
+  readonly volatileNodes?: ReadonlySet<string>;
+  /** No listener retains values of the run's events after it has returned. */
+  readonly hasTransientEvents?: boolean;
+}
+
+/** The results of one run: which a cache shares, which nodes still read, which buffers return to their pool. */
+export class RunMemory {
+  readonly cache: Cache;
+  /** Nothing retains a tensor of the run beyond it: neither its nodes, nor its host's models, nor its listener. */
+  readonly isContained: boolean;
+  private readonly hasPrivateCache: boolean;
+  private readonly volatile: ReadonlySet<string>;
+  private readonly owners: BufferOwners | undefined;
+  private readonly isRoot: ReadonlySet<string>;
+  private signatures: ReadonlyMap<string, number> = new Map();
+  private readonly results = new Map<string, Entry>();
+  /** Number of nodes that may still read a node's result, by node id. */
+  private readonly readers = new Map<string, number>();
+  /** Nodes whose results have been released; one that an expansion reads after all runs again. */
+  private readonly released = new Set<string>();
+  /** Nodes whose results this run alone holds, shared with no equal node. */
+  private readonly unshared = new Set<string>();
+  /** Number of nodes by signature whose results are not released. */
+  private readonly equals = new Map<number, number>();
+  /** Results by signature that an equal node of this run may still take, whatever the cache evicts. */
+  private readonly twins = new Map<number, Entry>();
+
+  /** `nodes`: all that the roots need, in `order` where sources come first; expansions add to them. */
+  constructor(
+    facts: MemoryFacts,
+    private readonly nodes: ReadonlyMap<string, PreparedNode>,
+    roots: readonly string[],
+    order: readonly string[],
+  ) {
+    // with the policy "none" each run has a cache of its own: equal nodes still share
+    const shared = facts.cache?.policy === "none" ? undefined : facts.cache;
+    this.cache = shared ?? createCache({ policy: "classic" });
+    this.hasPrivateCache = shared === undefined;
+    this.volatile = withReaders(facts.volatileNodes ?? NONE, nodes, order);
+    this.isContained = facts.hasTransientEvents === true && retainsNothing(facts, nodes.values());
+    this.owners = this.isContained ? new BufferOwners() : undefined;
+    this.isRoot = new Set(roots);
+    for (const node of nodes.values()) this.addReader(node);
+  }
+
+  /** Whether no other run will take the node's result, nor see its signature again. */
+  isVolatile(id: string): boolean {
+    return this.volatile.has(id);
+  }
+
+  /** Starts with the signatures of all nodes; `ids` are those of the whole graph. */
+  begin(signatures: ReadonlyMap<string, number>, ids: readonly string[]): void {
+    this.signatures = signatures;
+    this.cache.begin(new Set(signatures.values()), new Set(ids));
+    for (const id of this.nodes.keys()) {
+      const signature = signatures.get(id);
+      if (signature !== undefined) this.equals.set(signature, (this.equals.get(signature) ?? 0) + 1);
+    }
+  }
+
+  /** Whether the cache holds a result of the node from an earlier run. */
+  isCached(id: string): boolean {
+    return this.cache.has(this.signatures.get(id));
+  }
+
+  /** The node's result, where this run has taken or computed it. */
+  get(id: string): Entry | undefined {
+    return this.results.get(id);
+  }
+
+  /** Returns the node's result: of this run, of an equal node or of an earlier run. */
+  find(id: string): Entry | undefined {
+    const own = this.results.get(id);
+    if (own !== undefined) return own;
+    const signature = this.signatures.get(id);
+    if (signature === undefined) return undefined;
+    const entry = this.twins.get(signature) ?? this.cache.get(signature);
+    if (entry !== undefined) {
+      this.results.set(id, entry);
+      this.owners?.share(entry);
+    }
+    return entry;
+  }
+
+  /** Counts a node as a reader of all that it links to, lazy links included. */
+  addReader({ links }: PreparedNode): void {
+    for (const { source } of links) this.addRead(source);
+  }
+
+  /** Counts one more reader of a node's result. */
+  addRead(id: string): void {
+    this.readers.set(id, (this.readers.get(id) ?? 0) + 1);
+  }
+
+  /** Counts the node as a reader again where its result was released and it has to run again. */
+  revive(node: PreparedNode): void {
+    if (this.released.delete(node.id)) this.addReader(node);
+  }
+
+  /**
+   * Stores a node's result, after which the node no longer reads `sources`. Returns the nodes whose results were
+   * released for want of readers.
+   */
+  store({ id }: PreparedNode, entry: Entry, sources: readonly string[]): string[] {
+    if (this.results.get(id) !== entry) this.add(id, entry);
+    const released: string[] = [];
+    for (const source of sources) {
+      const left = (this.readers.get(source) ?? 0) - 1;
+      this.readers.set(source, left);
+      if (left === 0 && this.release(source)) released.push(source);
+    }
+    if ((this.readers.get(id) ?? 0) <= 0 && this.release(id)) released.push(id);
+    return released;
+  }
+
+  private add(id: string, entry: Entry): void {
+    this.results.set(id, entry);
+    const signature = this.signatures.get(id);
+    const isTwin = signature !== undefined && (this.equals.get(signature) ?? 0) > 1;
+    const isCached = signature !== undefined && !this.hasPrivateCache && !this.isVolatile(id);
+    if (isTwin) this.twins.set(signature, entry);
+    if (isCached) this.cache.put(signature, entry);
+    if (isTwin || isCached) this.owners?.share(entry);
+    else {
+      this.unshared.add(id);
+      this.owners?.own(entry);
+    }
+  }
+
+  /** Releases a result without readers, unless the run shows it or could not compute it again. */
+  private release(id: string): boolean {
+    const { outputNode, writesFiles, hasUi, notIdempotent } = this.nodes.get(id)!.definition;
+    if (this.isRoot.has(id) || outputNode || writesFiles || hasUi || notIdempotent) return false;
+    const entry = this.results.get(id);
+    if (entry === undefined) return false;
+    this.results.delete(id);
+    this.released.add(id);
+    if (this.unshared.delete(id)) this.owners?.release(entry);
+    const signature = this.signatures.get(id);
+    if (signature !== undefined) {
+      const left = (this.equals.get(signature) ?? 0) - 1;
+      this.equals.set(signature, left);
+      if (left <= 0) this.twins.delete(signature);
+    }
+    return true;
+  }
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** These nodes and all that follow from them. */
+function withReaders(
+  first: ReadonlySet<string>,
+  nodes: ReadonlyMap<string, PreparedNode>,
+  order: readonly string[],
+): ReadonlySet<string> {
+  if (first.size === 0) return first;
+  const all = new Set<string>();
+  for (const id of order) {
+    const node = nodes.get(id);
+    if (first.has(id) || node?.links.some(({ source }) => all.has(source))) all.add(id);
+  }
+  return all;
+}
+
+/** Whether neither a node of the run nor a model of its host retains a tensor. */
+function retainsNothing({ builtIns, host }: MemoryFacts, nodes: Iterable<PreparedNode>): boolean {
+  // a host made from another one's properties has to declare it for itself
+  const declared = host && Object.getOwnPropertyDescriptor(host, "retainsNoTensors");
+  if (host !== undefined && (declared?.value !== true || declared.enumerable === true)) return false;
+  for (const { definition } of nodes) if (builtIns?.get(definition.key) !== definition) return false;
+  return true;
+}

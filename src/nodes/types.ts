@@ -1,0 +1,154 @@
+import type { LatentkitError } from "../errors.js";
+import type { Host } from "../host/types.js";
+import type { OutputHandling } from "../io/output-files.js";
+import type { ChoiceContext, ComfyInput, InputSpec } from "./inputs.js";
+import type { OutputSource, OutputSpec } from "./outputs.js";
+
+/** Kind of a hidden input. */
+export type HiddenType = "PROMPT" | "EXTRA_PNGINFO" | "UNIQUE_ID";
+
+/** Everything that a node may use from outside; nodes use nothing global. */
+export interface NodeContext {
+  readonly nodeId: string;
+  /** Aborted with the run, and at its end. */
+  readonly signal: AbortSignal;
+  /** Reports progress as value of max; preview is any image of the state. */
+  progress(value: number, max: number, preview?: unknown): void;
+  /** Memory of this node instance, kept in the cache under the node's id. */
+  readonly state: Record<string, unknown>;
+  readonly host: Host;
+  readonly folders: Folders;
+  readonly clock: () => Date;
+  readonly fetch: typeof fetch;
+  readonly config: NodeConfig;
+  readonly log: (message: string) => void;
+  /** Names and receipts of saved images; where absent, counters and no receipts. */
+  readonly output?: OutputHandling;
+}
+
+/** Absolute paths. */
+export interface Folders {
+  readonly output: string;
+  readonly input: string;
+}
+
+/** The part of the configuration that nodes read. */
+export interface NodeConfig {
+  readonly remote_image_api?: {
+    readonly base_url?: string;
+    readonly keys?: readonly { readonly name: string; readonly key: string }[];
+  };
+}
+
+/** Algorithm of a noise stream: PyTorch's CPU generator, or its CUDA generator. */
+export type NoiseStream = "cpu" | "gpu";
+
+/**
+ * Result of a node's own validation. True or undefined: valid. A text is the fault of the inputs that were read, a record
+ * has the fault of each input: a text, or an error without the name of the input.
+ */
+export type ValidationResult = boolean | string | Readonly<Record<string, string | LatentkitError>> | undefined;
+
+/** Context of a node's own validation: types of linked inputs, folder of input files. */
+export interface ValidateContext {
+  readonly inputTypes: Readonly<Record<string, string>>;
+  readonly inputDir?: string;
+  /** Number of suggestions that may still be searched for in this graph; each search decrements it. */
+  readonly hints?: { left: number };
+}
+
+/** Full result of a node that returns more than its outputs. */
+export interface NodeResult {
+  /** Values by output name or in output order. */
+  readonly result?: Readonly<Record<string, unknown>> | readonly unknown[];
+  readonly ui?: Readonly<Record<string, unknown[]>>;
+  /** A graph that replaces this node; `result` then holds links into it. */
+  readonly expand?: Readonly<Record<string, unknown>>;
+}
+
+type Values<I> = { [K in keyof I]: I[K] extends InputSpec<infer Value> ? Value : unknown };
+type Hidden<H> = { [K in keyof H]?: H[K] extends "UNIQUE_ID" ? string : unknown };
+/** With inputIsList every input arrives as an array. */
+type RunInputs<I, H, L> = (L extends true ? { [K in keyof I]: unknown[] } : Values<I>) & Hidden<H>;
+type Awaitable<T> = T | Promise<T>;
+
+/** Source of a node, written by its author. Outputs are named in order; `run` returns them by name. */
+export interface NodeSource<
+  I extends Record<string, InputSpec | ComfyInput>,
+  H extends Record<string, HiddenType>,
+  L extends boolean,
+  K extends string = string,
+  O extends OutputSource = OutputSource,
+> {
+  readonly key: K;
+  readonly displayName?: string;
+  readonly category?: string;
+  readonly description?: string;
+  readonly deprecated?: boolean;
+  readonly inputs: I;
+  readonly outputs: O;
+  readonly hidden?: H;
+  readonly inputIsList?: L;
+  readonly outputIsList?: readonly boolean[];
+  readonly outputNode?: boolean;
+  readonly writesFiles?: boolean;
+  /** Has a UI result without being an output node: a root where a graph has none. */
+  readonly hasUi?: boolean;
+  readonly notIdempotent?: boolean;
+  /** Talks to other machines: runs in every run, whatever a disk cache holds. */
+  readonly reachesNetwork?: boolean;
+  /** Uses a key of the configuration or the environment; a run that may not reach the network refuses it too. */
+  readonly usesKey?: boolean;
+  /**
+   * Declares that outputs follow from the declared inputs, `isChanged` and the host's models alone, and that running the
+   * node does nothing else, so that a disk cache may store them. Change the text whenever the code changes outputs.
+   * Nodes of the package need none.
+   */
+  readonly cacheVersion?: string;
+  /** Returns at once, also where required inputs are absent. Inputs that it reads are exempt from range and list checks. */
+  validate?(inputs: Record<string, unknown>, context: ValidateContext): ValidationResult;
+  /** Returns a value for the cache key: another value means changed. Links are not resolved. */
+  isChanged?(inputs: Record<string, unknown>, context: ChoiceContext): Awaitable<unknown>;
+  /** Returns the names of the lazy inputs that are still needed. */
+  checkLazy?(inputs: Record<string, unknown>): Awaitable<readonly string[]>;
+  /** Returns the noise stream that the node's seed starts, for receipts. Links are not resolved. */
+  noiseStream?(inputs: Record<string, unknown>): NoiseStream | undefined;
+  run(
+    inputs: RunInputs<I, H, L>,
+    context: NodeContext,
+  ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeResult | undefined>;
+}
+
+type Hooks = Pick<NodeSource<never, never, never>, "validate" | "isChanged" | "checkLazy" | "noiseStream">;
+
+/** A node in the form that registry, validator and executor use. */
+export interface NodeDefinition extends Hooks {
+  readonly key: string;
+  readonly displayName: string;
+  readonly category: string;
+  readonly description: string;
+  readonly deprecated: boolean;
+  readonly inputs: Readonly<Record<string, InputSpec>>;
+  readonly outputs: readonly OutputSpec[];
+  readonly hidden: Readonly<Record<string, HiddenType>>;
+  readonly inputIsList: boolean;
+  readonly outputNode: boolean;
+  readonly writesFiles: boolean;
+  readonly hasUi: boolean;
+  readonly notIdempotent: boolean;
+  readonly reachesNetwork: boolean;
+  readonly usesKey: boolean;
+  readonly cacheVersion?: string;
+  run(
+    inputs: Record<string, unknown>,
+    context: NodeContext,
+  ): Awaitable<Readonly<Record<string, unknown>> | readonly unknown[] | NodeResult | undefined>;
+}
+
+/** A node with static types of key, inputs and outputs; `invokeNode` uses those of the package's own nodes. */
+export interface TypedNode<Key extends string, Input extends string, Result extends readonly unknown[]>
+  extends NodeDefinition {
+  readonly key: Key;
+  /** Carries static types only; never set. */
+  readonly types?: { readonly input: Input; readonly result: Result };
+}

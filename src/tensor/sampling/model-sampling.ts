@@ -1,0 +1,172 @@
+import { describe, LatentkitError, suggest } from "../../errors.js";
+import type { SamplingSpec } from "../../native/bindings.js";
+import { loadNative } from "../../native/load.js";
+import { CHECKED_LATER, checkOptions, type OptionRules } from "../../options.js";
+import { LATENT_FORMATS, type LatentFormat } from "./latent-format.js";
+
+export type Prediction = "eps" | "v" | "edm" | "edm-v" | "flow";
+
+/** Noise levels of a model family: its table and the maps between sigma and timestep. */
+export interface ModelSampling {
+  readonly name: string;
+  readonly prediction: Prediction;
+  /** Rising table of sigmas: 1,000 entries, 10,000 for Flux and Cascade. */
+  readonly sigmas: Float32Array;
+  readonly sigmaMin: number;
+  readonly sigmaMax: number;
+  timestep(sigma: number): number;
+  sigma(timestep: number): number;
+  readonly latentFormat: LatentFormat;
+}
+
+/** Parameters that replace the family's own; one that the family does not have is refused. */
+export interface SamplingOverrides {
+  shift?: number;
+  multiplier?: number;
+  sigmaMin?: number;
+  sigmaMax?: number;
+  linearStart?: number;
+  linearEnd?: number;
+  zsnr?: boolean;
+}
+
+interface Family {
+  readonly prediction: Prediction;
+  readonly spec: SamplingSpec;
+  readonly format: LatentFormat;
+}
+
+/** Parameters of a family unless it sets its own. */
+export const DEFAULT_SPEC: SamplingSpec = {
+  kind: "discrete",
+  linearStart: 0.00085,
+  linearEnd: 0.012,
+  zsnr: false,
+  sigmaMin: 0.002,
+  sigmaMax: 80,
+  shift: 1,
+  multiplier: 1,
+};
+
+const family = (prediction: Prediction, spec: Partial<SamplingSpec>, format: LatentFormat): Family => ({
+  prediction,
+  spec: { ...DEFAULT_SPEC, ...spec },
+  format,
+});
+
+const { SD15, SDXL, SDXL_Playground_2_5, SD3, Flux, SC_B, SC_Prior } = LATENT_FORMATS;
+
+const FAMILIES = {
+  sd15: family("eps", {}, SD15),
+  sdxl: family("eps", {}, SDXL),
+  "sd21-v": family("v", {}, SD15),
+  "sd21-v-zsnr": family("v", { zsnr: true }, SD15),
+  "hunyuan-dit": family("v", { linearEnd: 0.018 }, SDXL),
+  svd: family("edm-v", { kind: "edm", sigmaMax: 700 }, SD15),
+  playground25: family("edm", { kind: "edm" }, SDXL_Playground_2_5),
+  sd3: family("flow", { kind: "flow", shift: 3, multiplier: 1000 }, SD3),
+  auraflow: family("flow", { kind: "flow", shift: 1.73 }, SDXL),
+  flux: family("flow", { kind: "flux", shift: 1.15 }, Flux),
+  "flux-schnell": family("flow", { kind: "flow" }, Flux),
+  "cascade-b": family("eps", { kind: "cascade" }, SC_B),
+  "cascade-c": family("eps", { kind: "cascade", shift: 2 }, SC_Prior),
+} as const satisfies Record<string, Family>;
+
+export type ModelSamplingName = keyof typeof FAMILIES;
+
+export const MODEL_SAMPLINGS = Object.freeze(Object.keys(FAMILIES)) as readonly ModelSamplingName[];
+
+/** Parameters of each kind of table. */
+const PARAMETERS: Record<SamplingSpec["kind"], readonly (keyof SamplingOverrides)[]> = {
+  discrete: ["linearStart", "linearEnd", "zsnr"],
+  edm: ["sigmaMin", "sigmaMax"],
+  flow: ["shift", "multiplier"],
+  flux: ["shift"],
+  cascade: ["shift"],
+};
+
+const OVERRIDE_RULES: OptionRules<SamplingOverrides> = {
+  shift: CHECKED_LATER,
+  multiplier: CHECKED_LATER,
+  sigmaMin: CHECKED_LATER,
+  sigmaMax: CHECKED_LATER,
+  linearStart: CHECKED_LATER,
+  linearEnd: CHECKED_LATER,
+  zsnr: CHECKED_LATER,
+};
+
+const SPEC = Symbol("latentkit.samplingSpec");
+
+/** Native parameters of a sampling of modelSampling(), also of a spread copy; a foreign object has none. */
+export const specOf = (sampling: ModelSampling & { [SPEC]?: SamplingSpec }): SamplingSpec | undefined => sampling[SPEC];
+
+/** The sampling of a model family by name. Fails with value.invalid or value.out-of-range. */
+export function modelSampling(name: ModelSamplingName, overrides: SamplingOverrides = {}): ModelSampling {
+  if (typeof name !== "string" || !Object.hasOwn(FAMILIES, name)) {
+    const { suggestion, hint } = suggest(name, MODEL_SAMPLINGS);
+    throw new LatentkitError(
+      "value.invalid",
+      `Model sampling: expected one of ${MODEL_SAMPLINGS.join(", ")}, received ${describe(name)}.${hint}`,
+      { suggestion },
+    );
+  }
+  const { prediction, spec: base, format } = FAMILIES[name];
+  const spec: SamplingSpec = { ...base, ...checkOverrides(name, base, overrides) };
+  const native = loadNative();
+  const table = native.samplingTable(spec);
+  return Object.freeze({
+    [SPEC]: spec,
+    name,
+    prediction,
+    sigmas: table,
+    sigmaMin: table[0]!,
+    sigmaMax: table[table.length - 1]!,
+    timestep: (sigma: number) => native.samplingTimestep(spec, table, requirePositive("sigma", sigma)),
+    sigma: (timestep: number) => native.samplingSigma(spec, table, requireNumber("timestep", timestep)),
+    latentFormat: format,
+  });
+}
+
+function requireNumber(name: string, value: unknown): number {
+  if (typeof value === "number") return value;
+  throw new LatentkitError("value.invalid", `${name}: expected a number, received ${describe(value)}.`);
+}
+
+function requirePositive(name: string, value: unknown): number {
+  const number = requireNumber(name, value);
+  // as float32, like the table: what rounds to 0 there has no timestep
+  if (Math.fround(number) > 0) return number;
+  throw new LatentkitError("value.out-of-range", `${name}: expected a number above 0, received ${number}.`);
+}
+
+function checkOverrides(name: string, base: SamplingSpec, overrides: SamplingOverrides): Partial<SamplingSpec> {
+  checkOptions("modelSampling", overrides, OVERRIDE_RULES);
+  const allowed = PARAMETERS[base.kind];
+  const set = Object.entries(overrides).filter(([, value]) => value !== undefined);
+  for (const [key, value] of set) {
+    const at = `Model sampling ${name}, ${key}`;
+    if (!(allowed as readonly string[]).includes(key)) {
+      throw new LatentkitError("value.invalid", `${at}: expected one of ${allowed.join(", ")}.`);
+    }
+    if (key === "zsnr") {
+      if (typeof value !== "boolean")
+        throw new LatentkitError("value.invalid", `${at}: expected a boolean, received ${describe(value)}.`);
+    } else if (typeof value !== "number" || !Number.isFinite(value) || (value <= 0 && base.kind !== "flux")) {
+      const message = `${at}: expected a finite number above 0, received ${describe(value)}.`;
+      throw new LatentkitError("value.out-of-range", message);
+    }
+  }
+  const merged = { ...base, ...Object.fromEntries(set) } as SamplingSpec;
+  const [low, high] =
+    base.kind === "edm" ? (["sigmaMin", "sigmaMax"] as const) : (["linearStart", "linearEnd"] as const);
+  if (merged[low] >= merged[high]) {
+    const received = `${low} ${merged[low]} and ${high} ${merged[high]}`;
+    const message = `Model sampling ${name}: expected ${low} below ${high}, received ${received}.`;
+    throw new LatentkitError("value.out-of-range", message);
+  }
+  if (merged.linearEnd >= 1) {
+    const at = `Model sampling ${name}, linearEnd`;
+    throw new LatentkitError("value.out-of-range", `${at}: expected a number below 1, received ${merged.linearEnd}.`);
+  }
+  return merged;
+}

@@ -1,0 +1,135 @@
+import { describe, LatentkitError, suggest } from "../../errors.js";
+import { loadNative } from "../../native/load.js";
+import { CHECKED_LATER, checkOptions, isObject, type OptionRules } from "../../options.js";
+import { foreignSchedule } from "./foreign-schedule.js";
+import { type ModelSampling, type ModelSamplingName, modelSampling, specOf } from "./model-sampling.js";
+
+/** ComfyUI's samplers, in its order. */
+export const SAMPLERS = Object.freeze([
+  "euler",
+  "euler_cfg_pp",
+  "euler_ancestral",
+  "euler_ancestral_cfg_pp",
+  "heun",
+  "heunpp2",
+  "exp_heun_2_x0",
+  "exp_heun_2_x0_sde",
+  "dpm_2",
+  "dpm_2_ancestral",
+  "lms",
+  "dpm_fast",
+  "dpm_adaptive",
+  "dpmpp_2s_ancestral",
+  "dpmpp_2s_ancestral_cfg_pp",
+  "dpmpp_sde",
+  "dpmpp_sde_gpu",
+  "dpmpp_2m",
+  "dpmpp_2m_cfg_pp",
+  "dpmpp_2m_sde",
+  "dpmpp_2m_sde_gpu",
+  "dpmpp_2m_sde_heun",
+  "dpmpp_2m_sde_heun_gpu",
+  "dpmpp_3m_sde",
+  "dpmpp_3m_sde_gpu",
+  "ddpm",
+  "lcm",
+  "ipndm",
+  "ipndm_v",
+  "deis",
+  "cfgpp_ud10_ab",
+  "res_multistep",
+  "res_multistep_cfg_pp",
+  "res_multistep_ancestral",
+  "res_multistep_ancestral_cfg_pp",
+  "gradient_estimation",
+  "gradient_estimation_cfg_pp",
+  "er_sde",
+  "seeds_2",
+  "seeds_3",
+  "sa_solver",
+  "sa_solver_pece",
+  "ddim",
+  "uni_pc",
+  "uni_pc_bh2",
+] as const);
+
+/** ComfyUI's schedulers, in its order. */
+export const SCHEDULERS = Object.freeze([
+  "simple",
+  "sgm_uniform",
+  "karras",
+  "exponential",
+  "ddim_uniform",
+  "beta",
+  "normal",
+  "linear_quadratic",
+  "kl_optimal",
+] as const);
+
+export type Sampler = (typeof SAMPLERS)[number];
+export type Scheduler = (typeof SCHEDULERS)[number];
+
+/** Samplers that schedule one more step and drop the last but one sigma. */
+const EXTRA_STEP: ReadonlySet<string> = new Set(["dpm_2", "dpm_2_ancestral", "uni_pc", "uni_pc_bh2"]);
+
+const MAX_STEPS = 10_000;
+const MAX_SCHEDULED_STEPS = 1_000_000;
+
+export interface ScheduleOptions {
+  model?: ModelSampling | ModelSamplingName;
+  sampler?: Sampler;
+  scheduler: Scheduler;
+  /** Number of steps, 0 … 10000; 0 gives the single sigma 0. */
+  steps: number;
+  /** Above 0.9999 all sigmas; above 0 the last steps + 1 of floor(steps / denoise); else none. */
+  denoise?: number;
+}
+
+const SCHEDULE_RULES: OptionRules<ScheduleOptions> = {
+  model: ["a model sampling or its name", (value) => typeof value === "string" || isObject(value)],
+  sampler: CHECKED_LATER,
+  scheduler: CHECKED_LATER,
+  steps: CHECKED_LATER,
+  denoise: CHECKED_LATER,
+};
+
+/**
+ * Falling sigmas of a schedule; they end in 0 and may be fewer or more than steps + 1 for ddim_uniform and beta.
+ * Fails with value.invalid (unknown names) and value.out-of-range.
+ */
+export function sigmas(options: ScheduleOptions): Float32Array {
+  checkOptions("sigmas", options, SCHEDULE_RULES);
+  const { sampler = "euler", scheduler, steps, denoise = 1 } = options;
+  checkName("sampler", sampler, SAMPLERS);
+  checkName("scheduler", scheduler, SCHEDULERS);
+  checkRange(
+    "steps",
+    steps,
+    Number.isInteger(steps) && steps >= 0 && steps <= MAX_STEPS,
+    `a whole number from 0 to ${MAX_STEPS}`,
+  );
+  checkRange("denoise", denoise, typeof denoise === "number" && denoise <= 1, "a number up to 1");
+  const scheduled = denoise > 0 ? steps / denoise : 0;
+  checkRange("denoise", denoise, scheduled <= MAX_SCHEDULED_STEPS, `steps / denoise at most ${MAX_SCHEDULED_STEPS}`);
+  const model = typeof options.model === "object" ? options.model : modelSampling(options.model ?? "sd15");
+  const extraStep = EXTRA_STEP.has(sampler);
+  const spec = specOf(model);
+  return spec === undefined
+    ? foreignSchedule(model, { scheduler, steps, denoise, extraStep })
+    : loadNative().schedule(spec, model.sigmas, scheduler, steps, extraStep, denoise);
+}
+
+function checkName(subject: string, name: unknown, names: readonly string[]): void {
+  if (typeof name === "string" && names.includes(name)) return;
+  const { suggestion, hint } = suggest(name, names);
+  throw new LatentkitError(
+    "value.invalid",
+    `${subject}: expected one of ${names.join(", ")}, received ${describe(name)}.${hint}`,
+    { suggestion },
+  );
+}
+
+function checkRange(subject: string, value: unknown, ok: boolean, expected: string): void {
+  if (!ok)
+    throw new LatentkitError("value.out-of-range", `${subject}: expected ${expected}, received ${describe(value)}.`);
+}
