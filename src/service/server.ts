@@ -18,7 +18,7 @@ import type { HookService } from "./hooks/service.js";
 import type { Limits } from "./hooks/types.js";
 import { createLogger } from "./log.js";
 import { parseInPieces } from "./parse-in-pieces.js";
-import { answerRaw } from "./raw-answer.js";
+import { answerRaw } from "./raw-response.js";
 
 /** Room for a token of 16 KiB, which is wrong, not too large, and for a client's usual headers beside it. */
 const MAX_HEADER_BYTES = 18 * 1024;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseConfig } from "#src/render/config.js";
 import { HookError, type HookErrorKind } from "#src/service/hooks/hook-error.js";
-import { createRuns } from "#src/service/hooks/runs.js";
+import { createRuns } from "#src/service/hooks/runs/create-runs.js";
 import type {
   Agent,
   AgentContext,

@@ -3,7 +3,7 @@ import type { Clock, Timer } from "../clock.js";
 import { HookError } from "../hook-error.js";
 import type { EventBatch, Keep, Store } from "../store/store.js";
 import type { Agent, RunObserver, RunRow } from "../types.js";
-import { AgentOutput } from "./agent-context.js";
+import { AgentOutput } from "./agent-output.js";
 import { EventBuffer } from "./event-buffer.js";
 import type { EventBus } from "./event-bus.js";
 import { answered, cancelled, failed, interrupted, type Outcome, timedOut } from "./outcome.js";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createMemoryStore } from "#src/service/hooks/store/memory.js";
+import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
 import { FakeClock } from "../../../../../helpers/fake-clock.js";
 import { serviceStarter, until } from "../../../../../helpers/hook-service.js";
 

@@ -1,5 +1,5 @@
-import type { Connection } from "./sqlite-connection.js";
-import type { SweepRequest } from "./store.js";
+import type { SweepRequest } from "../store.js";
+import type { Connection } from "./connection.js";
 
 /** Deletes what has outlived its retention, in bounded bites. */
 export function sweep(

@@ -6,15 +6,15 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LatentkitError } from "latentkit";
 import { HookError } from "#src/service/hooks/hook-error.js";
-import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
-import { loadSqliteDriver } from "#src/service/hooks/store/sqlite-driver.js";
-import { migrate } from "#src/service/hooks/store/sqlite-schema.js";
+import { loadSqliteDriver } from "#src/service/hooks/store/sqlite/driver.js";
+import { migrate } from "#src/service/hooks/store/sqlite/schema.js";
+import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import type { NewRun } from "#src/service/hooks/store/store.js";
-import { wakeLimits } from "../../../../helpers/backlog.js";
-import { faultyDriver } from "../../../../helpers/faulty-driver.js";
-import { freshFolder } from "../../../../helpers/folders.js";
+import { wakeLimits } from "../../../../../helpers/backlog.js";
+import { faultyDriver } from "../../../../../helpers/faulty-driver.js";
+import { freshFolder } from "../../../../../helpers/folders.js";
 
-const HOLDER = fileURLToPath(new URL("../../../../helpers/hold-store.js", import.meta.url));
+const HOLDER = fileURLToPath(new URL("../../../../../helpers/hold-store.js", import.meta.url));
 
 const newRun = (id: string): NewRun => ({
   ...{ id, sessionKey: "hook:a", origin: "agent", name: null, timeoutSeconds: 600, createdAt: 1000 },

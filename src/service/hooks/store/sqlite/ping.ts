@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { Connection } from "./sqlite-connection.js";
-import { createRun } from "./sqlite-inbox.js";
-import { endRun, startRun } from "./sqlite-runs.js";
+import type { Connection } from "./connection.js";
+import { createRun } from "./inbox.js";
+import { endRun, startRun } from "./run-rows.js";
 
 /** Fits a page; as many pages as a start writes, and more. */
 const PAGE_BYTES = 1000;

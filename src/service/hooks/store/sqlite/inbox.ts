@@ -1,7 +1,7 @@
-import { type Backlog, countFitting, passedLimit } from "./backlog.js";
-import type { Connection } from "./sqlite-connection.js";
-import { getSummary } from "./sqlite-runs.js";
-import type { AddWakeResult, Answer, CreateRunResult, NewKey, NewRun, NewWake, StoredAnswer } from "./store.js";
+import { type Backlog, countFitting, passedLimit } from "../backlog.js";
+import type { AddWakeResult, Answer, CreateRunResult, NewKey, NewRun, NewWake, StoredAnswer } from "../store.js";
+import type { Connection } from "./connection.js";
+import { getSummary } from "./run-rows.js";
 
 export function findAnswer(db: Connection, scope: string, nowMark: number): StoredAnswer | null {
   const sql = "SELECT payload_hash, answer FROM answers WHERE scope = ? AND expires_mark > ?";

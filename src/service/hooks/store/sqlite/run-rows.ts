@@ -1,8 +1,8 @@
-import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../types.js";
-import type { Connection } from "./sqlite-connection.js";
-import type { SqlRow, SqlValue } from "./sqlite-driver.js";
-import { addEvents, listFiles, terminalEvent } from "./sqlite-events.js";
-import type { Ending, EventBatch, Keep, LeftOver, NewEvent } from "./store.js";
+import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../types.js";
+import type { Ending, EventBatch, Keep, LeftOver, NewEvent } from "../store.js";
+import type { Connection } from "./connection.js";
+import type { SqlRow, SqlValue } from "./driver.js";
+import { addEvents, listFiles, terminalEvent } from "./event-rows.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
   runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,

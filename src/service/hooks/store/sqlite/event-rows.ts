@@ -1,7 +1,7 @@
-import type { EventSlice, RunFile, StoredEvent } from "../types.js";
-import type { Connection } from "./sqlite-connection.js";
-import type { SqlRow } from "./sqlite-driver.js";
-import type { EventBatch, Keep } from "./store.js";
+import type { EventSlice, RunFile, StoredEvent } from "../../types.js";
+import type { EventBatch, Keep } from "../store.js";
+import type { Connection } from "./connection.js";
+import type { SqlRow } from "./driver.js";
 
 export function append(db: Connection, id: string, batch: EventBatch, keep: Keep): boolean {
   if (db.get("SELECT 1 AS yes FROM runs WHERE id = ? AND state = 'running'", id) === undefined) return false;

@@ -1,17 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
-import { type Clock, type SteadyWall, steadyWall, systemClock } from "./clock.js";
-import { HookError } from "./hook-error.js";
-import { Answers, checked } from "./runs/answers.js";
-import { EventBus } from "./runs/event-bus.js";
-import { HeartbeatInterval } from "./runs/heartbeat.js";
-import { cancelled } from "./runs/outcome.js";
-import { backlogLimits, composeMessage, TOO_MANY_PENDING } from "./runs/pending-wakes.js";
-import { Retention } from "./runs/retention.js";
-import { RunReader } from "./runs/run-reader.js";
-import type { Engine } from "./runs/run-task.js";
-import { interruptLeftOver, Scheduler } from "./runs/scheduler.js";
-import type { NewKey, Store, StoredAnswer } from "./store/store.js";
+import { type Clock, type SteadyWall, steadyWall, systemClock } from "../clock.js";
+import { HookError } from "../hook-error.js";
+import type { NewKey, Store, StoredAnswer } from "../store/store.js";
 import type {
   HeartbeatResult,
   QueuedWake,
@@ -23,7 +14,16 @@ import type {
   Started,
   StartRequest,
   WakeRequest,
-} from "./types.js";
+} from "../types.js";
+import { EventBus } from "./event-bus.js";
+import { HeartbeatInterval } from "./heartbeat.js";
+import { cancelled } from "./outcome.js";
+import { backlogLimits, composeMessage, TOO_MANY_PENDING } from "./pending-wakes.js";
+import { Answers, checked } from "./replies.js";
+import { Retention } from "./retention.js";
+import { interruptLeftOver, Scheduler } from "./run-queue.js";
+import { RunReader } from "./run-reader.js";
+import type { Engine } from "./run-task.js";
 
 /** Longest run time a request may ask for, unless the configuration allows more to all. */
 const LONGEST_RUN_SECONDS = 3600;

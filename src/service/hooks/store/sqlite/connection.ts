@@ -1,9 +1,9 @@
 import { chmodSync, closeSync, openSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { LatentkitError } from "../../../errors.js";
-import { HookError } from "../hook-error.js";
-import type { SqliteDatabase, SqliteDriver, SqliteStatement, SqlRow, SqlValue } from "./sqlite-driver.js";
-import { identify, migrate } from "./sqlite-schema.js";
+import { LatentkitError } from "../../../../errors.js";
+import { HookError } from "../../hook-error.js";
+import type { SqliteDatabase, SqliteDriver, SqliteStatement, SqlRow, SqlValue } from "./driver.js";
+import { identify, migrate } from "./schema.js";
 
 /** Power loss may take `trailing` commits, never `durable` ones; a killed process loses neither. */
 export type Durability = "durable" | "trailing";

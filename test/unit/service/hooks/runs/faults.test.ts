@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
+import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import type { Agent } from "#src/service/hooks/types.js";
-import { turns } from "../../../helpers/fake-clock.js";
-import { failWrites, faultyDriver } from "../../../helpers/faulty-driver.js";
-import { freshFolder } from "../../../helpers/folders.js";
+import { turns } from "../../../../helpers/fake-clock.js";
+import { failWrites, faultyDriver } from "../../../../helpers/faulty-driver.js";
+import { freshFolder } from "../../../../helpers/folders.js";
 import {
   allEvents,
   assertEnded,
@@ -14,7 +14,7 @@ import {
   request,
   startRun,
   until,
-} from "../../../helpers/hook-runs.js";
+} from "../../../../helpers/hook-runs.js";
 
 const echo: Agent = async ({ message }) => ({ response: message });
 

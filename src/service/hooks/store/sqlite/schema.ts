@@ -1,5 +1,5 @@
-import { LatentkitError } from "../../../errors.js";
-import type { SqliteDatabase } from "./sqlite-driver.js";
+import { LatentkitError } from "../../../../errors.js";
+import type { SqliteDatabase } from "./driver.js";
 
 // spells "lkit": tells a store from any other database
 const APPLICATION_ID = 0x6c6b6974;

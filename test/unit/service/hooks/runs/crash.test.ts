@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
-import { freshFolder } from "../../../helpers/folders.js";
-import { allEvents, engine, idempotency, isTerminal, request, until } from "../../../helpers/hook-runs.js";
+import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
+import { freshFolder } from "../../../../helpers/folders.js";
+import { allEvents, engine, idempotency, isTerminal, request, until } from "../../../../helpers/hook-runs.js";
 
-const CRASHER = fileURLToPath(new URL("../../../helpers/crash-run.js", import.meta.url));
+const CRASHER = fileURLToPath(new URL("../../../../helpers/crash-run.js", import.meta.url));
 /** Crash points tried; the rest of the statements lies between two that were. */
 const POINTS = 16;
 

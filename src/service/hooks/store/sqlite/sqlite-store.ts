@@ -1,13 +1,13 @@
-import { describe, LatentkitError } from "../../../errors.js";
-import { checkOptions, FILE, hasMethods, type OptionRules } from "../../../options.js";
-import { Connection } from "./sqlite-connection.js";
-import { loadSqliteDriver, type SqliteDriver } from "./sqlite-driver.js";
-import * as events from "./sqlite-events.js";
-import * as inbox from "./sqlite-inbox.js";
-import { ping } from "./sqlite-ping.js";
-import * as runs from "./sqlite-runs.js";
-import { sweep } from "./sqlite-sweep.js";
-import type { Store } from "./store.js";
+import { describe, LatentkitError } from "../../../../errors.js";
+import { checkOptions, FILE, hasMethods, type OptionRules } from "../../../../options.js";
+import type { Store } from "../store.js";
+import { Connection } from "./connection.js";
+import { loadSqliteDriver, type SqliteDriver } from "./driver.js";
+import * as events from "./event-rows.js";
+import * as inbox from "./inbox.js";
+import { ping } from "./ping.js";
+import * as runs from "./run-rows.js";
+import { sweep } from "./sweep.js";
 
 export interface SqliteStoreOptions {
   /** node:sqlite or better-sqlite3, whichever is there, where absent. */

@@ -5,8 +5,8 @@ import { RUN_STATES, type RunState } from "../../types.js";
 import { type Call, type Route, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
 import { sendJson } from "../problem.js";
-import { sendRunFile } from "./files.js";
 import { runItem, runStatus } from "./payloads.js";
+import { sendRunFile } from "./run-file.js";
 
 const DEFAULT_PAGE = 50;
 const LARGEST_PAGE = 200;
