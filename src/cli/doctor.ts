@@ -19,7 +19,7 @@ interface Finding {
 
 export const doctorCommand: Command = {
   usage: "doctor",
-  summary: "Check this installation: native core, processor, GPU, output folder, known numbers.",
+  summary: "Check this installation: native core, CPU, GPU, noise numbers, output folder.",
   help: ["  --out DIR   the output folder to check (./out)", "  --json      one JSON object"],
   options: { json: { type: "boolean" }, out: { type: "string" } },
   positionals: { min: 0, max: 0 },
@@ -56,21 +56,21 @@ function core(): Finding[] {
   }
 }
 
-/** Each GPU, with what is used of it; no GPU is a normal answer. */
+/** Each GPU, and whether it is used; having no GPU is fine. */
 function gpus({ devices, reason, driverVersion, library }: Device["cuda"]): Finding[] {
   if (devices.length === 0) return [{ name: "CUDA", ok: true, value: `not used: ${reason}` }];
-  const found = devices.map(({ device, name, computeCapability, totalMemoryBytes, freeMemoryBytes, ...rest }) => {
+  const findings = devices.map(({ device, name, computeCapability, totalMemoryBytes, freeMemoryBytes, ...rest }) => {
     const free = freeMemoryBytes === undefined ? "" : `, ${gibibytes(freeMemoryBytes)} free`;
     const facts = `${name}, capability ${computeCapability}, ${gibibytes(totalMemoryBytes)}${free}, CUDA ${driverVersion}`;
     return { name: device, ok: true, value: `${facts}; ${rest.usable ? "used" : `not used: ${rest.reason}`}` };
   });
-  return [{ name: "CUDA", ok: true, value: library ?? "no library" }, ...found];
+  return [{ name: "CUDA", ok: true, value: library ?? "no library" }, ...findings];
 }
 
 const gibibytes = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 
-/** SHA-256 of the [1, 4, 64, 64] normals of seed 42, the same on every machine; CPU as PyTorch's generator draws them. */
-const KNOWN = {
+/** SHA-256 of the [1, 4, 64, 64] normals of seed 42, equal on every machine; CPU: those of PyTorch's CPU generator. */
+const EXPECTED_HASHES = {
   CPU: "e97f3de04c7c6ba86354db4402b91d4402ede9c72aabed29a96dd7d635a798ba",
   GPU: "e1939ddccb3e9e841b7482a739b25827f12dd74056c4dc819f0b5779b6cf744a",
 } as const;
@@ -78,22 +78,22 @@ const KNOWN = {
 function selfTest(): Finding {
   for (const source of ["CPU", "GPU"] as const) {
     const { data } = randn([1, 4, 64, 64], { seed: 42, source });
-    const found = createHash("sha256")
+    const hash = createHash("sha256")
       .update(new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
       .digest("hex");
-    if (found !== KNOWN[source])
-      return { name: "self-test", ok: false, value: `noise of the ${source} stream differs: ${found}` };
+    if (hash !== EXPECTED_HASHES[source])
+      return { name: "self-test", ok: false, value: `wrong numbers in the ${source} noise stream: ${hash}` };
   }
-  return { name: "self-test", ok: true, value: "both noise streams give the known numbers" };
+  return { name: "self-test", ok: true, value: "both noise streams give the expected numbers" };
 }
 
-/** Tries a write where the folder is, or where it would be made; leaves nothing behind. */
+/** Tries a write in the folder, or in the nearest folder above it that exists; leaves nothing behind. */
 async function outputFolder(folder: string): Promise<Finding> {
-  let place = folder;
-  while (!existsSync(place) && dirname(place) !== place) place = dirname(place);
+  let existing = folder;
+  while (!existsSync(existing) && dirname(existing) !== existing) existing = dirname(existing);
   try {
-    await rmdir(await mkdtemp(join(place, ".latentkit-")));
-    return { name: "output folder", ok: true, value: place === folder ? folder : `${folder} (will be made)` };
+    await rmdir(await mkdtemp(join(existing, ".latentkit-")));
+    return { name: "output folder", ok: true, value: existing === folder ? folder : `${folder} (will be created)` };
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).code ?? String(error);
     return { name: "output folder", ok: false, value: `${folder} cannot be written (${why})` };

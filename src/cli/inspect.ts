@@ -14,7 +14,7 @@ const COLOURS: Readonly<Record<number, string>> = { 1: "grey", 2: "grey and alph
 
 export const inspectCommand: Command = {
   usage: "inspect IMAGE.png",
-  summary: "Show a PNG file's size, its receipt and the texts in it (the graph that made it).",
+  summary: "Show the size, receipt and texts of a PNG file, including the graph that made it.",
   help: ["  --json   one JSON object"],
   options: { json: { type: "boolean" } },
   positionals: { min: 1, max: 1 },
@@ -24,7 +24,7 @@ export const inspectCommand: Command = {
     const { width, height, channels, bitDepth } = image;
     const { [RECEIPT_KEY]: written, ...others } = image.text;
     const receipt = written === undefined ? undefined : readReceipt(written);
-    // what is no receipt shows as any text
+    // a text that is no valid receipt is printed like any other
     const texts = Object.entries(receipt === undefined ? image.text : others);
     const pixelsMatch = receipt === undefined ? undefined : hasPixels(image, receipt.pixels);
     if (args.flag("json")) {
@@ -50,9 +50,9 @@ function receiptLines(receipt: Receipt, pixelsMatch: boolean): string {
   const { engine, graph, node, index, pixels, seeds, noise, inputs, host, redacted } = receipt;
   const rows: [string, string][] = [
     ["engine", `latentkit ${engine}`],
-    ["host", host.preview ? `${host.name} (stands in for real models)` : host.name],
+    ["host", host.preview ? `${host.name} (a stand-in for real models)` : host.name],
     ["saved by", `node ${node}, picture ${index}`],
-    ["pixels", `${pixels} (${pixelsMatch ? "as they are in this file" : "not those of this file"})`],
+    ["pixels", `${pixels} (${pixelsMatch ? "match this file" : "differ from this file's"})`],
     ["graph", graph],
     ...Object.entries(seeds).map(([key, digits]): [string, string] => ["seed", `${key} = ${digits}`]),
     ...Object.entries(noise).map(([id, stream]): [string, string] => ["noise", `node ${id}: ${stream}`]),
@@ -62,7 +62,7 @@ function receiptLines(receipt: Receipt, pixelsMatch: boolean): string {
   return `receipt:\n${rows.map(([name, value]) => `    ${name.padEnd(10)}${value}\n`).join("")}`;
 }
 
-/** JSON texts as values, with every digit; any other text as it is. */
+/** Parses JSON texts, keeping every digit; returns any other text as it is. */
 function readText(text: string): unknown {
   if (!/^\s*[[{]/.test(text)) return text;
   try {

@@ -1,4 +1,4 @@
-import { closest, LatentkitError } from "../errors.js";
+import { LatentkitError, suggest } from "../errors.js";
 import { printJson } from "../io/json-print.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import { describeNode } from "../nodes/describe.js";
@@ -13,15 +13,15 @@ const MAX_LISTED_CHOICES = 60;
 export const nodesCommand: Command = {
   usage: "nodes [KEY]",
   summary: "List the nodes, or describe one.",
-  help: ["  --json   as ComfyUI's /object_info describes them"],
+  help: ["  --json   in the format of ComfyUI's /object_info"],
   options: { json: { type: "boolean" } },
   positionals: { min: 0, max: 1 },
   run: async (args, terminal) => {
     const [key] = args.positionals;
     const nodes = key === undefined ? allNodes() : [findNode(key)];
     if (args.flag("json")) {
-      const place = { host: defaultHost };
-      terminal.out(`${printJson(Object.fromEntries(nodes.map((node) => [node.key, describeNode(node, place)])))}\n`);
+      const descriptions = nodes.map((node) => [node.key, describeNode(node, { host: defaultHost })] as const);
+      terminal.out(`${printJson(Object.fromEntries(descriptions))}\n`);
     } else if (key === undefined) table(nodes, terminal);
     else describeOne(nodes[0]!, terminal);
     return 0;
@@ -35,9 +35,9 @@ function allNodes(): NodeDefinition[] {
 function findNode(key: string): NodeDefinition {
   const node = defaultRegistry.get(key);
   if (node !== undefined) return node;
-  const near = closest(key, defaultRegistry.keys());
-  const hint = near === undefined ? " latentkit nodes lists them." : ` Did you mean "${near}"?`;
-  throw new LatentkitError("usage.invalid", `Unknown node "${key}".${hint}`, { suggestion: near });
+  const { suggestion, hint } = suggest(key, defaultRegistry.keys(), (near) => `"${near}"`);
+  const help = hint === "" ? ' "latentkit nodes" lists all nodes.' : hint;
+  throw new LatentkitError("usage.invalid", `Unknown node "${key}".${help}`, { suggestion });
 }
 
 function table(nodes: readonly NodeDefinition[], terminal: Terminal): void {

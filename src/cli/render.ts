@@ -15,21 +15,21 @@ const INTERRUPTED = 130;
 
 export const renderCommand: Command = {
   usage: "render GRAPH.json",
-  summary: "Render a graph, once or many times; prints the files it wrote.",
+  summary: "Render a graph, once or many times, and print the files it writes.",
   help: [
-    "  --set KEY=VALUE    6.text=… sets an input of node 6, other keys fill {{key}}; repeatable",
-    "  --targets IDS      nodes to compute, with commas between; the graph's output nodes where absent",
-    "  --out DIR          where files are written (./out)",
-    "  --input DIR        where images are read (input beside the graph, else ./input)",
+    "  --set KEY=VALUE    6.text=… sets an input of node 6, any other key fills {{key}}; repeatable",
+    "  --targets IDS      nodes to compute, separated by commas (the graph's output nodes)",
+    "  --out DIR          folder for the files (./out)",
+    "  --input DIR        folder of the input images (input beside the graph, else ./input)",
     "  --config FILE      configuration, YAML or JSON",
-    "  --device DEVICE    where tensors are computed: auto, cpu or cuda:N (auto)",
-    "  --metadata POLICY  what PNG files tell: full, prompt or none (full)",
-    "  --redact KEY       hides a value in PNG files: 6.text, or a key at any depth; repeatable",
-    "  --partial          leave out outputs that cannot be computed; without it they refuse the graph",
-    "  --offline          refuse a graph whose nodes reach the network or use a key",
-    "  --alias OLD=NEW    runs nodes of class OLD (or of prefix OLD) as NEW; repeatable",
-    "  --json             one event a line on stdout, the result last",
-    "  --quiet            no progress",
+    "  --device DEVICE    device for tensors: auto, cpu or cuda:N (auto)",
+    "  --metadata POLICY  metadata in PNG files: full, prompt or none (full)",
+    "  --redact KEY       hide a value in PNG files: 6.text, or a key at any depth; repeatable",
+    "  --partial          leave out outputs that cannot be computed, instead of refusing the graph",
+    "  --offline          refuse a graph whose nodes use the network or a key",
+    "  --alias OLD=NEW    run nodes of class OLD (or of prefix OLD) as NEW; repeatable",
+    "  --json             print one event a line on stdout, the result last",
+    "  --quiet            print no progress",
     "",
     ...batchHelp,
   ],
@@ -49,7 +49,7 @@ export const renderCommand: Command = {
     quiet: { type: "boolean" },
     ...batchOptions,
   },
-  // what is neither an option nor a graph is meant as the sheet's name
+  // an argument that is neither an option nor a graph is the sheet's name
   bare: { "contact-sheet": /^(?!-)(?!.*\.json$)./is },
   positionals: { min: 1, max: 1 },
   run: async (args, terminal, signal, urgent) => {
@@ -93,13 +93,13 @@ async function runText(path: string, args: Arguments, terminal: Terminal, signal
   const onEvent = (event: RunEvent) => progress?.show(event);
   const result = await render(path, { ...renderOptions(args, terminal), signal, onEvent });
   progress?.clear();
-  if (progress !== undefined) tell(result, labelOf, terminal);
+  if (progress !== undefined) printMessages(result, labelOf, terminal);
   for (const file of result.files) terminal.out(`${shortest(file.path)}\n`);
   return result;
 }
 
-/** Warnings and texts that nodes show, with the node that says them. */
-function tell({ warnings, ui }: RenderResult, labelOf: (nodeId: string) => string, terminal: Terminal): void {
+/** Prints warnings, and the texts that nodes show with the node's label. */
+function printMessages({ warnings, ui }: RenderResult, labelOf: (nodeId: string) => string, terminal: Terminal): void {
   for (const warning of warnings) terminal.err(`Warning: ${harmless(warning)}\n`);
   for (const [nodeId, { text = [] }] of Object.entries(ui)) {
     for (const item of text) if (item !== "") terminal.err(`${labelOf(nodeId)} shows: ${harmless(pythonText(item))}\n`);

@@ -14,12 +14,12 @@ export const validateCommand: Command = {
   usage: "validate GRAPH.json",
   summary: "Check a graph without running it.",
   help: [
-    "  --targets IDS    nodes to compute, with commas between",
-    "  --input DIR      where images are read (input beside the graph, else ./input)",
-    "  --alias OLD=NEW  runs nodes of class OLD (or of prefix OLD) as NEW; repeatable",
-    "  --partial        outputs that cannot be computed may be left out, as render --partial does",
-    "  --offline        nodes that reach the network or use a key are errors",
-    "  --json           one JSON object, as ComfyUI answers",
+    "  --targets IDS    nodes to compute, separated by commas (the graph's output nodes)",
+    "  --input DIR      folder of the input images (input beside the graph, else ./input)",
+    "  --alias OLD=NEW  run nodes of class OLD (or of prefix OLD) as NEW; repeatable",
+    "  --partial        accept outputs that cannot be computed, as render --partial does",
+    "  --offline        refuse a graph whose nodes use the network or a key",
+    "  --json           print one JSON object, in the format of ComfyUI's response",
   ],
   options: {
     targets: { type: "string" },
@@ -33,15 +33,15 @@ export const validateCommand: Command = {
   run: async (args, terminal) => {
     const path = args.positionals[0]!;
     const verdict = verdictOf(path, args);
-    // the JSON is ComfyUI's answer, for which one good output is enough; the exit code is what render makes of it
-    const isGood = verdict.ok && (args.flag("partial") || Object.keys(verdict.nodeErrors).length === 0);
+    // the JSON is ComfyUI's response, for which one valid output is enough; the exit code is that of render
+    const canRun = verdict.ok && (args.flag("partial") || Object.keys(verdict.nodeErrors).length === 0);
     if (args.flag("json")) terminal.out(`${printJson(verdict)}\n`);
-    else terminal.out(`${harmless(report(oneLine(path), verdict, isGood).join("\n"))}\n`);
-    return isGood ? 0 : INVALID;
+    else terminal.out(`${harmless(report(oneLine(path), verdict, canRun).join("\n"))}\n`);
+    return canRun ? 0 : INVALID;
   },
 };
 
-/** A file that holds no JSON is a verdict like any other. */
+/** Validates the graph; a file that cannot be parsed is a verdict too. */
 function verdictOf(path: string, args: Arguments): Validation {
   const options = {
     targets: idList(args.value("targets")),
@@ -57,15 +57,15 @@ function verdictOf(path: string, args: Arguments): Validation {
   }
 }
 
-function report(path: string, verdict: Validation, isGood: boolean): string[] {
+function report(path: string, verdict: Validation, canRun: boolean): string[] {
   const faults = Object.values(verdict.nodeErrors).flatMap(({ errors }) => errors.map(sentenceOf));
   const warnings = verdict.warnings.map(({ message }) => `Warning: ${message}`);
-  if (verdict.ok && isGood) {
-    const left = faults.length === 0 ? "" : " The other outputs are left out:";
-    return [`${path} can run; it computes ${verdict.outputs.join(", ")}.${left}`, ...faults, ...warnings];
+  if (verdict.ok && canRun) {
+    const others = faults.length === 0 ? "" : " The other outputs are left out:";
+    return [`${path} can run and computes ${verdict.outputs.join(", ")}.${others}`, ...faults, ...warnings];
   }
   if (verdict.ok) {
-    const hint = `With --partial it can; it computes ${verdict.outputs.join(", ")} then.`;
+    const hint = `With --partial it can run and computes ${verdict.outputs.join(", ")}.`;
     return [`${path} cannot run.`, ...faults, hint, ...warnings];
   }
   return [`${path} cannot run.`, ...(faults.length === 0 ? [sentenceOf(verdict.error)] : faults), ...warnings];

@@ -3,8 +3,8 @@ import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { closeLingering } from "./hooks/http/linger.js";
 
-/** Answers in the one shape of errors where Node has no response object, and closes the connection. */
-export function answerRaw(socket: Duplex, status: number, sentence: string): void {
+/** Sends an error where Node has no response object, and closes the connection. */
+export function sendRawError(socket: Duplex, status: number, sentence: string): void {
   const body = JSON.stringify({ ok: false, error: sentence, code: "invalid_request", request_id: randomUUID() });
   socket.write(
     [

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
-import type { Agent } from "#src/service/hooks/types.js";
+import type { Agent } from "#src/service/hooks/agent.js";
 import { serviceStarter } from "../helpers/hook-service.js";
 import { skip } from "../helpers/skip.js";
 import { upTo } from "../helpers/sse-reader.js";

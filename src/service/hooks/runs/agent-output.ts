@@ -1,20 +1,21 @@
 import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import type { AgentContext } from "../agent.js";
 import { fileUrl } from "../file-url.js";
-import type { AgentContext } from "../types.js";
 import type { EventBuffer } from "./event-buffer.js";
+import { TERMINAL_EVENTS } from "./outcome.js";
 import { toJsonLine } from "./safe-json.js";
 
-/** Written by the service alone. */
-const RESERVED = ["replay_meta", "done", "error", "aborted"];
+/** Events that only the service writes. */
+const RESERVED: readonly string[] = ["replay_meta", ...TERMINAL_EVENTS];
 // a line break here would forge a frame of the stream
 const EVENT_NAME = /^[A-Za-z][\w.-]{0,63}$/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it refuses control characters
 const FILE_NAME = /^(?!\.{1,2}$)[^/\\\u0000-\u001f\u007f\ud800-\udfff]{1,255}$/u;
 /** Longest partial text of a cancelled run, in UTF-16 units. */
 const LONGEST_TEXT = 1024 * 1024;
 
-/** What one agent call has told so far. */
+/** The events, files and text of one agent call. */
 export class AgentOutput {
   readonly #runId: string;
   readonly #buffer: EventBuffer;
@@ -31,12 +32,12 @@ export class AgentOutput {
     this.#onOutput = onOutput;
   }
 
-  /** Deltas joined; null before the first. */
+  /** The deltas so far, joined; null before the first. */
   get partialText(): string | null {
     return this.#text === "" ? null : this.#text;
   }
 
-  /** Whatever comes from now on is ignored. */
+  /** Ignores all further output. */
   close(): void {
     this.#isClosed = true;
   }
@@ -56,7 +57,7 @@ export class AgentOutput {
     }
     if (RESERVED.includes(event)) throw new TypeError(`emit: the event name "${event}" is reserved for the service.`);
     const line = toJsonLine(data);
-    // data of the agent ran code of its own: the run may have ended meanwhile
+    // the agent's data may have getters, which run its code: the run may have ended meanwhile
     if (this.#isClosed) return;
     this.#buffer.add(event, line);
     if (event === "delta") this.#collect(line);
@@ -71,11 +72,11 @@ export class AgentOutput {
 
   #addFile(file: { path: string; name?: string; contentType?: string }): { name: string; url: string } {
     const path = realFolder(resolve(file.path));
-    const wanted = file.name ?? basename(path);
-    if (!FILE_NAME.test(wanted)) {
+    const requested = file.name ?? basename(path);
+    if (!FILE_NAME.test(requested)) {
       throw new TypeError("addFile: a name is 1 to 255 characters without slashes and control characters.");
     }
-    const name = this.#freeName(wanted, path);
+    const name = this.#freeName(requested, path);
     if (!this.#isClosed && !this.#paths.has(name)) {
       if (this.#paths.size >= this.#mostFiles)
         throw new RangeError(`addFile: a run has at most ${this.#mostFiles} files.`);
@@ -86,22 +87,22 @@ export class AgentOutput {
     return { name, url: fileUrl(this.#runId, name) };
   }
 
-  /** Files of the same name from several folders: fox.png, fox-2.png, … */
-  #freeName(wanted: string, path: string): string {
-    const dot = wanted.lastIndexOf(".");
-    const [stem, extension] = dot > 0 ? [wanted.slice(0, dot), wanted.slice(dot)] : [wanted, ""];
-    let name = wanted;
+  /** Numbers files of the same name from several folders: fox.png, fox-2.png, … */
+  #freeName(requested: string, path: string): string {
+    const dot = requested.lastIndexOf(".");
+    const [stem, extension] = dot > 0 ? [requested.slice(0, dot), requested.slice(dot)] : [requested, ""];
+    let name = requested;
     for (let n = 2; this.#paths.has(name) && this.#paths.get(name) !== path; n++) name = `${stem}-${n}${extension}`;
     return name;
   }
 }
 
-/** The path with no link above its last part: whoever serves the file can tell a link that came later. */
+/** Resolves links in all but the last part of a path, so that a link that appears later is noticed. */
 function realFolder(path: string): string {
   try {
     return join(realpathSync.native(dirname(path)), basename(path));
   } catch {
-    // not there yet
+    // the folder does not exist yet
     return path;
   }
 }

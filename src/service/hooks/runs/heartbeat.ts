@@ -1,9 +1,6 @@
 import type { Clock, Timer } from "../clock.js";
 
-/** Each event is one line, whatever line breaks it holds. */
-export const systemEventLine = (text: string): string => `System event: ${text.replace(/[\r\n\u2028\u2029]+/g, " ")}`;
-
-/** Calls `beat` every `seconds`, the next time counted from the end of the last. */
+/** Calls `beat` every `seconds`, counted from the end of the last call. */
 export class HeartbeatInterval {
   readonly #clock: Clock;
   readonly #seconds: number;

@@ -1,27 +1,36 @@
 import { HookError } from "../hook-error.js";
-import type { NewKey, Store, StoredAnswer } from "../store/store.js";
-import type { Idempotency } from "../types.js";
+import type { NewKey, Store, StoredReply } from "../store/store.js";
 
-/** Answers given under idempotency keys. */
-export class Answers {
+/** Scope of a stored reply: it is replayed for the same token, endpoint and key. */
+export interface Idempotency {
+  readonly key: string;
+  /** Digest of the token, never the token. */
+  readonly tokenId: string;
+  readonly endpoint: "agent" | "wake";
+  /** Digest of the validated payload: another one under the same key is refused. */
+  readonly payloadHash: string;
+}
+
+/** Replies to requests with idempotency keys. */
+export class Replies {
   readonly #store: Store;
   readonly #mark: () => number;
-  readonly #keptMs: number;
+  readonly #lifetimeMs: number;
   readonly #inFlight = new Map<string, Promise<unknown>>();
 
-  constructor(store: Store, mark: () => number, keptHours: number) {
+  constructor(store: Store, mark: () => number, lifetimeHours: number) {
     this.#store = store;
     this.#mark = mark;
-    this.#keptMs = keptHours * 3600_000;
+    this.#lifetimeMs = lifetimeHours * 3600_000;
   }
 
   /**
-   * The stored answer under the request's key, or what `create` makes; requests with the same key take turns.
+   * Returns the stored reply under the request's key, or what `create` returns; requests with the same key take turns.
    * Fails with idempotency_mismatch.
    */
   async once<T>(
     request: Idempotency | undefined,
-    replay: (stored: StoredAnswer) => T,
+    replay: (stored: StoredReply) => T,
     create: (key: NewKey | undefined) => Promise<T>,
   ): Promise<T> {
     if (request === undefined) return create(undefined);
@@ -39,18 +48,18 @@ export class Answers {
   async #findOrCreate<T>(
     request: Idempotency,
     scope: string,
-    replay: (stored: StoredAnswer) => T,
+    replay: (stored: StoredReply) => T,
     create: (key: NewKey) => Promise<T>,
   ): Promise<T> {
     const nowMark = this.#mark();
-    const stored = await this.#store.findAnswer(scope, nowMark);
-    if (stored !== null) return replay(checked(stored, request));
-    return create({ scope, payloadHash: request.payloadHash, nowMark, expiresMark: nowMark + this.#keptMs });
+    const stored = await this.#store.findReply(scope, nowMark);
+    if (stored !== null) return replay(checkPayload(stored, request));
+    return create({ scope, payloadHash: request.payloadHash, nowMark, expiresMark: nowMark + this.#lifetimeMs });
   }
 }
 
-/** Refuses an answer that was given to another payload. */
-export function checked(stored: StoredAnswer, { payloadHash }: { payloadHash: string }): StoredAnswer {
+/** Refuses a reply to another payload. */
+export function checkPayload(stored: StoredReply, { payloadHash }: { payloadHash: string }): StoredReply {
   if (stored.payloadHash !== payloadHash) throw new HookError("idempotency_mismatch");
   return stored;
 }

@@ -1,42 +1,41 @@
 import type { Timer } from "../clock.js";
+import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
-import type { EventBatch } from "../store/store.js";
-import type { Limits } from "../types.js";
-import { expired, interrupted, type Outcome } from "./outcome.js";
-import { type Engine, RunTask } from "./run-task.js";
+import { expired, type Outcome } from "./outcome.js";
+import { type RunContext, storeEnding } from "./run-context.js";
+import { RunTask } from "./run-task.js";
 
 const RETRY_MS = 1000;
-const NO_EVENTS: EventBatch = { skip: 0, events: [], files: [] };
 
 /** A run that waits for a slot. */
-export interface Waiting {
+interface QueuedRun {
   readonly id: string;
-  /** Order of creation decides. */
+  /** Order of creation; the queue is sorted by it. */
   readonly seq: number;
   readonly sessionKey: string;
-  /** Monotonic ms since which it waits. */
+  /** Start of its wait, in monotonic ms. */
   readonly since: number;
 }
 
-interface Entry extends Waiting {
+interface Entry extends QueuedRun {
   readonly expiry: Timer;
 }
 
-/** A place in the queue between admission and commit. */
-export interface Place {
+/** Room in the queue for a run between its admission and its commit. */
+interface Reservation {
   release(): void;
 }
 
 type QueueLimits = Pick<Limits, "running" | "running_per_session" | "queued" | "queued_per_session" | "queue_seconds">;
 
-/** First in, first out within a session; sessions share the slots in order of creation. */
-export class Scheduler {
-  readonly #engine: Engine;
+/** Starts runs as slots become free: first in, first out within a session, and in order of creation across sessions. */
+export class RunQueue {
+  readonly #context: RunContext;
   readonly #limits: QueueLimits;
   readonly #queue: Entry[] = [];
   readonly #active = new Map<string, RunTask>();
   readonly #running = new Map<string, number>();
-  /** Queued runs and reserved places by session. */
+  /** Number of queued runs and reservations by session. */
   readonly #waiting = new Map<string, number>();
   #reserved = 0;
   #isKicked = false;
@@ -44,8 +43,8 @@ export class Scheduler {
   #pause: Timer | undefined;
   #whenIdle: (() => void)[] = [];
 
-  constructor(engine: Engine, limits: QueueLimits) {
-    this.#engine = engine;
+  constructor(context: RunContext, limits: QueueLimits) {
+    this.#context = context;
     this.#limits = limits;
   }
 
@@ -57,23 +56,23 @@ export class Scheduler {
     return this.#active.size;
   }
 
-  /** Place of a queued run, 1 for the next: before the first start that is under way, behind all where it is new. */
+  /** Position of a queued run, 1 for the next: 1 while its start is under way, behind all before it is in the queue. */
   positionOf(id: string): number {
     if (this.#active.has(id)) return 1;
     const at = this.#queue.findIndex((entry) => entry.id === id);
     return (at < 0 ? this.#queue.length : at) + 1;
   }
 
-  /** Takes a place for a run to be created. Fails with queue_full. */
-  reserve(sessionKey: string): Place {
+  /** Reserves room for a run to be created. Fails with queue_full. */
+  reserve(sessionKey: string): Reservation {
     const { running, running_per_session, queued, queued_per_session } = this.#limits;
-    // whoever can leave the queue leaves it before it is counted
+    // runs that can start leave the queue before it is counted
     this.#startAll();
     const freeSlots = Math.max(0, running - this.#active.size);
     const freeInSession = Math.min(freeSlots, running_per_session - (this.#running.get(sessionKey) ?? 0));
     const ahead = this.#waiting.get(sessionKey) ?? 0;
-    const goesOnAtOnce = ahead < freeInSession && this.#reserved < freeSlots;
-    if (!goesOnAtOnce) {
+    const canStartAtOnce = ahead < freeInSession && this.#reserved < freeSlots;
+    if (!canStartAtOnce) {
       if (ahead - Math.max(0, freeInSession) >= queued_per_session) throw new HookError("queue_full", full("session"));
       if (this.#queue.length + this.#reserved - Math.min(freeSlots, this.#reserved) >= queued) {
         throw new HookError("queue_full", full("service"));
@@ -92,28 +91,27 @@ export class Scheduler {
   }
 
   /** Puts a committed run in the queue. */
-  enqueue(run: Waiting): void {
+  enqueue(run: QueuedRun): void {
     this.#insert(run, 0);
   }
 
-  #insert(run: Waiting, leastMs: number): void {
-    const limitMs = this.#limits.queue_seconds * 1000;
-    const left = limitMs - (this.#engine.clock.monotonic() - run.since);
-    const expiry = this.#engine.clock.setTimer(Math.max(left, leastMs), () => void this.#expire(run.id));
-    const later = this.#queue.findLastIndex(({ seq }) => seq < run.seq);
-    this.#queue.splice(later + 1, 0, { ...run, expiry });
+  #insert(run: QueuedRun, leastMs: number): void {
+    const { clock } = this.#context;
+    const left = this.#limits.queue_seconds * 1000 - (clock.monotonic() - run.since);
+    const expiry = clock.setTimer(Math.max(left, leastMs), () => void this.#expire(run.id));
+    const before = this.#queue.findLastIndex(({ seq }) => seq < run.seq);
+    this.#queue.splice(before + 1, 0, { ...run, expiry });
     count(this.#waiting, run.sessionKey, 1);
     this.#kick();
   }
 
-  /** True where the run was here, queued or running, and has been ended. Fails with store_unavailable. */
-  async cancel(id: string, ending: Outcome): Promise<boolean> {
+  /** Ends a queued or running run, `outcome` being a queued one's; any other stays as it is. Fails with store_unavailable. */
+  async cancel(id: string, outcome: Outcome): Promise<void> {
     const task = this.#active.get(id);
-    if (task === undefined) return this.#endQueued(id, ending);
+    if (task === undefined) return this.#endQueued(id, outcome);
     task.cancel();
     const error = await task.whenStored();
     if (error !== null) throw error;
-    return true;
   }
 
   /** Ends a running run whose agent threw where nobody awaits it. */
@@ -121,13 +119,12 @@ export class Scheduler {
     this.#active.get(id)?.fail(thrown);
   }
 
-  /** Starts nothing more, lets the running ones end for `seconds`, then interrupts them. */
+  /** Starts nothing more, lets running runs end for `seconds`, then interrupts them. */
   async drain(seconds: number): Promise<void> {
     this.#isStopped = true;
     this.#pause?.cancel();
     for (const { expiry } of this.#queue) expiry.cancel();
-    const isTimeUp = await this.#idleWithin(seconds);
-    if (!isTimeUp) return;
+    if (await this.#idleWithin(seconds)) return;
     for (const task of this.#active.values()) task.interrupt();
     await Promise.all(
       [...this.#active.values()].map(async (task) => {
@@ -137,7 +134,7 @@ export class Scheduler {
     await this.#idle();
   }
 
-  /** Every run that can start does, in the next turn of the event loop: answers go out first. */
+  /** Starts every run that can start, in the next turn of the event loop: responses go out first. */
   #kick(): void {
     if (this.#isKicked) return;
     this.#isKicked = true;
@@ -159,13 +156,13 @@ export class Scheduler {
 
   async #work(entry: Entry): Promise<void> {
     const { id, sessionKey, since } = entry;
-    const task = new RunTask(id, this.#engine.clock.monotonic() - since, this.#engine);
+    const task = new RunTask(id, this.#context.clock.monotonic() - since, this.#context);
     this.#active.set(id, task);
     count(this.#running, sessionKey, 1);
     try {
       await task.work();
     } catch {
-      // the task has told the observer: the store could not take the start, so the run goes back to its place
+      // the task has reported it: the store could not take the start, so the run goes back to its position
       this.#retryLater(entry);
     } finally {
       this.#active.delete(id);
@@ -178,7 +175,7 @@ export class Scheduler {
   #retryLater(entry: Entry): void {
     if (this.#isStopped) return;
     this.#insert(entry, RETRY_MS);
-    this.#pause ??= this.#engine.clock.setTimer(RETRY_MS, () => {
+    this.#pause ??= this.#context.clock.setTimer(RETRY_MS, () => {
       this.#pause = undefined;
       this.#kick();
     });
@@ -191,21 +188,15 @@ export class Scheduler {
     return entry!;
   }
 
-  /** False where the run is not queued any more. */
-  async #endQueued(id: string, { state: to, terminal, error }: Outcome): Promise<boolean> {
-    const { store, clock, mark, keep, bus, observer } = this.#engine;
+  async #endQueued(id: string, outcome: Outcome): Promise<void> {
     const at = this.#queue.findIndex((entry) => entry.id === id);
     const entry = at < 0 ? undefined : this.#pull(at);
     try {
-      const ending = { from: ["queued"] as const, to, finishedAt: clock.now(), endedMark: mark(), error, terminal };
-      const row = await store.endRun(id, ending, NO_EVENTS, keep);
-      if (row === null) return false;
-      bus.wake(id);
-      observer.finished?.({ id, state: to, ranMs: null });
-      return true;
-    } catch (failure) {
+      const isStored = await storeEnding(this.#context, id, "queued", outcome);
+      if (isStored) this.#context.observer.finished?.({ id, state: outcome.state, ranMs: null });
+    } catch (error) {
       if (entry !== undefined) this.#retryLater(entry);
-      throw failure;
+      throw error;
     } finally {
       this.#kick();
     }
@@ -215,19 +206,19 @@ export class Scheduler {
     try {
       await this.#endQueued(id, expired(this.#limits.queue_seconds));
     } catch (error) {
-      this.#engine.observer.fault?.("store", error);
+      this.#context.observer.fault?.("store", error);
     }
   }
 
-  /** True where the time was up first. */
+  /** Returns false where the time is up first. */
   async #idleWithin(seconds: number): Promise<boolean> {
     let timer: Timer | undefined;
     const timeUp = new Promise<boolean>((resolve) => {
-      timer = this.#engine.clock.setTimer(seconds * 1000, () => resolve(true), true);
+      timer = this.#context.clock.setTimer(seconds * 1000, () => resolve(false), true);
     });
-    const isTimeUp = await Promise.race([this.#idle().then(() => false), timeUp]);
+    const isIdle = await Promise.race([this.#idle().then(() => true), timeUp]);
     timer?.cancel();
-    return isTimeUp;
+    return isIdle;
   }
 
   async #idle(): Promise<void> {
@@ -235,21 +226,9 @@ export class Scheduler {
   }
 }
 
-/** Ends in the store what a former process left running. */
-export async function interruptLeftOver(
-  { store, clock, mark, keep, bus, observer }: Engine,
-  id: string,
-): Promise<void> {
-  const { state: to, terminal, error } = interrupted();
-  const ending = { from: ["running"] as const, to, finishedAt: clock.now(), endedMark: mark(), error, terminal };
-  if ((await store.endRun(id, ending, NO_EVENTS, keep)) === null) return;
-  bus.wake(id);
-  observer.finished?.({ id, state: to, ranMs: null });
-}
+const full = (scope: "session" | "service") => `the queue of this ${scope} is full, try again later`;
 
-const full = (whose: "session" | "service") => `the queue of this ${whose} is full, try again later`;
-
-/** Sessions with nothing leave the map. */
+/** Adds to a count; a count of 0 leaves the map. */
 function count(map: Map<string, number>, key: string, by: number): void {
   const value = (map.get(key) ?? 0) + by;
   if (value === 0) map.delete(key);

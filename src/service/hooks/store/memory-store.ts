@@ -1,7 +1,7 @@
-import type { RunFilter, RunRow, RunState, RunSummary, StoredStatus } from "../types.js";
-import { type Backlog, countFitting, passedLimit, wakeBytes } from "./backlog.js";
+import type { RunFilter, RunRow, RunState, RunSummary, StoredStatus } from "../run.js";
+import { type Backlog, countFitting, exceededScope, wakeBytes } from "./backlog.js";
 import { addEvents, type MemoryRun, type Mutable, readEvents, terminalEvent } from "./memory-events.js";
-import type { Answer, LeftOver, NewKey, Store, StoredAnswer, SweepRequest } from "./store.js";
+import type { LeftOver, NewKey, Reply, Store, StoredReply, SweepRequest, SweepResult } from "./store.js";
 
 interface Session {
   readonly id: number;
@@ -13,19 +13,19 @@ interface Session {
 interface State {
   readonly runs: Map<string, MemoryRun>;
   readonly sessions: Map<string, Session>;
-  readonly answers: Map<string, StoredAnswer & { readonly expiresMark: number }>;
+  readonly replies: Map<string, StoredReply & { readonly expiresMark: number }>;
   readonly lastIds: { session: number; run: number; wake: number };
   readonly pending: Mutable<Backlog>;
 }
 
 const NOTHING: Backlog = { wakes: 0, bytes: 0 };
 
-/** Everything in this process, gone with it: for tests and embedding. Never fails. */
+/** Creates a store in the memory of this process: for tests and embedding. It never fails. */
 export function createMemoryStore(): Store {
   const state: State = {
     runs: new Map(),
     sessions: new Map(),
-    answers: new Map(),
+    replies: new Map(),
     lastIds: { session: 0, run: 0, wake: 0 },
     pending: { ...NOTHING },
   };
@@ -36,10 +36,10 @@ export function createMemoryStore(): Store {
       running: inState(state, "running"),
       lastMark: lastMark(state),
     }),
-    findAnswer: async (scope, nowMark) => findAnswer(state, scope, nowMark),
+    findReply: async (scope, nowMark) => findReply(state, scope, nowMark),
     createRun: async (run, key) => {
-      const stored = key && findAnswer(state, key.scope, key.nowMark);
-      if (stored) return { kind: "answered", stored };
+      const stored = key && findReply(state, key.scope, key.nowMark);
+      if (stored) return { kind: "replayed", stored };
       const waiting = sessions.get(run.sessionKey)?.wakes ?? [];
       const sizes = waiting.map(({ bytes }) => bytes);
       const pending = waiting.slice(0, countFitting(sizes, run.maxWakeBytes));
@@ -56,17 +56,17 @@ export function createMemoryStore(): Store {
         ...{ oldestEventId: 1, lastEventId: 0 },
       };
       runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
-      saveAnswer(state, key, { run: { runId: id, sessionKey, createdAt, createdMark: run.createdMark } });
+      saveReply(state, key, { run: { runId: id, sessionKey, createdAt, createdMark: run.createdMark } });
       return { kind: "created", run: summary(row), wakes: pending.length };
     },
     addWake: async (wake, key) => {
-      const stored = key && findAnswer(state, key.scope, key.nowMark);
-      if (stored) return { kind: "answered", stored };
+      const stored = key && findReply(state, key.scope, key.nowMark);
+      if (stored) return { kind: "replayed", stored };
       const bytes = wakeBytes(wake.text);
       const before = sessions.get(wake.sessionKey);
       const own = before === undefined ? NOTHING : { wakes: before.wakes.length, bytes: before.wakeBytes };
-      const whose = passedLimit(bytes, { session: own, service: state.pending }, wake.limits);
-      if (whose !== undefined) return { kind: "full", whose };
+      const scope = exceededScope(bytes, { session: own, service: state.pending }, wake.limits);
+      if (scope !== undefined) return { kind: "full", scope };
       const session = sessionOf(state, wake.sessionKey);
       state.lastIds.wake += 1;
       session.wakes.push({ id: state.lastIds.wake, text: wake.text, bytes });
@@ -74,7 +74,7 @@ export function createMemoryStore(): Store {
       state.pending.wakes += 1;
       state.pending.bytes += bytes;
       const queued = { chatId: session.id, eventId: state.lastIds.wake, pending: session.wakes.length };
-      saveAnswer(state, key, { wake: { sessionKey: wake.sessionKey, ...queued } });
+      saveReply(state, key, { wake: { sessionKey: wake.sessionKey, ...queued } });
       return { kind: "queued", ...queued };
     },
     pendingSessions: async () =>
@@ -109,18 +109,18 @@ export function createMemoryStore(): Store {
       run.progress = null;
       return true;
     },
-    append: async (id, batch, keep) => {
+    append: async (id, batch, limits) => {
       const run = runs.get(id);
       if (run?.row.state !== "running") return false;
-      addEvents(run, batch, keep);
+      addEvents(run, batch, limits);
       return true;
     },
-    endRun: async (id, ending, batch, keep) => {
+    endRun: async (id, ending, batch, limits) => {
       const run = runs.get(id);
       if (run === undefined || !ending.from.includes(run.row.state)) return null;
       Object.assign(run.row, { state: ending.to, finishedAt: ending.finishedAt, error: ending.error });
       run.endedMark = ending.endedMark;
-      addEvents(run, { ...batch, events: [...batch.events, ending.terminal] }, keep);
+      addEvents(run, { ...batch, events: [...batch.events, ending.terminal] }, limits);
       return summary(run.row);
     },
     readEvents: async (id, after, maxEvents, maxBytes) => {
@@ -138,25 +138,25 @@ export function createMemoryStore(): Store {
   };
 }
 
-function inState({ runs }: State, wanted: RunState): LeftOver[] {
+function inState({ runs }: State, state: RunState): LeftOver[] {
   return [...runs.values()]
-    .filter(({ row }) => row.state === wanted)
+    .filter(({ row }) => row.state === state)
     .map(({ row: { id, seq, sessionKey, createdAt } }) => ({ id, seq, sessionKey, createdAt }));
 }
 
 const lastMark = ({ runs }: State): number =>
   [...runs.values()].reduce((newest, { endedMark }) => Math.max(newest, endedMark ?? 0), 0);
 
-function findAnswer({ answers }: State, scope: string, nowMark: number): StoredAnswer | null {
-  const found = answers.get(scope);
-  return found === undefined || found.expiresMark <= nowMark ? null : found;
+function findReply({ replies }: State, scope: string, nowMark: number): StoredReply | null {
+  const stored = replies.get(scope);
+  return stored === undefined || stored.expiresMark <= nowMark ? null : stored;
 }
 
-function saveAnswer({ answers }: State, key: NewKey | undefined, answer: Answer): void {
+function saveReply({ replies }: State, key: NewKey | undefined, reply: Reply): void {
   if (key === undefined) return;
   // deleted first: the map stays in order of expiry
-  answers.delete(key.scope);
-  answers.set(key.scope, { payloadHash: key.payloadHash, answer, expiresMark: key.expiresMark });
+  replies.delete(key.scope);
+  replies.set(key.scope, { payloadHash: key.payloadHash, reply, expiresMark: key.expiresMark });
 }
 
 function sessionOf({ sessions, lastIds }: State, key: string): Session {
@@ -188,13 +188,13 @@ function listRuns({ runs }: State, before: number | null, limit: number, filter:
     .map(({ row }) => summary(row));
 }
 
-function sweep(state: State, request: SweepRequest): { removedRuns: number; endedRuns: number; more: boolean } {
+function sweep(state: State, request: SweepRequest): SweepResult {
   const ended = [...state.runs.values()]
     .filter(({ endedMark }) => endedMark !== null)
     .sort((a, b) => a.endedMark! - b.endedMark! || a.row.seq - b.row.seq);
   let [removedRuns, budget] = [0, request.budget];
   for (const run of ended) {
-    const isDue = run.endedMark! <= request.endedBefore || ended.length - removedRuns > request.keepRuns;
+    const isDue = run.endedMark! <= request.endedBefore || ended.length - removedRuns > request.maxEndedRuns;
     if (budget <= 0 || !isDue) break;
     state.runs.delete(run.row.id);
     const session = state.sessions.get(run.row.sessionKey)!;
@@ -203,14 +203,14 @@ function sweep(state: State, request: SweepRequest): { removedRuns: number; ende
     budget -= 1 + run.events.length;
     removedRuns += 1;
   }
-  for (const [scope, { expiresMark }] of state.answers) if (expiresMark <= request.nowMark) state.answers.delete(scope);
+  for (const [scope, { expiresMark }] of state.replies) if (expiresMark <= request.nowMark) state.replies.delete(scope);
   return { removedRuns, endedRuns: ended.length - removedRuns, more: budget <= 0 };
 }
 
 function statusOf(run: MemoryRun, maxFiles: number): StoredStatus {
   const { progress, files } = run;
-  const shown = [...files.values()].slice(0, maxFiles);
-  return { ...summary(run.row), progress, files: shown, fileCount: files.size, terminal: terminalEvent(run) };
+  const firstFiles = [...files.values()].slice(0, maxFiles);
+  return { ...summary(run.row), progress, files: firstFiles, fileCount: files.size, terminal: terminalEvent(run) };
 }
 
 function summary(row: RunRow): RunSummary {

@@ -1,11 +1,12 @@
 import { HookError } from "../../hook-error.js";
-import type { Idempotency } from "../../types.js";
+import type { Idempotency } from "../../runs/replies.js";
+import type { Started } from "../../runs/run-starter.js";
 import { RateWindow } from "../access/rate-window.js";
 import { readJsonBody } from "../body.js";
 import type { Call, Route } from "../call.js";
 import type { HookContext } from "../context.js";
 import { hashPayload, readIdempotencyKey } from "../idempotency-key.js";
-import { sendJson } from "../problem.js";
+import { sendJson } from "../responses.js";
 import { parseBody } from "../schemas.js";
 import { resolveSessionKey } from "../session-key.js";
 import { queueMetadata, runPayload, statusUrl } from "./payloads.js";
@@ -47,7 +48,7 @@ export function hookRoutes(context: HookContext): Route[] {
       const request = { message: body.text, sessionKey, timeoutSeconds, idempotency, admit };
       return sendStarted(context, call, await runs.start({ origin: "wake", ...request }));
     }
-    // no start: its limit is the session's number of pending events
+    // not a start: its limit is the number of pending events
     const queued = await runs.queueWake({ text: body.text, sessionKey, idempotency });
     sendJson(call.req, call.res, { status: 200, body: queueMetadata(queued), headers: replayHeader(queued) });
   };
@@ -64,7 +65,7 @@ function readBody({ runs, config, clock }: HookContext, { req, res }: Call): Pro
   return readJsonBody(req, res, { maxBytes: body_bytes, timeoutMs: header_seconds * 1000, clock });
 }
 
-function sendStarted(context: HookContext, { req, res }: Call, started: Parameters<typeof runPayload>[2]): void {
+function sendStarted(context: HookContext, { req, res }: Call, started: Started): void {
   const headers = { ...replayHeader(started), Location: statusUrl(req.baseUrl, started.runId) };
   sendJson(req, res, { status: 200, body: runPayload(context, req.baseUrl, started), headers });
 }
@@ -82,7 +83,7 @@ function idempotencyOf(
   return key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payload) };
 }
 
-/** Counts starts per token and per session, once it is certain that a request is no replay. */
+/** Limits starts per token and per session. Returns a check to call once a request is certain to be no replay. */
 function startRates({ config: { limits }, clock }: HookContext) {
   const options = { windowMs: START_WINDOW_MS, clock };
   const perToken = new RateWindow({ ...options, limit: limits.starts_per_10s });

@@ -1,17 +1,17 @@
 import type { Clock } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
-import type { Runs } from "../../types.js";
+import type { Runs } from "../../runs/create-runs.js";
 import { RateWindow } from "../access/rate-window.js";
 import type { Access, Route } from "../call.js";
 import type { HookContext } from "../context.js";
 import { createOpenApi, openApiBytes } from "../openapi.js";
-import { sendBytes, sendJson } from "../problem.js";
+import { sendBytes, sendJson } from "../responses.js";
 
 const PING_MS = 2000;
-/** Most checks of the store, and the time they are counted in: /ready is open to all. */
+/** Most checks of the store in a time window: /ready is open to all. */
 const CHECKS = { limit: 2, windowMs: 1000 };
 
-/** Liveness, readiness, metrics and the description of the API: they tell nothing of any run. Open to all, unless configured otherwise. */
+/** Liveness, readiness, metrics and the API's description. They reveal no run; open to all unless configured otherwise. */
 export function probeRoutes(context: HookContext): Route[] {
   const { runs, metrics, clock, config } = context;
   const { web } = config;
@@ -63,12 +63,12 @@ export function probeRoutes(context: HookContext): Route[] {
   return routes.filter((route): route is Route => route.access !== "none");
 }
 
-/** Asks the store whether it works; callers that come too often share the last answer. */
+/** Checks whether the store works; callers that come too often share the last result. */
 function sharedCheck(runs: Runs, clock: Clock): () => Promise<void> {
   const checks = new RateWindow({ ...CHECKS, clock });
   let pinging: Promise<void> | undefined;
   let last: Promise<void> | undefined;
-  // one at a time: a store that hangs is not asked again
+  // one at a time: a store that hangs gets no further check
   const ping = () => {
     pinging ??= runs.ping().finally(() => {
       pinging = undefined;
@@ -84,7 +84,7 @@ function sharedCheck(runs: Runs, clock: Clock): () => Promise<void> {
   };
 }
 
-/** A store that hangs is as good as one that is down. */
+/** Treats a store that hangs as unavailable. */
 function inTime(pinging: Promise<void>, clock: Clock): Promise<void> {
   return new Promise<void>((resolve, reject) => {
     const timer = clock.setTimer(PING_MS, () => reject(new HookError("store_unavailable")));

@@ -6,11 +6,11 @@ import { HookError } from "../../hook-error.js";
 import { type Call, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
 
-/** Missing on Windows. A FIFO in a file's place would block the opening. */
+/** Flags that Windows lacks. Without O_NONBLOCK, opening a FIFO would block. */
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial<typeof constants>;
 const GONE = ["ENOENT", "ENOTDIR", "ELOOP", "EACCES", "EPERM", "ENXIO"];
 
-/** Answers with a file that the run reported, its state in ETag and Last-Modified. Fails: run_not_found, not_found. */
+/** Sends a file that the run reported, with ETag and Last-Modified. Fails: run_not_found, not_found. */
 export async function sendRunFile({ runs, turns }: HookContext, { req, res, params, ...call }: Call): Promise<void> {
   const file = await runs.file(requireRunId({ params, ...call }), params.name!);
   await turns.next();
@@ -18,7 +18,7 @@ export async function sendRunFile({ runs, turns }: HookContext, { req, res, para
   try {
     const { size, mtimeMs, mtime } = await handle.stat();
     res.type(file.contentType ?? extname(file.path));
-    // files come from agents: nothing in one may run as a page of this origin
+    // files come from agents: their content must not run as a page of this origin
     res.set({
       "Content-Length": String(size),
       "Cache-Control": "private, no-cache",
@@ -39,12 +39,12 @@ export async function sendRunFile({ runs, turns }: HookContext, { req, res, para
 }
 
 async function send(handle: FileHandle, size: number, res: Call["res"]): Promise<void> {
-  // the length was told: what is appended meanwhile is left out
+  // the length has been sent: bytes appended meanwhile are left out
   const content = handle.createReadStream({ start: 0, end: size - 1, autoClose: false });
   try {
     await pipeline(content, res, { end: false });
   } catch (error) {
-    // the reader went away
+    // the reader left
     if ((error as NodeJS.ErrnoException).code === "ERR_STREAM_PREMATURE_CLOSE") return;
     throw error;
   }
@@ -53,8 +53,8 @@ async function send(handle: FileHandle, size: number, res: Call["res"]): Promise
 }
 
 /**
- * Opens the very file that was reported: no link in its place, and no link in the place of a folder above it. What was
- * opened is compared with what stands at the path, so a link that comes and goes meanwhile gains nothing.
+ * Opens the reported file itself: refuses a link at its path, and at the path of any folder above it. The opened file is
+ * compared with the one at the path, so a link that appears and disappears meanwhile gains nothing.
  */
 async function openReported(path: string): Promise<FileHandle> {
   const handle = await open(path, O_RDONLY! | O_NOFOLLOW | O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
@@ -63,8 +63,8 @@ async function openReported(path: string): Promise<FileHandle> {
   try {
     const opened = await handle.stat({ bigint: true });
     if (!opened.isFile() || (await realpath(path).catch(() => undefined)) !== path) throw gone();
-    const standing = await lstat(path, { bigint: true }).catch(() => undefined);
-    if (standing?.ino !== opened.ino || standing.dev !== opened.dev) throw gone();
+    const atPath = await lstat(path, { bigint: true }).catch(() => undefined);
+    if (atPath?.ino !== opened.ino || atPath.dev !== opened.dev) throw gone();
     return handle;
   } catch (error) {
     await handle.close();

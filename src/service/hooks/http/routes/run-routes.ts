@@ -1,17 +1,17 @@
-import { closest } from "../../../../errors.js";
+import { suggest } from "../../../../errors.js";
 import { normalizeSessionKey, sessionKeyFault } from "../../../../render/session-key.js";
 import { HookError } from "../../hook-error.js";
-import { RUN_STATES, type RunState } from "../../types.js";
+import { RUN_STATES, type RunState } from "../../run.js";
 import { type Call, type Route, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
-import { sendJson } from "../problem.js";
+import { sendJson } from "../responses.js";
 import { runItem, runStatus } from "./payloads.js";
 import { sendRunFile } from "./run-file.js";
 
 const DEFAULT_PAGE = 50;
 const LARGEST_PAGE = 200;
 
-/** State, list and cancel of runs, and the files they reported. */
+/** Routes for the state, list, cancellation and files of runs. */
 export function runRoutes(context: HookContext): Route[] {
   const { runs } = context;
 
@@ -57,11 +57,10 @@ function onlyValue(query: URLSearchParams, name: string): string | undefined {
 }
 
 function readState(text: string | undefined): RunState | undefined {
-  const state = RUN_STATES.find((known) => known === text);
+  const state = RUN_STATES.find((name) => name === text);
   if (state !== undefined || text === undefined) return state;
-  const near = closest(text, RUN_STATES);
-  const hint = near === undefined ? "" : `; did you mean ${near}?`;
-  throw new HookError("invalid_request", `state: expected one of ${RUN_STATES.join(", ")}${hint}`);
+  const { hint } = suggest(text, RUN_STATES);
+  throw new HookError("invalid_request", `state: expected one of ${RUN_STATES.join(", ")}.${hint}`);
 }
 
 function readSessionKey(text: string | undefined): string | undefined {

@@ -11,10 +11,10 @@ const HEADERS = {
   "X-Content-Type-Options": "nosniff",
 };
 
-/** A reader that got more than this since its last turn waits for the next one. */
+/** Most bytes for one reader before it waits for its next turn. */
 const BYTES_PER_TURN = 128 * 1024;
 
-/** `GET /api/stream`: the events of one run, from any id, live until its terminal event. */
+/** `GET /api/stream`: the events of one run, after any id, live until its terminal event. */
 export function streamRoute(context: HookContext): Route {
   const handler = (call: Call) => stream(context, call);
   return { name: "stream", paths: ["/api/stream"], access: "run", handlers: { GET: handler } };
@@ -23,14 +23,14 @@ export function streamRoute(context: HookContext): Route {
 async function stream(context: HookContext, { req, res, query, params }: Call): Promise<void> {
   const { runs, slots, memory, config, clock } = context;
   const runId = requireRunId({ params, query });
-  const wanted = readCursor(req.headers["last-event-id"]?.toString(), query.getAll("last_event_id"));
-  if (wanted === undefined) throw new HookError("invalid_request", "last_event_id: expected one integer");
-  // after any id: the state without events
+  const request = readCursor(req.headers["last-event-id"]?.toString(), query.getAll("last_event_id"));
+  if (request === undefined) throw new HookError("invalid_request", "last_event_id: expected one integer");
+  // after the largest id: ids without events
   const { oldestEventId, lastEventId, end } = await runs.read(runId, Number.MAX_SAFE_INTEGER);
-  const cursor = Math.min(Math.max(0, wanted.after), lastEventId);
+  const cursor = Math.min(Math.max(0, request.after), lastEventId);
   const isComplete = end && cursor === lastEventId;
-  // an EventSource that comes back after the end would come back forever
-  if (wanted.isResume && isComplete) return void res.writeHead(204, HEADERS).end();
+  // without a 204 an EventSource would reconnect for ever after the end
+  if (request.isResume && isComplete) return void res.writeHead(204, HEADERS).end();
   if (req.method === "HEAD") return void res.writeHead(200, HEADERS).end();
   if (res.destroyed) return;
 
@@ -47,7 +47,7 @@ async function stream(context: HookContext, { req, res, query, params }: Call): 
     replayMetaFrame({
       replay_truncated: cursor + 1 < oldestEventId,
       oldest_event_id: oldestEventId,
-      requested_last_event_id: wanted.after,
+      requested_last_event_id: request.after,
     }),
   );
   if (!isComplete)
@@ -55,17 +55,17 @@ async function stream(context: HookContext, { req, res, query, params }: Call): 
   writer.end();
 }
 
-/** Sends what there is and what comes, until the terminal event, the reader's leave or the service's stop. */
+/** Sends stored and new events until the terminal one, the reader's leave or the service's stop. */
 async function follow(
   { slices, turns }: HookContext,
   writer: StreamWriter,
   listener: ReturnType<HookContext["runs"]["listen"]>,
   { runId, base, after }: { runId: string; base: string; after: number },
 ): Promise<void> {
-  /** The slice is gone when this returns: a reader that waits holds nothing. */
+  /** Drops the slice when it returns: a reader that waits holds nothing. */
   const sendAfter = async (id: number) => {
     const slice = await slices.after(runId, id, base);
-    // trimmed under a slow reader: ended here, it resumes and is told by replay_meta
+    // trimmed behind a slow reader: ended here, it resumes and replay_meta reports the gap
     if (slice === undefined || slice.firstId > id + 1 || !writer.isOpen)
       return { bytes: 0, id, isEnd: slice !== undefined };
     writer.writeSlice(slice);

@@ -5,16 +5,16 @@ import { HookError } from "../../hook-error.js";
 import type { SqliteDatabase, SqliteDriver, SqliteStatement, SqlRow, SqlValue } from "./driver.js";
 import { identify, migrate } from "./schema.js";
 
-/** Power loss may take `trailing` commits, never `durable` ones; a killed process loses neither. */
-export type Durability = "durable" | "trailing";
+/** A power loss may take `trailing` commits, never `durable` ones; a killed process takes neither. */
+type Durability = "durable" | "trailing";
 
-/** Something failed since the last good ping. */
-export interface Failure {
+/** A failure since the last good ping. */
+interface Failure {
   /** Runs the statement that failed last, if one did; throws where it still fails. */
   repeat(): void;
 }
 
-/** One exclusively held database: statements prepared once, transactions, failures as HookError. */
+/** One exclusively locked database: statements prepared once, transactions, failures as HookError. */
 export class Connection {
   readonly #database: SqliteDatabase;
   readonly #statements = new Map<string, SqliteStatement>();
@@ -23,21 +23,21 @@ export class Connection {
   #isClosed = false;
   #failure: Failure | undefined;
 
-  /** Fails with config.invalid where another process holds the file, file.read-failed where it is no store. */
+  /** Fails with config.invalid where another process uses the file or it is no store, else with file.read-failed. */
   constructor(path: string, driver: SqliteDriver) {
     this.#database = openClaimed(path, driver);
   }
 
   run(sql: string, ...values: SqlValue[]): { changes: number; lastId: number } {
-    return this.#tried(() => this.#statement(sql).run(...values));
+    return this.#attempt(() => this.#statement(sql).run(...values));
   }
 
   get(sql: string, ...values: SqlValue[]): SqlRow | undefined {
-    return this.#tried(() => this.#statement(sql).get(...values));
+    return this.#attempt(() => this.#statement(sql).get(...values));
   }
 
   all(sql: string, ...values: SqlValue[]): SqlRow[] {
-    return this.#tried(() => this.#statement(sql).all(...values));
+    return this.#attempt(() => this.#statement(sql).all(...values));
   }
 
   get failure(): Failure | undefined {
@@ -48,10 +48,10 @@ export class Connection {
     this.#failure = undefined;
   }
 
-  /** Runs `work` whole or not at all. */
+  /** Runs `work` as one transaction. */
   write<T>(durability: Durability, work: () => T): T {
-    return this.#guarded(() => {
-      this.#mend();
+    return this.#guard(() => {
+      this.#endBrokenTransaction();
       this.#setDurability(durability);
       this.#database.exec("BEGIN IMMEDIATE");
       try {
@@ -65,10 +65,10 @@ export class Connection {
     });
   }
 
-  /** Runs `work` and takes back what it did: nothing of it is written. */
-  attempt(work: () => void): void {
-    this.#guarded(() => {
-      this.#mend();
+  /** Runs `work` as a transaction and rolls it back: nothing is written. */
+  rehearse(work: () => void): void {
+    this.#guard(() => {
+      this.#endBrokenTransaction();
       this.#database.exec("BEGIN IMMEDIATE");
       try {
         work();
@@ -80,8 +80,8 @@ export class Connection {
 
   /** Consistent without a transaction: nothing else runs between the statements of one call. */
   read<T>(work: () => T): T {
-    return this.#guarded(() => {
-      this.#mend();
+    return this.#guard(() => {
+      this.#endBrokenTransaction();
       return work();
     });
   }
@@ -102,8 +102,8 @@ export class Connection {
     return statement;
   }
 
-  /** Remembers what failed. A broken constraint is the caller's fault, not the store's. */
-  #tried<T>(statement: () => T): T {
+  /** Remembers a failed statement. A broken constraint is the caller's fault, not the store's. */
+  #attempt<T>(statement: () => T): T {
     try {
       return statement();
     } catch (error) {
@@ -129,18 +129,18 @@ export class Connection {
   }
 
   /** A transaction that could not be rolled back must not swallow the next one. */
-  #mend(): void {
+  #endBrokenTransaction(): void {
     if (this.#isBroken) this.#rollBack();
     if (this.#isBroken) throw new Error("a failed transaction could not be rolled back");
   }
 
-  #guarded<T>(work: () => T): T {
+  #guard<T>(work: () => T): T {
     try {
       if (this.#isClosed) throw new Error("the store is closed");
       return work();
     } catch (error) {
       if (error instanceof HookError) throw error;
-      // a commit, say: no statement to repeat
+      // for example a commit: no statement to repeat
       this.#failure ??= { repeat: () => undefined };
       throw new HookError("store_unavailable", undefined, { cause: error });
     }
@@ -149,7 +149,7 @@ export class Connection {
 
 const isBrokenConstraint = (error: unknown) => /constraint/i.test(String(error));
 
-/** A row that was stored in the meantime is no failure of the store. */
+/** Runs a statement again; a row that was stored in the meantime is no failure. */
 function repeat(statement: () => unknown): void {
   try {
     statement();
@@ -163,7 +163,7 @@ function openClaimed(path: string, driver: SqliteDriver): SqliteDatabase {
   try {
     if (path !== ":memory:") restrictMode(path);
     database = driver.open(path);
-    // the lock lives in the kernel: it goes with the process, however that ends
+    // the kernel holds the lock: it ends with the process, however that ends
     database.exec("PRAGMA busy_timeout = 500; PRAGMA locking_mode = EXCLUSIVE");
     const version = identify(database, resolve(path));
     database.exec("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");
@@ -180,20 +180,15 @@ function openClaimed(path: string, driver: SqliteDriver): SqliteDatabase {
 function openError(error: unknown, path: string): LatentkitError {
   if (error instanceof LatentkitError) return error;
   const reason = error instanceof Error ? error.message : String(error);
-  const shown = resolve(path);
+  const file = resolve(path);
   if (/locked|busy/i.test(reason)) {
-    const sentence = `The store file ${shown} is in use by another process: stop it, or give this one its own file.`;
+    const sentence = `The store file ${file} is in use by another process: stop that one, or use another file.`;
     return new LatentkitError("config.invalid", sentence, {}, { cause: error });
   }
-  return new LatentkitError(
-    "file.read-failed",
-    `The store file ${shown} cannot be opened: ${reason}.`,
-    {},
-    { cause: error },
-  );
+  return new LatentkitError("file.read-failed", `Cannot open the store file ${file}: ${reason}.`, {}, { cause: error });
 }
 
-/** Messages and answers are nobody else's business. SQLite gives its side files the mode of the file. */
+/** Lets only the owner read messages and responses. SQLite gives its side files the mode of the file. */
 function restrictMode(path: string): void {
   try {
     // an existing file is never opened here: closing it again would drop SQLite's locks of this process

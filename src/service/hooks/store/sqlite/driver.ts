@@ -11,7 +11,7 @@ export interface SqliteStatement {
   all(...values: SqlValue[]): SqlRow[];
 }
 
-/** The little that node:sqlite and better-sqlite3 have in common. */
+/** A database of node:sqlite or better-sqlite3, as far as they are alike. */
 export interface SqliteDatabase {
   exec(sql: string): void;
   prepare(sql: string): SqliteStatement;
@@ -36,7 +36,7 @@ interface ForeignDatabase {
 type ForeignClass = new (path: string) => ForeignDatabase;
 
 /**
- * node:sqlite where this Node has it, else better-sqlite3. Fails with config.invalid, which says what to install.
+ * Loads node:sqlite where this Node has it, else better-sqlite3. Fails with config.invalid, which says what to install.
  * `load` is require; tests pass their own.
  */
 export function loadSqliteDriver(load: (name: string) => unknown = createRequire(import.meta.url)): SqliteDriver {

@@ -1,16 +1,17 @@
-import type { EventSlice, RunFile, StoredEvent } from "../../types.js";
-import type { EventBatch, Keep } from "../store.js";
+import type { EventSlice, RunFile, StoredEvent } from "../../run.js";
+import { cursorOf, sliceOf } from "../event-slice.js";
+import type { EventBatch, EventLimits } from "../store.js";
 import type { Connection } from "./connection.js";
 import type { SqlRow } from "./driver.js";
 
-export function append(db: Connection, id: string, batch: EventBatch, keep: Keep): boolean {
+export function append(db: Connection, id: string, batch: EventBatch, limits: EventLimits): boolean {
   if (db.get("SELECT 1 AS yes FROM runs WHERE id = ? AND state = 'running'", id) === undefined) return false;
-  addEvents(db, id, batch, keep);
+  addEvents(db, id, batch, limits);
   return true;
 }
 
-/** Adds events and files to a run that exists, and trims its head to `keep`. */
-export function addEvents(db: Connection, id: string, batch: EventBatch, keep?: Keep): void {
+/** Adds events and files to a run that exists, and trims its head to the limits. */
+export function addEvents(db: Connection, id: string, batch: EventBatch, limits?: EventLimits): void {
   const row = db.get("SELECT seq, oldest_event, last_event, event_bytes, files FROM runs WHERE id = ?", id)!;
   const run = Number(row.seq);
   let oldest = Number(row.oldest_event);
@@ -29,7 +30,7 @@ export function addEvents(db: Connection, id: string, batch: EventBatch, keep?: 
     bytes += size;
     db.run("INSERT INTO events VALUES (?, ?, ?, ?, ?)", run, last, event, data, size);
   }
-  if (keep !== undefined) [oldest, bytes] = trim(db, run, { oldest, last, bytes }, keep);
+  if (limits !== undefined) [oldest, bytes] = trim(db, run, { oldest, last, bytes }, limits);
   db.run(
     `UPDATE runs SET oldest_event = ?, last_event = ?, event_bytes = ?, files = ?, progress = ifnull(?, progress)
      WHERE seq = ?`,
@@ -42,8 +43,8 @@ export function addEvents(db: Connection, id: string, batch: EventBatch, keep?: 
   );
 }
 
-/** Returns by how many files the run has more. */
-function addFile(db: Connection, run: number, { name, path, contentType }: RunFile, place: number): 0 | 1 {
+/** Returns the number of files that the run has more now. */
+function addFile(db: Connection, run: number, { name, path, contentType }: RunFile, position: number): 0 | 1 {
   const isNew = db.get("SELECT 1 AS yes FROM files WHERE run = ? AND name = ?", run, name) === undefined;
   db.run(
     `INSERT INTO files (run, name, path, content_type, place) VALUES (?, ?, ?, ?, ?)
@@ -52,7 +53,7 @@ function addFile(db: Connection, run: number, { name, path, contentType }: RunFi
     name,
     path,
     contentType,
-    place,
+    position,
   );
   return isNew ? 1 : 0;
 }
@@ -61,11 +62,11 @@ function trim(
   db: Connection,
   run: number,
   { oldest, last, bytes }: { oldest: number; last: number; bytes: number },
-  keep: Keep,
+  limits: EventLimits,
 ): [oldest: number, bytes: number] {
   let first = oldest;
   let left = bytes;
-  const isOver = () => first < last && (last - first + 1 > keep.events || left > keep.bytes);
+  const isOver = () => first < last && (last - first + 1 > limits.events || left > limits.bytes);
   while (isOver()) {
     for (const row of db.all(
       "SELECT id, bytes FROM events WHERE run = ? AND id >= ? ORDER BY id LIMIT 500",
@@ -92,29 +93,15 @@ export function readEvents(
   const row = db.get(sql, id);
   if (row === undefined) return null;
   const [run, oldestEventId, lastEventId] = [Number(row.seq), Number(row.oldest_event), Number(row.last_event)];
-  const cursor = Math.min(Math.max(after, 0), lastEventId);
-  const events: StoredEvent[] = [];
-  if (cursor < lastEventId) {
-    const until = lastToRead(db, run, cursor, maxEvents, maxBytes);
-    const found = db.all(
-      "SELECT id, event, data FROM events WHERE run = ? AND id > ? AND id <= ? ORDER BY id",
-      run,
-      cursor,
-      until,
-    );
-    events.push(...found.map(toEvent));
-  }
-  const reached = events.at(-1)?.id ?? cursor;
-  return {
-    events,
-    oldestEventId,
-    lastEventId,
-    truncated: cursor + 1 < oldestEventId,
-    end: row.ended === 1 && reached === lastEventId,
-  };
+  const ids = { oldestEventId, lastEventId, hasEnded: row.ended === 1 };
+  const cursor = cursorOf(after, ids);
+  if (cursor === lastEventId) return sliceOf([], cursor, ids);
+  const until = lastToRead(db, run, cursor, maxEvents, maxBytes);
+  const range = "SELECT id, event, data FROM events WHERE run = ? AND id > ? AND id <= ? ORDER BY id";
+  return sliceOf(db.all(range, run, cursor, until).map(toEvent), cursor, ids);
 }
 
-/** Sizes first: the data of a slice's events is read only where it fits. */
+/** Last id of a slice. Reads the sizes first: data that does not fit is not read. */
 function lastToRead(db: Connection, run: number, cursor: number, maxEvents: number, maxBytes: number): number {
   const sizes = db.all(
     "SELECT id, bytes FROM events WHERE run = ? AND id > ? ORDER BY id LIMIT ?",

@@ -1,18 +1,18 @@
-import { type Backlog, countFitting, passedLimit } from "../backlog.js";
-import type { AddWakeResult, Answer, CreateRunResult, NewKey, NewRun, NewWake, StoredAnswer } from "../store.js";
+import { type Backlog, countFitting, exceededScope } from "../backlog.js";
+import type { AddWakeResult, CreateRunResult, NewKey, NewRun, NewWake, Reply, StoredReply } from "../store.js";
 import type { Connection } from "./connection.js";
 import { getSummary } from "./run-rows.js";
 
-export function findAnswer(db: Connection, scope: string, nowMark: number): StoredAnswer | null {
+export function findReply(db: Connection, scope: string, nowMark: number): StoredReply | null {
   const sql = "SELECT payload_hash, answer FROM answers WHERE scope = ? AND expires_mark > ?";
   const row = db.get(sql, scope, nowMark);
   if (row === undefined) return null;
-  return { payloadHash: String(row.payload_hash), answer: JSON.parse(String(row.answer)) as Answer };
+  return { payloadHash: String(row.payload_hash), reply: JSON.parse(String(row.answer)) as Reply };
 }
 
 export function createRun(db: Connection, run: NewRun, key?: NewKey): CreateRunResult {
-  const stored = key && findAnswer(db, key.scope, key.nowMark);
-  if (stored) return { kind: "answered", stored };
+  const stored = key && findReply(db, key.scope, key.nowMark);
+  if (stored) return { kind: "replayed", stored };
   const wakes = readWakes(db, findSession(db, run.sessionKey), run.maxWakeBytes);
   const message = run.compose(wakes.texts);
   if (message === null) return { kind: "empty" };
@@ -30,23 +30,23 @@ export function createRun(db: Connection, run: NewRun, key?: NewKey): CreateRunR
   db.run("INSERT INTO messages VALUES (?, ?)", seq, JSON.stringify(message));
   consume(db, session, wakes, seq);
   const { id: runId, sessionKey, createdAt, createdMark } = run;
-  if (key) saveAnswer(db, key, { run: { runId, sessionKey, createdAt, createdMark } });
+  if (key) saveReply(db, key, { run: { runId, sessionKey, createdAt, createdMark } });
   return { kind: "created", run: getSummary(db, run.id)!, wakes: wakes.texts.length };
 }
 
 export function addWake(db: Connection, wake: NewWake, key?: NewKey): AddWakeResult {
-  const stored = key && findAnswer(db, key.scope, key.nowMark);
-  if (stored) return { kind: "answered", stored };
+  const stored = key && findReply(db, key.scope, key.nowMark);
+  if (stored) return { kind: "replayed", stored };
   const text = JSON.stringify(wake.text);
   const bytes = Buffer.byteLength(text);
   const session = backlogOf(db, findSession(db, wake.sessionKey));
-  const whose = passedLimit(bytes, { session, service: backlogOf(db, ALL_SESSIONS) }, wake.limits);
-  if (whose !== undefined) return { kind: "full", whose };
+  const scope = exceededScope(bytes, { session, service: backlogOf(db, ALL_SESSIONS) }, wake.limits);
+  if (scope !== undefined) return { kind: "full", scope };
   const chatId = sessionId(db, wake.sessionKey);
   const { lastId: eventId } = db.run("INSERT INTO wakes (session, text, bytes) VALUES (?, ?, ?)", chatId, text, bytes);
   grow(db, chatId, { wakes: 1, bytes });
   const pending = session.wakes + 1;
-  if (key) saveAnswer(db, key, { wake: { sessionKey: wake.sessionKey, chatId, eventId, pending } });
+  if (key) saveReply(db, key, { wake: { sessionKey: wake.sessionKey, chatId, eventId, pending } });
   return { kind: "queued", chatId, eventId, pending };
 }
 
@@ -65,7 +65,7 @@ interface Front {
 
 const NO_WAKES: Front = { texts: [], lastId: 0, bytes: 0 };
 
-/** Sizes first: the texts are read only where they fit. */
+/** Reads the sizes first: texts that do not fit are not read. */
 function readWakes(db: Connection, session: number | undefined, maxBytes: number): Front {
   if (session === undefined) return NO_WAKES;
   const sizes = db.all("SELECT id, bytes FROM wakes WHERE session = ? AND run IS NULL ORDER BY id", session);
@@ -79,7 +79,7 @@ function readWakes(db: Connection, session: number | undefined, maxBytes: number
   return { texts, lastId, bytes: bytes.slice(0, count).reduce((sum, size) => sum + size, 0) };
 }
 
-/** Marks the wakes as the run's, which holds their texts from now on. */
+/** Assigns the wakes to the run, whose message holds their texts from now on. */
 function consume(db: Connection, session: number, { texts, lastId, bytes }: Front, run: number): void {
   if (texts.length === 0) return;
   const sql = `UPDATE wakes SET run = ?, text = '""' WHERE session = ? AND run IS NULL AND id <= ?`;
@@ -87,7 +87,7 @@ function consume(db: Connection, session: number, { texts, lastId, bytes }: Fron
   grow(db, session, { wakes: -texts.length, bytes: -bytes });
 }
 
-/** Row of the backlogs; no session has this id. */
+/** Id of the backlog of all sessions together; no session has it. */
 const ALL_SESSIONS = 0;
 
 function backlogOf(db: Connection, session: number | undefined): Backlog {
@@ -96,7 +96,7 @@ function backlogOf(db: Connection, session: number | undefined): Backlog {
   return { wakes: Number(row?.wakes ?? 0), bytes: Number(row?.bytes ?? 0) };
 }
 
-/** Counts kept by hand: a wake costs the same however many are pending. */
+/** Adds to the counts of the session and of all: a wake costs the same however many are pending. */
 function grow(db: Connection, session: number, { wakes, bytes }: Backlog): void {
   for (const id of [session, ALL_SESSIONS]) {
     db.run(
@@ -118,13 +118,13 @@ function findSession(db: Connection, key: string): number | undefined {
 const sessionId = (db: Connection, key: string): number =>
   findSession(db, key) ?? db.run("INSERT INTO sessions (key) VALUES (?)", key).lastId;
 
-function saveAnswer(db: Connection, key: NewKey, answer: Answer): void {
+function saveReply(db: Connection, key: NewKey, reply: Reply): void {
   // an expired row of the same scope may still be there
   db.run(
     "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)",
     key.scope,
     key.payloadHash,
-    JSON.stringify(answer),
+    JSON.stringify(reply),
     key.expiresMark,
   );
 }

@@ -3,26 +3,27 @@ import type { Connection } from "./connection.js";
 import { createRun } from "./inbox.js";
 import { endRun, startRun } from "./run-rows.js";
 
-/** Fits a page; as many pages as a start writes, and more. */
+/** Fits one page. */
 const PAGE_BYTES = 1000;
+/** More than a start writes. */
 const START_BYTES = 65_536;
 
 /**
- * Tries whether a run could be started: does so, takes it back, and writes one page. After a failure it also repeats
- * the statement that failed, and writes as much as a start does: where that fits and passes, the store has recovered.
+ * Checks that a run could be started: starts one, rolls it back, and writes one page. After a failure it also repeats the
+ * statement that failed, and writes as much as a start does: where both succeed, the store has recovered.
  */
 export function ping(db: Connection): void {
   const { failure } = db;
-  db.attempt(() => {
+  db.rehearse(() => {
     failure?.repeat();
-    tryRun(db);
+    createAndEndRun(db);
   });
   const bytes = failure === undefined ? PAGE_BYTES : START_BYTES;
   db.write("trailing", () => db.run("UPDATE pings SET filler = randomblob(?) WHERE id = 1", bytes));
   db.forgetFailure();
 }
 
-function tryRun(db: Connection): void {
+function createAndEndRun(db: Connection): void {
   const id = randomUUID();
   const message = "trial";
   const common = { id, sessionKey: id, origin: "agent", name: null, timeoutSeconds: 1, createdAt: 0 } as const;

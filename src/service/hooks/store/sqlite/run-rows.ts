@@ -1,5 +1,5 @@
-import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../types.js";
-import type { Ending, EventBatch, Keep, LeftOver, NewEvent } from "../store.js";
+import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../run.js";
+import type { Ending, EventBatch, EventLimits, LeftOver, NewEvent } from "../store.js";
 import type { Connection } from "./connection.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, listFiles, terminalEvent } from "./event-rows.js";
@@ -82,7 +82,13 @@ export function requeueRun(db: Connection, id: string): boolean {
   return db.run(sql, id).changes > 0;
 }
 
-export function endRun(db: Connection, id: string, ending: Ending, batch: EventBatch, keep: Keep): RunSummary | null {
+export function endRun(
+  db: Connection,
+  id: string,
+  ending: Ending,
+  batch: EventBatch,
+  limits: EventLimits,
+): RunSummary | null {
   const states = ending.from.map(() => "?").join(", ");
   const { changes } = db.run(
     `UPDATE runs SET state = ?, finished_at = ?, ended_mark = ?, error = ?, error_code = ?
@@ -96,7 +102,7 @@ export function endRun(db: Connection, id: string, ending: Ending, batch: EventB
     ...ending.from,
   );
   if (changes === 0) return null;
-  addEvents(db, id, { ...batch, events: [...batch.events, ending.terminal] }, keep);
+  addEvents(db, id, { ...batch, events: [...batch.events, ending.terminal] }, limits);
   return getSummary(db, id);
 }
 

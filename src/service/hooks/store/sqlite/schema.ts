@@ -1,10 +1,10 @@
 import { LatentkitError } from "../../../../errors.js";
 import type { SqliteDatabase } from "./driver.js";
 
-// spells "lkit": tells a store from any other database
+// spells "lkit" and distinguishes a store from any other database
 const APPLICATION_ID = 0x6c6b6974;
 
-/** One step per version; a released step never changes. */
+/** One migration per schema version; a released one never changes. */
 const STEPS = [
   `
   CREATE TABLE sessions (
@@ -72,7 +72,7 @@ const STEPS = [
   INSERT INTO pings VALUES (1, zeroblob(0));
   `,
   `
-  -- of a long text in the middle of a row, every page is read on the way to the columns behind it
+  -- to reach the columns behind a long text, SQLite reads every page of it
   CREATE TABLE messages (
     run INTEGER PRIMARY KEY,
     message TEXT NOT NULL            -- JSON text
@@ -106,20 +106,22 @@ const STEPS = [
   `,
 ];
 
-/** Refuses another program's database and a newer schema, before anything is written. Returns the file's version. */
+/** Returns the file's schema version. Refuses another program's database and a newer schema, before any write. */
 export function identify(database: SqliteDatabase, path: string): number {
   const number = (pragma: string) => Number(Object.values(database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0]);
   const version = number("user_version");
   const isEmpty = Number(database.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.n) === 0;
-  const refuse = (why: string) => new LatentkitError("config.invalid", `The store file ${path} ${why}`);
-  if (!isEmpty && number("application_id") !== APPLICATION_ID) throw refuse("is a database of another program.");
+  const refusal = (why: string) => new LatentkitError("config.invalid", `The store file ${path} ${why}`);
+  if (!isEmpty && number("application_id") !== APPLICATION_ID) {
+    throw refusal("is a database of another program: use another file.");
+  }
   if (version > STEPS.length) {
-    throw refuse(`has schema ${version}, this version of latentkit knows up to ${STEPS.length}: update latentkit.`);
+    throw refusal(`has schema ${version}, but this latentkit reads schemas up to ${STEPS.length}: update latentkit.`);
   }
   return version;
 }
 
-/** Brings a new or older file to the newest schema; `to` names an older one, for tests. */
+/** Migrates a new or older file to the newest schema; `to` names an older one, for tests. */
 export function migrate(database: SqliteDatabase, version: number, to = STEPS.length): void {
   if (version === to) return;
   database.exec(`BEGIN IMMEDIATE; PRAGMA application_id = ${APPLICATION_ID};`);

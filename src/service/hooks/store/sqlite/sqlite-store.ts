@@ -10,7 +10,7 @@ import * as runs from "./run-rows.js";
 import { sweep } from "./sweep.js";
 
 export interface SqliteStoreOptions {
-  /** node:sqlite or better-sqlite3, whichever is there, where absent. */
+  /** Default: node:sqlite or better-sqlite3, whichever is installed. */
   readonly driver?: SqliteDriver;
 }
 
@@ -19,8 +19,8 @@ const STORE_RULES: OptionRules<SqliteStoreOptions> = {
 };
 
 /**
- * Runs and events in one SQLite file, held by this process alone until `close` or the process's end. The file and its
- * side files are readable by their owner only.
+ * Stores runs and events in one SQLite file, locked by this process until `close` or the process's end. Only the owner
+ * can read the file and its side files.
  * Fails with config.invalid (no SQLite installed, file in use, another program's database) or file.read-failed.
  */
 export function createSqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
@@ -29,10 +29,10 @@ export function createSqliteStore(path: string, options: SqliteStoreOptions = {}
     throw new LatentkitError("config.invalid", `createSqliteStore: expected ${FILE[0]}, received ${describe(path)}.`);
   }
   const db = new Connection(path, options.driver ?? loadSqliteDriver());
-  // async turns what these throw into a rejection; the work itself is done before the call returns
+  // async turns a throw into a rejection; the work itself is done before the call returns
   return {
     leftOver: async () => db.read(() => runs.leftOver(db)),
-    findAnswer: async (scope, nowMark) => db.read(() => inbox.findAnswer(db, scope, nowMark)),
+    findReply: async (scope, nowMark) => db.read(() => inbox.findReply(db, scope, nowMark)),
     createRun: async (run, key) => db.write("durable", () => inbox.createRun(db, run, key)),
     addWake: async (wake, key) => db.write("durable", () => inbox.addWake(db, wake, key)),
     pendingSessions: async () => db.read(() => inbox.pendingSessions(db)),
@@ -42,8 +42,8 @@ export function createSqliteStore(path: string, options: SqliteStoreOptions = {}
     listRuns: async (before, limit, filter) => db.read(() => runs.listRuns(db, before, limit, filter)),
     startRun: async (id, startedAt, event) => db.write("trailing", () => runs.startRun(db, id, startedAt, event)),
     requeueRun: async (id) => db.write("durable", () => runs.requeueRun(db, id)),
-    append: async (id, batch, keep) => db.write("trailing", () => events.append(db, id, batch, keep)),
-    endRun: async (id, ending, batch, keep) => db.write("durable", () => runs.endRun(db, id, ending, batch, keep)),
+    append: async (id, batch, limits) => db.write("trailing", () => events.append(db, id, batch, limits)),
+    endRun: async (id, ending, batch, limits) => db.write("durable", () => runs.endRun(db, id, ending, batch, limits)),
     readEvents: async (id, after, maxEvents, maxBytes) =>
       db.read(() => events.readEvents(db, id, after, maxEvents, maxBytes)),
     terminalEvent: async (id) => db.read(() => events.terminalEvent(db, id)),

@@ -1,11 +1,8 @@
-import type { SweepRequest } from "../store.js";
+import type { SweepRequest, SweepResult } from "../store.js";
 import type { Connection } from "./connection.js";
 
-/** Deletes what has outlived its retention, in bounded bites. */
-export function sweep(
-  db: Connection,
-  request: SweepRequest,
-): { removedRuns: number; endedRuns: number; more: boolean } {
+/** Deletes runs and replies that have outlived their retention, at most about `budget` rows. */
+export function sweep(db: Connection, request: SweepRequest): SweepResult {
   let budget = request.budget;
   const ended = Number(db.get("SELECT count(*) AS n FROM runs WHERE ended_mark IS NOT NULL")?.n);
   let removedRuns = 0;
@@ -14,7 +11,8 @@ export function sweep(
   while (budget > 0) {
     const row = db.get(oldest);
     const isDue =
-      row !== undefined && (Number(row.ended_mark) <= request.endedBefore || ended - removedRuns > request.keepRuns);
+      row !== undefined &&
+      (Number(row.ended_mark) <= request.endedBefore || ended - removedRuns > request.maxEndedRuns);
     if (!isDue) break;
     budget -= removeRun(db, Number(row.seq), Number(row.session));
     removedRuns += 1;
@@ -27,7 +25,7 @@ export function sweep(
   return { removedRuns, endedRuns: ended - removedRuns, more: budget - expired <= 0 };
 }
 
-/** Returns how many rows went. */
+/** Returns the number of deleted rows. */
 function removeRun(db: Connection, seq: number, session: number): number {
   let rows = 1;
   for (const table of ["events", "files", "messages", "wakes"])

@@ -7,7 +7,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import express from "express";
 import { createHookService } from "latentkit/hooks";
 import { createLogger } from "latentkit/service";
-import type { Agent } from "#src/service/hooks/types.js";
+import type { Agent } from "#src/service/hooks/agent.js";
 import { freshFolder } from "../../../../helpers/folders.js";
 import { scriptedAgent, serviceStarter, TOKEN, until } from "../../../../helpers/hook-service.js";
 import { RawClient, requestText } from "../../../../helpers/raw-http.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import type { Agent } from "#src/service/hooks/agent.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
-import type { Agent } from "#src/service/hooks/types.js";
 import { turns } from "../../../../helpers/fake-clock.js";
 import { failWrites, faultyDriver } from "../../../../helpers/faulty-driver.js";
 import { freshFolder } from "../../../../helpers/folders.js";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Agent } from "#src/service/hooks/types.js";
+import type { Agent } from "#src/service/hooks/agent.js";
 import { FakeClock, turns } from "../../../../helpers/fake-clock.js";
 import {
   allEvents,

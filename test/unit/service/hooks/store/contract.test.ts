@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import type { Ending, EventBatch, Keep, NewKey, NewRun, Store } from "#src/service/hooks/store/store.js";
-import type { RunFilter } from "#src/service/hooks/types.js";
+import type { RunFilter } from "#src/service/hooks/run.js";
+import type { Ending, EventBatch, EventLimits, NewKey, NewRun, Store } from "#src/service/hooks/store/store.js";
 import { wakeLimits } from "../../../../helpers/backlog.js";
 import { describeStores } from "../../../../helpers/hook-stores.js";
 
-const KEEP: Keep = { events: 1000, bytes: 1_000_000 };
+const KEEP: EventLimits = { events: 1000, bytes: 1_000_000 };
 const NOTHING: EventBatch = { skip: 0, events: [], files: [] };
 
 const newRun = (id: string, extra: Partial<NewRun> = {}): NewRun => ({
@@ -154,7 +154,7 @@ describeStores("store contract", (kind) => {
     const empty = await store.createRun(newRun("r1", { compose: () => null }), key("k"));
     assert.deepEqual(empty, { kind: "empty" });
     assert.equal(await store.getRun("r1"), null);
-    assert.equal(await store.findAnswer("k", 0), null);
+    assert.equal(await store.findReply("k", 0), null);
     await store.addWake({ sessionKey: "hook:a", text: "one", limits: wakeLimits(1) });
     await store.createRun(newRun("r1", { compose: () => null }));
     assert.deepEqual(await store.pendingSessions(), ["hook:a"]);
@@ -164,12 +164,12 @@ describeStores("store contract", (kind) => {
     const store = kind.create();
     for (const text of ["one", "two"]) await store.addWake({ sessionKey: "hook:a", text, limits: wakeLimits(2) });
     const full = await store.addWake({ sessionKey: "hook:a", text: "three", limits: wakeLimits(2) }, key("k"));
-    assert.deepEqual(full, { kind: "full", whose: "session" });
-    assert.equal(await store.findAnswer("k", 0), null);
+    assert.deepEqual(full, { kind: "full", scope: "session" });
+    assert.equal(await store.findReply("k", 0), null);
     assert.equal((await store.addWake({ sessionKey: "hook:b", text: "x", limits: wakeLimits(2) })).kind, "queued");
     assert.deepEqual(await store.addWake({ sessionKey: "hook:c", text: "x", limits: wakeLimits(0) }), {
       kind: "full",
-      whose: "session",
+      scope: "session",
     });
   });
 
@@ -180,13 +180,13 @@ describeStores("store contract", (kind) => {
       store.addWake({ sessionKey, text, limits: wakeLimits(100, { bytes: 30 }) });
     assert.equal((await add("nine char")).kind, "queued");
     assert.equal((await add("nine char")).kind, "queued");
-    assert.deepEqual(await add("seven c"), { kind: "full", whose: "session" });
-    assert.deepEqual(await add("\u0000\u0000"), { kind: "full", whose: "session" });
+    assert.deepEqual(await add("seven c"), { kind: "full", scope: "session" });
+    assert.deepEqual(await add("\u0000\u0000"), { kind: "full", scope: "session" });
     assert.equal((await add("nine char", "hook:b")).kind, "queued");
     assert.equal((await add("six ch")).kind, "queued");
     await store.createRun(newRun("r1"));
     assert.equal((await store.getRun("r1"))?.message, "nine char|nine char|six ch|message of r1");
-    assert.deepEqual(await add("x".repeat(29)), { kind: "full", whose: "session" });
+    assert.deepEqual(await add("x".repeat(29)), { kind: "full", scope: "session" });
     assert.equal((await add("x".repeat(28))).kind, "queued");
   });
 
@@ -195,7 +195,7 @@ describeStores("store contract", (kind) => {
     const add = (sessionKey: string, all: { wakes?: number; bytes?: number }) =>
       store.addWake({ sessionKey, text: "12345678", limits: wakeLimits(100, { all }) });
     for (let i = 0; i < 3; i++) assert.equal((await add(`hook:${i}`, { wakes: 3 })).kind, "queued");
-    const full = { kind: "full", whose: "service" };
+    const full = { kind: "full", scope: "service" };
     assert.deepEqual(await add("hook:new", { wakes: 3 }), full);
     store = await kind.reopen(store);
     assert.deepEqual(await add("hook:0", { wakes: 3 }), full);
@@ -235,22 +235,22 @@ describeStores("store contract", (kind) => {
       answer: { run: { runId: "r1", sessionKey: "hook:a", createdAt: 1000, createdMark: 900 } },
     };
     const again = await store.createRun(newRun("r2"), key("k", { payloadHash: "other" }));
-    assert.equal(again.kind, "answered");
-    const stored = await store.findAnswer("k", 99);
-    assert.deepEqual({ payloadHash: stored?.payloadHash, answer: stored?.answer }, expected);
+    assert.equal(again.kind, "replayed");
+    const stored = await store.findReply("k", 99);
+    assert.deepEqual({ payloadHash: stored?.payloadHash, answer: stored?.reply }, expected);
     assert.equal(await store.getRun("r2"), null);
     const wake = await store.addWake({ sessionKey: "hook:a", text: "x", limits: wakeLimits(9) }, key("k"));
-    assert.equal(wake.kind, "answered");
+    assert.equal(wake.kind, "replayed");
     assert.deepEqual(await store.pendingSessions(), []);
   });
 
   it("forgets an answer at its expiry and lets the key be used again", async () => {
     const store = kind.create();
     await store.createRun(newRun("r1"), key("k"));
-    assert.equal(await store.findAnswer("k", 100), null);
+    assert.equal(await store.findReply("k", 100), null);
     const again = await store.createRun(newRun("r2"), key("k", { nowMark: 100, expiresMark: 200 }));
     assert.equal(again.kind, "created");
-    assert.deepEqual((await store.findAnswer("k", 150))?.answer, {
+    assert.deepEqual((await store.findReply("k", 150))?.reply, {
       run: { runId: "r2", sessionKey: "hook:a", createdAt: 1000, createdMark: 900 },
     });
   });
@@ -259,7 +259,7 @@ describeStores("store contract", (kind) => {
     const store = kind.create();
     await store.addWake({ sessionKey: "hook:a", text: "x", limits: wakeLimits(9) }, key("k"));
     const answer = { wake: { sessionKey: "hook:a", chatId: 1, eventId: 1, pending: 1 } };
-    assert.deepEqual((await store.findAnswer("k", 0))?.answer, answer);
+    assert.deepEqual((await store.findReply("k", 0))?.reply, answer);
   });
 
   it("lists newest first, in pages", async () => {
@@ -434,7 +434,7 @@ describeStores("store contract", (kind) => {
     store = await kind.reopen(store);
     assert.deepEqual(await eventIds(store, "r1"), [1, 2]);
     assert.equal((await store.getFile("r1", "f"))?.path, "/f");
-    assert.ok(await store.findAnswer("k", 0));
+    assert.ok(await store.findReply("k", 0));
     assert.deepEqual(await store.pendingSessions(), ["hook:a"]);
     assert.equal((await store.addWake({ sessionKey: "hook:a", text: "two", limits: wakeLimits(9) })).kind, "queued");
     await store.createRun(newRun("r2"));
@@ -442,7 +442,7 @@ describeStores("store contract", (kind) => {
   });
 
   describe("sweep", () => {
-    const request = { endedBefore: -1, keepRuns: 1000, nowMark: 0, budget: 1000 };
+    const request = { endedBefore: -1, maxEndedRuns: 1000, nowMark: 0, budget: 1000 };
     const endedRun = async (store: Store, id: string, endedMark: number, sessionKey = "hook:a") => {
       await store.createRun(newRun(id, { sessionKey }));
       await store.startRun(id, 1, started);
@@ -472,7 +472,7 @@ describeStores("store contract", (kind) => {
         ["d", 40],
       ] as const)
         await endedRun(store, id, mark);
-      const swept = await store.sweep({ ...request, keepRuns: 2 });
+      const swept = await store.sweep({ ...request, maxEndedRuns: 2 });
       assert.deepEqual(swept, { removedRuns: 2, endedRuns: 2, more: false });
       assert.deepEqual(
         (await store.listRuns(null, 9)).map(({ id }) => id),
@@ -495,8 +495,8 @@ describeStores("store contract", (kind) => {
       await store.createRun(newRun("r2"), key("k2", { expiresMark: 101 }));
       await store.sweep({ ...request, nowMark: 100 });
       // asked for a time before the expiry: the row itself is gone
-      assert.equal(await store.findAnswer("k1", 0), null);
-      assert.ok(await store.findAnswer("k2", 0));
+      assert.equal(await store.findReply("k1", 0), null);
+      assert.ok(await store.findReply("k2", 0));
     });
 
     it("never gives a chat id twice", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { Agent } from "#src/service/hooks/types.js";
+import type { Agent } from "#src/service/hooks/agent.js";
 import { FakeClock } from "../../../../../helpers/fake-clock.js";
 import { bearer, type RunningService, serviceStarter, TOKEN, until } from "../../../../../helpers/hook-service.js";
 import { RawClient, requestText } from "../../../../../helpers/raw-http.js";

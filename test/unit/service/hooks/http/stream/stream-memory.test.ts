@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { SliceSource } from "#src/service/hooks/http/stream/slice-source.js";
 import { type EncodedSlice, StreamMemory } from "#src/service/hooks/http/stream/stream-memory.js";
 import { Turns } from "#src/service/hooks/http/stream/turns.js";
-import type { EventSlice } from "#src/service/hooks/types.js";
+import type { EventSlice } from "#src/service/hooks/run.js";
 
 const slice = (size: number): EncodedSlice => ({ bytes: Buffer.alloc(size), firstId: 1, lastId: 1, isEnd: false });
 

@@ -129,7 +129,7 @@ describe("sqlite store file", () => {
 
   it("is refused in a folder that does not exist", () => {
     const missing = join(folder(), "missing", "store.db");
-    assert.throws(() => createSqliteStore(missing), isRefusal("file.read-failed", /cannot be opened/));
+    assert.throws(() => createSqliteStore(missing), isRefusal("file.read-failed", /Cannot open the store file/));
   });
 });
 
@@ -153,8 +153,8 @@ describe("sqlite store file of an older version", () => {
     // ü and its quotes are four bytes, 3 three, two five: twelve, and five of the new one
     const add = (bytes: number, all: number) =>
       store.addWake({ sessionKey: "hook:a", text: "new", limits: wakeLimits(9, { bytes, all: { bytes: all } }) });
-    assert.deepEqual(await add(11, 17), { kind: "full", whose: "session" });
-    assert.deepEqual(await add(12, 16), { kind: "full", whose: "service" });
+    assert.deepEqual(await add(11, 17), { kind: "full", scope: "session" });
+    assert.deepEqual(await add(12, 16), { kind: "full", scope: "service" });
     assert.equal((await add(12, 17)).kind, "queued");
     await store.createRun({ ...newRun("r2"), compose: (pending) => pending.join("|") });
     assert.equal((await store.getRun("r2"))?.message, "ü|3|new");
@@ -252,7 +252,7 @@ describe("sqlite store faults", () => {
       const result = await store.createRun(newRun("r1"), key).catch((error: unknown) => error);
       driver.before = () => undefined;
       const row = await store.getRun("r1");
-      const answer = await store.findAnswer("k", 0);
+      const answer = await store.findReply("k", 0);
       const pending = await store.pendingSessions();
       if (!(result instanceof Error)) {
         assert.ok(failing > 6, `${failing} statements`);
@@ -363,7 +363,7 @@ describe("ping of a SQLite store", () => {
     };
     for (const [pattern, work] of [
       [/SELECT id, event, data FROM events/, () => store.readEvents("r1", 0, 9, 999)],
-      [/DELETE FROM answers/, () => store.sweep({ endedBefore: 0, keepRuns: 9, nowMark: 0, budget: 9 })],
+      [/DELETE FROM answers/, () => store.sweep({ endedBefore: 0, maxEndedRuns: 9, nowMark: 0, budget: 9 })],
       [/^COMMIT/, () => store.requeueRun("r1")],
     ] as const) {
       await store.ping();

@@ -5,33 +5,32 @@ import type { HookError } from "../hook-error.js";
 const PROBLEM = "application/problem+json";
 const BASE_HEADERS = { "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff" };
 
-/** Sends JSON whatever the settings of the host application; a HEAD gets the same headers without the body. */
+interface ResponseHead {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly type?: string;
+}
+
+/** Sends JSON whatever the application's settings; a HEAD gets the headers of a GET without the body. */
 export function sendJson(
   req: IncomingMessage,
   res: ServerResponse,
-  answer: { status: number; body: unknown; headers?: Readonly<Record<string, string>>; type?: string },
+  { body, ...head }: ResponseHead & { body: unknown },
 ): void {
-  const { body, ...rest } = answer;
-  sendBytes(req, res, { ...rest, bytes: Buffer.from(JSON.stringify(body)) });
+  sendBytes(req, res, { ...head, bytes: Buffer.from(JSON.stringify(body)) });
 }
 
-/** As `sendJson`, for JSON that is bytes already. */
+/** As `sendJson`, for JSON that is encoded already. */
 export function sendBytes(
   req: IncomingMessage,
   res: ServerResponse,
-  answer: { status: number; bytes: Buffer; headers?: Readonly<Record<string, string>>; type?: string },
+  { status, bytes, headers, type = "application/json; charset=utf-8" }: ResponseHead & { bytes: Buffer },
 ): void {
-  const type = answer.type ?? "application/json; charset=utf-8";
-  res.writeHead(answer.status, {
-    ...BASE_HEADERS,
-    ...answer.headers,
-    "Content-Type": type,
-    "Content-Length": answer.bytes.length,
-  });
-  res.end(req.method === "HEAD" ? undefined : answer.bytes);
+  res.writeHead(status, { ...BASE_HEADERS, ...headers, "Content-Type": type, "Content-Length": bytes.length });
+  res.end(req.method === "HEAD" ? undefined : bytes);
 }
 
-/** A refusal as JSON, or as RFC 9457 where the client asks for it. */
+/** Sends a refusal as JSON, or as RFC 9457 where the client prefers it. */
 export function sendError(req: IncomingMessage, res: ServerResponse, error: HookError, requestId: string): void {
   const { status } = error;
   const headers = { ...error.headers, Vary: "Accept", "X-Request-Id": requestId };
@@ -45,12 +44,12 @@ export function sendError(req: IncomingMessage, res: ServerResponse, error: Hook
   }
 }
 
-/** The one shape of errors. */
+/** The body of every error. */
 export function errorBody(error: HookError, requestId: string) {
   return { ok: false as const, error: error.message, code: error.code, request_id: requestId };
 }
 
-/** Named, and liked no less than plain JSON: a range such as `*` + `/*` is no wish for it. */
+/** Whether problem+json is named, and weighs no less than plain JSON; a wildcard range does not count. */
 function wantsProblem(accept: string | undefined): boolean {
   if (accept === undefined) return false;
   const weights = readAccept(accept);
@@ -59,7 +58,7 @@ function wantsProblem(accept: string | undefined): boolean {
   return problem > 0 && problem >= json;
 }
 
-/** Media ranges with their weights, as RFC 9110 has them; a range whose weight is none is left out. */
+/** Media ranges with their weights (RFC 9110); a range with an invalid weight is left out. */
 function readAccept(accept: string): Map<string, number> {
   const weights = new Map<string, number>();
   for (const range of accept.match(/(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g) ?? []) {
