@@ -29,7 +29,7 @@ describe("EventSource in Chromium", () => {
     if (!existsSync(CHROMIUM)) skip(this, `${CHROMIUM} is not installed`);
   });
 
-  it("reads a run by its stream_url, over a lost connection, and stops at the end", async () => {
+  it("reads a run by stream_url, resumes after a lost connection, stops at the end", async () => {
     const agent: Agent = async (_run, { emit }) => {
       for (let i = 0; i < 20; i++) {
         emit("delta", { delta: i });

@@ -52,7 +52,7 @@ describe("latentkit serve", () => {
     running = [];
   });
 
-  it("gets exactly the service that it expects", () => {
+  it("startService has the type that serve expects", () => {
     const given: StartService = startService;
     assert.equal(typeof given, "function");
   });
@@ -81,7 +81,7 @@ describe("latentkit serve", () => {
     assert.ok(existsSync(join(folder(), "latentkit.db")));
   });
 
-  it("prints a line that starts a run and shows its stream, when pasted", async () => {
+  it("prints a command line that starts a run and shows its stream", async () => {
     const { url, said } = await open();
     const line = said.err.split("\n").find((text) => text.startsWith("  curl "))!;
     assert.ok(line.includes(`${url}/hooks/agent`), said.err);
@@ -98,7 +98,7 @@ describe("latentkit serve", () => {
     );
   });
 
-  it("without a token says how to set one, and answers 503", async () => {
+  it("without a token: prints how to set one, responds 503", async () => {
     const service = await open([], { LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "", LATENTKIT_STORE: "memory:" });
     assert.match(service.said.err, /No hook token is set/);
     const line = service.said.err.split("\n").find((text) => text.startsWith("  export "))!;
@@ -113,7 +113,7 @@ describe("latentkit serve", () => {
     assert.deepEqual(filesIn(folder()), []);
   });
 
-  it("takes configuration, module agent and token from a file; logs are lines of JSON on stderr", async () => {
+  it("reads configuration, agent and token from a file; logs JSON lines to stderr", async () => {
     write("agent.mjs", SLOW_AGENT);
     const config = write(
       "latentkit.yaml",
@@ -132,7 +132,7 @@ describe("latentkit serve", () => {
     assert.equal(service.said.err.includes(TOKEN), false);
   });
 
-  it("refuses a bad configuration in one sentence, exit code 3, and leaves nothing open", async () => {
+  it("bad configuration: one sentence, exit code 3, nothing left open", async () => {
     const refused = async (args: string[], code: number, pattern: RegExp, env: Record<string, string> = {}) => {
       const ran = await latentkit(["serve", "--port", "0", ...args], {
         cwd: folder(),
@@ -145,7 +145,7 @@ describe("latentkit serve", () => {
     await refused(["--host", "0.0.0.0"], 3, /hooks_token.*received "0\.0\.0\.0"/);
     await refused(["--host", "::"], 3, /loopback/);
     await refused(["--host", "0.0.0.0"], 3, /loopback/, { LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "  " });
-    await refused([], 3, /redis:\/\/ comes with a later version/, { LATENTKIT_STORE: "redis://user:secret@host" });
+    await refused([], 3, /this version has no redis:\/\/ store/, { LATENTKIT_STORE: "redis://user:secret@host" });
     await refused(["--port", "70000"], 2, /--port/);
     await refused(["extra"], 2, /Usage/);
     await refused(["--config", write("a.json", '{"stor": 1}')], 3, /unknown key "stor"\. Did you mean "store"/);
@@ -168,7 +168,7 @@ describe("latentkit serve", () => {
     assert.match(second.stderr, /latentkit\.db/);
   });
 
-  it("lets runs end at the first signal, and keeps what they said", async () => {
+  it("first signal: lets runs end and stores their output", async () => {
     const service = await openSlow();
     const run = await start(service.url, { message: "wait 700" });
     await sleep(200);
@@ -179,7 +179,7 @@ describe("latentkit serve", () => {
     assert.deepEqual(events.at(-1), { event: "done", data: { response: "WAIT 700" } });
   });
 
-  it("interrupts what does not end in time, and stops at once at a second signal", async () => {
+  it("interrupts runs after the drain, stops at once at a second signal", async () => {
     const service = await openSlow({ drain_seconds: 1 });
     const run = await start(service.url, { message: "wait 60000" });
     await sleep(200);
@@ -195,7 +195,7 @@ describe("latentkit serve", () => {
     assert.ok(performance.now() - started < 5000);
   });
 
-  it("marks runs of a killed process as interrupted, and answers for them", async () => {
+  it("reports runs of a killed process as interrupted", async () => {
     const service = await openSlow();
     const run = await start(service.url, { message: "wait 60000" });
     const queued = await start(service.url, { message: "next" });
@@ -207,7 +207,7 @@ describe("latentkit serve", () => {
     assert.equal(eventsOf(await (await get(again.url + queued.stream_url)).text()).at(-1)!.event, "done");
   });
 
-  it("ends with 1 when an agent throws in a timer: its run fails, others end, queued ones stay", async () => {
+  it("agent throws in a timer: its run fails, others end, exit code 1", async () => {
     const service = await openSlow({ running_per_session: 2, running: 2 });
     const other = await start(service.url, { message: "wait 700" });
     const crashing = await start(service.url, { message: "crash 60000" });
@@ -230,12 +230,12 @@ describe("latentkit serve", () => {
     assert.equal(eventsOf(await (await get(again.url + queued.stream_url)).text()).at(-1)!.event, "done");
   });
 
-  it("warns of a variable that sets nothing", async () => {
+  it("warns of an unknown variable", async () => {
     const { said } = await open([], { LATENTKIT_LIMITS_RUNING: "2" });
     assert.match(said.err, /LATENTKIT_LIMITS_RUNING sets nothing\. Did you mean LATENTKIT_LIMITS_RUNNING\?/);
   });
 
-  it("outlives an agent's forgotten promise, and logs it", async () => {
+  it("survives an agent's unhandled rejection and logs it", async () => {
     const service = await openSlow();
     const run = await start(service.url, { message: "forget" });
     assert.equal(eventsOf(await (await get(service.url + run.stream_url)).text()).at(-1)!.event, "done");

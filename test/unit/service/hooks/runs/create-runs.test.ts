@@ -29,7 +29,7 @@ const hostileProxy = (): object => {
 
 describeStores("run engine", (kind) => {
   describe("a run", () => {
-    it("is stored before the start resolves, and runs after", async () => {
+    it("is stored before start resolves, and runs later", async () => {
       const { runs, script, store, clock } = engine(kind);
       const started = await runs.start(request({ name: "CI", message: "draw a fox" }));
       assert.match(started.runId, UUID_V4);
@@ -65,7 +65,7 @@ describeStores("run engine", (kind) => {
       await runs.close();
     });
 
-    it("is refused where its time is out of range", async () => {
+    it("with a time-out of range is refused", async () => {
       const { runs } = engine(kind);
       for (const timeoutSeconds of [0, -1, 3601, Number.NaN, Number.POSITIVE_INFINITY]) {
         await refusesHook(runs.start(request({ timeoutSeconds })), "invalid_request");
@@ -73,7 +73,7 @@ describeStores("run engine", (kind) => {
       await runs.close();
     });
 
-    it("is not found under another id", async () => {
+    it("is not found by another id", async () => {
       const { runs } = engine(kind);
       await refusesHook(runs.get("nope"), "run_not_found");
       await refusesHook(runs.outcome("nope"), "run_not_found");
@@ -224,7 +224,7 @@ describeStores("run engine", (kind) => {
       ],
     };
     for (const [what, [agent, code, message]] of Object.entries(failing)) {
-      it(`that ${what}: the run fails, the slot is free`, async () => {
+      it(`agent ${what}: the run fails, the slot is free`, async () => {
         const { runs } = engine(kind, { agent });
         const first = await startRun(runs);
         const second = await startRun(runs);
@@ -238,7 +238,7 @@ describeStores("run engine", (kind) => {
       });
     }
 
-    it("that never settles and ignores its signal: timed out, the slot is free after a grace", async () => {
+    it("agent ignores its signal: timed out, the slot is free after a grace", async () => {
       const { runs, clock } = engine(kind, { agent: never });
       const first = await startRun(runs, { timeoutSeconds: 5 });
       const second = await startRun(runs);
@@ -254,7 +254,7 @@ describeStores("run engine", (kind) => {
       await closeNow(runs, clock);
     });
 
-    it("that obeys its signal: the slot is free at once", async () => {
+    it("agent obeys its signal: the slot is free at once", async () => {
       const reasons: unknown[] = [];
       const agent: Agent = (_run, { signal }) =>
         new Promise((_resolve, reject) => {
@@ -274,7 +274,7 @@ describeStores("run engine", (kind) => {
       await closeNow(runs, clock);
     });
 
-    it("that emits after its end: ignored", async () => {
+    it("agent emits after the end: ignored", async () => {
       const { runs, script } = engine(kind);
       const id = await startRun(runs);
       const { context, succeed } = await script.call(id);
@@ -290,7 +290,7 @@ describeStores("run engine", (kind) => {
       await runs.close();
     });
 
-    it("that emits a reserved or malformed name: a TypeError to the agent, nothing in the stream", async () => {
+    it("agent emits a reserved or malformed name: TypeError, nothing stored", async () => {
       const { runs, script } = engine(kind);
       const id = await startRun(runs);
       const { context, succeed } = await script.call(id);
@@ -308,7 +308,7 @@ describeStores("run engine", (kind) => {
       await runs.close();
     });
 
-    it("that emits hostile data: JSON in one line each, one terminal event", async () => {
+    it("agent emits hostile data: one line of JSON each", async () => {
       const { runs, script } = engine(kind);
       const id = await startRun(runs);
       const { context, succeed } = await script.call(id);
@@ -339,7 +339,7 @@ describeStores("run engine", (kind) => {
       await runs.close();
     });
 
-    it("that answers more than a run may store: failed, with room for the reason", async () => {
+    it("agent returns more than a run may store: the run fails", async () => {
       const { runs, script } = engine(kind, { limits: { run_bytes: 1000 } });
       const id = await startRun(runs);
       (await script.call(id)).succeed("x".repeat(1001));
@@ -349,7 +349,7 @@ describeStores("run engine", (kind) => {
   });
 
   describe("events", () => {
-    it("are trimmed at run_events: bounded however fast they come, ids contiguous, the terminal one last", async () => {
+    it("are trimmed at run_events: ids contiguous, the terminal one last", async () => {
       const { runs, script } = engine(kind, { limits: { run_events: 100 } });
       const id = await startRun(runs);
       const { context, succeed } = await script.call(id);
@@ -406,7 +406,7 @@ describeStores("run engine", (kind) => {
       await runs.close();
     });
 
-    it("reach readers that come and go after every event: the union is the whole, no gap, no repeat", async () => {
+    it("reach readers that reconnect after every event: no gap, no repeat", async () => {
       const { runs, script } = engine(kind);
       const id = await startRun(runs);
       const { context, succeed } = await script.call(id);
@@ -434,7 +434,7 @@ describeStores("run engine", (kind) => {
       await runs.close();
     });
 
-    it("end the stream of a reader that comes in the tick of the terminal event", async () => {
+    it("end the stream of a reader that begins in the terminal event's tick", async () => {
       for (let delay = 0; delay < 12; delay++) {
         const { runs, script, store } = engine(kind);
         const id = await startRun(runs);
@@ -449,7 +449,7 @@ describeStores("run engine", (kind) => {
       }
     });
 
-    it("tell a slow reader that the head was trimmed past it", async () => {
+    it("report a trimmed head to a slow reader", async () => {
       const { runs, script } = engine(kind, { limits: { run_events: 300 } });
       const id = await startRun(runs);
       const { context, succeed } = await script.call(id);
@@ -465,7 +465,7 @@ describeStores("run engine", (kind) => {
       await runs.close();
     });
 
-    it("stop for a reader whose signal aborts, waiting or not, and nothing is left of it", async () => {
+    it("stop when a reader's signal aborts, and leave no listener", async () => {
       const { runs, script, clock } = engine(kind);
       const id = await startRun(runs);
       await script.call(id);
@@ -483,7 +483,7 @@ describeStores("run engine", (kind) => {
       await closeNow(runs, clock);
     });
 
-    it("of a cancelled run end its live readers", async () => {
+    it("of a cancelled run end all live readers", async () => {
       const { runs, script, clock } = engine(kind);
       const id = await startRun(runs);
       const { context } = await script.call(id);
@@ -503,7 +503,7 @@ describeStores("run engine", (kind) => {
   });
 
   describe("files", () => {
-    it("are those that the run reported, under names that are free and harmless", async () => {
+    it("have unique, safe names", async () => {
       const { runs, script } = engine(kind);
       const id = await startRun(runs);
       const { context, succeed } = await script.call(id);
@@ -531,7 +531,7 @@ describeStores("run engine", (kind) => {
       await runs.close();
     });
 
-    it("are bounded in number", async () => {
+    it("are limited in number", async () => {
       const { runs, script } = engine(kind, { limits: { run_events: 3 } });
       const id = await startRun(runs);
       const { context, succeed } = await script.call(id);
@@ -544,7 +544,7 @@ describeStores("run engine", (kind) => {
   });
 
   describe("queue", () => {
-    it("runs one per session in order of arrival: 50 parallel starts", async () => {
+    it("runs one per session in order of arrival, with 50 parallel starts", async () => {
       const order: string[] = [];
       let [running, most] = [0, 0];
       const agent: Agent = async ({ message }) => {
@@ -566,7 +566,7 @@ describeStores("run engine", (kind) => {
       await runs.close();
     });
 
-    it("runs four in all, one per session, the oldest first", async () => {
+    it("runs four in total, one per session, oldest first", async () => {
       const { runs, script } = engine(kind);
       const start = (session: string) => startRun(runs, { sessionKey: session });
       const ids = [];
@@ -590,7 +590,7 @@ describeStores("run engine", (kind) => {
       await runs.close();
     });
 
-    it("refuses the 101st waiting run of a session, and stores nothing of it", async () => {
+    it("refuses the 101st queued run of a session and stores nothing", async () => {
       const { runs, script, clock } = engine(kind);
       const first = await startRun(runs);
       await script.call(first);
@@ -603,14 +603,14 @@ describeStores("run engine", (kind) => {
       await closeNow(runs, clock);
     });
 
-    it("counts starts that are still being committed: 120 at once", async () => {
+    it("counts uncommitted starts: 120 at once", async () => {
       const { runs, clock } = engine(kind);
       const all = await Promise.allSettled(Array.from({ length: 120 }, () => startRun(runs)));
       assert.equal(all.filter(({ status }) => status === "fulfilled").length, 101);
       await closeNow(runs, clock);
     });
 
-    it("refuses above the total", async () => {
+    it("refuses beyond the total limit", async () => {
       const { runs, script, clock } = engine(kind, { limits: { queued: 3, running: 2 } });
       const sessions = Array.from({ length: 8 }, (_, i) => `hook:${i}`);
       const all = await Promise.allSettled(sessions.map((sessionKey) => startRun(runs, { sessionKey })));
@@ -623,7 +623,7 @@ describeStores("run engine", (kind) => {
       await closeNow(runs, clock);
     });
 
-    it("lets nothing wait where the limits are 0", async () => {
+    it("queues nothing with limits of 0", async () => {
       const { runs, script, clock } = engine(kind, { limits: { queued: 0, queued_per_session: 0, running: 2 } });
       const first = await startRun(runs);
       await refusesHook(runs.start(request()), "queue_full");
@@ -636,7 +636,7 @@ describeStores("run engine", (kind) => {
       await closeNow(runs, clock);
     });
 
-    it("expires a run that waited too long; it never runs", async () => {
+    it("expires a run that waited too long", async () => {
       const { runs, clock, script } = engine(kind, { limits: { run_seconds: 7200 } });
       const first = await startRun(runs);
       const second = await startRun(runs);
@@ -691,7 +691,7 @@ describeStores("run engine", (kind) => {
       await runs.close();
     });
 
-    it("races completion 1,000 times: one terminal event each", async () => {
+    it("races completion 1,000 times: one terminal event each time", async () => {
       const settle = new Map<string, () => void>();
       const agent: Agent = ({ id }) => new Promise((resolve) => settle.set(id, () => resolve({ response: "ok" })));
       const { runs } = engine(kind, { agent });
@@ -745,7 +745,7 @@ describeStores("run engine", (kind) => {
     });
   });
 
-  it("takes the agent's calls one by one, even where it blocks in the same tick", async () => {
+  it("starts agents one by one, even if they block in the same tick", async () => {
     const script = scriptedAgent();
     const { runs, clock } = engine(kind, { agent: script.agent, limits: { running_per_session: 2 } });
     const ids = await Promise.all([startRun(runs), startRun(runs), startRun(runs)]);

@@ -18,7 +18,7 @@ import {
 
 const echo: Agent = async ({ message }) => ({ response: message });
 
-describe("run engine over a failing disk", () => {
+describe("runs on a failing disk", () => {
   const folder = freshFolder();
   const failing = (overrides: Parameters<typeof engine>[1] = {}) => {
     const driver = faultyDriver();
@@ -29,7 +29,7 @@ describe("run engine over a failing disk", () => {
     return { ...engine(kind, overrides), disk, driver };
   };
 
-  it("answers 503, never a start without its row, and goes on when there is room", async () => {
+  it("a full disk: 503, no start without its row, recovers with room", async () => {
     const { runs, disk, clock } = failing({ agent: echo });
     disk.isFull = true;
     const refusal = await refusesHook(runs.start(request()), "store_unavailable");
@@ -44,7 +44,7 @@ describe("run engine over a failing disk", () => {
     await closeNow(runs, clock);
   });
 
-  it("frees the place of a start that could not be committed", async () => {
+  it("a start that cannot be committed releases its reservation", async () => {
     const { runs, disk, clock } = failing({ agent: echo, limits: { queued_per_session: 0 } });
     disk.isFull = true;
     for (let i = 0; i < 5; i++) await refusesHook(runs.start(request()), "store_unavailable");
@@ -53,7 +53,7 @@ describe("run engine over a failing disk", () => {
     await closeNow(runs, clock);
   });
 
-  it("keeps a queued run that could not be started, and starts it later, in order", async () => {
+  it("a queued run that cannot start is started later, in order", async () => {
     const { runs, disk, clock, script } = failing();
     const [first, second] = await Promise.all([startRun(runs), startRun(runs)]);
     disk.isFull = true;
@@ -74,7 +74,7 @@ describe("run engine over a failing disk", () => {
     await closeNow(runs, clock);
   });
 
-  it("keeps events until they can be stored: none lost, none twice", async () => {
+  it("events wait until they can be stored: none lost, none twice", async () => {
     const { runs, disk, clock, script, faults } = failing();
     const id = await startRun(runs);
     const { context, succeed } = await script.call(id);
@@ -97,7 +97,7 @@ describe("run engine over a failing disk", () => {
     await closeNow(runs, clock);
   });
 
-  it("tries once a second to store events, not at each of them", async () => {
+  it("retries storing events once a second, not at each event", async () => {
     const { runs, disk, clock, script, faults } = failing();
     const id = await startRun(runs);
     const { context, succeed } = await script.call(id);
@@ -115,7 +115,7 @@ describe("run engine over a failing disk", () => {
     await closeNow(runs, clock);
   });
 
-  it("writes the one terminal event when there is room again", async () => {
+  it("stores the one terminal event when there is room again", async () => {
     const { runs, disk, clock, script } = failing();
     const id = await startRun(runs);
     const { context, succeed } = await script.call(id);
@@ -134,7 +134,7 @@ describe("run engine over a failing disk", () => {
     await closeNow(runs, clock);
   });
 
-  it("answers 503 to a cancel that cannot be stored; it happens when it can", async () => {
+  it("a cancel that cannot be stored: 503, stored later", async () => {
     const { runs, disk, clock, script } = failing();
     const running = await startRun(runs);
     const queued = await startRun(runs);
@@ -150,7 +150,7 @@ describe("run engine over a failing disk", () => {
     await closeNow(runs, clock);
   });
 
-  it("closes within its drain though nothing can be written; the next start interrupts the run", async () => {
+  it("closes in time on a full disk; the next start interrupts the run", async () => {
     const { runs, disk, clock, script, driver } = failing();
     const id = await startRun(runs);
     await script.call(id);
@@ -163,7 +163,7 @@ describe("run engine over a failing disk", () => {
     await again.runs.close();
   });
 
-  it("expires later what it could not expire", async () => {
+  it("retries an expiry that failed", async () => {
     const { runs, disk, clock, script } = failing({ limits: { queue_seconds: 10 } });
     const first = await startRun(runs);
     const second = await startRun(runs);

@@ -12,7 +12,7 @@ const codeOf = async (answer: Response) => [answer.status, (await json(answer)).
 
 describe("POST /hooks/agent", () => {
   for (const path of ["/hooks/agent", "/api/hooks/agent"]) {
-    it(`${path} answers with the run payload of a run that is in the store`, async () => {
+    it(`${path} responds with the payload of a stored run`, async () => {
       const { post, hooks } = await startService();
       const answer = await post(path, { message: "hello", name: " CI ", extra: { ignored: true } });
       const payload = await json(answer);
@@ -38,7 +38,7 @@ describe("POST /hooks/agent", () => {
     });
   }
 
-  it("takes a time-out up to an hour", async () => {
+  it("accepts a time-out up to an hour", async () => {
     const { start, hooks } = await startService();
     assert.equal((await hooks.runs.get((await start("x", { timeoutSeconds: 3600 })).run_id)).timeoutSeconds, 3600);
   });
@@ -56,7 +56,7 @@ describe("POST /hooks/wake", () => {
     });
   }
 
-  it("queues a system event with mode next-heartbeat, which the heartbeat's run takes", async () => {
+  it("mode next-heartbeat queues an event for the heartbeat's run", async () => {
     const { post, hooks } = await startService();
     const answers = [];
     for (const text of ["one", "two"]) {
@@ -81,7 +81,7 @@ describe("POST /hooks/wake", () => {
     assert.deepEqual((await hooks.heartbeat()).runs, []);
   });
 
-  it("drops fields of a wake that are not its own, whatever they hold", async () => {
+  it("drops unknown fields of a wake", async () => {
     const { post, hooks } = await startService();
     for (const mode of ["now", "next-heartbeat"]) {
       const answer = await post("/hooks/wake", { text: "x", mode, name: 5, message: [], other: { deep: null } });
@@ -91,20 +91,20 @@ describe("POST /hooks/wake", () => {
   });
 
   for (const mode of ["later", "NOW", "", 5, ["now"]]) {
-    it(`answers 400 to mode ${JSON.stringify(mode)}`, async () => {
+    it(`mode ${JSON.stringify(mode)}: 400`, async () => {
       const { post } = await startService();
       assert.deepEqual(await codeOf(await post("/hooks/wake", { text: "x", mode })), [400, "invalid_request"]);
     });
   }
 
-  it("answers 429 beyond the pending events of a session", async () => {
+  it("beyond the pending events of a session: 429", async () => {
     const { post } = await startService({ config: { limits: { pending_wakes_per_session: 2 } } });
     const wake = () => post("/hooks/wake", { text: "x", mode: "next-heartbeat" });
     assert.deepEqual([(await wake()).status, (await wake()).status], [200, 200]);
     assert.equal((await wake()).status, 429);
   });
 
-  it("answers 429 beyond the bytes of pending events, and a replay is none", async () => {
+  it("beyond the bytes of pending events: 429, except for a replay", async () => {
     for (const key of ["pending_wake_bytes_per_session", "pending_wake_bytes"]) {
       const { post } = await startService({ config: { limits: { [key]: 1000 } } });
       const wake = (length: number, idempotencyKey?: string) =>
@@ -143,7 +143,7 @@ describe("gate order", () => {
     assert.deepEqual(await codeOf(await post("/hooks/agent", { message: "x" })), [429, "rate_limited"]);
   });
 
-  it("a stop comes after the token and before the body", async () => {
+  it("a shutdown is checked after the token and before the body", async () => {
     const { post, get, hooks, start } = await startService();
     await start("hold");
     const closing = hooks.close(0.3);
@@ -160,7 +160,7 @@ describe("gate order", () => {
 describe("idempotency", () => {
   const key = (value: string) => ({ "idempotency-key": value });
 
-  it("100 parallel posts with one key give one run and one answer", async () => {
+  it("100 parallel posts with one key: one run, one response", async () => {
     const { post, hooks } = await startService();
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
@@ -174,7 +174,7 @@ describe("idempotency", () => {
     assert.equal((await hooks.runs.list({ limit: 1000 })).runs.length, 1);
   });
 
-  it("takes the header, else webhook-id, else the body's key", async () => {
+  it("reads Idempotency-Key, else webhook-id, else the body's key", async () => {
     const { post } = await startService();
     const id = async (headers: Record<string, string>, body: object) =>
       (await json(await post("/hooks/agent", { message: "x", ...body }, headers))).run_id;
@@ -184,7 +184,7 @@ describe("idempotency", () => {
     assert.notEqual(await id({ "webhook-id": "b" }, {}), byHeader);
   });
 
-  it("answers 422 to another payload under the key, and compares what counts", async () => {
+  it("another payload with the key: 422; irrelevant differences do not count", async () => {
     const { post } = await startService();
     const first = await json(await post("/hooks/agent", '{"message":"x","name":"n"}', key("k")));
     const same = await json(await post("/hooks/agent", '{ "name":"n", "other":1, "message":"\\u0078" }', key("k")));
@@ -198,7 +198,7 @@ describe("idempotency", () => {
     }
   });
 
-  it("is of one token and one endpoint", async () => {
+  it("holds for one token and one endpoint", async () => {
     const { post } = await startService({ config: { hooks_token: [TOKEN, "second"] } });
     const ask = async (path: string, headers = {}) =>
       (await json(await post(path, { message: "x", text: "x" }, { ...key("k"), ...headers }))).run_id;
@@ -207,7 +207,7 @@ describe("idempotency", () => {
     assert.equal(new Set(ids).size, 3);
   });
 
-  it("works for next-heartbeat, and tells modes apart", async () => {
+  it("works for next-heartbeat, and distinguishes modes", async () => {
     const { post, hooks } = await startService();
     const wake = (mode: string) => post("/hooks/wake", { text: "x", mode }, key("k"));
     const first = await wake("next-heartbeat");
@@ -219,7 +219,7 @@ describe("idempotency", () => {
     assert.equal(runs[0]!.events, 1);
   });
 
-  it("refused requests are not stored, and a replay passes a spent rate", async () => {
+  it("refusals are not stored, and a replay passes an exhausted rate", async () => {
     const { post } = await startService({ config: { limits: { starts_per_10s: 1 } } });
     assert.equal((await post("/hooks/agent", { message: " " }, key("k"))).status, 400);
     assert.equal((await post("/hooks/agent", { message: "x" }, key("k"))).status, 200);
@@ -229,14 +229,14 @@ describe("idempotency", () => {
   });
 
   for (const bad of ["", " ", "a b", "\u00e9", "k".repeat(256), "a, b"]) {
-    it(`answers 400 to the key ${JSON.stringify(bad.slice(0, 8))}`, async () => {
+    it(`the key ${JSON.stringify(bad.slice(0, 8))}: 400`, async () => {
       const { post } = await startService();
       assert.equal((await post("/hooks/agent", { message: "x" }, key(bad))).status, 400);
       assert.equal((await post("/hooks/agent", { message: "x", idempotencyKey: bad })).status, 400);
     });
   }
 
-  it("a client gone after the commit finds its run by the key", async () => {
+  it("a client that left after the commit finds its run by the key", async () => {
     const { port, post, hooks } = await startService();
     const client = new RawClient(port);
     const headers = [`Authorization: Bearer ${TOKEN}`, "Content-Type: application/json", "Idempotency-Key: k"];
@@ -250,7 +250,7 @@ describe("idempotency", () => {
 });
 
 describe("rates and queues", () => {
-  it("starts per token and per session, on the monotonic clock", async () => {
+  it("limit starts per token and per session, on the monotonic clock", async () => {
     const clock = new FakeClock();
     const config = {
       hooks_allow_request_session_key: true,
@@ -267,7 +267,7 @@ describe("rates and queues", () => {
     assert.equal(await start("a"), 200);
   });
 
-  it("a wake for the next heartbeat starts nothing, so it spends no rate of starts", async () => {
+  it("a wake for the next heartbeat does not count as a start", async () => {
     const { post } = await startService({ config: { limits: { starts_per_10s: 2, session_starts_per_10s: 2 } } });
     const wake = async (mode: string) => (await post("/hooks/wake", { text: "x", mode })).status;
     for (let i = 0; i < 5; i++) assert.equal(await wake("next-heartbeat"), 200);
@@ -275,7 +275,7 @@ describe("rates and queues", () => {
     assert.equal(await wake("next-heartbeat"), 200);
   });
 
-  it("the 101st queued run of a session is answered 429 and not stored", async () => {
+  it("the 101st queued run of a session: 429, nothing stored", async () => {
     const { post, hooks } = await startService();
     const statuses: number[] = [];
     for (let i = 0; i < 102; i++) statuses.push((await post("/hooks/agent", { message: "hold" })).status);
@@ -286,7 +286,7 @@ describe("rates and queues", () => {
     assert.ok(Number(full.headers.get("retry-after")) >= 1);
   });
 
-  it("a refused start is not counted against the next one", async () => {
+  it("a refused start does not count", async () => {
     const { post } = await startService({ config: { limits: { session_starts_per_10s: 1 } } });
     assert.equal((await post("/hooks/agent", { message: "x" })).status, 200);
     const refused = await post("/hooks/agent", { message: "x" }, bearer);

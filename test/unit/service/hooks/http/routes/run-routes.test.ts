@@ -14,7 +14,7 @@ const json = async (answer: Response) => (await answer.json()) as Record<string,
 const codeOf = async (answer: Response) => [answer.status, (await json(answer)).code];
 
 describe("run status", () => {
-  it("is the same under both paths, and tells how the run went", async () => {
+  it("is equal under both paths and has the outcome", async () => {
     const { start, get } = await startService();
     const { run_id, status_url } = await start("hello");
     await until(async () => (await json(await get(status_url))).done === true);
@@ -44,7 +44,7 @@ describe("run status", () => {
     });
   });
 
-  it("tells a poller the place in the queue, the progress and the files", async () => {
+  it("has the queue position, the progress and the files", async () => {
     const release: (() => void)[] = [];
     const agent: Agent = async ({ message }, { emit, addFile }) => {
       emit("progress", { value: 5, max: 20, node: "3" });
@@ -72,7 +72,7 @@ describe("run status", () => {
     release[2]!();
   });
 
-  it("tells why a run failed", async () => {
+  it("has the reason of a failure", async () => {
     const agent: Agent = () => Promise.reject(new Error("the paint ran out"));
     const { start, get } = await startService({ agent });
     const { status_url } = await start("x");
@@ -93,7 +93,7 @@ describe("run status", () => {
     ["NUL", "/api/runs/%00", 404, "run_not_found"],
     ["10 KB", `/api/runs/${"a".repeat(10_000)}`, 404, "run_not_found"],
   ] as const) {
-    it(`answers ${status} to ${what}`, async () => {
+    it(`${what}: ${status}`, async () => {
       const { get } = await startService();
       assert.deepEqual(await codeOf(await get(path)), [status, code]);
     });
@@ -116,13 +116,13 @@ describe("run list", () => {
     assert.deepEqual(seen, started);
   });
 
-  it("does not show messages", async () => {
+  it("contains no messages", async () => {
     const { start, get } = await startService();
     await start("very private");
     assert.doesNotMatch(await (await get("/api/runs")).text(), /very private/);
   });
 
-  it("shows the runs of a state and a session, in pages", async () => {
+  it("filters by state and session, in pages", async () => {
     const config = { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: ["s"] };
     const { start, get } = await startService({ config });
     const started: Record<string, string[]> = { "s 1&": [], s2: [] };
@@ -146,10 +146,10 @@ describe("run list", () => {
     assert.deepEqual([...first.ids, ...second.ids, second.next], [...started.s2!.slice(0, 2), null]);
   });
 
-  it("says which state was meant", async () => {
+  it("suggests the state for a typo", async () => {
     const { get } = await startService();
     const { error } = await json(await get("/api/runs?state=runing"));
-    assert.match(String(error), /^state: expected one of queued, running, .*; did you mean running\?$/);
+    assert.match(String(error), /^state: expected one of queued, running, .*\. Did you mean running\?$/);
   });
 
   for (const query of [
@@ -167,20 +167,20 @@ describe("run list", () => {
     "cursor=x",
     "cursor=a&cursor=b",
   ]) {
-    it(`answers 400 to ${query}`, async () => {
+    it(`${query}: 400`, async () => {
       const { get } = await startService();
       assert.deepEqual(await codeOf(await get(`/api/runs?${query}`)), [400, "invalid_request"]);
     });
   }
 
-  it("gives at most 200 a page", async () => {
+  it("returns at most 200 runs a page", async () => {
     const { get } = await startService();
     assert.equal((await get("/api/runs?limit=999999999")).status, 200);
   });
 });
 
 describe("cancel", () => {
-  it("ends queued and running runs, leaves ended ones, and may be repeated", async () => {
+  it("ends queued and running runs, leaves ended ones, can be repeated", async () => {
     const { start, post, get } = await startService();
     const running = await start("hold");
     const queued = await start("hold");
@@ -197,14 +197,14 @@ describe("cancel", () => {
     assert.equal((await json(await post(`/api/runs/${finished.run_id}/cancel`, "{}"))).status, "succeeded");
   });
 
-  it("answers 404 to an unknown run and 401 without a token", async () => {
+  it("unknown run: 404; no token: 401", async () => {
     const { post, url } = await startService();
     assert.deepEqual(await codeOf(await post(`/api/runs/${UNKNOWN}/cancel`, "")), [404, "run_not_found"]);
     const answer = await fetch(`${url}/api/runs/${UNKNOWN}/cancel`, { method: "POST" });
     assert.deepEqual(await codeOf(answer), [401, "unauthorized"]);
   });
 
-  it("does not take the run's signature for the token", async () => {
+  it("does not accept the run's signature", async () => {
     const { start, url } = await startService();
     const { run_id, stream_url } = await start("hold");
     const query = stream_url.slice(stream_url.indexOf("?"));
@@ -230,7 +230,7 @@ describe("files of a run", () => {
     return { ...service, path, run_id, fileUrl: urls[0]!, query: stream_url.slice(stream_url.indexOf("?")) };
   }
 
-  it("come by token and by signature, and can do nothing in a browser", async () => {
+  it("need the token or a signature, and run nothing in a browser", async () => {
     const { get, url, fileUrl, query } = await withFile("text/html");
     for (const answer of [await get(fileUrl), await fetch(url + fileUrl + query)]) {
       assert.equal(answer.status, 200);
@@ -242,13 +242,13 @@ describe("files of a run", () => {
     assert.equal((await fetch(url + fileUrl)).status, 401);
   });
 
-  it("HEAD gives the length without the file", async () => {
+  it("HEAD returns the length without the file", async () => {
     const { url, fileUrl, query } = await withFile();
     const answer = await fetch(url + fileUrl + query, { method: "HEAD" });
     assert.deepEqual([answer.status, answer.headers.get("content-length"), await answer.text()], [200, "20", ""]);
   });
 
-  it("are only those the run reported", async () => {
+  it("include only reported ones", async () => {
     const { get, run_id, path } = await withFile();
     for (const name of [
       "other.png",
@@ -263,7 +263,7 @@ describe("files of a run", () => {
     assert.equal((await get(`/api/runs/${UNKNOWN}/files/picture%20one.png`)).status, 404);
   });
 
-  it("are not readable with another run's signature", async () => {
+  it("cannot be read with another run's signature", async () => {
     const { url, run_id, start, fileUrl } = await withFile();
     const other = await start("y");
     assert.notEqual(other.run_id, run_id);
@@ -271,7 +271,7 @@ describe("files of a run", () => {
     assert.equal((await fetch(url + fileUrl + query)).status, 401);
   });
 
-  it("are checked anew, and not sent again while they are the same", async () => {
+  it("are sent again only if they have changed", async () => {
     const { get, fileUrl, path, query, port } = await withFile();
     const etag = (await get(fileUrl)).headers.get("etag")!;
     // fetch would forbid an answer from any cache
@@ -283,7 +283,7 @@ describe("files of a run", () => {
     assert.equal(await (await get(fileUrl)).text(), "");
   });
 
-  it("are not what a link in their place, or in the place of a folder, leads to", async () => {
+  it("links at their path, or at a folder's, are not followed", async () => {
     const { get, fileUrl, path } = await withFile();
     const secret = join(folder(), "secret");
     writeFileSync(secret, "a secret");
@@ -308,7 +308,7 @@ describe("files of a run", () => {
     renameSync(away, folder());
   });
 
-  it("are found where the folder that they were written to is a link", async () => {
+  it("in a linked output folder can be read", async () => {
     const linked = join(folder(), "linked");
     mkdirSync(join(folder(), "real"));
     symlinkSync(join(folder(), "real"), linked);
@@ -321,7 +321,7 @@ describe("files of a run", () => {
     assert.equal(await (await get(String(response))).text(), "picture");
   });
 
-  it("that are gone are a JSON 404", async () => {
+  it("that have been deleted: a JSON 404", async () => {
     const { get, fileUrl, path } = await withFile();
     rmSync(path);
     assert.deepEqual(await codeOf(await get(fileUrl)), [404, "not_found"]);

@@ -24,7 +24,7 @@ const openStreams = async ({ get }: RunningService) =>
   Number(/^latentkit_streams_open (\d+)$/m.exec(await (await get("/metrics")).text())?.[1]);
 
 describe("stream of a run", () => {
-  it("starts with replay_meta without an id, then ids from 1, and ends after the terminal event", async () => {
+  it("replay_meta without an id, then ids from 1, ends after the terminal event", async () => {
     const service = await startService();
     const { path } = await finishedRun(service, 3);
     const answer = await service.get(path);
@@ -107,7 +107,7 @@ describe("stream of a run", () => {
     });
   }
 
-  it("a header at the newest event of a run that goes on waits for the next", async () => {
+  it("Last-Event-ID at the newest event of a live run waits for the next", async () => {
     const service = await startService();
     const { run_id, stream_url } = await service.start("emit 2\nhold");
     const events = readEvents(await fetch(service.url + stream_url, { headers: { "last-event-id": "99" } }));
@@ -115,7 +115,7 @@ describe("stream of a run", () => {
     assert.deepEqual(names(await events), ["replay_meta", "aborted"]);
   });
 
-  it("killed and resumed after every event, the union is the whole sequence", async () => {
+  it("resumed after every event, it is complete", async () => {
     const agent: Agent = async (_run, { emit }) => {
       for (let i = 0; i < 40; i++) {
         emit("delta", { delta: i });
@@ -143,7 +143,7 @@ describe("stream of a run", () => {
     assert.deepEqual(seen, upTo(42));
   });
 
-  it("subscribed in the tick of its end, it has the whole of it", async () => {
+  it("opened in the tick of the run's end, it is complete", async () => {
     const service = await startService({ config: { limits: { running_per_session: 4 } } });
     for (let i = 0; i < 40; i++) {
       const { stream_url } = await service.start("emit 1");
@@ -155,7 +155,7 @@ describe("stream of a run", () => {
     }
   });
 
-  it("cancelled, it closes all live streams with aborted as the last event", async () => {
+  it("cancelled run: all live streams end with aborted", async () => {
     const service = await startService();
     const { run_id, stream_url } = await service.start("emit 1\nhold");
     const streams = await Promise.all([1, 2, 3].map(() => fetch(service.url + stream_url)));
@@ -174,7 +174,7 @@ describe("stream of a run", () => {
     assert.match(await (await service.get(status_url)).text(), /"status":"running"/);
   });
 
-  it("trimmed at the head, it says so to those who miss something", async () => {
+  it("trimmed run: replay_meta reports it to readers that miss events", async () => {
     const service = await startService({ config: { limits: { run_events: 10 } } });
     const { path } = await finishedRun(service, 40);
     const all = await readEvents(await service.get(path));
@@ -189,7 +189,7 @@ describe("stream of a run", () => {
     assert.deepEqual(ids(resumed), [42]);
   });
 
-  it("answers HEAD without opening a stream", async () => {
+  it("HEAD opens no stream", async () => {
     const service = await startService();
     const { stream_url } = await service.start("hold");
     const answer = await fetch(service.url + stream_url, { method: "HEAD" });
@@ -208,7 +208,7 @@ describe("stream of a run", () => {
     ["10 KB", `?run_id=${"a".repeat(10_000)}`, 404],
     ["a repeated cursor", `?run_id=${UNKNOWN}&last_event_id=1&last_event_id=2`, 400],
   ] as const) {
-    it(`answers ${status} to ${what}, and 401 without a token`, async () => {
+    it(`${what}: ${status}, without a token 401`, async () => {
       const { get, url } = await startService();
       assert.equal((await get(`/api/stream${query}`)).status, status);
       assert.equal((await fetch(`${url}/api/stream${query}`)).status, 401);
@@ -219,7 +219,7 @@ describe("stream of a run", () => {
 describe("access to a stream", () => {
   const day = 24 * 3600 * 1000;
 
-  it("by the signed URL, of this run, whole and in time", async () => {
+  it("the signed URL opens its run, unchanged and until it expires", async () => {
     const clock = new FakeClock();
     const config = { hooks_token: ["new", TOKEN], limits: { retention_hours: 48, failed_auth_per_minute: 1000 } };
     const service = await startService({ clock, config });
@@ -247,7 +247,7 @@ describe("access to a stream", () => {
     assert.ok(expires * 1000 > Date.UTC(2025, 0, 1) + 2 * day);
   });
 
-  it("expires with the retention", async () => {
+  it("the signature expires with the retention", async () => {
     const clock = new FakeClock();
     const service = await startService({ clock });
     const { stream_url } = await service.start("x");
@@ -258,7 +258,7 @@ describe("access to a stream", () => {
     assert.equal(await status(), 401);
   });
 
-  it("outlives the rotation of the token that signed it, not its removal", async () => {
+  it("the signature survives the token's rotation, not its removal", async () => {
     const first = await startService({ config: { hooks_token: TOKEN } });
     const { stream_url } = await first.start("x");
     const query = new URL(stream_url, first.url).searchParams;
@@ -271,7 +271,7 @@ describe("access to a stream", () => {
     }
   });
 
-  it("is what stream_auth says", async () => {
+  it("stream_auth decides", async () => {
     for (const [stream_auth, byToken, bySignature, byNothing] of [
       ["token", 200, 200, 401],
       ["signed", 401, 200, 401],
@@ -287,7 +287,7 @@ describe("access to a stream", () => {
     }
   });
 
-  it("never puts the signature into a log", async () => {
+  it("the signature is in no log", async () => {
     const service = await startService();
     const { stream_url } = await service.start("x");
     await (await fetch(service.url + stream_url)).text();
@@ -296,11 +296,11 @@ describe("access to a stream", () => {
   });
 });
 
-describe("readers beyond number", () => {
+describe("limits of readers", () => {
   setFlagsFromString("--expose-gc");
   const collectGarbage = runInNewContext("gc") as () => void;
 
-  it("20 streams a run, and the 21st is answered 429 until one leaves", async () => {
+  it("the 21st stream of a run: 429 until one leaves", async () => {
     const service = await startService();
     const { stream_url } = await service.start("hold");
     const cut = new AbortController();
@@ -315,7 +315,7 @@ describe("readers beyond number", () => {
     await until(async () => (await fetch(service.url + stream_url, { method: "GET" })).status === 200);
   });
 
-  it("1,000 streams all get the event, the 1,001st is answered 429", async () => {
+  it("1,000 streams all get the event, the 1,001st a 429", async () => {
     const service = await startService({ config: { limits: { streams_per_run: 1000 } } });
     const { run_id, stream_url } = await service.start("hold");
     const request = requestText(`GET ${stream_url}`, []);
@@ -335,7 +335,7 @@ describe("readers beyond number", () => {
     await until(async () => (await openStreams(service)) === 0);
   });
 
-  it("10,000 connects leave nothing behind", async () => {
+  it("10,000 connections leave nothing behind", async () => {
     const service = await startService({ config: { limits: { streams_per_run: 100 } } });
     const { stream_url } = await service.start("hold");
     const request = requestText(`GET ${stream_url}`, []);
@@ -374,7 +374,7 @@ describe("slow readers", () => {
   };
   const limits = { run_events: 60_000, run_bytes: 100_000_000, slow_reader_bytes: 100_000, slow_reader_seconds: 1 };
 
-  it("a paused reader of 50,000 events costs bounded memory, holds nobody up, is cut, and resumes by id", async () => {
+  it("a paused reader of 50,000 events is cut, resumes by id, delays nobody", async () => {
     const service = await startService({ agent: flood, config: { limits } });
     const unsent: number[] = [];
     service.listening.server.on("connection", (socket) => {
@@ -398,7 +398,7 @@ describe("slow readers", () => {
     assert.deepEqual([...got, ...ids(await readEvents(rest))], upTo(50_002));
   });
 
-  it("a reader that stops at the end of a run is cut too", async () => {
+  it("a reader that stops reading at the end of a run is cut", async () => {
     const service = await startService({ agent: flood, config: { limits: { ...limits, slow_reader_bytes: 1e9 } } });
     const { stream_url } = await service.start("x");
     const paused = new RawClient(service.port).send(requestText(`GET ${stream_url}`, []));
@@ -409,7 +409,7 @@ describe("slow readers", () => {
     paused.destroy();
   });
 
-  it("a fast reader is not cut, however long the run is silent", async () => {
+  it("a fast reader is never cut, even of a silent run", async () => {
     const service = await startService({ config: { limits } });
     const { run_id, stream_url } = await service.start("hold");
     const client = new RawClient(service.port).send(requestText(`GET ${stream_url}`, [AUTH]));
@@ -455,7 +455,7 @@ describe("many readers at once", () => {
     return delay.max / 1e6;
   }
 
-  it("let others take their turn, and each has the whole run", async () => {
+  it("take turns, and each gets the whole run", async () => {
     const service = await flooded();
     const texts = Array.from({ length: 5 }, () => "");
     const longest = await longestTurn(async () => {
@@ -471,7 +471,7 @@ describe("many readers at once", () => {
     assert.ok(longest < 250, `${longest} ms in one turn`);
   });
 
-  it("that never read share what waits for them, and hold nobody up", async () => {
+  it("that never read share the waiting bytes and delay nobody", async () => {
     const service = await flooded();
     const before = process.memoryUsage().arrayBuffers;
     let clients: RawClient[] = [];
@@ -487,7 +487,7 @@ describe("many readers at once", () => {
     assert.ok(longest < 250, `${longest} ms in one turn`);
   });
 
-  it("beyond the memory for all of them the slowest is cut, and resumes by id", async () => {
+  it("beyond the memory limit the slowest is cut and resumes by id", async () => {
     const service = await flooded({ streams_bytes: 100_000, slow_reader_bytes: 50_000 });
     const late = `${service.stream_url}&last_event_id=4000`;
     const [first] = paused(service, service.stream_url, 1);

@@ -40,7 +40,7 @@ describe("sqlite store file", () => {
     return child;
   };
 
-  it("grows by pages where a ping finds it well, and by no less than a start after a failure", async () => {
+  it("a good ping writes a page, one after a failure as much as a start", async () => {
     const driver = faultyDriver();
     const store = createSqliteStore(file(), { driver });
     const grownBy = async (work: () => Promise<unknown>) => {
@@ -66,12 +66,12 @@ describe("sqlite store file", () => {
     await store.close();
   });
 
-  it("is refused while another process holds it", async () => {
+  it("is refused while another process uses it", async () => {
     await holder();
     assert.throws(() => createSqliteStore(file()), isRefusal("config.invalid", /in use by another process/));
   });
 
-  it("is taken over when its process was killed, with what it had committed", async () => {
+  it("opens after its process was killed, with all commits", async () => {
     const child = await holder();
     child.kill("SIGKILL");
     await once(child, "exit");
@@ -80,7 +80,7 @@ describe("sqlite store file", () => {
     await store.close();
   });
 
-  it("is refused to a second store of the same process, which does not harm the first", async () => {
+  it("is refused to a second store of the process; the first is unharmed", async () => {
     const store = createSqliteStore(file());
     assert.throws(() => createSqliteStore(file()), isRefusal("config.invalid", /in use/));
     await store.createRun(newRun("r1"));
@@ -92,7 +92,7 @@ describe("sqlite store file", () => {
     await createSqliteStore(file()).close();
   });
 
-  it("is readable by its owner only, its side files too", async () => {
+  it("only its owner can read it and its side files", async () => {
     const store = createSqliteStore(file());
     await store.createRun(newRun("r1"));
     for (const name of readdirSync(folder())) {
@@ -105,7 +105,7 @@ describe("sqlite store file", () => {
     assert.equal(statSync(file()).mode & 0o777, 0o600);
   });
 
-  it("is refused where it is no database, or none of ours, and left as it was", () => {
+  it("that is no store is refused and left unchanged", () => {
     writeFileSync(file(), "not a database, but long enough to look like one ".repeat(100));
     const before = readFileSync(file());
     assert.throws(() => createSqliteStore(file()), isRefusal("file.read-failed", /not a database/));
@@ -119,7 +119,7 @@ describe("sqlite store file", () => {
     assert.deepEqual(readFileSync(other), bytes);
   });
 
-  it("is refused where a newer version wrote it", async () => {
+  it("of a newer version is refused", async () => {
     await createSqliteStore(file()).close();
     const database = loadSqliteDriver().open(file());
     database.exec("PRAGMA user_version = 99");
@@ -127,7 +127,7 @@ describe("sqlite store file", () => {
     assert.throws(() => createSqliteStore(file()), isRefusal("config.invalid", /schema 99/));
   });
 
-  it("is refused in a folder that does not exist", () => {
+  it("in a missing folder is refused", () => {
     const missing = join(folder(), "missing", "store.db");
     assert.throws(() => createSqliteStore(missing), isRefusal("file.read-failed", /Cannot open the store file/));
   });
@@ -136,7 +136,7 @@ describe("sqlite store file", () => {
 describe("sqlite store file of an older version", () => {
   const folder = freshFolder();
 
-  it("keeps its runs, messages and pending wakes, which count against the limits", async () => {
+  it("is migrated with its runs, messages and pending wakes", async () => {
     const path = join(folder(), "store.db");
     const old = loadSqliteDriver().open(path);
     migrate(old, 0, 2);
@@ -178,7 +178,7 @@ describe("queries of a SQLite store", () => {
     await store.close();
   });
 
-  it("find the runs of a filter by an index, in the order of the list", async () => {
+  it("use an index for filtered lists, without sorting", async () => {
     const driver = faultyDriver();
     const store = createSqliteStore(join(folder(), "store.db"), { driver });
     await store.createRun(newRun("r1"));
@@ -208,7 +208,7 @@ describe("sqlite store faults", () => {
   const folder = freshFolder();
   const file = () => join(folder(), "store.db");
 
-  it("answers 503 on a full disk, stores nothing, and goes on when there is room", async () => {
+  it("full disk: 503, nothing stored, recovers with room", async () => {
     const driver = faultyDriver();
     const store = createSqliteStore(file(), { driver });
     await store.createRun(newRun("before"));
@@ -223,7 +223,7 @@ describe("sqlite store faults", () => {
     await store.close();
   });
 
-  it("answers 503 where the file is read-only, and recovers", async () => {
+  it("read-only file: 503, recovers", async () => {
     const driver = faultyDriver();
     const store = createSqliteStore(file(), { driver });
     driver.database.exec("PRAGMA query_only = ON");
@@ -236,7 +236,7 @@ describe("sqlite store faults", () => {
     await store.close();
   });
 
-  it("does all of a transaction or nothing, whichever statement fails", async () => {
+  it("a transaction is all or nothing, whichever statement fails", async () => {
     const key = { scope: "k", payloadHash: "h", nowMark: 0, expiresMark: 9 };
     for (let failing = 1; ; failing++) {
       const driver = faultyDriver();
@@ -267,7 +267,7 @@ describe("sqlite store faults", () => {
     }
   });
 
-  it("lets no transaction run into one that could not be rolled back", async () => {
+  it("begins no transaction within one that could not be rolled back", async () => {
     const driver = faultyDriver();
     const store = createSqliteStore(file(), { driver });
     let isDown = true;
@@ -283,7 +283,7 @@ describe("sqlite store faults", () => {
     await store.close();
   });
 
-  it("commits what clients are told with a sync to the disk, events without", async () => {
+  it("syncs commits that clients learn of, not those of events", async () => {
     const driver = faultyDriver();
     const store = createSqliteStore(file(), { driver });
     const modes: string[] = [];
@@ -305,14 +305,14 @@ describe("sqlite store faults", () => {
     await store.close();
   });
 
-  it("answers 503 after its close, and closes twice", async () => {
+  it("closed store: 503; close can be repeated", async () => {
     const store = createSqliteStore(file());
     await store.close();
     await store.close();
     await assert.rejects(store.getRun("r1"), isUnavailable);
   });
 
-  it("answers 503 where the file is damaged, and never with a run that is not there", async () => {
+  it("damaged file: 503, never a run that does not exist", async () => {
     const store = createSqliteStore(file());
     for (let i = 0; i < 200; i++) await store.createRun({ ...newRun(`r${i}`), compose: () => "x".repeat(500) });
     await store.close();
@@ -331,7 +331,7 @@ describe("ping of a SQLite store", () => {
   const folder = freshFolder();
   const file = () => join(folder(), "store.db");
 
-  it("fails on damaged pages that nothing has read yet", async () => {
+  it("fails on damaged pages that were never read", async () => {
     const store = createSqliteStore(file());
     for (let i = 0; i < 200; i++) await store.createRun({ ...newRun(`r${i}`), compose: () => "x".repeat(500) });
     await store.close();
@@ -353,7 +353,7 @@ describe("ping of a SQLite store", () => {
     }
   });
 
-  it("fails while what failed before still fails, and passes when it does not", async () => {
+  it("fails while an earlier failure persists", async () => {
     const driver = faultyDriver();
     const store = createSqliteStore(file(), { driver });
     await store.createRun(newRun("r1"));
@@ -377,7 +377,7 @@ describe("ping of a SQLite store", () => {
     await store.close();
   });
 
-  it("takes a row that was stored after all for no failure", async () => {
+  it("ignores a failure whose row was stored later", async () => {
     const driver = faultyDriver();
     const store = createSqliteStore(file(), { driver });
     driver.before = (sql) => {
@@ -407,16 +407,16 @@ describe("loadSqliteDriver", () => {
     throw new Error(`No such built-in module: ${name}`);
   };
 
-  it("takes node:sqlite where this Node has it", () => {
+  it("loads node:sqlite if this Node has it", () => {
     const modules = { "node:sqlite": { DatabaseSync: Working }, "better-sqlite3": Working };
     assert.equal(loadSqliteDriver(loader(modules)).name, "node:sqlite");
   });
 
-  it("takes better-sqlite3 elsewhere", () => {
+  it("loads better-sqlite3 otherwise", () => {
     assert.equal(loadSqliteDriver(loader({ "better-sqlite3": Working })).name, "better-sqlite3");
   });
 
-  it("says what to install where neither loads, or better-sqlite3 was never compiled", () => {
+  it("neither loads: says what to install", () => {
     for (const modules of [{}, { "better-sqlite3": Uncompiled }]) {
       const refusal = isRefusal(
         "config.invalid",
