@@ -1,20 +1,20 @@
 import { LatentkitError, suggest } from "../errors.js";
 import { engineVersion } from "../native/engine-version.js";
 import { type Command, readArguments } from "./command.js";
-import type { StartService } from "./serve.js";
+import type { StartService } from "./commands/serve.js";
 import { harmless, processTerminal, red, type Terminal } from "./terminal.js";
 
 type Commands = Readonly<Record<string, () => Promise<Command>>>;
 
 // loaded on demand: a command loads only what it needs
 const commandsWith = (startService: StartService): Commands => ({
-  render: async () => (await import("./render.js")).renderCommand,
-  serve: async () => (await import("./serve.js")).serveCommand(startService),
-  nodes: async () => (await import("./nodes.js")).nodesCommand,
-  validate: async () => (await import("./validate.js")).validateCommand,
-  inspect: async () => (await import("./inspect.js")).inspectCommand,
-  verify: async () => (await import("./verify.js")).verifyCommand,
-  doctor: async () => (await import("./doctor.js")).doctorCommand,
+  render: async () => (await import("./commands/render.js")).renderCommand,
+  serve: async () => (await import("./commands/serve.js")).serveCommand(startService),
+  nodes: async () => (await import("./commands/nodes.js")).nodesCommand,
+  validate: async () => (await import("./commands/validate.js")).validateCommand,
+  inspect: async () => (await import("./commands/inspect.js")).inspectCommand,
+  verify: async () => (await import("./commands/verify.js")).verifyCommand,
+  doctor: async () => (await import("./commands/doctor.js")).doctorCommand,
 });
 
 const noService: StartService = () => {

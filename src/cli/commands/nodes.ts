@@ -1,12 +1,12 @@
-import { LatentkitError, suggest } from "../errors.js";
-import { printJson } from "../io/json-print.js";
-import type { NodeDefinition } from "../nodes/define.js";
-import { describeNode } from "../nodes/describe.js";
-import type { InputSpec } from "../nodes/inputs.js";
-import { choicesOf } from "../nodes/values.js";
-import { defaultHost, defaultRegistry } from "../render/defaults.js";
-import type { Command } from "./command.js";
-import type { Terminal } from "./terminal.js";
+import { LatentkitError, suggest } from "../../errors.js";
+import { printJson } from "../../io/json-print.js";
+import type { NodeDefinition } from "../../nodes/define.js";
+import { describeNode } from "../../nodes/describe.js";
+import type { InputSpec } from "../../nodes/inputs.js";
+import { choicesOf } from "../../nodes/values.js";
+import { defaultHost, defaultRegistry } from "../../render/defaults.js";
+import type { Command } from "../command.js";
+import type { Terminal } from "../terminal.js";
 
 const MAX_LISTED_CHOICES = 60;
 

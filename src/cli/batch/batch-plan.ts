@@ -1,21 +1,21 @@
 import { rm } from "node:fs/promises";
 import { basename, extname, join, resolve } from "node:path";
-import { describe, LatentkitError } from "../errors.js";
-import { parseGraph } from "../graph/parse.js";
-import type { BatchOptions } from "../render/batch/batch.js";
-import { createShown } from "../render/batch/hidden.js";
-import { isFinished } from "../render/batch/journal/journal-reading.js";
-import type { BatchItem, ItemValues } from "../render/batch/types.js";
-import { isFree } from "../render/contact-sheet/own-pages.js";
-import { combine } from "../render/items/combine.js";
-import { createGraphKeys, type GraphKeys, requireKey } from "../render/items/graph-keys.js";
-import { seedAxis } from "../render/items/seeds.js";
-import { readItems } from "../render/items/source.js";
-import { sweepAxis } from "../render/items/sweep.js";
-import { readGraph } from "../render/source.js";
-import { type Arguments, wholeNumber } from "./command.js";
-import { renderOptions } from "./render-options.js";
-import type { Terminal } from "./terminal.js";
+import { describe, LatentkitError } from "../../errors.js";
+import { parseGraph } from "../../graph/parse.js";
+import type { BatchOptions } from "../../render/batch/batch.js";
+import { createShown } from "../../render/batch/hidden.js";
+import { isFinished } from "../../render/batch/journal/journal-reading.js";
+import type { BatchItem, ItemValues } from "../../render/batch/types.js";
+import { isFree } from "../../render/contact-sheet/own-pages.js";
+import { combine } from "../../render/items/combine.js";
+import { createGraphKeys, type GraphKeys, requireKey } from "../../render/items/graph-keys.js";
+import { seedAxis } from "../../render/items/seeds.js";
+import { readItems } from "../../render/items/source.js";
+import { sweepAxis } from "../../render/items/sweep.js";
+import { readGraph } from "../../render/source.js";
+import { type Arguments, wholeNumber } from "../command.js";
+import { renderOptions } from "../render-options.js";
+import type { Terminal } from "../terminal.js";
 
 /** A batch as the command line asks for it. */
 export interface BatchPlan {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createBatchProgress, duration } from "#src/cli/batch-progress.js";
+import { createBatchProgress, duration } from "#src/cli/batch/batch-progress.js";
 import type { Terminal } from "#src/cli/terminal.js";
 import { LatentkitError } from "#src/errors.js";
 import type { BatchEvent } from "#src/render/batch/types.js";

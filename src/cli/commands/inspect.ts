@@ -1,14 +1,14 @@
-import { LatentkitError } from "../errors.js";
-import { parseJson } from "../io/json-lossless.js";
-import { printJson, printJsonPretty } from "../io/json-print.js";
-import { type DecodedImage, decodePng } from "../io/png.js";
-import { RECEIPT_KEY } from "../io/save-images.js";
-import { readReceipt } from "../render/receipt/read.js";
-import type { Receipt } from "../render/receipt/receipt.js";
-import { hasPixels } from "../render/verify/same-pixels.js";
-import type { Command } from "./command.js";
-import { readImage } from "./read-image.js";
-import { harmless, oneLine } from "./terminal.js";
+import { LatentkitError } from "../../errors.js";
+import { parseJson } from "../../io/json-lossless.js";
+import { printJson, printJsonPretty } from "../../io/json-print.js";
+import { type DecodedImage, decodePng } from "../../io/png.js";
+import { RECEIPT_KEY } from "../../io/save-images.js";
+import { readReceipt } from "../../render/receipt/read.js";
+import type { Receipt } from "../../render/receipt/receipt.js";
+import { hasPixels } from "../../render/verify/same-pixels.js";
+import type { Command } from "../command.js";
+import { readImage } from "../read-image.js";
+import { harmless, oneLine } from "../terminal.js";
 
 const COLOURS: Readonly<Record<number, string>> = { 1: "grey", 2: "grey and alpha", 3: "RGB", 4: "RGBA" };
 

@@ -1,5 +1,5 @@
-import type { BatchEvent } from "../render/batch/types.js";
-import { dim, red, type Terminal } from "./terminal.js";
+import type { BatchEvent } from "../../render/batch/types.js";
+import { dim, red, type Terminal } from "../terminal.js";
 
 const BAR_WIDTH = 24;
 const BAR_EVERY_MS = 100;

@@ -8,10 +8,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { decodePng } from "latentkit";
 import { startService } from "latentkit/service";
-import type { StartService } from "#src/cli/serve.js";
-import { latentkit } from "../../helpers/cli.js";
-import { filesIn, temporaryFolder } from "../../helpers/place.js";
-import { eventsOf, get, type Serving, serve, start, TOKEN } from "../../helpers/serve.js";
+import type { StartService } from "#src/cli/commands/serve.js";
+import { latentkit } from "../../../helpers/cli.js";
+import { filesIn, temporaryFolder } from "../../../helpers/place.js";
+import { eventsOf, get, type Serving, serve, start, TOKEN } from "../../../helpers/serve.js";
 
 /** Says what it was told to, after a while. */
 const SLOW_AGENT = `

@@ -1,9 +1,9 @@
-import { LatentkitError } from "../errors.js";
-import type { Config } from "../render/config.js";
-import { loadConfig } from "../render/load-config.js";
-import type { Command } from "./command.js";
-import { deviceOf, networkOf } from "./render-options.js";
-import type { Terminal } from "./terminal.js";
+import { LatentkitError } from "../../errors.js";
+import type { Config } from "../../render/config.js";
+import { loadConfig } from "../../render/load-config.js";
+import type { Command } from "../command.js";
+import { deviceOf, networkOf } from "../render-options.js";
+import type { Terminal } from "../terminal.js";
 
 /** The function that starts the service, as far as this command needs it; bin/latentkit.mjs passes the real one. */
 export type StartService = (

@@ -1,9 +1,9 @@
-import { printJson } from "../io/json-print.js";
-import { type Verdict, verifyImage } from "../render/verify/verify.js";
-import { type Command, pair } from "./command.js";
-import { readImage } from "./read-image.js";
-import { deviceOf } from "./render-options.js";
-import { harmless, oneLine, red } from "./terminal.js";
+import { printJson } from "../../io/json-print.js";
+import { type Verdict, verifyImage } from "../../render/verify/verify.js";
+import { type Command, pair } from "../command.js";
+import { readImage } from "../read-image.js";
+import { deviceOf } from "../render-options.js";
+import { harmless, oneLine, red } from "../terminal.js";
 
 const EXIT_CODES: Readonly<Record<Verdict["status"], number>> = { verified: 0, different: 1, unverifiable: 2 };
 

@@ -1,7 +1,7 @@
-import { describe, type LatentkitError } from "../errors.js";
-import type { BatchEvent, BatchItem, ItemValues } from "../render/batch/types.js";
+import { describe, type LatentkitError } from "../../errors.js";
+import type { BatchEvent, BatchItem, ItemValues } from "../../render/batch/types.js";
+import { harmless, red, type Terminal } from "../terminal.js";
 import { duration, perSecond } from "./batch-progress.js";
-import { harmless, red, type Terminal } from "./terminal.js";
 
 /** Failed items that are named; the journal has them all. */
 const MAX_NAMED = 20;

@@ -2,14 +2,14 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdtemp, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { LatentkitError } from "../errors.js";
-import { printJson } from "../io/json-print.js";
-import { engineVersion } from "../native/engine-version.js";
-import { nativeFile } from "../native/load.js";
-import { type Device, device } from "../tensor/device.js";
-import { currentDevice } from "../tensor/device-choice.js";
-import { randn } from "../tensor/random.js";
-import type { Command } from "./command.js";
+import { LatentkitError } from "../../errors.js";
+import { printJson } from "../../io/json-print.js";
+import { engineVersion } from "../../native/engine-version.js";
+import { nativeFile } from "../../native/load.js";
+import { type Device, device } from "../../tensor/device.js";
+import { currentDevice } from "../../tensor/device-choice.js";
+import { randn } from "../../tensor/random.js";
+import type { Command } from "../command.js";
 
 interface Finding {
   readonly name: string;

@@ -5,9 +5,9 @@ import { basename, join } from "node:path";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
 import { decodePng } from "#src/io/png.js";
-import { latentkit } from "../../helpers/cli.js";
-import { filesIn, hashesIn, root, temporaryFolder } from "../../helpers/place.js";
-import { skip } from "../../helpers/skip.js";
+import { latentkit } from "../../../helpers/cli.js";
+import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/place.js";
+import { skip } from "../../../helpers/skip.js";
 
 const graph = join(root, "test/graphs/latent-noisy.json");
 /** Empties the line that a bar is on. */

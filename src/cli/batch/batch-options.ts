@@ -1,4 +1,4 @@
-import type { Arguments, Command } from "./command.js";
+import type { Arguments, Command } from "../command.js";
 
 /** Options of `render` that make a batch of it. */
 export const batchOptions = {

@@ -1,15 +1,15 @@
-import { LatentkitError } from "../errors.js";
-import type { RunEvent } from "../graph/events.js";
-import { parseGraph } from "../graph/parse.js";
-import { pythonText } from "../io/python-text.js";
-import { type RenderResult, render } from "../render/render.js";
-import { readGraph } from "../render/source.js";
-import { batchHelp, batchOptions, isBatch } from "./batch-options.js";
-import type { Arguments, Command } from "./command.js";
-import { eventLine, refusedLine, resultLine } from "./event-json.js";
-import { createProgress } from "./progress.js";
-import { renderOptions, shortest } from "./render-options.js";
-import { harmless, oneLine, red, type Terminal } from "./terminal.js";
+import { LatentkitError } from "../../errors.js";
+import type { RunEvent } from "../../graph/events.js";
+import { parseGraph } from "../../graph/parse.js";
+import { pythonText } from "../../io/python-text.js";
+import { type RenderResult, render } from "../../render/render.js";
+import { readGraph } from "../../render/source.js";
+import { batchHelp, batchOptions, isBatch } from "../batch/batch-options.js";
+import type { Arguments, Command } from "../command.js";
+import { eventLine, refusedLine, resultLine } from "../event-json.js";
+import { createProgress } from "../progress.js";
+import { renderOptions, shortest } from "../render-options.js";
+import { harmless, oneLine, red, type Terminal } from "../terminal.js";
 
 const INTERRUPTED = 130;
 
@@ -53,7 +53,8 @@ export const renderCommand: Command = {
   bare: { "contact-sheet": /^(?!-)(?!.*\.json$)./is },
   positionals: { min: 1, max: 1 },
   run: async (args, terminal, signal, urgent) => {
-    if (isBatch(args)) return await (await import("./render-batch.js")).renderBatch(args, terminal, signal, urgent);
+    if (isBatch(args))
+      return await (await import("../batch/render-batch.js")).renderBatch(args, terminal, signal, urgent);
     const started = performance.now();
     const path = args.positionals[0]!;
     const result = args.flag("json")

@@ -1,7 +1,7 @@
 import { basename, join } from "node:path";
-import { finishedFiles } from "../render/batch/journal/journal-reading.js";
-import type { BatchEvent, BatchItem } from "../render/batch/types.js";
-import { createContactSheet } from "../render/contact-sheet/contact-sheet.js";
+import { finishedFiles } from "../../render/batch/journal/journal-reading.js";
+import type { BatchEvent, BatchItem } from "../../render/batch/types.js";
+import { createContactSheet } from "../../render/contact-sheet/contact-sheet.js";
 import type { BatchPlan } from "./batch-plan.js";
 
 const PNG = /\.png$/i;
