@@ -49,7 +49,7 @@ const describeColour = ({ channels, bitDepth }: DecodedImage) => `${COLOURS[chan
 function receiptLines(receipt: Receipt, pixelsMatch: boolean): string {
   const { engine, graph, node, index, pixels, seeds, noise, inputs, host, redacted } = receipt;
   const rows: [string, string][] = [
-    ["engine", `latentkit ${engine}`],
+    ["version", `latentkit ${engine}`],
     ["host", host.preview ? `${host.name} (a stand-in for real models)` : host.name],
     ["saved by", `node ${node}, picture ${index}`],
     ["pixels", `${pixels} (${pixelsMatch ? "match this file" : "differ from this file's"})`],

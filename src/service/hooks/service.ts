@@ -84,7 +84,7 @@ export function createHookService(options: HookServiceOptions): HookService {
     heartbeatSeconds: web.hooks_heartbeat_seconds,
     observer: observe(metrics.observer, log),
   });
-  if (!tokens.configured) log.warn({}, "hooks_token is not configured: every hook endpoint answers 503");
+  if (!tokens.configured) log.warn({}, "hooks_token is not configured: every hook endpoint responds 503");
   if (sessions.isOverrideAllowed && sessions.prefixes.length === 0) {
     log.warn({}, "hooks_allowed_session_key_prefixes is not set or empty: requests may name any session");
   }

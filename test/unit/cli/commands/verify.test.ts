@@ -120,7 +120,7 @@ describe("latentkit verify", () => {
   it("inspect prints the receipt, and whether the pixels match", async () => {
     const path = await rendered();
     const shown = await run("inspect", path);
-    assert.match(shown.out, /\nreceipt:\n {4}engine {4}latentkit \d+\.\d+\.\d+\n {4}host {6}preview \(a stand-in/);
+    assert.match(shown.out, /\nreceipt:\n {4}version {3}latentkit \d+\.\d+\.\d+\n {4}host {6}preview \(a stand-in/);
     assert.match(shown.out, /^ {4}saved by {2}node 2, picture 0\n {4}pixels {4}blake3:\w{64} \(match this file\)/m);
     assert.match(shown.out, /^ {4}input {5}lake\.png sha256:\w{64}$/m);
     assert.ok(!shown.out.includes("latentkit:\n"));
