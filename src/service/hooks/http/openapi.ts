@@ -43,19 +43,12 @@ export function createOpenApi(
   const json = (description: string, schema: z.ZodType): Responses => ({
     200: { description, content: { "application/json": { schema } } },
   });
+  const content = {
+    "application/json": { schema: schemas.error },
+    "application/problem+json": { schema: schemas.problem },
+  };
   const refusals = (...statuses: number[]): Responses =>
-    Object.fromEntries(
-      statuses.map((status) => [
-        status,
-        {
-          description: sentencesOf(status),
-          content: {
-            "application/json": { schema: schemas.error },
-            "application/problem+json": { schema: schemas.problem },
-          },
-        },
-      ]),
-    );
+    Object.fromEntries(statuses.map((status) => [status, { description: sentencesOf(status), content }]));
   const runId = z.uuid().meta({ description: "Id of the run." });
   const signature = {
     expires: z.int().optional().meta({ description: "Part of a signed URL." }),

@@ -5,7 +5,7 @@ import type { Clock, Timer } from "../clock.js";
 /** Number of checks of a connection within its time limit. */
 const CHECKS = 4;
 
-type WatchedSocket = Pick<Socket, "bytesWritten" | "writableLength" | "destroy"> & {
+type Watched = Pick<Socket, "bytesWritten" | "writableLength" | "destroy"> & {
   /** Private to Node: bytes of the current write that the kernel has not accepted. */
   readonly _handle?: { readonly writeQueueSize?: number } | null;
 };
@@ -14,12 +14,7 @@ type WatchedSocket = Pick<Socket, "bytesWritten" | "writableLength" | "destroy">
  * Cuts a connection whose client reads nothing for `seconds` while bytes of the response wait, until the response ends.
  * Bytes that the client sends meanwhile do not count, as they would for Node's socket time-out.
  */
-export function watchWrites(
-  socket: WatchedSocket,
-  res: Pick<ServerResponse, "once">,
-  clock: Clock,
-  seconds: number,
-): void {
+export function watchWrites(socket: Watched, res: Pick<ServerResponse, "once">, clock: Clock, seconds: number): void {
   let timer: Timer | undefined;
   let before = progressOf(socket);
   /** Start of the current wait without progress, as far as the checks show. */
@@ -41,7 +36,7 @@ export function watchWrites(
 }
 
 /** Bytes that left the process in complete writes, and the rest of the current write. */
-const progressOf = ({ bytesWritten, writableLength, _handle }: WatchedSocket) => ({
+const progressOf = ({ bytesWritten, writableLength, _handle }: Watched) => ({
   sent: bytesWritten - writableLength,
   left: _handle?.writeQueueSize ?? 0,
 });

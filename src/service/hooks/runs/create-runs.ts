@@ -6,7 +6,7 @@ import { HookError } from "../hook-error.js";
 import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../run.js";
 import type { Store } from "../store/store.js";
 import { EventBus, type Listener } from "./event-bus.js";
-import { HeartbeatInterval } from "./heartbeat.js";
+import { createHeartbeat } from "./heartbeat.js";
 import { cancelled, interrupted } from "./outcome.js";
 import { Retention } from "./retention.js";
 import { type RunContext, type RunObserver, storeEnding } from "./run-context.js";
@@ -111,11 +111,8 @@ export function createRuns(options: RunsOptions): Runs {
   const queue = new RunQueue(context, limits);
   const retention = new Retention(context, limits);
   const starter = new RunStarter(context, queue, options);
-  const heartbeat = new HeartbeatInterval(clock, options.heartbeatSeconds ?? 0, () =>
-    runs.heartbeat().then(
-      () => undefined,
-      (error: unknown) => observer.fault?.("heartbeat", error),
-    ),
+  const heartbeat = createHeartbeat(clock, options.heartbeatSeconds ?? 0, () =>
+    runs.heartbeat().catch((error: unknown) => observer.fault?.("heartbeat", error)),
   );
 
   let opening: Promise<void> | undefined;
@@ -133,10 +130,11 @@ export function createRuns(options: RunsOptions): Runs {
   }
 
   let closing: Promise<void> | undefined;
-  /** Waits for the recovery; refuses while closing. */
-  const enter = async () => {
+  /** Waits for the recovery, refuses while closing, then works. */
+  const whileOpen = async <T>(work: () => Promise<T>): Promise<T> => {
     await open();
     if (closing !== undefined) throw new HookError("shutting_down");
+    return work();
   };
   async function close(drainSeconds: number): Promise<void> {
     heartbeat.stop();
@@ -152,18 +150,9 @@ export function createRuns(options: RunsOptions): Runs {
   const reader = new RunReader(context, open, (id) => queue.positionOf(id));
   const runs: Runs = {
     open,
-    start: async (request) => {
-      await enter();
-      return starter.start(request);
-    },
-    queueWake: async (request) => {
-      await enter();
-      return starter.queueWake(request);
-    },
-    heartbeat: async (which) => {
-      await enter();
-      return starter.heartbeat(which);
-    },
+    start: (request) => whileOpen(() => starter.start(request)),
+    queueWake: (request) => whileOpen(() => starter.queueWake(request)),
+    heartbeat: (which) => whileOpen(() => starter.heartbeat(which)),
     get: (id) => reader.get(id),
     status: (id) => reader.status(id),
     outcome: (id) => reader.outcome(id),

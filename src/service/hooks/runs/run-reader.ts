@@ -2,6 +2,7 @@ import { HookError } from "../hook-error.js";
 import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../run.js";
 import type { Store } from "../store/store.js";
 import type { EventBus } from "./event-bus.js";
+import type { RunContext } from "./run-context.js";
 
 /** Slices end at multiples of this, so that readers that began at different ids soon share the same ones. */
 const SLICE_EVENTS = 256;
@@ -17,11 +18,7 @@ export class RunReader {
   readonly #open: () => Promise<void>;
   readonly #positionOf: (runId: string) => number;
 
-  constructor(
-    { store, bus }: { store: Store; bus: EventBus },
-    open: () => Promise<void>,
-    positionOf: (runId: string) => number,
-  ) {
+  constructor({ store, bus }: RunContext, open: () => Promise<void>, positionOf: (runId: string) => number) {
     this.#store = store;
     this.#bus = bus;
     this.#open = open;
