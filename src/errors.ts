@@ -1,14 +1,13 @@
-/** Meaning of an error for an HTTP client, a ComfyUI client and a shell script. */
+/** The meaning of a failure to a ComfyUI client and to a shell script. */
 export interface ErrorMeaning {
-  readonly http: number;
-  /** ComfyUI's error type. */
+  /** ComfyUI's error type for the failure. */
   readonly comfyType: string;
   /** Exit code of the command line: 1 run failed, 2 bad graph or usage, 3 bad configuration, 130 interrupted. */
   readonly exit: number;
 }
 
-const badGraph = (comfyType: string): ErrorMeaning => ({ http: 400, comfyType, exit: 2 });
-const runFailed = (http = 500): ErrorMeaning => ({ http, comfyType: "execution_error", exit: 1 });
+const badGraph = (comfyType: string): ErrorMeaning => ({ comfyType, exit: 2 });
+const RUN_FAILED: ErrorMeaning = { comfyType: "execution_error", exit: 1 };
 
 /** All error codes. */
 export const ERROR_CODES = {
@@ -20,7 +19,7 @@ export const ERROR_CODES = {
   "input.not-in-list": badGraph("value_not_in_list"),
   "input.invalid": badGraph("custom_validation_failed"),
   /** A node reaches the network or uses a key, and the run may do neither. */
-  "network.forbidden": { http: 403, comfyType: "custom_validation_failed", exit: 2 },
+  "network.forbidden": badGraph("custom_validation_failed"),
   "link.bad": badGraph("bad_linked_input"),
   "link.type-mismatch": badGraph("return_type_mismatch"),
   "validation.exception": badGraph("exception_during_validation"),
@@ -40,30 +39,30 @@ export const ERROR_CODES = {
   "png.too-large": badGraph("custom_validation_failed"),
   "path.outside": badGraph("custom_validation_failed"),
   "file.not-found": badGraph("custom_validation_failed"),
-  "file.read-failed": runFailed(),
-  "file.write-failed": runFailed(),
-  "node.failed": runFailed(),
-  "remote.no-key": { http: 400, comfyType: "execution_error", exit: 3 },
-  "remote.failed": runFailed(502),
-  "remote.timeout": runFailed(504),
-  "native.unavailable": runFailed(),
-  "native.failed": runFailed(),
+  "file.read-failed": RUN_FAILED,
+  "file.write-failed": RUN_FAILED,
+  "node.failed": RUN_FAILED,
+  "remote.no-key": { comfyType: "execution_error", exit: 3 },
+  "remote.failed": RUN_FAILED,
+  "remote.timeout": RUN_FAILED,
+  "native.unavailable": RUN_FAILED,
+  "native.failed": RUN_FAILED,
   /** The chosen device cannot be used. */
-  "device.unavailable": runFailed(503),
+  "device.unavailable": RUN_FAILED,
   /** A GPU failed during an operation: its tensors are lost, and this process cannot use it again. */
-  "device.lost": runFailed(),
+  "device.lost": RUN_FAILED,
   "host.missing": badGraph("custom_validation_failed"),
   /** A setup module could not make its nodes and host. */
-  "setup.failed": { http: 500, comfyType: "execution_error", exit: 2 },
+  "setup.failed": { comfyType: "execution_error", exit: 2 },
   /** A rendering thread ended during a run: it crashed, ran out of memory or was ended by a node. */
-  "thread.lost": runFailed(),
+  "thread.lost": RUN_FAILED,
   /** The journal of a batch cannot be used: another process holds it, it belongs to another batch, or it is damaged. */
-  "journal.refused": { http: 409, comfyType: "invalid_prompt", exit: 2 },
+  "journal.refused": badGraph("invalid_prompt"),
   /** A file of a batch's items, or one item in it, cannot be read. */
   "items.invalid": badGraph("custom_validation_failed"),
-  "usage.invalid": { http: 400, comfyType: "invalid_prompt", exit: 2 },
-  "config.invalid": { http: 500, comfyType: "invalid_prompt", exit: 3 },
-  "run.interrupted": { http: 499, comfyType: "execution_interrupted", exit: 130 },
+  "usage.invalid": badGraph("invalid_prompt"),
+  "config.invalid": { comfyType: "invalid_prompt", exit: 3 },
+  "run.interrupted": { comfyType: "execution_interrupted", exit: 130 },
 } as const satisfies Record<string, ErrorMeaning>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;

@@ -1,34 +1,34 @@
 import { type ParseArgsConfig, parseArgs } from "node:util";
-import { closest, LatentkitError } from "../errors.js";
+import { LatentkitError, suggest } from "../errors.js";
 import type { Terminal } from "./terminal.js";
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
 
-/** One command of the command line. `run` answers with the exit code. */
+/** One command of the command line. `run` returns the exit code. */
 export interface Command {
-  /** What stands after "latentkit": `render GRAPH.json [options]`. */
+  /** The command's name and arguments: `render GRAPH.json`. */
   readonly usage: string;
   readonly summary: string;
-  /** Lines of `--help`, an option each. */
+  /** Lines of `--help`, one per option. */
   readonly help: readonly string[];
   readonly options: Options;
-  /** Options whose value may be left out, "" then; the pattern tells a value from a positional argument. */
+  /** Options whose value may be omitted and is "" then; the pattern matches a value, not a positional argument. */
   readonly bare?: Readonly<Record<string, RegExp>>;
   readonly positionals: { readonly min: number; readonly max: number };
-  /** `signal`: the first Ctrl-C. A command that asks for `urgent` hears the second, too; others end there. */
+  /** `signal` aborts at the first Ctrl-C, `urgent()` at the second; a command that never calls `urgent` ends there. */
   run(args: Arguments, terminal: Terminal, signal: AbortSignal, urgent: () => AbortSignal): Promise<number>;
 }
 
 export interface Arguments {
   readonly positionals: readonly string[];
-  /** Whether the option was given at all. */
+  /** Whether the option is present. */
   has(name: string): boolean;
   flag(name: string): boolean;
   value(name: string): string | undefined;
   values(name: string): readonly string[];
 }
 
-/** Reads a command's arguments. Fails with usage.invalid, which names the argument and, for a typo, what was meant. */
+/** Reads a command's arguments. Throws usage.invalid, which names the argument and, for a typo, the probable option. */
 export function readArguments(command: Command, argv: readonly string[]): Arguments {
   const options: Options = { ...command.options, help: { type: "boolean", short: "h" } };
   let parsed: { values: Record<string, unknown>; positionals: string[] };
@@ -59,12 +59,11 @@ function withValues(argv: readonly string[], bare: Readonly<Record<string, RegEx
   });
 }
 
-function usageError(error: Error, known: readonly string[]): LatentkitError {
+function usageError(error: Error, options: readonly string[]): LatentkitError {
   const unknown = /Unknown option '--?([^']*)'/.exec(error.message)?.[1];
   if (unknown === undefined) return new LatentkitError("usage.invalid", sentence(error.message), {}, { cause: error });
-  const near = closest(unknown, known);
-  const hint = near === undefined ? "" : ` Did you mean --${near}?`;
-  return new LatentkitError("usage.invalid", `Unknown option --${unknown}.${hint}`, { suggestion: near });
+  const { suggestion, hint } = suggest(unknown, options, (near) => `--${near}`);
+  return new LatentkitError("usage.invalid", `Unknown option --${unknown}.${hint}`, { suggestion });
 }
 
 function sentence(message: string): string {
@@ -72,14 +71,14 @@ function sentence(message: string): string {
   return first.endsWith(".") ? first : `${first}.`;
 }
 
-/** Splits `key=value`; the value may hold further equals signs. */
+/** Splits `key=value`; the value may contain equals signs. */
 export function pair(option: string, text: string): [string, string] {
   const equals = text.indexOf("=");
   if (equals > 0) return [text.slice(0, equals), text.slice(equals + 1)];
   throw new LatentkitError("usage.invalid", `--${option}: expected KEY=VALUE, received ${JSON.stringify(text)}.`);
 }
 
-/** "4,7" */
+/** Splits node ids: "4,7". */
 export const idList = (text: string | undefined): string[] | undefined => text?.split(",").map((id) => id.trim());
 
 /** A whole number of at least `min`; undefined where the option is absent. */

@@ -4,7 +4,7 @@ import { printJson } from "../io/json-print.js";
 import type { BatchEvent, BatchStatus } from "../render/batch/events.js";
 import { plain, plainEvent } from "../render/plain.js";
 import type { RenderResult } from "../render/result.js";
-import type { BatchCounts } from "./batch-summary.js";
+import type { BatchCounts } from "./batch/batch-summary.js";
 
 /** An event of a run as one line of JSON; tensors and objects of the program are named, not printed. */
 export function eventLine(event: RunEvent): string {

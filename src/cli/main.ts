@@ -1,34 +1,34 @@
-import { closest, LatentkitError } from "../errors.js";
+import { LatentkitError, suggest } from "../errors.js";
 import { engineVersion } from "../native/engine-version.js";
 import { type Command, readArguments } from "./command.js";
-import type { StartService } from "./serve.js";
+import type { StartService } from "./commands/serve.js";
 import { harmless, processTerminal, red, type Terminal } from "./terminal.js";
 
 type Commands = Readonly<Record<string, () => Promise<Command>>>;
 
-// loaded when called for, so that `--help` needs neither the native core nor the nodes
+// loaded on demand: a command loads only what it needs
 const commandsWith = (startService: StartService): Commands => ({
-  render: async () => (await import("./render.js")).renderCommand,
-  serve: async () => (await import("./serve.js")).serveCommand(startService),
-  nodes: async () => (await import("./nodes.js")).nodesCommand,
-  validate: async () => (await import("./validate.js")).validateCommand,
-  inspect: async () => (await import("./inspect.js")).inspectCommand,
-  verify: async () => (await import("./verify.js")).verifyCommand,
-  doctor: async () => (await import("./doctor.js")).doctorCommand,
+  render: async () => (await import("./commands/render.js")).renderCommand,
+  serve: async () => (await import("./commands/serve.js")).serveCommand(startService),
+  nodes: async () => (await import("./commands/nodes.js")).nodesCommand,
+  validate: async () => (await import("./commands/validate.js")).validateCommand,
+  inspect: async () => (await import("./commands/inspect.js")).inspectCommand,
+  verify: async () => (await import("./commands/verify.js")).verifyCommand,
+  doctor: async () => (await import("./commands/doctor.js")).doctorCommand,
 });
 
 const noService: StartService = () => {
-  throw new LatentkitError("usage.invalid", "This program has no service; the command latentkit has.");
+  throw new LatentkitError("usage.invalid", "This program cannot serve: use the command latentkit.");
 };
 
 const INTERRUPTED = 130;
-/** Comes when the terminal is closed. */
+/** Sent when the terminal is closed. */
 const HANG_UP = "SIGHUP";
 const STOP_SIGNALS = ["SIGINT", "SIGTERM", HANG_UP] as const;
 
 /**
- * Runs the command line; the answer is the exit code: 0 done, 1 run failed, 2 bad graph or usage, 3 bad configuration,
- * 130 interrupted. `startService` is what `serve` starts: the command line itself knows nothing of the service.
+ * Runs the command line and returns the exit code: 0 done, 1 run failed, 2 bad graph or usage, 3 bad configuration,
+ * 130 interrupted. `serve` calls `startService`: the command line itself does not import the service.
  */
 export async function main(
   argv: readonly string[],
@@ -46,7 +46,7 @@ export async function main(
     isHungUp ||= name === HANG_UP;
     if (!controller.signal.aborted) controller.abort();
     else if (second?.signal.aborted === false) second.abort();
-    // nobody waits for a running node any more
+    // the second Ctrl-C does not wait for a running node
     else process.exit(INTERRUPTED);
   };
   for (const name of STOP_SIGNALS) process.on(name, interrupt);
@@ -56,14 +56,14 @@ export async function main(
     return report(error, terminal, controller.signal);
   } finally {
     for (const name of STOP_SIGNALS) process.off(name, interrupt);
-    // at a usual end Node sets its terminal back, and aborts where that is gone
+    // at a normal exit Node restores the terminal, and aborts where the terminal is gone
     if (isHungUp && [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)) {
       process.kill(process.pid, HANG_UP);
     }
   }
 }
 
-/** A run or check that is cut because nobody reads on has not succeeded; a listing has. */
+/** A run or check that nobody reads to the end has not succeeded; a listing has. */
 const ownTerminal = (argv: readonly string[]) => processTerminal(argv[0] === "render" || argv[0] === "verify" ? 1 : 0);
 
 async function dispatch(
@@ -84,7 +84,7 @@ async function dispatch(
     else terminal.err(text);
     return name === undefined ? 2 : 0;
   }
-  const command = await find(name, commands);
+  const command = await loadCommand(name, commands);
   const args = readArguments(command, rest);
   if (args.flag("help")) {
     terminal.out([`Usage: latentkit ${command.usage}`, "", command.summary, "", ...command.help, ""].join("\n"));
@@ -94,19 +94,20 @@ async function dispatch(
   return await command.run(args, terminal, signal, urgent);
 }
 
-/** A misspelt variable sets nothing, whatever the command. */
+/** Warns of misspelt variables, which set nothing. */
 async function warnOfVariables({ env, err }: Terminal): Promise<void> {
-  // the schema that knows all names is not loaded for nothing
+  // loads the configuration's schema only where there is a variable to check
   if (!Object.keys(env).some((name) => name.startsWith("LATENTKIT_"))) return;
   const { unknownVariables } = await import("../render/config/load-config.js");
   for (const sentence of unknownVariables(env)) err(`Warning: ${sentence}\n`);
 }
 
-async function find(name: string, commands: Commands): Promise<Command> {
+async function loadCommand(name: string, commands: Commands): Promise<Command> {
   if (Object.hasOwn(commands, name)) return await commands[name]!();
-  const near = closest(name, Object.keys(commands));
-  const hint = near === undefined ? ` Expected one of ${Object.keys(commands).join(", ")}.` : ` Did you mean ${near}?`;
-  throw new LatentkitError("usage.invalid", `Unknown command "${name}".${hint}`, { suggestion: near });
+  const names = Object.keys(commands);
+  const { suggestion, hint } = suggest(name, names);
+  const help = hint === "" ? ` Expected one of ${names.join(", ")}.` : hint;
+  throw new LatentkitError("usage.invalid", `Unknown command "${name}".${help}`, { suggestion });
 }
 
 async function overview(commands: Commands): Promise<string> {
@@ -118,27 +119,29 @@ async function overview(commands: Commands): Promise<string> {
     "",
     ...lines,
     "",
-    "latentkit COMMAND --help tells more.",
+    "latentkit COMMAND --help shows a command's options.",
     "",
   ].join("\n");
 }
 
-/** The message, with what was meant where it does not say so itself. */
+/** Appends the suggestion to a message that lacks it. */
 function withHint({ message, details: { suggestion } }: LatentkitError): string {
   return suggestion === undefined || message.includes(suggestion)
     ? message
     : `${message} Did you mean "${suggestion}"?`;
 }
 
-/** One sentence for a person; LATENTKIT_DEBUG=1 adds the stack. */
+/** Prints an error as one sentence, with LATENTKIT_DEBUG=1 also its stack. Returns the exit code. */
 function report(error: unknown, terminal: Terminal, signal: AbortSignal): number {
   if (signal.aborted) {
     terminal.err("Interrupted.\n");
     return INTERRUPTED;
   }
-  const known = error instanceof LatentkitError;
-  const message = known ? withHint(error) : `Internal error: ${error instanceof Error ? error.message : String(error)}`;
+  const isOurs = error instanceof LatentkitError;
+  const message = isOurs
+    ? withHint(error)
+    : `Internal error: ${error instanceof Error ? error.message : String(error)}`;
   terminal.err(`${red(terminal, "latentkit:")} ${harmless(message)}\n`);
   if (terminal.env.LATENTKIT_DEBUG === "1" && error instanceof Error) terminal.err(`${error.stack}\n`);
-  return known ? error.meaning.exit : 1;
+  return isOurs ? error.meaning.exit : 1;
 }

@@ -5,7 +5,7 @@ const BAR_WIDTH = 24;
 
 export interface Progress {
   show(event: RunEvent): void;
-  /** Takes the bar away, so that other words can follow. */
+  /** Removes the bar, so that other lines can follow. */
   clear(): void;
 }
 

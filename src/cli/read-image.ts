@@ -3,7 +3,7 @@ import { LatentkitError } from "../errors.js";
 
 const MAX_FILE_BYTES = 2 ** 30;
 
-/** The bytes of a picture. Fails with file.not-found, file.read-failed and, above 1 GiB, png.too-large. */
+/** Reads a picture's file. Fails with file.not-found, file.read-failed or, above 1 GiB, png.too-large. */
 export async function readImage(path: string): Promise<Buffer> {
   try {
     if ((await stat(path)).size > MAX_FILE_BYTES) {
@@ -15,6 +15,6 @@ export async function readImage(path: string): Promise<Buffer> {
     const code = (error as NodeJS.ErrnoException).code;
     const [name, why] =
       code === "ENOENT" ? (["file.not-found", "not found"] as const) : (["file.read-failed", code] as const);
-    throw new LatentkitError(name, `Image ${path} cannot be read (${why}).`, {}, { cause: error });
+    throw new LatentkitError(name, `Cannot read the image ${path} (${why}).`, {}, { cause: error });
   }
 }

@@ -1,8 +1,8 @@
-/** Where a command's words go: results to `out`, progress and complaints to `err`. */
+/** The output of a command: results go to `out`, progress and errors to `err`. */
 export interface Terminal {
   out(text: string): void;
   err(text: string): void;
-  /** Whether `err` is a terminal, on which a line can be drawn again. */
+  /** Whether `err` is a terminal, on which a line can be redrawn. */
   readonly isTerminal: boolean;
   readonly columns: number;
   readonly color: boolean;
@@ -10,16 +10,16 @@ export interface Terminal {
 }
 
 /**
- * The process's own streams. A reader that went away (`| head`) ends the process quietly, with that exit code; results
- * that cannot be written, as on a full disk, with a sentence and 1. Words on stderr decide nothing, nor does a terminal
- * that was closed.
+ * The process's own streams. A reader that leaves (`| head`) ends the process quietly, with `codeWhenClosed`; results that
+ * cannot be written, as on a full disk, end it with a sentence and exit code 1. A failed write to stderr or to a closed
+ * terminal changes nothing.
  */
 export function processTerminal(codeWhenClosed: number): Terminal {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(codeWhenClosed);
-    // the terminal is gone; SIGHUP tells what to do
+    // the terminal is gone; the handler of SIGHUP decides
     if (error.code === "EIO") return;
-    process.stderr.write(`latentkit: the output cannot be written (${error.code}).\n`);
+    process.stderr.write(`latentkit: Cannot write the output (${error.code}).\n`);
     process.exit(1);
   });
   process.stderr.on("error", () => {});
@@ -41,8 +41,8 @@ export const dim = (terminal: Terminal, text: string): string => (terminal.color
 
 const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
-/** Text of unknown origin on one line: all that would end it, or reach a terminal's controls, shown as escapes. */
+/** Puts foreign text on one line: control characters and line breaks become escapes. */
 export const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, escaped);
 
-/** Text of unknown origin for a terminal: its control characters, line breaks and tabs aside, shown as escapes. */
+/** Makes foreign text safe for a terminal: control characters become escapes, except line breaks and tabs. */
 export const harmless = (text: string): string => text.replace(/[^\P{Cc}\n\t]/gu, escaped);

@@ -21,7 +21,7 @@ import { surroundingsOf } from "../render/surroundings.js";
 import type { RunListener } from "../render/threads/render-thread.js";
 import { createThreadPool, type ThreadPoolOptions } from "../render/threads/thread-pool.js";
 import { chooseDevice } from "../tensor/device/choice.js";
-import type { Agent, AgentContext } from "./hooks/types.js";
+import type { Agent, AgentContext } from "./hooks/agent.js";
 import { fillsOf } from "./message.js";
 
 /** Options of a render but `set`, which messages fill, and options of the threads. */
@@ -69,9 +69,9 @@ interface Renderer {
 const PICTURES: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif"]);
 
 /**
- * An agent that renders a graph for each run. Emits node_start, progress, node_done, image (file for what is no
- * picture), warning and node_error; answers with the list of files as JSON. Graphs run in worker threads. Fails at once
- * where the graph cannot be read or names an unknown class; a run fails where its message does not fill the graph's placeholders.
+ * Creates an agent that renders a graph for each run, in worker threads. Emits node_start, progress, node_done, image
+ * (file for other files), warning and node_error; its response is the list of files as JSON. Throws where the graph cannot
+ * be read or names an unknown class; a run fails where its message does not fill the graph's placeholders.
  */
 export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   checkOptions("createGraphAgent", options, AGENT_RULES, ["graph", "outputDir"]);
@@ -122,7 +122,7 @@ function createRenderer(job: Job, options: GraphAgentOptions): Renderer {
   };
 }
 
-/** Tells the run's stream what its graph does, and gathers the files. */
+/** Emits the events of a graph's run, and collects its files. */
 function createReporter(
   graph: Readonly<Record<string, unknown>>,
   { outputDir, folder }: { outputDir: string; folder: string },
@@ -132,14 +132,14 @@ function createReporter(
   const classOf = (id: string) => (graph[id] as { class_type?: unknown } | undefined)?.class_type ?? null;
   const report = (file: RenderedFile) => {
     const { path, filename, type } = file;
-    // what a node says of its files is served to the reader: only from this run's folder
+    // a reader may fetch what a node reports: only files of this run's folder
     if (files.has(path) || !path.startsWith(folder + sep)) return;
     const subfolder = relative(outputDir, dirname(path)).split(sep).join("/");
     const reported = { filename, subfolder, type, url: addFile({ path }).url };
     files.set(path, reported);
     emit(PICTURES.has(extname(filename).toLowerCase()) ? "image" : "file", reported);
   };
-  /** Nodes of the run that are not done yet; those that a lazy branch leaves out stay. */
+  /** Nodes of the run that are not done; includes those that a lazy branch leaves out. */
   let open = new Set<string>();
   let nodes = 0;
   const hear = (event: RunEvent) => {
@@ -169,7 +169,7 @@ function createReporter(
   };
 }
 
-/** A thread that had to be ended could not take its temporary files away; the folder is this run's alone. */
+/** Removes temporary files that a terminated thread left behind; the folder belongs to this run alone. */
 async function removeUnfinished(folder: string): Promise<void> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(
     (error: NodeJS.ErrnoException) => {

@@ -1,4 +1,4 @@
-// The HTTP service as a library: a hardened server around the hook service.
+// The HTTP service as a library: a hardened HTTP server for the hook service.
 export { createLogger, type LoggerOptions } from "./log.js";
 export { createServer, type ListeningServer, type ServerOptions } from "./server.js";
 export { type RunningService, type StartOptions, startService } from "./start.js";

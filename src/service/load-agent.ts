@@ -2,11 +2,11 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, LatentkitError } from "../errors.js";
-import type { Agent } from "./hooks/types.js";
+import type { Agent } from "./hooks/agent.js";
 
 /**
- * The agent in a module's default export: `(run, { signal, emit, addFile }) => Promise<{ response }>`. It runs on the
- * service's own thread. Fails with config.invalid.
+ * Loads the agent of a module's default export: `(run, { signal, emit, addFile }) => Promise<{ response }>`. It runs on
+ * the service's own thread. Fails with config.invalid.
  */
 export async function loadAgent(path: string): Promise<Agent> {
   const file = resolve(path);

@@ -1,27 +1,26 @@
-import pino, { type DestinationStream, type Level, type Logger } from "pino";
+import pino, { type DestinationStream, type Logger } from "pino";
 import { checkOptions, hasMethods, type OptionRules } from "../options.js";
+import { TOKEN_HEADERS } from "./hooks/http/access/token.js";
 
-const SECRET_HEADERS = ["authorization", "x-compat-token", "x-service-hook-token"];
+const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 export interface LoggerOptions {
-  level?: Level | "silent";
+  level?: (typeof LEVELS)[number];
   destination?: DestinationStream;
 }
 
-const LEVELS: readonly unknown[] = ["fatal", "error", "warn", "info", "debug", "trace", "silent"];
-
 const LOGGER_RULES: OptionRules<LoggerOptions> = {
-  level: [`one of ${LEVELS.join(", ")}`, (level) => LEVELS.includes(level)],
+  level: [`one of ${LEVELS.join(", ")}`, (value) => LEVELS.some((level) => level === value)],
   destination: ["a stream with write", (value) => hasMethods(value, "write")],
 };
 
 /**
- * A pino logger that never prints the three token headers, wherever in an object up to two levels deep they stand.
- * Default: level info to stderr, so that stdout carries results only.
+ * Creates a pino logger that never prints a token header, at any position up to two levels deep in an object.
+ * Default: level info, to stderr, so that stdout carries results only.
  */
 export function createLogger(options: LoggerOptions = {}): Logger {
   checkOptions("createLogger", options, LOGGER_RULES);
-  const paths = SECRET_HEADERS.flatMap((header) => {
+  const paths = TOKEN_HEADERS.flatMap((header) => {
     const key = `["${header}"]`;
     return [key, `*${key}`, `*.headers${key}`, `headers${key}`];
   });

@@ -5,12 +5,12 @@ import type { Duplex } from "node:stream";
 const PIECE_BYTES = 2048;
 
 /**
- * Hands what a connection sends to Node's parser in pieces. One read brings 64 KiB, some 2,000 pipelined requests, and
- * Node makes all of them before it looks whether the connection was cut or paused by the first.
+ * Passes the bytes of a connection to Node's parser in pieces. One read brings 64 KiB, some 2,000 pipelined requests, and
+ * Node creates all of them before it checks whether the first one cut or paused the connection.
  */
 export function parseInPieces(server: Server): void {
   const tunnels = new WeakSet<Duplex>();
-  // its parser is gone
+  // such a socket has no parser any more
   server.prependListener("connect", (_req, socket: Duplex) => void tunnels.add(socket));
   server.on("connection", (socket: Socket) => {
     const [parse] = socket.listeners("data");

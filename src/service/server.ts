@@ -8,23 +8,23 @@ import { LatentkitError } from "../errors.js";
 import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules } from "../options.js";
 import { parseConfig } from "../render/config/config.js";
 import { systemClock } from "./hooks/clock.js";
-import { HookError } from "./hooks/hook-error.js";
+import type { Limits } from "./hooks/hook-config.js";
+import { HookError, REFUSALS } from "./hooks/hook-error.js";
 import { type HookLog, LOGGER } from "./hooks/hook-log.js";
 import { AWAITS_CONTINUE } from "./hooks/http/body.js";
 import { enterConnection } from "./hooks/http/connection.js";
-import { LINGER_MS, prepareAnswer } from "./hooks/http/linger.js";
-import { errorBody, sendError, sendJson } from "./hooks/http/problem.js";
+import { LINGER_MS, prepareResponse } from "./hooks/http/linger.js";
+import { errorBody, sendError, sendJson } from "./hooks/http/responses.js";
 import type { HookService } from "./hooks/service.js";
-import type { Limits } from "./hooks/types.js";
 import { createLogger } from "./log.js";
 import { parseInPieces } from "./parse-in-pieces.js";
-import { answerRaw } from "./raw-answer.js";
+import { sendRawError } from "./raw-response.js";
 
-/** Room for a token of 16 KiB, which is wrong, not too large, and for a client's usual headers beside it. */
+/** Room for a token of 16 KiB, which is refused as wrong, not as too large, and for a client's usual headers. */
 const MAX_HEADER_BYTES = 18 * 1024;
 /** Connections beyond those of streams: idle ones and requests. */
 const SPARE_CONNECTIONS = 1024;
-/** A client that goes on opens a new connection: none lives for ever. */
+/** After these the client has to open a new connection: none lives for ever. */
 const REQUESTS_PER_CONNECTION = 1000;
 const CHECK_MS = 500;
 const LAST_BYTES_MS = 1000;
@@ -33,7 +33,7 @@ export interface ServerOptions {
   readonly hooks: HookService;
   /** Default 127.0.0.1. */
   readonly host?: string;
-  /** Default 8188; 0: any free one. */
+  /** Default 8188; 0: any free port. */
   readonly port?: number;
   readonly limits?: Partial<Limits>;
   /** Default: warnings and errors to stderr. */
@@ -42,9 +42,9 @@ export interface ServerOptions {
 
 export interface ListeningServer {
   readonly server: Server;
-  /** Resolves once connections are taken. Fails with config.invalid where the address cannot be had. */
+  /** Resolves once the server accepts connections. Fails with config.invalid where the address is not available. */
   listen(): Promise<{ host: string; port: number; url: string }>;
-  /** Answers 503 to starts while running agents end (at most `drainSeconds`), then closes hooks, streams and sockets. */
+  /** Refuses starts with 503 while running agents end (at most `drainSeconds`), then closes hooks, streams and sockets. */
   close(drainSeconds?: number): Promise<void>;
 }
 
@@ -60,7 +60,7 @@ function isHookService(value: unknown): boolean {
   return hasMethods(value, "heartbeat", "close") && typeof (value as { router?: unknown }).router === "function";
 }
 
-/** A Node HTTP server around the hook service: every answer is JSON, slow, huge and malformed requests included. */
+/** Creates a Node HTTP server for the hook service: every response is JSON, also to slow, huge and malformed requests. */
 export function createServer(options: ServerOptions): ListeningServer {
   checkOptions("createServer", options, SERVER_RULES, ["hooks"]);
   const { hooks, logger: log = createLogger({ level: "warn" }) } = options;
@@ -75,21 +75,21 @@ export function createServer(options: ServerOptions): ListeningServer {
   const server = createHttpServer(
     {
       maxHeaderSize: MAX_HEADER_BYTES,
-      // checked below: Node's own answer has no body
+      // checked below: Node's own response has no body
       requireHostHeader: false,
       headersTimeout,
-      // the body has its own clock, which answers 408, and so has a connection that lingers; this is the last resort
+      // the last resort: the body has its own time-out, which sends a 408, and so has a lingering connection
       requestTimeout: 2 * headersTimeout + LINGER_MS + LAST_BYTES_MS,
       connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeout),
     },
-    // before anything is done for a request, the pipelined ones that go too far included
+    // before any work for a request: pipelined requests beyond the limit are cut here
     async (req, res) => void ((await enter(req, res)) && app(req, res)),
   );
   server.maxConnections = limits.streams + SPARE_CONNECTIONS;
   server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION;
   parseInPieces(server);
-  answerSpecial(server, enter);
-  answerClientErrors(server, log);
+  handleExpectAndConnect(server, enter);
+  handleClientErrors(server, log);
   let closed: Promise<void> | undefined;
   return {
     server,
@@ -101,9 +101,9 @@ export function createServer(options: ServerOptions): ListeningServer {
         const reason = (cause as NodeJS.ErrnoException).code ?? String(cause);
         throw new LatentkitError("config.invalid", `Cannot listen on ${host}, port ${port}: ${reason}.`, {}, { cause });
       }
-      const { address, port: bound, family } = server.address() as AddressInfo;
-      const name = family === "IPv6" ? `[${address}]` : address;
-      return { host: address, port: bound, url: `http://${name}:${bound}` };
+      const bound = server.address() as AddressInfo;
+      const name = bound.family === "IPv6" ? `[${bound.address}]` : bound.address;
+      return { host: bound.address, port: bound.port, url: `http://${name}:${bound.port}` };
     },
     close(drainSeconds) {
       closed ??= closeAll(server, hooks, drainSeconds);
@@ -115,13 +115,13 @@ export function createServer(options: ServerOptions): ListeningServer {
 function createApp(hooks: HookService, log: HookLog): Express {
   const app = express().disable("x-powered-by").disable("etag");
   const refuse = async (req: Request, res: Response, error: HookError) => {
-    await prepareAnswer(req, res, systemClock);
+    await prepareResponse(req, res, systemClock);
     sendError(req, res, error, randomUUID());
   };
   app.use((req, res, next) => {
-    const hosts = req.rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host").length;
-    if (hosts === 1 || (hosts === 0 && req.httpVersion === "1.0")) return next();
-    const sentence = hosts === 0 ? "the Host header is missing" : "more than one Host header";
+    const count = req.rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "host").length;
+    if (count === 1 || (count === 0 && req.httpVersion === "1.0")) return next();
+    const sentence = count === 0 ? "the Host header is missing" : "more than one Host header";
     return refuse(req, res, new HookError("invalid_request", sentence));
   });
   app.use(hooks.router);
@@ -134,24 +134,30 @@ function createApp(hooks: HookService, log: HookLog): Express {
   return app;
 }
 
-/** What Node has events of its own for. "Expect: 100-continue" is answered by whoever reads the body, so a request without a token never sends one. */
-function answerSpecial(server: Server, enter: (req: IncomingMessage, res: ServerResponse) => Promise<boolean>): void {
+/**
+ * Handles requests that Node emits as other events. `readJsonBody` sends "100 Continue", so a request without a token
+ * never sends its body.
+ */
+function handleExpectAndConnect(
+  server: Server,
+  enter: (req: IncomingMessage, res: ServerResponse) => Promise<boolean>,
+): void {
   server.on("checkContinue", (req: IncomingMessage & { [AWAITS_CONTINUE]?: boolean }, res: ServerResponse) => {
     req[AWAITS_CONTINUE] = true;
     server.emit("request", req, res);
   });
-  // unheard, Node would cut the connection without a word
-  server.on("connect", (_req: IncomingMessage, socket: Duplex) => answerRaw(socket, 400, "this is no proxy"));
+  // without a listener, Node would cut the connection without a response
+  server.on("connect", (_req: IncomingMessage, socket: Duplex) => sendRawError(socket, 400, "this is no proxy"));
   server.on("checkExpectation", async (req: IncomingMessage, res: ServerResponse) => {
     if (!(await enter(req, res))) return;
-    await prepareAnswer(req, res, systemClock);
+    await prepareResponse(req, res, systemClock);
     const error = new HookError("invalid_request", "only Expect: 100-continue is supported");
     sendJson(req, res, { status: 417, body: errorBody(error, randomUUID()) });
   });
 }
 
-/** What Node refuses before there is a request: slow or oversized headers, broken HTTP. */
-function answerClientErrors(server: Server, log: HookLog): void {
+/** Handles refusals of Node's parser, before there is a request: slow or oversized headers, broken HTTP. */
+function handleClientErrors(server: Server, log: HookLog): void {
   const busy = new WeakMap<Duplex, ServerResponse>();
   server.prependListener("request", (req: IncomingMessage, res: ServerResponse) => {
     busy.set(req.socket, res);
@@ -159,11 +165,11 @@ function answerClientErrors(server: Server, log: HookLog): void {
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Duplex) => {
     log.debug({ code: error.code }, "connection refused");
-    // an answer under way cannot be followed by another
+    // no second response may follow one that has begun
     if (!socket.writable || error.code === "ECONNRESET" || busy.get(socket)?.headersSent) return void socket.destroy();
-    if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") return answerRaw(socket, 408, "the request took too long to arrive");
-    if (error.code === "HPE_HEADER_OVERFLOW") return answerRaw(socket, 431, "the headers are too large");
-    answerRaw(socket, 400, "the request is not valid HTTP");
+    if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") return sendRawError(socket, 408, REFUSALS.request_timeout.sentence);
+    if (error.code === "HPE_HEADER_OVERFLOW") return sendRawError(socket, 431, "the headers are too large");
+    sendRawError(socket, 400, "the request is not valid HTTP");
   });
 }
 
@@ -173,7 +179,7 @@ async function closeAll(server: Server, hooks: HookService, drainSeconds: number
   } finally {
     const closed = server.listening ? once(server, "close") : undefined;
     server.close();
-    // streams send their last frame and requests their answer; then sockets go
+    // streams send their last frame and requests their response; then sockets are closed
     const cut = systemClock.setTimer(LAST_BYTES_MS, () => server.closeAllConnections());
     server.closeIdleConnections();
     await closed;

@@ -5,46 +5,45 @@ import { describe, LatentkitError } from "../errors.js";
 import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../options.js";
 import { type Config, type ConfigInput, parseConfig } from "../render/config/config.js";
 import { createGraphAgent } from "./graph-agent.js";
+import type { Agent } from "./hooks/agent.js";
 import { createTokens } from "./hooks/http/access/token.js";
 import { messageOf, stackOf } from "./hooks/runs/safe-json.js";
 import { createHookService } from "./hooks/service.js";
-import { createMemoryStore } from "./hooks/store/memory.js";
-import { createSqliteStore } from "./hooks/store/sqlite.js";
+import { createMemoryStore } from "./hooks/store/memory-store.js";
+import { createSqliteStore } from "./hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "./hooks/store/store.js";
-import type { Agent } from "./hooks/types.js";
 import { loadAgent } from "./load-agent.js";
 import { createLogger } from "./log.js";
 import { createServer } from "./server.js";
 
-/** Shortest token on an address that others can reach: fewer characters can be guessed in time. */
+/** Shortest token on an address that others can reach: a shorter one could be guessed. */
 const SHORTEST_TOKEN = 16;
 
-/** What runs where the configuration names no agent. */
+/** Graph of the agent where the configuration names none. */
 const EXAMPLE_GRAPH = fileURLToPath(new URL("../../examples/hook.json", import.meta.url));
 
 export interface RunningService {
   readonly url: string;
-  /** Without a token every hook endpoint answers 503. */
+  /** Without a token every hook endpoint responds 503. */
   readonly hasToken: boolean;
-  /** Logs what no caller awaited, and the run that it came from. */
+  /** Logs an error that no caller awaited, with the run that it came from. */
   fault(what: string, error: unknown): void;
-  /** As `fault`, for what was thrown where nobody could catch it: its run fails. The process should end soon. */
+  /** Logs an error that nobody could catch, and fails its run. The process should end soon. */
   crash(error: unknown): void;
   /** Refuses starts, lets running agents end for `drainSeconds` (default: the limit), then stops all. */
   close(drainSeconds?: number): Promise<void>;
 }
 
 export interface StartOptions {
-  /** Takes the lines of the log, JSON; stderr where absent. */
+  /** Receives the lines of the log, JSON. Default: they go to stderr. */
   readonly log?: (line: string) => void;
 }
 
 const START_RULES: OptionRules<StartOptions> = { log: FUNCTION };
 
 /**
- * Starts the whole service that a configuration describes, with the defaults of what it leaves out: agent, store, hooks,
- * server. Throws config.invalid, and then leaves nothing open; an address that others can reach is refused without a
- * token, or with one of fewer than 16 characters.
+ * Starts a service from a configuration: agent, store, hooks and server. Throws config.invalid, and then leaves nothing
+ * open. Refuses an address that others can reach without a token, or with one of fewer than 16 characters.
  */
 export async function startService(input: ConfigInput, options: StartOptions = {}): Promise<RunningService> {
   checkOptions("startService", options, START_RULES);
@@ -101,7 +100,7 @@ function checkReachable(host: string, shortestToken: number | undefined): void {
   throw new LatentkitError("config.invalid", sentence);
 }
 
-/** What an agent threw may throw in turn when the logger looks at it: its text and its stack have been read then. */
+/** Copies message and stack of an error: the thrown object may throw again when the logger reads it. */
 function factsOf(error: unknown, runId: string | undefined): object {
   const err = new Error(messageOf(error));
   err.stack = stackOf(error);
@@ -109,9 +108,9 @@ function factsOf(error: unknown, runId: string | undefined): object {
 }
 
 async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise<void> }> {
-  const chosen = config.agent ?? { graph: EXAMPLE_GRAPH };
-  if ("module" in chosen) return { run: await loadAgent(chosen.module), close: async () => {} };
-  const { extra_pnginfo: extraPnginfo, cache_dir: cacheDir, ...own } = chosen;
+  const settings = config.agent ?? { graph: EXAMPLE_GRAPH };
+  if ("module" in settings) return { run: await loadAgent(settings.module), close: async () => {} };
+  const { extra_pnginfo: extraPnginfo, cache_dir: cacheDir, ...own } = settings;
   const agent = createGraphAgent({
     ...own,
     extraPnginfo,
@@ -131,11 +130,11 @@ function openStore(address: string): Store {
   const scheme = address.slice(0, address.indexOf(":"));
   throw new LatentkitError(
     "config.invalid",
-    `store: ${scheme}:// comes with a later version; expected sqlite:FILE or memory:.`,
+    `store: this version has no ${scheme}:// store; expected sqlite:FILE or memory:.`,
   );
 }
 
-/** A file that cannot be opened is the configuration's fault here. */
+/** Opens the store; a file that cannot be opened is a wrong configuration here. */
 function openSqlite(path: string): Store {
   try {
     return createSqliteStore(path);

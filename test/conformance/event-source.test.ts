@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
-import type { Agent } from "#src/service/hooks/types.js";
+import type { Agent } from "#src/service/hooks/agent.js";
 import { serviceStarter } from "../helpers/hook-service.js";
 import { skip } from "../helpers/skip.js";
 import { upTo } from "../helpers/sse-reader.js";
@@ -29,7 +29,7 @@ describe("EventSource in Chromium", () => {
     if (!existsSync(CHROMIUM)) skip(this, `${CHROMIUM} is not installed`);
   });
 
-  it("reads a run by its stream_url, over a lost connection, and stops at the end", async () => {
+  it("reads a run by stream_url, resumes after a lost connection, stops at the end", async () => {
     const agent: Agent = async (_run, { emit }) => {
       for (let i = 0; i < 20; i++) {
         emit("delta", { delta: i });

@@ -1,9 +1,9 @@
 // A process of its own that works on a store file and kills itself before its n-th statement. What it acknowledged goes
 // to stdout, a line each: "run ID", "wake TEXT".
 import { writeSync } from "node:fs";
-import { createRuns } from "#src/service/hooks/runs.js";
-import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
-import type { Agent } from "#src/service/hooks/types.js";
+import type { Agent } from "#src/service/hooks/agent.js";
+import { createRuns } from "#src/service/hooks/runs/create-runs.js";
+import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import { faultyDriver } from "./faulty-driver.js";
 import { defaultLimits, idempotency, until } from "./hook-runs.js";
 

@@ -1,4 +1,4 @@
-import { loadSqliteDriver, type SqliteDatabase, type SqliteDriver } from "#src/service/hooks/store/sqlite-driver.js";
+import { loadSqliteDriver, type SqliteDatabase, type SqliteDriver } from "#src/service/hooks/store/sqlite/driver.js";
 
 /** A real SQLite whose statements a test can make fail. */
 export interface FaultyDriver extends SqliteDriver {

@@ -1,5 +1,5 @@
 // A process of its own that claims a store file, says so, and stays until it is killed.
-import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
+import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 
 const store = createSqliteStore(process.argv[2]!);
 const compose = () => "from the other process";

@@ -1,20 +1,14 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseConfig } from "#src/render/config/config.js";
+import type { Agent, AgentContext, AgentRun } from "#src/service/hooks/agent.js";
+import type { Limits } from "#src/service/hooks/hook-config.js";
 import { HookError, type HookErrorKind } from "#src/service/hooks/hook-error.js";
-import { createRuns } from "#src/service/hooks/runs.js";
-import type {
-  Agent,
-  AgentContext,
-  AgentRun,
-  Idempotency,
-  Limits,
-  RunState,
-  Runs,
-  RunsOptions,
-  StartRequest,
-  StoredEvent,
-} from "#src/service/hooks/types.js";
+import type { RunState, StoredEvent } from "#src/service/hooks/run.js";
+import type { Runs, RunsOptions } from "#src/service/hooks/runs/create-runs.js";
+import { createRuns } from "#src/service/hooks/runs/create-runs.js";
+import type { Idempotency } from "#src/service/hooks/runs/replies.js";
+import type { StartRequest } from "#src/service/hooks/runs/run-starter.js";
 import { FakeClock } from "./fake-clock.js";
 import type { StoreKind } from "./hook-stores.js";
 

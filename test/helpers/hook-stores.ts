@@ -1,8 +1,8 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { createMemoryStore } from "#src/service/hooks/store/memory.js";
-import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
-import { loadSqliteDriver, type SqliteDriver } from "#src/service/hooks/store/sqlite-driver.js";
+import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
+import { loadSqliteDriver, type SqliteDriver } from "#src/service/hooks/store/sqlite/driver.js";
+import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "#src/service/hooks/store/store.js";
 import { freshFolder } from "./folders.js";
 

@@ -87,7 +87,6 @@ export const configSchema = z.strictObject({
     .optional(),
   /** false: a graph is refused in which a node reaches the network or uses a key. */
   allow_network: z.boolean().default(true),
-  models: z.array(path).default(["./models"]),
   output_dir: path.default("./out"),
   /** Where tensors are computed. */
   device: z

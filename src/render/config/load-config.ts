@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { parse as parseYaml, YAMLParseError } from "yaml";
 import { z } from "zod";
-import { closest, LatentkitError } from "../../errors.js";
+import { LatentkitError, suggest } from "../../errors.js";
 import { type Config, configLeaves, parseConfig } from "./config.js";
 
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -97,8 +97,8 @@ export function unknownVariables(env: Readonly<Record<string, string | undefined
     .filter((name) => name.startsWith(PREFIX) && env[name] !== "" && !known.includes(name))
     .map((name) => {
       const own = name.slice(PREFIX.length);
-      const meant = names.find((other) => other.endsWith(`_${own}`)) ?? closest(own, names);
-      const hint = meant === undefined ? "" : ` Did you mean ${PREFIX}${meant}?`;
+      const longer = names.find((other) => other.endsWith(`_${own}`));
+      const { hint } = suggest(longer ?? own, names, (near) => `${PREFIX}${near}`);
       return `Environment variable ${name} sets nothing.${hint}`;
     });
 }
@@ -133,7 +133,6 @@ const isTree = (value: unknown): value is Tree => value !== null && typeof value
 function absolutePaths(tree: Tree, folder: string): Tree {
   const found: Tree = { ...tree };
   const absolute = (value: unknown) => (typeof value === "string" ? resolve(folder, value) : value);
-  if (Array.isArray(found.models)) found.models = found.models.map(absolute);
   found.output_dir = absolute(found.output_dir);
   if (isTree(found.agent)) {
     found.agent = Object.fromEntries(Object.entries(found.agent).map(([key, value]) => [key, absolute(value)]));

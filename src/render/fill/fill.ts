@@ -1,4 +1,4 @@
-import { closest, describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError, suggest } from "../../errors.js";
 import { isFrozenJson, keysInOrder, NumberLiteral, parseJson, recall, rememberOrder } from "../../io/json-lossless.js";
 import type { InputSpec } from "../../nodes/inputs.js";
 import { readDottedKey } from "./dotted-key.js";
@@ -132,9 +132,9 @@ function target(graph: Graph, key: string, marks: ReadonlySet<string>, inputsOf:
 }
 
 function unknownKey(what: string, word: string, candidates: Iterable<string>, before = "", after = ""): UnknownKey {
-  const near = closest(word, candidates);
-  const suggestion = near === undefined ? undefined : `${before}${near}${after}`;
-  return { reason: `${what}.${suggestion === undefined ? "" : ` Did you mean ${suggestion}?`}`, suggestion };
+  const whole = (near: string) => `${before}${near}${after}`;
+  const { suggestion, hint } = suggest(word, candidates, whole);
+  return { reason: `${what}.${hint}`, suggestion: suggestion && whole(suggestion) };
 }
 
 /** Ids of the nodes that keys of `set` change. */

@@ -4,15 +4,15 @@ export interface Timer {
 
 /** The only source of time in the service; tests pass a fake one. */
 export interface Clock {
-  /** Wall clock in ms since 1970: for what people read. May jump. */
+  /** Wall clock in ms since 1970: for times that people read. May jump. */
   now(): number;
   /** Milliseconds that never jump or go back: for rates, time-outs and expiry. */
   monotonic(): number;
-  /** Calls back once after `ms` of monotonic time; keeps the process alive only where asked to. */
+  /** Calls back once after `ms` of monotonic time; keeps the process alive only with `keepAlive`. */
   setTimer(ms: number, callback: () => void, keepAlive?: boolean): Timer;
 }
 
-// Node fires a longer timeout at once
+// Node fires longer time-outs at once
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -30,14 +30,14 @@ export const systemClock: Clock = {
   },
 };
 
-/** Wall time that never goes back, in ms: what expires is measured by it. */
+/** Wall time that never goes back, in ms: expiry is measured by it. */
 export interface SteadyWall {
   (): number;
-  /** Moves the time on to `mark` where it is behind it. */
+  /** Advances the time to `mark` where it is behind. */
   notBefore(mark: number): void;
 }
 
-/** Wall time anchored once and carried on by the monotonic clock: a jump of the wall clock expires nothing. */
+/** Wall time read once and advanced by the monotonic clock: a jump of the wall clock expires nothing. */
 export function steadyWall(clock: Clock): SteadyWall {
   let anchor = clock.now() - clock.monotonic();
   const now = () => Math.floor(anchor + clock.monotonic());

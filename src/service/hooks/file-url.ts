@@ -1,11 +1,11 @@
 const filesPath = (runId: string): string => `/api/runs/${runId}/files/`;
 
-/** Path of a run's file below where the router is mounted. */
+/** Path of a run's file below the mount path of the router. */
 export const fileUrl = (runId: string, name: string): string => `${filesPath(runId)}${encodeURIComponent(name)}`;
 
 /**
- * A text of a run, JSON or not, in which the paths of the run's files begin with `base`, where the router is mounted
- * for the one who reads it. What is part of a longer address stays: an agent may have completed it.
+ * Puts `base`, the reader's mount path of the router, before the paths of the run's files in a text, JSON or not. A path
+ * within a longer address stays as it is: the agent may have completed it.
  */
 export function mountFileUrls(text: string, base: string, runId: string): string {
   const path = filesPath(runId);
@@ -16,7 +16,7 @@ export function mountFileUrls(text: string, base: string, runId: string): string
   return pieces.map((piece) => piece + (endsInAddress(piece) ? "" : prefix) + path).join("") + last;
 }
 
-/** Whether the text goes on with the rest of an address; n of a line break's `\n` in JSON does not. */
+/** Whether the text ends in part of an address; the n of `\n` in JSON is none. */
 function endsInAddress(text: string): boolean {
   const last = text.at(-1) ?? "";
   if (!/[\w.~%:/-]/.test(last)) return false;

@@ -1,13 +1,20 @@
 import { type Config, parseConfig } from "../../render/config/config.js";
 import { normalizeSessionKey } from "../../render/config/session-key.js";
-import type { SessionPolicy } from "./http/session-key.js";
-import type { Limits } from "./types.js";
 
+export type Limits = Config["limits"];
 type WebConfig = Config["channels"]["web"];
 
-/** What an embedder hands in: the keys of `channels.web` and `limits`, all optional. */
+/** Session keys that a request may run under. */
+export interface SessionPolicy {
+  readonly defaultKey: string;
+  readonly isOverrideAllowed: boolean;
+  /** Literal and case-sensitive; empty: nothing is restricted. */
+  readonly prefixes: readonly string[];
+}
+
+/** Configuration of a hook service: the keys of `channels.web` and `limits`, all optional. */
 export type HookConfigInput = Partial<Omit<WebConfig, "hooks_token" | "hooks_default_session_key">> & {
-  /** A string or a list, for rotation. Blank, or anything else: not configured. */
+  /** A string, or a list for rotation. Blank, or anything else: not configured. */
   readonly hooks_token?: unknown;
   readonly hooks_default_session_key?: string | null;
   readonly limits?: Partial<Limits>;
@@ -19,12 +26,12 @@ export interface HookConfig {
   readonly sessions: SessionPolicy;
 }
 
-/** Fills in the defaults. Fails with config.invalid, naming an unknown or wrong key. The token is not kept. */
+/** Fills in the defaults and drops the token. Fails with config.invalid, naming an unknown or wrong key. */
 export function readHookConfig(input: HookConfigInput): HookConfig {
   const { hooks_token: _token, hooks_default_session_key: sessionKey, limits, ...rest } = input;
   const isBlank = sessionKey === null || (typeof sessionKey === "string" && sessionKey.trim() === "");
-  const given = isBlank ? rest : { ...rest, hooks_default_session_key: sessionKey };
-  const parsed = parseConfig({ channels: { web: given }, limits }, "createHookService");
+  const channel = isBlank ? rest : { ...rest, hooks_default_session_key: sessionKey };
+  const parsed = parseConfig({ channels: { web: channel }, limits }, "createHookService");
   const { web } = parsed.channels;
   return {
     web,

@@ -1,4 +1,4 @@
-/** What a refusal means on the wire. `retryAfterSeconds` becomes the Retry-After header. */
+/** A refusal on the wire. `retryAfterSeconds` becomes the Retry-After header. */
 interface Refusal {
   readonly status: number;
   /** The `code` of the error body; several kinds may share one. */
@@ -8,7 +8,7 @@ interface Refusal {
   readonly retryAfterSeconds?: number;
 }
 
-/** The one table of refusals of the hook service; sentences of the requirement word for word. */
+/** The one table of refusals of the hook service. Clients may compare the sentences: they do not change. */
 export const REFUSALS = {
   unauthorized: {
     status: 401,

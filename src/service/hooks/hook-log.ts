@@ -1,6 +1,6 @@
 import { hasMethods, type Rule } from "../../options.js";
 
-/** The part of a pino logger that the service uses. Never given a header, a token, a URL's query or a message's text. */
+/** The part of a pino logger that the service uses. It never receives a header, a token, a URL's query or a message. */
 export interface HookLog {
   debug(facts: object, message: string): void;
   info(facts: object, message: string): void;

@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, LatentkitError } from "../../errors.js";
 import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules, TEXT } from "../../options.js";
 import { createLogger } from "../log.js";
+import type { Agent } from "./agent.js";
 import { type Clock, systemClock } from "./clock.js";
 import { type HookConfigInput, readHookConfig } from "./hook-config.js";
 import { type HookLog, LOGGER } from "./hook-log.js";
@@ -11,19 +13,21 @@ import { createTokens } from "./http/access/token.js";
 import type { HookContext } from "./http/context.js";
 import { createMetrics } from "./http/metrics.js";
 import { createRouter } from "./http/router.js";
-import { hookRoutes } from "./http/routes/hooks.js";
-import { probeRoutes } from "./http/routes/probes.js";
-import { runRoutes } from "./http/routes/runs.js";
-import { streamRoute } from "./http/routes/stream.js";
+import { hookRoutes } from "./http/routes/hook-routes.js";
+import { probeRoutes } from "./http/routes/probe-routes.js";
+import { runRoutes } from "./http/routes/run-routes.js";
+import { streamRoute } from "./http/routes/stream-route.js";
 import { requestSchemas } from "./http/schemas.js";
 import { SliceSource } from "./http/stream/slice-source.js";
 import { StreamMemory } from "./http/stream/stream-memory.js";
 import { StreamSlots } from "./http/stream/stream-slots.js";
 import { Turns } from "./http/stream/turns.js";
-import { createRuns } from "./runs.js";
-import { createMemoryStore } from "./store/memory.js";
+import type { Runs } from "./runs/create-runs.js";
+import { createRuns } from "./runs/create-runs.js";
+import type { RunObserver } from "./runs/run-context.js";
+import type { HeartbeatResult } from "./runs/run-starter.js";
+import { createMemoryStore } from "./store/memory-store.js";
 import type { Store } from "./store/store.js";
-import type { Agent, HeartbeatResult, HookRouter, RunObserver, Runs } from "./types.js";
 
 const LAST_FRAMES_MS = 1000;
 
@@ -37,7 +41,7 @@ export interface HookServiceOptions {
   readonly clock?: Clock;
 }
 
-/** Agent, store and config are checked in words that show no text: it may be a token. */
+/** The messages about agent, store and config quote no text, which may be a token; so they are checked elsewhere. */
 const HOOK_RULES: OptionRules<HookServiceOptions> = {
   agent: CHECKED_LATER,
   store: CHECKED_LATER,
@@ -48,11 +52,14 @@ const HOOK_RULES: OptionRules<HookServiceOptions> = {
 
 const HEARTBEAT_RULES: OptionRules<{ sessionKey?: string }> = { sessionKey: TEXT };
 
+/** An Express router by its shape: `app.use(router)` takes it, and it needs no types of Express. */
+export type HookRouter = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
+
 export interface HookService {
-  /** Mounts in any Express application, before its body parsers. Takes its documented paths and no others. */
+  /** Handles its documented paths and no others. Mount it in any Express application, before the body parsers. */
   readonly router: HookRouter;
   readonly runs: Runs;
-  /** Starts one run per session (or of the one session) that takes its pending wake events. */
+  /** Starts one run per session, or of the one session, that takes the pending wake events. */
   heartbeat(options?: { sessionKey?: string }): Promise<HeartbeatResult>;
   /** Refuses starts, lets running agents end for `drainSeconds` (default: the limit), interrupts the rest, ends streams. */
   close(drainSeconds?: number): Promise<void>;
@@ -60,7 +67,7 @@ export interface HookService {
 
 /** Joins agent, store and HTTP. Fails with config.invalid. The store is opened by the first request. */
 export function createHookService(options: HookServiceOptions): HookService {
-  checkEmbedding(options);
+  checkTypes(options);
   checkOptions("createHookService", options, HOOK_RULES, [], "config.invalid");
   const { agent, clock = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
   const config = readHookConfig(options.config);
@@ -77,7 +84,7 @@ export function createHookService(options: HookServiceOptions): HookService {
     heartbeatSeconds: web.hooks_heartbeat_seconds,
     observer: observe(metrics.observer, log),
   });
-  if (!tokens.configured) log.warn({}, "hooks_token is not configured: every hook endpoint answers 503");
+  if (!tokens.configured) log.warn({}, "hooks_token is not configured: every hook endpoint responds 503");
   if (sessions.isOverrideAllowed && sessions.prefixes.length === 0) {
     log.warn({}, "hooks_allowed_session_key_prefixes is not set or empty: requests may name any session");
   }
@@ -98,13 +105,10 @@ export function createHookService(options: HookServiceOptions): HookService {
     clock,
     newId: randomUUID,
   };
+  const routes = [...hookRoutes(context), streamRoute(context), ...runRoutes(context), ...probeRoutes(context)];
   return {
-    router: createRouter(context, [
-      ...hookRoutes(context),
-      streamRoute(context),
-      ...runRoutes(context),
-      ...probeRoutes(context),
-    ]),
+    // the application passes it requests and responses of Express
+    router: createRouter(context, routes) as unknown as HookRouter,
     runs,
     async heartbeat(which = {}) {
       checkOptions("heartbeat", which, HEARTBEAT_RULES);
@@ -114,20 +118,20 @@ export function createHookService(options: HookServiceOptions): HookService {
       try {
         await runs.close(drainSeconds);
       } finally {
-        // their last frames are on the way: cut now, a reader would see a broken answer
+        // their last frames are on the way: cut now, a reader would see a broken response
         await slots.endAll(LAST_FRAMES_MS);
       }
     },
   };
 }
 
-/** What JavaScript lets through; configuration values are checked where they are read. */
-function checkEmbedding(options: Partial<HookServiceOptions> | undefined): void {
-  const check = (isRight: boolean, what: string, expected: string, received: unknown) => {
+/** Refuses wrong types, without quoting a text; configuration values are checked where they are read. */
+function checkTypes(options: Partial<HookServiceOptions> | undefined): void {
+  const check = (isRight: boolean, what: string, expected: string, value: unknown) => {
     if (isRight) return;
     // a text here may be a token
-    const shown = typeof received === "string" ? "a text" : describe(received);
-    throw new LatentkitError("config.invalid", `createHookService: ${what}expected ${expected}, received ${shown}.`);
+    const received = typeof value === "string" ? "a text" : describe(value);
+    throw new LatentkitError("config.invalid", `createHookService: ${what}expected ${expected}, received ${received}.`);
   };
   const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
   check(isObject(options), "", "an object of options", options);
@@ -137,23 +141,23 @@ function checkEmbedding(options: Partial<HookServiceOptions> | undefined): void 
   check(store === undefined || typeof store?.createRun === "function", '"store": ', "a store", store);
 }
 
-/** What the engine reports, counted and logged. */
-function observe(counted: Required<RunObserver>, log: HookLog): RunObserver {
+/** Counts and logs the events of runs. */
+function observe(counters: Required<RunObserver>, log: HookLog): RunObserver {
   return {
     created(run) {
-      counted.created(run);
+      counters.created(run);
       log.info({ run_id: run.id, origin: run.origin }, "run accepted");
     },
     started(run) {
-      counted.started(run);
+      counters.started(run);
       log.info({ run_id: run.id, waited_ms: run.waitedMs }, "run started");
     },
     finished(run) {
-      counted.finished(run);
+      counters.finished(run);
       log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended");
     },
     fault(what, error) {
-      counted.fault(what, error);
+      counters.fault(what, error);
       log.error({ err: error }, what);
     },
   };

@@ -43,7 +43,7 @@ describe("latentkit", () => {
     assert.equal(ran.err.trimEnd().split("\n").length, 1, ran.err);
   };
 
-  it("shows help and version everywhere", async () => {
+  it("prints help and version for every command", async () => {
     const overview = await run(["--help"]);
     assert.equal(overview.code, 0);
     const commands = [...overview.out.matchAll(/^ {2}latentkit (\w+)/gm)].map(([, command]) => command!);
@@ -58,7 +58,7 @@ describe("latentkit", () => {
     assert.equal((await run([])).code, 2);
   });
 
-  it("has the commands that the documents show, all of them", async () => {
+  it("has exactly the commands that the documents show", async () => {
     const commands = [...(await run(["--help"])).out.matchAll(/^ {2}latentkit (\w+)/gm)].map(([, command]) => command!);
     const files = ["README.md", ...readdirSync(join(root, "docs")).map((file) => join("docs", file))];
     const text = files.filter((file) => file.endsWith(".md")).map((file) => readFileSync(join(root, file), "utf8"));
@@ -66,7 +66,7 @@ describe("latentkit", () => {
     assert.deepEqual([...new Set(shown)].sort(), commands.sort());
   });
 
-  it("answers misuse in one sentence with what was meant, exit code 2", async () => {
+  it("misuse: one sentence with a suggestion, exit code 2", async () => {
     await refused(["rendr", "g.json"], 2, /Unknown command "rendr"\. Did you mean render\?/);
     await refused(["render"], 2, /Usage: latentkit render GRAPH\.json/);
     await refused(["render", "a.json", "b.json"], 2, /Usage/);
@@ -100,7 +100,7 @@ describe("latentkit", () => {
     assert.ok(!(await run(args, { isTerminal: true })).err.includes("\x1b[3"));
   });
 
-  it("render: warns once of a placeholder that nothing fills", async () => {
+  it("render: warns once of an unfilled placeholder", async () => {
     const args = ["render", join(graphs, "latent-noisy.json"), "--out", folder()];
     const { code, err, out } = await run(args);
     assert.equal(code, 0);
@@ -132,7 +132,7 @@ describe("latentkit", () => {
     assert.ok(out.length < 20_000, "tensors are named, not printed");
   });
 
-  it("names the file that is no graph, as a result or verdict too where JSON is asked for", async () => {
+  it("names a file that is no graph; with --json also in the result", async () => {
     const bad = write("bad.json", '{\n "1": }');
     const sentence = `Graph ${bad}, line 2, column 7: expected a value, received "}".`;
     await refused(["render", bad], 2, /Graph .*bad\.json, line 2, column 7/);
@@ -150,7 +150,7 @@ describe("latentkit", () => {
     assert.equal(refusal.error.code, "graph.unknown-class");
   });
 
-  it("render: takes aliases, targets, values and another input folder", async () => {
+  it("render: takes --alias, --targets, --set and --input", async () => {
     const text = readFileSync(join(graphs, "save-image-lazy.json"), "utf8").replace(
       "ext saveImageLazy",
       "easy saveImageLazy",
@@ -163,7 +163,7 @@ describe("latentkit", () => {
     assert.match(out, /32x64_0_00001\.png/);
   });
 
-  it("render: exit code 1 for a run that fails, 3 for a bad configuration or a missing key", async () => {
+  it("render: exit code 1 for a failed run, 3 for a bad configuration or missing key", async () => {
     const text = {
       "1": {
         class_type: "ext saveTextLazy",
@@ -187,7 +187,7 @@ describe("latentkit", () => {
     assert.equal((await run(remote, { env: {} })).code, 3);
   });
 
-  it("render: writes where flag, environment or file says, in this order", async () => {
+  it("render: output folder from flag, environment or file, in this order", async () => {
     const config = write("c.json", { output_dir: "from-file" });
     const args = ["render", join(graphs, "save-image-lazy.json"), "--config", config, "--quiet"];
     assert.match((await run(args)).out, /from-file/);
@@ -195,10 +195,10 @@ describe("latentkit", () => {
     assert.match((await run([...args, "--out", join(folder(), "from-flag")])).out, /from-flag/);
   });
 
-  it("validate: names node and input of what is wrong, exit code 2", async () => {
+  it("validate: names node and input of an error, exit code 2", async () => {
     const good = await run(["validate", join(graphs, "if.json")]);
     assert.deepEqual([good.code, good.err], [0, ""]);
-    assert.match(good.out, /can run; it computes 4\./);
+    assert.match(good.out, /can run and computes 4\./);
     const graph = JSON.parse(readFileSync(join(graphs, "inject-noise-to-latent.json"), "utf8")) as Record<
       string,
       { inputs: Record<string, unknown> }
@@ -219,7 +219,7 @@ describe("latentkit", () => {
     assert.deepEqual(Object.keys(json.nodeErrors), ["4"]);
   });
 
-  it("validate: refuses the input files that render refuses, in the same words", async () => {
+  it("validate: refuses the input files that render refuses, with its sentences", async () => {
     const graph = join(graphs, "image-to-mask.json");
     const input = join(folder(), "input");
     mkdirSync(input);
@@ -238,7 +238,7 @@ describe("latentkit", () => {
     }
   });
 
-  it("nodes: lists all, describes one, and prints object_info", async () => {
+  it("nodes: lists all, describes one, prints object_info", async () => {
     const list = await run(["nodes"]);
     assert.match(list.out, /^ext imageToMask +image, channel -> MASK$/m);
     const one = await run(["nodes", "ext latentNoisy"]);
@@ -256,7 +256,7 @@ describe("latentkit", () => {
     );
   });
 
-  it("inspect: shows size and texts with every digit", async () => {
+  it("inspect: prints size and texts with every digit", async () => {
     const seed = "2.seed=18446744073709551614";
     await run(["render", join(graphs, "latent-noisy.json"), "--out", folder(), "--quiet", "--set", seed]);
     const image = join(folder(), filesIn(folder())[0]!);
@@ -272,7 +272,7 @@ describe("latentkit", () => {
     await refused(["inspect", write("broken.png", "not a picture")], 2, /PNG/);
   });
 
-  it("doctor: finds this installation healthy, and a folder that cannot be written", async () => {
+  it("doctor: accepts this installation, reports a folder that cannot be written", async () => {
     const { code, out } = await run(["doctor", "--out", join(folder(), "new/deep")]);
     assert.equal(code, 0, out);
     for (const name of [
@@ -295,7 +295,7 @@ describe("latentkit", () => {
     assert.equal((JSON.parse(bad.out) as { ok: boolean }).ok, false);
   });
 
-  it("doctor: tells a variable with a value that names nothing", async () => {
+  it("doctor: reports a variable with an invalid value", async () => {
     for (const [name, expected] of [
       ["LATENTKIT_ISA", "avx512, avx2 or baseline"],
       ["LATENTKIT_THREADS", "a whole number from 1 to 256"],
@@ -307,7 +307,7 @@ describe("latentkit", () => {
     }
   });
 
-  it("warns of a variable that sets nothing, in every command", async () => {
+  it("every command warns of an unknown variable", async () => {
     const env = { LATENTKIT_OUTPUT_DIRR: folder(), LATENTKIT_ISA: "baseline" };
     const warning =
       "Warning: Environment variable LATENTKIT_OUTPUT_DIRR sets nothing. Did you mean LATENTKIT_OUTPUT_DIR?\n";
@@ -318,7 +318,7 @@ describe("latentkit", () => {
     assert.equal((await run(args, { env })).err, warning);
   });
 
-  it("shows a stack only with LATENTKIT_DEBUG=1", async () => {
+  it("prints a stack only with LATENTKIT_DEBUG=1", async () => {
     const args = ["render", join(folder(), "none.json")];
     assert.match((await run(args, { env: { LATENTKIT_DEBUG: "1" } })).err, /\n +at /);
   });
@@ -327,7 +327,7 @@ describe("latentkit", () => {
 describe("latentkit as a process", () => {
   const folder = temporaryFolder();
 
-  it("exits 130 at Ctrl-C, leaving no half file", async () => {
+  it("exits 130 at Ctrl-C and leaves no partial file", async () => {
     // every picture waits for the last, so that the signal comes in the middle
     const nodes = Object.fromEntries(
       Array.from({ length: 400 }, (_, i) => [
@@ -359,7 +359,7 @@ describe("latentkit as a process", () => {
     );
   });
 
-  it("says in one sentence that its output cannot be written", async function () {
+  it("reports output that cannot be written in one sentence", async function () {
     if (!existsSync("/dev/full")) skip(this, "there is no /dev/full");
     const { spawnSync } = await import("node:child_process");
     const full = openSync("/dev/full", "w");
@@ -368,10 +368,10 @@ describe("latentkit as a process", () => {
       encoding: "utf8",
     });
     closeSync(full);
-    assert.deepEqual([child.status, child.stderr], [1, "latentkit: the output cannot be written (ENOSPC).\n"]);
+    assert.deepEqual([child.status, child.stderr], [1, "latentkit: Cannot write the output (ENOSPC).\n"]);
   });
 
-  it("does not let words that cannot be written decide the result", async function () {
+  it("keeps its exit code where stderr cannot be written", async function () {
     if (!existsSync("/dev/full")) skip(this, "there is no /dev/full");
     const { spawnSync } = await import("node:child_process");
     const full = openSync("/dev/full", "w");
@@ -385,7 +385,7 @@ describe("latentkit as a process", () => {
     closeSync(full);
   });
 
-  it("ends quietly when its reader goes away", async () => {
+  it("ends quietly when its reader leaves", async () => {
     const { spawnSync } = await import("node:child_process");
     const bin = join(root, "bin/latentkit.mjs");
     const command = `"${process.execPath}" "${bin}" nodes --json | head -c 10 >/dev/null; echo "\${PIPESTATUS[0]}"`;

@@ -54,7 +54,7 @@ describe("createGraphAgent", () => {
     return { ...service, start, read, run: async (message: string) => read(await start(message)) };
   };
 
-  it("renders a message, tells what happens, and answers with the files", async () => {
+  it("renders a message, emits its events, responds with the files", async () => {
     const { run, runs } = serve({ "1": lake, "2": save(["1", 0], "{{message}}") });
     const { id, state, events, last } = await run("fox");
     assert.equal(state, "succeeded");
@@ -82,7 +82,7 @@ describe("createGraphAgent", () => {
     assert.match(text.latentkit!, /"node": "2", "index": 0, /);
   });
 
-  it("counts nodes whose results an earlier run left as done, and their number in the status", async () => {
+  it("counts cached nodes as done, also in the status", async () => {
     const { run, runs } = serve({ "1": lake, "2": save(["1", 0], "{{message}}") }, { threads: 1 });
     await run("fox");
     const { id, events } = await run("owl");
@@ -93,7 +93,7 @@ describe("createGraphAgent", () => {
     assert.deepEqual((await runs.status(id)).progress, { value: 2, max: 2, node: null });
   });
 
-  it("keeps nothing that follows from a message, and all else", async () => {
+  it("caches no result that depends on a message, and every other one", async () => {
     const choice = { class_type: "ext if", inputs: { any: "{{message}}", if: ["1", 0], else: ["1", 0] } };
     const { run } = serve({ "1": lake, "2": choice, "3": save(["2", 0], "p") }, { threads: 1 });
     await run("fox");
@@ -102,7 +102,7 @@ describe("createGraphAgent", () => {
     assert.deepEqual(started, ["2", "3"]);
   });
 
-  it("hides in the files what is to be redacted, also where it runs on the calling thread", async () => {
+  it("redacts values in the files, also on the calling thread", async () => {
     const graph = { "1": lake, "2": save(["1", 0], "{{message}}") };
     for (const options of [{}, { host: createPreviewHost() }]) {
       const { run } = serve(graph, { ...options, redact: ["2.filename_prefix"] });
@@ -114,7 +114,7 @@ describe("createGraphAgent", () => {
     }
   });
 
-  it("fills a JSON message into the placeholders with every digit; nothing else of it counts", async () => {
+  it("fills placeholders from a JSON message with every digit, ignores other keys", async () => {
     const graph = {
       "1": { class_type: "EmptyLatentImage", inputs: { width: "{{width}}", height: 64, batch_size: 1 } },
       "2": {
@@ -138,7 +138,7 @@ describe("createGraphAgent", () => {
     assert.equal((await run('{"width": ["2", 0], "seed": 1, "scale": 1}')).last.code, "usage.invalid");
   });
 
-  it("tells texts as files, previews as images, and names that repeat in several folders apart", async () => {
+  it("emits texts as file, previews as image, with distinct names", async () => {
     const graph = {
       "1": lake,
       "2": { ...save(["1", 0], ""), inputs: { ...save(["1", 0], "").inputs, filename_prefix: ["5", 0] } },
@@ -183,7 +183,7 @@ describe("createGraphAgent", () => {
     assert.ok(files.some(({ type, subfolder }) => type === "temp" && subfolder === `runs/${id}/temp`));
   });
 
-  it("keeps the files of runs apart, also of runs at once", async () => {
+  it("writes each run's files to its own folder, also of concurrent runs", async () => {
     const { start, read } = serve({ "1": lake, "2": save(["1", 0], "same") }, { threads: 2 });
     const ids = await Promise.all(["a", "b", "c", "d"].map(start));
     const ended = await Promise.all(ids.map(read));
@@ -197,7 +197,7 @@ describe("createGraphAgent", () => {
     assert.deepEqual(filesIn(out()), ids.map((id) => `runs/${id}/same_00001.png`).sort());
   });
 
-  it("fails a run with the node's own words", async () => {
+  it("failed run: has the node's message", async () => {
     const load = { class_type: "LoadImage", inputs: { image: ["3", 0] } };
     const name = { class_type: "ext if", inputs: { any: 1, if: "{{message}}", else: "" } };
     const { run } = serve({ "1": load, "2": save(["1", 0], "lake"), "3": name });
@@ -212,7 +212,7 @@ describe("createGraphAgent", () => {
     assert.equal((await run("lake.png")).state, "succeeded");
   });
 
-  it("fails a run whose input file is not there, before a node runs", async () => {
+  it("missing input file: the run fails before a node runs", async () => {
     const load = { class_type: "LoadImage", inputs: { image: "{{message}}" } };
     const { run } = serve({ "1": load, "2": save(["1", 0], "lake") });
     const { state, last, events } = await run("nowhere.png");
@@ -221,7 +221,7 @@ describe("createGraphAgent", () => {
     assert.ok(!events.some(({ event }) => event === "node_start"));
   });
 
-  it("fails a run whose message leads out of the output folder, before a node runs", async () => {
+  it("message with a path outside the output folder: fails before a node runs", async () => {
     const { run } = serve({ "1": lake, "2": save(["1", 0], "{{message}}") });
     const { state, last, events } = await run("../../leaves");
     assert.equal(state, "failed");
@@ -232,7 +232,7 @@ describe("createGraphAgent", () => {
     assert.equal((await run("stays")).state, "succeeded");
   });
 
-  it("a cancelled run stops its thread, leaves no temporary file and frees its place", async () => {
+  it("cancelled run: stops its thread, leaves no temporary file, frees its slot", async () => {
     mkdirSync(folder(), { recursive: true });
     const setup = join(folder(), "setup.mjs");
     writeFileSync(
@@ -287,7 +287,7 @@ describe("createGraphAgent", () => {
     );
   });
 
-  it("takes live objects on the calling thread", async () => {
+  it("renders with live objects on the calling thread", async () => {
     let host = "";
     const names = defineNode({
       key: "names the host",
@@ -352,14 +352,14 @@ describe("createGraphAgent", () => {
     assert.deepEqual(started, [["1", "2"], ["2"], ["2"]]);
   });
 
-  it("runs old class names by alias", async () => {
+  it("runs old class names through classAliases", async () => {
     const graph = { "1": lake, "2": { ...save(["1", 0], "x"), class_type: "easy saveImageLazy" } };
     const { state, events } = await serve(graph, { classAliases: { "easy ": "ext " } }).run("x");
     assert.equal(state, "succeeded");
     assert.ok(events.some(({ data }) => data.class_type === "easy saveImageLazy"));
   });
 
-  it("refuses a graph that cannot run at once", async () => {
+  it("throws for a graph that cannot run", async () => {
     await refuses(() => open(join(folder(), "none.json")), "file.not-found", /none\.json/);
     await refuses(() => open("{ not json"), "graph.invalid-json", /line 1/);
     await refuses(() => open({ "1": { class_type: "LoadImige", inputs: {} } }), "graph.unknown-class", /LoadImage/);

@@ -12,14 +12,14 @@ describe("loadAgent", () => {
     return join(folder(), name);
   };
 
-  it("takes the default export", async () => {
+  it("returns the default export", async () => {
     const agent = await loadAgent(write("a b#c.mjs", "export default async ({ message }) => ({ response: message });"));
     const run = { id: "1", sessionKey: "s", message: "hello", name: null };
     const context = { signal: new AbortController().signal, emit: () => {}, addFile: () => ({ name: "", url: "" }) };
     assert.deepEqual(await agent(run, context), { response: "hello" });
   });
 
-  it("says what is wrong with the file", async () => {
+  it("reports what is wrong with the file", async () => {
     await refuses(loadAgent(join(folder(), "none.mjs")), "config.invalid", /none\.mjs: the file does not exist/);
     await refuses(loadAgent(write("s.mjs", "not javascript")), "config.invalid", /s\.mjs: it cannot be loaded/);
     await refuses(loadAgent(write("t.mjs", "throw new Error('no key');")), "config.invalid", /no key/);

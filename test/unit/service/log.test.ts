@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { createLogger } from "latentkit/service";
 
 describe("logger", () => {
-  it("never prints the three token headers", () => {
+  it("never prints a token header", () => {
     const destination = new PassThrough();
     const log = createLogger({ destination });
     const headers = { authorization: "Bearer s3cret", "x-compat-token": "s3cret", "x-service-hook-token": "s3cret" };
@@ -17,7 +17,7 @@ describe("logger", () => {
     assert.equal(text.match(/\[redacted\]/g)?.length, 12);
   });
 
-  it("writes one JSON line a message, whatever it holds", () => {
+  it("writes one line of JSON per message, whatever it contains", () => {
     const destination = new PassThrough();
     createLogger({ destination }).info({ path: 'a"\n{"level":50}' }, "line\nbreak");
     const lines = String(destination.read()).trim().split("\n");

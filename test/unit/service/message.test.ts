@@ -6,7 +6,7 @@ import { refuses } from "../../helpers/errors.js";
 const fills = (message: string, ...keys: string[]) => fillsOf(message, new Set(keys));
 
 describe("fillsOf", () => {
-  it("fills {{message}} with a text, whatever it looks like", () => {
+  it("fills {{message}} with any text", () => {
     for (const text of [
       "a fox",
       "",
@@ -32,19 +32,19 @@ describe("fillsOf", () => {
     );
   });
 
-  it("takes the object from behind the session's pending events", () => {
+  it("reads a JSON object after the pending events", () => {
     const events = "System event: disk nearly full\nSystem event: {}\n";
     assert.deepEqual(fills(`${events}{"word": "fox"}`, "word"), { word: "fox" });
     assert.deepEqual(fills(`${events}a fox`, "message"), { message: `${events}a fox` });
   });
 
-  it("lets a message set nothing but placeholders", () => {
+  it("a message sets nothing but placeholders", () => {
     assert.deepEqual(fills('{"message": "x", "6.text": "y", "7.image": "../z", "toString": "t"}', "message"), {
       message: "x",
     });
   });
 
-  it("names the placeholder that gets no value", async () => {
+  it("names a placeholder without a value", async () => {
     await refuses(() => fills("a fox", "message", "style"), "usage.invalid", /\{\{style\}\}, received plain text/);
     await refuses(
       () => fills('{"stile": "x"}', "style"),
@@ -59,7 +59,7 @@ describe("fillsOf", () => {
     assert.ok(message.length < 300);
   });
 
-  it("refuses values that could pose as a link or a node", async () => {
+  it("refuses values that would become a link or a node", async () => {
     for (const [value, words] of [
       ['["4", 0]', /a list of 2/],
       ['{"class_type": "x"}', /an object/],

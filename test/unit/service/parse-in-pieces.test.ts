@@ -7,8 +7,8 @@ const startService = serviceStarter();
 
 const health = requestText("GET /health", []);
 
-describe("what one read brings", () => {
-  it("2,500 requests of a connection that is cut are not all parsed", async () => {
+describe("many requests in one read", () => {
+  it("2,500 requests of a cut connection are not all parsed", async () => {
     const { port, listening, get } = await startService();
     let requests = 0;
     listening.server.on("request", () => {
@@ -20,7 +20,7 @@ describe("what one read brings", () => {
     assert.equal((await get("/health")).status, 200);
   });
 
-  it("40 connections with 1,500 requests each hold nobody up", async () => {
+  it("40 connections with 1,500 requests each delay nobody", async () => {
     const { port, get } = await startService();
     await get("/openapi.json");
     const delay = monitorEventLoopDelay({ resolution: 5 });
@@ -32,7 +32,7 @@ describe("what one read brings", () => {
     assert.ok(delay.max / 1e6 < 250, `${delay.max / 1e6} ms in one turn`);
   });
 
-  it("a request and its body come whole, wherever the pieces end", async () => {
+  it("a request and its body are complete, wherever the pieces end", async () => {
     const { port, hooks } = await startService();
     const headers = [`Authorization: Bearer ${TOKEN}`, "Content-Type: application/json"];
     const messages = [1900, 2048, 4000, 100_000].map((length) => "m".repeat(length));
@@ -52,7 +52,7 @@ describe("what one read brings", () => {
     ["a proxy's CONNECT", requestText("CONNECT example.com:443", [])],
     ["a broken request", "GET / HTTP/9.9\r\n\r\n"],
   ] as const) {
-    it(`${what} is answered once, whatever comes behind it`, async () => {
+    it(`${what} gets one response, whatever follows it`, async () => {
       const { port, get } = await startService();
       const client = new RawClient(port).send(health + text + health.repeat(500));
       await until(() => client.text.includes(" 400 "));

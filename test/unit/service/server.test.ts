@@ -57,7 +57,7 @@ describe("broken HTTP", () => {
     ["another expectation", requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Expect: 200-ok"], BODY), 417],
   ];
   for (const [what, request, status] of cases) {
-    it(`${what} is refused with ${status}, and the service goes on`, async () => {
+    it(`${what}: ${status}, the service continues`, async () => {
       const { port, get } = await startService();
       const answer = await rawRequest(port, Buffer.from(request, "latin1"));
       assert.equal(answer.status, status, answer.body);
@@ -75,7 +75,7 @@ describe("broken HTTP", () => {
     }
   });
 
-  it("a smuggled second request is not answered", async () => {
+  it("a smuggled second request gets no response", async () => {
     const { port } = await startService();
     const smuggled = requestText("POST /hooks/agent", [AUTH, JSON_TYPE], BODY);
     const client = new RawClient(port);
@@ -92,7 +92,7 @@ describe("broken HTTP", () => {
 });
 
 describe("slow clients", () => {
-  it("headers that do not come in time are answered 408 as JSON, and the connection closed", async () => {
+  it("late headers: 408 as JSON, the connection is closed", async () => {
     const { port } = await startService({ config: { limits: { header_seconds: 1 } } });
     const client = new RawClient(port).send("POST /hooks/agent HTTP/1.1\r\nHost: a\r\n");
     const drip = setInterval(() => client.send("X-A: b\r\n"), 200);
@@ -103,7 +103,7 @@ describe("slow clients", () => {
     await client.closed;
   });
 
-  it("500 idle sockets keep nobody out, and are closed", async () => {
+  it("500 idle sockets block nobody and are closed", async () => {
     const { port, get } = await startService({ config: { limits: { header_seconds: 1 } } });
     const idle = Array.from({ length: 500 }, () => new RawClient(port));
     await Promise.all(idle.map(({ socket }) => new Promise((resolve) => socket.once("connect", resolve))));
@@ -113,7 +113,7 @@ describe("slow clients", () => {
     await Promise.all(idle.map(({ closed }) => closed));
   });
 
-  it("a client that never closes its side keeps no socket", async () => {
+  it("a client that never closes its side is disconnected", async () => {
     const { port, listening } = await startService({ config: { limits: { header_seconds: 1 } } });
     const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true }).on("error", () => undefined);
     socket.write("GET /health HTTP/1.1\r\n");
@@ -123,14 +123,14 @@ describe("slow clients", () => {
     socket.destroy();
   });
 
-  it("a body that nobody wants does not hold its connection", async () => {
+  it("an unread body does not hold its connection", async () => {
     const { port } = await startService({ config: { limits: { header_seconds: 1 } } });
     const client = new RawClient(port).send(requestText("GET /health", ["Content-Length: 1000"]));
     assert.equal((await client.answer()).status, 200);
     await client.closed;
   });
 
-  it("connections beyond the limit are dropped, and taken again later", async () => {
+  it("connections beyond the limit are dropped, later ones accepted", async () => {
     const { port, listening, get } = await startService({ config: { limits: { streams: 1 } } });
     listening.server.maxConnections = 5;
     const clients = Array.from({ length: 8 }, () => new RawClient(port));
@@ -149,7 +149,7 @@ describe("Expect: 100-continue", () => {
   const expect = (...headers: string[]) =>
     requestText("POST /hooks/agent", [JSON_TYPE, "Expect: 100-continue", "Content-Length: 15", ...headers]);
 
-  it("is answered 401 before the body without a token", async () => {
+  it("without a token: 401 before the body", async () => {
     const { port } = await startService();
     const client = new RawClient(port).send(expect());
     const { status } = await client.answer();
@@ -162,7 +162,7 @@ describe("Expect: 100-continue", () => {
     ["another type", "Content-Type: text/plain", 415],
     ["a body too large", "Content-Length: 999999", 413],
   ] as const) {
-    it(`is answered ${status} before the body for ${what}`, async () => {
+    it(`${what}: ${status} before the body`, async () => {
       const { port } = await startService();
       const name = header.split(":")[0]!;
       const text = expect(AUTH).replace(new RegExp(`${name}: .*`), header);
@@ -172,7 +172,7 @@ describe("Expect: 100-continue", () => {
     });
   }
 
-  it("is answered 100 with a token, and then the run starts", async () => {
+  it("with a token: 100, then the run starts", async () => {
     const { port } = await startService();
     const client = new RawClient(port).send(expect(AUTH));
     await until(() => client.text.includes("100 Continue"));
@@ -184,7 +184,7 @@ describe("Expect: 100-continue", () => {
 });
 
 describe("stop", () => {
-  it("answers 503 while runs end, lets them end, and closes streams with their last event", async () => {
+  it("responds 503 while runs end, closes streams after their last event", async () => {
     const release: (() => void)[] = [];
     const agent = async () => {
       await new Promise<void>((resolve) => release.push(resolve));
@@ -204,7 +204,7 @@ describe("stop", () => {
     await assert.rejects(fetch(`${url}/health`));
   });
 
-  it("interrupts what does not end in time, and tells the readers", async () => {
+  it("interrupts runs after the drain and reports it to readers", async () => {
     const agent = () => new Promise<never>(() => undefined);
     const { listening, start, url, hooks } = await startService({ agent });
     const { stream_url, run_id } = await start("x");
@@ -222,7 +222,7 @@ describe("stop", () => {
     assert.match(run_id, /-/);
   });
 
-  it("ends the streams of runs that stay queued in order: their readers come again", async () => {
+  it("ends streams of queued runs properly, so that readers reconnect", async () => {
     const { listening, start, port } = await startService();
     await start("hold");
     const { stream_url } = await start("queued");
@@ -250,7 +250,7 @@ describe("stop", () => {
     paused.destroy();
   });
 
-  it("may be asked for twice, and before listening", async () => {
+  it("can be repeated, and called before listen", async () => {
     const { listening } = await startService();
     await Promise.all([listening.close(0), listening.close(0)]);
     const logger = createLogger({ level: "silent" });
@@ -260,13 +260,13 @@ describe("stop", () => {
 });
 
 describe("listen", () => {
-  it("says which address cannot be had", async () => {
+  it("names an address that is not available", async () => {
     const { port, hooks } = await startService();
     const other = createServer({ hooks, port, logger: createLogger({ level: "silent" }) });
     await refuses(other.listen(), "config.invalid", new RegExp(`127\\.0\\.0\\.1, port ${port}: EADDRINUSE`));
   });
 
-  it("refuses options that make no sense", async () => {
+  it("refuses invalid options", async () => {
     const { hooks } = await startService();
     await refuses(() => createServer({ hooks, port: 70_000 }), "config.invalid", /"port"/);
     await refuses(() => createServer({ hooks, limits: { header_seconds: 0 } }), "config.invalid", /header_seconds/);

@@ -17,7 +17,7 @@ describe("startService", () => {
     return startService(whole, { log: (line) => void lines.push(line) });
   };
 
-  it("listens without a token on loopback addresses alone", async () => {
+  it("without a token it listens on loopback addresses only", async () => {
     for (const host of ["127.0.0.1", "127.0.0.2", "::1", "localhost"]) {
       const service = await start({ host });
       assert.equal(service.hasToken, false);
@@ -35,7 +35,7 @@ describe("startService", () => {
     await open.close();
   });
 
-  it("refuses a token of less than 16 characters where others can reach it, without a letter of it", async () => {
+  it("reachable address: refuses a token under 16 characters, unquoted", async () => {
     const sentence = /hooks_token: expected at least 16 characters .*host "0\.0\.0\.0"\), received 15\.$/;
     for (const hooks_token of ["fifteen letters", " fifteen letters ", ["a token of length", "fifteen letters"]]) {
       const config = { host: "0.0.0.0", channels: { web: { hooks_token } } };
@@ -46,7 +46,7 @@ describe("startService", () => {
     }
   });
 
-  it("takes a configuration that says little, and refuses what is none", async () => {
+  it("accepts a partial configuration, refuses other values", async () => {
     const output_dir = join(folder(), "out");
     const service = await startService({ port: 0, store: "memory:", output_dir }, { log: () => {} });
     assert.equal((await fetch(`${service.url}/health`)).status, 200);
@@ -58,7 +58,7 @@ describe("startService", () => {
     }
   });
 
-  it("leaves nothing open where it fails: the store can be had at once", async () => {
+  it("leaves nothing open when it fails", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await once(other, "listening");
     const { port } = other.address() as AddressInfo;
@@ -71,7 +71,7 @@ describe("startService", () => {
     await (await start({ store })).close();
   });
 
-  it("logs whatever was thrown, without throwing itself", async () => {
+  it("logs any thrown value without throwing", async () => {
     const service = await start({});
     const trap = (): never => {
       throw new Error("trap");
@@ -88,11 +88,11 @@ describe("startService", () => {
     await service.close();
   });
 
-  it("names the store and the agent that it cannot have", async () => {
+  it("names a store or agent that is not available", async () => {
     await refuses(
       start({ store: "redis://user:secret@host/0" }),
       "config.invalid",
-      /redis:\/\/ comes with a later version/,
+      /this version has no redis:\/\/ store/,
     );
     await refuses(start({ agent: { module: join(folder(), "none.mjs") } }), "config.invalid", /none\.mjs/);
     await refuses(start({ agent: { graph: join(folder(), "none.json") } }), "file.not-found", /none\.json/);

@@ -4,12 +4,12 @@ import type { Clock, Timer } from "../clock.js";
 import { HookError } from "../hook-error.js";
 import { keepConnection } from "./linger.js";
 
-/** The client went away before its body was in: nobody is left to answer, and nothing may run. */
+/** Thrown where the client left before its body was complete: nothing is sent and nothing runs. */
 export class ClientGone extends Error {
   override readonly name = "ClientGone";
 }
 
-/** Set on requests whose client waits for "100 Continue"; the server leaves the answer to whoever reads the body. */
+/** Marks requests whose client waits for "100 Continue", which `readJsonBody` sends. */
 export const AWAITS_CONTINUE: unique symbol = Symbol("awaits 100 Continue");
 
 export interface BodyLimits {
@@ -35,7 +35,7 @@ export async function readJsonBody(req: IncomingMessage, res: ServerResponse, li
   return parse(bytes);
 }
 
-/** Content type and length; answers whether the body is compressed. */
+/** Checks content type and length. Returns whether the body is compressed. */
 function checkHeaders(req: IncomingMessage, maxBytes: number): boolean {
   const [type = "", ...parameters] = (req.headers["content-type"] ?? "").split(";").map((part) => part.trim());
   if (!JSON_TYPE.test(type.toLowerCase())) throw new HookError("unsupported_media_type");
@@ -51,7 +51,7 @@ function checkHeaders(req: IncomingMessage, maxBytes: number): boolean {
   if (req.readableDidRead) {
     throw new HookError(
       "internal",
-      "the request body was already read by the host application: mount the hook router before its body parsers",
+      "the application has already read the request body: mount the hook router before its body parsers",
     );
   }
   if (Number(req.headers["content-length"] ?? 0) > maxBytes) throw new HookError("payload_too_large");
@@ -64,7 +64,7 @@ function collect(req: IncomingMessage, isGzip: boolean, { maxBytes, timeoutMs, c
     const source = gunzip ?? req;
     const chunks: Buffer[] = [];
     let arrived = 0;
-    let kept = 0;
+    let decoded = 0;
     let timer: Timer | undefined;
     const settle = (finish: () => void) => {
       timer?.cancel();
@@ -76,22 +76,22 @@ function collect(req: IncomingMessage, isGzip: boolean, { maxBytes, timeoutMs, c
       finish();
     };
     const fail = (error: Error) => settle(() => reject(error));
-    // caps what arrives, the compressed bytes too: an endless stream of empty gzip blocks inflates to nothing
+    // limits the compressed bytes too: an endless stream of empty gzip blocks inflates to nothing
     const onArrival = (chunk: Buffer) => {
       arrived += chunk.length;
       if (arrived > maxBytes) fail(new HookError("payload_too_large"));
     };
     const onData = (chunk: Buffer) => {
-      kept += chunk.length;
-      if (kept > maxBytes) fail(new HookError("payload_too_large"));
+      decoded += chunk.length;
+      if (decoded > maxBytes) fail(new HookError("payload_too_large"));
       else chunks.push(chunk);
     };
     const onEnd = () => settle(() => resolve(Buffer.concat(chunks)));
     const onClose = () => {
-      if (!req.complete) fail(new ClientGone("the client went away"));
+      if (!req.complete) fail(new ClientGone("the client left"));
     };
     gunzip?.on("error", () => fail(new HookError("invalid_request", "the body is not valid gzip")));
-    // a reset connection shows here and as "close"; unheard it would be an uncaught error
+    // a reset connection emits this and "close"; without a listener it would be an uncaught error
     req.on("error", onClose);
     req.on("close", onClose);
     req.on("data", onArrival);

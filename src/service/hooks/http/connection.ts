@@ -3,21 +3,21 @@ import type { Socket } from "node:net";
 import type { Clock } from "../clock.js";
 import { watchWrites } from "./write-watch.js";
 
-/** Requests of one connection that may wait for their turn, the one that is answered included. */
+/** Most requests of one connection that wait or are being handled. */
 export const MOST_IN_FLIGHT = 64;
 
-interface Waiting {
+interface WaitingRequest {
   readonly res: ServerResponse;
   readonly go: (isOpen: boolean) => void;
 }
 
-const queues = new WeakMap<Socket, Waiting[]>();
+const queues = new WeakMap<Socket, WaitingRequest[]>();
 const entered = new WeakSet<IncomingMessage>();
 
 /**
- * Answers the requests of one connection one after the other: pipelined ones wait until the answers before theirs have
- * left, so that a client that does not read costs one answer. A client with more than 64 requests under way, or one
- * that takes nothing of its answer for `seconds`, is cut. Resolves to false where the connection is gone.
+ * Handles the requests of one connection one after the other: pipelined ones wait until the responses before theirs have
+ * left, so that a client that does not read costs one response. Cuts a client with more than 64 requests in flight, or
+ * one that reads nothing of its response for `seconds`. Resolves to false where the connection is gone.
  */
 export function enterConnection(
   req: IncomingMessage,
@@ -44,17 +44,17 @@ export function enterConnection(
       const isFirst = queue[0]?.res === res;
       const at = queue.findIndex((waiting) => waiting.res === res);
       if (at >= 0) queue.splice(at, 1);
-      // in another turn of the event loop: others come in between
+      // in another turn of the event loop: other connections come in between
       if (isFirst && queue.length > 0) setImmediate(() => queue[0]?.go(!socket.destroyed));
     });
     if (queue.length === 1) go(true);
   });
 }
 
-function openQueue(socket: Socket): Waiting[] {
-  const queue: Waiting[] = [];
+function openQueue(socket: Socket): WaitingRequest[] {
+  const queue: WaitingRequest[] = [];
   queues.set(socket, queue);
-  // answers that have not had their turn are told nothing by Node
+  // Node emits nothing on the responses that have not had their turn
   socket.once("close", () => {
     for (const { go } of queue.splice(0)) go(false);
   });

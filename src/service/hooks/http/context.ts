@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.js";
 import type { HookConfig } from "../hook-config.js";
 import type { HookLog } from "../hook-log.js";
-import type { Runs } from "../types.js";
+import type { Runs } from "../runs/create-runs.js";
 import type { AuthBudget } from "./access/auth-budget.js";
 import type { UrlSigner } from "./access/signed-url.js";
 import type { Tokens } from "./access/token.js";
@@ -12,7 +12,7 @@ import type { StreamMemory } from "./stream/stream-memory.js";
 import type { StreamSlots } from "./stream/stream-slots.js";
 import type { Turns } from "./stream/turns.js";
 
-/** What the routes of one service share. */
+/** Everything that the routes of one service share. */
 export interface HookContext {
   readonly config: HookConfig;
   readonly tokens: Tokens;
@@ -27,6 +27,6 @@ export interface HookContext {
   readonly metrics: Metrics;
   readonly log: HookLog;
   readonly clock: Clock;
-  /** Id of a request. */
+  /** Returns the id of a new request. */
   readonly newId: () => string;
 }

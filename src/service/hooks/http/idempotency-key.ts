@@ -6,8 +6,8 @@ import { HookError } from "../hook-error.js";
 export const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
 /**
- * The key under which a repeated request gets the first one's answer: header Idempotency-Key, else webhook-id, else
- * the body's. undefined: none. Fails with invalid_request: a key that protects nothing must not pass silently.
+ * Key under which a repeated request gets the first one's response: header Idempotency-Key, else webhook-id, else the
+ * body's. undefined: none. Fails with invalid_request: a key that protects nothing must not pass silently.
  */
 export function readIdempotencyKey(req: IncomingMessage, fromBody: string | null | undefined): string | undefined {
   const key = req.headers["idempotency-key"] ?? req.headers["webhook-id"] ?? fromBody ?? undefined;
@@ -18,6 +18,6 @@ export function readIdempotencyKey(req: IncomingMessage, fromBody: string | null
   return key;
 }
 
-/** Digest of what a request asks for; spelling, order and unknown fields of the body do not count. */
+/** Digest of a request's payload; spelling, order and unknown fields of the body do not count. */
 export const hashPayload = (payload: readonly (string | number | undefined)[]): string =>
   createHash("sha256").update(JSON.stringify(payload)).digest("hex");

@@ -2,20 +2,20 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { type Clock, systemClock } from "../clock.js";
 
-/** How long, how quiet and how much a client may go on sending to a connection whose last answer is out. */
+/** Limits of what a client may still send after the last response: total time, longest pause, bytes. */
 export const LINGER_MS = 10_000;
 const QUIET_MS = 2000;
 const MOST_BYTES = 64 * 1024 * 1024;
 
-const CLIENT_KEEPS: unique symbol = Symbol("the client keeps the connection");
-type Answer = ServerResponse & { [CLIENT_KEEPS]?: boolean };
+const CLIENT_KEEPS_ALIVE: unique symbol = Symbol("the client keeps the connection alive");
+type PreparedResponse = ServerResponse & { [CLIENT_KEEPS_ALIVE]?: boolean };
 
 /**
- * Prepares for an answer that may go out before the request's body is in: it then says "Connection: close", and the
- * connection ends with `closeLingering`. A body that came along with the headers is in when the promise resolves.
- * Whoever reads the body whole calls `keepConnection` after it.
+ * Prepares a response that may go out before the request's body is complete: it then says "Connection: close", and the
+ * connection ends with `closeLingering`. A body that came with the headers is complete when the promise resolves. After
+ * reading the whole body, call `keepConnection`.
  */
-export async function prepareAnswer(req: IncomingMessage, res: ServerResponse, clock: Clock): Promise<void> {
+export async function prepareResponse(req: IncomingMessage, res: ServerResponse, clock: Clock): Promise<void> {
   if (!hasBody(req)) return;
   // before Node's own listener, which ends the socket: closed at once it would reset the connection
   res.prependOnceListener("finish", () => {
@@ -23,23 +23,22 @@ export async function prepareAnswer(req: IncomingMessage, res: ServerResponse, c
   });
   await new Promise((resolve) => setImmediate(resolve));
   if (req.complete) return;
-  const answer: Answer = res;
-  answer[CLIENT_KEEPS] = res.shouldKeepAlive;
-  // what Node sends as "Connection: close"
+  (res as PreparedResponse)[CLIENT_KEEPS_ALIVE] = res.shouldKeepAlive;
+  // Node sends this as "Connection: close"
   res.shouldKeepAlive = false;
 }
 
-/** The body is in: the connection lives on where the client wants it to. */
+/** Keeps the connection of a complete body alive where the client wants that. */
 export function keepConnection(res: ServerResponse): void {
-  res.shouldKeepAlive = (res as Answer)[CLIENT_KEEPS] ?? res.shouldKeepAlive;
+  res.shouldKeepAlive = (res as PreparedResponse)[CLIENT_KEEPS_ALIVE] ?? res.shouldKeepAlive;
 }
 
 const hasBody = ({ headers }: IncomingMessage) =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 
 /**
- * Ends our side of a connection after what is written, and throws away what still comes, within bounds, until the
- * client closes its side. Cut at once, the kernel would answer what comes with a reset, which eats our last answer.
+ * Ends our side of a connection after the written bytes, and discards what still arrives, within limits, until the client
+ * closes its side. Cut at once, the kernel would reset the connection, and the client would lose our last response.
  */
 export function closeLingering(socket: Duplex, clock: Clock = systemClock): void {
   let left = MOST_BYTES;
@@ -53,13 +52,13 @@ export function closeLingering(socket: Duplex, clock: Clock = systemClock): void
     quiet = clock.setTimer(QUIET_MS, cut);
   };
   // in place of the parser, which must not see another request
-  const divert = () => socket.removeAllListeners("data").on("data", drop);
+  const discard = () => socket.removeAllListeners("data").on("data", drop);
   socket.once("end", cut).once("close", () => {
     last.cancel();
     quiet.cancel();
   });
   socket.end();
-  // a paused socket is set going by a listener of Node's that goes with the parser
-  if (socket.readableFlowing) divert();
-  else socket.once("resume", divert).resume();
+  // a paused socket is resumed by a listener of Node's that is removed with the parser
+  if (socket.readableFlowing) discard();
+  else socket.once("resume", discard).resume();
 }

@@ -1,13 +1,16 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import type { RunObserver } from "../types.js";
+import type { RunObserver } from "../runs/run-context.js";
+import { METHODS } from "./call.js";
 
-const METHODS = ["GET", "HEAD", "POST"];
+/** Methods with a label of their own. */
+const METHOD_LABELS: readonly string[] = [...METHODS, "HEAD"];
 
 /** Prometheus metrics of one service, in a registry of its own. Labels come from fixed lists, never from a request. */
 export interface Metrics {
   readonly contentType: string;
   text(): Promise<string>;
-  answered(request: { route: string; method: string; status: number | "gone"; seconds: number }): void;
+  /** Counts a request when its connection is done with it; status gone: the client left first. */
+  countRequest(request: { route: string; method: string; status: number | "gone"; seconds: number }): void;
   authFailed(reason: "refused" | "limited"): void;
   readonly observer: Required<RunObserver>;
 }
@@ -21,20 +24,20 @@ export function createMetrics(source: {
   const registers = [registry];
   const requests = new Counter({
     name: "latentkit_http_requests_total",
-    help: "Answered requests; status gone: the client left first.",
+    help: "Requests by response status; status gone: the client left first.",
     labelNames: ["route", "method", "status"],
     registers,
   });
   const requestSeconds = new Histogram({
     name: "latentkit_http_request_seconds",
-    help: "Time from headers to the end of the answer, streams left out.",
+    help: "Time from the headers to the end of the response, without streams.",
     labelNames: ["route"],
     buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
     registers,
   });
   const authFailures = new Counter({
     name: "latentkit_auth_failures_total",
-    help: "Requests without a good token or signature.",
+    help: "Requests without a valid token or signature.",
     labelNames: ["reason"],
     registers,
   });
@@ -64,7 +67,7 @@ export function createMetrics(source: {
   });
   const faults = new Counter({
     name: "latentkit_faults_total",
-    help: "Failures behind the answers: the store, an agent's misuse.",
+    help: "Failures that no response shows: of the store, or an agent's misuse.",
     registers,
   });
   const gauge = (name: string, help: string, read: () => number) =>
@@ -76,14 +79,14 @@ export function createMetrics(source: {
         this.set(read());
       },
     });
-  gauge("latentkit_runs_queued", "Runs that wait.", () => source.stats().queued);
-  gauge("latentkit_runs_running", "Runs whose agent works.", () => source.stats().running);
+  gauge("latentkit_runs_queued", "Runs in the queue.", () => source.stats().queued);
+  gauge("latentkit_runs_running", "Runs whose agent is working.", () => source.stats().running);
   gauge("latentkit_streams_open", "Open event streams.", () => source.streams());
   return {
     contentType: registry.contentType,
     text: () => registry.metrics(),
-    answered({ route, method, status, seconds }) {
-      requests.inc({ route, method: METHODS.includes(method) ? method : "other", status });
+    countRequest({ route, method, status, seconds }) {
+      requests.inc({ route, method: METHOD_LABELS.includes(method) ? method : "other", status });
       if (route !== "stream") requestSeconds.observe({ route }, seconds);
     },
     authFailed: (reason) => authFailures.inc({ reason }),

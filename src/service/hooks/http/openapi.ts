@@ -1,8 +1,9 @@
 import { OpenAPIRegistry, OpenApiGeneratorV31, type RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { z } from "zod";
-import type { HookConfig } from "../hook-config.js";
+import type { HookConfig, Limits } from "../hook-config.js";
 import { REFUSALS } from "../hook-error.js";
-import { type Limits, RUN_STATES } from "../types.js";
+import { RUN_STATES } from "../run.js";
+import { BARE_TOKEN_HEADERS } from "./access/token.js";
 import {
   errorSchema,
   probeSchema,
@@ -42,26 +43,19 @@ export function createOpenApi(
   const json = (description: string, schema: z.ZodType): Responses => ({
     200: { description, content: { "application/json": { schema } } },
   });
+  const content = {
+    "application/json": { schema: schemas.error },
+    "application/problem+json": { schema: schemas.problem },
+  };
   const refusals = (...statuses: number[]): Responses =>
-    Object.fromEntries(
-      statuses.map((status) => [
-        status,
-        {
-          description: sentencesOf(status),
-          content: {
-            "application/json": { schema: schemas.error },
-            "application/problem+json": { schema: schemas.problem },
-          },
-        },
-      ]),
-    );
+    Object.fromEntries(statuses.map((status) => [status, { description: sentencesOf(status), content }]));
   const runId = z.uuid().meta({ description: "Id of the run." });
   const signature = {
-    expires: z.int().optional().meta({ description: "Of a signed URL." }),
-    signature: z.string().optional().meta({ description: "Of a signed URL." }),
+    expires: z.int().optional().meta({ description: "Part of a signed URL." }),
+    signature: z.string().optional().meta({ description: "Part of a signed URL." }),
   };
 
-  for (const [name, body, answer] of [
+  for (const [name, body, responses] of [
     ["agent", schemas.agentRequest, json("The run is accepted.", schemas.runPayload)],
     [
       "wake",
@@ -81,11 +75,11 @@ export function createOpenApi(
             "Idempotency-Key": z
               .string()
               .optional()
-              .meta({ description: "A repeated request under the same key gets the first one's answer." }),
+              .meta({ description: "A repeated request with the same key gets the first one's response." }),
           }),
           body: { required: true, content: { "application/json": { schema: body } } },
         },
-        responses: { ...answer, ...refusals(400, 401, 408, 413, 415, 422, 429, 500, 503) },
+        responses: { ...responses, ...refusals(400, 401, 408, 413, 415, 422, 429, 500, 503) },
       });
     }
   }
@@ -103,15 +97,15 @@ export function createOpenApi(
         "Last-Event-ID": z
           .string()
           .optional()
-          .meta({ description: "Beats last_event_id; 204 at a finished run's end." }),
+          .meta({ description: "Takes precedence over last_event_id; 204 at the end of an ended run." }),
       }),
     },
     responses: {
       200: {
-        description: "replay_meta first, then events with ids from 1; done, error or aborted is the last.",
+        description: "First replay_meta, then events with ids from 1; the last is done, error or aborted.",
         content: { "text/event-stream": { schema: z.string() } },
       },
-      204: { description: "The run has ended and the reader has all of it." },
+      204: { description: "The run has ended and the reader has all its events." },
       ...refusals(400, 401, 404, 429, 503),
     },
   });
@@ -128,7 +122,7 @@ export function createOpenApi(
     security: token,
     request: {
       query: z.object({
-        cursor: z.string().optional().meta({ description: "next_cursor of the page before." }),
+        cursor: z.string().optional().meta({ description: "next_cursor of the previous page." }),
         limit: z.int().min(1).optional().meta({ description: "Default 50, at most 200." }),
         state: z.enum(RUN_STATES).optional().meta({ description: "Only runs in this state." }),
         session_key: z.string().optional().meta({ description: "Only runs of this session." }),
@@ -152,7 +146,7 @@ export function createOpenApi(
       ...refusals(401, 404, 429, 503),
     },
   });
-  get("/health", "health", "Whether the process answers", { responses: json("It does.", schemas.probe) });
+  get("/health", "health", "Whether the process is alive", { responses: json("It is.", schemas.probe) });
   get("/ready", "ready", "Whether runs can be started", {
     responses: { ...json("They can.", schemas.probe), ...refusals(503) },
   });
@@ -171,35 +165,35 @@ export function createOpenApi(
     info: {
       title: "latentkit hook service",
       version: API_VERSION,
-      description: "Starts agent runs from webhooks, CI and cron, and streams what they do.",
+      description: "Starts agent runs from webhooks, CI and cron, and streams their events.",
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
   });
 }
 
-/** A router that is mounted at a pattern has any number of addresses. */
-const MOST_ADDRESSES = 8;
+/** Most cached documents: a router that is mounted at a pattern has any number of mount paths. */
+const MOST_MOUNT_PATHS = 8;
 
-/** The document as JSON for a router that is mounted at `url`, made once for each address. */
+/** Returns the document as JSON for a router mounted at `url`, cached by mount path. */
 export function openApiBytes(document: Omit<Document, "servers">): (url: string) => Buffer {
   const cache = new Map<string, Buffer>();
   return (url) => {
     const bytes = cache.get(url) ?? Buffer.from(JSON.stringify({ ...document, servers: [{ url }] }));
-    if (cache.size < MOST_ADDRESSES) cache.set(url, bytes);
+    if (cache.size < MOST_MOUNT_PATHS) cache.set(url, bytes);
     return bytes;
   };
 }
 
-/** The three headers a token may come in: any one is enough. */
+/** Registers the headers that may carry the token: any one is enough. */
 function registerSecurity(registry: OpenAPIRegistry): Access {
   registry.registerComponent("securitySchemes", "bearer", { type: "http", scheme: "bearer" });
-  for (const name of ["x-compat-token", "x-service-hook-token"]) {
+  for (const name of BARE_TOKEN_HEADERS) {
     registry.registerComponent("securitySchemes", name, { type: "apiKey", in: "header", name });
   }
-  return [{ bearer: [] }, { "x-compat-token": [] }, { "x-service-hook-token": [] }];
+  return ["bearer", ...BARE_TOKEN_HEADERS].map((name) => ({ [name]: [] }));
 }
 
-/** What a status can mean, from the one table of refusals. */
+/** Codes and sentences of a status, from the one table of refusals. */
 const sentencesOf = (status: number): string =>
   Object.values(REFUSALS)
     .filter((refusal) => refusal.status === status)

@@ -1,41 +1,39 @@
 import express, { type Request, type Response } from "express";
 import { HookError } from "../hook-error.js";
-import type { HookRouter } from "../types.js";
 import { passGate } from "./access/gate.js";
 import { ClientGone } from "./body.js";
-import type { Call, Route } from "./call.js";
+import { type Call, METHODS, type Route } from "./call.js";
 import { enterConnection } from "./connection.js";
 import type { HookContext } from "./context.js";
-import { prepareAnswer } from "./linger.js";
-import { sendError } from "./problem.js";
+import { prepareResponse } from "./linger.js";
+import { sendError } from "./responses.js";
 
-/** Requests for a path of ours whose parameter does not decode. */
+/** Route of requests with a path parameter that cannot be decoded. */
 const UNKNOWN: Route = { name: "unknown", paths: [], access: "open", handlers: {} };
 
 /**
- * The routes as an Express router: exact paths, every answer of theirs JSON whatever the settings of the application
- * it is mounted in. All other paths are left to the application, those too that only look like one of ours.
+ * Creates an Express router of the routes: exact paths, and JSON responses whatever the application's settings. All other
+ * paths are left to the application, even those that only differ by case or a slash.
  */
-export function createRouter(context: HookContext, routes: readonly Route[]): HookRouter {
+export function createRouter(context: HookContext, routes: readonly Route[]): express.Router {
   const router = express.Router({ strict: true, caseSensitive: true });
   for (const route of routes) {
-    router.all([...route.paths], (req, res) => answer(context, route, req, res));
+    router.all([...route.paths], (req, res) => handle(context, route, req, res));
   }
-  // only a path parameter that does not decode comes here
+  // only for a path parameter that cannot be decoded
   router.use((_error: unknown, req: Request, res: Response, _next: express.NextFunction) =>
-    answer(context, UNKNOWN, req, res),
+    handle(context, UNKNOWN, req, res),
   );
-  // the application hands it requests and responses of Express
-  return router as unknown as HookRouter;
+  return router;
 }
 
-async function answer(context: HookContext, route: Route, req: Request, res: Response): Promise<void> {
+async function handle(context: HookContext, route: Route, req: Request, res: Response): Promise<void> {
   const { clock, config } = context;
   if (!(await enterConnection(req, res, { clock, seconds: config.limits.slow_reader_seconds }))) return;
   const requestId = context.newId();
   res.setHeader("X-Request-Id", requestId);
   watch(context, route, requestId, req, res);
-  await prepareAnswer(req, res, clock);
+  await prepareResponse(req, res, clock);
   try {
     const handler = handlerOf(route, req.method);
     const query = new URLSearchParams(/\?(.*)$/s.exec(req.url)?.[1] ?? "");
@@ -48,10 +46,10 @@ async function answer(context: HookContext, route: Route, req: Request, res: Res
 
 function handlerOf(route: Route, method: string) {
   if (route === UNKNOWN) throw new HookError("not_found");
-  const { GET, POST } = route.handlers;
-  const handler = method === "POST" ? POST : method === "GET" || method === "HEAD" ? GET : undefined;
-  if (handler !== undefined) return handler;
-  const allowed = [...(GET === undefined ? [] : ["GET", "HEAD"]), ...(POST === undefined ? [] : ["POST"])];
+  const handled = METHODS.filter((name) => route.handlers[name] !== undefined);
+  const match = handled.find((name) => name === (method === "HEAD" ? "GET" : method));
+  if (match !== undefined) return route.handlers[match]!;
+  const allowed = handled.flatMap((name) => (name === "GET" ? [name, "HEAD"] : [name]));
   throw new HookError("method_not_allowed", undefined, { headers: { Allow: allowed.join(", ") } });
 }
 
@@ -65,11 +63,11 @@ function refuse(
   if (error instanceof ClientGone) return;
   const refusal = error instanceof HookError ? error : new HookError("internal");
   if (refusal.kind === "internal" || refusal.kind === "store_unavailable") {
-    // of a refusal the cause tells more
+    // the cause of a refusal says more than its sentence
     const err = error instanceof HookError ? (error.cause ?? error) : error;
     context.log.error({ request_id: requestId, err }, refusal.message);
   }
-  // a stream that breaks cannot take its 200 back; cut, it makes the reader resume
+  // a broken stream has sent its 200 already; cut, it makes the reader resume
   if (res.headersSent) res.destroy();
   else sendError(req, res, refusal, requestId);
 }
@@ -80,7 +78,7 @@ function watch(context: HookContext, route: Route, requestId: string, req: Reque
   res.once("close", () => {
     const status = res.headersSent ? res.statusCode : "gone";
     const seconds = (context.clock.monotonic() - since) / 1000;
-    context.metrics.answered({ route: route.name, method: req.method, status, seconds });
+    context.metrics.countRequest({ route: route.name, method: req.method, status, seconds });
     context.log.info({ request_id: requestId, route: route.name, method: req.method, status, seconds }, "request");
   });
 }

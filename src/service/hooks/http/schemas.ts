@@ -1,16 +1,14 @@
 import { z } from "zod";
 import { MAX_SESSION_KEY_CHARS } from "../../../render/config/session-key.js";
+import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
-import { type Limits, RUN_STATES } from "../types.js";
+import { RUN_ORIGINS, RUN_STATES } from "../run.js";
+import { maxRunSeconds } from "../runs/run-starter.js";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.js";
 
-export const MAX_TIMEOUT_SECONDS = 3600;
 const MAX_NAME_CHARS = 200;
 
-/** The longest run a request may ask for; a configuration that allows more by default allows it here too. */
-export const maxTimeoutSeconds = (limits: Limits): number => Math.max(MAX_TIMEOUT_SECONDS, limits.run_seconds);
-
-/** The bodies of requests. Fields they do not name are dropped. */
+/** Schemas of request bodies. Unknown fields are dropped. */
 export function requestSchemas(limits: Limits) {
   const prompt = z
     .string({ error: (issue) => (issue.input === undefined ? "is required" : "expected a string") })
@@ -23,13 +21,13 @@ export function requestSchemas(limits: Limits) {
     .meta({
       description: `Session to run in, where the configuration lets requests choose. At most ${MAX_SESSION_KEY_CHARS} characters, no control characters.`,
     });
-  const maxSeconds = maxTimeoutSeconds(limits);
+  const maxSeconds = maxRunSeconds(limits);
   const name = z
     .string("expected a string")
     .max(MAX_NAME_CHARS, `expected at most ${MAX_NAME_CHARS} characters`)
     .refine(isWellFormed, "lone surrogates are not text")
     .nullish()
-    .meta({ description: "Sender fallback." });
+    .meta({ description: "Name of the sender." });
   const common = {
     sessionKey,
     session_key: sessionKey.meta({ description: "Another spelling of sessionKey." }),
@@ -37,13 +35,13 @@ export function requestSchemas(limits: Limits) {
       .string("expected a string")
       .regex(IDEMPOTENCY_KEY, "expected 1 to 255 visible ASCII characters")
       .nullish()
-      .meta({ description: "Used where neither header Idempotency-Key nor webhook-id is sent." }),
+      .meta({ description: "Used where neither the header Idempotency-Key nor webhook-id is sent." }),
     timeoutSeconds: z
       .int("expected an integer")
       .min(1, "expected 1 or more")
       .max(maxSeconds, `expected at most ${maxSeconds}`)
       .nullish()
-      .meta({ description: `Run time at most; default ${limits.run_seconds}.` }),
+      .meta({ description: `Longest run time; default ${limits.run_seconds}.` }),
   };
   return {
     agent: z.object({ message: prompt.meta({ description: "The prompt for the run." }), name, ...common }),
@@ -95,7 +93,7 @@ export const queueMetadataSchema = z.object({
   session_key: z.string(),
   chat_id: z.int().meta({ description: "Row id of the session." }),
   event_id: z.int(),
-  pending: z.int().meta({ description: "System events of the session that wait, this one included." }),
+  pending: z.int().meta({ description: "Pending system events of the session, this one included." }),
 });
 
 const runSchema = z.object({
@@ -104,7 +102,7 @@ const runSchema = z.object({
   done: z.boolean().meta({ description: "The status is final." }),
   session_key: z.string(),
   chat_id: z.int(),
-  origin: z.enum(["agent", "wake", "heartbeat"]),
+  origin: z.enum(RUN_ORIGINS),
   name: z.string().nullable(),
   created_at: time,
   started_at: time.nullable(),
@@ -117,13 +115,13 @@ const runSchema = z.object({
 });
 
 const progressSchema = z.object({ value: z.number(), max: z.number(), node: z.string().nullable() }).meta({
-  description: "Steps of a node as its newest progress event tells them, or, with null as node, nodes that are done.",
+  description: "Steps of a node from its newest progress event or, with null as node, number of finished nodes.",
 });
 
 const fileSchema = z.object({
   name: z.string(),
   url: z.string(),
-  content_type: z.string().nullable().meta({ description: "null: told from the name." }),
+  content_type: z.string().nullable().meta({ description: "null: derived from the name." }),
 });
 
 /** State of one run. */
@@ -133,10 +131,10 @@ export const runStatusSchema = z.object({
   queue_position: z
     .int()
     .nullable()
-    .meta({ description: "Place among all queued runs, 1 for the next; null where the run is not queued." }),
+    .meta({ description: "Position among all queued runs, 1 for the next; null where the run is not queued." }),
   progress: progressSchema.nullable(),
-  files: z.array(fileSchema).meta({ description: "What the run reported, in order; the first 1,000." }),
-  file_count: z.int().nonnegative().meta({ description: "All reported files." }),
+  files: z.array(fileSchema).meta({ description: "Reported files, in order; the first 1,000." }),
+  file_count: z.int().nonnegative().meta({ description: "Number of all reported files." }),
   response: z.string().nullable(),
 });
 
@@ -152,7 +150,7 @@ export const errorSchema = z.object({
   ok: z.literal(false),
   error: z.string().meta({ description: "One sentence for a person." }),
   code: z.string().meta({ description: "For programs; stable." }),
-  request_id: z.string().meta({ description: "Names this request in the logs." }),
+  request_id: z.string().meta({ description: "Id of this request in the logs." }),
 });
 
 export const problemSchema = z.object({

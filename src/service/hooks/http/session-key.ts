@@ -1,22 +1,16 @@
 import { normalizeSessionKey, sessionKeyFault } from "../../../render/config/session-key.js";
+import type { SessionPolicy } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
 
-export interface SessionPolicy {
-  readonly defaultKey: string;
-  readonly isOverrideAllowed: boolean;
-  /** Literal and case-sensitive; none: nothing is restricted. */
-  readonly prefixes: readonly string[];
-}
-
 /**
- * The session key a request runs under. Both spellings of the field count; null and blank are absent.
+ * Session key of a request. Both spellings of the field count; null and blank are absent.
  * Fails: session_key_override_disabled, session_key_prefix_denied, invalid_request.
  */
 export function resolveSessionKey(
   policy: SessionPolicy,
-  given: { sessionKey?: string | null; session_key?: string | null },
+  body: { sessionKey?: string | null; session_key?: string | null },
 ): string {
-  const keys = [given.sessionKey, given.session_key]
+  const keys = [body.sessionKey, body.session_key]
     .map((key) => normalizeSessionKey(key ?? ""))
     .filter((key) => key !== "");
   const key = keys[0];

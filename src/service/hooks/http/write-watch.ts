@@ -2,24 +2,24 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock, Timer } from "../clock.js";
 
-/** Looks at a connection this often in the time it is allowed. */
-const LOOKS = 4;
+/** Number of checks of a connection within its time limit. */
+const CHECKS = 4;
 
 type Watched = Pick<Socket, "bytesWritten" | "writableLength" | "destroy"> & {
-  /** Node's own: what the kernel has not taken of the write under way. */
+  /** Private to Node: bytes of the current write that the kernel has not accepted. */
   readonly _handle?: { readonly writeQueueSize?: number } | null;
 };
 
 /**
- * Cuts a connection whose client takes nothing for `seconds` while bytes of its answer wait, until the answer is out.
- * What the client sends meanwhile does not count, as it would with Node's time-out of a socket.
+ * Cuts a connection whose client reads nothing for `seconds` while bytes of the response wait, until the response ends.
+ * Bytes that the client sends meanwhile do not count, as they would for Node's socket time-out.
  */
 export function watchWrites(socket: Watched, res: Pick<ServerResponse, "once">, clock: Clock, seconds: number): void {
   let timer: Timer | undefined;
   let before = progressOf(socket);
-  /** Since when bytes wait without progress, as far as the looks tell. */
+  /** Start of the current wait without progress, as far as the checks show. */
   let stalledSince = Number.POSITIVE_INFINITY;
-  const look = () => {
+  const check = () => {
     const now = progressOf(socket);
     const hasMoved = now.sent !== before.sent || now.left !== before.left;
     before = now;
@@ -29,13 +29,13 @@ export function watchWrites(socket: Watched, res: Pick<ServerResponse, "once">, 
     else arm();
   };
   const arm = () => {
-    timer = clock.setTimer((seconds * 1000) / LOOKS, look);
+    timer = clock.setTimer((seconds * 1000) / CHECKS, check);
   };
   arm();
   res.once("close", () => timer?.cancel());
 }
 
-/** Bytes that left the process in whole writes, and the rest of the write under way. */
+/** Bytes that left the process in complete writes, and the rest of the current write. */
 const progressOf = ({ bytesWritten, writableLength, _handle }: Watched) => ({
   sent: bytesWritten - writableLength,
   left: _handle?.writeQueueSize ?? 0,

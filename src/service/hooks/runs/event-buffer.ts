@@ -1,33 +1,34 @@
-import type { EventBatch, Keep, NewEvent } from "../store/store.js";
-import type { RunFile, RunProgress } from "../types.js";
-import { readProgress } from "./progress.js";
+import type { RunFile, RunProgress } from "../run.js";
+import type { EventBatch, EventLimits, NewEvent } from "../store/store.js";
 
 /** Most of one transaction: keeps the event loop answering. */
 const BATCH_EVENTS = 500;
 const BATCH_BYTES = 1024 * 1024;
+/** Longest data of an event that is read for progress. */
+const PROGRESS_CHARACTERS = 1024;
 
-interface Waiting extends NewEvent {
+interface SizedEvent extends NewEvent {
   readonly bytes: number;
 }
 
-/** Events of one run on their way to the store; never holds more than the store would keep. */
+/** Events of one run on their way to the store; never holds more than the store would. */
 export class EventBuffer {
-  readonly #keep: Keep;
-  #events: Waiting[] = [];
+  readonly #limits: EventLimits;
+  #events: SizedEvent[] = [];
   #files: RunFile[] = [];
   #bytes = 0;
   #skip = 0;
   #progress: RunProgress | undefined;
 
-  constructor(keep: Keep) {
-    this.#keep = keep;
+  constructor(limits: EventLimits) {
+    this.#limits = limits;
   }
 
   get isEmpty(): boolean {
     return this.#events.length === 0 && this.#files.length === 0 && this.#skip === 0;
   }
 
-  /** `take` takes all of it. */
+  /** The next `take` takes everything. */
   get isShort(): boolean {
     return this.#events.length <= BATCH_EVENTS && this.#bytes <= BATCH_BYTES;
   }
@@ -44,7 +45,7 @@ export class EventBuffer {
     this.#files.push(file);
   }
 
-  /** Takes the oldest events out, as much as one transaction should carry. */
+  /** Takes out the oldest events, as many as one transaction should carry. */
   take(): EventBatch {
     let count = 0;
     let bytes = 0;
@@ -61,11 +62,11 @@ export class EventBuffer {
     return batch;
   }
 
-  /** Puts a batch that could not be stored back in front. */
+  /** Puts back a batch that could not be stored, before all others. */
   restore(batch: EventBatch): void {
-    const events = batch.events as readonly Waiting[];
+    const events = batch.events as readonly SizedEvent[];
     if (this.#skip > 0) {
-      // events after this batch were dropped meanwhile: the batch goes the same way
+      // events after this batch were dropped meanwhile, and so is the batch
       this.#skip += batch.skip + events.length;
     } else {
       this.#events = [...events, ...this.#events];
@@ -77,18 +78,30 @@ export class EventBuffer {
     this.#dropHead();
   }
 
-  /** What the store would trim from the head at once is not carried there; the newest event never is. */
+  /** Drops the events that the store would trim at once, oldest first; never the newest. */
   #dropHead(): void {
-    let gone = 0;
+    let dropped = 0;
     const isOver = () =>
-      this.#events.length - gone > 1 &&
-      (this.#events.length - gone > this.#keep.events || this.#bytes > this.#keep.bytes);
+      this.#events.length - dropped > 1 &&
+      (this.#events.length - dropped > this.#limits.events || this.#bytes > this.#limits.bytes);
     while (isOver()) {
-      this.#bytes -= this.#events[gone]!.bytes;
-      gone += 1;
+      this.#bytes -= this.#events[dropped]!.bytes;
+      dropped += 1;
     }
-    if (gone === 0) return;
-    this.#events.splice(0, gone);
-    this.#skip += gone;
+    if (dropped === 0) return;
+    this.#events.splice(0, dropped);
+    this.#skip += dropped;
   }
+}
+
+/**
+ * Progress in an event: of a node, by `progress { value, max, node }`, or of the run, by `node_done { done, nodes }`, with
+ * null as node. Returns undefined for any other event or data. Exported for its test.
+ */
+export function readProgress(event: string, data: string): RunProgress | undefined {
+  if ((event !== "progress" && event !== "node_done") || data.length > PROGRESS_CHARACTERS) return undefined;
+  const parsed = (JSON.parse(data) ?? {}) as Record<string, unknown>;
+  const { value, max, node } = event === "progress" ? parsed : { value: parsed.done, max: parsed.nodes, node: null };
+  if (typeof value !== "number" || typeof max !== "number") return undefined;
+  return { value, max, node: typeof node === "string" || typeof node === "number" ? String(node) : null };
 }

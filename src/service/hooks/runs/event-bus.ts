@@ -1,27 +1,28 @@
 /** One reader of one run. */
 export interface Listener {
-  /** Resolves when something happened since the last call, at once where it already has, and after `close`. */
+  /** Resolves when the run has changed since the last call (at once where it has already), and after `close`. */
   changed(): Promise<void>;
   close(): void;
   readonly isClosed: boolean;
 }
 
 interface Waiter extends Listener {
-  /** It has read what there is. */
+  /** The reader has read everything. */
   readonly isWaiting: boolean;
   wake(): void;
 }
 
-/** Wakes the readers of a run; what happened they read from the store. */
+/** Wakes the readers of a run, who then read its events from the store. */
 export class EventBus {
   readonly #listeners = new Map<string, Set<Waiter>>();
   #isClosed = false;
 
+  /** Number of runs with readers. */
   get runs(): number {
     return this.#listeners.size;
   }
 
-  /** Every reader has read all that there is. */
+  /** Every reader has read everything. */
   get isQuiet(): boolean {
     for (const listeners of this.#listeners.values()) {
       for (const { isWaiting } of listeners) if (!isWaiting) return false;
@@ -73,7 +74,7 @@ export class EventBus {
     for (const listener of this.#listeners.get(runId) ?? []) listener.wake();
   }
 
-  /** Ends every wait, now and later. */
+  /** Ends every wait, current and future. */
   close(): void {
     this.#isClosed = true;
     for (const listeners of [...this.#listeners.values()]) for (const listener of [...listeners]) listener.close();

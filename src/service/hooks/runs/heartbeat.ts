@@ -1,35 +1,21 @@
 import type { Clock, Timer } from "../clock.js";
 
-/** Each event is one line, whatever line breaks it holds. */
-export const systemEventLine = (text: string): string => `System event: ${text.replace(/[\r\n\u2028\u2029]+/g, " ")}`;
+export interface Heartbeat {
+  start(): void;
+  stop(): void;
+}
 
-/** Calls `beat` every `seconds`, the next time counted from the end of the last. */
-export class HeartbeatInterval {
-  readonly #clock: Clock;
-  readonly #seconds: number;
-  readonly #beat: () => Promise<void>;
-  #timer: Timer | undefined;
-  #isStopped = false;
-
-  constructor(clock: Clock, seconds: number, beat: () => Promise<void>) {
-    this.#clock = clock;
-    this.#seconds = seconds;
-    this.#beat = beat;
-  }
-
-  start(): void {
-    if (this.#isStopped || this.#seconds <= 0) return;
-    this.#timer?.cancel();
-    this.#timer = this.#clock.setTimer(this.#seconds * 1000, () => void this.#run());
-  }
-
-  stop(): void {
-    this.#isStopped = true;
-    this.#timer?.cancel();
-  }
-
-  async #run(): Promise<void> {
-    await this.#beat();
-    this.start();
-  }
+/** Calls `beat` every `seconds`, counted from the end of the last call; 0: never. */
+export function createHeartbeat(clock: Clock, seconds: number, beat: () => Promise<unknown>): Heartbeat {
+  let timer: Timer | undefined;
+  let isStopped = false;
+  const start = () => {
+    timer?.cancel();
+    if (!isStopped && seconds > 0) timer = clock.setTimer(seconds * 1000, () => void beat().then(start));
+  };
+  const stop = () => {
+    isStopped = true;
+    timer?.cancel();
+  };
+  return { start, stop };
 }

@@ -1,22 +1,24 @@
 import { ERROR_CODES, LatentkitError } from "../../../errors.js";
+import type { TerminalState } from "../run.js";
 import type { NewEvent } from "../store/store.js";
-import type { TerminalState } from "../types.js";
 import { messageOf, toJsonLine } from "./safe-json.js";
 
 const UNKNOWN_CODE = "agent_failed";
 
-/** How a run ends, with its one terminal event. */
+export const TERMINAL_EVENTS = ["done", "error", "aborted"] as const;
+
+/** The final state of a run, with its one terminal event. */
 export interface Outcome {
   readonly state: TerminalState;
-  readonly terminal: NewEvent;
+  readonly terminal: NewEvent & { readonly event: (typeof TERMINAL_EVENTS)[number] };
   readonly error: { readonly error: string; readonly code: string } | null;
 }
 
-/** What an agent answered: succeeded, or failed where it is no answer or longer than a run may store. */
-export function answered(answer: unknown, maxBytes: number): Outcome {
-  const response = (answer as { response?: unknown } | null | undefined)?.response;
+/** Outcome of an agent that returned: failed where the result has no response, or one longer than a run may store. */
+export function returned(result: unknown, maxBytes: number): Outcome {
+  const response = (result as { response?: unknown } | null | undefined)?.response;
   if (typeof response !== "string") {
-    return ended("failed", "The agent must answer with { response: string }.", "invalid_response");
+    return ended("failed", "The agent must return { response: string }.", "invalid_response");
   }
   const data = toJsonLine({ response });
   if (Buffer.byteLength(data) > maxBytes) {
@@ -29,7 +31,7 @@ export function failed(thrown: unknown): Outcome {
   return ended("failed", messageOf(thrown), codeOf(thrown));
 }
 
-/** Never throws, whatever was thrown: a proxy throws at the question what it is. */
+/** Never throws, whatever was thrown: a proxy may throw at `instanceof`. */
 function codeOf(thrown: unknown): string {
   try {
     const code = thrown instanceof LatentkitError ? thrown.code : undefined;
@@ -39,7 +41,7 @@ function codeOf(thrown: unknown): string {
   }
 }
 
-/** `text`: what the run had written as deltas, null where nothing. */
+/** `text`: the run's deltas so far, joined; null where there are none. */
 export function cancelled(text: string | null): Outcome {
   return { state: "cancelled", terminal: { event: "aborted", data: toJsonLine({ text }) }, error: null };
 }

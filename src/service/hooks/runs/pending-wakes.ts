@@ -1,10 +1,9 @@
+import type { Limits } from "../hook-config.js";
 import type { BacklogLimits } from "../store/backlog.js";
-import type { Limits } from "../types.js";
-import { systemEventLine } from "./heartbeat.js";
 
 export const TOO_MANY_PENDING: Record<keyof BacklogLimits, string> = {
-  session: "this session has too many pending events, or too large ones",
-  service: "too many pending events wait, or too large ones, try again later",
+  session: "this session has too many pending events, or too large ones, try again later",
+  service: "the service has too many pending events, or too large ones, try again later",
 };
 
 export const backlogLimits = (limits: Limits): BacklogLimits => ({
@@ -12,9 +11,9 @@ export const backlogLimits = (limits: Limits): BacklogLimits => ({
   service: { wakes: limits.pending_wakes, bytes: limits.pending_wake_bytes },
 });
 
-/** The message of a run that takes pending texts; null where there is nothing to say. */
+/** The message of a run that takes pending texts, a line each whatever line breaks they hold; null for an empty one. */
 export function composeMessage(pending: readonly string[], message: string | null): string | null {
-  const lines = pending.map(systemEventLine);
+  const lines = pending.map((text) => `System event: ${text.replace(/[\r\n\u2028\u2029]+/g, " ")}`);
   if (message !== null) lines.push(message);
   return lines.length === 0 ? null : lines.join("\n");
 }

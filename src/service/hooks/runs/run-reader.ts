@@ -1,37 +1,39 @@
 import { HookError } from "../hook-error.js";
+import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../run.js";
 import type { Store } from "../store/store.js";
-import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../types.js";
-import type { EventBus, Listener } from "./event-bus.js";
+import type { EventBus } from "./event-bus.js";
+import type { RunContext } from "./run-context.js";
 
-/** Slices end at multiples of this, so that readers that began at different ids soon want the same ones. */
+/** Slices end at multiples of this, so that readers that began at different ids soon share the same ones. */
 const SLICE_EVENTS = 256;
 /** With their frames, one slice for each of 1,000 readers is less than `streams_bytes`. */
 const SLICE_BYTES = 48 * 1024;
+/** Most files that a status lists. */
+const MOST_FILES = 1000;
 
-/** What is read of runs: straight from the store, woken by the engine. */
-export abstract class RunReader {
+/** Reads runs straight from the store; `open` comes before every read, `positionOf` tells a run's position in the queue. */
+export class RunReader {
   readonly #store: Store;
   readonly #bus: EventBus;
+  readonly #open: () => Promise<void>;
+  readonly #positionOf: (runId: string) => number;
 
-  constructor(store: Store, bus: EventBus) {
+  constructor({ store, bus }: RunContext, open: () => Promise<void>, positionOf: (runId: string) => number) {
     this.#store = store;
     this.#bus = bus;
+    this.#open = open;
+    this.#positionOf = positionOf;
   }
 
-  abstract open(): Promise<void>;
-
-  /** Place of a queued run among all, from 1. */
-  protected abstract positionOf(runId: string): number;
-
   async get(runId: string): Promise<RunRow> {
-    await this.open();
-    return found(await this.#store.getRun(runId));
+    await this.#open();
+    return existing(await this.#store.getRun(runId));
   }
 
   async status(runId: string): Promise<RunStatus> {
-    await this.open();
-    const status = found(await this.#store.getStatus(runId, MOST_FILES));
-    return { ...status, queuePosition: status.state === "queued" ? this.positionOf(runId) : null };
+    await this.#open();
+    const status = existing(await this.#store.getStatus(runId, MOST_FILES));
+    return { ...status, queuePosition: status.state === "queued" ? this.#positionOf(runId) : null };
   }
 
   async outcome(runId: string): Promise<StoredEvent | null> {
@@ -44,11 +46,11 @@ export abstract class RunReader {
     nextCursor: string | null;
   }> {
     if (cursor !== undefined && !/^[1-9]\d{0,14}$/.test(cursor)) {
-      throw new HookError("invalid_request", "cursor: expected the next_cursor of a former list");
+      throw new HookError("invalid_request", "cursor: expected the next_cursor of an earlier page");
     }
-    await this.open();
+    await this.#open();
     const count = Math.min(Math.max(Math.trunc(limit), 1), 1000);
-    // one more than asked for tells whether there is a next page
+    // one run more than requested shows whether there is a next page
     const runs = await this.#store.listRuns(cursor === undefined ? null : Number(cursor), count + 1, filter);
     const hasMore = runs.length > count;
     const page = runs.slice(0, count);
@@ -56,14 +58,14 @@ export abstract class RunReader {
   }
 
   async read(runId: string, after: number): Promise<EventSlice> {
-    await this.open();
+    await this.#open();
     const most = SLICE_EVENTS - (Math.max(after, 0) % SLICE_EVENTS);
-    return found(await this.#store.readEvents(runId, after, most, SLICE_BYTES));
+    return existing(await this.#store.readEvents(runId, after, most, SLICE_BYTES));
   }
 
   async *follow(runId: string, after: number, signal?: AbortSignal): AsyncGenerator<EventSlice, void, undefined> {
     if (signal?.aborted) return;
-    // before the first read: what happens in between wakes the reader
+    // before the first read: whatever happens in between wakes the reader
     const listener = this.#bus.listen(runId);
     const stop = () => listener.close();
     signal?.addEventListener("abort", stop, { once: true });
@@ -82,10 +84,6 @@ export abstract class RunReader {
     }
   }
 
-  listen(runId: string): Listener {
-    return this.#bus.listen(runId);
-  }
-
   async file(runId: string, name: string): Promise<RunFile> {
     await this.#checkExists(runId);
     const file = await this.#store.getFile(runId, name);
@@ -94,15 +92,12 @@ export abstract class RunReader {
   }
 
   async #checkExists(runId: string): Promise<void> {
-    await this.open();
-    found(await this.#store.getSummary(runId));
+    await this.#open();
+    existing(await this.#store.getSummary(runId));
   }
 }
 
-/** Most files that a status lists. */
-const MOST_FILES = 1000;
-
-function found<T>(value: T | null): T {
+function existing<T>(value: T | null): T {
   if (value === null) throw new HookError("run_not_found");
   return value;
 }

@@ -1,37 +1,22 @@
-import type { AsyncLocalStorage } from "node:async_hooks";
-import type { Clock, Timer } from "../clock.js";
+import type { Timer } from "../clock.js";
 import { HookError } from "../hook-error.js";
-import type { EventBatch, Keep, Store } from "../store/store.js";
-import type { Agent, RunObserver, RunRow } from "../types.js";
-import { AgentOutput } from "./agent-context.js";
+import type { RunRow } from "../run.js";
+import type { EventBatch } from "../store/store.js";
+import { AgentOutput } from "./agent-output.js";
 import { EventBuffer } from "./event-buffer.js";
-import type { EventBus } from "./event-bus.js";
-import { answered, cancelled, failed, interrupted, type Outcome, timedOut } from "./outcome.js";
+import { cancelled, failed, interrupted, type Outcome, returned, timedOut } from "./outcome.js";
+import { type RunContext, storeEnding } from "./run-context.js";
 import { toJsonLine } from "./safe-json.js";
 
-/** How long an ended run's agent keeps its slot when it does not return. */
+/** Time for which the agent of an ended run keeps its slot when it does not return. */
 const ABORT_GRACE_MS = 1000;
 const RETRY_MS = 1000;
 
-/** What the parts of the engine share. */
-export interface Engine {
-  readonly agent: Agent;
-  /** Whose agent's code is being executed, in its timers and callbacks too. */
-  readonly current: AsyncLocalStorage<string>;
-  readonly store: Store;
-  readonly clock: Clock;
-  /** Steady ms for expiry (clock.ts). */
-  readonly mark: () => number;
-  readonly keep: Keep;
-  readonly bus: EventBus;
-  readonly observer: RunObserver;
-}
-
-/** One run from its slot to its terminal event: whatever the agent does, there is exactly one. */
+/** One run from its slot to its terminal event: exactly one, whatever the agent does. */
 export class RunTask {
   readonly #id: string;
   readonly #waitedMs: number;
-  readonly #engine: Engine;
+  readonly #context: RunContext;
   readonly #buffer: EventBuffer;
   readonly #output: AgentOutput;
   readonly #abort = new AbortController();
@@ -44,17 +29,18 @@ export class RunTask {
   #pause: Timer | undefined;
   #endPause: (() => void) | undefined;
 
-  constructor(id: string, waitedMs: number, engine: Engine) {
+  constructor(id: string, waitedMs: number, context: RunContext) {
     this.#id = id;
     this.#waitedMs = waitedMs;
-    this.#engine = engine;
-    this.#buffer = new EventBuffer(engine.keep);
-    this.#output = new AgentOutput(id, this.#buffer, engine.keep.events, () => this.#flushSoon());
+    this.#context = context;
+    const { eventLimits } = context;
+    this.#buffer = new EventBuffer(eventLimits);
+    this.#output = new AgentOutput(id, this.#buffer, eventLimits.events, () => this.#flushSoon());
   }
 
   /** Resolves when the slot is free again; rejects where the run could not be started and is still queued. */
   async work(): Promise<void> {
-    const { store, clock, bus, observer } = this.#engine;
+    const { store, clock, bus, observer } = this.#context;
     const status = { event: "status", data: toJsonLine({ message: "The run has started.", state: "running" }) };
     const row = await this.#start(() => store.startRun(this.#id, clock.now(), status));
     if (row === null) return this.#attempt.resolve(null);
@@ -83,18 +69,18 @@ export class RunTask {
     this.#end(interrupted());
   }
 
-  /** Null when the terminal event is stored (here or by others), the error when the next attempt to store it fails. */
+  /** Resolves to null when the terminal event is stored (here or elsewhere), to the error when the next attempt fails. */
   whenStored(): Promise<HookError | null> {
     return this.#attempt.promise;
   }
 
-  /** No further attempt to store the ending: the next start of the service will. */
+  /** Stops the attempts to store the ending: the next start of the service will. */
   giveUp(): void {
     this.#hasGivenUp = true;
     this.#endPause?.();
   }
 
-  /** The first ending wins; the agent is told unless it ended itself. */
+  /** Settles the outcome: the first one wins. Aborts the agent unless it ended itself. */
   #end(outcome: Outcome): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
@@ -115,31 +101,27 @@ export class RunTask {
 
   async #callAgent({ id, sessionKey, message, name }: RunRow): Promise<void> {
     try {
-      const { agent, current } = this.#engine;
+      const { agent, current, eventLimits } = this.#context;
       const context = this.#output.context(this.#abort.signal);
-      const answer = await current.run(id, () => agent({ id, sessionKey, message, name }, context));
-      this.#end(answered(answer, this.#engine.keep.bytes));
+      const result = await current.run(id, () => agent({ id, sessionKey, message, name }, context));
+      this.#end(returned(result, eventLimits.bytes));
     } catch (error) {
       this.#end(failed(error));
     }
   }
 
-  /** True where this call wrote the terminal event. */
+  /** Returns true where this call wrote the terminal event. */
   async #storeEnding(outcome: Outcome): Promise<boolean> {
-    const { store, clock, mark, keep, bus } = this.#engine;
     for (;;) {
-      let rest: EventBatch | undefined;
+      let lastEvents: EventBatch | undefined;
       try {
         if (this.#flushing !== undefined || !this.#buffer.isShort) await this.#flush();
-        const { state: to, terminal, error } = outcome;
-        const ending = { from: ["running"] as const, to, finishedAt: clock.now(), endedMark: mark(), error, terminal };
-        rest = this.#buffer.take();
-        const row = await store.endRun(this.#id, ending, rest, keep);
-        bus.wake(this.#id);
+        lastEvents = this.#buffer.take();
+        const isStored = await storeEnding(this.#context, this.#id, "running", outcome, lastEvents);
         this.#attempt.resolve(null);
-        return row !== null;
+        return isStored;
       } catch (error) {
-        if (rest !== undefined) this.#buffer.restore(rest);
+        if (lastEvents !== undefined) this.#buffer.restore(lastEvents);
         this.#failAttempt(error);
         if (this.#hasGivenUp) return false;
         await this.#waitForRetry();
@@ -148,7 +130,7 @@ export class RunTask {
   }
 
   #failAttempt(error: unknown): void {
-    this.#engine.observer.fault?.("store", error);
+    this.#context.observer.fault?.("store", error);
     const { resolve } = this.#attempt;
     this.#attempt = deferred();
     resolve(error instanceof HookError ? error : new HookError("store_unavailable", undefined, { cause: error }));
@@ -156,7 +138,7 @@ export class RunTask {
 
   async #waitForRetry(): Promise<void> {
     await new Promise<void>((resolve) => {
-      const timer = this.#engine.clock.setTimer(RETRY_MS, resolve, true);
+      const timer = this.#context.clock.setTimer(RETRY_MS, resolve, true);
       this.#endPause = () => {
         timer.cancel();
         resolve();
@@ -168,13 +150,13 @@ export class RunTask {
   async #settledOrGrace(settled: Promise<void>): Promise<void> {
     let timer: Timer | undefined;
     const grace = new Promise<void>((resolve) => {
-      timer = this.#engine.clock.setTimer(ABORT_GRACE_MS, resolve, true);
+      timer = this.#context.clock.setTimer(ABORT_GRACE_MS, resolve, true);
     });
     await Promise.race([settled, grace]);
     timer?.cancel();
   }
 
-  /** All events of one turn of the event loop go in one transaction. */
+  /** Flushes at the end of this turn of the event loop: all its events go in one transaction. */
   #flushSoon(): void {
     if (this.#isFlushDue || this.#flushing !== undefined || this.#pause !== undefined) return;
     this.#isFlushDue = true;
@@ -185,8 +167,8 @@ export class RunTask {
   }
 
   #flushLater(error: unknown): void {
-    this.#engine.observer.fault?.("store", error);
-    this.#pause = this.#engine.clock.setTimer(RETRY_MS, () => {
+    this.#context.observer.fault?.("store", error);
+    this.#pause = this.#context.clock.setTimer(RETRY_MS, () => {
       this.#pause = undefined;
       this.#flushSoon();
     });
@@ -199,13 +181,13 @@ export class RunTask {
   }
 
   async #pump(): Promise<void> {
-    const { store, keep, bus } = this.#engine;
+    const { store, eventLimits, bus } = this.#context;
     try {
       while (!this.#buffer.isEmpty) {
         const batch = this.#buffer.take();
         try {
-          // not running any more in the store: others ended it, and `endRun` will find so
-          if (!(await store.append(this.#id, batch, keep))) return this.#end(interrupted());
+          // not running any more in the store: it was ended elsewhere, and `endRun` will return null
+          if (!(await store.append(this.#id, batch, eventLimits))) return this.#end(interrupted());
         } catch (error) {
           this.#buffer.restore(batch);
           throw error;
@@ -214,7 +196,7 @@ export class RunTask {
         await new Promise((resolve) => setImmediate(resolve));
       }
     } finally {
-      // in the same step as the last look at the buffer, or an event in between would wait for the next one
+      // in the same step as the last check of the buffer, or an event in between would wait for the next one
       this.#flushing = undefined;
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Any value as one line of JSON; never throws. BigInt becomes its digits as text, a cycle "[Circular]", what cannot be
- * written at all (a throwing getter, endless depth) an object that says so.
+ * Writes any value as one line of JSON; never throws. A BigInt becomes its digits as text, a cycle "[Circular]", and a
+ * value that cannot be written at all (a throwing getter, endless depth) { unserializable: reason }.
  */
 export function toJsonLine(value: unknown): string {
   for (const replacer of [digits, breakCycles()]) {
@@ -12,12 +12,12 @@ export function toJsonLine(value: unknown): string {
 
 type Replacer = (this: unknown, key: string, value: unknown) => unknown;
 
-/** The line, or why there is none. undefined and functions alone have no JSON: they become null. */
+/** Returns the line, or the reason why there is none. undefined and functions alone have no JSON: they become null. */
 function tryStringify(value: unknown, replacer: Replacer): string | Error {
   try {
     return JSON.stringify(value, replacer) ?? "null";
   } catch (error) {
-    // what was thrown may be hostile itself
+    // the thrown value may be hostile itself
     return new Error(messageOf(error));
   }
 }
@@ -28,7 +28,7 @@ function breakCycles(): Replacer {
   const ancestors: unknown[] = [];
   return function (_key, value) {
     if (typeof value !== "object" || value === null) return digits.call(this, _key, value);
-    // `this` is the holder of the value: everything above it on the stack is left behind
+    // `this` holds the value: everything above it on the stack is finished
     while (ancestors.length > 0 && ancestors.at(-1) !== this) ancestors.pop();
     if (ancestors.includes(value)) return "[Circular]";
     ancestors.push(value);
@@ -38,11 +38,10 @@ function breakCycles(): Replacer {
 
 const LONGEST_MESSAGE = 2000;
 
-/** What a thrown value says, in at most 2,000 characters; never throws. */
+/** The message of a thrown value, in at most 2,000 characters; never throws. */
 export function messageOf(thrown: unknown): string {
   try {
-    const said: unknown = thrown instanceof Error ? thrown.message || thrown.name : thrown;
-    const text = String(said);
+    const text = String(thrown instanceof Error ? thrown.message || thrown.name : thrown);
     return text.length > LONGEST_MESSAGE ? `${text.slice(0, LONGEST_MESSAGE)}…` : text;
   } catch {
     return "an error that cannot be shown";

@@ -5,24 +5,24 @@ export interface Backlog {
   readonly bytes: number;
 }
 
-/** The most that may be pending, one more wake included. */
+/** Limits of the pending wakes. */
 export interface BacklogLimits {
   readonly session: Backlog;
   readonly service: Backlog;
 }
 
-/** Bytes that a wake's text counts for: as JSON in UTF-8, the form it is stored in. */
+/** Size of a wake's text: as JSON in UTF-8, the form it is stored in. */
 export const wakeBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text));
 
-/** Whose limit one more wake would pass; undefined: neither. */
-export function passedLimit(
+/** Returns the scope whose limit one more wake would exceed; undefined: neither. */
+export function exceededScope(
   bytes: number,
   pending: BacklogLimits,
   limits: BacklogLimits,
 ): keyof BacklogLimits | undefined {
-  const isPassed = (whose: keyof BacklogLimits) =>
-    pending[whose].wakes + 1 > limits[whose].wakes || pending[whose].bytes + bytes > limits[whose].bytes;
-  return isPassed("session") ? "session" : isPassed("service") ? "service" : undefined;
+  return (["session", "service"] as const).find(
+    (scope) => pending[scope].wakes + 1 > limits[scope].wakes || pending[scope].bytes + bytes > limits[scope].bytes,
+  );
 }
 
 /** Number of wakes from the front that fit `maxBytes`: at least one where there is one. */

@@ -1,5 +1,6 @@
-import type { EventSlice, RunFile, RunProgress, RunRow, StoredEvent } from "../types.js";
-import type { EventBatch, Keep, NewEvent } from "./store.js";
+import type { EventSlice, RunFile, RunProgress, RunRow, StoredEvent } from "../run.js";
+import { cursorOf, sliceOf } from "./event-slice.js";
+import type { EventBatch, EventLimits } from "./store.js";
 
 interface SizedEvent extends StoredEvent {
   readonly bytes: number;
@@ -17,8 +18,8 @@ export interface MemoryRun {
   progress: RunProgress | null;
 }
 
-/** Adds events and files to a run, and trims its head to `keep`. */
-export function addEvents(run: MemoryRun, batch: EventBatch, keep?: Keep): void {
+/** Adds events and files to a run, and trims its head to the limits. */
+export function addEvents(run: MemoryRun, batch: EventBatch, limits?: EventLimits): void {
   const { row } = run;
   if (batch.skip > 0) {
     [run.events, run.bytes] = [[], 0];
@@ -27,26 +28,28 @@ export function addEvents(run: MemoryRun, batch: EventBatch, keep?: Keep): void 
   }
   run.progress = batch.progress ?? run.progress;
   for (const file of batch.files) run.files.set(file.name, file);
-  for (const { event, data } of batch.events as readonly NewEvent[]) {
+  for (const { event, data } of batch.events) {
     row.lastEventId += 1;
     const bytes = Buffer.byteLength(data);
     run.bytes += bytes;
     run.events.push({ id: row.lastEventId, event, data, bytes });
   }
-  if (keep === undefined) return;
-  let gone = 0;
-  while (run.events.length - gone > 1 && (run.events.length - gone > keep.events || run.bytes > keep.bytes)) {
-    run.bytes -= run.events[gone]!.bytes;
-    gone += 1;
+  if (limits === undefined) return;
+  let trimmed = 0;
+  const left = () => run.events.length - trimmed;
+  while (left() > 1 && (left() > limits.events || run.bytes > limits.bytes)) {
+    run.bytes -= run.events[trimmed]!.bytes;
+    trimmed += 1;
   }
-  if (gone === 0) return;
-  run.events.splice(0, gone);
+  if (trimmed === 0) return;
+  run.events.splice(0, trimmed);
   row.oldestEventId = run.events[0]!.id;
 }
 
 export function readEvents(run: MemoryRun, after: number, maxEvents: number, maxBytes: number): EventSlice {
   const { oldestEventId, lastEventId } = run.row;
-  const cursor = Math.min(Math.max(after, 0), lastEventId);
+  const ids = { oldestEventId, lastEventId, hasEnded: run.endedMark !== null };
+  const cursor = cursorOf(after, ids);
   const events: StoredEvent[] = [];
   let total = 0;
   for (let at = Math.max(0, cursor + 1 - oldestEventId); at < run.events.length && events.length < maxEvents; at++) {
@@ -55,14 +58,7 @@ export function readEvents(run: MemoryRun, after: number, maxEvents: number, max
     if (events.length > 0 && total > maxBytes) break;
     events.push(toStored(event));
   }
-  const reached = events.at(-1)?.id ?? cursor;
-  return {
-    events,
-    oldestEventId,
-    lastEventId,
-    truncated: cursor + 1 < oldestEventId,
-    end: run.endedMark !== null && reached === lastEventId,
-  };
+  return sliceOf(events, cursor, ids);
 }
 
 export const terminalEvent = (run: MemoryRun): StoredEvent | null =>

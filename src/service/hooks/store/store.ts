@@ -10,7 +10,7 @@ import type {
   StoredEvent,
   StoredStatus,
   TerminalState,
-} from "../types.js";
+} from "../run.js";
 import type { BacklogLimits } from "./backlog.js";
 
 export interface NewRun {
@@ -23,9 +23,9 @@ export interface NewRun {
   readonly createdAt: number;
   /** Steady ms (clock.ts), for expiry. */
   readonly createdMark: number;
-  /** Most bytes of pending wakes that the run takes; the oldest is always taken, what does not fit stays pending. */
+  /** Most bytes of pending wakes that the run takes; it always takes the oldest, and leaves the rest pending. */
   readonly maxWakeBytes: number;
-  /** The run's message, given the texts of the pending wakes it takes; null: create nothing. */
+  /** Returns the run's message, from the texts of the pending wakes it takes; null: create nothing. */
   compose(pending: readonly string[]): string | null;
 }
 
@@ -35,14 +35,14 @@ export interface NewWake {
   readonly limits: BacklogLimits;
 }
 
-/** What was answered under an idempotency key. */
-export type Answer =
+/** The reply to a request with an idempotency key. */
+export type Reply =
   | {
       readonly run: {
         readonly runId: string;
         readonly sessionKey: string;
         readonly createdAt: number;
-        /** Absent in answers of older versions. */
+        /** Absent in replies of older versions. */
         readonly createdMark?: number;
       };
     }
@@ -55,12 +55,12 @@ export type Answer =
       };
     };
 
-export interface StoredAnswer {
+export interface StoredReply {
   readonly payloadHash: string;
-  readonly answer: Answer;
+  readonly reply: Reply;
 }
 
-/** Key row to write along with the run or wake it answers for. Marks are steady ms (clock.ts). */
+/** Key row to write along with its run or wake. Marks are steady ms (clock.ts). */
 export interface NewKey {
   readonly scope: string;
   readonly payloadHash: string;
@@ -70,13 +70,13 @@ export interface NewKey {
 
 export type CreateRunResult =
   | { readonly kind: "created"; readonly run: RunSummary; readonly wakes: number }
-  | { readonly kind: "answered"; readonly stored: StoredAnswer }
+  | { readonly kind: "replayed"; readonly stored: StoredReply }
   | { readonly kind: "empty" };
 
 export type AddWakeResult =
   | { readonly kind: "queued"; readonly chatId: number; readonly eventId: number; readonly pending: number }
-  | { readonly kind: "answered"; readonly stored: StoredAnswer }
-  | { readonly kind: "full"; readonly whose: keyof BacklogLimits };
+  | { readonly kind: "replayed"; readonly stored: StoredReply }
+  | { readonly kind: "full"; readonly scope: keyof BacklogLimits };
 
 export interface NewEvent {
   readonly event: string;
@@ -86,18 +86,18 @@ export interface NewEvent {
 
 /** Events to add to a run, in order. */
 export interface EventBatch {
-  /** Ids that were given out and dropped before `events`: everything stored so far is trimmed with them. */
+  /** Number of ids before `events` whose events were dropped: everything stored before them is trimmed as well. */
   readonly skip: number;
   readonly events: readonly NewEvent[];
   readonly files: readonly RunFile[];
-  /** The newest progress, where there is news. */
+  /** The newest progress, if any. */
   readonly progress?: RunProgress;
 }
 
-/** Most that is kept of a run's events; the head is trimmed beyond it, the newest event never. */
-export interface Keep {
+/** Limits of a run's stored events; the head is trimmed beyond them, the newest event never. */
+export interface EventLimits {
   readonly events: number;
-  /** UTF-8 bytes of all `data`. */
+  /** Total of `data` in UTF-8. */
   readonly bytes: number;
 }
 
@@ -118,46 +118,53 @@ export interface LeftOver {
 }
 
 export interface SweepRequest {
-  /** Runs that ended at or before this mark go. */
+  /** Removes runs that ended at or before this mark. */
   readonly endedBefore: number;
-  /** Ended runs beyond this number go, oldest first. */
-  readonly keepRuns: number;
-  /** Idempotency keys that expire at or before this mark go. */
+  /** Removes ended runs beyond this number, oldest first. */
+  readonly maxEndedRuns: number;
+  /** Removes idempotency keys that expire at or before this mark. */
   readonly nowMark: number;
-  /** Stop after about this many deleted rows; `more` tells that another call is due. */
+  /** Stops after about this many deleted rows; `more` tells that another call is due. */
   readonly budget: number;
 }
 
+export interface SweepResult {
+  readonly removedRuns: number;
+  readonly endedRuns: number;
+  readonly more: boolean;
+}
+
 /**
- * What survives. Every method is one transaction: it happened whole when the promise resolves, and not at all when it
- * rejects, always with HookError store_unavailable. Work is done in the order of the calls. What a client was told
- * (create, wake, end) is on the disk when it resolves; events may trail a power loss, never a killed process.
+ * The persistent state of a service. Every method is one transaction: complete when the promise resolves, undone when it
+ * rejects, always with HookError store_unavailable. Work is done in the order of the calls. Whatever a client learns of
+ * (create, wake, end) is on the disk when the promise resolves; a power loss may take the last events, a killed process
+ * takes none.
  */
 export interface Store {
-  /** Runs that a former process left unfinished, in order of creation; the newest mark of an ended one, else 0. */
+  /** Unfinished runs of an earlier process, in order of creation; the newest mark of an ended run, else 0. */
   leftOver(): Promise<{ queued: LeftOver[]; running: LeftOver[]; lastMark: number }>;
 
-  findAnswer(scope: string, nowMark: number): Promise<StoredAnswer | null>;
-  /** Run row, key row and the consumption of the session's oldest pending wakes together. */
+  findReply(scope: string, nowMark: number): Promise<StoredReply | null>;
+  /** Writes the run and its key, and consumes the session's oldest pending wakes. */
   createRun(run: NewRun, key?: NewKey): Promise<CreateRunResult>;
   addWake(wake: NewWake, key?: NewKey): Promise<AddWakeResult>;
   /** Keys of the sessions with pending wakes, longest waiting first. */
   pendingSessions(): Promise<string[]>;
 
   getRun(id: string): Promise<RunRow | null>;
-  /** As `getRun`, without a look at the message. */
+  /** As `getRun`, without reading the message. */
   getSummary(id: string): Promise<RunSummary | null>;
   getStatus(id: string, maxFiles: number): Promise<StoredStatus | null>;
-  /** Newest first, below `before` where given. */
+  /** Newest first; below the sequence number `before`, unless it is null. */
   listRuns(before: number | null, limit: number, filter?: RunFilter): Promise<RunSummary[]>;
-  /** queued to running, with an event; null where the run is not queued any more. */
+  /** Moves a run from queued to running, with an event; null where it is not queued any more. */
   startRun(id: string, startedAt: number, event: NewEvent): Promise<RunRow | null>;
-  /** running to queued; false where the run is not running. */
+  /** Moves a run from running to queued; false where it is not running. */
   requeueRun(id: string): Promise<boolean>;
   /** Adds events to a running run; false where it is not running. */
-  append(id: string, batch: EventBatch, keep: Keep): Promise<boolean>;
-  /** One of `from` to a terminal state, its last events and the terminal one; null where the run is in none of them. */
-  endRun(id: string, ending: Ending, batch: EventBatch, keep: Keep): Promise<RunSummary | null>;
+  append(id: string, batch: EventBatch, limits: EventLimits): Promise<boolean>;
+  /** Moves a run from a state in `from` to a terminal one, with its last events; null where it is in no such state. */
+  endRun(id: string, ending: Ending, batch: EventBatch, limits: EventLimits): Promise<RunSummary | null>;
 
   /** Events after an id, at least one where there is one; an id above the newest counts as the newest. */
   readEvents(id: string, after: number, maxEvents: number, maxBytes: number): Promise<EventSlice | null>;
@@ -165,8 +172,8 @@ export interface Store {
   terminalEvent(id: string): Promise<StoredEvent | null>;
   getFile(id: string, name: string): Promise<RunFile | null>;
 
-  sweep(request: SweepRequest): Promise<{ removedRuns: number; endedRuns: number; more: boolean }>;
-  /** Fails where a run could not be started, and while what failed before still fails. Writes little. */
+  sweep(request: SweepRequest): Promise<SweepResult>;
+  /** Fails where a run could not be started, and while an earlier failure persists. Writes little. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }

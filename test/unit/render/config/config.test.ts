@@ -18,7 +18,7 @@ describe("parseConfig", () => {
   it("fills in every documented default", () => {
     const config = parseConfig({}, "test");
     assert.deepEqual([config.host, config.port, config.store], ["127.0.0.1", 8188, "sqlite:./latentkit.db"]);
-    assert.deepEqual([config.models, config.output_dir], [["./models"], "./out"]);
+    assert.deepEqual([config.output_dir, config.device], ["./out", "auto"]);
     assert.deepEqual(config.remote_image_api, { base_url: "https://api.stability.ai", keys: [] });
     assert.deepEqual(config.channels.web, {
       hooks_default_session_key: "hook:ingress",
@@ -37,9 +37,9 @@ describe("parseConfig", () => {
 
   it("hands out fresh objects, so that one configuration cannot change another", () => {
     const first = parseConfig({}, "first");
-    first.models.push("changed");
+    first.remote_image_api.keys.push({ name: "changed", key: "k" });
     first.limits.running = 99;
-    assert.deepEqual(parseConfig({}, "second").models, ["./models"]);
+    assert.deepEqual(parseConfig({}, "second").remote_image_api.keys, []);
     assert.equal(parseConfig({}, "second").limits.running, 4);
   });
 

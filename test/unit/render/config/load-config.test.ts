@@ -33,14 +33,15 @@ describe("loadConfig", () => {
 
   it("takes relative paths of a file from the file's folder, others from the working folder", () => {
     const path = file(
-      "models: [m]\nstore: sqlite:db/x.db\nagent: { graph: g.json, cache_dir: c, targets: [g.json] }\n",
+      "output_dir: o\nstore: sqlite:db/x.db\nagent: { graph: g.json, cache_dir: c, targets: [g.json] }\n",
     );
-    const config = loadConfig({ file: path, env: { LATENTKIT_OUTPUT_DIR: "o" }, cwd: tmpdir() });
-    assert.deepEqual(config.models, [join(folder, "m")]);
+    const config = loadConfig({ file: path, env: { LATENTKIT_STORE: "" }, cwd: tmpdir() });
+    assert.equal(config.output_dir, join(folder, "o"));
     assert.equal(config.store, `sqlite:${join(folder, "db/x.db")}`);
     const agent = { graph: join(folder, "g.json"), cache_dir: join(folder, "c"), targets: ["g.json"] };
     assert.deepEqual(config.agent, agent);
-    assert.equal(config.output_dir, resolve(tmpdir(), "o"));
+    const fromEnv = loadConfig({ file: path, env: { LATENTKIT_OUTPUT_DIR: "o" }, cwd: tmpdir() });
+    assert.equal(fromEnv.output_dir, resolve(tmpdir(), "o"));
     assert.equal(loadConfig({ env: {}, cwd: folder }).output_dir, join(folder, "out"));
   });
 
@@ -49,14 +50,14 @@ describe("loadConfig", () => {
       LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "12345678",
       LATENTKIT_CHANNELS_WEB_TRUST_PROXY: "true",
       LATENTKIT_LIMITS_STREAMS: "7",
-      LATENTKIT_MODELS: "[a, b]",
+      LATENTKIT_REMOTE_IMAGE_API_KEYS: "[{ name: a, key: b }]",
       LATENTKIT_ISA: "baseline",
     };
     const config = loadConfig({ env, cwd: folder });
     assert.equal(config.channels.web.hooks_token, "12345678");
     assert.equal(config.channels.web.trust_proxy, true);
     assert.equal(config.limits.streams, 7);
-    assert.deepEqual(config.models, [join(folder, "a"), join(folder, "b")]);
+    assert.deepEqual(config.remote_image_api.keys, [{ name: "a", key: "b" }]);
   });
 
   it("shows nothing of a broken file but where it is broken, and warns nobody with its lines", async () => {

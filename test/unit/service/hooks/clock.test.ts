@@ -13,7 +13,7 @@ describe("systemClock", () => {
     assert.equal(calls, 2);
   });
 
-  it("takes more than Node's 24.8 days without firing at once", async () => {
+  it("waits longer than Node's limit of 24.8 days", async () => {
     let calls = 0;
     const timer = systemClock.setTimer(2 ** 40, () => calls++);
     await sleep(20);
@@ -28,7 +28,7 @@ describe("systemClock", () => {
 });
 
 describe("steadyWall", () => {
-  it("goes on with the monotonic clock when the wall clock jumps", async () => {
+  it("follows the monotonic clock when the wall clock jumps", async () => {
     const clock = new FakeClock(5_000_000);
     const steady = steadyWall(clock);
     assert.equal(steady(), 5_000_000);
@@ -37,7 +37,7 @@ describe("steadyWall", () => {
     assert.equal(steady(), 5_000_250);
   });
 
-  it("goes on from a mark of the past that the wall clock is behind", async () => {
+  it("continues from a stored mark that is ahead of the wall clock", async () => {
     const clock = new FakeClock(5_000_000);
     const steady = steadyWall(clock);
     steady.notBefore(4_000_000);

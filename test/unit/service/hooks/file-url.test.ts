@@ -6,8 +6,8 @@ import { join } from "node:path";
 import express from "express";
 import { createGraphAgent, createHookService } from "latentkit/hooks";
 import { createLogger } from "latentkit/service";
+import type { Agent } from "#src/service/hooks/agent.js";
 import { fileUrl, mountFileUrls } from "#src/service/hooks/file-url.js";
-import type { Agent } from "#src/service/hooks/types.js";
 import { freshFolder } from "../../../helpers/folders.js";
 import { bearer, TOKEN, until } from "../../../helpers/hook-service.js";
 import { root } from "../../../helpers/place.js";
@@ -16,7 +16,7 @@ import { readEvents } from "../../../helpers/sse-reader.js";
 describe("mountFileUrls", () => {
   const url = fileUrl("7", "a b.png");
 
-  it("puts the mount path before the paths of the run's files, in JSON and within its texts", () => {
+  it("puts the mount path before the run's file paths, in JSON and in texts", () => {
     const data = JSON.stringify({ url, html: `<img src="${url}">`, text: `see\n${url}\n(${url})`, list: [url, url] });
     const mounted = JSON.parse(mountFileUrls(data, "/automation", "7"));
     const full = `/automation${url}`;
@@ -31,7 +31,7 @@ describe("mountFileUrls", () => {
     assert.deepEqual(JSON.parse(JSON.parse(mountFileUrls(nested, "/a", "7")).response), [{ url: `/a${url}` }]);
   });
 
-  it("leaves other runs, other paths and whole addresses alone", () => {
+  it("leaves other runs, other paths and complete addresses as they are", () => {
     for (const text of [
       fileUrl("8", "a.png"),
       "/api/runs/7",
@@ -50,7 +50,7 @@ describe("mountFileUrls", () => {
     assert.deepEqual(JSON.parse(mounted), { url: `/a%22b%5Cc${url}` });
   });
 
-  it("takes time in proportion to the text", () => {
+  it("takes linear time", () => {
     const text = JSON.stringify(Array.from({ length: 100_000 }, () => url));
     const since = performance.now();
     assert.ok(mountFileUrls(text, "/automation", "7").length > text.length);
@@ -95,7 +95,7 @@ describe("files of a run behind a mounted router", () => {
     return status!;
   };
 
-  it("have addresses that work, for readers of each mount path, from the first event to the status", async () => {
+  it("have working URLs for each mount path, in events and status", async () => {
     const path = join(folder(), "a b.txt");
     writeFileSync(path, "content");
     const agent: Agent = async (_run, { addFile, emit }) => {
@@ -118,7 +118,7 @@ describe("files of a run behind a mounted router", () => {
     }
   });
 
-  it("of a graph are fetched by the addresses that its events and its response tell", async () => {
+  it("of a graph can be fetched by the URLs in its events and response", async () => {
     const graph = {
       1: { class_type: "LoadImage", inputs: { image: "lake.png" } },
       2: { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "{{message}}" } },

@@ -22,10 +22,10 @@ describe("createHookService", () => {
     ],
     ["an unknown key", { agent, config: { hooks_tokn: "x" }, logger }, /"channels\.web\.hooks_tokn"/],
   ] as const) {
-    it(`refuses ${what}, naming it`, () => refuses(make(options), "config.invalid", pattern));
+    it(`refuses ${what} and names it`, () => refuses(make(options), "config.invalid", pattern));
   }
 
-  it("shows no token that stands where the configuration belongs", async () => {
+  it("quotes no token that is passed as the configuration", async () => {
     const { message } = await refuses(make({ agent, config: "se-cr-et", logger }), "config.invalid", /"config"/);
     assert.doesNotMatch(message, /se-cr-et/);
   });

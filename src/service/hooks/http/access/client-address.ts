@@ -2,9 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { isIPv4, isIPv6 } from "node:net";
 
 /**
- * Who counts as one client: an IPv4 address (its IPv6-mapped form is the same), or the /64 of an IPv6 address.
- * With `trustProxy` the address that the nearest proxy appended to X-Forwarded-For; what stands before it is the
- * client's own claim.
+ * Key of a client: its IPv4 address, IPv6-mapped or not, or the /64 of its IPv6 address. With `trustProxy` it is the
+ * address that the nearest proxy appended to X-Forwarded-For; the text before it is the client's own claim.
  */
 export function clientKey(req: IncomingMessage, trustProxy: boolean): string {
   const forwarded = trustProxy ? req.headers["x-forwarded-for"] : undefined;
@@ -15,13 +14,13 @@ export function clientKey(req: IncomingMessage, trustProxy: boolean): string {
   return addressKey(withoutPort(nearest)) ?? addressKey(req.socket.remoteAddress ?? "") ?? "unknown";
 }
 
-/** Some proxies append the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+/** Removes the port that some proxies append: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function withoutPort(address: string): string {
   const [, v6, v4] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(address) ?? [];
   return v6 ?? v4 ?? address;
 }
 
-/** Exported for its test: the key of one address, or undefined where it is none. */
+/** Key of one address; undefined where the text is none. Exported for its test. */
 export function addressKey(address: string): string | undefined {
   const plain = address.replace(/%.*/s, "");
   if (isIPv4(plain)) return plain;

@@ -1,11 +1,10 @@
 import { HookError } from "../../hook-error.js";
-import type { Access } from "../call.js";
-import { type Call, runIdOf } from "../call.js";
+import { type Access, type Call, runIdOf } from "../call.js";
 import type { HookContext } from "../context.js";
 import { clientKey } from "./client-address.js";
 
 /**
- * Lets a request in before a byte of its body is read; returns the id of its token, "" where it came in without.
+ * Admits or refuses a request before a byte of its body is read. Returns the id of its token, "" where it needs none.
  * Fails: hooks_not_configured, invalid_request (token in the URL), unauthorized, auth_rate_limited.
  */
 export function passGate(context: HookContext, access: Access, call: Pick<Call, "req" | "query" | "params">): string {
@@ -13,7 +12,7 @@ export function passGate(context: HookContext, access: Access, call: Pick<Call, 
   const { config, tokens, budget, metrics } = context;
   if (!tokens.configured) throw new HookError("hooks_not_configured");
   if (call.query.has("token")) {
-    throw new HookError("invalid_request", "the token belongs in a header, URLs end up in logs");
+    throw new HookError("invalid_request", "send the token in a header: URLs end up in logs");
   }
   const tokenId = access === "run" ? enterRun(context, call) : tokens.identify(call.req.rawHeaders);
   if (tokenId !== null) return tokenId;

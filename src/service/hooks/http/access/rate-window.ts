@@ -3,15 +3,15 @@ import type { Clock } from "../../clock.js";
 const MAX_KEYS = 10_000;
 
 /**
- * At most `limit` counts per key in any `windowMs` of the monotonic clock. Exact: remembers the time of each count.
- * Bounded: forgets the key unused for longest beyond `maxKeys`.
+ * Allows at most `limit` counts per key in any `windowMs` of the monotonic clock. Exact: it remembers the time of each
+ * count. Bounded: beyond `maxKeys` it forgets the least recently used key.
  */
 export class RateWindow {
   readonly #limit: number;
   readonly #windowMs: number;
   readonly #clock: Clock;
   readonly #maxKeys: number;
-  /** Times of the counts, oldest first; keys in order of use. */
+  /** Times of the counts, oldest first; keys in order of last use. */
   readonly #counts = new Map<string, number[]>();
 
   constructor(options: { limit: number; windowMs: number; clock: Clock; maxKeys?: number }) {
@@ -49,7 +49,7 @@ export class RateWindow {
     return times;
   }
 
-  /** Two steps a count, so that keys of the past go even where no key comes back. */
+  /** Checks two keys per count, so that expired keys are removed even where no key comes back. */
   #forgetOldest(): void {
     const since = this.#clock.monotonic() - this.#windowMs;
     for (let step = 0; step < 2; step++) {

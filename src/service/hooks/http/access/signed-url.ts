@@ -1,10 +1,10 @@
 import type { Tokens } from "./token.js";
 
-/** A signature lets a reader without the token (an EventSource) read one run until `expires`. */
+/** Signs URLs: a reader without the token (an EventSource) may read one run until `expires`. */
 export interface UrlSigner {
-  /** Query of a run's URLs: `expires` (unix seconds) and `signature`. */
+  /** Returns the query of a run's URLs: `expires` (Unix seconds) and `signature`. */
   sign(runId: string, expiresSeconds: number): { expires: string; signature: string };
-  /** Whether the query carries exactly one good, unexpired signature for the run. `nowMs`: wall time. */
+  /** Whether the query has exactly one valid, unexpired signature for the run. `nowMs`: wall time. */
   check(runId: string, query: URLSearchParams, nowMs: number): boolean;
 }
 
@@ -21,11 +21,11 @@ export function createUrlSigner(tokens: Tokens): UrlSigner {
       const expires = query.getAll("expires");
       const signatures = query.getAll("signature");
       if (expires.length !== 1 || signatures.length !== 1 || !SECONDS.test(expires[0]!)) return false;
-      const isGood = tokens.verify(signedText(runId, expires[0]!), signatures[0]!);
-      return isGood && Number(expires[0]) * 1000 > nowMs;
+      const isValid = tokens.verify(signedText(runId, expires[0]!), signatures[0]!);
+      return isValid && Number(expires[0]) * 1000 > nowMs;
     },
   };
 }
 
-// the first line keeps the signature from meaning anything elsewhere
+// the first line makes the signature worthless for any other purpose
 const signedText = (runId: string, expires: string) => `latentkit run url\n${expires}\n${runId}`;

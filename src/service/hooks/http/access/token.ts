@@ -1,29 +1,31 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 
-const TOKEN_HEADERS = ["authorization", "x-compat-token", "x-service-hook-token"] as const;
+/** Headers with the bare token, besides `Authorization: Bearer`. */
+export const BARE_TOKEN_HEADERS = ["x-compat-token", "x-service-hook-token"] as const;
+export const TOKEN_HEADERS = ["authorization", ...BARE_TOKEN_HEADERS] as const;
 const BEARER = /^bearer(?:[ \t]+(.*))?$/is;
 
-/** The configured hook tokens. Holds the only copies of the secrets; hands out digests and signatures. */
+/** The configured hook tokens: the only copies of the secrets; callers get digests and signatures. */
 export interface Tokens {
   readonly configured: boolean;
   /** Characters of the shortest token; Infinity where none is configured. */
   readonly shortest: number;
-  /** Id of the configured token that the request carries, for scopes and rates; null: missing or wrong. */
+  /** Returns the id of the request's token, for scopes and rates; null: missing or wrong. */
   identify(rawHeaders: readonly string[]): string | null;
-  /** base64url HMAC-SHA-256 keyed by the first configured token. */
+  /** Signs with the first configured token: base64url of HMAC-SHA-256. */
   sign(text: string): string;
-  /** Any configured token may have signed: rotation keeps URLs alive. */
+  /** Accepts the signature of any configured token: URLs survive a rotation. */
   verify(text: string, signature: string): boolean;
 }
 
 interface Secret {
   readonly token: string;
   readonly id: string;
-  /** Of the bytes a client may send for the token: UTF-8, and Latin-1 where it can be written so. */
+  /** Digests of the bytes that a client may send: the token in UTF-8, and in Latin-1 where that can encode it. */
   readonly digests: readonly Buffer[];
 }
 
-/** `configured` is the value of `hooks_token`: blank values and values that are no strings count as not there. */
+/** `configured` is the value of `hooks_token`: blank values and values that are no strings count as absent. */
 export function createTokens(configured: unknown): Tokens {
   const secrets = (Array.isArray(configured) ? configured : [configured])
     .filter((token): token is string => typeof token === "string" && token.trim() !== "")
@@ -32,7 +34,7 @@ export function createTokens(configured: unknown): Tokens {
     const credential = readCredential(rawHeaders);
     const digest = sha256(credential ?? Buffer.alloc(0));
     let id: string | null = null;
-    // no early exit: the time tells nothing about which token, or how much of it, was right
+    // no early exit: the time must not reveal which token, or how much of it, was right
     for (const secret of secrets) {
       for (const expected of secret.digests) if (timingSafeEqual(digest, expected)) id = secret.id;
     }
@@ -44,32 +46,30 @@ export function createTokens(configured: unknown): Tokens {
     identify,
     sign: (text) => hmac(secrets[0]?.token ?? "", text).toString("base64url"),
     verify(text, signature) {
-      const given = sha256(Buffer.from(signature));
-      let isGood = false;
+      const digest = sha256(Buffer.from(signature));
+      let isValid = false;
       for (const { token } of secrets) {
         const expected = sha256(Buffer.from(hmac(token, text).toString("base64url")));
-        if (timingSafeEqual(given, expected)) isGood = true;
+        if (timingSafeEqual(digest, expected)) isValid = true;
       }
-      return isGood;
+      return isValid;
     },
   };
 }
 
-/** Bytes of the one credential a request carries, blanks trimmed; null where there is none or it is ambiguous. */
+/** Bytes of the request's one credential, blanks trimmed; null where there is none or it is ambiguous. */
 function readCredential(rawHeaders: readonly string[]): Buffer | null {
-  const found = new Map<string, string>();
+  const values = new Map<string, string>();
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!.toLowerCase();
     if (!TOKEN_HEADERS.some((header) => header === name)) continue;
-    if (found.has(name)) return null;
+    if (values.has(name)) return null;
     // only blanks of HTTP: String.trim would cut a UTF-8 byte that reads as a Latin-1 no-break space
-    found.set(name, rawHeaders[i + 1]!.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, ""));
+    values.set(name, rawHeaders[i + 1]!.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, ""));
   }
-  const bearer = BEARER.exec(found.get("authorization") ?? "")?.[1];
-  for (const value of [bearer, found.get("x-compat-token"), found.get("x-service-hook-token")]) {
-    if (value) return Buffer.from(value, "latin1");
-  }
-  return null;
+  const bearer = BEARER.exec(values.get("authorization") ?? "")?.[1];
+  const credential = [bearer, ...BARE_TOKEN_HEADERS.map((name) => values.get(name))].find((value) => value);
+  return credential === undefined ? null : Buffer.from(credential, "latin1");
 }
 
 function toSecret(token: string): Secret {

@@ -1,18 +1,16 @@
 import type { z } from "zod";
 import { fileUrl, mountFileUrls } from "../../file-url.js";
-import type { QueuedWake, RunStatus, RunSummary, Started, StoredEvent } from "../../types.js";
+import type { RunStatus, RunSummary, StoredEvent } from "../../run.js";
+import { maxRunSeconds, type QueuedWake, type Started } from "../../runs/run-starter.js";
 import type { HookContext } from "../context.js";
 import type { queueMetadataSchema, runListSchema, runPayloadSchema, runStatusSchema } from "../schemas.js";
-import { maxTimeoutSeconds } from "../schemas.js";
 
-/** The 200 of a start. `base`: where the router is mounted. A replay gives the same answer. */
+/** Body of a start's 200. `base`: mount path of the router. */
 export function runPayload(context: HookContext, base: string, started: Started): z.output<typeof runPayloadSchema> {
   const query = new URLSearchParams({ run_id: started.runId });
   if (context.config.web.stream_auth !== "none") {
-    const { expires, signature } = context.signer.sign(
-      started.runId,
-      retainedUntilSeconds(context, started.createdMark),
-    );
+    const until = retainedUntilSeconds(context, started.createdMark);
+    const { expires, signature } = context.signer.sign(started.runId, until);
     query.set("expires", expires);
     query.set("signature", signature);
   }
@@ -29,9 +27,9 @@ export function runPayload(context: HookContext, base: string, started: Started)
 
 export const statusUrl = (base: string, runId: string): string => `${base}/api/runs/${runId}`;
 
-/** When a run of that age is gone at the latest: waited, ran and was kept as long as is allowed. In steady time. */
+/** Latest time, in steady seconds, at which a run of that age is removed: after the longest wait, run and retention. */
 function retainedUntilSeconds({ config: { limits } }: HookContext, createdMark: number): number {
-  return createdMark / 1000 + limits.queue_seconds + maxTimeoutSeconds(limits) + limits.retention_hours * 3600;
+  return createdMark / 1000 + limits.queue_seconds + maxRunSeconds(limits) + limits.retention_hours * 3600;
 }
 
 export const queueMetadata = (wake: QueuedWake): z.output<typeof queueMetadataSchema> => ({
@@ -65,7 +63,7 @@ export function runItem(run: RunSummary): z.output<typeof runListSchema>["runs"]
   };
 }
 
-/** The state of one run. `base`: where the router is mounted. */
+/** The state of one run. `base`: mount path of the router. */
 export function runStatus(base: string, run: RunStatus): z.output<typeof runStatusSchema> {
   const { terminal, progress, queuePosition, fileCount } = run;
   const isDone = terminal?.event === "done";

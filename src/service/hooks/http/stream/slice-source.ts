@@ -1,9 +1,10 @@
 import { mountFileUrls } from "../../file-url.js";
-import type { EventSlice, Runs } from "../../types.js";
+import type { EventSlice } from "../../run.js";
+import type { Runs } from "../../runs/create-runs.js";
 import { eventFrame } from "./sse.js";
 import type { EncodedSlice, StreamMemory } from "./stream-memory.js";
 
-/** Reads and encodes the events of runs, once for all readers that want the same ones. */
+/** Reads and encodes the events of runs, once for all readers that are at the same id. */
 export class SliceSource {
   readonly #runs: Pick<Runs, "read">;
   readonly #memory: StreamMemory;
@@ -15,14 +16,14 @@ export class SliceSource {
   }
 
   /**
-   * The next events after an id, for readers who came by the mount path `base`; undefined where there are none yet.
+   * Returns the next events after an id, for readers of the mount path `base`; undefined where there are none yet.
    * Fails with run_not_found.
    */
   async after(runId: string, id: number, base: string): Promise<EncodedSlice | undefined> {
     const key = `${runId} ${id} ${base}`;
     const pending = this.#pending.get(key);
     const shared = this.#memory.get(key) ?? (pending && (await pending));
-    // "none yet" of another reader may be older than what woke this one
+    // another reader's "none yet" may be older than the event that woke this one
     if (shared !== undefined) return shared;
     const reading = this.#read(key, runId, id, base);
     this.#pending.set(key, reading);

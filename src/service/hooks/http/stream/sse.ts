@@ -1,6 +1,6 @@
-import type { StoredEvent } from "../../types.js";
+import type { StoredEvent } from "../../run.js";
 
-/** A comment that keeps proxies from closing a silent stream. */
+/** A comment that prevents proxies from closing a silent stream. */
 export const KEEP_ALIVE_FRAME = ": keep-alive\n\n";
 
 const RECONNECT_MS = 3000;
@@ -14,7 +14,7 @@ export function replayMetaFrame(meta: {
   return `event: replay_meta\ndata: ${JSON.stringify(meta)}\nretry: ${RECONNECT_MS}\n\n`;
 }
 
-/** One stored event as a frame. Line breaks can end a field, so none passes, whatever the store holds. */
+/** One stored event as a frame. Line breaks would end a field, so they become blanks. */
 export function eventFrame({ id, event, data }: StoredEvent): string {
   return `id: ${id}\nevent: ${oneLine(event)}\ndata: ${oneLine(data)}\n\n`;
 }
@@ -22,8 +22,8 @@ export function eventFrame({ id, event, data }: StoredEvent): string {
 const oneLine = (text: string) => text.replace(/[\r\n]+/g, " ");
 
 /**
- * The id after which a reader wants events: the Last-Event-ID header, else the query's last_event_id, else -1 (all).
- * undefined where it is not one integer. Larger than any id is fine.
+ * Id after which a stream begins: the Last-Event-ID header, else the query's last_event_id, else -1 (all). undefined
+ * where it is not one integer. It may be larger than any id.
  */
 export function readCursor(
   header: string | undefined,

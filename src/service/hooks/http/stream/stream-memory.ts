@@ -1,33 +1,33 @@
-/** Encoded events that several readers may be sent. Never changes: ids are given out once. */
+/** Encoded events, shared by readers. Immutable: an id is never used twice. */
 export interface EncodedSlice {
   readonly bytes: Buffer;
   readonly firstId: number;
   readonly lastId: number;
-  /** Its last event is the run's terminal one. */
+  /** The last event is the run's terminal one. */
   readonly isEnd: boolean;
 }
 
-/** Somebody who holds slices until they have left the process. */
+/** A reader's connection, which holds slices until they have left the process. */
 export interface SliceHolder {
-  /** Gives up what it holds: it comes again and goes on by id. */
+  /** Ends the connection; the reader comes back and resumes by id. */
   cut(): void;
 }
 
-/** Largest part of the limit for slices that no reader waits for. */
+/** Largest part of the limit for slices without a holder. */
 const IDLE_PART = 1 / 8;
 
 /**
- * Encoded slices of all readers within one limit. A slice counts once, however many hold it. What nobody holds is
- * dropped first, longest unused first; then the reader is cut that has taken nothing for the longest time.
+ * Encoded slices of all readers within one limit. A slice counts once, however many hold it. Slices without a holder are
+ * dropped first, least recently used first; then the reader without progress for the longest time is cut.
  */
 export class StreamMemory {
   readonly #limit: number;
   readonly #slices = new Map<string, EncodedSlice>();
   readonly #keys = new Map<EncodedSlice, { readonly key: string; holders: number }>();
-  /** Held by nobody, longest unused first. */
+  /** Slices without a holder, least recently used first. */
   readonly #idle = new Set<EncodedSlice>();
   #idleBytes = 0;
-  /** By the time of their last progress, oldest first. */
+  /** Holders by the time of their last progress, oldest first. */
   readonly #holders = new Map<SliceHolder, Set<EncodedSlice>>();
   #bytes = 0;
 
@@ -39,7 +39,7 @@ export class StreamMemory {
     return this.#bytes;
   }
 
-  /** More than half is in use: readers hold no more than they need. */
+  /** More than half is in use: readers should hold as little as they can. */
   get isTight(): boolean {
     return this.#bytes - this.#idleBytes > this.#limit / 2;
   }
@@ -48,21 +48,21 @@ export class StreamMemory {
     return this.#slices.get(key);
   }
 
-  /** Keeps a slice for the next reader of it, as long as there is room. */
+  /** Caches a slice for its next reader, as long as there is room. */
   add(key: string, slice: EncodedSlice): void {
     this.#slices.set(key, slice);
     this.#keys.set(slice, { key, holders: 0 });
     this.#bytes += slice.bytes.length;
-    this.#rest(slice);
+    this.#addIdle(slice);
     this.#dropIdle(this.#limit * IDLE_PART);
   }
 
-  /** Counts the slice as held until `moved` or `leave`; may cut others, never the holder itself. */
+  /** Counts the slice as held until `moved` or `leave`; may cut other holders, never this one. */
   hold(holder: SliceHolder, slice: EncodedSlice): void {
     const held = this.#holders.get(holder);
     if (held === undefined) this.#holders.set(holder, new Set([slice]));
     else held.add(slice);
-    // dropped before it was held: it counts again
+    // it was dropped before: it counts again
     if (!this.#keys.has(slice)) {
       this.#keys.set(slice, { key: "", holders: 0 });
       this.#bytes += slice.bytes.length;
@@ -87,7 +87,7 @@ export class StreamMemory {
     for (const slice of held ?? []) this.#release(slice);
   }
 
-  /** Forgets what nobody holds. */
+  /** Drops all slices without a holder. */
   clear(): void {
     this.#dropIdle(0);
   }
@@ -96,20 +96,20 @@ export class StreamMemory {
     const entry = this.#keys.get(slice)!;
     entry.holders -= 1;
     if (entry.holders > 0) return;
-    this.#rest(slice);
+    this.#addIdle(slice);
     this.#dropIdle(this.#limit * IDLE_PART);
   }
 
-  #rest(slice: EncodedSlice): void {
+  #addIdle(slice: EncodedSlice): void {
     this.#idle.add(slice);
     this.#idleBytes += slice.bytes.length;
   }
 
-  #makeRoom(asking: SliceHolder): void {
+  #makeRoom(exempt: SliceHolder): void {
     if (this.#bytes > this.#limit) this.#dropIdle(Math.max(0, this.#limit - (this.#bytes - this.#idleBytes)));
     for (const holder of [...this.#holders.keys()]) {
       if (this.#bytes <= this.#limit) return;
-      if (holder === asking) continue;
+      if (holder === exempt) continue;
       this.leave(holder);
       holder.cut();
       this.#dropIdle(0);

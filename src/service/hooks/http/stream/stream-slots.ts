@@ -16,12 +16,12 @@ export class StreamSlots {
     return this.#open.size;
   }
 
-  /** Takes a slot until the returned function is called. `cut` ends the stream. Fails with rate_limited. */
+  /** Takes a slot and returns the function that releases it. `cut` ends the stream. Fails with rate_limited. */
   take(runId: string, cut: () => void): () => void {
-    const ofRun = this.#perRun.get(runId) ?? 0;
-    const isFull = this.#open.size >= this.#limits.streams || ofRun >= this.#limits.streams_per_run;
+    const streamsOfRun = this.#perRun.get(runId) ?? 0;
+    const isFull = this.#open.size >= this.#limits.streams || streamsOfRun >= this.#limits.streams_per_run;
     if (isFull) throw new HookError("rate_limited", "too many open streams, try again later", { retryAfterSeconds: 5 });
-    this.#perRun.set(runId, ofRun + 1);
+    this.#perRun.set(runId, streamsOfRun + 1);
     this.#open.add(cut);
     return () => {
       if (!this.#open.delete(cut)) return;
@@ -32,7 +32,7 @@ export class StreamSlots {
     };
   }
 
-  /** Waits until all streams have ended by themselves, `ms` at most, and cuts those that have not. */
+  /** Waits until all streams have ended, `ms` at most, and cuts the rest. */
   async endAll(ms: number): Promise<void> {
     if (this.#open.size === 0) return;
     let timer: Timer | undefined;

@@ -7,14 +7,14 @@ const KEEP_ALIVE_MS = 15_000;
 
 /**
  * Writes to one reader, no faster than it reads. A reader is cut where memory is short (and by `watchWrites`, where it
- * takes nothing for long). Sends a comment every 15 s in which nothing waits.
+ * reads nothing for too long). Sends a comment every 15 s, unless bytes wait.
  */
 export class StreamWriter implements SliceHolder {
   readonly #res: ServerResponse;
   readonly #clock: Clock;
   readonly #memory: StreamMemory;
   readonly #slowBytes: number;
-  /** Writes that have not left the process. */
+  /** Number of writes that have not left the process. */
   #unsent = 0;
   #keepAlive: Timer | undefined;
   #onMoved: (() => void) | undefined;
@@ -45,7 +45,7 @@ export class StreamWriter implements SliceHolder {
     this.#track((done) => this.#res.write(frame, done));
   }
 
-  /** The bytes are shared: they count once for all their readers. */
+  /** Writes shared bytes, which count once for all their readers. */
   writeSlice(slice: EncodedSlice): void {
     this.#memory.hold(this, slice);
     this.#track((done) =>
@@ -56,7 +56,7 @@ export class StreamWriter implements SliceHolder {
     );
   }
 
-  /** Resolves at once, or where too much waits, when all of it has left or the reader has. */
+  /** Resolves at once or, where too many bytes wait, when they have left or the reader has. */
   async ready(): Promise<void> {
     if (this.#res.writableLength <= this.#slowBytes && !this.#memory.isTight) return;
     while (this.isOpen && this.#unsent > 0) {
@@ -66,7 +66,7 @@ export class StreamWriter implements SliceHolder {
     }
   }
 
-  /** Ends the stream once everything is out. */
+  /** Ends the stream after everything written. */
   end(): void {
     this.#keepAlive?.cancel();
     if (this.isOpen) this.#res.end();

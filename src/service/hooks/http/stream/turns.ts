@@ -1,4 +1,4 @@
-/** Lets one waiting piece of work go on in each turn of the event loop, first come first served. */
+/** Resumes one waiter in each turn of the event loop, first come, first served. */
 export class Turns {
   readonly #waiting: (() => void)[] = [];
   #isStepping = false;

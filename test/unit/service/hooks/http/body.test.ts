@@ -33,7 +33,7 @@ describe("content type", () => {
     ["", 415],
   ];
   for (const [type, status] of types) {
-    it(`${JSON.stringify(type)} is answered ${status}`, async () => {
+    it(`${JSON.stringify(type)}: ${status}`, async () => {
       const { post } = await startService();
       const answer = await post("/hooks/agent", '{"message":"x"}', { "content-type": type });
       assert.equal(answer.status, status);
@@ -41,7 +41,7 @@ describe("content type", () => {
     });
   }
 
-  it("must be there", async () => {
+  it("missing: 415", async () => {
     const { port } = await startService();
     assert.equal((await rawRequest(port, requestText("POST /hooks/agent", [AUTH], '{"message":"x"}'))).status, 415);
   });
@@ -81,7 +81,7 @@ describe("JSON body", () => {
     ["100,000 deep, unclosed", `{"message":${'{"a":'.repeat(40_000)}`],
   ];
   for (const [what, body] of bad) {
-    it(`${what} is answered 400 and starts no run`, async () => {
+    it(`${what}: 400, no run starts`, async () => {
       const service = await startService();
       const [status, code, error] = await refusal(await service.post("/hooks/agent", body));
       assert.deepEqual([status, code], [400, "invalid_request"], error);
@@ -100,7 +100,7 @@ describe("JSON body", () => {
     ["null where a field is optional", '{"message":"x","name":null,"sessionKey":null,"timeoutSeconds":null}', "x"],
   ];
   for (const [what, body, message] of good) {
-    it(`${what} is answered 200`, async () => {
+    it(`${what}: 200`, async () => {
       const { post, hooks } = await startService();
       const answer = await post("/hooks/agent", body);
       assert.equal(answer.status, 200, await answer.clone().text());
@@ -110,7 +110,7 @@ describe("JSON body", () => {
     });
   }
 
-  it("duplicate session keys: the policy sees the value that runs", async () => {
+  it("duplicate session keys: the policy checks the value in use", async () => {
     const service = await startService({
       config: { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: ["hook:"] },
     });
@@ -137,7 +137,7 @@ describe("JSON body", () => {
 });
 
 describe("body size", () => {
-  it("10 MB is answered 413 before it is sent", async () => {
+  it("announced 10 MB: 413 before they are sent", async () => {
     const { port } = await startService();
     const client = new RawClient(port);
     client.send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Content-Length: 10485760"])).send("{");
@@ -146,7 +146,7 @@ describe("body size", () => {
     assert.deepEqual([answer.status, JSON.parse(answer.body).code], [413, "payload_too_large"]);
   });
 
-  it("10 MB that is sent all the same is answered 413, and the service lives on", async () => {
+  it("sent 10 MB: 413, the service continues", async () => {
     const { post } = await startService();
     const body = new Uint8Array(10 * 1024 * 1024).fill(0x20);
     const answers = await Promise.all(Array.from({ length: 3 }, () => post("/hooks/agent", body)));
@@ -154,7 +154,7 @@ describe("body size", () => {
     assert.equal((await post("/hooks/agent", { message: "x" })).status, 200);
   });
 
-  it("a chunked body is cut at the limit, whatever its end would be", async () => {
+  it("a chunked body is cut at the limit", async () => {
     const { port } = await startService();
     const client = new RawClient(port);
     client.send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Transfer-Encoding: chunked"]));
@@ -165,7 +165,7 @@ describe("body size", () => {
     assert.equal(answer.status, 413);
   });
 
-  it("exactly the limit passes, one byte more does not", async () => {
+  it("a body of exactly the limit is accepted, one byte more is not", async () => {
     const { post } = await startService({ config: { limits: { body_bytes: 64 } } });
     const body = (bytes: number) => `{"message":"x"}${" ".repeat(bytes - 15)}`;
     assert.equal((await post("/hooks/agent", body(64))).status, 200);
@@ -175,7 +175,7 @@ describe("body size", () => {
     assert.equal((await post("/hooks/agent", zipped(65), { "content-encoding": "gzip" })).status, 413);
   });
 
-  it("an anonymous 10 MB is answered 401 after the headers", async () => {
+  it("10 MB without a token: 401 after the headers", async () => {
     const { port } = await startService();
     const client = new RawClient(port);
     client.send(requestText("POST /hooks/agent", [JSON_TYPE, "Content-Length: 10485760"])).send("{");
@@ -183,7 +183,7 @@ describe("body size", () => {
     client.destroy();
   });
 
-  it("a connection that goes on sending after its answer is cut", async () => {
+  it("a connection that keeps sending after its response is cut", async () => {
     const { port } = await startService();
     const client = new RawClient(port);
     client.send(requestText("POST /hooks/agent", [JSON_TYPE, "Content-Length: 10485760"]));
@@ -204,7 +204,7 @@ describe("compressed body", () => {
     assert.equal((await post("/hooks/agent", zip('{"message":"x"}'), { "content-encoding": "X-GZIP" })).status, 200);
   });
 
-  it("a gzip bomb is answered 413 without being blown up", async () => {
+  it("a gzip bomb: 413 without inflating it", async () => {
     const { post } = await startService();
     const bomb = zip(Buffer.alloc(100 * 1024 * 1024, " "));
     assert.ok(bomb.length < 200 * 1024);
@@ -213,7 +213,7 @@ describe("compressed body", () => {
     assert.ok(process.memoryUsage().arrayBuffers - before < 20 * 1024 * 1024, "the bomb did not go off");
   });
 
-  it("endless empty gzip members, which blow up to nothing, are answered 413", async () => {
+  it("endless empty gzip members: 413", async () => {
     const { port } = await startService();
     const headers = [AUTH, JSON_TYPE, "Content-Encoding: gzip", "Transfer-Encoding: chunked"];
     const client = new RawClient(port).send(requestText("POST /hooks/agent", headers));
@@ -236,14 +236,14 @@ describe("compressed body", () => {
       zip('{"message":"x"}').map((byte, i, all) => (i === all.length - 6 ? byte ^ 1 : byte)),
     ],
   ] as const) {
-    it(`${what} is answered 400`, async () => {
+    it(`${what}: 400`, async () => {
       const { post } = await startService();
       assert.equal((await post("/hooks/agent", bytes, gzip)).status, 400);
     });
   }
 
   for (const encoding of ["br", "deflate", "gzip, gzip", "compress", "x"]) {
-    it(`${encoding} is answered 415`, async () => {
+    it(`${encoding}: 415`, async () => {
       const { post } = await startService();
       assert.equal((await post("/hooks/agent", '{"message":"x"}', { "content-encoding": encoding })).status, 415);
     });
@@ -251,7 +251,7 @@ describe("compressed body", () => {
 });
 
 describe("slow and broken bodies", () => {
-  it("a body that does not come in time is answered 408 and the connection closed", async () => {
+  it("a late body: 408, the connection is closed", async () => {
     const { port } = await startService({ config: { limits: { header_seconds: 1 } } });
     const client = new RawClient(port);
     client.send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Content-Length: 15"])).send('{"mess');
@@ -266,7 +266,7 @@ describe("slow and broken bodies", () => {
     await client.closed;
   });
 
-  it("a client that leaves in mid-body starts no run", async () => {
+  it("a client that leaves during its body starts no run", async () => {
     const service = await startService();
     for (const encoding of [[], ["Content-Encoding: gzip"]]) {
       const client = new RawClient(service.port);
@@ -279,7 +279,7 @@ describe("slow and broken bodies", () => {
     assert.equal((await service.get("/api/runs", bearer)).status, 200);
   });
 
-  it("a body whose chunks are no chunks is answered 400", async () => {
+  it("malformed chunks: 400", async () => {
     const { port } = await startService();
     const answer = await rawRequest(
       port,

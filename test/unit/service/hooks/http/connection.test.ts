@@ -7,7 +7,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import express from "express";
 import { createHookService } from "latentkit/hooks";
 import { createLogger } from "latentkit/service";
-import type { Agent } from "#src/service/hooks/types.js";
+import type { Agent } from "#src/service/hooks/agent.js";
 import { freshFolder } from "../../../../helpers/folders.js";
 import { scriptedAgent, serviceStarter, TOKEN, until } from "../../../../helpers/hook-service.js";
 import { RawClient, requestText } from "../../../../helpers/raw-http.js";
@@ -25,7 +25,7 @@ function pausedClient(port: number): RawClient {
 }
 
 describe("pipelined requests", () => {
-  it("are answered in order, one after the other", async () => {
+  it("are handled in order, one after the other", async () => {
     const { port } = await startService();
     const paths = ["/health", "/nothing", "/ready", "/api/runs", "/health"];
     const client = new RawClient(port).send(paths.map((path) => requestText(`GET ${path}`, [])).join(""));
@@ -35,7 +35,7 @@ describe("pipelined requests", () => {
     client.destroy();
   });
 
-  it("64 at once are answered, the 65th costs the connection", async () => {
+  it("64 are handled, the 65th ends the connection", async () => {
     const { port, get } = await startService();
     const polite = new RawClient(port).send(openApi.repeat(64));
     await until(() => polite.text.match(/HTTP\/1\.1 200/gm)?.length === 64, "64 answers");
@@ -46,7 +46,7 @@ describe("pipelined requests", () => {
     assert.equal((await get("/health")).status, 200);
   });
 
-  it("whose answers nobody reads cost little memory and hold nobody up", async () => {
+  it("with unread responses take little memory and delay nobody", async () => {
     const { port, get } = await startService();
     await get("/openapi.json");
     const before = process.memoryUsage();
@@ -66,7 +66,7 @@ describe("pipelined requests", () => {
     assert.ok(delay.max / 1e6 < 250, `${delay.max / 1e6} ms in one turn`);
   });
 
-  it("of a client that leaves are not run", async () => {
+  it("of a client that leaves are not handled", async () => {
     const { port, hooks, start, get } = await startService();
     const { stream_url } = await start("hold");
     const body = '{"message":"x"}';
@@ -78,7 +78,7 @@ describe("pipelined requests", () => {
     assert.equal((await hooks.runs.list({ limit: 10 })).runs.length, 1);
   });
 
-  it("end with their connection, after 1,000 at most", async () => {
+  it("end with their connection, after at most 1,000", async () => {
     const { port, listening } = await startService();
     assert.equal(listening.server.maxRequestsPerSocket, 1000);
     listening.server.maxRequestsPerSocket = 20;
@@ -89,7 +89,7 @@ describe("pipelined requests", () => {
   });
 });
 
-describe("answers that nobody takes", () => {
+describe("responses that nobody reads", () => {
   const large = "x".repeat(12_000_000);
   const agent: Agent = async (_run, { addFile }) => {
     const path = join(folder(), "large.txt");
@@ -129,12 +129,12 @@ describe("answers that nobody takes", () => {
     await assertCut(listening.server, (await finished(url)).fileUrl);
   });
 
-  it("a stalled JSON answer is cut", async () => {
+  it("a stalled JSON response is cut", async () => {
     const { listening, url } = await startService({ agent: async () => ({ response: large }), config });
     await assertCut(listening.server, `/api/runs/${(await finished(url)).run_id}`);
   });
 
-  it("both are cut in somebody else's application too", async () => {
+  it("both are cut in another application too", async () => {
     const logger = createLogger({ level: "silent" });
     const hooks = createHookService({ agent, config, logger });
     const server = createServer(express().use("/automation", hooks.router)).listen(0, "127.0.0.1");
@@ -145,7 +145,7 @@ describe("answers that nobody takes", () => {
     server.close();
   });
 
-  it("pipelined requests are bounded in somebody else's application too", async () => {
+  it("pipelined requests are limited in another application too", async () => {
     const logger = createLogger({ level: "silent" });
     const hooks = createHookService({ agent: scriptedAgent, config, logger });
     const server = createServer(express().use(hooks.router)).listen(0, "127.0.0.1");

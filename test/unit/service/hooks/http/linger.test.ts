@@ -32,7 +32,7 @@ async function push(port: number, head: string, options: { chunked?: boolean; pa
   return { ...answer, error: client.error, answers: client.text.match(/HTTP\/1\.1 /g)?.length };
 }
 
-describe("an answer before the body is in", () => {
+describe("a response before the body is complete", () => {
   const refusals = [
     ["401", [], 401],
     ["413", [AUTH], 413],
@@ -51,7 +51,7 @@ describe("an answer before the body is in", () => {
         assert.deepEqual({ status: answer.status, error, answers, connection: headers.connection }, arrives);
       };
 
-      it(`${name} reaches a client that pushes 10 MB first (${connection})`, () => check(head("HTTP/1.1", LENGTH)));
+      it(`${name} reaches a client that sends 10 MB first (${connection})`, () => check(head("HTTP/1.1", LENGTH)));
 
       it(`${name} reaches a client that sends slowly (${connection})`, () =>
         check(head("HTTP/1.1", LENGTH), { pauseMs: 100 }));
@@ -59,7 +59,7 @@ describe("an answer before the body is in", () => {
       it(`${name} reaches a client that sends chunks (${connection})`, () =>
         check(head("HTTP/1.1", "Transfer-Encoding: chunked"), { chunked: true }));
 
-      it(`${name} reaches a client that expects 100 and sends all the same (${connection})`, () =>
+      it(`${name} reaches a client that does not wait for 100 (${connection})`, () =>
         check(head("HTTP/1.1", "Expect: 100-continue", LENGTH)));
 
       it(`${name} reaches an HTTP/1.0 client (${connection})`, () => check(head("HTTP/1.0", LENGTH)));
@@ -74,14 +74,14 @@ describe("an answer before the body is in", () => {
     ["another expectation", requestText("POST /hooks/agent", ["Expect: 200-ok", LENGTH]), 417],
     ["another method", requestText("PUT /hooks/agent", [AUTH, LENGTH]), 405],
   ] as const) {
-    it(`${status} for ${what} arrives too`, async () => {
+    it(`${status} for ${what} arrives`, async () => {
       const { port } = await startService();
       const { status: received, error, headers } = await push(port, request);
       assert.deepEqual([received, error, headers.connection], [status, undefined, "close"]);
     });
   }
 
-  it("is the last: a request behind the unread body is not seen", async () => {
+  it("is the last: a request behind the unread body is ignored", async () => {
     const { port, hooks } = await startService();
     const body = '{"message":"x"}';
     const client = new RawClient(port).send(requestText("POST /hooks/agent", [JSON_TYPE, "Content-Length: 400000"]));
@@ -91,7 +91,7 @@ describe("an answer before the body is in", () => {
     assert.equal((await hooks.runs.list({ limit: 10 })).runs.length, 0);
   });
 
-  it("comes with the end of our side, so that a reader until the end need not wait", async () => {
+  it("ends our side of the connection, for clients that read until the end", async () => {
     const { port } = await startService();
     const client = new RawClient(port).send(requestText("POST /hooks/agent", [JSON_TYPE, LENGTH]));
     const since = Date.now();
@@ -100,7 +100,7 @@ describe("an answer before the body is in", () => {
     assert.match(client.text, /^HTTP\/1\.1 401 /);
   });
 
-  it("a client that sends more and more, or nothing, keeps no connection", async () => {
+  it("a client that sends without end, or nothing, is disconnected", async () => {
     const { port, listening } = await startService();
     const count = () => new Promise<number>((resolve) => listening.server.getConnections((_, n) => resolve(n)));
     const ask = () => {
@@ -119,8 +119,8 @@ describe("an answer before the body is in", () => {
   });
 });
 
-describe("a body that came with its headers", () => {
-  it("keeps its connection, whatever the answer", async () => {
+describe("a body that arrives with its headers", () => {
+  it("keeps its connection, whatever the response", async () => {
     const { port } = await startService();
     const client = new RawClient(port);
     for (const [headers, status] of [
@@ -139,7 +139,7 @@ describe("a body that came with its headers", () => {
     client.destroy();
   });
 
-  it("so does one that comes later and is read, unless the client wants an end", async () => {
+  it("a later body that is read keeps it too, unless the client closes", async () => {
     const { port } = await startService();
     for (const wish of ["keep-alive", "close"]) {
       const body = '{"message":"x"}';
@@ -154,7 +154,7 @@ describe("a body that came with its headers", () => {
 });
 
 describe("a body that stalls", () => {
-  it("gets one 408 however short header_seconds is and however late the headers", async () => {
+  it("gets one 408, however short header_seconds and late the headers", async () => {
     const stall = async (header_seconds: number, lateMs: number) => {
       const { port } = await startService({ config: { limits: { header_seconds } } });
       const client = new RawClient(port);

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { HookError } from "latentkit/hooks";
 import { RateWindow } from "#src/service/hooks/http/access/rate-window.js";
-import { createMemoryStore } from "#src/service/hooks/store/memory.js";
-import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
+import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
+import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "#src/service/hooks/store/store.js";
 import { FakeClock } from "../../../../helpers/fake-clock.js";
 import { faultyDriver } from "../../../../helpers/faulty-driver.js";
@@ -30,7 +30,7 @@ describe("metrics", () => {
     assert.match(text, /latentkit_streams_open 0/);
   });
 
-  it("10,000 session keys and odd paths and methods add no label", async () => {
+  it("10,000 session keys, paths and methods add no label", async () => {
     const config = {
       hooks_allow_request_session_key: true,
       limits: { starts_per_10s: 100_000, queued: 20_000, running: 16, failed_auth_per_minute: 1 },
@@ -64,7 +64,7 @@ describe("metrics", () => {
     assert.doesNotMatch(await (await two.get("/metrics")).text(), /runs_created_total\{/);
   });
 
-  it("rates remember no more sessions than they may", () => {
+  it("rates of starts hold a bounded number of sessions", () => {
     const window = new RateWindow({ limit: 200, windowMs: 10_000, clock: new FakeClock() });
     for (let i = 0; i < 20_000; i++) window.count(`hook:${i}`);
     assert.equal(window.size, 10_000);
@@ -72,7 +72,7 @@ describe("metrics", () => {
 });
 
 describe("metrics and openapi.json", () => {
-  it("ask for the token, or are not there, as configured", async () => {
+  it("need the token or are absent, as configured", async () => {
     for (const path of ["/metrics", "/openapi.json"]) {
       const key = path === "/metrics" ? "metrics" : "openapi";
       const statuses = async (access: "open" | "token" | "none") => {
@@ -89,7 +89,7 @@ describe("metrics and openapi.json", () => {
     await assert.rejects(startService(unknown), /"channels\.web\.metrics"/);
   });
 
-  it("are described as they are configured", async () => {
+  it("are in the document as configured", async () => {
     const { get } = await startService({ config: { metrics: "none", openapi: "token" } });
     type Document = { paths: Record<string, { get: object }> };
     const { paths } = (await (await get("/openapi.json")).json()) as Document;
@@ -112,7 +112,7 @@ describe("probes", () => {
     }
   });
 
-  it("ready is 503 while the store is down and 200 again after; health stays", async () => {
+  it("ready is 503 while the store is down, health stays 200", async () => {
     const memory = createMemoryStore();
     let isDown = false;
     const store = new Proxy(memory, {
@@ -140,7 +140,7 @@ describe("probes", () => {
     assert.equal((await post("/hooks/agent", { message: "x" })).status, 200);
   });
 
-  it("ready is 503 after damage was met, while it is there, though starts would go on", async () => {
+  it("ready is 503 while known damage persists, though starts work", async () => {
     const driver = faultyDriver();
     const { get, post } = await startService({ store: createSqliteStore(join(folder(), "store.db"), { driver }) });
     assert.equal((await post("/hooks/wake", { text: "x", mode: "next-heartbeat" })).status, 200);
@@ -155,7 +155,7 @@ describe("probes", () => {
     assert.equal((await get("/api/runs")).status, 200);
   });
 
-  it("ready asks the store twice a second at most, however many ask", async () => {
+  it("ready checks the store at most twice a second", async () => {
     const clock = new FakeClock();
     const memory = createMemoryStore();
     let pings = 0;
@@ -170,7 +170,7 @@ describe("probes", () => {
     assert.ok(pings <= 4, `${pings} pings`);
   });
 
-  it("ready is 503 within 2 s where the store hangs", async () => {
+  it("ready is 503 within 2 s if the store hangs", async () => {
     const memory = createMemoryStore();
     let hangs = false;
     const store = new Proxy(memory, {

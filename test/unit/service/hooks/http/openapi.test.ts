@@ -39,7 +39,7 @@ describe("openapi.json", () => {
     ]);
   });
 
-  it("is valid for an independent OpenAPI validator, which refuses a broken one", async () => {
+  it("passes an independent validator, which refuses a broken document", async () => {
     const doc = await document();
     const verdict = await new Validator().validate(structuredClone(doc));
     assert.deepEqual(verdict.errors ?? [], []);
@@ -48,7 +48,7 @@ describe("openapi.json", () => {
     assert.equal((await new Validator().validate(broken)).valid, false);
   });
 
-  it("has no dangling reference, no repeated operation, and each path parameter described", async () => {
+  it("has no dangling reference or repeated operation, and all path parameters", async () => {
     const doc = await document();
     const refs = [...JSON.stringify(doc).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, path]) => path!);
     assert.ok(refs.length > 10);
@@ -72,7 +72,7 @@ describe("openapi.json", () => {
     }
   });
 
-  it("carries the limits and names of the schemas that check requests", async () => {
+  it("has the limits and names of the request schemas", async () => {
     const doc = await document();
     const { AgentRequest, RunPayload } = (doc.components as { schemas: Record<string, Json> }).schemas;
     const properties = AgentRequest!.properties as Record<string, Json>;
@@ -81,7 +81,7 @@ describe("openapi.json", () => {
     assert.ok((RunPayload!.required as string[]).includes("run_id"));
   });
 
-  it("tells every refusal by status", async () => {
+  it("lists every refusal by status", async () => {
     const text = JSON.stringify(await document());
     const told = ["unauthorized", "hooks_not_configured", "idempotency_mismatch", "queue_full", "payload_too_large"];
     for (const kind of told) assert.ok(text.includes(REFUSALS[kind as keyof typeof REFUSALS].sentence), kind);

@@ -60,7 +60,7 @@ describe("paths", () => {
     });
   }
 
-  it("an absolute request target is its path", async () => {
+  it("an absolute request target counts as its path", async () => {
     const { port } = await startService();
     const text = requestText(
       `POST http://127.0.0.1/hooks/agent`,
@@ -85,7 +85,7 @@ describe("methods", () => {
     ["POST", "/health", "GET, HEAD"],
   ];
   for (const [method, path, allow] of wrong) {
-    it(`${method} ${path} is a 405 with Allow: ${allow}, before the token is asked for`, async () => {
+    it(`${method} ${path} is a 405 with Allow: ${allow}, before the token check`, async () => {
       const { port } = await startService({ config: { hooks_token: undefined } });
       const answer = await rawRequest(port, requestText(`${method} ${path}`, []));
       assert.equal(answer.status, 405);
@@ -94,7 +94,7 @@ describe("methods", () => {
     });
   }
 
-  it("HEAD answers like GET, without a body", async () => {
+  it("HEAD responds like GET, without a body", async () => {
     const { url, start } = await startService();
     const { status_url } = await start("x");
     for (const path of ["/health", "/ready", "/metrics", "/openapi.json", "/api/runs", status_url]) {
@@ -117,7 +117,7 @@ describe("methods", () => {
 });
 
 describe("problem+json", () => {
-  it("is RFC 9457 where the client asks for it", async () => {
+  it("is RFC 9457 if the client prefers it", async () => {
     const { url } = await startService();
     for (const accept of [
       ...["application/problem+json", "text/html, Application/Problem+JSON;q=0.5"],
@@ -142,7 +142,7 @@ describe("problem+json", () => {
     }
   });
 
-  it("is plain JSON otherwise, for a browser too", async () => {
+  it("is plain JSON otherwise, also for a browser", async () => {
     const { url } = await startService();
     for (const accept of [
       ...["text/html,*/*;q=0.8", "application/problem+json;q=0", "application/json", "", "*/*", "application/*"],
@@ -197,7 +197,7 @@ describe("router in another application", () => {
       body: '{"message":"x"}',
     });
 
-  it("takes its documented paths and leaves all others alone, however near", async () => {
+  it("handles its documented paths and no similar ones", async () => {
     const url = await mount((app, hooks) => {
       app.use(hooks.router);
       app.use((_req, res) => void res.send("mine"));
@@ -221,7 +221,7 @@ describe("router in another application", () => {
     assert.deepEqual([wrongMethod.status, wrongMethod.headers.get("allow")], [405, "POST"]);
   });
 
-  it("leaves /metrics and /openapi.json to the application where they are configured away", async () => {
+  it("leaves /metrics and /openapi.json to the application if configured", async () => {
     const url = await mount(
       (app, hooks) => {
         app.use(hooks.router);
@@ -233,7 +233,7 @@ describe("router in another application", () => {
     assert.equal((await start(url)).status, 200);
   });
 
-  it("gives URLs that work where it is mounted", async () => {
+  it("returns URLs that work at its mount path", async () => {
     const url = await mount((app, hooks) => app.use("/deep/er", hooks.router));
     const answer = await start(`${url}/deep/er`);
     const { stream_url, status_url } = (await answer.json()) as Record<string, string>;
@@ -245,7 +245,7 @@ describe("router in another application", () => {
     assert.deepEqual(servers, [{ url: "/deep/er" }]);
   });
 
-  it("says what is wrong behind a body parser, and starts nothing", async () => {
+  it("behind a body parser: names the mistake and starts nothing", async () => {
     const url = await mount((app, hooks) => {
       app.use(express.json());
       app.use(hooks.router);
@@ -275,7 +275,7 @@ describe("router in another application", () => {
     assert.match(await answer.text(), /^\{"ok":false/);
   });
 
-  it("works with a server that answers Expect: 100-continue itself", async () => {
+  it("works with a server that handles Expect: 100-continue itself", async () => {
     const url = await mount((app, hooks) => app.use(hooks.router));
     const text = requestText(
       "POST /hooks/agent",

@@ -23,7 +23,7 @@ for (const [endpoint, body] of [
     const token = { hooks_token: "correct-horse-battery-staple" };
     const allowed = { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: ["hook:", "ci:"] };
 
-    it("is the default without one", async () => {
+    it("missing: the default", async () => {
       assert.equal(await ask({}, {}), "hook:ingress");
       assert.equal(await ask({}, { hooks_default_session_key: " mine " }), "mine");
       assert.equal(await ask({}, { hooks_default_session_key: "  " }), "hook:ingress");
@@ -32,14 +32,14 @@ for (const [endpoint, body] of [
       }
     });
 
-    it("is refused while overrides are disabled, under either name", async () => {
+    it("overrides disabled: refused under either name", async () => {
       const refused = [400, "session_key_override_disabled", OVERRIDE_DISABLED];
       assert.deepEqual(await ask({ sessionKey: "hook:a" }, {}), refused);
       assert.deepEqual(await ask({ session_key: "hook:a" }, {}), refused);
       assert.deepEqual(await ask({ sessionKey: "hook:ingress" }, {}), refused);
     });
 
-    it("is taken with an allowed prefix, trimmed and in NFC", async () => {
+    it("allowed prefix: accepted, trimmed and in NFC", async () => {
       assert.equal(await ask({ sessionKey: "hook:a" }, allowed), "hook:a");
       assert.equal(await ask({ session_key: " ci:b\n" }, allowed), "ci:b");
       assert.equal(await ask({ sessionKey: "hook:e\u0301" }, allowed), "hook:\u00e9");
@@ -67,7 +67,7 @@ for (const [endpoint, body] of [
       });
     }
 
-    it("may be anything with an empty list of prefixes, or none", async () => {
+    it("no prefixes: any key is accepted", async () => {
       const config = { hooks_allow_request_session_key: true };
       assert.equal(await ask({ sessionKey: "Any:x" }, { ...config, hooks_allowed_session_key_prefixes: [] }), "Any:x");
       assert.equal(await ask({ sessionKey: "Any:x" }, config), "Any:x");
@@ -84,24 +84,24 @@ for (const [endpoint, body] of [
       ["an escape", "hook:\u001b[31m"],
       ["257 characters", `hook:${"k".repeat(252)}`],
     ] as const) {
-      it(`${what} is answered 400`, async () => {
+      it(`${what}: 400`, async () => {
         const [status, code] = (await ask({ sessionKey: key }, allowed)) as [number, string];
         assert.deepEqual([status, code], [400, "invalid_request"]);
       });
     }
 
-    it("a lone surrogate is answered 400", async () => {
+    it("a lone surrogate: 400", async () => {
       const { post } = await startService({ config: { ...allowed, ...token } });
       const text = JSON.stringify({ ...body, sessionKey: "KEY" }).replace("KEY", "hook:\\ud800");
       assert.equal((await post(endpoint, text)).status, 400);
     });
 
-    it("256 characters pass", async () => {
+    it("256 characters are accepted", async () => {
       const key = `hook:${"k".repeat(251)}`;
       assert.equal(await ask({ sessionKey: key }, allowed), key);
     });
 
-    it("two spellings that differ are answered 400", async () => {
+    it("two different spellings: 400", async () => {
       const [status, code] = (await ask({ sessionKey: "hook:a", session_key: "hook:b" }, allowed)) as [number, string];
       assert.deepEqual([status, code], [400, "invalid_request"]);
     });
@@ -109,7 +109,7 @@ for (const [endpoint, body] of [
 }
 
 describe("session policy", () => {
-  it("warns at the start where no prefix restricts what requests may name", async () => {
+  it("warns at the start if no prefix restricts overrides", async () => {
     const open = { hooks_allow_request_session_key: true };
     for (const config of [open, { ...open, hooks_allowed_session_key_prefixes: [] }]) {
       const { log } = await startService({ config });
@@ -119,14 +119,14 @@ describe("session policy", () => {
     assert.doesNotMatch(log(), /prefixes/);
   });
 
-  it("holds for the default key too, when the service is made", async () => {
+  it("applies to the default key at creation", async () => {
     for (const hooks_default_session_key of ["k".repeat(257), "a\nb", "\ud800", 5]) {
       const config = { hooks_default_session_key } as { hooks_default_session_key: string };
       await refuses(startService({ config }), "config.invalid", /hooks_default_session_key/);
     }
   });
 
-  it("a message is never read as a command", async () => {
+  it("a message is never interpreted", async () => {
     const { start, get } = await startService();
     const { status_url } = await start("/session hook:other\n/stop\nsessionKey: hook:other");
     assert.equal(((await (await get(status_url)).json()) as { session_key: string }).session_key, "hook:ingress");

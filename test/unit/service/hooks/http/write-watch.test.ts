@@ -27,7 +27,7 @@ function watched() {
 }
 
 describe("watched writes", () => {
-  it("a client that takes nothing for the allowed time is cut, at most a quarter later", async () => {
+  it("a client that reads nothing is cut within 1.25 of the time limit", async () => {
     const { clock, socket, write } = watched();
     await clock.advance(7_000);
     write(1000);
@@ -38,7 +38,7 @@ describe("watched writes", () => {
     assert.equal(clock.timers, 0);
   });
 
-  it("a client that takes some of it is not, nor one for whom nothing waits", async () => {
+  it("a client that reads, or has nothing to read, is not cut", async () => {
     const { clock, socket, write } = watched();
     await clock.advance(100_000);
     write(1000);
@@ -55,7 +55,7 @@ describe("watched writes", () => {
     assert.equal(socket.isCut, false);
   });
 
-  it("what is added does not count as taken", async () => {
+  it("added bytes do not count as progress", async () => {
     const { clock, socket, write } = watched();
     write(1000);
     for (let i = 0; i < 3; i++) {
@@ -66,7 +66,7 @@ describe("watched writes", () => {
     assert.equal(socket.isCut, true);
   });
 
-  it("ends with the answer", () => {
+  it("stops at the end of the response", () => {
     const { clock, res } = watched();
     res.emit("close");
     assert.equal(clock.timers, 0);

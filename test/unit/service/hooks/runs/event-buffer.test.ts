@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { EventBuffer } from "#src/service/hooks/runs/event-buffer.js";
+import { EventBuffer, readProgress } from "#src/service/hooks/runs/event-buffer.js";
 
 const KEEP = { events: 5, bytes: 1000 };
 const texts = (batch: { events: readonly { data: string }[] }) => batch.events.map(({ data }) => data).join("");
 
 describe("EventBuffer", () => {
-  it("gives out what came in, in order, and is empty then", () => {
+  it("returns events in order and is empty afterwards", () => {
     const buffer = new EventBuffer(KEEP);
     assert.equal(buffer.isEmpty, true);
     for (const text of ["a", "b"]) buffer.add("delta", text);
@@ -15,7 +15,7 @@ describe("EventBuffer", () => {
     assert.deepEqual([batch.skip, batch.files.length, buffer.isEmpty], [0, 1, true]);
   });
 
-  it("never holds more events or bytes than the store keeps, and counts what it dropped", () => {
+  it("holds no more events or bytes than the store, counts dropped ones", () => {
     const buffer = new EventBuffer(KEEP);
     for (let i = 0; i < 8; i++) buffer.add("delta", String(i));
     const batch = buffer.take();
@@ -26,7 +26,7 @@ describe("EventBuffer", () => {
     assert.equal(texts(buffer.take()).length, 5000);
   });
 
-  it("carries the newest progress once, that of events dropped too", () => {
+  it("has the newest progress once, also of dropped events", () => {
     const buffer = new EventBuffer(KEEP);
     const tell = (value: number) => buffer.add("progress", JSON.stringify({ value, max: 20, node: "3" }));
     for (let i = 0; i < 8; i++) tell(i);
@@ -43,7 +43,7 @@ describe("EventBuffer", () => {
     assert.equal(buffer.take().progress?.value, 7);
   });
 
-  it("takes no more than a transaction should carry", () => {
+  it("takes no more than one transaction should carry", () => {
     const buffer = new EventBuffer({ events: 10_000, bytes: 1e9 });
     for (let i = 0; i < 1200; i++) buffer.add("delta", "x");
     assert.equal(buffer.isShort, false);
@@ -57,7 +57,7 @@ describe("EventBuffer", () => {
     assert.equal(buffer.take().events.length, 1);
   });
 
-  it("puts a batch that could not be stored back in front", () => {
+  it("puts a failed batch back in front", () => {
     const buffer = new EventBuffer(KEEP);
     for (const text of ["a", "b"]) buffer.add("delta", text);
     buffer.addFile({ name: "f", path: "/f", contentType: null });
@@ -68,7 +68,7 @@ describe("EventBuffer", () => {
     assert.deepEqual([texts(again), again.skip, again.files.length], ["abcd", 0, 1]);
   });
 
-  it("drops a restored batch whose followers were dropped meanwhile, and loses no id", () => {
+  it("drops a restored batch if later events were dropped, keeps all ids", () => {
     const buffer = new EventBuffer(KEEP);
     for (let i = 0; i < 4; i++) buffer.add("delta", "a");
     const batch = buffer.take();
@@ -80,7 +80,7 @@ describe("EventBuffer", () => {
     assert.equal(again.skip + again.events.length, 11);
   });
 
-  it("drops the head of a restored batch that is too much now", () => {
+  it("trims the head of a restored batch that exceeds the limits", () => {
     const buffer = new EventBuffer(KEEP);
     for (const text of ["a", "b", "c", "d"]) buffer.add("delta", text);
     const batch = buffer.take();
@@ -88,5 +88,28 @@ describe("EventBuffer", () => {
     buffer.restore(batch);
     const again = buffer.take();
     assert.deepEqual([texts(again), again.skip], ["cdefg", 2]);
+  });
+});
+
+describe("readProgress", () => {
+  it("reads value, max and node", () => {
+    const stepOf = (data: string) => readProgress("progress", data);
+    assert.deepEqual(stepOf('{"value":3,"max":20,"node":"7:1","more":[1]}'), { value: 3, max: 20, node: "7:1" });
+    assert.deepEqual(stepOf('{"value":0.5,"max":1,"node":7}'), { value: 0.5, max: 1, node: "7" });
+    assert.deepEqual(stepOf('{"value":0,"max":0}'), { value: 0, max: 0, node: null });
+  });
+
+  it("reads the number of finished nodes as the run's progress", () => {
+    const data = '{"node":"4","class_type":"SaveImage","ms":3,"done":2,"nodes":5}';
+    assert.deepEqual(readProgress("node_done", data), { value: 2, max: 5, node: null });
+    assert.equal(readProgress("node_done", '{"node":"4","value":1,"max":2}'), undefined);
+    assert.equal(readProgress("image", data), undefined);
+  });
+
+  it("ignores other data", () => {
+    const long = JSON.stringify({ value: 1, max: 2, node: "x".repeat(2000) });
+    for (const data of ["null", "5", '"text"', "[]", "{}", '{"value":"1","max":2}', '{"value":1}', long]) {
+      assert.equal(readProgress("progress", data), undefined, data.slice(0, 50));
+    }
   });
 });

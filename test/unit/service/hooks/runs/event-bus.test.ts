@@ -12,7 +12,7 @@ const settled = async (work: Promise<void>): Promise<boolean> => {
 };
 
 describe("EventBus", () => {
-  it("wakes the readers of one run, also when it woke before they waited", async () => {
+  it("wakes the readers of one run, also before they wait", async () => {
     const bus = new EventBus();
     const [a, b] = [bus.listen("a"), bus.listen("b")];
     bus.wake("a");
@@ -38,7 +38,7 @@ describe("EventBus", () => {
     bus.wake("a");
   });
 
-  it("ends every wait when it closes, now and later", async () => {
+  it("close ends every wait, current and future", async () => {
     const bus = new EventBus();
     const reader = bus.listen("a");
     const waiting = reader.changed();

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { messageOf, toJsonLine } from "#src/service/hooks/runs/safe-json.js";
 
 describe("toJsonLine", () => {
-  it("writes what JSON can hold as JSON does, on one line", () => {
+  it("writes JSON values on one line", () => {
     for (const value of [{ a: 1 }, [1, null], "x", 0, true, null, "\n\ndata: x\nevent: done", "\u2028"]) {
       assert.equal(toJsonLine(value), JSON.stringify(value));
       assert.doesNotMatch(toJsonLine(value), /[\r\n]/);
     }
   });
 
-  it("writes BigInt as digits, cycles as [Circular], nothing as null", () => {
+  it("writes BigInt as digits, cycles as [Circular], undefined as null", () => {
     assert.equal(toJsonLine({ seed: 2n ** 64n }), '{"seed":"18446744073709551616"}');
     const circular: Record<string, unknown> = { name: "a", list: [1n] };
     circular.self = circular;
@@ -30,7 +30,7 @@ describe("toJsonLine", () => {
     assert.equal(toJsonLine("\ud800"), '"\\ud800"');
   });
 
-  it("says so where a value cannot be written", () => {
+  it("reports a value that cannot be written", () => {
     let deep: unknown = 0;
     for (let i = 0; i < 100_000; i++) deep = [deep];
     const hostile = [
@@ -73,7 +73,7 @@ describe("toJsonLine", () => {
 });
 
 describe("messageOf", () => {
-  it("shows any thrown value in bounded length, and never throws", () => {
+  it("returns a bounded text for any thrown value, never throws", () => {
     assert.equal(messageOf(new Error("out of paint")), "out of paint");
     assert.equal(messageOf("text"), "text");
     assert.equal(messageOf(undefined), "undefined");

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import type { Ending, EventBatch, Keep, NewKey, NewRun, Store } from "#src/service/hooks/store/store.js";
-import type { RunFilter } from "#src/service/hooks/types.js";
+import type { RunFilter } from "#src/service/hooks/run.js";
+import type { Ending, EventBatch, EventLimits, NewKey, NewRun, Store } from "#src/service/hooks/store/store.js";
 import { wakeLimits } from "../../../../helpers/backlog.js";
 import { describeStores } from "../../../../helpers/hook-stores.js";
 
-const KEEP: Keep = { events: 1000, bytes: 1_000_000 };
+const KEEP: EventLimits = { events: 1000, bytes: 1_000_000 };
 const NOTHING: EventBatch = { skip: 0, events: [], files: [] };
 
 const newRun = (id: string, extra: Partial<NewRun> = {}): NewRun => ({
@@ -42,7 +42,7 @@ const eventIds = async (store: Store, id: string, after = 0) =>
   (await store.readEvents(id, after, 1000, 1e9))!.events.map((event) => event.id);
 
 describeStores("store contract", (kind) => {
-  it("keeps a run from its creation to its end", async () => {
+  it("stores a run from its creation to its end", async () => {
     const store = kind.create();
     const created = await store.createRun(newRun("r1", { name: "CI" }));
     assert.ok(created.kind === "created");
@@ -81,7 +81,7 @@ describeStores("store contract", (kind) => {
     assert.deepEqual(await store.terminalEvent("r1"), { id: 5, event: "done", data: '{"response":"hi"}' });
   });
 
-  it("answers null for an unknown run, whatever its id", async () => {
+  it("returns null for an unknown run, whatever its id", async () => {
     const store = kind.create();
     for (const id of ["", "nope", "__proto__", "constructor", "x".repeat(10_000), "'; DROP TABLE runs; --"]) {
       assert.equal(await store.getRun(id), null);
@@ -97,7 +97,7 @@ describeStores("store contract", (kind) => {
     }
   });
 
-  it("changes a state only from where it should be: one terminal event, never another", async () => {
+  it("changes a state only from an expected one: one terminal event", async () => {
     const store = kind.create();
     await running(store, "r1");
     assert.equal(await store.startRun("r1", 9, started), null);
@@ -112,7 +112,7 @@ describeStores("store contract", (kind) => {
     assert.deepEqual(await eventIds(store, "r1"), [1, 2]);
   });
 
-  it("keeps the error of a failed run", async () => {
+  it("stores the error of a failed run", async () => {
     const store = kind.create();
     await running(store, "r1");
     const error = { error: "out of paint", code: "agent_failed" };
@@ -121,7 +121,7 @@ describeStores("store contract", (kind) => {
     assert.deepEqual((await store.getRun("r1"))?.error, error);
   });
 
-  it("keeps hostile text as it is", async () => {
+  it("stores hostile text unchanged", async () => {
     const store = kind.create();
     const texts = ["\u0000", "a\u0000b", "\ud800", "\udfff\ud800", "𝕏", "'\"\\", "\n\ndata: x\nevent: done", "\u2028"];
     const hostile = texts.join("/");
@@ -133,7 +133,7 @@ describeStores("store contract", (kind) => {
     assert.equal(row.sessionKey, "hook:ü'");
   });
 
-  it("takes the session's pending wakes in the transaction that creates a run, each in one run", async () => {
+  it("creates a run and takes the pending wakes in one transaction", async () => {
     const store = kind.create();
     const wake = (text: string, sessionKey = "hook:a") => store.addWake({ sessionKey, text, limits: wakeLimits(10) });
     const first = await wake("one");
@@ -149,53 +149,53 @@ describeStores("store contract", (kind) => {
     assert.equal((await store.getRun("r2"))?.message, "message of r2");
   });
 
-  it("creates nothing where there is nothing to run, and leaves the wakes", async () => {
+  it("creates nothing without a message, and leaves the wakes", async () => {
     const store = kind.create();
     const empty = await store.createRun(newRun("r1", { compose: () => null }), key("k"));
     assert.deepEqual(empty, { kind: "empty" });
     assert.equal(await store.getRun("r1"), null);
-    assert.equal(await store.findAnswer("k", 0), null);
+    assert.equal(await store.findReply("k", 0), null);
     await store.addWake({ sessionKey: "hook:a", text: "one", limits: wakeLimits(1) });
     await store.createRun(newRun("r1", { compose: () => null }));
     assert.deepEqual(await store.pendingSessions(), ["hook:a"]);
   });
 
-  it("refuses a wake above the limit and stores nothing of it", async () => {
+  it("refuses a wake beyond the limit and stores nothing", async () => {
     const store = kind.create();
     for (const text of ["one", "two"]) await store.addWake({ sessionKey: "hook:a", text, limits: wakeLimits(2) });
     const full = await store.addWake({ sessionKey: "hook:a", text: "three", limits: wakeLimits(2) }, key("k"));
-    assert.deepEqual(full, { kind: "full", whose: "session" });
-    assert.equal(await store.findAnswer("k", 0), null);
+    assert.deepEqual(full, { kind: "full", scope: "session" });
+    assert.equal(await store.findReply("k", 0), null);
     assert.equal((await store.addWake({ sessionKey: "hook:b", text: "x", limits: wakeLimits(2) })).kind, "queued");
     assert.deepEqual(await store.addWake({ sessionKey: "hook:c", text: "x", limits: wakeLimits(0) }), {
       kind: "full",
-      whose: "session",
+      scope: "session",
     });
   });
 
-  it("refuses a wake above the bytes of its session, counted as stored, and frees them with the run", async () => {
+  it("refuses a wake beyond the session's bytes; a run frees them", async () => {
     const store = kind.create();
     // nine letters and two quotes; NUL is six bytes of JSON
     const add = (text: string, sessionKey = "hook:a") =>
       store.addWake({ sessionKey, text, limits: wakeLimits(100, { bytes: 30 }) });
     assert.equal((await add("nine char")).kind, "queued");
     assert.equal((await add("nine char")).kind, "queued");
-    assert.deepEqual(await add("seven c"), { kind: "full", whose: "session" });
-    assert.deepEqual(await add("\u0000\u0000"), { kind: "full", whose: "session" });
+    assert.deepEqual(await add("seven c"), { kind: "full", scope: "session" });
+    assert.deepEqual(await add("\u0000\u0000"), { kind: "full", scope: "session" });
     assert.equal((await add("nine char", "hook:b")).kind, "queued");
     assert.equal((await add("six ch")).kind, "queued");
     await store.createRun(newRun("r1"));
     assert.equal((await store.getRun("r1"))?.message, "nine char|nine char|six ch|message of r1");
-    assert.deepEqual(await add("x".repeat(29)), { kind: "full", whose: "session" });
+    assert.deepEqual(await add("x".repeat(29)), { kind: "full", scope: "session" });
     assert.equal((await add("x".repeat(28))).kind, "queued");
   });
 
-  it("refuses a wake above what may be pending in all sessions together, over a restart too", async () => {
+  it("refuses a wake beyond the limit of all sessions, also after a restart", async () => {
     let store = kind.create();
     const add = (sessionKey: string, all: { wakes?: number; bytes?: number }) =>
       store.addWake({ sessionKey, text: "12345678", limits: wakeLimits(100, { all }) });
     for (let i = 0; i < 3; i++) assert.equal((await add(`hook:${i}`, { wakes: 3 })).kind, "queued");
-    const full = { kind: "full", whose: "service" };
+    const full = { kind: "full", scope: "service" };
     assert.deepEqual(await add("hook:new", { wakes: 3 }), full);
     store = await kind.reopen(store);
     assert.deepEqual(await add("hook:0", { wakes: 3 }), full);
@@ -206,7 +206,7 @@ describeStores("store contract", (kind) => {
     assert.deepEqual(await add("hook:1", { wakes: 3 }), full);
   });
 
-  it("gives a run as many pending wakes as fit, oldest first, and keeps the rest in order", async () => {
+  it("a run takes the pending wakes that fit, oldest first", async () => {
     const store = kind.create();
     for (const text of ["long one", "b", "c", "d"]) {
       await store.addWake({ sessionKey: "hook:a", text, limits: wakeLimits(100) });
@@ -227,7 +227,7 @@ describeStores("store contract", (kind) => {
     assert.deepEqual(messages, ["long one|message of r1", "b|c|message of r2", "d|message of r3"]);
   });
 
-  it("stores an answer with its run, once", async () => {
+  it("stores a reply with its run, once", async () => {
     const store = kind.create();
     await store.createRun(newRun("r1"), key("k"));
     const expected = {
@@ -235,31 +235,31 @@ describeStores("store contract", (kind) => {
       answer: { run: { runId: "r1", sessionKey: "hook:a", createdAt: 1000, createdMark: 900 } },
     };
     const again = await store.createRun(newRun("r2"), key("k", { payloadHash: "other" }));
-    assert.equal(again.kind, "answered");
-    const stored = await store.findAnswer("k", 99);
-    assert.deepEqual({ payloadHash: stored?.payloadHash, answer: stored?.answer }, expected);
+    assert.equal(again.kind, "replayed");
+    const stored = await store.findReply("k", 99);
+    assert.deepEqual({ payloadHash: stored?.payloadHash, answer: stored?.reply }, expected);
     assert.equal(await store.getRun("r2"), null);
     const wake = await store.addWake({ sessionKey: "hook:a", text: "x", limits: wakeLimits(9) }, key("k"));
-    assert.equal(wake.kind, "answered");
+    assert.equal(wake.kind, "replayed");
     assert.deepEqual(await store.pendingSessions(), []);
   });
 
-  it("forgets an answer at its expiry and lets the key be used again", async () => {
+  it("forgets a reply at its expiry, then the key is free", async () => {
     const store = kind.create();
     await store.createRun(newRun("r1"), key("k"));
-    assert.equal(await store.findAnswer("k", 100), null);
+    assert.equal(await store.findReply("k", 100), null);
     const again = await store.createRun(newRun("r2"), key("k", { nowMark: 100, expiresMark: 200 }));
     assert.equal(again.kind, "created");
-    assert.deepEqual((await store.findAnswer("k", 150))?.answer, {
+    assert.deepEqual((await store.findReply("k", 150))?.reply, {
       run: { runId: "r2", sessionKey: "hook:a", createdAt: 1000, createdMark: 900 },
     });
   });
 
-  it("stores the answer of a wake", async () => {
+  it("stores the reply to a wake", async () => {
     const store = kind.create();
     await store.addWake({ sessionKey: "hook:a", text: "x", limits: wakeLimits(9) }, key("k"));
     const answer = { wake: { sessionKey: "hook:a", chatId: 1, eventId: 1, pending: 1 } };
-    assert.deepEqual((await store.findAnswer("k", 0))?.answer, answer);
+    assert.deepEqual((await store.findReply("k", 0))?.reply, answer);
   });
 
   it("lists newest first, in pages", async () => {
@@ -274,7 +274,7 @@ describeStores("store contract", (kind) => {
     assert.equal("message" in (await store.listRuns(null, 1))[0]!, false);
   });
 
-  it("lists the runs of a state, of a session, or both, in pages", async () => {
+  it("filters lists by state, session or both, in pages", async () => {
     const store = kind.create();
     for (let i = 1; i <= 12; i++) await store.createRun(newRun(`r${i}`, { sessionKey: i % 3 === 0 ? "s3" : "s" }));
     for (const i of [2, 3, 4, 6, 9]) await store.startRun(`r${i}`, 2000, started);
@@ -294,7 +294,7 @@ describeStores("store contract", (kind) => {
     assert.equal(await ids(null, 9, { state: "expired" }), "");
   });
 
-  it("tells progress and files as they were reported, over a restart and to the end", async () => {
+  it("stores progress and files as reported, also over a restart", async () => {
     let store = kind.create();
     await running(store, "r1");
     const files = ["b", "a", "c"].map((name) => ({ name, path: `/out/${name}`, contentType: null }));
@@ -313,7 +313,7 @@ describeStores("store contract", (kind) => {
     assert.deepEqual([ended.terminal?.event, ended.state], ["done", "succeeded"]);
   });
 
-  it("forgets the progress of a run that begins again", async () => {
+  it("clears the progress of a requeued run", async () => {
     const store = kind.create();
     await running(store, "r1");
     await store.append("r1", { ...NOTHING, progress: { value: 1, max: 2, node: null } }, KEEP);
@@ -340,7 +340,7 @@ describeStores("store contract", (kind) => {
     }
   });
 
-  it("says that nothing follows only with the terminal event", async () => {
+  it("end is true only with the terminal event", async () => {
     const store = kind.create();
     await running(store, "r1");
     await store.endRun("r1", ending(), deltas("a"), KEEP);
@@ -382,7 +382,7 @@ describeStores("store contract", (kind) => {
     assert.equal((await store.getRun("r1"))?.oldestEventId, 2992);
   });
 
-  it("counts ids that were dropped on the way, and trims all before them", async () => {
+  it("counts skipped ids and trims all events before them", async () => {
     const store = kind.create();
     await running(store, "r1");
     await store.append("r1", { ...deltas("z"), skip: 10 }, KEEP);
@@ -394,7 +394,7 @@ describeStores("store contract", (kind) => {
     assert.deepEqual([row?.oldestEventId, row?.lastEventId], [14, 13]);
   });
 
-  it("keeps the files of a run", async () => {
+  it("stores the files of a run", async () => {
     const store = kind.create();
     await running(store, "r1");
     const file = { name: "fox.png", path: "/out/fox.png", contentType: "image/png" };
@@ -407,7 +407,7 @@ describeStores("store contract", (kind) => {
     assert.equal((await store.getFile("r1", "fox.png"))?.path, "/out/2.png");
   });
 
-  it("finds after a restart what was left unfinished, in order", async () => {
+  it("returns unfinished runs after a restart, in order", async () => {
     let store = kind.create();
     for (const id of ["r1", "r2", "r3", "r4"]) await store.createRun(newRun(id));
     await store.startRun("r3", 2000, started);
@@ -426,7 +426,7 @@ describeStores("store contract", (kind) => {
     assert.deepEqual(await eventIds(store, "r3"), [1, 2]);
   });
 
-  it("keeps answers, wakes, events and files over a restart", async () => {
+  it("replies, wakes, events and files survive a restart", async () => {
     let store = kind.create();
     await running(store, "r1");
     await store.append("r1", { ...deltas("a"), files: [{ name: "f", path: "/f", contentType: null }] }, KEEP);
@@ -434,7 +434,7 @@ describeStores("store contract", (kind) => {
     store = await kind.reopen(store);
     assert.deepEqual(await eventIds(store, "r1"), [1, 2]);
     assert.equal((await store.getFile("r1", "f"))?.path, "/f");
-    assert.ok(await store.findAnswer("k", 0));
+    assert.ok(await store.findReply("k", 0));
     assert.deepEqual(await store.pendingSessions(), ["hook:a"]);
     assert.equal((await store.addWake({ sessionKey: "hook:a", text: "two", limits: wakeLimits(9) })).kind, "queued");
     await store.createRun(newRun("r2"));
@@ -442,14 +442,14 @@ describeStores("store contract", (kind) => {
   });
 
   describe("sweep", () => {
-    const request = { endedBefore: -1, keepRuns: 1000, nowMark: 0, budget: 1000 };
+    const request = { endedBefore: -1, maxEndedRuns: 1000, nowMark: 0, budget: 1000 };
     const endedRun = async (store: Store, id: string, endedMark: number, sessionKey = "hook:a") => {
       await store.createRun(newRun(id, { sessionKey }));
       await store.startRun(id, 1, started);
       await store.endRun(id, ending({ endedMark }), NOTHING, KEEP);
     };
 
-    it("removes runs that ended long ago, with all of theirs", async () => {
+    it("removes runs that ended long ago, with all their rows", async () => {
       const store = kind.create();
       await endedRun(store, "old", 10);
       await endedRun(store, "young", 20);
@@ -463,7 +463,7 @@ describeStores("store contract", (kind) => {
       assert.ok(await store.getRun("live"));
     });
 
-    it("keeps a number of ended runs, the latest to end", async () => {
+    it("keeps a number of ended runs, the latest ones", async () => {
       const store = kind.create();
       for (const [id, mark] of [
         ["a", 30],
@@ -472,7 +472,7 @@ describeStores("store contract", (kind) => {
         ["d", 40],
       ] as const)
         await endedRun(store, id, mark);
-      const swept = await store.sweep({ ...request, keepRuns: 2 });
+      const swept = await store.sweep({ ...request, maxEndedRuns: 2 });
       assert.deepEqual(swept, { removedRuns: 2, endedRuns: 2, more: false });
       assert.deepEqual(
         (await store.listRuns(null, 9)).map(({ id }) => id),
@@ -480,7 +480,7 @@ describeStores("store contract", (kind) => {
       );
     });
 
-    it("stops at its budget and says that there is more", async () => {
+    it("stops at its budget and reports more", async () => {
       const store = kind.create();
       for (let i = 0; i < 10; i++) await endedRun(store, `r${i}`, i);
       let calls = 0;
@@ -489,17 +489,17 @@ describeStores("store contract", (kind) => {
       assert.deepEqual(await store.listRuns(null, 9), []);
     });
 
-    it("removes expired answers", async () => {
+    it("removes expired replies", async () => {
       const store = kind.create();
       await store.createRun(newRun("r1"), key("k1", { expiresMark: 100 }));
       await store.createRun(newRun("r2"), key("k2", { expiresMark: 101 }));
       await store.sweep({ ...request, nowMark: 100 });
       // asked for a time before the expiry: the row itself is gone
-      assert.equal(await store.findAnswer("k1", 0), null);
-      assert.ok(await store.findAnswer("k2", 0));
+      assert.equal(await store.findReply("k1", 0), null);
+      assert.ok(await store.findReply("k2", 0));
     });
 
-    it("never gives a chat id twice", async () => {
+    it("never reuses a chat id", async () => {
       const store = kind.create();
       await endedRun(store, "r1", 10, "hook:x");
       await store.sweep({ ...request, endedBefore: 10 });
@@ -518,7 +518,7 @@ describeStores("store contract", (kind) => {
     });
   });
 
-  it("answers a ping", async () => {
+  it("passes a ping", async () => {
     const store = kind.create();
     await store.ping();
     await store.ping();

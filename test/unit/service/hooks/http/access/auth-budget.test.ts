@@ -11,7 +11,7 @@ const startService = serviceStarter();
 const wrong = { authorization: "Bearer wrong" };
 
 describe("failed-auth budget", () => {
-  it("answers 429 to the 21st failure in a minute, and still 200 to the good token", async () => {
+  it("the 21st failure in a minute is a 429, the right token still a 200", async () => {
     const { get } = await startService();
     for (let i = 0; i < 20; i++) assert.equal((await get("/api/runs", wrong)).status, 401);
     const refused = await get("/api/runs", wrong);
@@ -23,7 +23,7 @@ describe("failed-auth budget", () => {
     assert.equal((await get("/api/runs", wrong)).status, 429);
   });
 
-  it("is one for all guarded paths, signatures included", async () => {
+  it("is shared by all guarded paths and signatures", async () => {
     const { url } = await startService({ config: { limits: { failed_auth_per_minute: 3 } } });
     const id = "00000000-0000-4000-8000-000000000000";
     const paths = ["/api/runs", `/api/stream?run_id=${id}&expires=9999999999&signature=x`, `/api/runs/${id}/files/a`];
@@ -32,14 +32,14 @@ describe("failed-auth budget", () => {
     assert.equal((await fetch(`${url}/health`)).status, 200);
   });
 
-  it("is not spent by requests of a wrong method or to unknown paths", async () => {
+  it("wrong methods and unknown paths do not count", async () => {
     const { url } = await startService({ config: { limits: { failed_auth_per_minute: 2 } } });
     for (let i = 0; i < 5; i++) assert.equal((await fetch(`${url}/hooks/agent`, { headers: wrong })).status, 405);
     for (let i = 0; i < 5; i++) assert.equal((await fetch(`${url}/hooks/other`, { headers: wrong })).status, 404);
     assert.equal((await fetch(`${url}/hooks/agent`, { method: "POST", headers: wrong })).status, 401);
   });
 
-  it("does not believe X-Forwarded-For unless told to", async () => {
+  it("ignores X-Forwarded-For without trust_proxy", async () => {
     const { get } = await startService({ config: { limits: { failed_auth_per_minute: 2 } } });
     const statuses = [];
     for (let i = 1; i <= 4; i++) {
@@ -48,7 +48,7 @@ describe("failed-auth budget", () => {
     assert.deepEqual(statuses, [401, 401, 429, 429]);
   });
 
-  it("with trust_proxy counts what the nearest proxy says, not what the client put before it", async () => {
+  it("with trust_proxy counts the address that the nearest proxy appended", async () => {
     const config = { trust_proxy: true, limits: { failed_auth_per_minute: 1 } };
     const { get } = await startService({ config });
     const from = async (forwarded: string) =>
@@ -60,7 +60,7 @@ describe("failed-auth budget", () => {
     assert.equal(await from("other nonsense"), 429);
   });
 
-  it("forgets a failure after a minute of the monotonic clock, whatever the wall clock does", async () => {
+  it("forgets a failure after a minute, whatever the wall clock does", async () => {
     const clock = new FakeClock();
     const budget = createAuthBudget({ limit: 2, clock });
     const kind = () => budget.refusal("client").kind;
@@ -73,7 +73,7 @@ describe("failed-auth budget", () => {
     assert.equal(kind(), "unauthorized");
   });
 
-  it("does not spend what a good token would need: it never counts it", async () => {
+  it("the right token does not count", async () => {
     const { get } = await startService({ config: { limits: { failed_auth_per_minute: 1 } } });
     for (let i = 0; i < 5; i++) assert.equal((await get("/api/runs", bearer)).status, 200);
     assert.equal((await get("/api/runs", wrong)).status, 401);
@@ -98,7 +98,7 @@ describe("client addresses", () => {
   ];
   for (const [a, b] of other) it(`${a} and ${b} are two`, () => assert.notEqual(addressKey(a), addressKey(b)));
 
-  it("has no key for what is no address", () => {
+  it("a text that is no address has no key", () => {
     for (const text of ["", "unknown", "1.2.3", "1.2.3.4:80", "[::1]", "::g"])
       assert.equal(addressKey(text), undefined);
   });
@@ -114,7 +114,7 @@ describe("X-Forwarded-For", () => {
       isTrusted,
     );
 
-  it("counts its last address with trust_proxy, with or without the port that some proxies append", () => {
+  it("with trust_proxy: the last address, with or without a port", () => {
     for (const address of ["192.0.2.7", "192.0.2.7:4711", "1.1.1.1, 192.0.2.7:80", "[::ffff:192.0.2.7]:1"]) {
       assert.equal(keyOf(address), "192.0.2.7", address);
     }
@@ -123,7 +123,7 @@ describe("X-Forwarded-For", () => {
     }
   });
 
-  it("counts the connection's address without trust_proxy, and where it names none", () => {
+  it("without trust_proxy or an address: the connection's address", () => {
     assert.equal(keyOf("192.0.2.7", false), "10.0.0.1");
     for (const text of ["", "unknown", "_hidden:80", "192.0.2.7:x", "192.0.2:80", "[::1", "[x]:1", "192.0.2.7,"]) {
       assert.equal(keyOf(text), "10.0.0.1", text);
@@ -132,7 +132,7 @@ describe("X-Forwarded-For", () => {
 });
 
 describe("rate window", () => {
-  it("never lets more than the limit through in any window", async () => {
+  it("never allows more than the limit in any window", async () => {
     const clock = new FakeClock();
     const window = new RateWindow({ limit: 3, windowMs: 1000, clock });
     const counted: number[] = [];
@@ -150,7 +150,7 @@ describe("rate window", () => {
     assert.ok(counted.length > 20);
   });
 
-  it("keeps no more keys than it may, and none of the past", async () => {
+  it("holds at most maxKeys keys and no expired one", async () => {
     const clock = new FakeClock();
     const window = new RateWindow({ limit: 2, windowMs: 1000, clock, maxKeys: 100 });
     for (let i = 0; i < 1000; i++) window.count(`k${i}`);

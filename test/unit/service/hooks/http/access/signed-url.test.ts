@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createMemoryStore } from "#src/service/hooks/store/memory.js";
+import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
 import { FakeClock } from "../../../../../helpers/fake-clock.js";
 import { serviceStarter, until } from "../../../../../helpers/hook-service.js";
 
@@ -7,7 +7,7 @@ const startService = serviceStarter();
 const DAY = 24 * 3600 * 1000;
 
 describe("signed URL and the wall clock", () => {
-  it("opens its run for as long as ever, however the clock was set before the start", async () => {
+  it("is valid for its full time after the clock was set", async () => {
     for (const jump of [-400 * DAY, 400 * DAY]) {
       const clock = new FakeClock();
       const service = await startService({ clock });
@@ -22,7 +22,7 @@ describe("signed URL and the wall clock", () => {
     }
   });
 
-  it("is the same for a start that is replayed after the clock was set back", async () => {
+  it("is unchanged in a replay after the clock was set back", async () => {
     const clock = new FakeClock();
     const { start } = await startService({ clock });
     clock.jumpWall(-3 * DAY);
@@ -31,7 +31,7 @@ describe("signed URL and the wall clock", () => {
     assert.deepEqual(await start("x", { idempotencyKey: "k" }), first);
   });
 
-  it("opens runs of a service that started after the clock was set back", async () => {
+  it("is valid for a service that started after the clock was set back", async () => {
     const store = { ...createMemoryStore(), close: async () => undefined };
     const before = await startService({ clock: new FakeClock(Date.UTC(2030, 0, 1)), store });
     const old = await before.start("x");

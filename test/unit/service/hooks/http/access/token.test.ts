@@ -34,7 +34,7 @@ describe("hook token over HTTP", () => {
     ["a non-ASCII token", ["Authorization: Bearer \u00fc\u00ff\u0080"], 401],
   ];
   for (const [what, headers, status] of cases) {
-    it(`answers ${status} to ${what}`, async () => {
+    it(`${what}: ${status}`, async () => {
       const { port } = await startService();
       const answer = await rawRequest(port, Buffer.from(agentRequest(...headers), "latin1"));
       assert.equal(answer.status, status, answer.body);
@@ -47,7 +47,7 @@ describe("hook token over HTTP", () => {
     });
   }
 
-  it("refuses a token of 16 KB as a wrong one, and 20 KB as too large", async () => {
+  it("a token of 16 KB is wrong, one of 20 KB too large", async () => {
     const { port } = await startService();
     for (const [bytes, status] of [
       [16 * 1024, 401],
@@ -58,7 +58,7 @@ describe("hook token over HTTP", () => {
     }
   });
 
-  it("answers 503 while no token is configured, even to a request that brings none", async () => {
+  it("no configured token: 503, also to a request without one", async () => {
     for (const hooks_token of [undefined, null, "", "  \t", 123456, true, {}, [], ["", " ", 5]]) {
       const { url } = await startService({ config: { hooks_token } });
       for (const authorization of ["", "Bearer undefined", "Bearer "]) {
@@ -70,14 +70,14 @@ describe("hook token over HTTP", () => {
     }
   });
 
-  it("trims the configured token and takes every token of a list", async () => {
+  it("trims the configured token, accepts every token of a list", async () => {
     const { port } = await startService({ config: { hooks_token: ["  new one\t", TOKEN] } });
     for (const token of ["new one", TOKEN]) {
       assert.equal((await rawRequest(port, agentRequest(`Authorization: Bearer ${token}`))).status, 200);
     }
   });
 
-  it("takes a non-ASCII token as UTF-8 and as Latin-1", async () => {
+  it("accepts a non-ASCII token in UTF-8 and in Latin-1", async () => {
     const { port } = await startService({ config: { hooks_token: "schlüssel à" } });
     for (const encoding of ["utf8", "latin1"] as const) {
       const bytes = Buffer.from(agentRequest("x-compat-token: schlüssel à"), encoding);
@@ -85,7 +85,7 @@ describe("hook token over HTTP", () => {
     }
   });
 
-  it("refuses a token in the URL, good or not, on every guarded path", async () => {
+  it("refuses a token in the URL, right or wrong, on every guarded path", async () => {
     const { get, post } = await startService();
     for (const path of ["/api/stream", "/api/runs", "/api/run_status"]) {
       const answer = await get(`${path}?token=${TOKEN}`);
@@ -95,7 +95,7 @@ describe("hook token over HTTP", () => {
     assert.equal((await post(`/hooks/agent?token=${TOKEN}`, { message: "x" })).status, 400);
   });
 
-  it("keeps the token out of logs, answers and metrics", async () => {
+  it("the token is in no log, response or metric", async () => {
     const { port, get, log, start } = await startService();
     await start("hello");
     await rawRequest(port, agentRequest(`Authorization: Bearer x${TOKEN}`));
@@ -110,7 +110,7 @@ describe("hook token over HTTP", () => {
 });
 
 describe("token comparison", () => {
-  it("takes alike for a miss at the first and at the last byte", () => {
+  it("takes equal time for a wrong first and a wrong last byte", () => {
     const token = "k".repeat(4096);
     const tokens = createTokens(token);
     const first = ["authorization", `Bearer x${token.slice(1)}`];
@@ -126,7 +126,7 @@ describe("token comparison", () => {
     assert.ok(ratio > 0.8 && ratio < 1.25, `the times differ by a factor of ${ratio.toFixed(3)}`);
   });
 
-  it("names tokens by ids that are no plain digests of them", () => {
+  it("ids of tokens are not plain digests", () => {
     const one = createTokens(["a", "b"]);
     const id = one.identify(["x-compat-token", "b"]);
     assert.match(String(id), /^[0-9a-f]{16}$/);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { SliceSource } from "#src/service/hooks/http/stream/slice-source.js";
 import { type EncodedSlice, StreamMemory } from "#src/service/hooks/http/stream/stream-memory.js";
 import { Turns } from "#src/service/hooks/http/stream/turns.js";
-import type { EventSlice } from "#src/service/hooks/types.js";
+import type { EventSlice } from "#src/service/hooks/run.js";
 
 const slice = (size: number): EncodedSlice => ({ bytes: Buffer.alloc(size), firstId: 1, lastId: 1, isEnd: false });
 
@@ -24,7 +24,7 @@ function reader(memory: StreamMemory) {
 }
 
 describe("stream memory", () => {
-  it("a slice counts once for all its readers, and stays for the next one while there is room", () => {
+  it("counts a slice once for all readers, caches it while there is room", () => {
     const memory = new StreamMemory(800);
     const readers = Array.from({ length: 50 }, () => reader(memory));
     const slices = readers.map(({ take }) => take("a"));
@@ -36,7 +36,7 @@ describe("stream memory", () => {
     assert.deepEqual([memory.get("a"), memory.bytes], [undefined, 0]);
   });
 
-  it("what nobody holds goes first, longest unused first", () => {
+  it("drops slices without a holder first, least recently used first", () => {
     const memory = new StreamMemory(1600);
     const one = reader(memory);
     for (const key of ["a", "b", "c"]) memory.moved(one, one.take(key));
@@ -47,7 +47,7 @@ describe("stream memory", () => {
     assert.equal(one.isCut, false);
   });
 
-  it("over its limit, it cuts the reader that took nothing for the longest time, never the one that asks", () => {
+  it("over its limit it cuts the reader without progress for longest", () => {
     const memory = new StreamMemory(300);
     const [slow, moving, third, last] = [reader(memory), reader(memory), reader(memory), reader(memory)];
     slow.take("a");
@@ -75,7 +75,7 @@ describe("stream memory", () => {
     assert.equal(memory.bytes, 0);
   });
 
-  it("1,000 readers that take nothing stay within the limit", () => {
+  it("1,000 stalled readers stay within the limit", () => {
     const memory = new StreamMemory(1_000_000);
     const readers = Array.from({ length: 1000 }, () => reader(memory));
     for (let round = 0; round < 5; round++) {
@@ -91,7 +91,7 @@ describe("slice source", () => {
   const events = (after: number, count: number) =>
     Array.from({ length: count }, (_, i) => ({ id: after + i + 1, event: "delta", data: "{}" }));
 
-  it("reads once for all who ask for the same events, at once or later", async () => {
+  it("reads once for all readers at one id, concurrent or later", async () => {
     let reads = 0;
     const read = async (_run: string, after: number): Promise<EventSlice> => {
       reads += 1;
@@ -106,7 +106,7 @@ describe("slice source", () => {
     assert.equal(reads, 2);
   });
 
-  it("does not take another reader's older answer that there is nothing", async () => {
+  it("does not reuse another reader's older empty result", async () => {
     const answers: ((slice: EventSlice) => void)[] = [];
     const read = () => new Promise<EventSlice>((resolve) => answers.push(resolve));
     const source = new SliceSource({ read }, new StreamMemory(1e6));
@@ -122,7 +122,7 @@ describe("slice source", () => {
 });
 
 describe("turns", () => {
-  it("one waiting piece goes on in each turn of the event loop, in order", async () => {
+  it("resume one waiter in each turn of the event loop, in order", async () => {
     const turns = new Turns();
     const done: number[] = [];
     for (const i of [1, 2, 3]) turns.next().then(() => done.push(i));

@@ -46,7 +46,7 @@ describe("stream writer", () => {
     }
   });
 
-  it("is ready until too much waits, and then when all is taken", async () => {
+  it("is ready until too many bytes wait, then when all have left", async () => {
     const { res, takeOne } = fakeReader();
     const writer = new StreamWriter(res, new FakeClock(), memory(), SLOW_BYTES);
     writer.write("a".repeat(60));
@@ -64,12 +64,12 @@ describe("stream writer", () => {
 });
 
 describe("event frames", () => {
-  it("no line break of a stored event ends its field", () => {
+  it("line breaks of a stored event become blanks", () => {
     const frame = eventFrame({ id: 3, event: "a\nevent: done", data: '{"a":1,\r\n"b":2}\n\nid: 9' });
     assert.equal(frame, 'id: 3\nevent: a event: done\ndata: {"a":1, "b":2} id: 9\n\n');
   });
 
-  it("cursors are one integer, the header first", () => {
+  it("a cursor is one integer, from the header first", () => {
     assert.deepEqual(readCursor("7", ["x"]), { after: 7, isResume: true });
     assert.deepEqual(readCursor(undefined, ["-9"]), { after: -1, isResume: false });
     assert.equal(readCursor(undefined, ["1", "2"]), undefined);

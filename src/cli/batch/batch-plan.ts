@@ -1,0 +1,125 @@
+import { rm } from "node:fs/promises";
+import { basename, extname, join, resolve } from "node:path";
+import { describe, LatentkitError } from "../../errors.js";
+import { parseGraph } from "../../graph/parse.js";
+import type { BatchOptions } from "../../render/batch/batch.js";
+import { isFinished } from "../../render/batch/journal/journal.js";
+import { createItemRedaction } from "../../render/batch/redaction.js";
+import { isFree } from "../../render/contact-sheet/own-pages.js";
+import { combine } from "../../render/items/combine.js";
+import { createGraphKeys, type GraphKeys, requireKey } from "../../render/items/graph-keys.js";
+import type { BatchItem, ItemValues } from "../../render/items/item.js";
+import { openItems } from "../../render/items/open.js";
+import { seedAxis } from "../../render/items/seeds.js";
+import { sweepAxis } from "../../render/items/sweep.js";
+import { readGraph } from "../../render/source.js";
+import { type Arguments, wholeNumber } from "../command.js";
+import { renderOptions } from "../render-options.js";
+import type { Terminal } from "../terminal.js";
+
+/** A batch as the command line describes it. */
+export interface BatchPlan {
+  /** Path of the graph. */
+  readonly graph: string;
+  readonly items: AsyncIterable<BatchItem>;
+  /** Keys that every item sets, where they are known. */
+  readonly keys: readonly string[] | undefined;
+  /** An item's values without those that pictures must not show. */
+  readonly redacted: (values: ItemValues) => ItemValues;
+  readonly options: BatchOptions & { readonly outputDir: string; readonly journal: string };
+  /** Path of the contact sheet, where there is to be one. */
+  readonly sheet: string | undefined;
+}
+
+/**
+ * Reads and checks all that can be checked before anything renders. `report` writes a line for a person while the items
+ * are read. Fails with usage.invalid and items.invalid.
+ */
+export async function planBatch(
+  args: Arguments,
+  terminal: Terminal,
+  report: (text: string) => void,
+): Promise<BatchPlan> {
+  const graph = args.positionals[0]!;
+  const options = renderOptions(args, terminal);
+  const { outputDir } = options;
+  const source = readGraph(graph).graph;
+  const keys = createGraphKeys(source, options);
+  const limit = wholeNumber(args, "limit", 1);
+  const concurrency = wholeNumber(args, "concurrency", 1);
+  const retry = wholeNumber(args, "retry", 0);
+  const sheet = await sheetPath(args.value("contact-sheet"), outputDir);
+  const combination = await combineItems(args, keys, Object.keys(options.set), limit, report);
+  const resume = args.flag("resume");
+  const journal = args.value("journal") ?? (await ownJournal(graph, outputDir, resume));
+  return {
+    graph,
+    items: combination.items,
+    keys: combination.keys,
+    redacted: createItemRedaction(parseGraph(source, options).prompt, options.redact),
+    sheet,
+    options: {
+      ...options,
+      total: combination.total,
+      journal,
+      resume,
+      concurrency,
+      retry,
+      failFast: args.flag("fail-fast"),
+      name: args.value("name"),
+      cacheDir: args.value("cache"),
+    },
+  };
+}
+
+async function combineItems(
+  args: Arguments,
+  keys: GraphKeys,
+  set: readonly string[],
+  limit: number | undefined,
+  report: (text: string) => void,
+) {
+  for (const key of set) requireKey(keys, key, "set");
+  const sweeps = args.values("sweep").map((text) => sweepAxis(text, keys));
+  for (const { option, keys } of sweeps) {
+    const twice = keys.find((key) => set.includes(key));
+    if (twice === undefined) continue;
+    throw new LatentkitError("usage.invalid", `${option}: ${twice} is set by --set already.`);
+  }
+  const path = args.value("items");
+  const file = path === undefined ? undefined : await openItems(path, keys);
+  const seeds = args.value("seeds");
+  const taken = [...set, ...sweeps.flatMap((axis) => axis.keys), ...(file?.keys ?? [])];
+  const axes = seeds === undefined ? sweeps : [...sweeps, seedAxis(seeds, keys, taken)];
+  return combine(file, axes, limit, createOverrideReport(set, report));
+}
+
+/** Reports once for each key of --set that a line of the file has its own value for it. */
+function createOverrideReport(set: readonly string[], report: (text: string) => void): (item: BatchItem) => void {
+  const unreported = new Set(set);
+  return ({ values, origin }) => {
+    for (const key of unreported) {
+      if (origin === undefined || !Object.hasOwn(values, key)) continue;
+      unreported.delete(key);
+      const line = `${origin.file}, line ${origin.line}`;
+      report(`Warning: --set ${key}: ${line} has its own value, which counts there.`);
+    }
+  };
+}
+
+async function sheetPath(name: string | undefined, outputDir: string): Promise<string | undefined> {
+  if (name === undefined) return undefined;
+  const path = name === "" ? join(outputDir, "contact-sheet.png") : resolve(name);
+  const refused = (expected: string) =>
+    new LatentkitError("usage.invalid", `--contact-sheet: expected ${expected}, received ${describe(name || path)}.`);
+  if (!/\.png$/i.test(path)) throw refused("a name that ends in .png");
+  if (!(await isFree(path))) throw refused("a free name or an earlier sheet's");
+  return path;
+}
+
+/** Path of the journal where none is named; that of a batch which came to a good end makes way for a new one. */
+async function ownJournal(graph: string, outputDir: string, resume: boolean): Promise<string> {
+  const path = join(outputDir, `${basename(graph, extname(graph))}.journal.jsonl`);
+  if (!resume && (await isFinished(path))) await rm(path, { force: true });
+  return path;
+}

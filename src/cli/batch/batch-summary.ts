@@ -1,0 +1,83 @@
+import { describe, type LatentkitError } from "../../errors.js";
+import type { BatchEvent } from "../../render/batch/events.js";
+import type { ItemValues } from "../../render/items/item.js";
+import { harmless, red, type Terminal } from "../terminal.js";
+import { duration, perSecond } from "./batch-progress.js";
+
+/** Failed items that are named; the journal has them all. */
+const MAX_NAMED = 20;
+const MAX_VALUES = 3;
+const MAX_VALUE_CHARACTERS = 40;
+
+/** Counts of a batch so far. */
+export interface BatchCounts {
+  readonly done: number;
+  /** Number of done items that were rendered without some outputs. */
+  readonly partial: number;
+  readonly skipped: number;
+  readonly failed: number;
+  /** The first ones that failed. */
+  readonly failures: readonly Failure[];
+}
+
+interface Failure {
+  readonly index: number;
+  readonly error: LatentkitError;
+  /** Its values in words; empty for an item of a file, whose message begins with its line there. */
+  readonly values: string;
+}
+
+/** Counts a batch's events, in bounded memory. */
+export interface Summary {
+  add(event: BatchEvent): void;
+  read(): BatchCounts;
+}
+
+/** `hasFile`: whether a file holds the items. */
+export function createSummary(hasFile: boolean): Summary {
+  const failures: Failure[] = [];
+  const counts = { done: 0, partial: 0, skipped: 0, failed: 0, failures };
+  return {
+    read: () => counts,
+    add(event) {
+      if (event.type === "item-done") {
+        counts.done++;
+        if (event.leftOut !== undefined) counts.partial++;
+      } else if (event.type === "item-skipped") counts.skipped++;
+      else if (event.type === "item-failed" && !event.willRetry) {
+        counts.failed++;
+        const values = hasFile ? "" : brief(event.values);
+        if (failures.length < MAX_NAMED) failures.push({ index: event.index, error: event.error, values });
+      }
+    },
+  };
+}
+
+/** "12 done, 3 failed, 5 skipped in 8.02 s (1.9 per second)" */
+export function summaryLine({ done, partial, failed, skipped }: BatchCounts, ms: number): string {
+  const words = [`${done} done${partial > 0 ? ` (${partial} without some outputs)` : ""}`];
+  if (failed > 0) words.push(`${failed} failed`);
+  if (skipped > 0) words.push(`${skipped} skipped`);
+  const rate = done + failed > 0 ? ` (${perSecond((done + failed) / (ms / 1000))} per second)` : "";
+  const time = ms < 10_000 ? `${(ms / 1000).toFixed(2)} s` : duration(ms / 1000);
+  return `${words.join(", ")} in ${time}${rate}`;
+}
+
+/** A line for each failed item, as far as they are named. */
+export function failureLines({ failed, failures }: BatchCounts, terminal: Terminal): string[] {
+  const lines = failures.map(({ index, error, values }) => {
+    const which = values === "" ? `Item ${index}` : `Item ${index} (${values})`;
+    return `${red(terminal, harmless(which))}: ${harmless(error.message)}`;
+  });
+  if (failed > failures.length) lines.push(`… and ${failed - failures.length} more; the journal has them all.`);
+  return lines;
+}
+
+function brief(values: ItemValues): string {
+  const all = Object.entries(values);
+  const shown = all.slice(0, MAX_VALUES).map(([key, value]) => {
+    const text = describe(value);
+    return `${key} ${text.length > MAX_VALUE_CHARACTERS ? `${text.slice(0, MAX_VALUE_CHARACTERS)}…` : text}`;
+  });
+  return [...shown, ...(all.length > MAX_VALUES ? ["…"] : [])].join(", ");
+}

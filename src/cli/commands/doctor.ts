@@ -1,0 +1,101 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdtemp, rmdir } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { LatentkitError } from "../../errors.js";
+import { printJson } from "../../io/json-print.js";
+import { engineVersion } from "../../native/engine-version.js";
+import { nativeFile } from "../../native/load.js";
+import { currentDevice } from "../../tensor/device/choice.js";
+import { type Device, device } from "../../tensor/device/device.js";
+import { randn } from "../../tensor/random.js";
+import type { Command } from "../command.js";
+
+interface Finding {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly value: string;
+}
+
+export const doctorCommand: Command = {
+  usage: "doctor",
+  summary: "Check this installation: native core, CPU, GPU, noise numbers, output folder.",
+  help: ["  --out DIR   the output folder to check (./out)", "  --json      one JSON object"],
+  options: { json: { type: "boolean" }, out: { type: "string" } },
+  positionals: { min: 0, max: 0 },
+  run: async (args, terminal) => {
+    const findings: Finding[] = [
+      { name: "latentkit", ok: true, value: engineVersion() },
+      { name: "node", ok: true, value: process.versions.node },
+      { name: "platform", ok: true, value: `${process.platform}-${process.arch}` },
+      ...core(),
+      await outputFolder(resolve(args.value("out") ?? "out")),
+    ];
+    const isHealthy = findings.every(({ ok }) => ok);
+    if (args.flag("json")) terminal.out(`${printJson({ ok: isHealthy, findings })}\n`);
+    else
+      for (const { name, ok, value } of findings) terminal.out(`${ok ? "ok " : "BAD"}  ${name.padEnd(13)}  ${value}\n`);
+    return isHealthy ? 0 : 1;
+  },
+};
+
+function core(): Finding[] {
+  try {
+    currentDevice();
+    const { isa, threads, cuda } = device();
+    return [
+      { name: "native core", ok: true, value: nativeFile() },
+      { name: "instructions", ok: true, value: isa },
+      { name: "threads", ok: true, value: String(threads) },
+      ...gpus(cuda),
+      selfTest(),
+    ];
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    return [{ name: "native core", ok: false, value: error.message }];
+  }
+}
+
+/** Each GPU, and whether it is used; having no GPU is fine. */
+function gpus({ devices, reason, driverVersion, library }: Device["cuda"]): Finding[] {
+  if (devices.length === 0) return [{ name: "CUDA", ok: true, value: `not used: ${reason}` }];
+  const findings = devices.map(({ device, name, computeCapability, totalMemoryBytes, freeMemoryBytes, ...rest }) => {
+    const free = freeMemoryBytes === undefined ? "" : `, ${gibibytes(freeMemoryBytes)} free`;
+    const facts = `${name}, capability ${computeCapability}, ${gibibytes(totalMemoryBytes)}${free}, CUDA ${driverVersion}`;
+    return { name: device, ok: true, value: `${facts}; ${rest.usable ? "used" : `not used: ${rest.reason}`}` };
+  });
+  return [{ name: "CUDA", ok: true, value: library ?? "no library" }, ...findings];
+}
+
+const gibibytes = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+
+/** SHA-256 of the [1, 4, 64, 64] normals of seed 42, equal on every machine; CPU: those of PyTorch's CPU generator. */
+const EXPECTED_HASHES = {
+  CPU: "e97f3de04c7c6ba86354db4402b91d4402ede9c72aabed29a96dd7d635a798ba",
+  GPU: "e1939ddccb3e9e841b7482a739b25827f12dd74056c4dc819f0b5779b6cf744a",
+} as const;
+
+function selfTest(): Finding {
+  for (const source of ["CPU", "GPU"] as const) {
+    const { data } = randn([1, 4, 64, 64], { seed: 42, source });
+    const hash = createHash("sha256")
+      .update(new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
+      .digest("hex");
+    if (hash !== EXPECTED_HASHES[source])
+      return { name: "self-test", ok: false, value: `wrong numbers in the ${source} noise stream: ${hash}` };
+  }
+  return { name: "self-test", ok: true, value: "both noise streams give the expected numbers" };
+}
+
+/** Tries a write in the folder, or in the nearest folder above it that exists; leaves nothing behind. */
+async function outputFolder(folder: string): Promise<Finding> {
+  let existing = folder;
+  while (!existsSync(existing) && dirname(existing) !== existing) existing = dirname(existing);
+  try {
+    await rmdir(await mkdtemp(join(existing, ".latentkit-")));
+    return { name: "output folder", ok: true, value: existing === folder ? folder : `${folder} (will be created)` };
+  } catch (error) {
+    const why = (error as NodeJS.ErrnoException).code ?? String(error);
+    return { name: "output folder", ok: false, value: `${folder} cannot be written (${why})` };
+  }
+}

@@ -1,0 +1,74 @@
+import { LatentkitError } from "../../errors.js";
+import { parseJson } from "../../io/json-lossless.js";
+import { printJson, printJsonPretty } from "../../io/json-print.js";
+import { type DecodedImage, decodePng } from "../../io/png.js";
+import { RECEIPT_KEY } from "../../io/save-images.js";
+import { readReceipt } from "../../render/receipt/read.js";
+import type { Receipt } from "../../render/receipt/receipt.js";
+import { hasPixels } from "../../render/verify/same-pixels.js";
+import type { Command } from "../command.js";
+import { readImage } from "../read-image.js";
+import { harmless, oneLine } from "../terminal.js";
+
+const COLOURS: Readonly<Record<number, string>> = { 1: "grey", 2: "grey and alpha", 3: "RGB", 4: "RGBA" };
+
+export const inspectCommand: Command = {
+  usage: "inspect IMAGE.png",
+  summary: "Show the size, receipt and texts of a PNG file, including the graph that made it.",
+  help: ["  --json   one JSON object"],
+  options: { json: { type: "boolean" } },
+  positionals: { min: 1, max: 1 },
+  run: async (args, terminal) => {
+    const path = args.positionals[0]!;
+    const image = await decodePng(await readImage(path));
+    const { width, height, channels, bitDepth } = image;
+    const { [RECEIPT_KEY]: written, ...others } = image.text;
+    const receipt = written === undefined ? undefined : readReceipt(written);
+    // a text that is no valid receipt is printed like any other
+    const texts = Object.entries(receipt === undefined ? image.text : others);
+    const pixelsMatch = receipt === undefined ? undefined : hasPixels(image, receipt.pixels);
+    if (args.flag("json")) {
+      const text = Object.fromEntries(Object.entries(image.text).map(([key, value]) => [key, readText(value)]));
+      terminal.out(
+        `${printJson({ path, width, height, channels, bitDepth, text, receipt: receipt && { ...receipt, pixelsMatch } })}\n`,
+      );
+      return 0;
+    }
+    terminal.out(`${oneLine(path)}: ${width} x ${height}, ${describeColour(image)}\n`);
+    if (receipt !== undefined) terminal.out(harmless(receiptLines(receipt, pixelsMatch === true)));
+    for (const [key, text] of texts) {
+      const value = readText(text);
+      terminal.out(harmless(`${key}:\n${typeof value === "string" ? value : printJsonPretty(value)}\n`));
+    }
+    return 0;
+  },
+};
+
+const describeColour = ({ channels, bitDepth }: DecodedImage) => `${COLOURS[channels]}, ${bitDepth} bits`;
+
+function receiptLines(receipt: Receipt, pixelsMatch: boolean): string {
+  const { engine, graph, node, index, pixels, seeds, noise, inputs, host, redacted } = receipt;
+  const rows: [string, string][] = [
+    ["version", `latentkit ${engine}`],
+    ["host", host.preview ? `${host.name} (a stand-in for real models)` : host.name],
+    ["saved by", `node ${node}, picture ${index}`],
+    ["pixels", `${pixels} (${pixelsMatch ? "match this file" : "differ from this file's"})`],
+    ["graph", graph],
+    ...Object.entries(seeds).map(([key, digits]): [string, string] => ["seed", `${key} = ${digits}`]),
+    ...Object.entries(noise).map(([id, stream]): [string, string] => ["noise", `node ${id}: ${stream}`]),
+    ...Object.entries(inputs).map(([name, hash]): [string, string] => ["input", `${name} ${hash}`]),
+    ...(redacted ?? []).map((key): [string, string] => ["redacted", key]),
+  ];
+  return `receipt:\n${rows.map(([name, value]) => `    ${name.padEnd(10)}${value}\n`).join("")}`;
+}
+
+/** Parses JSON texts, keeping every digit; returns any other text as it is. */
+function readText(text: string): unknown {
+  if (!/^\s*[[{]/.test(text)) return text;
+  try {
+    return parseJson(text, { nonFinite: true });
+  } catch (error) {
+    if (error instanceof LatentkitError) return text;
+    throw error;
+  }
+}

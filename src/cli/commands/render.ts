@@ -1,0 +1,117 @@
+import { LatentkitError } from "../../errors.js";
+import type { RunEvent } from "../../graph/events.js";
+import { parseGraph } from "../../graph/parse.js";
+import { pythonText } from "../../io/python-text.js";
+import { render } from "../../render/render.js";
+import type { RenderResult } from "../../render/result.js";
+import { readGraph } from "../../render/source.js";
+import { batchHelp, batchOptions, isBatch } from "../batch/batch-options.js";
+import type { Arguments, Command } from "../command.js";
+import { eventLine, refusedLine, resultLine } from "../event-json.js";
+import { createProgress } from "../progress.js";
+import { renderOptions, shortest } from "../render-options.js";
+import { harmless, oneLine, red, type Terminal } from "../terminal.js";
+
+const INTERRUPTED = 130;
+
+export const renderCommand: Command = {
+  usage: "render GRAPH.json",
+  summary: "Render a graph, once or many times, and print the files it writes.",
+  help: [
+    "  --set KEY=VALUE    6.text=… sets an input of node 6, any other key fills {{key}}; repeatable",
+    "  --targets IDS      nodes to compute, separated by commas (the graph's output nodes)",
+    "  --out DIR          folder for the files (./out)",
+    "  --input DIR        folder of the input images (input beside the graph, else ./input)",
+    "  --config FILE      configuration, YAML or JSON",
+    "  --device DEVICE    device for tensors: auto, cpu or cuda:N (auto)",
+    "  --metadata POLICY  metadata in PNG files: full, prompt or none (full)",
+    "  --redact KEY       hide a value in PNG files: 6.text, or a key at any depth; repeatable",
+    "  --partial          leave out outputs that cannot be computed, instead of refusing the graph",
+    "  --offline          refuse a graph whose nodes use the network or a key",
+    "  --alias OLD=NEW    run nodes of class OLD (or of prefix OLD) as NEW; repeatable",
+    "  --json             print one event a line on stdout, the result last",
+    "  --quiet            print no progress",
+    "",
+    ...batchHelp,
+  ],
+  options: {
+    set: { type: "string", multiple: true },
+    targets: { type: "string" },
+    out: { type: "string" },
+    input: { type: "string" },
+    config: { type: "string" },
+    device: { type: "string" },
+    metadata: { type: "string" },
+    redact: { type: "string", multiple: true },
+    alias: { type: "string", multiple: true },
+    partial: { type: "boolean" },
+    offline: { type: "boolean" },
+    json: { type: "boolean" },
+    quiet: { type: "boolean" },
+    ...batchOptions,
+  },
+  // an argument that is neither an option nor a graph is the sheet's name
+  bare: { "contact-sheet": /^(?!-)(?!.*\.json$)./is },
+  positionals: { min: 1, max: 1 },
+  run: async (args, terminal, signal, urgent) => {
+    if (isBatch(args))
+      return await (await import("../batch/render-batch.js")).renderBatch(args, terminal, signal, urgent);
+    const started = performance.now();
+    const path = args.positionals[0]!;
+    const result = args.flag("json")
+      ? await runJson(path, args, terminal, signal)
+      : await runText(path, args, terminal, signal);
+    if (result.status === "interrupted") {
+      terminal.err("Interrupted.\n");
+      return INTERRUPTED;
+    }
+    if (result.status === "failed") {
+      terminal.err(`${red(terminal, "latentkit:")} ${harmless(result.error?.message ?? "The run failed.")}\n`);
+      return result.error?.meaning.exit ?? 1;
+    }
+    if (!args.flag("quiet") && !args.flag("json")) {
+      const seconds = ((performance.now() - started) / 1000).toFixed(2);
+      terminal.err(`${result.files.length} ${result.files.length === 1 ? "file" : "files"} in ${seconds} s\n`);
+    }
+    return 0;
+  },
+};
+
+async function runJson(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
+  try {
+    const onEvent = (event: RunEvent) => terminal.out(eventLine(event));
+    const result = await render(path, { ...renderOptions(args, terminal), signal, onEvent });
+    terminal.out(resultLine(result));
+    return result;
+  } catch (error) {
+    if (error instanceof LatentkitError) terminal.out(refusedLine(error));
+    throw error;
+  }
+}
+
+async function runText(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
+  const labelOf = labels(path);
+  const progress = args.flag("quiet") ? undefined : createProgress(terminal, labelOf);
+  const onEvent = (event: RunEvent) => progress?.show(event);
+  const result = await render(path, { ...renderOptions(args, terminal), signal, onEvent });
+  progress?.clear();
+  if (progress !== undefined) printMessages(result, labelOf, terminal);
+  for (const file of result.files) terminal.out(`${shortest(file.path)}\n`);
+  return result;
+}
+
+/** Prints warnings, and the texts that nodes show with the node's label. */
+function printMessages({ warnings, ui }: RenderResult, labelOf: (nodeId: string) => string, terminal: Terminal): void {
+  for (const warning of warnings) terminal.err(`Warning: ${harmless(warning)}\n`);
+  for (const [nodeId, { text = [] }] of Object.entries(ui)) {
+    for (const item of text) if (item !== "") terminal.err(`${labelOf(nodeId)} shows: ${harmless(pythonText(item))}\n`);
+  }
+}
+
+function labels(path: string): (nodeId: string) => string {
+  const graph = parseGraph(readGraph(path).graph).prompt as Record<string, { class_type?: unknown } | undefined>;
+  return (nodeId) => {
+    const type = Object.hasOwn(graph, nodeId) ? graph[nodeId]?.class_type : undefined;
+    return oneLine(typeof type === "string" ? `${nodeId} ${type}` : nodeId);
+  };
+}

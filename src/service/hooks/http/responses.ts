@@ -1,0 +1,71 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { STATUS_CODES } from "node:http";
+import type { HookError } from "../hook-error.js";
+
+const PROBLEM = "application/problem+json";
+const BASE_HEADERS = { "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff" };
+
+interface ResponseHead {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly type?: string;
+}
+
+/** Sends JSON whatever the application's settings; a HEAD gets the headers of a GET without the body. */
+export function sendJson(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { body, ...head }: ResponseHead & { body: unknown },
+): void {
+  sendBytes(req, res, { ...head, bytes: Buffer.from(JSON.stringify(body)) });
+}
+
+/** As `sendJson`, for JSON that is encoded already. */
+export function sendBytes(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { status, bytes, headers, type = "application/json; charset=utf-8" }: ResponseHead & { bytes: Buffer },
+): void {
+  res.writeHead(status, { ...BASE_HEADERS, ...headers, "Content-Type": type, "Content-Length": bytes.length });
+  res.end(req.method === "HEAD" ? undefined : bytes);
+}
+
+/** Sends a refusal as JSON, or as RFC 9457 where the client prefers it. */
+export function sendError(req: IncomingMessage, res: ServerResponse, error: HookError, requestId: string): void {
+  const { status } = error;
+  const headers = { ...error.headers, Vary: "Accept", "X-Request-Id": requestId };
+  const body = errorBody(error, requestId);
+  if (wantsProblem(req.headers.accept)) {
+    const title = STATUS_CODES[status] ?? "Error";
+    const problem = { type: "about:blank", title, status, detail: error.message, ...body };
+    sendJson(req, res, { status, body: problem, headers, type: PROBLEM });
+  } else {
+    sendJson(req, res, { status, body, headers });
+  }
+}
+
+/** The body of every error. */
+export function errorBody(error: HookError, requestId: string) {
+  return { ok: false as const, error: error.message, code: error.code, request_id: requestId };
+}
+
+/** Whether problem+json is named, and weighs no less than plain JSON; a wildcard range does not count. */
+function wantsProblem(accept: string | undefined): boolean {
+  if (accept === undefined) return false;
+  const weights = readAccept(accept);
+  const problem = weights.get(PROBLEM) ?? 0;
+  const json = weights.get("application/json") ?? weights.get("application/*") ?? weights.get("*/*") ?? 0;
+  return problem > 0 && problem >= json;
+}
+
+/** Media ranges with their weights (RFC 9110); a range with an invalid weight is left out. */
+function readAccept(accept: string): Map<string, number> {
+  const weights = new Map<string, number>();
+  for (const range of accept.match(/(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g) ?? []) {
+    const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
+    const weight = parameters.find((parameter) => /^q\s*=/.test(parameter))?.replace(/^q\s*=\s*/, "") ?? "1";
+    if (!/^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(weight)) continue;
+    weights.set(type, Math.max(Number(weight), weights.get(type) ?? 0));
+  }
+  return weights;
+}

@@ -1,0 +1,97 @@
+export const RUN_STATES = [
+  "queued",
+  "running",
+  "succeeded",
+  "failed",
+  "cancelled",
+  "timed_out",
+  "interrupted",
+  "expired",
+] as const;
+export type RunState = (typeof RUN_STATES)[number];
+export type TerminalState = Exclude<RunState, "queued" | "running">;
+
+export const RUN_ORIGINS = ["agent", "wake", "heartbeat"] as const;
+export type RunOrigin = (typeof RUN_ORIGINS)[number];
+
+/** One run without its message. Times are wall clock ms. */
+export interface RunSummary {
+  readonly id: string;
+  /** Order of creation; the cursor of lists. */
+  readonly seq: number;
+  readonly sessionKey: string;
+  /** Row id of the session. */
+  readonly chatId: number;
+  readonly origin: RunOrigin;
+  readonly name: string | null;
+  readonly state: RunState;
+  readonly timeoutSeconds: number;
+  readonly createdAt: number;
+  readonly startedAt: number | null;
+  readonly finishedAt: number | null;
+  /** Smallest id still stored, or the id of the next event where none is stored. Above 1: the head was trimmed. */
+  readonly oldestEventId: number;
+  /** 0 before the first event. */
+  readonly lastEventId: number;
+  /** Set for failed, timed_out, interrupted and expired runs. */
+  readonly error: { readonly error: string; readonly code: string } | null;
+}
+
+export interface RunRow extends RunSummary {
+  readonly message: string;
+}
+
+/** The newest progress of a run. */
+export interface RunProgress {
+  readonly value: number;
+  readonly max: number;
+  readonly node: string | null;
+}
+
+/** The stored state of one run, without its message and without the events before its last. */
+export interface StoredStatus extends RunSummary {
+  readonly progress: RunProgress | null;
+  /** The first files, in the order they were reported. */
+  readonly files: readonly RunFile[];
+  /** Number of all files, those missing above included. */
+  readonly fileCount: number;
+  /** Null before the end. */
+  readonly terminal: StoredEvent | null;
+}
+
+export interface RunStatus extends StoredStatus {
+  /** Position among all queued runs, 1 for the next; null where the run is not queued. */
+  readonly queuePosition: number | null;
+}
+
+/** Selects the runs of a list: those that match every field that is set. */
+export interface RunFilter {
+  readonly state?: RunState;
+  readonly sessionKey?: string;
+}
+
+export interface StoredEvent {
+  /** From 1, without gaps within a run. */
+  readonly id: number;
+  readonly event: string;
+  /** One line of JSON, as it goes on the wire. */
+  readonly data: string;
+}
+
+export interface RunFile {
+  readonly name: string;
+  readonly path: string;
+  /** null: derived from the name. */
+  readonly contentType: string | null;
+}
+
+/** A bounded piece of a run's events. */
+export interface EventSlice {
+  readonly events: readonly StoredEvent[];
+  readonly oldestEventId: number;
+  readonly lastEventId: number;
+  /** The head was trimmed past the reader: ids between the cursor and the first event here are gone. */
+  readonly truncated: boolean;
+  /** Nothing will follow: the run has ended and its terminal event is in this slice or before it. */
+  readonly end: boolean;
+}

@@ -1,0 +1,108 @@
+import { realpathSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import type { AgentContext } from "../agent.js";
+import { fileUrl } from "../file-url.js";
+import type { EventBuffer } from "./event-buffer.js";
+import { TERMINAL_EVENTS } from "./outcome.js";
+import { toJsonLine } from "./safe-json.js";
+
+/** Events that only the service writes. */
+const RESERVED: readonly string[] = ["replay_meta", ...TERMINAL_EVENTS];
+// a line break here would forge a frame of the stream
+const EVENT_NAME = /^[A-Za-z][\w.-]{0,63}$/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it refuses control characters
+const FILE_NAME = /^(?!\.{1,2}$)[^/\\\u0000-\u001f\u007f\ud800-\udfff]{1,255}$/u;
+/** Longest partial text of a cancelled run, in UTF-16 units. */
+const LONGEST_TEXT = 1024 * 1024;
+
+/** The events, files and text of one agent call. */
+export class AgentOutput {
+  readonly #runId: string;
+  readonly #buffer: EventBuffer;
+  readonly #mostFiles: number;
+  readonly #onOutput: () => void;
+  readonly #paths = new Map<string, string>();
+  #text = "";
+  #isClosed = false;
+
+  constructor(runId: string, buffer: EventBuffer, mostFiles: number, onOutput: () => void) {
+    this.#runId = runId;
+    this.#buffer = buffer;
+    this.#mostFiles = mostFiles;
+    this.#onOutput = onOutput;
+  }
+
+  /** The deltas so far, joined; null before the first. */
+  get partialText(): string | null {
+    return this.#text === "" ? null : this.#text;
+  }
+
+  /** Ignores all further output. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  context(signal: AbortSignal): AgentContext {
+    return {
+      signal,
+      emit: (event, data) => this.#emit(event, data),
+      addFile: (file) => this.#addFile(file),
+    };
+  }
+
+  #emit(event: string, data: unknown): void {
+    if (this.#isClosed) return;
+    if (typeof event !== "string" || !EVENT_NAME.test(event)) {
+      throw new TypeError("emit: an event name is 1 to 64 of A-Z a-z 0-9 _ . - and begins with a letter.");
+    }
+    if (RESERVED.includes(event)) throw new TypeError(`emit: the event name "${event}" is reserved for the service.`);
+    const line = toJsonLine(data);
+    // the agent's data may have getters, which run its code: the run may have ended meanwhile
+    if (this.#isClosed) return;
+    this.#buffer.add(event, line);
+    if (event === "delta") this.#collect(line);
+    this.#onOutput();
+  }
+
+  #collect(line: string): void {
+    const room = LONGEST_TEXT - this.#text.length;
+    const delta = room > 0 ? (JSON.parse(line) as { delta?: unknown } | null)?.delta : undefined;
+    if (typeof delta === "string") this.#text += delta.slice(0, room);
+  }
+
+  #addFile(file: { path: string; name?: string; contentType?: string }): { name: string; url: string } {
+    const path = realFolder(resolve(file.path));
+    const requested = file.name ?? basename(path);
+    if (!FILE_NAME.test(requested)) {
+      throw new TypeError("addFile: a name is 1 to 255 characters without slashes and control characters.");
+    }
+    const name = this.#freeName(requested, path);
+    if (!this.#isClosed && !this.#paths.has(name)) {
+      if (this.#paths.size >= this.#mostFiles)
+        throw new RangeError(`addFile: a run has at most ${this.#mostFiles} files.`);
+      this.#paths.set(name, path);
+      this.#buffer.addFile({ name, path, contentType: file.contentType ?? null });
+      this.#onOutput();
+    }
+    return { name, url: fileUrl(this.#runId, name) };
+  }
+
+  /** Numbers files of the same name from several folders: fox.png, fox-2.png, … */
+  #freeName(requested: string, path: string): string {
+    const dot = requested.lastIndexOf(".");
+    const [stem, extension] = dot > 0 ? [requested.slice(0, dot), requested.slice(dot)] : [requested, ""];
+    let name = requested;
+    for (let n = 2; this.#paths.has(name) && this.#paths.get(name) !== path; n++) name = `${stem}-${n}${extension}`;
+    return name;
+  }
+}
+
+/** Resolves links in all but the last part of a path, so that a link that appears later is noticed. */
+function realFolder(path: string): string {
+  try {
+    return join(realpathSync.native(dirname(path)), basename(path));
+  } catch {
+    // the folder does not exist yet
+    return path;
+  }
+}

@@ -1,0 +1,224 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Agent } from "../agent.js";
+import { type Clock, steadyWall, systemClock } from "../clock.js";
+import type { Limits } from "../hook-config.js";
+import { HookError } from "../hook-error.js";
+import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../run.js";
+import type { Store } from "../store/store.js";
+import { EventBus, type Listener } from "./event-bus.js";
+import { createHeartbeat } from "./heartbeat.js";
+import { cancelled, interrupted } from "./outcome.js";
+import { Retention } from "./retention.js";
+import { type RunContext, type RunObserver, storeEnding } from "./run-context.js";
+import { RunQueue } from "./run-queue.js";
+import { RunReader } from "./run-reader.js";
+import {
+  type HeartbeatResult,
+  type QueuedWake,
+  RunStarter,
+  type Started,
+  type StarterOptions,
+  type StartRequest,
+  type WakeRequest,
+} from "./run-starter.js";
+
+/** Turns of the event loop that readers have at the end; one that is stalled does not hold the stop up. */
+const LAST_TURNS = 1000;
+
+export interface RunStats {
+  readonly queued: number;
+  readonly running: number;
+  /** Runs with at least one reader waiting for events. */
+  readonly followed: number;
+}
+
+/** The runs of one service, as HTTP and the application see them. Everything fails with HookError. */
+export interface Runs {
+  /** Recovers the runs of an earlier process. Every other call waits for it; the next call retries a failure. */
+  open(): Promise<void>;
+  /** Fails: idempotency_mismatch, queue_full, shutting_down, store_unavailable. Committed when it resolves. */
+  start(request: StartRequest): Promise<Started>;
+  /** Queues a system event for the session's next run. Fails as start does. */
+  queueWake(request: WakeRequest): Promise<QueuedWake>;
+  /** Starts one run per session with pending events, or of the one session. */
+  heartbeat(options?: { sessionKey?: string }): Promise<HeartbeatResult>;
+  /** Fails with run_not_found. */
+  get(runId: string): Promise<RunRow>;
+  /** Returns the run without its message, which may be long. Fails with run_not_found. */
+  status(runId: string): Promise<RunStatus>;
+  /** Returns the terminal event of an ended run, else null. Fails with run_not_found. */
+  outcome(runId: string): Promise<StoredEvent | null>;
+  /** Newest first. `limit` 1 to 1,000. Fails with invalid_request for a cursor that no list returned. */
+  list(
+    options: { cursor?: string; limit: number } & RunFilter,
+  ): Promise<{ runs: RunSummary[]; nextCursor: string | null }>;
+  /** Idempotent: an ended run is returned as it is. Fails with run_not_found. */
+  cancel(runId: string): Promise<RunRow>;
+  /** Returns one bounded slice after an id, without waiting. Fails with run_not_found. */
+  read(runId: string, after: number): Promise<EventSlice>;
+  /**
+   * Bounded slices after an id, live: waits for events, ends after the terminal event, on `signal` and on close.
+   * Each step reads from the store, so a reader that does not pull costs nothing. Fails with run_not_found.
+   */
+  follow(runId: string, after: number, signal?: AbortSignal): AsyncGenerator<EventSlice, void, undefined>;
+  /** Returns a listener for changes of one run. The caller closes it; so does `close`. */
+  listen(runId: string): Listener;
+  /** Returns a file that the run reported. Fails with run_not_found or not_found. */
+  file(runId: string, name: string): Promise<RunFile>;
+  /** Wall time that does not jump, in ms: for expiry of signed URLs. */
+  now(): number;
+  /** Fails with store_unavailable where the store would fail a start, or still fails an earlier statement. */
+  ping(): Promise<void>;
+  stats(): RunStats;
+  readonly closing: boolean;
+  /** Id of the run whose agent's code is executing, its timers and callbacks included. */
+  readonly current: string | undefined;
+  /** Ends a running run as failed whose agent threw where nobody awaits it; leaves any other as it is. */
+  fail(runId: string, thrown: unknown): void;
+  /**
+   * Refuses new starts, lets running agents end for `drainSeconds` (default `drain_seconds`), then aborts them as
+   * interrupted and closes the store. Queued runs stay queued. Safe to call twice.
+   */
+  close(drainSeconds?: number): Promise<void>;
+}
+
+export interface RunsOptions extends StarterOptions {
+  readonly agent: Agent;
+  readonly store: Store;
+  readonly limits: Limits;
+  readonly onRestart: "interrupt" | "requeue";
+  readonly clock?: Clock;
+  /** Seconds between heartbeats of all sessions; 0 or absent: none. */
+  readonly heartbeatSeconds?: number;
+  readonly observer?: RunObserver;
+}
+
+/** Joins queue, starter and reader of runs over a store. Begins to recover at once. */
+export function createRuns(options: RunsOptions): Runs {
+  const { agent, store, limits, observer = {}, clock = systemClock } = options;
+  const now = steadyWall(clock);
+  const bus = new EventBus();
+  const current = new AsyncLocalStorage<string>();
+  const finished: RunObserver["finished"] = (run) => {
+    observer.finished?.(run);
+    retention.countEnded();
+  };
+  const context: RunContext = {
+    ...{ agent, store, clock, mark: now, bus, current },
+    eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
+    observer: { ...observer, finished },
+  };
+  const queue = new RunQueue(context, limits);
+  const retention = new Retention(context, limits);
+  const starter = new RunStarter(context, queue, options);
+  const heartbeat = createHeartbeat(clock, options.heartbeatSeconds ?? 0, () =>
+    runs.heartbeat().catch((error: unknown) => observer.fault?.("heartbeat", error)),
+  );
+
+  let opening: Promise<void> | undefined;
+  const open = () => {
+    opening ??= recover().catch((error: unknown) => {
+      opening = undefined;
+      throw error;
+    });
+    return opening;
+  };
+  async function recover(): Promise<void> {
+    await requeueLeftOver(context, queue, now.notBefore, options.onRestart);
+    retention.start();
+    heartbeat.start();
+  }
+
+  let closing: Promise<void> | undefined;
+  /** Waits for the recovery, refuses while closing, then works. */
+  const whileOpen = async <T>(work: () => Promise<T>): Promise<T> => {
+    await open();
+    if (closing !== undefined) throw new HookError("shutting_down");
+    return work();
+  };
+  async function close(drainSeconds: number): Promise<void> {
+    heartbeat.stop();
+    await queue.drain(drainSeconds);
+    await retention.stop();
+    await readersCaughtUp(bus);
+    bus.close();
+    await store.close();
+    // an enabled one costs every promise of the process
+    current.disable();
+  }
+
+  const reader = new RunReader(context, open, (id) => queue.positionOf(id));
+  const runs: Runs = {
+    open,
+    start: (request) => whileOpen(() => starter.start(request)),
+    queueWake: (request) => whileOpen(() => starter.queueWake(request)),
+    heartbeat: (which) => whileOpen(() => starter.heartbeat(which)),
+    get: (id) => reader.get(id),
+    status: (id) => reader.status(id),
+    outcome: (id) => reader.outcome(id),
+    list: (filter) => reader.list(filter),
+    read: (id, after) => reader.read(id, after),
+    follow: (id, after, signal) => reader.follow(id, after, signal),
+    file: (id, name) => reader.file(id, name),
+    listen: (id) => bus.listen(id),
+    async cancel(id) {
+      await reader.get(id);
+      await queue.cancel(id, cancelled(null));
+      return reader.get(id);
+    },
+    fail: (id, thrown) => queue.fail(id, thrown),
+    now,
+    async ping() {
+      await open();
+      await store.ping();
+    },
+    stats: () => ({ queued: queue.queued, running: queue.running, followed: bus.runs }),
+    get closing() {
+      return closing !== undefined;
+    },
+    get current() {
+      return current.getStore();
+    },
+    close(drainSeconds = limits.drain_seconds) {
+      closing ??= close(drainSeconds);
+      return closing;
+    },
+  };
+  open().catch((error: unknown) => observer.fault?.("recovery", error));
+  return runs;
+}
+
+/** Queues the runs of an earlier process again; those that were running only with `requeue`, else they are interrupted. */
+async function requeueLeftOver(
+  context: RunContext,
+  queue: RunQueue,
+  notBefore: (mark: number) => void,
+  onRestart: RunsOptions["onRestart"],
+): Promise<void> {
+  const { store, clock, observer } = context;
+  const { queued, running, lastMark } = await store.leftOver();
+  // the wall clock may have been set back since: a run that ends now must not look older than one that ended before
+  notBefore(lastMark);
+  for (const { id } of running) {
+    if (onRestart === "requeue") {
+      await store.requeueRun(id);
+      continue;
+    }
+    const outcome = interrupted();
+    const isStored = await storeEnding(context, id, "running", outcome);
+    if (isStored) observer.finished?.({ id, state: outcome.state, ranMs: null });
+  }
+  const [now, monotonic] = [clock.now(), clock.monotonic()];
+  for (const run of queued) {
+    // the monotonic clock of the earlier process is gone: the wall clock tells how long the run has waited
+    queue.enqueue({ ...run, since: monotonic - Math.max(0, now - run.createdAt) });
+  }
+  if (onRestart === "requeue") for (const run of running) queue.enqueue({ ...run, since: monotonic });
+}
+
+/** Lets readers that are behind read the last events. */
+async function readersCaughtUp(bus: EventBus): Promise<void> {
+  for (let turn = 0; turn === 0 || (turn < LAST_TURNS && !bus.isQuiet); turn++) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

@@ -1,0 +1,49 @@
+import type { AsyncLocalStorage } from "node:async_hooks";
+import type { Agent } from "../agent.js";
+import type { Clock } from "../clock.js";
+import type { RunOrigin, RunState, TerminalState } from "../run.js";
+import type { EventBatch, EventLimits, Store } from "../store/store.js";
+import type { EventBus } from "./event-bus.js";
+import type { Outcome } from "./outcome.js";
+
+/** Listener of metrics and logs. Never called with a message, a token or the text of a session key. */
+export interface RunObserver {
+  created?(run: { id: string; origin: RunOrigin }): void;
+  started?(run: { id: string; waitedMs: number }): void;
+  finished?(run: { id: string; state: TerminalState; ranMs: number | null }): void;
+  /** Reports a failure that no response shows: of the store, or an agent's misuse. */
+  fault?(what: string, error: unknown): void;
+}
+
+/** Everything that the queue, the tasks and the retention of one service share. */
+export interface RunContext {
+  readonly agent: Agent;
+  /** Id of the run whose agent's code is executing, in its timers and callbacks too. */
+  readonly current: AsyncLocalStorage<string>;
+  readonly store: Store;
+  readonly clock: Clock;
+  /** Steady ms for expiry (clock.ts). */
+  readonly mark: () => number;
+  readonly eventLimits: EventLimits;
+  readonly bus: EventBus;
+  readonly observer: RunObserver;
+}
+
+const NO_EVENTS: EventBatch = { skip: 0, events: [], files: [] };
+
+/**
+ * Stores the end of a run that is in the state `from`, after its last events, and wakes its readers. Returns false where
+ * the run has left that state. Fails with store_unavailable.
+ */
+export async function storeEnding(
+  { store, clock, mark, eventLimits, bus }: RunContext,
+  id: string,
+  from: RunState,
+  { state: to, terminal, error }: Outcome,
+  lastEvents: EventBatch = NO_EVENTS,
+): Promise<boolean> {
+  const ending = { from: [from], to, finishedAt: clock.now(), endedMark: mark(), error, terminal };
+  const row = await store.endRun(id, ending, lastEvents, eventLimits);
+  bus.wake(id);
+  return row !== null;
+}

@@ -1,0 +1,236 @@
+import type { Timer } from "../clock.js";
+import type { Limits } from "../hook-config.js";
+import { HookError } from "../hook-error.js";
+import { expired, type Outcome } from "./outcome.js";
+import { type RunContext, storeEnding } from "./run-context.js";
+import { RunTask } from "./run-task.js";
+
+const RETRY_MS = 1000;
+
+/** A run that waits for a slot. */
+interface QueuedRun {
+  readonly id: string;
+  /** Order of creation; the queue is sorted by it. */
+  readonly seq: number;
+  readonly sessionKey: string;
+  /** Start of its wait, in monotonic ms. */
+  readonly since: number;
+}
+
+interface Entry extends QueuedRun {
+  readonly expiry: Timer;
+}
+
+/** Room in the queue for a run between its admission and its commit. */
+interface Reservation {
+  release(): void;
+}
+
+type QueueLimits = Pick<Limits, "running" | "running_per_session" | "queued" | "queued_per_session" | "queue_seconds">;
+
+/** Starts runs as slots become free: first in, first out within a session, and in order of creation across sessions. */
+export class RunQueue {
+  readonly #context: RunContext;
+  readonly #limits: QueueLimits;
+  readonly #queue: Entry[] = [];
+  readonly #active = new Map<string, RunTask>();
+  readonly #running = new Map<string, number>();
+  /** Number of queued runs and reservations by session. */
+  readonly #waiting = new Map<string, number>();
+  #reserved = 0;
+  #isKicked = false;
+  #isStopped = false;
+  #pause: Timer | undefined;
+  #whenIdle: (() => void)[] = [];
+
+  constructor(context: RunContext, limits: QueueLimits) {
+    this.#context = context;
+    this.#limits = limits;
+  }
+
+  get queued(): number {
+    return this.#queue.length;
+  }
+
+  get running(): number {
+    return this.#active.size;
+  }
+
+  /** Position of a queued run, 1 for the next: 1 while its start is under way, behind all before it is in the queue. */
+  positionOf(id: string): number {
+    if (this.#active.has(id)) return 1;
+    const at = this.#queue.findIndex((entry) => entry.id === id);
+    return (at < 0 ? this.#queue.length : at) + 1;
+  }
+
+  /** Reserves room for a run to be created. Fails with queue_full. */
+  reserve(sessionKey: string): Reservation {
+    const { running, running_per_session, queued, queued_per_session } = this.#limits;
+    // runs that can start leave the queue before it is counted
+    this.#startAll();
+    const freeSlots = Math.max(0, running - this.#active.size);
+    const freeInSession = Math.min(freeSlots, running_per_session - (this.#running.get(sessionKey) ?? 0));
+    const ahead = this.#waiting.get(sessionKey) ?? 0;
+    const canStartAtOnce = ahead < freeInSession && this.#reserved < freeSlots;
+    if (!canStartAtOnce) {
+      if (ahead - Math.max(0, freeInSession) >= queued_per_session) throw new HookError("queue_full", full("session"));
+      if (this.#queue.length + this.#reserved - Math.min(freeSlots, this.#reserved) >= queued) {
+        throw new HookError("queue_full", full("service"));
+      }
+    }
+    this.#reserved += 1;
+    count(this.#waiting, sessionKey, 1);
+    let isHeld = true;
+    const release = () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#reserved -= 1;
+      count(this.#waiting, sessionKey, -1);
+    };
+    return { release };
+  }
+
+  /** Puts a committed run in the queue. */
+  enqueue(run: QueuedRun): void {
+    this.#insert(run, 0);
+  }
+
+  #insert(run: QueuedRun, leastMs: number): void {
+    const { clock } = this.#context;
+    const left = this.#limits.queue_seconds * 1000 - (clock.monotonic() - run.since);
+    const expiry = clock.setTimer(Math.max(left, leastMs), () => void this.#expire(run.id));
+    const before = this.#queue.findLastIndex(({ seq }) => seq < run.seq);
+    this.#queue.splice(before + 1, 0, { ...run, expiry });
+    count(this.#waiting, run.sessionKey, 1);
+    this.#kick();
+  }
+
+  /** Ends a queued or running run, `outcome` being a queued one's; any other stays as it is. Fails with store_unavailable. */
+  async cancel(id: string, outcome: Outcome): Promise<void> {
+    const task = this.#active.get(id);
+    if (task === undefined) return this.#endQueued(id, outcome);
+    task.cancel();
+    const error = await task.whenStored();
+    if (error !== null) throw error;
+  }
+
+  /** Ends a running run whose agent threw where nobody awaits it. */
+  fail(id: string, thrown: unknown): void {
+    this.#active.get(id)?.fail(thrown);
+  }
+
+  /** Starts nothing more, lets running runs end for `seconds`, then interrupts them. */
+  async drain(seconds: number): Promise<void> {
+    this.#isStopped = true;
+    this.#pause?.cancel();
+    for (const { expiry } of this.#queue) expiry.cancel();
+    if (await this.#idleWithin(seconds)) return;
+    for (const task of this.#active.values()) task.interrupt();
+    await Promise.all(
+      [...this.#active.values()].map(async (task) => {
+        if ((await task.whenStored()) !== null) task.giveUp();
+      }),
+    );
+    await this.#idle();
+  }
+
+  /** Starts every run that can start, in the next turn of the event loop: responses go out first. */
+  #kick(): void {
+    if (this.#isKicked) return;
+    this.#isKicked = true;
+    setImmediate(() => {
+      this.#isKicked = false;
+      this.#startAll();
+    });
+  }
+
+  #startAll(): void {
+    if (this.#isStopped || this.#pause !== undefined) return;
+    const { running, running_per_session } = this.#limits;
+    for (let at = 0; at < this.#queue.length && this.#active.size < running; ) {
+      const entry = this.#queue[at]!;
+      if ((this.#running.get(entry.sessionKey) ?? 0) < running_per_session) void this.#work(this.#pull(at));
+      else at += 1;
+    }
+  }
+
+  async #work(entry: Entry): Promise<void> {
+    const { id, sessionKey, since } = entry;
+    const task = new RunTask(id, this.#context.clock.monotonic() - since, this.#context);
+    this.#active.set(id, task);
+    count(this.#running, sessionKey, 1);
+    try {
+      await task.work();
+    } catch {
+      // the task has reported it: the store could not take the start, so the run goes back to its position
+      this.#retryLater(entry);
+    } finally {
+      this.#active.delete(id);
+      count(this.#running, sessionKey, -1);
+      if (this.#active.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+      this.#kick();
+    }
+  }
+
+  #retryLater(entry: Entry): void {
+    if (this.#isStopped) return;
+    this.#insert(entry, RETRY_MS);
+    this.#pause ??= this.#context.clock.setTimer(RETRY_MS, () => {
+      this.#pause = undefined;
+      this.#kick();
+    });
+  }
+
+  #pull(at: number): Entry {
+    const [entry] = this.#queue.splice(at, 1);
+    entry!.expiry.cancel();
+    count(this.#waiting, entry!.sessionKey, -1);
+    return entry!;
+  }
+
+  async #endQueued(id: string, outcome: Outcome): Promise<void> {
+    const at = this.#queue.findIndex((entry) => entry.id === id);
+    const entry = at < 0 ? undefined : this.#pull(at);
+    try {
+      const isStored = await storeEnding(this.#context, id, "queued", outcome);
+      if (isStored) this.#context.observer.finished?.({ id, state: outcome.state, ranMs: null });
+    } catch (error) {
+      if (entry !== undefined) this.#retryLater(entry);
+      throw error;
+    } finally {
+      this.#kick();
+    }
+  }
+
+  async #expire(id: string): Promise<void> {
+    try {
+      await this.#endQueued(id, expired(this.#limits.queue_seconds));
+    } catch (error) {
+      this.#context.observer.fault?.("store", error);
+    }
+  }
+
+  /** Returns false where the time is up first. */
+  async #idleWithin(seconds: number): Promise<boolean> {
+    let timer: Timer | undefined;
+    const timeUp = new Promise<boolean>((resolve) => {
+      timer = this.#context.clock.setTimer(seconds * 1000, () => resolve(false), true);
+    });
+    const isIdle = await Promise.race([this.#idle().then(() => true), timeUp]);
+    timer?.cancel();
+    return isIdle;
+  }
+
+  async #idle(): Promise<void> {
+    if (this.#active.size > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+  }
+}
+
+const full = (scope: "session" | "service") => `the queue of this ${scope} is full, try again later`;
+
+/** Adds to a count; a count of 0 leaves the map. */
+function count(map: Map<string, number>, key: string, by: number): void {
+  const value = (map.get(key) ?? 0) + by;
+  if (value === 0) map.delete(key);
+  else map.set(key, value);
+}

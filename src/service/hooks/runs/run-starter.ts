@@ -1,0 +1,179 @@
+import { randomUUID } from "node:crypto";
+import type { Limits } from "../hook-config.js";
+import { HookError } from "../hook-error.js";
+import type { RunOrigin } from "../run.js";
+import type { NewKey, StoredReply } from "../store/store.js";
+import { backlogLimits, composeMessage, TOO_MANY_PENDING } from "./pending-wakes.js";
+import { checkPayload, type Idempotency, Replies } from "./replies.js";
+import type { RunContext } from "./run-context.js";
+import type { RunQueue } from "./run-queue.js";
+
+/** Longest run time a request may ask for, unless `run_seconds` allows more. */
+const LONGEST_RUN_SECONDS = 3600;
+
+export const maxRunSeconds = (limits: Limits): number => Math.max(limits.run_seconds, LONGEST_RUN_SECONDS);
+
+export interface StartRequest {
+  readonly idempotency?: Idempotency;
+  /** Called once where no stored reply exists, before the queue is checked; throws to refuse (start rates). */
+  readonly admit?: () => void;
+  readonly origin: "agent" | "wake";
+  readonly message: string;
+  readonly name?: string;
+  readonly sessionKey: string;
+  /** Longest run time; default `run_seconds`. */
+  readonly timeoutSeconds?: number;
+}
+
+export interface WakeRequest {
+  readonly idempotency?: Idempotency;
+  readonly text: string;
+  readonly sessionKey: string;
+}
+
+/** Facts of a start's response; a replay returns the first one's. */
+export interface Started {
+  readonly runId: string;
+  readonly sessionKey: string;
+  readonly createdAt: number;
+  /** Steady ms, as `Runs.now`: for expiry. */
+  readonly createdMark: number;
+  readonly replayed: boolean;
+}
+
+/** Facts of a queued wake's response; a replay returns the first one's. */
+export interface QueuedWake {
+  readonly sessionKey: string;
+  readonly chatId: number;
+  readonly eventId: number;
+  /** Pending events of the session, this one included. */
+  readonly pending: number;
+  readonly replayed: boolean;
+}
+
+export interface HeartbeatResult {
+  readonly runs: readonly { readonly runId: string; readonly sessionKey: string; readonly events: number }[];
+  /** Sessions whose queue was full: their events stay pending. */
+  readonly skipped: readonly string[];
+}
+
+interface Creation {
+  readonly origin: RunOrigin;
+  readonly sessionKey: string;
+  readonly name: string | null;
+  readonly timeoutSeconds: number;
+  /** null: only where wakes are pending. */
+  readonly message: string | null;
+}
+
+export interface StarterOptions {
+  readonly limits: Limits;
+  /** Random UUID v4 of a new run. */
+  readonly newId?: () => string;
+}
+
+/** Creates runs: admits a request, stores the run with the wakes it takes, and puts it in the queue. */
+export class RunStarter {
+  readonly #context: RunContext;
+  readonly #queue: RunQueue;
+  readonly #limits: Limits;
+  readonly #newId: () => string;
+  readonly #replies: Replies;
+
+  constructor(context: RunContext, queue: RunQueue, { limits, newId = randomUUID }: StarterOptions) {
+    this.#context = context;
+    this.#queue = queue;
+    this.#limits = limits;
+    this.#newId = newId;
+    this.#replies = new Replies(context.store, context.mark, limits.idempotency_hours);
+  }
+
+  async start(request: StartRequest): Promise<Started> {
+    const { origin, sessionKey, message, name = null, idempotency } = request;
+    const creation = { origin, sessionKey, name, message, timeoutSeconds: this.#runSeconds(request.timeoutSeconds) };
+    return this.#replies.once(idempotency, replayedRun, async (key) => {
+      request.admit?.();
+      const created = await this.#create(creation, key);
+      if (created === null) throw new HookError("internal");
+      return created.started;
+    });
+  }
+
+  async queueWake(request: WakeRequest): Promise<QueuedWake> {
+    const { sessionKey, text, idempotency } = request;
+    const wake = { sessionKey, text, limits: backlogLimits(this.#limits) };
+    return this.#replies.once(idempotency, replayedWake, async (key) => {
+      const result = await this.#context.store.addWake(wake, key);
+      if (result.kind === "replayed") return replayedWake(checkPayload(result.stored, key!));
+      if (result.kind === "full") throw new HookError("queue_full", TOO_MANY_PENDING[result.scope]);
+      const { chatId, eventId, pending } = result;
+      return { sessionKey, chatId, eventId, pending, replayed: false };
+    });
+  }
+
+  async heartbeat({ sessionKey }: { sessionKey?: string } = {}): Promise<HeartbeatResult> {
+    const runs: HeartbeatResult["runs"][number][] = [];
+    const skipped: string[] = [];
+    const sessions = sessionKey === undefined ? await this.#context.store.pendingSessions() : [sessionKey];
+    const common = {
+      origin: "heartbeat",
+      name: null,
+      message: null,
+      timeoutSeconds: this.#limits.run_seconds,
+    } as const;
+    for (const session of sessions) {
+      try {
+        const created = await this.#create({ ...common, sessionKey: session });
+        if (created !== null) {
+          runs.push({ runId: created.started.runId, sessionKey: session, events: created.wakes });
+        }
+      } catch (error) {
+        if (!(error instanceof HookError && error.kind === "queue_full")) throw error;
+        skipped.push(session);
+      }
+    }
+    return { runs, skipped };
+  }
+
+  /** Null where there was nothing to run. */
+  async #create(creation: Creation, key?: NewKey): Promise<{ started: Started; wakes: number } | null> {
+    const { store, clock, mark, observer } = this.#context;
+    const reservation = this.#queue.reserve(creation.sessionKey);
+    try {
+      const id = this.#newId();
+      const { message, ...rest } = creation;
+      const compose = (pending: readonly string[]) => composeMessage(pending, message);
+      // a run stores its message until it is swept: no more than a request may bring
+      const maxWakeBytes = this.#limits.body_bytes;
+      const createdMark = mark();
+      const run = { ...rest, id, createdAt: clock.now(), createdMark, maxWakeBytes, compose };
+      const result = await store.createRun(run, key);
+      if (result.kind === "empty") return null;
+      if (result.kind === "replayed") return { started: replayedRun(checkPayload(result.stored, key!)), wakes: 0 };
+      const { seq, sessionKey, createdAt } = result.run;
+      reservation.release();
+      observer.created?.({ id, origin: creation.origin });
+      this.#queue.enqueue({ id, seq, sessionKey, since: clock.monotonic() });
+      return { started: { runId: id, sessionKey, createdAt, createdMark, replayed: false }, wakes: result.wakes };
+    } finally {
+      reservation.release();
+    }
+  }
+
+  #runSeconds(requested: number | undefined): number {
+    if (requested === undefined) return this.#limits.run_seconds;
+    const most = maxRunSeconds(this.#limits);
+    if (requested > 0 && requested <= most) return requested;
+    throw new HookError("invalid_request", `timeoutSeconds: expected a number above 0, at most ${most}`);
+  }
+}
+
+function replayedRun({ reply }: StoredReply): Started {
+  if (!("run" in reply)) throw new HookError("idempotency_mismatch");
+  return { createdMark: reply.run.createdAt, ...reply.run, replayed: true };
+}
+
+function replayedWake({ reply }: StoredReply): QueuedWake {
+  if (!("wake" in reply)) throw new HookError("idempotency_mismatch");
+  return { ...reply.wake, replayed: true };
+}

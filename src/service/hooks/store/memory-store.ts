@@ -1,0 +1,219 @@
+import type { RunFilter, RunRow, RunState, RunSummary, StoredStatus } from "../run.js";
+import { type Backlog, countFitting, exceededScope, wakeBytes } from "./backlog.js";
+import { addEvents, type MemoryRun, type Mutable, readEvents, terminalEvent } from "./memory-events.js";
+import type { LeftOver, NewKey, Reply, Store, StoredReply, SweepRequest, SweepResult } from "./store.js";
+
+interface Session {
+  readonly id: number;
+  runs: number;
+  wakes: { readonly id: number; readonly text: string; readonly bytes: number }[];
+  wakeBytes: number;
+}
+
+interface State {
+  readonly runs: Map<string, MemoryRun>;
+  readonly sessions: Map<string, Session>;
+  readonly replies: Map<string, StoredReply & { readonly expiresMark: number }>;
+  readonly lastIds: { session: number; run: number; wake: number };
+  readonly pending: Mutable<Backlog>;
+}
+
+const NOTHING: Backlog = { wakes: 0, bytes: 0 };
+
+/** Creates a store in the memory of this process: for tests and embedding. It never fails. */
+export function createMemoryStore(): Store {
+  const state: State = {
+    runs: new Map(),
+    sessions: new Map(),
+    replies: new Map(),
+    lastIds: { session: 0, run: 0, wake: 0 },
+    pending: { ...NOTHING },
+  };
+  const { runs, sessions } = state;
+  return {
+    leftOver: async () => ({
+      queued: inState(state, "queued"),
+      running: inState(state, "running"),
+      lastMark: lastMark(state),
+    }),
+    findReply: async (scope, nowMark) => findReply(state, scope, nowMark),
+    createRun: async (run, key) => {
+      const stored = key && findReply(state, key.scope, key.nowMark);
+      if (stored) return { kind: "replayed", stored };
+      const waiting = sessions.get(run.sessionKey)?.wakes ?? [];
+      const sizes = waiting.map(({ bytes }) => bytes);
+      const pending = waiting.slice(0, countFitting(sizes, run.maxWakeBytes));
+      const message = run.compose(pending.map(({ text }) => text));
+      if (message === null) return { kind: "empty" };
+      const session = sessionOf(state, run.sessionKey);
+      takeWakes(state, session, pending.length);
+      session.runs += 1;
+      state.lastIds.run += 1;
+      const { id, sessionKey, origin, name, timeoutSeconds, createdAt } = run;
+      const row: RunRow = {
+        ...{ id, seq: state.lastIds.run, sessionKey, chatId: session.id, origin, name, message, timeoutSeconds },
+        ...{ state: "queued", createdAt, startedAt: null, finishedAt: null, error: null },
+        ...{ oldestEventId: 1, lastEventId: 0 },
+      };
+      runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
+      saveReply(state, key, { run: { runId: id, sessionKey, createdAt, createdMark: run.createdMark } });
+      return { kind: "created", run: summary(row), wakes: pending.length };
+    },
+    addWake: async (wake, key) => {
+      const stored = key && findReply(state, key.scope, key.nowMark);
+      if (stored) return { kind: "replayed", stored };
+      const bytes = wakeBytes(wake.text);
+      const before = sessions.get(wake.sessionKey);
+      const own = before === undefined ? NOTHING : { wakes: before.wakes.length, bytes: before.wakeBytes };
+      const scope = exceededScope(bytes, { session: own, service: state.pending }, wake.limits);
+      if (scope !== undefined) return { kind: "full", scope };
+      const session = sessionOf(state, wake.sessionKey);
+      state.lastIds.wake += 1;
+      session.wakes.push({ id: state.lastIds.wake, text: wake.text, bytes });
+      session.wakeBytes += bytes;
+      state.pending.wakes += 1;
+      state.pending.bytes += bytes;
+      const queued = { chatId: session.id, eventId: state.lastIds.wake, pending: session.wakes.length };
+      saveReply(state, key, { wake: { sessionKey: wake.sessionKey, ...queued } });
+      return { kind: "queued", ...queued };
+    },
+    pendingSessions: async () =>
+      [...sessions]
+        .filter(([, { wakes }]) => wakes.length > 0)
+        .sort(([, a], [, b]) => a.wakes[0]!.id - b.wakes[0]!.id)
+        .map(([key]) => key),
+    getRun: async (id) => {
+      const run = runs.get(id);
+      return run === undefined ? null : { ...run.row };
+    },
+    getSummary: async (id) => {
+      const run = runs.get(id);
+      return run === undefined ? null : summary(run.row);
+    },
+    getStatus: async (id, maxFiles) => {
+      const run = runs.get(id);
+      return run === undefined ? null : statusOf(run, maxFiles);
+    },
+    listRuns: async (before, limit, filter) => listRuns(state, before, limit, filter),
+    startRun: async (id, startedAt, event) => {
+      const run = runs.get(id);
+      if (run?.row.state !== "queued") return null;
+      Object.assign(run.row, { state: "running", startedAt });
+      addEvents(run, { skip: 0, events: [event], files: [] });
+      return { ...run.row };
+    },
+    requeueRun: async (id) => {
+      const run = runs.get(id);
+      if (run?.row.state !== "running") return false;
+      Object.assign(run.row, { state: "queued", startedAt: null });
+      run.progress = null;
+      return true;
+    },
+    append: async (id, batch, limits) => {
+      const run = runs.get(id);
+      if (run?.row.state !== "running") return false;
+      addEvents(run, batch, limits);
+      return true;
+    },
+    endRun: async (id, ending, batch, limits) => {
+      const run = runs.get(id);
+      if (run === undefined || !ending.from.includes(run.row.state)) return null;
+      Object.assign(run.row, { state: ending.to, finishedAt: ending.finishedAt, error: ending.error });
+      run.endedMark = ending.endedMark;
+      addEvents(run, { ...batch, events: [...batch.events, ending.terminal] }, limits);
+      return summary(run.row);
+    },
+    readEvents: async (id, after, maxEvents, maxBytes) => {
+      const run = runs.get(id);
+      return run === undefined ? null : readEvents(run, after, maxEvents, maxBytes);
+    },
+    terminalEvent: async (id) => {
+      const run = runs.get(id);
+      return run === undefined ? null : terminalEvent(run);
+    },
+    getFile: async (id, name) => runs.get(id)?.files.get(name) ?? null,
+    sweep: async (request) => sweep(state, request),
+    ping: async () => undefined,
+    close: async () => undefined,
+  };
+}
+
+function inState({ runs }: State, state: RunState): LeftOver[] {
+  return [...runs.values()]
+    .filter(({ row }) => row.state === state)
+    .map(({ row: { id, seq, sessionKey, createdAt } }) => ({ id, seq, sessionKey, createdAt }));
+}
+
+const lastMark = ({ runs }: State): number =>
+  [...runs.values()].reduce((newest, { endedMark }) => Math.max(newest, endedMark ?? 0), 0);
+
+function findReply({ replies }: State, scope: string, nowMark: number): StoredReply | null {
+  const stored = replies.get(scope);
+  return stored === undefined || stored.expiresMark <= nowMark ? null : stored;
+}
+
+function saveReply({ replies }: State, key: NewKey | undefined, reply: Reply): void {
+  if (key === undefined) return;
+  // deleted first: the map stays in order of expiry
+  replies.delete(key.scope);
+  replies.set(key.scope, { payloadHash: key.payloadHash, reply, expiresMark: key.expiresMark });
+}
+
+function sessionOf({ sessions, lastIds }: State, key: string): Session {
+  let session = sessions.get(key);
+  if (session === undefined) {
+    lastIds.session += 1;
+    session = { id: lastIds.session, runs: 0, wakes: [], wakeBytes: 0 };
+    sessions.set(key, session);
+  }
+  return session;
+}
+
+function takeWakes({ pending }: State, session: Session, count: number): void {
+  const taken = session.wakes.splice(0, count);
+  const bytes = taken.reduce((sum, wake) => sum + wake.bytes, 0);
+  session.wakeBytes -= bytes;
+  pending.wakes -= taken.length;
+  pending.bytes -= bytes;
+}
+
+function listRuns({ runs }: State, before: number | null, limit: number, filter: RunFilter = {}): RunSummary[] {
+  const { state = null, sessionKey = null } = filter;
+  return [...runs.values()]
+    .filter(({ row }) => before === null || row.seq < before)
+    .filter(({ row }) => state === null || row.state === state)
+    .filter(({ row }) => sessionKey === null || row.sessionKey === sessionKey)
+    .slice(-limit)
+    .reverse()
+    .map(({ row }) => summary(row));
+}
+
+function sweep(state: State, request: SweepRequest): SweepResult {
+  const ended = [...state.runs.values()]
+    .filter(({ endedMark }) => endedMark !== null)
+    .sort((a, b) => a.endedMark! - b.endedMark! || a.row.seq - b.row.seq);
+  let [removedRuns, budget] = [0, request.budget];
+  for (const run of ended) {
+    const isDue = run.endedMark! <= request.endedBefore || ended.length - removedRuns > request.maxEndedRuns;
+    if (budget <= 0 || !isDue) break;
+    state.runs.delete(run.row.id);
+    const session = state.sessions.get(run.row.sessionKey)!;
+    session.runs -= 1;
+    if (session.runs === 0 && session.wakes.length === 0) state.sessions.delete(run.row.sessionKey);
+    budget -= 1 + run.events.length;
+    removedRuns += 1;
+  }
+  for (const [scope, { expiresMark }] of state.replies) if (expiresMark <= request.nowMark) state.replies.delete(scope);
+  return { removedRuns, endedRuns: ended.length - removedRuns, more: budget <= 0 };
+}
+
+function statusOf(run: MemoryRun, maxFiles: number): StoredStatus {
+  const { progress, files } = run;
+  const firstFiles = [...files.values()].slice(0, maxFiles);
+  return { ...summary(run.row), progress, files: firstFiles, fileCount: files.size, terminal: terminalEvent(run) };
+}
+
+function summary(row: RunRow): RunSummary {
+  const { message: _, ...rest } = row;
+  return rest;
+}

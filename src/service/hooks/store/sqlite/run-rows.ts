@@ -1,0 +1,127 @@
+import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../run.js";
+import type { Ending, EventBatch, EventLimits, LeftOver, NewEvent } from "../store.js";
+import type { Connection } from "./connection.js";
+import type { SqlRow, SqlValue } from "./driver.js";
+import { addEvents, listFiles, terminalEvent } from "./event-rows.js";
+
+const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
+  runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
+  runs.error, runs.error_code`;
+const FROM_RUNS = "FROM runs JOIN sessions ON sessions.id = runs.session";
+
+export function getRun(db: Connection, id: string): RunRow | null {
+  const sql = `SELECT ${SUMMARY}, messages.message ${FROM_RUNS} JOIN messages ON messages.run = runs.seq WHERE runs.id = ?`;
+  const row = db.get(sql, id);
+  return row === undefined ? null : { ...toSummary(row), message: JSON.parse(String(row.message)) as string };
+}
+
+export function getSummary(db: Connection, id: string): RunSummary | null {
+  const row = db.get(`SELECT ${SUMMARY} ${FROM_RUNS} WHERE runs.id = ?`, id);
+  return row === undefined ? null : toSummary(row);
+}
+
+export function getStatus(db: Connection, id: string, maxFiles: number): StoredStatus | null {
+  const row = db.get(`SELECT ${SUMMARY}, runs.progress, runs.files ${FROM_RUNS} WHERE runs.id = ?`, id);
+  if (row === undefined) return null;
+  return {
+    ...toSummary(row),
+    progress: row.progress === null ? null : (JSON.parse(String(row.progress)) as RunProgress),
+    files: listFiles(db, Number(row.seq), maxFiles),
+    fileCount: Number(row.files),
+    terminal: terminalEvent(db, id),
+  };
+}
+
+export function listRuns(
+  db: Connection,
+  before: number | null,
+  limit: number,
+  { state, sessionKey }: RunFilter = {},
+): RunSummary[] {
+  const session = sessionKey === undefined ? undefined : db.get("SELECT id FROM sessions WHERE key = ?", sessionKey);
+  if (sessionKey !== undefined && session === undefined) return [];
+  const conditions: [string, SqlValue | undefined][] = [
+    ["runs.session = ?", session?.id],
+    ["runs.state = ?", state],
+    ["runs.seq < ?", before ?? undefined],
+  ];
+  const used = conditions.filter((condition): condition is [string, SqlValue] => condition[1] !== undefined);
+  const where = used.length === 0 ? "" : `WHERE ${used.map(([sql]) => sql).join(" AND ")}`;
+  const sql = `SELECT ${SUMMARY} ${FROM_RUNS} ${where} ORDER BY runs.seq DESC LIMIT ?`;
+  return db.all(sql, ...used.map(([, value]) => value), limit).map(toSummary);
+}
+
+export function leftOver(db: Connection): { queued: LeftOver[]; running: LeftOver[]; lastMark: number } {
+  const inState = (state: RunState) =>
+    db
+      .all(
+        `SELECT runs.seq, runs.id, sessions.key AS session_key, runs.created_at ${FROM_RUNS}
+         WHERE runs.state = ? AND runs.ended_mark IS NULL ORDER BY runs.seq`,
+        state,
+      )
+      .map((row) => ({
+        id: String(row.id),
+        seq: Number(row.seq),
+        sessionKey: String(row.session_key),
+        createdAt: Number(row.created_at),
+      }));
+  const newest = db.get("SELECT max(ended_mark) AS mark FROM runs WHERE ended_mark IS NOT NULL");
+  return { queued: inState("queued"), running: inState("running"), lastMark: Number(newest?.mark ?? 0) };
+}
+
+export function startRun(db: Connection, id: string, startedAt: number, event: NewEvent): RunRow | null {
+  const sql = "UPDATE runs SET state = 'running', started_at = ? WHERE id = ? AND state = 'queued'";
+  if (db.run(sql, startedAt, id).changes === 0) return null;
+  // the first event of a run trims nothing, unless it runs again
+  addEvents(db, id, { skip: 0, events: [event], files: [] });
+  return getRun(db, id);
+}
+
+export function requeueRun(db: Connection, id: string): boolean {
+  const sql = "UPDATE runs SET state = 'queued', started_at = NULL, progress = NULL WHERE id = ? AND state = 'running'";
+  return db.run(sql, id).changes > 0;
+}
+
+export function endRun(
+  db: Connection,
+  id: string,
+  ending: Ending,
+  batch: EventBatch,
+  limits: EventLimits,
+): RunSummary | null {
+  const states = ending.from.map(() => "?").join(", ");
+  const { changes } = db.run(
+    `UPDATE runs SET state = ?, finished_at = ?, ended_mark = ?, error = ?, error_code = ?
+     WHERE id = ? AND state IN (${states})`,
+    ending.to,
+    ending.finishedAt,
+    ending.endedMark,
+    ending.error?.error ?? null,
+    ending.error?.code ?? null,
+    id,
+    ...ending.from,
+  );
+  if (changes === 0) return null;
+  addEvents(db, id, { ...batch, events: [...batch.events, ending.terminal] }, limits);
+  return getSummary(db, id);
+}
+
+function toSummary(row: SqlRow): RunSummary {
+  const orNull = (value: unknown) => (value === null ? null : Number(value));
+  return {
+    id: String(row.id),
+    seq: Number(row.seq),
+    sessionKey: String(row.session_key),
+    chatId: Number(row.session),
+    origin: row.origin as RunOrigin,
+    name: row.name === null ? null : (JSON.parse(String(row.name)) as string),
+    state: row.state as RunState,
+    timeoutSeconds: Number(row.timeout_seconds),
+    createdAt: Number(row.created_at),
+    startedAt: orNull(row.started_at),
+    finishedAt: orNull(row.finished_at),
+    oldestEventId: Number(row.oldest_event),
+    lastEventId: Number(row.last_event),
+    error: row.error === null ? null : { error: String(row.error), code: String(row.error_code) },
+  };
+}

@@ -1,0 +1,55 @@
+import { describe, LatentkitError } from "../../../../errors.js";
+import { checkOptions, FILE, hasMethods, type OptionRules } from "../../../../options.js";
+import type { Store } from "../store.js";
+import { Connection } from "./connection.js";
+import { loadSqliteDriver, type SqliteDriver } from "./driver.js";
+import * as events from "./event-rows.js";
+import * as inbox from "./inbox.js";
+import { ping } from "./ping.js";
+import * as runs from "./run-rows.js";
+import { sweep } from "./sweep.js";
+
+export interface SqliteStoreOptions {
+  /** Default: node:sqlite or better-sqlite3, whichever is installed. */
+  readonly driver?: SqliteDriver;
+}
+
+const STORE_RULES: OptionRules<SqliteStoreOptions> = {
+  driver: ["an SQLite driver: { name, open }", (value) => hasMethods(value, "open")],
+};
+
+/**
+ * Stores runs and events in one SQLite file, locked by this process until `close` or the process's end. Only the owner
+ * can read the file and its side files.
+ * Fails with config.invalid (no SQLite installed, file in use, another program's database) or file.read-failed.
+ */
+export function createSqliteStore(path: string, options: SqliteStoreOptions = {}): Store {
+  checkOptions("createSqliteStore", options, STORE_RULES);
+  if (!FILE[1](path)) {
+    throw new LatentkitError("config.invalid", `createSqliteStore: expected ${FILE[0]}, received ${describe(path)}.`);
+  }
+  const db = new Connection(path, options.driver ?? loadSqliteDriver());
+  // async turns a throw into a rejection; the work itself is done before the call returns
+  return {
+    leftOver: async () => db.read(() => runs.leftOver(db)),
+    findReply: async (scope, nowMark) => db.read(() => inbox.findReply(db, scope, nowMark)),
+    createRun: async (run, key) => db.write("durable", () => inbox.createRun(db, run, key)),
+    addWake: async (wake, key) => db.write("durable", () => inbox.addWake(db, wake, key)),
+    pendingSessions: async () => db.read(() => inbox.pendingSessions(db)),
+    getRun: async (id) => db.read(() => runs.getRun(db, id)),
+    getSummary: async (id) => db.read(() => runs.getSummary(db, id)),
+    getStatus: async (id, maxFiles) => db.read(() => runs.getStatus(db, id, maxFiles)),
+    listRuns: async (before, limit, filter) => db.read(() => runs.listRuns(db, before, limit, filter)),
+    startRun: async (id, startedAt, event) => db.write("trailing", () => runs.startRun(db, id, startedAt, event)),
+    requeueRun: async (id) => db.write("durable", () => runs.requeueRun(db, id)),
+    append: async (id, batch, limits) => db.write("trailing", () => events.append(db, id, batch, limits)),
+    endRun: async (id, ending, batch, limits) => db.write("durable", () => runs.endRun(db, id, ending, batch, limits)),
+    readEvents: async (id, after, maxEvents, maxBytes) =>
+      db.read(() => events.readEvents(db, id, after, maxEvents, maxBytes)),
+    terminalEvent: async (id) => db.read(() => events.terminalEvent(db, id)),
+    getFile: async (id, name) => db.read(() => events.getFile(db, id, name)),
+    sweep: async (request) => db.write("trailing", () => sweep(db, request)),
+    ping: async () => ping(db),
+    close: async () => db.close(),
+  };
+}

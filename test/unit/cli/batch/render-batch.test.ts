@@ -1,0 +1,471 @@
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { main } from "#src/cli/main.js";
+import type { Terminal } from "#src/cli/terminal.js";
+import { decodePng } from "#src/io/png.js";
+import { latentkit } from "../../../helpers/cli.js";
+import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/place.js";
+import { skip } from "../../../helpers/skip.js";
+
+const graph = join(root, "test/graphs/latent-noisy.json");
+/** Empties the line that a bar is on. */
+const CLEAR = "\r\x1b[2K";
+const SMALL = ["--set", "1.empty_latent_width=64"];
+const ONE_SIDE = [...SMALL, "--set", "scene=lake"];
+
+describe("latentkit render, many times", () => {
+  const folder = temporaryFolder();
+  const write = (name: string, content: string) => {
+    writeFileSync(join(folder(), name), content);
+    return join(folder(), name);
+  };
+  const out = (name = "out") => join(folder(), name);
+  /** Runs in this process. */
+  const run = (args: string[], terminal: Partial<Terminal> = {}, shared = ONE_SIDE) =>
+    runGraph(graph, [...shared, ...args], terminal);
+  async function runGraph(path: string, args: string[], terminal: Partial<Terminal> = {}) {
+    const said = { out: "", err: "" };
+    const code = await main(["render", path, ...args, ...(args.includes("--out") ? [] : ["--out", out()])], {
+      out: (text) => {
+        said.out += text;
+      },
+      err: (text) => {
+        said.err += text;
+      },
+      isTerminal: false,
+      columns: 80,
+      color: false,
+      env: {},
+      ...terminal,
+    });
+    return { code, ...said, paths: said.out.trimEnd().split("\n").sort(), lines: said.err.trimEnd().split("\n") };
+  }
+  const json = (text: string) =>
+    text
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const images = (name = "out") => filesIn(out(name)).filter((file) => file.startsWith("latent-noisy/"));
+  const seedOf = async (file: string) => {
+    const { text } = await decodePng(readFileSync(join(out(), file)));
+    return /"seed": (\d+)/.exec(text.prompt!)![1];
+  };
+
+  it("prints the files as they are done and sums up on stderr", async () => {
+    const { code, paths, err } = await run(["--seeds", "3,18446744073709551614..18446744073709551615"]);
+    assert.equal(code, 0, err);
+    assert.match(err, /^3 done in \d+\.\d\d s \([\d.]+ per second\)\n$/);
+    assert.deepEqual(
+      paths,
+      images().map((file) => join(out(), file)),
+    );
+    assert.deepEqual(await Promise.all(images().map(seedOf)), ["3", "18446744073709551614", "18446744073709551615"]);
+    // the same picture and metadata as a render of its own
+    await run(["--out", out("one"), "--set", "2.seed=3", "--quiet"]);
+    assert.equal(hashesIn(out("one"))["latent-noisy/gpu-stream_00001.png"], hashesIn(out())[images()[0]!]);
+  });
+
+  it("combines items, sweeps and seeds in order, up to a limit", async () => {
+    const items = write("items.csv", "\ufeff2.start_at_step,2.end_at_step\r\n1,9\r\n2,9\r\n");
+    const args = ["--items", items, "--sweep", "2.steps=10,20", "--seeds", "7..8", "--limit", "7", "--quiet"];
+    const ran = await run([...args, "--name", "{index}-{2.start_at_step}-{2.steps}-{2.seed}"]);
+    assert.deepEqual([ran.code, ran.err], [0, ""]);
+    const names = images().map((file) => basename(file, ".png"));
+    assert.deepEqual(names, ["0-1-10-7", "1-1-10-8", "2-1-20-7", "3-1-20-8", "4-2-10-7", "5-2-10-8", "6-2-20-7"]);
+  });
+
+  it("names failed rows with their lines, goes on, and exits with 1", async () => {
+    const items = write("items.csv", "2.seed,2.scheduler\n1,karras\n,karras\n3,karas\n4\n5,normal\n");
+    const { code, lines } = await run(["--items", items]);
+    assert.equal(code, 1);
+    assert.equal(images().length, 2);
+    assert.match(lines[0]!, /^2 done, 3 failed in /);
+    const at = (line: string) => line.replaceAll(`${folder()}/`, "");
+    assert.deepEqual(lines.slice(1).map(at).sort(), [
+      "Item 1: items.csv, line 3, column 1 (2.seed): expected a value, received an empty field.",
+      'Item 2: items.csv, line 4, column 2: Node 2 (ext latentNoisy), input "scheduler": expected simple, sgm_uniform, karras, exponential, ddim_uniform, beta, normal, linear_quadratic or kl_optimal, received "karas". Did you mean karras?',
+      "Item 3: items.csv, line 5, column 2 (2.scheduler): expected 2 fields in the row, received 1.",
+    ]);
+  });
+
+  it("names the values of failed items without a file", async () => {
+    const { code, lines } = await run(["--sweep", "2.scheduler=none", "--seeds", "0..24"]);
+    assert.equal(code, 1);
+    assert.match(lines[0]!, /^0 done, 25 failed in /);
+    assert.equal(lines.length, 22);
+    assert.match(
+      lines[1]!,
+      /^Item \d+ \(2\.scheduler "none", 2\.seed \d+\): Node 2 \(ext latentNoisy\), input "scheduler": expected /,
+    );
+    assert.equal(lines.at(-1), "… and 5 more; the journal has them all.");
+  });
+
+  it("starts nothing further with --fail-fast", async () => {
+    const items = write("items.jsonl", `{"2.seed": 1}\n{"2.sed": 2}\n${'{"2.seed": 3}\n'.repeat(500)}`);
+    const { code, lines } = await run(["--items", items, "--fail-fast"]);
+    assert.equal(code, 1);
+    assert.match(
+      lines[1]!,
+      /^Item 1: .*items\.jsonl, line 2: node 2 \(ext latentNoisy\) has no input "sed"\. Did you mean 2\.seed\?$/,
+    );
+    assert.ok(images().length < 500);
+  });
+
+  it("refuses wrong options in one sentence, before anything is written", async () => {
+    const items = write("items.csv", "2.seed,2.stps\n1,2\n");
+    const refused = async (args: string[], pattern: RegExp) => {
+      const { code, out: stdout, err } = await run(args);
+      assert.match(err, pattern);
+      assert.deepEqual([code, stdout, err.trimEnd().split("\n").length], [2, "", 1]);
+    };
+    await refused(["--items", items], /items\.csv, line 1, column 2 \(2\.stps\): node 2 .*Did you mean 2\.steps\?/);
+    await refused(["--items", join(folder(), "none.csv")], /none\.csv: there is no such file/);
+    await refused(["--items", write("items.txt", "")], /expected a file named \.csv or \.jsonl/);
+    await refused(["--seeds", "9..1"], /--seeds: expected a range that goes up, received "9\.\.1"/);
+    await refused(["--seeds", "1", "--set", "2.seed=1"], /--seeds: there is nothing to set; 2\.seed is set already/);
+    await refused(["--sweep", "2.sed=1,2"], /--sweep 2\.sed: node 2 .*Did you mean 2\.seed\?/);
+    await refused(["--sweep", "2.seed=1", "--set", "2.seed=1"], /--sweep 2\.seed: 2\.seed is set by --set already/);
+    await refused(["--seeds", "1", "--set", "sceen=x"], /--set: "sceen" names no node's input/);
+    for (const [option, value, least] of [
+      ["limit", "0", 1],
+      ["concurrency", "many", 1],
+      ["retry", "1.5", 0],
+    ]) {
+      await refused(
+        [`--${option}`, String(value)],
+        new RegExp(`--${option}: expected a whole number from ${least}, received "${value}"`),
+      );
+    }
+    for (const sheet of [
+      ["--contact-sheet=sheet.jpg"],
+      ["--contact-sheet", "sheet.jpg"],
+      ["--contact-sheet", "sheet"],
+    ]) {
+      await refused(["--seeds", "1", ...sheet], /--contact-sheet: expected a name that ends in \.png, received "sheet/);
+    }
+    await refused(["--items", write("none.jsonl", "")], /none\.jsonl: expected at least one item, received none/);
+    await refused(["--items", write("none.csv", "2.seed\n\n")], /none\.csv: expected at least one item, received none/);
+    await refused(["--seeds", "1", "--name", "a/b"], /name: expected a file name/);
+    assert.deepEqual(filesIn(folder()), ["items.csv", "items.txt", "none.csv", "none.jsonl"]);
+  });
+
+  it("stops at broken quoting with the line, after the rows before it", async () => {
+    const items = write("items.csv", 'scene,2.seed\nlake,1\nhill,2\n"hill" top,3\n');
+    const { code, err, out: stdout } = await run(["--items", items, "--set", "2.steps=20", "--json"]);
+    assert.equal(code, 2);
+    assert.match(err, /items\.csv, line 4, column 1: in the row that begins here, a comma is missing/);
+    assert.equal(images().length, 2);
+    const last = json(stdout).at(-1)!;
+    assert.deepEqual([last.type, last.status, last.done], ["result", "failed", 2]);
+    assert.match((last.error as { message: string }).message, /line 4/);
+  });
+
+  it("prints one event a line with --json, the result last", async () => {
+    const items = write("items.jsonl", '{"2.seed": 18446744073709551615}\n{"2.seed": "x"}\n');
+    const { code, out: stdout, err } = await run(["--items", items, "--contact-sheet", "--json"]);
+    assert.equal(code, 1);
+    assert.match(err, /^Item 1: .*items\.jsonl, line 2: Node 2/);
+    assert.match(stdout, /"type": "item-done", "index": 0, "values": \{"2\.seed": 18446744073709551615\}/);
+    const events = json(stdout);
+    assert.deepEqual(
+      events
+        .map(({ type }) => String(type))
+        .filter((type) => type !== "item-start")
+        .sort(),
+      ["batch-done", "batch-start", "item-done", "item-failed", "result"],
+    );
+    const { ms, failures, ...result } = events.at(-1)!;
+    const journal = join(out(), "latent-noisy.journal.jsonl");
+    const contactSheet = [join(out(), "contact-sheet.png")];
+    assert.deepEqual(result, {
+      type: "result",
+      status: "failed",
+      done: 1,
+      skipped: 0,
+      failed: 1,
+      journal,
+      contactSheet,
+    });
+    assert.ok(typeof ms === "number");
+    assert.deepEqual(
+      (failures as { index: number; error: { code: string } }[]).map(({ index, error }) => [index, error.code]),
+      [[1, "input.wrong-type"]],
+    );
+  });
+
+  it("refuses an unfilled placeholder and an impossible name at once", async () => {
+    const items = write("items.csv", "2.seed\n1\n2\n");
+    const without = async (args: string[], pattern: RegExp) => {
+      const { code, err } = await run(["--items", items, ...args], {}, []);
+      assert.match(err, pattern);
+      assert.equal(code, 2);
+    };
+    await without([], /Node 1, input "positive": no value is given for \{\{scene\}\}; set scene,/);
+    await without(["--set", "scene=x", "--name", "{sceen}"], /name: expected fields .*received \{sceen\}/);
+    await without(["--set", "scene=x", "--name", "{2.steps} {1.seed}"], /received \{1\.seed\}/);
+    assert.deepEqual(filesIn(folder()), ["items.csv"]);
+    const lines = write("items.jsonl", '{"2.seed": 1}\n{"2.seed": 2, "scene": "hill"}\n');
+    const { code, err } = await run(["--items", lines, "--name", "{scene} {2.seed}"]);
+    assert.equal(code, 0, err);
+    assert.deepEqual(images(), ["latent-noisy/hill 2_00002.png", "latent-noisy/lake 1_00001.png"]);
+    assert.equal(err.split("Warning: --set scene: ").length, 2, err);
+    assert.match(err, /items\.jsonl, line 2 has its own value, which counts there\.$/m);
+  });
+
+  it("resumes its journal, and begins a new one after a good end", async () => {
+    const items = write("items.csv", "2.seed\n1\n\n2x\n3\n");
+    assert.equal((await run(["--items", items])).code, 1);
+    const before = hashesIn(out("out/latent-noisy"));
+    const again = await run(["--items", items]);
+    assert.equal(again.code, 2);
+    assert.match(again.err, /Journal .*latent-noisy\.journal\.jsonl: it is an earlier batch's/);
+    write("items.csv", "2.seed\n1\n\n2\n3\n");
+    const resumed = await run(["--items", items, "--resume"]);
+    assert.equal(resumed.code, 0);
+    assert.match(resumed.err, /^1 done, 2 skipped in /);
+    assert.deepEqual(await Promise.all(images().map(seedOf)), ["1", "2", "3"]);
+    const after = hashesIn(out("out/latent-noisy"));
+    for (const [name, hash] of Object.entries(before)) assert.equal(after[name], hash);
+    assert.match((await run(["--items", items, "--resume"])).err, /^0 done, 3 skipped in /);
+    // nothing is left to resume: the same command renders anew, beside the first pictures
+    assert.equal((await run(["--items", items])).code, 0);
+    assert.equal(images().length, 6);
+    assert.equal((await run(["--seeds", "1", "--journal", join(folder(), "own.jsonl")])).code, 0);
+    assert.ok(filesIn(folder()).includes("own.jsonl"));
+    assert.match(
+      (await run(["--seeds", "1", "--journal", join(folder(), "own.jsonl")])).err,
+      /own\.jsonl: it is an earlier batch's/,
+    );
+  });
+
+  it("makes a contact sheet, the same one for a batch that was resumed", async () => {
+    const sheet = join(folder(), "sheet.png");
+    const args = ["--seeds", "0..4", "--quiet"];
+    assert.equal((await run([...args, "--contact-sheet", sheet])).code, 0);
+    const whole = readFileSync(sheet);
+    const { width, height } = await decodePng(whole);
+    assert.ok(width > 200 && height > 100);
+    assert.equal((await run([...args, "--limit", "2", "--out", out("two"), "--contact-sheet"])).code, 0);
+    const part = readFileSync(join(out("two"), "contact-sheet.png"));
+    assert.notDeepEqual(part, whole);
+    const resumed = await run([...args, "--resume", "--out", out("two"), "--contact-sheet"]);
+    assert.equal(resumed.code, 0);
+    assert.deepEqual(readFileSync(join(out("two"), "contact-sheet.png")), whole);
+    const told = await run(["--seeds", "9", "--contact-sheet", "--out", out("three")]);
+    assert.match(told.err, /^Contact sheet: .*contact-sheet\.png$/m);
+    assert.ok(told.paths.every((path) => !path.includes("contact-sheet")));
+  });
+
+  it("keeps redacted values out of contact sheet and journal", async () => {
+    const sheetOf = async (name: string, args: string[]) => {
+      const { code, err } = await run([...args, "--out", out(name), "--contact-sheet", "--quiet"], {}, SMALL);
+      assert.equal(code, 0, err);
+      const text = readFileSync(join(out(name), "latent-noisy.journal.jsonl"), "utf8");
+      return { sheet: readFileSync(join(out(name), "contact-sheet.png")), text };
+    };
+    const scenes = ["--sweep", "scene=secret,hidden", "--set", "2.seed=1"];
+    const bare = [...scenes, "--redact", "positive"];
+    const shown = await sheetOf("a", scenes);
+    assert.match(shown.text, /"scene": "secret"/);
+    const redacted = await sheetOf("b", bare);
+    assert.doesNotMatch(redacted.text, /secret|hidden/);
+    assert.match(redacted.text, /"values": \{"scene": "\[redacted\]"\}/);
+    assert.notDeepEqual(redacted.sheet, shown.sheet);
+    const dotted = ["--sweep", "1.positive=secret,hidden", "--set", "2.seed=1"];
+    for (const key of ["1.positive", "positive", "1"]) {
+      const { text, sheet } = await sheetOf(key, [...dotted, "--redact", key]);
+      assert.doesNotMatch(text, /secret|hidden/);
+      // the same pictures, without a word of what varies
+      assert.deepEqual(sheet, redacted.sheet);
+    }
+    const resumed = await sheetOf("b", [...bare, "--resume"]);
+    assert.deepEqual(resumed.sheet, redacted.sheet);
+  });
+
+  it("prints control characters of an item as escapes", async () => {
+    const items = write("items.jsonl", `${JSON.stringify({ "2.\u001b[31msed": 1 })}\n{"2.seed": 1}\n`);
+    const { code, err } = await run(["--items", items]);
+    assert.equal(code, 1);
+    assert.ok(!err.includes("\u001b"), JSON.stringify(err));
+    assert.match(err, /no input "\\u001b\[31msed"/);
+  });
+
+  it("refuses a contact sheet over a picture, before anything starts", async () => {
+    assert.equal((await run(["--seeds", "1", "--quiet"])).code, 0);
+    const picture = join(out(), images()[0]!);
+    const before = hashesIn(out());
+    const { code, err } = await run(["--seeds", "2", "--contact-sheet", picture]);
+    assert.equal(code, 2);
+    assert.match(err, /--contact-sheet: expected a free name or an earlier sheet's, received /);
+    assert.deepEqual(hashesIn(out()), before);
+    // a name that is free before the batch and a picture's after it
+    const next = join(out(), "latent-noisy/gpu-stream_00002.png");
+    const late = await run(["--seeds", "2", "--contact-sheet", next]);
+    assert.equal(late.code, 1);
+    assert.match(late.err, /Contact sheet: expected a free name or an earlier sheet's, received .*another picture/);
+    assert.equal(await seedOf("latent-noisy/gpu-stream_00002.png"), "2");
+  });
+
+  it("keeps results for other batches with --cache", async () => {
+    // there and back: what takes less than encoding is not worth a file
+    const twice = JSON.parse(readFileSync(graph, "utf8")) as Record<string, { inputs: object } & object>;
+    twice["5"] = { class_type: "VAEEncode", inputs: { pixels: ["3", 0], vae: ["1", 2] } } as never;
+    twice["6"] = { class_type: "VAEDecode", inputs: { samples: ["5", 0], vae: ["1", 2] } } as never;
+    Object.assign(twice["4"]!.inputs, { images: ["6", 0] });
+    const large = ["empty_latent_width", "empty_latent_height"].flatMap((side) => ["--set", `1.${side}=1024`]);
+    const size = [...large, "--set", "scene=lake", "--seeds", "1,2", "--quiet"];
+    const args = [...size, "--cache", join(folder(), "cache")];
+    const run = (more: string[]) => runGraph(write("twice.json", JSON.stringify(twice)), more);
+    assert.equal((await run([...args, "--out", out("a")])).code, 0);
+    const kept = filesIn(join(folder(), "cache"));
+    assert.ok(kept.length > 0);
+    assert.equal((await run([...args, "--out", out("b")])).code, 0);
+    assert.deepEqual(filesIn(join(folder(), "cache")), kept, "nothing was computed that was not known");
+    assert.deepEqual(hashesIn(out("b/latent-noisy")), hashesIn(out("a/latent-noisy")));
+    assert.equal((await run([...size, "--out", out("c")])).code, 0);
+    assert.deepEqual(hashesIn(out("c/latent-noisy")), hashesIn(out("a/latent-noisy")));
+    const refused = await run([...size, "--cache", ""]);
+    assert.deepEqual([refused.code, refused.out], [2, ""]);
+    assert.match(refused.err, /Disk cache: expected a folder/);
+  });
+
+  it("draws a bar on a terminal, and prints a warning once", async () => {
+    const noisy = JSON.parse(readFileSync(graph, "utf8")) as Record<string, { inputs: Record<string, unknown> }>;
+    noisy["2"]!.inputs.stepz = 1;
+    const path = write("warns.json", JSON.stringify(noisy));
+    let [stdout, err] = ["", ""];
+    const terminal: Terminal = {
+      out: (text) => {
+        stdout += text;
+        assert.ok(err === "" || err.endsWith("\n") || err.endsWith(CLEAR), JSON.stringify(err.slice(-40)));
+      },
+      err: (text) => {
+        err += text;
+      },
+      isTerminal: true,
+      columns: 100,
+      color: true,
+      env: {},
+    };
+    assert.equal(await main(["render", path, "--set", "scene=x", "--seeds", "0..9", "--out", out()], terminal), 0);
+    assert.equal(stdout.trimEnd().split("\n").length, 10);
+    assert.match(err, /░.*\d+\/10 /);
+    assert.equal(err.split("Warning: ").length, 2, err);
+    assert.match(err.split(CLEAR).at(-1)!, /^10 done in [\d.]+ s/);
+  });
+
+  it("shows its options in --help", async () => {
+    const { code, out: stdout } = await run(["--help"]);
+    assert.equal(code, 0);
+    for (const option of [
+      "seeds",
+      "items",
+      "sweep",
+      "limit",
+      "name",
+      "concurrency",
+      "retry",
+      "fail-fast",
+      "resume",
+      "journal",
+      "cache",
+      "contact-sheet",
+    ]) {
+      assert.match(stdout, new RegExp(`^  --${option} `, "m"));
+    }
+    assert.ok(stdout.split("\n").every((line) => line.length <= 100));
+  });
+});
+
+describe("latentkit render, many times, as a process", () => {
+  const folder = temporaryFolder();
+  const args = (...more: string[]) => ["render", graph, ...ONE_SIDE, "--out", join(folder(), "out"), ...more];
+  const pictures = () => filesIn(join(folder(), "out")).filter((file) => file.endsWith(".png"));
+  const leftovers = () => filesIn(join(folder(), "out")).filter((file) => basename(file).startsWith("."));
+
+  it("finishes running items at Ctrl-C, and resumes to equal files", async () => {
+    let isSent = false;
+    const cut = await latentkit(args("--seeds", "0..99999"), {
+      onStdout: (_, kill) => {
+        if (!isSent) kill("SIGINT");
+        isSent = true;
+      },
+    });
+    assert.equal(cut.code, 130, cut.stderr);
+    assert.match(cut.stderr, /^Stopping: items that run are finished; Ctrl-C again stops at once\.$/m);
+    assert.match(
+      cut.stderr,
+      /^Interrupted\. The same command with --resume goes on from .*latent-noisy\.journal\.jsonl\.$/m,
+    );
+    assert.deepEqual(
+      cut.stdout.trimEnd().split("\n").sort(),
+      pictures().map((file) => join(folder(), "out", file)),
+    );
+    assert.deepEqual(leftovers(), []);
+    const done = pictures().length;
+    const limit = done + 10;
+    const resumed = await latentkit(args("--seeds", "0..99999", "--limit", String(limit), "--resume"));
+    assert.equal(resumed.code, 0, resumed.stderr);
+    assert.match(resumed.stderr, new RegExp(`^10 done, ${done} skipped in`));
+    const whole = hashesIn(join(folder(), "out/latent-noisy"));
+    rmSync(join(folder(), "out"), { recursive: true });
+    assert.equal((await latentkit(args("--seeds", "0..99999", "--limit", String(limit)))).code, 0);
+    assert.deepEqual(hashesIn(join(folder(), "out/latent-noisy")), whole);
+  });
+
+  it("takes a closed terminal as Ctrl-C, and leaves no temporary file", async () => {
+    let isSent = false;
+    const cut = await latentkit(args("--seeds", "0..99999"), {
+      onStdout: (_, kill) => {
+        if (!isSent) kill("SIGHUP");
+        isSent = true;
+      },
+    });
+    assert.equal(cut.code, 130, cut.stderr);
+    assert.match(cut.stderr, /^Interrupted\. The same command with --resume goes on/m);
+    assert.deepEqual(leftovers(), []);
+  });
+
+  it("comes to its end though its own terminal is gone", async function () {
+    if (spawnSync("script", ["--version"]).error !== undefined) skip(this, "script is not installed");
+    const code = join(folder(), "code");
+    const command = [process.execPath, join(root, "bin/latentkit.mjs"), ...args("--seeds", "0..1999")]
+      .map((word) => `'${word}'`)
+      .join(" ");
+    // the shell, which hears of it first, hands it on and tells how the command ended
+    const line = `trap 'kill -HUP $!' HUP; ${command} & wait $!; wait $!; echo $? > '${code}'`;
+    const terminal = spawn("script", ["-qfc", line, "/dev/null"], { stdio: ["ignore", "pipe", "ignore"] });
+    for await (const chunk of terminal.stdout) if (String(chunk).includes(".png")) break;
+    terminal.kill("SIGKILL");
+    for (let i = 0; i < 600 && !(existsSync(code) && readFileSync(code, "utf8") !== ""); i++) {
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    assert.equal(readFileSync(code, "utf8").trim(), "129");
+    assert.deepEqual(leftovers(), []);
+    const done = pictures().length;
+    const limit = ["--limit", String(done + 2), "--resume"];
+    const resumed = await latentkit(args("--seeds", "0..1999", ...limit));
+    assert.match(resumed.stderr, new RegExp(`^2 done, ${done} skipped in`));
+  });
+
+  it("stops at once at a second Ctrl-C, and leaves no half picture", async () => {
+    let isSent = false;
+    const size = ["--set", "1.empty_latent_width=4096", "--set", "1.empty_latent_height=4096"];
+    const cut = await latentkit(args(...size, "--seeds", "0..99999", "--json"), {
+      onStdout: (text, kill) => {
+        if (isSent || !text.includes('"item-start"')) return;
+        isSent = true;
+        kill("SIGINT");
+        // an item of that size takes far longer; signals that come together are one
+        setTimeout(() => kill("SIGINT"), 50);
+      },
+    });
+    assert.equal(cut.code, 130, cut.stderr);
+    assert.match(cut.stderr, /^Stopping: .*\nStopping at once\.\nInterrupted\. /);
+    assert.deepEqual([pictures(), leftovers()], [[], []]);
+    const result = JSON.parse(cut.stdout.trimEnd().split("\n").at(-1)!) as Record<string, unknown>;
+    assert.deepEqual([result.type, result.status, result.done], ["result", "interrupted", 0]);
+  });
+});

@@ -1,0 +1,246 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { decodePng } from "latentkit";
+import { startService } from "latentkit/service";
+import type { StartService } from "#src/cli/commands/serve.js";
+import { latentkit } from "../../../helpers/cli.js";
+import { filesIn, temporaryFolder } from "../../../helpers/place.js";
+import { eventsOf, get, type Serving, serve, start, TOKEN } from "../../../helpers/serve.js";
+
+/** Says what it was told to, after a while. */
+const SLOW_AGENT = `
+  export default async ({ message }, { signal, emit }) => {
+    emit("delta", { delta: message });
+    if (message.startsWith("crash")) setTimeout(() => { throw new Error("thrown in a timer"); }, 50);
+    if (message === "forget") void Promise.reject(new Error("nobody listens"));
+    const ms = Number(/[0-9]+/.exec(message)?.[0] ?? 0);
+    await new Promise((resolve) => { setTimeout(resolve, ms); signal.addEventListener("abort", resolve); });
+    return { response: message.toUpperCase() };
+  };
+`;
+
+describe("latentkit serve", () => {
+  const folder = temporaryFolder();
+  let running: Serving[] = [];
+  const open = async (args: string[] = [], env: Record<string, string> = {}) => {
+    const service = await serve(args, { cwd: folder(), env });
+    running.push(service);
+    return service;
+  };
+  const write = (name: string, text: string) => {
+    writeFileSync(join(folder(), name), text);
+    return join(folder(), name);
+  };
+  const openSlow = (limits: object = {}) => {
+    write("agent.mjs", SLOW_AGENT);
+    return open(["--config", write("c.json", JSON.stringify({ agent: { module: "./agent.mjs" }, limits }))]);
+  };
+  const stateOf = async (service: Serving, { status_url }: { status_url: string }) =>
+    ((await (await get(service.url + status_url)).json()) as { status: string }).status;
+  afterEach(async () => {
+    for (const { child } of running) {
+      if (child.exitCode !== null || child.signalCode !== null) continue;
+      child.kill("SIGKILL");
+      await once(child, "close");
+    }
+    running = [];
+  });
+
+  it("startService has the type that serve expects", () => {
+    const given: StartService = startService;
+    assert.equal(typeof given, "function");
+  });
+
+  it("renders the example graph for a message, streams it, and serves the PNG", async () => {
+    const service = await open();
+    const run = await start(service.url, { message: "a quiet lake" });
+    const events = eventsOf(await (await get(service.url + run.stream_url)).text());
+    const image = events.find(({ event }) => event === "image")!.data;
+    const done = events.at(-1)!;
+    assert.equal(done.event, "done");
+    assert.deepEqual(JSON.parse(String(done.data.response)), [image]);
+    const response = await get(service.url + String(image.url));
+    assert.deepEqual([response.status, response.headers.get("content-type")], [200, "image/png"]);
+    const bytes = Buffer.from(await response.arrayBuffer());
+    const { width, height, text } = await decodePng(bytes);
+    assert.deepEqual([width, height], [512, 512]);
+    assert.match(text.prompt!, /a quiet lake/);
+    assert.deepEqual(readFileSync(join(folder(), "out", String(image.subfolder), String(image.filename))), bytes);
+    assert.equal(await service.stop(), 0);
+    assert.match(
+      service.said.out,
+      /^\{"type":"listening","url":"http:\/\/127\.0\.0\.1:\d+"\}\n\{"type":"stopped"\}\n$/,
+    );
+    assert.equal(`${service.said.out}${service.said.err}`.includes(TOKEN), false);
+    assert.ok(existsSync(join(folder(), "latentkit.db")));
+  });
+
+  it("prints a command line that starts a run and shows its stream", async () => {
+    const { url, said } = await open();
+    const line = said.err.split("\n").find((text) => text.startsWith("  curl "))!;
+    assert.ok(line.includes(`${url}/hooks/agent`), said.err);
+    const env = { ...process.env, LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: TOKEN };
+    const { stdout, stderr, status } = spawnSync("bash", ["-euo", "pipefail", "-c", line], {
+      encoding: "utf8",
+      env,
+      timeout: 30_000,
+    });
+    assert.equal(status, 0, stderr);
+    assert.deepEqual(
+      ["replay_meta", "image", "done"].map((name) => eventsOf(stdout).some(({ event }) => event === name)),
+      [true, true, true],
+    );
+  });
+
+  it("without a token: prints how to set one, responds 503", async () => {
+    const service = await open([], { LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "", LATENTKIT_STORE: "memory:" });
+    assert.match(service.said.err, /No hook token is set/);
+    const line = service.said.err.split("\n").find((text) => text.startsWith("  export "))!;
+    const echo = spawnSync("bash", ["-c", `${line}; printf %s "$LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN"`], {
+      encoding: "utf8",
+    });
+    assert.match(echo.stdout, /^[0-9a-f]{48}$/);
+    const response = await fetch(`${service.url}/hooks/agent`, { method: "POST", body: "{}" });
+    assert.equal(response.status, 503);
+    assert.equal((await fetch(`${service.url}/health`)).status, 200);
+    assert.equal(await service.stop("SIGINT"), 0);
+    assert.deepEqual(filesIn(folder()), []);
+  });
+
+  it("reads configuration, agent and token from a file; logs JSON lines to stderr", async () => {
+    write("agent.mjs", SLOW_AGENT);
+    const config = write(
+      "latentkit.yaml",
+      `agent: { module: ./agent.mjs }\nstore: "memory:"\nchannels: { web: { hooks_token: ["other", "${TOKEN}"] } }\n`,
+    );
+    const service = await open(["--config", config, "--quiet"], { LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "" });
+    const run = await start(service.url, { message: "hello" });
+    const events = eventsOf(await (await get(service.url + run.stream_url)).text());
+    assert.deepEqual(events.at(-1), { event: "done", data: { response: "HELLO" } });
+    assert.equal(await service.stop(), 0);
+    const lines = service.said.err
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { msg: string; run_id?: string });
+    assert.ok(lines.some(({ msg, run_id }) => msg === "run ended" && run_id === run.run_id));
+    assert.equal(service.said.err.includes(TOKEN), false);
+  });
+
+  it("bad configuration: one sentence, exit code 3, nothing left open", async () => {
+    const refused = async (args: string[], code: number, pattern: RegExp, env: Record<string, string> = {}) => {
+      const ran = await latentkit(["serve", "--port", "0", ...args], {
+        cwd: folder(),
+        env: { LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "", LATENTKIT_STORE: "memory:", ...env },
+      });
+      const said = ran.stderr.split("\n").filter((line) => !line.startsWith("{") && line !== "");
+      assert.deepEqual([ran.code, ran.stdout, said.length], [code, "", 1], ran.stderr);
+      assert.match(said[0]!, pattern);
+    };
+    await refused(["--host", "0.0.0.0"], 3, /hooks_token.*received "0\.0\.0\.0"/);
+    await refused(["--host", "::"], 3, /loopback/);
+    await refused(["--host", "0.0.0.0"], 3, /loopback/, { LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "  " });
+    await refused([], 3, /this version has no redis:\/\/ store/, { LATENTKIT_STORE: "redis://user:secret@host" });
+    await refused(["--port", "70000"], 2, /--port/);
+    await refused(["extra"], 2, /Usage/);
+    await refused(["--config", write("a.json", '{"stor": 1}')], 3, /unknown key "stor"\. Did you mean "store"/);
+    await refused(["--config", write("b.json", '{"agent": {"module": "./none.mjs"}}')], 3, /none\.mjs/);
+    await refused(["--config", write("c.json", '{"agent": {"graph": "./none.json"}}')], 2, /none\.json does not exist/);
+    await refused([], 3, /latentkit\.db|store|database/i, { LATENTKIT_STORE: "sqlite:./no/such/folder/latentkit.db" });
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    await refused(["--port", String((other.address() as AddressInfo).port)], 3, /EADDRINUSE/);
+    other.close();
+  });
+
+  it("refuses a second process on the same store", async () => {
+    await open();
+    const second = await latentkit(["serve", "--port", "0", "--quiet"], {
+      cwd: folder(),
+      env: { LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: TOKEN },
+    });
+    assert.equal(second.code, 3);
+    assert.match(second.stderr, /latentkit\.db/);
+  });
+
+  it("first signal: lets runs end and stores their output", async () => {
+    const service = await openSlow();
+    const run = await start(service.url, { message: "wait 700" });
+    await sleep(200);
+    assert.equal(await service.stop(), 0);
+    const again = await openSlow();
+    assert.equal(await stateOf(again, run), "succeeded");
+    const events = eventsOf(await (await get(again.url + run.stream_url)).text());
+    assert.deepEqual(events.at(-1), { event: "done", data: { response: "WAIT 700" } });
+  });
+
+  it("interrupts runs after the drain, stops at once at a second signal", async () => {
+    const service = await openSlow({ drain_seconds: 1 });
+    const run = await start(service.url, { message: "wait 60000" });
+    await sleep(200);
+    assert.equal(await service.stop(), 0);
+    const again = await openSlow({ drain_seconds: 60 });
+    assert.equal(await stateOf(again, run), "interrupted");
+    await start(again.url, { message: "wait 60000" });
+    await sleep(200);
+    again.child.kill("SIGINT");
+    await sleep(300);
+    const started = performance.now();
+    assert.equal(await again.stop("SIGINT"), 130);
+    assert.ok(performance.now() - started < 5000);
+  });
+
+  it("reports runs of a killed process as interrupted", async () => {
+    const service = await openSlow();
+    const run = await start(service.url, { message: "wait 60000" });
+    const queued = await start(service.url, { message: "next" });
+    await sleep(200);
+    await service.stop("SIGKILL");
+    const again = await openSlow();
+    const events = eventsOf(await (await get(again.url + run.stream_url)).text());
+    assert.deepEqual([events.at(-1)!.event, events.at(-1)!.data.code], ["error", "interrupted"]);
+    assert.equal(eventsOf(await (await get(again.url + queued.stream_url)).text()).at(-1)!.event, "done");
+  });
+
+  it("agent throws in a timer: its run fails, others end, exit code 1", async () => {
+    const service = await openSlow({ running_per_session: 2, running: 2 });
+    const other = await start(service.url, { message: "wait 700" });
+    const crashing = await start(service.url, { message: "crash 60000" });
+    const queued = await start(service.url, { message: "next" });
+    const stream = get(service.url + crashing.stream_url).then((answer) => answer.text());
+    if (service.child.exitCode === null) await once(service.child, "close");
+    assert.equal(service.child.exitCode, 1, service.said.err);
+    assert.deepEqual(eventsOf(await stream).at(-1), {
+      event: "error",
+      data: { error: "thrown in a timer", code: "agent_failed" },
+    });
+    const lines = service.said.err.split("\n").filter((line) => line.startsWith("{"));
+    const logged = lines.map((line) => JSON.parse(line) as { msg: string; run_id?: string; err?: { stack: string } });
+    const line = logged.find(({ msg }) => msg === "uncaught exception")!;
+    assert.equal(line.run_id, crashing.run_id);
+    assert.match(line.err!.stack, /agent\.mjs/);
+    const again = await openSlow();
+    assert.equal(await stateOf(again, other), "succeeded");
+    assert.equal(await stateOf(again, crashing), "failed");
+    assert.equal(eventsOf(await (await get(again.url + queued.stream_url)).text()).at(-1)!.event, "done");
+  });
+
+  it("warns of an unknown variable", async () => {
+    const { said } = await open([], { LATENTKIT_LIMITS_RUNING: "2" });
+    assert.match(said.err, /LATENTKIT_LIMITS_RUNING sets nothing\. Did you mean LATENTKIT_LIMITS_RUNNING\?/);
+  });
+
+  it("survives an agent's unhandled rejection and logs it", async () => {
+    const service = await openSlow();
+    const run = await start(service.url, { message: "forget" });
+    assert.equal(eventsOf(await (await get(service.url + run.stream_url)).text()).at(-1)!.event, "done");
+    assert.match(service.said.err, /unhandled rejection/);
+    assert.match(service.said.err, /nobody listens/);
+    assert.equal(await service.stop(), 0);
+  });
+});

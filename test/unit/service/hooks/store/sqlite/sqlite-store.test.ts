@@ -1,0 +1,428 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { LatentkitError } from "latentkit";
+import { HookError } from "#src/service/hooks/hook-error.js";
+import { loadSqliteDriver } from "#src/service/hooks/store/sqlite/driver.js";
+import { migrate } from "#src/service/hooks/store/sqlite/schema.js";
+import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
+import type { NewRun } from "#src/service/hooks/store/store.js";
+import { wakeLimits } from "../../../../../helpers/backlog.js";
+import { faultyDriver } from "../../../../../helpers/faulty-driver.js";
+import { freshFolder } from "../../../../../helpers/folders.js";
+
+const HOLDER = fileURLToPath(new URL("../../../../../helpers/hold-store.js", import.meta.url));
+
+const newRun = (id: string): NewRun => ({
+  ...{ id, sessionKey: "hook:a", origin: "agent", name: null, timeoutSeconds: 600, createdAt: 1000 },
+  ...{ createdMark: 1000, maxWakeBytes: 1e6 },
+  compose: () => "message",
+});
+const isUnavailable = (error: unknown) =>
+  error instanceof HookError && error.status === 503 && error.code === "internal" && error.cause !== undefined;
+const isRefusal = (code: string, pattern: RegExp) => (error: unknown) =>
+  error instanceof LatentkitError && error.code === code && pattern.test(error.message);
+
+describe("sqlite store file", () => {
+  const folder = freshFolder();
+  const file = () => join(folder(), "store.db");
+  const children: ChildProcess[] = [];
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill("SIGKILL");
+  });
+  const holder = async (): Promise<ChildProcess> => {
+    const child = spawn(process.execPath, [HOLDER, file()], { stdio: ["ignore", "pipe", "inherit"] });
+    children.push(child);
+    await once(child.stdout!, "data");
+    return child;
+  };
+
+  it("a good ping writes a page, one after a failure as much as a start", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(file(), { driver });
+    const grownBy = async (work: () => Promise<unknown>) => {
+      const before = statSync(`${file()}-wal`).size;
+      await work();
+      return statSync(`${file()}-wal`).size - before;
+    };
+    for (let i = 0; i < 5; i++) {
+      const key = { scope: `k${i}`, payloadHash: "hash", nowMark: 0, expiresMark: 1 };
+      const started = await grownBy(() => store.createRun(newRun(`r${i}`), key));
+      const fail = () => {
+        throw new Error("database or disk is full");
+      };
+      driver.before = fail;
+      await assert.rejects(store.createRun(newRun("full")), isUnavailable);
+      driver.before = () => undefined;
+      assert.ok(started > 0 && (await grownBy(() => store.ping())) >= started, `a start writes ${started} bytes`);
+      await store.ping();
+      const pinged = await grownBy(() => store.ping());
+      assert.ok(pinged > 0 && pinged <= 3 * 4200, `a ping writes ${pinged} bytes`);
+    }
+    assert.equal((await store.listRuns(null, 99)).length, 5, "a ping leaves nothing behind");
+    await store.close();
+  });
+
+  it("is refused while another process uses it", async () => {
+    await holder();
+    assert.throws(() => createSqliteStore(file()), isRefusal("config.invalid", /in use by another process/));
+  });
+
+  it("opens after its process was killed, with all commits", async () => {
+    const child = await holder();
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    const store = createSqliteStore(file());
+    assert.equal((await store.getRun("r1"))?.message, "from the other process");
+    await store.close();
+  });
+
+  it("is refused to a second store of the process; the first is unharmed", async () => {
+    const store = createSqliteStore(file());
+    assert.throws(() => createSqliteStore(file()), isRefusal("config.invalid", /in use/));
+    await store.createRun(newRun("r1"));
+    const child = spawn(process.execPath, [HOLDER, file()], { stdio: ["ignore", "ignore", "pipe"] });
+    children.push(child);
+    const [code] = await once(child, "exit");
+    assert.equal(code, 1);
+    await store.close();
+    await createSqliteStore(file()).close();
+  });
+
+  it("only its owner can read it and its side files", async () => {
+    const store = createSqliteStore(file());
+    await store.createRun(newRun("r1"));
+    for (const name of readdirSync(folder())) {
+      assert.equal(statSync(join(folder(), name)).mode & 0o777, 0o600, name);
+    }
+    assert.ok(existsSync(`${file()}-wal`));
+    await store.close();
+    chmodSync(file(), 0o644);
+    await createSqliteStore(file()).close();
+    assert.equal(statSync(file()).mode & 0o777, 0o600);
+  });
+
+  it("that is no store is refused and left unchanged", () => {
+    writeFileSync(file(), "not a database, but long enough to look like one ".repeat(100));
+    const before = readFileSync(file());
+    assert.throws(() => createSqliteStore(file()), isRefusal("file.read-failed", /not a database/));
+    assert.deepEqual(readFileSync(file()), before);
+    const other = join(folder(), "other.db");
+    const foreign = loadSqliteDriver().open(other);
+    foreign.exec("CREATE TABLE notes (text TEXT)");
+    foreign.close();
+    const bytes = readFileSync(other);
+    assert.throws(() => createSqliteStore(other), isRefusal("config.invalid", /another program/));
+    assert.deepEqual(readFileSync(other), bytes);
+  });
+
+  it("of a newer version is refused", async () => {
+    await createSqliteStore(file()).close();
+    const database = loadSqliteDriver().open(file());
+    database.exec("PRAGMA user_version = 99");
+    database.close();
+    assert.throws(() => createSqliteStore(file()), isRefusal("config.invalid", /schema 99/));
+  });
+
+  it("in a missing folder is refused", () => {
+    const missing = join(folder(), "missing", "store.db");
+    assert.throws(() => createSqliteStore(missing), isRefusal("file.read-failed", /Cannot open the store file/));
+  });
+});
+
+describe("sqlite store file of an older version", () => {
+  const folder = freshFolder();
+
+  it("is migrated with its runs, messages and pending wakes", async () => {
+    const path = join(folder(), "store.db");
+    const old = loadSqliteDriver().open(path);
+    migrate(old, 0, 2);
+    old.exec(`
+      INSERT INTO sessions (key) VALUES ('hook:a'), ('hook:b');
+      INSERT INTO runs (id, session, origin, name, message, state, timeout_seconds, created_at)
+        VALUES ('r1', 1, 'agent', NULL, '"from before"', 'queued', 600, 1000);
+      INSERT INTO wakes (session, text, run) VALUES (1, '"taken"', 1), (1, '"ü"', NULL), (2, '"two"', NULL), (1, '"3"', NULL);
+    `);
+    old.close();
+    const store = createSqliteStore(path);
+    assert.equal((await store.getRun("r1"))?.message, "from before");
+    assert.deepEqual(await store.pendingSessions(), ["hook:a", "hook:b"]);
+    // ü and its quotes are four bytes, 3 three, two five: twelve, and five of the new one
+    const add = (bytes: number, all: number) =>
+      store.addWake({ sessionKey: "hook:a", text: "new", limits: wakeLimits(9, { bytes, all: { bytes: all } }) });
+    assert.deepEqual(await add(11, 17), { kind: "full", scope: "session" });
+    assert.deepEqual(await add(12, 16), { kind: "full", scope: "service" });
+    assert.equal((await add(12, 17)).kind, "queued");
+    await store.createRun({ ...newRun("r2"), compose: (pending) => pending.join("|") });
+    assert.equal((await store.getRun("r2"))?.message, "ü|3|new");
+    await store.close();
+  });
+});
+
+describe("queries of a SQLite store", () => {
+  const folder = freshFolder();
+
+  it("read no message for a list or a status", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(join(folder(), "store.db"), { driver });
+    await store.createRun({ ...newRun("r1"), compose: () => "x".repeat(1_000_000) });
+    driver.before = (sql) => assert.doesNotMatch(sql, /message/);
+    assert.equal((await store.listRuns(null, 9)).length, 1);
+    assert.equal((await store.listRuns(null, 9, { state: "queued", sessionKey: "hook:a" })).length, 1);
+    assert.ok(await store.getStatus("r1", 9));
+    assert.ok(await store.getSummary("r1"));
+    driver.before = () => undefined;
+    await store.close();
+  });
+
+  it("use an index for filtered lists, without sorting", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(join(folder(), "store.db"), { driver });
+    await store.createRun(newRun("r1"));
+    for (const [filter, index] of [
+      [{ state: "queued" }, /INDEX runs_state /],
+      [{ sessionKey: "hook:a" }, /INDEX runs_session /],
+      [{ sessionKey: "hook:a", state: "queued" }, /INDEX runs_session_state /],
+    ] as const) {
+      for (const before of [null, 99]) {
+        let last = "";
+        driver.before = (sql) => {
+          last = sql;
+        };
+        await store.listRuns(before, 9, filter);
+        driver.before = () => undefined;
+        const holes = Array.from(last.matchAll(/\?/g), () => 1);
+        const plan = JSON.stringify(driver.database.prepare(`EXPLAIN QUERY PLAN ${last}`).all(...holes));
+        assert.match(plan, index);
+        assert.doesNotMatch(plan, /TEMP B-TREE|SCAN/);
+      }
+    }
+    await store.close();
+  });
+});
+
+describe("sqlite store faults", () => {
+  const folder = freshFolder();
+  const file = () => join(folder(), "store.db");
+
+  it("full disk: 503, nothing stored, recovers with room", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(file(), { driver });
+    await store.createRun(newRun("before"));
+    const pages = Number(Object.values(driver.database.prepare("PRAGMA page_count").get() ?? {})[0]);
+    driver.database.exec(`PRAGMA max_page_count = ${pages + 2}`);
+    const big = { ...newRun("big"), compose: () => "x".repeat(100_000) };
+    await assert.rejects(store.createRun(big), isUnavailable);
+    assert.equal(await store.getRun("big"), null);
+    assert.ok(await store.getRun("before"));
+    driver.database.exec("PRAGMA max_page_count = 100000");
+    assert.equal((await store.createRun(big)).kind, "created");
+    await store.close();
+  });
+
+  it("read-only file: 503, recovers", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(file(), { driver });
+    driver.database.exec("PRAGMA query_only = ON");
+    await assert.rejects(store.createRun(newRun("r1")), isUnavailable);
+    await assert.rejects(store.ping(), isUnavailable);
+    assert.equal(await store.getRun("r1"), null);
+    driver.database.exec("PRAGMA query_only = OFF");
+    await store.ping();
+    assert.equal((await store.createRun(newRun("r1"))).kind, "created");
+    await store.close();
+  });
+
+  it("a transaction is all or nothing, whichever statement fails", async () => {
+    const key = { scope: "k", payloadHash: "h", nowMark: 0, expiresMark: 9 };
+    for (let failing = 1; ; failing++) {
+      const driver = faultyDriver();
+      const path = join(folder(), `store-${failing}.db`);
+      const store = createSqliteStore(path, { driver });
+      await store.addWake({ sessionKey: "hook:a", text: "one", limits: wakeLimits(9) });
+      let statements = 0;
+      driver.before = (sql) => {
+        if (sql === "ROLLBACK") return;
+        statements += 1;
+        if (statements === failing) throw new Error("disk I/O error");
+      };
+      const result = await store.createRun(newRun("r1"), key).catch((error: unknown) => error);
+      driver.before = () => undefined;
+      const row = await store.getRun("r1");
+      const answer = await store.findReply("k", 0);
+      const pending = await store.pendingSessions();
+      if (!(result instanceof Error)) {
+        assert.ok(failing > 6, `${failing} statements`);
+        assert.deepEqual([row?.id, answer === null, pending], ["r1", false, []]);
+        await store.close();
+        break;
+      }
+      assert.ok(isUnavailable(result), String(result));
+      assert.deepEqual([row, answer, pending], [null, null, ["hook:a"]], `statement ${failing}`);
+      assert.equal((await store.createRun(newRun("r2"))).kind, "created");
+      await store.close();
+    }
+  });
+
+  it("begins no transaction within one that could not be rolled back", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(file(), { driver });
+    let isDown = true;
+    driver.before = (sql) => {
+      if (isDown && /COMMIT|ROLLBACK/.test(sql)) throw new Error("disk I/O error");
+    };
+    await assert.rejects(store.createRun(newRun("r1")), isUnavailable);
+    await assert.rejects(store.createRun(newRun("r2")), isUnavailable);
+    await assert.rejects(store.getRun("r1"), isUnavailable);
+    isDown = false;
+    assert.equal(await store.getRun("r1"), null);
+    assert.equal((await store.createRun(newRun("r2"))).kind, "created");
+    await store.close();
+  });
+
+  it("syncs commits that clients learn of, not those of events", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(file(), { driver });
+    const modes: string[] = [];
+    let mode = "";
+    driver.before = (sql) => {
+      mode = /synchronous = (\w+)/.exec(sql)?.[1] ?? mode;
+      if (sql === "COMMIT") modes.push(mode);
+    };
+    const nothing = { skip: 0, events: [], files: [] };
+    const keep = { events: 10, bytes: 1000 };
+    const event = { event: "delta", data: "{}" };
+    await store.createRun(newRun("r1"));
+    await store.addWake({ sessionKey: "hook:a", text: "x", limits: wakeLimits(9) });
+    await store.startRun("r1", 1, event);
+    await store.append("r1", { ...nothing, events: [event] }, keep);
+    const ending = { from: ["running"], to: "succeeded", finishedAt: 1, endedMark: 1, error: null } as const;
+    await store.endRun("r1", { ...ending, terminal: { event: "done", data: "{}" } }, nothing, keep);
+    assert.deepEqual(modes, ["FULL", "FULL", "NORMAL", "NORMAL", "FULL"]);
+    await store.close();
+  });
+
+  it("closed store: 503; close can be repeated", async () => {
+    const store = createSqliteStore(file());
+    await store.close();
+    await store.close();
+    await assert.rejects(store.getRun("r1"), isUnavailable);
+  });
+
+  it("damaged file: 503, never a run that does not exist", async () => {
+    const store = createSqliteStore(file());
+    for (let i = 0; i < 200; i++) await store.createRun({ ...newRun(`r${i}`), compose: () => "x".repeat(500) });
+    await store.close();
+    const bytes = readFileSync(file());
+    // all pages but the first two: the schema is still readable
+    bytes.fill(0xa5, 8192);
+    writeFileSync(file(), bytes);
+    const damaged = createSqliteStore(file());
+    await assert.rejects(damaged.createRun(newRun("new")), isUnavailable);
+    await assert.rejects(damaged.getRun("r1"), isUnavailable);
+    await damaged.close();
+  });
+});
+
+describe("ping of a SQLite store", () => {
+  const folder = freshFolder();
+  const file = () => join(folder(), "store.db");
+
+  it("fails on damaged pages that were never read", async () => {
+    const store = createSqliteStore(file());
+    for (let i = 0; i < 200; i++) await store.createRun({ ...newRun(`r${i}`), compose: () => "x".repeat(500) });
+    await store.close();
+    const whole = readFileSync(file());
+    const database = loadSqliteDriver().open(file());
+    const roots = database
+      .prepare("SELECT name, rootpage FROM sqlite_schema WHERE tbl_name IN ('runs', 'messages')")
+      .all();
+    const pageBytes = Number(database.prepare("PRAGMA page_size").get()?.page_size);
+    database.close();
+    assert.ok(roots.length > 5);
+    for (const { name, rootpage } of roots) {
+      const bytes = Buffer.from(whole);
+      bytes.fill(0xa5, (Number(rootpage) - 1) * pageBytes, Number(rootpage) * pageBytes);
+      writeFileSync(file(), bytes);
+      const damaged = createSqliteStore(file());
+      await assert.rejects(damaged.ping(), isUnavailable, String(name));
+      await damaged.close();
+    }
+  });
+
+  it("fails while an earlier failure persists", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(file(), { driver });
+    await store.createRun(newRun("r1"));
+    await store.startRun("r1", 1, { event: "status", data: "{}" });
+    const malformed = (pattern: RegExp) => (sql: string) => {
+      if (pattern.test(sql)) throw new Error("database disk image is malformed");
+    };
+    for (const [pattern, work] of [
+      [/SELECT id, event, data FROM events/, () => store.readEvents("r1", 0, 9, 999)],
+      [/DELETE FROM answers/, () => store.sweep({ endedBefore: 0, maxEndedRuns: 9, nowMark: 0, budget: 9 })],
+      [/^COMMIT/, () => store.requeueRun("r1")],
+    ] as const) {
+      await store.ping();
+      driver.before = malformed(pattern);
+      await assert.rejects(work(), isUnavailable);
+      for (let i = 0; i < 2; i++) await assert.rejects(store.ping(), isUnavailable, String(pattern));
+      driver.before = () => undefined;
+      await store.ping();
+    }
+    assert.equal((await store.getRun("r1"))?.state, "running");
+    await store.close();
+  });
+
+  it("ignores a failure whose row was stored later", async () => {
+    const driver = faultyDriver();
+    const store = createSqliteStore(file(), { driver });
+    driver.before = (sql) => {
+      if (/INSERT INTO sessions/.test(sql)) throw new Error("disk I/O error");
+    };
+    await assert.rejects(store.createRun(newRun("r1")), isUnavailable);
+    driver.before = () => undefined;
+    await store.createRun(newRun("r1"));
+    await store.ping();
+    await assert.rejects(store.createRun(newRun("r1")), isUnavailable);
+    await store.ping();
+    await store.close();
+  });
+});
+
+describe("loadSqliteDriver", () => {
+  class Working {
+    close(): void {}
+  }
+  class Uncompiled {
+    constructor() {
+      throw new Error("Could not locate the bindings file. Tried:\n → a\n → b");
+    }
+  }
+  const loader = (modules: Record<string, unknown>) => (name: string) => {
+    if (name in modules) return modules[name];
+    throw new Error(`No such built-in module: ${name}`);
+  };
+
+  it("loads node:sqlite if this Node has it", () => {
+    const modules = { "node:sqlite": { DatabaseSync: Working }, "better-sqlite3": Working };
+    assert.equal(loadSqliteDriver(loader(modules)).name, "node:sqlite");
+  });
+
+  it("loads better-sqlite3 otherwise", () => {
+    assert.equal(loadSqliteDriver(loader({ "better-sqlite3": Working })).name, "better-sqlite3");
+  });
+
+  it("neither loads: says what to install", () => {
+    for (const modules of [{}, { "better-sqlite3": Uncompiled }]) {
+      const refusal = isRefusal(
+        "config.invalid",
+        /npm rebuild better-sqlite3.*npm install better-sqlite3.*Node 22.*store: memory:/,
+      );
+      assert.throws(() => loadSqliteDriver(loader(modules)), refusal);
+    }
+  });
+});
