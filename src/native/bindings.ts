@@ -14,6 +14,9 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   threads(): number;
   setThreads(count: number): void;
 
+  /** Takes flock's exclusive lock of an open file without waiting. Returns 0, or the system's error number; ENOSYS on Windows. */
+  lockFile(fd: number): number;
+
   /** Bytes of a generator's state; the caller owns it. */
   readonly mtStateBytes: number;
   /** Only the low 32 bits of the seed count; clears the cached normal. */

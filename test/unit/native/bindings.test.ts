@@ -31,6 +31,7 @@ const CORE: All<NativeBindings> = {
   setIsa: true,
   threads: true,
   setThreads: true,
+  lockFile: true,
   mtStateBytes: true,
   mtSeed: true,
   mtRandn: true,
