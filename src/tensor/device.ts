@@ -45,8 +45,8 @@ function reportCuda(): Device["cuda"] {
 function reportDevice(found: CudaDevice, ordinal: number): DeviceReport {
   const device = `cuda:${ordinal}`;
   if (currentDevice() === "cpu") return { device, ...found, usable: false, reason: "The device cpu was asked for." };
-  const answer = openCuda(ordinal);
-  const reason = answer.reason ?? answer.cuda.lost;
-  if (answer.reason !== undefined || reason !== undefined) return { device, ...found, usable: false, reason };
-  return { device, ...found, usable: true, freeMemoryBytes: answer.cuda.memory.free };
+  const opening = openCuda(ordinal);
+  const reason = opening.reason ?? opening.cuda.lost;
+  if (opening.reason !== undefined || reason !== undefined) return { device, ...found, usable: false, reason };
+  return { device, ...found, usable: true, freeMemoryBytes: opening.cuda.memory.free };
 }

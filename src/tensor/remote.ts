@@ -1,7 +1,7 @@
 import { LatentkitError } from "../errors.js";
 import type { PhiloxDraw } from "../native/bindings.js";
+import type { CudaMemory } from "../native/cuda/bindings.js";
 import type { Cuda } from "../native/cuda/cuda.js";
-import type { CudaMemory } from "../native/cuda/cuda-bindings.js";
 import { giveMemory, keepMemory } from "./memory.js";
 
 /** Noise that is made for its first reader: how, and what makes it for a reader here. */

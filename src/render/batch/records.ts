@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join, relative, sep } from "node:path";
 import type { LatentkitError } from "../../errors.js";
 import { placeFault } from "../../io/output-path.js";
-import { engineVersion } from "../../native/engine-version.js";
+import { packageVersion } from "../../native/package.js";
 import { itemKey } from "./identity.js";
 import { Journal } from "./journal/journal.js";
 import type { JournalHeader, JournalRecord } from "./journal/journal-records.js";
@@ -57,7 +57,7 @@ export class BatchRecords {
     const header = async (): Promise<JournalHeader> => ({
       type: "batch",
       version: 1,
-      engine: engineVersion(),
+      engine: packageVersion(),
       graph: hash,
       id: randomBytes(6).toString("hex"),
       first: await firstNumber(outputDir, prefixes),

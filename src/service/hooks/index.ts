@@ -1,4 +1,6 @@
 // The hook service as a library: starts agent runs over HTTP and streams what they do.
+import "../../native/package.js"; // first: in a bundle it throws the sentence that says what to do
+
 export { createGraphAgent, type GraphAgent, type GraphAgentOptions } from "../graph-agent.js";
 export { type Clock, systemClock } from "./clock.js";
 export type { HookConfigInput } from "./hook-config.js";
