@@ -155,7 +155,11 @@ function cmakeJs() {
   try {
     return join(dirname(createRequire(join(root, "package.json")).resolve("cmake-js/package.json")), "bin/cmake-js");
   } catch (cause) {
-    throw new BuildError("cmake-js was not found: run npm ci first.", { cause });
+    throw new BuildError(
+      'cmake-js was not found: in a checkout run "npm ci"; in a project run ' +
+        '"npm install --save-dev cmake-js node-addon-api", then this again.',
+      { cause },
+    );
   }
 }
 

@@ -61,6 +61,7 @@ function explain(files: readonly string[], failures: readonly { file: string; ca
       : failures.map(({ file, cause }) => `${file}: ${cause instanceof Error ? cause.message : cause}`).join("; ");
   return (
     `The native core could not be loaded on ${machine} (${reason}). In a checkout run "node scripts/native-build.mjs"; ` +
-    'in a project run "npm rebuild latentkit --build-from-source". Both need a C++20 compiler and CMake 3.20.'
+    'in a project run "npm install --save-dev cmake-js node-addon-api", then ' +
+    '"node node_modules/latentkit/scripts/native-build.mjs". Both need a C++20 compiler and CMake 3.20.'
   );
 }

@@ -1,4 +1,4 @@
-import { createRequire } from "node:module";
+import { loadKoffi } from "../packages.js";
 
 /** One CUDA device as the driver describes it. */
 export interface CudaDevice {
@@ -37,7 +37,7 @@ const NAME_BYTES = 256;
 /** Asks the CUDA driver, the first of `libraries` that loads, for its devices. Never throws; takes 0.4 ms without one. */
 export function probeCuda(libraries: readonly string[] = driverNames()): CudaProbe {
   try {
-    const koffi = loadKoffi();
+    const koffi = tryKoffi();
     const driver = typeof koffi === "string" ? koffi : openDriver(koffi, libraries);
     return typeof driver === "string" ? unavailable(driver) : queryDriver(driver);
   } catch (error) {
@@ -48,10 +48,10 @@ export function probeCuda(libraries: readonly string[] = driverNames()): CudaPro
 type Koffi = typeof import("koffi");
 type Driver = ReturnType<typeof bind> & { readonly library: string };
 
-/** koffi, or why it does not load. Loaded here: a program that needs no device does not pay for it. */
-function loadKoffi(): Koffi | string {
+/** koffi, or why it does not load. */
+function tryKoffi(): Koffi | string {
   try {
-    return createRequire(import.meta.url)("koffi") as Koffi;
+    return loadKoffi();
   } catch (error) {
     const [cause] = messageOf(error).split("\n");
     return `koffi, which asks the CUDA driver for its devices, does not load (${cause}): run "npm rebuild koffi".`;

@@ -1,5 +1,6 @@
-import pino, { type DestinationStream, type Level, type Logger } from "pino";
+import type { DestinationStream, Level, Logger } from "pino";
 import { checkOptions, hasMethods, type OptionRules } from "../options.js";
+import { loadPino } from "../packages.js";
 
 const SECRET_HEADERS = ["authorization", "x-compat-token", "x-service-hook-token"];
 
@@ -25,6 +26,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     const key = `["${header}"]`;
     return [key, `*${key}`, `*.headers${key}`, `headers${key}`];
   });
+  const { pino } = loadPino();
   return pino(
     {
       level: options.level ?? "info",

@@ -1,4 +1,5 @@
-import express, { type Request, type Response } from "express";
+import type { NextFunction, Request, Response } from "express";
+import { loadExpress } from "../../../packages.js";
 import { HookError } from "../hook-error.js";
 import type { HookRouter } from "../types.js";
 import { passGate } from "./access/gate.js";
@@ -17,14 +18,12 @@ const UNKNOWN: Route = { name: "unknown", paths: [], access: "open", handlers: {
  * it is mounted in. All other paths are left to the application, those too that only look like one of ours.
  */
 export function createRouter(context: HookContext, routes: readonly Route[]): HookRouter {
-  const router = express.Router({ strict: true, caseSensitive: true });
+  const router = loadExpress().Router({ strict: true, caseSensitive: true });
   for (const route of routes) {
     router.all([...route.paths], (req, res) => answer(context, route, req, res));
   }
   // only a path parameter that does not decode comes here
-  router.use((_error: unknown, req: Request, res: Response, _next: express.NextFunction) =>
-    answer(context, UNKNOWN, req, res),
-  );
+  router.use((_error: unknown, req: Request, res: Response, _next: NextFunction) => answer(context, UNKNOWN, req, res));
   // the application hands it requests and responses of Express
   return router as unknown as HookRouter;
 }

@@ -2,11 +2,14 @@ import type { z } from "zod";
 import { fileUrl, mountFileUrls } from "../../file-url.js";
 import type { QueuedWake, RunStatus, RunSummary, Started, StoredEvent } from "../../types.js";
 import type { HookContext } from "../context.js";
-import type { queueMetadataSchema, runListSchema, runPayloadSchema, runStatusSchema } from "../schemas.js";
-import { maxTimeoutSeconds } from "../schemas.js";
+import { maxTimeoutSeconds, type ResponseSchemas } from "../schemas.js";
 
 /** The 200 of a start. `base`: where the router is mounted. A replay gives the same answer. */
-export function runPayload(context: HookContext, base: string, started: Started): z.output<typeof runPayloadSchema> {
+export function runPayload(
+  context: HookContext,
+  base: string,
+  started: Started,
+): z.output<ResponseSchemas["runPayload"]> {
   const query = new URLSearchParams({ run_id: started.runId });
   if (context.config.web.stream_auth !== "none") {
     const { expires, signature } = context.signer.sign(
@@ -34,7 +37,7 @@ function retainedUntilSeconds({ config: { limits } }: HookContext, createdMark: 
   return createdMark / 1000 + limits.queue_seconds + maxTimeoutSeconds(limits) + limits.retention_hours * 3600;
 }
 
-export const queueMetadata = (wake: QueuedWake): z.output<typeof queueMetadataSchema> => ({
+export const queueMetadata = (wake: QueuedWake): z.output<ResponseSchemas["queueMetadata"]> => ({
   ok: true,
   mode: "next-heartbeat",
   queued: true,
@@ -45,7 +48,7 @@ export const queueMetadata = (wake: QueuedWake): z.output<typeof queueMetadataSc
 });
 
 /** One run in a list. */
-export function runItem(run: RunSummary): z.output<typeof runListSchema>["runs"][number] {
+export function runItem(run: RunSummary): z.output<ResponseSchemas["runList"]>["runs"][number] {
   return {
     run_id: run.id,
     status: run.state,
@@ -66,7 +69,7 @@ export function runItem(run: RunSummary): z.output<typeof runListSchema>["runs"]
 }
 
 /** The state of one run. `base`: where the router is mounted. */
-export function runStatus(base: string, run: RunStatus): z.output<typeof runStatusSchema> {
+export function runStatus(base: string, run: RunStatus): z.output<ResponseSchemas["runStatus"]> {
   const { terminal, progress, queuePosition, fileCount } = run;
   const isDone = terminal?.event === "done";
   return {
