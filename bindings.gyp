@@ -9,6 +9,7 @@
         "native/addon/cuda.cpp",
         "native/addon/cuda_operations.cpp",
         "native/addon/images.cpp",
+        "native/addon/lock.cpp",
         "native/addon/noise.cpp",
         "native/addon/png.cpp",
         "native/addon/runtime.cpp",

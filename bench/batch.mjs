@@ -98,7 +98,7 @@ function onTwoCores() {
   return run(process.execPath, [ours, fresh(), items, 2], {});
 }
 
-/** Everything the process does on one core, V8's own threads included. */
+/** All threads of a process on one core, V8's own included. */
 function onOneCore() {
   return run("taskset", ["-c", "0", process.execPath, ours, fresh(), items, 1], {});
 }
@@ -126,9 +126,9 @@ function run(program, args, env) {
         .split("\n")
         .find((line) => line.includes("Error")),
     };
-  const told = JSON.parse(done.stdout);
-  if (told.failed !== 0) throw new Error("A process of the peer failed.");
-  return told;
+  const result = JSON.parse(done.stdout);
+  if (result.failed !== 0) throw new Error("A process of the peer failed.");
+  return result;
 }
 
 function fresh() {
@@ -147,11 +147,13 @@ try {
   console.log(`${cpus()[0].model}, ${availableParallelism()} processors; ${items} items, medians of ${rounds} rounds`);
   for (let round = 0; round < rounds; round++) {
     for (const [name, subject] of Object.entries(subjects)) {
-      const told = subject();
-      if (told.why !== undefined) console.log(`${name}: not run (${told.why})`);
-      else rates.set(name, [...(rates.get(name) ?? []), items / told.seconds]);
-      if (told.late > 0)
-        console.log(`  ${name}: ${Math.round(told.early)} MB after 500 items, ${Math.round(told.late)} MB at the end`);
+      const result = subject();
+      if (result.why !== undefined) console.log(`${name}: not run (${result.why})`);
+      else rates.set(name, [...(rates.get(name) ?? []), items / result.seconds]);
+      if (result.late > 0)
+        console.log(
+          `  ${name}: ${Math.round(result.early)} MB after 500 items, ${Math.round(result.late)} MB at the end`,
+        );
     }
   }
   const rate = (name) => (rates.has(name) ? median(rates.get(name)) : Number.NaN);

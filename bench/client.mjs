@@ -16,17 +16,17 @@ export const startPython = () =>
 
 function start(program, args, env = {}) {
   const child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, ...env } });
-  // a program that is not there has no pid, which `ask` tells
+  // a program that is missing has no pid, which `ask` reports
   child.on("error", () => {});
   child.stdin.on("error", () => {});
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
-    /** The answer to one request; `{ missing: true }` where the program or the subject is not there. */
+    /** Returns the reply to one request; `{ missing: true }` where the program or the subject is not there. */
     async ask(request) {
       if (child.pid === undefined) return { missing: true };
       child.stdin.write(`${JSON.stringify(request)}\n`);
       const line = await lines.next();
-      if (line.done) throw new Error(`${program} ended without an answer to ${JSON.stringify(request)}.`);
+      if (line.done) throw new Error(`${program} ended without a reply to ${JSON.stringify(request)}.`);
       const reply = JSON.parse(line.value);
       if (reply.error !== undefined) throw new Error(`${request.subject}: ${reply.error}`);
       return reply;

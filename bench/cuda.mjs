@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // The CUDA library beside the card's own copies and beside PyTorch eager on the same card, in turn. LATENTKIT_DEVICE=cuda:0
-// has to be set. docs/cuda.md tells how.
+// has to be set. docs/cuda.md says how.
 //   --json FILE  --markdown FILE   where the figures go      --turns N   turns for each subject, 15
 //   --points     prints the points of gpu-check as JSON      --quick     small sizes, a few turns
 //   --torch-device cpu             to try this program where there is no card
@@ -32,7 +32,7 @@ const MIB = 2 ** 20;
 const isQuick = options.quick;
 const turns = isQuick ? 3 : Number(options.turns);
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
-/** Ours and PyTorch's operands lie on the card at once. */
+/** Operands of ours and of PyTorch lie on the card at once. */
 const BUFFERS = 12;
 const { cuda } = device();
 const room = cuda.devices[0]?.freeMemoryBytes ?? 0;
@@ -67,7 +67,7 @@ function about() {
   };
 }
 
-/** Ours and the peer's times in turn, a few milliseconds each. */
+/** Times of ours and of the peer in turn, a few milliseconds each. */
 async function inTurn(ours, peer) {
   const values = { ours: [], peer: [] };
   let problem = peer === undefined ? "PyTorch is not installed" : undefined;
@@ -123,7 +123,7 @@ async function chainRow(torch) {
 
 function points({ bandwidth, chain }) {
   const worst = bandwidth.reduce((a, b) => (b.share < a.share ? b : a));
-  const told = `${bandwidth.length} rows, least: ${worst.operation} of ${worst.mib} MiB at ${worst.share.toFixed(2)} of ${worst.copy.median.toFixed(0)} GB/s`;
+  const summary = `${bandwidth.length} rows, least: ${worst.operation} of ${worst.mib} MiB at ${worst.share.toFixed(2)} of ${worst.copy.median.toFixed(0)} GB/s`;
   const ms = (value) => `${value.median.toPrecision(3)} ms`;
   const state = (isGood) => (isGood ? "passed" : "failed");
   return [
@@ -131,7 +131,7 @@ function points({ bandwidth, chain }) {
       point: POINTS.share,
       // small sizes try this program, not the card
       state: isQuick ? "not run" : state(worst.share >= LEAST_SHARE),
-      detail: isQuick ? `only small sizes; ${told}` : told,
+      detail: isQuick ? `only small sizes; ${summary}` : summary,
     },
     {
       point: POINTS.chain,

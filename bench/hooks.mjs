@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What the hook service costs, on this machine, over loopback, in about a minute:
+// Costs of the hook service, on this machine, over loopback, in about a minute:
 //   node bench/hooks.mjs
 // Starts per second with a durable store, the memory store and a bare Express route; 1,000 open streams with broadcasts
 // and memory for each; /health while batches of 2,048 x 2,048 pictures render. Servers run in processes of their own.
@@ -126,7 +126,7 @@ async function withServer(kind, agentName, work) {
   }
 }
 
-/** One HTTP request; the answer's text. `onText` hears each part of it. */
+/** Sends one HTTP request and returns the response's text; `onText` is called with each part of it. */
 function call(agent, url, { method = "GET", body, onText = () => {} } = {}) {
   return new Promise((resolve, reject) => {
     const sent = request(url, { agent, method, headers }, (response) => {
@@ -170,7 +170,7 @@ async function startsPerSecond(kind) {
   });
 }
 
-/** Reads a stream over a socket; `onBeat` hears each broadcast. */
+/** Reads a stream over a socket; `onBeat` is called at each broadcast. */
 async function openStream(url, path, onBeat) {
   const { port } = new URL(url);
   const socket = connect(Number(port), "127.0.0.1");
@@ -296,7 +296,7 @@ async function main() {
   console.log(`${cpus()[0].model}, ${availableParallelism()} processors, Node ${process.versions.node}\n`);
   const bare = await startsPerSecond("bare");
   for (const [name, kind] of [
-    ["SQLite, on disk before the answer", "sqlite"],
+    ["SQLite, on disk before the response", "sqlite"],
     ["memory store", "memory"],
   ]) {
     const rate = await startsPerSecond(kind);

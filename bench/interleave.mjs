@@ -2,11 +2,11 @@
 import { summary } from "./timing.mjs";
 
 const TURN_MS = 8;
-/** A row of slow operations ends after fewer turns, though not after fewer than this. */
+/** A row of slow operations ends after fewer turns, but not before these. */
 const ROW_MS = 4000;
 const LEAST_TURNS = 7;
 
-/** The row with `ours` and `peers` measured; a peer that is not installed has no figures. */
+/** Measures `ours` and `peers` of a row; a peer that is not installed has no figures. */
 export async function measureRow(row, { processes, turns, hasPeers }) {
   const { threads = 1, mode = "time", per = 1, unit = "ms" } = row;
   const scale = (mode === "time" && unit === "us" ? 1000 : 1) / per;
@@ -21,9 +21,9 @@ export async function measureRow(row, { processes, turns, hasPeers }) {
       }),
   ];
   for (const candidate of candidates) candidate.values = [];
-  const wanted = mode === "value" ? 1 : turns;
+  const limit = mode === "value" ? 1 : turns;
   const end = performance.now() + ROW_MS;
-  for (let turn = 0; turn < wanted && (turn < LEAST_TURNS || performance.now() < end); turn++) {
+  for (let turn = 0; turn < limit && (turn < LEAST_TURNS || performance.now() < end); turn++) {
     for (const candidate of candidates) {
       if (candidate.isMissing) continue;
       const { process, subject, values } = candidate;
@@ -54,6 +54,6 @@ export async function measureRow(row, { processes, turns, hasPeers }) {
   };
 }
 
-/** What names a row between runs, and what a subset is chosen by. */
+/** Name of a row in every run; a subset is chosen by parts of it. */
 export const idOf = ({ operation, shape, threads = 1 }) =>
   `${operation} ${shape}${threads > 1 ? `, ${threads} threads` : ""}`;

@@ -1,4 +1,4 @@
-// Test pictures, 1024 x 1024 RGB, the same in every run: what codecs find easy and hard.
+// Test pictures, 1024 x 1024 RGB, the same in every run: easy and hard ones for codecs.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { randn } from "latentkit";
@@ -20,18 +20,18 @@ function uniform(seed) {
 
 const normals = (count, seed) => randn([count], { seed }).data;
 
-/** Every pixel by `colour(x, y, channel, place)`, x and y in 0 … 1, rounded and clipped. */
+/** Paints every pixel by `colour(x, y, channel, index)`, x and y in 0 … 1, rounded and clipped. */
 function paint(colour) {
   const data = new Uint8ClampedArray(3 * PIXELS);
-  for (let place = 0; place < PIXELS; place++) {
-    const [x, y] = [(place % SIZE) / SIZE, Math.floor(place / SIZE) / SIZE];
-    for (let c = 0; c < 3; c++) data[3 * place + c] = Math.round(colour(x, y, c, place));
+  for (let index = 0; index < PIXELS; index++) {
+    const [x, y] = [(index % SIZE) / SIZE, Math.floor(index / SIZE) / SIZE];
+    for (let c = 0; c < 3; c++) data[3 * index + c] = Math.round(colour(x, y, c, index));
   }
   return data;
 }
 
 const PICTURES = {
-  /** Like a photograph: slow waves, forty round things with edges, the noise of a sensor. */
+  /** Like a photograph: slow waves, forty round shapes with edges, the noise of a sensor. */
   natural() {
     const random = uniform(7);
     const within = (low, high) => low + (high - low) * random();
@@ -44,13 +44,13 @@ const PICTURES = {
       colour: [within(0, 120), within(0, 120), within(0, 120)],
     }));
     const [grey, grain] = [normals(PIXELS, 1n), normals(3 * PIXELS, 2n)];
-    return paint((x, y, c, place) => {
+    return paint((x, y, c, index) => {
       let value = 90 + [80 * x, 70 * y, 50 * (1 - x)][c];
       for (const [fx, fy, phase, size] of waves[c]) value += size * Math.sin(2 * Math.PI * (fx * x + fy * y) + phase);
       for (const { at, radius, colour } of things) {
         if ((x - at[0]) ** 2 + (y - at[1]) ** 2 < radius ** 2) value = value * 0.5 + colour[c];
       }
-      return value + 2 * grey[place] + grain[3 * place + c];
+      return value + 2 * grey[index] + grain[3 * index + c];
     });
   },
   noise() {
@@ -61,9 +61,9 @@ const PICTURES = {
   /** Smooth with a trace of noise. */
   soft() {
     const grey = normals(PIXELS, 3n);
-    return paint((x, y, c, place) => {
+    return paint((x, y, c, index) => {
       const waves = Math.sin(2 * Math.PI * (1.3 * x + 0.2 * c)) * Math.cos(2 * Math.PI * (0.9 * y + 0.1 * c));
-      return 110 + 60 * waves + 25 * Math.sin(40 * x * y + c) + 0.35 * grey[place];
+      return 110 + 60 * waves + 25 * Math.sin(40 * x * y + c) + 0.35 * grey[index];
     });
   },
   /** Text and flat areas: thirty rectangles under lines of thirty glyphs. */

@@ -1,7 +1,7 @@
-// Bytes of one render in a fresh process: `peak`, what resident memory grew by at its peak, or `tensors`, the sum of all
+// Bytes of one render in a fresh process: `peak`, the growth of resident memory at its peak, or `tensors`, the sum of all
 // tensors that nodes put out.
-import { readFileSync } from "node:fs";
 import { Tensor } from "latentkit";
+import { peakBytes } from "./peak.mjs";
 import { pictureRender } from "./subjects/picture-render.mjs";
 
 const [what, options] = [process.argv[2], JSON.parse(process.argv[3])];
@@ -16,12 +16,6 @@ if (what === "peak") {
     if (event.type === "node-done") gather(event.outputs, buffers);
   })();
   console.log([...buffers.values()].reduce((sum, bytes) => sum + bytes, 0));
-}
-
-/** The kernel's own mark: getrusage keeps the parent's through a fork. */
-function peakBytes() {
-  if (process.platform !== "linux") return process.resourceUsage().maxRSS * 1024;
-  return Number(/VmHWM:\s*(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))[1]) * 1024;
 }
 
 function gather(value, buffers, seen = new Set()) {

@@ -25,12 +25,12 @@ function linesOf(row, losses) {
     const cells = i === 0 ? start : ["", "", "", ""];
     if (peer.ratio === undefined) return [...cells, peer.name, "not installed", "", must, ""];
     const theirs = `${unit.print(peer.median)} ${unit.name}`;
-    const said = verdict(peer.isReached, losses.has(`${id}, ${peer.name}`));
-    return [...cells, peer.name, theirs, `${digits(peer.ratio)}x`, must, said];
+    const mark = verdict(peer.isReached, losses.has(`${id}, ${peer.name}`));
+    return [...cells, peer.name, theirs, `${digits(peer.ratio)}x`, must, mark];
   });
 }
 
-/** Short times read better in microseconds; a row has one unit throughout. */
+/** Unit of a row: short times read better in microseconds. */
 function shownUnit(value, unit) {
   if (unit === "ms" && value < 0.1) return { name: "us", print: (ms) => digits(ms * 1000) };
   return { name: unit, print: digits };
@@ -50,7 +50,7 @@ export const heading = ({ date, load, machine, versions }) =>
     .map(([name, version]) => `${name} ${version}`)
     .join(", ")}.`;
 
-/** `text` with what stands between the markers replaced. */
+/** Returns `text` with `content` between the markers. */
 export function between(text, content) {
   const parts = /^([\s\S]*<!-- bench -->\n)[\s\S]*?(<!-- \/bench -->[\s\S]*)$/.exec(text);
   if (parts === null) throw new Error("expected the markers <!-- bench --> and <!-- /bench -->");

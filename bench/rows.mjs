@@ -1,10 +1,10 @@
-// Every row of the table, as data: what is measured, against whom, and what must be reached.
+// Every row of the table, as data: operation, peers, and the ratio that must be reached.
 import { join } from "node:path";
 import { SIZE } from "./pictures.mjs";
 
 /** A peer of a row; `must` is the least ratio, its time over ours. `subject`: where it is not the row's own operation. */
 const peer = (name, must, subject) => ({ name, must, subject });
-/** Copying memory: `moved` is how many times the copy's bytes the operation reads and writes. */
+/** Copying memory: the operation reads and writes `moved` times the copy's bytes. */
 const memcpy = (moved, must) => ({ name: "memcpy", must, subject: "memcpy", isOurs: true, weight: moved });
 
 const LATENTS = {
@@ -14,6 +14,24 @@ const LATENTS = {
   "4 Mi": [64, 4, 128, 128],
 };
 const sized = (count) => ({ shape: LATENTS[count].join("x"), args: { shape: LATENTS[count] } });
+
+/** A whole process that imports `name`, beside others: `what` is "import" (its time) or "imported" (its peak memory). */
+const importing = (what, name, row) => ({
+  operation: what === "import" ? "process that imports" : "its peak memory",
+  subject: `${what} ${name}`,
+  shape: name,
+  args: {},
+  peers: [
+    { name: "Node alone", subject: `${what} nothing`, isOurs: true },
+    peer("express", undefined, `${what} express`),
+    peer("sharp", undefined, `${what} sharp`),
+  ],
+  ...row,
+});
+const importRows = (name) => [
+  importing("import", name),
+  importing("imported", name, { mode: "value", unit: "MB", per: 1e6 }),
+];
 
 /** Fields: operation, subject (key in the subjects), shape, args, peers; threads 1, unit ms and mode "time" where absent. */
 export function rows(folder) {
@@ -186,6 +204,8 @@ export function rows(folder) {
       per: 1000,
       peers: [],
     },
+    ...importRows("latentkit"),
+    ...importRows("latentkit/hooks"),
     { operation: "render", subject: "render", shape: "4 pictures 1024x1024", args: pictures, peers: [] },
     { operation: "render", subject: "render", shape: "4 pictures 1024x1024", args: pictures, threads: 2, peers: [] },
     {

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// npm run bench: ours beside the peers, operation by operation; docs/performance.md tells how.
+// npm run bench: ours beside the peers, operation by operation; docs/performance.md says how.
 //   npm run bench                          the whole table, some two minutes
 //   npm run bench -- randn "PNG encode"    rows whose name holds one of these
 //   --json FILE     the figures as JSON          --no-peers   latentkit alone
-//   --turns N       turns for each subject, 25   --save       makes this run the committed one
+//   --turns N       turns for each subject, 25   --save       makes this run, or these rows of it, the committed one
 //   --against FILE  earlier figures to compare with, bench/figures.json; a loss above 10 % ends with status 1
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { device } from "latentkit";
 import { startNode, startPython } from "./client.mjs";
-import { better, isSameMachine, lossesOf } from "./figures.mjs";
+import { better, isSameMachine, joined, lossesOf } from "./figures.mjs";
 import { idOf, measureRow } from "./interleave.mjs";
 import { writePicture } from "./pictures.mjs";
 import { between, heading, table } from "./report.mjs";
@@ -25,7 +25,7 @@ const PAGES = [
   [new URL("README.md", root), (row) => row.isMain],
 ];
 
-const { values: options, positionals: wanted } = parseArgs({
+const { values: options, positionals: names } = parseArgs({
   allowPositionals: true,
   options: {
     json: { type: "string" },
@@ -48,9 +48,9 @@ const processes = {
 };
 
 try {
-  const chosen = rows(folder).filter((row) => wanted.length === 0 || wanted.some((name) => idOf(row).includes(name)));
-  if (chosen.length === 0) throw new Error(`no row is named ${wanted.join(" or ")}`);
-  if (options.save && (wanted.length > 0 || options["no-peers"])) throw new Error("--save wants the whole table");
+  const chosen = rows(folder).filter((row) => names.length === 0 || names.some((name) => idOf(row).includes(name)));
+  if (chosen.length === 0) throw new Error(`no row is named ${names.join(" or ")}`);
+  if (options.save && options["no-peers"]) throw new Error("--save needs the peers");
   const report = await measureAll(chosen);
   const losses = report.losses.map(({ id }) => id);
   print(`${heading(report)}\n\n${table(report.rows, new Set(losses))}\n`);
@@ -77,7 +77,7 @@ async function measureAll(chosen) {
   for (const row of chosen) {
     progress(`${measured.length + 1}/${chosen.length} ${idOf(row)}`);
     let result = await measureRow(row, setting);
-    // a loss counts when it is seen twice
+    // a loss counts when it is measured twice
     if (lossesOf([result], before).length > 0) result = better(result, await measureRow(row, setting), before);
     measured.push(result);
   }
@@ -86,8 +86,8 @@ async function measureAll(chosen) {
 }
 
 async function versionsOfPeers() {
-  const answers = [processes.node(1), processes.python()].map((process) => process.ask({ mode: "versions" }));
-  return Object.assign({}, ...(await Promise.all(answers)).map(({ versions }) => versions));
+  const replies = [processes.node(1), processes.python()].map((process) => process.ask({ mode: "versions" }));
+  return Object.assign({}, ...(await Promise.all(replies)).map(({ versions }) => versions));
 }
 
 /** The rows to compare with; none where they come from another machine. */
@@ -108,12 +108,20 @@ function summaryOf({ rows, losses }) {
   return lines.join("\n");
 }
 
-function save({ losses, ...report }) {
+function save({ losses, ...measured }) {
+  const report = names.length === 0 ? measured : withCommitted(measured);
   writeFileSync(COMMITTED, `${JSON.stringify(report, null, 1)}\n`);
   for (const [page, isShown] of PAGES) {
     const content = `\n${heading(report)}\n\n${table(report.rows.filter(isShown))}\n\n`;
     writeFileSync(page, between(readFileSync(page, "utf8"), content));
   }
+}
+
+/** The committed run with the rows of this one in it. */
+function withCommitted({ rows: measured, ...about }) {
+  const committed = JSON.parse(readFileSync(COMMITTED, "utf8"));
+  if (!isSameMachine(about, committed)) throw new Error("--save of some rows needs the machine of the committed run");
+  return { ...committed, rows: joined(committed.rows, measured, rows(folder).map(idOf)) };
 }
 
 function progress(text) {

@@ -1,6 +1,6 @@
-// How one turn of one subject is timed, and what the times of all turns say.
+// Times one turn of one subject, and sums up the times of all turns.
 
-/** A timed batch takes at least this long: shorter ones would measure the clock. */
+/** Least time of a timed batch: shorter ones would measure the clock. */
 const BATCH_MS = 0.1;
 /** Calls this slow need no warm-up in each turn. */
 const SLOW_MS = 5;
@@ -53,9 +53,9 @@ async function repeat(call, times) {
 export function summary(values) {
   const sorted = [...values].sort((a, b) => a - b);
   const at = (share) => {
-    const place = share * (sorted.length - 1);
-    const low = sorted[Math.floor(place)];
-    return low + (sorted[Math.ceil(place)] - low) * (place % 1);
+    const position = share * (sorted.length - 1);
+    const low = sorted[Math.floor(position)];
+    return low + (sorted[Math.ceil(position)] - low) * (position % 1);
   };
   return { median: at(0.5), p10: at(0.1), p90: at(0.9) };
 }

@@ -8,6 +8,7 @@ const LAYERS = {
   errors: 0,
   abort: 0,
   options: 0,
+  packages: 0,
   native: 1,
   tensor: 2,
   io: 3,

@@ -30,6 +30,7 @@ try {
   writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", private: true }));
   const env = { ...process.env, PATH: bareBin(), LATENTKIT_NATIVE: "" };
   npm(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", tarball], project, env);
+  checkPackages(project);
   checkModule(project, env);
   checkRender(project, env);
   // scripts allowed: the prebuild loads, so nothing is compiled and nothing fails
@@ -43,7 +44,7 @@ function pack() {
   // the plain command, as people type it: "prepack" must build what is missing
   const [{ filename, files }] = JSON.parse(npm(["pack", "--json", "--pack-destination", scratch], root));
   const paths = files.map(({ path }) => path);
-  for (const wanted of [
+  for (const path of [
     `prebuilds/${process.platform}-${process.arch}/latentkit.node`,
     "dist/index.js",
     "dist/index.d.ts",
@@ -63,7 +64,7 @@ function pack() {
     "LICENSE",
     "README.md",
   ])
-    assert.ok(paths.includes(wanted), `${wanted} is missing from the package`);
+    assert.ok(paths.includes(path), `${path} is missing from the package`);
   // the CUDA library is built where there is a compiler for it
   const cuda = `prebuilds/${process.platform}-${process.arch}/latentkit_cuda.so`;
   if (existsSync(join(root, "build/prebuild/build/Release/latentkit_cuda.so")))
@@ -73,11 +74,24 @@ function pack() {
   return join(scratch, filename);
 }
 
+/** Tools of a build from source are not installed; who builds is told to install them. */
+function checkPackages(project) {
+  for (const name of ["cmake-js", "node-addon-api"])
+    assert.ok(!existsSync(join(project, "node_modules", name)), `${name} is installed for users`);
+  const script = join(project, "node_modules/latentkit/scripts/native-build.mjs");
+  const { status, stderr } = spawnSync(process.execPath, [script, "--force"], { cwd: project, encoding: "utf8" });
+  assert.equal(status, 1);
+  assert.match(
+    stderr,
+    /^cmake-js was not found: .* "npm install --save-dev cmake-js node-addon-api", then this again\.$/m,
+  );
+}
+
 function checkModule(project, env) {
-  const answer = `JSON.stringify([typeof m.randn, m.randn([1, 4, 2, 2], { seed: 42n }).data.length, m.device().isa.length > 0])`;
-  const required = node(["-e", `const m = require("latentkit"); console.log(${answer})`], project, env);
+  const result = `JSON.stringify([typeof m.randn, m.randn([1, 4, 2, 2], { seed: 42n }).data.length, m.device().isa.length > 0])`;
+  const required = node(["-e", `const m = require("latentkit"); console.log(${result})`], project, env);
   const imported = node(
-    ["--input-type=module", "-e", `import * as m from "latentkit"; console.log(${answer})`],
+    ["--input-type=module", "-e", `import * as m from "latentkit"; console.log(${result})`],
     project,
     env,
   );
@@ -125,7 +139,12 @@ function npm(args, cwd, env = process.env) {
 }
 
 function node(args, cwd, env) {
-  const done = spawnSync(process.execPath, args, { cwd, env, encoding: "utf8", maxBuffer: 1 << 26 });
-  assert.equal(done.status, 0, `node ${args.join(" ")}\n${done.stdout}${done.stderr}`);
-  return done.stdout;
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    cwd,
+    env,
+    encoding: "utf8",
+    maxBuffer: 1 << 26,
+  });
+  assert.equal(status, 0, `node ${args.join(" ")}\n${stdout}${stderr}`);
+  return stdout;
 }

@@ -10,9 +10,9 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const prebuild = join(root, `prebuilds/${process.platform}-${process.arch}/latentkit.node`);
 
 const isCheckout = existsSync(join(root, "src/index.ts"));
-const isWanted = ["true", "", root, "latentkit"].includes(process.env.npm_config_build_from_source);
+const isRequested = ["true", "", root, "latentkit"].includes(process.env.npm_config_build_from_source);
 
-if (isCheckout || isWanted || !loads(prebuild)) {
+if (isCheckout || isRequested || !loads(prebuild)) {
   try {
     buildNative();
   } catch (error) {
@@ -22,7 +22,7 @@ if (isCheckout || isWanted || !loads(prebuild)) {
   }
 }
 
-/** Tried in a child: a binary for another machine can end the process that loads it. */
+/** Whether a child process loads the file: a binary for another machine can end the process that tries. */
 function loads(file) {
   if (!existsSync(file)) return false;
   return spawnSync(process.execPath, ["-e", "require(process.argv[1])", file], { stdio: "ignore" }).status === 0;

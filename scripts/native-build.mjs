@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Builds the native core where it is missing or older than its sources. Needs Node, CMake and a C++ compiler.
+// Builds the native core where it is missing or older than its sources, in a checkout and in a project that has cmake-js
+// and node-addon-api. Needs CMake and a C++ compiler.
 // --force builds anew, --sanitize address|thread builds instrumented into build/address or build/thread,
 // --tests adds the C++ tests, --cuda-test the fake CUDA driver of the tests, --cuda latentkit_cuda.so for every GPU.
 import { spawnSync } from "node:child_process";
@@ -20,7 +21,7 @@ export class BuildError extends Error {}
 /**
  * Builds where needed; returns the path of latentkit.node.
  * @param {{ force?: boolean, sanitize?: "" | "address" | "thread", tests?: boolean, folder?: string,
- *   cuda?: "AUTO" | "ON" | "OFF", architectures?: string }} options cuda: latentkit_cuda.so beside it, see cudaWanted
+ *   cuda?: "AUTO" | "ON" | "OFF", architectures?: string }} options cuda: latentkit_cuda.so beside it, see defaultCuda
  */
 export function buildNative({
   force = false,
@@ -29,7 +30,7 @@ export function buildNative({
   folder = join(root, "build", sanitize),
   ...cudaOptions
 } = {}) {
-  const { cuda, architectures } = { ...(sanitize === "" ? cudaWanted(folder) : { cuda: "OFF" }), ...cudaOptions };
+  const { cuda, architectures } = { ...(sanitize === "" ? defaultCuda(folder) : { cuda: "OFF" }), ...cudaOptions };
   const binary = join(folder, "Release/latentkit.node");
   const changed = newest(SOURCES.map((path) => join(root, path)));
   const whole = existsSync(binary) && (cuda !== "ON" || existsSync(join(folder, CUDA_LIBRARY)));
@@ -42,23 +43,24 @@ export function buildNative({
     `LATENTKIT_CUDA=${cuda}`,
     `CMAKE_CUDA_ARCHITECTURES=${architectures ?? ""}`,
   ];
-  // cmake-js configures only once: options that differ from the last time would be passed over
+  // cmake-js configures only once: options that differ from the last time would be ignored
   const [names, values] = [0, 1].map((part) => options.map((option) => option.split("=")[part]));
   if (names.some((name, index) => (cached(folder, name) ?? "") !== values[index]))
     rmSync(join(folder, "CMakeCache.txt"), { force: true });
   const args = ["build", "--out", folder, "--parallel", String(availableParallelism())];
   process.stderr.write(`Building the native core${sanitize ? ` for -fsanitize=${sanitize}` : ""} …\n`);
   const started = new Date();
-  const done = spawnSync(process.execPath, [cmakeJs(), ...args, ...options.map((option) => `--CD${option}`)], {
+  const build = spawnSync(process.execPath, [cmakeJs(), ...args, ...options.map((option) => `--CD${option}`)], {
     cwd: root,
     encoding: "utf8",
     maxBuffer: 1 << 28,
   });
-  if (done.status !== 0) throw new BuildError(`${done.stdout}${done.stderr}The native core did not build (see above).`);
+  if (build.status !== 0)
+    throw new BuildError(`${build.stdout}${build.stderr}The native core did not build (see above).`);
   if (!existsSync(binary)) throw new BuildError(`The build ended without ${binary}.`);
   if (cuda === "AUTO" && !existsSync(join(folder, CUDA_LIBRARY)))
     process.stderr.write("No CUDA compiler was found: built without latentkit_cuda.so.\n");
-  // a build that had nothing to do leaves the old time, and would be tried again and again
+  // a build that had nothing to do leaves the old time, and would be run again and again
   utimesSync(binary, started, started);
   return binary;
 }
@@ -76,8 +78,10 @@ export function buildCudaTest() {
   checkCompiler();
   const started = new Date();
   const args = ["--build", folder, "--parallel", String(availableParallelism())];
-  const done = spawnSync("cmake", [...args, "--target", "cuda-fake", "latentkit_cuda_for_tests"], { encoding: "utf8" });
-  if (done.status !== 0) throw new BuildError(`${done.stdout}${done.stderr}The fake CUDA driver did not build.`);
+  const build = spawnSync("cmake", [...args, "--target", "cuda-fake", "latentkit_cuda_for_tests"], {
+    encoding: "utf8",
+  });
+  if (build.status !== 0) throw new BuildError(`${build.stdout}${build.stderr}The fake CUDA driver did not build.`);
   for (const file of outputs) utimesSync(file, started, started);
 }
 
@@ -93,17 +97,17 @@ function newest(paths) {
   return time;
 }
 
-/** CMake refuses a folder that was configured for another place of the checkout. */
+/** Whether the folder was configured for a checkout in another folder, which CMake refuses. */
 function isForeign(folder) {
   const home = cached(folder, "CMAKE_HOME_DIRECTORY");
   return home !== undefined && (!existsSync(home) || realpathSync(home) !== realpathSync(root));
 }
 
 /**
- * A checkout gets latentkit_cuda.so for its own GPUs where it has one and a compiler: seconds. For all of them, which
- * takes longer, on request: --cuda, LATENTKIT_REQUIRE_CUDA=1, and in prebuilds. One that is there is kept up to date.
+ * Builds latentkit_cuda.so for the GPUs of this machine where it has one and a compiler: seconds. For every GPU, which
+ * takes longer, on request: --cuda, LATENTKIT_REQUIRE_CUDA=1, and in prebuilds. One that exists is rebuilt when stale.
  */
-function cudaWanted(folder) {
+function defaultCuda(folder) {
   if (process.env.LATENTKIT_REQUIRE_CUDA === "1") return { cuda: "ON" };
   if (existsSync(join(folder, CUDA_LIBRARY)))
     return { cuda: "ON", architectures: cached(folder, "CMAKE_CUDA_ARCHITECTURES") };
@@ -118,7 +122,7 @@ function cached(folder, name) {
   return readFileSync(cache, "utf8").match(new RegExp(`^${name}:[A-Z]+=(.*)$`, "m"))?.[1];
 }
 
-/** Only what CMake made: compiled TypeScript and other builds lie in the same folder. */
+/** Removes CMake's files alone: compiled TypeScript and other builds lie in the same folder. */
 function clean(folder) {
   for (const name of [
     "CMakeCache.txt",
@@ -155,7 +159,11 @@ function cmakeJs() {
   try {
     return join(dirname(createRequire(join(root, "package.json")).resolve("cmake-js/package.json")), "bin/cmake-js");
   } catch (cause) {
-    throw new BuildError("cmake-js was not found: run npm ci first.", { cause });
+    throw new BuildError(
+      'cmake-js was not found: in a checkout run "npm ci"; in a project run ' +
+        '"npm install --save-dev cmake-js node-addon-api", then this again.',
+      { cause },
+    );
   }
 }
 

@@ -7,7 +7,8 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
-const OLDEST_NODE = 20;
+/** As `engines` says: from these on `require` takes ES modules. */
+const OLDEST_NODES = { 20: 19, 22: 12 };
 
 const logLine = (line) => process.stderr.write(`${line}\n`);
 
@@ -16,9 +17,7 @@ export class SetupError extends Error {}
 
 /** Installs and builds what is missing or older than its sources. Prints a line for each step it has to do. */
 export function setup({ tests = false, log = logLine } = {}) {
-  if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) {
-    throw new SetupError(`Node ${OLDEST_NODE} or newer is needed, this is ${process.versions.node}.`);
-  }
+  checkNode(process.versions.node);
   if (!packagesMatch(root)) {
     log("Installing packages (npm ci) …");
     // without install scripts: the native core is built below, with its output shown when it fails
@@ -31,6 +30,13 @@ export function setup({ tests = false, log = logLine } = {}) {
     buildSqlite(log);
     compile({ project: "tsconfig.test.json", sources: ["test", "tsconfig.test.json"], output: "build/test", log });
   }
+}
+
+/** Throws where `engines` does not allow this version. */
+export function checkNode(version) {
+  const [major, minor] = version.split(".").map(Number);
+  if (major > 22 || minor >= OLDEST_NODES[major]) return;
+  throw new SetupError(`Node 20.19, 22.12 or newer is needed, this is ${version}.`);
 }
 
 /**
@@ -117,7 +123,7 @@ function run(what, program, args, { stdio = "pipe" } = {}) {
   if (done.status === 0) return;
   const why = done.error?.message ?? `exit code ${done.status ?? done.signal}`;
   throw new SetupError(
-    `${done.stdout ?? ""}${done.stderr ?? ""}${what} failed (${why}). Mend the cause named above and repeat.`,
+    `${done.stdout ?? ""}${done.stderr ?? ""}${what} failed (${why}). Fix the error above and run this again.`,
   );
 }
 

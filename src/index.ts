@@ -1,4 +1,6 @@
 // The public API on one screen.
+import "./native/package.js"; // first: in a bundle it throws the sentence that says what to do
+
 export { type ErrorCode, type ErrorDetails, LatentkitError } from "./errors.js";
 export { createDiskCache, type DiskCache, type DiskCacheOptions } from "./graph/disk-cache/disk-cache.js";
 export type { RunEvent } from "./graph/events.js";

@@ -1,4 +1,4 @@
-"""The Python peers as a process that is timed: answers requests of bench/client.mjs, one JSON line each."""
+"""The Python peers as a process that is timed: reads requests of bench/client.mjs and writes replies, one JSON line each."""
 import gc
 import json
 import sys
@@ -62,7 +62,7 @@ def times_of(call, size, is_slow, ms):
 prepared = {}
 
 
-def answer(request):
+def handle(request):
     mode = request["mode"]
     if mode == "versions":
         return {"versions": VERSIONS}
@@ -85,7 +85,7 @@ def answer(request):
 gc.disable()
 for line in sys.stdin:
     try:
-        reply = answer(json.loads(line))
+        reply = handle(json.loads(line))
     except Exception:
         reply = {"error": traceback.format_exc()}
     print(json.dumps(reply), flush=True)

@@ -12,7 +12,7 @@ const NEXT = defineNode({
 /** JavaScript is compiled while it runs: the first runs cost ten times what the later ones do. */
 const WARM_UP_MS = 2500;
 
-/** A run of a chain of nodes that do next to nothing, warm: what the executor itself costs, validation included. */
+/** A run of a chain of nodes that do next to nothing, warm: the cost of the executor itself, with validation. */
 export async function chainRun(nodes, cache) {
   const registry = createRegistry([START, NEXT]);
   const graph = { 0: { class_type: "Start", inputs: {} } };

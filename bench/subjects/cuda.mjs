@@ -1,4 +1,4 @@
-// What is timed of the CUDA library: operations on memory of the device, and a chain of tensors that stay there.
+// Subjects of the CUDA library: operations on memory of the device, and a chain of tensors that stay there.
 import { randn, Tensor } from "latentkit";
 import { injectNoise, scale } from "../../dist/tensor/ops.js";
 import { scaledRandn } from "../../dist/tensor/random.js";
@@ -8,7 +8,7 @@ const FLOAT = Float32Array.BYTES_PER_ELEMENT;
 
 const { cuda, handle } = openDevice();
 
-/** `count` blocks of n floats, all of them 0.25: what lies there does not change the time. */
+/** `count` blocks of n floats, all of them 0.25: the values do not change the time. */
 function blocks(n, count) {
   return Array.from({ length: count }, () => {
     const memory = cuda.take(handle, n * FLOAT);
@@ -17,7 +17,7 @@ function blocks(n, count) {
   });
 }
 
-/** Many launches and one wait, so that neither is what is measured; `forget` gives the memory back. */
+/** Many launches and one wait, so that neither is measured alone; `forget` releases the memory. */
 function queued(operation) {
   return ({ n, repeats }) => {
     const { call, memory } = operation(n);
@@ -42,7 +42,7 @@ const over = (inputs, call) =>
 /** Bytes that each operation reads and writes of a float of its output. */
 export const TRAFFIC = { copy: 8, scale: 8, axpy: 12, average: 12, lerp: 12, blend: 16, toBytes: 5, fromBytes: 5 };
 
-/** Subjects answer { run, forget }. */
+/** Each subject returns { run, forget }. */
 export const SUBJECTS = {
   copy: over(1, (out, a) => cuda.copy(out, a, 0)),
   scale: over(1, (out, a) => cuda.scale(out, a, 0.18215)),

@@ -1,4 +1,4 @@
-// sharp and pngjs, as their users call them. A subject reads its picture and returns what is timed.
+// sharp and pngjs, as their users call them. A subject reads its picture and returns the function that is timed.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
@@ -82,7 +82,7 @@ function pngjsSubjects({ PNG }) {
 
 const toFloats = (bytes) => Float32Array.from(bytes, (value) => value / 255);
 
-/** What a user of these packages writes to get from a model's floats to bytes. */
+/** A model's floats as bytes, as users of these packages write it. */
 function toBytes(floats) {
   const bytes = Buffer.allocUnsafe(floats.length);
   for (let i = 0; i < floats.length; i++) {

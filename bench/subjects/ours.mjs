@@ -1,5 +1,5 @@
-// latentkit's side of each row: a subject makes its inputs and returns what is timed. All of it goes through the
-// JavaScript functions that nodes and users call, arguments checked. `out` is memory that is warm already.
+// latentkit's side of each row: a subject creates its inputs and returns the function that is timed. All of them
+// go through the JavaScript functions that nodes and users call, arguments checked. `out` is memory that is warm already.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

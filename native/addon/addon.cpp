@@ -17,6 +17,7 @@ const Export kCore[] = {
     {"setIsa", SetIsa},
     {"threads", Threads},
     {"setThreads", SetThreads},
+    {"lockFile", LockFile},
     {"mtSeed", MtSeed},
     {"mtRandn", MtRandn},
     {"philoxSkip", PhiloxSkip},

@@ -9,6 +9,7 @@ Napi::Value Isas(const Napi::CallbackInfo &info);
 Napi::Value SetIsa(const Napi::CallbackInfo &info);
 Napi::Value Threads(const Napi::CallbackInfo &info);
 Napi::Value SetThreads(const Napi::CallbackInfo &info);
+Napi::Value LockFile(const Napi::CallbackInfo &info);
 
 size_t MtStateBytes();
 Napi::Value MtSeed(const Napi::CallbackInfo &info);

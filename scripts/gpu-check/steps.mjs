@@ -75,7 +75,7 @@ async function doctor(check) {
 
 async function trial(check) {
   const point = POINTS.trial;
-  const module = new URL("../../dist/native/cuda/cuda-trust.js", import.meta.url);
+  const module = new URL("../../dist/native/cuda/trust.js", import.meta.url);
   const [{ name, computeCapability }] = check.probe.devices;
   const { driver, driverVersion } = check.probe;
   const question = { library: libraryOf(check), driver, ordinal: 0, driverVersion, name, computeCapability };

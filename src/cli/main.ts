@@ -1,5 +1,5 @@
 import { LatentkitError, suggest } from "../errors.js";
-import { engineVersion } from "../native/engine-version.js";
+import { packageVersion } from "../native/package.js";
 import { type Command, readArguments } from "./command.js";
 import type { StartService } from "./commands/serve.js";
 import { harmless, processTerminal, red, type Terminal } from "./terminal.js";
@@ -75,7 +75,7 @@ async function dispatch(
 ): Promise<number> {
   const [name, ...rest] = argv;
   if (name === "--version" || name === "-v" || rest[0] === "--version") {
-    terminal.out(`${engineVersion()}\n`);
+    terminal.out(`${packageVersion()}\n`);
     return 0;
   }
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {

@@ -1,4 +1,4 @@
-import type { CudaBindings } from "./cuda/cuda-bindings.js";
+import type { CudaBindings } from "./cuda/bindings.js";
 
 /**
  * The one TypeScript type of the native module (`latentkit.node`). Contracts are in native/include/engine.h;
@@ -7,12 +7,15 @@ import type { CudaBindings } from "./cuda/cuda-bindings.js";
 export interface NativeBindings extends TensorOperations<Float32Array, Uint8Array> {
   /** Instruction set in use. The environment variable LATENTKIT_ISA forces one at load. */
   isa(): Isa;
-  /** Sets this processor can run, best first. */
+  /** Sets that this processor can run, best first. */
   isas(): Isa[];
   setIsa(name: Isa): void;
-  /** Size of the pool, the caller included. LATENTKIT_THREADS sets it at load. */
+  /** Size of the thread pool, the caller included. LATENTKIT_THREADS sets it at load. */
   threads(): number;
   setThreads(count: number): void;
+
+  /** Takes flock's exclusive lock of an open file without waiting. Returns 0, or the system's error number; ENOSYS on Windows. */
+  lockFile(fd: number): number;
 
   /** Bytes of a generator's state; the caller owns it. */
   readonly mtStateBytes: number;
@@ -21,7 +24,7 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   /** Fills `out` with PyTorch's CPU normals and moves the state on. */
   mtRandn(state: Uint8Array, out: Float32Array): void;
 
-  /** The offset that philoxRandn of `count` values returns, which are not made. */
+  /** The offset that philoxRandn of `count` values returns, without computing them. */
   philoxSkip(count: number, offset: bigint, threads: number): bigint;
   /** The four u32 words behind each of n elements, row by row: out[row * n + element]; for tests. */
   philoxWords(out: Uint32Array, seed: bigint, offset: bigint, threads: number): void;
@@ -87,9 +90,9 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     level: number,
     text: readonly (readonly [string, string])[],
   ): Promise<Uint8Array>;
-  /** Bytes that such a file without text has at most; 0 where the format has no room for the picture. */
+  /** Size of such a file without text, at most; 0 where the format cannot hold the picture. */
   pngBound(width: number, height: number, channels: number, level: number): number;
-  /** The same file, in the calling thread, into `out`: pngBound bytes, 13 and its characters for each text. Returns how many were written. */
+  /** As encodePng, in the calling thread, into `out`: pngBound bytes, 13 and its characters for each text. Returns how many were written. */
   encodePngHere(
     out: Uint8Array,
     pixels: Uint8Array,
@@ -99,7 +102,7 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     level: number,
     text: readonly (readonly [string, string])[],
   ): number;
-  /** As encodePng, of rows that PNG's filters have been through: a filter byte and width * channels bytes each. */
+  /** As encodePng, of rows that are filtered already: a filter byte and width * channels bytes each. */
   deflatePng(
     rows: Uint8Array,
     width: number,
@@ -116,7 +119,7 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
    */
   decodePngFrames(bytes: Uint8Array, maxPixels: number, most: number): Promise<DecodedPngFrames>;
 
-  /** Devices that compute the same numbers; see native/include/engine_cuda.h. */
+  /** The same operations on devices; see native/include/engine_cuda.h. */
   readonly cuda: CudaBindings;
 }
 
@@ -204,11 +207,11 @@ export interface InjectOptions<F = Float32Array> {
   /** Mixes `random` in where above 0. */
   mix: number;
   random?: F;
-  /** Of a device's operation alone: stands for `random`, and is made as it is mixed. */
+  /** On a device only, instead of `random`: drawn as it is mixed in. */
   drawn?: PhiloxDraw;
 }
 
-/** Normals that nobody has made: what philoxRandn makes of these arguments. */
+/** Normals that are not drawn yet: those of philoxRandn with these arguments. */
 export interface PhiloxDraw {
   readonly seed: bigint;
   readonly offset: bigint;
@@ -219,7 +222,7 @@ export interface PhiloxDraw {
 export interface DecodedPng {
   width: number;
   height: number;
-  /** 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA: the file's own, a palette expanded to RGB or RGBA. */
+  /** 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA: as in the file, a palette expanded to RGB or RGBA. */
   channels: number;
   /** 8, or 16 with a Uint16Array. Smaller depths are scaled to 8. */
   bitDepth: number;
@@ -229,6 +232,6 @@ export interface DecodedPng {
 
 export interface DecodedPngFrames extends Omit<DecodedPng, "text"> {
   frames: number;
-  /** Alpha is one transparent colour of a grey or RGB file, not samples of the file. */
+  /** The alpha comes from one transparent colour of a grey or RGB file, not from samples. */
   isKeyed: boolean;
 }

@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../errors.js";
 
 const MAX_THREADS = 256;
 
-/** Variables that the core reads when it is loaded; it would take one that it does not understand for absent. */
+/** Variables that the native core reads when it is loaded. It would take a wrong value for none. */
 const VARIABLES: Readonly<Record<string, readonly [expected: string, holds: (text: string) => boolean]>> = {
   LATENTKIT_ISA: ["avx512, avx2 or baseline", (text) => ["avx512", "avx2", "baseline"].includes(text)],
   LATENTKIT_THREADS: [
@@ -11,7 +11,7 @@ const VARIABLES: Readonly<Record<string, readonly [expected: string, holds: (tex
   ],
 };
 
-/** Throws usage.invalid for the first variable of the native core with a value that it would pass over. */
+/** Throws usage.invalid for the first variable of the native core with a value that it would ignore. */
 export function checkEnvironment(env: Readonly<Record<string, string | undefined>>): void {
   for (const [name, [expected, holds]] of Object.entries(VARIABLES)) {
     const text = env[name];

@@ -1,20 +1,16 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../errors.js";
 import type { NativeBindings } from "./bindings.js";
 import { checkEnvironment } from "./environment.js";
-
-/** The package's folder, from dist/native. */
-const PACKAGE_ROOT = fileURLToPath(new URL("../..", import.meta.url));
+import { packageRoot } from "./package.js";
 
 let loaded: NativeBindings | undefined;
 
 /**
  * The native core, loaded once for each thread. The environment variable LATENTKIT_NATIVE names another file.
- * Fails with native.unavailable, and says how to mend it, and with usage.invalid for a LATENTKIT_ISA or LATENTKIT_THREADS
- * that names none.
+ * Throws native.unavailable with the remedy, and usage.invalid for a wrong LATENTKIT_ISA or LATENTKIT_THREADS.
  */
 export function loadNative(): NativeBindings {
   loaded ??= loadChecked();
@@ -23,16 +19,16 @@ export function loadNative(): NativeBindings {
 
 function loadChecked(): NativeBindings {
   checkEnvironment(process.env);
-  return loadFirst(candidates(PACKAGE_ROOT, process.env.LATENTKIT_NATIVE));
+  return loadFirst(candidates(packageRoot, process.env.LATENTKIT_NATIVE));
 }
 
-/** The module file in use. */
+/** Path of the module in use. */
 export function nativeFile(): string {
   loadNative();
-  return candidates(PACKAGE_ROOT, process.env.LATENTKIT_NATIVE).find((file) => existsSync(file))!;
+  return candidates(packageRoot, process.env.LATENTKIT_NATIVE).find((file) => existsSync(file))!;
 }
 
-/** Where the module may lie: what was named, else a build of this checkout, else the prebuild. Absolute paths. */
+/** Absolute paths where the module may lie: `override` alone, else a build of this checkout, then the prebuild. */
 export function candidates(root: string, override?: string): string[] {
   if (override) return [resolve(override)];
   return [
@@ -42,7 +38,7 @@ export function candidates(root: string, override?: string): string[] {
   ];
 }
 
-/** Loads the first file that exists and works. Fails with native.unavailable. */
+/** Loads the first file that exists and works. Throws native.unavailable. */
 export function loadFirst(files: readonly string[]): NativeBindings {
   const require = createRequire(import.meta.url);
   const failures: { file: string; cause: unknown }[] = [];
@@ -59,12 +55,13 @@ export function loadFirst(files: readonly string[]): NativeBindings {
 
 function explain(files: readonly string[], failures: readonly { file: string; cause: unknown }[]): string {
   const machine = `${process.platform}-${process.arch}, Node ${process.versions.node}`;
-  const why =
+  const reason =
     failures.length === 0
       ? `none of these files exists: ${files.join(", ")}`
       : failures.map(({ file, cause }) => `${file}: ${cause instanceof Error ? cause.message : cause}`).join("; ");
   return (
-    `The native core could not be loaded on ${machine} (${why}). In a checkout run "node scripts/native-build.mjs"; ` +
-    'in a project run "npm rebuild latentkit --build-from-source". Both need a C++20 compiler and CMake 3.20.'
+    `The native core could not be loaded on ${machine} (${reason}). In a checkout run "node scripts/native-build.mjs"; ` +
+    'in a project run "npm install --save-dev cmake-js node-addon-api", then ' +
+    '"node node_modules/latentkit/scripts/native-build.mjs". Both need a C++20 compiler and CMake 3.20.'
   );
 }

@@ -1,4 +1,4 @@
-import { createRequire } from "node:module";
+import { loadKoffi } from "../packages.js";
 
 /** One CUDA device as the driver describes it. */
 export interface CudaDevice {
@@ -8,14 +8,14 @@ export interface CudaDevice {
   computeCapability: string;
 }
 
-/** What the CUDA driver answers. No driver and no device are normal states, with the reason in one sentence. */
+/** Devices of the CUDA driver. No driver and no device are normal states, with the reason in one sentence. */
 export interface CudaProbe {
   available: boolean;
   reason?: string;
   devices: CudaDevice[];
   /** The newest CUDA version that the driver supports, as "13.0". */
   driverVersion?: string;
-  /** The library that answered. */
+  /** Path of the driver's library. */
   driver?: string;
 }
 
@@ -24,7 +24,7 @@ const DRIVER_NAMES =
     ? ["nvcuda.dll"]
     : ["libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"];
 
-/** Where the driver may lie; the environment variable LATENTKIT_CUDA_DRIVER names another file. */
+/** Files that may be the driver; the environment variable LATENTKIT_CUDA_DRIVER names another one. */
 const driverNames = (): readonly string[] => {
   const { LATENTKIT_CUDA_DRIVER } = process.env;
   return LATENTKIT_CUDA_DRIVER ? [LATENTKIT_CUDA_DRIVER] : DRIVER_NAMES;
@@ -37,29 +37,38 @@ const NAME_BYTES = 256;
 /** Asks the CUDA driver, the first of `libraries` that loads, for its devices. Never throws; takes 0.4 ms without one. */
 export function probeCuda(libraries: readonly string[] = driverNames()): CudaProbe {
   try {
-    const driver = openDriver(libraries);
-    if (typeof driver === "string") return unavailable(driver);
-    return askDriver(driver);
+    const koffi = tryKoffi();
+    const driver = typeof koffi === "string" ? koffi : openDriver(koffi, libraries);
+    return typeof driver === "string" ? unavailable(driver) : queryDriver(driver);
   } catch (error) {
     return unavailable(`The CUDA driver could not be asked: ${messageOf(error)}.`);
   }
 }
 
+type Koffi = typeof import("koffi");
 type Driver = ReturnType<typeof bind> & { readonly library: string };
 
+/** koffi, or why it does not load. */
+function tryKoffi(): Koffi | string {
+  try {
+    return loadKoffi();
+  } catch (error) {
+    const [cause] = messageOf(error).split("\n");
+    return `koffi, which asks the CUDA driver for its devices, does not load (${cause}): run "npm rebuild koffi".`;
+  }
+}
+
 /** The bound driver, or why there is none. */
-function openDriver(libraries: readonly string[]): Driver | string {
-  // loaded here: a program that never asks for a device pays nothing
-  const koffi = createRequire(import.meta.url)("koffi") as typeof import("koffi");
-  let why: string | undefined;
+function openDriver(koffi: Koffi, libraries: readonly string[]): Driver | string {
+  let failure: string | undefined;
   for (const library of libraries) {
     try {
       return { library, ...bind(koffi.load(library)) };
     } catch (error) {
-      why ??= `${library}: ${messageOf(error)}`;
+      failure ??= `${library}: ${messageOf(error)}`;
     }
   }
-  return `No CUDA driver was found (${why ?? "no library was named"}).`;
+  return `No CUDA driver was found (${failure ?? "no library was named"}).`;
 }
 
 function bind(library: import("koffi").LibraryHandle) {
@@ -75,23 +84,22 @@ function bind(library: import("koffi").LibraryHandle) {
   };
 }
 
-function askDriver(driver: Driver): CudaProbe {
+function queryDriver(driver: Driver): CudaProbe {
   check("cuInit", driver.init(0));
   const version = read("cuDriverGetVersion", (out) => driver.driverVersion(out));
   const driverVersion = `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`;
   const count = read("cuDeviceGetCount", (out) => driver.deviceCount(out));
   const devices = Array.from({ length: count }, (_, ordinal) => describeDevice(driver, ordinal));
-  const answered = { driverVersion, driver: driver.library };
-  if (count === 0) return { ...unavailable("The CUDA driver sees no device."), ...answered };
-  return { available: true, devices, ...answered };
+  const about = { driverVersion, driver: driver.library };
+  if (count === 0) return { ...unavailable("The CUDA driver sees no device."), ...about };
+  return { available: true, devices, ...about };
 }
 
 function describeDevice(driver: Driver, ordinal: number): CudaDevice {
   const device = read("cuDeviceGet", (out) => driver.device(out, ordinal));
   const name = Buffer.alloc(NAME_BYTES);
   check("cuDeviceGetName", driver.deviceName(name, NAME_BYTES, device));
-  const attribute = (which: number) =>
-    read("cuDeviceGetAttribute", (out) => driver.deviceAttribute(out, which, device));
+  const attribute = (id: number) => read("cuDeviceGetAttribute", (out) => driver.deviceAttribute(out, id, device));
   return {
     name: name.toString("utf8", 0, Math.max(0, name.indexOf(0))),
     totalMemoryBytes: read("cuDeviceTotalMem_v2", (out) => driver.deviceMemory(out, device)),
@@ -107,7 +115,7 @@ function read(name: string, call: (out: [number | bigint | null]) => number): nu
 }
 
 function check(name: string, status: number): void {
-  if (status !== 0) throw new Error(`${name} answered ${status}`);
+  if (status !== 0) throw new Error(`${name} returned ${status}`);
 }
 
 function unavailable(reason: string): CudaProbe {

@@ -1,5 +1,6 @@
-import pino, { type DestinationStream, type Logger } from "pino";
+import type { DestinationStream, Logger } from "pino";
 import { checkOptions, hasMethods, type OptionRules } from "../options.js";
+import { loadPino } from "../packages.js";
 import { TOKEN_HEADERS } from "./hooks/http/access/token.js";
 
 const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
@@ -24,6 +25,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     const key = `["${header}"]`;
     return [key, `*${key}`, `*.headers${key}`, `headers${key}`];
   });
+  const { pino } = loadPino();
   return pino(
     {
       level: options.level ?? "info",

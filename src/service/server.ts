@@ -3,9 +3,10 @@ import { once } from "node:events";
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
-import express, { type Express, type NextFunction, type Request, type Response } from "express";
+import type { Express, NextFunction, Request, Response } from "express";
 import { LatentkitError } from "../errors.js";
 import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules } from "../options.js";
+import { loadExpress } from "../packages.js";
 import { parseConfig } from "../render/config/config.js";
 import { systemClock } from "./hooks/clock.js";
 import type { Limits } from "./hooks/hook-config.js";
@@ -113,7 +114,7 @@ export function createServer(options: ServerOptions): ListeningServer {
 }
 
 function createApp(hooks: HookService, log: HookLog): Express {
-  const app = express().disable("x-powered-by").disable("etag");
+  const app = loadExpress()().disable("x-powered-by").disable("etag");
   const refuse = async (req: Request, res: Response, error: HookError) => {
     await prepareResponse(req, res, systemClock);
     sendError(req, res, error, randomUUID());

@@ -4,8 +4,8 @@ import { mkdtemp, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { LatentkitError } from "../../errors.js";
 import { printJson } from "../../io/json-print.js";
-import { engineVersion } from "../../native/engine-version.js";
 import { nativeFile } from "../../native/load.js";
+import { packageVersion } from "../../native/package.js";
 import { currentDevice } from "../../tensor/device/choice.js";
 import { type Device, device } from "../../tensor/device/device.js";
 import { randn } from "../../tensor/random.js";
@@ -25,7 +25,7 @@ export const doctorCommand: Command = {
   positionals: { min: 0, max: 0 },
   run: async (args, terminal) => {
     const findings: Finding[] = [
-      { name: "latentkit", ok: true, value: engineVersion() },
+      { name: "latentkit", ok: true, value: packageVersion() },
       { name: "node", ok: true, value: process.versions.node },
       { name: "platform", ok: true, value: `${process.platform}-${process.arch}` },
       ...core(),

@@ -2,7 +2,7 @@ import { promises } from "node:fs";
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
 import { writeFailed } from "../../io/write-file.js";
-import { engineVersion } from "../../native/engine-version.js";
+import { packageVersion } from "../../native/package.js";
 import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules, TEXT } from "../../options.js";
 import { Bound, remove } from "./bound.js";
 import { entryPath, readEntryFile, writeEntryFile } from "./entry-file.js";
@@ -62,7 +62,7 @@ export function createDiskCache(options: DiskCacheOptions): DiskCache {
     const message = `Disk cache minMs: expected a number of milliseconds from 0, received ${describe(minMs)}.`;
     throw new LatentkitError("value.invalid", message);
   }
-  return new DiskCache(resolve(folder), bytes, options.engine ?? engineVersion(), minMs, options.now ?? Date.now);
+  return new DiskCache(resolve(folder), bytes, options.engine ?? packageVersion(), minMs, options.now ?? Date.now);
 }
 
 /** Results by signature in files. No method rejects: a disk that fails is an empty cache. */

@@ -2,12 +2,12 @@ import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { loadNative, nativeFile } from "../load.js";
 import { probeCuda } from "../probe.js";
-import type { CudaBindings, CudaHandle, CudaMemory, CudaMemoryState } from "./cuda-bindings.js";
-import { trustOf } from "./cuda-trust.js";
+import type { CudaBindings, CudaHandle, CudaMemory, CudaMemoryState } from "./bindings.js";
+import { trustOf } from "./trust.js";
 
 const LIBRARY = "latentkit_cuda.so";
 
-/** A CUDA device that this thread computes with. */
+/** A CUDA device, opened by this thread. */
 export class Cuda {
   private loss: string | undefined;
 
@@ -18,7 +18,7 @@ export class Cuda {
     private readonly handle: CudaHandle,
   ) {}
 
-  /** Why it is of no use any more: its driver reported a fault. What lay on it is gone. */
+  /** Why the device cannot be used any more: its driver reported a fault. Tensors on it are gone. */
   get lost(): string | undefined {
     return this.loss;
   }
@@ -27,7 +27,7 @@ export class Cuda {
     this.loss ??= reason;
   }
 
-  /** Memory that is not cleared. Throws as every operation does, `status` "no-memory" where there is none. */
+  /** Memory that is not cleared. Throws as every operation does, with `status` "no-memory" where there is none. */
   take(bytes: number): CudaMemory {
     return this.ops.take(this.handle, bytes);
   }
@@ -38,31 +38,29 @@ export class Cuda {
 }
 
 /** A device, or the sentence that says why there is none. */
-export type CudaAnswer = { readonly cuda: Cuda; readonly reason?: undefined } | { readonly reason: string };
+export type CudaOpening = { readonly cuda: Cuda; readonly reason?: undefined } | { readonly reason: string };
 
-/** As the loaded module: each device is asked for once for each thread. */
-const answers = new Map<number, CudaAnswer>();
+/** Openings of this thread: each device is tried once. */
+const openings = new Map<number, CudaOpening>();
 
 /**
- * Device `ordinal`, opened at the first call: there has to be the library beside the native core, a driver with such a
- * device, and trust in both (see cuda-trust). Without the library nothing else is asked.
+ * Device `ordinal`, opened at the first call. It needs the library beside the native core, a driver with such a device,
+ * and trust in both (see trust.ts). Without the library nothing else is tried.
  */
-export function openCuda(ordinal: number): CudaAnswer {
-  const known = answers.get(ordinal);
-  if (known !== undefined) return known;
-  const answer = tryOpen(ordinal);
-  answers.set(ordinal, answer);
-  return answer;
+export function openCuda(ordinal: number): CudaOpening {
+  const opening = openings.get(ordinal) ?? tryOpen(ordinal);
+  openings.set(ordinal, opening);
+  return opening;
 }
 
-/** The CUDA library: beside the native core, or what the environment variable LATENTKIT_CUDA names. */
+/** Path of the CUDA library: beside the native core, or as the environment variable LATENTKIT_CUDA says. */
 export function cudaLibrary(): string | undefined {
   const { LATENTKIT_CUDA } = process.env;
   const library = LATENTKIT_CUDA ? resolve(LATENTKIT_CUDA) : join(dirname(nativeFile()), LIBRARY);
   return existsSync(library) ? library : undefined;
 }
 
-function tryOpen(ordinal: number): CudaAnswer {
+function tryOpen(ordinal: number): CudaOpening {
   const library = cudaLibrary();
   if (library === undefined) return { reason: `This installation has no CUDA library (${LIBRARY}).` };
   const probe = probeCuda();

@@ -1,114 +1,118 @@
-import { z } from "zod";
+import type { z } from "zod";
 import { describe, LatentkitError, suggest } from "../../errors.js";
+import { lazy, loadZod } from "../../packages.js";
 import type { DeviceChoice } from "../../tensor/device/choice.js";
 import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
 
-const count = (value: number) => z.int().positive().default(value);
-const countOrOff = (value: number) => z.int().nonnegative().default(value);
-const nonEmpty = z.string().min(1);
-const path = nonEmpty;
-
-const sessionKey = nonEmpty.check(({ value, issues }) => {
-  const message = sessionKeyFault(normalizeSessionKey(value));
-  if (message !== undefined) issues.push({ code: "custom", input: value, message });
-});
-
-const remoteImageApi = z.strictObject({
-  base_url: z.url({ protocol: /^https?$/ }).default("https://api.stability.ai"),
-  keys: z.array(z.strictObject({ name: nonEmpty, key: nonEmpty })).default([]),
-});
-
-/** Options of `createGraphAgent` under their wire names. */
-const graphAgent = z.strictObject({
-  graph: path,
-  partial: z.boolean().optional(),
-  targets: z.array(nonEmpty).optional(),
-  extra_pnginfo: z.record(z.string(), z.unknown()).optional(),
-  cache_dir: path.optional(),
-});
-
-const web = z.strictObject({
-  /** A text or a list of them; blank or anything else counts as not configured, and every hook answers 503. */
-  hooks_token: z.unknown().optional(),
-  hooks_default_session_key: sessionKey.default("hook:ingress"),
-  hooks_allow_request_session_key: z.boolean().default(false),
-  /** Absent or empty: nothing is restricted. */
-  hooks_allowed_session_key_prefixes: z.array(sessionKey).optional(),
-  hooks_heartbeat_seconds: countOrOff(0),
-  stream_auth: z.enum(["token", "signed", "none"]).default("token"),
-  on_restart: z.enum(["interrupt", "requeue"]).default("interrupt"),
-  trust_proxy: z.boolean().default(false),
-  /** Access to /metrics and /openapi.json: open to all, with the token, or none: the path is not there. */
-  metrics: z.enum(["open", "token", "none"]).default("open"),
-  openapi: z.enum(["open", "token", "none"]).default("open"),
-});
-
-const limits = z.strictObject({
-  body_bytes: count(262144),
-  message_chars: count(131072),
-  header_seconds: count(10),
-  failed_auth_per_minute: count(20),
-  starts_per_10s: count(1000),
-  session_starts_per_10s: count(200),
-  running: count(4),
-  running_per_session: count(1),
-  queued: countOrOff(1000),
-  queued_per_session: countOrOff(100),
-  pending_wakes: countOrOff(10000),
-  pending_wakes_per_session: countOrOff(1000),
-  pending_wake_bytes: count(67108864),
-  pending_wake_bytes_per_session: count(4194304),
-  run_seconds: count(600),
-  queue_seconds: count(3600),
-  streams: count(1000),
-  streams_per_run: count(20),
-  streams_bytes: count(67108864),
-  slow_reader_bytes: count(1048576),
-  slow_reader_seconds: count(30),
-  retention_hours: count(24),
-  retention_runs: count(10000),
-  run_events: count(10000),
-  run_bytes: count(16777216),
-  idempotency_hours: count(24),
-  drain_seconds: countOrOff(30),
-});
-
 /** The whole configuration of the command line and the service; every key has its default here. */
-export const configSchema = z.strictObject({
-  host: nonEmpty.default("127.0.0.1"),
-  port: z.int().min(0).max(65535).default(8188),
-  store: z
-    .string()
-    .regex(/^(memory:|sqlite:.+|rediss?:\/\/.+)$/, "expected memory:, sqlite:FILE or redis://…")
-    .default("sqlite:./latentkit.db"),
-  /** Absent: the example graph of the package. */
-  agent: z
-    .union([graphAgent, z.strictObject({ module: path })], { error: "expected { graph: FILE } or { module: FILE }" })
-    .optional(),
-  /** false: a graph is refused in which a node reaches the network or uses a key. */
-  allow_network: z.boolean().default(true),
-  output_dir: path.default("./out"),
-  /** Where tensors are computed. */
-  device: z
-    .string()
-    .regex(/^(auto|cpu|cuda:\d{1,3})$/, "expected auto, cpu or cuda:N")
-    .default("auto")
-    .transform((choice) => choice as DeviceChoice),
-  remote_image_api: remoteImageApi.default(() => remoteImageApi.parse({})),
-  channels: z.strictObject({ web: web.default(() => web.parse({})) }).default(() => ({ web: web.parse({}) })),
-  limits: limits.default(() => limits.parse({})),
+const configSchema = lazy(() => {
+  const { z } = loadZod();
+  const count = (value: number) => z.int().positive().default(value);
+  const countOrOff = (value: number) => z.int().nonnegative().default(value);
+  const nonEmpty = z.string().min(1);
+  const path = nonEmpty;
+
+  const sessionKey = nonEmpty.check(({ value, issues }) => {
+    const message = sessionKeyFault(normalizeSessionKey(value));
+    if (message !== undefined) issues.push({ code: "custom", input: value, message });
+  });
+
+  const remoteImageApi = z.strictObject({
+    base_url: z.url({ protocol: /^https?$/ }).default("https://api.stability.ai"),
+    keys: z.array(z.strictObject({ name: nonEmpty, key: nonEmpty })).default([]),
+  });
+
+  /** Options of `createGraphAgent` under their wire names. */
+  const graphAgent = z.strictObject({
+    graph: path,
+    partial: z.boolean().optional(),
+    targets: z.array(nonEmpty).optional(),
+    extra_pnginfo: z.record(z.string(), z.unknown()).optional(),
+    cache_dir: path.optional(),
+  });
+
+  const web = z.strictObject({
+    /** A text or a list of them; blank or anything else counts as not configured, and every hook answers 503. */
+    hooks_token: z.unknown().optional(),
+    hooks_default_session_key: sessionKey.default("hook:ingress"),
+    hooks_allow_request_session_key: z.boolean().default(false),
+    /** Absent or empty: nothing is restricted. */
+    hooks_allowed_session_key_prefixes: z.array(sessionKey).optional(),
+    hooks_heartbeat_seconds: countOrOff(0),
+    stream_auth: z.enum(["token", "signed", "none"]).default("token"),
+    on_restart: z.enum(["interrupt", "requeue"]).default("interrupt"),
+    trust_proxy: z.boolean().default(false),
+    /** Access to /metrics and /openapi.json: open to all, with the token, or none: the path is not there. */
+    metrics: z.enum(["open", "token", "none"]).default("open"),
+    openapi: z.enum(["open", "token", "none"]).default("open"),
+  });
+
+  const limits = z.strictObject({
+    body_bytes: count(262144),
+    message_chars: count(131072),
+    header_seconds: count(10),
+    failed_auth_per_minute: count(20),
+    starts_per_10s: count(1000),
+    session_starts_per_10s: count(200),
+    running: count(4),
+    running_per_session: count(1),
+    queued: countOrOff(1000),
+    queued_per_session: countOrOff(100),
+    pending_wakes: countOrOff(10000),
+    pending_wakes_per_session: countOrOff(1000),
+    pending_wake_bytes: count(67108864),
+    pending_wake_bytes_per_session: count(4194304),
+    run_seconds: count(600),
+    queue_seconds: count(3600),
+    streams: count(1000),
+    streams_per_run: count(20),
+    streams_bytes: count(67108864),
+    slow_reader_bytes: count(1048576),
+    slow_reader_seconds: count(30),
+    retention_hours: count(24),
+    retention_runs: count(10000),
+    run_events: count(10000),
+    run_bytes: count(16777216),
+    idempotency_hours: count(24),
+    drain_seconds: countOrOff(30),
+  });
+
+  return z.strictObject({
+    host: nonEmpty.default("127.0.0.1"),
+    port: z.int().min(0).max(65535).default(8188),
+    store: z
+      .string()
+      .regex(/^(memory:|sqlite:.+|rediss?:\/\/.+)$/, "expected memory:, sqlite:FILE or redis://…")
+      .default("sqlite:./latentkit.db"),
+    /** Absent: the example graph of the package. */
+    agent: z
+      .union([graphAgent, z.strictObject({ module: path })], { error: "expected { graph: FILE } or { module: FILE }" })
+      .optional(),
+    /** false: a graph is refused in which a node reaches the network or uses a key. */
+    allow_network: z.boolean().default(true),
+    output_dir: path.default("./out"),
+    /** Where tensors are computed. */
+    device: z
+      .string()
+      .regex(/^(auto|cpu|cuda:\d{1,3})$/, "expected auto, cpu or cuda:N")
+      .default("auto")
+      .transform((choice) => choice as DeviceChoice),
+    remote_image_api: remoteImageApi.default(() => remoteImageApi.parse({})),
+    channels: z.strictObject({ web: web.default(() => web.parse({})) }).default(() => ({ web: web.parse({}) })),
+    limits: limits.default(() => limits.parse({})),
+  });
 });
 
-export type Config = z.output<typeof configSchema>;
+export type Config = z.output<ReturnType<typeof configSchema>>;
 /** A configuration before its defaults are filled in. */
-export type ConfigInput = z.input<typeof configSchema>;
+export type ConfigInput = z.input<ReturnType<typeof configSchema>>;
 
 /**
  * Checks a configuration and fills in the defaults. `source` names it in messages ("latentkit.yaml").
  * Fails with config.invalid, which names the key, what was expected and, for a typo, the key that was meant.
  */
 export function parseConfig(value: unknown, source: string): Config {
-  const parsed = configSchema.safeParse(value ?? {});
+  const parsed = configSchema().safeParse(value ?? {});
   if (parsed.success) return parsed.data;
   const { issues } = parsed.error;
   // an unknown key is often the reason why a known one is missing
@@ -120,7 +124,7 @@ function issueText(issue: z.core.$ZodIssue, value: unknown): string {
   const at = issue.path.map(String).join(".");
   if (issue.code === "unrecognized_keys") {
     const key = issue.keys[0]!;
-    const { hint } = suggest(key, keysAt(configSchema, issue.path), (near) => `"${near}"`);
+    const { hint } = suggest(key, keysAt(configSchema(), issue.path), (near) => `"${near}"`);
     const harmless = shownKey(key, [...issue.path, key], value);
     return `unknown key "${at === "" ? harmless : `${at}.${harmless}`}".${hint}`;
   }
@@ -146,26 +150,30 @@ function valueAt(value: unknown, at: readonly PropertyKey[]): unknown {
 function keysAt(schema: z.core.$ZodType, at: readonly PropertyKey[]): string[] {
   let inner: z.core.$ZodType[] = [unwrap(schema)];
   for (const key of at) inner = inner.flatMap((type) => step(type, key));
-  return inner.flatMap((type) => (type instanceof z.ZodObject ? Object.keys(type.shape) : []));
+  return inner.flatMap((type) => (type instanceof loadZod().ZodObject ? Object.keys(type.shape) : []));
 }
 
 function step(schema: z.core.$ZodType, key: PropertyKey): z.core.$ZodType[] {
-  if (schema instanceof z.ZodArray) return [unwrap(schema.element)];
-  const next = schema instanceof z.ZodObject ? (schema.shape as Record<PropertyKey, z.core.$ZodType>)[key] : undefined;
+  if (schema instanceof loadZod().ZodArray) return [unwrap(schema.element)];
+  const next =
+    schema instanceof loadZod().ZodObject ? (schema.shape as Record<PropertyKey, z.core.$ZodType>)[key] : undefined;
   if (next === undefined) return [];
   const type = unwrap(next);
-  return type instanceof z.ZodUnion ? type.options.map(unwrap) : [type];
+  return type instanceof loadZod().ZodUnion ? type.options.map(unwrap) : [type];
 }
 
 function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
-  const isWrapper = schema instanceof z.ZodDefault || schema instanceof z.ZodOptional;
+  const isWrapper = schema instanceof loadZod().ZodDefault || schema instanceof loadZod().ZodOptional;
   return isWrapper ? unwrap(schema.unwrap()) : schema;
 }
 
 /** Dotted paths of all values an environment variable can set, with the type of each. */
-export function configLeaves(schema: z.core.$ZodType = configSchema, at: string[] = []): [string[], z.core.$ZodType][] {
+export function configLeaves(
+  schema: z.core.$ZodType = configSchema(),
+  at: string[] = [],
+): [string[], z.core.$ZodType][] {
   const type = unwrap(schema);
-  if (!(type instanceof z.ZodObject)) return [[at, type]];
+  if (!(type instanceof loadZod().ZodObject)) return [[at, type]];
   return Object.entries(type.shape as Record<string, z.core.$ZodType>).flatMap(([key, inner]) =>
     configLeaves(inner, [...at, key]),
   );

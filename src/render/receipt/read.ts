@@ -1,6 +1,7 @@
-import { z } from "zod";
+import type { z } from "zod";
 import { LatentkitError } from "../../errors.js";
 import { parseJson } from "../../io/json-lossless.js";
+import { lazy, loadZod } from "../../packages.js";
 import type { Receipt } from "./receipt.js";
 
 /** Longest receipt, far above any: anybody can have written one. */
@@ -8,28 +9,31 @@ export const MAX_RECEIPT_CHARACTERS = 2 ** 22;
 /** The most seeds, streams of noise, input files and hidden keys, each. */
 export const MAX_RECEIPT_ENTRIES = 10_000;
 
-const text = z.string().max(4096);
-const hash = z.string().regex(/^sha256:[0-9a-f]{64}$/);
-const pixelHash = z.string().regex(/^blake3:[0-9a-f]{64}$/);
 /** Longest version, which is printed unchanged. */
 const MAX_ENGINE_CHARACTERS = 100;
 
-const entries = <Value extends z.ZodType>(value: Value) =>
-  z.record(text, value).refine((record) => Object.keys(record).length <= MAX_RECEIPT_ENTRIES);
+const receiptSchema = lazy(() => {
+  const { z } = loadZod();
+  const text = z.string().max(4096);
+  const hash = z.string().regex(/^sha256:[0-9a-f]{64}$/);
+  const pixelHash = z.string().regex(/^blake3:[0-9a-f]{64}$/);
+  const entries = <Value extends z.ZodType>(value: Value) =>
+    z.record(text, value).refine((record) => Object.keys(record).length <= MAX_RECEIPT_ENTRIES);
 
-const host = z.looseObject({ name: text, preview: z.boolean() });
-const schema = z.looseObject({
-  version: z.literal(1),
-  engine: text.max(MAX_ENGINE_CHARACTERS),
-  graph: hash,
-  node: text,
-  index: z.int().nonnegative(),
-  pixels: pixelHash,
-  seeds: entries(text),
-  noise: entries(z.enum(["cpu", "gpu"])),
-  inputs: entries(hash),
-  host,
-  redacted: z.array(text).max(MAX_RECEIPT_ENTRIES).optional(),
+  const host = z.looseObject({ name: text, preview: z.boolean() });
+  return z.looseObject({
+    version: z.literal(1),
+    engine: text.max(MAX_ENGINE_CHARACTERS),
+    graph: hash,
+    node: text,
+    index: z.int().nonnegative(),
+    pixels: pixelHash,
+    seeds: entries(text),
+    noise: entries(z.enum(["cpu", "gpu"])),
+    inputs: entries(hash),
+    host,
+    redacted: z.array(text).max(MAX_RECEIPT_ENTRIES).optional(),
+  });
 });
 
 /**
@@ -39,7 +43,7 @@ const schema = z.looseObject({
 export function readReceipt(json: string): Receipt | undefined {
   if (json.length > MAX_RECEIPT_CHARACTERS) return undefined;
   try {
-    return schema.safeParse(parseJson(json)).data as Receipt | undefined;
+    return receiptSchema().safeParse(parseJson(json)).data as Receipt | undefined;
   } catch (error) {
     if (error instanceof LatentkitError) return undefined;
     throw error;
@@ -48,7 +52,8 @@ export function readReceipt(json: string): Receipt | undefined {
 
 /** Fields that no receipt of this version has. */
 export function unknownFields(receipt: Receipt): string[] {
-  const own = Object.keys(receipt).filter((key) => !Object.hasOwn(schema.shape, key));
-  const hosts = Object.keys(receipt.host).filter((key) => !Object.hasOwn(host.shape, key));
+  const { shape } = receiptSchema();
+  const own = Object.keys(receipt).filter((key) => !Object.hasOwn(shape, key));
+  const hosts = Object.keys(receipt.host).filter((key) => !Object.hasOwn(shape.host.shape, key));
   return [...own, ...hosts.map((key) => `host.${key}`)];
 }

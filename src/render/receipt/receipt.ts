@@ -6,7 +6,7 @@ import { createInputHashes } from "../../io/input-file.js";
 import { isPlainObject, printJson } from "../../io/json-lossless.js";
 import type { OutputHandling } from "../../io/output-files.js";
 import { pixelHash } from "../../io/pixel-hash.js";
-import { engineVersion } from "../../native/engine-version.js";
+import { packageVersion } from "../../native/package.js";
 import type { NoiseStream } from "../../nodes/define.js";
 import type { Registry } from "../../nodes/registry.js";
 import { createOrigins, type IsShown } from "./origins.js";
@@ -81,7 +81,7 @@ function createMaker(
 ): (nodeId: string) => Promise<Omit<Receipt, "version" | "node" | "index" | "pixels">> {
   const { registry, classAliases, inputDir, redact } = run;
   const { name, preview } = run.host;
-  const engine = engineVersion();
+  const engine = packageVersion();
   const graph = textHash(printJson(run.shownPrompt));
   const surroundings = { host: run.host, inputDir };
   const originsOf = createOrigins(parseGraph(run.prompt, { classAliases }), registry, surroundings, isShownOf(run));

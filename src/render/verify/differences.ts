@@ -3,7 +3,7 @@ import { describe, LatentkitError } from "../../errors.js";
 import type { Graph } from "../../graph/parse.js";
 import { createInputHashes } from "../../io/input-file.js";
 import { isPlainObject } from "../../io/json-lossless.js";
-import { engineVersion } from "../../native/engine-version.js";
+import { packageVersion } from "../../native/package.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
 import { createOrigins } from "../receipt/origins.js";
 import { unknownFields } from "../receipt/read.js";
@@ -57,7 +57,7 @@ function compared(what: string, recorded: Values, actual: Values): Difference[] 
 
 /** The version that rendered the picture, where it is another one. */
 export function versionDifference({ engine }: Receipt): Difference[] {
-  const now = engineVersion();
+  const now = packageVersion();
   return engine === now ? [] : [{ what: "engine", message: `It was rendered by latentkit ${engine}; this is ${now}.` }];
 }
 

@@ -1,12 +1,15 @@
 // The hook service as a library: starts agent runs over HTTP and streams their events.
+import "../../native/package.js"; // first: in a bundle it throws the sentence that says what to do
+
 export { createGraphAgent, type GraphAgent, type GraphAgentOptions } from "../graph-agent.js";
 export type { Agent, AgentContext, AgentRun } from "./agent.js";
 export { type Clock, systemClock } from "./clock.js";
 export type { HookConfigInput } from "./hook-config.js";
 export { HookError } from "./hook-error.js";
 export type { HookLog } from "./hook-log.js";
+export type { HookRouter } from "./http/router.js";
 export type { Runs } from "./runs/create-runs.js";
-export { createHookService, type HookRouter, type HookService, type HookServiceOptions } from "./service.js";
+export { createHookService, type HookService, type HookServiceOptions } from "./service.js";
 export { createMemoryStore } from "./store/memory-store.js";
 export { createSqliteStore, type SqliteStoreOptions } from "./store/sqlite/sqlite-store.js";
 export type { Store } from "./store/store.js";

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, LatentkitError } from "../../errors.js";
 import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules, TEXT } from "../../options.js";
 import { createLogger } from "../log.js";
@@ -12,7 +11,7 @@ import { createUrlSigner } from "./http/access/signed-url.js";
 import { createTokens } from "./http/access/token.js";
 import type { HookContext } from "./http/context.js";
 import { createMetrics } from "./http/metrics.js";
-import { createRouter } from "./http/router.js";
+import { createRouter, type HookRouter } from "./http/router.js";
 import { hookRoutes } from "./http/routes/hook-routes.js";
 import { probeRoutes } from "./http/routes/probe-routes.js";
 import { runRoutes } from "./http/routes/run-routes.js";
@@ -51,9 +50,6 @@ const HOOK_RULES: OptionRules<HookServiceOptions> = {
 };
 
 const HEARTBEAT_RULES: OptionRules<{ sessionKey?: string }> = { sessionKey: TEXT };
-
-/** An Express router by its shape: `app.use(router)` takes it, and it needs no types of Express. */
-export type HookRouter = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
 export interface HookService {
   /** Handles its documented paths and no others. Mount it in any Express application, before the body parsers. */
@@ -108,7 +104,7 @@ export function createHookService(options: HookServiceOptions): HookService {
   const routes = [...hookRoutes(context), streamRoute(context), ...runRoutes(context), ...probeRoutes(context)];
   return {
     // the application passes it requests and responses of Express
-    router: createRouter(context, routes) as unknown as HookRouter,
+    router: createRouter(context, routes),
     runs,
     async heartbeat(which = {}) {
       checkOptions("heartbeat", which, HEARTBEAT_RULES);

@@ -1,6 +1,6 @@
 import type { PhiloxDraw, TensorOperations } from "../../native/bindings.js";
+import type { CudaMemory } from "../../native/cuda/bindings.js";
 import { type Cuda, openCuda } from "../../native/cuda/cuda.js";
-import type { CudaMemory } from "../../native/cuda/cuda-bindings.js";
 import { loadNative } from "../../native/load.js";
 import { outputOf } from "../shape.js";
 import { elementCount, Tensor } from "../tensor.js";

@@ -7,6 +7,7 @@ interface Row {
 }
 interface Figures {
   lossesOf(rows: Row[], before: Row[]): { id: string; before: number; now: number }[];
+  joined(before: Row[], measured: Row[], ids: string[]): Row[];
 }
 interface Timing {
   summary(values: number[]): { median: number; p10: number; p90: number };
@@ -30,6 +31,13 @@ describe("bench/figures", () => {
     assert.deepEqual(script.lossesOf([row(1, 3.5)], [row(1, 4)]), [{ id: "randn, torch", before: 4, now: 3.5 }]);
     assert.deepEqual(script.lossesOf([row(1.2)], [row(1)]), [{ id: "randn", before: 1, now: 1.2 }]);
     assert.deepEqual(script.lossesOf([row(1.05)], [row(1)]), []);
+  });
+
+  it("joins the rows of two runs: new ones replace old ones, in the given order", () => {
+    const named = (id: string, median: number) => ({ ...row(median), id });
+    const before = [named("a", 1), named("b", 1), named("gone", 1)];
+    const rows = script.joined(before, [named("b", 2), named("c", 2)], ["c", "a", "b"]);
+    assert.deepEqual(rows, [named("c", 2), named("a", 1), named("b", 2)]);
   });
 
   it("compares nothing that only one run has", () => {

@@ -34,7 +34,7 @@ describe("loadNative", () => {
   it("says how to mend an installation without a module", async () => {
     const files = candidates(folder());
     const error = await refuses(() => loadFirst(files), "native.unavailable", /none of these files exists/);
-    for (const text of [...files, "native-build.mjs", "npm rebuild", "compiler", process.platform])
+    for (const text of [...files, "native-build.mjs", "cmake-js node-addon-api", "compiler", process.platform])
       assert.ok(error.message.includes(text), text);
   });
 

@@ -49,6 +49,41 @@ describe("probeCuda", () => {
     assert.equal(probeCuda([path]).available, false);
   });
 
+  it("leaves everything but the driver to an installation where koffi does not load", async () => {
+    const [hook, program] = [join(folder(), "no-koffi.cjs"), join(folder(), "program.mjs")];
+    writeFileSync(
+      hook,
+      `const Module = require("node:module");
+      const load = Module._load;
+      Module._load = (name, ...rest) => {
+        if (name === "koffi") throw new Error("Cannot find the native Koffi module\\nat great length");
+        return load(name, ...rest);
+      };`,
+    );
+    writeFileSync(
+      program,
+      `import { batch, device } from ${JSON.stringify(import.meta.resolve("latentkit"))};
+      const graph = { 1: { class_type: "SolidMask", inputs: { value: 0.5, width: 8, height: 8 } } };
+      const events = batch(graph, [{}], { targets: ["1"], journal: ${JSON.stringify(join(folder(), "journal"))} });
+      let end;
+      for await (const event of events) end = event;
+      console.log(JSON.stringify({ reason: device().cuda.reason, end }));`,
+    );
+    const run = (...args: string[]) => {
+      const ran = spawnSync(process.execPath, ["--require", hook, ...args], { encoding: "utf8", cwd: folder() });
+      assert.equal(ran.status, 0, ran.stderr);
+      return ran.stdout;
+    };
+    const { reason, end } = JSON.parse(run(program));
+    const sentence =
+      'koffi, which asks the CUDA driver for its devices, does not load (Cannot find the native Koffi module): run "npm rebuild koffi".';
+    assert.equal(reason, sentence);
+    assert.equal(end.status, "success");
+    const lines = run(join(process.cwd(), "bin/latentkit.mjs"), "doctor").split("\n");
+    assert.equal(lines.filter((line) => line.includes("koffi")).length, 1);
+    assert.ok(lines.some((line) => line.startsWith("ok ") && line.endsWith(`not used: ${sentence}`)));
+  });
+
   describe("with a driver", () => {
     before(function () {
       if (process.platform === "linux" && compiler() !== undefined) return;
@@ -71,7 +106,7 @@ describe("probeCuda", () => {
     it("says so when it fails to start", () => {
       const probe = probeCuda([build({ init: 100, count: 0 })]);
       assert.deepEqual([probe.available, probe.devices], [false, []]);
-      assert.match(probe.reason!, /cuInit answered 100/);
+      assert.match(probe.reason!, /cuInit returned 100/);
     });
 
     it("says so when it has no device", () => {

@@ -4,7 +4,7 @@ import { join, relative, sep } from "node:path";
 import type { LatentkitError } from "../../../errors.js";
 import { printJson } from "../../../io/json-lossless.js";
 import { escapeFault } from "../../../io/output-path.js";
-import { engineVersion } from "../../../native/engine-version.js";
+import { packageVersion } from "../../../native/package.js";
 import { fileAt, type RenderedFile } from "../../files.js";
 import type { BatchItem, ItemValues } from "../../items/item.js";
 import { firstNumber } from "../names.js";
@@ -59,7 +59,7 @@ export class Journal {
     const createHeader = async (): Promise<JournalHeader> => ({
       type: "batch",
       version: 1,
-      engine: engineVersion(),
+      engine: packageVersion(),
       graph: hash,
       id: randomBytes(6).toString("hex"),
       first: await firstNumber(outputDir, prefixes),

@@ -1,13 +1,12 @@
 import { createHash } from "node:crypto";
-import { createRequire } from "node:module";
 import { createServer } from "node:net";
+import { constants } from "node:os";
+import { getSystemErrorName } from "node:util";
 import { LatentkitError } from "../../../errors.js";
+import { loadNative } from "../../../native/load.js";
 
 /** Ends a lock; it also ends with the process, however that ends. */
 export type Unlock = () => Promise<void>;
-
-const EXCLUSIVE = 2;
-const AT_ONCE = 4;
 
 /**
  * Locks an open file for this process; undefined where another has it. The system itself keeps the lock (flock on the
@@ -16,14 +15,11 @@ const AT_ONCE = 4;
  */
 export async function lockFile(fd: number, path: string): Promise<Unlock | undefined> {
   if (process.platform === "win32") return lockPipe(path);
-  // loaded here: only batches with a journal pay for it
-  const koffi = createRequire(import.meta.url)("koffi") as typeof import("koffi");
-  const flock = koffi.load(null).func("int flock(int fd, int operation)") as (fd: number, operation: number) => number;
+  const error = loadNative().lockFile(fd);
   // closing the file releases it
-  if (flock(fd, EXCLUSIVE | AT_ONCE) === 0) return async () => {};
-  const reason = koffi.errno();
-  if (reason === koffi.os.errno.EWOULDBLOCK) return undefined;
-  throw new LatentkitError("file.write-failed", `Journal ${path} cannot be locked (error ${reason}).`);
+  if (error === 0) return async () => {};
+  if (error === constants.errno.EWOULDBLOCK) return undefined;
+  throw new LatentkitError("file.write-failed", `Journal ${path} cannot be locked (${getSystemErrorName(-error)}).`);
 }
 
 function lockPipe(path: string): Promise<Unlock | undefined> {

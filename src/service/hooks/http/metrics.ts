@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { loadPromClient } from "../../../packages.js";
 import type { RunObserver } from "../runs/run-context.js";
 import { METHODS } from "./call.js";
 
@@ -20,6 +20,7 @@ export function createMetrics(source: {
   stats: () => { queued: number; running: number };
   streams: () => number;
 }): Metrics {
+  const { Counter, Gauge, Histogram, Registry } = loadPromClient();
   const registry = new Registry();
   const registers = [registry];
   const requests = new Counter({

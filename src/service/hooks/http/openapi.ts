@@ -1,19 +1,11 @@
-import { OpenAPIRegistry, OpenApiGeneratorV31, type RouteConfig } from "@asteasolutions/zod-to-openapi";
-import { z } from "zod";
+import type { OpenAPIRegistry, OpenApiGeneratorV31, RouteConfig } from "@asteasolutions/zod-to-openapi";
+import type { z } from "zod";
+import { loadZod, loadZodToOpenApi } from "../../../packages.js";
 import type { HookConfig, Limits } from "../hook-config.js";
 import { REFUSALS } from "../hook-error.js";
 import { RUN_STATES } from "../run.js";
 import { BARE_TOKEN_HEADERS } from "./access/token.js";
-import {
-  errorSchema,
-  probeSchema,
-  problemSchema,
-  queueMetadataSchema,
-  requestSchemas,
-  runListSchema,
-  runPayloadSchema,
-  runStatusSchema,
-} from "./schemas.js";
+import { requestSchemas, responseSchemas } from "./schemas.js";
 
 const API_VERSION = "1.0.0";
 
@@ -26,18 +18,21 @@ export function createOpenApi(
   limits: Limits,
   { metrics, openapi }: Pick<HookConfig["web"], "metrics" | "openapi">,
 ): Omit<Document, "servers"> {
-  const registry = new OpenAPIRegistry();
+  const { z } = loadZod();
+  const generator = loadZodToOpenApi();
+  const registry = new generator.OpenAPIRegistry();
   const bodies = requestSchemas(limits);
+  const responses = responseSchemas();
   const schemas = {
     agentRequest: bodies.agent.meta({ id: "AgentRequest" }),
     wakeRequest: bodies.wake.meta({ id: "WakeRequest" }),
-    runPayload: runPayloadSchema.meta({ id: "RunPayload" }),
-    queueMetadata: queueMetadataSchema.meta({ id: "QueueMetadata" }),
-    runStatus: runStatusSchema.meta({ id: "RunStatus" }),
-    runList: runListSchema.meta({ id: "RunList" }),
-    probe: probeSchema.meta({ id: "Probe" }),
-    error: errorSchema.meta({ id: "Error" }),
-    problem: problemSchema.meta({ id: "Problem" }),
+    runPayload: responses.runPayload.meta({ id: "RunPayload" }),
+    queueMetadata: responses.queueMetadata.meta({ id: "QueueMetadata" }),
+    runStatus: responses.runStatus.meta({ id: "RunStatus" }),
+    runList: responses.runList.meta({ id: "RunList" }),
+    probe: responses.probe.meta({ id: "Probe" }),
+    error: responses.error.meta({ id: "Error" }),
+    problem: responses.problem.meta({ id: "Problem" }),
   };
   const token = registerSecurity(registry);
   const json = (description: string, schema: z.ZodType): Responses => ({
@@ -160,7 +155,7 @@ export function createOpenApi(
     const document = json("OpenAPI 3.1.", z.looseObject({}));
     get("/openapi.json", "openapi", "This document", guarded(openapi, document));
   }
-  return new OpenApiGeneratorV31(registry.definitions).generateDocument({
+  return new generator.OpenApiGeneratorV31(registry.definitions).generateDocument({
     openapi: "3.1.0",
     info: {
       title: "latentkit hook service",

@@ -1,4 +1,5 @@
-import { z } from "zod";
+import type { z } from "zod";
+import { loadZod } from "../../../packages.js";
 import { MAX_SESSION_KEY_CHARS } from "../../../render/config/session-key.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
@@ -10,6 +11,7 @@ const MAX_NAME_CHARS = 200;
 
 /** Schemas of request bodies. Unknown fields are dropped. */
 export function requestSchemas(limits: Limits) {
+  const { z } = loadZod();
   const prompt = z
     .string({ error: (issue) => (issue.input === undefined ? "is required" : "expected a string") })
     .max(limits.message_chars, `expected at most ${limits.message_chars} characters`)
@@ -70,93 +72,110 @@ export function parseBody<T extends z.ZodType>(schema: T, body: unknown): z.outp
 // lib es2023 has no String.isWellFormed
 const isWellFormed = (text: string) => !/\p{Cs}/u.test(text);
 
-const time = z.iso.datetime();
-const runId = z.uuid();
-const eventId = z.int().nonnegative();
+/** The bodies of responses. */
+export function responseSchemas() {
+  const { z } = loadZod();
+  const time = z.iso.datetime();
+  const runId = z.uuid();
+  const eventId = z.int().nonnegative();
 
-/** The 200 of a started run. */
-export const runPayloadSchema = z.object({
-  ok: z.literal(true),
-  run_id: runId,
-  status: z.literal("queued"),
-  session_key: z.string(),
-  created_at: time,
-  stream_url: z.string().meta({ description: "Server-Sent Events of the run; signed, so an EventSource can read it." }),
-  status_url: z.string(),
-});
+  // the 200 of a started run
+  const runPayloadSchema = z.object({
+    ok: z.literal(true),
+    run_id: runId,
+    status: z.literal("queued"),
+    session_key: z.string(),
+    created_at: time,
+    stream_url: z
+      .string()
+      .meta({ description: "Server-Sent Events of the run; signed, so an EventSource can read it." }),
+    status_url: z.string(),
+  });
 
-/** The 200 of a queued wake. */
-export const queueMetadataSchema = z.object({
-  ok: z.literal(true),
-  mode: z.literal("next-heartbeat"),
-  queued: z.literal(true),
-  session_key: z.string(),
-  chat_id: z.int().meta({ description: "Row id of the session." }),
-  event_id: z.int(),
-  pending: z.int().meta({ description: "Pending system events of the session, this one included." }),
-});
+  // the 200 of a queued wake
+  const queueMetadataSchema = z.object({
+    ok: z.literal(true),
+    mode: z.literal("next-heartbeat"),
+    queued: z.literal(true),
+    session_key: z.string(),
+    chat_id: z.int().meta({ description: "Row id of the session." }),
+    event_id: z.int(),
+    pending: z.int().meta({ description: "Pending system events of the session, this one included." }),
+  });
 
-const runSchema = z.object({
-  run_id: runId,
-  status: z.enum(RUN_STATES),
-  done: z.boolean().meta({ description: "The status is final." }),
-  session_key: z.string(),
-  chat_id: z.int(),
-  origin: z.enum(RUN_ORIGINS),
-  name: z.string().nullable(),
-  created_at: time,
-  started_at: time.nullable(),
-  finished_at: time.nullable(),
-  timeout_seconds: z.int(),
-  oldest_event_id: eventId,
-  last_event_id: eventId,
-  error: z.string().nullable(),
-  error_code: z.string().nullable(),
-});
+  const runSchema = z.object({
+    run_id: runId,
+    status: z.enum(RUN_STATES),
+    done: z.boolean().meta({ description: "The status is final." }),
+    session_key: z.string(),
+    chat_id: z.int(),
+    origin: z.enum(RUN_ORIGINS),
+    name: z.string().nullable(),
+    created_at: time,
+    started_at: time.nullable(),
+    finished_at: time.nullable(),
+    timeout_seconds: z.int(),
+    oldest_event_id: eventId,
+    last_event_id: eventId,
+    error: z.string().nullable(),
+    error_code: z.string().nullable(),
+  });
 
-const progressSchema = z.object({ value: z.number(), max: z.number(), node: z.string().nullable() }).meta({
-  description: "Steps of a node from its newest progress event or, with null as node, number of finished nodes.",
-});
+  const progressSchema = z.object({ value: z.number(), max: z.number(), node: z.string().nullable() }).meta({
+    description: "Steps of a node from its newest progress event or, with null as node, number of finished nodes.",
+  });
 
-const fileSchema = z.object({
-  name: z.string(),
-  url: z.string(),
-  content_type: z.string().nullable().meta({ description: "null: derived from the name." }),
-});
+  const fileSchema = z.object({
+    name: z.string(),
+    url: z.string(),
+    content_type: z.string().nullable().meta({ description: "null: derived from the name." }),
+  });
 
-/** State of one run. */
-export const runStatusSchema = z.object({
-  ok: z.literal(true),
-  ...runSchema.shape,
-  queue_position: z
-    .int()
-    .nullable()
-    .meta({ description: "Position among all queued runs, 1 for the next; null where the run is not queued." }),
-  progress: progressSchema.nullable(),
-  files: z.array(fileSchema).meta({ description: "Reported files, in order; the first 1,000." }),
-  file_count: z.int().nonnegative().meta({ description: "Number of all reported files." }),
-  response: z.string().nullable(),
-});
+  // state of one run
+  const runStatusSchema = z.object({
+    ok: z.literal(true),
+    ...runSchema.shape,
+    queue_position: z
+      .int()
+      .nullable()
+      .meta({ description: "Position among all queued runs, 1 for the next; null where the run is not queued." }),
+    progress: progressSchema.nullable(),
+    files: z.array(fileSchema).meta({ description: "Reported files, in order; the first 1,000." }),
+    file_count: z.int().nonnegative().meta({ description: "Number of all reported files." }),
+    response: z.string().nullable(),
+  });
 
-export const runListSchema = z.object({
-  ok: z.literal(true),
-  runs: z.array(runSchema),
-  next_cursor: z.string().nullable(),
-});
+  const runListSchema = z.object({
+    ok: z.literal(true),
+    runs: z.array(runSchema),
+    next_cursor: z.string().nullable(),
+  });
 
-export const probeSchema = z.object({ ok: z.literal(true), status: z.string() });
+  const probeSchema = z.object({ ok: z.literal(true), status: z.string() });
 
-export const errorSchema = z.object({
-  ok: z.literal(false),
-  error: z.string().meta({ description: "One sentence for a person." }),
-  code: z.string().meta({ description: "For programs; stable." }),
-  request_id: z.string().meta({ description: "Id of this request in the logs." }),
-});
+  const errorSchema = z.object({
+    ok: z.literal(false),
+    error: z.string().meta({ description: "One sentence for a person." }),
+    code: z.string().meta({ description: "For programs; stable." }),
+    request_id: z.string().meta({ description: "Id of this request in the logs." }),
+  });
 
-export const problemSchema = z.object({
-  type: z.literal("about:blank"),
-  title: z.string(),
-  status: z.int(),
-  detail: z.string(),
-  ...errorSchema.shape,
-});
+  const problemSchema = z.object({
+    type: z.literal("about:blank"),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    ...errorSchema.shape,
+  });
+  return {
+    runPayload: runPayloadSchema,
+    queueMetadata: queueMetadataSchema,
+    runStatus: runStatusSchema,
+    runList: runListSchema,
+    probe: probeSchema,
+    error: errorSchema,
+    problem: problemSchema,
+  };
+}
+
+export type ResponseSchemas = ReturnType<typeof responseSchemas>;

@@ -21,7 +21,7 @@ import {
   Tensor,
   text,
 } from "latentkit";
-import { engineVersion } from "#src/native/engine-version.js";
+import { packageVersion } from "#src/native/package.js";
 import { runBatch } from "#src/render/batch/batch.js";
 import type { BatchItem } from "#src/render/items/item.js";
 import { refuses } from "../../../helpers/errors.js";
@@ -491,7 +491,7 @@ describe("batch", () => {
     assert.ok(earlier!.includes('"key": "9a29e1adef6ee767"'));
     const items = [{ "1.red": 1 }, { "1.behave": "throw" }, { "1.red": 3, "1.behave": "well" }];
     await run(items, { journal: journal() });
-    const lines = linesOf(engineVersion());
+    const lines = linesOf(packageVersion());
     const text = readFileSync(journal(), "utf8")
       .replace(/"id": "[0-9a-f]{12}"/, `"id": "${id}"`)
       .replace(/"ms": \d+/g, '"ms": 5');

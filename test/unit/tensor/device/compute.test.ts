@@ -263,7 +263,7 @@ describe("the choice of a device", () => {
   const refusals: [what: string, env: Record<string, string>, reason: RegExp][] = [
     ["no driver", fakeGpu("", { LATENTKIT_DEVICE: "auto" }), /No CUDA driver was found/],
     ["a driver that is too old", fakeGpu("version=10020"), /too old: it supports CUDA 10\.2/],
-    ["no device", fakeGpu("devices=0"), /cuInit answered 100|sees no device/],
+    ["no device", fakeGpu("devices=0"), /cuInit returned 100|sees no device/],
     [
       "a processor that no kernel was made for",
       fakeGpu("fail=cuModuleLoadData:209"),

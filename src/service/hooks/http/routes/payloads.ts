@@ -3,10 +3,14 @@ import { fileUrl, mountFileUrls } from "../../file-url.js";
 import type { RunStatus, RunSummary, StoredEvent } from "../../run.js";
 import { maxRunSeconds, type QueuedWake, type Started } from "../../runs/run-starter.js";
 import type { HookContext } from "../context.js";
-import type { queueMetadataSchema, runListSchema, runPayloadSchema, runStatusSchema } from "../schemas.js";
+import type { ResponseSchemas } from "../schemas.js";
 
 /** Body of a start's 200. `base`: mount path of the router. */
-export function runPayload(context: HookContext, base: string, started: Started): z.output<typeof runPayloadSchema> {
+export function runPayload(
+  context: HookContext,
+  base: string,
+  started: Started,
+): z.output<ResponseSchemas["runPayload"]> {
   const query = new URLSearchParams({ run_id: started.runId });
   if (context.config.web.stream_auth !== "none") {
     const until = retainedUntilSeconds(context, started.createdMark);
@@ -32,7 +36,7 @@ function retainedUntilSeconds({ config: { limits } }: HookContext, createdMark: 
   return createdMark / 1000 + limits.queue_seconds + maxRunSeconds(limits) + limits.retention_hours * 3600;
 }
 
-export const queueMetadata = (wake: QueuedWake): z.output<typeof queueMetadataSchema> => ({
+export const queueMetadata = (wake: QueuedWake): z.output<ResponseSchemas["queueMetadata"]> => ({
   ok: true,
   mode: "next-heartbeat",
   queued: true,
@@ -43,7 +47,7 @@ export const queueMetadata = (wake: QueuedWake): z.output<typeof queueMetadataSc
 });
 
 /** One run in a list. */
-export function runItem(run: RunSummary): z.output<typeof runListSchema>["runs"][number] {
+export function runItem(run: RunSummary): z.output<ResponseSchemas["runList"]>["runs"][number] {
   return {
     run_id: run.id,
     status: run.state,
@@ -64,7 +68,7 @@ export function runItem(run: RunSummary): z.output<typeof runListSchema>["runs"]
 }
 
 /** The state of one run. `base`: mount path of the router. */
-export function runStatus(base: string, run: RunStatus): z.output<typeof runStatusSchema> {
+export function runStatus(base: string, run: RunStatus): z.output<ResponseSchemas["runStatus"]> {
   const { terminal, progress, queuePosition, fileCount } = run;
   const isDone = terminal?.event === "done";
   return {

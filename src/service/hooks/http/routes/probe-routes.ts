@@ -1,3 +1,4 @@
+import { lazy } from "../../../../packages.js";
 import type { Clock } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
 import type { Runs } from "../../runs/create-runs.js";
@@ -15,7 +16,7 @@ const CHECKS = { limit: 2, windowMs: 1000 };
 export function probeRoutes(context: HookContext): Route[] {
   const { runs, metrics, clock, config } = context;
   const { web } = config;
-  const openApi = openApiBytes(createOpenApi(config.limits, web));
+  const openApi = lazy(() => openApiBytes(createOpenApi(config.limits, web)));
   const checkStore = sharedCheck(runs, clock);
   const probe = (status: string) => ({ status: 200, body: { ok: true, status } });
   const routes: (Omit<Route, "access"> & { access: Access | "none" })[] = [
@@ -55,7 +56,7 @@ export function probeRoutes(context: HookContext): Route[] {
       access: web.openapi,
       handlers: {
         GET({ req, res }) {
-          sendBytes(req, res, { status: 200, bytes: openApi(req.baseUrl || "/") });
+          sendBytes(req, res, { status: 200, bytes: openApi()(req.baseUrl || "/") });
         },
       },
     },

@@ -3,17 +3,17 @@ import type { TensorOperations } from "../bindings.js";
 declare const device: unique symbol;
 declare const memory: unique symbol;
 
-/** An opened device: one for each process, whichever thread holds it. */
+/** An opened device: one for each process, shared by its threads. */
 export interface CudaHandle {
   readonly [device]: true;
 }
 
-/** Memory of a device, given back when it is released or collected. As an operand: float32 values, or bytes. */
+/** Memory of a device, freed when it is released or collected. As an operand: float32 values, or bytes. */
 export interface CudaMemory {
   readonly [memory]: true;
 }
 
-/** Bytes of the device, and of the pool that lends its memory. */
+/** Bytes of the device, and of the pool that lends its memory: lent to tensors, and free to lend again. */
 export interface CudaMemoryState {
   readonly total: number;
   readonly free: number;
@@ -23,24 +23,24 @@ export interface CudaMemoryState {
 
 /**
  * Operations of the CUDA library, queued in the order of the calls; download, std and injectNoise with normalize wait.
- * They throw as the others do, with `status` "no-memory" where the device has none left (it stays usable, and nothing
- * was written) and "device-lost" where it is of no use any more.
+ * They throw as the core's do, with `status` "no-memory" where the device has none left (it stays usable, and nothing is
+ * written) and "device-lost" where it cannot be used any more.
  */
 export interface CudaBindings extends TensorOperations<CudaMemory, CudaMemory> {
-  /** Opens the library, and with it a device of the driver, both named by path. Throws an Error with the reason. */
+  /** Opens the library and, with it, a device of the driver, both named by path. Throws an Error with the reason. */
   open(library: string, driver: string, ordinal: number): CudaHandle;
-  /** Those that the library has kernels for: "75,80,86". */
+  /** Architectures that the library has kernels for: "75,80,86". */
   architectures(device: CudaHandle): string;
   memory(device: CudaHandle): CudaMemoryState;
-  /** Gives what the pool keeps back to the driver. */
+  /** Returns the pool's free memory to the driver. */
   trim(device: CudaHandle): void;
   wait(device: CudaHandle): void;
 
   /** Memory that is not cleared. */
   take(device: CudaHandle, bytes: number): CudaMemory;
-  /** Released memory is of no use any more; releasing it again does nothing. */
+  /** Released memory cannot be used any more; releasing it again does nothing. */
   release(memory: CudaMemory): void;
-  /** `values` has as many bytes as the memory, and may be changed at once. */
+  /** `values` has as many bytes as the memory, and may be changed right after the call. */
   upload(memory: CudaMemory, values: Float32Array | Uint8Array): void;
   download(out: Float32Array | Uint8Array, memory: CudaMemory): void;
   /** All of `memory` to `out`, from byte `at` on. */

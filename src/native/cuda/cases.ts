@@ -1,20 +1,20 @@
 import type { InjectOptions } from "../bindings.js";
-import type { CudaBindings } from "./cuda-bindings.js";
-import type { Four, Side } from "./cuda-sides.js";
+import type { CudaBindings } from "./bindings.js";
+import type { Four, Side } from "./sides.js";
 
-type Answer = Float32Array | Uint8Array | Uint32Array | number | bigint;
+type Result = Float32Array | Uint8Array | Uint32Array | number | bigint;
 
-/** One operation on one set of operands; answers everything that it computed. */
+/** One operation on one set of operands; `run` returns all that it computed. */
 export interface TrialCase {
   readonly name: string;
-  run<M>(side: Side<M>): Answer | Promise<Answer>;
+  run<M>(side: Side<M>): Result | Promise<Result>;
 }
 
-/** One, a few, one more than a warp, a block and a leaf of the sums have. */
+/** One, a few, and one more than a warp, a block and a leaf of the sums have. */
 const COUNTS = [1, 3, 33, 257, 4097, 70_001];
 const ODD = [0, -0, Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 1e-40, -3e38, 1, 0.5 / 255];
 
-/** Values of both signs and many sizes, the same in every process; some of them odd ones. */
+/** Values of both signs and many sizes, the same in every process; some of them odd. */
 function values(count: number, seed: number, odd = true): Float32Array {
   let state = (seed * 2_654_435_761 + 1) >>> 0;
   return Float32Array.from({ length: count }, (_, i) => {
@@ -27,12 +27,12 @@ function values(count: number, seed: number, odd = true): Float32Array {
 /** Values in 0 … 1, as masks and pictures have. */
 const unit = (count: number, seed: number): Float32Array => values(count, seed, false).map((x) => Math.abs(x) % 1);
 
-/** What the operation writes over. */
+/** An output, filled so that a value that is not written shows. */
 const room = (count: number): Float32Array => new Float32Array(count).fill(7);
 
 const size = (shape: readonly number[]): number => shape.reduce((product, side) => product * side, 1);
 
-/** A case whose only answer are `count` floats that `write` leaves in `out`. */
+/** A case with one result: `count` floats that `write` leaves in `out`. */
 function floatsOf(name: string, count: number, write: <M>(side: Side<M>, out: M) => void): TrialCase {
   return {
     name,
@@ -52,8 +52,11 @@ const noise = [1, 5, 1023, 40_001].flatMap((n) =>
     const k = [1, 14.6146, -0.3][at]!;
     const offset = BigInt(at) * 8n;
     const name = `philoxRandn of ${n}, seed ${seed}`;
-    const next = { name, run: <M>({ ops, put }: Side<M>) => ops.philoxRandn(put(room(n)), seed, offset, threads, k) };
-    return [next, floatsOf(name, n, ({ ops }, out) => void ops.philoxRandn(out, seed, offset, threads, k))];
+    const nextOffset = {
+      name,
+      run: <M>({ ops, put }: Side<M>) => ops.philoxRandn(put(room(n)), seed, offset, threads, k),
+    };
+    return [nextOffset, floatsOf(name, n, ({ ops }, out) => void ops.philoxRandn(out, seed, offset, threads, k))];
   }),
 );
 
@@ -95,21 +98,21 @@ const resizedBlends = SHAPES.map((shape) => {
 });
 
 /** A source of 3 x 4 pasted, once as it is and once through a mask. */
-function pasted(shape: Four, place: number): TrialCase {
+function pasted(shape: Four, offset: number): TrialCase {
   const source: Four = [1, shape[1], 3, 4];
   return {
-    name: `composite ${shape} at ${place}`,
+    name: `composite ${shape} at ${offset}`,
     run({ ops, put, floats }) {
       const [plain, masked] = [put(values(size(shape), 14)), put(values(size(shape), 15))];
       const from = put(values(size(source), 16));
-      ops.composite(plain, shape, from, source, place, place);
-      ops.composite(masked, shape, from, source, place, -place, put(unit(12, 17)), 1);
+      ops.composite(plain, shape, from, source, offset, offset);
+      ops.composite(masked, shape, from, source, offset, -offset, put(unit(12, 17)), 1);
       return Float32Array.from([...floats(plain, size(shape)), ...floats(masked, size(shape))]);
     },
   };
 }
 
-/** Which of injectNoise's settings are on. */
+/** Sets of injectNoise's settings: 1 average, 2 normalize, 4 mix. */
 const INJECTIONS = [0, 1, 2, 3, 4, 5, 6, 7];
 
 function injection<M>({ put }: Side<M>, shape: Four, bits: number): InjectOptions<M> {
@@ -141,11 +144,11 @@ const CHANNELS = [1, 3, 4];
 const [WIDTH, HEIGHT] = [17, 33];
 const picture = (channels: number): Float32Array => values(2 * WIDTH * HEIGHT * channels, 22);
 
-/** Functions that serve the cases and are not compared themselves: they open a device and move values. */
-type Means = "open" | "architectures" | "memory" | "trim" | "wait" | "take" | "release" | "upload" | "download";
+/** Functions that only serve the cases: they open a device and move values. */
+type Unjudged = "open" | "architectures" | "memory" | "trim" | "wait" | "take" | "release" | "upload" | "download";
 
 /** Each operation of a device, on small and odd shapes. One without cases does not compile. */
-export const CASES_OF: Readonly<Record<Exclude<keyof CudaBindings, Means>, readonly TrialCase[]>> = {
+export const CASES_OF: Readonly<Record<Exclude<keyof CudaBindings, Unjudged>, readonly TrialCase[]>> = {
   scale: COUNTS.map((n) =>
     floatsOf(`scale of ${n}`, n, ({ ops, put }, out) => ops.scale(out, put(values(n, 1)), 0.18215)),
   ),
@@ -167,7 +170,7 @@ export const CASES_OF: Readonly<Record<Exclude<keyof CudaBindings, Means>, reado
   resizeBilinear: resized,
   maskedBlend: blended,
   resizedBlend: resizedBlends,
-  composite: SHAPES.flatMap((shape) => [-1, 0, 2].map((place) => pasted(shape, place))),
+  composite: SHAPES.flatMap((shape) => [-1, 0, 2].map((offset) => pasted(shape, offset))),
   injectNoise: injected,
   channelToMask: CHANNELS.map((channels) =>
     floatsOf(`channelToMask of ${channels}`, 2 * WIDTH * HEIGHT, ({ ops, put }, out) =>
@@ -203,16 +206,16 @@ export const CASES_OF: Readonly<Record<Exclude<keyof CudaBindings, Means>, reado
 
 export const CASES: readonly TrialCase[] = Object.values(CASES_OF).flat();
 
-const shown = (value: unknown): string => (Object.is(value, -0) ? "-0" : String(value));
+const print = (value: unknown): string => (Object.is(value, -0) ? "-0" : String(value));
 
-/** Where two answers differ, bit for bit but for the bits of a NaN; undefined where they do not. */
-export function differs(expected: Answer, found: Answer): string | undefined {
-  if (typeof expected !== "object" || typeof found !== "object") {
-    return Object.is(expected, found) ? undefined : `${found} instead of ${expected}`;
+/** Says where two results differ, bit for bit but for the bits of a NaN; undefined where they do not. */
+export function differs(expected: Result, actual: Result): string | undefined {
+  if (typeof expected !== "object" || typeof actual !== "object") {
+    return Object.is(expected, actual) ? undefined : `${actual} instead of ${expected}`;
   }
-  if (expected.length !== found.length) return `${found.length} values instead of ${expected.length}`;
+  if (expected.length !== actual.length) return `${actual.length} values instead of ${expected.length}`;
   for (let i = 0; i < expected.length; i++) {
-    if (!Object.is(expected[i], found[i])) return `value ${i} is ${shown(found[i])} instead of ${shown(expected[i])}`;
+    if (!Object.is(expected[i], actual[i])) return `value ${i} is ${print(actual[i])} instead of ${print(expected[i])}`;
   }
   return undefined;
 }

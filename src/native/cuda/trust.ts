@@ -4,10 +4,10 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, wri
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { engineVersion } from "../engine-version.js";
-import { inTurn } from "./cuda-turn.js";
+import { packageVersion } from "../package.js";
+import { inTurn } from "./turn.js";
 
-/** A library, the driver it is to open, and what that said of the device. */
+/** A library, the driver that it opens, and the driver's description of the device. */
 export interface TrustQuestion {
   readonly library: string;
   readonly driver: string;
@@ -23,43 +23,43 @@ export type Trust =
   | { readonly trusted: false; readonly reason: string };
 
 export interface TrustOptions {
-  /** Where answers are kept. */
+  /** Folder of the verdicts. */
   readonly folder?: string;
-  /** The program that tries the library. */
+  /** Program that tries the library. */
   readonly trial?: string;
   readonly timeoutMs?: number;
-  /** ms since 1970 */
+  /** In ms since 1970. */
   readonly now?: () => number;
 }
 
-const TRIAL = fileURLToPath(new URL("./cuda-trial.js", import.meta.url));
-/** A driver that has to translate kernels takes some seconds. */
+const TRIAL = fileURLToPath(new URL("./trial.js", import.meta.url));
+/** A driver that has to compile kernels takes some seconds. */
 const TIMEOUT_MS = 60_000;
-/** Another one's trial is waited for as long as it may take, and for its start and end besides. */
+/** Another process's trial is waited for as long as it may take, and for its start and end besides. */
 const PATIENCE = 1.25;
 const MAX_OUTPUT = 65_536;
 const MAX_FILE_BYTES = 8192;
 const MAX_REASON = 300;
-/** A refusal may have had a passing cause: memory that others held, a busy machine. */
+/** A refusal may have a passing cause: memory that others hold, a busy machine. */
 const REFUSAL_MS = 3_600_000;
 
 /**
  * Whether a CUDA library can be trusted with a device: a process of its own opens it and compares every operation with
- * the native core, bit for bit. The answer is kept for this driver, device, library and version of the package; who asks
- * while another one tries waits for that answer.
+ * the native core, bit for bit. The verdict is stored for this driver, device, library and version of the package; while
+ * another process tries the same, this one waits for that verdict.
  */
 export function trustOf(question: TrustQuestion, options: TrustOptions = {}): Trust {
   const { folder = cacheFolder(), now = Date.now, timeoutMs = TIMEOUT_MS } = options;
   const key = keyOf(question);
   const file = join(folder, `cuda-${createHash("sha256").update(key).digest("hex").slice(0, 32)}.json`);
-  const look = () => readAnswer(file, key, now());
-  const known = look();
-  if (known !== undefined) return known;
+  const read = () => readVerdict(file, key, now());
+  const stored = read();
+  if (stored !== undefined) return stored;
   makeFolder(folder);
-  return inTurn(`${file}.lock`, timeoutMs * PATIENCE, look, () => {
-    const answer = tryLibrary(question, options);
-    keepAnswer(folder, file, { key, at: now(), ...answer });
-    return answer;
+  return inTurn(`${file}.lock`, timeoutMs * PATIENCE, read, () => {
+    const verdict = tryLibrary(question, options);
+    storeVerdict(folder, file, { key, at: now(), ...verdict });
+    return verdict;
   });
 }
 
@@ -74,21 +74,21 @@ export function cacheFolder(): string {
 
 function keyOf({ library, driverVersion, name, computeCapability }: TrustQuestion): string {
   const hash = createHash("sha256").update(readFileSync(library)).digest("hex");
-  return JSON.stringify([engineVersion(), process.arch, hash, driverVersion, name, computeCapability]);
+  return JSON.stringify([packageVersion(), process.arch, hash, driverVersion, name, computeCapability]);
 }
 
-/** What an earlier trial answered; undefined for any file that is not plainly one of ours. */
-function readAnswer(file: string, key: string, now: number): Trust | undefined {
+/** Verdict of an earlier trial; undefined for any file that is not plainly one of ours. */
+function readVerdict(file: string, key: string, now: number): Trust | undefined {
   try {
     const stats = lstatSync(file);
     const isOwn = process.getuid === undefined || stats.uid === process.getuid();
     if (!stats.isFile() || !isOwn || stats.size > MAX_FILE_BYTES) return undefined;
-    const kept = JSON.parse(readFileSync(file, "utf8")) as Record<string, unknown> | null;
-    if (kept === null || kept.key !== key) return undefined;
-    if (kept.trusted === true) return { trusted: true };
-    const isFresh = typeof kept.at === "number" && kept.at <= now && now - kept.at < REFUSAL_MS;
-    const isRefusal = kept.trusted === false && typeof kept.reason === "string" && isFresh;
-    return isRefusal ? { trusted: false, reason: printable(kept.reason as string) } : undefined;
+    const stored = JSON.parse(readFileSync(file, "utf8")) as Record<string, unknown> | null;
+    if (stored === null || stored.key !== key) return undefined;
+    if (stored.trusted === true) return { trusted: true };
+    const isFresh = typeof stored.at === "number" && stored.at <= now && now - stored.at < REFUSAL_MS;
+    const isRefusal = stored.trusted === false && typeof stored.reason === "string" && isFresh;
+    return isRefusal ? { trusted: false, reason: printable(stored.reason as string) } : undefined;
   } catch {
     // absent, unreadable or no JSON: the library is tried again
     return undefined;
@@ -105,22 +105,22 @@ function makeFolder(folder: string): boolean {
   }
 }
 
-function keepAnswer(folder: string, file: string, answer: object): void {
+function storeVerdict(folder: string, file: string, verdict: object): void {
   const temporary = join(folder, `.cuda-${randomUUID()}.tmp`);
   try {
-    writeFileSync(temporary, JSON.stringify(answer), { flag: "wx", mode: 0o600 });
+    writeFileSync(temporary, JSON.stringify(verdict), { flag: "wx", mode: 0o600 });
     renameSync(temporary, file);
   } catch {
-    // as makeFolder says
+    // costs a trial in each process
     if (existsSync(temporary)) rmSync(temporary);
   }
 }
 
 function tryLibrary({ library, driver, ordinal }: TrustQuestion, options: TrustOptions): Trust {
   const { trial = TRIAL, timeoutMs = TIMEOUT_MS } = options;
-  // what this process was told to load first is none of the trial's business
+  // preloads of this process are none of the trial's business
   const { NODE_OPTIONS: _, ...env } = process.env;
-  const done = spawnSync(process.execPath, [trial, library, driver, String(ordinal)], {
+  const ended = spawnSync(process.execPath, [trial, library, driver, String(ordinal)], {
     env,
     encoding: "utf8",
     stdio: ["ignore", "ignore", "ignore", "pipe"],
@@ -130,25 +130,25 @@ function tryLibrary({ library, driver, ordinal }: TrustQuestion, options: TrustO
     windowsHide: true,
   });
   const refused = (reason: string): Trust => ({ trusted: false, reason });
-  const code = (done.error as NodeJS.ErrnoException | undefined)?.code;
+  const code = (ended.error as NodeJS.ErrnoException | undefined)?.code;
   if (code === "ETIMEDOUT") return refused(`its trial did not end within ${timeoutMs / 1000} s.`);
   if (code !== undefined) return refused(`its trial failed (${code}).`);
-  if (done.signal !== null) return refused(`its trial crashed (${done.signal}).`);
-  if (done.status !== 0) return refused(`its trial crashed (exit code ${done.status}).`);
-  return readVerdict(done.output[3] ?? "") ?? refused("its trial gave no answer.");
+  if (ended.signal !== null) return refused(`its trial crashed (${ended.signal}).`);
+  if (ended.status !== 0) return refused(`its trial crashed (exit code ${ended.status}).`);
+  return parseVerdict(ended.output[3] ?? "") ?? refused("its trial gave no verdict.");
 }
 
-/** The answer of a trial, JSON. */
-function readVerdict(text: string): Trust | undefined {
+/** Verdict of a trial, JSON. */
+function parseVerdict(text: string): Trust | undefined {
   try {
     const { trusted, reason } = JSON.parse(text) as Record<string, unknown>;
     if (trusted === true) return { trusted };
     return typeof reason === "string" ? { trusted: false, reason: printable(reason) } : undefined;
   } catch {
-    // a library that ends the process leaves no answer
+    // a library that ends the process leaves no verdict
     return undefined;
   }
 }
 
-/** Texts of drivers and files, fit for a terminal. */
+/** Text of a driver or a file, safe for a terminal. */
 const printable = (text: string): string => text.replace(/[^\x20-\x7e]/g, "?").slice(0, MAX_REASON);

@@ -1,8 +1,8 @@
 import type { InjectOptions, PhiloxDraw, TensorOperations } from "../bindings.js";
 import { loadNative } from "../load.js";
-import type { CudaBindings, CudaHandle, CudaMemory } from "./cuda-bindings.js";
+import type { CudaBindings, CudaHandle, CudaMemory } from "./bindings.js";
 
-/** Where a case computes: the native core's arrays, or memory of a device. */
+/** A side that computes a case: the CPU with arrays, or a device with its memory. */
 export interface Side<M> {
   readonly ops: TensorOperations<M, M>;
   /** New memory with these values. */
@@ -11,7 +11,7 @@ export interface Side<M> {
   bytes(memory: M, count: number): Uint8Array;
   /** maskedBlend with a mask of another size. */
   resizedBlend(out: M, a: M, b: M, mask: M, shape: Four, maskShape: Three): void;
-  /** injectNoise that mixes what is drawn; `count` values. */
+  /** injectNoise that draws what it mixes in; `count` values. */
   injectDrawn(out: M, base: M, noise: M, options: InjectOptions<M>, count: number, draw: PhiloxDraw): void;
   /** The four words behind each of n elements, row by row. */
   words(count: number, seed: bigint, offset: bigint, threads: number): Uint32Array;
@@ -30,16 +30,16 @@ const LEVEL = 4;
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
 /** Arrays of the native core: its operations tell floats from bytes themselves. */
-export type HostMemory = Float32Array | Uint8Array;
+export type CpuMemory = Float32Array | Uint8Array;
 
-const floatsIn = (memory: HostMemory): Float32Array => memory as Float32Array;
+const floatsIn = (memory: CpuMemory): Float32Array => memory as Float32Array;
 
-/** The native core. */
-export const HOST_SIDE: Side<HostMemory> = {
+/** The CPU, with the native core. */
+export const CPU_SIDE: Side<CpuMemory> = {
   get ops() {
-    return loadNative() as unknown as TensorOperations<HostMemory, HostMemory>;
+    return loadNative() as unknown as TensorOperations<CpuMemory, CpuMemory>;
   },
-  put: (given) => given.slice(),
+  put: (values) => values.slice(),
   floats: floatsIn,
   bytes: (memory) => memory as Uint8Array,
   resizedBlend(out, a, b, mask, shape, [batch, height, width]) {
@@ -54,8 +54,8 @@ export const HOST_SIDE: Side<HostMemory> = {
     const native = loadNative();
     const random = new Float32Array(count);
     native.philoxRandn(random, seed, offset, threads, k);
-    const given = { ...options, mask: options.mask && floatsIn(options.mask), random };
-    native.injectNoise(floatsIn(out), floatsIn(base), floatsIn(noise), given);
+    const mask = options.mask && floatsIn(options.mask);
+    native.injectNoise(floatsIn(out), floatsIn(base), floatsIn(noise), { ...options, mask, random });
   },
   words(count, seed, offset, threads) {
     const out = new Uint32Array(4 * count);
@@ -77,9 +77,9 @@ export function cudaSide(cuda: CudaBindings, handle: CudaHandle): Side<CudaMemor
     cuda.download(out, memory);
     return out;
   };
-  const put = (given: Float32Array | Uint8Array): CudaMemory => {
-    const memory = cuda.take(handle, given.byteLength);
-    cuda.upload(memory, given);
+  const put = (values: Float32Array | Uint8Array): CudaMemory => {
+    const memory = cuda.take(handle, values.byteLength);
+    cuda.upload(memory, values);
     return memory;
   };
   return {
@@ -98,7 +98,7 @@ export function cudaSide(cuda: CudaBindings, handle: CudaHandle): Side<CudaMemor
     copy: (to, from, at) => cuda.copy(to, from, FLOAT_BYTES * at),
     floats: (memory, count) => read(new Float32Array(count), memory),
     bytes: (memory, count) => read(new Uint8Array(count), memory),
-    resizedBlend: (...given) => cuda.resizedBlend(...given),
+    resizedBlend: (...operands) => cuda.resizedBlend(...operands),
     injectDrawn: (out, base, noise, options, _, drawn) =>
       cuda.injectNoise(out, base, noise, { ...options, random: undefined, drawn }),
     async encode(images, index, width, height, channels) {

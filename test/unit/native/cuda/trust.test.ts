@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { cacheFolder, type TrustOptions, type TrustQuestion, trustOf } from "#src/native/cuda/cuda-trust.js";
+import { cacheFolder, type TrustOptions, type TrustQuestion, trustOf } from "#src/native/cuda/trust.js";
 import { DRIVER, LIBRARY, runModule } from "../../../helpers/fake-gpu.js";
 import { freshFolder } from "../../../helpers/folders.js";
 
@@ -153,7 +153,7 @@ describe("trust in a CUDA library", () => {
   describe("asked for by several at once", () => {
     /** A program that asks, in a process or a thread of its own, and prints what it hears. */
     const asking = (trial: string) => `
-      import { trustOf } from ${JSON.stringify(import.meta.resolve("#src/native/cuda/cuda-trust.js"))};
+      import { trustOf } from ${JSON.stringify(import.meta.resolve("#src/native/cuda/trust.js"))};
       console.log(JSON.stringify(trustOf(${JSON.stringify(QUESTION)}, ${JSON.stringify({ folder: cache(), trial })})));
     `;
     const answersOf = (source: string) =>
@@ -244,7 +244,7 @@ describe("trust in a CUDA library", () => {
       [1, "that crashes", /^its trial crashed \(SIGABRT\)\.$/],
       [2, "that never answers", /^its trial did not end within 1\.5 s\.$/],
       [3, "that talks without end", /^its trial did not end within 1\.5 s\.$/],
-      [4, "that ends the process, whatever it says", /^its trial gave no answer\.$/],
+      [4, "that ends the process, whatever it says", /^its trial gave no verdict\.$/],
       [5, "that does not open, in words fit for a terminal", /^No\?\[31m GPU\? today\.$/],
       [6, "with wrong bits", /^scale of 1 differs from the processor's: value 0 is \S+ instead of \S+\.$/],
       [7, "of another version", /belongs to another version/],

@@ -1,0 +1,29 @@
+// A program: opens a CUDA library and compares its results with the native core's. The verdict, JSON, goes to a pipe of
+// its own, which a library that prints does not know.
+import { writeFileSync } from "node:fs";
+import { loadNative } from "../load.js";
+import { CASES, differs } from "./cases.js";
+import { CPU_SIDE, cudaSide } from "./sides.js";
+import type { Trust } from "./trust.js";
+
+const [library = "", driver = "", ordinal = ""] = process.argv.slice(2);
+
+async function judge(): Promise<Trust> {
+  try {
+    const { cuda } = loadNative();
+    const device = cudaSide(cuda, cuda.open(library, driver, Number(ordinal)));
+    for (const { name, run } of CASES) {
+      const difference = differs(await run(CPU_SIDE), await run(device));
+      if (difference !== undefined) {
+        return { trusted: false, reason: `${name} differs from the processor's: ${difference}.` };
+      }
+    }
+    return { trusted: true };
+  } catch (error) {
+    return { trusted: false, reason: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** As trust.ts opens it. */
+const VERDICT_PIPE = 3;
+writeFileSync(VERDICT_PIPE, JSON.stringify(await judge()));

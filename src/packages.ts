@@ -1,0 +1,22 @@
+// Packages that only some programs need. Each is loaded by the first call, so that importing latentkit or latentkit/hooks
+// loads none of them.
+import { createRequire } from "node:module";
+
+const require = createRequire(import.meta.url);
+
+export const loadExpress = () => require("express") as typeof import("express");
+export const loadKoffi = () => require("koffi") as typeof import("koffi");
+export const loadPino = () => require("pino") as typeof import("pino");
+export const loadPromClient = () => require("prom-client") as typeof import("prom-client");
+export const loadZod = () => require("zod") as typeof import("zod");
+export const loadZodToOpenApi = () =>
+  require("@asteasolutions/zod-to-openapi") as typeof import("@asteasolutions/zod-to-openapi");
+
+/** A function that calls `make` once and returns that value from then on. */
+export function lazy<T extends object>(make: () => T): () => T {
+  let value: T | undefined;
+  return () => {
+    value ??= make();
+    return value;
+  };
+}

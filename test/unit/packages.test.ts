@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { lazy } from "#src/packages.js";
+
+/** Packages that a program has loaded, CommonJS and ES modules, once it has run. */
+function packagesOf(program: string): string[] {
+  const source = `
+    import { createRequire, register } from "node:module";
+    const loader = "export async function load(url, context, next) { process._rawDebug(url); return next(url, context); }";
+    register("data:text/javascript," + encodeURIComponent(loader));
+    await (async () => { ${program} })();
+    for (const file of Object.keys(createRequire(import.meta.url).cache)) process._rawDebug(file);
+  `;
+  const ran = spawnSync(process.execPath, ["--input-type=module", "-e", source], { encoding: "utf8" });
+  assert.equal(ran.status, 0, ran.stderr);
+  const names = [...ran.stderr.matchAll(/node_modules\/((?:@[^/]+\/)?[^/]+)\//g)].map(([, name]) => name!);
+  return [...new Set(names)];
+}
+
+describe("packages", () => {
+  it("are not loaded by an import of latentkit, its hooks or its service", () => {
+    for (const name of ["latentkit", "latentkit/hooks", "latentkit/service"])
+      assert.deepEqual(packagesOf(`await import("${name}");`), [], name);
+    assert.deepEqual(packagesOf('await import("zod");'), ["zod"]);
+  });
+
+  it("are loaded by a hook service, but for the generator of its OpenAPI document", () => {
+    const program = `
+      const { createHookService } = await import("latentkit/hooks");
+      const logger = { debug() {}, info() {}, warn() {}, error() {} };
+      createHookService({ agent: async () => ({ response: "" }), config: {}, logger });
+    `;
+    const names = packagesOf(program);
+    assert.deepEqual(
+      ["express", "zod", "prom-client"].filter((name) => !names.includes(name)),
+      [],
+    );
+    assert.deepEqual(
+      ["pino", "koffi", "better-sqlite3", "@asteasolutions/zod-to-openapi"].filter((name) => names.includes(name)),
+      [],
+    );
+  });
+});
+
+describe("lazy", () => {
+  it("makes its value once, at the first call", () => {
+    let calls = 0;
+    const value = lazy(() => ({ calls: ++calls }));
+    assert.equal(calls, 0);
+    assert.equal(value(), value());
+    assert.equal(calls, 1);
+  });
+});
