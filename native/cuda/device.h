@@ -1,6 +1,5 @@
 // One opened device, and the frame that every function of the table works in.
-#ifndef LATENTKIT_CUDA_DEVICE_H
-#define LATENTKIT_CUDA_DEVICE_H
+#pragma once
 
 #include <atomic>
 #include <new>
@@ -109,5 +108,3 @@ class Block {
 };
 
 }  // namespace latentkit::cuda
-
-#endif

@@ -1,6 +1,5 @@
 // The functions of the CUDA driver that the backend calls, found by name at run time. No header of CUDA is needed.
-#ifndef LATENTKIT_CUDA_DRIVER_H
-#define LATENTKIT_CUDA_DRIVER_H
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -66,5 +65,3 @@ struct Driver {
 };
 
 }  // namespace latentkit::cuda
-
-#endif

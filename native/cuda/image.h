@@ -1,6 +1,5 @@
 // The compiled kernels that the library carries.
-#ifndef LATENTKIT_CUDA_IMAGE_H
-#define LATENTKIT_CUDA_IMAGE_H
+#pragma once
 
 namespace latentkit::cuda {
 
@@ -12,5 +11,3 @@ const char *architectures();
 const char *compiler();
 
 }  // namespace latentkit::cuda
-
-#endif

@@ -1,6 +1,5 @@
 // Starts kernels, their arguments converted to exactly the types that the kernel declares.
-#ifndef LATENTKIT_CUDA_LAUNCH_H
-#define LATENTKIT_CUDA_LAUNCH_H
+#pragma once
 
 #include <algorithm>
 #include <tuple>
@@ -37,5 +36,3 @@ engine_status launch(engine_cuda &device, Kernel kernel, void (*)(Parameters...)
   ::latentkit::cuda::launch(device, ::latentkit::cuda::Kernel::name, decltype(&lk_##name)(nullptr), __VA_ARGS__)
 
 }  // namespace latentkit::cuda
-
-#endif

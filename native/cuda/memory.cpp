@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "device.h"
-#include "operations.h"
+#include "operations/operations.h"
 
 namespace latentkit::cuda {
 namespace {

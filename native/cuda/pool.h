@@ -1,6 +1,5 @@
 // Device memory that is kept for the next who needs a block of its size: the driver's own allocation waits for the GPU.
-#ifndef LATENTKIT_CUDA_POOL_H
-#define LATENTKIT_CUDA_POOL_H
+#pragma once
 
 #include <map>
 #include <mutex>
@@ -44,5 +43,3 @@ class Pool {
 size_t rounded_size(size_t bytes);
 
 }  // namespace latentkit::cuda
-
-#endif

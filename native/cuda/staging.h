@@ -1,7 +1,6 @@
 // Copies between host memory of any kind and the device, through pinned memory: the driver's own way for pageable
 // memory waits for the stream first. That way is left where no pinned memory is to be had.
-#ifndef LATENTKIT_CUDA_STAGING_H
-#define LATENTKIT_CUDA_STAGING_H
+#pragma once
 
 #include <functional>
 #include <mutex>
@@ -41,5 +40,3 @@ class Staging {
 };
 
 }  // namespace latentkit::cuda
-
-#endif

@@ -3,7 +3,7 @@
 
 #include "device.h"
 #include "image.h"
-#include "operations.h"
+#include "operations/operations.h"
 
 namespace latentkit::cuda {
 namespace {

@@ -232,7 +232,7 @@ typedef struct { const char *key, *value; size_t key_len, value_len; } engine_te
 typedef struct {
   uint32_t width, height;
   int32_t channels; /* 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA; 8 bits each */
-  int32_t level;    /* 0 stored, 1 fastest to 9 smallest: native/core/png_levels.cpp */
+  int32_t level;    /* 0 stored, 1 fastest to 9 smallest: native/core/png/levels.cpp */
   const engine_text *text;
   size_t text_count;
 } engine_png_options;

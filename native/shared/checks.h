@@ -2,8 +2,7 @@
  * What the operations refuse: the CPU core and the CUDA backend ask the same functions, so that they answer alike.
  * Host code only. *nothing: there is nothing to do, although all is well.
  */
-#ifndef LATENTKIT_SHARED_CHECKS_H
-#define LATENTKIT_SHARED_CHECKS_H
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -146,5 +145,3 @@ inline engine_status check_philox(size_t n, uint64_t offset, uint32_t cap, Philo
 }
 
 }  // namespace latentkit
-
-#endif

@@ -3,8 +3,7 @@
  * compiler has one. Another choice of fusion changes the stream. Written for Floats, Ints and Words, which are vectors
  * or single numbers: whoever includes this has included what defines them, and fused, root and the conversions.
  */
-#ifndef LATENTKIT_SHARED_GAUSSIAN_H
-#define LATENTKIT_SHARED_GAUSSIAN_H
+#pragma once
 
 #include "shared/inline.h"
 
@@ -73,5 +72,3 @@ LK_INLINE void gaussian_pair(Floats u, Floats a, Floats *with_cosine, Floats *wi
 }
 
 }  // namespace
-
-#endif

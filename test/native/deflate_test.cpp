@@ -1,4 +1,4 @@
-#include "deflate.h"
+#include "deflate/deflate.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "check.h"
-#include "dispatch.h"
+#include "runtime/dispatch.h"
 #include "libdeflate.h"
 
 using namespace latentkit;

@@ -2,10 +2,10 @@
 #include <cmath>
 #include <limits>
 
-#include "beta.h"
+#include "sampling/beta.h"
 #include "check.h"
 #include "lk_libm.h"
-#include "sampling.h"
+#include "sampling/sampling.h"
 
 namespace {
 

@@ -2,8 +2,7 @@
  * Vectors of the width of the instruction set this unit is compiled for, and the few operations GNU vectors lack.
  * Only for kernel units; everything has internal linkage.
  */
-#ifndef LATENTKIT_KERNELS_LANES_H
-#define LATENTKIT_KERNELS_LANES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -228,5 +227,3 @@ inline Floats high_halves(Floats a, Floats b) {
 #endif
 
 }  // namespace
-
-#endif

@@ -1,6 +1,5 @@
 /* Floats of images as bytes, four vectors at a time. Only for kernel units; everything has internal linkage. */
-#ifndef LATENTKIT_KERNELS_PACK_H
-#define LATENTKIT_KERNELS_PACK_H
+#pragma once
 
 #include "lanes.h"
 
@@ -58,6 +57,4 @@ inline Levels to_levels(Floats v0, Floats v1, Floats v2, Floats v3) {
 
 #else
 #define LK_HAS_PACK 0
-#endif
-
 #endif

@@ -3,8 +3,7 @@
  * Plain C on purpose: a unit compiled for AVX-512 must not share an inline function with one that is not.
  * Kernels check nothing: lengths and pointers are their callers' business. `stream`: write around the caches.
  */
-#ifndef LATENTKIT_KERNELS_TABLE_H
-#define LATENTKIT_KERNELS_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -125,6 +124,4 @@ LK_DECLARE_SET(avx2)
 LK_DECLARE_SET(avx512)
 #ifdef __cplusplus
 }
-#endif
-
 #endif

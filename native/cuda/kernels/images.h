@@ -1,6 +1,5 @@
 // Floats and bytes of images, masks from channels, planes to pixels, and the filters of PNG rows.
-#ifndef LATENTKIT_CUDA_IMAGES_H
-#define LATENTKIT_CUDA_IMAGES_H
+#pragma once
 
 #include "kernels/grid.h"
 #include "kernels/kernels.h"
@@ -110,5 +109,3 @@ LK_KERNEL lk_filter_rows(uint8_t *out, const uint8_t *pixels, uint64_t row_bytes
     for (uint64_t i = lane; i < row_bytes; i += kWarp) line[1 + i] = row.byte(best, i);
   }
 }
-
-#endif

@@ -1,6 +1,5 @@
 // injectNoise in one pass: add or average, normalise, mask, mix.
-#ifndef LATENTKIT_CUDA_INJECT_H
-#define LATENTKIT_CUDA_INJECT_H
+#pragma once
 
 #include "kernels/grid.h"
 #include "kernels/kernels.h"
@@ -66,5 +65,3 @@ LK_KERNEL lk_inject_drawn(float *out, lk_injection how, lk_draw draw, uint64_t n
   if (!op.possible()) return;
   for_normals(n, draw, [=](uint64_t i, float4 normals, uint64_t) { store4(out + i, op.four(i, normals)); });
 }
-
-#endif

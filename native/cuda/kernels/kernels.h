@@ -1,6 +1,5 @@
 // Every kernel: its name, its parameters, and whether its threads wait for each other. Launches have one dimension.
-#ifndef LATENTKIT_CUDA_KERNELS_H
-#define LATENTKIT_CUDA_KERNELS_H
+#pragma once
 
 #include "kernels/divisor.h"
 #include "kernels/platform.h"
@@ -116,5 +115,3 @@ LK_KERNEL lk_from_bytes(float *out, const uint8_t *x, uint64_t n);
 LK_KERNEL lk_channel_mask(float *out, const float *image, uint64_t n, uint32_t channels, uint32_t channel);
 LK_KERNEL lk_planes_to_image(float *out, const float *x, uint64_t n, lk_divisor plane);
 LK_KERNEL lk_filter_rows(uint8_t *out, const uint8_t *pixels, uint64_t row_bytes, uint64_t height, uint32_t step);
-
-#endif

@@ -1,6 +1,5 @@
 // The Philox stream: the four words of a counter give normals that lie one launch of PyTorch's apart.
-#ifndef LATENTKIT_CUDA_NOISE_H
-#define LATENTKIT_CUDA_NOISE_H
+#pragma once
 
 #include "kernels/grid.h"
 #include "kernels/kernels.h"
@@ -79,5 +78,3 @@ LK_KERNEL lk_philox_words(uint32_t *out, uint64_t n, uint64_t seed, uint64_t cou
     for (int k = 0; k < 4; k++) out[k * n + i] = c.w[k];
   });
 }
-
-#endif

@@ -1,6 +1,5 @@
 // Bilinear resizes, blends through masks that may be resized on the way, and pasting.
-#ifndef LATENTKIT_CUDA_PLANES_H
-#define LATENTKIT_CUDA_PLANES_H
+#pragma once
 
 #include "kernels/grid.h"
 #include "kernels/kernels.h"
@@ -92,5 +91,3 @@ LK_KERNEL lk_composite(lk_paste p, uint64_t n) {
     else *d = op(p.mask[(divided(image, p.mask_n).rest * p.source_h + y) * p.source_w + x], s, *d);
   });
 }
-
-#endif

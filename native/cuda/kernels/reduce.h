@@ -1,7 +1,6 @@
 // The sums of shared/tree.h: a warp to a leaf, a block to an aligned group of leaves, the last block to end adds the
 // groups.
-#ifndef LATENTKIT_CUDA_REDUCE_H
-#define LATENTKIT_CUDA_REDUCE_H
+#pragma once
 
 #include "kernels/grid.h"
 #include "kernels/kernels.h"
@@ -108,5 +107,3 @@ LK_KERNEL lk_squares(lk_values values, uint64_t n, double *partial, uint32_t *ti
   tree_sum(values, n, term, partial, tickets,
            [=](double squares) { spread->deviation = deviation_of(squares, n); });
 }
-
-#endif

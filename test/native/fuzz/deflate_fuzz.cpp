@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "deflate.h"
+#include "deflate/deflate.h"
 #include "engine.h"
 #include "expect.h"
 

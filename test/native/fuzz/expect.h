@@ -1,6 +1,5 @@
 // What must hold for every input; a fuzzer reports the abort with the input that led to it.
-#ifndef LATENTKIT_FUZZ_EXPECT_H
-#define LATENTKIT_FUZZ_EXPECT_H
+#pragma once
 
 #include <cstdio>
 #include <cstdlib>
@@ -12,5 +11,3 @@
       std::abort();                                                               \
     }                                                                             \
   } while (0)
-
-#endif

@@ -6,7 +6,7 @@
 
 #include "engine.h"
 #include "expect.h"
-#include "png_files.h"
+#include "png/png_files.h"
 
 using namespace png_files;
 
