@@ -9,14 +9,15 @@
         "native/addon/addon.cpp",
         "native/addon/args.cpp",
         "native/addon/cuda.cpp",
-        "native/addon/cuda_operations.cpp",
-        "native/addon/images.cpp",
-        "native/addon/noise.cpp",
-        "native/addon/png.cpp",
-        "native/addon/runtime.cpp",
-        "native/addon/sampling.cpp",
-        "native/addon/tensors.cpp",
-        "native/addon/worker.cpp"
+        "native/addon/worker.cpp",
+        "native/addon/operations/images.cpp",
+        "native/addon/operations/noise.cpp",
+        "native/addon/operations/png_decode.cpp",
+        "native/addon/operations/png_encode.cpp",
+        "native/addon/operations/png_filter.cpp",
+        "native/addon/operations/runtime.cpp",
+        "native/addon/operations/sampling.cpp",
+        "native/addon/operations/tensors.cpp"
       ],
       "dependencies": [
         "latentkit_blake3",
@@ -24,6 +25,7 @@
         "latentkit_core"
       ],
       "include_dirs": [
+        "native/addon",
         "native/include",
         "native/include",
         "<!(node -p \"require('node-addon-api').include_dir\")"
@@ -291,7 +293,7 @@
       "defines": [
         "LK_CUDA_ARCHITECTURES=\"75,80,86,89,90,100,120\"",
         "LK_CUDA_COMPILER=\"13.0\"",
-        "LK_CUDA_IMAGE=\"<(INTERMEDIATE_DIR)/kernels.fatbin\""
+        "LK_CUDA_IMAGE=\"<(module_root_dir)/build/kernels.fatbin\""
       ],
       "cflags_cc": [
         "-O3",
@@ -336,7 +338,7 @@
             "native/cuda/kernels/kernels.cu"
           ],
           "outputs": [
-            "<(INTERMEDIATE_DIR)/kernels.fatbin"
+            "<(module_root_dir)/build/kernels.fatbin"
           ],
           "action": [
             "<(nvcc)",
@@ -369,7 +371,7 @@
             "-I",
             "native/cuda",
             "-o",
-            "<(INTERMEDIATE_DIR)/kernels.fatbin",
+            "<(module_root_dir)/build/kernels.fatbin",
             "native/cuda/kernels/kernels.cu"
           ]
         }

@@ -63,8 +63,7 @@ function gypTarget({ folder, targets }, name) {
   if (target === undefined) return undefined;
   const [group] = target.compileGroups;
   const flags = words(group.compileCommandFragments);
-  const inGyp = (text) =>
-    text.replaceAll(join(folder, "native/cuda/kernels.fatbin"), "<(INTERMEDIATE_DIR)/kernels.fatbin");
+  const inGyp = (text) => text.replaceAll(join(folder, "native/cuda"), "<(module_root_dir)/build");
   const link = (role) => words((target.link?.commandFragments ?? []).filter((fragment) => fragment.role === role));
   const linkFlags = link("flags").map((flag) => flag.replace(root, "<(module_root_dir)/"));
   return {

@@ -26,7 +26,8 @@ struct View {
  */
 class Args {
  public:
-  Args(const Napi::CallbackInfo &info, const char *function) : info_(info), function_(function) {}
+  /* Of a function that SetAll made, which carries its name. */
+  explicit Args(const Napi::CallbackInfo &info) : info_(info), function_(static_cast<const char *>(info.Data())) {}
 
   Napi::Env env() const { return info_.Env(); }
   bool has(size_t i) const { return i < info_.Length() && !info_[i].IsUndefined(); }
@@ -76,9 +77,9 @@ class Args {
   }
 
   /* Calls the operation's function of the core. CudaArgs, whose spans lie on a device, calls the other one. */
-  template <class Host, class Cuda, class... Given>
-  engine_status run(Host function, Cuda, Given... given) const {
-    return function(given...);
+  template <class Core, class Cuda, class... Values>
+  engine_status run(Core function, Cuda, Values... values) const {
+    return function(values...);
   }
 
   /* undefined, or the failure thrown. */

@@ -46,9 +46,9 @@ class CudaArgs : public Args {
   /* A block that was not released, of the same device as those before. */
   CudaBlock &block(Napi::Value value, const char *name) const;
 
-  template <class Host, class Cuda, class... Given>
-  engine_status run(Host, Cuda function, Given... given) const {
-    return (device_->table->*function)(device_->device, given...);
+  template <class Core, class Cuda, class... Values>
+  engine_status run(Core, Cuda function, Values... values) const {
+    return (device_->table->*function)(device_->device, values...);
   }
 
  private:

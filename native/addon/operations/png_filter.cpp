@@ -1,3 +1,4 @@
+// Rows of a PNG, filtered on a CUDA device.
 #include <utility>
 
 #include "bytes.h"
@@ -61,34 +62,8 @@ class FilterJob final : public Job {
   Bytes pixels_, rows_;
 };
 
-}  // namespace
-
-Napi::Value CudaFill(const Napi::CallbackInfo &info) {
-  const CudaArgs a(info, "fill");
-  const engine_f32 out = a.out(0, "out");
-  const CudaDevice &device = *a.block(a.at(0), "out").device;
-  return a.done(device.table->fill(device.device, out, a.f32(1, "value")));
-}
-
-Napi::Value CudaResizedBlend(const Napi::CallbackInfo &info) {
-  const CudaArgs a(info, "resizedBlend");
-  size_t s[4], m[3];
-  a.sizes(a.at(4), "shape", s, 4);
-  a.sizes(a.at(5), "maskShape", m, 3);
-  const engine_f32 out = a.out(0, "out");
-  const engine_cf32 from = a.in(1, "a", out.len), to = a.in(2, "b", out.len), mask = a.in(3, "mask");
-  a.expect("out", out.len, {s[0], s[1], s[2], s[3]});
-  a.expect("mask", mask.len, {m[0], m[1], m[2]});
-  a.apart(out, from, "a", true);
-  a.apart(out, to, "b", true);
-  a.apart(out, mask, "mask", false);
-  const CudaDevice &device = *a.block(a.at(0), "out").device;
-  const engine_shape4 shape{s[0], s[1], s[2], s[3]};
-  return a.done(device.table->resized_blend(device.device, out, from, to, mask, shape, m[0], m[1], m[2]));
-}
-
-Napi::Value CudaFilterPng(const Napi::CallbackInfo &info) try {
-  const CudaArgs a(info, "filterPng");
+Napi::Value FilterPng(const Napi::CallbackInfo &info) {
+  const CudaArgs a(info);
   const auto width = static_cast<uint32_t>(a.integer(2, "width", 1, INT32_MAX));
   const auto height = static_cast<uint32_t>(a.integer(3, "height", 1, INT32_MAX));
   const auto channels = static_cast<int>(a.integer(4, "channels", 1, 4));
@@ -98,8 +73,10 @@ Napi::Value CudaFilterPng(const Napi::CallbackInfo &info) try {
   if (index >= have / count) a.range_error("index", "a picture of the batch", std::to_string(index));
   const std::shared_ptr<CudaBlock> &images = BlockOf(a, a.at(0), "images");
   return Submit(info.Env(), std::make_unique<FilterJob>(images, index * count, width, height, channels));
-} catch (const std::bad_alloc&) {
-  throw StatusError(info.Env(), ENGINE_NO_MEMORY, std::string(engine_status_text(ENGINE_NO_MEMORY)) + ".");
 }
+
+}  // namespace
+
+void ExportPngFilter(const Exports &exports) { SetAll(exports.cuda, {{"filterPng", FilterPng}}); }
 
 }  // namespace latentkit

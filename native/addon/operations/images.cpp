@@ -1,13 +1,15 @@
+// Images, bytes and latents seen as colours.
 #include <cstdint>
 
 #include "cuda.h"
 #include "operations.h"
 
 namespace latentkit {
+namespace {
 
 template <class A>
 Napi::Value ChannelToMask(const Napi::CallbackInfo &info) {
-  const A a(info, "channelToMask");
+  const A a(info);
   const engine_f32 out = a.out(0, "out");
   const engine_cf32 image = a.in(1, "image");
   const int64_t channels = a.integer(2, "channels", 1, 4);
@@ -20,7 +22,7 @@ Napi::Value ChannelToMask(const Napi::CallbackInfo &info) {
 
 template <class A>
 Napi::Value PlanesToImage(const Napi::CallbackInfo &info) {
-  const A a(info, "planesToImage");
+  const A a(info);
   const engine_f32 out = a.out(0, "out");
   const engine_cf32 x = a.in(1, "x", out.len);
   a.apart(out, x, "x", false);
@@ -29,7 +31,7 @@ Napi::Value PlanesToImage(const Napi::CallbackInfo &info) {
 }
 
 Napi::Value LatentToRgb(const Napi::CallbackInfo &info) {
-  const Args a(info, "latentToRgb");
+  const Args a(info);
   const size_t batch = a.size(2, "batch");
   const double shift = a.number(5, "shift"), scale = a.number(6, "scale");
   const engine_f32 out = a.out(0, "out");
@@ -57,19 +59,19 @@ Napi::Value ResizeToPixels(const Args &a, Out out, size_t out_bytes,
 }
 
 Napi::Value ResizeToImage(const Napi::CallbackInfo &info) {
-  const Args a(info, "resizeToImage");
+  const Args a(info);
   const engine_f32 out = a.out(0, "out");
   return ResizeToPixels(a, out, out.len * 4, engine_resize_to_image);
 }
 
 Napi::Value ResizeToBytes(const Napi::CallbackInfo &info) {
-  const Args a(info, "resizeToBytes");
+  const Args a(info);
   const engine_u8 out = a.bytes_out(0, "out");
   return ResizeToPixels(a, out, out.len, engine_resize_to_bytes);
 }
 
 Napi::Value PixelHash(const Napi::CallbackInfo &info) {
-  const Args a(info, "pixelHash");
+  const Args a(info);
   const auto side = [&a](size_t i, const char *name) {
     return static_cast<uint32_t>(a.integer(i, name, 0, UINT32_MAX));
   };
@@ -87,7 +89,7 @@ Napi::Value PixelHash(const Napi::CallbackInfo &info) {
 
 template <class A>
 Napi::Value FloatToByte(const Napi::CallbackInfo &info) {
-  const A a(info, "floatToByte");
+  const A a(info);
   const engine_u8 out = a.bytes_out(0, "out");
   const engine_cf32 x = a.in(1, "x", out.len);
   a.apart(out.data, out.len, x.data, x.len * 4, "x", false);
@@ -96,7 +98,7 @@ Napi::Value FloatToByte(const Napi::CallbackInfo &info) {
 
 template <class A>
 Napi::Value ByteToFloat(const Napi::CallbackInfo &info) {
-  const A a(info, "byteToFloat");
+  const A a(info);
   const engine_f32 out = a.out(0, "out");
   const engine_cu8 x = a.bytes_in(1, "x");
   a.expect("x", x.len, {out.len});
@@ -104,13 +106,21 @@ Napi::Value ByteToFloat(const Napi::CallbackInfo &info) {
   return a.done(a.run(engine_u8_to_f32, &engine_cuda_table::u8_to_f32, out, x));
 }
 
-template Napi::Value ChannelToMask<Args>(const Napi::CallbackInfo &);
-template Napi::Value ChannelToMask<CudaArgs>(const Napi::CallbackInfo &);
-template Napi::Value PlanesToImage<Args>(const Napi::CallbackInfo &);
-template Napi::Value PlanesToImage<CudaArgs>(const Napi::CallbackInfo &);
-template Napi::Value FloatToByte<Args>(const Napi::CallbackInfo &);
-template Napi::Value FloatToByte<CudaArgs>(const Napi::CallbackInfo &);
-template Napi::Value ByteToFloat<Args>(const Napi::CallbackInfo &);
-template Napi::Value ByteToFloat<CudaArgs>(const Napi::CallbackInfo &);
+template <class A>
+constexpr std::initializer_list<Operation> kOperations = {{"channelToMask", ChannelToMask<A>},
+{"planesToImage", PlanesToImage<A>},
+{"floatToByte", FloatToByte<A>},
+{"byteToFloat", ByteToFloat<A>}};
+
+}  // namespace
+
+void ExportImages(const Exports &exports) {
+  SetAll(exports.core, kOperations<Args>);
+  SetAll(exports.cuda, kOperations<CudaArgs>);
+  SetAll(exports.core, {{"latentToRgb", LatentToRgb},
+{"resizeToImage", ResizeToImage},
+{"resizeToBytes", ResizeToBytes},
+{"pixelHash", PixelHash}});
+}
 
 }  // namespace latentkit

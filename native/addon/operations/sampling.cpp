@@ -1,3 +1,4 @@
+// Sigmas, timesteps and schedules.
 #include <cstring>
 #include <iterator>
 
@@ -40,10 +41,8 @@ int ReadScheduler(const Args &a, size_t i) {
   a.range_error("scheduler", "one of the nine", "\"" + wanted + "\"");
 }
 
-}  // namespace
-
 Napi::Value SamplingTable(const Napi::CallbackInfo &info) {
-  const Args a(info, "samplingTable");
+  const Args a(info);
   const engine_sampling sampling = ReadSampling(a);
   const size_t size = engine_sampling_size(&sampling);
   if (size == 0) return a.done(ENGINE_BAD_ARGUMENT);
@@ -53,7 +52,7 @@ Napi::Value SamplingTable(const Napi::CallbackInfo &info) {
 }
 
 Napi::Value SamplingTimestep(const Napi::CallbackInfo &info) {
-  const Args a(info, "samplingTimestep");
+  const Args a(info);
   const engine_sampling sampling = ReadSampling(a);
   float timestep = 0;
   a.done(engine_sampling_timestep(&sampling, ReadTable(a, sampling), a.f32(2, "sigma"), &timestep));
@@ -61,7 +60,7 @@ Napi::Value SamplingTimestep(const Napi::CallbackInfo &info) {
 }
 
 Napi::Value SamplingSigma(const Napi::CallbackInfo &info) {
-  const Args a(info, "samplingSigma");
+  const Args a(info);
   const engine_sampling sampling = ReadSampling(a);
   float sigma = 0;
   a.done(engine_sampling_sigma(&sampling, ReadTable(a, sampling), a.f32(2, "timestep"), &sigma));
@@ -69,7 +68,7 @@ Napi::Value SamplingSigma(const Napi::CallbackInfo &info) {
 }
 
 Napi::Value Schedule(const Napi::CallbackInfo &info) {
-  const Args a(info, "schedule");
+  const Args a(info);
   const engine_sampling sampling = ReadSampling(a);
   const int scheduler = ReadScheduler(a, 2);
   const auto steps = static_cast<int32_t>(a.integer(3, "steps", 0, 10000));
@@ -93,6 +92,15 @@ Napi::Value Schedule(const Napi::CallbackInfo &info) {
   Napi::Float32Array shorter = Napi::Float32Array::New(info.Env(), written);
   if (written > 0) std::memcpy(shorter.Data(), result.Data(), written * sizeof(float));
   return shorter;
+}
+
+}  // namespace
+
+void ExportSampling(const Exports &exports) {
+  SetAll(exports.core, {{"samplingTable", SamplingTable},
+{"samplingTimestep", SamplingTimestep},
+{"samplingSigma", SamplingSigma},
+{"schedule", Schedule}});
 }
 
 }  // namespace latentkit

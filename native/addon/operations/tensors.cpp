@@ -1,13 +1,15 @@
+// Arithmetic, resizes, blends and injected noise.
 #include <type_traits>
 
 #include "cuda.h"
 #include "operations.h"
 
 namespace latentkit {
+namespace {
 
 template <class A>
 Napi::Value Scale(const Napi::CallbackInfo &info) {
-  const A a(info, "scale");
+  const A a(info);
   const engine_f32 out = a.out(0, "out");
   const engine_cf32 x = a.in(1, "x", out.len);
   a.apart(out, x, "x", true);
@@ -16,7 +18,7 @@ Napi::Value Scale(const Napi::CallbackInfo &info) {
 
 template <class A>
 Napi::Value Axpy(const Napi::CallbackInfo &info) {
-  const A a(info, "axpy");
+  const A a(info);
   const engine_f32 out = a.out(0, "out");
   const engine_cf32 x = a.in(1, "x", out.len), y = a.in(2, "y", out.len);
   a.apart(out, x, "x", true);
@@ -26,7 +28,7 @@ Napi::Value Axpy(const Napi::CallbackInfo &info) {
 
 template <class A>
 Napi::Value Average(const Napi::CallbackInfo &info) {
-  const A a(info, "average");
+  const A a(info);
   const engine_f32 out = a.out(0, "out");
   const engine_cf32 x = a.in(1, "x", out.len), y = a.in(2, "y", out.len);
   a.apart(out, x, "x", true);
@@ -36,7 +38,7 @@ Napi::Value Average(const Napi::CallbackInfo &info) {
 
 template <class A>
 Napi::Value Lerp(const Napi::CallbackInfo &info) {
-  const A a(info, "lerp");
+  const A a(info);
   const engine_f32 out = a.out(0, "out");
   const engine_cf32 from = a.in(1, "a", out.len), to = a.in(2, "b", out.len);
   a.apart(out, from, "a", true);
@@ -46,7 +48,7 @@ Napi::Value Lerp(const Napi::CallbackInfo &info) {
 
 template <class A>
 Napi::Value Std(const Napi::CallbackInfo &info) {
-  const A a(info, "std");
+  const A a(info);
   float deviation = 0;
   a.done(a.run(engine_std, &engine_cuda_table::std, a.in(0, "x"), &deviation));
   return Napi::Number::New(info.Env(), deviation);
@@ -54,7 +56,7 @@ Napi::Value Std(const Napi::CallbackInfo &info) {
 
 template <class A>
 Napi::Value ResizeBilinear(const Napi::CallbackInfo &info) {
-  const A a(info, "resizeBilinear");
+  const A a(info);
   const size_t planes = a.size(2, "planes"), in_h = a.size(3, "inHeight"), in_w = a.size(4, "inWidth");
   const size_t out_h = a.size(5, "outHeight"), out_w = a.size(6, "outWidth");
   const engine_f32 out = a.out(0, "out");
@@ -68,7 +70,7 @@ Napi::Value ResizeBilinear(const Napi::CallbackInfo &info) {
 
 template <class A>
 Napi::Value MaskedBlend(const Napi::CallbackInfo &info) {
-  const A a(info, "maskedBlend");
+  const A a(info);
   const size_t batch = a.size(4, "batch"), channels = a.size(5, "channels"), plane = a.size(6, "plane");
   const size_t mask_batch = a.size(7, "maskBatch");
   const engine_f32 out = a.out(0, "out");
@@ -84,7 +86,7 @@ Napi::Value MaskedBlend(const Napi::CallbackInfo &info) {
 
 template <class A>
 Napi::Value Composite(const Napi::CallbackInfo &info) {
-  const A a(info, "composite");
+  const A a(info);
   size_t d[4], s[4];
   a.sizes(a.at(1), "shape", d, 4);
   a.sizes(a.at(3), "sourceShape", s, 4);
@@ -105,7 +107,7 @@ Napi::Value Composite(const Napi::CallbackInfo &info) {
 }
 
 /* The arguments of philoxRandn as an object. */
-static engine_cuda_draw ReadDraw(const Args &a, Napi::Value value) {
+engine_cuda_draw ReadDraw(const Args &a, Napi::Value value) {
   const Napi::Object from = a.object(value, "options.drawn");
   const uint64_t seed = a.u64(from.Get("seed"), "options.drawn.seed");
   const uint64_t offset = a.u64(from.Get("offset"), "options.drawn.offset");
@@ -116,7 +118,7 @@ static engine_cuda_draw ReadDraw(const Args &a, Napi::Value value) {
 
 template <class A>
 Napi::Value InjectNoise(const Napi::CallbackInfo &info) {
-  const A a(info, "injectNoise");
+  const A a(info);
   const Napi::Object from = a.object(3, "options");
   const Napi::Value shape = from.Get("shape"), mask = from.Get("mask"), mask_shape = from.Get("maskShape");
   const Napi::Value random = from.Get("random");
@@ -158,23 +160,48 @@ Napi::Value InjectNoise(const Napi::CallbackInfo &info) {
   else return a.done(engine_inject_noise(out, base, noise, &options));
 }
 
-template Napi::Value Scale<Args>(const Napi::CallbackInfo &);
-template Napi::Value Scale<CudaArgs>(const Napi::CallbackInfo &);
-template Napi::Value Axpy<Args>(const Napi::CallbackInfo &);
-template Napi::Value Axpy<CudaArgs>(const Napi::CallbackInfo &);
-template Napi::Value Average<Args>(const Napi::CallbackInfo &);
-template Napi::Value Average<CudaArgs>(const Napi::CallbackInfo &);
-template Napi::Value Lerp<Args>(const Napi::CallbackInfo &);
-template Napi::Value Lerp<CudaArgs>(const Napi::CallbackInfo &);
-template Napi::Value Std<Args>(const Napi::CallbackInfo &);
-template Napi::Value Std<CudaArgs>(const Napi::CallbackInfo &);
-template Napi::Value ResizeBilinear<Args>(const Napi::CallbackInfo &);
-template Napi::Value ResizeBilinear<CudaArgs>(const Napi::CallbackInfo &);
-template Napi::Value MaskedBlend<Args>(const Napi::CallbackInfo &);
-template Napi::Value MaskedBlend<CudaArgs>(const Napi::CallbackInfo &);
-template Napi::Value Composite<Args>(const Napi::CallbackInfo &);
-template Napi::Value Composite<CudaArgs>(const Napi::CallbackInfo &);
-template Napi::Value InjectNoise<Args>(const Napi::CallbackInfo &);
-template Napi::Value InjectNoise<CudaArgs>(const Napi::CallbackInfo &);
+Napi::Value Fill(const Napi::CallbackInfo &info) {
+  const CudaArgs a(info);
+  const engine_f32 out = a.out(0, "out");
+  const CudaDevice &device = *a.block(a.at(0), "out").device;
+  return a.done(device.table->fill(device.device, out, a.f32(1, "value")));
+}
+
+Napi::Value ResizedBlend(const Napi::CallbackInfo &info) {
+  const CudaArgs a(info);
+  size_t s[4], m[3];
+  a.sizes(a.at(4), "shape", s, 4);
+  a.sizes(a.at(5), "maskShape", m, 3);
+  const engine_f32 out = a.out(0, "out");
+  const engine_cf32 from = a.in(1, "a", out.len), to = a.in(2, "b", out.len), mask = a.in(3, "mask");
+  a.expect("out", out.len, {s[0], s[1], s[2], s[3]});
+  a.expect("mask", mask.len, {m[0], m[1], m[2]});
+  a.apart(out, from, "a", true);
+  a.apart(out, to, "b", true);
+  a.apart(out, mask, "mask", false);
+  const CudaDevice &device = *a.block(a.at(0), "out").device;
+  const engine_shape4 shape{s[0], s[1], s[2], s[3]};
+  return a.done(device.table->resized_blend(device.device, out, from, to, mask, shape, m[0], m[1], m[2]));
+}
+
+template <class A>
+constexpr std::initializer_list<Operation> kOperations = {{"scale", Scale<A>},
+{"axpy", Axpy<A>},
+{"average", Average<A>},
+{"lerp", Lerp<A>},
+{"std", Std<A>},
+{"resizeBilinear", ResizeBilinear<A>},
+{"maskedBlend", MaskedBlend<A>},
+{"composite", Composite<A>},
+{"injectNoise", InjectNoise<A>}};
+
+}  // namespace
+
+void ExportTensors(const Exports &exports) {
+  SetAll(exports.core, kOperations<Args>);
+  SetAll(exports.cuda, kOperations<CudaArgs>);
+  SetAll(exports.cuda, {{"fill", Fill},
+{"resizedBlend", ResizedBlend}});
+}
 
 }  // namespace latentkit

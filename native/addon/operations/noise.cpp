@@ -1,20 +1,20 @@
+// PyTorch's generators.
 #include <cstring>
 
 #include "cuda.h"
 #include "operations.h"
 
 namespace latentkit {
+namespace {
 
-size_t MtStateBytes() { return sizeof(engine_mt19937); }
-
-static engine_u8 StateSpan(const Args &a) {
+engine_u8 StateSpan(const Args &a) {
   const engine_u8 span = a.bytes_out(0, "state");
   a.expect("state", span.len, {sizeof(engine_mt19937)});
   return span;
 }
 
 Napi::Value MtSeed(const Napi::CallbackInfo &info) {
-  const Args a(info, "mtSeed");
+  const Args a(info);
   const uint64_t seed = a.u64(1, "seed");
   const engine_u8 state = StateSpan(a);
   engine_mt19937 generator;
@@ -25,7 +25,7 @@ Napi::Value MtSeed(const Napi::CallbackInfo &info) {
 }
 
 Napi::Value MtRandn(const Napi::CallbackInfo &info) {
-  const Args a(info, "mtRandn");
+  const Args a(info);
   const engine_u8 state = StateSpan(a);
   const engine_f32 out = a.out(1, "out");
   a.apart(out.data, out.len * 4, state.data, state.len, "state", false);
@@ -39,7 +39,7 @@ Napi::Value MtRandn(const Napi::CallbackInfo &info) {
 
 template <class A>
 Napi::Value PhiloxRandn(const Napi::CallbackInfo &info) {
-  const A a(info, "philoxRandn");
+  const A a(info);
   const engine_f32 out = a.out(0, "out");
   uint64_t offset = a.u64(2, "offset");
   const auto threads = static_cast<uint32_t>(a.integer(3, "threads", 0, UINT32_MAX));
@@ -49,7 +49,7 @@ Napi::Value PhiloxRandn(const Napi::CallbackInfo &info) {
 }
 
 Napi::Value PhiloxSkip(const Napi::CallbackInfo &info) {
-  const Args a(info, "philoxSkip");
+  const Args a(info);
   uint64_t offset = a.u64(1, "offset");
   const auto threads = static_cast<uint32_t>(a.integer(2, "threads", 0, UINT32_MAX));
   a.done(engine_philox_skip(a.size(0, "count"), &offset, threads));
@@ -58,16 +58,26 @@ Napi::Value PhiloxSkip(const Napi::CallbackInfo &info) {
 
 template <class A>
 Napi::Value PhiloxWords(const Napi::CallbackInfo &info) {
-  const A a(info, "philoxWords");
+  const A a(info);
   const engine_u32 out = a.words_out(0, "out");
   const auto threads = static_cast<uint32_t>(a.integer(3, "threads", 0, UINT32_MAX));
   return a.done(a.run(engine_philox_words, &engine_cuda_table::philox_words, out, a.u64(1, "seed"), a.u64(2, "offset"),
                       threads));
 }
 
-template Napi::Value PhiloxRandn<Args>(const Napi::CallbackInfo &);
-template Napi::Value PhiloxRandn<CudaArgs>(const Napi::CallbackInfo &);
-template Napi::Value PhiloxWords<Args>(const Napi::CallbackInfo &);
-template Napi::Value PhiloxWords<CudaArgs>(const Napi::CallbackInfo &);
+template <class A>
+constexpr std::initializer_list<Operation> kOperations = {{"philoxRandn", PhiloxRandn<A>},
+{"philoxWords", PhiloxWords<A>}};
+
+}  // namespace
+
+void ExportNoise(const Exports &exports) {
+  exports.core.Set("mtStateBytes", Napi::Number::New(exports.core.Env(), sizeof(engine_mt19937)));
+  SetAll(exports.core, kOperations<Args>);
+  SetAll(exports.cuda, kOperations<CudaArgs>);
+  SetAll(exports.core, {{"mtSeed", MtSeed},
+{"mtRandn", MtRandn},
+{"philoxSkip", PhiloxSkip}});
+}
 
 }  // namespace latentkit

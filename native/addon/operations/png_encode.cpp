@@ -1,5 +1,5 @@
+// PNG files from pixels and from filtered rows.
 #include <cstring>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,100 +84,6 @@ class EncodeJob final : public Job {
   size_t written_ = 0;
 };
 
-/* Width, height, channels, bit depth and samples. */
-Napi::Object PictureOf(Napi::Env env, const engine_png_info &info, const Bytes &pixels) {
-  Napi::Object result = Napi::Object::New(env);
-  result.Set("width", Napi::Number::New(env, info.width));
-  result.Set("height", Napi::Number::New(env, info.height));
-  result.Set("channels", Napi::Number::New(env, info.channels));
-  result.Set("bitDepth", Napi::Number::New(env, info.bit_depth));
-  const Napi::ArrayBuffer buffer = Give(env, pixels.data.get(), pixels.len);
-  if (info.bit_depth == 16)
-    result.Set("data", Napi::Uint16Array::New(env, pixels.len / 2, buffer, 0));
-  else
-    result.Set("data", Napi::Uint8Array::New(env, pixels.len, buffer, 0));
-  return result;
-}
-
-class DecodeJob final : public Job {
- public:
-  DecodeJob(Bytes file, uint64_t max_pixels)
-      : file_(std::move(file)), max_pixels_(max_pixels), pixels_(0), text_(0) {}
-  const char *Name() const override { return "decodePng"; }
-
-  engine_status Work(const char **reason) override {
-    const engine_cu8 file{file_.data.get(), file_.len};
-    engine_status status = engine_png_inspect(file, max_pixels_, &info_, reason);
-    if (status != ENGINE_OK) return status;
-    pixels_ = Bytes(info_.bytes);
-    status = engine_png_decode({pixels_.data.get(), pixels_.len}, file, max_pixels_, reason);
-    if (status != ENGINE_OK) return status;
-    text_ = Bytes(info_.text_bytes);
-    return engine_png_text({text_.data.get(), text_.len}, file, &text_written_, reason);
-  }
-
-  Napi::Value Result(Napi::Env env) override {
-    Napi::Object result = PictureOf(env, info_, pixels_);
-    result.Set("text", TextList(env));
-    return result;
-  }
-
- private:
-  Napi::Value TextList(Napi::Env env) const {
-    Napi::Array list = Napi::Array::New(env);
-    const char *at = reinterpret_cast<const char *>(text_.data.get());
-    const char *const end = at + text_written_;
-    const auto next = [&] {
-      const size_t len = strnlen(at, static_cast<size_t>(end - at));
-      const Napi::String text = Napi::String::New(env, at, len);
-      at += len + 1;
-      return text;
-    };
-    while (at < end) {
-      Napi::Array pair = Napi::Array::New(env, 2);
-      pair.Set(0u, next());
-      pair.Set(1u, next());
-      list.Set(list.Length(), pair);
-    }
-    return list;
-  }
-
-  Bytes file_;
-  uint64_t max_pixels_;
-  engine_png_info info_{};
-  Bytes pixels_, text_;
-  size_t text_written_ = 0;
-};
-
-class DecodeFramesJob final : public Job {
- public:
-  DecodeFramesJob(Bytes file, uint64_t max_pixels, uint32_t most)
-      : file_(std::move(file)), max_pixels_(max_pixels), most_(most), pixels_(0) {}
-  const char *Name() const override { return "decodePngFrames"; }
-
-  engine_status Work(const char **reason) override {
-    const engine_cu8 file{file_.data.get(), file_.len};
-    const engine_status status = engine_png_inspect_frames(file, max_pixels_, most_, &info_, reason);
-    if (status != ENGINE_OK) return status;
-    pixels_ = Bytes(info_.bytes);
-    return engine_png_decode_frames({pixels_.data.get(), pixels_.len}, file, max_pixels_, most_, reason);
-  }
-
-  Napi::Value Result(Napi::Env env) override {
-    Napi::Object result = PictureOf(env, info_, pixels_);
-    result.Set("frames", Napi::Number::New(env, info_.frames));
-    result.Set("isKeyed", Napi::Boolean::New(env, info_.is_keyed != 0));
-    return result;
-  }
-
- private:
-  Bytes file_;
-  uint64_t max_pixels_;
-  uint32_t most_;
-  engine_png_info info_{};
-  Bytes pixels_;
-};
-
 /* A copy of the pixels as bytes: the job must own them, and converting costs no more than copying. */
 Bytes CopyPixels(const Args &a, size_t count) {
   const char *expected = "a Uint8Array or Float32Array";
@@ -193,13 +99,6 @@ Bytes CopyPixels(const Args &a, size_t count) {
   return copy;
 }
 
-Bytes CopyFile(const Args &a) {
-  const engine_cu8 file = a.bytes_in(0, "bytes");
-  Bytes copy(file.len);
-  if (file.len > 0) std::memcpy(copy.data.get(), file.data, file.len);
-  return copy;
-}
-
 /* From the four arguments at i on. */
 engine_png_options ReadOptions(const Args &a, size_t i) {
   engine_png_options options{};
@@ -210,30 +109,22 @@ engine_png_options ReadOptions(const Args &a, size_t i) {
   return options;
 }
 
-Napi::Error NoMemory(Napi::Env env) {
-  return StatusError(env, ENGINE_NO_MEMORY, std::string(engine_status_text(ENGINE_NO_MEMORY)) + ".");
-}
-
-}  // namespace
-
-Napi::Value EncodePng(const Napi::CallbackInfo &info) try {
-  const Args a(info, "encodePng");
+Napi::Value EncodePng(const Napi::CallbackInfo &info) {
+  const Args a(info);
   Texts texts = ReadTexts(a, 5);
   const engine_png_options options = ReadOptions(a, 1);
   // at most 2^31 * 2^31 * 4: never wraps
   const size_t count = size_t{options.width} * options.height * static_cast<size_t>(options.channels);
   return Submit(info.Env(), std::make_unique<EncodeJob>(options, std::move(texts), CopyPixels(a, count), false));
-} catch (const std::bad_alloc&) {
-  throw NoMemory(info.Env());
 }
 
 Napi::Value PngBound(const Napi::CallbackInfo &info) {
-  const engine_png_options options = ReadOptions(Args(info, "pngBound"), 0);
+  const engine_png_options options = ReadOptions(Args(info), 0);
   return Napi::Number::New(info.Env(), static_cast<double>(engine_png_bound(&options)));
 }
 
-Napi::Value EncodePngHere(const Napi::CallbackInfo &info) try {
-  const Args a(info, "encodePngHere");
+Napi::Value EncodePngHere(const Napi::CallbackInfo &info) {
+  const Args a(info);
   const Texts texts = ReadTexts(a, 6);
   engine_png_options options = ReadOptions(a, 2);
   const std::vector<engine_text> text = ViewsOf(texts);
@@ -246,12 +137,10 @@ Napi::Value EncodePngHere(const Napi::CallbackInfo &info) try {
   size_t written = 0;
   a.done(engine_png_encode(out, pixels, &options, &written));
   return Napi::Number::New(info.Env(), static_cast<double>(written));
-} catch (const std::bad_alloc&) {
-  throw NoMemory(info.Env());
 }
 
-Napi::Value DeflatePng(const Napi::CallbackInfo &info) try {
-  const Args a(info, "deflatePng");
+Napi::Value DeflatePng(const Napi::CallbackInfo &info) {
+  const Args a(info);
   Texts texts = ReadTexts(a, 5);
   const engine_png_options options = ReadOptions(a, 1);
   const engine_cu8 rows = a.bytes_in(0, "rows");
@@ -259,25 +148,15 @@ Napi::Value DeflatePng(const Napi::CallbackInfo &info) try {
   Bytes copy(rows.len);
   if (rows.len > 0) std::memcpy(copy.data.get(), rows.data, rows.len);
   return Submit(info.Env(), std::make_unique<EncodeJob>(options, std::move(texts), std::move(copy), true));
-} catch (const std::bad_alloc&) {
-  throw NoMemory(info.Env());
 }
 
-Napi::Value DecodePng(const Napi::CallbackInfo &info) try {
-  const Args a(info, "decodePng");
-  const auto max_pixels = static_cast<uint64_t>(a.integer(1, "maxPixels", 0, Args::kMaxSize));
-  return Submit(info.Env(), std::make_unique<DecodeJob>(CopyFile(a), max_pixels));
-} catch (const std::bad_alloc&) {
-  throw NoMemory(info.Env());
-}
+}  // namespace
 
-Napi::Value DecodePngFrames(const Napi::CallbackInfo &info) try {
-  const Args a(info, "decodePngFrames");
-  const auto max_pixels = static_cast<uint64_t>(a.integer(1, "maxPixels", 0, Args::kMaxSize));
-  const auto most = static_cast<uint32_t>(a.integer(2, "most", 1, UINT32_MAX));
-  return Submit(info.Env(), std::make_unique<DecodeFramesJob>(CopyFile(a), max_pixels, most));
-} catch (const std::bad_alloc&) {
-  throw NoMemory(info.Env());
+void ExportPngEncode(const Exports &exports) {
+  SetAll(exports.core, {{"encodePng", EncodePng},
+                        {"encodePngHere", EncodePngHere},
+                        {"pngBound", PngBound},
+                        {"deflatePng", DeflatePng}});
 }
 
 }  // namespace latentkit
