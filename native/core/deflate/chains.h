@@ -48,8 +48,8 @@ class Chains {
   /* How many bytes are hashed from now on; entries with another key are left, find() sees through them. */
   void set_key(size_t bytes) { key_shift_ = 64 - 8 * static_cast<int>(bytes); }
   void set_effort(const Effort &effort) {
-    depth_ = effort.depth;
-    nice_ = effort.nice;
+    max_chain_ = effort.max_chain;
+    nice_length_ = effort.nice_length;
   }
 
   void enter(size_t from, size_t to, size_t step = 1) {
@@ -80,8 +80,8 @@ class Chains {
 
   const uint8_t *base_;
   size_t hashed_;
-  int depth_ = 1;
-  size_t nice_ = kMaxMatch;
+  int max_chain_ = 1;
+  size_t nice_length_ = kMaxMatch;
   int key_shift_ = 32;
   bool has_window_ = false;
   std::array<uint32_t, size_t{1} << kHashBits> heads_; /* position + 1; 0: none */
@@ -102,7 +102,7 @@ inline Match Chains::find(size_t at, size_t end, size_t longer_than, size_t last
   };
   uint32_t next = heads_[hash(at)];
   insert(at);
-  for (int k = 0; k < depth_ && next != 0 && best.length < nice_; k++) {
+  for (int k = 0; k < max_chain_ && next != 0 && best.length < nice_length_; k++) {
     const size_t before = next - 1;
     if (at - before > kWindow) break;
     try_at(before);

@@ -67,12 +67,12 @@ inline Symbol distance_symbol(size_t distance) {
 }
 
 /* ---- matches ---- */
-/* How far a search for matches goes. */
+/* Limits of a search for matches. */
 struct Effort {
-  int depth;   /* positions of a chain looked at */
-  size_t nice; /* a match as long as this is taken without a look further */
-  size_t lazy; /* a shorter one is compared with those of the next position */
-  size_t kept; /* of a long match these many last positions can be found again */
+  int max_chain;      /* positions compared */
+  size_t nice_length; /* a match as long as this ends the search of its chain */
+  size_t max_lazy;    /* a shorter one is compared with those of the next position */
+  size_t tail;        /* positions at the end of a long match that go into the chains */
 };
 constexpr Effort kQuick = {2, 16, 0, 24}, kThorough = {8, 32, 8, 24};
 /* For units that are sure to repeat: they have so many matches that each must be found in less time. */

@@ -23,8 +23,8 @@ bool find_runs(Unit &unit) {
   if (2 * (unit.plain_cost >> kBit) >= 3 * unit.len) return true;
   Counts counts;
   std::copy_n(unit.plain, 256, counts.literal);
-  const Room<lk_sequence> room(unit.len / kLeastRun + unit.len / kMaxMatch + 2);
-  if (room.get() == nullptr) return false;
+  const Workspace<lk_sequence> memory(unit.len / kLeastRun + unit.len / kMaxMatch + 2);
+  if (memory.get() == nullptr) return false;
   size_t size = 0;
   const uint8_t *const end = unit.raw + unit.len, *done = unit.raw;
   // eight equal bytes at a multiple of eight lie in every run that is long enough
@@ -44,7 +44,7 @@ bool find_runs(Unit &unit) {
         counts.literal[symbol.symbol]++;
         counts.distance[0]++;
         counts.extra_bits += symbol.extra_bits;
-        room.get()[size++] = {static_cast<uint32_t>(first - done), static_cast<uint16_t>(length), 1};
+        memory.get()[size++] = {static_cast<uint32_t>(first - done), static_cast<uint16_t>(length), 1};
         first += length;
         done = first;
         left -= length;
@@ -58,7 +58,7 @@ bool find_runs(Unit &unit) {
   if (cost(counts) >= cost(unit.counts) + favour) return true;
   unit.sequences.reset(new (std::nothrow) lk_sequence[size]);
   if (unit.sequences == nullptr) return false;
-  std::copy_n(room.get(), size, unit.sequences.get());
+  std::copy_n(memory.get(), size, unit.sequences.get());
   unit.counts = counts;
   unit.sequence_count = size;
   return true;

@@ -1,4 +1,4 @@
-// The findings of a search in one unit so far, and whether it pays.
+// Literals and matches of a search in one unit, and whether the search pays.
 #pragma once
 
 #include <algorithm>
@@ -20,17 +20,18 @@ inline void count(Counts &counts, const uint8_t *from, const uint8_t *to) {
     for (; from < to; from++) counts.literal[*from]++;
 }
 
-/* Literals and matches that the search of a unit has found, in order. Positions count from the matcher's base. */
-class Findings {
+/* Literals and matches of one unit, in order. Positions count from the matcher's base. */
+class Sequences {
  public:
-  Findings(const uint8_t *base, size_t begin, lk_sequence *room)
-      : base_(base), begin_(begin), from_(begin), counted_(begin), sequences_(room) {}
+  /* memory: for a match every kMinMatch bytes. */
+  Sequences(const uint8_t *base, size_t unit_begin, lk_sequence *memory)
+      : base_(base), unit_begin_(unit_begin), begin_(unit_begin), counted_(unit_begin), sequences_(memory) {}
 
-  /* Forgets all matches: the bytes up to `at` are literals. */
-  void start_at(size_t at) {
+  /* Drops all matches: the bytes up to `at` are literals. */
+  void restart(size_t at) {
     counts_ = {};
     size_ = 0;
-    from_ = counted_ = at;
+    begin_ = counted_ = at;
     covered_ = 0;
   }
   void add_literals(size_t to) {
@@ -38,7 +39,7 @@ class Findings {
     counted_ = to;
   }
   void add_match(size_t at, const Match &match) {
-    const size_t literals = at - (size_ == 0 ? begin_ : match_end_);
+    const size_t literals = at - (size_ == 0 ? unit_begin_ : match_end_);
     add_literals(at);
     const Symbol length = length_symbol(match.length), distance = distance_symbol(match.distance);
     counts_.literal[length.symbol]++;
@@ -50,25 +51,25 @@ class Findings {
     counted_ = match_end_ = at + match.length;
   }
 
-  /* Where the bytes begin that start_at() named last. */
-  size_t from() const { return from_; }
-  /* Literals from here on are not in the counts yet; nothing before belongs to a later match. */
+  /* Position of the last restart. */
+  size_t begin() const { return begin_; }
+  /* Literals from here on are not in the counts yet; no later match begins before. */
   size_t counted() const { return counted_; }
-  /* Whether one of `share` bits of the bytes from from() to counted() is saved. In photographs matches save next to
-   * nothing and take ten times as long as all the rest. */
+  /* True where matches save one of `share` bits of the bytes from begin() to counted(). In photographs they save next
+   * to nothing and take ten times as long as all the rest. */
   bool saves(uint64_t share) const {
     Counts plain;
-    count(plain, base_ + from_, base_ + counted_);
+    count(plain, base_ + begin_, base_ + counted_);
     const uint64_t bits = cost(plain);
     return cost(counts_) < bits - bits / share;
   }
   /* Bytes in matches since the last call. */
   size_t take_covered() { return std::exchange(covered_, 0); }
 
-  /* Gives the unit what was found, where that is smaller than literals alone. False where memory is short. */
+  /* Gives the matches to the unit where that is smaller than literals alone. False where memory is short. */
   bool finish(Unit &unit) {
-    add_literals(begin_ + unit.len);
-    count(counts_, base_ + begin_, base_ + from_);
+    add_literals(unit_begin_ + unit.len);
+    count(counts_, base_ + unit_begin_, base_ + begin_);
     if (cost(counts_) >= unit.plain_cost) return true;
     unit.sequences.reset(new (std::nothrow) lk_sequence[size_]);
     if (unit.sequences == nullptr) return false;
@@ -80,7 +81,7 @@ class Findings {
 
  private:
   const uint8_t *base_;
-  size_t begin_, from_, counted_, match_end_ = 0, size_ = 0, covered_ = 0;
+  size_t unit_begin_, begin_, counted_, match_end_ = 0, size_ = 0, covered_ = 0;
   lk_sequence *sequences_;
   Counts counts_;
 };

@@ -1,4 +1,4 @@
-// Memory and the compute pool for searches: bodies on the pool must not throw, so that they say what is missing instead.
+// Memory and the compute pool for searches. Work on the pool must not throw, so it returns false where memory is short.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 
 namespace latentkit::deflate {
 
-/* Warm memory for n objects that need no destructor; NULL where there is none. */
+/* Uninitialised memory for n objects that need no destructor; NULL where there is none. */
 template <class T>
-class Room {
+class Workspace {
  public:
-  explicit Room(size_t n) : block_(static_cast<uint8_t *>(engine_scratch_take(n * sizeof(T)))) {}
+  explicit Workspace(size_t n) : block_(static_cast<uint8_t *>(engine_scratch_take(n * sizeof(T)))) {}
   T *get() const { return reinterpret_cast<T *>(block_.get()); }
 
  private:

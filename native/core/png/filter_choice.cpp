@@ -84,7 +84,7 @@ bool try_plain(const Rows &rows, const Band &band, const deflate::Unit &filtered
   const size_t line = rows.picture().line();
   const Band sample = {band.first, std::min(band.last, band.first + (kSample + line - 1) / line)};
   deflate::Unit plain = unit_of(nullptr, line, sample);
-  const deflate::Room<uint8_t> lines(plain.len);
+  const deflate::Workspace<uint8_t> lines(plain.len);
   if (lines.get() == nullptr) return false;
   plain.raw = lines.get();
   rows.write_by(kPlain, lines.get(), sample);
@@ -103,7 +103,7 @@ bool may_change(const Rows &rows, const Band &band, const deflate::Unit &unit) {
 bool turn_up(Filtered &filtered, const Rows &rows, size_t k) {
   const Band &band = filtered.bands[k];
   deflate::Unit &unit = filtered.units[k];
-  const deflate::Room<uint8_t> lines(unit.len);
+  const deflate::Workspace<uint8_t> lines(unit.len);
   if (lines.get() == nullptr) return false;
   rows.write_by(kUp, lines.get(), band);
   deflate::Unit other = unit_of(lines.get(), unit.line, band);
@@ -170,7 +170,7 @@ struct Trial {
 
 /* The filtering whose lines of the sample are the smallest after a search. False where memory is short. */
 bool choose(const Rows &rows, const Band &sample, int &choice) {
-  const deflate::Room<uint8_t> lines((sample.last - sample.first) * rows.picture().line());
+  const deflate::Workspace<uint8_t> lines((sample.last - sample.first) * rows.picture().line());
   if (lines.get() == nullptr) return false;
   Trial trial = {rows, sample, lines.get(), has_few_colours(rows.picture(), sample), {}};
   uint64_t least = UINT64_MAX, least_found = UINT64_MAX;
