@@ -288,7 +288,7 @@
         "native/cuda/image.cpp"
       ],
       "dependencies": [
-        "latentkit_cuda_host"
+        "latentkit_cuda_objects"
       ],
       "defines": [
         "LK_CUDA_ARCHITECTURES=\"75,80,86,89,90,100,120\"",
@@ -326,8 +326,6 @@
           }
         ]
       ],
-      "product_prefix": "",
-      "product_extension": "so",
       "variables": {
         "nvcc%": "nvcc"
       },
@@ -375,10 +373,21 @@
             "native/cuda/kernels/kernels.cu"
           ]
         }
+      ],
+      "target_conditions": [
+        [
+          "OS=='linux'",
+          {
+            "product_extension": "so",
+            "ldflags": [
+              "-Wl,--undefined=latentkit_cuda"
+            ]
+          }
+        ]
       ]
     },
     {
-      "target_name": "latentkit_cuda_host",
+      "target_name": "latentkit_cuda_objects",
       "type": "static_library",
       "sources": [
         "native/cuda/device.cpp",

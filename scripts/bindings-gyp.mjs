@@ -92,7 +92,9 @@ function kernels(folder, inGyp) {
   const inputs = action.slice(-1);
   const outputs = action.slice(-2, -1);
   const actions = [{ action_name: "kernels", inputs, outputs, action }];
-  return { product_prefix: "", product_extension: "so", variables: { "nvcc%": "nvcc" }, actions };
+  // node-gyp names every module .node, and would leave out an archive that no source refers to
+  const library = { product_extension: "so", ldflags: ["-Wl,--undefined=latentkit_cuda"] };
+  return { variables: { "nvcc%": "nvcc" }, actions, target_conditions: [["OS=='linux'", library]] };
 }
 
 const words = (fragments) => fragments.flatMap(({ fragment }) => fragment.split(" ")).filter((word) => word !== "");

@@ -26,7 +26,7 @@ struct View {
  */
 class Args {
  public:
-  /* Of a function that SetAll made, which carries its name. */
+  /* Arguments of a function that SetAll registered: its data is its name. */
   explicit Args(const Napi::CallbackInfo &info) : info_(info), function_(static_cast<const char *>(info.Data())) {}
 
   Napi::Env env() const { return info_.Env(); }
@@ -35,7 +35,7 @@ class Args {
   engine_f32 out(size_t i, const char *name) const;
   engine_cf32 in(size_t i, const char *name) const;
   engine_cf32 in(Napi::Value value, const char *name) const;
-  /* As in, of exactly this length. */
+  /* Like in(), with exactly this length. */
   engine_cf32 in(size_t i, const char *name, size_t length) const;
   engine_u8 bytes_out(size_t i, const char *name) const;
   engine_cu8 bytes_in(size_t i, const char *name) const;

@@ -20,8 +20,8 @@ constexpr napi_type_tag kMemoryTag = {0x6c61'7465'6e74'6b69, 0x746d'656d'6f72'79
 using DeviceHandle = std::shared_ptr<CudaDevice>;
 using MemoryHandle = std::shared_ptr<CudaBlock>;
 
-/* The garbage collector sees a small object and has to be told what hangs on it, yet it takes memory of the host for
- * granted: counted in full, a chain of large latents would have it collect after every fourth. */
+/* Tells the garbage collector of the device memory behind a small object. It expects CPU memory: counted in full, a chain
+ * of large latents would make it collect after every fourth. */
 void Account(napi_env env, int64_t bytes) {
   int64_t total = 0;
   napi_adjust_external_memory(env, bytes / 8, &total);
@@ -140,13 +140,13 @@ CudaBlock &CudaArgs::block(Napi::Value value, const char *name) const {
 }
 
 engine_f32 CudaArgs::out(size_t i, const char *name) const {
-  const CudaBlock &found = block(at(i), name);
-  return {static_cast<float *>(found.data), found.bytes / sizeof(float)};
+  const CudaBlock &memory = block(at(i), name);
+  return {static_cast<float *>(memory.data), memory.bytes / sizeof(float)};
 }
 
 engine_cf32 CudaArgs::in(Napi::Value value, const char *name) const {
-  const CudaBlock &found = block(value, name);
-  return {static_cast<const float *>(found.data), found.bytes / sizeof(float)};
+  const CudaBlock &memory = block(value, name);
+  return {static_cast<const float *>(memory.data), memory.bytes / sizeof(float)};
 }
 
 engine_cf32 CudaArgs::in(size_t i, const char *name, size_t length) const {
@@ -156,8 +156,8 @@ engine_cf32 CudaArgs::in(size_t i, const char *name, size_t length) const {
 }
 
 engine_u8 CudaArgs::bytes_out(size_t i, const char *name) const {
-  const CudaBlock &found = block(at(i), name);
-  return {static_cast<uint8_t *>(found.data), found.bytes};
+  const CudaBlock &memory = block(at(i), name);
+  return {static_cast<uint8_t *>(memory.data), memory.bytes};
 }
 
 engine_cu8 CudaArgs::bytes_in(size_t i, const char *name) const {
@@ -166,8 +166,8 @@ engine_cu8 CudaArgs::bytes_in(size_t i, const char *name) const {
 }
 
 engine_u32 CudaArgs::words_out(size_t i, const char *name) const {
-  const CudaBlock &found = block(at(i), name);
-  return {static_cast<uint32_t *>(found.data), found.bytes / sizeof(uint32_t)};
+  const CudaBlock &memory = block(at(i), name);
+  return {static_cast<uint32_t *>(memory.data), memory.bytes / sizeof(uint32_t)};
 }
 
 namespace {
@@ -245,7 +245,7 @@ Napi::Value Copy(const Napi::CallbackInfo &info) {
   const CudaBlock &to = a.block(a.at(0), "out"), &from = a.block(a.at(1), "memory");
   const size_t at = a.size(2, "at");
   if (at > to.bytes || from.bytes > to.bytes - at)
-    a.range_error("at", "a place of which the rest has room", std::to_string(at));
+    a.range_error("at", "an offset that leaves room for the memory", std::to_string(at));
   return a.done(to.device->table->copy(to.device->device, static_cast<char *>(to.data) + at, from.data, from.bytes));
 }
 

@@ -16,7 +16,7 @@ using Address = unsigned long long;
 constexpr int kOutOfMemory = 2;
 constexpr int kNoDevice = 100;
 
-/* Name here, symbol there (plain names are older ABIs), parameters. All answer 0 or an error's number. */
+/* Name here, symbol there (plain names are older ABIs), parameters. All return 0 or an error's number. */
 #define LK_DRIVER(X)                                                                                               \
   X(init, "cuInit", (unsigned flags))                                                                              \
   X(version, "cuDriverGetVersion", (int *version))                                                                 \

@@ -3,7 +3,7 @@
 
 namespace latentkit::cuda {
 
-/* What cuModuleLoadData takes. */
+/* The argument of cuModuleLoadData. */
 const void *image();
 /* "75,80,86,89,90,100,120"; "" where there is no image. */
 const char *architectures();

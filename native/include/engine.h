@@ -32,12 +32,12 @@ typedef enum {
   ENGINE_BAD_LENGTH,   /* spans whose lengths do not fit each other or the given shape */
   ENGINE_BAD_ARGUMENT, /* a number outside its documented range */
   ENGINE_NO_MEMORY,
-  ENGINE_NO_SPACE,     /* the output span is shorter than the result; *written tells the need where it is known */
+  ENGINE_NO_SPACE,     /* the output span is shorter than the result; *written is the need where it can be computed */
   ENGINE_ZERO_DEVIATION,
   ENGINE_BAD_FILE,     /* not the format, truncated, or a check sum is wrong */
   ENGINE_TOO_LARGE,    /* a file that announces more pixels than allowed */
   ENGINE_UNSUPPORTED,
-  ENGINE_DEVICE_LOST,  /* a fault of the GPU; only functions of engine_cuda.h answer it */
+  ENGINE_DEVICE_LOST,  /* a fault of the GPU; only functions of engine_cuda.h return it */
 } engine_status;
 
 /* A short English phrase for a status; never NULL. */
@@ -59,13 +59,13 @@ engine_status engine_set_threads(int count);
  * Called by submitted work it leaves the background threads alone, since it would wait for itself. */
 void engine_shutdown(void);
 
-/* Queues work(data) on a background thread of the core, apart from the compute pool; done by the time it has called
- * the function. Used for whole-image jobs that must not hold the caller's thread. The work may submit more.
+/* Queues work(data) on a background thread of the core, apart from the compute pool; the work may start, and end,
+ * before this returns. Used for whole-image jobs that must not hold the caller's thread. The work may submit more.
  * Fails: ENGINE_NO_MEMORY, ENGINE_BAD_ARGUMENT (no function). */
 engine_status engine_submit(void (*work)(void *data), void *data);
 
-/* Memory for short use, not cleared, NULL where there is none. Blocks given back wait for the next who takes, up to
- * 64 MiB in all, until engine_shutdown. */
+/* Memory for short use, not cleared, NULL where there is none. Blocks given back are cached for the next caller, up
+ * to 64 MiB in all, until engine_shutdown. */
 void *engine_scratch_take(size_t bytes);
 void engine_scratch_give(void *memory); /* NULL is allowed */
 
@@ -89,7 +89,7 @@ engine_status engine_mt_randn(engine_mt19937 *generator, engine_f32 out);
  * no cap. offset: the generator's offset, a multiple of 4, moved on. k: what each is multiplied with, as by engine_scale
  * afterwards; 1 for the normals themselves. Fails: BAD_ARGUMENT. */
 engine_status engine_philox_randn(engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads, float k);
-/* Moves the offset on as engine_philox_randn of n values does, and makes none. Fails: BAD_ARGUMENT. */
+/* Moves the offset on as engine_philox_randn of n values does, without computing them. Fails: BAD_ARGUMENT. */
 engine_status engine_philox_skip(size_t n, uint64_t *offset, uint32_t threads);
 /* The four words behind each of n = out.len / 4 elements: out[row * n + element]. Fails: BAD_LENGTH, BAD_ARGUMENT. */
 engine_status engine_philox_words(engine_u32 out, uint64_t seed, uint64_t offset, uint32_t threads);
@@ -239,11 +239,11 @@ typedef struct {
 
 /* An upper bound of the encoded size; 0 when the options are bad or the size would overflow. */
 size_t engine_png_bound(const engine_png_options *options);
-/* Filters rows and deflates them as the level says, writes IHDR, tEXt in order, IDAT, IEND.
+/* Filters rows and deflates them at the level, writes IHDR, tEXt in order, IDAT, IEND.
  * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_SPACE, NO_MEMORY. */
 engine_status engine_png_encode(engine_u8 out, engine_cu8 pixels, const engine_png_options *options, size_t *written);
-/* The same file from rows that have the filters of the least sums of absolute differences already: height lines of a
- * filter byte, 0 to 4, and width * channels bytes. Levels that want other filters undo them.
+/* The file of engine_png_encode from rows already filtered by the least sums of absolute differences: height lines of a
+ * filter byte, 0 to 4, and width * channels bytes. Levels with other filters undo these first.
  * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_SPACE, NO_MEMORY. */
 engine_status engine_png_deflate(engine_u8 out, engine_cu8 filtered, const engine_png_options *options,
                                  size_t *written);
@@ -254,7 +254,7 @@ typedef struct {
   int32_t bit_depth; /* 8 or 16, after small depths are scaled to 8 */
   size_t bytes;      /* of the decoded pixels; 16-bit samples in the machine's byte order */
   size_t text_bytes; /* room engine_png_text needs */
-  uint32_t frames;   /* 1, or as many as engine_png_decode_frames gives */
+  uint32_t frames;   /* 1, or as many as engine_png_decode_frames returns */
   int32_t is_keyed;  /* by engine_png_inspect_frames: alpha is one colour's, of a grey or RGB file with tRNS */
 } engine_png_info;
 
@@ -264,8 +264,8 @@ engine_status engine_png_inspect(engine_cu8 file, uint64_t max_pixels, engine_pn
 /* Decodes into out, info.bytes long: every colour type, depth and Adam7; tRNS becomes alpha. Fails as inspect, and
  * NO_SPACE, NO_MEMORY, BAD_FILE where the data end early, go on, or name a filter or palette entry that is not there. */
 engine_status engine_png_decode(engine_u8 out, engine_cu8 file, uint64_t max_pixels, const char **reason);
-/* As engine_png_inspect, of the pictures that engine_png_decode_frames gives: sides, frames and bytes in all. most: the
- * frames wanted. Fails as inspect; max_pixels counts the pixels of all frames; BAD_FILE, where the animation is damaged. */
+/* engine_png_inspect for the pictures of engine_png_decode_frames: sides, frames and bytes in all. most: the largest
+ * number of frames. Fails as inspect; max_pixels counts the pixels of all frames; BAD_FILE, where the animation is damaged. */
 engine_status engine_png_inspect_frames(engine_cu8 file, uint64_t max_pixels, uint32_t most, engine_png_info *info,
                                         const char **reason);
 /* Decodes the first `most` pictures that a viewer shows, [frames, height, width, channels]: each frame of an animation

@@ -1,6 +1,6 @@
 /*
- * What the operations refuse: the CPU core and the CUDA backend ask the same functions, so that they answer alike.
- * Host code only. *nothing: there is nothing to do, although all is well.
+ * Argument checks of the operations, shared by the CPU core and the CUDA backend, so that both return the same status.
+ * For the CPU only. *nothing: the arguments are valid and there is nothing to do.
  */
 #pragma once
 
@@ -130,7 +130,7 @@ struct PhiloxLaunch {
   size_t threads;
   uint64_t rows; /* 0 where n is */
 
-  /* What the offset of the generator grows by. */
+  /* Increment of the generator's offset. */
   uint64_t moved() const { return 4 * rows; }
 };
 

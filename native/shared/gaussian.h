@@ -1,7 +1,7 @@
 /*
  * Box-Muller as PyTorch's vector kernel does it: polynomials of ln, sin and cos in float32, each fma where PyTorch's
  * compiler has one. Another choice of fusion changes the stream. Written for Floats, Ints and Words, which are vectors
- * or single numbers: whoever includes this has included what defines them, and fused, root and the conversions.
+ * or single numbers: the including file defines them before, and fused, root and the conversions.
  */
 #pragma once
 
@@ -11,7 +11,7 @@ namespace {
 
 /* ln x, 0 < x <= 1, x normal. */
 LK_INLINE Floats logarithm(Floats x) {
-  // the exponent that leaves the mantissa in [sqrt 1/2, sqrt 2): t below is exact, as if halves were told apart first
+  // the exponent that leaves the mantissa in [sqrt 1/2, sqrt 2): t below is exact, as if halves were distinguished first
   Ints bits = bits_of(x);
   Ints exponent = (bits - 0x3f3504f3) >> 23;
   Floats e = to_floats(exponent);

@@ -1,4 +1,4 @@
-/* A bilinear resize, for vectors and single floats: whoever includes this has included what defines fused for them. */
+/* A bilinear resize, for vectors and single floats; the including file defines fused for them before. */
 #pragma once
 
 #include "shared/inline.h"

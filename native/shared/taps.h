@@ -1,4 +1,4 @@
-/* Where a bilinear resize reads: align_corners false, no antialias, edges clamped. */
+/* Positions and weights that a bilinear resize reads: align_corners false, no antialias, edges clamped. */
 #pragma once
 
 #include <math.h>

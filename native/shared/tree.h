@@ -15,7 +15,7 @@
 
 namespace {
 
-/* What is summed of an element, in double; for vectors too. */
+/* Terms of the sums, in double; for vectors too. */
 struct Itself {
   template <class V>
   LK_INLINE V operator()(V v) const {

@@ -160,12 +160,12 @@ void finds_what_repeats() {
   CHECK(compress(data(300000, 3, 1), 65535).size() < 6000);
   CHECK(compress(data(300000, 2, 1), 65535).size() < 30000);
   CHECK(compress(data(300000, 5, 1), 65535).size() < 36000);
-  // a picture enlarged four times: three of four rows repeat the one above, which no sample of a single row tells
+  // a picture enlarged four times: three of four rows repeat the one above, which no sample of a single row shows
   CHECK(compress(data(300000, 6, 1), 65535).size() < 20000);
   CHECK(compress(data(300000, 4, 1), 65535).size() < 171000);
   // a chequered pattern with faults: a bit a byte is the least without matches
   CHECK(compress(data(300000, 7, 1), 65535).size() < 30000);
-  // noise with repeats between, which a search that has grown tired of the noise still finds
+  // noise with repeats between, which a search that skips through the noise still finds
   CHECK(compress(data(280000, 9, 1), 65535).size() < 78000);
 }
 

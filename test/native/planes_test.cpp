@@ -63,7 +63,7 @@ void resize() {
   CHECK(engine_resize_bilinear(out(a), in(a), SIZE_MAX, SIZE_MAX, 2, 2, 2) == ENGINE_BAD_LENGTH);
 }
 
-/* As one pass: the same as the two it is made of. */
+/* One pass gives the bits of its two steps. */
 void resize_to_image() {
   const size_t shapes[][5] = {{1, 1, 1, 1, 1},  {1, 1, 1, 5, 7},      {2, 5, 7, 1, 1},      {1, 64, 64, 512, 512},
                               {3, 9, 4, 33, 47}, {1, 3, 5, 20000, 3}, {1, 2, 20000, 2, 9001}, {2, 40, 30, 321, 257},

@@ -17,7 +17,7 @@ Napi::Object PictureOf(Napi::Env env, const engine_png_info &info, const Bytes &
   result.Set("height", Napi::Number::New(env, info.height));
   result.Set("channels", Napi::Number::New(env, info.channels));
   result.Set("bitDepth", Napi::Number::New(env, info.bit_depth));
-  const Napi::ArrayBuffer buffer = Give(env, pixels.data.get(), pixels.len);
+  const Napi::ArrayBuffer buffer = CopyOut(env, pixels.data.get(), pixels.len);
   if (info.bit_depth == 16)
     result.Set("data", Napi::Uint16Array::New(env, pixels.len / 2, buffer, 0));
   else

@@ -72,7 +72,7 @@ class EncodeJob final : public Job {
   }
 
   Napi::Value Result(Napi::Env env) override {
-    return Napi::Uint8Array::New(env, written_, Give(env, file_.data.get(), written_), 0);
+    return Napi::Uint8Array::New(env, written_, CopyOut(env, file_.data.get(), written_), 0);
   }
 
  private:

@@ -52,7 +52,7 @@ class FilterJob final : public Job {
 
  private:
   static Napi::Value Array(Napi::Env env, const Bytes &bytes) {
-    return Napi::Uint8Array::New(env, bytes.len, Give(env, bytes.data.get(), bytes.len), 0);
+    return Napi::Uint8Array::New(env, bytes.len, CopyOut(env, bytes.data.get(), bytes.len), 0);
   }
 
   std::shared_ptr<CudaBlock> images_;

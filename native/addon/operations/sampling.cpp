@@ -35,10 +35,10 @@ engine_cf32 ReadTable(const Args &a, const engine_sampling &sampling) {
 }
 
 int ReadScheduler(const Args &a, size_t i) {
-  const std::string wanted = a.text(i, "scheduler");
+  const std::string name = a.text(i, "scheduler");
   for (int k = 0; engine_scheduler_name(k) != nullptr; k++)
-    if (wanted == engine_scheduler_name(k)) return k;
-  a.range_error("scheduler", "one of the nine", "\"" + wanted + "\"");
+    if (name == engine_scheduler_name(k)) return k;
+  a.range_error("scheduler", "the name of a scheduler", "\"" + name + "\"");
 }
 
 Napi::Value SamplingTable(const Napi::CallbackInfo &info) {

@@ -130,8 +130,8 @@ Napi::Value InjectNoise(const Napi::CallbackInfo &info) {
   constexpr bool kCanDraw = std::is_same_v<A, CudaArgs>;
   [[maybe_unused]] engine_cuda_draw draw{}, *drawn = nullptr;
   if constexpr (kCanDraw) {
-    const Napi::Value given = from.Get("drawn");
-    if (!given.IsUndefined()) draw = ReadDraw(a, given), drawn = &draw;
+    const Napi::Value options_drawn = from.Get("drawn");
+    if (!options_drawn.IsUndefined()) draw = ReadDraw(a, options_drawn), drawn = &draw;
   }
   size_t s[4] = {}, m[3] = {};
   if (!mask.IsUndefined()) {

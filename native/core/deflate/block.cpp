@@ -1,4 +1,4 @@
-// Which units share a block, the codes of each block, and the header that tells a reader of them.
+// The units of each block, its codes, and the header that holds them.
 #include <algorithm>
 
 #include "deflate.h"

@@ -1,4 +1,4 @@
-// What symbols will cost, before there are codes: their entropy, in integers, so that every machine decides alike.
+// Costs of symbols before there are codes: their entropy, in integers, so that every machine decides alike.
 #include <algorithm>
 #include <array>
 

@@ -1,5 +1,5 @@
 /*
- * The own deflate. Data come in units; each unit chooses between its bytes as literals and a search for matches,
+ * This package's deflate. Data come in units; each unit chooses between its bytes as literals and a search for matches,
  * neighbours share a block where one set of codes serves both, and a block that would grow is stored. Units do not
  * depend on the number of threads, so neither do the bytes.
  */
@@ -33,7 +33,7 @@ struct Counts {
 struct Unit {
   const uint8_t *raw = nullptr;
   size_t len = 0;
-  size_t line = 0; /* bytes of a row: what lies above comes again at this distance */
+  size_t line = 0; /* bytes of a row: repetitions of the row above have this distance */
   bool repeats = false; /* a search for matches should pay */
   bool is_sure = false; /* the search goes to the end without asking whether it pays */
   Counts counts;        /* without the end of a block */
@@ -45,7 +45,7 @@ struct Unit {
 
 /* Sets counts to those of the bytes as literals. */
 void count_bytes(Unit &unit);
-/* The same, and repeats. */
+/* count_bytes(), and sets repeats. */
 void survey(Unit &unit);
 
 /* ---- symbols ---- */
@@ -80,12 +80,12 @@ constexpr Effort kBrisk = {8, 16, 4, 8};
 
 /* Searches for matches, which are taken where they are estimated to be smaller than literals. Throws std::bad_alloc. */
 void find_matches(std::vector<Unit> &units, const Effort &effort, const Effort &where_sure);
-/* The same for one unit, as if nothing stood before it, on the calling thread. False where memory is short. */
+/* find_matches() in one unit, as if nothing stood before it, on the calling thread. False where memory is short. */
 bool find_matches(Unit &unit, const Effort &effort);
 /* Takes runs of one byte as matches at distance 1, where they are estimated to be smaller than what the units have;
  * not in those that are sure to have longer matches. Throws std::bad_alloc. */
 void find_runs(std::vector<Unit> &units);
-/* The same for one unit, on the calling thread. False where memory is short. */
+/* find_runs() in one unit, on the calling thread. False where memory is short. */
 bool find_runs(Unit &unit);
 
 /* ---- costs: estimates in 1/65536 bits ---- */

@@ -21,7 +21,7 @@
 #define LK_LANES 4
 #endif
 
-/* Whether fused is one instruction. */
+/* True where fused is one instruction. */
 #if defined(__FMA__) || defined(__ARM_NEON)
 #define LK_HAS_FMA 1
 #else
@@ -67,7 +67,7 @@ inline void store_stream(float *p, Floats v) {
 #endif
 }
 
-/* Orders streamed stores before whatever tells another thread that they are done. */
+/* Orders streamed stores before the signal to other threads that they are done. */
 inline void end_stream() {
 #if defined(__x86_64__)
   _mm_sfence();

@@ -8,7 +8,7 @@
 
 namespace {
 
-/* As many bytes as there are in Floats. */
+/* A vector of as many bytes as Floats has. */
 #if LK_LANES == 16
 typedef __m512i Levels;
 inline void store(uint8_t *p, Levels v) { _mm512_storeu_si512(p, v); }

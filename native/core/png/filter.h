@@ -26,7 +26,7 @@ struct Band {
 
 /* Lines of a filter byte and row_bytes bytes, band by band. */
 struct Filtered {
-  Scratch memory; /* of the lines; NULL where they are somebody else's */
+  Scratch memory; /* of the lines; NULL where the caller owns them */
   std::vector<Band> bands;
   std::vector<deflate::Unit> units;
   std::vector<uint32_t> sums; /* Adler-32 of each unit */
@@ -56,10 +56,10 @@ class Rows {
 
 constexpr size_t kBand = 65535; /* bytes with filter bytes: what one stored block holds */
 
-/* Each row with the filter of the least sum of distances from 0. is_surveyed: the units tell whether strings come again;
- * else they have only been counted. Throw std::bad_alloc. */
+/* Each row with the filter of the least sum of distances from 0. is_surveyed: the units are surveyed, else they
+ * are only counted. Throws std::bad_alloc. */
 Filtered filter_rows(const Rows &rows, bool is_surveyed);
-/* The same of lines that somebody else has filtered so. */
+/* filter_rows of lines that are filtered so already. */
 Filtered filtered_before(const uint8_t *lines, size_t height, size_t row_bytes, bool is_surveyed);
 /* All rows with one filter, 0 to 4; the units are counted. */
 Filtered filter_rows_by(const Rows &rows, int filter);
@@ -69,6 +69,6 @@ void prefer_up(Filtered &filtered, const Rows &rows);
 /* Leaves bands of few colours unfiltered where their strings come again more often so; else as prefer_up(). */
 void prefer_plain(Filtered &filtered, const Rows &rows);
 /* Groups of bands with the filtering, of six, whose sample is the smallest after a quick search. */
-Filtered filter_by_trial(const Rows &rows);
+Filtered filter_by_sample(const Rows &rows);
 
 }  // namespace latentkit::png

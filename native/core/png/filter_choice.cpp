@@ -16,14 +16,14 @@ constexpr size_t kSampleStep = 12;    /* rows from one whose colours are counted
 constexpr size_t kFewColours = 256;
 constexpr size_t kFewGreys = 64;      /* of one channel, where 256 are all there are */
 constexpr size_t kGroup = 8;          /* bands that share a filtering, chosen by one sample */
-constexpr size_t kWideGroup = 16;     /* the same where time is short */
+constexpr size_t kWideGroup = 16;     /* the same of prefer_plain(), which has less time */
 constexpr uint64_t kLeastGain = 32;   /* one of so many bits: else bands keep their filters */
 constexpr uint64_t kLeastTurn = 512;  /* the same between filters */
 constexpr uint64_t kEmpty = 400;      /* where a bit a byte and one of so many suffice there is little to gain */
-constexpr size_t kSample = 16384;     /* bytes that are tried of a group */
+constexpr size_t kSample = 16384;     /* bytes of a group's sample */
 constexpr size_t kMostBits = 7;       /* halves for each byte: above, strings come again by chance alone */
 
-/* Whether the rows looked at have few colours. */
+/* True where the sampled rows have few colours. */
 bool has_few_colours(const Picture &picture, const Band &band) {
   constexpr size_t kSlots = 1024;
   std::array<uint32_t, kSlots> colours;
@@ -79,7 +79,7 @@ bool try_search(const deflate::Unit &unit, uint64_t &bits) {
   return true;
 }
 
-/* Whether the first rows of the band are smaller without a filter. False where memory is short. */
+/* Sets is_smaller where the first rows of the band are smaller without a filter. False where memory is short. */
 bool try_plain(const Rows &rows, const Band &band, const deflate::Unit &filtered, bool &is_smaller) {
   const size_t line = rows.picture().line();
   const Band sample = {band.first, std::min(band.last, band.first + (kSample + line - 1) / line)};
@@ -94,7 +94,7 @@ bool try_plain(const Rows &rows, const Band &band, const deflate::Unit &filtered
   return true;
 }
 
-/* Whether the band has few colours, and bits to save. */
+/* True where the band has few colours, and bits to save. */
 bool may_change(const Rows &rows, const Band &band, const deflate::Unit &unit) {
   return unit.plain_cost >> deflate::kBit >= unit.len + unit.len / kEmpty && has_few_colours(rows.picture(), band);
 }
@@ -151,8 +151,8 @@ Band sample_of(const Picture &picture, size_t first, size_t last) {
   return {begin, begin + rows};
 }
 
-/* A filtering of the sample, surveyed, then searched. */
-struct Trial {
+/* A filtering of the sample. */
+struct Candidate {
   const Rows &rows;
   const Band &sample;
   uint8_t *lines;
@@ -172,21 +172,21 @@ struct Trial {
 bool choose(const Rows &rows, const Band &sample, int &choice) {
   const deflate::Workspace<uint8_t> lines((sample.last - sample.first) * rows.picture().line());
   if (lines.get() == nullptr) return false;
-  Trial trial = {rows, sample, lines.get(), has_few_colours(rows.picture(), sample), {}};
-  uint64_t least = UINT64_MAX, least_found = UINT64_MAX;
-  bool has_hope = false;
+  Candidate candidate = {rows, sample, lines.get(), has_few_colours(rows.picture(), sample), {}};
+  uint64_t least = UINT64_MAX, least_searched = UINT64_MAX;
+  bool may_repeat = false;
   for (int filtering = kCheapest; filtering >= 0; filtering--) {
-    trial.filter(filtering);
-    const uint64_t bits = deflate::cost(trial.unit.counts);
-    has_hope = has_hope || trial.unit.repeats || 2 * (bits >> deflate::kBit) < kMostBits * trial.unit.len;
+    candidate.filter(filtering);
+    const uint64_t bits = deflate::cost(candidate.unit.counts);
+    may_repeat = may_repeat || candidate.unit.repeats || 2 * (bits >> deflate::kBit) < kMostBits * candidate.unit.len;
     if (bits < least) least = bits, choice = filtering;
   }
-  if (!has_hope) return true;
+  if (!may_repeat) return true;
   for (int filtering = kCheapest; filtering >= 0; filtering--) {
-    trial.filter(filtering);
-    if (!deflate::find_matches(trial.unit, deflate::kQuick)) return false;
-    const uint64_t bits = deflate::cost(trial.unit.counts);
-    if (bits < least_found) least_found = bits, choice = filtering;
+    candidate.filter(filtering);
+    if (!deflate::find_matches(candidate.unit, deflate::kQuick)) return false;
+    const uint64_t bits = deflate::cost(candidate.unit.counts);
+    if (bits < least_searched) least_searched = bits, choice = filtering;
   }
   return true;
 }
@@ -204,7 +204,7 @@ void prefer_plain(Filtered &filtered, const Rows &rows) {
                       [&](size_t first, size_t last) { return decide(filtered, rows, first, last); });
 }
 
-Filtered filter_by_trial(const Rows &rows) {
+Filtered filter_by_sample(const Rows &rows) {
   const size_t line = rows.picture().line(), height = rows.picture().height;
   const size_t band_rows = std::max<size_t>(1, kBand / line), count = (height + band_rows - 1) / band_rows;
   Filtered result{scratch(line * height), std::vector<Band>(count), std::vector<deflate::Unit>(count),

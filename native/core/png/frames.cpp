@@ -67,7 +67,7 @@ engine_status add_data(engine_cu8 file, const Chunk &chunk, const Scan &scan, Fr
   return ENGINE_OK;
 }
 
-/* Calls each(frame, number) for the first `most` frames; *count tells how many there were. */
+/* Calls each(frame, number) for the first `most` frames; *count is their number. */
 template <class Each>
 engine_status each_frame(engine_cu8 file, const Scan &scan, uint64_t most, uint64_t *count, const char **reason,
                          Each &&each) {

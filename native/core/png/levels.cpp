@@ -16,10 +16,10 @@ namespace {
 constexpr int kStored = 0, kFastest = 1, kDefault = 4;
 constexpr int kFirstSearch = 3; /* levels below take runs alone */
 constexpr deflate::Effort kHasty = {1, 12, 0, 4};
-constexpr int kFirstTrial = 5; /* levels below filter by sums */
+constexpr int kFirstSampled = 5; /* levels below filter by sums */
 /* From the level after that on. With all before them they take less than eight times what the default takes. */
 constexpr deflate::Effort kSearches[] = {{12, 64, 16, 64}, {16, 64, 16, 64}, {24, 64, 16, 64}, {32, 64, 16, 64}};
-constexpr size_t kSmall = kBand; /* lines of fewer bytes are tried on every level up to the default */
+constexpr size_t kSmall = kBand; /* lines of fewer bytes are compressed at every level up to the default */
 constexpr size_t kOverhead = 6;  /* of a zlib stream: header and Adler-32 */
 
 struct FreeDeflater {
@@ -33,7 +33,7 @@ struct Packed {
   deflate::Stream stream;
 };
 
-/* Counted units, to be searched while others keep what they are. */
+/* Counted units without matches, so that each search starts from the same ones. */
 std::vector<deflate::Unit> copies_of(const std::vector<deflate::Unit> &units) {
   std::vector<deflate::Unit> copies(units.size());
   for (size_t k = 0; k < units.size(); k++) {
@@ -82,15 +82,15 @@ Packed pack_best(const Rows &rows, int level) {
   for (int lower = kFastest + 1; is_small && lower <= std::min(level, kDefault); lower++)
     keep_smaller(best, pack_at(rows, lower));
   if (level <= kDefault) return best;
-  Filtered filtered = filter_by_trial(rows);
+  Filtered filtered = filter_by_sample(rows);
   const std::shared_ptr<uint8_t[]> lines = std::move(filtered.memory);
   const uint32_t adler = filtered.adler();
-  for (int above = kFirstTrial; above <= level; above++) {
+  for (int above = kFirstSampled; above <= level; above++) {
     std::vector<deflate::Unit> units = copies_of(filtered.units);
-    if (above == kFirstTrial) {
+    if (above == kFirstSampled) {
       deflate::find_matches(units, deflate::kThorough, deflate::kBrisk);
     } else {
-      const deflate::Effort &deep = kSearches[above - kFirstTrial - 1];
+      const deflate::Effort &deep = kSearches[above - kFirstSampled - 1];
       deflate::find_matches(units, deep, deep);
     }
     keep_smaller(best, {lines, adler, deflate::Stream(std::move(units))});
@@ -101,7 +101,7 @@ Packed pack_best(const Rows &rows, int level) {
 size_t write(uint8_t *out, size_t room, Packed packed, int level) {
   const size_t len = packed.stream.size() + kOverhead;
   if (len > room) return 0;
-  // a window of 32 KiB; the second byte tells the level in four steps
+  // a window of 32 KiB; the second byte holds the level in four steps
   out[0] = 0x78;
   out[1] = level < 2 ? 0x01 : level < 6 ? 0x5E : level == 6 ? 0x9C : 0xDA;
   packed.stream.write(out + 2);

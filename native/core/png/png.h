@@ -1,4 +1,4 @@
-// What the parts of the PNG codec share: chunks, and the facts that a walk over them finds.
+// Shared parts of the PNG codec: chunks, and the properties of a file that a scan of them collects.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ struct Chunk {
   size_t len;
 };
 
-/* The chunks of a file in order, each with its length, name and check sum verified before it is given out. */
+/* The chunks of a file in order, each with its length, name and check sum verified before it is returned. */
 class Chunks {
  public:
   explicit Chunks(engine_cu8 file);
@@ -103,7 +103,7 @@ engine_status decode(engine_cu8 file, const Scan &scan, uint8_t *out, const char
 /* The pixel whose samples are all zero, result_pixel_bytes() long. */
 void decode_zero(const Scan &scan, uint8_t *out);
 
-/* The EXIF orientation, 1 to 8; 1 where the chunk is damaged or says nothing. */
+/* The EXIF orientation, 1 to 8; 1 where the chunk is damaged or holds none. */
 int orientation(const Chunk &exif);
 constexpr bool swaps_sides(int orientation) { return orientation > 4; }
 /* Turns pixels [height, width] as the orientation says; out holds as many and does not overlap. */

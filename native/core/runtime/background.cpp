@@ -24,7 +24,7 @@ struct Task {
 class Background {
  public:
   engine_status submit(Task task) {
-    int wanted = std::min(engine_threads(), kMaxBackground);
+    int limit = std::min(engine_threads(), kMaxBackground);
     std::unique_lock<std::mutex> lock(mutex_);
     // a stop in progress joins the old threads without the lock: new ones start when it is done
     stopped_.wait(lock, [this] { return !stopping_ || on_background; });
@@ -33,7 +33,7 @@ class Background {
     } catch (const std::bad_alloc &) {
       return ENGINE_NO_MEMORY;
     }
-    if (!stopping_ && idle_ < tasks_.size() && static_cast<int>(threads_.size()) < wanted) {
+    if (!stopping_ && idle_ < tasks_.size() && static_cast<int>(threads_.size()) < limit) {
       if (!start_thread(threads_, [this] { loop(); }) && threads_.empty()) {
         tasks_.pop_back();
         return ENGINE_NO_MEMORY;

@@ -1,4 +1,4 @@
-// Large blocks that are kept for the next who needs one: the pages of fresh memory cost more than the work in them.
+// A cache of large blocks of memory: the pages of fresh memory cost more than the work in them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace latentkit {
 
-/* Gives back everything that waits for its next use. */
+/* Frees all cached blocks. */
 void drop_scratch();
 
 struct GiveScratch {

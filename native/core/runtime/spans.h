@@ -8,8 +8,8 @@
 
 namespace latentkit {
 
-/* Whether outputs are written around the caches: where all that an operation reads and writes, counted in floats, passes
- * 8 MiB, they would push the inputs out. */
+/* True where outputs are to be written around the caches: beyond 8 MiB in all, counted in floats, they would push the
+ * inputs out. */
 inline int streams(size_t floats) { return floats > (size_t{2} << 20); }
 
 /* Runs body and turns a failed allocation into a status: no exception crosses engine.h. */

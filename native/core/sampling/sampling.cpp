@@ -78,7 +78,7 @@ void discrete_table(const engine_sampling &sampling, float *out) {
   }
 }
 
-/* The table of Stable Diffusion 1, 2 and XL, computed once: nearly every call asks for it. */
+/* The table of Stable Diffusion 1, 2 and XL, computed once: nearly every call needs it. */
 struct CommonTable {
   static constexpr engine_sampling kOf = {ENGINE_DISCRETE, 0, 0.00085, 0.012, 0, 0, 1, 1};
   std::array<float, kSteps> values;

@@ -180,11 +180,11 @@ engine_status engine_schedule(const engine_sampling *sampling, engine_cf32 table
   return guarded([&] {
     Context at{*sampling, table};
     Sigmas sigmas = schedule(at, kSchedulers[scheduler], static_cast<size_t>(computed), extra_step != 0);
-    size_t kept = sigmas.size();
-    if (denoise <= 0.9999) kept = std::min(kept, static_cast<size_t>(steps) + 1);
-    *written = kept;
-    if (kept > out.len) return ENGINE_NO_SPACE;
-    std::memcpy(out.data, sigmas.data() + (sigmas.size() - kept), kept * sizeof(float));
+    size_t count = sigmas.size();
+    if (denoise <= 0.9999) count = std::min(count, static_cast<size_t>(steps) + 1);
+    *written = count;
+    if (count > out.len) return ENGINE_NO_SPACE;
+    std::memcpy(out.data, sigmas.data() + (sigmas.size() - count), count * sizeof(float));
     return ENGINE_OK;
   });
 }

@@ -1,4 +1,4 @@
-// What equal pictures have in common, whatever the file around them: BLAKE3 with the set of instructions in use.
+// The hash of a picture's samples, whatever the file around them: BLAKE3 with the instruction set in use.
 #include <algorithm>
 #include <array>
 #include <initializer_list>
@@ -13,7 +13,7 @@ extern "C" {
 
 using latentkit::Isa;
 
-// What blake3.c calls. Its own choice at run time would not know which set latentkit was told to use.
+// Called by blake3.c, whose own choice at run time would ignore LATENTKIT_ISA and engine_set_isa.
 
 void blake3_compress_in_place(uint32_t cv[8], const uint8_t block[BLAKE3_BLOCK_LEN], uint8_t block_len,
                               uint64_t counter, uint8_t flags) {

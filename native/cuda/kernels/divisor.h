@@ -1,4 +1,4 @@
-// Divisions by numbers that the host knows: a product and shifts, where a card's own division takes some twenty
+// Divisions by numbers that the CPU sends: a product and shifts, where a card's own division takes some twenty
 // instructions, three of them slow.
 #pragma once
 

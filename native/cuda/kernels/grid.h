@@ -1,4 +1,4 @@
-// Where a thread stands in its launch, and how it reads and writes four numbers at once.
+// The elements of a thread of a launch, and reads and writes of four numbers at once.
 #pragma once
 
 #include "kernels/platform.h"

@@ -33,12 +33,12 @@ struct FilterRow {
   }
 };
 
-/* What each filter costs of a row. */
+/* Costs of a row by filter. */
 struct Costs {
   uint64_t of[kFilters];
 };
 
-/* The filter for a row of n bytes, found by a warp. */
+/* The cheapest filter for a row of n bytes; the warp computes it together. */
 LK_INLINE uint32_t cheapest(const FilterRow &row, uint64_t n) {
   Costs costs = {};
   for (uint64_t i = threadIdx.x % kWarp; i < n; i += kWarp) {

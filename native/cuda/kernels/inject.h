@@ -13,13 +13,13 @@ struct Injection {
   lk_injection how;
   float deviation;
 
-  explicit LK_INLINE Injection(const lk_injection &given)
-      : how(given), deviation(given.spread != nullptr ? given.spread->deviation : 1.0f) {}
+  explicit LK_INLINE Injection(const lk_injection &injection)
+      : how(injection), deviation(injection.spread != nullptr ? injection.spread->deviation : 1.0f) {}
 
-  /* Else the caller is told, and its memory stays. */
+  /* Else nothing is written; the CPU reports it. */
   LK_INLINE bool possible() const { return deviation != 0.0f; }
 
-  /* Whether elements can be read and written in fours. */
+  /* True where elements can be read and written in fours. */
   LK_INLINE bool quads(const float *out) const {
     return aligned(out) && aligned(how.values.x) && aligned(how.values.noise) && aligned(how.random) &&
            (how.mask.data == nullptr || quads_of(how.mask));
@@ -38,7 +38,7 @@ struct Injection {
     return (*this)(how.values.x[i], how.values.noise[i], mask, random);
   }
 
-  /* Of elements i to i + 3. */
+  /* The results for elements i to i + 3. */
   LK_INLINE float4 four(uint64_t i, float4 r) const {
     const float4 b = load4(how.values.x + i), e = load4(how.values.noise + i);
     const float4 m = how.mask.data != nullptr ? mask4_at(how.mask, i) : float4{0, 0, 0, 0};
@@ -59,7 +59,7 @@ LK_KERNEL lk_inject(float *out, lk_injection how, uint64_t n) {
 }
 
 LK_KERNEL lk_inject_drawn(float *out, lk_injection how, lk_draw draw, uint64_t n) {
-  // known here: the other cases are not compiled in
+  // constants, so that the other cases are not compiled in
   how.mask.resized = 0, how.mixed = 1;
   const Injection op(how);
   if (!op.possible()) return;

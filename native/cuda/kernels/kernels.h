@@ -25,7 +25,7 @@ struct lk_draw {
   uint64_t first;     /* counter: the generator's offset / 4 */
   lk_divisor threads; /* of the launch, a multiple of LK_BLOCK */
   uint64_t counters;  /* of each thread a row, in all of them */
-  float k;            /* times each normal */
+  float k;            /* factor of each normal */
 };
 
 LK_KERNEL lk_philox_normals(float *out, lk_draw draw, uint64_t n);
@@ -82,7 +82,7 @@ struct lk_values {
   }
 };
 
-/* What the two summing kernels find. */
+/* The results of the two summing kernels. */
 struct lk_spread {
   double mean;
   float deviation;

@@ -23,8 +23,8 @@ LK_INLINE PhiloxWords philox(uint64_t seed, uint64_t row, uint64_t thread) {
   return c;
 }
 
-/* Calls body(i, v, left) for elements i to i + 3 of n, i a multiple of 4: v are their normals, of which `left` or all are
- * wanted. A thread makes those of four counters beside each other, at four places that lie a launch apart. */
+/* Calls body(i, v, left) for elements i to i + 3 of n, i a multiple of 4: v are their normals, the first `left` of
+ * them valid. A thread computes those of four neighbouring counters, four groups that lie a launch apart. */
 template <class Body>
 LK_INLINE void for_normals(uint64_t n, const lk_draw &draw, Body body) {
   const Scale scaled = {draw.k};

@@ -1,4 +1,4 @@
-// What a kernel is written in: CUDA, or the same names for a host compiler, whose tests run the kernels without a GPU.
+// The language of the kernels: CUDA, or its names for a C++ compiler, so that tests run the kernels without a GPU.
 #pragma once
 
 #include <stddef.h>

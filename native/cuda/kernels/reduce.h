@@ -48,7 +48,7 @@ LK_INLINE void add_pairwise(double *values, unsigned count) {
   __syncthreads();
 }
 
-/* The sum of all terms, given to `finish` by one thread of the launch. */
+/* The sum of all terms, passed to `finish` by one thread of the launch. */
 template <class Term, class Finish>
 LK_INLINE void tree_sum(const lk_values &values, uint64_t n, Term term, double *partial, uint32_t *tickets,
                         Finish finish) {
@@ -84,7 +84,7 @@ LK_INLINE void tree_sum(const lk_values &values, uint64_t n, Term term, double *
       const unsigned here = count - first < LK_BLOCK ? (unsigned)(count - first) : LK_BLOCK;
       if (threadIdx.x < here) sums[threadIdx.x] = level[first + threadIdx.x];
       add_pairwise(sums, here);
-      // a tile's place lies at or before its first value, which is read already
+      // a tile's slot lies at or before its first value, which is read already
       if (threadIdx.x == 0) level[tile] = sums[0];
       __syncthreads();
     }

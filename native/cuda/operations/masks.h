@@ -29,24 +29,24 @@ inline lk_mask mask_of(const float *data, size_t count, size_t channels, size_t 
           sizes_of(mask_h, mask_w, h, w)};
 }
 
-/* A mask that is to be resized becomes one that is, in `room`. */
-inline engine_status resize_now(engine_cuda &device, Block &room, lk_mask *mask) {
+/* Resizes the mask into `memory` where it is to be resized. */
+inline engine_status resize_now(engine_cuda &device, Block &memory, lk_mask *mask) {
   if (!mask->resized) return ENGINE_OK;
   const size_t n = mask->count.by * mask->plane.by;
-  if (const engine_status taken = room.take(n * sizeof(float)); taken != ENGINE_OK) return taken;
-  auto *resized = room.as<float>();
+  if (const engine_status taken = memory.take(n * sizeof(float)); taken != ENGINE_OK) return taken;
+  auto *resized = memory.as<float>();
   const engine_status status = LK_LAUNCH(device, resize, blocks_for(n), resized, mask->data, n, mask->sizes);
   mask->data = resized;
   mask->resized = 0;
   return status;
 }
 
-/* The same where many planes read it, `readers` of them: the arithmetic of a resize costs more than the memory. It stays
- * as it is where there are few, or no memory: same bits. */
-inline engine_status resize_ahead(engine_cuda &device, Block &room, size_t readers, lk_mask *mask) {
+/* resize_now where many planes read the mask, `readers` of them: a resize in each costs more than the memory. With few
+ * readers, or without memory, the mask stays as it is: same bits. */
+inline engine_status resize_ahead(engine_cuda &device, Block &memory, size_t readers, lk_mask *mask) {
   constexpr size_t kMany = 4;
   if (readers / kMany < mask->count.by) return ENGINE_OK;
-  const engine_status status = resize_now(device, room, mask);
+  const engine_status status = resize_now(device, memory, mask);
   return mask->resized && status == ENGINE_NO_MEMORY ? ENGINE_OK : status;
 }
 

@@ -1,4 +1,4 @@
-// The functions of the table, by subject; engine_cuda.h says what each does.
+// The functions of the table by subject; engine_cuda.h documents each.
 #pragma once
 
 #include "engine_cuda.h"

@@ -10,7 +10,7 @@
 namespace latentkit::cuda {
 namespace {
 
-/* Where the summing kernels leave what they find, and the room they need. */
+/* Memory of the summing kernels, and their result. */
 struct Spread {
   Block block;
   explicit Spread(engine_cuda &device) : block(device) {}
@@ -18,7 +18,7 @@ struct Spread {
   lk_spread *result() const { return block.as<lk_spread>(); }
 
   /* Queues the two passes over n values, n above 0. */
-  engine_status find(engine_cuda &device, const lk_values &values, size_t n) {
+  engine_status compute(engine_cuda &device, const lk_values &values, size_t n) {
     const size_t leaves = (n + LK_LEAF - 1) / LK_LEAF;
     const unsigned blocks = blocks_for(uint64_t{leaves} * LK_TREE_LANES);
     const size_t groups = (leaves * LK_TREE_LANES + LK_BLOCK - 1) / LK_BLOCK;
@@ -38,19 +38,19 @@ struct Spread {
   }
 };
 
-engine_status std_of(engine_cuda *device, engine_cf32 x, float *host_out) {
+engine_status std_of(engine_cuda *device, engine_cf32 x, float *out) {
   return on(device, [&] {
     if (x.len < 2) {
-      *host_out = NAN;
+      *out = NAN;
       return ENGINE_OK;
     }
     Spread spread(*device);
-    const engine_status status = spread.find(*device, {x.data, nullptr, 0, 0.0f}, x.len);
-    return status == ENGINE_OK ? spread.read(*device, host_out) : status;
+    const engine_status status = spread.compute(*device, {x.data, nullptr, 0, 0.0f}, x.len);
+    return status == ENGINE_OK ? spread.read(*device, out) : status;
   });
 }
 
-/* Whether everything can be read and written four elements at a time. */
+/* True where everything can be read and written four elements at a time. */
 bool in_fours(const float *out, const lk_injection &how, size_t n) {
   const auto whole = [](const float *p) { return address(p) % (4 * sizeof(float)) == 0; };
   const bool masked = how.mask.data != nullptr;
@@ -61,38 +61,38 @@ bool in_fours(const float *out, const lk_injection &how, size_t n) {
 engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base, engine_cf32 noise,
                            const engine_inject_options *options, const engine_cuda_draw *drawn) {
   const size_t n = out.len;
-  engine_inject_options given = *options;
+  engine_inject_options settings = *options;
   PhiloxLaunch like = {};
   if (drawn != nullptr) {
-    given.random = {nullptr, n};
+    settings.random = {nullptr, n};
     const engine_status checked = check_philox(n, drawn->offset, drawn->threads, &like);
     if (checked != ENGINE_OK) return checked;
   }
-  const engine_status checked = check_inject(n, base.len, noise.len, given);
+  const engine_status checked = check_inject(n, base.len, noise.len, settings);
   if (checked != ENGINE_OK) return checked;
   return on(device, [&] {
     if (n == 0) return ENGINE_OK;
     lk_injection how = {};
-    how.values = {base.data, noise.data, given.average != 0, static_cast<float>(given.strength)};
-    const engine_shape4 &shape = given.shape;
-    if (given.mask.len > 0) {
-      how.mask = mask_of(given.mask.data, given.mask_n, shape.c, given.mask_h, given.mask_w, shape.h, shape.w);
+    how.values = {base.data, noise.data, settings.average != 0, static_cast<float>(settings.strength)};
+    const engine_shape4 &shape = settings.shape;
+    if (settings.mask.len > 0) {
+      how.mask = mask_of(settings.mask.data, settings.mask_n, shape.c, settings.mask_h, settings.mask_w, shape.h, shape.w);
     }
     lk_draw draw = {};
     bool draws = false;
-    Block made(*device), resized(*device);
-    if (given.mix > 0.0) {
-      const MixFactors mix(given.mix);
-      how.mixed = 1, how.random = given.random.data;
+    Block normals(*device), resized(*device);
+    if (settings.mix > 0.0) {
+      const MixFactors mix(settings.mix);
+      how.mixed = 1, how.random = settings.random.data;
       how.keep = mix.keep, how.add = mix.add, how.length = mix.length;
       if (drawn != nullptr) {
         draw = draw_of(drawn->seed, drawn->offset, like, drawn->k);
         draws = in_fours(out.data, how, n);
         if (!draws) {
-          if (const engine_status status = made.take(n * sizeof(float)); status != ENGINE_OK) return status;
-          const engine_status status = make_normals(*device, made.as<float>(), n, draw);
+          if (const engine_status status = normals.take(n * sizeof(float)); status != ENGINE_OK) return status;
+          const engine_status status = make_normals(*device, normals.as<float>(), n, draw);
           if (status != ENGINE_OK) return status;
-          how.random = made.as<float>();
+          how.random = normals.as<float>();
         }
       }
     }
@@ -102,8 +102,8 @@ engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base
       if (status != ENGINE_OK) return status;
     }
     Spread spread(*device);
-    if (given.normalize) {
-      if (const engine_status status = spread.find(*device, how.values, n); status != ENGINE_OK) return status;
+    if (settings.normalize) {
+      if (const engine_status status = spread.compute(*device, how.values, n); status != ENGINE_OK) return status;
       how.spread = spread.result();
     }
     engine_status status = ENGINE_OK;
@@ -112,8 +112,8 @@ engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base
                      : LK_LAUNCH(*device, inject, blocks_for(quads(n)), out.data, how, n);
     };
     float deviation = 1.0f;
-    if (given.normalize) {
-      // the kernel that writes is queued before this is known, and writes nothing where it is 0
+    if (settings.normalize) {
+      // the kernel that writes is queued before the deviation is read, and writes nothing where it is 0
       if (const engine_status read = spread.read(*device, &deviation, std::ref(write)); read != ENGINE_OK) return read;
     } else {
       write();

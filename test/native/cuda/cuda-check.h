@@ -14,13 +14,13 @@
 #include "cuda/fake/fake.h"
 #include "engine_cuda.h"
 
-/* What a library exports; a missing one ends the test. */
+/* A symbol of a library; a missing one ends the test. */
 template <class T>
 T *symbol(const char *path, const char *name) {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  void *found = library == nullptr ? nullptr : dlsym(library, name);
-  if (found == nullptr) std::fprintf(stderr, "%s: %s\n", path, dlerror()), std::exit(1);
-  return reinterpret_cast<T *>(found);
+  void *symbol = library == nullptr ? nullptr : dlsym(library, name);
+  if (symbol == nullptr) std::fprintf(stderr, "%s: %s\n", path, dlerror()), std::exit(1);
+  return reinterpret_cast<T *>(symbol);
 }
 
 /* The library for a GPU, NULL for the fake driver. */

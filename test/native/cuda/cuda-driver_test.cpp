@@ -1,4 +1,4 @@
-// Every answer a driver can give: none, too old, no device, faults at any call; and memory, its reuse and its end.
+// Every result of a driver: none, too old, no device, faults at any call; and memory, its reuse and its end.
 #include <cstring>
 
 #include "cuda-check.h"
@@ -6,11 +6,11 @@
 namespace {
 
 /* Opens with these settings of the driver; the status and a word of the reason. */
-void opens_with(const char *settings, engine_status wanted, const char *part, int ordinal = 0) {
+void opens_with(const char *settings, engine_status expected, const char *part, int ordinal = 0) {
   configure(settings);
   Device device(ordinal);
-  CHECK(device.status == wanted && (device.handle != nullptr) == (wanted == ENGINE_OK));
-  if (std::strstr(device.why, part) == nullptr || (wanted == ENGINE_OK) != (device.why[0] == '\0')) {
+  CHECK(device.status == expected && (device.handle != nullptr) == (expected == ENGINE_OK));
+  if (std::strstr(device.why, part) == nullptr || (expected == ENGINE_OK) != (device.why[0] == '\0')) {
     std::fprintf(stderr, "%s: the reason is \"%s\"\n", settings, device.why);
     CHECK(false);
   }
@@ -27,8 +27,8 @@ void opening() {
   opens_with("version=10020", ENGINE_UNSUPPORTED, "supports CUDA 10.2, needed is 11.0");
   opens_with("fail=cuModuleLoadData:209,capability=61,version=12040", ENGINE_UNSUPPORTED,
              "CUDA_ERROR_NO_BINARY_FOR_GPU (209): the device has compute capability 6.1 and its driver supports CUDA "
-             "12.4, the kernels were made by CUDA 13.0 for 75,80,86,89,90,100,120");
-  opens_with("fail=cuModuleLoadData:2", ENGINE_NO_MEMORY, "cuModuleLoadData answered CUDA_ERROR_OUT_OF_MEMORY (2)");
+             "12.4, the kernels were compiled by CUDA 13.0 for 75,80,86,89,90,100,120");
+  opens_with("fail=cuModuleLoadData:2", ENGINE_NO_MEMORY, "cuModuleLoadData returned CUDA_ERROR_OUT_OF_MEMORY (2)");
   opens_with("fail=cuMemAlloc_v2:2", ENGINE_NO_MEMORY, "cuMemAlloc");
   for (const char *function : {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet",
                                "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2", "cuModuleGetFunction",
@@ -101,7 +101,7 @@ void pool() {
     const uint64_t calls = counted("cuMemAlloc_v2");
     CHECK(cuda().take(d, 3 * kMiB - 100, &b) == ENGINE_OK && b == a && counted("cuMemAlloc_v2") == calls);
     cuda().give(d, b);
-    // a larger block needs the room of what is kept
+    // a larger block needs the memory of the cached ones
     CHECK(cuda().take(d, 7 * kMiB, &c) == ENGINE_OK && sizes(device).kept == 0 && sizes(device).lent == 7 * kMiB);
     CHECK(cuda().take(d, 3 * kMiB, &a) == ENGINE_NO_MEMORY && a == nullptr);
     CHECK(cuda().take(d, SIZE_MAX, &a) == ENGINE_NO_MEMORY && a == nullptr);
@@ -117,7 +117,7 @@ void pool() {
   CHECK(counted("misuses") == 0 && counted("leaked") == 0);
 }
 
-/* A reduction that finds no room for its sums says so, and nothing was written. */
+/* A reduction that finds no room for its sums fails, and nothing was written. */
 void no_room_for_sums() {
   configure("memory=34816");
   {
@@ -187,7 +187,7 @@ void masks_ahead() {
 
 using Calls = std::vector<std::pair<std::string, uint64_t>>;
 
-/* Calls everything that can fail until one does; what it answered. calls: how often it called the driver, if wanted. */
+/* Calls everything that can fail until one does; returns its status. calls, where not NULL: the number of calls of the driver. */
 engine_status use(const Device &device, Calls *calls = nullptr) {
   engine_cuda *d = device.handle;
   std::vector<float> x = numbers(20000, 1);
@@ -247,8 +247,8 @@ void faults() {
           const engine_status status = device.handle == nullptr ? device.status : use(device);
           // copies do without memory of their own
           const bool copes = name == "cuMemHostAlloc";
-          const engine_status wanted = error != 2 ? ENGINE_DEVICE_LOST : copes ? ENGINE_OK : ENGINE_NO_MEMORY;
-          if (status != wanted) {
+          const engine_status expected = error != 2 ? ENGINE_DEVICE_LOST : copes ? ENGINE_OK : ENGINE_NO_MEMORY;
+          if (status != expected) {
             std::fprintf(stderr, "%s: %s\n", settings.c_str(), engine_status_text(status));
             CHECK(false);
           }

@@ -25,20 +25,20 @@ void against_cpu(const Device &device, const Operation &operation, uint64_t seed
     const size_t n = choose.length(70000);
     const float k = choose.number();
     const std::vector<float> x = awkward(n, choose.seed()), y = awkward(n, choose.seed());
-    std::vector<float> wanted(n);
-    CHECK(operation.cpu(out(wanted), in(x), in(y), k) == ENGINE_OK);
+    std::vector<float> expected(n);
+    CHECK(operation.cpu(out(expected), in(x), in(y), k) == ENGINE_OK);
     // now and then off the addresses that four floats at once need
     const auto shift = [&] { return choose.one_in(3) ? choose.below(5) : 0; };
     OnDevice<float> first(device, x, shift()), second(device, y, shift()), to(device, n, shift());
     CHECK(operation.gpu(device.handle, out(to), in(first), in(second), k) == ENGINE_OK);
-    CHECK(same_values(wanted, to.read()));
+    CHECK(same_values(expected, to.read()));
     // the output may be any input
     CHECK(operation.gpu(device.handle, out(first), in(first), in(second), k) == ENGINE_OK);
-    CHECK(same_values(wanted, first.read()));
+    CHECK(same_values(expected, first.read()));
     if (operation.cpu == kOperations[0].cpu) continue;
     OnDevice<float> again(device, x, shift());
     CHECK(operation.gpu(device.handle, out(second), in(again), in(second), k) == ENGINE_OK);
-    CHECK(same_values(wanted, second.read()));
+    CHECK(same_values(expected, second.read()));
   }
 }
 

@@ -9,14 +9,14 @@ void bytes(const Device &device) {
   for (int round = 0; round < 200; round++) {
     const size_t n = choose.length(20000), shift = choose.below(3);
     std::vector<float> x = choose.one_in(2) ? awkward(n, choose.seed()) : numbers(n, choose.seed(), 1.2f);
-    std::vector<uint8_t> wanted(n);
-    CHECK(engine_f32_to_u8({wanted.data(), n}, in(x)) == ENGINE_OK);
+    std::vector<uint8_t> expected(n);
+    CHECK(engine_f32_to_u8({expected.data(), n}, in(x)) == ENGINE_OK);
     OnDevice<float> from(device, x, shift), back(device, n, choose.below(2));
     OnDevice<uint8_t> to(device, n, choose.below(5));
     CHECK(cuda().f32_to_u8(device.handle, out(to), in(from)) == ENGINE_OK);
-    CHECK(same_bytes(wanted, to.read()));
+    CHECK(same_bytes(expected, to.read()));
     std::vector<float> floats(n);
-    CHECK(engine_u8_to_f32(out(floats), {wanted.data(), n}) == ENGINE_OK);
+    CHECK(engine_u8_to_f32(out(floats), {expected.data(), n}) == ENGINE_OK);
     CHECK(cuda().u8_to_f32(device.handle, out(back), in(to)) == ENGINE_OK);
     CHECK(same_values(floats, back.read()));
   }
@@ -28,11 +28,11 @@ void masks(const Device &device) {
     const size_t pixels = choose.length(5000);
     const int kinds[] = {1, 3, 4}, channels = kinds[choose.below(3)], channel = static_cast<int>(choose.below(3));
     const std::vector<float> image = awkward(pixels * static_cast<size_t>(channels), choose.seed());
-    std::vector<float> wanted(pixels);
-    CHECK(engine_channel_to_mask(out(wanted), in(image), channels, channel) == ENGINE_OK);
+    std::vector<float> expected(pixels);
+    CHECK(engine_channel_to_mask(out(expected), in(image), channels, channel) == ENGINE_OK);
     OnDevice<float> from(device, image, choose.below(2)), to(device, pixels, choose.below(2));
     CHECK(cuda().channel_to_mask(device.handle, out(to), in(from), channels, channel) == ENGINE_OK);
-    CHECK(same_values(wanted, to.read()));
+    CHECK(same_values(expected, to.read()));
   }
 }
 
@@ -41,11 +41,11 @@ void planes(const Device &device) {
   for (int round = 0; round < 200; round++) {
     const size_t batch = choose.from(1, 4), n = batch * 3 * choose.length(2000);
     const std::vector<float> x = awkward(n, choose.seed());
-    std::vector<float> wanted(n);
-    CHECK(engine_planes_to_image(out(wanted), in(x), batch) == ENGINE_OK);
+    std::vector<float> expected(n);
+    CHECK(engine_planes_to_image(out(expected), in(x), batch) == ENGINE_OK);
     OnDevice<float> from(device, x, choose.below(2)), to(device, n, choose.below(2));
     CHECK(cuda().planes_to_image(device.handle, out(to), in(from), batch) == ENGINE_OK);
-    CHECK(same_values(wanted, to.read()));
+    CHECK(same_values(expected, to.read()));
   }
 }
 
@@ -73,16 +73,16 @@ void filters(const Device &device) {
     const size_t width = choose.from(1, 90), height = choose.from(1, 20), channels = choose.from(1, 4);
     const size_t n = width * channels;
     const std::vector<uint8_t> pixels = picture(width, height, channels, choose), first(n);
-    std::vector<uint8_t> wanted(height * (n + 1));
+    std::vector<uint8_t> expected(height * (n + 1));
     for (size_t y = 0; y < height; y++) {
       const uint8_t *row = pixels.data() + y * n;
-      latentkit::kernels().filter_row(wanted.data() + y * (n + 1), row, y == 0 ? first.data() : row - n, n, channels);
-      used[wanted[y * (n + 1)]]++;
+      latentkit::kernels().filter_row(expected.data() + y * (n + 1), row, y == 0 ? first.data() : row - n, n, channels);
+      used[expected[y * (n + 1)]]++;
     }
-    OnDevice<uint8_t> from(device, pixels, choose.below(5)), to(device, wanted.size(), choose.below(5));
+    OnDevice<uint8_t> from(device, pixels, choose.below(5)), to(device, expected.size(), choose.below(5));
     CHECK(cuda().png_filter(device.handle, out(to), in(from), static_cast<uint32_t>(width),
                             static_cast<uint32_t>(height), static_cast<int>(channels)) == ENGINE_OK);
-    CHECK(same_bytes(wanted, to.read()));
+    CHECK(same_bytes(expected, to.read()));
   }
   for (size_t count : used) CHECK(count > 20);
 }

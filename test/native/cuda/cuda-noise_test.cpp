@@ -11,12 +11,12 @@ void normals(const Device &device) {
     const size_t n = choose.from(1, choose.one_in(10) ? 300000 : 9000);
     const uint64_t seed = choose.state * 0x9e3779b97f4a7c15u, start = choose.below(1000) * 4;
     const float k = choose.one_in(2) ? 1.0f : choose.number();
-    std::vector<float> wanted(n);
+    std::vector<float> expected(n);
     uint64_t on_cpu = start, on_gpu = start;
-    CHECK(engine_philox_randn(out(wanted), seed, &on_cpu, threads, k) == ENGINE_OK);
+    CHECK(engine_philox_randn(out(expected), seed, &on_cpu, threads, k) == ENGINE_OK);
     OnDevice<float> to(device, n, choose.below(3));
     CHECK(cuda().philox_randn(device.handle, out(to), seed, &on_gpu, threads, k) == ENGINE_OK);
-    CHECK(same_values(wanted, to.read()) && on_cpu == on_gpu);
+    CHECK(same_values(expected, to.read()) && on_cpu == on_gpu);
   }
 }
 
@@ -26,11 +26,11 @@ void words(const Device &device) {
     const uint32_t threads = static_cast<uint32_t>(choose.below(5)) * 256;
     const size_t n = choose.from(1, 6000);
     const uint64_t seed = choose.state * 0x9e3779b97f4a7c15u, offset = choose.below(1000) * 4;
-    std::vector<uint32_t> wanted(4 * n);
-    CHECK(engine_philox_words({wanted.data(), wanted.size()}, seed, offset, threads) == ENGINE_OK);
+    std::vector<uint32_t> expected(4 * n);
+    CHECK(engine_philox_words({expected.data(), expected.size()}, seed, offset, threads) == ENGINE_OK);
     OnDevice<uint32_t> to(device, 4 * n, choose.below(3));
     CHECK(cuda().philox_words(device.handle, {to.data(), to.size()}, seed, offset, threads) == ENGINE_OK);
-    CHECK(same_bytes(wanted, to.read()));
+    CHECK(same_bytes(expected, to.read()));
   }
 }
 
@@ -38,11 +38,11 @@ void words(const Device &device) {
 void far_rows(const Device &device) {
   const size_t n = 5000;
   uint64_t on_cpu = (uint64_t{1} << 34) - 8, on_gpu = on_cpu;
-  std::vector<float> wanted(n);
-  CHECK(engine_philox_randn(out(wanted), ~uint64_t{0}, &on_cpu, 256, 1.0f) == ENGINE_OK);
+  std::vector<float> expected(n);
+  CHECK(engine_philox_randn(out(expected), ~uint64_t{0}, &on_cpu, 256, 1.0f) == ENGINE_OK);
   OnDevice<float> to(device, n, 0);
   CHECK(cuda().philox_randn(device.handle, out(to), ~uint64_t{0}, &on_gpu, 256, 1.0f) == ENGINE_OK);
-  CHECK(same_values(wanted, to.read()) && on_cpu == on_gpu);
+  CHECK(same_values(expected, to.read()) && on_cpu == on_gpu);
 }
 
 void refused(const Device &device) {

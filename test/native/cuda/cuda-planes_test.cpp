@@ -12,11 +12,11 @@ void resized(const Device &device) {
     const size_t planes = choose.from(1, 4), in_h = side(choose), in_w = side(choose), h = side(choose),
                  w = side(choose);
     const std::vector<float> x = awkward(planes * in_h * in_w, choose.seed());
-    std::vector<float> wanted(planes * h * w);
-    CHECK(engine_resize_bilinear(out(wanted), in(x), planes, in_h, in_w, h, w) == ENGINE_OK);
-    OnDevice<float> from(device, x, choose.below(3)), to(device, wanted.size(), choose.below(3));
+    std::vector<float> expected(planes * h * w);
+    CHECK(engine_resize_bilinear(out(expected), in(x), planes, in_h, in_w, h, w) == ENGINE_OK);
+    OnDevice<float> from(device, x, choose.below(3)), to(device, expected.size(), choose.below(3));
     CHECK(cuda().resize_bilinear(device.handle, out(to), in(from), planes, in_h, in_w, h, w) == ENGINE_OK);
-    CHECK(same_values(wanted, to.read()));
+    CHECK(same_values(expected, to.read()));
   }
 }
 
@@ -27,16 +27,16 @@ void blended(const Device &device) {
     const size_t masks = choose.from(1, batch), n = batch * channels * plane, shift = choose.below(2);
     const std::vector<float> a = awkward(n, choose.seed()), b = awkward(n, choose.seed()),
                              m = awkward(masks * plane, choose.seed());
-    std::vector<float> wanted(n);
-    CHECK(engine_masked_blend(out(wanted), in(a), in(b), in(m), batch, channels, plane, masks) == ENGINE_OK);
+    std::vector<float> expected(n);
+    CHECK(engine_masked_blend(out(expected), in(a), in(b), in(m), batch, channels, plane, masks) == ENGINE_OK);
     OnDevice<float> first(device, a, shift), second(device, b, 0), mask(device, m, shift), to(device, n, 0);
     const auto blend = [&](const OnDevice<float> &result) {
       return cuda().masked_blend(device.handle, out(result), in(first), in(second), in(mask), batch, channels, plane,
                                  masks);
     };
-    CHECK(blend(to) == ENGINE_OK && same_values(wanted, to.read()));
+    CHECK(blend(to) == ENGINE_OK && same_values(expected, to.read()));
     const OnDevice<float> &input = choose.one_in(2) ? first : second;
-    CHECK(blend(input) == ENGINE_OK && same_values(wanted, input.read()));
+    CHECK(blend(input) == ENGINE_OK && same_values(expected, input.read()));
   }
 }
 
@@ -51,14 +51,14 @@ void resized_blended(const Device &device) {
     const size_t plane = shape.h * shape.w, n = shape.n * shape.c * plane;
     const std::vector<float> a = numbers(n, choose.seed()), b = awkward(n, choose.seed()),
                              m = awkward(masks * mask_h * mask_w, choose.seed());
-    std::vector<float> resized(masks * plane), wanted(n);
+    std::vector<float> resized(masks * plane), expected(n);
     CHECK(engine_resize_bilinear(out(resized), in(m), masks, mask_h, mask_w, shape.h, shape.w) == ENGINE_OK);
-    CHECK(engine_masked_blend(out(wanted), in(a), in(b), in(resized), shape.n, shape.c, plane, masks) == ENGINE_OK);
+    CHECK(engine_masked_blend(out(expected), in(a), in(b), in(resized), shape.n, shape.c, plane, masks) == ENGINE_OK);
     OnDevice<float> first(device, a, 0), second(device, b, choose.below(2)), mask(device, m, choose.below(2)),
         to(device, n, 0);
     CHECK(cuda().resized_blend(device.handle, out(to), in(first), in(second), in(mask), shape, masks, mask_h,
                                mask_w) == ENGINE_OK);
-    CHECK(same_values(wanted, to.read()));
+    CHECK(same_values(expected, to.read()));
   }
 }
 
@@ -73,12 +73,12 @@ void pasted(const Device &device) {
     const std::vector<float> d = awkward(shape.n * shape.c * shape.h * shape.w, choose.seed()),
                              s = awkward(from.n * from.c * from.h * from.w, choose.seed()),
                              m = numbers(choose.one_in(3) ? 0 : masks * from.h * from.w, choose.seed());
-    std::vector<float> wanted = d;
-    CHECK(engine_composite(out(wanted), shape, in(s), from, x, y, in(m), masks) == ENGINE_OK);
+    std::vector<float> expected = d;
+    CHECK(engine_composite(out(expected), shape, in(s), from, x, y, in(m), masks) == ENGINE_OK);
     OnDevice<float> destination(device, d, choose.below(3)), source(device, s, 0), mask(device, m, 0);
     CHECK(cuda().composite(device.handle, out(destination), shape, in(source), from, x, y, in(mask), masks) ==
           ENGINE_OK);
-    CHECK(same_values(wanted, destination.read()));
+    CHECK(same_values(expected, destination.read()));
   }
 }
 
@@ -112,12 +112,12 @@ void refused(const Device &device) {
   CHECK(cuda().composite(d, out(eight), {1, 2, 2, 2}, in(four), {1, 1, 2, 2}, 0, 0, in(four), 2) == ENGINE_BAD_LENGTH);
 }
 
-/* The kernels' divisions, which the host compiles too, at the ends of quotients and of 32 bits. */
+/* The kernels' divisions, compiled for the CPU, at the ends of quotients and of 32 bits. */
 void divisions() {
   Choices choose(45);
   const auto compare = [](uint64_t a, uint64_t b) {
-    const Divided found = divided(a, lk_divisor(b));
-    CHECK(found.quotient == a / b && found.rest == a % b);
+    const Divided result = divided(a, lk_divisor(b));
+    CHECK(result.quotient == a / b && result.rest == a % b);
   };
   const auto around = [&](uint64_t b) {
     const uint64_t most = UINT32_MAX;

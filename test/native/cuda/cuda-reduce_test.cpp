@@ -1,4 +1,4 @@
-// The standard deviation and injectNoise, whose noise to mix is there or made on the way: the device against the CPU, bit
+// The standard deviation and injectNoise, whose noise is in memory or drawn on the way: the device against the CPU, bit
 // for bit, on 200 random shapes each.
 #include "cuda-check.h"
 
@@ -10,11 +10,11 @@ void deviations(const Device &device) {
     // a leaf has 4096 elements, a group 8 leaves
     const size_t n = choose.one_in(8) ? choose.from(30000, 200000) : choose.from(0, 9000);
     const std::vector<float> x = choose.one_in(10) ? awkward(n, choose.seed()) : numbers(n, choose.seed());
-    std::vector<float> wanted(1), got(1);
-    CHECK(engine_std(in(x), wanted.data()) == ENGINE_OK);
+    std::vector<float> expected(1), got(1);
+    CHECK(engine_std(in(x), expected.data()) == ENGINE_OK);
     OnDevice<float> from(device, x, choose.below(3));
     CHECK(cuda().std(device.handle, in(from), got.data()) == ENGINE_OK);
-    CHECK(same_values(wanted, got));
+    CHECK(same_values(expected, got));
   }
 }
 
@@ -22,11 +22,11 @@ void deviations(const Device &device) {
 void many_groups(const Device &device) {
   const size_t n = size_t{260} * 8 * 4096 + 4097;
   const std::vector<float> x = numbers(n, 5);
-  std::vector<float> wanted(1), got(1);
-  CHECK(engine_std(in(x), wanted.data()) == ENGINE_OK);
+  std::vector<float> expected(1), got(1);
+  CHECK(engine_std(in(x), expected.data()) == ENGINE_OK);
   OnDevice<float> from(device, x, 0);
   CHECK(cuda().std(device.handle, in(from), got.data()) == ENGINE_OK);
-  CHECK(same_values(wanted, got));
+  CHECK(same_values(expected, got));
 }
 
 /* Normals of a launch of PyTorch's: small, or with several rows of counters, the last of them not full. */
@@ -36,7 +36,7 @@ engine_cuda_draw draws(Choices &choose) {
   return {choose.state * 0x9e3779b97f4a7c15u, offset, grids[choose.below(5)], choose.one_in(2) ? 1.0f : choose.number()};
 }
 
-std::vector<float> made(const engine_cuda_draw &draw, size_t n) {
+std::vector<float> drawn_normals(const engine_cuda_draw &draw, size_t n) {
   std::vector<float> values(n);
   uint64_t offset = draw.offset;
   CHECK(engine_philox_randn(out(values), draw.seed, &offset, draw.threads, draw.k) == ENGINE_OK);
@@ -63,12 +63,12 @@ void injected(const Device &device, bool drawn) {
       return choose.one_in(5) ? awkward(count, choose.seed()) : numbers(count, choose.seed());
     };
     const engine_cuda_draw draw = draws(choose), *how = drawn ? &draw : nullptr;
-    const std::vector<float> base = values(n), noise = values(n), random = drawn ? made(draw, n) : values(n),
+    const std::vector<float> base = values(n), noise = values(n), random = drawn ? drawn_normals(draw, n) : values(n),
                              mask = values(masked ? options.mask_n * options.mask_h * options.mask_w : 0);
     engine_inject_options on_gpu = options;
     options.mask = in(mask), options.random = in(random);
-    std::vector<float> wanted(n);
-    CHECK(engine_inject_noise(out(wanted), in(base), in(noise), &options) == ENGINE_OK);
+    std::vector<float> expected(n);
+    CHECK(engine_inject_noise(out(expected), in(base), in(noise), &options) == ENGINE_OK);
 
     const size_t shift = choose.below(2);
     OnDevice<float> b(device, base, shift), e(device, noise, 0), r(device, random, 0), m(device, mask, shift),
@@ -76,11 +76,11 @@ void injected(const Device &device, bool drawn) {
     on_gpu.mask = in(m);
     if (!drawn) on_gpu.random = in(r);
     CHECK(cuda().inject_noise(device.handle, out(to), in(b), in(e), &on_gpu, how) == ENGINE_OK);
-    CHECK(same_values(wanted, to.read()));
+    CHECK(same_values(expected, to.read()));
     // out may be base or noise
     const OnDevice<float> &input = choose.one_in(2) ? b : e;
     CHECK(cuda().inject_noise(device.handle, out(input), in(b), in(e), &on_gpu, how) == ENGINE_OK);
-    CHECK(same_values(wanted, input.read()));
+    CHECK(same_values(expected, input.read()));
   }
   // both ways were taken
   if (drawn && on_gpu() == nullptr) CHECK(counted("lk_inject_drawn") > 20 && counted("lk_philox_normals") > 20);
@@ -113,9 +113,9 @@ void refused(const Device &device) {
     engine_inject_options on_gpu = on_cpu;
     if (random) on_cpu.random = in(b), on_gpu.random = in(four);
     if (mask) on_cpu.mask = in(b), on_gpu.mask = in(four);
-    const engine_status wanted = engine_inject_noise({a.data(), length}, in(a), in(a), &on_cpu);
-    CHECK(cuda().inject_noise(device.handle, {eight.data(), length}, in(eight), in(eight), &on_gpu, nullptr) == wanted);
-    return wanted;
+    const engine_status expected = engine_inject_noise({a.data(), length}, in(a), in(a), &on_cpu);
+    CHECK(cuda().inject_noise(device.handle, {eight.data(), length}, in(eight), in(eight), &on_gpu, nullptr) == expected);
+    return expected;
   };
   engine_inject_options options = {};
   CHECK(both(options, false, false, 4) == ENGINE_BAD_LENGTH);
@@ -136,7 +136,7 @@ void refused(const Device &device) {
   CHECK(both(options, false, true, 8) == ENGINE_OK);
   options.normalize = 1;
   CHECK(cuda().inject_noise(device.handle, {nullptr, 0}, {nullptr, 0}, {nullptr, 0}, &options, nullptr) == ENGINE_OK);
-  // what is drawn has the right length, and the rest is asked for all the same
+  // what is drawn has the right length, and the rest is checked all the same
   engine_inject_options mixing = {};
   mixing.mix = 0.5;
   const auto drawing = [&](engine_cuda_draw draw, size_t length) {

@@ -10,19 +10,19 @@ void work(const Device &device, uint32_t worker) {
   for (uint32_t round = 0; round < 30; round++) {
     const size_t n = 1000 + 997 * round;
     const std::vector<float> x = numbers(n, worker * 100 + round);
-    std::vector<float> wanted(n), got(n);
-    CHECK(engine_axpy(out(wanted), in(x), in(x), 0.5f) == ENGINE_OK);
+    std::vector<float> expected(n), got(n);
+    CHECK(engine_axpy(out(expected), in(x), in(x), 0.5f) == ENGINE_OK);
     void *from = nullptr, *to = nullptr;
     CHECK(cuda().take(device.handle, n * sizeof(float), &from) == ENGINE_OK);
     CHECK(cuda().take(device.handle, n * sizeof(float), &to) == ENGINE_OK);
     CHECK(cuda().upload(device.handle, from, x.data(), n * sizeof(float)) == ENGINE_OK);
     const engine_cf32 span = {static_cast<float *>(from), n};
     CHECK(cuda().axpy(device.handle, {static_cast<float *>(to), n}, span, span, 0.5f) == ENGINE_OK);
-    // given back while the work that reads it is queued
+    // freed while the work that reads it is queued
     cuda().give(device.handle, from);
     if (round % 7 == worker) CHECK(cuda().trim(device.handle) == ENGINE_OK);
     CHECK(cuda().download(device.handle, got.data(), to, n * sizeof(float)) == ENGINE_OK);
-    CHECK(same_bytes(wanted, got));
+    CHECK(same_bytes(expected, got));
     cuda().give(device.handle, to);
     engine_cuda_memory memory;
     CHECK(cuda().memory(device.handle, &memory) == ENGINE_OK && memory.lent + memory.kept <= memory.total);

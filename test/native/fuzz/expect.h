@@ -1,4 +1,4 @@
-// What must hold for every input; a fuzzer reports the abort with the input that led to it.
+// Conditions that hold for every input; a fuzzer reports the abort with the input that led to it.
 #pragma once
 
 #include <cstdio>

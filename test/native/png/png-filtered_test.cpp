@@ -1,4 +1,4 @@
-// engine_png_deflate: rows that somebody else filtered give the very file of engine_png_encode.
+// engine_png_deflate: rows filtered before give the very file of engine_png_encode.
 #include "check.h"
 #include "runtime/dispatch.h"
 

@@ -42,15 +42,15 @@ void rows() {
           for (const bool extreme : {false, true}) {
             const size_t n = step * pixels;
             const Bytes row = octets(n, seed++, extreme), above = octets(n, seed++, extreme);
-            const Bytes wanted = expected(filter, row, above, step);
+            const Bytes reference = expected(filter, row, above, step);
             Bytes apart(n);
             kernels.unfilter(filter, apart.data(), row.data(), above.data(), n, step);
-            CHECK(apart == wanted);
+            CHECK(apart == reference);
             // over its own filter byte, as a row lies in the inflated data
             Bytes in_place(1 + n);
             std::memcpy(in_place.data() + 1, row.data(), n);
             kernels.unfilter(filter, in_place.data(), in_place.data() + 1, above.data(), n, step);
-            CHECK(std::memcmp(in_place.data(), wanted.data(), n) == 0);
+            CHECK(std::memcmp(in_place.data(), reference.data(), n) == 0);
           }
   }
 }

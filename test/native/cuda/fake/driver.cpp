@@ -1,4 +1,4 @@
-// The driver's functions. Work on a stream is kept and done when somebody waits for it, as late as a GPU could.
+// The driver's functions. Work on a stream is queued and done at the next wait, as late as a GPU could.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -10,7 +10,7 @@
   fake::State &state = fake::state();                \
   const std::lock_guard lock(state.mutex);           \
   if (const int error = state.call(__func__)) return fail(error)
-/* The device of the current context; an error that stays is the answer to everything. */
+/* The device of the current context; an error that stays is returned by everything. */
 #define FAKE_DEVICE                                            \
   FAKE_BEGIN;                                                  \
   if (contexts.empty()) return fake::kInvalidContext;          \
@@ -89,7 +89,7 @@ FAKE(cuDevicePrimaryCtxRetain, Device **context, int ordinal) {
 FAKE(cuDevicePrimaryCtxRelease_v2, int ordinal) {
   FAKE_BEGIN;
   Device &device = state.devices[ordinal];
-  if (device.references == 0) return state.misuse("released a context that nobody holds");
+  if (device.references == 0) return state.misuse("released a context that is not retained");
   if (--device.references > 0) return 0;
   device.run();
   device.queue.clear();

@@ -1,4 +1,4 @@
-// The threads of a block on one thread of the host: fibers that take turns from one meeting to the next.
+// The threads of a block on one thread: fibers that take turns from one meeting to the next.
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -16,11 +16,11 @@ namespace {
 
 constexpr size_t kStack = 256 << 10;
 
-enum class Place { running, block, warp, ended };
+enum class Phase { running, block, warp, ended };
 
 struct Fiber {
   ucontext_t context;
-  Place place = Place::running;
+  Phase phase = Phase::running;
   /* Values of the last two exchanges: a quick neighbour may be one ahead. */
   unsigned char values[2][64];
   unsigned exchanges = 0;
@@ -32,32 +32,32 @@ struct Block {
   unsigned current = 0;
   const std::function<void()> *body = nullptr;
 
-  void wait_at(Place place) {
+  void wait_at(Phase phase) {
     const unsigned self = current;
-    fibers[self].place = place;
+    fibers[self].phase = phase;
     swapcontext(&fibers[self].context, &scheduler);
     threadIdx.x = self;
   }
 
-  /* All of [begin, end) that have not ended are at this place: let them go on. */
-  bool release(unsigned begin, unsigned end, Place place) {
+  /* All of [begin, end) that have not ended are in this phase: let them go on. */
+  bool release(unsigned begin, unsigned end, Phase phase) {
     bool waiting = false;
     for (unsigned i = begin; i < end; i++) {
-      if (fibers[i].place == Place::running) return false;
-      if (fibers[i].place == Place::ended) continue;
-      if (fibers[i].place != place) return false;
+      if (fibers[i].phase == Phase::running) return false;
+      if (fibers[i].phase == Phase::ended) continue;
+      if (fibers[i].phase != phase) return false;
       waiting = true;
     }
     for (unsigned i = begin; waiting && i < end; i++) {
-      if (fibers[i].place == place) fibers[i].place = Place::running;
+      if (fibers[i].phase == phase) fibers[i].phase = Phase::running;
     }
     return waiting;
   }
 
   bool release() {
     const auto count = static_cast<unsigned>(fibers.size());
-    bool some = release(0, count, Place::block);
-    for (unsigned i = 0; i < count; i += kWarp) some |= release(i, std::min(count, i + kWarp), Place::warp);
+    bool some = release(0, count, Phase::block);
+    for (unsigned i = 0; i < count; i += kWarp) some |= release(i, std::min(count, i + kWarp), Phase::warp);
     return some;
   }
 
@@ -71,7 +71,7 @@ void start() {
   const unsigned self = block.current;
   threadIdx.x = self;
   (*block.body)();
-  block.fibers[self].place = Place::ended;
+  block.fibers[self].phase = Phase::ended;
   swapcontext(&block.fibers[self].context, &block.scheduler);
 }
 
@@ -80,7 +80,7 @@ __attribute__((noinline)) char *stacks(unsigned count) {
   static char *memory = nullptr;
   static unsigned have = 0;
   if (count > have) {
-    // never given back: the largest block of the process so far
+    // never freed: the largest block of the process so far
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void *pages = mmap(nullptr, count * kStack, PROT_READ | PROT_WRITE, kFlags, -1, 0);
     if (pages == MAP_FAILED) std::abort();
@@ -94,7 +94,7 @@ bool Block::run() {
   char *stack = stacks(static_cast<unsigned>(fibers.size()));
   for (unsigned i = 0; i < fibers.size(); i++) {
     Fiber &fiber = fibers[i];
-    fiber.place = Place::running;
+    fiber.phase = Phase::running;
     fiber.exchanges = 0;
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = stack + i * kStack;
@@ -104,11 +104,11 @@ bool Block::run() {
   }
   for (bool some = true; some; some = release()) {
     for (current = 0; current < fibers.size(); current++) {
-      if (fibers[current].place == Place::running) swapcontext(&scheduler, &fibers[current].context);
+      if (fibers[current].phase == Phase::running) swapcontext(&scheduler, &fibers[current].context);
     }
   }
   for (const Fiber &fiber : fibers) {
-    if (fiber.place != Place::ended) return false;
+    if (fiber.phase != Phase::ended) return false;
   }
   return true;
 }
@@ -139,7 +139,7 @@ bool run_blocks(unsigned blocks, unsigned threads, bool together, const std::fun
 
 }  // namespace fake
 
-void __syncthreads() { fake::running->wait_at(fake::Place::block); }
+void __syncthreads() { fake::running->wait_at(fake::Phase::block); }
 
 void lk_exchange(const void *mine, void *theirs, size_t bytes, unsigned from) {
   fake::Block &block = *fake::running;
@@ -147,6 +147,6 @@ void lk_exchange(const void *mine, void *theirs, size_t bytes, unsigned from) {
   const unsigned turn = block.fibers[self].exchanges++ % 2;
   if (bytes > sizeof block.fibers[self].values[turn]) std::abort();
   std::memcpy(block.fibers[self].values[turn], mine, bytes);
-  block.wait_at(fake::Place::warp);
+  block.wait_at(fake::Phase::warp);
   std::memcpy(theirs, block.fibers[self - self % kWarp + from].values[turn], bytes);
 }

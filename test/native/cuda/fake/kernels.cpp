@@ -1,4 +1,4 @@
-// The kernels themselves, compiled for the host, and how a launch calls one.
+// The kernels themselves, compiled for the CPU, and their launches.
 #include "kernels/kernels.cu"
 
 #include <tuple>

@@ -1,4 +1,4 @@
-// Memory of the devices: host memory between guards, filled with what nobody should read.
+// Memory of the devices: CPU memory between guards, filled with a pattern.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

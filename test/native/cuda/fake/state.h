@@ -1,4 +1,4 @@
-// What the parts of the fake driver share. Everything is used under one lock.
+// Shared parts of the fake driver. Everything is used under one lock.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Settings {
   std::vector<Failure> failures;
 };
 
-/* Work that waits in order, as on a GPU; it is done when somebody waits for it. */
+/* Work that waits in order, as on a GPU; it is done at the next wait. */
 struct Device {
   int ordinal = 0, references = 0;
   int broken = 0; /* an error that stays */
@@ -51,7 +51,7 @@ struct State {
   std::map<int, Device> devices;
 
   State();
-  /* Counts a call of a driver's function or a kernel; the error it is to answer, or 0. */
+  /* Counts a call of a driver's function or a kernel; the error it is to return, or 0. */
   int call(const std::string &name);
   int misuse(const std::string &what);
 };
@@ -59,7 +59,7 @@ struct State {
 State &state();
 Settings parse(const char *text);
 
-// memory of devices and pinned memory of the host
+// memory of devices and pinned CPU memory
 int take(Device &device, size_t bytes, uint64_t *address);
 int give(Device &device, uint64_t address);
 /* True where [address, address + bytes) lies in one block of the device. */
@@ -71,7 +71,7 @@ int pin(size_t bytes, void **memory);
 int unpin(void *memory);
 bool pinned(const void *memory, size_t bytes);
 
-/* The work of a launch, or nothing where the name is unknown; why tells what is wrong with its arguments. */
+/* The work of a launch, or nothing where the name is unknown; why describes what is wrong with its arguments. */
 struct Kernel;
 const Kernel *find_kernel(const std::string &name);
 const std::string &name_of(const Kernel *kernel);
