@@ -14,7 +14,7 @@ constexpr int kSlotBits = 11;
 constexpr size_t kSmall = 4096;     /* too little to judge by samples; the search costs nothing */
 constexpr size_t kShare = 32;       /* one byte in so many must come again */
 constexpr size_t kChanceBits = 32;  /* of strings that come again by chance, at most */
-constexpr size_t kMostAnchors = 2048;     /* anchors inspected at most, more than a unit has without runs; then those decide */
+constexpr size_t kMostAnchors = 2048;     /* inspected at most: more than a unit without runs has */
 constexpr size_t kMostWorth = 64;
 constexpr size_t kWords = 128;      /* of 64 positions inspected at once */
 

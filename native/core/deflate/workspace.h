@@ -23,7 +23,7 @@ class Workspace {
   Scratch block_;
 };
 
-/* Calls body(first, last) for every stripe of `count` units, on the pool. Throws std::bad_alloc where one returns false. */
+/* Calls body(first, last) for every stripe of `count` units, on the pool. Throws std::bad_alloc where one is false. */
 template <class Body>
 void in_stripes(size_t count, size_t stripe, Body &&body) {
   std::atomic<bool> is_short{false};

@@ -77,7 +77,7 @@ typedef struct lk_kernels {
    */
   void (*resize_across)(float *out, const float *row, size_t len, const int32_t *i0, const int32_t *i1, const float *w0,
                         const float *w1, size_t n);
-  /* Between two such rows: f0 * top + f1 * bottom, the second term added by fma; up to 15 past n are read of the rows. */
+  /* Between two such rows: f0 * top + f1 * bottom, the second term added by fma; up to 15 past n are read of them. */
   void (*resize_between)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n);
   /* resize_between, clamped to 0 … 1, NaN 0; and the bytes that to_bytes makes of these floats. */
   void (*resize_between_in_unit)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n);

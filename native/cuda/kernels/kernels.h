@@ -7,12 +7,14 @@
 #define LK_BLOCK 256 /* threads of a block, of every kernel */
 
 /* ALONE(name): threads work on their own. TOGETHER(name): they meet. */
+// clang-format off
 #define LK_KERNELS(ALONE, TOGETHER)                                             \
   ALONE(scale) ALONE(axpy) ALONE(average) ALONE(lerp)                           \
   ALONE(philox_normals) ALONE(philox_words)                                     \
   ALONE(resize) ALONE(blend) ALONE(composite) ALONE(inject) ALONE(inject_drawn) \
   ALONE(to_bytes) ALONE(from_bytes) ALONE(channel_mask) ALONE(planes_to_image)  \
   TOGETHER(sums) TOGETHER(squares) TOGETHER(filter_rows)
+// clang-format on
 
 LK_KERNEL lk_scale(float *out, const float *x, float k, uint64_t n);
 LK_KERNEL lk_axpy(float *out, const float *x, const float *y, float k, uint64_t n);
