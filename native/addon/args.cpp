@@ -52,9 +52,7 @@ Napi::Error StatusError(Napi::Env env, engine_status status, const std::string &
   return error;
 }
 
-std::string Args::where(const char *name) const {
-  return std::string(function_) + ": argument \"" + name + "\": ";
-}
+std::string Args::where(const char *name) const { return std::string(function_) + ": argument \"" + name + "\": "; }
 
 void Args::type_error(const char *name, const char *expected, Napi::Value received) const {
   throw Napi::TypeError::New(env(), where(name) + "expected " + expected + ", received " + Describe(received) + ".");
@@ -148,8 +146,7 @@ int64_t Args::integer(Napi::Value value, const char *name, int64_t low, int64_t 
 uint64_t Args::u64(Napi::Value value, const char *name) const {
   uint64_t result = 0;
   bool is_lossless = false;
-  if (napi_get_value_bigint_uint64(env(), value, &result, &is_lossless) != napi_ok)
-    type_error(name, "a bigint", value);
+  if (napi_get_value_bigint_uint64(env(), value, &result, &is_lossless) != napi_ok) type_error(name, "a bigint", value);
   if (!is_lossless) range_error(name, "a bigint from 0 to 2^64-1", "one outside");
   return result;
 }

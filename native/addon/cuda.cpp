@@ -20,8 +20,8 @@ constexpr napi_type_tag kMemoryTag = {0x6c61'7465'6e74'6b69, 0x746d'656d'6f72'79
 using DeviceHandle = std::shared_ptr<CudaDevice>;
 using MemoryHandle = std::shared_ptr<CudaBlock>;
 
-/* Tells the garbage collector of the device memory behind a small object. It expects CPU memory: counted in full, a chain
- * of large latents would make it collect after every fourth. */
+/* Tells the garbage collector of the device memory behind a small object. It expects CPU memory: counted in full, a
+ * chain of large latents would make it collect after every fourth. */
 void Account(napi_env env, int64_t bytes) {
   int64_t total = 0;
   napi_adjust_external_memory(env, bytes / 8, &total);
@@ -252,7 +252,16 @@ Napi::Value Copy(const Napi::CallbackInfo &info) {
 }  // namespace
 
 void ExportCudaMemory(const Exports &exports) {
-  SetAll(exports.cuda, {{"open", Open}, {"architectures", Architectures}, {"memory", Memory}, {"trim", Trim}, {"wait", Wait}, {"take", Take}, {"release", Release}, {"upload", Upload}, {"download", Download}, {"copy", Copy}});
+  SetAll(exports.cuda, {{"open", Open},
+                        {"architectures", Architectures},
+                        {"memory", Memory},
+                        {"trim", Trim},
+                        {"wait", Wait},
+                        {"take", Take},
+                        {"release", Release},
+                        {"upload", Upload},
+                        {"download", Download},
+                        {"copy", Copy}});
 }
 
 }  // namespace latentkit

@@ -11,7 +11,8 @@ struct Operation {
   Napi::Value (*call)(const Napi::CallbackInfo &info);
 };
 
-/* The module's object, whose operations work on typed arrays, and its `cuda`, whose operations work on device memory. */
+/* The module's object, whose operations work on typed arrays, and its `cuda`, whose operations work on device memory.
+ */
 struct Exports {
   Napi::Object core, cuda;
 };

@@ -33,6 +33,6 @@ engine_status launch(engine_cuda &device, Kernel kernel, void (*)(Parameters...)
 
 /* LK_LAUNCH(device, scale, blocks, arguments…) */
 #define LK_LAUNCH(device, name, ...) \
-  ::latentkit::cuda::launch(device, ::latentkit::cuda::Kernel::name, decltype(&lk_##name)(nullptr), __VA_ARGS__)
+  ::latentkit::cuda::launch(device, ::latentkit::cuda::Kernel::name, decltype (&lk_##name)(nullptr), __VA_ARGS__)
 
 }  // namespace latentkit::cuda

@@ -49,7 +49,7 @@ void Pool::give(Address memory) {
     cached_[size].push_back(memory);
     cached_bytes_ += size;
   } catch (...) {
-    driver_.memory_free(memory); // waits for the work that uses it
+    driver_.memory_free(memory);  // waits for the work that uses it
   }
 }
 

@@ -1,12 +1,13 @@
 /*
- * The contract of the CUDA backend: the functions of engine.h on the memory of one NVIDIA device, in a shared library of
- * its own that is opened at run time. It needs no CUDA runtime: it opens the driver by its path, and carries its kernels.
+ * The contract of the CUDA backend: the functions of engine.h on the memory of one NVIDIA device, in a shared library
+ * of its own that is opened at run time. It needs no CUDA runtime: it opens the driver by its path, and carries its
+ * kernels.
  *
  * Bits: every result is that of the function of the same name in engine.h.
  * Order: all work of a device runs on one stream in the order of the calls; only download, wait and std wait for it.
  * Threads: every function may be called from any thread, and makes the device's context current where it needs to.
- * Spans point to device memory unless a comment says CPU memory. Memory belongs to the caller, who takes and gives it back.
- * ENGINE_NO_MEMORY is the device's memory as well as the CPU's: nothing was written, the device stays usable.
+ * Spans point to device memory unless a comment says CPU memory. Memory belongs to the caller, who takes and gives it
+ * back. ENGINE_NO_MEMORY is the device's memory as well as the CPU's: nothing was written, the device stays usable.
  * ENGINE_DEVICE_LOST: the driver reported a fault; every later call of this device returns it too.
  */
 #ifndef LATENTKIT_ENGINE_CUDA_H
@@ -37,7 +38,8 @@ typedef struct {
 typedef struct {
   uint32_t abi;   /* ENGINE_CUDA_ABI; compare before anything else */
   uint32_t bytes; /* sizeof this table */
-  const char *architectures; /* "75,80,86,89,90,100,120": those it carries kernels for; "" when built without a compiler */
+  const char
+      *architectures; /* "75,80,86,89,90,100,120": those it carries kernels for; "" when built without a compiler */
 
   /* driver: the path or name of libcuda. Retains the device's primary context and loads the kernels. why receives one
    * sentence on failure (CPU memory, why_len bytes, ended by 0). Fails: ENGINE_UNSUPPORTED (no driver, too old, no
@@ -46,11 +48,12 @@ typedef struct {
   void (*close)(engine_cuda *device); /* waits, frees lent memory too */
 
   engine_status (*take)(engine_cuda *device, size_t bytes, void **memory); /* not cleared; 0 bytes: NULL */
-  void (*give)(engine_cuda *device, void *memory);                         /* NULL is allowed; queued work may still use it */
+  void (*give)(engine_cuda *device, void *memory); /* NULL is allowed; queued work may still use it */
   engine_status (*memory)(engine_cuda *device, engine_cuda_memory *memory);
   engine_status (*trim)(engine_cuda *device); /* waits, frees the cached blocks of the pool */
 
-  engine_status (*upload)(engine_cuda *device, void *to, const void *from, size_t bytes); /* from: CPU memory, may be reused at once */
+  engine_status (*upload)(engine_cuda *device, void *to, const void *from,
+                          size_t bytes); /* from: CPU memory, may be reused at once */
   engine_status (*download)(engine_cuda *device, void *to, const void *from, size_t bytes); /* to: CPU memory */
   engine_status (*copy)(engine_cuda *device, void *to, const void *from, size_t bytes);
   engine_status (*fill)(engine_cuda *device, engine_f32 out, float value);

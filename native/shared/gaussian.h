@@ -11,7 +11,8 @@ namespace {
 
 /* ln x, 0 < x <= 1, x normal. */
 LK_INLINE Floats logarithm(Floats x) {
-  // the exponent that leaves the mantissa in [sqrt 1/2, sqrt 2): t below is exact, as if halves were distinguished first
+  // the exponent that leaves the mantissa in [sqrt 1/2, sqrt 2): t below is exact, as if halves were distinguished
+  // first
   Ints bits = bits_of(x);
   Ints exponent = (bits - 0x3f3504f3) >> 23;
   Floats e = to_floats(exponent);

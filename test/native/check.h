@@ -11,11 +11,11 @@
 
 inline std::atomic<int> failures{0};
 
-#define CHECK(condition)                                                               \
-  do {                                                                                 \
-    if (!(condition) && failures++ < 20) {                                             \
-      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);   \
-    }                                                                                  \
+#define CHECK(condition)                                                             \
+  do {                                                                               \
+    if (!(condition) && failures++ < 20) {                                           \
+      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+    }                                                                                \
   } while (0)
 
 inline int report() {

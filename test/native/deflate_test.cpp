@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "check.h"
-#include "runtime/dispatch.h"
 #include "libdeflate.h"
+#include "runtime/dispatch.h"
 
 using namespace latentkit;
 using Bytes = std::vector<uint8_t>;
@@ -186,7 +186,9 @@ void rows_take_the_cheapest_filter() {
         Bytes above(n), row(n), out(n + 1);
         for (size_t i = 0; i < n; i++) {
           above[i] = static_cast<uint8_t>(kind == 0 ? random() : kind == 1 ? i * 5 : i / 2 + random() % 9);
-          row[i] = static_cast<uint8_t>(kind == 0 ? random() : kind == 2 ? above[i] + random() % 3 : i * 5 + random() % 3);
+          row[i] = static_cast<uint8_t>(kind == 0   ? random()
+                                        : kind == 2 ? above[i] + random() % 3
+                                                    : i * 5 + random() % 3);
         }
         kernels().filter_row(out.data(), row.data(), above.data(), n, step);
         Bytes expected;

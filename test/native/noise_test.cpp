@@ -102,8 +102,8 @@ void append(std::vector<float> &all, const std::vector<float> &more) {
 }
 
 void cpu_stream() {
-  const std::vector<size_t> calls = {1,   1,    16,  3,    17,  1,    624, 623, 625, 31, 1248, 15,   0, 4097,
-                                     100, 65536, 33, 2500, 65537, 5, 200001, 7, 16,  640};
+  const std::vector<size_t> calls = {1, 1,    16,  3,     17, 1,    624,   623, 625,    31, 1248, 15,
+                                     0, 4097, 100, 65536, 33, 2500, 65537, 5,   200001, 7,  16,   640};
   for (uint64_t seed : {uint64_t{0}, uint64_t{42}, uint64_t{0xffffffffffffffff}}) {
     std::vector<float> got = everywhere([&] {
       engine_mt19937 generator;

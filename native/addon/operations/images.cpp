@@ -108,9 +108,9 @@ Napi::Value ByteToFloat(const Napi::CallbackInfo &info) {
 
 template <class A>
 constexpr std::initializer_list<Operation> kOperations = {{"channelToMask", ChannelToMask<A>},
-{"planesToImage", PlanesToImage<A>},
-{"floatToByte", FloatToByte<A>},
-{"byteToFloat", ByteToFloat<A>}};
+                                                          {"planesToImage", PlanesToImage<A>},
+                                                          {"floatToByte", FloatToByte<A>},
+                                                          {"byteToFloat", ByteToFloat<A>}};
 
 }  // namespace
 
@@ -118,9 +118,9 @@ void ExportImages(const Exports &exports) {
   SetAll(exports.core, kOperations<Args>);
   SetAll(exports.cuda, kOperations<CudaArgs>);
   SetAll(exports.core, {{"latentToRgb", LatentToRgb},
-{"resizeToImage", ResizeToImage},
-{"resizeToBytes", ResizeToBytes},
-{"pixelHash", PixelHash}});
+                        {"resizeToImage", ResizeToImage},
+                        {"resizeToBytes", ResizeToBytes},
+                        {"pixelHash", PixelHash}});
 }
 
 }  // namespace latentkit

@@ -61,13 +61,13 @@ Napi::Value PhiloxWords(const Napi::CallbackInfo &info) {
   const A a(info);
   const engine_u32 out = a.words_out(0, "out");
   const auto threads = static_cast<uint32_t>(a.integer(3, "threads", 0, UINT32_MAX));
-  return a.done(a.run(engine_philox_words, &engine_cuda_table::philox_words, out, a.u64(1, "seed"), a.u64(2, "offset"),
-                      threads));
+  return a.done(
+      a.run(engine_philox_words, &engine_cuda_table::philox_words, out, a.u64(1, "seed"), a.u64(2, "offset"), threads));
 }
 
 template <class A>
 constexpr std::initializer_list<Operation> kOperations = {{"philoxRandn", PhiloxRandn<A>},
-{"philoxWords", PhiloxWords<A>}};
+                                                          {"philoxWords", PhiloxWords<A>}};
 
 }  // namespace
 
@@ -75,9 +75,7 @@ void ExportNoise(const Exports &exports) {
   exports.core.Set("mtStateBytes", Napi::Number::New(exports.core.Env(), sizeof(engine_mt19937)));
   SetAll(exports.core, kOperations<Args>);
   SetAll(exports.cuda, kOperations<CudaArgs>);
-  SetAll(exports.core, {{"mtSeed", MtSeed},
-{"mtRandn", MtRandn},
-{"philoxSkip", PhiloxSkip}});
+  SetAll(exports.core, {{"mtSeed", MtSeed}, {"mtRandn", MtRandn}, {"philoxSkip", PhiloxSkip}});
 }
 
 }  // namespace latentkit

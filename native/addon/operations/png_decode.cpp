@@ -18,17 +18,14 @@ Napi::Object PictureOf(Napi::Env env, const engine_png_info &info, const Bytes &
   result.Set("channels", Napi::Number::New(env, info.channels));
   result.Set("bitDepth", Napi::Number::New(env, info.bit_depth));
   const Napi::ArrayBuffer buffer = CopyOut(env, pixels.data.get(), pixels.len);
-  if (info.bit_depth == 16)
-    result.Set("data", Napi::Uint16Array::New(env, pixels.len / 2, buffer, 0));
-  else
-    result.Set("data", Napi::Uint8Array::New(env, pixels.len, buffer, 0));
+  if (info.bit_depth == 16) result.Set("data", Napi::Uint16Array::New(env, pixels.len / 2, buffer, 0));
+  else result.Set("data", Napi::Uint8Array::New(env, pixels.len, buffer, 0));
   return result;
 }
 
 class DecodeJob final : public Job {
  public:
-  DecodeJob(Bytes file, uint64_t max_pixels)
-      : file_(std::move(file)), max_pixels_(max_pixels), pixels_(0), text_(0) {}
+  DecodeJob(Bytes file, uint64_t max_pixels) : file_(std::move(file)), max_pixels_(max_pixels), pixels_(0), text_(0) {}
   const char *Name() const override { return "decodePng"; }
 
   engine_status Work(const char **reason) override {

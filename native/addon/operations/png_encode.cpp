@@ -88,14 +88,12 @@ class EncodeJob final : public Job {
 Bytes CopyPixels(const Args &a, size_t count) {
   const char *expected = "a Uint8Array or Float32Array";
   const View pixels = a.view(a.at(0), "pixels", expected);
-  if (pixels.type != napi_uint8_array && pixels.type != napi_float32_array)
-    a.type_error("pixels", expected, a.at(0));
+  if (pixels.type != napi_uint8_array && pixels.type != napi_float32_array) a.type_error("pixels", expected, a.at(0));
   a.expect("pixels", pixels.len, {count});
   Bytes copy(pixels.len);
   if (pixels.type == napi_float32_array)
     a.done(engine_f32_to_u8({copy.data.get(), copy.len}, {static_cast<const float *>(pixels.data), pixels.len}));
-  else if (pixels.len > 0)
-    std::memcpy(copy.data.get(), pixels.data, pixels.len);
+  else if (pixels.len > 0) std::memcpy(copy.data.get(), pixels.data, pixels.len);
   return copy;
 }
 
@@ -153,10 +151,9 @@ Napi::Value DeflatePng(const Napi::CallbackInfo &info) {
 }  // namespace
 
 void ExportPngEncode(const Exports &exports) {
-  SetAll(exports.core, {{"encodePng", EncodePng},
-                        {"encodePngHere", EncodePngHere},
-                        {"pngBound", PngBound},
-                        {"deflatePng", DeflatePng}});
+  SetAll(
+      exports.core,
+      {{"encodePng", EncodePng}, {"encodePngHere", EncodePngHere}, {"pngBound", PngBound}, {"deflatePng", DeflatePng}});
 }
 
 }  // namespace latentkit

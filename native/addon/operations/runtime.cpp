@@ -34,11 +34,8 @@ Napi::Value SetThreads(const Napi::CallbackInfo &info) {
 }  // namespace
 
 void ExportRuntime(const Exports &exports) {
-  SetAll(exports.core, {{"isa", Isa},
-{"isas", Isas},
-{"setIsa", SetIsa},
-{"threads", Threads},
-{"setThreads", SetThreads}});
+  SetAll(exports.core,
+         {{"isa", Isa}, {"isas", Isas}, {"setIsa", SetIsa}, {"threads", Threads}, {"setThreads", SetThreads}});
 }
 
 }  // namespace latentkit

@@ -98,9 +98,9 @@ Napi::Value Schedule(const Napi::CallbackInfo &info) {
 
 void ExportSampling(const Exports &exports) {
   SetAll(exports.core, {{"samplingTable", SamplingTable},
-{"samplingTimestep", SamplingTimestep},
-{"samplingSigma", SamplingSigma},
-{"schedule", Schedule}});
+                        {"samplingTimestep", SamplingTimestep},
+                        {"samplingSigma", SamplingSigma},
+                        {"schedule", Schedule}});
 }
 
 }  // namespace latentkit

@@ -64,8 +64,8 @@ Napi::Value ResizeBilinear(const Napi::CallbackInfo &info) {
   a.expect("out", out.len, {planes, out_h, out_w});
   a.expect("x", x.len, {planes, in_h, in_w});
   a.apart(out, x, "x", false);
-  return a.done(a.run(engine_resize_bilinear, &engine_cuda_table::resize_bilinear, out, x, planes, in_h,
-                      in_w, out_h, out_w));
+  return a.done(
+      a.run(engine_resize_bilinear, &engine_cuda_table::resize_bilinear, out, x, planes, in_h, in_w, out_h, out_w));
 }
 
 template <class A>
@@ -80,8 +80,8 @@ Napi::Value MaskedBlend(const Napi::CallbackInfo &info) {
   a.apart(out, from, "a", true);
   a.apart(out, to, "b", true);
   a.apart(out, mask, "mask", false);
-  return a.done(a.run(engine_masked_blend, &engine_cuda_table::masked_blend, out, from, to, mask, batch,
-                      channels, plane, mask_batch));
+  return a.done(a.run(engine_masked_blend, &engine_cuda_table::masked_blend, out, from, to, mask, batch, channels,
+                      plane, mask_batch));
 }
 
 template <class A>
@@ -186,22 +186,21 @@ Napi::Value ResizedBlend(const Napi::CallbackInfo &info) {
 
 template <class A>
 constexpr std::initializer_list<Operation> kOperations = {{"scale", Scale<A>},
-{"axpy", Axpy<A>},
-{"average", Average<A>},
-{"lerp", Lerp<A>},
-{"std", Std<A>},
-{"resizeBilinear", ResizeBilinear<A>},
-{"maskedBlend", MaskedBlend<A>},
-{"composite", Composite<A>},
-{"injectNoise", InjectNoise<A>}};
+                                                          {"axpy", Axpy<A>},
+                                                          {"average", Average<A>},
+                                                          {"lerp", Lerp<A>},
+                                                          {"std", Std<A>},
+                                                          {"resizeBilinear", ResizeBilinear<A>},
+                                                          {"maskedBlend", MaskedBlend<A>},
+                                                          {"composite", Composite<A>},
+                                                          {"injectNoise", InjectNoise<A>}};
 
 }  // namespace
 
 void ExportTensors(const Exports &exports) {
   SetAll(exports.core, kOperations<Args>);
   SetAll(exports.cuda, kOperations<CudaArgs>);
-  SetAll(exports.cuda, {{"fill", Fill},
-{"resizedBlend", ResizedBlend}});
+  SetAll(exports.cuda, {{"fill", Fill}, {"resizedBlend", ResizedBlend}});
 }
 
 }  // namespace latentkit

@@ -33,10 +33,10 @@ struct Counts {
 struct Unit {
   const uint8_t *raw = nullptr;
   size_t len = 0;
-  size_t line = 0; /* bytes of a row: repetitions of the row above have this distance */
-  bool repeats = false; /* a search for matches should pay */
-  bool is_sure = false; /* the search goes to the end without asking whether it pays */
-  Counts counts;        /* without the end of a block */
+  size_t line = 0;          /* bytes of a row: repetitions of the row above have this distance */
+  bool repeats = false;     /* a search for matches should pay */
+  bool is_sure = false;     /* the search goes to the end without asking whether it pays */
+  Counts counts;            /* without the end of a block */
   uint32_t plain[256] = {}; /* how often each byte occurs */
   uint64_t plain_cost = 0;  /* of the bytes as literals: see cost() */
   std::unique_ptr<lk_sequence[]> sequences;

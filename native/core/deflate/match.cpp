@@ -19,18 +19,18 @@ constexpr uint32_t kMatchPrice = 11 * 256; /* of a match, before the distance's 
 constexpr uint64_t kKeyPrice = 20 * 256;   /* of the bytes that are hashed, as literals */
 
 /* Whether the search of a unit pays. */
-constexpr size_t kProbe = 8192;           /* bytes searched before it is decided */
-constexpr uint64_t kProbeSaving = 12;     /* one of so many bits must be saved by then */
-constexpr size_t kQuickCheck = 1024;      /* bytes past a line after which a probe of dense data may fail early */
-constexpr uint64_t kQuickSaving = 48;     /* one of so many bits must be saved by then */
-constexpr size_t kSparseStep = 8;         /* until then the chains hold one of so many positions of the window */
+constexpr size_t kProbe = 8192;       /* bytes searched before it is decided */
+constexpr uint64_t kProbeSaving = 12; /* one of so many bits must be saved by then */
+constexpr size_t kQuickCheck = 1024;  /* bytes past a line after which a probe of dense data may fail early */
+constexpr uint64_t kQuickSaving = 48; /* one of so many bits must be saved by then */
+constexpr size_t kSparseStep = 8;     /* until then the chains hold one of so many positions of the window */
 
 /* How fast the search moves on without matches. */
-constexpr int kSkipShift = 3;         /* skips one more byte for every 2^kSkipShift literals since the last match */
-constexpr int kFastSkipShift = 2;     /* the same where few bytes are in matches */
-constexpr size_t kFewInMatches = 8;   /* fewer than one of so many of the last kProbe bytes */
-constexpr size_t kMostSkipped = 64;   /* bytes skipped at once; the chains hold them all the same */
-constexpr size_t kLongMatch = 4;      /* of a match longer than so many tails only the tail goes into the chains */
+constexpr int kSkipShift = 3;       /* skips one more byte for every 2^kSkipShift literals since the last match */
+constexpr int kFastSkipShift = 2;   /* the same where few bytes are in matches */
+constexpr size_t kFewInMatches = 8; /* fewer than one of so many of the last kProbe bytes */
+constexpr size_t kMostSkipped = 64; /* bytes skipped at once; the chains hold them all the same */
+constexpr size_t kLongMatch = 4;    /* of a match longer than so many tails only the tail goes into the chains */
 
 class Matcher {
  public:
@@ -43,13 +43,13 @@ class Matcher {
  private:
   /* The state of the search in one unit. */
   struct Search {
-    size_t begin, end, last;       /* of the unit; positions below last can be hashed */
-    size_t at, checkpoint;         /* the search is reviewed when `at` reaches the checkpoint */
-    size_t first_check;            /* bytes of a probe up to its first checkpoint */
+    size_t begin, end, last; /* of the unit; positions below last can be hashed */
+    size_t at, checkpoint;   /* the search is reviewed when `at` reaches the checkpoint */
+    size_t first_check;      /* bytes of a probe up to its first checkpoint */
     int skip_shift;
-    bool may_give_up;              /* the unit is long enough for probes */
-    bool is_dense;                 /* its literals cost more than a bit and a half each */
-    bool is_committed;             /* the search goes on to the end */
+    bool may_give_up;  /* the unit is long enough for probes */
+    bool is_dense;     /* its literals cost more than a bit and a half each */
+    bool is_committed; /* the search goes on to the end */
 
     size_t middle() const { return begin + (end - begin) / 2; }
   };
@@ -225,7 +225,8 @@ bool Matcher::search(Unit &unit, const Effort &effort) {
 }
 
 /* Searches units[first, last) for matches, which reach back over what precedes them. */
-bool search_stripe(std::vector<Unit> &units, size_t first, size_t last, const Effort &effort, const Effort &where_sure) {
+bool search_stripe(std::vector<Unit> &units, size_t first, size_t last, const Effort &effort,
+                   const Effort &where_sure) {
   const Workspace<Matcher> memory(1);
   if (memory.get() == nullptr) return false;
   Matcher *matcher = nullptr;

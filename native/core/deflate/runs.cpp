@@ -2,16 +2,16 @@
 #include <algorithm>
 #include <new>
 
-#include "deflate.h"
 #include "chains.h"
-#include "workspace.h"
+#include "deflate.h"
 #include "runtime/little_endian.h"
+#include "workspace.h"
 
 namespace latentkit::deflate {
 namespace {
 
 constexpr size_t kStripe = 1;
-constexpr uint64_t kFavour = 16;  /* bits */
+constexpr uint64_t kFavour = 16; /* bits */
 constexpr size_t kLeastRun = 12; /* bytes after the first: fewer may cost less as literals */
 
 /* Bytes from p on that equal the one before each. */

@@ -7,8 +7,8 @@
 #include <new>
 #include <utility>
 
-#include "deflate.h"
 #include "chains.h"
+#include "deflate.h"
 #include "runtime/dispatch.h"
 
 namespace latentkit::deflate {

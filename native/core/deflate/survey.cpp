@@ -11,12 +11,12 @@ namespace latentkit::deflate {
 namespace {
 
 constexpr int kSlotBits = 11;
-constexpr size_t kSmall = 4096;     /* too little to judge by samples; the search costs nothing */
-constexpr size_t kShare = 32;       /* one byte in so many must come again */
-constexpr size_t kChanceBits = 32;  /* of strings that come again by chance, at most */
-constexpr size_t kMostAnchors = 2048;     /* inspected at most: more than a unit without runs has */
+constexpr size_t kSmall = 4096;       /* too little to judge by samples; the search costs nothing */
+constexpr size_t kShare = 32;         /* one byte in so many must come again */
+constexpr size_t kChanceBits = 32;    /* of strings that come again by chance, at most */
+constexpr size_t kMostAnchors = 2048; /* inspected at most: more than a unit without runs has */
 constexpr size_t kMostWorth = 64;
-constexpr size_t kWords = 128;      /* of 64 positions inspected at once */
+constexpr size_t kWords = 128; /* of 64 positions inspected at once */
 
 /* Writes the positions of the set bits, less than 8192, and up to four more; returns how many there are. */
 size_t positions_of(const uint64_t *masks, size_t words, uint16_t *positions) {

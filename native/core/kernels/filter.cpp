@@ -1,6 +1,6 @@
 // Filters of PNG rows: one pass finds the cost of all five, a second writes the cheapest.
-#include "bytes.h"
 #include "shared/filter.h"
+#include "bytes.h"
 #include "table.h"
 
 namespace {

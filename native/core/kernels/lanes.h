@@ -140,8 +140,8 @@ inline Floats fused(Floats a, Floats b, Floats c) {
   // SSE2 has none; two doubles at a time
   __m128 x = (__m128)a, y = (__m128)b, z = (__m128)c;
   __m128 low = fma_pair(_mm_cvtps_pd(x), _mm_cvtps_pd(y), _mm_cvtps_pd(z));
-  __m128 high = fma_pair(_mm_cvtps_pd(_mm_movehl_ps(x, x)), _mm_cvtps_pd(_mm_movehl_ps(y, y)),
-                         _mm_cvtps_pd(_mm_movehl_ps(z, z)));
+  __m128 high =
+      fma_pair(_mm_cvtps_pd(_mm_movehl_ps(x, x)), _mm_cvtps_pd(_mm_movehl_ps(y, y)), _mm_cvtps_pd(_mm_movehl_ps(z, z)));
   return (Floats)_mm_movelh_ps(low, high);
 #elif defined(__ARM_NEON)
   return (Floats)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);

@@ -105,16 +105,16 @@ typedef struct lk_kernels {
 #define LK_JOIN_(part, isa) lk_##part##_##isa
 #define LK_JOIN(part, isa) LK_JOIN_(part, isa)
 #define LK_DECLARE_SET(isa)                           \
-  void LK_JOIN(noise, isa)(lk_kernels *table);        \
-  void LK_JOIN(elementwise, isa)(lk_kernels *table);  \
-  void LK_JOIN(reduce, isa)(lk_kernels *table);       \
-  void LK_JOIN(exponential, isa)(lk_kernels *table);  \
-  void LK_JOIN(pixels, isa)(lk_kernels *table);       \
-  void LK_JOIN(resize, isa)(lk_kernels *table);       \
-  void LK_JOIN(unfilter, isa)(lk_kernels *table);     \
-  void LK_JOIN(filter, isa)(lk_kernels *table);       \
-  void LK_JOIN(histogram, isa)(lk_kernels *table);    \
-  void LK_JOIN(symbols, isa)(lk_kernels *table);
+  void LK_JOIN(noise, isa)(lk_kernels * table);       \
+  void LK_JOIN(elementwise, isa)(lk_kernels * table); \
+  void LK_JOIN(reduce, isa)(lk_kernels * table);      \
+  void LK_JOIN(exponential, isa)(lk_kernels * table); \
+  void LK_JOIN(pixels, isa)(lk_kernels * table);      \
+  void LK_JOIN(resize, isa)(lk_kernels * table);      \
+  void LK_JOIN(unfilter, isa)(lk_kernels * table);    \
+  void LK_JOIN(filter, isa)(lk_kernels * table);      \
+  void LK_JOIN(histogram, isa)(lk_kernels * table);   \
+  void LK_JOIN(symbols, isa)(lk_kernels * table);
 
 #ifdef __cplusplus
 extern "C" {

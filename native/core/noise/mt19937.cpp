@@ -5,8 +5,8 @@
 #include <mutex>
 #include <thread>
 
-#include "runtime/dispatch.h"
 #include "lk_libm.h"
+#include "runtime/dispatch.h"
 #include "runtime/parallel.h"
 
 namespace latentkit {

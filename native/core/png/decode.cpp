@@ -3,8 +3,8 @@
 #include <cstring>
 #include <memory>
 
-#include "runtime/dispatch.h"
 #include "png.h"
+#include "runtime/dispatch.h"
 #include "runtime/scratch.h"
 #include "runtime/spans.h"
 

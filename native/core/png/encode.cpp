@@ -1,8 +1,8 @@
 // Writes a PNG around deflated rows. The same bytes on every machine.
 #include <cstring>
 
-#include "png.h"
 #include "levels.h"
+#include "png.h"
 #include "runtime/spans.h"
 
 namespace latentkit::png {

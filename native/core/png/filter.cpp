@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "png.h"
 #include "runtime/dispatch.h"
 #include "runtime/parallel.h"
-#include "png.h"
 
 namespace latentkit::png {
 namespace {

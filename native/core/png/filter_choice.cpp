@@ -5,23 +5,23 @@
 #include <utility>
 
 #include "deflate/workspace.h"
-#include "png.h"
 #include "filter.h"
+#include "png.h"
 
 namespace latentkit::png {
 namespace {
 
-constexpr int kCheapest = 5; /* after the five filters: that of the least sum for each row */
-constexpr size_t kSampleStep = 12;    /* rows from one whose colours are counted to the next */
+constexpr int kCheapest = 5;       /* after the five filters: that of the least sum for each row */
+constexpr size_t kSampleStep = 12; /* rows from one whose colours are counted to the next */
 constexpr size_t kFewColours = 256;
-constexpr size_t kFewGreys = 64;      /* of one channel, where 256 are all there are */
-constexpr size_t kGroup = 8;          /* bands that share a filtering, chosen by one sample */
-constexpr size_t kWideGroup = 16;     /* the same of prefer_plain(), which has less time */
-constexpr uint64_t kLeastGain = 32;   /* one of so many bits: else bands keep their filters */
-constexpr uint64_t kLeastTurn = 512;  /* the same between filters */
-constexpr uint64_t kEmpty = 400;      /* where a bit a byte and one of so many suffice there is little to gain */
-constexpr size_t kSample = 16384;     /* bytes of a group's sample */
-constexpr size_t kMostBits = 7;       /* halves for each byte: above, strings come again by chance alone */
+constexpr size_t kFewGreys = 64;     /* of one channel, where 256 are all there are */
+constexpr size_t kGroup = 8;         /* bands that share a filtering, chosen by one sample */
+constexpr size_t kWideGroup = 16;    /* the same of prefer_plain(), which has less time */
+constexpr uint64_t kLeastGain = 32;  /* one of so many bits: else bands keep their filters */
+constexpr uint64_t kLeastTurn = 512; /* the same between filters */
+constexpr uint64_t kEmpty = 400;     /* where a bit a byte and one of so many suffice there is little to gain */
+constexpr size_t kSample = 16384;    /* bytes of a group's sample */
+constexpr size_t kMostBits = 7;      /* halves for each byte: above, strings come again by chance alone */
 
 /* True where the sampled rows have few colours. */
 bool has_few_colours(const Picture &picture, const Band &band) {

@@ -41,7 +41,8 @@ engine_status read_control(const Chunk &chunk, const Scan &scan, Frame *frame, c
   frame->blends = chunk.data[25] == 1;
   frame->has_control = true;
   if (frame->picture.width == 0 || frame->picture.height == 0 ||
-      uint64_t{frame->x} + frame->picture.width > scan.width || uint64_t{frame->y} + frame->picture.height > scan.height)
+      uint64_t{frame->x} + frame->picture.width > scan.width ||
+      uint64_t{frame->y} + frame->picture.height > scan.height)
     return refuse(reason, "a frame of the animation is empty or reaches past the picture");
   if (chunk.data[24] > kPrevious || chunk.data[25] > 1)
     return refuse(reason, "a frame of the animation names an operation that does not exist");
@@ -242,8 +243,8 @@ extern "C" engine_status engine_png_inspect_frames(engine_cu8 file, uint64_t max
   using namespace latentkit;
   const char *why = nullptr;
   png::Scan scan;
-  const engine_status status = most == 0 ? ENGINE_BAD_ARGUMENT
-                                         : png::inspect_frames(file, max_pixels, most, &scan, info, &why);
+  const engine_status status =
+      most == 0 ? ENGINE_BAD_ARGUMENT : png::inspect_frames(file, max_pixels, most, &scan, info, &why);
   if (reason != nullptr) *reason = why;
   return status;
 }

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/dispatch.h"
 #include "png.h"
+#include "runtime/dispatch.h"
 
 namespace latentkit::png {
 namespace {

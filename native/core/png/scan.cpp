@@ -88,8 +88,7 @@ bool raw_size(const Scan &scan, size_t *total) {
 Chunks::Chunks(engine_cu8 file) : file_(file) {
   if (file.len < sizeof kSignature || std::memcmp(file.data, kSignature, sizeof kSignature) != 0)
     reason_ = "it does not begin as a PNG does";
-  else
-    at_ = sizeof kSignature;
+  else at_ = sizeof kSignature;
 }
 
 bool Chunks::fail(const char *reason) {

@@ -82,8 +82,7 @@ class Unpacker {
     if (inflater == nullptr) return ENGINE_NO_MEMORY;
     memory_ = fresh(room);
     size_t len = room;
-    const auto result =
-        libdeflate_zlib_decompress(inflater.get(), value->data, value->len, memory_.get(), room, &len);
+    const auto result = libdeflate_zlib_decompress(inflater.get(), value->data, value->len, memory_.get(), room, &len);
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE) return ENGINE_TOO_LARGE;
     const bool is_whole = result == LIBDEFLATE_SUCCESS;
     left_ -= is_whole ? len : room;  // damaged data cost their inflating too
@@ -133,7 +132,8 @@ size_t text_bound(const Chunk &chunk) {
 extern "C" engine_status engine_png_text(engine_u8 out, engine_cu8 file, size_t *written, const char **reason) {
   const char *why = nullptr;
   *written = 0;
-  const engine_status status = latentkit::guarded([&] { return latentkit::png::write_texts(out, file, written, &why); });
+  const engine_status status =
+      latentkit::guarded([&] { return latentkit::png::write_texts(out, file, written, &why); });
   if (reason != nullptr) *reason = why;
   return status;
 }

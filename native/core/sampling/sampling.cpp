@@ -119,14 +119,10 @@ bool valid(const engine_sampling &sampling) {
              sampling.linear_end < 1.0;
     case ENGINE_EDM:
       return positive(sampling.sigma_min) && positive(sampling.sigma_max) && sampling.sigma_min < sampling.sigma_max;
-    case ENGINE_FLOW:
-      return positive(sampling.shift) && positive(sampling.multiplier);
-    case ENGINE_FLUX:
-      return std::isfinite(sampling.shift);
-    case ENGINE_CASCADE:
-      return positive(sampling.shift);
-    default:
-      return false;
+    case ENGINE_FLOW: return positive(sampling.shift) && positive(sampling.multiplier);
+    case ENGINE_FLUX: return std::isfinite(sampling.shift);
+    case ENGINE_CASCADE: return positive(sampling.shift);
+    default: return false;
   }
 }
 

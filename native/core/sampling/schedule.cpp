@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "beta.h"
-#include "sampling.h"
 #include "runtime/spans.h"
+#include "sampling.h"
 
 namespace latentkit {
 namespace {
@@ -138,15 +138,9 @@ struct Scheduler {
 
 // in the order of engine_scheduler
 constexpr Scheduler kSchedulers[ENGINE_SCHEDULER_COUNT] = {
-    {"simple", simple},
-    {"sgm_uniform", sgm_uniform},
-    {"karras", karras},
-    {"exponential", exponential},
-    {"ddim_uniform", ddim_uniform},
-    {"beta", beta},
-    {"normal", normal},
-    {"linear_quadratic", linear_quadratic},
-    {"kl_optimal", kl_optimal},
+    {"simple", simple},           {"sgm_uniform", sgm_uniform},           {"karras", karras},
+    {"exponential", exponential}, {"ddim_uniform", ddim_uniform},         {"beta", beta},
+    {"normal", normal},           {"linear_quadratic", linear_quadratic}, {"kl_optimal", kl_optimal},
 };
 
 Sigmas schedule(const Context &at, const Scheduler &scheduler, size_t steps, bool extra_step) {

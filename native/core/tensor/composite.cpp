@@ -4,8 +4,8 @@
 
 #include "runtime/dispatch.h"
 #include "runtime/parallel.h"
-#include "shared/checks.h"
 #include "runtime/spans.h"
+#include "shared/checks.h"
 
 namespace {
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <initializer_list>
 
-#include "runtime/dispatch.h"
 #include "engine.h"
+#include "runtime/dispatch.h"
 
 extern "C" {
 #include "blake3.h"

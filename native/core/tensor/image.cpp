@@ -1,8 +1,8 @@
 // Floats and bytes of images.
 #include "runtime/dispatch.h"
 #include "runtime/parallel.h"
-#include "shared/checks.h"
 #include "runtime/spans.h"
+#include "shared/checks.h"
 
 using latentkit::for_ranges;
 using latentkit::kernels;

@@ -3,11 +3,11 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/dispatch.h"
 #include "reduce.h"
 #include "resample.h"
-#include "shared/checks.h"
+#include "runtime/dispatch.h"
 #include "runtime/spans.h"
+#include "shared/checks.h"
 
 namespace latentkit {
 namespace {
@@ -52,8 +52,7 @@ Mask prepare_mask(const engine_inject_options &options, size_t n) {
   mask.data = options.mask.data;
   if (options.mask_h != shape.h || options.mask_w != shape.w) {
     mask.resized.resize(mask.count * mask.plane);
-    resize_planes(mask.resized.data(), options.mask.data, mask.count, options.mask_h, options.mask_w, shape.h,
-                  shape.w);
+    resize_planes(mask.resized.data(), options.mask.data, mask.count, options.mask_h, options.mask_w, shape.h, shape.w);
     mask.data = mask.resized.data();
   }
   return mask;
@@ -64,9 +63,8 @@ engine_status inject(float *out, size_t n, const Inputs &inputs, const engine_in
   float divisor = 1.0f;
   if (options.normalize && n > 0) {
     // the sum is formed anew in every pass: out may be base or noise, and must stay untouched until the last
-    divisor = deviation(n, [&](size_t begin, size_t count, float *buffer) {
-      return inputs.combine(begin, count, buffer);
-    });
+    divisor =
+        deviation(n, [&](size_t begin, size_t count, float *buffer) { return inputs.combine(begin, count, buffer); });
     if (divisor == 0.0f) return ENGINE_ZERO_DEVIATION;
   }
   bool mixed = options.mix > 0.0;

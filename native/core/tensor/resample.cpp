@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/dispatch.h"
 #include "engine.h"
+#include "runtime/dispatch.h"
 #include "runtime/parallel.h"
 #include "runtime/scratch.h"
+#include "runtime/spans.h"
 #include "shared/checks.h"
 #include "shared/taps.h"
-#include "runtime/spans.h"
 
 namespace latentkit {
 namespace {
@@ -174,8 +174,8 @@ engine_status engine_resize_to_image(engine_f32 out, engine_cf32 x, size_t batch
   return resize_pixels(out, x, batch, in_h, in_w, out_h, out_w, kernels().resize_between_in_unit);
 }
 
-engine_status engine_resize_to_bytes(engine_u8 out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w,
-                                     size_t out_h, size_t out_w) {
+engine_status engine_resize_to_bytes(engine_u8 out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w, size_t out_h,
+                                     size_t out_w) {
   using namespace latentkit;
   return resize_pixels(out, x, batch, in_h, in_w, out_h, out_w, kernels().resize_between_bytes);
 }

@@ -54,7 +54,9 @@ LK_KERNEL lk_inject(float *out, lk_injection how, uint64_t n) {
   if (!op.possible()) return;
   for_quads(
       n, op.quads(out),
-      [=](uint64_t i) { store4(out + i, op.four(i, op.how.mixed ? load4(op.how.random + i) : float4{0, 0, 0, 0})); },
+      [=](uint64_t i) {
+        store4(out + i, op.four(i, op.how.mixed ? load4(op.how.random + i) : float4{0, 0, 0, 0}));
+      },
       [=](uint64_t i) { out[i] = op.one(i, op.how.mixed ? op.how.random[i] : 0.0f); });
 }
 

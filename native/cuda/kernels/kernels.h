@@ -61,7 +61,7 @@ struct lk_paste {
   const float *source, *mask; /* mask: NULL for none */
   uint64_t h, w;              /* of the destination */
   uint64_t source_c, source_h, source_w;
-  uint64_t from_x, from_y, to_x, to_y; /* where the overlap begins */
+  uint64_t from_x, from_y, to_x, to_y;                  /* where the overlap begins */
   lk_divisor channels, source_n, mask_n, width, height; /* the last two of the overlap */
 
   template <class F>

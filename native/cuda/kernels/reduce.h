@@ -104,6 +104,5 @@ LK_KERNEL lk_sums(lk_values values, uint64_t n, double *partial, uint32_t *ticke
 
 LK_KERNEL lk_squares(lk_values values, uint64_t n, double *partial, uint32_t *tickets, lk_spread *spread) {
   const SquaredDistance term = {spread->mean};
-  tree_sum(values, n, term, partial, tickets,
-           [=](double squares) { spread->deviation = deviation_of(squares, n); });
+  tree_sum(values, n, term, partial, tickets, [=](double squares) { spread->deviation = deviation_of(squares, n); });
 }

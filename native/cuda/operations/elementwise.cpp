@@ -17,27 +17,23 @@ engine_status each(engine_cuda *device, size_t n, std::initializer_list<size_t> 
 }
 
 engine_status scale(engine_cuda *device, engine_f32 out, engine_cf32 x, float k) {
-  return each(device, out.len, {x.len}, [&](unsigned blocks) {
-    return LK_LAUNCH(*device, scale, blocks, out.data, x.data, k, out.len);
-  });
+  return each(device, out.len, {x.len},
+              [&](unsigned blocks) { return LK_LAUNCH(*device, scale, blocks, out.data, x.data, k, out.len); });
 }
 
 engine_status axpy(engine_cuda *device, engine_f32 out, engine_cf32 x, engine_cf32 y, float k) {
-  return each(device, out.len, {x.len, y.len}, [&](unsigned blocks) {
-    return LK_LAUNCH(*device, axpy, blocks, out.data, x.data, y.data, k, out.len);
-  });
+  return each(device, out.len, {x.len, y.len},
+              [&](unsigned blocks) { return LK_LAUNCH(*device, axpy, blocks, out.data, x.data, y.data, k, out.len); });
 }
 
 engine_status average(engine_cuda *device, engine_f32 out, engine_cf32 x, engine_cf32 y) {
-  return each(device, out.len, {x.len, y.len}, [&](unsigned blocks) {
-    return LK_LAUNCH(*device, average, blocks, out.data, x.data, y.data, out.len);
-  });
+  return each(device, out.len, {x.len, y.len},
+              [&](unsigned blocks) { return LK_LAUNCH(*device, average, blocks, out.data, x.data, y.data, out.len); });
 }
 
 engine_status lerp(engine_cuda *device, engine_f32 out, engine_cf32 a, engine_cf32 b, float t) {
-  return each(device, out.len, {a.len, b.len}, [&](unsigned blocks) {
-    return LK_LAUNCH(*device, lerp, blocks, out.data, a.data, b.data, t, out.len);
-  });
+  return each(device, out.len, {a.len, b.len},
+              [&](unsigned blocks) { return LK_LAUNCH(*device, lerp, blocks, out.data, a.data, b.data, t, out.len); });
 }
 
 }  // namespace

@@ -58,18 +58,29 @@ engine_status composite(engine_cuda *device, engine_f32 destination, engine_shap
                         engine_shape4 from, int64_t x, int64_t y, engine_cf32 mask, size_t mask_batch) {
   Overlap across, down;
   bool nothing = false;
-  const engine_status checked = check_composite(destination.len, shape, source.len, from, x, y, mask.len, mask_batch,
-                                                &across, &down, &nothing);
+  const engine_status checked =
+      check_composite(destination.len, shape, source.len, from, x, y, mask.len, mask_batch, &across, &down, &nothing);
   if (checked != ENGINE_OK) return checked;
   return on(device, [&] {
     if (nothing) return ENGINE_OK;
     const uint64_t n = shape.n * shape.c * down.count * across.count;
-    const lk_paste how = {destination.data, source.data,  mask.len > 0 ? mask.data : nullptr,
-                          shape.h,          shape.w,      from.c,
-                          from.h,           from.w,       across.from,
-                          down.from,        across.to,    down.to,
-                          lk_divisor(shape.c), lk_divisor(from.n), lk_divisor(mask_batch),
-                          lk_divisor(across.count), lk_divisor(down.count)};
+    const lk_paste how = {destination.data,
+                          source.data,
+                          mask.len > 0 ? mask.data : nullptr,
+                          shape.h,
+                          shape.w,
+                          from.c,
+                          from.h,
+                          from.w,
+                          across.from,
+                          down.from,
+                          across.to,
+                          down.to,
+                          lk_divisor(shape.c),
+                          lk_divisor(from.n),
+                          lk_divisor(mask_batch),
+                          lk_divisor(across.count),
+                          lk_divisor(down.count)};
     return LK_LAUNCH(*device, composite, blocks_for(n), how, n);
   });
 }

@@ -76,7 +76,8 @@ engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base
     how.values = {base.data, noise.data, settings.average != 0, static_cast<float>(settings.strength)};
     const engine_shape4 &shape = settings.shape;
     if (settings.mask.len > 0) {
-      how.mask = mask_of(settings.mask.data, settings.mask_n, shape.c, settings.mask_h, settings.mask_w, shape.h, shape.w);
+      how.mask =
+          mask_of(settings.mask.data, settings.mask_n, shape.c, settings.mask_h, settings.mask_w, shape.h, shape.w);
     }
     lk_draw draw = {};
     bool draws = false;

@@ -1,6 +1,6 @@
-// The library on the fake driver, and memory of its device whose surroundings are watched. Where LATENTKIT_TEST_CUDA names
-// a library, that one is tried on the driver of the machine instead (LATENTKIT_CUDA_DRIVER, where it lies elsewhere): the
-// same tests, on a GPU.
+// The library on the fake driver, and memory of its device whose surroundings are watched. Where LATENTKIT_TEST_CUDA
+// names a library, that one is tried on the driver of the machine instead (LATENTKIT_CUDA_DRIVER, where it lies
+// elsewhere): the same tests, on a GPU.
 #pragma once
 
 #include <dlfcn.h>

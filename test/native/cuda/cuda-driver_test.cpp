@@ -30,14 +30,14 @@ void opening() {
              "12.4, the kernels were compiled by CUDA 13.0 for 75,80,86,89,90,100,120");
   opens_with("fail=cuModuleLoadData:2", ENGINE_NO_MEMORY, "cuModuleLoadData returned CUDA_ERROR_OUT_OF_MEMORY (2)");
   opens_with("fail=cuMemAlloc_v2:2", ENGINE_NO_MEMORY, "cuMemAlloc");
-  for (const char *function : {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet",
-                               "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2", "cuModuleGetFunction",
-                               "cuStreamCreate", "cuMemAlloc_v2", "cuMemsetD32Async"}) {
+  for (const char *function :
+       {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDevicePrimaryCtxRetain",
+        "cuCtxPushCurrent_v2", "cuModuleGetFunction", "cuStreamCreate", "cuMemAlloc_v2", "cuMemsetD32Async"}) {
     const std::string settings = std::string("fail=") + function + ":999";
     opens_with(settings.c_str(), ENGINE_DEVICE_LOST, "an unknown error (999)");
     CHECK(counted("leaked") == 0 && counted("misuses") == 0);
-    CHECK(counted("cuDevicePrimaryCtxRelease_v2") == (counted("cuDevicePrimaryCtxRetain") > 0 &&
-                                                      std::strcmp(function, "cuDevicePrimaryCtxRetain") != 0));
+    CHECK(counted("cuDevicePrimaryCtxRelease_v2") ==
+          (counted("cuDevicePrimaryCtxRetain") > 0 && std::strcmp(function, "cuDevicePrimaryCtxRetain") != 0));
   }
 }
 
@@ -187,14 +187,15 @@ void masks_ahead() {
 
 using Calls = std::vector<std::pair<std::string, uint64_t>>;
 
-/* Calls everything that can fail until one does; returns its status. calls, where not NULL: the number of calls of the driver. */
+/* Calls everything that can fail until one does; returns its status. calls, where not NULL: the number of calls of the
+ * driver. */
 engine_status use(const Device &device, Calls *calls = nullptr) {
   engine_cuda *d = device.handle;
   std::vector<float> x = numbers(20000, 1);
   void *a = nullptr, *b = nullptr;
   float deviation = 0;
   const auto run = [&]() -> engine_status {
-#define TRY(call)                                        \
+#define TRY(call) \
   if (const engine_status status = call; status != ENGINE_OK) return status
     TRY(cuda().take(d, 80000, &a));
     TRY(cuda().take(d, 80000, &b));
@@ -217,10 +218,10 @@ engine_status use(const Device &device, Calls *calls = nullptr) {
     return ENGINE_OK;
   };
   const engine_status status = run();
-  for (const char *name : {"cuMemAlloc_v2", "cuMemHostAlloc", "cuEventCreate", "cuEventRecord", "cuEventSynchronize",
-                           "cuStreamSynchronize", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
-                           "cuMemcpyDtoDAsync_v2", "cuMemsetD32Async", "cuLaunchKernel", "cuCtxPushCurrent_v2",
-                           "cuMemGetInfo_v2", "cuMemFree_v2"}) {
+  for (const char *name :
+       {"cuMemAlloc_v2", "cuMemHostAlloc", "cuEventCreate", "cuEventRecord", "cuEventSynchronize",
+        "cuStreamSynchronize", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2",
+        "cuMemsetD32Async", "cuLaunchKernel", "cuCtxPushCurrent_v2", "cuMemGetInfo_v2", "cuMemFree_v2"}) {
     if (calls != nullptr) calls->emplace_back(name, counted(name));
   }
   cuda().give(d, a);

@@ -56,8 +56,8 @@ void resized_blended(const Device &device) {
     CHECK(engine_masked_blend(out(expected), in(a), in(b), in(resized), shape.n, shape.c, plane, masks) == ENGINE_OK);
     OnDevice<float> first(device, a, 0), second(device, b, choose.below(2)), mask(device, m, choose.below(2)),
         to(device, n, 0);
-    CHECK(cuda().resized_blend(device.handle, out(to), in(first), in(second), in(mask), shape, masks, mask_h,
-                               mask_w) == ENGINE_OK);
+    CHECK(cuda().resized_blend(device.handle, out(to), in(first), in(second), in(mask), shape, masks, mask_h, mask_w) ==
+          ENGINE_OK);
     CHECK(same_values(expected, to.read()));
   }
 }

@@ -33,7 +33,8 @@ void many_groups(const Device &device) {
 engine_cuda_draw draws(Choices &choose) {
   const uint32_t grids[] = {0, 256, 512, 4096, 270336};
   const uint64_t offset = choose.one_in(10) ? (uint64_t{1} << 34) - 8 : choose.below(1000) * 4;
-  return {choose.state * 0x9e3779b97f4a7c15u, offset, grids[choose.below(5)], choose.one_in(2) ? 1.0f : choose.number()};
+  return {choose.state * 0x9e3779b97f4a7c15u, offset, grids[choose.below(5)],
+          choose.one_in(2) ? 1.0f : choose.number()};
 }
 
 std::vector<float> drawn_normals(const engine_cuda_draw &draw, size_t n) {
@@ -95,8 +96,7 @@ void zero_deviation(const Device &device) {
   const engine_cuda_draw draw = {1, 0, 256, 1.0f};
   for (const engine_cuda_draw *drawn : {static_cast<const engine_cuda_draw *>(nullptr), &draw}) {
     options.mix = drawn == nullptr ? 0.0 : 0.5;
-    const engine_status status =
-        cuda().inject_noise(device.handle, out(to), in(base), in(noise), &options, drawn);
+    const engine_status status = cuda().inject_noise(device.handle, out(to), in(base), in(noise), &options, drawn);
     CHECK(status == ENGINE_ZERO_DEVIATION && same_values(same, to.read()));
   }
   float deviation = -1.0f;
@@ -114,7 +114,8 @@ void refused(const Device &device) {
     if (random) on_cpu.random = in(b), on_gpu.random = in(four);
     if (mask) on_cpu.mask = in(b), on_gpu.mask = in(four);
     const engine_status expected = engine_inject_noise({a.data(), length}, in(a), in(a), &on_cpu);
-    CHECK(cuda().inject_noise(device.handle, {eight.data(), length}, in(eight), in(eight), &on_gpu, nullptr) == expected);
+    CHECK(cuda().inject_noise(device.handle, {eight.data(), length}, in(eight), in(eight), &on_gpu, nullptr) ==
+          expected);
     return expected;
   };
   engine_inject_options options = {};

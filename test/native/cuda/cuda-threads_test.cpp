@@ -1,5 +1,5 @@
-// Threads that share a device, and two devices at once. Without kernels whose threads meet: the thread sanitizer does not
-// know fibers.
+// Threads that share a device, and two devices at once. Without kernels whose threads meet: the thread sanitizer does
+// not know fibers.
 #include <thread>
 
 #include "cuda-check.h"

@@ -79,7 +79,8 @@ void reads_back(const Bytes &raw, Bytes packed) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
   if (len < 3) return 0;
   // an exact allocation: the sanitizer sees the first byte past the end
-  const Bytes spelled = spell_out(data + 2, len - 2, size_t{1024} << (data[1] >> 5)), raw(spelled.begin(), spelled.end());
+  const Bytes spelled = spell_out(data + 2, len - 2, size_t{1024} << (data[1] >> 5)),
+              raw(spelled.begin(), spelled.end());
   if (raw.empty()) return 0;
   const size_t requested = data[0] < 128 ? 65535 - data[0] : (size_t{data[0]} - 127) << (data[1] & 7);
   const size_t unit = std::max(requested, raw.size() / kMostUnits + 1);

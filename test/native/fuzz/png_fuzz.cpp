@@ -1,4 +1,5 @@
-// The PNG reader on files with repaired check sums, on pictures built around hostile rows, and on what the writer wrote.
+// The PNG reader on files with repaired check sums, on pictures built around hostile rows, and on what the writer
+// wrote.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "check.h"
-#include "runtime/dispatch.h"
 #include "libdeflate.h"
+#include "runtime/dispatch.h"
 
 namespace {
 
@@ -86,7 +86,7 @@ void small_pictures() {
   std::mt19937 random(4);
   for (uint32_t round = 0; round < 120; round++) {
     const Size size = {static_cast<uint32_t>(1 + random() % 90), static_cast<uint32_t>(1 + random() % 90),
-                        static_cast<int>(1 + round % 4)};
+                       static_cast<int>(1 + round % 4)};
     no_level_is_larger_than_the_one_below(size, static_cast<Kind>(random() % kKinds), round);
   }
 }

@@ -88,13 +88,13 @@ void options_are_checked() {
   const engine_text no_key{"", "v", 0, 1}, nul_key{"a\0b", "v", 3, 1}, nul_value{"a", "\0", 1, 1};
   const Bytes long_key(80, 'k');
   const engine_text too_long{reinterpret_cast<const char *>(long_key.data()), "v", 80, 1};
-  for (const engine_png_options &bad : {
-           engine_png_options{0, 1, 3, 4, nullptr, 0}, engine_png_options{1, 0, 3, 4, nullptr, 0},
-           engine_png_options{1, 1, 0, 4, nullptr, 0}, engine_png_options{1, 1, 5, 4, nullptr, 0},
-           engine_png_options{1, 1, 3, -1, nullptr, 0}, engine_png_options{1, 1, 3, 10, nullptr, 0},
-           engine_png_options{0x80000000u, 1, 1, 4, nullptr, 0}, engine_png_options{1u << 20, 1u << 20, 4, 4, nullptr, 0},
-           engine_png_options{1, 1, 1, 4, &no_key, 1}, engine_png_options{1, 1, 1, 4, &nul_key, 1},
-           engine_png_options{1, 1, 1, 4, &nul_value, 1}, engine_png_options{1, 1, 1, 4, &too_long, 1}}) {
+  for (const engine_png_options &bad :
+       {engine_png_options{0, 1, 3, 4, nullptr, 0}, engine_png_options{1, 0, 3, 4, nullptr, 0},
+        engine_png_options{1, 1, 0, 4, nullptr, 0}, engine_png_options{1, 1, 5, 4, nullptr, 0},
+        engine_png_options{1, 1, 3, -1, nullptr, 0}, engine_png_options{1, 1, 3, 10, nullptr, 0},
+        engine_png_options{0x80000000u, 1, 1, 4, nullptr, 0}, engine_png_options{1u << 20, 1u << 20, 4, 4, nullptr, 0},
+        engine_png_options{1, 1, 1, 4, &no_key, 1}, engine_png_options{1, 1, 1, 4, &nul_key, 1},
+        engine_png_options{1, 1, 1, 4, &nul_value, 1}, engine_png_options{1, 1, 1, 4, &too_long, 1}}) {
     size_t written;
     CHECK(engine_png_bound(&bad) == 0);
     CHECK(engine_png_encode({nullptr, 0}, {nullptr, 0}, &bad, &written) == ENGINE_BAD_ARGUMENT);
@@ -133,8 +133,13 @@ std::vector<Bytes> all_kinds() {
           };
           if (interlace == 0) add_rows(width, height);
           else
-            for (const auto &[x0, y0, dx, dy] : {std::array<size_t, 4>{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8},
-                                                 {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}})
+            for (const auto &[x0, y0, dx, dy] : {std::array<size_t, 4>{0, 0, 8, 8},
+                                                 {4, 0, 8, 8},
+                                                 {0, 4, 4, 8},
+                                                 {2, 0, 4, 4},
+                                                 {0, 2, 2, 4},
+                                                 {1, 0, 2, 2},
+                                                 {0, 1, 1, 2}})
               add_rows((width - x0 + dx - 1) / dx, (height - y0 + dy - 1) / dy);
           Bytes file = signature();
           chunk(file, "IHDR", header(width, height, depth, colour, interlace));

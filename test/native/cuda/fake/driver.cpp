@@ -6,15 +6,15 @@
 #include "state.h"
 
 #define FAKE(name, ...) extern "C" __attribute__((visibility("default"))) int name(__VA_ARGS__)
-#define FAKE_BEGIN                                   \
-  fake::State &state = fake::state();                \
-  const std::lock_guard lock(state.mutex);           \
+#define FAKE_BEGIN                         \
+  fake::State &state = fake::state();      \
+  const std::lock_guard lock(state.mutex); \
   if (const int error = state.call(__func__)) return fail(error)
 /* The device of the current context; an error that stays is returned by everything. */
-#define FAKE_DEVICE                                            \
-  FAKE_BEGIN;                                                  \
-  if (contexts.empty()) return fake::kInvalidContext;          \
-  fake::Device &device = *contexts.back();                     \
+#define FAKE_DEVICE                                   \
+  FAKE_BEGIN;                                         \
+  if (contexts.empty()) return fake::kInvalidContext; \
+  fake::Device &device = *contexts.back();            \
   if (device.broken != 0) return device.broken
 
 using fake::Device;
@@ -74,7 +74,9 @@ FAKE(cuDeviceGetAttribute, int *value, int attribute, int) {
 }
 FAKE(cuGetErrorName, int error, const char **name) {
   FAKE_BEGIN;
-  *name = error == fake::kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : error == 209 ? "CUDA_ERROR_NO_BINARY_FOR_GPU" : nullptr;
+  *name = error == fake::kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == 209              ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
+                                      : nullptr;
   return *name == nullptr ? fake::kInvalidValue : 0;
 }
 
@@ -241,8 +243,8 @@ FAKE(cuLaunchKernel, const fake::Kernel *kernel, unsigned grid_x, unsigned grid_
     device.add([=] { return error; });
     return 0;
   }
-  if (grid_x == 0 || grid_x > 0x7fffffff || grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 || block_x == 0 ||
-      block_x > 1024) {
+  if (grid_x == 0 || grid_x > 0x7fffffff || grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 ||
+      block_x == 0 || block_x > 1024) {
     return fail(state.misuse("a launch of " + fake::name_of(kernel) + " has a grid that no device takes"));
   }
   std::string why;

@@ -1,7 +1,7 @@
 /*
  * Controls of the fake driver, beside the functions of the driver itself. Counted are calls by the driver's
- * names ("cuMemcpyHtoDAsync_v2") and launches by the kernel's ("lk_scale"); also "bytes in", "bytes out", "bytes" (taken
- * of the devices now), "leaked" (blocks left when their context ended) and "misuses".
+ * names ("cuMemcpyHtoDAsync_v2") and launches by the kernel's ("lk_scale"); also "bytes in", "bytes out", "bytes"
+ * (taken of the devices now), "leaked" (blocks left when their context ended) and "misuses".
  *
  * Settings, also read from LATENTKIT_FAKE_CUDA at first use, separated by commas, each of them optional:
  *   devices=1 version=13000 capability=90 memory=8589934592 name=Fake

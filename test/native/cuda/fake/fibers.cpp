@@ -6,8 +6,8 @@
 #include <cstring>
 #include <memory>
 
-#include "state.h"
 #include "kernels/platform.h"
+#include "state.h"
 
 thread_local lk_index threadIdx, blockIdx, blockDim, gridDim;
 

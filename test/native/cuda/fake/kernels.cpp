@@ -15,7 +15,8 @@ struct Kernel {
 
 namespace {
 
-/* A pointer of a launch must lead into a block, now and when the kernel runs. Parameters that are structs name theirs. */
+/* A pointer of a launch must lead into a block, now and when the kernel runs. Parameters that are structs name theirs.
+ */
 struct Check {
   const Device &device;
   bool good = true;
@@ -35,7 +36,8 @@ Kernel kernel(const char *name, void (*run)(Parameters...), bool together) {
   const auto prepare = [=](Device &device, unsigned blocks, unsigned threads, void **arguments, std::string *why) {
     const auto values = [&]<size_t... I>(std::index_sequence<I...>) {
       return std::tuple<Parameters...>(*static_cast<Parameters *>(arguments[I])...);
-    }(std::index_sequence_for<Parameters...>());
+    }
+    (std::index_sequence_for<Parameters...>());
     const auto good = [=, &device] {
       Check check{device};
       std::apply([&](const auto &...value) { (check(value), ...); }, values);

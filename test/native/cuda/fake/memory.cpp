@@ -40,7 +40,8 @@ int release(std::map<uint64_t, Block>::iterator at) {
   blocks().erase(at);
   std::memset(block.whole, kDead, block.bytes + 2 * kGuard);
   std::free(block.whole);
-  return whole ? 0 : state().misuse("something was written outside a block of " + std::to_string(block.bytes) + " bytes");
+  return whole ? 0
+               : state().misuse("something was written outside a block of " + std::to_string(block.bytes) + " bytes");
 }
 
 }  // namespace
@@ -67,7 +68,8 @@ int take(Device &device, size_t bytes, uint64_t *address) {
 
 int give(Device &device, uint64_t address) {
   const auto at = blocks().find(address);
-  if (at == blocks().end() || at->second.device != &device) return state().misuse("freed what is no block of the device");
+  if (at == blocks().end() || at->second.device != &device)
+    return state().misuse("freed what is no block of the device");
   return release(at);
 }
 

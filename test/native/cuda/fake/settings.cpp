@@ -4,8 +4,8 @@
 #include <cstring>
 #include <sstream>
 
-#include "state.h"
 #include "fake.h"
+#include "state.h"
 
 namespace fake {
 namespace {
@@ -44,7 +44,7 @@ State::State() {
 }
 
 State &state() {
-  static State *instance = new State; // threads of the process may outlive static objects
+  static State *instance = new State;  // threads of the process may outlive static objects
   return *instance;
 }
 

@@ -78,8 +78,8 @@ const std::string &name_of(const Kernel *kernel);
 std::function<int()> prepare(const Kernel *kernel, Device &device, unsigned blocks, unsigned threads, void **arguments,
                              std::string *why);
 
-/* Runs `threads` threads of each block, one after another, or in turns from meeting to meeting. False where threads of a
- * block do not meet. */
+/* Runs `threads` threads of each block, one after another, or in turns from meeting to meeting. False where threads of
+ * a block do not meet. */
 bool run_blocks(unsigned blocks, unsigned threads, bool together, const std::function<void()> &body);
 
 }  // namespace fake
