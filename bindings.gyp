@@ -1,3 +1,5 @@
+# The build of CMakeLists.txt for node-gyp, for those who cannot run CMake: copy it to binding.gyp, then node-gyp build.
+# Not named binding.gyp, since npm compiles every package that holds one. Written by scripts/bindings-gyp.mjs.
 {
   "targets": [
     {
@@ -7,20 +9,25 @@
         "native/addon/addon.cpp",
         "native/addon/args.cpp",
         "native/addon/cuda.cpp",
-        "native/addon/cuda_operations.cpp",
-        "native/addon/images.cpp",
-        "native/addon/lock.cpp",
-        "native/addon/noise.cpp",
-        "native/addon/png.cpp",
-        "native/addon/runtime.cpp",
-        "native/addon/sampling.cpp",
-        "native/addon/tensors.cpp",
-        "native/addon/worker.cpp"
+        "native/addon/worker.cpp",
+        "native/addon/operations/images.cpp",
+        "native/addon/operations/lock.cpp",
+        "native/addon/operations/noise.cpp",
+        "native/addon/operations/png_decode.cpp",
+        "native/addon/operations/png_encode.cpp",
+        "native/addon/operations/png_filter.cpp",
+        "native/addon/operations/runtime.cpp",
+        "native/addon/operations/sampling.cpp",
+        "native/addon/operations/tensors.cpp"
       ],
       "dependencies": [
+        "latentkit_blake3",
+        "latentkit_deflate",
         "latentkit_core"
       ],
       "include_dirs": [
+        "native/addon",
+        "native/include",
         "native/include",
         "<!(node -p \"require('node-addon-api').include_dir\")"
       ],
@@ -30,11 +37,234 @@
         "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"
       ],
       "cflags_cc": [
-        "-std=gnu++20",
-        "-fexceptions",
+        "-O3",
+        "-DNDEBUG",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-fvisibility-inlines-hidden",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-Wall",
+        "-Wextra",
+        "-std=gnu++20"
+      ],
+      "cflags_cc!": [
+        "-fno-exceptions",
+        "-fno-rtti"
+      ],
+      "libraries": [
+        "-ldl"
+      ],
+      "conditions": [
+        [
+          "OS=='linux'",
+          {
+            "ldflags": [
+              "-Wl,-z,nodelete",
+              "-static-libstdc++",
+              "-Wl,--gc-sections",
+              "-Wl,--version-script=<(module_root_dir)/native/addon/exports.map",
+              "-s"
+            ]
+          }
+        ]
+      ]
+    },
+    {
+      "target_name": "latentkit_blake3",
+      "type": "static_library",
+      "sources": [
+        "native/third_party/blake3/blake3.c",
+        "native/third_party/blake3/blake3_portable.c"
+      ],
+      "defines": [
+        "BLAKE3_NO_SSE41"
+      ],
+      "cflags_c": [
+        "-O3",
+        "-DNDEBUG",
+        "-fPIC",
         "-fvisibility=hidden",
         "-ffunction-sections",
-        "-fdata-sections"
+        "-fdata-sections",
+        "-std=gnu11"
+      ],
+      "conditions": [
+        [
+          "target_arch=='arm64'",
+          {
+            "sources": [
+              "native/third_party/blake3/blake3_neon.c"
+            ]
+          }
+        ],
+        [
+          "target_arch=='x64'",
+          {
+            "dependencies": [
+              "latentkit_blake3_sse2",
+              "latentkit_blake3_avx2",
+              "latentkit_blake3_avx512"
+            ]
+          }
+        ]
+      ]
+    },
+    {
+      "target_name": "latentkit_blake3_avx2",
+      "type": "static_library",
+      "sources": [
+        "native/third_party/blake3/blake3_avx2.c"
+      ],
+      "defines": [
+        "BLAKE3_NO_SSE41"
+      ],
+      "cflags_c": [
+        "-O3",
+        "-DNDEBUG",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-mavx2",
+        "-std=gnu11"
+      ],
+      "conditions": [
+        [
+          "target_arch!='x64'",
+          {
+            "type": "none"
+          }
+        ]
+      ]
+    },
+    {
+      "target_name": "latentkit_blake3_avx512",
+      "type": "static_library",
+      "sources": [
+        "native/third_party/blake3/blake3_avx512.c"
+      ],
+      "defines": [
+        "BLAKE3_NO_SSE41"
+      ],
+      "cflags_c": [
+        "-O3",
+        "-DNDEBUG",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-mavx512f",
+        "-mavx512vl",
+        "-std=gnu11"
+      ],
+      "conditions": [
+        [
+          "target_arch!='x64'",
+          {
+            "type": "none"
+          }
+        ]
+      ]
+    },
+    {
+      "target_name": "latentkit_blake3_sse2",
+      "type": "static_library",
+      "sources": [
+        "native/third_party/blake3/blake3_sse2.c"
+      ],
+      "defines": [
+        "BLAKE3_NO_SSE41"
+      ],
+      "cflags_c": [
+        "-O3",
+        "-DNDEBUG",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-msse2",
+        "-std=gnu11"
+      ],
+      "conditions": [
+        [
+          "target_arch!='x64'",
+          {
+            "type": "none"
+          }
+        ]
+      ]
+    },
+    {
+      "target_name": "latentkit_core",
+      "type": "static_library",
+      "sources": [
+        "native/core/deflate/block.cpp",
+        "native/core/deflate/cost.cpp",
+        "native/core/deflate/huffman.cpp",
+        "native/core/deflate/match.cpp",
+        "native/core/deflate/runs.cpp",
+        "native/core/deflate/stream.cpp",
+        "native/core/deflate/survey.cpp",
+        "native/core/noise/mt19937.cpp",
+        "native/core/noise/philox.cpp",
+        "native/core/png/decode.cpp",
+        "native/core/png/encode.cpp",
+        "native/core/png/exif.cpp",
+        "native/core/png/filter.cpp",
+        "native/core/png/filter_choice.cpp",
+        "native/core/png/frames.cpp",
+        "native/core/png/levels.cpp",
+        "native/core/png/scan.cpp",
+        "native/core/png/text.cpp",
+        "native/core/runtime/background.cpp",
+        "native/core/runtime/dispatch.cpp",
+        "native/core/runtime/parallel.cpp",
+        "native/core/runtime/scratch.cpp",
+        "native/core/runtime/status.cpp",
+        "native/core/sampling/beta.cpp",
+        "native/core/sampling/sampling.cpp",
+        "native/core/sampling/schedule.cpp",
+        "native/core/tensor/composite.cpp",
+        "native/core/tensor/elementwise.cpp",
+        "native/core/tensor/hash.cpp",
+        "native/core/tensor/image.cpp",
+        "native/core/tensor/inject.cpp",
+        "native/core/tensor/reduce.cpp",
+        "native/core/tensor/resample.cpp"
+      ],
+      "dependencies": [
+        "latentkit_blake3",
+        "latentkit_deflate",
+        "latentkit_libm",
+        "latentkit_kernels_baseline"
+      ],
+      "include_dirs": [
+        "native/include",
+        "native/core",
+        "native",
+        "native/third_party/libm",
+        "native/third_party/blake3",
+        "native/third_party/libdeflate"
+      ],
+      "defines": [
+        "BLAKE3_NO_SSE41"
+      ],
+      "cflags_cc": [
+        "-O3",
+        "-DNDEBUG",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-fvisibility-inlines-hidden",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-O3",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-Wall",
+        "-Wextra",
+        "-std=gnu++20"
       ],
       "cflags_cc!": [
         "-fno-exceptions",
@@ -42,13 +272,11 @@
       ],
       "conditions": [
         [
-          "OS=='linux'",
+          "target_arch=='x64'",
           {
-            "ldflags": [
-              "-static-libstdc++",
-              "-Wl,--gc-sections",
-              "-Wl,-z,nodelete",
-              "-Wl,--version-script=<(module_root_dir)/native/addon/exports.map"
+            "dependencies": [
+              "latentkit_kernels_avx2",
+              "latentkit_kernels_avx512"
             ]
           }
         ]
@@ -57,13 +285,47 @@
     {
       "target_name": "latentkit_cuda",
       "type": "loadable_module",
-      "product_prefix": "",
-      "product_extension": "so",
       "sources": [
         "native/cuda/image.cpp"
       ],
       "dependencies": [
-        "latentkit_cuda_host"
+        "latentkit_cuda_objects"
+      ],
+      "defines": [
+        "LK_CUDA_ARCHITECTURES=\"75,80,86,89,90,100,120\"",
+        "LK_CUDA_COMPILER=\"13.0\"",
+        "LK_CUDA_IMAGE=\"<(module_root_dir)/build/kernels.fatbin\""
+      ],
+      "cflags_cc": [
+        "-O3",
+        "-DNDEBUG",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-fvisibility-inlines-hidden",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-std=gnu++20"
+      ],
+      "cflags_cc!": [
+        "-fno-exceptions",
+        "-fno-rtti"
+      ],
+      "libraries": [
+        "-ldl"
+      ],
+      "conditions": [
+        [
+          "OS=='linux'",
+          {
+            "ldflags": [
+              "-Wl,-z,nodelete",
+              "-static-libstdc++",
+              "-Wl,--gc-sections",
+              "-Wl,--version-script=<(module_root_dir)/native/cuda/exports.map",
+              "-s"
+            ]
+          }
+        ]
       ],
       "variables": {
         "nvcc%": "nvcc"
@@ -75,7 +337,7 @@
             "native/cuda/kernels/kernels.cu"
           ],
           "outputs": [
-            "<(INTERMEDIATE_DIR)/kernels.fatbin"
+            "<(module_root_dir)/build/kernels.fatbin"
           ],
           "action": [
             "<(nvcc)",
@@ -108,439 +370,61 @@
             "-I",
             "native/cuda",
             "-o",
-            "<(INTERMEDIATE_DIR)/kernels.fatbin",
+            "<(module_root_dir)/build/kernels.fatbin",
             "native/cuda/kernels/kernels.cu"
           ]
         }
       ],
-      "defines": [
-        "LK_CUDA_IMAGE=\"<(INTERMEDIATE_DIR)/kernels.fatbin\"",
-        "LK_CUDA_ARCHITECTURES=\"75,80,86,89,90,100,120\"",
-        "LK_CUDA_COMPILER=\"13.0\""
-      ],
-      "cflags_cc": [
-        "-std=gnu++20",
-        "-fvisibility=hidden"
-      ],
-      "ldflags": [
-        "-static-libstdc++",
-        "-Wl,--gc-sections",
-        "-Wl,-z,nodelete",
-        "-Wl,--version-script=<(module_root_dir)/native/cuda/exports.map"
-      ],
-      "libraries": [
-        "-ldl"
+      "target_conditions": [
+        [
+          "OS=='linux'",
+          {
+            "product_extension": "so",
+            "ldflags": [
+              "-Wl,--undefined=latentkit_cuda"
+            ]
+          }
+        ]
       ]
     },
     {
-      "target_name": "latentkit_cuda_host",
+      "target_name": "latentkit_cuda_objects",
       "type": "static_library",
       "sources": [
         "native/cuda/device.cpp",
         "native/cuda/driver.cpp",
-        "native/cuda/elementwise.cpp",
-        "native/cuda/images.cpp",
         "native/cuda/memory.cpp",
-        "native/cuda/noise.cpp",
-        "native/cuda/planes.cpp",
         "native/cuda/pool.cpp",
-        "native/cuda/reduce.cpp",
         "native/cuda/staging.cpp",
-        "native/cuda/table.cpp"
+        "native/cuda/table.cpp",
+        "native/cuda/operations/elementwise.cpp",
+        "native/cuda/operations/images.cpp",
+        "native/cuda/operations/noise.cpp",
+        "native/cuda/operations/planes.cpp",
+        "native/cuda/operations/reduce.cpp"
       ],
       "include_dirs": [
-        "native/include",
+        "native/cuda",
         "native",
-        "native/cuda"
+        "native/include"
       ],
       "cflags_cc": [
-        "-std=gnu++20",
+        "-O3",
+        "-DNDEBUG",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-fvisibility-inlines-hidden",
+        "-ffunction-sections",
+        "-fdata-sections",
         "-O2",
         "-ffp-contract=off",
-        "-fvisibility=hidden",
-        "-ffunction-sections",
-        "-fdata-sections",
-        "-fexceptions"
+        "-Wall",
+        "-Wextra",
+        "-std=gnu++20"
       ],
       "cflags_cc!": [
-        "-fno-exceptions"
-      ]
-    },
-    {
-      "target_name": "latentkit_core",
-      "type": "static_library",
-      "sources": [
-        "native/core/background.cpp",
-        "native/core/beta.cpp",
-        "native/core/composite.cpp",
-        "native/core/deflate.cpp",
-        "native/core/deflate_block.cpp",
-        "native/core/deflate_cost.cpp",
-        "native/core/deflate_huffman.cpp",
-        "native/core/deflate_match.cpp",
-        "native/core/deflate_probe.cpp",
-        "native/core/deflate_runs.cpp",
-        "native/core/dispatch.cpp",
-        "native/core/elementwise.cpp",
-        "native/core/hash.cpp",
-        "native/core/image.cpp",
-        "native/core/inject.cpp",
-        "native/core/mt19937.cpp",
-        "native/core/parallel.cpp",
-        "native/core/philox.cpp",
-        "native/core/png_decode.cpp",
-        "native/core/png_encode.cpp",
-        "native/core/png_exif.cpp",
-        "native/core/png_filter.cpp",
-        "native/core/png_filter_choice.cpp",
-        "native/core/png_frames.cpp",
-        "native/core/png_levels.cpp",
-        "native/core/png_scan.cpp",
-        "native/core/png_text.cpp",
-        "native/core/reduce.cpp",
-        "native/core/resample.cpp",
-        "native/core/sampling.cpp",
-        "native/core/schedule.cpp",
-        "native/core/scratch.cpp",
-        "native/core/status.cpp"
-      ],
-      "dependencies": [
-        "latentkit_blake3",
-        "latentkit_deflate",
-        "latentkit_libm",
-        "latentkit_kernels_baseline"
-      ],
-      "include_dirs": [
-        "native/include",
-        "native",
-        "native/core",
-        "native/third_party/libm",
-        "native/third_party/blake3",
-        "native/third_party/libdeflate"
-      ],
-      "defines": [
-        "BLAKE3_NO_SSE41"
-      ],
-      "cflags_cc": [
-        "-std=gnu++20",
-        "-O3",
-        "-ffp-contract=off",
-        "-fno-math-errno",
-        "-fno-trapping-math",
-        "-fvisibility=hidden",
-        "-ffunction-sections",
-        "-fdata-sections",
-        "-fexceptions"
-      ],
-      "conditions": [
-        [
-          "target_arch=='x64'",
-          {
-            "dependencies": [
-              "latentkit_blake3_sse2",
-              "latentkit_blake3_avx2",
-              "latentkit_blake3_avx512",
-              "latentkit_kernels_avx2",
-              "latentkit_kernels_avx512"
-            ]
-          }
-        ]
-      ],
-      "cflags_cc!": [
-        "-fno-exceptions"
-      ]
-    },
-    {
-      "target_name": "latentkit_kernels_baseline",
-      "type": "static_library",
-      "sources": [
-        "native/core/kernels/elementwise.cpp",
-        "native/core/kernels/exponential.cpp",
-        "native/core/kernels/filter.cpp",
-        "native/core/kernels/histogram.cpp",
-        "native/core/kernels/noise.cpp",
-        "native/core/kernels/pixels.cpp",
-        "native/core/kernels/reduce.cpp",
-        "native/core/kernels/resize.cpp",
-        "native/core/kernels/symbols.cpp",
-        "native/core/kernels/unfilter.cpp"
-      ],
-      "include_dirs": [
-        "native/include",
-        "native",
-        "native/core",
-        "native/third_party/libm"
-      ],
-      "defines": [
-        "LK_ISA=baseline"
-      ],
-      "cflags_cc": [
-        "-std=gnu++20",
-        "-O3",
-        "-ffp-contract=off",
-        "-fno-math-errno",
-        "-fno-trapping-math",
-        "-fno-tree-slp-vectorize",
-        "-fvisibility=hidden",
-        "-ffunction-sections",
-        "-fdata-sections",
         "-fno-exceptions",
-        "-fno-rtti",
-        "-Wno-psabi"
-      ]
-    },
-    {
-      "target_name": "latentkit_kernels_avx2",
-      "type": "static_library",
-      "sources": [
-        "native/core/kernels/elementwise.cpp",
-        "native/core/kernels/exponential.cpp",
-        "native/core/kernels/filter.cpp",
-        "native/core/kernels/histogram.cpp",
-        "native/core/kernels/noise.cpp",
-        "native/core/kernels/pixels.cpp",
-        "native/core/kernels/reduce.cpp",
-        "native/core/kernels/resize.cpp",
-        "native/core/kernels/symbols.cpp",
-        "native/core/kernels/unfilter.cpp"
-      ],
-      "include_dirs": [
-        "native/include",
-        "native",
-        "native/core",
-        "native/third_party/libm"
-      ],
-      "defines": [
-        "LK_ISA=avx2"
-      ],
-      "cflags_cc": [
-        "-std=gnu++20",
-        "-O3",
-        "-ffp-contract=off",
-        "-fno-math-errno",
-        "-fno-trapping-math",
-        "-fno-tree-slp-vectorize",
-        "-mavx2",
-        "-mfma",
-        "-mbmi2",
-        "-fvisibility=hidden",
-        "-ffunction-sections",
-        "-fdata-sections",
-        "-fno-exceptions",
-        "-fno-rtti",
-        "-Wno-psabi"
-      ],
-      "conditions": [
-        [
-          "target_arch!='x64'",
-          {
-            "type": "none"
-          }
-        ]
-      ]
-    },
-    {
-      "target_name": "latentkit_kernels_avx512",
-      "type": "static_library",
-      "sources": [
-        "native/core/kernels/elementwise.cpp",
-        "native/core/kernels/exponential.cpp",
-        "native/core/kernels/filter.cpp",
-        "native/core/kernels/histogram.cpp",
-        "native/core/kernels/noise.cpp",
-        "native/core/kernels/pixels.cpp",
-        "native/core/kernels/reduce.cpp",
-        "native/core/kernels/resize.cpp",
-        "native/core/kernels/symbols.cpp",
-        "native/core/kernels/unfilter.cpp"
-      ],
-      "include_dirs": [
-        "native/include",
-        "native",
-        "native/core",
-        "native/third_party/libm"
-      ],
-      "defines": [
-        "LK_ISA=avx512"
-      ],
-      "cflags_cc": [
-        "-std=gnu++20",
-        "-O3",
-        "-ffp-contract=off",
-        "-fno-math-errno",
-        "-fno-trapping-math",
-        "-fno-tree-slp-vectorize",
-        "-mavx512f",
-        "-mavx512bw",
-        "-mavx512dq",
-        "-mavx512vl",
-        "-mfma",
-        "-mbmi2",
-        "-mprefer-vector-width=512",
-        "-fvisibility=hidden",
-        "-ffunction-sections",
-        "-fdata-sections",
-        "-fno-exceptions",
-        "-fno-rtti",
-        "-Wno-psabi"
-      ],
-      "conditions": [
-        [
-          "target_arch!='x64'",
-          {
-            "type": "none"
-          }
-        ]
-      ]
-    },
-    {
-      "target_name": "latentkit_libm",
-      "type": "static_library",
-      "sources": [
-        "native/third_party/libm/__cos.c",
-        "native/third_party/libm/__math_divzero.c",
-        "native/third_party/libm/__math_invalid.c",
-        "native/third_party/libm/__math_oflow.c",
-        "native/third_party/libm/__math_uflow.c",
-        "native/third_party/libm/__math_xflow.c",
-        "native/third_party/libm/__rem_pio2.c",
-        "native/third_party/libm/__rem_pio2_large.c",
-        "native/third_party/libm/__sin.c",
-        "native/third_party/libm/__tan.c",
-        "native/third_party/libm/acos.c",
-        "native/third_party/libm/atan.c",
-        "native/third_party/libm/cos.c",
-        "native/third_party/libm/exp.c",
-        "native/third_party/libm/exp_data.c",
-        "native/third_party/libm/expm1.c",
-        "native/third_party/libm/floor.c",
-        "native/third_party/libm/log.c",
-        "native/third_party/libm/log1p.c",
-        "native/third_party/libm/log_data.c",
-        "native/third_party/libm/pow.c",
-        "native/third_party/libm/pow_data.c",
-        "native/third_party/libm/scalbn.c",
-        "native/third_party/libm/sin.c",
-        "native/third_party/libm/tan.c"
-      ],
-      "include_dirs": [
-        "native/third_party/libm"
-      ],
-      "cflags_c": [
-        "-std=gnu11",
-        "-O2",
-        "-ffp-contract=off",
-        "-fno-math-errno",
-        "-fvisibility=hidden",
-        "-ffunction-sections",
-        "-fdata-sections"
-      ]
-    },
-    {
-      "target_name": "latentkit_blake3",
-      "type": "static_library",
-      "sources": [
-        "native/third_party/blake3/blake3.c",
-        "native/third_party/blake3/blake3_portable.c"
-      ],
-      "defines": [
-        "BLAKE3_NO_SSE41"
-      ],
-      "cflags_c": [
-        "-std=gnu11",
-        "-O3",
-        "-fvisibility=hidden",
-        "-ffunction-sections",
-        "-fdata-sections"
-      ],
-      "conditions": [
-        [
-          "target_arch=='arm64'",
-          {
-            "sources": [
-              "native/third_party/blake3/blake3_neon.c"
-            ]
-          }
-        ]
-      ]
-    },
-    {
-      "target_name": "latentkit_blake3_sse2",
-      "type": "static_library",
-      "sources": [
-        "native/third_party/blake3/blake3_sse2.c"
-      ],
-      "defines": [
-        "BLAKE3_NO_SSE41"
-      ],
-      "cflags_c": [
-        "-std=gnu11",
-        "-O3",
-        "-msse2",
-        "-fvisibility=hidden",
-        "-ffunction-sections",
-        "-fdata-sections"
-      ],
-      "conditions": [
-        [
-          "target_arch!='x64'",
-          {
-            "type": "none"
-          }
-        ]
-      ]
-    },
-    {
-      "target_name": "latentkit_blake3_avx2",
-      "type": "static_library",
-      "sources": [
-        "native/third_party/blake3/blake3_avx2.c"
-      ],
-      "defines": [
-        "BLAKE3_NO_SSE41"
-      ],
-      "cflags_c": [
-        "-std=gnu11",
-        "-O3",
-        "-mavx2",
-        "-fvisibility=hidden",
-        "-ffunction-sections",
-        "-fdata-sections"
-      ],
-      "conditions": [
-        [
-          "target_arch!='x64'",
-          {
-            "type": "none"
-          }
-        ]
-      ]
-    },
-    {
-      "target_name": "latentkit_blake3_avx512",
-      "type": "static_library",
-      "sources": [
-        "native/third_party/blake3/blake3_avx512.c"
-      ],
-      "defines": [
-        "BLAKE3_NO_SSE41"
-      ],
-      "cflags_c": [
-        "-std=gnu11",
-        "-O3",
-        "-mavx512f",
-        "-mavx512vl",
-        "-fvisibility=hidden",
-        "-ffunction-sections",
-        "-fdata-sections"
-      ],
-      "conditions": [
-        [
-          "target_arch!='x64'",
-          {
-            "type": "none"
-          }
-        ]
+        "-fno-rtti"
       ]
     },
     {
@@ -561,11 +445,212 @@
         "native/third_party/libdeflate"
       ],
       "cflags_c": [
-        "-std=gnu11",
         "-O3",
+        "-DNDEBUG",
+        "-fPIC",
         "-fvisibility=hidden",
         "-ffunction-sections",
-        "-fdata-sections"
+        "-fdata-sections",
+        "-std=gnu11"
+      ]
+    },
+    {
+      "target_name": "latentkit_kernels_avx2",
+      "type": "static_library",
+      "sources": [
+        "native/core/kernels/noise.cpp",
+        "native/core/kernels/elementwise.cpp",
+        "native/core/kernels/exponential.cpp",
+        "native/core/kernels/reduce.cpp",
+        "native/core/kernels/pixels.cpp",
+        "native/core/kernels/resize.cpp",
+        "native/core/kernels/unfilter.cpp",
+        "native/core/kernels/filter.cpp",
+        "native/core/kernels/histogram.cpp",
+        "native/core/kernels/symbols.cpp"
+      ],
+      "include_dirs": [
+        "native/third_party/libm",
+        "native"
+      ],
+      "defines": [
+        "LK_ISA=avx2"
+      ],
+      "cflags_cc": [
+        "-O3",
+        "-DNDEBUG",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-fvisibility-inlines-hidden",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-O3",
+        "-fno-tree-slp-vectorize",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-mavx2",
+        "-mfma",
+        "-mbmi2",
+        "-fno-exceptions",
+        "-fno-rtti",
+        "-Wall",
+        "-Wextra",
+        "-Wno-psabi",
+        "-std=gnu++20"
+      ],
+      "conditions": [
+        [
+          "target_arch!='x64'",
+          {
+            "type": "none"
+          }
+        ]
+      ]
+    },
+    {
+      "target_name": "latentkit_kernels_avx512",
+      "type": "static_library",
+      "sources": [
+        "native/core/kernels/noise.cpp",
+        "native/core/kernels/elementwise.cpp",
+        "native/core/kernels/exponential.cpp",
+        "native/core/kernels/reduce.cpp",
+        "native/core/kernels/pixels.cpp",
+        "native/core/kernels/resize.cpp",
+        "native/core/kernels/unfilter.cpp",
+        "native/core/kernels/filter.cpp",
+        "native/core/kernels/histogram.cpp",
+        "native/core/kernels/symbols.cpp"
+      ],
+      "include_dirs": [
+        "native/third_party/libm",
+        "native"
+      ],
+      "defines": [
+        "LK_ISA=avx512"
+      ],
+      "cflags_cc": [
+        "-O3",
+        "-DNDEBUG",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-fvisibility-inlines-hidden",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-O3",
+        "-fno-tree-slp-vectorize",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-mavx512f",
+        "-mavx512bw",
+        "-mavx512dq",
+        "-mavx512vl",
+        "-mfma",
+        "-mbmi2",
+        "-mprefer-vector-width=512",
+        "-fno-exceptions",
+        "-fno-rtti",
+        "-Wall",
+        "-Wextra",
+        "-Wno-psabi",
+        "-std=gnu++20"
+      ],
+      "conditions": [
+        [
+          "target_arch!='x64'",
+          {
+            "type": "none"
+          }
+        ]
+      ]
+    },
+    {
+      "target_name": "latentkit_kernels_baseline",
+      "type": "static_library",
+      "sources": [
+        "native/core/kernels/noise.cpp",
+        "native/core/kernels/elementwise.cpp",
+        "native/core/kernels/exponential.cpp",
+        "native/core/kernels/reduce.cpp",
+        "native/core/kernels/pixels.cpp",
+        "native/core/kernels/resize.cpp",
+        "native/core/kernels/unfilter.cpp",
+        "native/core/kernels/filter.cpp",
+        "native/core/kernels/histogram.cpp",
+        "native/core/kernels/symbols.cpp"
+      ],
+      "include_dirs": [
+        "native/third_party/libm",
+        "native"
+      ],
+      "defines": [
+        "LK_ISA=baseline"
+      ],
+      "cflags_cc": [
+        "-O3",
+        "-DNDEBUG",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-fvisibility-inlines-hidden",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-O3",
+        "-fno-tree-slp-vectorize",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-fno-exceptions",
+        "-fno-rtti",
+        "-Wall",
+        "-Wextra",
+        "-Wno-psabi",
+        "-std=gnu++20"
+      ]
+    },
+    {
+      "target_name": "latentkit_libm",
+      "type": "static_library",
+      "sources": [
+        "native/third_party/libm/exp.c",
+        "native/third_party/libm/log.c",
+        "native/third_party/libm/pow.c",
+        "native/third_party/libm/sin.c",
+        "native/third_party/libm/cos.c",
+        "native/third_party/libm/tan.c",
+        "native/third_party/libm/acos.c",
+        "native/third_party/libm/atan.c",
+        "native/third_party/libm/log1p.c",
+        "native/third_party/libm/expm1.c",
+        "native/third_party/libm/scalbn.c",
+        "native/third_party/libm/floor.c",
+        "native/third_party/libm/__sin.c",
+        "native/third_party/libm/__cos.c",
+        "native/third_party/libm/__tan.c",
+        "native/third_party/libm/__rem_pio2.c",
+        "native/third_party/libm/__rem_pio2_large.c",
+        "native/third_party/libm/exp_data.c",
+        "native/third_party/libm/log_data.c",
+        "native/third_party/libm/pow_data.c",
+        "native/third_party/libm/__math_divzero.c",
+        "native/third_party/libm/__math_invalid.c",
+        "native/third_party/libm/__math_oflow.c",
+        "native/third_party/libm/__math_uflow.c",
+        "native/third_party/libm/__math_xflow.c"
+      ],
+      "cflags_c": [
+        "-O3",
+        "-DNDEBUG",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-O2",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-w",
+        "-std=gnu11"
       ]
     }
   ]

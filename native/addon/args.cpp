@@ -52,9 +52,7 @@ Napi::Error StatusError(Napi::Env env, engine_status status, const std::string &
   return error;
 }
 
-std::string Args::where(const char *name) const {
-  return std::string(function_) + ": argument \"" + name + "\": ";
-}
+std::string Args::where(const char *name) const { return std::string(function_) + ": argument \"" + name + "\": "; }
 
 void Args::type_error(const char *name, const char *expected, Napi::Value received) const {
   throw Napi::TypeError::New(env(), where(name) + "expected " + expected + ", received " + Describe(received) + ".");
@@ -81,9 +79,9 @@ View Args::view(Napi::Value value, const char *name, const char *expected) const
 }
 
 View Args::typed(Napi::Value value, const char *name, napi_typedarray_type type, const char *expected) const {
-  const View found = view(value, name, expected);
-  if (found.type != type) type_error(name, expected, value);
-  return found;
+  const View array = view(value, name, expected);
+  if (array.type != type) type_error(name, expected, value);
+  return array;
 }
 
 engine_f32 Args::out(size_t i, const char *name) const {
@@ -139,17 +137,16 @@ bool Args::boolean(Napi::Value value, const char *name) const {
 }
 
 int64_t Args::integer(Napi::Value value, const char *name, int64_t low, int64_t high) const {
-  const double found = number(value, name);
-  if (!(found >= static_cast<double>(low) && found <= static_cast<double>(high)) || std::trunc(found) != found)
-    range_error(name, "a whole number from " + std::to_string(low) + " to " + std::to_string(high), Show(found));
-  return static_cast<int64_t>(found);
+  const double result = number(value, name);
+  if (!(result >= static_cast<double>(low) && result <= static_cast<double>(high)) || std::trunc(result) != result)
+    range_error(name, "a whole number from " + std::to_string(low) + " to " + std::to_string(high), Show(result));
+  return static_cast<int64_t>(result);
 }
 
 uint64_t Args::u64(Napi::Value value, const char *name) const {
   uint64_t result = 0;
   bool is_lossless = false;
-  if (napi_get_value_bigint_uint64(env(), value, &result, &is_lossless) != napi_ok)
-    type_error(name, "a bigint", value);
+  if (napi_get_value_bigint_uint64(env(), value, &result, &is_lossless) != napi_ok) type_error(name, "a bigint", value);
   if (!is_lossless) range_error(name, "a bigint from 0 to 2^64-1", "one outside");
   return result;
 }
@@ -172,11 +169,11 @@ void Args::sizes(Napi::Value value, const char *name, size_t *out, size_t count)
 }
 
 void Args::expect(const char *name, size_t length, std::initializer_list<size_t> dimensions) const {
-  size_t wanted = 1;
+  size_t count = 1;
   bool overflows = false;
-  for (const size_t d : dimensions) overflows = __builtin_mul_overflow(wanted, d, &wanted) || overflows;
+  for (const size_t d : dimensions) overflows = __builtin_mul_overflow(count, d, &count) || overflows;
   if (overflows) range_error(name, "fewer elements than memory can hold", "a larger shape");
-  if (length != wanted) range_error(name, std::to_string(wanted) + " elements", std::to_string(length));
+  if (length != count) range_error(name, std::to_string(count) + " elements", std::to_string(length));
 }
 
 void Args::apart(const void *out, size_t out_bytes, const void *in, size_t in_bytes, const char *name,

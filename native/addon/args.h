@@ -26,7 +26,8 @@ struct View {
  */
 class Args {
  public:
-  Args(const Napi::CallbackInfo &info, const char *function) : info_(info), function_(function) {}
+  /* Arguments of a function that SetAll registered: its data is its name. */
+  explicit Args(const Napi::CallbackInfo &info) : info_(info), function_(static_cast<const char *>(info.Data())) {}
 
   Napi::Env env() const { return info_.Env(); }
   bool has(size_t i) const { return i < info_.Length() && !info_[i].IsUndefined(); }
@@ -34,7 +35,7 @@ class Args {
   engine_f32 out(size_t i, const char *name) const;
   engine_cf32 in(size_t i, const char *name) const;
   engine_cf32 in(Napi::Value value, const char *name) const;
-  /* As in, of exactly this length. */
+  /* Like in(), with exactly this length. */
   engine_cf32 in(size_t i, const char *name, size_t length) const;
   engine_u8 bytes_out(size_t i, const char *name) const;
   engine_cu8 bytes_in(size_t i, const char *name) const;
@@ -76,9 +77,9 @@ class Args {
   }
 
   /* Calls the operation's function of the core. CudaArgs, whose spans lie on a device, calls the other one. */
-  template <class Host, class Cuda, class... Given>
-  engine_status run(Host function, Cuda, Given... given) const {
-    return function(given...);
+  template <class Core, class Cuda, class... Values>
+  engine_status run(Core function, Cuda, Values... values) const {
+    return function(values...);
   }
 
   /* undefined, or the failure thrown. */

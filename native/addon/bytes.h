@@ -1,4 +1,4 @@
-// Memory of jobs, and how JavaScript gets what lies in it.
+// Memory of jobs, and its copies for JavaScript.
 #pragma once
 #include <napi.h>
 
@@ -24,7 +24,7 @@ struct Bytes {
 };
 
 // V8 owns what JavaScript gets: memory of others could not be transferred to another thread
-inline Napi::ArrayBuffer Give(Napi::Env env, const uint8_t *data, size_t len) {
+inline Napi::ArrayBuffer CopyOut(Napi::Env env, const uint8_t *data, size_t len) {
   Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(env, len);
   if (len > 0) std::memcpy(buffer.Data(), data, len);
   return buffer;

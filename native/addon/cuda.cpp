@@ -20,8 +20,8 @@ constexpr napi_type_tag kMemoryTag = {0x6c61'7465'6e74'6b69, 0x746d'656d'6f72'79
 using DeviceHandle = std::shared_ptr<CudaDevice>;
 using MemoryHandle = std::shared_ptr<CudaBlock>;
 
-/* The garbage collector sees a small object and has to be told what hangs on it, yet it takes memory of the host for
- * granted: counted in full, a chain of large latents would have it collect after every fourth. */
+/* Tells the garbage collector of the device memory behind a small object. It expects CPU memory: counted in full, a
+ * chain of large latents would make it collect after every fourth. */
 void Account(napi_env env, int64_t bytes) {
   int64_t total = 0;
   napi_adjust_external_memory(env, bytes / 8, &total);
@@ -140,13 +140,13 @@ CudaBlock &CudaArgs::block(Napi::Value value, const char *name) const {
 }
 
 engine_f32 CudaArgs::out(size_t i, const char *name) const {
-  const CudaBlock &found = block(at(i), name);
-  return {static_cast<float *>(found.data), found.bytes / sizeof(float)};
+  const CudaBlock &memory = block(at(i), name);
+  return {static_cast<float *>(memory.data), memory.bytes / sizeof(float)};
 }
 
 engine_cf32 CudaArgs::in(Napi::Value value, const char *name) const {
-  const CudaBlock &found = block(value, name);
-  return {static_cast<const float *>(found.data), found.bytes / sizeof(float)};
+  const CudaBlock &memory = block(value, name);
+  return {static_cast<const float *>(memory.data), memory.bytes / sizeof(float)};
 }
 
 engine_cf32 CudaArgs::in(size_t i, const char *name, size_t length) const {
@@ -156,8 +156,8 @@ engine_cf32 CudaArgs::in(size_t i, const char *name, size_t length) const {
 }
 
 engine_u8 CudaArgs::bytes_out(size_t i, const char *name) const {
-  const CudaBlock &found = block(at(i), name);
-  return {static_cast<uint8_t *>(found.data), found.bytes};
+  const CudaBlock &memory = block(at(i), name);
+  return {static_cast<uint8_t *>(memory.data), memory.bytes};
 }
 
 engine_cu8 CudaArgs::bytes_in(size_t i, const char *name) const {
@@ -166,23 +166,25 @@ engine_cu8 CudaArgs::bytes_in(size_t i, const char *name) const {
 }
 
 engine_u32 CudaArgs::words_out(size_t i, const char *name) const {
-  const CudaBlock &found = block(at(i), name);
-  return {static_cast<uint32_t *>(found.data), found.bytes / sizeof(uint32_t)};
+  const CudaBlock &memory = block(at(i), name);
+  return {static_cast<uint32_t *>(memory.data), memory.bytes / sizeof(uint32_t)};
 }
 
-Napi::Value CudaOpen(const Napi::CallbackInfo &info) {
-  const Args a(info, "open");
+namespace {
+
+Napi::Value Open(const Napi::CallbackInfo &info) {
+  const Args a(info);
   const DeviceKey key{a.text(0, "library"), a.text(1, "driver"), static_cast<int>(a.integer(2, "ordinal", 0, 1023))};
   return Wrap<DeviceHandle>(info.Env(), OpenShared(info.Env(), key), kDeviceTag, DropDevice);
 }
 
-Napi::Value CudaArchitectures(const Napi::CallbackInfo &info) {
-  const Args a(info, "architectures");
+Napi::Value Architectures(const Napi::CallbackInfo &info) {
+  const Args a(info);
   return Napi::String::New(info.Env(), DeviceOf(a, 0)->table->architectures);
 }
 
-Napi::Value CudaMemory(const Napi::CallbackInfo &info) {
-  const Args a(info, "memory");
+Napi::Value Memory(const Napi::CallbackInfo &info) {
+  const Args a(info);
   const DeviceHandle &device = DeviceOf(a, 0);
   engine_cuda_memory memory{};
   a.done(device->table->memory(device->device, &memory));
@@ -194,20 +196,20 @@ Napi::Value CudaMemory(const Napi::CallbackInfo &info) {
   return result;
 }
 
-Napi::Value CudaTrim(const Napi::CallbackInfo &info) {
-  const Args a(info, "trim");
+Napi::Value Trim(const Napi::CallbackInfo &info) {
+  const Args a(info);
   const DeviceHandle &device = DeviceOf(a, 0);
   return a.done(device->table->trim(device->device));
 }
 
-Napi::Value CudaWait(const Napi::CallbackInfo &info) {
-  const Args a(info, "wait");
+Napi::Value Wait(const Napi::CallbackInfo &info) {
+  const Args a(info);
   const DeviceHandle &device = DeviceOf(a, 0);
   return a.done(device->table->wait(device->device));
 }
 
-Napi::Value CudaTake(const Napi::CallbackInfo &info) {
-  const Args a(info, "take");
+Napi::Value Take(const Napi::CallbackInfo &info) {
+  const Args a(info);
   const DeviceHandle &device = DeviceOf(a, 0);
   const size_t bytes = a.size(1, "bytes");
   void *memory = nullptr;
@@ -215,8 +217,8 @@ Napi::Value CudaTake(const Napi::CallbackInfo &info) {
   return WrapBlock(info.Env(), device, memory, bytes);
 }
 
-Napi::Value CudaRelease(const Napi::CallbackInfo &info) {
-  const Args a(info, "release");
+Napi::Value Release(const Napi::CallbackInfo &info) {
+  const Args a(info);
   MemoryHandle &handle = BlockOf(a, a.at(0), "memory");
   if (handle == nullptr) return info.Env().Undefined();
   Account(info.Env(), -static_cast<int64_t>(handle->bytes));
@@ -224,27 +226,42 @@ Napi::Value CudaRelease(const Napi::CallbackInfo &info) {
   return info.Env().Undefined();
 }
 
-Napi::Value CudaUpload(const Napi::CallbackInfo &info) {
-  const CudaArgs a(info, "upload");
+Napi::Value Upload(const Napi::CallbackInfo &info) {
+  const CudaArgs a(info);
   const CudaBlock &to = a.block(a.at(0), "memory");
   const View from = SameBytes(a, 1, "values", to.bytes);
   return a.done(to.device->table->upload(to.device->device, to.data, from.data, to.bytes));
 }
 
-Napi::Value CudaDownload(const Napi::CallbackInfo &info) {
-  const CudaArgs a(info, "download");
+Napi::Value Download(const Napi::CallbackInfo &info) {
+  const CudaArgs a(info);
   const CudaBlock &from = a.block(a.at(1), "memory");
   const View to = SameBytes(a, 0, "out", from.bytes);
   return a.done(from.device->table->download(from.device->device, to.data, from.data, from.bytes));
 }
 
-Napi::Value CudaCopy(const Napi::CallbackInfo &info) {
-  const CudaArgs a(info, "copy");
+Napi::Value Copy(const Napi::CallbackInfo &info) {
+  const CudaArgs a(info);
   const CudaBlock &to = a.block(a.at(0), "out"), &from = a.block(a.at(1), "memory");
   const size_t at = a.size(2, "at");
   if (at > to.bytes || from.bytes > to.bytes - at)
-    a.range_error("at", "a place of which the rest has room", std::to_string(at));
+    a.range_error("at", "an offset that leaves room for the memory", std::to_string(at));
   return a.done(to.device->table->copy(to.device->device, static_cast<char *>(to.data) + at, from.data, from.bytes));
+}
+
+}  // namespace
+
+void ExportCudaMemory(const Exports &exports) {
+  SetAll(exports.cuda, {{"open", Open},
+                        {"architectures", Architectures},
+                        {"memory", Memory},
+                        {"trim", Trim},
+                        {"wait", Wait},
+                        {"take", Take},
+                        {"release", Release},
+                        {"upload", Upload},
+                        {"download", Download},
+                        {"copy", Copy}});
 }
 
 }  // namespace latentkit

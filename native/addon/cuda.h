@@ -9,14 +9,14 @@
 
 namespace latentkit {
 
-/* An opened device, one for each process: whoever holds a block, a handle or a job of it holds it too. */
+/* An opened device, one for each process; its blocks, handles and jobs keep it open. */
 struct CudaDevice {
   const engine_cuda_table *table;
   engine_cuda *device;
   ~CudaDevice() { table->close(device); }
 };
 
-/* Memory of a device; given back with its last holder. */
+/* Memory of a device, given back with its last owner. */
 struct CudaBlock {
   CudaBlock(std::shared_ptr<CudaDevice> of, void *memory, size_t size)
       : device(std::move(of)), data(memory), bytes(size) {}
@@ -31,7 +31,7 @@ struct CudaBlock {
 /* The block of a handle of memory, nullptr where it was released; a TypeError for anything else. */
 std::shared_ptr<CudaBlock> &BlockOf(const Args &a, Napi::Value value, const char *name);
 
-/* As Args, of operations on device memory: spans are read from handles, which must be of one device. */
+/* Args of operations on device memory: spans are read from handles, which must be of one device. */
 class CudaArgs : public Args {
  public:
   using Args::Args;
@@ -46,9 +46,9 @@ class CudaArgs : public Args {
   /* A block that was not released, of the same device as those before. */
   CudaBlock &block(Napi::Value value, const char *name) const;
 
-  template <class Host, class Cuda, class... Given>
-  engine_status run(Host, Cuda function, Given... given) const {
-    return (device_->table->*function)(device_->device, given...);
+  template <class Core, class Cuda, class... Values>
+  engine_status run(Core, Cuda function, Values... values) const {
+    return (device_->table->*function)(device_->device, values...);
   }
 
  private:

@@ -42,7 +42,7 @@ void Settle(napi_env raw, Task &task) {
     napi_resolve_deferred(env, task.deferred, task.job->Result(env));
   } catch (const Napi::Error &error) {
     napi_reject_deferred(env, task.deferred, error.Value());
-  } catch (const std::exception&) {
+  } catch (const std::exception &) {
     task.status = ENGINE_NO_MEMORY;
     task.reason = nullptr;
     napi_reject_deferred(env, task.deferred, failure());
@@ -50,7 +50,7 @@ void Settle(napi_env raw, Task &task) {
 }
 
 /* JavaScript's thread; env is NULL when the environment ended with the task in its queue. */
-void Deliver(napi_env env, napi_value, void*, void *data) {
+void Deliver(napi_env env, napi_value, void *, void *data) {
   const std::unique_ptr<Task> task(static_cast<Task *>(data));
   if (env == nullptr) return;
   if (--task->channel->pending == 0) napi_unref_threadsafe_function(env, task->channel->function);
@@ -62,7 +62,7 @@ void Run(void *data) {
   std::unique_ptr<Task> task(static_cast<Task *>(data));
   try {
     task->status = task->job->Work(&task->reason);
-  } catch (const std::exception&) {
+  } catch (const std::exception &) {
     task->status = ENGINE_NO_MEMORY;
   }
   const Instance channel = task->channel;

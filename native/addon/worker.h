@@ -8,7 +8,7 @@
 
 namespace latentkit {
 
-/* One piece of work. It owns all its memory: the environment that asked may end before it is done. */
+/* One piece of work. It owns all its memory: the environment that submitted it may end first. */
 class Job {
  public:
   virtual ~Job() = default;

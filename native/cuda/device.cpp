@@ -27,7 +27,7 @@ struct Opening {
   bool ask(const char *function, int error) {
     status = device.status(error);
     if (error == 0) return true;
-    why = std::string("The CUDA driver failed: ") + function + " answered " + device.driver.name_of(error) + ".";
+    why = std::string("The CUDA driver failed: ") + function + " returned " + device.driver.name_of(error) + ".";
     return false;
   }
   engine_status refuse(std::string reason) {
@@ -64,9 +64,9 @@ struct Opening {
       int major = 0, minor = 0;
       if (!ask("cuDeviceGetAttribute", device.driver.device_attribute(&major, kMajor, device.device))) return status;
       if (!ask("cuDeviceGetAttribute", device.driver.device_attribute(&minor, kMinor, device.device))) return status;
-      return refuse("The kernels did not load, cuModuleLoadData answered " + device.driver.name_of(error) +
+      return refuse("The kernels did not load, cuModuleLoadData returned " + device.driver.name_of(error) +
                     ": the device has compute capability " + std::to_string(major) + "." + std::to_string(minor) +
-                    " and its driver supports CUDA " + version_text(version) + ", the kernels were made by CUDA " +
+                    " and its driver supports CUDA " + version_text(version) + ", the kernels were compiled by CUDA " +
                     compiler() + " for " + architectures() + ".");
     }
     for (size_t i = 0; i < kKernels; i++) {

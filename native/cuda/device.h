@@ -1,6 +1,5 @@
-// One opened device, and the frame that every function of the table works in.
-#ifndef LATENTKIT_CUDA_DEVICE_H
-#define LATENTKIT_CUDA_DEVICE_H
+// One opened device, and the wrapper of every function of the table.
+#pragma once
 
 #include <atomic>
 #include <new>
@@ -35,8 +34,8 @@ struct engine_cuda {
   latentkit::cuda::Pool pool{driver, stream};
   latentkit::cuda::Staging staging{driver, stream};
 
-  /* The driver's answer as a status. What is neither success nor a lack of memory ends the device: its context stays
-   * broken, or the backend has a fault of its own whose results nobody should use. */
+  /* The driver's result as a status. Anything but success and a lack of memory ends the device: its context stays
+   * broken, or the backend has a fault of its own and its results are worthless. */
   engine_status status(int error) {
     if (error == 0) return ENGINE_OK;
     if (error == latentkit::cuda::kOutOfMemory) return ENGINE_NO_MEMORY;
@@ -109,5 +108,3 @@ class Block {
 };
 
 }  // namespace latentkit::cuda
-
-#endif

@@ -11,11 +11,11 @@ bool Driver::load(const char *path, std::string *why) {
     *why = std::string("No CUDA driver was found (") + (reason != nullptr ? reason : path) + ").";
     return false;
   }
-#define LK_FIND(name, symbol, parameters)                                          \
-  name = reinterpret_cast<int(*) parameters>(dlsym(library, symbol));              \
-  if (name == nullptr) {                                                           \
+#define LK_FIND(name, symbol, parameters)                                                 \
+  name = reinterpret_cast<int(*) parameters>(dlsym(library, symbol));                     \
+  if (name == nullptr) {                                                                  \
     *why = "The CUDA driver " + std::string(path) + " is too old: it has no " symbol "."; \
-    return false;                                                                  \
+    return false;                                                                         \
   }
   LK_DRIVER(LK_FIND)
 #undef LK_FIND

@@ -7,7 +7,8 @@ __asm__(
     ".globl lk_cuda_image\n"
     ".hidden lk_cuda_image\n"
     "lk_cuda_image:\n"
-    ".incbin \"" LK_CUDA_IMAGE "\"\n"
+    ".incbin \"" LK_CUDA_IMAGE
+    "\"\n"
     ".byte 0\n"
     ".popsection\n");
 

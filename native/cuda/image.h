@@ -1,10 +1,9 @@
 // The compiled kernels that the library carries.
-#ifndef LATENTKIT_CUDA_IMAGE_H
-#define LATENTKIT_CUDA_IMAGE_H
+#pragma once
 
 namespace latentkit::cuda {
 
-/* What cuModuleLoadData takes. */
+/* The argument of cuModuleLoadData. */
 const void *image();
 /* "75,80,86,89,90,100,120"; "" where there is no image. */
 const char *architectures();
@@ -12,5 +11,3 @@ const char *architectures();
 const char *compiler();
 
 }  // namespace latentkit::cuda
-
-#endif

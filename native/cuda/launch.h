@@ -1,6 +1,5 @@
 // Starts kernels, their arguments converted to exactly the types that the kernel declares.
-#ifndef LATENTKIT_CUDA_LAUNCH_H
-#define LATENTKIT_CUDA_LAUNCH_H
+#pragma once
 
 #include <algorithm>
 #include <tuple>
@@ -34,8 +33,6 @@ engine_status launch(engine_cuda &device, Kernel kernel, void (*)(Parameters...)
 
 /* LK_LAUNCH(device, scale, blocks, arguments…) */
 #define LK_LAUNCH(device, name, ...) \
-  ::latentkit::cuda::launch(device, ::latentkit::cuda::Kernel::name, decltype(&lk_##name)(nullptr), __VA_ARGS__)
+  ::latentkit::cuda::launch(device, ::latentkit::cuda::Kernel::name, decltype (&lk_##name)(nullptr), __VA_ARGS__)
 
 }  // namespace latentkit::cuda
-
-#endif

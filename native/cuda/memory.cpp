@@ -1,8 +1,8 @@
-// Blocks of device memory, and what moves between them and the host.
+// Blocks of device memory, and copies between them and CPU memory.
 #include <cstring>
 
 #include "device.h"
-#include "operations.h"
+#include "operations/operations.h"
 
 namespace latentkit::cuda {
 namespace {
@@ -42,12 +42,12 @@ engine_status trim(engine_cuda *device) {
   return on(device, [&] { return device->status(device->pool.trim()); });
 }
 
-engine_status upload(engine_cuda *device, void *to, const void *host, size_t bytes) {
-  return on(device, [&] { return device->status(device->staging.upload(address(to), host, bytes)); });
+engine_status upload(engine_cuda *device, void *to, const void *from, size_t bytes) {
+  return on(device, [&] { return device->status(device->staging.upload(address(to), from, bytes)); });
 }
 
-engine_status download(engine_cuda *device, void *host, const void *from, size_t bytes) {
-  return on(device, [&] { return device->status(device->staging.download(host, address(from), bytes)); });
+engine_status download(engine_cuda *device, void *to, const void *from, size_t bytes) {
+  return on(device, [&] { return device->status(device->staging.download(to, address(from), bytes)); });
 }
 
 engine_status copy(engine_cuda *device, void *to, const void *from, size_t bytes) {

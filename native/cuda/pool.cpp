@@ -15,14 +15,14 @@ int Pool::take(size_t bytes, Address *memory) {
   const size_t size = rounded_size(bytes);
   if (size == 0) return kOutOfMemory;
   std::lock_guard lock(mutex_);
-  if (auto found = kept_.find(size); found != kept_.end() && !found->second.empty()) {
-    *memory = found->second.back();
+  if (auto same_size = cached_.find(size); same_size != cached_.end() && !same_size->second.empty()) {
+    *memory = same_size->second.back();
     lent_.emplace(*memory, size);
-    found->second.pop_back();
-    kept_bytes_ -= size;
+    same_size->second.pop_back();
+    cached_bytes_ -= size;
   } else {
     int error = driver_.memory_alloc(memory, size);
-    if (error == kOutOfMemory && kept_bytes_ > 0) {
+    if (error == kOutOfMemory && cached_bytes_ > 0) {
       if (error = trim_locked(); error != 0) return error;
       error = driver_.memory_alloc(memory, size);
     }
@@ -40,16 +40,16 @@ int Pool::take(size_t bytes, Address *memory) {
 
 void Pool::give(Address memory) {
   std::lock_guard lock(mutex_);
-  const auto found = lent_.find(memory);
-  if (found == lent_.end()) return;
-  const size_t size = found->second;
-  lent_.erase(found);
+  const auto block = lent_.find(memory);
+  if (block == lent_.end()) return;
+  const size_t size = block->second;
+  lent_.erase(block);
   lent_bytes_ -= size;
   try {
-    kept_[size].push_back(memory);
-    kept_bytes_ += size;
+    cached_[size].push_back(memory);
+    cached_bytes_ += size;
   } catch (...) {
-    driver_.memory_free(memory); // waits for the work that uses it
+    driver_.memory_free(memory);  // waits for the work that uses it
   }
 }
 
@@ -61,31 +61,31 @@ int Pool::trim() {
 int Pool::trim_locked() {
   if (int error = driver_.stream_wait(stream_); error != 0) return error;
   int first = 0;
-  for (const auto &[size, blocks] : kept_) {
+  for (const auto &[size, blocks] : cached_) {
     for (Address block : blocks) {
       if (int error = driver_.memory_free(block); error != 0 && first == 0) first = error;
     }
   }
-  kept_.clear();
-  kept_bytes_ = 0;
+  cached_.clear();
+  cached_bytes_ = 0;
   return first;
 }
 
 void Pool::clear() {
   std::lock_guard lock(mutex_);
   for (const auto &[memory, size] : lent_) driver_.memory_free(memory);
-  for (const auto &[size, blocks] : kept_) {
+  for (const auto &[size, blocks] : cached_) {
     for (Address block : blocks) driver_.memory_free(block);
   }
   lent_.clear();
-  kept_.clear();
-  lent_bytes_ = kept_bytes_ = 0;
+  cached_.clear();
+  lent_bytes_ = cached_bytes_ = 0;
 }
 
-void Pool::sizes(uint64_t *lent, uint64_t *kept) {
+void Pool::sizes(uint64_t *lent, uint64_t *cached) {
   std::lock_guard lock(mutex_);
   *lent = lent_bytes_;
-  *kept = kept_bytes_;
+  *cached = cached_bytes_;
 }
 
 }  // namespace latentkit::cuda

@@ -1,6 +1,5 @@
-// Device memory that is kept for the next who needs a block of its size: the driver's own allocation waits for the GPU.
-#ifndef LATENTKIT_CUDA_POOL_H
-#define LATENTKIT_CUDA_POOL_H
+// Free device memory cached by size for the next caller: the driver's own allocation waits for the GPU.
+#pragma once
 
 #include <map>
 #include <mutex>
@@ -18,24 +17,24 @@ class Pool {
  public:
   Pool(const Driver &driver, const Stream &stream) : driver_(driver), stream_(stream) {}
 
-  /* 0 or the driver's error. Where there is no memory: waits, gives everything kept back, and tries once more. */
+  /* 0 or the driver's error. Where there is no memory: waits, frees the cached blocks, and tries once more. */
   int take(size_t bytes, Address *memory);
   /* A block that take lent; anything else is left alone. */
   void give(Address memory);
-  /* Waits, and gives what is kept back to the driver. */
+  /* Waits, and frees the cached blocks. */
   int trim();
-  /* Gives everything back, lent blocks too. */
+  /* Frees everything, lent blocks too. */
   void clear();
 
-  void sizes(uint64_t *lent, uint64_t *kept);
+  void sizes(uint64_t *lent, uint64_t *cached);
 
  private:
   const Driver &driver_;
   const Stream &stream_;
   std::mutex mutex_;
   std::unordered_map<Address, size_t> lent_;
-  std::map<size_t, std::vector<Address>> kept_;
-  uint64_t lent_bytes_ = 0, kept_bytes_ = 0;
+  std::map<size_t, std::vector<Address>> cached_;
+  uint64_t lent_bytes_ = 0, cached_bytes_ = 0;
 
   int trim_locked();
 };
@@ -44,5 +43,3 @@ class Pool {
 size_t rounded_size(size_t bytes);
 
 }  // namespace latentkit::cuda
-
-#endif

@@ -1,7 +1,6 @@
-// Copies between host memory of any kind and the device, through pinned memory: the driver's own way for pageable
+// Copies between CPU memory of any kind and the device, through pinned memory: the driver's own way for pageable
 // memory waits for the stream first. That way is left where no pinned memory is to be had.
-#ifndef LATENTKIT_CUDA_STAGING_H
-#define LATENTKIT_CUDA_STAGING_H
+#pragma once
 
 #include <functional>
 #include <mutex>
@@ -10,12 +9,12 @@
 
 namespace latentkit::cuda {
 
-/* The device's context must be current. Functions answer 0 or the driver's error. */
+/* The device's context must be current. Functions return 0 or the driver's error. */
 class Staging {
  public:
   Staging(const Driver &driver, const Stream &stream) : driver_(driver), stream_(stream) {}
 
-  /* Returns when `from` is read; the copy takes its place on the stream. */
+  /* Returns when `from` is read; the copy is queued on the stream. */
   int upload(Address to, const void *from, size_t bytes);
   /* Waits for the stream's work so far, and for the copy; not for what `then` queues behind it. */
   int download(void *to, Address from, size_t bytes, const std::function<void()> &then = {});
@@ -41,5 +40,3 @@ class Staging {
 };
 
 }  // namespace latentkit::cuda
-
-#endif

@@ -3,25 +3,25 @@
 
 #include "device.h"
 #include "image.h"
-#include "operations.h"
+#include "operations/operations.h"
 
 namespace latentkit::cuda {
 namespace {
 
-void tell(char *to, size_t room, const char *text) {
+void report(char *to, size_t room, const char *text) {
   if (to != nullptr && room > 0) std::snprintf(to, room, "%s", text);
 }
 
 engine_status open_device(const char *driver, int ordinal, engine_cuda **device, char *why, size_t why_len) {
   *device = nullptr;
-  tell(why, why_len, "");
+  report(why, why_len, "");
   try {
     std::string reason;
     const engine_status status = open(driver, ordinal, device, &reason);
-    tell(why, why_len, reason.c_str());
+    report(why, why_len, reason.c_str());
     return status;
   } catch (...) {
-    tell(why, why_len, "There is no memory to open the CUDA device.");
+    report(why, why_len, "There is no memory to open the CUDA device.");
     return ENGINE_NO_MEMORY;
   }
 }

@@ -21,23 +21,38 @@ extern "C" {
 
 #define ENGINE_PARALLEL_MIN 65536
 
-typedef struct { float *data; size_t len; } engine_f32;
-typedef struct { const float *data; size_t len; } engine_cf32;
-typedef struct { uint8_t *data; size_t len; } engine_u8;
-typedef struct { const uint8_t *data; size_t len; } engine_cu8;
-typedef struct { uint32_t *data; size_t len; } engine_u32;
+typedef struct {
+  float *data;
+  size_t len;
+} engine_f32;
+typedef struct {
+  const float *data;
+  size_t len;
+} engine_cf32;
+typedef struct {
+  uint8_t *data;
+  size_t len;
+} engine_u8;
+typedef struct {
+  const uint8_t *data;
+  size_t len;
+} engine_cu8;
+typedef struct {
+  uint32_t *data;
+  size_t len;
+} engine_u32;
 
 typedef enum {
   ENGINE_OK = 0,
   ENGINE_BAD_LENGTH,   /* spans whose lengths do not fit each other or the given shape */
   ENGINE_BAD_ARGUMENT, /* a number outside its documented range */
   ENGINE_NO_MEMORY,
-  ENGINE_NO_SPACE,     /* the output span is shorter than the result; *written tells the need where it is known */
+  ENGINE_NO_SPACE, /* the output span is shorter than the result; *written is the need where it can be computed */
   ENGINE_ZERO_DEVIATION,
-  ENGINE_BAD_FILE,     /* not the format, truncated, or a check sum is wrong */
-  ENGINE_TOO_LARGE,    /* a file that announces more pixels than allowed */
+  ENGINE_BAD_FILE,  /* not the format, truncated, or a check sum is wrong */
+  ENGINE_TOO_LARGE, /* a file that announces more pixels than allowed */
   ENGINE_UNSUPPORTED,
-  ENGINE_DEVICE_LOST,  /* a fault of the GPU; only functions of engine_cuda.h answer it */
+  ENGINE_DEVICE_LOST, /* a fault of the GPU; only functions of engine_cuda.h return it */
 } engine_status;
 
 /* A short English phrase for a status; never NULL. */
@@ -59,13 +74,13 @@ engine_status engine_set_threads(int count);
  * Called by submitted work it leaves the background threads alone, since it would wait for itself. */
 void engine_shutdown(void);
 
-/* Queues work(data) on a background thread of the core, apart from the compute pool; done by the time it has called
- * the function. Used for whole-image jobs that must not hold the caller's thread. The work may submit more.
+/* Queues work(data) on a background thread of the core, apart from the compute pool; the work may start, and end,
+ * before this returns. Used for whole-image jobs that must not hold the caller's thread. The work may submit more.
  * Fails: ENGINE_NO_MEMORY, ENGINE_BAD_ARGUMENT (no function). */
 engine_status engine_submit(void (*work)(void *data), void *data);
 
-/* Memory for short use, not cleared, NULL where there is none. Blocks given back wait for the next who takes, up to
- * 64 MiB in all, until engine_shutdown. */
+/* Memory for short use, not cleared, NULL where there is none. Blocks given back are cached for the next caller, up
+ * to 64 MiB in all, until engine_shutdown. */
 void *engine_scratch_take(size_t bytes);
 void engine_scratch_give(void *memory); /* NULL is allowed */
 
@@ -86,10 +101,10 @@ void engine_mt_seed(engine_mt19937 *generator, uint64_t seed);
 engine_status engine_mt_randn(engine_mt19937 *generator, engine_f32 out);
 
 /* PyTorch's CUDA normals: Philox 4x32-10, all 64 bits of the seed count. threads: the grid (a multiple of 256), 0 for
- * no cap. offset: the generator's offset, a multiple of 4, moved on. k: what each is multiplied with, as by engine_scale
- * afterwards; 1 for the normals themselves. Fails: BAD_ARGUMENT. */
+ * no cap. offset: the generator's offset, a multiple of 4, moved on. k: what each is multiplied with, as by
+ * engine_scale afterwards; 1 for the normals themselves. Fails: BAD_ARGUMENT. */
 engine_status engine_philox_randn(engine_f32 out, uint64_t seed, uint64_t *offset, uint32_t threads, float k);
-/* Moves the offset on as engine_philox_randn of n values does, and makes none. Fails: BAD_ARGUMENT. */
+/* Moves the offset on as engine_philox_randn of n values does, without computing them. Fails: BAD_ARGUMENT. */
 engine_status engine_philox_skip(size_t n, uint64_t *offset, uint32_t threads);
 /* The four words behind each of n = out.len / 4 elements: out[row * n + element]. Fails: BAD_LENGTH, BAD_ARGUMENT. */
 engine_status engine_philox_words(engine_u32 out, uint64_t seed, uint64_t offset, uint32_t threads);
@@ -105,8 +120,8 @@ typedef enum {
 } engine_sampling_kind;
 
 typedef struct {
-  int32_t kind; /* engine_sampling_kind */
-  int32_t zsnr; /* discrete: zero terminal SNR */
+  int32_t kind;                    /* engine_sampling_kind */
+  int32_t zsnr;                    /* discrete: zero terminal SNR */
   double linear_start, linear_end; /* discrete, above 0 and below 1 */
   double sigma_min, sigma_max;     /* edm, 0 < min < max */
   double shift;                    /* flow and cascade above 0, flux any */
@@ -145,10 +160,10 @@ engine_status engine_schedule(const engine_sampling *sampling, engine_cf32 table
 
 /* ---- element by element: equal lengths, out may alias any input ---------------------------------------------- */
 
-engine_status engine_scale(engine_f32 out, engine_cf32 x, float k);                /* x * k */
-engine_status engine_axpy(engine_f32 out, engine_cf32 x, engine_cf32 y, float k);  /* x + y * k */
-engine_status engine_average(engine_f32 out, engine_cf32 x, engine_cf32 y);        /* (x + y) / 2 */
-engine_status engine_lerp(engine_f32 out, engine_cf32 a, engine_cf32 b, float t);  /* a + (b - a) * t */
+engine_status engine_scale(engine_f32 out, engine_cf32 x, float k);               /* x * k */
+engine_status engine_axpy(engine_f32 out, engine_cf32 x, engine_cf32 y, float k); /* x + y * k */
+engine_status engine_average(engine_f32 out, engine_cf32 x, engine_cf32 y);       /* (x + y) / 2 */
+engine_status engine_lerp(engine_f32 out, engine_cf32 a, engine_cf32 b, float t); /* a + (b - a) * t */
 
 /* Unbiased standard deviation of all elements, in double over a fixed tree (mean first, then squares), rounded once.
  * Fewer than two elements: NaN. Fails: NO_MEMORY. */
@@ -165,7 +180,9 @@ engine_status engine_resize_bilinear(engine_f32 out, engine_cf32 x, size_t plane
 engine_status engine_masked_blend(engine_f32 out, engine_cf32 a, engine_cf32 b, engine_cf32 mask, size_t batch,
                                   size_t channels, size_t plane, size_t mask_batch);
 
-typedef struct { size_t n, c, h, w; } engine_shape4;
+typedef struct {
+  size_t n, c, h, w;
+} engine_shape4;
 
 /* Pastes source at (x, y) of destination, in place, cropped to the overlap. Source batches repeat or are cut; source
  * channels are the destination's or 1. Covered elements are the source's value exactly; with a mask
@@ -177,13 +194,13 @@ engine_status engine_composite(engine_f32 destination, engine_shape4 shape, engi
 
 typedef struct {
   double strength;
-  int32_t average;   /* (base + noise) / 2, else base + noise * f32(strength) */
-  int32_t normalize; /* divide by the standard deviation of all elements */
-  engine_shape4 shape; /* of base and noise; needed with a mask */
-  engine_cf32 mask;    /* [mask_n, mask_h, mask_w], resized to h x w, repeats over the batch; len 0: none */
+  int32_t average;               /* (base + noise) / 2, else base + noise * f32(strength) */
+  int32_t normalize;             /* divide by the standard deviation of all elements */
+  engine_shape4 shape;           /* of base and noise; needed with a mask */
+  engine_cf32 mask;              /* [mask_n, mask_h, mask_w], resized to h x w, repeats over the batch; len 0: none */
   size_t mask_n, mask_h, mask_w; /* mask_n at most shape.n */
-  double mix;          /* above 0: (f32(1-m) * x + f32(m) * random) / f32(sqrt(m^2 + (1-m)^2)) */
-  engine_cf32 random;  /* as long as base where mix > 0 */
+  double mix;                    /* above 0: (f32(1-m) * x + f32(m) * random) / f32(sqrt(m^2 + (1-m)^2)) */
+  engine_cf32 random;            /* as long as base where mix > 0 */
 } engine_inject_options;
 
 /* Add or average, normalise, mask, mix, in that order and in as few passes as that allows. out may alias base or noise.
@@ -204,9 +221,9 @@ engine_status engine_channel_to_mask(engine_f32 out, engine_cf32 image, int chan
  * Fails: BAD_LENGTH. */
 engine_status engine_planes_to_image(engine_f32 out, engine_cf32 x, size_t batch);
 
-/* A latent x [batch, channels, plane] seen as colours, planes out [batch, 3, plane] in 0 … 1. In double: bias[k] and, in
- * the order of the channels c, ((x - shift) * scale) * factors[3 * c + k] added up, then (sum + 1) / 2, rounded to float.
- * factors: three a channel; bias: three. out must not alias x. Fails: BAD_LENGTH. */
+/* A latent x [batch, channels, plane] seen as colours, planes out [batch, 3, plane] in 0 … 1. In double: bias[k] and,
+ * in the order of the channels c, ((x - shift) * scale) * factors[3 * c + k] added up, then (sum + 1) / 2, rounded to
+ * float. factors: three a channel; bias: three. out must not alias x. Fails: BAD_LENGTH. */
 engine_status engine_latent_to_rgb(engine_f32 out, engine_cf32 x, size_t batch, size_t channels, const double *factors,
                                    const double *bias, double shift, double scale);
 
@@ -215,8 +232,8 @@ engine_status engine_latent_to_rgb(engine_f32 out, engine_cf32 x, size_t batch, 
 engine_status engine_resize_to_image(engine_f32 out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w,
                                      size_t out_h, size_t out_w);
 /* engine_resize_to_image and engine_f32_to_u8 of that; the floats are never in memory. */
-engine_status engine_resize_to_bytes(engine_u8 out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w,
-                                     size_t out_h, size_t out_w);
+engine_status engine_resize_to_bytes(engine_u8 out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w, size_t out_h,
+                                     size_t out_w);
 
 #define ENGINE_HASH_BYTES 32
 
@@ -227,23 +244,26 @@ engine_status engine_pixel_hash(uint8_t out[ENGINE_HASH_BYTES], engine_cu8 sampl
 
 /* ---- PNG ---------------------------------------------------------------------------------------------------- */
 
-typedef struct { const char *key, *value; size_t key_len, value_len; } engine_text; /* Latin-1 */
+typedef struct {
+  const char *key, *value;
+  size_t key_len, value_len;
+} engine_text; /* Latin-1 */
 
 typedef struct {
   uint32_t width, height;
   int32_t channels; /* 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA; 8 bits each */
-  int32_t level;    /* 0 stored, 1 fastest to 9 smallest: native/core/png_levels.cpp */
+  int32_t level;    /* 0 stored, 1 fastest to 9 smallest: native/core/png/levels.cpp */
   const engine_text *text;
   size_t text_count;
 } engine_png_options;
 
 /* An upper bound of the encoded size; 0 when the options are bad or the size would overflow. */
 size_t engine_png_bound(const engine_png_options *options);
-/* Filters rows and deflates them as the level says, writes IHDR, tEXt in order, IDAT, IEND.
+/* Filters rows and deflates them at the level, writes IHDR, tEXt in order, IDAT, IEND.
  * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_SPACE, NO_MEMORY. */
 engine_status engine_png_encode(engine_u8 out, engine_cu8 pixels, const engine_png_options *options, size_t *written);
-/* The same file from rows that have the filters of the least sums of absolute differences already: height lines of a
- * filter byte, 0 to 4, and width * channels bytes. Levels that want other filters undo them.
+/* The file of engine_png_encode from rows already filtered by the least sums of absolute differences: height lines of a
+ * filter byte, 0 to 4, and width * channels bytes. Levels with other filters undo these first.
  * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_SPACE, NO_MEMORY. */
 engine_status engine_png_deflate(engine_u8 out, engine_cu8 filtered, const engine_png_options *options,
                                  size_t *written);
@@ -254,7 +274,7 @@ typedef struct {
   int32_t bit_depth; /* 8 or 16, after small depths are scaled to 8 */
   size_t bytes;      /* of the decoded pixels; 16-bit samples in the machine's byte order */
   size_t text_bytes; /* room engine_png_text needs */
-  uint32_t frames;   /* 1, or as many as engine_png_decode_frames gives */
+  uint32_t frames;   /* 1, or as many as engine_png_decode_frames returns */
   int32_t is_keyed;  /* by engine_png_inspect_frames: alpha is one colour's, of a grey or RGB file with tRNS */
 } engine_png_info;
 
@@ -262,10 +282,12 @@ typedef struct {
  * Fails: BAD_FILE, TOO_LARGE (more than max_pixels), UNSUPPORTED. reason, when not NULL, receives a static phrase. */
 engine_status engine_png_inspect(engine_cu8 file, uint64_t max_pixels, engine_png_info *info, const char **reason);
 /* Decodes into out, info.bytes long: every colour type, depth and Adam7; tRNS becomes alpha. Fails as inspect, and
- * NO_SPACE, NO_MEMORY, BAD_FILE where the data end early, go on, or name a filter or palette entry that is not there. */
+ * NO_SPACE, NO_MEMORY, BAD_FILE where the data end early, go on, or name a filter or palette entry that is not there.
+ */
 engine_status engine_png_decode(engine_u8 out, engine_cu8 file, uint64_t max_pixels, const char **reason);
-/* As engine_png_inspect, of the pictures that engine_png_decode_frames gives: sides, frames and bytes in all. most: the
- * frames wanted. Fails as inspect; max_pixels counts the pixels of all frames; BAD_FILE, where the animation is damaged. */
+/* engine_png_inspect for the pictures of engine_png_decode_frames: sides, frames and bytes in all. most: the largest
+ * number of frames. Fails as inspect; max_pixels counts the pixels of all frames; BAD_FILE, where the animation is
+ * damaged. */
 engine_status engine_png_inspect_frames(engine_cu8 file, uint64_t max_pixels, uint32_t most, engine_png_info *info,
                                         const char **reason);
 /* Decodes the first `most` pictures that a viewer shows, [frames, height, width, channels]: each frame of an animation

@@ -1,9 +1,8 @@
 /*
- * What the operations refuse: the CPU core and the CUDA backend ask the same functions, so that they answer alike.
- * Host code only. *nothing: there is nothing to do, although all is well.
+ * Argument checks of the operations, shared by the CPU core and the CUDA backend, so that both return the same status.
+ * For the CPU only. *nothing: the arguments are valid and there is nothing to do.
  */
-#ifndef LATENTKIT_SHARED_CHECKS_H
-#define LATENTKIT_SHARED_CHECKS_H
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -131,7 +130,7 @@ struct PhiloxLaunch {
   size_t threads;
   uint64_t rows; /* 0 where n is */
 
-  /* What the offset of the generator grows by. */
+  /* Increment of the generator's offset. */
   uint64_t moved() const { return 4 * rows; }
 };
 
@@ -146,5 +145,3 @@ inline engine_status check_philox(size_t n, uint64_t offset, uint32_t cap, Philo
 }
 
 }  // namespace latentkit
-
-#endif

@@ -1,6 +1,5 @@
 /* The operations element by element, for single floats and for vectors of them. */
-#ifndef LATENTKIT_SHARED_ELEMENTWISE_H
-#define LATENTKIT_SHARED_ELEMENTWISE_H
+#pragma once
 
 #include "shared/inline.h"
 
@@ -62,5 +61,3 @@ struct Blend {
 };
 
 }  // namespace
-
-#endif

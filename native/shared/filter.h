@@ -1,6 +1,5 @@
 /* The filters of PNG rows, byte by byte. */
-#ifndef LATENTKIT_SHARED_FILTER_H
-#define LATENTKIT_SHARED_FILTER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ LK_INLINE uint8_t predict_byte(uint8_t left, uint8_t above, uint8_t corner) {
 LK_INLINE uint32_t byte_cost(uint8_t v) { return v < 128 ? v : 256u - v; }
 
 }  // namespace
-
-#endif

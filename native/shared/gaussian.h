@@ -1,10 +1,9 @@
 /*
  * Box-Muller as PyTorch's vector kernel does it: polynomials of ln, sin and cos in float32, each fma where PyTorch's
  * compiler has one. Another choice of fusion changes the stream. Written for Floats, Ints and Words, which are vectors
- * or single numbers: whoever includes this has included what defines them, and fused, root and the conversions.
+ * or single numbers: the including file defines them before, and fused, root and the conversions.
  */
-#ifndef LATENTKIT_SHARED_GAUSSIAN_H
-#define LATENTKIT_SHARED_GAUSSIAN_H
+#pragma once
 
 #include "shared/inline.h"
 
@@ -12,7 +11,8 @@ namespace {
 
 /* ln x, 0 < x <= 1, x normal. */
 LK_INLINE Floats logarithm(Floats x) {
-  // the exponent that leaves the mantissa in [sqrt 1/2, sqrt 2): t below is exact, as if halves were told apart first
+  // the exponent that leaves the mantissa in [sqrt 1/2, sqrt 2): t below is exact, as if halves were distinguished
+  // first
   Ints bits = bits_of(x);
   Ints exponent = (bits - 0x3f3504f3) >> 23;
   Floats e = to_floats(exponent);
@@ -73,5 +73,3 @@ LK_INLINE void gaussian_pair(Floats u, Floats a, Floats *with_cosine, Floats *wi
 }
 
 }  // namespace
-
-#endif

@@ -3,8 +3,7 @@
  * folder that holds arithmetic includes C headers only and keeps everything in an anonymous namespace: the kernels of
  * one instruction set must not share an inline function with those of another.
  */
-#ifndef LATENTKIT_SHARED_INLINE_H
-#define LATENTKIT_SHARED_INLINE_H
+#pragma once
 
 #if defined(__CUDACC__)
 #define LK_INLINE __device__ __forceinline__
@@ -12,6 +11,4 @@
 #else
 #define LK_INLINE inline
 #define LK_APART inline
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* Floats of images and their bytes. */
-#ifndef LATENTKIT_SHARED_LEVELS_H
-#define LATENTKIT_SHARED_LEVELS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ LK_INLINE float mean_of_three(float x) {
 LK_INLINE float in_unit(float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f; }
 
 }  // namespace
-
-#endif

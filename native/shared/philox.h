@@ -1,6 +1,5 @@
 /* Philox 4x32-10, and the normals that PyTorch's CUDA generator makes of its words. */
-#ifndef LATENTKIT_SHARED_PHILOX_H
-#define LATENTKIT_SHARED_PHILOX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ LK_INLINE void philox_pair(Words radius, Words angle, Floats *with_sine, Floats 
 }
 
 }  // namespace
-
-#endif

@@ -1,6 +1,5 @@
 /* 32 bits times 32 bits. */
-#ifndef LATENTKIT_SHARED_PRODUCT_H
-#define LATENTKIT_SHARED_PRODUCT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ LK_INLINE WideProduct wide_product(uint32_t a, uint32_t b) {
 }
 
 }  // namespace
-
-#endif

@@ -1,6 +1,5 @@
-/* A bilinear resize, for vectors and single floats: whoever includes this has included what defines fused for them. */
-#ifndef LATENTKIT_SHARED_RESAMPLE_H
-#define LATENTKIT_SHARED_RESAMPLE_H
+/* A bilinear resize, for vectors and single floats; the including file defines fused for them before. */
+#pragma once
 
 #include "shared/inline.h"
 
@@ -13,5 +12,3 @@ LK_INLINE V weighted(V first, W w0, V second, W w1) {
 }
 
 }  // namespace
-
-#endif

@@ -1,6 +1,5 @@
-/* Where a bilinear resize reads: align_corners false, no antialias, edges clamped. */
-#ifndef LATENTKIT_SHARED_TAPS_H
-#define LATENTKIT_SHARED_TAPS_H
+/* Positions and weights that a bilinear resize reads: align_corners false, no antialias, edges clamped. */
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ LK_INLINE Tap tap_at(uint32_t position, uint32_t in, float ratio) {
 }
 
 }  // namespace
-
-#endif

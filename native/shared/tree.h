@@ -3,8 +3,7 @@
  * i mod 32; the lanes are added pairwise (i and i + 16, then i and i + 8, …), then neighbouring leaves, then neighbours
  * of those, an odd one carried. So any aligned group of 2^k leaves may be added on its own.
  */
-#ifndef LATENTKIT_SHARED_TREE_H
-#define LATENTKIT_SHARED_TREE_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -16,7 +15,7 @@
 
 namespace {
 
-/* What is summed of an element, in double; for vectors too. */
+/* Terms of the sums, in double; for vectors too. */
 struct Itself {
   template <class V>
   LK_INLINE V operator()(V v) const {
@@ -41,5 +40,3 @@ LK_INLINE float deviation_of(double squares, uint64_t n) {
 }
 
 }  // namespace
-
-#endif

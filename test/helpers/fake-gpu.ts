@@ -16,7 +16,7 @@ export const DRIVER = join(BUILT, "libcuda-fake.so");
 const cache = mkdtempSync(join(tmpdir(), "latentkit-trust-"));
 process.on("exit", () => rmSync(cache, { recursive: true, force: true }));
 
-/** The environment of a process that finds the library and the fake driver; `settings` as test/native/cuda/fake.h. */
+/** The environment of a process that finds the library and the fake driver; `settings` as test/native/cuda/fake/fake.h. */
 export function fakeGpu(settings = "", more: Record<string, string> = {}): Record<string, string> {
   return {
     LATENTKIT_CUDA: LIBRARY,

@@ -1,6 +1,5 @@
 // The whole test framework: checks that count, and every instruction set with several numbers of threads.
-#ifndef LATENTKIT_TEST_CHECK_H
-#define LATENTKIT_TEST_CHECK_H
+#pragma once
 
 #include <atomic>
 #include <cstdio>
@@ -12,11 +11,11 @@
 
 inline std::atomic<int> failures{0};
 
-#define CHECK(condition)                                                               \
-  do {                                                                                 \
-    if (!(condition) && failures++ < 20) {                                             \
-      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);   \
-    }                                                                                  \
+#define CHECK(condition)                                                             \
+  do {                                                                               \
+    if (!(condition) && failures++ < 20) {                                           \
+      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+    }                                                                                \
   } while (0)
 
 inline int report() {
@@ -77,5 +76,3 @@ inline std::vector<float> numbers(size_t n, uint32_t seed, float range = 2.0f) {
 
 inline engine_f32 out(std::vector<float> &v) { return {v.data(), v.size()}; }
 inline engine_cf32 in(const std::vector<float> &v) { return {v.data(), v.size()}; }
-
-#endif

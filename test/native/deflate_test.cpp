@@ -1,4 +1,4 @@
-#include "deflate.h"
+#include "deflate/deflate.h"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "check.h"
-#include "dispatch.h"
 #include "libdeflate.h"
+#include "runtime/dispatch.h"
 
 using namespace latentkit;
 using Bytes = std::vector<uint8_t>;
@@ -160,12 +160,12 @@ void finds_what_repeats() {
   CHECK(compress(data(300000, 3, 1), 65535).size() < 6000);
   CHECK(compress(data(300000, 2, 1), 65535).size() < 30000);
   CHECK(compress(data(300000, 5, 1), 65535).size() < 36000);
-  // a picture enlarged four times: three of four rows repeat the one above, which no sample of a single row tells
+  // a picture enlarged four times: three of four rows repeat the one above, which no sample of a single row shows
   CHECK(compress(data(300000, 6, 1), 65535).size() < 20000);
   CHECK(compress(data(300000, 4, 1), 65535).size() < 171000);
   // a chequered pattern with faults: a bit a byte is the least without matches
   CHECK(compress(data(300000, 7, 1), 65535).size() < 30000);
-  // noise with repeats between, which a search that has grown tired of the noise still finds
+  // noise with repeats between, which a search that skips through the noise still finds
   CHECK(compress(data(280000, 9, 1), 65535).size() < 78000);
 }
 
@@ -186,7 +186,9 @@ void rows_take_the_cheapest_filter() {
         Bytes above(n), row(n), out(n + 1);
         for (size_t i = 0; i < n; i++) {
           above[i] = static_cast<uint8_t>(kind == 0 ? random() : kind == 1 ? i * 5 : i / 2 + random() % 9);
-          row[i] = static_cast<uint8_t>(kind == 0 ? random() : kind == 2 ? above[i] + random() % 3 : i * 5 + random() % 3);
+          row[i] = static_cast<uint8_t>(kind == 0   ? random()
+                                        : kind == 2 ? above[i] + random() % 3
+                                                    : i * 5 + random() % 3);
         }
         kernels().filter_row(out.data(), row.data(), above.data(), n, step);
         Bytes expected;

@@ -28,12 +28,15 @@ void operations() {
   std::vector<size_t> sizes = edge_sizes();
   sizes.push_back((size_t{1} << 20) + 5);  // written around the caches
   for (size_t n : sizes) {
-    against_loop(n, [](engine_f32 o, engine_cf32 x, engine_cf32 y) { return engine_axpy(o, x, y, 0.35f); },
-                 [](float x, float y) { return x + y * 0.35f; });
-    against_loop(n, [](engine_f32 o, engine_cf32 x, engine_cf32 y) { return engine_average(o, x, y); },
-                 [](float x, float y) { return (x + y) / 2.0f; });
-    against_loop(n, [](engine_f32 o, engine_cf32 x, engine_cf32 y) { return engine_lerp(o, x, y, 0.7f); },
-                 [](float x, float y) { return x + (y - x) * 0.7f; });
+    against_loop(
+        n, [](engine_f32 o, engine_cf32 x, engine_cf32 y) { return engine_axpy(o, x, y, 0.35f); },
+        [](float x, float y) { return x + y * 0.35f; });
+    against_loop(
+        n, [](engine_f32 o, engine_cf32 x, engine_cf32 y) { return engine_average(o, x, y); },
+        [](float x, float y) { return (x + y) / 2.0f; });
+    against_loop(
+        n, [](engine_f32 o, engine_cf32 x, engine_cf32 y) { return engine_lerp(o, x, y, 0.7f); },
+        [](float x, float y) { return x + (y - x) * 0.7f; });
     std::vector<float> x = numbers(n, 3);
     std::vector<float> got = everywhere([&] {
       std::vector<float> values = x;

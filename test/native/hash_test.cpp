@@ -29,8 +29,8 @@ Bytes picture(size_t n) {
 
 void golden() {
   const Bytes samples = picture(300 * 100 * 3);
-  const Bytes found = everywhere([&] { return hash(samples, 300, 100, 3); });
-  CHECK(hex(found) == "12c947ed3995339f5595b8297a9cd99b50aef2bd6f1155a72a5470d5d7951d07");
+  const Bytes digest = everywhere([&] { return hash(samples, 300, 100, 3); });
+  CHECK(hex(digest) == "12c947ed3995339f5595b8297a9cd99b50aef2bd6f1155a72a5470d5d7951d07");
 }
 
 /* Around each border of blocks, chunks and vectors; the vectors end where the memory does. */

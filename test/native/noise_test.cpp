@@ -50,17 +50,17 @@ void reference_pair(float u, float a, float *with_cosine, float *with_sine) {
 }
 
 struct Reference {
-  std::mt19937 engine;
+  std::mt19937 generator;
   bool has_normal = false;
   double normal = 0.0;
 
-  explicit Reference(uint64_t seed) : engine(static_cast<uint32_t>(seed)) {}
+  explicit Reference(uint64_t seed) : generator(static_cast<uint32_t>(seed)) {}
 
-  float uniform() { return static_cast<float>(engine() & 0xffffffu) * 0x1p-24f; }
+  float uniform() { return static_cast<float>(generator() & 0xffffffu) * 0x1p-24f; }
 
   double uniform53() {
-    uint64_t high = engine();
-    return static_cast<double>((high << 32 | engine()) & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
+    uint64_t high = generator();
+    return static_cast<double>((high << 32 | generator()) & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
   }
 
   void block(float *values) {
@@ -102,8 +102,8 @@ void append(std::vector<float> &all, const std::vector<float> &more) {
 }
 
 void cpu_stream() {
-  const std::vector<size_t> calls = {1,   1,    16,  3,    17,  1,    624, 623, 625, 31, 1248, 15,   0, 4097,
-                                     100, 65536, 33, 2500, 65537, 5, 200001, 7, 16,  640};
+  const std::vector<size_t> calls = {1, 1,    16,  3,     17, 1,    624,   623, 625,    31, 1248, 15,
+                                     0, 4097, 100, 65536, 33, 2500, 65537, 5,   200001, 7,  16,   640};
   for (uint64_t seed : {uint64_t{0}, uint64_t{42}, uint64_t{0xffffffffffffffff}}) {
     std::vector<float> got = everywhere([&] {
       engine_mt19937 generator;
@@ -148,10 +148,10 @@ void seeding_clears() {
 }
 
 void philox_known_answers() {
-  struct Known {
+  struct Golden {
     uint32_t counter[4], key[2], out[4];
   };
-  const Known known[] = {
+  const Golden golden[] = {
       {{0, 0, 0, 0}, {0, 0}, {1713891541, 3781805453, 3159862348, 2600524760}},
       {{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}, {1083123565, 1103641358, 2718681030, 1834242557}},
       {{608135816, 2242054355, 320440878, 57701188},
@@ -165,7 +165,7 @@ void philox_known_answers() {
   lk_noise_avx2(&wide);
   lk_noise_avx512(&widest);
 #endif
-  for (const Known &k : known) {
+  for (const Golden &k : golden) {
     auto run = [&](const lk_kernels &kernels) {
       uint32_t words[4] = {};
       uint32_t *rows[4] = {&words[0], &words[1], &words[2], &words[3]};

@@ -34,9 +34,9 @@ std::vector<float> reference_resize(const std::vector<float> &x, size_t planes, 
 }
 
 void resize() {
-  const size_t shapes[][5] = {{1, 1, 1, 1, 1},   {1, 1, 1, 5, 7},     {2, 5, 7, 1, 1},    {3, 8, 8, 8, 8},
+  const size_t shapes[][5] = {{1, 1, 1, 1, 1},     {1, 1, 1, 5, 7},       {2, 5, 7, 1, 1},     {3, 8, 8, 8, 8},
                               {2, 17, 31, 33, 16}, {1, 512, 300, 64, 37}, {4, 3, 5, 200, 401}, {1, 2, 70000, 2, 35001},
-                              {1, 2, 7, 3, 64},  {1, 3, 16, 4, 128},  {2, 2, 17, 2, 35},  {1, 2, 100, 3, 101}};
+                              {1, 2, 7, 3, 64},    {1, 3, 16, 4, 128},    {2, 2, 17, 2, 35},   {1, 2, 100, 3, 101}};
   for (const auto &s : shapes) {
     std::vector<float> x = numbers(s[0] * s[1] * s[2], 1);
     std::vector<float> got = everywhere([&] {
@@ -63,11 +63,11 @@ void resize() {
   CHECK(engine_resize_bilinear(out(a), in(a), SIZE_MAX, SIZE_MAX, 2, 2, 2) == ENGINE_BAD_LENGTH);
 }
 
-/* As one pass: the same as the two it is made of. */
+/* One pass gives the bits of its two steps. */
 void resize_to_image() {
-  const size_t shapes[][5] = {{1, 1, 1, 1, 1},  {1, 1, 1, 5, 7},      {2, 5, 7, 1, 1},      {1, 64, 64, 512, 512},
+  const size_t shapes[][5] = {{1, 1, 1, 1, 1},   {1, 1, 1, 5, 7},     {2, 5, 7, 1, 1},        {1, 64, 64, 512, 512},
                               {3, 9, 4, 33, 47}, {1, 3, 5, 20000, 3}, {1, 2, 20000, 2, 9001}, {2, 40, 30, 321, 257},
-                              {2, 3, 2, 24, 16}, {1, 2, 5, 3, 40},    {1, 4, 6, 9, 12},     {1, 2, 50, 2, 51}};
+                              {2, 3, 2, 24, 16}, {1, 2, 5, 3, 40},    {1, 4, 6, 9, 12},       {1, 2, 50, 2, 51}};
   for (const auto &s : shapes) {
     std::vector<float> x = numbers(s[0] * 3 * s[1] * s[2], 5);
     x[x.size() / 2] = NAN;
@@ -86,8 +86,8 @@ void resize_to_image() {
     CHECK(engine_f32_to_u8({bytes.data(), bytes.size()}, in(expected)) == ENGINE_OK);
     CHECK(same_bytes(bytes, everywhere([&] {
                        std::vector<uint8_t> values(bytes.size());
-                       CHECK(engine_resize_to_bytes({values.data(), values.size()}, in(x), s[0], s[1], s[2], s[3], s[4]) ==
-                             ENGINE_OK);
+                       CHECK(engine_resize_to_bytes({values.data(), values.size()}, in(x), s[0], s[1], s[2], s[3],
+                                                    s[4]) == ENGINE_OK);
                        return values;
                      })));
   }
@@ -105,7 +105,8 @@ void resize_to_image() {
 
 /* In double, in the order of the channels. */
 void latent_to_rgb() {
-  const size_t shapes[][3] = {{1, 4, 4096}, {2, 16, 35}, {3, 1, 1}, {2, 4, 7}, {1, 4, 70003}, {2, 0, 5}, {0, 4, 0}, {2, 4, 0}};
+  const size_t shapes[][3] = {{1, 4, 4096},  {2, 16, 35}, {3, 1, 1}, {2, 4, 7},
+                              {1, 4, 70003}, {2, 0, 5},   {0, 4, 0}, {2, 4, 0}};
   for (const auto &[batch, channels, plane] : shapes) {
     const std::vector<float> x = numbers(batch * channels * plane, 3);
     std::vector<double> factors;

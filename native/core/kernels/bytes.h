@@ -1,6 +1,5 @@
 /* Vectors of bytes of the width of the instruction set this unit is compiled for. Only for kernel units. */
-#ifndef LATENTKIT_KERNELS_BYTES_H
-#define LATENTKIT_KERNELS_BYTES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -94,5 +93,3 @@ inline uint64_t total(Sums v) {
 }
 
 }  // namespace
-
-#endif

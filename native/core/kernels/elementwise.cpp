@@ -27,7 +27,8 @@ inline void fill(float *out, size_t n, int stream, At at, One one) {
 
 template <class Op>
 inline void map(float *out, const float *x, size_t n, int stream, Op op) {
-  fill(out, n, stream, [=](size_t i) { return op(load(x + i)); }, [=](size_t i) { return op(x[i]); });
+  fill(
+      out, n, stream, [=](size_t i) { return op(load(x + i)); }, [=](size_t i) { return op(x[i]); });
 }
 
 template <class Op>
@@ -36,21 +37,15 @@ inline void map(float *out, const float *x, const float *y, size_t n, int stream
       out, n, stream, [=](size_t i) { return op(load(x + i), load(y + i)); }, [=](size_t i) { return op(x[i], y[i]); });
 }
 
-void scale(float *out, const float *x, float k, size_t n, int stream) {
-  map(out, x, n, stream, Scale{k});
-}
+void scale(float *out, const float *x, float k, size_t n, int stream) { map(out, x, n, stream, Scale{k}); }
 
-void divide(float *out, const float *x, float k, size_t n, int stream) {
-  map(out, x, n, stream, Divide{k});
-}
+void divide(float *out, const float *x, float k, size_t n, int stream) { map(out, x, n, stream, Divide{k}); }
 
 void axpy(float *out, const float *x, const float *y, float k, size_t n, int stream) {
   map(out, x, y, n, stream, Axpy{k});
 }
 
-void average(float *out, const float *x, const float *y, size_t n, int stream) {
-  map(out, x, y, n, stream, Average{});
-}
+void average(float *out, const float *x, const float *y, size_t n, int stream) { map(out, x, y, n, stream, Average{}); }
 
 void lerp(float *out, const float *a, const float *b, float t, size_t n, int stream) {
   map(out, a, b, n, stream, Lerp{t});

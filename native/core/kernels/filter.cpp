@@ -1,11 +1,11 @@
 // Filters of PNG rows: one pass finds the cost of all five, a second writes the cheapest.
-#include "bytes.h"
 #include "shared/filter.h"
+#include "bytes.h"
 #include "table.h"
 
 namespace {
 
-/* What a filter predicts bytes from: left, above, above left. */
+/* The bytes that a filter predicts from: left, above, above left. */
 struct Around {
   Bytes left, above, corner;
 };
@@ -69,10 +69,10 @@ inline void add_vector(Sums sums[kFilters], const Row &r, size_t i, Bytes mask) 
   sums[kPaeth] += distances((x - predict<kPaeth>(p)) & mask);
 }
 
-/* All but the first `known` bytes of a vector. */
-inline Bytes without_first(size_t known) {
+/* All but the first `done` bytes of a vector. */
+inline Bytes without_first(size_t done) {
   alignas(64) uint8_t mask[kBytes];
-  for (size_t k = 0; k < kBytes; k++) mask[k] = k < known ? 0 : 0xFF;
+  for (size_t k = 0; k < kBytes; k++) mask[k] = k < done ? 0 : 0xFF;
   return load(mask);
 }
 

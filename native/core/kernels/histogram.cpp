@@ -4,10 +4,10 @@
 
 namespace {
 
-constexpr int kNear = 16;            /* values compared: -8 to 7 */
-constexpr size_t kBlock = 63 * 64;   /* bytes; at most 255 vectors, whose matches a byte can count */
-constexpr size_t kFarShare = 8;      /* where more than one byte of so many is far, comparing does not pay */
-constexpr size_t kTables = 4;        /* equal bytes that follow each other do not wait for the same counter */
+constexpr int kNear = 16;          /* values compared: -8 to 7 */
+constexpr size_t kBlock = 63 * 64; /* bytes; at most 255 vectors, whose matches a byte can count */
+constexpr size_t kFarShare = 8;    /* where more than one byte of so many is far, comparing does not pay */
+constexpr size_t kTables = 4;      /* equal bytes that follow each other do not wait for the same counter */
 
 /* Words that come again eight or 24 bytes later, in flat colours of one, two, three or four channels, are counted
  * together. */
@@ -67,7 +67,8 @@ void count_bytes(uint32_t *counts, const uint8_t *p, size_t n) {
       compare_eight(sums, -8, p, whole);
       compare_eight(sums + 8, 0, p, whole);
       for (size_t i = 0; i < whole; i += kBytes) {
-        for (uint64_t mask = far[i / kBytes]; mask != 0; mask &= mask - 1) counts[p[i + (size_t)__builtin_ctzll(mask)]]++;
+        for (uint64_t mask = far[i / kBytes]; mask != 0; mask &= mask - 1)
+          counts[p[i + (size_t)__builtin_ctzll(mask)]]++;
       }
       for (size_t i = whole; i < block; i++) counts[p[i]]++;
     }

@@ -2,8 +2,7 @@
  * Vectors of the width of the instruction set this unit is compiled for, and the few operations GNU vectors lack.
  * Only for kernel units; everything has internal linkage.
  */
-#ifndef LATENTKIT_KERNELS_LANES_H
-#define LATENTKIT_KERNELS_LANES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +21,7 @@
 #define LK_LANES 4
 #endif
 
-/* Whether fused is one instruction. */
+/* True where fused is one instruction. */
 #if defined(__FMA__) || defined(__ARM_NEON)
 #define LK_HAS_FMA 1
 #else
@@ -68,7 +67,7 @@ inline void store_stream(float *p, Floats v) {
 #endif
 }
 
-/* Orders streamed stores before whatever tells another thread that they are done. */
+/* Orders streamed stores before the signal to other threads that they are done. */
 inline void end_stream() {
 #if defined(__x86_64__)
   _mm_sfence();
@@ -141,8 +140,8 @@ inline Floats fused(Floats a, Floats b, Floats c) {
   // SSE2 has none; two doubles at a time
   __m128 x = (__m128)a, y = (__m128)b, z = (__m128)c;
   __m128 low = fma_pair(_mm_cvtps_pd(x), _mm_cvtps_pd(y), _mm_cvtps_pd(z));
-  __m128 high = fma_pair(_mm_cvtps_pd(_mm_movehl_ps(x, x)), _mm_cvtps_pd(_mm_movehl_ps(y, y)),
-                         _mm_cvtps_pd(_mm_movehl_ps(z, z)));
+  __m128 high =
+      fma_pair(_mm_cvtps_pd(_mm_movehl_ps(x, x)), _mm_cvtps_pd(_mm_movehl_ps(y, y)), _mm_cvtps_pd(_mm_movehl_ps(z, z)));
   return (Floats)_mm_movelh_ps(low, high);
 #elif defined(__ARM_NEON)
   return (Floats)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
@@ -228,5 +227,3 @@ inline Floats high_halves(Floats a, Floats b) {
 #endif
 
 }  // namespace
-
-#endif

@@ -1,6 +1,5 @@
 /* The writing of codes into a deflate stream, and of long runs of literals in vectors. Only for kernel units. */
-#ifndef LATENTKIT_KERNELS_LITERALS_H
-#define LATENTKIT_KERNELS_LITERALS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -154,5 +153,3 @@ inline const uint8_t *put_run(Writer &w, const uint32_t *codes, const uint8_t *p
 }
 
 }  // namespace
-
-#endif

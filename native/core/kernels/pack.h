@@ -1,6 +1,5 @@
 /* Floats of images as bytes, four vectors at a time. Only for kernel units; everything has internal linkage. */
-#ifndef LATENTKIT_KERNELS_PACK_H
-#define LATENTKIT_KERNELS_PACK_H
+#pragma once
 
 #include "lanes.h"
 
@@ -9,7 +8,7 @@
 
 namespace {
 
-/* As many bytes as there are in Floats. */
+/* A vector of as many bytes as Floats has. */
 #if LK_LANES == 16
 typedef __m512i Levels;
 inline void store(uint8_t *p, Levels v) { _mm512_storeu_si512(p, v); }
@@ -58,6 +57,4 @@ inline Levels to_levels(Floats v0, Floats v1, Floats v2, Floats v3) {
 
 #else
 #define LK_HAS_PACK 0
-#endif
-
 #endif

@@ -168,12 +168,14 @@ void latent_colours(float *__restrict out, const float *__restrict x, size_t str
                     const double *__restrict factors, const double *__restrict bias, double shift, double scale) {
   size_t i = 0;
   for (; i + kWide <= n; i += kWide) {
-    cell_colours<Doubles>(out, i, stride, channels, factors, bias, shift, scale, [=](size_t at) { return widen(x + at); },
-                          [](float *p, Doubles v) { store_narrow(p, v); });
+    cell_colours<Doubles>(
+        out, i, stride, channels, factors, bias, shift, scale, [=](size_t at) { return widen(x + at); },
+        [](float *p, Doubles v) { store_narrow(p, v); });
   }
   for (; i < n; i++) {
-    cell_colours<double>(out, i, stride, channels, factors, bias, shift, scale, [=](size_t at) { return (double)x[at]; },
-                         [](float *p, double v) { *p = (float)v; });
+    cell_colours<double>(
+        out, i, stride, channels, factors, bias, shift, scale, [=](size_t at) { return (double)x[at]; },
+        [](float *p, double v) { *p = (float)v; });
   }
 }
 

@@ -30,13 +30,9 @@ inline double accumulate(const float *x, size_t n, Term term) {
   return pairwise(lanes);
 }
 
-double sum(const float *x, size_t n) {
-  return accumulate(x, n, Itself{});
-}
+double sum(const float *x, size_t n) { return accumulate(x, n, Itself{}); }
 
-double squares(const float *x, size_t n, double mean) {
-  return accumulate(x, n, SquaredDistance{mean});
-}
+double squares(const float *x, size_t n, double mean) { return accumulate(x, n, SquaredDistance{mean}); }
 
 }  // namespace
 

@@ -65,8 +65,8 @@ void resize_between_in_unit(float *out, const float *top, const float *bottom, f
   between<true>(out, top, bottom, f0, f1, n);
 }
 
-void resize_between_bytes(uint8_t *__restrict out, const float *__restrict top, const float *__restrict bottom, float f0,
-                          float f1, size_t n) {
+void resize_between_bytes(uint8_t *__restrict out, const float *__restrict top, const float *__restrict bottom,
+                          float f0, float f1, size_t n) {
   const auto at = [=](size_t i) { return weighted(load(top + i), f0, load(bottom + i), f1); };
   size_t i = 0;
 #if LK_HAS_PACK

@@ -1,11 +1,11 @@
-// Parts of deflate: where a search for repeated strings looks, and the writing of symbols, here for BMI2's shifts.
+// Parts of deflate: the anchors of a survey, and the writing of symbols, here for BMI2's shifts.
 #include "bytes.h"
 #include "literals.h"
 #include "table.h"
 
 namespace {
 
-/* Symbol and extra bits of a distance are the places of its two highest bits and what lies below. */
+/* Symbol and extra bits of a distance are the positions of its two highest bits and the bits below. */
 inline void put_match(Writer &w, const lk_codes *codes, lk_sequence s) {
   uint32_t length = codes->length[s.length - 3], d = s.distance - 1u, symbol = d, extra = 0;
   if (d >= 4) {

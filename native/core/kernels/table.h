@@ -1,10 +1,9 @@
 /*
  * The kernels of one instruction set. Every set is the same source compiled with other flags, and gives the same bits.
  * Plain C on purpose: a unit compiled for AVX-512 must not share an inline function with one that is not.
- * Kernels check nothing: lengths and pointers are their callers' business. `stream`: write around the caches.
+ * Kernels check nothing: their callers check lengths and pointers. `stream`: write around the caches.
  */
-#ifndef LATENTKIT_KERNELS_TABLE_H
-#define LATENTKIT_KERNELS_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -78,9 +77,9 @@ typedef struct lk_kernels {
    */
   void (*resize_across)(float *out, const float *row, size_t len, const int32_t *i0, const int32_t *i1, const float *w0,
                         const float *w1, size_t n);
-  /* Between two such rows: f0 * top + f1 * bottom, the second term added by fma; up to 15 past n are read of the rows. */
+  /* Between two such rows: f0 * top + f1 * bottom, the second term added by fma; up to 15 past n are read of them. */
   void (*resize_between)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n);
-  /* The same, clamped to 0 … 1; NaN is 0. As bytes what to_bytes makes of it. */
+  /* resize_between, clamped to 0 … 1, NaN 0; and the bytes that to_bytes makes of these floats. */
   void (*resize_between_in_unit)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n);
   void (*resize_between_bytes)(uint8_t *out, const float *top, const float *bottom, float f0, float f1, size_t n);
 
@@ -91,7 +90,7 @@ typedef struct lk_kernels {
   /* One row of a PNG: the filter whose bytes have the least sum of distances from 0, the lowest of equals, then its n
    * bytes. `step`: bytes of a pixel, at most 4 and at most n. */
   void (*filter_row)(uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step);
-  /* The same with the filter that is named, 0 to 4. */
+  /* filter_row with this filter, 0 to 4. */
   void (*filter_row_by)(int filter, uint8_t *out, const uint8_t *row, const uint8_t *above, size_t n, size_t step);
   /* Bit i of masks[w]: an anchor is at 64 w + i, chosen by the four bytes there; reads 3 bytes more than 64 words. */
   void (*anchors)(uint64_t *masks, const uint8_t *raw, size_t words);
@@ -106,16 +105,16 @@ typedef struct lk_kernels {
 #define LK_JOIN_(part, isa) lk_##part##_##isa
 #define LK_JOIN(part, isa) LK_JOIN_(part, isa)
 #define LK_DECLARE_SET(isa)                           \
-  void LK_JOIN(noise, isa)(lk_kernels *table);        \
-  void LK_JOIN(elementwise, isa)(lk_kernels *table);  \
-  void LK_JOIN(reduce, isa)(lk_kernels *table);       \
-  void LK_JOIN(exponential, isa)(lk_kernels *table);  \
-  void LK_JOIN(pixels, isa)(lk_kernels *table);       \
-  void LK_JOIN(resize, isa)(lk_kernels *table);       \
-  void LK_JOIN(unfilter, isa)(lk_kernels *table);     \
-  void LK_JOIN(filter, isa)(lk_kernels *table);       \
-  void LK_JOIN(histogram, isa)(lk_kernels *table);    \
-  void LK_JOIN(symbols, isa)(lk_kernels *table);
+  void LK_JOIN(noise, isa)(lk_kernels * table);       \
+  void LK_JOIN(elementwise, isa)(lk_kernels * table); \
+  void LK_JOIN(reduce, isa)(lk_kernels * table);      \
+  void LK_JOIN(exponential, isa)(lk_kernels * table); \
+  void LK_JOIN(pixels, isa)(lk_kernels * table);      \
+  void LK_JOIN(resize, isa)(lk_kernels * table);      \
+  void LK_JOIN(unfilter, isa)(lk_kernels * table);    \
+  void LK_JOIN(filter, isa)(lk_kernels * table);      \
+  void LK_JOIN(histogram, isa)(lk_kernels * table);   \
+  void LK_JOIN(symbols, isa)(lk_kernels * table);
 
 #ifdef __cplusplus
 extern "C" {
@@ -125,6 +124,4 @@ LK_DECLARE_SET(avx2)
 LK_DECLARE_SET(avx512)
 #ifdef __cplusplus
 }
-#endif
-
 #endif

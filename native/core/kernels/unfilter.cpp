@@ -69,9 +69,7 @@ struct Pixels {
     __builtin_memcpy(bytes, p, N);
     return load(bytes);
   }
-  static void store_last(uint8_t *p, __m128i v) {
-    __builtin_memcpy(p, &v, N);
-  }
+  static void store_last(uint8_t *p, __m128i v) { __builtin_memcpy(p, &v, N); }
 
   /* next(row, above) gives the pixel; the last ones must not reach past their row. */
   template <class Next>

@@ -1,7 +1,6 @@
-// Divisions by numbers that the host knows: a product and shifts, where a card's own division takes some twenty
+// Divisions by numbers that the CPU sends: a product and shifts, where a card's own division takes some twenty
 // instructions, three of them slow.
-#ifndef LATENTKIT_CUDA_DIVISOR_H
-#define LATENTKIT_CUDA_DIVISOR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -44,5 +43,3 @@ LK_INLINE Divided divided(uint64_t a, const lk_divisor &b) {
 }
 
 }  // namespace
-
-#endif

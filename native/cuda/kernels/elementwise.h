@@ -1,6 +1,5 @@
 // Element by element, four floats to a thread where the addresses allow it. out may be one of the inputs.
-#ifndef LATENTKIT_CUDA_ELEMENTWISE_H
-#define LATENTKIT_CUDA_ELEMENTWISE_H
+#pragma once
 
 #include "kernels/grid.h"
 #include "kernels/kernels.h"
@@ -39,5 +38,3 @@ LK_KERNEL lk_axpy(float *out, const float *x, const float *y, float k, uint64_t 
 LK_KERNEL lk_average(float *out, const float *x, const float *y, uint64_t n) { map(out, x, y, n, Average{}); }
 
 LK_KERNEL lk_lerp(float *out, const float *a, const float *b, float t, uint64_t n) { map(out, a, b, n, Lerp{t}); }
-
-#endif

@@ -1,6 +1,5 @@
-// Where a thread stands in its launch, and how it reads and writes four numbers at once.
-#ifndef LATENTKIT_CUDA_GRID_H
-#define LATENTKIT_CUDA_GRID_H
+// The elements of a thread of a launch, and reads and writes of four numbers at once.
+#pragma once
 
 #include "kernels/platform.h"
 #include "shared/inline.h"
@@ -30,5 +29,3 @@ LK_INLINE float4 load4(const float *p) { return *(const float4 *)p; }
 LK_INLINE void store4(float *p, float4 v) { *(float4 *)p = v; }
 
 }  // namespace
-
-#endif

@@ -1,6 +1,5 @@
 // Floats and bytes of images, masks from channels, planes to pixels, and the filters of PNG rows.
-#ifndef LATENTKIT_CUDA_IMAGES_H
-#define LATENTKIT_CUDA_IMAGES_H
+#pragma once
 
 #include "kernels/grid.h"
 #include "kernels/kernels.h"
@@ -34,12 +33,12 @@ struct FilterRow {
   }
 };
 
-/* What each filter costs of a row. */
+/* Costs of a row by filter. */
 struct Costs {
   uint64_t of[kFilters];
 };
 
-/* The filter for a row of n bytes, found by a warp. */
+/* The cheapest filter for a row of n bytes; the warp computes it together. */
 LK_INLINE uint32_t cheapest(const FilterRow &row, uint64_t n) {
   Costs costs = {};
   for (uint64_t i = threadIdx.x % kWarp; i < n; i += kWarp) {
@@ -110,5 +109,3 @@ LK_KERNEL lk_filter_rows(uint8_t *out, const uint8_t *pixels, uint64_t row_bytes
     for (uint64_t i = lane; i < row_bytes; i += kWarp) line[1 + i] = row.byte(best, i);
   }
 }
-
-#endif

@@ -1,6 +1,5 @@
 // injectNoise in one pass: add or average, normalise, mask, mix.
-#ifndef LATENTKIT_CUDA_INJECT_H
-#define LATENTKIT_CUDA_INJECT_H
+#pragma once
 
 #include "kernels/grid.h"
 #include "kernels/kernels.h"
@@ -14,13 +13,13 @@ struct Injection {
   lk_injection how;
   float deviation;
 
-  explicit LK_INLINE Injection(const lk_injection &given)
-      : how(given), deviation(given.spread != nullptr ? given.spread->deviation : 1.0f) {}
+  explicit LK_INLINE Injection(const lk_injection &injection)
+      : how(injection), deviation(injection.spread != nullptr ? injection.spread->deviation : 1.0f) {}
 
-  /* Else the caller is told, and its memory stays. */
+  /* Else nothing is written; the CPU reports it. */
   LK_INLINE bool possible() const { return deviation != 0.0f; }
 
-  /* Whether elements can be read and written in fours. */
+  /* True where elements can be read and written in fours. */
   LK_INLINE bool quads(const float *out) const {
     return aligned(out) && aligned(how.values.x) && aligned(how.values.noise) && aligned(how.random) &&
            (how.mask.data == nullptr || quads_of(how.mask));
@@ -43,7 +42,7 @@ struct Injection {
     float4 base, noise, mask;
   };
 
-  /* What elements i to i + 3 are computed from. */
+  /* The operands of elements i to i + 3. */
   LK_INLINE Operands load(uint64_t i) const {
     return {load4(how.values.x + i), load4(how.values.noise + i),
             how.mask.data != nullptr ? mask4_at(how.mask, i) : float4{0, 0, 0, 0}};
@@ -63,13 +62,14 @@ LK_KERNEL lk_inject(float *out, lk_injection how, uint64_t n) {
   if (!op.possible()) return;
   for_quads(
       n, op.quads(out),
-      [=](uint64_t i) { store4(out + i, op.four(op.load(i), op.how.mixed ? load4(op.how.random + i) : float4{0, 0, 0, 0}));
+      [=](uint64_t i) {
+        store4(out + i, op.four(op.load(i), op.how.mixed ? load4(op.how.random + i) : float4{0, 0, 0, 0}));
       },
       [=](uint64_t i) { out[i] = op.one(i, op.how.mixed ? op.how.random[i] : 0.0f); });
 }
 
 LK_KERNEL lk_inject_drawn(float *out, lk_injection how, lk_draw draw, uint64_t n) {
-  // known here: the other cases are not compiled in
+  // constants, so that the other cases are not compiled in
   how.mask.resized = 0, how.mixed = 1;
   const Injection op(how);
   if (!op.possible()) return;
@@ -79,5 +79,3 @@ LK_KERNEL lk_inject_drawn(float *out, lk_injection how, lk_draw draw, uint64_t n
         store4(out + i, op.four(operands, normals));
       });
 }
-
-#endif

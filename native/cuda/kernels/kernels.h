@@ -1,6 +1,5 @@
 // Every kernel: its name, its parameters, and whether its threads wait for each other. Launches have one dimension.
-#ifndef LATENTKIT_CUDA_KERNELS_H
-#define LATENTKIT_CUDA_KERNELS_H
+#pragma once
 
 #include "kernels/divisor.h"
 #include "kernels/platform.h"
@@ -8,12 +7,14 @@
 #define LK_BLOCK 256 /* threads of a block, of every kernel */
 
 /* ALONE(name): threads work on their own. TOGETHER(name): they meet. */
+// clang-format off
 #define LK_KERNELS(ALONE, TOGETHER)                                             \
   ALONE(scale) ALONE(axpy) ALONE(average) ALONE(lerp)                           \
   ALONE(philox_normals) ALONE(philox_words)                                     \
   ALONE(resize) ALONE(blend) ALONE(composite) ALONE(inject) ALONE(inject_drawn) \
   ALONE(to_bytes) ALONE(from_bytes) ALONE(channel_mask) ALONE(planes_to_image)  \
   TOGETHER(sums) TOGETHER(squares) TOGETHER(filter_rows)
+// clang-format on
 
 LK_KERNEL lk_scale(float *out, const float *x, float k, uint64_t n);
 LK_KERNEL lk_axpy(float *out, const float *x, const float *y, float k, uint64_t n);
@@ -26,7 +27,7 @@ struct lk_draw {
   uint64_t first;     /* counter: the generator's offset / 4 */
   lk_divisor threads; /* of the launch, a multiple of LK_BLOCK */
   uint64_t counters;  /* of each thread a row, in all of them */
-  float k;            /* times each normal */
+  float k;            /* factor of each normal */
 };
 
 LK_KERNEL lk_philox_normals(float *out, lk_draw draw, uint64_t n);
@@ -60,7 +61,7 @@ struct lk_paste {
   const float *source, *mask; /* mask: NULL for none */
   uint64_t h, w;              /* of the destination */
   uint64_t source_c, source_h, source_w;
-  uint64_t from_x, from_y, to_x, to_y; /* where the overlap begins */
+  uint64_t from_x, from_y, to_x, to_y;                  /* where the overlap begins */
   lk_divisor channels, source_n, mask_n, width, height; /* the last two of the overlap */
 
   template <class F>
@@ -83,7 +84,7 @@ struct lk_values {
   }
 };
 
-/* What the two summing kernels find. */
+/* The results of the two summing kernels. */
 struct lk_spread {
   double mean;
   float deviation;
@@ -116,5 +117,3 @@ LK_KERNEL lk_from_bytes(float *out, const uint8_t *x, uint64_t n);
 LK_KERNEL lk_channel_mask(float *out, const float *image, uint64_t n, uint32_t channels, uint32_t channel);
 LK_KERNEL lk_planes_to_image(float *out, const float *x, uint64_t n, lk_divisor plane);
 LK_KERNEL lk_filter_rows(uint8_t *out, const uint8_t *pixels, uint64_t row_bytes, uint64_t height, uint32_t step);
-
-#endif

@@ -1,6 +1,5 @@
 // The names that native/shared is written in, for one number.
-#ifndef LATENTKIT_CUDA_LANE_H
-#define LATENTKIT_CUDA_LANE_H
+#pragma once
 
 #include <math.h>
 
@@ -30,5 +29,3 @@ LK_INLINE float float_of(uint32_t v) { return __builtin_bit_cast(float, v); }
 #endif
 
 }  // namespace
-
-#endif

@@ -1,6 +1,5 @@
 // The Philox stream: the four words of a counter give normals that lie one launch of PyTorch's apart.
-#ifndef LATENTKIT_CUDA_NOISE_H
-#define LATENTKIT_CUDA_NOISE_H
+#pragma once
 
 #include "kernels/grid.h"
 #include "kernels/kernels.h"
@@ -24,9 +23,10 @@ LK_INLINE PhiloxWords philox(uint64_t seed, uint64_t row, uint64_t thread) {
   return c;
 }
 
-/* Calls body(i, v, left, fetched) for elements i to i + 3 of n, i a multiple of 4: v are their normals, of which the first
- * `left` are below n. A thread makes those of four counters beside each other, at four positions that lie a launch apart.
- * fetched is fetch(i), asked for before the normals are computed, which then hide the wait for the memory. */
+/* Calls body(i, v, left, fetched) for elements i to i + 3 of n, i a multiple of 4: v are their normals, the first
+ * `left` of them valid. A thread computes those of four neighbouring counters, four groups that lie a launch apart.
+ * fetched is fetch(i), requested before the normals are computed, so that their arithmetic hides the wait for the
+ * memory. */
 template <class Fetch, class Body>
 LK_INLINE void for_normals(uint64_t n, const lk_draw &draw, Fetch fetch, Body body) {
   const Scale scaled = {draw.k};
@@ -85,5 +85,3 @@ LK_KERNEL lk_philox_words(uint32_t *out, uint64_t n, uint64_t seed, uint64_t cou
     for (int k = 0; k < 4; k++) out[k * n + i] = c.w[k];
   });
 }
-
-#endif

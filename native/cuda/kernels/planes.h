@@ -1,6 +1,5 @@
 // Bilinear resizes, blends through masks that may be resized on the way, and pasting.
-#ifndef LATENTKIT_CUDA_PLANES_H
-#define LATENTKIT_CUDA_PLANES_H
+#pragma once
 
 #include "kernels/grid.h"
 #include "kernels/kernels.h"
@@ -20,13 +19,14 @@ LK_INLINE float resized(const float *plane, const lk_sizes &sizes, uint32_t y, u
   return weighted(first, down.first_weight, second, down.second_weight);
 }
 
-/* Where element i of [batch, channels, plane] lies in the mask. */
-struct MaskPlace {
+/* A position in a mask. */
+struct MaskPosition {
   const float *plane;
   uint64_t within;
 };
 
-LK_INLINE MaskPlace place_in(const lk_mask &mask, uint64_t i) {
+/* The position for element i of [batch, channels, plane]. */
+LK_INLINE MaskPosition position_in(const lk_mask &mask, uint64_t i) {
   Divided at = divided(i, mask.plane);
   if (mask.count.by == 1) return {mask.data, at.rest};
   uint64_t image = divided(divided(at.quotient, mask.channels).quotient, mask.count).rest;
@@ -35,24 +35,24 @@ LK_INLINE MaskPlace place_in(const lk_mask &mask, uint64_t i) {
 }
 
 LK_INLINE float mask_at(const lk_mask &mask, uint64_t i) {
-  MaskPlace place = place_in(mask, i);
-  if (!mask.resized) return place.plane[place.within];
-  Divided at = divided(place.within, mask.sizes.w);
-  return resized(place.plane, mask.sizes, (uint32_t)at.quotient, (uint32_t)at.rest);
+  MaskPosition position = position_in(mask, i);
+  if (!mask.resized) return position.plane[position.within];
+  Divided at = divided(position.within, mask.sizes.w);
+  return resized(position.plane, mask.sizes, (uint32_t)at.quotient, (uint32_t)at.rest);
 }
 
-/* Whether four elements that begin at a multiple of 4 have their mask in one plane, readable at once. */
+/* True where the mask of every four elements from a multiple of 4 on lies in one plane, readable at once. */
 LK_INLINE bool quads_of(const lk_mask &mask) { return mask.plane.by % 4 == 0 && (mask.resized || aligned(mask.data)); }
 
 /* The mask of elements i to i + 3, where quads_of allows it. */
 LK_INLINE float4 mask4_at(const lk_mask &mask, uint64_t i) {
-  MaskPlace place = place_in(mask, i);
-  if (!mask.resized) return load4(place.plane + place.within);
-  Divided at = divided(place.within, mask.sizes.w);
+  MaskPosition position = position_in(mask, i);
+  if (!mask.resized) return load4(position.plane + position.within);
+  Divided at = divided(position.within, mask.sizes.w);
   uint32_t y = (uint32_t)at.quotient, x = (uint32_t)at.rest;
   float m[4];
   for (int k = 0; k < 4; k++) {
-    m[k] = resized(place.plane, mask.sizes, y, x);
+    m[k] = resized(position.plane, mask.sizes, y, x);
     if (++x == mask.sizes.w.by) x = 0, y++;
   }
   return {m[0], m[1], m[2], m[3]};
@@ -92,5 +92,3 @@ LK_KERNEL lk_composite(lk_paste p, uint64_t n) {
     else *d = op(p.mask[(divided(image, p.mask_n).rest * p.source_h + y) * p.source_w + x], s, *d);
   });
 }
-
-#endif

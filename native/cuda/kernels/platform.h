@@ -1,6 +1,5 @@
-// What a kernel is written in: CUDA, or the same names for a host compiler, whose tests run the kernels without a GPU.
-#ifndef LATENTKIT_CUDA_PLATFORM_H
-#define LATENTKIT_CUDA_PLATFORM_H
+// The language of the kernels: CUDA, or its names for a C++ compiler, so that tests run the kernels without a GPU.
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -90,5 +89,3 @@ LK_INLINE T from_lane_above(T value, unsigned by) {
 }
 
 }  // namespace
-
-#endif

@@ -1,7 +1,6 @@
 // The sums of shared/tree.h: a warp to a leaf, a block to an aligned group of leaves, the last block to end adds the
 // groups.
-#ifndef LATENTKIT_CUDA_REDUCE_H
-#define LATENTKIT_CUDA_REDUCE_H
+#pragma once
 
 #include "kernels/grid.h"
 #include "kernels/kernels.h"
@@ -65,7 +64,7 @@ LK_INLINE void add_pairwise(double *values, unsigned count) {
   __syncthreads();
 }
 
-/* The sum of all terms, given to `finish` by one thread of the launch. */
+/* The sum of all terms, passed to `finish` by one thread of the launch. */
 template <class Term, class Finish>
 LK_INLINE void tree_sum(const lk_values &values, uint64_t n, Term term, double *partial, uint32_t *tickets,
                         Finish finish) {
@@ -77,8 +76,8 @@ LK_INLINE void tree_sum(const lk_values &values, uint64_t n, Term term, double *
     const unsigned count = leaves - first < kLeavesOfGroup ? (unsigned)(leaves - first) : kLeavesOfGroup;
     // whole warps go past the last leaf together
     if (leaf < leaves) {
-      double sum = with_reader(
-          values, [=](auto load, auto value) { return leaf_sum(load, value, term, leaf * LK_LEAF, n); });
+      double sum =
+          with_reader(values, [=](auto load, auto value) { return leaf_sum(load, value, term, leaf * LK_LEAF, n); });
       if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = sum;
     }
     add_pairwise(sums, count);
@@ -102,7 +101,7 @@ LK_INLINE void tree_sum(const lk_values &values, uint64_t n, Term term, double *
       const unsigned here = count - first < LK_BLOCK ? (unsigned)(count - first) : LK_BLOCK;
       if (threadIdx.x < here) sums[threadIdx.x] = level[first + threadIdx.x];
       add_pairwise(sums, here);
-      // a tile's place lies at or before its first value, which is read already
+      // a tile's slot lies at or before its first value, which is read already
       if (threadIdx.x == 0) level[tile] = sums[0];
       __syncthreads();
     }
@@ -122,8 +121,5 @@ LK_KERNEL lk_sums(lk_values values, uint64_t n, double *partial, uint32_t *ticke
 
 LK_KERNEL lk_squares(lk_values values, uint64_t n, double *partial, uint32_t *tickets, lk_spread *spread) {
   const SquaredDistance term = {spread->mean};
-  tree_sum(values, n, term, partial, tickets,
-           [=](double squares) { spread->deviation = deviation_of(squares, n); });
+  tree_sum(values, n, term, partial, tickets, [=](double squares) { spread->deviation = deviation_of(squares, n); });
 }
-
-#endif

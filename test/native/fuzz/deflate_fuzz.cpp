@@ -1,4 +1,4 @@
-// The own deflate, read back by zlib: units of any size over data that the input spells out or repeats.
+// This package's deflate, read back by zlib: units of any size over data that the input spells out or repeats.
 #include <zlib.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "deflate.h"
+#include "deflate/deflate.h"
 #include "engine.h"
 #include "expect.h"
 
@@ -79,10 +79,11 @@ void reads_back(const Bytes &raw, Bytes packed) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
   if (len < 3) return 0;
   // an exact allocation: the sanitizer sees the first byte past the end
-  const Bytes spelled = spell_out(data + 2, len - 2, size_t{1024} << (data[1] >> 5)), raw(spelled.begin(), spelled.end());
+  const Bytes spelled = spell_out(data + 2, len - 2, size_t{1024} << (data[1] >> 5)),
+              raw(spelled.begin(), spelled.end());
   if (raw.empty()) return 0;
-  const size_t asked = data[0] < 128 ? 65535 - data[0] : (size_t{data[0]} - 127) << (data[1] & 7);
-  const size_t unit = std::max(asked, raw.size() / kMostUnits + 1);
+  const size_t requested = data[0] < 128 ? 65535 - data[0] : (size_t{data[0]} - 127) << (data[1] & 7);
+  const size_t unit = std::max(requested, raw.size() / kMostUnits + 1);
   const char *set = kSets[data[1] % 3];
   if (engine_isa_supported(set)) EXPECT(engine_set_isa(set) == ENGINE_OK);
   EXPECT(engine_set_threads(1 + (data[1] >> 3 & 1)) == ENGINE_OK);

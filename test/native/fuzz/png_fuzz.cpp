@@ -1,4 +1,5 @@
-// The PNG reader on files with repaired check sums, on pictures built around hostile rows, and on what the writer wrote.
+// The PNG reader on files with repaired check sums, on pictures built around hostile rows, and on what the writer
+// wrote.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -6,7 +7,7 @@
 
 #include "engine.h"
 #include "expect.h"
-#include "png_files.h"
+#include "png/png_files.h"
 
 using namespace png_files;
 

@@ -39,7 +39,7 @@ describe("arguments of the CUDA backend", () => {
     assert.deepEqual(answers[13], [0]);
   });
 
-  it("checks lengths, places and overlaps as for arrays", async () => {
+  it("checks lengths, offsets and overlaps as for arrays", async () => {
     const program = `${OPENED}
       answer(thrown(() => cuda.scale(y, room(12), 1)));
       answer(thrown(() => cuda.upload(x, new Float32Array(3))));
@@ -59,7 +59,7 @@ describe("arguments of the CUDA backend", () => {
       /"values": expected 16 elements, received 12/,
       /"out": expected 16 elements, received 20/,
       /"values": expected a Float32Array or Uint8Array/,
-      /"at": expected a place/,
+      /"at": expected an offset/,
       /"at": expected a whole number/,
       /"x": expected memory apart from the output's/,
       /"mask": expected 6 elements, received 4/,

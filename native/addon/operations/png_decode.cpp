@@ -1,0 +1,130 @@
+// Pixels, text and frames of PNG files.
+#include <cstring>
+#include <utility>
+
+#include "args.h"
+#include "bytes.h"
+#include "operations.h"
+#include "worker.h"
+
+namespace latentkit {
+namespace {
+
+/* Width, height, channels, bit depth and samples. */
+Napi::Object PictureOf(Napi::Env env, const engine_png_info &info, const Bytes &pixels) {
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("width", Napi::Number::New(env, info.width));
+  result.Set("height", Napi::Number::New(env, info.height));
+  result.Set("channels", Napi::Number::New(env, info.channels));
+  result.Set("bitDepth", Napi::Number::New(env, info.bit_depth));
+  const Napi::ArrayBuffer buffer = CopyOut(env, pixels.data.get(), pixels.len);
+  if (info.bit_depth == 16) result.Set("data", Napi::Uint16Array::New(env, pixels.len / 2, buffer, 0));
+  else result.Set("data", Napi::Uint8Array::New(env, pixels.len, buffer, 0));
+  return result;
+}
+
+class DecodeJob final : public Job {
+ public:
+  DecodeJob(Bytes file, uint64_t max_pixels) : file_(std::move(file)), max_pixels_(max_pixels), pixels_(0), text_(0) {}
+  const char *Name() const override { return "decodePng"; }
+
+  engine_status Work(const char **reason) override {
+    const engine_cu8 file{file_.data.get(), file_.len};
+    engine_status status = engine_png_inspect(file, max_pixels_, &info_, reason);
+    if (status != ENGINE_OK) return status;
+    pixels_ = Bytes(info_.bytes);
+    status = engine_png_decode({pixels_.data.get(), pixels_.len}, file, max_pixels_, reason);
+    if (status != ENGINE_OK) return status;
+    text_ = Bytes(info_.text_bytes);
+    return engine_png_text({text_.data.get(), text_.len}, file, &text_written_, reason);
+  }
+
+  Napi::Value Result(Napi::Env env) override {
+    Napi::Object result = PictureOf(env, info_, pixels_);
+    result.Set("text", TextList(env));
+    return result;
+  }
+
+ private:
+  Napi::Value TextList(Napi::Env env) const {
+    Napi::Array list = Napi::Array::New(env);
+    const char *at = reinterpret_cast<const char *>(text_.data.get());
+    const char *const end = at + text_written_;
+    const auto next = [&] {
+      const size_t len = strnlen(at, static_cast<size_t>(end - at));
+      const Napi::String text = Napi::String::New(env, at, len);
+      at += len + 1;
+      return text;
+    };
+    while (at < end) {
+      Napi::Array pair = Napi::Array::New(env, 2);
+      pair.Set(0u, next());
+      pair.Set(1u, next());
+      list.Set(list.Length(), pair);
+    }
+    return list;
+  }
+
+  Bytes file_;
+  uint64_t max_pixels_;
+  engine_png_info info_{};
+  Bytes pixels_, text_;
+  size_t text_written_ = 0;
+};
+
+class DecodeFramesJob final : public Job {
+ public:
+  DecodeFramesJob(Bytes file, uint64_t max_pixels, uint32_t most)
+      : file_(std::move(file)), max_pixels_(max_pixels), most_(most), pixels_(0) {}
+  const char *Name() const override { return "decodePngFrames"; }
+
+  engine_status Work(const char **reason) override {
+    const engine_cu8 file{file_.data.get(), file_.len};
+    const engine_status status = engine_png_inspect_frames(file, max_pixels_, most_, &info_, reason);
+    if (status != ENGINE_OK) return status;
+    pixels_ = Bytes(info_.bytes);
+    return engine_png_decode_frames({pixels_.data.get(), pixels_.len}, file, max_pixels_, most_, reason);
+  }
+
+  Napi::Value Result(Napi::Env env) override {
+    Napi::Object result = PictureOf(env, info_, pixels_);
+    result.Set("frames", Napi::Number::New(env, info_.frames));
+    result.Set("isKeyed", Napi::Boolean::New(env, info_.is_keyed != 0));
+    return result;
+  }
+
+ private:
+  Bytes file_;
+  uint64_t max_pixels_;
+  uint32_t most_;
+  engine_png_info info_{};
+  Bytes pixels_;
+};
+
+Bytes CopyFile(const Args &a) {
+  const engine_cu8 file = a.bytes_in(0, "bytes");
+  Bytes copy(file.len);
+  if (file.len > 0) std::memcpy(copy.data.get(), file.data, file.len);
+  return copy;
+}
+
+Napi::Value DecodePng(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  const auto max_pixels = static_cast<uint64_t>(a.integer(1, "maxPixels", 0, Args::kMaxSize));
+  return Submit(info.Env(), std::make_unique<DecodeJob>(CopyFile(a), max_pixels));
+}
+
+Napi::Value DecodePngFrames(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  const auto max_pixels = static_cast<uint64_t>(a.integer(1, "maxPixels", 0, Args::kMaxSize));
+  const auto most = static_cast<uint32_t>(a.integer(2, "most", 1, UINT32_MAX));
+  return Submit(info.Env(), std::make_unique<DecodeFramesJob>(CopyFile(a), max_pixels, most));
+}
+
+}  // namespace
+
+void ExportPngDecode(const Exports &exports) {
+  SetAll(exports.core, {{"decodePng", DecodePng}, {"decodePngFrames", DecodePngFrames}});
+}
+
+}  // namespace latentkit

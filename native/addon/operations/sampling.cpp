@@ -1,0 +1,106 @@
+// Sigmas, timesteps and schedules.
+#include <cstring>
+#include <iterator>
+
+#include "args.h"
+#include "operations.h"
+
+namespace latentkit {
+namespace {
+
+// in the order of engine_sampling_kind
+const char *const kKinds[] = {"discrete", "edm", "flow", "flux", "cascade"};
+
+engine_sampling ReadSampling(const Args &a) {
+  const Napi::Object from = a.object(0, "sampling");
+  const std::string kind = a.text(from.Get("kind"), "sampling.kind");
+  engine_sampling sampling{};
+  sampling.kind = -1;
+  for (size_t k = 0; k < std::size(kKinds); k++)
+    if (kind == kKinds[k]) sampling.kind = static_cast<int32_t>(k);
+  if (sampling.kind < 0) a.range_error("sampling.kind", "discrete, edm, flow, flux or cascade", "\"" + kind + "\"");
+  sampling.zsnr = a.boolean(from.Get("zsnr"), "sampling.zsnr");
+  sampling.linear_start = a.number(from.Get("linearStart"), "sampling.linearStart");
+  sampling.linear_end = a.number(from.Get("linearEnd"), "sampling.linearEnd");
+  sampling.sigma_min = a.number(from.Get("sigmaMin"), "sampling.sigmaMin");
+  sampling.sigma_max = a.number(from.Get("sigmaMax"), "sampling.sigmaMax");
+  sampling.shift = a.number(from.Get("shift"), "sampling.shift");
+  sampling.multiplier = a.number(from.Get("multiplier"), "sampling.multiplier");
+  return sampling;
+}
+
+/* The table of a sampling already read. */
+engine_cf32 ReadTable(const Args &a, const engine_sampling &sampling) {
+  return a.in(1, "table", engine_sampling_size(&sampling));
+}
+
+int ReadScheduler(const Args &a, size_t i) {
+  const std::string name = a.text(i, "scheduler");
+  for (int k = 0; engine_scheduler_name(k) != nullptr; k++)
+    if (name == engine_scheduler_name(k)) return k;
+  a.range_error("scheduler", "the name of a scheduler", "\"" + name + "\"");
+}
+
+Napi::Value SamplingTable(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  const engine_sampling sampling = ReadSampling(a);
+  const size_t size = engine_sampling_size(&sampling);
+  if (size == 0) return a.done(ENGINE_BAD_ARGUMENT);
+  Napi::Float32Array table = Napi::Float32Array::New(info.Env(), size);
+  a.done(engine_sampling_table(&sampling, {table.Data(), size}));
+  return table;
+}
+
+Napi::Value SamplingTimestep(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  const engine_sampling sampling = ReadSampling(a);
+  float timestep = 0;
+  a.done(engine_sampling_timestep(&sampling, ReadTable(a, sampling), a.f32(2, "sigma"), &timestep));
+  return Napi::Number::New(info.Env(), timestep);
+}
+
+Napi::Value SamplingSigma(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  const engine_sampling sampling = ReadSampling(a);
+  float sigma = 0;
+  a.done(engine_sampling_sigma(&sampling, ReadTable(a, sampling), a.f32(2, "timestep"), &sigma));
+  return Napi::Number::New(info.Env(), sigma);
+}
+
+Napi::Value Schedule(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  const engine_sampling sampling = ReadSampling(a);
+  const int scheduler = ReadScheduler(a, 2);
+  const auto steps = static_cast<int32_t>(a.integer(3, "steps", 0, 10000));
+  const bool extra_step = a.boolean(4, "extraStep");
+  const double denoise = a.number(5, "denoise");
+  // nearly every schedule has steps + 1
+  Napi::Float32Array result = Napi::Float32Array::New(info.Env(), static_cast<size_t>(steps) + 1);
+  const engine_cf32 table = ReadTable(a, sampling);
+  size_t written = 0;
+  const auto compute = [&] {
+    return engine_schedule(&sampling, table, scheduler, steps, extra_step, denoise,
+                           {result.Data(), result.ElementLength()}, &written);
+  };
+  engine_status status = compute();
+  if (status == ENGINE_NO_SPACE) {
+    result = Napi::Float32Array::New(info.Env(), written);
+    status = compute();
+  }
+  a.done(status);
+  if (written == result.ElementLength()) return result;
+  Napi::Float32Array shorter = Napi::Float32Array::New(info.Env(), written);
+  if (written > 0) std::memcpy(shorter.Data(), result.Data(), written * sizeof(float));
+  return shorter;
+}
+
+}  // namespace
+
+void ExportSampling(const Exports &exports) {
+  SetAll(exports.core, {{"samplingTable", SamplingTable},
+                        {"samplingTimestep", SamplingTimestep},
+                        {"samplingSigma", SamplingSigma},
+                        {"schedule", Schedule}});
+}
+
+}  // namespace latentkit

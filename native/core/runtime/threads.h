@@ -1,0 +1,28 @@
+// Starting threads that never take a signal meant for the program.
+#pragma once
+
+#include <csignal>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace latentkit {
+
+/* Adds one thread with all signals masked; false where the system gives none. */
+template <class Body>
+bool start_thread(std::vector<std::thread> &threads, Body &&body) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  bool started = true;
+  try {
+    threads.emplace_back(std::forward<Body>(body));
+  } catch (const std::exception &) {
+    started = false;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+}  // namespace latentkit

@@ -1,0 +1,97 @@
+// Resizes, blends and pasting on the device.
+#include "launch.h"
+#include "masks.h"
+#include "operations.h"
+#include "shared/checks.h"
+
+namespace latentkit::cuda {
+namespace {
+
+engine_status resize_bilinear(engine_cuda *device, engine_f32 out, engine_cf32 x, size_t planes, size_t in_h,
+                              size_t in_w, size_t out_h, size_t out_w) {
+  bool nothing = false;
+  const engine_status checked = check_resize(out.len, x.len, planes, in_h, in_w, out_h, out_w, &nothing);
+  if (checked != ENGINE_OK) return checked;
+  return on(device, [&] {
+    if (nothing) return ENGINE_OK;
+    return LK_LAUNCH(*device, resize, blocks_for(out.len), out.data, x.data, out.len,
+                     sizes_of(in_h, in_w, out_h, out_w));
+  });
+}
+
+engine_status masked_blend(engine_cuda *device, engine_f32 out, engine_cf32 a, engine_cf32 b, engine_cf32 mask,
+                           size_t batch, size_t channels, size_t plane, size_t mask_batch) {
+  bool nothing = false;
+  const engine_status checked =
+      check_blend(out.len, a.len, b.len, mask.len, batch, channels, plane, mask_batch, &nothing);
+  if (checked != ENGINE_OK) return checked;
+  return on(device, [&] {
+    if (nothing) return ENGINE_OK;
+    const lk_mask how = {mask.data, lk_divisor(mask_batch), lk_divisor(channels), lk_divisor(plane), 0, {}};
+    return LK_LAUNCH(*device, blend, blocks_for(quads(out.len)), out.data, a.data, b.data, how, out.len);
+  });
+}
+
+engine_status resized_blend(engine_cuda *device, engine_f32 out, engine_cf32 a, engine_cf32 b, engine_cf32 mask,
+                            engine_shape4 shape, size_t mask_batch, size_t mask_h, size_t mask_w) {
+  // what the resize and the blend would refuse, one after the other
+  size_t plane, resized;
+  if (!multiply(shape.h, shape.w, &plane) || !multiply(mask_batch, plane, &resized)) return ENGINE_BAD_LENGTH;
+  bool nothing = false;
+  engine_status checked = check_resize(resized, mask.len, mask_batch, mask_h, mask_w, shape.h, shape.w, &nothing);
+  if (checked != ENGINE_OK) return checked;
+  checked = check_blend(out.len, a.len, b.len, resized, shape.n, shape.c, plane, mask_batch, &nothing);
+  if (checked != ENGINE_OK) return checked;
+  return on(device, [&] {
+    if (nothing) return ENGINE_OK;
+    // equal sizes go through the resize as well: beside an infinity it makes NaN
+    lk_mask how = mask_of(mask.data, mask_batch, shape.c, mask_h, mask_w, shape.h, shape.w);
+    how.resized = 1;
+    Block ahead(*device);
+    const engine_status status = resize_ahead(*device, ahead, shape.n * shape.c, &how);
+    if (status != ENGINE_OK) return status;
+    return LK_LAUNCH(*device, blend, blocks_for(quads(out.len)), out.data, a.data, b.data, how, out.len);
+  });
+}
+
+engine_status composite(engine_cuda *device, engine_f32 destination, engine_shape4 shape, engine_cf32 source,
+                        engine_shape4 from, int64_t x, int64_t y, engine_cf32 mask, size_t mask_batch) {
+  Overlap across, down;
+  bool nothing = false;
+  const engine_status checked =
+      check_composite(destination.len, shape, source.len, from, x, y, mask.len, mask_batch, &across, &down, &nothing);
+  if (checked != ENGINE_OK) return checked;
+  return on(device, [&] {
+    if (nothing) return ENGINE_OK;
+    const uint64_t n = shape.n * shape.c * down.count * across.count;
+    const lk_paste how = {destination.data,
+                          source.data,
+                          mask.len > 0 ? mask.data : nullptr,
+                          shape.h,
+                          shape.w,
+                          from.c,
+                          from.h,
+                          from.w,
+                          across.from,
+                          down.from,
+                          across.to,
+                          down.to,
+                          lk_divisor(shape.c),
+                          lk_divisor(from.n),
+                          lk_divisor(mask_batch),
+                          lk_divisor(across.count),
+                          lk_divisor(down.count)};
+    return LK_LAUNCH(*device, composite, blocks_for(n), how, n);
+  });
+}
+
+}  // namespace
+
+void fill_planes(engine_cuda_table *table) {
+  table->resize_bilinear = resize_bilinear;
+  table->masked_blend = masked_blend;
+  table->resized_blend = resized_blend;
+  table->composite = composite;
+}
+
+}  // namespace latentkit::cuda
