@@ -8,6 +8,7 @@ type Commands = Readonly<Record<string, () => Promise<Command>>>;
 
 // loaded when called for, so that `--help` needs neither the native core nor the nodes
 const commandsWith = (startService: StartService): Commands => ({
+  init: async () => (await import("./init.js")).initCommand,
   render: async () => (await import("./render.js")).renderCommand,
   serve: async () => (await import("./serve.js")).serveCommand(startService),
   nodes: async () => (await import("./nodes.js")).nodesCommand,
