@@ -216,6 +216,7 @@ export class Blocker {
   }
 }
 
+/** An output value that stops the nodes that read it: silently, or with a message as an event at each direct reader. */
 export const block = (message?: string): Blocker => new Blocker(message);
 
 /** A node's answer as values in output order, whatever form it took. A blocker alone blocks every output. */

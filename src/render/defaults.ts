@@ -17,9 +17,13 @@ export const defaultHost: Host = createPreviewHost();
 
 type Defaulted<Options, Key extends keyof Options> = Omit<Options, Key> & Partial<Pick<Options, Key>>;
 
+/** Options of `validateGraph`. */
 export type ValidateGraphOptions = Defaulted<ValidateOptions, "registry">;
 
-/** See `validateGraph` of the graph layer; all nodes, the preview host and ./input where absent. */
+/**
+ * Checks a graph as ComfyUI does: good where one output can be computed, with the errors of all nodes. Writes nothing.
+ * All nodes, the preview host and ./input where absent.
+ */
 export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {}): Validation {
   checkOptions("validateGraph", options, VALIDATE_RULES);
   return validate(prompt, {
@@ -35,9 +39,13 @@ type RunOptions = Defaulted<ExecuteOptions, "registry" | "host" | "outputDir" | 
 /** Options for which `render` and the threads answer, not their callers. */
 type OwnOption = "builtIns" | "isUnheard" | "rewritesFiles" | "passing" | "metadataPrompt" | "hidePrompt";
 
+/** Options of `executeGraph`. */
 export type ExecuteGraphOptions = Omit<RunOptions, OwnOption>;
 
-/** See `executeGraph` of the graph layer; all nodes, the preview host, ./out and ./input where absent. */
+/**
+ * Runs a graph as ComfyUI does, as a stream of events; ending the iteration early interrupts the run.
+ * All nodes, the preview host, ./out and ./input where absent.
+ */
 export function executeGraph(
   prompt: unknown,
   options: ExecuteGraphOptions = {},

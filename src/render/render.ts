@@ -21,8 +21,10 @@ import { runSetup } from "./setup-module.js";
 import { readGraph } from "./source.js";
 import { createUnfilled } from "./unfilled.js";
 
+/** What a PNG file carries: "full" graph and receipt, "prompt" the graph alone, "none" neither. */
 export type MetadataPolicy = (typeof METADATA_POLICIES)[number];
 
+/** Options of `render`. Everything may be absent. */
 export interface RenderOptions {
   /** "6.text" sets an input of node 6; any other key fills the placeholder {{key}}. */
   set?: Readonly<Record<string, unknown>>;
@@ -74,6 +76,7 @@ export interface RenderSettings extends RenderOptions {
   runId?: string;
 }
 
+/** Result of `render`: files, values and times of one run. */
 export interface RenderResult {
   readonly status: "success" | "failed" | "interrupted";
   /** Every file written, also by a run that failed later. */

@@ -21,6 +21,7 @@ import { chooseDevice, type DeviceChoice } from "../tensor/device-choice.js";
 import type { Agent, AgentContext } from "./hooks/types.js";
 import { fillsOf } from "./message.js";
 
+/** Options of `createGraphAgent`. */
 export interface GraphAgentOptions
   extends Pick<ThreadPoolOptions, "threads" | "setup" | "cacheBytes" | "resourceLimits" | "graceMs"> {
   /** A path, JSON text or an object; read once. Its placeholders are what messages fill. */
@@ -57,6 +58,7 @@ const AGENT_RULES: OptionRules<GraphAgentOptions> = {
   graceMs: COUNT,
 };
 
+/** An agent that renders a graph for each run. Close it to end its threads. */
 export interface GraphAgent extends Agent {
   /** Interrupts what runs and ends the threads. */
   close(): Promise<void>;

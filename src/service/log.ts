@@ -3,6 +3,7 @@ import { checkOptions, hasMethods, type OptionRules } from "../options.js";
 
 const SECRET_HEADERS = ["authorization", "x-compat-token", "x-service-hook-token"];
 
+/** Options of `createLogger`: info to stderr where absent. */
 export interface LoggerOptions {
   level?: Level | "silent";
   destination?: DestinationStream;

@@ -22,6 +22,7 @@ const SHORTEST_TOKEN = 16;
 /** What runs where the configuration names no agent. */
 const EXAMPLE_GRAPH = fileURLToPath(new URL("../../examples/hook.json", import.meta.url));
 
+/** A service that listens. */
 export interface RunningService {
   readonly url: string;
   /** Without a token every hook endpoint answers 503. */
@@ -34,6 +35,7 @@ export interface RunningService {
   close(drainSeconds?: number): Promise<void>;
 }
 
+/** Options of `startService`. */
 export interface StartOptions {
   /** Takes the lines of the log, JSON; stderr where absent. */
   readonly log?: (line: string) => void;

@@ -7,6 +7,7 @@ import { LATENT_RGB } from "./latent-rgb.js";
 import { previewModel } from "./model.js";
 import { previewVae } from "./vae.js";
 
+/** Options of `createPreviewHost`. */
 export interface PreviewHostOptions {
   /** Further checkpoint names, as old graphs hold them, and the family each stands for. */
   checkpoints?: Readonly<Record<string, string>>;

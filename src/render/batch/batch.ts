@@ -21,6 +21,7 @@ import { checkTemplate, prefixesOf } from "./names.js";
 import { createRunner, type RunnerOptions } from "./runner.js";
 import type { BatchEvent, BatchItem } from "./types.js";
 
+/** Options of `batch`: those of `render`, and how many items run, what is kept and what happens after a failure. */
 export interface BatchOptions extends RunnerOptions {
   /** A file that a killed batch goes on from; none where absent. */
   journal?: string;

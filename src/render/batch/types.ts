@@ -21,6 +21,7 @@ export interface BatchItem {
   readonly fault?: LatentkitError;
 }
 
+/** How a batch ended: "failed" where an item failed, "interrupted" where it was aborted. */
 export type BatchStatus = "success" | "failed" | "interrupted";
 
 interface OfItem {

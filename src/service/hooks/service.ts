@@ -27,6 +27,7 @@ import type { Agent, HeartbeatResult, HookRouter, RunObserver, Runs } from "./ty
 
 const LAST_FRAMES_MS = 1000;
 
+/** Options of `createHookService`. */
 export interface HookServiceOptions {
   readonly agent: Agent;
   /** Default: in memory, gone with the process. */
@@ -48,6 +49,7 @@ const HOOK_RULES: OptionRules<HookServiceOptions> = {
 
 const HEARTBEAT_RULES: OptionRules<{ sessionKey?: string }> = { sessionKey: TEXT };
 
+/** A hook service: a router to mount, the runs behind it, and its end. */
 export interface HookService {
   /** Mounts in any Express application, before its body parsers. Takes its documented paths and no others. */
   readonly router: HookRouter;

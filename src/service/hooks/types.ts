@@ -20,6 +20,7 @@ export interface AgentRun {
   readonly name: string | null;
 }
 
+/** What a run's agent may do while it runs. */
 export interface AgentContext {
   /** Aborts on cancel, time-out and shutdown. An agent that ignores it loses its slot all the same. */
   readonly signal: AbortSignal;
@@ -36,6 +37,7 @@ export interface AgentContext {
   addFile(file: { path: string; name?: string; contentType?: string }): { name: string; url: string };
 }
 
+/** The function that does the work of a run. A rejection fails the run, with the error's message. */
 export type Agent = (run: AgentRun, context: AgentContext) => Promise<{ response: string }>;
 
 // ---- runs ----

@@ -9,6 +9,7 @@ import * as runs from "./sqlite-runs.js";
 import { sweep } from "./sqlite-sweep.js";
 import type { Store } from "./store.js";
 
+/** Options of `createSqliteStore`. */
 export interface SqliteStoreOptions {
   /** node:sqlite or better-sqlite3, whichever is there, where absent. */
   readonly driver?: SqliteDriver;

@@ -1,0 +1,45 @@
+// docs/api.md: every export of the public entries, from the declarations that the compiler writes.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "../setup.mjs";
+import { exportsOf } from "./declarations.mjs";
+
+/** Entries of package.json that have declarations, with a line about each. */
+const ENTRIES = {
+  ".": "Graphs, nodes, tensors, noise, PNG, batches.",
+  "./hooks": "The hook service as a library, to mount in an application of your own.",
+  "./service": "The hook service with its own hardened HTTP server.",
+};
+
+export function body() {
+  const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const entries = Object.entries(exports).filter(([, target]) => target.types !== undefined);
+  const sections = entries.map(([name, { types }]) => entrySection(name, exportsOf(join(root, types))));
+  return `
+# API reference
+
+Everything that the package exports. \`import\` and \`require\` both work; every name has its types. Options that a function
+does not know are refused. Functions throw, or reject with, a [\`LatentkitError\`](errors.md).
+
+${sections.join("\n\n")}
+`;
+}
+
+function entrySection(entry, found) {
+  if (ENTRIES[entry] === undefined) throw new Error(`scripts/docs/api.mjs: the entry ${entry} has no line.`);
+  const specifier = entry === "." ? "latentkit" : `latentkit/${entry.slice(2)}`;
+  const isValue = ({ kind }) => kind !== "interface" && kind !== "type";
+  const parts = [`# \`import … from "${specifier}"\``, ENTRIES[entry]];
+  for (const [title, list] of [
+    ["Functions, classes and values", found.filter(isValue)],
+    ["Types", found.filter((item) => !isValue(item))],
+  ]) {
+    if (list.length > 0) parts.push(`## ${title} of ${specifier}`, ...list.map(declaration));
+  }
+  return parts.join("\n\n");
+}
+
+function declaration({ name, comment, text }) {
+  if (comment === "") throw new Error(`The public export ${name} has no doc comment.`);
+  return `### ${name}\n\n${comment.replaceAll("\n", " ")}\n\n\`\`\`ts\n${text}\n\`\`\``;
+}
