@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../setup.mjs";
-import { exportsOf } from "./declarations.mjs";
+import { exportsOf, referredBy } from "./declarations.mjs";
 
 /** Entries of package.json that have declarations, with a line about each. */
 const ENTRIES = {
@@ -14,7 +14,8 @@ const ENTRIES = {
 export function body() {
   const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const entries = Object.entries(exports).filter(([, target]) => target.types !== undefined);
-  const sections = entries.map(([name, { types }]) => entrySection(name, exportsOf(join(root, types))));
+  const listed = new Set();
+  const sections = entries.map(([name, { types }]) => entrySection(name, exportsOf(join(root, types)), listed));
   return `
 # API reference
 
@@ -25,14 +26,20 @@ ${sections.join("\n\n")}
 `;
 }
 
-function entrySection(entry, found) {
+function entrySection(entry, found, listed) {
   if (ENTRIES[entry] === undefined) throw new Error(`scripts/docs/api.mjs: the entry ${entry} has no line.`);
   const specifier = entry === "." ? "latentkit" : `latentkit/${entry.slice(2)}`;
+  const bare = found.filter(({ comment }) => comment === "").map(({ name }) => name);
+  if (bare.length > 0) throw new Error(`Public exports without a doc comment: ${bare.join(", ")}.`);
   const isValue = ({ kind }) => kind !== "interface" && kind !== "type";
+  for (const { name } of found) listed.add(name);
+  const referred = referredBy(found, (name) => listed.has(name));
+  for (const { name } of referred) listed.add(name);
   const parts = [`# \`import … from "${specifier}"\``, ENTRIES[entry]];
   for (const [title, list] of [
     ["Functions, classes and values", found.filter(isValue)],
     ["Types", found.filter((item) => !isValue(item))],
+    ["Types that these refer to", referred],
   ]) {
     if (list.length > 0) parts.push(`## ${title} of ${specifier}`, ...list.map(declaration));
   }
@@ -40,6 +47,7 @@ function entrySection(entry, found) {
 }
 
 function declaration({ name, comment, text }) {
-  if (comment === "") throw new Error(`The public export ${name} has no doc comment.`);
-  return `### ${name}\n\n${comment.replaceAll("\n", " ")}\n\n\`\`\`ts\n${text}\n\`\`\``;
+  return [`### ${name}`, comment.replaceAll("\n", " "), `\`\`\`ts\n${text}\n\`\`\``]
+    .filter((part) => part !== "")
+    .join("\n\n");
 }

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { commentText } from "./markdown.mjs";
 
-/** Exports of a declaration file in order: `{ name, kind, comment, text }`, re-exports resolved. */
+/** Exports of a declaration file in order: `{ name, kind, comment, file, text }`, re-exports resolved. */
 export function exportsOf(file) {
   const text = readFileSync(file, "utf8");
   const names = [...text.matchAll(/^export (?:type )?\{([^}]*)\} from "([^"]+)";/gm)].flatMap(([, list, from]) =>
@@ -16,6 +16,37 @@ export function exportsOf(file) {
   return names.map(({ name, from }) => findDeclaration(from, name) ?? fail(file, name));
 }
 
+/**
+ * Types that declarations refer to and no entry exports, such as what `defineNode` takes, where a comment explains them.
+ * They are looked for in the file of the declaration and in what it imports.
+ */
+export function referredBy(declarations, isListed) {
+  const referred = new Map();
+  for (const { file, text } of declarations) {
+    const imports = importsOf(file);
+    for (const [name] of text.replace(/\/\*\*[\s\S]*?\*\//g, "").matchAll(/\b[A-Z]\w+/g)) {
+      if (isListed(name) || referred.has(name)) continue;
+      const declared = findDeclaration(imports.get(name) ?? file, name);
+      const isType = declared?.kind === "interface" || declared?.kind === "type";
+      if (isType && declared.comment !== "") referred.set(name, declared);
+    }
+  }
+  return [...referred.values()];
+}
+
+/** Files of the package that a declaration file imports names from. */
+function importsOf(file) {
+  const text = readFileSync(file, "utf8");
+  const found = [...text.matchAll(/^import (?:type )?\{([^}]*)\} from "(\.[^"]+)";/gm)];
+  return new Map(
+    found.flatMap(([, list, from]) =>
+      list
+        .split(",")
+        .map((name) => [name.trim().replace(/^type /, ""), join(dirname(file), from.replace(/\.js$/, ".d.ts"))]),
+    ),
+  );
+}
+
 function fail(file, name) {
   throw new Error(`${file}: no declaration of ${name} was found.`);
 }
@@ -25,7 +56,7 @@ function findDeclaration(file, name) {
   if (statements.length > 0) {
     // overloads: one declaration of several signatures
     const [{ kind, comment }] = statements;
-    return { name, kind, comment, text: statements.map(({ text }) => text).join("\n") };
+    return { name, kind, comment, file, text: statements.map(({ text }) => text).join("\n") };
   }
   const text = readFileSync(file, "utf8");
   for (const [, list, from] of text.matchAll(/^export (?:type )?\{([^}]*)\} from "([^"]+)";/gm)) {
@@ -35,7 +66,7 @@ function findDeclaration(file, name) {
   return undefined;
 }
 
-const START = /^export (?:declare )?(?:abstract )?(function|class|const|interface|type) (\w+)/;
+const START = /^(?:export )?(?:declare )?(?:abstract )?(function|class|const|interface|type) (\w+)/;
 /** What begins another statement; a union's comments begin at the start of a line too, but a bar follows them. */
 const NEXT = /^(export|declare|import|interface|type|const|function|class)\b/;
 
@@ -95,7 +126,7 @@ function publicPart(lines) {
   return shown
     .join("\n")
     .trim()
-    .replace(/^export (declare )?/, "")
+    .replace(/^(export )?(declare )?/, "")
     .replaceAll("    ", "  ");
 }
 

@@ -48,6 +48,7 @@ export interface Runner {
   close(): Promise<void>;
 }
 
+/** Options of `render` that go for every item, and how many items run at once. */
 export interface RunnerOptions extends Omit<RenderOptions, "cache" | "diskCache" | "output" | "onEvent" | "passing"> {
   /** Folder of a disk cache, see `createDiskCache`; none where absent. */
   readonly cacheDir?: string;
