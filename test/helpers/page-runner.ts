@@ -37,7 +37,7 @@ export class PageRunner {
   async run({ language, code: shown, line, directives }: CodeBlock): Promise<void> {
     const code = shown.replaceAll(SHOWN_PORT, this.#port);
     if (directives.file !== undefined) this.#write(directives.file, `${code}\n`);
-    if (language === "bash" && SERVE.test(code)) await this.#serve(code);
+    if (language === "bash" && SERVE.test(code) && directives.exit === undefined) await this.#serve(code);
     else if (language === "bash") this.#bash(code, directives);
     else if (language === "text") this.#expect(code);
     else if (language === "http") await this.#request(code);
