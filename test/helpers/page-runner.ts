@@ -3,7 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { validateGraph } from "latentkit";
 import { loadConfig } from "#src/render/load-config.js";
 import { type CodeBlock, makeCheckout, makeProject } from "./docs.js";
@@ -66,7 +66,8 @@ export class PageRunner {
   }
 
   get #env(): NodeJS.ProcessEnv {
-    const path = `${join(this.#project, "node_modules/.bin")}:${process.env.PATH}`;
+    const programs = [join(this.#project, "node_modules/.bin"), join(root, "node_modules/.bin")];
+    const path = [...programs, process.env.PATH].join(delimiter);
     return { ...process.env, PATH: path, LATENTKIT_OUTPUT_DIR: "", LATENTKIT_PORT: "", NO_COLOR: "1" };
   }
 
