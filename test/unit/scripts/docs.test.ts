@@ -28,7 +28,20 @@ describe("scripts/docs.mjs", () => {
 
   it("knows every page that says it is generated", () => {
     const marked = [...allPages()].filter(([, text]) => isGenerated(text)).map(([path]) => path);
-    assert.deepEqual(marked.sort(), [...generated.keys()].sort());
+    const whole = [...generated].filter(([, text]) => isGenerated(text)).map(([path]) => path);
+    assert.deepEqual(marked.sort(), whole.sort());
+  });
+
+  it("numbers the decisions from 1 without gaps, each once", () => {
+    const numbers = [...generated.get("docs/decisions.md")!.matchAll(/^(\d+)\. /gm)].map(([, number]) =>
+      Number(number),
+    );
+    const sorted = numbers.toSorted((a, b) => a - b);
+    assert.deepEqual(
+      sorted,
+      sorted.map((_, index) => index + 1),
+    );
+    assert.ok(numbers.length > 190);
   });
 
   it("documents every value that the entries export", async () => {
