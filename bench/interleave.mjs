@@ -41,7 +41,6 @@ export async function measureRow(row, { processes, turns, hasPeers }) {
     shape: row.shape,
     threads,
     unit,
-    isMain: row.isMain ?? false,
     ours: figures,
     ...(row.limit !== undefined && { limit: row.limit, isReached: figures.median <= row.limit }),
     peers: others.map(({ peer, values, isMissing }) => {

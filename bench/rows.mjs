@@ -54,9 +54,9 @@ export function rows(folder) {
   return [
     { operation: "randn", subject: "randn", ...sized("16 Ki"), peers: [peer("torch", 3.8)] },
     { operation: "randn", subject: "randn", ...sized("64 Ki"), peers: [peer("torch", 4.2)] },
-    { operation: "randn", subject: "randn", ...sized("1 Mi"), peers: [peer("torch", 4.2)], isMain: true },
+    { operation: "randn", subject: "randn", ...sized("1 Mi"), peers: [peer("torch", 4.2)] },
     { operation: "randn", subject: "randn", ...sized("4 Mi"), peers: [peer("torch", 4.2)] },
-    { operation: "randn", subject: "randn", ...sized("1 Mi"), threads: 2, peers: [peer("torch", 6.5)], isMain: true },
+    { operation: "randn", subject: "randn", ...sized("1 Mi"), threads: 2, peers: [peer("torch", 6.5)] },
 
     { operation: "memcpy", subject: "memcpy", ...sized("16 Ki"), peers: [] },
     { operation: "memcpy", subject: "memcpy", ...sized("1 Mi"), peers: [] },
@@ -84,7 +84,6 @@ export function rows(folder) {
       subject: "axpy",
       ...sized("1 Mi"),
       peers: [memcpy(1.5, 0.85), peer("torch"), peer("torch, with out", undefined, "torch.axpyOut")],
-      isMain: true,
     },
     { operation: "average", subject: "average", ...sized("1 Mi"), peers: [memcpy(1.5, 0.85), peer("torch")] },
     {
@@ -92,7 +91,6 @@ export function rows(folder) {
       subject: "blend",
       ...sized("1 Mi"),
       peers: [peer("torch", 2.3), peer("numpy", 1.9), memcpy(1.625)],
-      isMain: true,
     },
     {
       operation: "std, then divide",
@@ -127,7 +125,6 @@ export function rows(folder) {
       shape: "1024x1024, 3 channels",
       args: { size: 1024 },
       peers: [peer("torch", 3), peer("torch, by planes", undefined, "torch.compositePlanes")],
-      isMain: true,
     },
     {
       operation: "imageToMask",
@@ -142,7 +139,6 @@ export function rows(folder) {
       shape: "8x1024x1024x3",
       args: { shape: [8, 1024, 1024, 3] },
       peers: [peer("torch", 15), peer("torch, with out", 5, "torch.toBytesOut")],
-      isMain: true,
     },
     {
       operation: "sigmas karras",
@@ -159,7 +155,7 @@ export function rows(folder) {
       peers: [peer("torch", 1.3)],
     },
 
-    { ...encode("natural", [peer("sharp", 8), peer("pngjs", 8), peer("pillow", 15)]), isMain: true },
+    { ...encode("natural", [peer("sharp", 8), peer("pngjs", 8), peer("pillow", 15)]) },
     encode("noise", [peer("sharp", 8), peer("pngjs", 8), peer("pillow", 15)]),
     encode("text", [peer("sharp", 2), peer("pngjs"), peer("pillow")]),
     encode("flat", [peer("sharp", 2), peer("pngjs"), peer("pillow")]),
@@ -171,9 +167,8 @@ export function rows(folder) {
       args: { file: join(folder, "natural.png") },
       pictures: ["natural"],
       peers: [peer("sharp", 1.15), peer("pngjs"), peer("pillow")],
-      isMain: true,
     },
-    { ...batch, peers: [peer("sharp", 8), peer("pngjs"), peer("pillow")], isMain: true },
+    { ...batch, peers: [peer("sharp", 8), peer("pngjs"), peer("pillow")] },
     { ...batch, threads: 2, peers: [{ name: "ours, 1 thread", must: 1.5, subject: "encodeFloats", isOurs: true }] },
 
     {

@@ -20,10 +20,7 @@ import { rows } from "./rows.mjs";
 
 const root = new URL("..", import.meta.url);
 const COMMITTED = fileURLToPath(new URL("bench/figures.json", root));
-const PAGES = [
-  [new URL("docs/performance.md", root), () => true],
-  [new URL("README.md", root), (row) => row.isMain],
-];
+const PAGE = fileURLToPath(new URL("docs/performance.md", root));
 
 const { values: options, positionals: names } = parseArgs({
   allowPositionals: true,
@@ -111,10 +108,8 @@ function summaryOf({ rows, losses }) {
 function save({ losses, ...measured }) {
   const report = names.length === 0 ? measured : withCommitted(measured);
   writeFileSync(COMMITTED, `${JSON.stringify(report, null, 1)}\n`);
-  for (const [page, isShown] of PAGES) {
-    const content = `\n${heading(report)}\n\n${table(report.rows.filter(isShown))}\n\n`;
-    writeFileSync(page, between(readFileSync(page, "utf8"), content));
-  }
+  const content = `\n${heading(report)}\n\n${table(report.rows)}\n\n`;
+  writeFileSync(PAGE, between(readFileSync(PAGE, "utf8"), content));
 }
 
 /** The committed run with the rows of this one in it. */

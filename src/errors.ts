@@ -9,48 +9,83 @@ export interface ErrorMeaning {
 const badGraph = (comfyType: string): ErrorMeaning => ({ comfyType, exit: 2 });
 const RUN_FAILED: ErrorMeaning = { comfyType: "execution_error", exit: 1 };
 
-/** All error codes. */
+/** All error codes; docs/errors.md shows each with its comment. */
 export const ERROR_CODES = {
+  /** A required input of a node is absent. */
   "input.missing": badGraph("required_input_missing"),
+  /** A value has another type than the input. */
   "input.wrong-type": badGraph("invalid_input_type"),
+  /** A number is NaN or infinite. */
   "input.not-finite": badGraph("invalid_input_type"),
+  /** A number is below the input's minimum. */
   "input.below-minimum": badGraph("value_smaller_than_min"),
+  /** A number is above the input's maximum. */
   "input.above-maximum": badGraph("value_bigger_than_max"),
+  /** A value is none of the input's choices. */
   "input.not-in-list": badGraph("value_not_in_list"),
+  /** A value breaks a rule of the node itself, such as a file name that no file has. */
   "input.invalid": badGraph("custom_validation_failed"),
   /** A node reaches the network or uses a key, and the run may do neither. */
   "network.forbidden": badGraph("custom_validation_failed"),
+  /** A link names no node, or an output that the node does not have. */
   "link.bad": badGraph("bad_linked_input"),
+  /** A link leads from an output of one type to an input of another. */
   "link.type-mismatch": badGraph("return_type_mismatch"),
+  /** The validation of a node threw. */
   "validation.exception": badGraph("exception_during_validation"),
+  /** The text or object is no graph, or a node in it has no class. */
   "graph.invalid": badGraph("invalid_prompt"),
+  /** The text is no JSON. */
   "graph.invalid-json": badGraph("invalid_prompt"),
+  /** A class of the graph's nodes is not known; `details.unknownClasses` lists all of them. */
   "graph.unknown-class": badGraph("invalid_prompt"),
+  /** A target names no node of the graph. */
   "graph.unknown-target": badGraph("invalid_prompt"),
+  /** The graph holds no node. */
   "graph.empty": badGraph("no_prompt"),
+  /** The graph has no output node, and no target was named. */
   "graph.no-outputs": badGraph("prompt_no_outputs"),
+  /** No output of the graph can be computed, or one cannot and `partial` is not set. */
   "graph.outputs-failed": badGraph("prompt_outputs_failed_validation"),
+  /** Links of the graph form a circle. */
   "graph.cycle": badGraph("invalid_prompt"),
+  /** An argument or value is none of those expected. */
   "value.invalid": badGraph("custom_validation_failed"),
+  /** A number is outside the range that a function or an option accepts. */
   "value.out-of-range": badGraph("custom_validation_failed"),
+  /** A tensor has another shape than expected, or shapes do not fit together. */
   "tensor.bad-shape": badGraph("custom_validation_failed"),
+  /** A tensor would hold more than 2^30 numbers. */
   "tensor.too-large": badGraph("custom_validation_failed"),
+  /** The bytes are no PNG, or a damaged one. */
   "png.invalid": badGraph("custom_validation_failed"),
+  /** A picture has more than 2^27 pixels, or a part of the file is larger than allowed. */
   "png.too-large": badGraph("custom_validation_failed"),
+  /** A path leads out of the folder it belongs to. */
   "path.outside": badGraph("custom_validation_failed"),
+  /** A file does not exist. */
   "file.not-found": badGraph("custom_validation_failed"),
+  /** A file cannot be read. */
   "file.read-failed": RUN_FAILED,
+  /** A file or folder cannot be written. */
   "file.write-failed": RUN_FAILED,
+  /** A node threw while it ran; `cause` is what it threw. */
   "node.failed": RUN_FAILED,
+  /** The remote image service needs a key, and none is configured. */
   "remote.no-key": { comfyType: "execution_error", exit: 3 },
+  /** The remote image service refused the request or sent something unusable. */
   "remote.failed": RUN_FAILED,
+  /** The remote image service did not reply in time. */
   "remote.timeout": RUN_FAILED,
+  /** The native core of this platform is missing or cannot be loaded. */
   "native.unavailable": RUN_FAILED,
+  /** The native core reported a failure, or ran out of memory. */
   "native.failed": RUN_FAILED,
   /** The chosen device cannot be used. */
   "device.unavailable": RUN_FAILED,
   /** A GPU failed during an operation: its tensors are lost, and this process cannot use it again. */
   "device.lost": RUN_FAILED,
+  /** A node needs a host or a model, and the run has none. */
   "host.missing": badGraph("custom_validation_failed"),
   /** A setup module could not make its nodes and host. */
   "setup.failed": { comfyType: "execution_error", exit: 2 },
@@ -60,11 +95,15 @@ export const ERROR_CODES = {
   "journal.refused": badGraph("invalid_prompt"),
   /** A file of a batch's items, or one item in it, cannot be read. */
   "items.invalid": badGraph("custom_validation_failed"),
+  /** A function or command was called with an unknown or wrong option or argument. */
   "usage.invalid": badGraph("invalid_prompt"),
+  /** The configuration has an unknown key or a wrong value, or cannot be read. */
   "config.invalid": { comfyType: "invalid_prompt", exit: 3 },
+  /** The run was aborted by its signal or by Ctrl-C. */
   "run.interrupted": { comfyType: "execution_interrupted", exit: 130 },
 } as const satisfies Record<string, ErrorMeaning>;
 
+/** Stable name of a failure; docs/errors.md lists all. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 /** Facts behind a message, for programs. Only fields that apply are set. */

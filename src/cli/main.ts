@@ -8,6 +8,7 @@ type Commands = Readonly<Record<string, () => Promise<Command>>>;
 
 // loaded on demand: a command loads only what it needs
 const commandsWith = (startService: StartService): Commands => ({
+  init: async () => (await import("./commands/init.js")).initCommand,
   render: async () => (await import("./commands/render.js")).renderCommand,
   serve: async () => (await import("./commands/serve.js")).serveCommand(startService),
   nodes: async () => (await import("./commands/nodes.js")).nodesCommand,

@@ -12,12 +12,14 @@ export interface Latent {
   [key: string]: unknown;
 }
 
+/** A diffusion model: its noise schedule and, where it can denoise, its prediction. */
 export interface Model {
   readonly sampling: ModelSampling;
   /** Returns the denoised estimate of x [B, C, H, W] at noise level sigma. */
   predict?(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor>;
 }
 
+/** The bridge between pictures and latents; both functions return new tensors. */
 export interface Vae {
   /** Encodes an image [B, H, W, 3] in 0…1 to a latent [B, C, H/8, W/8]. */
   encode(image: Tensor): Promise<Tensor>;
@@ -30,6 +32,7 @@ export interface Clip {
   readonly encoders: readonly ClipEncoder[];
 }
 
+/** One text encoder: `start`, `end` and `pad` are its special token ids, `length` is the size of a chunk. */
 export interface ClipEncoder {
   readonly name: string;
   readonly start: number;
@@ -42,6 +45,7 @@ export interface ClipEncoder {
   encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }>;
 }
 
+/** Settings of the loader that made a pipe, under the names of the `ext` nodes' inputs. */
 export interface LoaderSettings {
   batch_size?: number;
   empty_latent_height?: number;
@@ -70,6 +74,7 @@ export interface Pipe {
   [key: string]: unknown;
 }
 
+/** The parts of a checkpoint that a host has loaded. */
 export interface Checkpoint {
   model: Model;
   clip: Clip;

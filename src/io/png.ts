@@ -10,6 +10,7 @@ import type { RawImage } from "./raw-image.js";
 
 export type { RawImage } from "./raw-image.js";
 
+/** A decoded PNG: rows from the top, the samples of a pixel next to each other. */
 export interface DecodedImage {
   width: number;
   height: number;
@@ -29,6 +30,7 @@ export interface DecodedFrames extends Omit<DecodedImage, "text"> {
   isKeyed: boolean;
 }
 
+/** Options of `encodePng`. */
 export interface EncodePngOptions {
   /**
    * Compression: 0 stores, 1 is the fastest, 9 the smallest; 4 where absent. Levels 1 to 4 take 2 to 13 ms for a picture of

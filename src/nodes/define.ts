@@ -65,6 +65,7 @@ export class Blocker {
   }
 }
 
+/** An output value that stops the nodes that read it: silently, or with a message as an event at each direct reader. */
 export const block = (message?: string): Blocker => new Blocker(message);
 
 /** Brings the return value of `run`, in any of its forms, into output order. A blocker alone blocks every output. */

@@ -56,4 +56,5 @@ export const allNodes = Object.freeze([
 
 export type BuiltInNode = (typeof allNodes)[number];
 
+/** Every node of the package. */
 export const registry: Registry = createRegistry(allNodes);

@@ -80,10 +80,15 @@ export const image = <const O extends Flags>(options?: O) => socket<Tensor, O>("
 export const mask = <const O extends Flags>(options?: O) => socket<Tensor, O>("MASK", options);
 /** LATENT: `{ samples: Tensor [B, C, H, W], … }`. */
 export const latent = <const O extends Flags>(options?: O) => socket<Latent, O>("LATENT", options);
+/** PIPE_LINE: the bundle that `ext` nodes hand on. */
 export const pipe = <const O extends Flags>(options?: O) => socket<Pipe, O>("PIPE_LINE", options);
+/** MODEL: a host's model. */
 export const model = <const O extends Flags>(options?: O) => socket<Model, O>("MODEL", options);
+/** VAE: a host's vae. */
 export const vae = <const O extends Flags>(options?: O) => socket<Vae, O>("VAE", options);
+/** CLIP: a host's text encoders. */
 export const clip = <const O extends Flags>(options?: O) => socket<Clip, O>("CLIP", options);
+/** CONDITIONING: encoded prompts with their options. */
 export const conditioning = <const O extends Flags>(options?: O) => socket<Conditioning, O>("CONDITIONING", options);
 /** LIST: a JavaScript array; one value counts as a list of one. */
 export const list = <Item = unknown, const O extends Flags = Record<never, never>>(options?: O) =>
@@ -114,6 +119,7 @@ export const float = <const O extends Flags & { default?: number; min?: number; 
 export const text = <const O extends Flags & { default?: string; multiline?: boolean }>(options?: O) =>
   socket<string, O>("STRING", options);
 
+/** BOOLEAN, delivered as true or false. */
 export const boolean = <const O extends Flags & { default?: boolean }>(options?: O) =>
   socket<boolean, O>("BOOLEAN", options);
 

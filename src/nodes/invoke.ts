@@ -24,6 +24,7 @@ import type { Registry } from "./registry.js";
 import { checkSocket } from "./sockets.js";
 import { convertInput, expectedOf } from "./values.js";
 
+/** Options of `invokeNode`: the surroundings that a graph would give the node. */
 export interface InvokeOptions {
   /** Hidden inputs. Prompt and extra_pnginfo may be JSON text; its numbers keep every digit. */
   hidden?: { prompt?: unknown; extra_pnginfo?: unknown; unique_id?: string | number | null };

@@ -29,10 +29,10 @@ export const withDefaults = (surroundings: Surroundings): RenderSurroundings => 
   host: surroundings.host ?? defaultHost,
 });
 
+/** Options of `validateGraph`. */
 export interface ValidateGraphOptions extends Omit<ValidateOptions, "registry"> {
   readonly registry?: Registry;
 }
-
 const { targets, partialExecutionTargets, inputDir, classAliases, allowNetwork } = EXECUTE_JOB_RULES;
 
 const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {
@@ -41,7 +41,10 @@ const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {
   host: [HOST[0], (value) => hasMethods(value, "checkpoints")],
 };
 
-/** See `validateGraph` of the graph layer; all nodes, the preview host and ./input where absent. */
+/**
+ * Checks a graph as ComfyUI does: good where one output can be computed, with the errors of all nodes. Writes nothing.
+ * All nodes, the preview host and ./input where absent.
+ */
 export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {}): Validation {
   checkOptions("validateGraph", options, VALIDATE_RULES);
   return validate(prompt, {
@@ -57,7 +60,10 @@ export interface ExecuteGraphOptions extends ExecuteJob, Surroundings {}
 
 const EXECUTE_RULES: OptionRules<ExecuteGraphOptions> = { ...EXECUTE_JOB_RULES, ...SURROUNDINGS_RULES };
 
-/** See `executeGraph` of the graph layer; all nodes, the preview host, ./out and ./input where absent. */
+/**
+ * Runs a graph as ComfyUI does, as a stream of events; ending the iteration early interrupts the run.
+ * All nodes, the preview host, ./out and ./input where absent.
+ */
 export function executeGraph(
   prompt: unknown,
   options: ExecuteGraphOptions = {},

@@ -24,7 +24,7 @@ import { chooseDevice } from "../tensor/device/choice.js";
 import type { Agent, AgentContext } from "./hooks/agent.js";
 import { fillsOf } from "./message.js";
 
-/** Options of a render but `set`, which messages fill, and options of the threads. */
+/** Options of `createGraphAgent`: those of a render but `set`, which messages fill, and options of the threads. */
 export interface GraphAgentOptions
   extends Readonly<Omit<JobOptions, "set" | "passing">>,
     Pick<ThreadPoolOptions, "threads" | "cacheBytes" | "resourceLimits" | "graceMs"> {
@@ -48,6 +48,7 @@ const AGENT_RULES: OptionRules<GraphAgentOptions> = {
   graceMs: COUNT,
 };
 
+/** An agent that renders a graph for each run. Close it to end its threads. */
 export interface GraphAgent extends Agent {
   /** Interrupts what runs and ends the threads. */
   close(): Promise<void>;

@@ -5,6 +5,7 @@ import { TOKEN_HEADERS } from "./hooks/http/access/token.js";
 
 const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
+/** Options of `createLogger`: info to stderr where absent. */
 export interface LoggerOptions {
   level?: (typeof LEVELS)[number];
   destination?: DestinationStream;

@@ -30,6 +30,7 @@ const REQUESTS_PER_CONNECTION = 1000;
 const CHECK_MS = 500;
 const LAST_BYTES_MS = 1000;
 
+/** Options of `createServer`. */
 export interface ServerOptions {
   readonly hooks: HookService;
   /** Default 127.0.0.1. */
@@ -41,6 +42,7 @@ export interface ServerOptions {
   readonly logger?: HookLog;
 }
 
+/** A server around a hook service. */
 export interface ListeningServer {
   readonly server: Server;
   /** Resolves once the server accepts connections. Fails with config.invalid where the address is not available. */

@@ -22,6 +22,7 @@ const SHORTEST_TOKEN = 16;
 /** Graph of the agent where the configuration names none. */
 const EXAMPLE_GRAPH = fileURLToPath(new URL("../../examples/hook.json", import.meta.url));
 
+/** A service that listens. */
 export interface RunningService {
   readonly url: string;
   /** Without a token every hook endpoint responds 503. */
@@ -34,6 +35,7 @@ export interface RunningService {
   close(drainSeconds?: number): Promise<void>;
 }
 
+/** Options of `startService`. */
 export interface StartOptions {
   /** Receives the lines of the log, JSON. Default: they go to stderr. */
   readonly log?: (line: string) => void;

@@ -18,6 +18,7 @@ const CARD_THREADS = { T4: 40_960, RTX3090: 125_952, RTX4090: 196_608, A100: 221
 
 const MAX_SEED = 2n ** 64n - 1n;
 
+/** The stream of noise: its seed, its algorithm and, for "GPU", the card whose grid it follows. */
 export interface NoiseOptions {
   /** 0 … 2^64-1; a number must be a safe integer, a string decimal. */
   seed: bigint | number | string;
@@ -103,6 +104,7 @@ function drawValues(draw: PhiloxDraw, shape: readonly number[], out?: Tensor): {
   return { values: compute(elementCount(shape), work, out), next };
 }
 
+/** Options of `randn`. `batchIndex` draws the noise of these entries of a batch, as ComfyUI's batch_index does. */
 export interface RandnOptions extends NoiseOptions {
   batchIndex?: readonly number[];
   /** Tensor of the same shape that receives the values; a new one where absent. */

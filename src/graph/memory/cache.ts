@@ -34,6 +34,7 @@ interface Stored {
   run: number;
 }
 
+/** Options of `createCache`. `size` is bytes (1 GiB where absent) for the policy "bytes", results (1000) for "lru". */
 export interface CacheOptions {
   policy?: CachePolicy;
   size?: number;

@@ -7,6 +7,7 @@ import { LATENT_RGB } from "./latent-rgb.js";
 import { previewModel } from "./model.js";
 import { previewVae } from "./vae.js";
 
+/** Options of `createPreviewHost`. */
 export interface PreviewHostOptions {
   /** Further checkpoint names, such as those in old graphs, with the family of each. */
   checkpoints?: Readonly<Record<string, string>>;

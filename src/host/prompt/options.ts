@@ -9,6 +9,7 @@ export const WEIGHT_INTERPRETATIONS = ["comfy", "A1111", "comfy++", "compel", "d
 export type TokenNormalization = (typeof TOKEN_NORMALIZATIONS)[number];
 export type WeightInterpretation = (typeof WEIGHT_INTERPRETATIONS)[number];
 
+/** Options of `encodePrompt` and `tokenizePrompt`: how the weights of a prompt act. */
 export interface PromptOptions {
   /** One of TOKEN_NORMALIZATIONS; any other text acts as "none", as in the reference. Default "none". */
   tokenNormalization?: string;

@@ -2,6 +2,7 @@ import type { LatentkitError } from "../../errors.js";
 import type { RenderedFile } from "../files.js";
 import type { ItemValues } from "../items/item.js";
 
+/** How a batch ended: "failed" where an item failed, "interrupted" where it was aborted. */
 export type BatchStatus = "success" | "failed" | "interrupted";
 
 interface AboutItem {

@@ -7,11 +7,17 @@ import { type Config, configLeaves, parseConfig } from "./config.js";
 
 const MAX_FILE_BYTES = 1024 * 1024;
 const PREFIX = "LATENTKIT_";
-/** Read elsewhere: by the native core, its loader, the CUDA backend and the command line. */
-const OTHER_VARIABLES = [
-  ...["LATENTKIT_ISA", "LATENTKIT_THREADS", "LATENTKIT_NATIVE", "LATENTKIT_DEBUG"],
-  ...["LATENTKIT_CUDA", "LATENTKIT_CUDA_DRIVER", "LATENTKIT_CACHE_DIR"],
-];
+/** Variables that set no key, with their meaning: for the native core, its loader, the CUDA backend, the command line. */
+export const OTHER_VARIABLES: Readonly<Record<string, string>> = {
+  LATENTKIT_ISA:
+    "Instruction set of the native core: avx512, avx2 or baseline; the best of this processor where absent.",
+  LATENTKIT_THREADS: "Threads of the native core; one for each processor where absent.",
+  LATENTKIT_NATIVE: "Another native core: the path of a latentkit.node.",
+  LATENTKIT_DEBUG: "1 adds stack traces to errors of the command line.",
+  LATENTKIT_CUDA: "Another CUDA library: the path of a latentkit_cuda.so.",
+  LATENTKIT_CUDA_DRIVER: "Another CUDA driver: the path of a libcuda.",
+  LATENTKIT_CACHE_DIR: "Folder in which the verdicts of CUDA trials are kept, instead of ~/.cache/latentkit.",
+};
 
 type Tree = { [key: string]: unknown };
 
@@ -84,14 +90,15 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tre
   return tree;
 }
 
-const variableOf = (path: readonly string[]) => `${PREFIX}${path.join("_").toUpperCase()}`;
+/** The environment variable that sets a key. */
+export const variableOf = (path: readonly string[]) => `${PREFIX}${path.join("_").toUpperCase()}`;
 
 /**
  * A sentence for each `LATENTKIT_…` variable that sets nothing. Refused they are not: a later version, or another
  * program, may know them.
  */
 export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
-  const known = [...configLeaves().map(([path]) => variableOf(path)), ...OTHER_VARIABLES];
+  const known = [...configLeaves().map(([path]) => variableOf(path)), ...Object.keys(OTHER_VARIABLES)];
   const names = known.map((name) => name.slice(PREFIX.length));
   return Object.keys(env)
     .filter((name) => name.startsWith(PREFIX) && env[name] !== "" && !known.includes(name))

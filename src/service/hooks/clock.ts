@@ -15,6 +15,7 @@ export interface Clock {
 // Node fires longer time-outs at once
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
+/** The clock of the machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

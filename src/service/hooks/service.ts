@@ -30,6 +30,7 @@ import type { Store } from "./store/store.js";
 
 const LAST_FRAMES_MS = 1000;
 
+/** Options of `createHookService`. */
 export interface HookServiceOptions {
   readonly agent: Agent;
   /** Default: in memory, gone with the process. */
@@ -51,6 +52,7 @@ const HOOK_RULES: OptionRules<HookServiceOptions> = {
 
 const HEARTBEAT_RULES: OptionRules<{ sessionKey?: string }> = { sessionKey: TEXT };
 
+/** A hook service: a router to mount, the runs behind it, and its end. */
 export interface HookService {
   /** Handles its documented paths and no others. Mount it in any Express application, before the body parsers. */
   readonly router: HookRouter;

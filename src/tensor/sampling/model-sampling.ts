@@ -72,6 +72,7 @@ const FAMILIES = {
   "cascade-c": family("eps", { kind: "cascade", shift: 2 }, SC_Prior),
 } as const satisfies Record<string, Family>;
 
+/** Names of the model families whose schedules are known. */
 export type ModelSamplingName = keyof typeof FAMILIES;
 
 export const MODEL_SAMPLINGS = Object.freeze(Object.keys(FAMILIES)) as readonly ModelSamplingName[];

@@ -66,7 +66,9 @@ export const SCHEDULERS = Object.freeze([
   "kl_optimal",
 ] as const);
 
+/** Name of a sampler. */
 export type Sampler = (typeof SAMPLERS)[number];
+/** Name of a scheduler. */
 export type Scheduler = (typeof SCHEDULERS)[number];
 
 /** Samplers that schedule one more step and drop the last but one sigma. */
@@ -75,6 +77,7 @@ const EXTRA_STEP: ReadonlySet<string> = new Set(["dpm_2", "dpm_2_ancestral", "un
 const MAX_STEPS = 10_000;
 const MAX_SCHEDULED_STEPS = 1_000_000;
 
+/** Options of `sigmas`; `model` is sd15 and `sampler` euler where absent. */
 export interface ScheduleOptions {
   model?: ModelSampling | ModelSamplingName;
   sampler?: Sampler;

@@ -9,6 +9,7 @@ import { ping } from "./ping.js";
 import * as runs from "./run-rows.js";
 import { sweep } from "./sweep.js";
 
+/** Options of `createSqliteStore`. */
 export interface SqliteStoreOptions {
   /** Default: node:sqlite or better-sqlite3, whichever is installed. */
   readonly driver?: SqliteDriver;

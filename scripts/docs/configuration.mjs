@@ -1,0 +1,73 @@
+// docs/configuration.md: every key of the schema, with its description, type, default and environment variable.
+import { z } from "zod";
+import { configLeaves, configSchema } from "../../dist/render/config.js";
+import { OTHER_VARIABLES, variableOf } from "../../dist/render/load-config.js";
+import { code, table } from "./markdown.mjs";
+
+export function body() {
+  const defaults = configSchema.parse({});
+  const rows = configLeaves().map(([path]) => {
+    const key = path.join(".");
+    const { description } = schemaAt(path);
+    if (description === undefined) throw new Error(`src/render/config.ts: ${key} has no description.`);
+    const value = path.reduce((inner, name) => inner?.[name], defaults);
+    const fallback = value === undefined ? "" : code(JSON.stringify(value));
+    return [key, words(schemaAt(path)), fallback, description];
+  });
+  const group = (prefix) => rows.filter(([key]) => key.startsWith(prefix)).map(([key, ...rest]) => [key, ...rest]);
+  const top = rows.filter(([key]) => !/^(channels|limits)\./.test(key));
+  const section = (keys) =>
+    table([
+      ["Key", "Type", "Default", "Meaning"],
+      ...keys.map(([key, type, fallback, description]) => [code(key), type, fallback, description]),
+    ]);
+  const others = Object.entries(OTHER_VARIABLES).map(([name, meaning]) => [code(name), meaning]);
+  return `
+# Configuration
+
+\`render\` and \`serve\` take a file in YAML or JSON with \`--config\`. A flag wins over the environment, the environment over
+the file, the file over the default. Unknown keys are refused, with the key that was probably meant. Relative paths in a
+file start at the file's folder, all others at the working folder.
+
+Every key has an environment variable: \`LATENTKIT_\` and its path in capitals, with \`_\` between. \`output_dir\` is
+\`${variableOf(["output_dir"])}\`, \`limits.running\` is \`${variableOf(["limits", "running"])}\`. An empty variable counts as
+absent; lists and objects are written as YAML or JSON.
+
+## General
+
+${section(top)}
+
+## The hook service: \`channels.web\`
+
+In a program these are the keys of \`config\` of \`createHookService\`, without \`channels.web.\` before them.
+
+${section(group("channels."))}
+
+## Limits: \`limits\`
+
+${section(group("limits."))}
+
+## Other environment variables
+
+${table([["Variable", "Meaning"], ...others])}
+`;
+}
+
+const schema = z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" });
+
+const schemaAt = (path) => path.reduce((inner, key) => inner.properties[key], schema);
+
+function words(type) {
+  if (type.enum !== undefined) return type.enum.map(code).join(", ");
+  if (type.anyOf !== undefined) return type.anyOf.map(words).join(" or ");
+  if (type.type === "array") return `list of ${words(type.items).replace(/^(text|object)/, "$1s")}`;
+  if (type.type === "object") return code(`{ ${Object.keys(type.properties).join(", ")} }`);
+  if (type.type === "integer") return wholeNumber(type);
+  return { string: "text", boolean: "true or false" }[type.type] ?? "text or list of texts";
+}
+
+function wholeNumber({ minimum, exclusiveMinimum, maximum }) {
+  const least = minimum ?? exclusiveMinimum + 1;
+  const hasMaximum = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER;
+  return `whole number from ${least}${hasMaximum ? ` to ${maximum}` : ""}`;
+}

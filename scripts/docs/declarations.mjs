@@ -1,0 +1,137 @@
+// Reads the compiler's .d.ts files. They are regular: each statement begins at the start of a line, its comment above it.
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { commentText } from "./markdown.mjs";
+
+/** Exports of a declaration file in order: `{ name, kind, comment, file, text }`, re-exports resolved. */
+export function exportsOf(file) {
+  const text = readFileSync(file, "utf8");
+  const names = [...text.matchAll(/^export (?:type )?\{([^}]*)\} from "([^"]+)";/gm)].flatMap(([, list, from]) =>
+    list
+      .split(",")
+      .map((name) => name.trim().replace(/^type /, ""))
+      .filter((name) => name !== "")
+      .map((name) => ({ name, from: join(dirname(file), from.replace(/\.js$/, ".d.ts")) })),
+  );
+  return names.map(({ name, from }) => findDeclaration(from, name) ?? fail(file, name));
+}
+
+/**
+ * Types that declarations refer to and no entry exports, such as what `defineNode` takes, where a comment explains them.
+ * They are looked for in the file of the declaration and in what it imports.
+ */
+export function referredBy(declarations, isListed) {
+  const referred = new Map();
+  for (const { file, text } of declarations) {
+    const imports = importsOf(file);
+    for (const [name] of text.replace(/\/\*\*[\s\S]*?\*\//g, "").matchAll(/\b[A-Z]\w+/g)) {
+      if (isListed(name) || referred.has(name)) continue;
+      const declared = findDeclaration(imports.get(name) ?? file, name);
+      const isType = declared?.kind === "interface" || declared?.kind === "type";
+      if (isType && declared.comment !== "") referred.set(name, declared);
+    }
+  }
+  return [...referred.values()];
+}
+
+/** Files of the package that a declaration file imports names from. */
+function importsOf(file) {
+  const text = readFileSync(file, "utf8");
+  const found = [...text.matchAll(/^import (?:type )?\{([^}]*)\} from "(\.[^"]+)";/gm)];
+  return new Map(
+    found.flatMap(([, list, from]) =>
+      list
+        .split(",")
+        .map((name) => [name.trim().replace(/^type /, ""), join(dirname(file), from.replace(/\.js$/, ".d.ts"))]),
+    ),
+  );
+}
+
+function fail(file, name) {
+  throw new Error(`${file}: no declaration of ${name} was found.`);
+}
+
+function findDeclaration(file, name) {
+  const statements = statementsOf(file).filter((statement) => statement.name === name);
+  if (statements.length > 0) {
+    // overloads: one declaration of several signatures
+    const [{ kind, comment }] = statements;
+    return { name, kind, comment, file, text: statements.map(({ text }) => text).join("\n") };
+  }
+  const text = readFileSync(file, "utf8");
+  for (const [, list, from] of text.matchAll(/^export (?:type )?\{([^}]*)\} from "([^"]+)";/gm)) {
+    const names = list.split(",").map((item) => item.trim().replace(/^type /, ""));
+    if (names.includes(name)) return findDeclaration(join(dirname(file), from.replace(/\.js$/, ".d.ts")), name);
+  }
+  return undefined;
+}
+
+const START = /^(?:export )?(?:declare )?(?:abstract )?(function|class|const|interface|type) (\w+)/;
+/** What begins another statement; a union's comments begin at the start of a line too, but a bar follows them. */
+const NEXT = /^(export|declare|import|interface|type|const|function|class)\b/;
+
+function statementsOf(file) {
+  const lines = readFileSync(file, "utf8").split("\n");
+  const statements = [];
+  let comment = "";
+  for (let i = 0; i < lines.length; i++) {
+    if (lines[i].startsWith("/**")) {
+      const end = lines.findIndex((line, at) => at >= i && line.endsWith("*/"));
+      comment = commentText(lines.slice(i, end + 1).join("\n"));
+      i = end;
+      continue;
+    }
+    const [, kind, name] = START.exec(lines[i]) ?? [];
+    if (kind !== undefined) {
+      const end = endOf(lines, i);
+      statements.push({ name, kind, comment, text: publicPart(lines.slice(i, end)) });
+      i = end - 1;
+    }
+    comment = "";
+  }
+  return statements;
+}
+
+/** Number of the line behind the statement that begins in line `start`. */
+function endOf(lines, start) {
+  let end = start + 1;
+  while (end < lines.length && !NEXT.test(lines[end])) {
+    if (lines[end].startsWith("/**") && !commentsUnionMember(lines, end)) break;
+    end++;
+  }
+  return end;
+}
+
+function commentsUnionMember(lines, start) {
+  const end = lines.findIndex((line, at) => at >= start && line.endsWith("*/"));
+  return /^ *[|&]/.test(lines[end + 1] ?? "");
+}
+
+/** Without private and internal members, and without what only a compiler needs. */
+function publicPart(lines) {
+  const shown = [];
+  for (let i = 0; i < lines.length; i++) {
+    const line = lines[i];
+    if (/^ +(private |#private;|static #)/.test(line)) {
+      dropComment(shown);
+      continue;
+    }
+    if (/^ +\/\*\* @internal/.test(line)) {
+      while (!lines[i].endsWith("*/")) i++;
+      i++;
+      continue;
+    }
+    shown.push(line);
+  }
+  return shown
+    .join("\n")
+    .trim()
+    .replace(/^(export )?(declare )?/, "")
+    .replaceAll("    ", "  ");
+}
+
+function dropComment(lines) {
+  if (!lines.at(-1)?.trimEnd().endsWith("*/")) return;
+  while (lines.length > 0 && !lines.at(-1).trimStart().startsWith("/**")) lines.pop();
+  lines.pop();
+}

@@ -1,0 +1,63 @@
+// docs/errors.md: the two tables of error codes, with the doc comment of each row.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ERROR_CODES } from "../../dist/errors.js";
+import { REFUSALS } from "../../dist/service/hooks/hook-error.js";
+import { root } from "../setup.mjs";
+import { code, table } from "./markdown.mjs";
+
+export function body() {
+  const comments = commentsIn("src/errors.ts", /^ {2}"([a-z.-]+)":/);
+  const codes = Object.entries(ERROR_CODES).map(([name, { http, comfyType, exit }]) => [
+    code(name),
+    comments.get(name) ?? missing("src/errors.ts", name),
+    http,
+    exit,
+    code(comfyType),
+  ]);
+  const refusals = Object.entries(REFUSALS).map(([kind, refusal]) => [
+    code(refusal.code),
+    refusal.status,
+    refusal.sentence,
+    refusal.retryAfterSeconds ?? "",
+    kind === refusal.code ? "" : code(kind),
+  ]);
+  return `
+# Error codes
+
+Every error that latentkit throws on purpose is a \`LatentkitError\`: \`code\` is stable and meant for programs, \`message\` is
+one sentence for a person, and \`details\` holds the facts behind it (\`nodeId\`, \`node\`, \`input\`, \`expected\`, \`received\`,
+\`suggestion\`, \`unknownClasses\`), as far as they apply.
+
+The command line exits with 0 when it is done, 1 when a run failed, 2 for a bad graph or bad usage, 3 for a bad
+configuration, and 130 when it was interrupted. The HTTP status and ComfyUI's error type are what a client of a service
+would see for the same failure.
+
+## LatentkitError
+
+${table([["Code", "Meaning", "HTTP", "Exit", "ComfyUI type"], ...codes])}
+
+## Refusals of the hook service
+
+A refused request has the body \`{ ok: false, error, code, request_id }\`. In a program the error is a \`HookError\` with
+\`status\` and \`code\`; its \`kind\` tells refusals apart that share a code.
+
+${table([["Code", "HTTP", "Sentence", "Retry-After (s)", "Kind, where it differs"], ...refusals])}
+`;
+}
+
+function missing(file, name) {
+  throw new Error(`${file}: ${name} has no doc comment, which docs/errors.md shows as its meaning.`);
+}
+
+/** Doc comments by the key in the line below them. */
+function commentsIn(file, key) {
+  const comments = new Map();
+  const lines = readFileSync(join(root, file), "utf8").split("\n");
+  for (const [index, line] of lines.entries()) {
+    const name = key.exec(line)?.[1];
+    const comment = /^ *\/\*\* (.*) \*\/$/.exec(lines[index - 1] ?? "")?.[1];
+    if (name !== undefined && comment !== undefined) comments.set(name, comment);
+  }
+  return comments;
+}

@@ -1,0 +1,48 @@
+import { constants, cpSync, existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { LatentkitError } from "../../errors.js";
+import type { Command } from "../command.js";
+import { shortest } from "../render-options.js";
+
+/** The package's own examples: graphs, a CSV file of items and the pictures that the graphs read. */
+const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
+
+export const initCommand: Command = {
+  usage: "init [FOLDER]",
+  summary: "Copy the example graphs into a folder (examples).",
+  help: ["Refuses to replace a file that exists.", "", "  --quiet   do not say what to do next"],
+  options: { quiet: { type: "boolean" } },
+  positionals: { min: 0, max: 1 },
+  run: async (args, terminal) => {
+    const folder = args.positionals[0] ?? "examples";
+    const names = readdirSync(EXAMPLES, { recursive: true, encoding: "utf8", withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath ?? entry.path, entry.name).slice(EXAMPLES.length + 1))
+      .sort();
+    const paths = names.map((name) => join(folder, name));
+    const existing = paths.find((path) => existsSync(path));
+    if (existing !== undefined) {
+      const sentence = `init: ${shortest(existing)} exists already, so nothing was copied; name another folder.`;
+      throw new LatentkitError("usage.invalid", sentence);
+    }
+    copy(folder);
+    for (const path of paths) terminal.out(`${shortest(path)}\n`);
+    if (!args.flag("quiet")) terminal.err(`Next: npx latentkit render ${shortest(join(folder, "first-light.json"))}\n`);
+    return 0;
+  },
+};
+
+function copy(folder: string): void {
+  try {
+    cpSync(EXAMPLES, folder, { recursive: true, errorOnExist: true, force: false, mode: constants.COPYFILE_EXCL });
+  } catch (error) {
+    const why = (error as NodeJS.ErrnoException).code ?? String(error);
+    throw new LatentkitError(
+      "file.write-failed",
+      `init: ${shortest(folder)} cannot be written (${why}).`,
+      {},
+      { cause: error },
+    );
+  }
+}

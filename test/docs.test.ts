@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { blocksOf, isGenerated, pages } from "./helpers/docs.js";
+import { PageRunner } from "./helpers/page-runner.js";
+import { root } from "./helpers/place.js";
+
+/** The only reasons for a block not to run here; `<!-- not run: REASON -->` stands above it. */
+const REASONS = ["installs from a registry", "runs the tests", "needs a CUDA compiler", "takes minutes"];
+const DIRECTIVES = ["exit", "file", "in", "not run"];
+
+/** Linked already, written once the structure of src settles. */
+const TO_BE_WRITTEN = ["docs/adding.md", "docs/architecture.md", "docs/memory.md"];
+
+const texts = pages();
+/** Generated pages hold declarations; the test of `npm run docs` compares them with the sources. */
+const written = [...texts].filter(([, text]) => !isGenerated(text));
+
+for (const [page, text] of written) {
+  const blocks = blocksOf(text);
+  if (blocks.length === 0) continue;
+  describe(page, () => {
+    let folder: string;
+    let runner: PageRunner;
+    before(() => {
+      folder = mkdtempSync(join(tmpdir(), "latentkit-docs-"));
+      runner = new PageRunner(folder);
+    });
+    after(async () => {
+      await runner.close();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
+    for (const [index, block] of blocks.entries()) {
+      const { language, code, line, directives } = block;
+      const reason = directives["not run"];
+      const title = code.split("\n").find((text) => text !== "" && !text.startsWith("import")) ?? "";
+      const name = `line ${line}, ${language}: ${title.trim().slice(0, 60)}`;
+      if (reason !== undefined) {
+        it(`${name} has a reason not to run`, () => assert.ok(REASONS.includes(reason), reason));
+        continue;
+      }
+      it(name, async () => {
+        assert.deepEqual(
+          Object.keys(directives).filter((key) => !DIRECTIVES.includes(key)),
+          [],
+        );
+        await runner.run(block);
+        const { file } = directives;
+        // a file that no later block of the page mentions would not be tested at all
+        if (file === undefined || file.startsWith(".github/")) return;
+        assert.ok(
+          blocks.slice(index + 1).some((later) => later.code.includes(file)),
+          `nothing uses ${file}`,
+        );
+      });
+    }
+  });
+}
+
+describe("the pages", () => {
+  it("link only to files and headings that exist", () => {
+    const broken = [...texts].flatMap(([page, text]) =>
+      [...text.matchAll(/\]\(([^)\s]+)\)/g)]
+        .map(([, link]) => link!)
+        .filter((link) => !/^https?:/.test(link) && !exists(page, link))
+        .map((link) => `${page}: ${link}`),
+    );
+    assert.deepEqual(broken, []);
+  });
+
+  it("that are still to be written do not exist", () => {
+    assert.deepEqual(
+      TO_BE_WRITTEN.filter((page) => texts.has(page)),
+      [],
+    );
+  });
+
+  it("are named in docs/README.md, each in one line", () => {
+    const index = texts.get("docs/README.md")!;
+    const unnamed = [...texts.keys()]
+      .filter((page) => page !== "docs/README.md")
+      .map((page) => (page.startsWith("docs/") ? page.slice("docs/".length) : `../${page}`))
+      .filter((link) => index.split(`](${link})`).length !== 2);
+    assert.deepEqual(unnamed, []);
+  });
+});
+
+function exists(page: string, link: string): boolean {
+  const [path, heading] = link.split("#") as [string, string?];
+  const target = path === "" ? page : join(dirname(page), path);
+  if (heading === undefined) return existsSync(join(root, target)) || TO_BE_WRITTEN.includes(target);
+  const text = texts.get(target);
+  return text !== undefined && (anchorsOf(text).includes(heading) || text.includes(`<a id="${heading}">`));
+}
+
+/** Headings as the anchors that a page of Markdown gives them. */
+const anchorsOf = (markdown: string): string[] =>
+  [...markdown.matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
