@@ -18,7 +18,6 @@ import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const EXAMPLE = "examples/first-light.json";
 const TOOLS = ["cc", "c++", "gcc", "g++", "clang", "make", "ninja", "cmake"];
 const PNG_START = "89504e470d0a1a0a";
 
@@ -32,7 +31,7 @@ try {
   npm(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", tarball], project, env);
   checkPackages(project);
   checkModule(project, env);
-  checkRender(project, env);
+  checkReadme(project, env);
   // scripts allowed: the prebuild loads, so nothing is compiled and nothing fails
   npm(["rebuild", "latentkit"], project, env);
   process.stderr.write("The packed package installs and renders without scripts, compiler and CMake.\n");
@@ -60,7 +59,9 @@ function pack() {
     "native/third_party/libdeflate/COPYING",
     "scripts/install.mjs",
     "scripts/native-build.mjs",
-    EXAMPLE,
+    "examples/first-light.json",
+    "examples/items.csv",
+    "dist/cli/init.js",
     "LICENSE",
     "README.md",
   ])
@@ -99,17 +100,24 @@ function checkModule(project, env) {
   assert.equal(imported, required);
 }
 
-function checkRender(project, env) {
-  const graph = join("node_modules/latentkit", EXAMPLE);
-  npm(["exec", "--offline", "--", "latentkit", "render", graph, "--out", "rendered"], project, env);
-  const pictures = readdirSync(join(project, "rendered"), { recursive: true }).filter((path) => path.endsWith(".png"));
+/** The commands of README.md's first picture, word by word. */
+function checkReadme(project, env) {
+  const readme = readFileSync(join(root, "README.md"), "utf8");
+  const section = readme.slice(readme.indexOf("\n## First picture\n"), readme.indexOf("\n## In a program\n"));
+  const blocks = [...section.matchAll(/^```bash\n([\s\S]*?)^```$/gm)].map(([, code]) => code);
+  assert.ok(blocks.length >= 2, "README.md has no commands for a first picture");
+  for (const code of blocks) {
+    const done = spawnSync("sh", ["-eu", "-c", code], { cwd: project, env, encoding: "utf8" });
+    assert.equal(done.status, 0, `${code}\n${done.stdout}${done.stderr}`);
+  }
+  const pictures = readdirSync(join(project, "out"), { recursive: true }).filter((path) => path.endsWith(".png"));
   assert.ok(pictures.length > 0, "render wrote no PNG");
   for (const picture of pictures) {
-    const file = readFileSync(join(project, "rendered", picture));
+    const file = readFileSync(join(project, "out", picture));
     assert.equal(file.subarray(0, 8).toString("hex"), PNG_START, `${picture} is no PNG`);
-    const check = `require("latentkit").decodePng(require("fs").readFileSync(process.argv[1])).then((p) => console.log(p.width * p.height))`;
-    assert.ok(Number(node(["-e", check, join("rendered", picture)], project, env)) > 0);
   }
+  const resolved = node(["-p", 'require.resolve("latentkit/examples/noise.json")'], project, env);
+  assert.ok(existsSync(resolved.trim()), "latentkit/examples/* is not reachable");
 }
 
 /** A folder for PATH with node and a shell, and nothing that compiles. */
@@ -117,7 +125,7 @@ function bareBin() {
   const folder = join(scratch, "bin");
   mkdirSync(folder);
   symlinkSync(process.execPath, join(folder, "node"));
-  for (const name of ["sh", "env"]) symlinkSync(find(name), join(folder, name));
+  for (const name of ["sh", "env", "npx"]) symlinkSync(find(name), join(folder, name));
   for (const tool of TOOLS) assert.notEqual(spawnSync(tool, ["--version"], { env: { PATH: folder } }).status, 0, tool);
   return folder;
 }
