@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadNative } from "#src/native/load.js";
-import { latentkit } from "./helpers/cli.js";
-import { hashesIn, root, temporaryFolder } from "./helpers/place.js";
+import { hashesIn, root, temporaryFolder } from "./helpers/folders.js";
+import { latentkit } from "./helpers/process/cli.js";
 
 const graph = join(root, "examples/first-light.json");
 const expected = JSON.parse(readFileSync(join(root, "test/graphs/expected/first-light.json"), "utf8")) as object;

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { decodePng, type RenderOptions, render } from "latentkit";
 import { parseJson } from "#src/io/json-lossless.js";
-import { filesIn, root, temporaryFolder } from "./helpers/place.js";
+import { filesIn, root, temporaryFolder } from "./helpers/folders.js";
 
 const graphs = join(root, "test/graphs");
 const picture = (name: string) => readFileSync(join(graphs, "input", name));

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { golden } from "../../build/test/helpers/golden.js";
+import { golden } from "../../build/test/helpers/tensor/golden.js";
 import { openDevice } from "./device.mjs";
 import { POINTS } from "./points.mjs";
 

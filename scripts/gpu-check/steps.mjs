@@ -91,7 +91,7 @@ async function trial(check) {
 
 async function golden(check) {
   const point = POINTS.golden;
-  const { SUITES } = await import("../../build/test/helpers/device-suites.js");
+  const { SUITES } = await import("../../build/test/helpers/process/device-suites.js");
   const suites = check.quick ? ["unit/tensor/random.test.js"] : SUITES;
   const mocha = join(root, "node_modules/mocha/bin/mocha.js");
   const files = suites.map((suite) => join("build/test", suite));

@@ -7,9 +7,9 @@ import { decodePng } from "latentkit";
 import { createGraphAgent } from "latentkit/hooks";
 import { loadConfig } from "#src/render/load-config.js";
 import { loadAgent } from "#src/service/load-agent.js";
-import { blocksOf, freePort, makeProject, twoTerminals } from "../helpers/docs.js";
-import { filesIn, root, temporaryFolder } from "../helpers/place.js";
-import { eventsOf } from "../helpers/serve.js";
+import { filesIn, root, temporaryFolder } from "../helpers/folders.js";
+import { blocksOf, freePort, makeProject, twoTerminals } from "../helpers/process/docs.js";
+import { eventsOf } from "../helpers/process/serve.js";
 
 const blocks = blocksOf(readFileSync(join(root, "docs/hooks.md"), "utf8"));
 const ofLanguage = (language: string) => blocks.filter((block) => block.language === language).map(({ code }) => code);

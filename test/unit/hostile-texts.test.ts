@@ -27,8 +27,8 @@ import { readGraph } from "#src/render/source.js";
 import { addressKey } from "#src/service/hooks/http/access/client-address.js";
 import { createTokens } from "#src/service/hooks/http/access/token.js";
 import { fillsOf } from "#src/service/message.js";
-import { fakeClip } from "../helpers/fake-clip.js";
-import { bestMs } from "../helpers/regexp-attacks.js";
+import { fakeClip } from "../helpers/graph/fake-clip.js";
+import { bestMs } from "../helpers/regexp/regexp-attacks.js";
 
 const LIMIT_MS = 50;
 const CHARACTERS = 100_000;

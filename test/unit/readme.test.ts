@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { loadConfig } from "#src/render/load-config.js";
-import { blocksOf, freePort, isServing, makeProject, twoTerminals } from "../helpers/docs.js";
-import { filesIn, root, temporaryFolder } from "../helpers/place.js";
+import { filesIn, root, temporaryFolder } from "../helpers/folders.js";
+import { blocksOf, freePort, isServing, makeProject, twoTerminals } from "../helpers/process/docs.js";
 
 const readme = readFileSync(join(root, "README.md"), "utf8");
 const blocks = blocksOf(readme);

@@ -4,7 +4,7 @@ import { PNG } from "pngjs";
 import { decodePng, encodeHere, encodePng, imageTensor } from "#src/io/png.js";
 import { forgetMemory, giveMemory, waitingMemory } from "#src/tensor/memory.js";
 import { refuses } from "../../helpers/errors.js";
-import { pngChunks, pngText } from "../../helpers/png-chunks.js";
+import { pngChunks, pngText } from "../../helpers/png/png-chunks.js";
 
 describe("io/png", () => {
   it("encodes tensors: times 255, clipped, truncated", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { registry } from "latentkit";
-import { root } from "../../helpers/place.js";
+import { root } from "../../helpers/folders.js";
 
 const FOLDERS = ["core", "ext"];
 const nodes = FOLDERS.flatMap((folder) => {

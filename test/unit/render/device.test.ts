@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { latentkit } from "../../helpers/cli.js";
-import { fakeGpu, onFakeGpu } from "../../helpers/fake-gpu.js";
-import { hashesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { hashesIn, root, temporaryFolder } from "../../helpers/folders.js";
+import { latentkit } from "../../helpers/process/cli.js";
+import { fakeGpu, onFakeGpu } from "../../helpers/process/fake-gpu.js";
 
 const EXAMPLE = join(root, "examples/first-light.json");
 /** Its output nodes, all of which write pictures or show texts. */

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DRIVER, LIBRARY } from "../../helpers/fake-gpu.js";
-import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { filesIn, root, temporaryFolder } from "../../helpers/folders.js";
+import { DRIVER, LIBRARY } from "../../helpers/process/fake-gpu.js";
 
 interface Results {
   readonly about: string;

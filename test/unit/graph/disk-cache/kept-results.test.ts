@@ -7,13 +7,13 @@ import type { ExecuteOptions } from "#src/graph/execute.js";
 import { block, defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import { any, int, latent } from "#src/nodes/inputs.js";
 import { createRegistry } from "#src/nodes/registry.js";
-import { files, freshFolder } from "../../../helpers/folders.js";
-import { endOf, eventsOf, node, only, SHOW } from "../../../helpers/graph-nodes.js";
+import { filesIn, temporaryFolder } from "../../../helpers/folders.js";
+import { endOf, eventsOf, node, only, SHOW } from "../../../helpers/graph/graph-nodes.js";
 
 type Flags = Partial<Pick<NodeDefinition, "outputNode" | "writesFiles" | "hasUi" | "notIdempotent" | "reachesNetwork">>;
 
 describe("a run with a disk cache", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   let ran: string[] = [];
   beforeEach(() => {
     ran = [];
@@ -70,7 +70,7 @@ describe("a run with a disk cache", () => {
     c: node("Sum", { a: ["b", 0], b: 5 }),
     out: node("Show", { x: ["c", 0] }),
   };
-  const entries = () => files(folder()).map((name) => join(folder(), name));
+  const entries = () => filesIn(folder()).map((name) => join(folder(), name));
 
   it("computes once: the nearest result is taken, tells that it was cached, and nothing before it runs", async () => {
     const first = await go(line);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createCache } from "#src/graph/cache.js";
-import { chain, eventsOf, node, only } from "../../../helpers/graph-nodes.js";
+import { chain, eventsOf, node, only } from "../../../helpers/graph/graph-nodes.js";
 
 const chainFrom = (value: number) => ({
   a: node("Const", { value }),

@@ -6,7 +6,7 @@ import { executeGraph } from "#src/graph/execute.js";
 import { defineNode } from "#src/nodes/define.js";
 import { any, int } from "#src/nodes/inputs.js";
 import { createRegistry } from "#src/nodes/registry.js";
-import { endOf, eventsOf, node } from "../../../helpers/graph-nodes.js";
+import { endOf, eventsOf, node } from "../../../helpers/graph/graph-nodes.js";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;

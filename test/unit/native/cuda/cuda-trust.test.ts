@@ -15,8 +15,8 @@ import {
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { cacheFolder, type TrustOptions, type TrustQuestion, trustOf } from "#src/native/cuda/cuda-trust.js";
-import { DRIVER, LIBRARY, runModule } from "../../../helpers/fake-gpu.js";
-import { freshFolder } from "../../../helpers/folders.js";
+import { temporaryFolder } from "../../../helpers/folders.js";
+import { DRIVER, LIBRARY, runModule } from "../../../helpers/process/fake-gpu.js";
 
 const QUESTION: TrustQuestion = {
   library: LIBRARY,
@@ -59,7 +59,7 @@ extern "C" __attribute__((visibility("default"))) const engine_cuda_table *laten
 `;
 
 describe("trust in a CUDA library", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const cache = () => join(folder(), "cache");
   const ask = (options: TrustOptions = {}, question: Partial<TrustQuestion> = {}) =>
     trustOf({ ...QUESTION, ...question }, { folder: cache(), ...options });

@@ -23,7 +23,7 @@ import {
 import { runBatch } from "#src/render/batch/batch.js";
 import type { BatchItem } from "#src/render/batch/types.js";
 import { refuses } from "../../../helpers/errors.js";
-import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/place.js";
+import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/folders.js";
 
 /** A flat picture whose red is an input, and texts that fail or wait. */
 const graph = {

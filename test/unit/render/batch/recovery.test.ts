@@ -3,7 +3,7 @@ import { linkSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ItemFiles, itemStem, readTemporary } from "#src/io/item-files.js";
 import { sweep } from "#src/render/batch/recovery.js";
-import { filesIn, temporaryFolder } from "../../../helpers/place.js";
+import { filesIn, temporaryFolder } from "../../../helpers/folders.js";
 
 const BATCH = "0123456789ab";
 const names = (index: number, isKept = true) => ({ batch: BATCH, index, number: index + 1, isKept });

@@ -7,10 +7,10 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { LatentkitError } from "#src/errors.js";
 import { readItems } from "#src/render/items/source.js";
-import { collect, itemFiles, seededKeys, sentence } from "../../../helpers/items.js";
+import { collect, itemFiles, seededKeys, sentence } from "../../../helpers/items/items.js";
 
 const LAST = 18446744073709551615n;
-const COUNTER = fileURLToPath(new URL("../../../helpers/count-items.js", import.meta.url));
+const COUNTER = fileURLToPath(new URL("../../../helpers/items/count-items.js", import.meta.url));
 
 describe("items from CSV", () => {
   const files = itemFiles();

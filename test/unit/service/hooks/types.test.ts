@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { root, temporaryFolder } from "../../../helpers/place.js";
+import { root, temporaryFolder } from "../../../helpers/folders.js";
 
 const PROGRAM = `
 import { createServer } from "node:http";

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { finishedFiles, isFinished } from "#src/render/batch/journal/journal-reading.js";
 import { printRecord } from "#src/render/batch/journal/journal-records.js";
-import { temporaryFolder } from "../../../../helpers/place.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
 
 const key = "0123456789abcdef";
 const header = printRecord({ type: "batch", version: 1, engine: "1", graph: "sha256:0", id: "0123456789ab", first: 1 });

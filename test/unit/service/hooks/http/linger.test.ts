@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { serviceStarter, TOKEN, until } from "../../../../helpers/hook-service.js";
-import { RawClient, requestText } from "../../../../helpers/raw-http.js";
+import { serviceStarter, TOKEN, until } from "../../../../helpers/hooks/hook-service.js";
+import { RawClient, requestText } from "../../../../helpers/http/raw-http.js";
 
 const startService = serviceStarter();
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createTokens } from "#src/service/hooks/http/access/token.js";
-import { serviceStarter, TOKEN } from "../../../../../helpers/hook-service.js";
-import { rawRequest, requestText } from "../../../../../helpers/raw-http.js";
+import { serviceStarter, TOKEN } from "../../../../../helpers/hooks/hook-service.js";
+import { rawRequest, requestText } from "../../../../../helpers/http/raw-http.js";
 
 const startService = serviceStarter();
 

@@ -3,10 +3,16 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Agent } from "#src/service/hooks/types.js";
-import { FakeClock } from "../../../../../helpers/fake-clock.js";
-import { bearer, type RunningService, serviceStarter, TOKEN, until } from "../../../../../helpers/hook-service.js";
-import { RawClient, requestText } from "../../../../../helpers/raw-http.js";
-import { ids, names, readEvents, upTo } from "../../../../../helpers/sse-reader.js";
+import { FakeClock } from "../../../../../helpers/hooks/fake-clock.js";
+import {
+  bearer,
+  type RunningService,
+  serviceStarter,
+  TOKEN,
+  until,
+} from "../../../../../helpers/hooks/hook-service.js";
+import { RawClient, requestText } from "../../../../../helpers/http/raw-http.js";
+import { ids, names, readEvents, upTo } from "../../../../../helpers/http/sse-reader.js";
 
 const startService = serviceStarter();
 

@@ -4,7 +4,7 @@ import { LatentkitError } from "#src/errors.js";
 import type { BatchItem } from "#src/render/batch/types.js";
 import { createGraphKeys } from "#src/render/items/graph-keys.js";
 import { type ItemFile, readItems } from "#src/render/items/source.js";
-import { temporaryFolder } from "./place.js";
+import { temporaryFolder } from "../folders.js";
 
 /** A graph with seeds in several places: as a literal, as a placeholder, through a link, and left out. */
 export const seededGraph = () => ({

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
-import { root } from "./place.js";
+import { root } from "../folders.js";
 
 export interface CodeBlock {
   readonly language: string;

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Tensor } from "latentkit";
 
-const folder = new URL("../../../test/golden/", import.meta.url);
+const folder = new URL("../../../../test/golden/", import.meta.url);
 
 /** A tensor of a .safetensors file: raw typed values and their shape. */
 export interface StoredTensor {

@@ -70,7 +70,7 @@ export function executorGolden(): {
   validate: ValidateCase[];
   execute: ExecuteCase[];
 } {
-  const path = new URL("../../../test/golden/executor.json", import.meta.url);
+  const path = new URL("../../../../test/golden/executor.json", import.meta.url);
   const file = parseJson(readFileSync(path, "utf8")) as {
     meta: { node_definitions: Record<string, Described> };
     cases: (ValidateCase | ExecuteCase)[];

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { root } from "./place.js";
+import { root } from "../folders.js";
 
 export interface Serving {
   readonly url: string;

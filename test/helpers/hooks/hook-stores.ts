@@ -4,7 +4,7 @@ import { createMemoryStore } from "#src/service/hooks/store/memory.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite.js";
 import { loadSqliteDriver, type SqliteDriver } from "#src/service/hooks/store/sqlite-driver.js";
 import type { Store } from "#src/service/hooks/store/store.js";
-import { freshFolder } from "./folders.js";
+import { temporaryFolder } from "../folders.js";
 
 /** What a test needs of one kind of store. */
 export interface StoreKind {
@@ -22,7 +22,7 @@ export function describeStores(title: string, tests: (kind: StoreKind) => void):
   });
   for (const driver of drivers()) {
     describe(`${title}, SQLite store (${driver.name})`, () => {
-      const folder = freshFolder();
+      const folder = temporaryFolder();
       const open: Store[] = [];
       const create = (): Store => {
         const store = createSqliteStore(join(folder(), "store.db"), { driver });
