@@ -11,6 +11,7 @@ export interface Entry {
   readonly skipped?: boolean;
 }
 
+/** @internal */
 export const CACHE_POLICIES = ["bytes", "classic", "lru", "none"] as const;
 /**
  * "bytes": the least recently used results leave when all together exceed `size` bytes; "classic": the last

@@ -38,7 +38,7 @@ function* uniqueDigits(): Generator<string, never> {
 }
 
 /** Start of the names of an item's temporary files. */
-export const temporaryStart = (batch: string, index: number): string => `${START}${batch}-${index}-`;
+const temporaryStart = (batch: string, index: number): string => `${START}${batch}-${index}-`;
 
 /** Temporary files that prove nothing: what they were linked to may hold other items' texts by now. */
 const NO_PROOF = "x";

@@ -42,7 +42,7 @@ export function candidates(root: string, override?: string): string[] {
   ];
 }
 
-/** Loads the first file that exists and works. Fails with native.unavailable. */
+/** Loads the first file that exists and works. Fails with native.unavailable. @internal */
 export function loadFirst(files: readonly string[]): NativeBindings {
   const require = createRequire(import.meta.url);
   const failures: { file: string; cause: unknown }[] = [];

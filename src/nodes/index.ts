@@ -26,7 +26,7 @@ import { showSpentTime } from "./ext/show-spent-time.js";
 import { createRegistry, type Registry } from "./registry.js";
 
 /** The table of contents: one import and one entry a node. */
-export const allNodes = Object.freeze([
+const allNodes = Object.freeze([
   ifNode,
   poseEditor,
   imageToMask,

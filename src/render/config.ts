@@ -65,7 +65,7 @@ const limits = z.strictObject({
 });
 
 /** The whole configuration of the command line and the service; every key has its default here. */
-export const configSchema = z.strictObject({
+const configSchema = z.strictObject({
   host: nonEmpty.default("127.0.0.1"),
   port: z.int().min(0).max(65535).default(8188),
   store: z
@@ -186,7 +186,7 @@ function kindOf(value: unknown): string {
   return isPlain && value !== undefined && value !== null ? `a ${typeof value}` : describe(value);
 }
 
-/** A copy for printing: each secret shows as "set (32 chars)". */
+/** A copy for printing: each secret shows as "set (32 chars)". @internal */
 export function hideSecrets(config: unknown, at: readonly PropertyKey[] = []): unknown {
   const isScalar = typeof config !== "object" || config === null;
   if (isScalar && config !== undefined && isSecret(at)) return `set (${String(config).length} chars)`;

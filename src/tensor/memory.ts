@@ -58,8 +58,8 @@ export const takeMemory = (bytes: number): ArrayBuffer => pool.take(bytes);
  */
 export const giveMemory = (buffer: ArrayBufferLike): void => pool.give(buffer);
 
-/** Bytes that wait for the next who takes them. */
+/** Bytes that wait for the next who takes them. @internal */
 export const waitingMemory = (): number => pool.waiting;
 
-/** Lets all waiting memory go. */
+/** Lets all waiting memory go. @internal */
 export const forgetMemory = (): void => pool.forget();

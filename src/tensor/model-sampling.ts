@@ -73,6 +73,7 @@ const FAMILIES = {
 
 export type ModelSamplingName = keyof typeof FAMILIES;
 
+/** @internal */
 export const MODEL_SAMPLINGS = Object.freeze(Object.keys(FAMILIES)) as readonly ModelSamplingName[];
 
 /** Which parameters each kind of table has. */

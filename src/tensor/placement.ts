@@ -74,7 +74,7 @@ export function staysHere(size: number, a?: Tensor, b?: Tensor, c?: Tensor, d?: 
 }
 
 /** Whether new values of this size would be computed on a device, and so are better left there. */
-export function wantsDevice(size: number): Cuda | undefined {
+function wantsDevice(size: number): Cuda | undefined {
   const choice = currentDevice();
   if (choice === "cpu" || (choice === "auto" && size < AUTO_FROM)) return undefined;
   return choice === "auto" ? autoDevice() : requireDevice(choice);

@@ -158,7 +158,7 @@ export function scaledRandn(shape: readonly number[], k: number, options: Omit<R
 }
 
 /** Reads a seed of any accepted form. */
-export function parseSeed(seed: unknown): bigint {
+function parseSeed(seed: unknown): bigint {
   let value: bigint | undefined;
   if (typeof seed === "bigint") value = seed;
   else if (typeof seed === "number" && Number.isSafeInteger(seed)) value = BigInt(seed);

@@ -4,7 +4,7 @@ import type { Clock } from "../clock.js";
 import { watchWrites } from "./write-watch.js";
 
 /** Requests of one connection that may wait for their turn, the one that is answered included. */
-export const MOST_IN_FLIGHT = 64;
+const MOST_IN_FLIGHT = 64;
 
 interface Waiting {
   readonly res: ServerResponse;

@@ -4,7 +4,7 @@ import { HookError } from "../hook-error.js";
 import { type Limits, RUN_STATES } from "../types.js";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.js";
 
-export const MAX_TIMEOUT_SECONDS = 3600;
+const MAX_TIMEOUT_SECONDS = 3600;
 const MAX_NAME_CHARS = 200;
 
 /** The longest run a request may ask for; a configuration that allows more by default allows it here too. */

@@ -21,7 +21,7 @@ function withoutPort(address: string): string {
   return v6 ?? v4 ?? address;
 }
 
-/** Exported for its test: the key of one address, or undefined where it is none. */
+/** Exported for its test: the key of one address, or undefined where it is none. @internal */
 export function addressKey(address: string): string | undefined {
   const plain = address.replace(/%.*/s, "");
   if (isIPv4(plain)) return plain;
