@@ -21,7 +21,7 @@ if (what === "peak") {
 /** The kernel's own mark: getrusage keeps the parent's through a fork. */
 function peakBytes() {
   if (process.platform !== "linux") return process.resourceUsage().maxRSS * 1024;
-  return Number(/VmHWM:\s*(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))[1]) * 1024;
+  return Number(/VmHWM:\s*(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1]) * 1024;
 }
 
 function gather(value, buffers, seen = new Set()) {

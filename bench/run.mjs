@@ -20,6 +20,7 @@ import { rows } from "./rows.mjs";
 
 const root = new URL("..", import.meta.url);
 const COMMITTED = fileURLToPath(new URL("bench/figures.json", root));
+/** @type {[page: URL, isShown: (row: any) => boolean][]} */
 const PAGES = [
   [new URL("docs/performance.md", root), () => true],
   [new URL("README.md", root), (row) => row.isMain],
@@ -108,6 +109,7 @@ function summaryOf({ rows, losses }) {
   return lines.join("\n");
 }
 
+/** @param {any} results */
 function save({ losses, ...report }) {
   writeFileSync(COMMITTED, `${JSON.stringify(report, null, 1)}\n`);
   for (const [page, isShown] of PAGES) {

@@ -27,7 +27,7 @@ async function pollHealth(url) {
       (answer) => answer.text().then(() => answer.status),
       () => 0,
     );
-    process.send({ ms: performance.now() - since, status });
+    process.send?.({ ms: performance.now() - since, status });
     await sleep(POLL_MS);
   }
 }
@@ -65,7 +65,7 @@ async function measured(name, { prepare, attack }, service) {
   const poller = fork(SCRIPT, ["--poll-health", service.url]);
   const latencies = [];
   let isAlive = true;
-  poller.on("message", ({ ms, status }) => {
+  poller.on("message", (/** @type {any} */ { ms, status }) => {
     latencies.push(ms);
     if (status !== 200) isAlive = false;
   });

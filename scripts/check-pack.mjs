@@ -88,7 +88,9 @@ function checkModule(project, env) {
 function checkRender(project, env) {
   const graph = join("node_modules/latentkit", EXAMPLE);
   npm(["exec", "--offline", "--", "latentkit", "render", graph, "--out", "rendered"], project, env);
-  const pictures = readdirSync(join(project, "rendered"), { recursive: true }).filter((path) => path.endsWith(".png"));
+  const pictures = readdirSync(join(project, "rendered"), { recursive: true, encoding: "utf8" }).filter((path) =>
+    path.endsWith(".png"),
+  );
   assert.ok(pictures.length > 0, "render wrote no PNG");
   for (const picture of pictures) {
     const file = readFileSync(join(project, "rendered", picture));
@@ -109,7 +111,7 @@ function bareBin() {
 }
 
 function find(program) {
-  for (const folder of process.env.PATH.split(delimiter)) {
+  for (const folder of String(process.env.PATH).split(delimiter)) {
     try {
       return realpathSync(join(folder, program));
     } catch (error) {

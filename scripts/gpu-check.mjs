@@ -42,7 +42,13 @@ const patience = Math.max(1, Number(options.seconds) / 580);
 const left = () => Number(options.seconds) - (Date.now() - started) / 1000;
 
 const results = [];
-const check = { ...options, out, children: runner(join(out, "log.txt")), driver: driverFile(), probe: undefined };
+const check = {
+  ...options,
+  out,
+  children: runner(join(out, "log.txt")),
+  driver: driverFile(),
+  probe: /** @type {import("../dist/native/probe.js").CudaProbe | undefined} */ (undefined),
+};
 for (const step of steps) {
   if (options.only !== undefined && !options.only.includes(step.name)) continue;
   await take(step);
@@ -70,7 +76,7 @@ async function take(step) {
   let points;
   try {
     if (limit <= 1) points = notRun(step, `no time was left of ${options.seconds} s`);
-    else if (step.needs === "gpu" && !check.probe.available) points = notRun(step, check.probe.reason);
+    else if (step.needs === "gpu" && !check.probe?.available) points = notRun(step, check.probe?.reason);
     else points = await step.run({ ...check, limit });
   } catch (error) {
     points = step.points.map((point) => ({ point, state: "failed", detail: String(error?.message ?? error) }));

@@ -108,6 +108,12 @@ function npm(args) {
   else run(what, process.platform === "win32" ? "npm.cmd" : "npm", args);
 }
 
+/**
+ * @param {string} what
+ * @param {string} program
+ * @param {string[]} args
+ * @param {{ stdio?: "pipe" | "inherit" }} [options]
+ */
 function run(what, program, args, { stdio = "pipe" } = {}) {
   const done = spawnSync(program, args, {
     cwd: root,

@@ -68,8 +68,13 @@ function choices(seed) {
   return { below: (limit) => Math.floor(next() * limit) };
 }
 
-/** The service under attack; `url` is null while it is down. */
-const service = { url: null, child: null };
+/**
+ * The service under attack; `url` is null while it is down.
+ *
+ * @typedef {import("node:stream").Readable} Readable
+ * @type {{ url: string | null, child?: import("node:child_process").ChildProcessByStdio<null, Readable, Readable> }}
+ */
+const service = { url: null };
 let isOver = false;
 let kills = 0;
 let resumed = 0;
@@ -79,14 +84,15 @@ let keys = 0;
 
 function spawnService() {
   const serve = ["serve", "--config", configFile, "--port", "0", "--json", "--quiet"];
-  service.child = spawn(process.execPath, [join(ROOT, "bin/latentkit.mjs"), ...serve], {
+  const child = spawn(process.execPath, [join(ROOT, "bin/latentkit.mjs"), ...serve], {
     stdio: ["ignore", "pipe", "pipe"],
   });
+  service.child = child;
+  return child;
 }
 
 async function startService() {
-  spawnService();
-  const { child } = service;
+  const child = spawnService();
   let log = "";
   child.stderr.on("data", (chunk) => {
     log = (log + chunk).slice(-4000);
@@ -104,6 +110,7 @@ async function startService() {
 
 async function killService() {
   const { child } = service;
+  if (child === undefined) throw new Error("The service was not started.");
   const exited = once(child, "exit");
   child.kill("SIGKILL");
   service.url = null;
@@ -134,7 +141,7 @@ async function request(path, init = {}) {
         headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json", ...init.headers },
         signal: AbortSignal.timeout(20_000),
       });
-      const body = await answer.json();
+      const body = /** @type {any} */ (await answer.json());
       assert.equal(answer.status, 200, `${path}: ${JSON.stringify(body)}`);
       return { body, headers: answer.headers };
     } catch (error) {
@@ -202,9 +209,9 @@ async function readOnce(id, events, lifeMs) {
   assert.equal(answer.status, 200, `stream of ${id}, acknowledged before`);
   try {
     let text = "";
-    for await (const chunk of answer.body.pipeThrough(new TextDecoderStream())) {
+    for await (const chunk of /** @type {ReadableStream} */ (answer.body).pipeThrough(new TextDecoderStream())) {
       const frames = (text + chunk).split("\n\n");
-      text = frames.pop();
+      text = frames.pop() ?? "";
       for (const frame of frames) take(frame, id, events);
     }
   } catch (error) {

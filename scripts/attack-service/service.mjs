@@ -93,7 +93,7 @@ export async function startService({ rendersGraph = false }) {
       return socket;
     },
     /** Resident bytes of the service. */
-    memory: () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))[1]) * 1024,
+    memory: () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) * 1024,
     async stop() {
       closeSockets();
       const ended = once(child, "exit");

@@ -112,6 +112,7 @@ async function printed(points, running) {
   return JSON.parse(ran.stdout.trim().split("\n").at(-1));
 }
 
+/** @this {{ points: string[] }} */
 function noise(check) {
   const limits = check.quick ? ["--quick"] : [];
   const args = [script("philox.mjs"), "--python", check.python, ...limits];
@@ -152,6 +153,7 @@ async function sanitizer(check, point, names, tool) {
 /** A name without a folder is the system's own driver. */
 const isFake = ({ probe: { driver } }) => driver.includes("/") && readFileSync(driver).includes("fake_cuda_configure");
 
+/** @this {{ points: string[] }} */
 function bench(check) {
   const files = ["--json", join(check.out, "bench.json"), "--markdown", join(check.out, "bench.md")];
   const args = ["bench/cuda.mjs", ...files, "--points", ...(check.quick || isFake(check) ? ["--quick"] : [])];

@@ -5,6 +5,6 @@ export const SUITES: readonly string[] = [
   "unit/nodes/**/*.test.js",
   "unit/host/**/*.test.js",
   "unit/graph/execute.test.js",
-  "unit/render/receipt.test.js",
+  "unit/render/receipt/receipt.test.js",
   "graphs.test.js",
 ];

@@ -461,7 +461,7 @@ describe("many readers at once", () => {
     return delay.max / 1e6;
   }
 
-  it("let others take their turn, and each has the whole run", async () => {
+  it("let others take their turn, and each has the whole run @alone", async () => {
     const service = await flooded();
     const texts = Array.from({ length: 5 }, () => "");
     const longest = await longestTurn(async () => {
@@ -477,7 +477,7 @@ describe("many readers at once", () => {
     assert.ok(longest < 250, `${longest} ms in one turn`);
   });
 
-  it("that never read share what waits for them, and hold nobody up", async () => {
+  it("that never read share what waits for them, and hold nobody up @alone", async () => {
     const service = await flooded();
     const before = process.memoryUsage().arrayBuffers;
     let clients: RawClient[] = [];
