@@ -37,8 +37,8 @@ checkTable();
 checkKernels();
 const kilobytes = (bytes) => `${(bytes / 1024).toFixed(0)} KB`;
 const size = kilobytes(statSync(library).size);
-const told = images.map(({ name, bytes }) => `${name} ${kilobytes(bytes)}`).join(", ");
-process.stderr.write(`latentkit_cuda.so: ${size}, of which ${told}; built in ${seconds} s.\n`);
+const imageSizes = images.map(({ name, bytes }) => `${name} ${kilobytes(bytes)}`).join(", ");
+process.stderr.write(`latentkit_cuda.so: ${size}, of which ${imageSizes}; built in ${seconds} s.\n`);
 
 function checkSymbols() {
   const symbols = run("nm", ["-D", "--defined-only", library]).trim().split("\n");
@@ -50,7 +50,7 @@ function checkSymbols() {
   for (const name of needed) assert.match(name, /^(libc|libm|libgcc_s|libpthread|libdl|ld-linux-[\w-]+)\.so/);
 }
 
-/** The entries of the image, as cuobjdump lists them; cuobjdump is asked too where it is installed. */
+/** The entries of the image, as cuobjdump lists them; compared with cuobjdump where it is installed. */
 function listImages() {
   const section = /\.nv_fatbin\s+PROGBITS\s+[0-9a-f]+ ([0-9a-f]+) ([0-9a-f]+)/.exec(run("readelf", ["-SW", library]));
   assert.ok(section, `${library} has no section .nv_fatbin`);
@@ -59,19 +59,22 @@ function listImages() {
   const image = readFileSync(library).subarray(at, at + Number.parseInt(size, 16));
   assert.equal(image.readUInt32LE(0), 0xba55ed50, "no fat binary");
   const end = image.readUInt16LE(6) + Number(image.readBigUInt64LE(8));
-  const found = [];
+  const entries = [];
   for (let entry = image.readUInt16LE(6); entry < end; ) {
     const bytes = image.readUInt32LE(entry + 4) + Number(image.readBigUInt64LE(entry + 8));
-    found.push({ name: `${image.readUInt16LE(entry) === 2 ? "elf" : "ptx"} ${image.readUInt32LE(entry + 28)}`, bytes });
+    entries.push({
+      name: `${image.readUInt16LE(entry) === 2 ? "elf" : "ptx"} ${image.readUInt32LE(entry + 28)}`,
+      bytes,
+    });
     entry += bytes;
   }
   const listed = spawnSync("cuobjdump", ["--list-elf", library], { encoding: "utf8" });
   if (listed.status === 0) {
     const elfs = [...listed.stdout.matchAll(/sm_(\d+)/g)].map(([, number]) => `elf ${number}`);
-    const names = found.map(({ name }) => name);
+    const names = entries.map(({ name }) => name);
     assert.deepEqual(elfs.sort(), names.filter((name) => name.startsWith("elf")).sort());
   }
-  return found.sort((a, b) => IMAGES.indexOf(a.name) - IMAGES.indexOf(b.name));
+  return entries.sort((a, b) => IMAGES.indexOf(a.name) - IMAGES.indexOf(b.name));
 }
 
 /** The exported function, called: its table has the version of the header. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Checks how the sources hang together: who imports whom, which exports are used, how full folders are. The tables are in
-// layers/floors.mjs; docs/decisions.md tells why.
+// layers/floors.mjs; docs/decisions.md has the reasons.
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as house from "./layers/floors.mjs";

@@ -27,15 +27,15 @@ const options = ["-DLATENTKIT_ADDON=OFF", "-DLATENTKIT_FUZZ=ON", "-DLATENTKIT_SA
 run("cmake", ["-S", root, "-B", folder, ...clang, ...options]);
 run("cmake", ["--build", folder, "--parallel", "2", "--target", ...targets.map((target) => `${target}_fuzz`)]);
 for (const target of targets) {
-  const found = join(folder, "corpus", target);
-  mkdirSync(found, { recursive: true });
+  const corpus = join(folder, "corpus", target);
+  mkdirSync(corpus, { recursive: true });
   run(join(folder, "test/native/fuzz", `${target}_fuzz`), [
     `-max_total_time=${values.seconds}`,
     "-max_len=8192",
     "-timeout=20",
     "-print_final_stats=1",
     `-artifact_prefix=${folder}/${target}-`,
-    found,
+    corpus,
     join(root, "test/native/fuzz/corpus", target),
   ]);
 }

@@ -50,15 +50,15 @@ export function buildSqlite(log = logLine) {
   }
 }
 
-/** True when every package that the lockfile wants on this machine is installed in the wanted version. */
+/** Whether every package of the lockfile for this machine is installed in its version. */
 export function packagesMatch(folder) {
   const installed = join(folder, "node_modules/.package-lock.json");
   if (!existsSync(installed)) return false;
-  const wanted = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")).packages;
-  const found = JSON.parse(readFileSync(installed, "utf8")).packages;
-  return Object.entries(wanted).every(
+  const locked = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")).packages;
+  const present = JSON.parse(readFileSync(installed, "utf8")).packages;
+  return Object.entries(locked).every(
     ([path, entry]) =>
-      path === "" || (found[path] === undefined ? entry.optional : found[path].version === entry.version),
+      path === "" || (present[path] === undefined ? entry.optional : present[path].version === entry.version),
   );
 }
 
@@ -123,7 +123,7 @@ function run(what, program, args, { stdio = "pipe" } = {}) {
   if (done.status === 0) return;
   const why = done.error?.message ?? `exit code ${done.status ?? done.signal}`;
   throw new SetupError(
-    `${done.stdout ?? ""}${done.stderr ?? ""}${what} failed (${why}). Mend the cause named above and repeat.`,
+    `${done.stdout ?? ""}${done.stderr ?? ""}${what} failed (${why}). Fix the error above and run this again.`,
   );
 }
 

@@ -130,20 +130,20 @@ async function up() {
   return service.url;
 }
 
-/** An answer, however often the service dies on the way; HTTP errors are failures of the soak. */
+/** Returns the response, however often the service dies on the way; HTTP errors are failures of the soak. */
 async function request(path, init = {}) {
   const deadline = Date.now() + PATIENCE_MS;
   for (;;) {
     const url = await up();
     try {
-      const answer = await fetch(url + path, {
+      const response = await fetch(url + path, {
         ...init,
         headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json", ...init.headers },
         signal: AbortSignal.timeout(20_000),
       });
-      const body = /** @type {any} */ (await answer.json());
-      assert.equal(answer.status, 200, `${path}: ${JSON.stringify(body)}`);
-      return { body, headers: answer.headers };
+      const body = /** @type {any} */ (await response.json());
+      assert.equal(response.status, 200, `${path}: ${JSON.stringify(body)}`);
+      return { body, headers: response.headers };
     } catch (error) {
       if (error instanceof assert.AssertionError || Date.now() > deadline) throw error;
       await sleep(10);
@@ -180,7 +180,7 @@ async function client(number) {
 async function cancelLater(id, ms) {
   await sleep(ms);
   const { body } = await request(`/api/runs/${id}/cancel`, { method: "POST" });
-  assert.ok(body.done, `cancel answered ${body.status}`);
+  assert.ok(body.done, `cancel returned ${body.status}`);
 }
 
 /** Reads a run's stream to its terminal event, over kills and its own disconnects, and checks every id on the way. */
@@ -200,16 +200,16 @@ async function readToEnd(id, below) {
 async function readOnce(id, events, lifeMs) {
   const url = await up();
   const headers = { authorization: `Bearer ${TOKEN}`, "last-event-id": String(events.at(-1)?.id ?? -1) };
-  let answer;
+  let response;
   try {
-    answer = await fetch(`${url}/api/stream?run_id=${id}`, { headers, signal: AbortSignal.timeout(lifeMs) });
+    response = await fetch(`${url}/api/stream?run_id=${id}`, { headers, signal: AbortSignal.timeout(lifeMs) });
   } catch {
     return; // the service is down, or this reader has had enough
   }
-  assert.equal(answer.status, 200, `stream of ${id}, acknowledged before`);
+  assert.equal(response.status, 200, `stream of ${id}, acknowledged before`);
   try {
     let text = "";
-    for await (const chunk of /** @type {ReadableStream} */ (answer.body).pipeThrough(new TextDecoderStream())) {
+    for await (const chunk of /** @type {ReadableStream} */ (response.body).pipeThrough(new TextDecoderStream())) {
       const frames = (text + chunk).split("\n\n");
       text = frames.pop() ?? "";
       for (const frame of frames) take(frame, id, events);
@@ -231,7 +231,7 @@ function take(frame, id, events) {
   events.push({ id: Number(field("id")), event, data: field("data") });
 }
 
-/** What the store says in the end is what the readers were told on the way. */
+/** Checks that the store holds in the end what the readers got on the way. */
 async function checkAll() {
   const states = {};
   for (const [id, { events }] of runs) {

@@ -91,7 +91,7 @@ describe("test/graphs", () => {
     assert.ok(distance > 4 && distance < 64, `mean distance ${distance}`);
   });
 
-  it("remote-image-api: sends the form to the configured service and saves its answer", async () => {
+  it("remote-image-api: sends the form to the configured service and saves the response", async () => {
     const bodies: string[] = [];
     const server = createServer((request, response) => {
       const chunks: Buffer[] = [];
@@ -140,8 +140,8 @@ describe("test/graphs", () => {
 
   it("show-anything-lazy: shows the noise's sigma and hands the text on", async () => {
     const { ui } = await run("show-anything-lazy");
-    const shown = ui["3"]!.text![0] as string;
-    assert.match(shown, /^\d+\.\d+$/);
-    assert.equal(readFileSync(join(folder(), "show-anything-lazy/sigma.txt"), "utf8"), shown);
+    const text = ui["3"]!.text![0] as string;
+    assert.match(text, /^\d+\.\d+$/);
+    assert.equal(readFileSync(join(folder(), "show-anything-lazy/sigma.txt"), "utf8"), text);
   });
 });

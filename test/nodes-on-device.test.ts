@@ -10,8 +10,8 @@ interface Report {
   readonly failures: readonly { readonly fullTitle: string; readonly err: { readonly message?: string } }[];
 }
 
-describe("with every tensor on a device", () => {
-  it("the golden vectors and all tests of nodes and graphs pass", async function () {
+describe("tensors on a device", () => {
+  it("pass the golden vectors and all tests of nodes and graphs", async function () {
     this.timeout(600_000);
     const files = SUITES.map((suite) => join("build/test", suite));
     const report = join(root, "build/test/helpers/process/report-launches.js");

@@ -6,12 +6,12 @@ import { loadSqliteDriver, type SqliteDriver } from "#src/service/hooks/store/sq
 import type { Store } from "#src/service/hooks/store/store.js";
 import { temporaryFolder } from "../folders.js";
 
-/** What a test needs of one kind of store. */
+/** One kind of store, as tests use it. */
 export interface StoreKind {
   readonly name: string;
   /** A new empty store; closed after the test. */
   create(): Store;
-  /** The same content as a new process would find it after the death of the old one. */
+  /** Opens the store's content anew, as a process does after the death of the last one. */
   reopen(store: Store): Promise<Store>;
 }
 

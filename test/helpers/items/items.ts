@@ -6,7 +6,7 @@ import { createGraphKeys } from "#src/render/items/graph-keys.js";
 import { type ItemFile, readItems } from "#src/render/items/source.js";
 import { temporaryFolder } from "../folders.js";
 
-/** A graph with seeds in several places: as a literal, as a placeholder, through a link, and left out. */
+/** A graph with seeds in several forms: as a literal, as a placeholder, through a link, and left out. */
 export const seededGraph = () => ({
   "1": {
     class_type: "ext pipeLoader",
@@ -36,7 +36,7 @@ export function itemFiles() {
     write,
     open,
     read: async (name: string, content: string | Uint8Array) => collect((await open(name, content)).items),
-    /** Values of the items in order; what is wrong with an item in its place. */
+    /** Values of the items in order, the fault of an item that has one instead of its values. */
     told: async (name: string, content: string | Uint8Array) =>
       (await collect((await open(name, content)).items)).map((item) => told(item, folder())),
   };

@@ -26,7 +26,7 @@ const CANDIDATES = [
 
 /**
  * Texts made of the expression itself: every mix of a beginning that matches, a repeated piece (one character of each
- * kind that it tells apart, two of them, samples of neighbouring atoms) and an end that may spoil the match.
+ * kind that it distinguishes, two of them, samples of neighbouring atoms) and an end that may spoil the match.
  */
 export function attacksOn({ source, flags }: { source: string; flags: string }): Attack[] {
   const atoms = atomsOf(source);
@@ -97,7 +97,7 @@ function atomsOf(source: string): string[] {
   return (atoms ?? []).filter((atom) => !/^\{\d+,?\d*\}$/.test(atom));
 }
 
-/** One character for each set of characters that no atom tells apart. */
+/** One character for each set of characters that no atom distinguishes. */
 function kindsOf(atoms: readonly string[], flags: string): string[] {
   const kinds = new Map<string, string>();
   const different = [...new Set(atoms)];

@@ -57,7 +57,7 @@ describe("scripts/check-layers", () => {
     ]);
   });
 
-  it("refuses an import of a higher floor within a layer, an import of types by a rule of its own", () => {
+  it("refuses an import of a higher floor in a layer, of types by its own rule", () => {
     const files = {
       "src/graph/loose.ts": 'import { r } from "./parsing/p.js";\n',
       "src/graph/parsing/p.ts":
@@ -101,7 +101,7 @@ describe("scripts/check-layers", () => {
     ]);
   });
 
-  it("tells circles of values from circles that types close", () => {
+  it("reports circles of values and circles closed by types separately", () => {
     const files = {
       "src/io/a.ts": 'import { b } from "./b.js";\n',
       "src/io/b.ts": 'import {\n  c,\n  type D,\n} from "./c.js";\n',
@@ -122,7 +122,7 @@ describe("scripts/check-layers", () => {
     ]);
   });
 
-  it("refuses an export that no source, no program and no entry uses, unless it is @internal", () => {
+  it("refuses an export that only tests use, unless it is @internal", () => {
     const files = {
       "src/io/a.ts":
         "export const used = 1;\nexport function unused() {}\n/** For tests. @internal */\nexport class Inside {}\n/** @internal */\nconst x = 1;\nexport async function later() {}\nexport const program = 1;\n",

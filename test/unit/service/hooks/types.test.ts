@@ -55,7 +55,17 @@ describe("types of latentkit/hooks in a strict project", () => {
 
   function compile(options: readonly string[], files: readonly string[]): string {
     const tsc = join(root, "node_modules/typescript/bin/tsc");
-    const strict = ["--strict", "--skipLibCheck", "false", "--noEmit", "--target", "es2022", "--types", "node"];
+    const strict = [
+      "--strict",
+      "--skipLibCheck",
+      "false",
+      "--noEmit",
+      "--target",
+      "es2022",
+      "--types",
+      "node",
+      "--singleThreaded",
+    ];
     const done = spawnSync(process.execPath, [tsc, ...strict, ...options, ...files], {
       cwd: folder(),
       encoding: "utf8",
