@@ -104,7 +104,9 @@ function onOneCore() {
 }
 
 function torch() {
-  const { factors, bias, format } = LATENT_RGB.find(({ format: { name } }) => name === "SD15");
+  const latentRgb = LATENT_RGB.find(({ format: { name } }) => name === "SD15");
+  if (latentRgb === undefined) throw new Error("There are no factors for SD15.");
+  const { factors, bias, format } = latentRgb;
   const sampling = modelSampling("sd15");
   const setting = {
     factors,

@@ -46,9 +46,9 @@ const python = startPython();
 try {
   const { versions, missing } = await python.ask({ mode: "versions" });
   const torch = missing === true ? undefined : versions.torch;
-  const report = { ...about(), torch: torch ?? null, bandwidth: [], chain: undefined };
-  for (const n of sizes) report.bandwidth.push(...(await bandwidthOf(n, torch)));
-  report.chain = await chainRow(torch);
+  const bandwidth = [];
+  for (const n of sizes) bandwidth.push(...(await bandwidthOf(n, torch)));
+  const report = { ...about(), torch: torch ?? null, bandwidth, chain: await chainRow(torch) };
   const page = markdown(report);
   if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 1)}\n`);
   if (options.markdown !== undefined) writeFileSync(options.markdown, page);
@@ -69,6 +69,7 @@ function about() {
 
 /** Times of ours and of the peer in turn, a few milliseconds each. */
 async function inTurn(ours, peer) {
+  /** @type {Record<string, number[]>} */
   const values = { ours: [], peer: [] };
   let problem = peer === undefined ? "PyTorch is not installed" : undefined;
   for (let turn = 0; turn < turns; turn++) {

@@ -102,7 +102,8 @@ async function startBare() {
   app.post("/hooks/agent", (_req, res) => res.json({ ok: true, run_id: randomUUID() }));
   const server = app.listen(0, "127.0.0.1");
   await once(server, "listening");
-  return `http://127.0.0.1:${server.address().port}`;
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  return `http://127.0.0.1:${port}`;
 }
 
 // ---- clients ----
@@ -126,7 +127,14 @@ async function withServer(kind, agentName, work) {
   }
 }
 
-/** Sends one HTTP request and returns the response's text; `onText` is called with each part of it. */
+/**
+ * Sends one HTTP request and returns the response's text. `onText` gets each part of it.
+ *
+ * @param {Agent} agent
+ * @param {string} url
+ * @param {{ method?: string, body?: string, onText?: (text: string) => void }} [options]
+ * @returns {Promise<string>}
+ */
 function call(agent, url, { method = "GET", body, onText = () => {} } = {}) {
   return new Promise((resolve, reject) => {
     const sent = request(url, { agent, method, headers }, (response) => {
@@ -182,7 +190,7 @@ async function openStream(url, path, onBeat) {
   });
   socket.on("data", (text) => {
     const lines = (rest + text).split("\n");
-    rest = lines.pop();
+    rest = lines.pop() ?? "";
     for (const line of lines) {
       if (line.startsWith("event: replay_meta")) open();
       else if (line.startsWith("event: beat")) onBeat();
@@ -204,6 +212,7 @@ async function streams() {
     const agent = new Agent({ keepAlive: true });
     const { stream_url: path } = await start(agent, url, "x");
     let heard = 0;
+    /** @type {(value?: unknown) => void} */
     let allHeard = () => {};
     const onBeat = () => {
       heard++;
@@ -320,8 +329,8 @@ if (values.server === undefined) await main();
 else {
   process.on("message", (message) => {
     if (message !== "memory") return;
-    globalThis.gc();
-    process.send({ rss: process.memoryUsage().rss });
+    globalThis.gc?.();
+    process.send?.({ rss: process.memoryUsage().rss });
   });
-  process.send({ url: await startServer(values.server, values.agent, values.folder) });
+  process.send?.({ url: await startServer(values.server, values.agent, values.folder) });
 }

@@ -95,9 +95,14 @@ export const PICTURE_NAMES = Object.keys(PICTURES);
 export function writePicture(folder, name) {
   const data = Buffer.from(PICTURES[name]().buffer);
   writeFileSync(join(folder, `${name}.rgb`), data);
-  const file = PNG.sync.write(
-    { width: SIZE, height: SIZE, data },
-    { deflateLevel: 4, deflateStrategy: 0, inputColorType: 2, colorType: 2, inputHasAlpha: false },
-  );
+  const picture = new PNG({ width: SIZE, height: SIZE });
+  picture.data = data;
+  const file = PNG.sync.write(picture, {
+    deflateLevel: 4,
+    deflateStrategy: 0,
+    inputColorType: 2,
+    colorType: 2,
+    inputHasAlpha: false,
+  });
   writeFileSync(join(folder, `${name}.png`), file);
 }

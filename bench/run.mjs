@@ -105,6 +105,7 @@ function summaryOf({ rows, losses }) {
   return lines.join("\n");
 }
 
+/** @param {any} results */
 function save({ losses, ...measured }) {
   const report = names.length === 0 ? measured : withCommitted(measured);
   writeFileSync(COMMITTED, `${JSON.stringify(report, null, 1)}\n`);

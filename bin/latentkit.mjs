@@ -2,6 +2,7 @@
 import { main } from "../dist/cli/main.js";
 
 // command line and service, which never import each other, meet here
-const startService = async (...given) => (await import("../dist/service/start.js")).startService(...given);
+/** @type {import("../dist/cli/serve.js").StartService} */
+const startService = async (...options) => (await import("../dist/service/start.js")).startService(...options);
 
 process.exitCode = await main(process.argv.slice(2), undefined, startService);

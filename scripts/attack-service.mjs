@@ -18,16 +18,16 @@ const MOST_GROWTH_BYTES = 300 * 2 ** 20;
 const POLL_MS = 20;
 const SAMPLE_MS = 100;
 
-/** In a process of its own: the attacker's work must not count as the service's. Tells each answer's ms. */
+/** Polls /health from its own process, so that the attacker's work does not count as the service's. Sends each ms. */
 async function pollHealth(url) {
   process.once("disconnect", () => process.exit());
   for (;;) {
     const since = performance.now();
     const status = await fetch(`${url}/health`, { signal: AbortSignal.timeout(PATIENCE_MS) }).then(
-      (answer) => answer.text().then(() => answer.status),
+      (response) => response.text().then(() => response.status),
       () => 0,
     );
-    process.send({ ms: performance.now() - since, status });
+    process.send?.({ ms: performance.now() - since, status });
     await sleep(POLL_MS);
   }
 }
@@ -36,14 +36,14 @@ async function main() {
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
   const { values } = parseArgs({ options: { only: { type: "string" }, json: { type: "boolean", default: false } } });
   const attacks = allAttacks();
-  const wanted = values.only?.split(",") ?? Object.keys(attacks);
-  for (const name of wanted) {
+  const names = values.only?.split(",") ?? Object.keys(attacks);
+  for (const name of names) {
     if (attacks[name] !== undefined) continue;
     process.stderr.write(`--only: expected some of ${Object.keys(attacks).join(", ")}, received "${name}".\n`);
     return 2;
   }
   const results = [];
-  for (const name of wanted) {
+  for (const name of names) {
     const service = await startService(attacks[name]);
     try {
       results.push(await measured(name, attacks[name], service));
@@ -65,7 +65,7 @@ async function measured(name, { prepare, attack }, service) {
   const poller = fork(SCRIPT, ["--poll-health", service.url]);
   const latencies = [];
   let isAlive = true;
-  poller.on("message", ({ ms, status }) => {
+  poller.on("message", (/** @type {any} */ { ms, status }) => {
     latencies.push(ms);
     if (status !== 200) isAlive = false;
   });
@@ -80,7 +80,7 @@ async function measured(name, { prepare, attack }, service) {
   const refusal = await withTimeout(attack(service, prepared), PATIENCE_MS).catch((error) => error.message);
   await sleep(2000);
   clearInterval(sampler);
-  // one that hangs has told nothing yet
+  // one that hangs has sent nothing yet
   poller.kill("SIGKILL");
   closeSockets();
   const seconds = (performance.now() - since) / 1000;
@@ -88,7 +88,7 @@ async function measured(name, { prepare, attack }, service) {
   const growth = most - idle;
   const problems = [
     ...(typeof refusal === "string" ? [refusal] : []),
-    ...(isAlive && latencies.length > 0 ? [] : ["/health did not answer"]),
+    ...(isAlive && latencies.length > 0 ? [] : ["/health did not respond"]),
     ...(health <= LONGEST_HEALTH_MS ? [] : [`/health over ${LONGEST_HEALTH_MS} ms`]),
     ...(growth <= MOST_GROWTH_BYTES ? [] : ["over 300 MiB"]),
   ];

@@ -37,8 +37,8 @@ checkTable();
 checkKernels();
 const kilobytes = (bytes) => `${(bytes / 1024).toFixed(0)} KB`;
 const size = kilobytes(statSync(library).size);
-const told = images.map(({ name, bytes }) => `${name} ${kilobytes(bytes)}`).join(", ");
-process.stderr.write(`latentkit_cuda.so: ${size}, of which ${told}; built in ${seconds} s.\n`);
+const imageSizes = images.map(({ name, bytes }) => `${name} ${kilobytes(bytes)}`).join(", ");
+process.stderr.write(`latentkit_cuda.so: ${size}, of which ${imageSizes}; built in ${seconds} s.\n`);
 
 function checkSymbols() {
   const symbols = run("nm", ["-D", "--defined-only", library]).trim().split("\n");
@@ -50,28 +50,31 @@ function checkSymbols() {
   for (const name of needed) assert.match(name, /^(libc|libm|libgcc_s|libpthread|libdl|ld-linux-[\w-]+)\.so/);
 }
 
-/** The entries of the image, as cuobjdump lists them; cuobjdump is asked too where it is installed. */
+/** The entries of the image, as cuobjdump lists them; compared with cuobjdump where it is installed. */
 function listImages() {
-  const [, offset, size] = run("readelf", ["-SW", library]).match(
-    /\.nv_fatbin\s+PROGBITS\s+[0-9a-f]+ ([0-9a-f]+) ([0-9a-f]+)/,
-  );
+  const section = /\.nv_fatbin\s+PROGBITS\s+[0-9a-f]+ ([0-9a-f]+) ([0-9a-f]+)/.exec(run("readelf", ["-SW", library]));
+  assert.ok(section, `${library} has no section .nv_fatbin`);
+  const [, offset, size] = section;
   const at = Number.parseInt(offset, 16);
   const image = readFileSync(library).subarray(at, at + Number.parseInt(size, 16));
   assert.equal(image.readUInt32LE(0), 0xba55ed50, "no fat binary");
   const end = image.readUInt16LE(6) + Number(image.readBigUInt64LE(8));
-  const found = [];
+  const entries = [];
   for (let entry = image.readUInt16LE(6); entry < end; ) {
     const bytes = image.readUInt32LE(entry + 4) + Number(image.readBigUInt64LE(entry + 8));
-    found.push({ name: `${image.readUInt16LE(entry) === 2 ? "elf" : "ptx"} ${image.readUInt32LE(entry + 28)}`, bytes });
+    entries.push({
+      name: `${image.readUInt16LE(entry) === 2 ? "elf" : "ptx"} ${image.readUInt32LE(entry + 28)}`,
+      bytes,
+    });
     entry += bytes;
   }
   const listed = spawnSync("cuobjdump", ["--list-elf", library], { encoding: "utf8" });
   if (listed.status === 0) {
     const elfs = [...listed.stdout.matchAll(/sm_(\d+)/g)].map(([, number]) => `elf ${number}`);
-    const names = found.map(({ name }) => name);
+    const names = entries.map(({ name }) => name);
     assert.deepEqual(elfs.sort(), names.filter((name) => name.startsWith("elf")).sort());
   }
-  return found.sort((a, b) => IMAGES.indexOf(a.name) - IMAGES.indexOf(b.name));
+  return entries.sort((a, b) => IMAGES.indexOf(a.name) - IMAGES.indexOf(b.name));
 }
 
 /** The exported function, called: its table has the version of the header. */
@@ -80,23 +83,24 @@ function checkTable() {
   const head = koffi.struct({ abi: "uint32_t", bytes: "uint32_t", architectures: "const char *" });
   const table = koffi.decode(koffi.load(library).func("void *latentkit_cuda()")(), head);
   const header = readFileSync(join(root, "native/include/engine_cuda.h"), "utf8");
-  assert.equal(table.abi, Number(header.match(/#define ENGINE_CUDA_ABI (\d+)/)[1]));
+  assert.equal(table.abi, Number(header.match(/#define ENGINE_CUDA_ABI (\d+)/)?.[1]));
   assert.equal(table.architectures, "75,80,86,89,90,100,120");
 }
 
 /** All kernels are there, and where they are not written, fused, approximate and flushing operations are not. */
 function checkKernels() {
   const flags = /^.*-fmad=.*$/m
-    .exec(readFileSync(join(root, "native/cuda/CMakeLists.txt"), "utf8"))[0]
+    .exec(readFileSync(join(root, "native/cuda/CMakeLists.txt"), "utf8"))?.[0]
     .trim()
     .split(" ");
+  assert.ok(flags, "native/cuda/CMakeLists.txt has no line with -fmad=");
   const include = ["-I", join(root, "native"), "-I", join(root, "native/cuda")];
   const ptx = join(folder, "kernels.ptx");
   run(nvcc, ["-ptx", "-arch=sm_90", "-std=c++17", ...flags, ...include, "-o", ptx, KERNELS]);
   const bodies = readFileSync(ptx, "utf8")
     .split(/\.visible \.entry /)
     .slice(1);
-  const code = new Map(bodies.map((body) => [body.match(/^\w+/)[0], body]));
+  const code = new Map(bodies.map((body) => [body.match(/^\w+/)?.[0] ?? "", body]));
   const header = readFileSync(join(root, "native/cuda/kernels/kernels.h"), "utf8");
   const names = [...header.matchAll(/^LK_KERNEL (lk_\w+)\(/gm)].map(([, name]) => name);
   assert.deepEqual([...code.keys()].sort(), names.sort());

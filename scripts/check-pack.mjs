@@ -131,7 +131,7 @@ function bareBin() {
 }
 
 function find(program) {
-  for (const folder of process.env.PATH.split(delimiter)) {
+  for (const folder of String(process.env.PATH).split(delimiter)) {
     try {
       return realpathSync(join(folder, program));
     } catch (error) {

@@ -1,16 +1,18 @@
 #!/usr/bin/env node
 // Runs the libFuzzer programs of test/native/fuzz under ASan and UBSan, each alone, from the committed corpus:
-// node scripts/fuzz-native.mjs [deflate png] [--seconds 600]. Needs Linux, clang++, CMake and zlib's header.
+// node scripts/fuzz-native.mjs [deflate png …] [--seconds 600]. Needs Linux, clang++, CMake and zlib's header.
 // New inputs gather in build/fuzz/corpus; an input that fails is left in build/fuzz.
 import { spawnSync } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = join(root, "build/fuzz");
-const TARGETS = ["deflate", "png"];
+const TARGETS = readdirSync(join(root, "test/native/fuzz"))
+  .filter((name) => name.endsWith("_fuzz.cpp"))
+  .map((name) => name.slice(0, -"_fuzz.cpp".length));
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -25,15 +27,15 @@ const options = ["-DLATENTKIT_ADDON=OFF", "-DLATENTKIT_FUZZ=ON", "-DLATENTKIT_SA
 run("cmake", ["-S", root, "-B", folder, ...clang, ...options]);
 run("cmake", ["--build", folder, "--parallel", "2", "--target", ...targets.map((target) => `${target}_fuzz`)]);
 for (const target of targets) {
-  const found = join(folder, "corpus", target);
-  mkdirSync(found, { recursive: true });
+  const corpus = join(folder, "corpus", target);
+  mkdirSync(corpus, { recursive: true });
   run(join(folder, "test/native/fuzz", `${target}_fuzz`), [
     `-max_total_time=${values.seconds}`,
     "-max_len=8192",
     "-timeout=20",
     "-print_final_stats=1",
     `-artifact_prefix=${folder}/${target}-`,
-    found,
+    corpus,
     join(root, "test/native/fuzz/corpus", target),
   ]);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run gpu-check: everything that only a GPU can tell, with a line for each point. docs/cuda.md says how to use it.
+// npm run gpu-check: everything that only a GPU can show, with a line for each point. docs/cuda.md says how to use it.
 //   --out DIR        where results go: $OUT, else gpu-check-out
 //   --driver FILE    libcuda, or the fake one of the tests; where the driver lies otherwise
 //   --library FILE   a latentkit_cuda.so that is there, instead of building
@@ -42,7 +42,13 @@ const patience = Math.max(1, Number(options.seconds) / 580);
 const left = () => Number(options.seconds) - (Date.now() - started) / 1000;
 
 const results = [];
-const check = { ...options, out, children: runner(join(out, "log.txt")), driver: driverFile(), probe: undefined };
+const check = {
+  ...options,
+  out,
+  children: runner(join(out, "log.txt")),
+  driver: driverFile(),
+  probe: /** @type {import("../dist/native/probe.js").CudaProbe | undefined} */ (undefined),
+};
 for (const step of steps) {
   if (options.only !== undefined && !options.only.includes(step.name)) continue;
   await take(step);
@@ -60,17 +66,17 @@ process.stdout.write(`\n${lines.join("\n")}\nResults: ${out}\n`);
 const isGood = results.some(({ state }) => state === "passed") && results.every(({ state }) => state !== "failed");
 process.exitCode = isGood ? 0 : 1;
 
-/** One step, whose points are kept; whatever goes wrong in it is its own result, and the next one follows. */
+/** Runs one step and adds its points; an error is the step's own result, and the next step follows. */
 async function take(step) {
   const began = Date.now();
   const limit = Math.min(step.seconds * patience, left());
   process.stderr.write(`${step.name} …\n`);
-  // asked again after the build, which may make the driver that was named
+  // probed again after the build, which may make the named driver
   if (check.probe?.available !== true) check.probe = probeCuda(check.driver === undefined ? undefined : [check.driver]);
   let points;
   try {
     if (limit <= 1) points = notRun(step, `no time was left of ${options.seconds} s`);
-    else if (step.needs === "gpu" && !check.probe.available) points = notRun(step, check.probe.reason);
+    else if (step.needs === "gpu" && !check.probe?.available) points = notRun(step, check.probe?.reason);
     else points = await step.run({ ...check, limit });
   } catch (error) {
     points = step.points.map((point) => ({ point, state: "failed", detail: String(error?.message ?? error) }));

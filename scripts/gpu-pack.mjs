@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // npm run gpu-pack: one archive that a bare CUDA machine (cmake, nvcc, g++; no Node, no npm, no network) unpacks and runs
-// with "bash latentkit-gpu/gpu-check.sh". docs/cuda.md tells how.   --out FILE   build/latentkit-gpu.tar.xz where absent
+// with "bash latentkit-gpu/gpu-check.sh". See docs/cuda.md.   --out FILE   build/latentkit-gpu.tar.xz where absent
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -32,21 +32,21 @@ const LICENSES = [
 
 /** Paths of these packages and all that they need, as the lockfile has them installed; optional ones where they are. */
 export function closure(packages, names, isInstalled) {
-  const found = new Set();
+  const paths = new Set();
   const add = (from, name, isOptional) => {
     const path = locate(packages, from, name);
     if (path === undefined || !isInstalled(path)) {
       if (isOptional) return;
       throw new SetupError(`Package ${name} is not installed: run npm ci first.`);
     }
-    if (found.has(path)) return;
-    found.add(path);
+    if (paths.has(path)) return;
+    paths.add(path);
     const { dependencies = {}, optionalDependencies = {} } = packages[path];
     for (const needed of Object.keys(dependencies)) add(path, needed, needed in optionalDependencies);
     for (const needed of Object.keys(optionalDependencies)) add(path, needed, true);
   };
   for (const name of names) add("", name, false);
-  return [...found].sort();
+  return [...paths].sort();
 }
 
 /** Where Node finds a package: beside the one that asks, or further up. */

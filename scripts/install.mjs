@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const prebuild = join(root, `prebuilds/${process.platform}-${process.arch}/latentkit.node`);
 
 const isCheckout = existsSync(join(root, "src/index.ts"));
-const isRequested = ["true", "", root, "latentkit"].includes(process.env.npm_config_build_from_source);
+const isRequested = ["true", "", root, "latentkit"].includes(String(process.env.npm_config_build_from_source));
 
 if (isCheckout || isRequested || !loads(prebuild)) {
   try {

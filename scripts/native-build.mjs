@@ -179,7 +179,8 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
       },
     });
     if (!["", "address", "thread"].includes(values.sanitize)) throw new BuildError("--sanitize: address or thread.");
-    const { cuda, "cuda-test": cudaTest, ...options } = values;
+    const { cuda, "cuda-test": cudaTest, ...rest } = values;
+    const options = { ...rest, sanitize: /** @type {"" | "address" | "thread"} */ (rest.sanitize) };
     buildNative(cuda ? { ...options, cuda: "ON", architectures: "" } : options);
     if (cudaTest) buildCudaTest();
   } catch (error) {

@@ -14,9 +14,11 @@ export function prebuild() {
   mkdirSync(PREBUILD_FOLDER, { recursive: true });
   const nodeGyp = fileURLToPath(new URL("prebuild-shim.mjs", import.meta.url));
   const options = { name: "latentkit", napi: true, cwd: PREBUILD_FOLDER, out: root, nodeGyp };
-  return new Promise((resolve, reject) => {
+  /** @type {Promise<void>} */
+  const built = new Promise((resolve, reject) => {
     prebuildify(options, (error) => (error ? reject(error) : resolve()));
   });
+  return built;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) await prebuild();

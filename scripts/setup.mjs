@@ -56,15 +56,15 @@ export function buildSqlite(log = logLine) {
   }
 }
 
-/** True when every package that the lockfile wants on this machine is installed in the wanted version. */
+/** Whether every package of the lockfile for this machine is installed in its version. */
 export function packagesMatch(folder) {
   const installed = join(folder, "node_modules/.package-lock.json");
   if (!existsSync(installed)) return false;
-  const wanted = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")).packages;
-  const found = JSON.parse(readFileSync(installed, "utf8")).packages;
-  return Object.entries(wanted).every(
+  const locked = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")).packages;
+  const present = JSON.parse(readFileSync(installed, "utf8")).packages;
+  return Object.entries(locked).every(
     ([path, entry]) =>
-      path === "" || (found[path] === undefined ? entry.optional : found[path].version === entry.version),
+      path === "" || (present[path] === undefined ? entry.optional : present[path].version === entry.version),
   );
 }
 
@@ -114,6 +114,12 @@ function npm(args) {
   else run(what, process.platform === "win32" ? "npm.cmd" : "npm", args);
 }
 
+/**
+ * @param {string} what
+ * @param {string} program
+ * @param {string[]} args
+ * @param {{ stdio?: "pipe" | "inherit" }} [options]
+ */
 function run(what, program, args, { stdio = "pipe" } = {}) {
   const done = spawnSync(program, args, {
     cwd: root,

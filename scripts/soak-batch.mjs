@@ -75,14 +75,14 @@ try {
   }
   const { code, done } = await run(killed);
   if (code !== 0) throw new Error(`The last run ended with ${code}.`);
-  const [expected, found] = [hashes(quiet), hashes(killed)];
-  const wrong = [...new Set([...Object.keys(expected), ...Object.keys(found)])].filter(
-    (path) => expected[path] !== found[path],
+  const [expected, actual] = [hashes(quiet), hashes(killed)];
+  const wrong = [...new Set([...Object.keys(expected), ...Object.keys(actual)])].filter(
+    (path) => expected[path] !== actual[path],
   );
   const lives = `${died} kills, ${finished} items finished in killed lives and ${done} in the last`;
-  console.log(`${lives}, ${Object.keys(found).length} files.`);
+  console.log(`${lives}, ${Object.keys(actual).length} files.`);
   if (wrong.length > 0) throw new Error(`${wrong.length} files differ, first ${wrong.slice(0, 5).join(", ")}.`);
-  if (Object.keys(found).length !== items) throw new Error(`Expected ${items} files.`);
+  if (Object.keys(actual).length !== items) throw new Error(`Expected ${items} files.`);
   console.log("The same files as an uninterrupted run, and no temporary one.");
 } finally {
   rmSync(folder, { recursive: true, force: true });

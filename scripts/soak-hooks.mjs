@@ -68,8 +68,13 @@ function choices(seed) {
   return { below: (limit) => Math.floor(next() * limit) };
 }
 
-/** The service under attack; `url` is null while it is down. */
-const service = { url: null, child: null };
+/**
+ * The service under attack; `url` is null while it is down.
+ *
+ * @typedef {import("node:stream").Readable} Readable
+ * @type {{ url: string | null, child?: import("node:child_process").ChildProcessByStdio<null, Readable, Readable> }}
+ */
+const service = { url: null };
 let isOver = false;
 let kills = 0;
 let resumed = 0;
@@ -79,14 +84,15 @@ let keys = 0;
 
 function spawnService() {
   const serve = ["serve", "--config", configFile, "--port", "0", "--json", "--quiet"];
-  service.child = spawn(process.execPath, [join(ROOT, "bin/latentkit.mjs"), ...serve], {
+  const child = spawn(process.execPath, [join(ROOT, "bin/latentkit.mjs"), ...serve], {
     stdio: ["ignore", "pipe", "pipe"],
   });
+  service.child = child;
+  return child;
 }
 
 async function startService() {
-  spawnService();
-  const { child } = service;
+  const child = spawnService();
   let log = "";
   child.stderr.on("data", (chunk) => {
     log = (log + chunk).slice(-4000);
@@ -104,6 +110,7 @@ async function startService() {
 
 async function killService() {
   const { child } = service;
+  if (child === undefined) throw new Error("The service was not started.");
   const exited = once(child, "exit");
   child.kill("SIGKILL");
   service.url = null;
@@ -123,20 +130,20 @@ async function up() {
   return service.url;
 }
 
-/** An answer, however often the service dies on the way; HTTP errors are failures of the soak. */
+/** Returns the response, however often the service dies on the way; HTTP errors are failures of the soak. */
 async function request(path, init = {}) {
   const deadline = Date.now() + PATIENCE_MS;
   for (;;) {
     const url = await up();
     try {
-      const answer = await fetch(url + path, {
+      const response = await fetch(url + path, {
         ...init,
         headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json", ...init.headers },
         signal: AbortSignal.timeout(20_000),
       });
-      const body = await answer.json();
-      assert.equal(answer.status, 200, `${path}: ${JSON.stringify(body)}`);
-      return { body, headers: answer.headers };
+      const body = /** @type {any} */ (await response.json());
+      assert.equal(response.status, 200, `${path}: ${JSON.stringify(body)}`);
+      return { body, headers: response.headers };
     } catch (error) {
       if (error instanceof assert.AssertionError || Date.now() > deadline) throw error;
       await sleep(10);
@@ -173,7 +180,7 @@ async function client(number) {
 async function cancelLater(id, ms) {
   await sleep(ms);
   const { body } = await request(`/api/runs/${id}/cancel`, { method: "POST" });
-  assert.ok(body.done, `cancel answered ${body.status}`);
+  assert.ok(body.done, `cancel returned ${body.status}`);
 }
 
 /** Reads a run's stream to its terminal event, over kills and its own disconnects, and checks every id on the way. */
@@ -193,18 +200,18 @@ async function readToEnd(id, below) {
 async function readOnce(id, events, lifeMs) {
   const url = await up();
   const headers = { authorization: `Bearer ${TOKEN}`, "last-event-id": String(events.at(-1)?.id ?? -1) };
-  let answer;
+  let response;
   try {
-    answer = await fetch(`${url}/api/stream?run_id=${id}`, { headers, signal: AbortSignal.timeout(lifeMs) });
+    response = await fetch(`${url}/api/stream?run_id=${id}`, { headers, signal: AbortSignal.timeout(lifeMs) });
   } catch {
     return; // the service is down, or this reader has had enough
   }
-  assert.equal(answer.status, 200, `stream of ${id}, acknowledged before`);
+  assert.equal(response.status, 200, `stream of ${id}, acknowledged before`);
   try {
     let text = "";
-    for await (const chunk of answer.body.pipeThrough(new TextDecoderStream())) {
+    for await (const chunk of /** @type {ReadableStream} */ (response.body).pipeThrough(new TextDecoderStream())) {
       const frames = (text + chunk).split("\n\n");
-      text = frames.pop();
+      text = frames.pop() ?? "";
       for (const frame of frames) take(frame, id, events);
     }
   } catch (error) {
@@ -224,7 +231,7 @@ function take(frame, id, events) {
   events.push({ id: Number(field("id")), event, data: field("data") });
 }
 
-/** What the store says in the end is what the readers were told on the way. */
+/** Checks that the store holds in the end what the readers got on the way. */
 async function checkAll() {
   const states = {};
   for (const [id, { events }] of runs) {

@@ -1,15 +1,93 @@
 #!/usr/bin/env node
 // npm test: set up, check the layers, run mocha. Arguments go to mocha; named files replace the whole suite.
 import { spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { orExplain, root, setup } from "./setup.mjs";
 
+/** @typedef {import("./test/reporter.cjs").Outcome} Outcome */
+
+/** Tag in the title of a test that needs the machine for itself: it measures time or memory. */
+const ALONE = "@alone";
+const MOST_JOBS = 8;
+/** Above the processors: tests wait too, for processes, timers and disks. */
+const EXTRA_JOBS = 1;
+const LISTED_PARTS = 12;
+
 orExplain(() => setup({ tests: true }));
 
+/** @param {string[]} args */
 const node = (...args) => spawnSync(process.execPath, args, { cwd: root, stdio: "inherit" }).status ?? 1;
-const layers = node(join(root, "scripts/check-layers.mjs"));
+const layers = node("scripts/check-layers.mjs");
 if (layers !== 0) process.exit(layers);
 
+const mocha = "node_modules/mocha/bin/mocha.js";
 const args = process.argv.slice(2);
-const files = args.some((argument) => argument.endsWith(".test.js")) ? [] : ["build/test/**/*.test.js"];
-process.exit(node(join(root, "node_modules/mocha/bin/mocha.js"), ...args, ...files));
+if (args.length > 0) {
+  const files = args.some((argument) => argument.endsWith(".test.js")) ? [] : ["build/test/**/*.test.js"];
+  process.exit(node(mocha, ...args, ...files));
+}
+
+const started = performance.now();
+const jobs = Math.min(MOST_JOBS, availableParallelism() + EXTRA_JOBS);
+const parallel = pass(["--grep", ALONE, "--invert", "--parallel", "--jobs", String(jobs)], testFiles());
+const alone = pass(["--grep", ALONE], testFiles().filter(hasAlone));
+report([parallel, alone]);
+process.exit(parallel.status || alone.status);
+
+function testFiles() {
+  const names = readdirSync(join(root, "build/test"), { recursive: true, encoding: "utf8" });
+  return names.filter((name) => name.endsWith(".test.js")).map((name) => join("build/test", name));
+}
+
+/** @param {string} file */
+function hasAlone(file) {
+  return readFileSync(join(root, file), "utf8").includes(ALONE);
+}
+
+/**
+ * Runs mocha once, and reads what its reporter wrote down.
+ *
+ * @param {string[]} options
+ * @param {string[]} files
+ * @returns {{ status: number, outcome: Outcome | undefined }}
+ */
+function pass(options, files) {
+  const output = join(root, "build/test-outcome.json");
+  mkdirSync(join(root, "build"), { recursive: true });
+  rmSync(output, { force: true });
+  const reporter = ["--reporter", "scripts/test/reporter.cjs", "--reporter-option", `output=${output}`];
+  const status = node(mocha, ...reporter, ...options, ...files);
+  try {
+    return { status, outcome: JSON.parse(readFileSync(output, "utf8")) };
+  } catch {
+    // mocha ended before its run did, and printed why
+    return { status: status || 1, outcome: undefined };
+  }
+}
+
+/**
+ * Prints where the time went.
+ *
+ * @param {{ outcome: Outcome | undefined }[]} passes
+ */
+function report(passes) {
+  const outcomes = passes.flatMap(({ outcome }) => outcome ?? []);
+  const parts = outcomes.flatMap((outcome) => outcome.parts).sort((a, b) => b.ms - a.ms);
+  /** @param {number} ms */
+  const seconds = (ms) => `${(ms / 1000).toFixed(1).padStart(6)} s`;
+  const lines = parts
+    .slice(0, LISTED_PARTS)
+    .map(
+      ({ file, ms, slowest, slowestMs }) => `${seconds(ms)}  ${file}\n${seconds(slowestMs)}    of these: ${slowest}`,
+    );
+  const work = parts.reduce((sum, { ms }) => sum + ms, 0);
+  /** @param {"passed" | "failed" | "skipped"} figure */
+  const sum = (figure) => outcomes.reduce((total, outcome) => total + outcome[figure], 0);
+  process.stdout.write(
+    `Slowest parts:\n${lines.join("\n")}\n` +
+      `${sum("passed")} tests passed, ${sum("failed")} failed, ${sum("skipped")} were skipped: ` +
+      `${seconds(work).trim()} of tests, ${jobs} at a time, in ${seconds(performance.now() - started).trim()}.\n`,
+  );
+}

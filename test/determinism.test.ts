@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadNative } from "#src/native/load.js";
-import { latentkit } from "./helpers/cli.js";
-import { hashesIn, root, temporaryFolder } from "./helpers/place.js";
+import { hashesIn, root, temporaryFolder } from "./helpers/folders.js";
+import { latentkit } from "./helpers/process/cli.js";
 
 const graph = join(root, "examples/first-light.json");
 const expected = JSON.parse(readFileSync(join(root, "test/graphs/expected/first-light.json"), "utf8")) as object;
@@ -19,17 +19,17 @@ describe("examples/first-light.json", () => {
 
   for (const isa of loadNative().isas()) {
     for (const threads of [1, 2, 7]) {
-      it(`writes the known bytes with ${isa} and ${threads} ${threads === 1 ? "thread" : "threads"}`, async () => {
+      it(`writes the recorded bytes with ${isa} and ${threads} ${threads === 1 ? "thread" : "threads"}`, async () => {
         assert.deepEqual(await render({ LATENTKIT_ISA: isa, LATENTKIT_THREADS: String(threads) }), expected);
       });
     }
   }
 
   it("shows in docs/ what it renders", () => {
-    const shown = hashesIn(join(root, "docs/first-light"));
-    for (const [name, hash] of Object.entries(shown)) {
+    const documented = hashesIn(join(root, "docs/first-light"));
+    for (const [name, hash] of Object.entries(documented)) {
       assert.equal((expected as Record<string, string>)[`first-light/${name}`], hash, name);
     }
-    assert.ok(Object.keys(shown).length > 0);
+    assert.ok(Object.keys(documented).length > 0);
   });
 });

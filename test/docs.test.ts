@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { blocksOf, isGenerated, pages } from "./helpers/docs.js";
+import { root } from "./helpers/folders.js";
 import { PageRunner } from "./helpers/page-runner.js";
-import { root } from "./helpers/place.js";
+import { blocksOf, isGenerated, pages } from "./helpers/process/docs.js";
 
 /** The only reasons for a block not to run here; `<!-- not run: REASON -->` stands above it. */
 const REASONS = ["installs from a registry", "runs the tests", "needs a CUDA compiler", "takes minutes"];

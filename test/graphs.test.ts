@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { decodePng, type RenderOptions, render } from "latentkit";
 import { parseJson } from "#src/io/json-lossless.js";
-import { filesIn, root, temporaryFolder } from "./helpers/place.js";
+import { filesIn, root, temporaryFolder } from "./helpers/folders.js";
 
 const graphs = join(root, "test/graphs");
 const picture = (name: string) => readFileSync(join(graphs, "input", name));
@@ -91,7 +91,7 @@ describe("test/graphs", () => {
     assert.ok(distance > 4 && distance < 64, `mean distance ${distance}`);
   });
 
-  it("remote-image-api: sends the form to the configured service and saves its answer", async () => {
+  it("remote-image-api: sends the form to the configured service and saves the response", async () => {
     const bodies: string[] = [];
     const server = createServer((request, response) => {
       const chunks: Buffer[] = [];
@@ -140,8 +140,8 @@ describe("test/graphs", () => {
 
   it("show-anything-lazy: shows the noise's sigma and hands the text on", async () => {
     const { ui } = await run("show-anything-lazy");
-    const shown = ui["3"]!.text![0] as string;
-    assert.match(shown, /^\d+\.\d+$/);
-    assert.equal(readFileSync(join(folder(), "show-anything-lazy/sigma.txt"), "utf8"), shown);
+    const text = ui["3"]!.text![0] as string;
+    assert.match(text, /^\d+\.\d+$/);
+    assert.equal(readFileSync(join(folder(), "show-anything-lazy/sigma.txt"), "utf8"), text);
   });
 });

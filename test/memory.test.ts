@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { root, temporaryFolder } from "./helpers/place.js";
+import { root, temporaryFolder } from "./helpers/folders.js";
 
 const RENDERS = 500;
 // V8 grows its young generation and its pool of buffers first

@@ -1,20 +1,20 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { SUITES } from "./helpers/device-suites.js";
-import { fakeGpu } from "./helpers/fake-gpu.js";
-import { root } from "./helpers/place.js";
+import { root } from "./helpers/folders.js";
+import { SUITES } from "./helpers/process/device-suites.js";
+import { fakeGpu } from "./helpers/process/fake-gpu.js";
 
 interface Report {
   readonly stats: { readonly passes: number; readonly failures: number; readonly pending: number };
   readonly failures: readonly { readonly fullTitle: string; readonly err: { readonly message?: string } }[];
 }
 
-describe("with every tensor on a device", () => {
-  it("the golden vectors and all tests of nodes and graphs pass", async function () {
+describe("tensors on a device", () => {
+  it("pass the golden vectors and all tests of nodes and graphs", async function () {
     this.timeout(600_000);
     const files = SUITES.map((suite) => join("build/test", suite));
-    const report = join(root, "build/test/helpers/report-launches.js");
+    const report = join(root, "build/test/helpers/process/report-launches.js");
     const { code, stdout, stderr } = await mocha(["--reporter", "json", "--require", report, ...files]);
     const { stats, failures } = JSON.parse(stdout.slice(stdout.indexOf('{\n  "stats"'))) as Report;
     assert.deepEqual(

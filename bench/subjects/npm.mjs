@@ -6,10 +6,12 @@ import { createRequire } from "node:module";
 export async function peers() {
   const subjects = {};
   const versions = {};
-  for (const [name, make, versionOf] of [
+  /** @type {[string, (peer: any) => object, (peer: any) => string][]} */
+  const packages = [
     ["sharp", sharpSubjects, (sharp) => `${sharp.versions.sharp} (libvips ${sharp.versions.vips})`],
     ["pngjs", pngjsSubjects, () => createRequire(import.meta.url)("pngjs/package.json").version],
-  ]) {
+  ];
+  for (const [name, make, versionOf] of packages) {
     const loaded = await import(name).catch((error) => {
       if (error.code !== "ERR_MODULE_NOT_FOUND") throw error;
     });

@@ -47,7 +47,7 @@ const graphOf = (size, batch) => ({
 
 /** A render into a folder of its own, which goes with its files. */
 export const pictureRender =
-  ({ size, batch }, onEvent = () => {}) =>
+  ({ size, batch }, onEvent = (/** @type {any} */ _event) => {}) =>
   async () => {
     const outputDir = mkdtempSync(join(tmpdir(), "latentkit-bench-"));
     try {

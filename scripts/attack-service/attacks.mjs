@@ -11,7 +11,7 @@ const BLANKS = " ".repeat(100_000);
 export function allAttacks() {
   const oneRun = (service) => service.run(`events ${EVENTS} 1500`);
   return {
-    // tells how busy the machine is
+    // shows how busy the machine is
     nothing: { attack: () => sleep(2000) },
     headers: { attack: hostileHeaders },
     texts: {
@@ -23,8 +23,8 @@ export function allAttacks() {
     readers: {
       prepare: oneRun,
       attack: async (service, { stream_url }) => {
-        const answers = await Promise.all(Array.from({ length: 5 }, () => service.get(stream_url)));
-        for (const text of answers.map(({ text }) => text)) {
+        const responses = await Promise.all(Array.from({ length: 5 }, () => service.get(stream_url)));
+        for (const text of responses.map(({ text }) => text)) {
           const last = [...text.matchAll(/^id: (\d+)$/gm)].length;
           if (last !== EVENTS) return `a reader got ${last} events`;
         }
@@ -113,7 +113,7 @@ async function hostileTexts(service) {
   ];
   for (const message of texts) {
     const { status, text } = await service.post("/hooks/agent", { message });
-    if (status !== 200) return `a text was answered ${status}`;
+    if (status !== 200) return `a text got status ${status}`;
     const { status_url } = JSON.parse(text);
     const isDone = async () => JSON.parse((await service.get(status_url, [AUTH])).text).done;
     for (const since = performance.now(); !(await isDone()); await sleep(20)) {
@@ -123,7 +123,7 @@ async function hostileTexts(service) {
   }
 }
 
-/** The largest wakes until they are refused, then what tells of runs. */
+/** The largest wakes until they are refused, then the routes that describe runs. */
 async function manyWakes(service) {
   const body = JSON.stringify({ text: "x".repeat(131_000), mode: "next-heartbeat" });
   let isRefused = false;

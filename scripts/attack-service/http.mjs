@@ -20,7 +20,7 @@ export function open(port) {
   return socket;
 }
 
-/** One request on a connection of its own, until the service closes it or the answer is in by its length. */
+/** Sends a request on its own connection; reads until the service closes it or the response has its length. */
 export async function request(port, text) {
   const socket = open(port);
   socket.write(text);
@@ -33,9 +33,9 @@ export async function request(port, text) {
     if (Buffer.byteLength(head ?? "", "latin1") + length <= chunks.reduce((sum, part) => sum + part.length, 0)) break;
   }
   socket.destroy();
-  const answer = Buffer.concat(chunks);
-  const split = answer.indexOf("\r\n\r\n");
-  return { status: Number(answer.toString("latin1", 9, 12)), text: answer.toString("utf8", split + 4) };
+  const response = Buffer.concat(chunks);
+  const split = response.indexOf("\r\n\r\n");
+  return { status: Number(response.toString("latin1", 9, 12)), text: response.toString("utf8", split + 4) };
 }
 
 function headOf(chunks) {

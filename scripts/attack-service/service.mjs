@@ -38,8 +38,6 @@ export default async ({ id, message }, { emit, addFile }) => {
 };
 `;
 
-/** In a process of its own: the attacker's work must not count as the service's. Tells each answer's ms. */
-
 export async function startService({ rendersGraph = false }) {
   const folder = mkdtempSync(join(tmpdir(), "latentkit-attack-"));
   writeFileSync(join(folder, "agent.mjs"), AGENT);
@@ -77,7 +75,7 @@ export async function startService({ rendersGraph = false }) {
     get: (path, headers = []) => send(get(path, [...headers, "Connection: close"])),
     post: (path, body) =>
       send(post(path, [AUTH, "Content-Type: application/json", "Connection: close"], JSON.stringify(body))),
-    /** A finished run. */
+    /** Starts a run and waits for its end. */
     async run(message) {
       const run = JSON.parse((await service.post("/hooks/agent", { message })).text);
       for (;;) {
@@ -93,7 +91,7 @@ export async function startService({ rendersGraph = false }) {
       return socket;
     },
     /** Resident bytes of the service. */
-    memory: () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))[1]) * 1024,
+    memory: () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) * 1024,
     async stop() {
       closeSockets();
       const ended = once(child, "exit");

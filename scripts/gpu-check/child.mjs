@@ -1,4 +1,4 @@
-// Programs with a time limit, whose output is kept.
+// Runs programs with a time limit and collects their output.
 import { spawn } from "node:child_process";
 import { appendFileSync, writeFileSync } from "node:fs";
 
@@ -59,9 +59,9 @@ export function outcomeOf({ code, signal, error, isLate }) {
   return signal === null ? `exit code ${code}` : signal;
 }
 
-/** How it ended and what it said of it: the line of the error where there is one, else the last lines. */
+/** How a program ended, and why: the line of the error where there is one, else the last lines. */
 export function complaint(ran) {
   const lines = `${ran.stdout}\n${ran.stderr}`.trim().split("\n");
-  const said = lines.find((line) => /\berror\b|Error:|not true:/i.test(line)) ?? lines.slice(-4).join(" | ");
-  return `${outcomeOf(ran)}${said === "" ? "" : `; ${said.slice(-300)}`}`;
+  const reason = lines.find((line) => /\berror\b|Error:|not true:/i.test(line)) ?? lines.slice(-4).join(" | ");
+  return `${outcomeOf(ran)}${reason === "" ? "" : `; ${reason.slice(-300)}`}`;
 }

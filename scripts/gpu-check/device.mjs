@@ -9,5 +9,6 @@ export function openDevice() {
   if (reason !== undefined) throw new Error(reason);
   const native = loadNative();
   // the same device: it is one for each process
-  return { native, cuda: native.cuda, handle: native.cuda.open(cudaLibrary(), probeCuda().driver, 0) };
+  const driver = String(probeCuda().driver);
+  return { native, cuda: native.cuda, handle: native.cuda.open(String(cudaLibrary()), driver, 0) };
 }

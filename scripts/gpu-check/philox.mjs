@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { golden } from "../../build/test/helpers/golden.js";
+import { golden } from "../../build/test/helpers/tensor/golden.js";
 import { openDevice } from "./device.mjs";
 import { POINTS } from "./points.mjs";
 
@@ -54,11 +54,11 @@ function words(n, seed, offset, threads) {
 }
 
 /** The largest distance; NaN where there is one. */
-function distance(found, wanted) {
-  if (found.length !== wanted.length) return Number.NaN;
+function distance(actual, expected) {
+  if (actual.length !== expected.length) return Number.NaN;
   let largest = 0;
-  for (let i = 0; i < found.length; i++) {
-    const apart = Math.abs(found[i] - wanted[i]);
+  for (let i = 0; i < actual.length; i++) {
+    const apart = Math.abs(actual[i] - expected[i]);
     if (!(apart <= largest)) largest = apart;
   }
   return largest;
@@ -69,13 +69,13 @@ class Findings {
   faults = [];
 
   /** Within `most` of each other. */
-  near(what, found, wanted, most = TOLERANCE) {
-    const apart = distance(found, wanted);
+  near(what, actual, expected, most = TOLERANCE) {
+    const apart = distance(actual, expected);
     if (!(apart <= this.worst)) this.worst = apart;
     if (!(apart <= most)) this.faults.push(`${what} is off by ${apart}`);
   }
-  same(what, found, wanted) {
-    if (found !== wanted) this.faults.push(`${what} is ${found} instead of ${wanted}`);
+  same(what, actual, expected) {
+    if (actual !== expected) this.faults.push(`${what} is ${actual} instead of ${expected}`);
   }
   point(point, detail) {
     const { faults, worst } = this;
@@ -85,7 +85,7 @@ class Findings {
 }
 
 function againstGolden() {
-  const found = new Findings();
+  const findings = new Findings();
   const threadsOf = ({ threads_cap, profile }) =>
     (threads_cap === undefined ? stored.meta.profiles_threads[profile] : threads_cap) ?? 0;
   for (const c of stored.cases) {
@@ -97,7 +97,7 @@ function againstGolden() {
         offset = next;
         return [...values];
       });
-      found.near(c.id, parts.flat(), stored.raw(c.data).data);
+      findings.near(c.id, parts.flat(), stored.raw(c.data).data);
       continue;
     }
     const n = product(c.shape);
@@ -108,17 +108,18 @@ function againstGolden() {
         for (const [i, value] of printed.entries()) {
           const got = values[Number(start) + i];
           if (!(Math.abs(got - value) <= 6e-5))
-            found.faults.push(`${c.id} at ${start} is ${got}, printed was ${value}`);
+            findings.faults.push(`${c.id} at ${start} is ${got}, printed was ${value}`);
         }
       continue;
     }
-    found.near(c.id, c.indices === undefined ? values : c.indices.map((i) => values[i]), stored.raw(c.data).data);
-    if (c.u32_sha256 !== undefined) found.same(`words of ${c.id}`, sha256(words(n, seed, 0n, threads)), c.u32_sha256);
+    findings.near(c.id, c.indices === undefined ? values : c.indices.map((i) => values[i]), stored.raw(c.data).data);
+    if (c.u32_sha256 !== undefined)
+      findings.same(`words of ${c.id}`, sha256(words(n, seed, 0n, threads)), c.u32_sha256);
     if (c.philox_offset_after === undefined) continue;
-    found.same(`offset after ${c.id}`, next, BigInt(c.philox_offset_after));
-    found.near(`${c.id}, the next 20`, randn(20, seed, next, threads).values, stored.raw(c.next_call_20).data);
+    findings.same(`offset after ${c.id}`, next, BigInt(c.philox_offset_after));
+    findings.near(`${c.id}, the next 20`, randn(20, seed, next, threads).values, stored.raw(c.next_call_20).data);
   }
-  return found.point(POINTS.philox, `${stored.cases.length} cases, words exact`);
+  return findings.point(POINTS.philox, `${stored.cases.length} cases, words exact`);
 }
 
 /** Seeds of all sizes, counts from one value to several rows of the grid. */
@@ -137,13 +138,13 @@ function draws(count) {
 
 function againstTorch() {
   const point = POINTS.torch;
-  const wanted = draws(options.quick ? 5 : SEEDS);
+  const seeds = draws(options.quick ? 5 : SEEDS);
   const folder = mkdtempSync(join(tmpdir(), "latentkit-torch-"));
   try {
     const file = join(folder, "values");
     const script = fileURLToPath(new URL("torch_noise.py", import.meta.url));
     const ran = spawnSync(options.python, ["-B", script, options["torch-device"], file], {
-      input: JSON.stringify(wanted),
+      input: JSON.stringify(seeds),
       encoding: "utf8",
       timeout: TORCH_SECONDS * 1000,
     });
@@ -151,33 +152,33 @@ function againstTorch() {
     // what it exits with where there is no PyTorch, or one that sees no card
     if (ran.status === 3) return { point, state: "not run", detail: ran.stderr };
     if (ran.status !== 0) return { point, state: "failed", detail: ran.stderr.slice(-300) };
-    return compareTorch(point, wanted, JSON.parse(ran.stdout), readFileSync(file));
+    return compareTorch(point, seeds, JSON.parse(ran.stdout), readFileSync(file));
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-function compareTorch(point, wanted, { version, threads, offsets }, bytes) {
-  const found = new Findings();
+function compareTorch(point, seeds, { version, threads, offsets }, bytes) {
+  const findings = new Findings();
   let at = 0;
-  for (const [i, { seed, counts }] of wanted.entries()) {
+  for (const [i, { seed, counts }] of seeds.entries()) {
     let offset = 0n;
     for (const n of counts) {
       const { values, next } = randn(n, BigInt(seed), offset, threads);
       const theirs = new Float32Array(bytes.buffer.slice(bytes.byteOffset + at, bytes.byteOffset + at + 4 * n));
-      found.near(`seed ${seed}, ${n} values at offset ${offset}`, values, theirs);
+      findings.near(`seed ${seed}, ${n} values at offset ${offset}`, values, theirs);
       const ours = new Uint32Array(4 * n);
       native.philoxWords(ours, BigInt(seed), offset, threads);
-      found.same(`words of seed ${seed}`, sha256(words(n, BigInt(seed), offset, threads)), sha256(ours));
+      findings.same(`words of seed ${seed}`, sha256(words(n, BigInt(seed), offset, threads)), sha256(ours));
       offset = next;
       at += 4 * n;
     }
-    if (offsets[i] !== null) found.same(`offset after seed ${seed}`, offset, BigInt(offsets[i]));
+    if (offsets[i] !== null) findings.same(`offset after seed ${seed}`, offset, BigInt(offsets[i]));
   }
-  const sizes = wanted.flatMap(({ counts }) => counts);
+  const sizes = seeds.flatMap(({ counts }) => counts);
   const beyond = sizes.filter((n) => n > threads).length;
-  const detail = `PyTorch ${version}, ${wanted.length} seeds, ${sizes.length} calls, ${beyond} beyond the grid of ${threads}, words as on the CPU`;
-  return found.point(point, detail);
+  const detail = `PyTorch ${version}, ${seeds.length} seeds, ${sizes.length} calls, ${beyond} beyond the grid of ${threads}, words as on the CPU`;
+  return findings.point(point, detail);
 }
 
 process.stdout.write(`${JSON.stringify([againstGolden(), againstTorch()])}\n`);

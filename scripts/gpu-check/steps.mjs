@@ -1,4 +1,4 @@
-// What gpu-check does, in order. A step has a limit in seconds and answers points: passed, failed, or not run and why.
+// The steps of gpu-check in order. Each has a limit in seconds and returns points: passed, failed, or not run and why.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -20,7 +20,7 @@ const passed = (point, detail) => ({ point, state: "passed", detail });
 const failed = (point, detail) => ({ point, state: "failed", detail });
 const notRun = (point, detail) => ({ point, state: "not run", detail });
 
-/** Answers of the trial, kept for this run alone. */
+/** Folder of the trial's verdicts, for this run alone. */
 const cache = mkdtempSync(join(tmpdir(), "latentkit-gpu-check-"));
 process.on("exit", () => rmSync(cache, { recursive: true, force: true }));
 
@@ -40,10 +40,10 @@ const node = (check, args, more = {}) =>
   check.children(process.execPath, args, { cwd: root, limit: check.limit, env: onDevice(check), ...more });
 
 /** One point that holds where the program ends well and has nothing to say against it. */
-async function judged(point, running, tell) {
+async function judged(point, running, describe) {
   const ran = await running;
   if (ran.code !== 0) return [failed(point, complaint(ran))];
-  return [passed(point, tell(ran))];
+  return [passed(point, describe(ran))];
 }
 
 async function build(check) {
@@ -91,7 +91,7 @@ async function trial(check) {
 
 async function golden(check) {
   const point = POINTS.golden;
-  const { SUITES } = await import("../../build/test/helpers/device-suites.js");
+  const { SUITES } = await import("../../build/test/helpers/process/device-suites.js");
   const suites = check.quick ? ["unit/tensor/random.test.js"] : SUITES;
   const mocha = join(root, "node_modules/mocha/bin/mocha.js");
   const files = suites.map((suite) => join("build/test", suite));
@@ -112,6 +112,7 @@ async function printed(points, running) {
   return JSON.parse(ran.stdout.trim().split("\n").at(-1));
 }
 
+/** @this {{ points: string[] }} */
 function noise(check) {
   const limits = check.quick ? ["--quick"] : [];
   const args = [script("philox.mjs"), "--python", check.python, ...limits];
@@ -122,7 +123,7 @@ function noise(check) {
 async function programs(check, point, names, how) {
   const env = { LATENTKIT_TEST_CUDA: libraryOf(check), LATENTKIT_CUDA_DRIVER: check.probe.driver };
   const end = Date.now() + check.limit * 1000;
-  const told = [];
+  const times = [];
   for (const name of check.quick ? names.slice(0, 1) : names) {
     const program = built(`test/native/${name}`);
     if (!existsSync(program)) return [notRun(point, `${program} is not built`)];
@@ -130,19 +131,19 @@ async function programs(check, point, names, how) {
     const limit = (end - Date.now()) / 1000;
     const ran = await check.children(tool, args, { cwd: root, limit, env });
     if (ran.code !== 0) return [failed(point, `${name}: ${complaint(ran)}`)];
-    told.push(`${name} ${ran.seconds.toFixed(1)} s`);
+    times.push(`${name} ${ran.seconds.toFixed(1)} s`);
   }
-  return [passed(point, told.join(", "))];
+  return [passed(point, times.join(", "))];
 }
 
 /** compute-sanitizer is no part of a driver: it lies with the compiler, or is not installed. */
 async function sanitizer(check, point, names, tool) {
   if (isFake(check)) return [notRun(point, "the fake driver runs kernels on the CPU")];
-  const found = [process.env.CUDA_PATH, process.env.CUDA_HOME, "/usr/local/cuda"]
+  const installed = [process.env.CUDA_PATH, process.env.CUDA_HOME, "/usr/local/cuda"]
     .filter((folder) => folder !== undefined)
     .map((folder) => join(folder, "bin/compute-sanitizer"))
     .find((file) => existsSync(file));
-  const program = found ?? "compute-sanitizer";
+  const program = installed ?? "compute-sanitizer";
   const there = await check.children(program, ["--version"], { limit: 20 });
   if (there.code !== 0) return [notRun(point, "compute-sanitizer is not installed")];
   const how = [program, "--tool", tool, "--error-exitcode", "9", "--print-limit", "20"];
@@ -152,6 +153,7 @@ async function sanitizer(check, point, names, tool) {
 /** A name without a folder is the system's own driver. */
 const isFake = ({ probe: { driver } }) => driver.includes("/") && readFileSync(driver).includes("fake_cuda_configure");
 
+/** @this {{ points: string[] }} */
 function bench(check) {
   const files = ["--json", join(check.out, "bench.json"), "--markdown", join(check.out, "bench.md")];
   const args = ["bench/cuda.mjs", ...files, "--points", ...(check.quick || isFake(check) ? ["--quick"] : [])];
@@ -159,7 +161,7 @@ function bench(check) {
   return printed(this.points, node(check, args, { env }));
 }
 
-/** `gpu`: there has to be a device, which is told first. */
+/** `gpu` means that a device is needed; without one the step is not run. */
 const step = (name, seconds, points, run, needs = "gpu") => ({ name, seconds, points, run, needs });
 
 export const steps = [

@@ -32,6 +32,8 @@ interface InputFile {
  * Reads a file of the input folder. `name` is relative to it, with folders, and may end in " [input]" as ComfyUI writes
  * it. Fails with path.outside where it would leave the folder, by a symbolic link too, with file.not-found and
  * file.read-failed.
+ *
+ * @internal
  */
 export async function readInputFile(file: InputFile): Promise<Buffer> {
   const path = resolveInput(file);

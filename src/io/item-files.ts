@@ -38,7 +38,7 @@ function* uniqueDigits(): Generator<string, never> {
 }
 
 /** Start of the names of an item's temporary files. */
-export const temporaryStart = (batch: string, position: number): string => `${START}${batch}-${position}-`;
+const temporaryStart = (batch: string, position: number): string => `${START}${batch}-${position}-`;
 
 /** Marks temporary files that prove nothing: a file they were linked to may hold other items' texts by now. */
 const NO_PROOF = "x";

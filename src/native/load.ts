@@ -38,7 +38,7 @@ export function candidates(root: string, override?: string): string[] {
   ];
 }
 
-/** Loads the first file that exists and works. Throws native.unavailable. */
+/** Loads the first file that exists and works. Throws native.unavailable. @internal */
 export function loadFirst(files: readonly string[]): NativeBindings {
   const require = createRequire(import.meta.url);
   const failures: { file: string; cause: unknown }[] = [];

@@ -26,7 +26,7 @@ import { showSpentTime } from "./ext/show-spent-time.js";
 import { createRegistry, type Registry } from "./registry.js";
 
 /** All nodes of the package: one import and one entry for each. */
-export const allNodes = Object.freeze([
+const allNodes = Object.freeze([
   ifNode,
   poseEditor,
   imageToMask,

@@ -58,8 +58,8 @@ export const returnMemory = (buffer: ArrayBufferLike): void => pool.return(buffe
 /** Excludes a buffer of `takeMemory` from the pool for good, whoever returns it. */
 export const retainMemory = (buffer: ArrayBufferLike): void => pool.retain(buffer);
 
-/** Number of bytes in the pool. */
+/** Number of bytes in the pool. @internal */
 export const pooledBytes = (): number => pool.bytes;
 
-/** Empties the pool. */
+/** Empties the pool. @internal */
 export const clearPool = (): void => pool.clear();

@@ -179,7 +179,7 @@ export function channelToMask(image: Tensor, channel: 0 | 1 | 2, out?: Tensor): 
   );
 }
 
-/** Planes [B, 3, H, W] to IMAGE [B, H, W, 3], clamped to 0 … 1; NaN is 0. */
+/** Planes [B, 3, H, W] to IMAGE [B, H, W, 3], clamped to 0 … 1; NaN is 0. @internal */
 export function planesToImage(x: Tensor, out?: Tensor): Tensor {
   const [batch, channels, height, width] = fourSides("planesToImage", x, "[B, 3, H, W]");
   if (channels !== 3) {

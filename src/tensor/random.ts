@@ -159,7 +159,7 @@ export function scaledRandn(shape: readonly number[], k: number, options: Omit<R
 }
 
 /** Reads a seed of any accepted form. Fails with value.invalid and value.out-of-range. */
-export function parseSeed(seed: unknown): bigint {
+function parseSeed(seed: unknown): bigint {
   let value: bigint | undefined;
   if (typeof seed === "bigint") value = seed;
   else if (typeof seed === "number" && Number.isSafeInteger(seed)) value = BigInt(seed);

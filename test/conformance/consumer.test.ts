@@ -5,7 +5,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writ
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type BuildOptions, build } from "esbuild";
-import { root } from "../helpers/place.js";
+import { root } from "../helpers/folders.js";
 
 const PROGRAM = `
 import { LatentkitError, randn, registry, render, type RenderOptions, Tensor } from "latentkit";

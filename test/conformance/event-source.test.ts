@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
 import type { Agent } from "#src/service/hooks/agent.js";
-import { serviceStarter } from "../helpers/hook-service.js";
+import { serviceStarter } from "../helpers/hooks/hook-service.js";
+import { upTo } from "../helpers/http/sse-reader.js";
 import { skip } from "../helpers/skip.js";
-import { upTo } from "../helpers/sse-reader.js";
 
 const CHROMIUM = "/usr/bin/chromium";
 const FLAGS = [

@@ -1,24 +1,31 @@
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The checkout, seen from build/test/helpers. */
+export const root = fileURLToPath(new URL("../../../", import.meta.url));
 
 /** A new empty folder for each test of the block, removed after it. Call inside `describe`. */
-export function freshFolder(): () => string {
+export function temporaryFolder(): () => string {
   let folder = "";
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "latentkit-"));
+    folder = mkdtempSync(join(tmpdir(), "latentkit-test-"));
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
   return () => folder;
 }
 
-/** Paths of all files below a folder, with "/", sorted; folders end in "/". [] where there is no such folder. */
+/** Relative paths of all files and folders below a folder, with "/", sorted; folders end in "/". [] where it is absent. */
 export function tree(folder: string): string[] {
   try {
     return readdirSync(folder, { withFileTypes: true, recursive: true })
       .map((entry) => {
-        const parent = entry.parentPath ?? entry.path;
-        return join(parent, entry.name).slice(folder.length + 1) + (entry.isDirectory() ? "/" : "");
+        const path = relative(folder, join(entry.parentPath ?? entry.path, entry.name))
+          .split(sep)
+          .join("/");
+        return entry.isDirectory() ? `${path}/` : path;
       })
       .sort();
   } catch (error) {
@@ -27,5 +34,12 @@ export function tree(folder: string): string[] {
   }
 }
 
-/** The same without the folders. */
-export const files = (folder: string): string[] => tree(folder).filter((path) => !path.endsWith("/"));
+/** Relative paths of all files below a folder, sorted. */
+export const filesIn = (folder: string): string[] => tree(folder).filter((path) => !path.endsWith("/"));
+
+/** SHA-256 of each file below a folder by relative path. */
+export function hashesIn(folder: string): Record<string, string> {
+  return Object.fromEntries(filesIn(folder).map((name) => [name, sha256(readFileSync(join(folder, name)))]));
+}
+
+export const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");

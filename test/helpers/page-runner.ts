@@ -5,9 +5,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { validateGraph } from "latentkit";
-import { loadConfig } from "#src/render/load-config.js";
-import { type CodeBlock, makeCheckout, makeProject } from "./docs.js";
-import { root } from "./place.js";
+import { loadConfig } from "#src/render/config/load-config.js";
+import { root } from "./folders.js";
+import { type CodeBlock, makeCheckout, makeProject } from "./process/docs.js";
 
 const SERVE = /^npx (latentkit serve.*)$/m;
 /** The port that pages show. */

@@ -3,7 +3,7 @@ import { getEventListeners } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { batch, createRegistry, defineNode, executeGraph, int, invokeNode, registry, render } from "latentkit";
 import { onAbort, Span } from "#src/abort.js";
-import { freshFolder } from "../helpers/folders.js";
+import { temporaryFolder } from "../helpers/folders.js";
 
 const MANY = 20;
 const listeners = (signal: AbortSignal) => getEventListeners(signal, "abort").length;
@@ -26,7 +26,7 @@ const graph = { 1: { class_type: "Listening", inputs: { value: 1 } } };
 const inCode = { 1: { class_type: "SolidMask", inputs: { value: 0, width: 8, height: 8 } } };
 
 describe("many runs on one signal", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const work: Record<string, (signal: AbortSignal) => Promise<unknown>> = {
     "render, of nodes that listen": (signal) => render(graph, { signal, registry: nodes, outputDir: folder() }),
     "render, of the package's nodes": (signal) => render(inCode, { signal, targets: ["1"], outputDir: folder() }),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ERROR_CODES } from "#src/errors.js";
-import { root } from "../helpers/place.js";
+import { root } from "../helpers/folders.js";
 
 describe("error codes", () => {
   it("of the table are those that the package uses", () => {

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { attacksOn, msOf } from "../helpers/regexp-attacks.js";
-import { type RegExpLiteral, regExpLiterals } from "../helpers/regexp-literals.js";
+import { attacksOn, msOf } from "../helpers/regexp/regexp-attacks.js";
+import { type RegExpLiteral, regExpLiterals } from "../helpers/regexp/regexp-literals.js";
 
 const LIMIT_MS = 50;
 const root = fileURLToPath(new URL("../../..", import.meta.url));

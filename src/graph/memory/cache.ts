@@ -11,6 +11,7 @@ export interface Entry {
   readonly skipped?: boolean;
 }
 
+/** @internal */
 export const CACHE_POLICIES = ["bytes", "classic", "lru", "none"] as const;
 /**
  * "bytes": evicts the least recently used results when all together exceed `size` bytes; "classic": keeps the results of

@@ -147,7 +147,7 @@ const picture = (channels: number): Float32Array => values(2 * WIDTH * HEIGHT * 
 /** Functions that only serve the cases: they open a device and move values. */
 type Unjudged = "open" | "architectures" | "memory" | "trim" | "wait" | "take" | "release" | "upload" | "download";
 
-/** Each operation of a device, on small and odd shapes. One without cases does not compile. */
+/** Each operation of a device, on small and odd shapes. One without cases does not compile. @internal */
 export const CASES_OF: Readonly<Record<Exclude<keyof CudaBindings, Unjudged>, readonly TrialCase[]>> = {
   scale: COUNTS.map((n) =>
     floatsOf(`scale of ${n}`, n, ({ ops, put }, out) => ops.scale(out, put(values(n, 1)), 0.18215)),

@@ -63,7 +63,7 @@ export function trustOf(question: TrustQuestion, options: TrustOptions = {}): Tr
   });
 }
 
-/** LATENTKIT_CACHE_DIR, else `latentkit` in the user's folder for caches. */
+/** LATENTKIT_CACHE_DIR, else `latentkit` in the user's folder for caches. @internal */
 export function cacheFolder(): string {
   const { LATENTKIT_CACHE_DIR, XDG_CACHE_HOME } = process.env;
   if (LATENTKIT_CACHE_DIR) return LATENTKIT_CACHE_DIR;

@@ -20,7 +20,7 @@ export const ifNode = defineNode({
 });
 
 /** Truth as in Python, which differs from JavaScript's for [], {} and NaN. Fails for a tensor of several or no elements. */
-export function isTruthy(value: unknown): boolean {
+function isTruthy(value: unknown): boolean {
   if (value === undefined || value === null) return false;
   if (typeof value === "number") return value !== 0;
   if (value instanceof NumberLiteral) return Number(value) !== 0;

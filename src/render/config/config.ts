@@ -7,121 +7,123 @@ import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
 /** The whole configuration of the command line and the service; every key has its default and its meaning here. */
 export const configSchema = lazy(() => {
   const { z } = loadZod();
-const count = (value: number, meaning: string) => z.int().positive().default(value).describe(meaning);
-const countOrOff = (value: number, meaning: string) => z.int().nonnegative().default(value).describe(meaning);
-const flag = (value: boolean, meaning: string) => z.boolean().default(value).describe(meaning);
-const nonEmpty = z.string().min(1);
-const path = nonEmpty;
+  const count = (value: number, meaning: string) => z.int().positive().default(value).describe(meaning);
+  const countOrOff = (value: number, meaning: string) => z.int().nonnegative().default(value).describe(meaning);
+  const flag = (value: boolean, meaning: string) => z.boolean().default(value).describe(meaning);
+  const nonEmpty = z.string().min(1);
+  const path = nonEmpty;
 
-const sessionKey = nonEmpty.check(({ value, issues }) => {
-  const message = sessionKeyFault(normalizeSessionKey(value));
-  if (message !== undefined) issues.push({ code: "custom", input: value, message });
-});
+  const sessionKey = nonEmpty.check(({ value, issues }) => {
+    const message = sessionKeyFault(normalizeSessionKey(value));
+    if (message !== undefined) issues.push({ code: "custom", input: value, message });
+  });
 
-const remoteImageApi = z.strictObject({
-  base_url: z
-    .url({ protocol: /^https?$/ })
-    .default("https://api.stability.ai")
-    .describe("Address of the service that `ext remoteImageApi` calls."),
-  keys: z
-    .array(z.strictObject({ name: nonEmpty, key: nonEmpty }))
-    .default([])
-    .describe("Keys of that service, by the name that the node gives; without any, `STABILITY_API_KEY`."),
-});
+  const remoteImageApi = z.strictObject({
+    base_url: z
+      .url({ protocol: /^https?$/ })
+      .default("https://api.stability.ai")
+      .describe("Address of the service that `ext remoteImageApi` calls."),
+    keys: z
+      .array(z.strictObject({ name: nonEmpty, key: nonEmpty }))
+      .default([])
+      .describe("Keys of that service, by the name that the node gives; without any, `STABILITY_API_KEY`."),
+  });
 
-/** Options of `createGraphAgent` under their wire names. */
-const graphAgent = z.strictObject({
-  graph: path,
-  partial: z.boolean().optional(),
-  targets: z.array(nonEmpty).optional(),
-  extra_pnginfo: z.record(z.string(), z.unknown()).optional(),
-  cache_dir: path.optional(),
-});
+  /** Options of `createGraphAgent` under their wire names. */
+  const graphAgent = z.strictObject({
+    graph: path,
+    partial: z.boolean().optional(),
+    targets: z.array(nonEmpty).optional(),
+    extra_pnginfo: z.record(z.string(), z.unknown()).optional(),
+    cache_dir: path.optional(),
+  });
 
-const access = z.enum(["open", "token", "none"]).default("open");
+  const access = z.enum(["open", "token", "none"]).default("open");
 
-const web = z.strictObject({
-  hooks_token: z
-    .unknown()
-    .optional()
-    .describe("The token, or a list of them for rotation. Blank or anything else: every hook endpoint returns 503."),
-  hooks_default_session_key: sessionKey.default("hook:ingress").describe("Session of runs that name none."),
-  hooks_allow_request_session_key: flag(false, "Whether a request may name its session."),
-  hooks_allowed_session_key_prefixes: z
-    .array(sessionKey)
-    .optional()
-    .describe("What a session key must begin with. Absent or empty: anything."),
-  hooks_heartbeat_seconds: countOrOff(0, "Interval of runs that take waiting events; 0: none."),
-  stream_auth: z
-    .enum(["token", "signed", "none"])
-    .default("token")
-    .describe("What opens a stream: the token or a signed URL, a signed URL only, or nothing."),
-  on_restart: z
-    .enum(["interrupt", "requeue"])
-    .default("interrupt")
-    .describe("What becomes of runs that a restart cut: they end as interrupted, or start again."),
-  trust_proxy: flag(
-    false,
-    "Whether the last address of `X-Forwarded-For` is the client's. Only behind your own proxy.",
-  ),
-  metrics: access.describe("Who may read `/metrics`; none: the path does not exist."),
-  openapi: access.describe("Who may read `/openapi.json`; none: the path does not exist."),
-});
+  const web = z.strictObject({
+    hooks_token: z
+      .unknown()
+      .optional()
+      .describe("The token, or a list of them for rotation. Blank or anything else: every hook endpoint returns 503."),
+    hooks_default_session_key: sessionKey.default("hook:ingress").describe("Session of runs that name none."),
+    hooks_allow_request_session_key: flag(false, "Whether a request may name its session."),
+    hooks_allowed_session_key_prefixes: z
+      .array(sessionKey)
+      .optional()
+      .describe("What a session key must begin with. Absent or empty: anything."),
+    hooks_heartbeat_seconds: countOrOff(0, "Interval of runs that take waiting events; 0: none."),
+    stream_auth: z
+      .enum(["token", "signed", "none"])
+      .default("token")
+      .describe("What opens a stream: the token or a signed URL, a signed URL only, or nothing."),
+    on_restart: z
+      .enum(["interrupt", "requeue"])
+      .default("interrupt")
+      .describe("What becomes of runs that a restart cut: they end as interrupted, or start again."),
+    trust_proxy: flag(
+      false,
+      "Whether the last address of `X-Forwarded-For` is the client's. Only behind your own proxy.",
+    ),
+    metrics: access.describe("Who may read `/metrics`; none: the path does not exist."),
+    openapi: access.describe("Who may read `/openapi.json`; none: the path does not exist."),
+  });
 
-const limits = z.strictObject({
-  body_bytes: count(262144, "Size of a request body, after decompression."),
-  message_chars: count(131072, "Length of a message or text."),
-  header_seconds: count(10, "Time in which the headers of a request must arrive."),
-  failed_auth_per_minute: count(20, "Wrong tokens of one address in a minute, then 429."),
-  starts_per_10s: count(1000, "Starts with one token in ten seconds."),
-  session_starts_per_10s: count(200, "Starts in one session in ten seconds."),
-  running: count(4, "Runs at the same time."),
-  running_per_session: count(1, "Runs of one session at the same time."),
-  queued: countOrOff(1000, "Runs that wait."),
-  queued_per_session: countOrOff(100, "Runs of one session that wait."),
-  pending_wakes: countOrOff(10000, "Events that wait for a heartbeat, of all sessions."),
-  pending_wakes_per_session: countOrOff(1000, "Events of one session that wait for a heartbeat."),
-  pending_wake_bytes: count(67108864, "Bytes of the events that wait, of all sessions."),
-  pending_wake_bytes_per_session: count(4194304, "Bytes of the events of one session that wait."),
-  run_seconds: count(600, "Longest run."),
-  queue_seconds: count(3600, "Longest wait in the queue; then the run is expired."),
-  streams: count(1000, "Open streams."),
-  streams_per_run: count(20, "Open streams of one run."),
-  streams_bytes: count(67108864, "Unsent bytes of all readers together."),
-  slow_reader_bytes: count(1048576, "Unsent bytes of one reader."),
-  slow_reader_seconds: count(30, "Time after which a client that takes nothing is cut."),
-  retention_hours: count(24, "Time for which an ended run is kept."),
-  retention_runs: count(10000, "Ended runs that are kept."),
-  run_events: count(10000, "Events of one run that are kept."),
-  run_bytes: count(16777216, "Bytes of the events of one run that are kept."),
-  idempotency_hours: count(24, "Time for which an idempotency key is known."),
-  drain_seconds: countOrOff(30, "Time that running runs have to end when the service stops."),
-});
+  const limits = z.strictObject({
+    body_bytes: count(262144, "Size of a request body, after decompression."),
+    message_chars: count(131072, "Length of a message or text."),
+    header_seconds: count(10, "Time in which the headers of a request must arrive."),
+    failed_auth_per_minute: count(20, "Wrong tokens of one address in a minute, then 429."),
+    starts_per_10s: count(1000, "Starts with one token in ten seconds."),
+    session_starts_per_10s: count(200, "Starts in one session in ten seconds."),
+    running: count(4, "Runs at the same time."),
+    running_per_session: count(1, "Runs of one session at the same time."),
+    queued: countOrOff(1000, "Runs that wait."),
+    queued_per_session: countOrOff(100, "Runs of one session that wait."),
+    pending_wakes: countOrOff(10000, "Events that wait for a heartbeat, of all sessions."),
+    pending_wakes_per_session: countOrOff(1000, "Events of one session that wait for a heartbeat."),
+    pending_wake_bytes: count(67108864, "Bytes of the events that wait, of all sessions."),
+    pending_wake_bytes_per_session: count(4194304, "Bytes of the events of one session that wait."),
+    run_seconds: count(600, "Longest run."),
+    queue_seconds: count(3600, "Longest wait in the queue; then the run is expired."),
+    streams: count(1000, "Open streams."),
+    streams_per_run: count(20, "Open streams of one run."),
+    streams_bytes: count(67108864, "Unsent bytes of all readers together."),
+    slow_reader_bytes: count(1048576, "Unsent bytes of one reader."),
+    slow_reader_seconds: count(30, "Time after which a client that takes nothing is cut."),
+    retention_hours: count(24, "Time for which an ended run is kept."),
+    retention_runs: count(10000, "Ended runs that are kept."),
+    run_events: count(10000, "Events of one run that are kept."),
+    run_bytes: count(16777216, "Bytes of the events of one run that are kept."),
+    idempotency_hours: count(24, "Time for which an idempotency key is known."),
+    drain_seconds: countOrOff(30, "Time that running runs have to end when the service stops."),
+  });
 
-return z.strictObject({
-  host: nonEmpty.default("127.0.0.1").describe("Address on which `serve` listens; others than loopback need a token."),
-  port: z.int().min(0).max(65535).default(8188).describe("Port of `serve`; 0 takes a free one."),
-  store: z
-    .string()
-    .regex(/^(memory:|sqlite:.+|rediss?:\/\/.+)$/, "expected memory:, sqlite:FILE or redis://…")
-    .default("sqlite:./latentkit.db")
-    .describe("Where the service keeps runs and events: `memory:` or `sqlite:FILE`."),
-  agent: z
-    .union([graphAgent, z.strictObject({ module: path })], { error: "expected { graph: FILE } or { module: FILE }" })
-    .optional()
-    .describe("What a run does: a graph, or a module whose default export is the agent. Absent: the example graph."),
-  allow_network: flag(true, "false refuses a graph in which a node reaches the network or uses a key."),
-  output_dir: path.default("./out").describe("Folder of files that are written."),
-  device: z
-    .string()
-    .regex(/^(auto|cpu|cuda:\d{1,3})$/, "expected auto, cpu or cuda:N")
-    .default("auto")
-    .transform((choice) => choice as DeviceChoice)
-    .describe("Where tensors are computed: `auto`, `cpu` or `cuda:N`."),
-  remote_image_api: remoteImageApi.default(() => remoteImageApi.parse({})),
-  channels: z.strictObject({ web: web.default(() => web.parse({})) }).default(() => ({ web: web.parse({}) })),
-  limits: limits.default(() => limits.parse({})),
-});
+  return z.strictObject({
+    host: nonEmpty
+      .default("127.0.0.1")
+      .describe("Address on which `serve` listens; others than loopback need a token."),
+    port: z.int().min(0).max(65535).default(8188).describe("Port of `serve`; 0 takes a free one."),
+    store: z
+      .string()
+      .regex(/^(memory:|sqlite:.+|rediss?:\/\/.+)$/, "expected memory:, sqlite:FILE or redis://…")
+      .default("sqlite:./latentkit.db")
+      .describe("Where the service keeps runs and events: `memory:` or `sqlite:FILE`."),
+    agent: z
+      .union([graphAgent, z.strictObject({ module: path })], { error: "expected { graph: FILE } or { module: FILE }" })
+      .optional()
+      .describe("What a run does: a graph, or a module whose default export is the agent. Absent: the example graph."),
+    allow_network: flag(true, "false refuses a graph in which a node reaches the network or uses a key."),
+    output_dir: path.default("./out").describe("Folder of files that are written."),
+    device: z
+      .string()
+      .regex(/^(auto|cpu|cuda:\d{1,3})$/, "expected auto, cpu or cuda:N")
+      .default("auto")
+      .transform((choice) => choice as DeviceChoice)
+      .describe("Where tensors are computed: `auto`, `cpu` or `cuda:N`."),
+    remote_image_api: remoteImageApi.default(() => remoteImageApi.parse({})),
+    channels: z.strictObject({ web: web.default(() => web.parse({})) }).default(() => ({ web: web.parse({}) })),
+    limits: limits.default(() => limits.parse({})),
+  });
 });
 
 export type Config = z.output<ReturnType<typeof configSchema>>;

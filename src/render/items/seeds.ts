@@ -7,7 +7,7 @@ const SEED_INPUTS: ReadonlySet<string> = new Set(["seed", "noise_seed"]);
 const MAX_SEED = 2n ** 64n - 1n;
 const PART = /^(\d{1,20})(?:\s*\.\.\s*(\d{1,20}))?$/;
 
-/** Reads "0..999", "5" or "1,2,10..20": seeds from 0 to 18446744073709551615. Fails with usage.invalid. */
+/** Reads "0..999", "5" or "1,2,10..20": seeds from 0 to 18446744073709551615. Fails with usage.invalid. @internal */
 export function parseSeeds(text: string): Range[] {
   return text.split(",").map((part) => {
     const [, first, last = first] = PART.exec(part.trim()) ?? [];

@@ -75,6 +75,7 @@ const FAMILIES = {
 /** Names of the model families whose schedules are known. */
 export type ModelSamplingName = keyof typeof FAMILIES;
 
+/** @internal */
 export const MODEL_SAMPLINGS = Object.freeze(Object.keys(FAMILIES)) as readonly ModelSamplingName[];
 
 /** Parameters of each kind of table. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { root, temporaryFolder } from "../../helpers/place.js";
+import { root, temporaryFolder } from "../../helpers/folders.js";
 
 interface Report {
   machine: { processor: string };

@@ -3,8 +3,8 @@ import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, 
 import { join } from "node:path";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
-import { latentkit } from "../../helpers/cli.js";
-import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { filesIn, root, temporaryFolder } from "../../helpers/folders.js";
+import { latentkit } from "../../helpers/process/cli.js";
 import { skip } from "../../helpers/skip.js";
 
 const graphs = join(root, "test/graphs");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { CACHE_POLICIES, createCache } from "#src/graph/memory/cache.js";
 import { Blocker, block, defineNode } from "#src/nodes/define.js";
 import { int } from "#src/nodes/inputs.js";
-import { endOf, eventsOf, node, basicRegistry as registryOf } from "../../helpers/graph-nodes.js";
+import { endOf, eventsOf, node, basicRegistry as registryOf } from "../../helpers/graph/graph-nodes.js";
 import { seededInts } from "../../helpers/seeded.js";
 
 type Value = number | Blocker;

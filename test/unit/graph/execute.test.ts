@@ -9,7 +9,7 @@ import { any, boolean, float, image, int, mask, text } from "#src/nodes/inputs.j
 import { createRegistry } from "#src/nodes/registry.js";
 import { Tensor } from "#src/tensor/tensor.js";
 import { refuses } from "../../helpers/errors.js";
-import { BASIC_NODES, basicRegistry, chain, endOf, eventsOf, node, only } from "../../helpers/graph-nodes.js";
+import { BASIC_NODES, basicRegistry, chain, endOf, eventsOf, node, only } from "../../helpers/graph/graph-nodes.js";
 
 const GIVE = defineNode({
   key: "Give",

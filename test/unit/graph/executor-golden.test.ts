@@ -12,7 +12,7 @@ import {
   REAL_NODES,
   StubWorld,
   type ValidateCase,
-} from "../../helpers/executor-stubs.js";
+} from "../../helpers/graph/executor-stubs.js";
 
 const golden = executorGolden();
 const definitions = { ...golden.definitions, ...REAL_NODES };

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { batch, decodePng, executeGraph, parseGraphText, render, validateGraph } from "latentkit";
 import { parseGraph } from "#src/graph/parse.js";
 import { refuses } from "../../helpers/errors.js";
-import { node } from "../../helpers/graph-nodes.js";
-import { root, temporaryFolder } from "../../helpers/place.js";
+import { root, temporaryFolder } from "../../helpers/folders.js";
+import { node } from "../../helpers/graph/graph-nodes.js";
 
 const SEED = "18446744073709551615";
 const text = `{"10": {"class_type": "A", "inputs": {"seed": ${SEED}, "strength": 1e300, "list": {"__value__": [1]}}}, "2": {"class_type": "A", "inputs": {}}}`;

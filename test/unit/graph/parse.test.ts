@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { findDefinitions, parseGraph } from "#src/graph/parse.js";
 import { refuses } from "../../helpers/errors.js";
-import { BASIC_NODES, basicRegistry, chain, node } from "../../helpers/graph-nodes.js";
+import { BASIC_NODES, basicRegistry, chain, node } from "../../helpers/graph/graph-nodes.js";
 
 describe("parseGraph", () => {
   it("reads objects and text, and keeps order and digits of the file", () => {

@@ -3,7 +3,7 @@ import { closest } from "#src/errors.js";
 import { findDefinitions, parseGraph } from "#src/graph/parse.js";
 import { validateGraph } from "#src/graph/validate.js";
 import { refuses } from "../../helpers/errors.js";
-import { basicRegistry, node } from "../../helpers/graph-nodes.js";
+import { basicRegistry, node } from "../../helpers/graph/graph-nodes.js";
 
 const registry = basicRegistry();
 const refusal = (graph: object) => refuses(() => findDefinitions(parseGraph(graph), registry), "graph.unknown-class");

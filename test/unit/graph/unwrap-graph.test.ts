@@ -6,7 +6,7 @@ import { batch, render, validateGraph as validateWithAll } from "latentkit";
 import { parseGraph } from "#src/graph/parse.js";
 import { validateGraph } from "#src/graph/validate.js";
 import { refuses } from "../../helpers/errors.js";
-import { basicRegistry, eventsOf, node, only } from "../../helpers/graph-nodes.js";
+import { basicRegistry, eventsOf, node, only } from "../../helpers/graph/graph-nodes.js";
 
 const registry = basicRegistry();
 const graph = { "10": node("Const", { value: 1 }), "2": node("Show", { x: ["10", 0] }) };

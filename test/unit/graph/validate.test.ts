@@ -4,7 +4,7 @@ import { type ValidateOptions, type Validation, validateGraph } from "#src/graph
 import { printJson } from "#src/io/json-lossless.js";
 import { defineNode } from "#src/nodes/define.js";
 import { boolean, choice, float, image, int, list, seed, socket, text } from "#src/nodes/inputs.js";
-import { basicRegistry, chain, node } from "../../helpers/graph-nodes.js";
+import { basicRegistry, chain, node } from "../../helpers/graph/graph-nodes.js";
 
 const PICTURE = defineNode({ key: "Picture", inputs: {}, outputs: { IMAGE: "IMAGE" }, run: () => [] });
 const NOISY = defineNode({

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { blockingDisk } from "#src/io/blocking-disk.js";
 import { writeAppending, writeLinked, writeNew, writeReplacing } from "#src/io/write-file.js";
 import { refuses } from "../../helpers/errors.js";
-import { freshFolder, tree } from "../../helpers/folders.js";
+import { temporaryFolder, tree } from "../../helpers/folders.js";
 
 const bytes = Buffer.from("content");
 
 describe("io/blocking-disk", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const read = (name: string) => readFileSync(join(folder(), name), "utf8");
 
   it("writes as Node's promises do", async () => {

@@ -3,7 +3,7 @@ import { utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInputHashes } from "#src/io/input-file.js";
 import { refuses } from "../../helpers/errors.js";
-import { sha256, temporaryFolder } from "../../helpers/place.js";
+import { sha256, temporaryFolder } from "../../helpers/folders.js";
 
 describe("createInputHashes", () => {
   const folder = temporaryFolder();

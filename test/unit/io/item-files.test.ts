@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { basename, join } from "node:path";
 import { ItemFiles, itemStem, readTemporary, settleFiles } from "#src/io/item-files.js";
-import { filesIn, temporaryFolder } from "../../helpers/place.js";
+import { filesIn, temporaryFolder } from "../../helpers/folders.js";
 
 describe("files of a batch's item", () => {
   const folder = temporaryFolder();

@@ -3,10 +3,10 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { counterName, expandPrefix, makeFolder, nextCounter, resolveFile, resolvePrefix } from "#src/io/output-path.js";
 import { refuses } from "../../helpers/errors.js";
-import { freshFolder, tree } from "../../helpers/folders.js";
+import { temporaryFolder, tree } from "../../helpers/folders.js";
 
 describe("io/output-path", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const root = resolve("/srv/out");
 
   it("expands sizes and local time, and nothing else", () => {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { deflateSync } from "node:zlib";
 import { type DecodedFrames, decodePng, decodePngFrames } from "#src/io/png.js";
-import { type ApngPlan, apngChunks, exifChunk, makeApng, words } from "../../helpers/apng-file.js";
 import { refuses } from "../../helpers/errors.js";
-import { assemble } from "../../helpers/png-file.js";
+import { type ApngPlan, apngChunks, exifChunk, makeApng, words } from "../../helpers/png/apng-file.js";
+import { assemble } from "../../helpers/png/png-file.js";
 import { seededInts } from "../../helpers/seeded.js";
 
 type Chunk = readonly [string, Uint8Array];

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Disk, writeAppending, writeNew, writeReplacing } from "#src/io/write-file.js";
 import { refuses } from "../../helpers/errors.js";
-import { files, freshFolder, tree } from "../../helpers/folders.js";
+import { filesIn, temporaryFolder, tree } from "../../helpers/folders.js";
 import { skip } from "../../helpers/skip.js";
 
 const bytes = Buffer.from("content");
-const program = fileURLToPath(new URL("../../helpers/save-many.js", import.meta.url));
+const program = fileURLToPath(new URL("../../helpers/process/save-many.js", import.meta.url));
 
 /** A disk on which one call fails. */
 function failing(call: keyof Disk | "writeFile" | "sync", code: string): Disk {
@@ -37,7 +37,7 @@ function failing(call: keyof Disk | "writeFile" | "sync", code: string): Disk {
 }
 
 describe("io/write-file", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
 
   it("takes the first free name and never another's", async () => {
     const nameAt = (attempt: number) => `a_${attempt}`;
@@ -97,7 +97,7 @@ describe("io/write-file", () => {
       assert.equal(await writeNew(folder(), bytes, (attempt) => `${name}${attempt}`, disk), `${name}1`);
       assert.equal(readFileSync(join(folder(), `${name}1`), "utf8"), "content");
     }
-    assert.equal(files(folder()).length, 4);
+    assert.equal(filesIn(folder()).length, 4);
   });
 
   it("names a missing folder and a name that is too long", async () => {
@@ -139,7 +139,7 @@ describe("io/write-file", () => {
       await new Promise((resolve) => child.once("exit", resolve));
     }
     const { decodePng } = await import("latentkit");
-    for (const file of files(folder())) {
+    for (const file of filesIn(folder())) {
       if (!file.endsWith(".tmp")) await decodePng(readFileSync(join(folder(), file)));
     }
   });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { loadNative } from "#src/native/load.js";
-import { golden } from "../../helpers/golden.js";
+import { golden } from "../../helpers/tensor/golden.js";
 
 const native = loadNative();
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import type { SamplingSpec } from "#src/native/bindings.js";
 import { loadNative } from "#src/native/load.js";
-import { golden } from "../../helpers/golden.js";
+import { golden } from "../../helpers/tensor/golden.js";
 
 const native = loadNative();
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { loadNative } from "#src/native/load.js";
-import { golden } from "../../helpers/golden.js";
+import { golden } from "../../helpers/tensor/golden.js";
 
 const native = loadNative();
 

@@ -5,10 +5,10 @@ import { Worker } from "node:worker_threads";
 import { checkEnvironment } from "#src/native/environment.js";
 import { candidates, loadFirst, loadNative } from "#src/native/load.js";
 import { refuses } from "../../helpers/errors.js";
-import { freshFolder } from "../../helpers/folders.js";
+import { temporaryFolder } from "../../helpers/folders.js";
 
 describe("loadNative", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
 
   it("loads one module and keeps it", () => {
     const native = loadNative();

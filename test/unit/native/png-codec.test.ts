@@ -3,8 +3,8 @@ import { deflateSync, inflateSync } from "node:zlib";
 import { PNG } from "pngjs";
 import type { DecodedPng } from "#src/native/bindings.js";
 import { loadNative } from "#src/native/load.js";
-import { pngChunks, pngText } from "../../helpers/png-chunks.js";
-import { assemble, makePng } from "../../helpers/png-file.js";
+import { pngChunks, pngText } from "../../helpers/png/png-chunks.js";
+import { assemble, makePng } from "../../helpers/png/png-file.js";
 import { seededInts } from "../../helpers/seeded.js";
 
 const native = loadNative();

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { probeCuda } from "#src/native/probe.js";
-import { freshFolder } from "../../helpers/folders.js";
+import { temporaryFolder } from "../../helpers/folders.js";
 import { skip } from "../../helpers/skip.js";
 
 /** A driver with two devices, as far as the probe asks. */
@@ -28,7 +28,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 const COMPILERS = ["c++", "g++", "clang++"];
 
 describe("probeCuda", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
 
   it("answers on any machine, and never throws", () => {
     const probe = probeCuda();

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { invokeNode, LatentkitError, registry, Tensor } from "latentkit";
-import { freshFolder, tree } from "../../helpers/folders.js";
-import { goodInputs } from "../../helpers/node-inputs.js";
+import { temporaryFolder, tree } from "../../helpers/folders.js";
+import { goodInputs } from "../../helpers/graph/node-inputs.js";
 
 interface Bad {
   what: string;
@@ -62,7 +62,7 @@ function describe(value: unknown): string {
 }
 
 globalThis.describe("every input of every node, out of bounds, of the wrong type, missing and NaN", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
 
   for (const key of registry.keys()) {
     globalThis.describe(key, () => {

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { invokeNode, type Latent, LatentkitError, registry, Tensor, type Vae } from "latentkit";
-import { assertClose, assertSameBits } from "../../helpers/bits.js";
-import { freshFolder } from "../../helpers/folders.js";
-import { golden } from "../../helpers/golden.js";
+import { temporaryFolder } from "../../helpers/folders.js";
+import { assertClose, assertSameBits } from "../../helpers/tensor/bits.js";
+import { golden } from "../../helpers/tensor/golden.js";
 
 interface Case {
   id: string;
@@ -54,7 +54,7 @@ const stubVae: Vae = {
 };
 
 describe("golden core_nodes", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
 
   for (const testCase of cases) {
     const key = testCase.node.replace(/\.IS_CHANGED$/, "");

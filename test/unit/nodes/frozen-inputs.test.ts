@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createPreviewHost, encodePng, invokeNode, registry, Tensor } from "latentkit";
-import { sha256 } from "../../helpers/bits.js";
-import { files, freshFolder } from "../../helpers/folders.js";
-import type { Inputs } from "../../helpers/node-inputs.js";
+import { filesIn, temporaryFolder } from "../../helpers/folders.js";
+import type { Inputs } from "../../helpers/graph/node-inputs.js";
+import { sha256 } from "../../helpers/tensor/bits.js";
 
 /** Freezes every object in reach; typed arrays cannot be frozen and are hashed instead. */
 function deepFreeze(value: unknown, seen = new Set<unknown>()): void {
@@ -28,7 +28,7 @@ function hashes(value: unknown, path = "", out: Record<string, string> = {}, see
 }
 
 describe("no node changes its inputs", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
 
   async function inputsOf(key: string): Promise<Inputs> {
     const host = createPreviewHost();
@@ -172,7 +172,7 @@ describe("no node changes its inputs", () => {
       assert.deepEqual(hashes(inputs), before);
       assert.equal(result.length, registry.get(key)!.outputs.length);
       assert.deepEqual(extra_pnginfo.workflow.nodes[0]!.widgets_values, ["old"]);
-      if (registry.get(key)!.writesFiles) assert.ok(files(join(folder(), "out")).length > 0);
+      if (registry.get(key)!.writesFiles) assert.ok(filesIn(join(folder(), "out")).length > 0);
     });
   }
 

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { registry } from "latentkit";
-import { root } from "../../helpers/place.js";
+import { root } from "../../helpers/folders.js";
 
-const FOLDERS = ["core", "ext"];
-const nodes = FOLDERS.flatMap((folder) => {
+const folders = readdirSync(join(root, "src/nodes"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+const nodes = folders.flatMap(({ name: folder }) => {
   const files = readdirSync(join(root, "src/nodes", folder)).filter((file) => file.endsWith(".ts"));
   return files.map((file) => join(folder, file.replace(/\.ts$/, "")));
 });

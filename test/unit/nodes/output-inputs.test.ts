@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { LatentkitError, render } from "latentkit";
 import { validPaths } from "#src/nodes/output-inputs.js";
-import { freshFolder } from "../../helpers/folders.js";
+import { temporaryFolder } from "../../helpers/folders.js";
 
 describe("validPaths", () => {
   it("returns the fault of each input, and leaves other types to the type check", () => {
@@ -16,7 +16,7 @@ describe("validPaths", () => {
 });
 
 describe("graphs that write outside the output folder", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const text = (inputs: object) => ({
     class_type: "ext saveTextLazy",
     inputs: { text: "a", output_file_path: "t", file_name: "f", file_extension: "txt", overwrite: true, ...inputs },

@@ -3,7 +3,7 @@ import { registry, Tensor } from "latentkit";
 import { checkSocket } from "#src/nodes/sockets.js";
 import { isWidget } from "#src/nodes/values.js";
 import { refuses } from "../../helpers/errors.js";
-import { goodValue } from "../../helpers/node-inputs.js";
+import { goodValue } from "../../helpers/graph/node-inputs.js";
 
 const at = { nodeId: "12", node: "ext x", input: "y" };
 

@@ -15,10 +15,10 @@ import {
 import { createGraphAgent } from "latentkit/hooks";
 import { startService } from "latentkit/service";
 import { loadConfig } from "#src/render/config/load-config.js";
-import { latentkit } from "../../helpers/cli.js";
 import { refuses } from "../../helpers/errors.js";
-import { node } from "../../helpers/graph-nodes.js";
-import { root, temporaryFolder } from "../../helpers/place.js";
+import { root, temporaryFolder } from "../../helpers/folders.js";
+import { node } from "../../helpers/graph/graph-nodes.js";
+import { latentkit } from "../../helpers/process/cli.js";
 
 const inputDir = join(root, "test/graphs/input");
 const asked = { positive: "a fox", negative: "", model: "sd3", aspect_ratio: "1:1", seed: 0, denoise: 1 };

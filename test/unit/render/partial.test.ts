@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type BatchEvent, type BatchOptions, batch, executeGraph, registry, render, validateGraph } from "latentkit";
 import { createGraphAgent } from "latentkit/hooks";
-import { latentkit } from "../../helpers/cli.js";
 import { refuses } from "../../helpers/errors.js";
-import { node } from "../../helpers/graph-nodes.js";
-import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { filesIn, root, temporaryFolder } from "../../helpers/folders.js";
+import { node } from "../../helpers/graph/graph-nodes.js";
+import { latentkit } from "../../helpers/process/cli.js";
 
 const inputDir = join(root, "test/graphs/input");
 const library = JSON.stringify(pathToFileURL(join(root, "dist/index.js")).href);

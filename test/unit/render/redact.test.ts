@@ -6,8 +6,8 @@ import { parseJson, printJson } from "#src/io/json-lossless.js";
 import { redactMetadata } from "#src/render/redact.js";
 import { createThreadPool } from "#src/render/threads/thread-pool.js";
 import { refuses } from "../../helpers/errors.js";
-import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
-import { noisyLake, receiptOf, saved, textsOf } from "../../helpers/receipt-graphs.js";
+import { filesIn, root, temporaryFolder } from "../../helpers/folders.js";
+import { noisyLake, receiptOf, saved, textsOf } from "../../helpers/graph/receipt-graphs.js";
 
 const inputDir = join(root, "test/graphs/input");
 const HIDDEN = "[redacted]";

@@ -14,7 +14,7 @@ import {
   text,
 } from "latentkit";
 import type { RunEvent } from "#src/graph/events.js";
-import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { filesIn, root, temporaryFolder } from "../../helpers/folders.js";
 import { skip } from "../../helpers/skip.js";
 
 const graphPath = join(root, "test/graphs/save-image-lazy.json");

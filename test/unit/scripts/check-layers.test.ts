@@ -1,58 +1,166 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { root, temporaryFolder } from "../../helpers/folders.js";
 
-type Script = { checkLayers(root: string): string[] };
-const script = new URL("../../../../scripts/check-layers.mjs", import.meta.url);
+interface Script {
+  NOT_YET: string[];
+  checkLayers(root: string, tables?: object): { rule: string; text: string }[];
+}
+
+const TABLES = {
+  FLOORS: {
+    "": ["errors", "io/", "nodes/", "graph/", "cli/ service/", "index"],
+    graph: ["*", "parsing/", "running/", "face"],
+  },
+  NARROW: [{ from: "graph/", to: "nodes/", only: ["nodes/values.ts"] }],
+  FACES: { "graph/running": "run.ts" },
+  MAY_HOLD_STATE: ["io/cache.ts"],
+  ENTRIES: ["index.ts"],
+  MOST_FILES: 3,
+};
 
 describe("scripts/check-layers", () => {
-  let root: string;
-  let check: (files: Record<string, string>) => string[];
+  const folder = temporaryFolder();
+  let script: Script;
   before(async () => {
-    const { checkLayers } = (await import(script.href)) as Script;
-    check = (files) => {
-      root = mkdtempSync(join(tmpdir(), "latentkit-layers-"));
-      for (const [path, text] of Object.entries({ "src/errors.ts": "", "native/core/a.cpp": "", ...files })) {
-        mkdirSync(dirname(join(root, path)), { recursive: true });
-        writeFileSync(join(root, path), text);
-      }
-      const found = checkLayers(root);
-      rmSync(root, { recursive: true });
-      return found;
-    };
+    script = (await import(`file://${root}scripts/check-layers.mjs`)) as Script;
   });
 
-  it("passes this repository", async () => {
-    const { checkLayers } = (await import(script.href)) as Script;
-    assert.deepEqual(checkLayers(new URL("../../../../", import.meta.url).pathname), []);
+  /** Sentences of one rule on a tree of these files. */
+  function check(rule: string, files: Record<string, string>): string[] {
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(folder(), path)), { recursive: true });
+      writeFileSync(join(folder(), path), text);
+    }
+    const findings = script.checkLayers(folder(), TABLES);
+    return findings.filter((finding) => finding.rule === rule).map(({ text }) => text);
+  }
+
+  it("passes this repository", () => {
+    const findings = script.checkLayers(root).filter(({ rule }) => !script.NOT_YET.includes(rule));
+    assert.deepEqual(findings, []);
   });
 
   it("lets a file import its own layer and lower ones", () => {
     const text =
-      'import { a } from "./b.js";\nimport type { T } from "../tensor/t.js";\nexport { e } from "../errors.js";\n';
-    assert.deepEqual(check({ "src/io/a.ts": text }), []);
-    assert.deepEqual(check({ "src/graph/a.ts": 'import { x } from "../nodes/values.js";\n' }), []);
+      'import { a } from "./b.js";\nimport type { T } from "../io/t.js";\nexport { e } from "../errors.js";\n';
+    assert.deepEqual(check("layer", { "src/nodes/a.ts": text }), []);
   });
 
-  it("names each import that looks up or sideways", () => {
-    assert.deepEqual(check({ "src/tensor/a.ts": 'import { r } from "../render/r.js";\n' }), [
-      "src/tensor/a.ts: tensor may not import render/r.ts.",
+  it("refuses an import of a higher layer, or of one beside it, of types too", () => {
+    const text = 'import type { G } from "../graph/g.js";\nconst m = await import("../index.js");\n';
+    assert.deepEqual(check("layer", { "src/io/a.ts": text, "src/cli/b.ts": 'import "../service/s.js";\n' }), [
+      "src/cli/b.ts may not import service/s.ts: service/ is not below cli/.",
+      "src/io/a.ts may not import graph/g.ts: graph/ is not below io/.",
+      "src/io/a.ts may not import index.ts: index is not below io/.",
     ]);
-    assert.deepEqual(check({ "src/graph/a.ts": 'const m = await import("../nodes/ext/if.js");\n' }), [
-      "src/graph/a.ts: graph may not import nodes/ext/if.ts.",
+  });
+
+  it("refuses an import of a higher floor in a layer, of types by its own rule", () => {
+    const files = {
+      "src/graph/loose.ts": 'import { r } from "./parsing/p.js";\n',
+      "src/graph/parsing/p.ts":
+        'import { type A, b } from "../running/run.js";\nimport { type C } from "../running/run.js";\nimport "../loose.js";\n',
+      "src/graph/running/run.ts": 'import "../face.js";\nimport "../parsing/p.js";\n',
+      "src/graph/face.ts": 'import "./running/run.js";\nimport "./loose.js";\n',
+    };
+    assert.deepEqual(check("floor", files), [
+      "src/graph/loose.ts may not import graph/parsing/p.ts: parsing/ is not below loose.",
+      "src/graph/parsing/p.ts may not import graph/running/run.ts: running/ is not below parsing/.",
+      "src/graph/running/run.ts may not import graph/face.ts: face is not below running/.",
     ]);
-    assert.equal(check({ "src/cli/a.ts": 'import "../service/s.js";\n' }).length, 1);
-    assert.equal(check({ "src/stray/a.ts": "" }).length, 1);
-    assert.equal(check({ "src/io/a.ts": "let count = 0;\n" }).length, 1);
+    assert.equal(check("type-floor", files).length, 1);
+  });
+
+  it("refuses a layer or a folder without a floor", () => {
+    assert.deepEqual(check("layer", { "src/stray/a.ts": "", "src/loose.ts": "" }), [
+      "src/loose has no floor in scripts/layers/floors.mjs.",
+      "src/stray/ has no floor in scripts/layers/floors.mjs.",
+    ]);
+    assert.deepEqual(check("floor", { "src/graph/new/a.ts": "", "src/io/png/a.ts": "" }), [
+      "src/graph/new/ has no floor in scripts/layers/floors.mjs.",
+      "src/io/png/ has no floor in scripts/layers/floors.mjs.",
+    ]);
+  });
+
+  it("lets a layer with a narrow door use what it names alone", () => {
+    const text = 'import { x } from "../nodes/values.js";\nimport { y } from "../nodes/ext/if.js";\n';
+    assert.deepEqual(check("narrow", { "src/graph/a.ts": text }), [
+      "src/graph/a.ts may not import nodes/ext/if.ts, only nodes/values.ts.",
+    ]);
+  });
+
+  it("refuses the inside of a room to those outside", () => {
+    const files = {
+      "src/cli/a.ts": 'import { r } from "../graph/running/run.js";\nimport { s } from "../graph/running/step.js";\n',
+      "src/graph/running/run.ts": 'import { s } from "./step.js";\n',
+    };
+    assert.deepEqual(check("face", files), [
+      "src/cli/a.ts may not import graph/running/step.ts, only graph/running/run.ts.",
+    ]);
+  });
+
+  it("reports circles of values and circles closed by types separately", () => {
+    const files = {
+      "src/io/a.ts": 'import { b } from "./b.js";\n',
+      "src/io/b.ts": 'import {\n  c,\n  type D,\n} from "./c.js";\n',
+      "src/io/c.ts": 'export * from "./a.js";\n',
+      "src/io/d.ts": 'import { e } from "./e.js";\n',
+      "src/io/e.ts": 'import type { d } from "./d.js";\n',
+    };
+    assert.deepEqual(check("circle", files), ["Circle of imports: io/a.ts → io/b.ts → io/c.ts."]);
+    assert.deepEqual(check("type-circle", files), ["Circle of types: io/d.ts → io/e.ts."]);
+  });
+
+  it("refuses variables and growing collections of a module", () => {
+    const text =
+      "let count = 0;\nconst seen: Map<string, number> = new Map<string, number>();\nconst NONE: ReadonlySet<string> = new Set();\n";
+    assert.deepEqual(check("state", { "src/io/a.ts": text, "src/io/cache.ts": text }), [
+      'src/io/a.ts: "count" is module state.',
+      'src/io/a.ts: "seen" is module state.',
+    ]);
+  });
+
+  it("refuses an export that only tests use, unless it is @internal", () => {
+    const files = {
+      "src/io/a.ts":
+        "export const used = 1;\nexport function unused() {}\n/** For tests. @internal */\nexport class Inside {}\n/** @internal */\nconst x = 1;\nexport async function later() {}\nexport const program = 1;\n",
+      "src/io/b.ts": 'import { type Other, used as one } from "./a.js";\n',
+      "bin/run.mjs": 'import { program } from "../dist/io/a.js";\n',
+      "src/index.ts": "export const all = 1;\n",
+    };
+    assert.deepEqual(check("export", files), [
+      'src/io/a.ts: nothing but tests imports "unused".',
+      'src/io/a.ts: nothing but tests imports "later".',
+    ]);
+  });
+
+  it("refuses a doc comment that starts with What, Of, Who or That", () => {
+    const text = "/** What is read. */\nconst a = 1;\n/**\n * Of two the first.\n */\nconst b = 1;\n/** Whatever. */\n";
+    assert.equal(check("comment", { "src/io/a.ts": text, "scripts/b.mjs": "/** Number of these. */\n" }).length, 2);
+  });
+
+  it("refuses a full folder that has no folders in it", () => {
+    const full = (prefix: string) => Object.fromEntries([1, 2, 3, 4].map((n) => [`${prefix}/${n}.ts`, ""]));
+    const files = { ...full("src/io"), ...full("src/graph"), "src/graph/running/run.ts": "" };
+    assert.deepEqual(check("folder", files), ["src/io: 4 files without sub-folders, 3 at most."]);
   });
 
   it("keeps the native core free of Node and CUDA, and its inside to itself", () => {
-    assert.equal(check({ "native/core/a.cpp": "#include <napi.h>\n#include <cuda_runtime.h>\n" }).length, 2);
-    assert.equal(check({ "native/addon/a.cpp": '#include "../core/parallel.h"\n' }).length, 1);
-    assert.deepEqual(check({ "native/addon/a.cpp": '#include <napi.h>\n#include "engine.h"\n' }), []);
-    assert.equal(check({ "native/cuda/a.cpp": '#include "core/parallel.h"\n' }).length, 1);
-    assert.equal(check({ "native/shared/a.h": '#include "core/parallel.h"\n#include <cuda.h>\n' }).length, 2);
-    assert.deepEqual(check({ "native/cuda/a.cpp": '#include "shared/checks.h"\n#include "engine_cuda.h"\n' }), []);
+    const files = {
+      "native/core/a.cpp": "#include <napi.h>\n#include <cuda_runtime.h>\n",
+      "native/addon/a.cpp": '#include "../core/parallel.h"\n#include <napi.h>\n#include "engine.h"\n',
+      "native/cuda/a.cpp": '#include "core/parallel.h"\n#include "shared/checks.h"\n',
+      "native/shared/a.h": '#include "core/parallel.h"\n#include <cuda.h>\n',
+    };
+    assert.deepEqual(check("native", files), [
+      "native/addon/a.cpp: addon may not include ../core/parallel.h.",
+      "native/core/a.cpp: core may not include napi.h.",
+      "native/core/a.cpp: core may not include cuda_runtime.h.",
+      "native/cuda/a.cpp: cuda may not include core/parallel.h.",
+      "native/shared/a.h: shared may not include core/parallel.h.",
+      "native/shared/a.h: shared may not include cuda.h.",
+    ]);
   });
 });

@@ -3,8 +3,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ERROR_CODES } from "#src/errors.js";
-import { pages as allPages, isGenerated } from "../../helpers/docs.js";
-import { root } from "../../helpers/place.js";
+import { root } from "../../helpers/folders.js";
+import { pages as allPages, isGenerated } from "../../helpers/process/docs.js";
 
 describe("scripts/docs.mjs", () => {
   let generated: Map<string, string>;

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DRIVER, LIBRARY } from "../../helpers/fake-gpu.js";
-import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { filesIn, root, temporaryFolder } from "../../helpers/folders.js";
+import { DRIVER, LIBRARY } from "../../helpers/process/fake-gpu.js";
 
 interface Results {
   readonly about: string;
@@ -45,7 +45,7 @@ describe("scripts/gpu-check", () => {
   // a Python that is not there: this machine's PyTorch is none of this test's business
   const fake = ["--driver", DRIVER, "--library", LIBRARY, "--python", "/nowhere/python3"];
 
-  it("passes what the fake driver can tell, and names what it cannot", async function () {
+  it("passes what the fake driver can show, and names what it cannot", async function () {
     this.timeout(300_000);
     const { code, states } = await check([...fake, "--seconds", "280"]);
     const { shapes, bench = [], ...others } = states;
@@ -69,7 +69,7 @@ describe("scripts/gpu-check", () => {
     assert.match(readFileSync(join(folder(), "summary.txt"), "utf8"), /\n[45] passed, 0 failed, [67] not run; /);
   });
 
-  it("tells of a device that is lost on the way, step by step", async function () {
+  it("reports a device that is lost on the way, step by step", async function () {
     this.timeout(120_000);
     const { code, states } = await check([...fake, "--only", "trial", "--only", "doctor"], {
       LATENTKIT_FAKE_CUDA: "fail=lk_scale:700",
@@ -83,11 +83,11 @@ describe("scripts/gpu-check", () => {
     const none = ["--driver", "/nowhere/libcuda.so.1", "--library", LIBRARY];
     const { code, states } = await check([...none, "--only", "trial", "--only", "bench"]);
     assert.equal(code, 1);
-    for (const found of [states.trial, states.bench].flat())
-      assert.match(found ?? "", /^not run: No CUDA driver was found/);
+    for (const state of [states.trial, states.bench].flat())
+      assert.match(state ?? "", /^not run: No CUDA driver was found/);
   });
 
-  it("refuses a step that there is not", () => {
+  it("refuses an unknown step", () => {
     const ran = spawnSync(process.execPath, [join(root, "scripts/gpu-check.mjs"), "--only", "trail"], {
       encoding: "utf8",
       cwd: folder(),

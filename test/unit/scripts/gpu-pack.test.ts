@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { SUITES } from "../../helpers/device-suites.js";
-import { root } from "../../helpers/place.js";
+import { root } from "../../helpers/folders.js";
+import { SUITES } from "../../helpers/process/device-suites.js";
 
 /** A file's imports, and those of what it imports from the tests themselves. */
 function packagesOf(file: string, seen: Set<string>): string[] {

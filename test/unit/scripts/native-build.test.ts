@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { chmodSync, existsSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { freshFolder } from "../../helpers/folders.js";
+import { temporaryFolder } from "../../helpers/folders.js";
 
 interface Script {
   buildNative(options: { folder?: string; force?: boolean }): string;
 }
 
 describe("scripts/native-build", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   let script: Script;
   const { PATH, CXX } = process.env;
   before(async () => {

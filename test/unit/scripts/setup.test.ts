@@ -35,12 +35,12 @@ describe("scripts/setup", () => {
   });
 
   it("sees packages that are missing, of another version, or not for this machine", () => {
-    const wanted = {
+    const locked = {
       "": {},
       "node_modules/a": { version: "1.0.0" },
       "node_modules/b": { version: "2.0.0", optional: true },
     };
-    lock("package-lock.json", wanted);
+    lock("package-lock.json", locked);
     assert.equal(script.packagesMatch(folder), false);
     lock("node_modules/.package-lock.json", { "node_modules/a": { version: "1.0.0" } });
     assert.equal(script.packagesMatch(folder), true);

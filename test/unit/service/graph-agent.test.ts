@@ -6,7 +6,7 @@ import { createPreviewHost, createRegistry, decodePng, defineNode, registry } fr
 import { createGraphAgent, createHookService, createMemoryStore, type GraphAgentOptions } from "latentkit/hooks";
 import { createLogger } from "latentkit/service";
 import { refuses } from "../../helpers/errors.js";
-import { filesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { filesIn, root, temporaryFolder } from "../../helpers/folders.js";
 
 const inputDir = join(root, "test/graphs/input");
 const library = JSON.stringify(pathToFileURL(join(root, "dist/index.js")).href);

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadAgent } from "#src/service/load-agent.js";
 import { refuses } from "../../helpers/errors.js";
-import { temporaryFolder } from "../../helpers/place.js";
+import { temporaryFolder } from "../../helpers/folders.js";
 
 describe("loadAgent", () => {
   const folder = temporaryFolder();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { serviceStarter, TOKEN, until } from "../../helpers/hook-service.js";
-import { RawClient, requestText } from "../../helpers/raw-http.js";
+import { serviceStarter, TOKEN, until } from "../../helpers/hooks/hook-service.js";
+import { RawClient, requestText } from "../../helpers/http/raw-http.js";
 
 const startService = serviceStarter();
 

@@ -3,9 +3,9 @@ import { connect } from "node:net";
 import { createHookService } from "latentkit/hooks";
 import { createLogger, createServer } from "latentkit/service";
 import { refuses } from "../../helpers/errors.js";
-import { scriptedAgent, serviceStarter, TOKEN, until } from "../../helpers/hook-service.js";
-import { RawClient, rawRequest, requestText } from "../../helpers/raw-http.js";
-import { names, readEvents } from "../../helpers/sse-reader.js";
+import { scriptedAgent, serviceStarter, TOKEN, until } from "../../helpers/hooks/hook-service.js";
+import { RawClient, rawRequest, requestText } from "../../helpers/http/raw-http.js";
+import { names, readEvents } from "../../helpers/http/sse-reader.js";
 
 const startService = serviceStarter();
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { startService } from "latentkit/service";
 import { parseConfig } from "#src/render/config/config.js";
 import { refuses } from "../../helpers/errors.js";
-import { temporaryFolder } from "../../helpers/place.js";
+import { temporaryFolder } from "../../helpers/folders.js";
 
 describe("startService", () => {
   const folder = temporaryFolder();

@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { type Card, createGenerator, LatentkitError, randn, Tensor } from "latentkit";
 import { scale } from "#src/tensor/ops.js";
 import { scaledRandn } from "#src/tensor/random.js";
-import { assertSameBits } from "../../helpers/bits.js";
-import { golden } from "../../helpers/golden.js";
+import { assertSameBits } from "../../helpers/tensor/bits.js";
+import { golden } from "../../helpers/tensor/golden.js";
 
 const sha256 = (data: Float32Array): string =>
   createHash("sha256")

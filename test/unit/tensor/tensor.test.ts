@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import { LatentkitError, Tensor } from "latentkit";
-import { fakeGpu, onFakeGpu } from "../../helpers/fake-gpu.js";
+import { fakeGpu, onFakeGpu } from "../../helpers/process/fake-gpu.js";
 
 describe("Tensor", () => {
   it("takes a Float32Array over and copies anything else", () => {

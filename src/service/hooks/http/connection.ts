@@ -4,7 +4,7 @@ import type { Clock } from "../clock.js";
 import { watchWrites } from "./write-watch.js";
 
 /** Most requests of one connection that wait or are being handled. */
-export const MOST_IN_FLIGHT = 64;
+const MOST_IN_FLIGHT = 64;
 
 interface WaitingRequest {
   readonly res: ServerResponse;

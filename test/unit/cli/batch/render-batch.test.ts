@@ -5,8 +5,8 @@ import { basename, join } from "node:path";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
 import { decodePng } from "#src/io/png.js";
-import { latentkit } from "../../../helpers/cli.js";
-import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/place.js";
+import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/folders.js";
+import { latentkit } from "../../../helpers/process/cli.js";
 import { skip } from "../../../helpers/skip.js";
 
 const graph = join(root, "test/graphs/latent-noisy.json");

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { latentkit } from "../../helpers/cli.js";
-import { filesIn, hashesIn, root, temporaryFolder } from "../../helpers/place.js";
+import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/folders.js";
+import { latentkit } from "../../../helpers/process/cli.js";
 
 describe("latentkit init", () => {
   const folder = temporaryFolder();

@@ -9,9 +9,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { decodePng } from "latentkit";
 import { startService } from "latentkit/service";
 import type { StartService } from "#src/cli/commands/serve.js";
-import { latentkit } from "../../../helpers/cli.js";
-import { filesIn, temporaryFolder } from "../../../helpers/place.js";
-import { eventsOf, get, type Serving, serve, start, TOKEN } from "../../../helpers/serve.js";
+import { filesIn, temporaryFolder } from "../../../helpers/folders.js";
+import { latentkit } from "../../../helpers/process/cli.js";
+import { eventsOf, get, type Serving, serve, start, TOKEN } from "../../../helpers/process/serve.js";
 
 /** Says what it was told to, after a while. */
 const SLOW_AGENT = `

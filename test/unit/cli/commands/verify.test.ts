@@ -3,10 +3,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodePng, encodePng } from "latentkit";
 import { main } from "#src/cli/main.js";
-import { latentkit } from "../../../helpers/cli.js";
-import { fakeGpu, onFakeGpu } from "../../../helpers/fake-gpu.js";
-import { filesIn, root, temporaryFolder } from "../../../helpers/place.js";
-import { saved, textsOf } from "../../../helpers/receipt-graphs.js";
+import { filesIn, root, temporaryFolder } from "../../../helpers/folders.js";
+import { saved, textsOf } from "../../../helpers/graph/receipt-graphs.js";
+import { latentkit } from "../../../helpers/process/cli.js";
+import { fakeGpu, onFakeGpu } from "../../../helpers/process/fake-gpu.js";
 
 const inputDir = join(root, "test/graphs/input");
 

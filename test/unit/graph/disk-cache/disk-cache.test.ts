@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createDiskCache, type DiskCache, type DiskCacheOptions, Tensor } from "latentkit";
 import type { Outputs } from "#src/graph/disk-cache/entry-format.js";
 import { refuses } from "../../../helpers/errors.js";
-import { files, freshFolder, tree } from "../../../helpers/folders.js";
+import { filesIn, temporaryFolder, tree } from "../../../helpers/folders.js";
 import { seededInts } from "../../../helpers/seeded.js";
 import { skip } from "../../../helpers/skip.js";
 
@@ -23,7 +23,7 @@ const find = (cache: DiskCache, name: string | number, fits: (outputs: Outputs) 
   cache.read(signatureOf(name), fits);
 
 describe("createDiskCache", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const open = (options: Partial<DiskCacheOptions> = {}) => createDiskCache({ folder: folder(), ...options });
   const pathOf = (name: string | number) => {
     const signature = signatureOf(name);
@@ -58,7 +58,7 @@ describe("createDiskCache", () => {
     assert.equal(await open({ folder: deep }).has(signatureOf("a")), true);
     assert.deepEqual(await find(open({ folder: deep }), "a"), SMALL);
     assert.equal(await find(cache, "b"), undefined);
-    assert.match(files(deep).join(), /^[0-9a-f]{2}\/[0-9a-f]{62}\.lkc$/);
+    assert.match(filesIn(deep).join(), /^[0-9a-f]{2}\/[0-9a-f]{62}\.lkc$/);
   });
 
   it("writes magic, version, header, aligned floats and hash", async () => {
@@ -245,7 +245,7 @@ describe("createDiskCache", () => {
         return file;
       };
       await keep(cache, "a", SMALL);
-      assert.deepEqual(files(folder()), []);
+      assert.deepEqual(filesIn(folder()), []);
       assert.match(
         cache.takeWarning()!,
         /^Results are not stored in the disk cache: Cannot write .*the disk is full \(ENOSPC\)\.$/,
@@ -273,7 +273,7 @@ describe("createDiskCache", () => {
   describe("below its bound", () => {
     const entry = (): Outputs => [[Tensor.zeros([4500])]];
     const BYTES = 20_480;
-    const held = () => files(folder()).filter((name) => name.endsWith(".lkc")).length * BYTES;
+    const held = () => filesIn(folder()).filter((name) => name.endsWith(".lkc")).length * BYTES;
     const age = (name: string | number, seconds: number) => {
       const then = Date.now() / 1000 - seconds;
       utimesSync(pathOf(name), then, then);

@@ -5,13 +5,12 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { createDiskCache } from "latentkit";
-import { isResult, SIZE, signatureOf } from "../../../helpers/cache-writer.js";
-import { files, freshFolder } from "../../../helpers/folders.js";
-import { hashesIn, root } from "../../../helpers/place.js";
+import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/folders.js";
+import { isResult, SIZE, signatureOf } from "../../../helpers/process/cache-writer.js";
 import { seededInts } from "../../../helpers/seeded.js";
 
 const run = promisify(execFile);
-const writer = join(root, "build/test/helpers/cache-writer.js");
+const writer = join(root, "build/test/helpers/process/cache-writer.js");
 const library = pathToFileURL(join(root, "dist/index.js")).href;
 
 /** Renders a graph with the cache and prints what was cached and what ran. */
@@ -28,10 +27,10 @@ const RENDER = `
 `;
 
 describe("processes that share a disk cache", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const cacheFolder = () => join(folder(), "cache");
-  const entries = () => files(cacheFolder()).filter((name) => name.endsWith(".lkc"));
-  const temporaries = () => files(cacheFolder()).filter((name) => !name.endsWith(".lkc"));
+  const entries = () => filesIn(cacheFolder()).filter((name) => name.endsWith(".lkc"));
+  const temporaries = () => filesIn(cacheFolder()).filter((name) => !name.endsWith(".lkc"));
 
   it("render the same picture, the second one from stored results", async () => {
     const settings = { ckpt_name: "preview-sdxl.safetensors", positive: "a fox", negative: "", batch_size: 1 };

@@ -6,13 +6,13 @@ import type { RunEvent } from "#src/graph/events.js";
 import { block, defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import { any, int, latent } from "#src/nodes/inputs.js";
 import { createRegistry } from "#src/nodes/registry.js";
-import { files, freshFolder } from "../../../helpers/folders.js";
-import { type ExecuteOptions, endOf, eventsOf, node, only, SHOW } from "../../../helpers/graph-nodes.js";
+import { filesIn, temporaryFolder } from "../../../helpers/folders.js";
+import { type ExecuteOptions, endOf, eventsOf, node, only, SHOW } from "../../../helpers/graph/graph-nodes.js";
 
 type Flags = Partial<Pick<NodeDefinition, "outputNode" | "writesFiles" | "hasUi" | "notIdempotent" | "reachesNetwork">>;
 
 describe("a run with a disk cache", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   let ran: string[] = [];
   beforeEach(() => {
     ran = [];
@@ -69,7 +69,7 @@ describe("a run with a disk cache", () => {
     c: node("Sum", { a: ["b", 0], b: 5 }),
     out: node("Show", { x: ["c", 0] }),
   };
-  const entries = () => files(folder()).map((name) => join(folder(), name));
+  const entries = () => filesIn(folder()).map((name) => join(folder(), name));
 
   it("reads the nearest result, reports it as cached, and runs nothing before it", async () => {
     const first = await go(line);

@@ -7,9 +7,8 @@ import { DiskSigner } from "#src/graph/disk-cache/signer.js";
 import { defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import { any, int } from "#src/nodes/inputs.js";
 import { executeGraph } from "#src/render/defaults.js";
-import { freshFolder } from "../../../helpers/folders.js";
-import { node } from "../../../helpers/graph-nodes.js";
-import { root } from "../../../helpers/place.js";
+import { root, temporaryFolder } from "../../../helpers/folders.js";
+import { node } from "../../../helpers/graph/graph-nodes.js";
 
 const mask = (value: unknown, width: unknown = 8) => ({ m: node("SolidMask", { value, width, height: 8 }) });
 const decoded = (seed: unknown = 5) => ({
@@ -36,7 +35,7 @@ const decoded = (seed: unknown = 5) => ({
 const picture = (image = "a.png") => ({ i: node("LoadImage", { image }), m: node("InvertMask", { mask: ["i", 1] }) });
 
 describe("signatures on a disk", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   type Options = Parameters<typeof executeGraph>[1] & { disk?: Partial<DiskCacheOptions> };
   /** Whether the result of node `m` of the graph is found by a run, which leaves it. */
   const finds = async (graph: object, { disk, ...options }: Options = {}, id = "m") => {

@@ -6,7 +6,7 @@ import { registry as allNodes } from "#src/nodes/index.js";
 import { int, text } from "#src/nodes/inputs.js";
 import { Tensor } from "#src/tensor/tensor.js";
 import { refuses } from "../../../helpers/errors.js";
-import { basicRegistry, chain, endOf, eventsOf, node, only } from "../../../helpers/graph-nodes.js";
+import { basicRegistry, chain, endOf, eventsOf, node, only } from "../../../helpers/graph/graph-nodes.js";
 
 const BYTES = 256 * 1024;
 /** A tensor of 256 KiB, and the same again handed on. */

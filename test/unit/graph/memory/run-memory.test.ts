@@ -6,7 +6,7 @@ import { CACHE_POLICIES, type Cache, createCache } from "#src/graph/memory/cache
 import { defineNode } from "#src/nodes/define.js";
 import { any, int } from "#src/nodes/inputs.js";
 import { createRegistry } from "#src/nodes/registry.js";
-import { chain, endOf, eventsOf, node, only } from "../../../helpers/graph-nodes.js";
+import { chain, endOf, eventsOf, node, only } from "../../../helpers/graph/graph-nodes.js";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createPreviewHost, encodePrompt, LatentkitError, modelSampling, randn, Tensor } from "latentkit";
 import { LATENT_RGB } from "#src/host/preview/latent-rgb.js";
 import { loadNative } from "#src/native/load.js";
-import { goldenJson } from "../../../helpers/golden.js";
+import { goldenJson } from "../../../helpers/tensor/golden.js";
 
 const host = createPreviewHost();
 const load = (family: string) => host.loadCheckpoint(`preview-${family}.safetensors`);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { LatentkitError, tokenizePrompt } from "latentkit";
-import { fakeClip } from "../../../helpers/fake-clip.js";
+import { fakeClip } from "../../../helpers/graph/fake-clip.js";
 
 const words = (count: number): string => Array.from({ length: count }, () => "w").join(" ");
 const [l] = fakeClip("l").encoders;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { encodePrompt, LatentkitError, Tensor } from "latentkit";
-import { fakeClip } from "../../../helpers/fake-clip.js";
+import { fakeClip } from "../../../helpers/graph/fake-clip.js";
 
 const clip = fakeClip("l");
 

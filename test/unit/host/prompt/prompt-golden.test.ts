@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { encodePrompt, LatentkitError, parsePrompt, Tensor, tokenizePrompt } from "latentkit";
-import { fakeClip } from "../../../helpers/fake-clip.js";
-import { golden, nonFinite, type StoredTensor } from "../../../helpers/golden.js";
+import { fakeClip } from "../../../helpers/graph/fake-clip.js";
+import { golden, nonFinite, type StoredTensor } from "../../../helpers/tensor/golden.js";
 
 type Item = [id: number, weight: number | string, word: number];
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { fakeGpu, onFakeGpu } from "../../../helpers/fake-gpu.js";
+import { fakeGpu, onFakeGpu } from "../../../helpers/process/fake-gpu.js";
 
 /** An open device, memory of 4 floats, and of 4 on another device. */
 const OPENED = `

@@ -15,8 +15,8 @@ import {
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { cacheFolder, type TrustOptions, type TrustQuestion, trustOf } from "#src/native/cuda/trust.js";
-import { DRIVER, LIBRARY, runModule } from "../../../helpers/fake-gpu.js";
-import { freshFolder } from "../../../helpers/folders.js";
+import { temporaryFolder } from "../../../helpers/folders.js";
+import { DRIVER, LIBRARY, runModule } from "../../../helpers/process/fake-gpu.js";
 
 const QUESTION: TrustQuestion = {
   library: LIBRARY,
@@ -27,39 +27,44 @@ const QUESTION: TrustQuestion = {
   computeCapability: "9.0",
 };
 
-/** A library that hands the real one's table on, with one fault. */
+/** A library that hands the real one's table on, with the fault that its file name ends in. */
 const FAULTY = `
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 #include <unistd.h>
 #include "engine_cuda.h"
 static engine_cuda_table table;
 static const engine_cuda_table *real;
+static int fault;
 static engine_status wrong_scale(engine_cuda *device, engine_f32 out, engine_cf32 x, float k) {
   return real->scale(device, out, x, k + 1e-7f);
 }
 static engine_status open_it(const char *driver, int ordinal, engine_cuda **device, char *why, size_t room) {
-  if (FAULT == 1) abort();
-  if (FAULT == 2) for (;;) pause();
-  if (FAULT == 3) for (;;) puts("{\\"trusted\\": true}");
-  if (FAULT == 4) { puts("{\\"trusted\\": true}"); fflush(stdout); _exit(0); }
-  if (FAULT == 5) { snprintf(why, room, "No\\x1b[31m GPU\\n today."); return ENGINE_UNSUPPORTED; }
+  if (fault == 1) abort();
+  if (fault == 2) for (;;) pause();
+  if (fault == 3) for (;;) puts("{\\"trusted\\": true}");
+  if (fault == 4) { puts("{\\"trusted\\": true}"); fflush(stdout); _exit(0); }
+  if (fault == 5) { snprintf(why, room, "No\\x1b[31m GPU\\n today."); return ENGINE_UNSUPPORTED; }
   return real->open(driver, ordinal, device, why, room);
 }
 extern "C" __attribute__((visibility("default"))) const engine_cuda_table *latentkit_cuda(void) {
+  Dl_info own;
+  dladdr(reinterpret_cast<void *>(latentkit_cuda), &own);
+  fault = atoi(strrchr(own.dli_fname, '-') + 1);
   void *library = dlopen(REAL, RTLD_NOW | RTLD_LOCAL);
   real = reinterpret_cast<const engine_cuda_table *(*)(void)>(dlsym(library, "latentkit_cuda"))();
   table = *real;
   table.open = open_it;
-  if (FAULT == 6) table.scale = wrong_scale;
-  if (FAULT == 7) table.abi++;
+  if (fault == 6) table.scale = wrong_scale;
+  if (fault == 7) table.abi++;
   return &table;
 }
 `;
 
 describe("trust in a CUDA library", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const cache = () => join(folder(), "cache");
   const ask = (options: TrustOptions = {}, question: Partial<TrustQuestion> = {}) =>
     trustOf({ ...QUESTION, ...question }, { folder: cache(), ...options });
@@ -287,14 +292,23 @@ describe("trust in a CUDA library", () => {
     }
   });
 
+  let compiled: Buffer | undefined;
+
   function faulty(fault: number): string {
-    const [source, library] = [join(folder(), "faulty.cpp"), join(folder(), `faulty-${fault}.so`)];
+    const library = join(folder(), `faulty-${fault}.so`);
+    compiled ??= compileFaulty();
+    writeFileSync(library, compiled);
+    return library;
+  }
+
+  function compileFaulty(): Buffer {
+    const [source, library] = [join(folder(), "faulty.cpp"), join(folder(), "compiled.so")];
     writeFileSync(source, FAULTY);
     // a sanitizer loaded into this process is none of the compiler's business
     const { LD_PRELOAD: _, ...env } = process.env;
-    const flags = ["-shared", "-fPIC", "-std=gnu++20", "-Inative/include", `-DFAULT=${fault}`, `-DREAL="${LIBRARY}"`];
+    const flags = ["-shared", "-fPIC", "-std=gnu++20", "-Inative/include", `-DREAL="${LIBRARY}"`];
     const done = spawnSync("c++", [...flags, "-o", library, source, "-ldl"], { encoding: "utf8", env });
     assert.equal(done.status, 0, done.stderr);
-    return library;
+    return readFileSync(library);
   }
 });

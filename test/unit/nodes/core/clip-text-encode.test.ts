@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { encodePrompt, invokeNode } from "latentkit";
 import type { Conditioning } from "#src/host/types.js";
 import { refuses } from "../../../helpers/errors.js";
-import { fakeClip } from "../../../helpers/fake-clip.js";
+import { fakeClip } from "../../../helpers/graph/fake-clip.js";
 
 const run = async (key: string, inputs: object): Promise<unknown[]> => (await invokeNode(key, { ...inputs })).result;
 

@@ -1,7 +1,7 @@
 import { invokeNode, Tensor } from "latentkit";
 import type { Latent } from "#src/host/types.js";
-import { assertSameBits } from "../../../helpers/bits.js";
 import { refuses } from "../../../helpers/errors.js";
+import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
 const run = async (key: string, inputs: object): Promise<unknown[]> => (await invokeNode(key, { ...inputs })).result;
 const empty = (width: unknown, height: unknown, batch_size: unknown) =>

@@ -1,6 +1,6 @@
 import { invokeNode, Tensor } from "latentkit";
-import { assertSameBits } from "../../../helpers/bits.js";
 import { refuses } from "../../../helpers/errors.js";
+import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
 const invert = async (mask: unknown): Promise<unknown> => (await invokeNode("InvertMask", { mask })).result[0];
 

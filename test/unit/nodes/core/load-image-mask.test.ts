@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { encodePng, invokeNode, Tensor } from "latentkit";
-import { makeApng } from "../../../helpers/apng-file.js";
-import { assertSameBits } from "../../../helpers/bits.js";
-import { freshFolder } from "../../../helpers/folders.js";
+import { temporaryFolder } from "../../../helpers/folders.js";
+import { makeApng } from "../../../helpers/png/apng-file.js";
+import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
 describe("LoadImageMask", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const load = async (image: string, channel: string): Promise<Tensor> =>
     (await invokeNode("LoadImageMask", { image, channel }, { inputDir: folder() })).result[0] as Tensor;
 

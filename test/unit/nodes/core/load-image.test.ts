@@ -5,13 +5,13 @@ import { dirname, join } from "node:path";
 import { encodePng, executeGraph, invokeNode, Tensor, validateGraph } from "latentkit";
 import { PNG } from "pngjs";
 import { registry } from "#src/nodes/index.js";
-import { assertSameBits } from "../../../helpers/bits.js";
 import { refuses } from "../../../helpers/errors.js";
-import { freshFolder } from "../../../helpers/folders.js";
+import { temporaryFolder } from "../../../helpers/folders.js";
 import { skip } from "../../../helpers/skip.js";
+import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
 describe("LoadImage and LoadImageMask", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const write = async (name: string, channels: number, data: number[]): Promise<void> => {
     const path = join(folder(), name);
     mkdirSync(dirname(path), { recursive: true });

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { invokeNode, Tensor } from "latentkit";
 import { refuses } from "../../../helpers/errors.js";
-import { files, freshFolder } from "../../../helpers/folders.js";
+import { filesIn, temporaryFolder } from "../../../helpers/folders.js";
 
 const images = Tensor.full([2, 3, 4, 3], 0.5);
 
 describe("PreviewImage", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
 
   it("keeps its files out of the output folder's root", async () => {
     const { ui } = await invokeNode("PreviewImage", { images }, { outputDir: folder() });
@@ -15,7 +15,7 @@ describe("PreviewImage", () => {
       { filename: "preview_00001_.png", subfolder: "", type: "temp" },
       { filename: "preview_00002_.png", subfolder: "", type: "temp" },
     ]);
-    assert.deepEqual(files(folder()), [join("temp", "preview_00001_.png"), join("temp", "preview_00002_.png")]);
+    assert.deepEqual(filesIn(folder()), [join("temp", "preview_00001_.png"), join("temp", "preview_00002_.png")]);
   });
 
   it("refuses what is no image", async () => {

@@ -3,13 +3,13 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodePng, invokeNode, Tensor } from "latentkit";
 import { refuses } from "../../../helpers/errors.js";
-import { files, freshFolder } from "../../../helpers/folders.js";
-import { pngText } from "../../../helpers/png-chunks.js";
+import { filesIn, temporaryFolder } from "../../../helpers/folders.js";
+import { pngText } from "../../../helpers/png/png-chunks.js";
 
 const images = Tensor.full([2, 3, 4, 3], 0.5);
 
 describe("SaveImage", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const save = (inputs: object, hidden = {}) => invokeNode("SaveImage", { ...inputs }, { outputDir: folder(), hidden });
 
   it("names files as the host does and goes on counting", async () => {
@@ -20,8 +20,8 @@ describe("SaveImage", () => {
       { filename: "fox_00002_.png", subfolder: "sub", type: "output" },
     ]);
     await save({ images, filename_prefix: "sub/fox" });
-    assert.equal(files(folder()).length, 4);
-    assert.ok(files(folder()).includes(join("sub", "fox_00004_.png")));
+    assert.equal(filesIn(folder()).length, 4);
+    assert.ok(filesIn(folder()).includes(join("sub", "fox_00004_.png")));
   });
 
   it("writes the pixels and the metadata", async () => {
@@ -43,6 +43,6 @@ describe("SaveImage", () => {
     await refuses(save({ filename_prefix: "x" }), "input.missing", /images/);
     await refuses(save({ images: "x", filename_prefix: "x" }), "input.wrong-type", /images/);
     await refuses(save({ images: Tensor.zeros([1, 0, 4, 3]), filename_prefix: "x" }), /.*/);
-    assert.deepEqual(files(folder()), []);
+    assert.deepEqual(filesIn(folder()), []);
   });
 });

@@ -1,6 +1,6 @@
 import { invokeNode, Tensor } from "latentkit";
-import { assertSameBits } from "../../../helpers/bits.js";
 import { refuses } from "../../../helpers/errors.js";
+import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
 const solid = async (value: unknown, width: unknown, height: unknown): Promise<unknown> =>
   (await invokeNode("SolidMask", { value, width, height })).result[0];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { invokeNode, registry, Tensor } from "latentkit";
 import { parseJson } from "#src/io/json-lossless.js";
 import { refuses } from "../../../helpers/errors.js";
-import { goldenJson, nonFinite } from "../../../helpers/golden.js";
+import { goldenJson, nonFinite } from "../../../helpers/tensor/golden.js";
 
 interface Case {
   id: string;

@@ -1,7 +1,7 @@
 import { invokeNode, Tensor } from "latentkit";
-import { assertSameBits } from "../../../helpers/bits.js";
 import { refuses } from "../../../helpers/errors.js";
-import { golden } from "../../../helpers/golden.js";
+import { assertSameBits } from "../../../helpers/tensor/bits.js";
+import { golden } from "../../../helpers/tensor/golden.js";
 
 interface Case {
   id: string;

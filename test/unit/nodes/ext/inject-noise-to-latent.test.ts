@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { invokeNode, Tensor } from "latentkit";
-import { assertClose, assertSameBits } from "../../../helpers/bits.js";
 import { refuses } from "../../../helpers/errors.js";
-import { golden } from "../../../helpers/golden.js";
+import { assertClose, assertSameBits } from "../../../helpers/tensor/bits.js";
+import { golden } from "../../../helpers/tensor/golden.js";
 
 interface Case {
   id: string;

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { invokeNode, Tensor } from "latentkit";
-import { assertClose, assertSameBits } from "../../../helpers/bits.js";
 import { refuses } from "../../../helpers/errors.js";
-import { fakeClip } from "../../../helpers/fake-clip.js";
-import { golden } from "../../../helpers/golden.js";
+import { fakeClip } from "../../../helpers/graph/fake-clip.js";
+import { assertClose, assertSameBits } from "../../../helpers/tensor/bits.js";
+import { golden } from "../../../helpers/tensor/golden.js";
 
 interface Entry {
   is_input_positive: boolean;

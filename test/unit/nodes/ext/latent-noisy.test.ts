@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { invokeNode, type ModelSampling, type ModelSamplingName, modelSampling, Tensor } from "latentkit";
-import { assertSameBits, sha256 } from "../../../helpers/bits.js";
 import { refuses } from "../../../helpers/errors.js";
-import { golden, nonFinite } from "../../../helpers/golden.js";
+import { assertSameBits, sha256 } from "../../../helpers/tensor/bits.js";
+import { golden, nonFinite } from "../../../helpers/tensor/golden.js";
 
 interface Case {
   id: string;

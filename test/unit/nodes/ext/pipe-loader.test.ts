@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { createPreviewHost, encodePrompt, invokeNode, Tensor } from "latentkit";
 import type { Pipe } from "#src/host/types.js";
-import { assertSameBits } from "../../../helpers/bits.js";
 import { refuses } from "../../../helpers/errors.js";
+import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
 const host = createPreviewHost();
 const SETTINGS = {

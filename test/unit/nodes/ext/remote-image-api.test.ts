@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { decodePng, encodePng, invokeNode, LatentkitError, Tensor } from "latentkit";
-import { assertSameBits } from "../../../helpers/bits.js";
 import { refuses } from "../../../helpers/errors.js";
-import { golden } from "../../../helpers/golden.js";
+import { assertSameBits } from "../../../helpers/tensor/bits.js";
+import { golden } from "../../../helpers/tensor/golden.js";
 
 interface Part {
   name: string;

@@ -3,9 +3,9 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { decodePng, invokeNode, registry, Tensor } from "latentkit";
 import { refuses } from "../../../helpers/errors.js";
-import { files, freshFolder, tree } from "../../../helpers/folders.js";
-import { golden } from "../../../helpers/golden.js";
-import { pngChunks, pngText } from "../../../helpers/png-chunks.js";
+import { filesIn, temporaryFolder, tree } from "../../../helpers/folders.js";
+import { pngChunks, pngText } from "../../../helpers/png/png-chunks.js";
+import { golden } from "../../../helpers/tensor/golden.js";
 
 interface Case {
   id: string;
@@ -35,7 +35,7 @@ interface Meta {
 const KEY = "ext saveImageLazy";
 
 describe("ext saveImageLazy", () => {
-  const outputDir = freshFolder();
+  const outputDir = temporaryFolder();
 
   describe("golden", () => {
     const { cases, meta, tensor, raw } = golden<Case, Meta>("save_image_lazy");
@@ -67,10 +67,10 @@ describe("ext saveImageLazy", () => {
         assert.deepEqual(ui, { images: uiOf(one) });
         for (const { filename, subfolder } of uiOf(one)) check(one, join(subfolder, filename));
         assert.deepEqual(
-          files(outputDir()).filter((path) => one.preexisting.includes(path)).length,
+          filesIn(outputDir()).filter((path) => one.preexisting.includes(path)).length,
           one.preexisting.length,
         );
-        assert.equal(files(outputDir()).length, one.preexisting.length + uiOf(one).length);
+        assert.equal(filesIn(outputDir()).length, one.preexisting.length + uiOf(one).length);
       });
     }
 
@@ -181,16 +181,16 @@ describe("ext saveImageLazy", () => {
     await refuses(save({ filename_prefix: "link/x" }, { outputDir: out }), "path.outside");
     await refuses(save({ filename_prefix: "link/deep/er/x" }, { outputDir: out }), "path.outside");
     await refuses(save({ filename_prefix: "dangling/x" }, { outputDir: out }), "path.outside");
-    assert.deepEqual(files(elsewhere), []);
+    assert.deepEqual(filesIn(elsewhere), []);
     await save({ filename_prefix: "fine/x" }, { outputDir: out });
-    assert.deepEqual(files(join(out, "inside")), ["x_00001.png"]);
+    assert.deepEqual(filesIn(join(out, "inside")), ["x_00001.png"]);
   });
 
   it("works in an output folder that is itself behind a link", async () => {
     mkdirSync(join(outputDir(), "real"));
     symlinkSync(join(outputDir(), "real"), join(outputDir(), "link"));
     await save({ filename_prefix: "a/b" }, { outputDir: join(outputDir(), "link") });
-    assert.deepEqual(files(join(outputDir(), "real")), ["a/b_00001.png"]);
+    assert.deepEqual(filesIn(join(outputDir(), "real")), ["a/b_00001.png"]);
   });
 
   it("refuses images without pixels and keys that PNG has no room for, before it writes", async () => {
@@ -228,6 +228,6 @@ describe("ext saveImageLazy", () => {
       return new Date();
     };
     await refuses(save({}, { clock, signal: controller.signal }), "run.interrupted");
-    assert.deepEqual(files(outputDir()), []);
+    assert.deepEqual(filesIn(outputDir()), []);
   });
 });

@@ -3,8 +3,8 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { decodePng, invokeNode, Tensor } from "latentkit";
 import { refuses } from "../../../helpers/errors.js";
-import { files, freshFolder, tree } from "../../../helpers/folders.js";
-import { golden } from "../../../helpers/golden.js";
+import { filesIn, temporaryFolder, tree } from "../../../helpers/folders.js";
+import { golden } from "../../../helpers/tensor/golden.js";
 
 interface Answer {
   result?: unknown;
@@ -27,7 +27,7 @@ interface Case {
 const KEY = "ext saveTextLazy";
 
 describe("ext saveTextLazy", () => {
-  const outputDir = freshFolder();
+  const outputDir = temporaryFolder();
   const save = (inputs: object) => invokeNode(KEY, inputs as Record<string, unknown>, { outputDir: outputDir() });
 
   describe("golden", () => {
@@ -54,7 +54,7 @@ describe("ext saveTextLazy", () => {
         const { result } = await save(inputs);
         const written = path !== "" && file_name !== "";
         assert.deepEqual(result, [String(text), written && image !== undefined ? image : null]);
-        assert.deepEqual(files(outputDir()), Object.keys(expectedFiles(one, path)).sort());
+        assert.deepEqual(filesIn(outputDir()), Object.keys(expectedFiles(one, path)).sort());
         for (const [file, content] of Object.entries(expectedFiles(one, path))) {
           const bytes = readFileSync(join(outputDir(), file));
           if (content !== "png") assert.equal(bytes.toString("hex"), content);
@@ -100,11 +100,11 @@ describe("ext saveTextLazy", () => {
 
   it("saves a batch as NAME.png, NAME_1.png …, over old ones only where it may", async () => {
     await save({ ...base, image: pictures });
-    assert.deepEqual(files(outputDir()), ["t/f.png", "t/f.txt", "t/f_1.png"]);
+    assert.deepEqual(filesIn(outputDir()), ["t/f.png", "t/f.txt", "t/f_1.png"]);
     await save({ ...base, image: pictures });
-    assert.deepEqual(files(outputDir()), ["t/f.png", "t/f.txt", "t/f_1.png"]);
+    assert.deepEqual(filesIn(outputDir()), ["t/f.png", "t/f.txt", "t/f_1.png"]);
     await save({ ...base, overwrite: false, image: pictures });
-    assert.deepEqual(files(outputDir()), ["t/f.png", "t/f.txt", "t/f_1.png", "t/f_2.png", "t/f_3.png"]);
+    assert.deepEqual(filesIn(outputDir()), ["t/f.png", "t/f.txt", "t/f_1.png", "t/f_2.png", "t/f_3.png"]);
     assert.equal(readFileSync(join(outputDir(), "t/f.txt"), "utf8"), "xx");
   });
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { invokeNode } from "latentkit";
-import { goldenJson } from "../../../helpers/golden.js";
+import { goldenJson } from "../../../helpers/tensor/golden.js";
 
 interface Workflow {
   workflow?: { nodes?: { id: unknown; widgets_values: unknown[] }[] };

@@ -5,7 +5,7 @@ import { PNG } from "pngjs";
 import { encodePng, type RawImage } from "#src/io/png.js";
 import { createContactSheet } from "#src/render/contact-sheet/contact-sheet.js";
 import { refuses } from "../../../helpers/errors.js";
-import { filesIn, temporaryFolder } from "../../../helpers/place.js";
+import { filesIn, temporaryFolder } from "../../../helpers/folders.js";
 
 const MARGIN = 28;
 /** Below the title. */

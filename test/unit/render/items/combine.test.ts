@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { combine } from "#src/render/items/combine.js";
 import { seedAxis } from "#src/render/items/seeds.js";
 import { sweepAxis } from "#src/render/items/sweep.js";
-import { collect, itemFiles, seededKeys, sentence } from "../../../helpers/items.js";
+import { collect, itemFiles, seededKeys, sentence } from "../../../helpers/items/items.js";
 
 const sweep = (text: string) => sweepAxis(text, seededKeys());
 const seeds = (text: string, taken: string[]) => seedAxis(text, seededKeys(), taken);

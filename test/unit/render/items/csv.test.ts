@@ -8,10 +8,10 @@ import { promisify } from "node:util";
 import { LatentkitError } from "#src/errors.js";
 import type { BatchItem } from "#src/render/items/item.js";
 import { openItems } from "#src/render/items/open.js";
-import { itemFiles, readAll, seededKeys, sentence } from "../../../helpers/items.js";
+import { itemFiles, readAll, seededKeys, sentence } from "../../../helpers/items/items.js";
 
 const LAST = 18446744073709551615n;
-const COUNTER = fileURLToPath(new URL("../../../helpers/count-items.js", import.meta.url));
+const COUNTER = fileURLToPath(new URL("../../../helpers/items/count-items.js", import.meta.url));
 
 describe("items from CSV", () => {
   const files = itemFiles();

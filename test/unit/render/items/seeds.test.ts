@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createGraphKeys } from "#src/render/items/graph-keys.js";
 import { parseSeeds, seedAxis } from "#src/render/items/seeds.js";
-import { seededKeys } from "../../../helpers/items.js";
+import { seededKeys } from "../../../helpers/items/items.js";
 
 const all = (text: string) => [...seedAxis(text, seededKeys(), []).values()];
 const keysOf = (taken: string[]) => seedAxis("1", seededKeys(), taken).keys;

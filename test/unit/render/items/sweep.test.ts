@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { NumberLiteral } from "#src/io/json-lossless.js";
 import { sweepAxis } from "#src/render/items/sweep.js";
-import { seededKeys } from "../../../helpers/items.js";
+import { seededKeys } from "../../../helpers/items/items.js";
 
 const sweep = (text: string) => {
   const { keys, count, values } = sweepAxis(text, seededKeys());

@@ -20,9 +20,9 @@ import {
 import { PNG } from "pngjs";
 import { createThreadPool } from "#src/render/threads/thread-pool.js";
 import { refuses } from "../../../helpers/errors.js";
-import { node } from "../../../helpers/graph-nodes.js";
-import { filesIn, root, sha256, temporaryFolder } from "../../../helpers/place.js";
-import { noisyLake, receiptOf, saved, textsOf } from "../../../helpers/receipt-graphs.js";
+import { filesIn, root, sha256, temporaryFolder } from "../../../helpers/folders.js";
+import { node } from "../../../helpers/graph/graph-nodes.js";
+import { noisyLake, receiptOf, saved, textsOf } from "../../../helpers/graph/receipt-graphs.js";
 
 const inputDir = join(root, "test/graphs/input");
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };

@@ -9,7 +9,7 @@ import type { RunEvent } from "#src/graph/events.js";
 import { parseJson } from "#src/io/json-lossless.js";
 import { createThreadPool, type ThreadPool, type ThreadPoolOptions } from "#src/render/threads/thread-pool.js";
 import { refuses } from "../../../helpers/errors.js";
-import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/place.js";
+import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/folders.js";
 
 const inputDir = join(root, "test/graphs/input");
 const library = JSON.stringify(pathToFileURL(join(root, "dist/index.js")).href);

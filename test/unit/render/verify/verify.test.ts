@@ -26,9 +26,9 @@ import sharp from "sharp";
 import { type Receipt, textHash } from "#src/render/receipt/receipt.js";
 import { type VerifyOptions, verifyImage } from "#src/render/verify/verify.js";
 import { refuses } from "../../../helpers/errors.js";
-import { node } from "../../../helpers/graph-nodes.js";
-import { filesIn, root, temporaryFolder } from "../../../helpers/place.js";
-import { noisyLake, saved } from "../../../helpers/receipt-graphs.js";
+import { filesIn, root, temporaryFolder } from "../../../helpers/folders.js";
+import { node } from "../../../helpers/graph/graph-nodes.js";
+import { noisyLake, saved } from "../../../helpers/graph/receipt-graphs.js";
 
 const inputDir = join(root, "test/graphs/input");
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { steadyWall, systemClock } from "#src/service/hooks/clock.js";
-import { FakeClock } from "../../../helpers/fake-clock.js";
+import { FakeClock } from "../../../helpers/hooks/fake-clock.js";
 
 describe("systemClock", () => {
   it("calls back once, unless cancelled", async () => {

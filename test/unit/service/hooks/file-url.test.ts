@@ -8,10 +8,9 @@ import { createGraphAgent, createHookService } from "latentkit/hooks";
 import { createLogger } from "latentkit/service";
 import type { Agent } from "#src/service/hooks/agent.js";
 import { fileUrl, mountFileUrls } from "#src/service/hooks/file-url.js";
-import { freshFolder } from "../../../helpers/folders.js";
-import { bearer, TOKEN, until } from "../../../helpers/hook-service.js";
-import { root } from "../../../helpers/place.js";
-import { readEvents } from "../../../helpers/sse-reader.js";
+import { root, temporaryFolder } from "../../../helpers/folders.js";
+import { bearer, TOKEN, until } from "../../../helpers/hooks/hook-service.js";
+import { readEvents } from "../../../helpers/http/sse-reader.js";
 
 describe("mountFileUrls", () => {
   const url = fileUrl("7", "a b.png");
@@ -59,7 +58,7 @@ describe("mountFileUrls", () => {
 });
 
 describe("files of a run behind a mounted router", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const open: { server: Server; close: () => Promise<void> }[] = [];
   afterEach(async () => {
     for (const { server, close } of open.splice(0)) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { root, temporaryFolder } from "../../../helpers/place.js";
+import { root, temporaryFolder } from "../../../helpers/folders.js";
 
 const PROGRAM = `
 import { createServer } from "node:http";
@@ -55,7 +55,17 @@ describe("types of latentkit/hooks in a strict project", () => {
 
   function compile(options: readonly string[], files: readonly string[]): string {
     const tsc = join(root, "node_modules/typescript/bin/tsc");
-    const strict = ["--strict", "--skipLibCheck", "false", "--noEmit", "--target", "es2022", "--types", "node"];
+    const strict = [
+      "--strict",
+      "--skipLibCheck",
+      "false",
+      "--noEmit",
+      "--target",
+      "es2022",
+      "--types",
+      "node",
+      "--singleThreaded",
+    ];
     const done = spawnSync(process.execPath, [tsc, ...strict, ...options, ...files], {
       cwd: folder(),
       encoding: "utf8",

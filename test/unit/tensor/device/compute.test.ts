@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { fakeGpu, onFakeGpu } from "../../../helpers/fake-gpu.js";
+import { fakeGpu, onFakeGpu } from "../../../helpers/process/fake-gpu.js";
 
 /** "auto" leaves what is smaller on the processor. */
 const LARGE = "[1, 4, 256, 257]";

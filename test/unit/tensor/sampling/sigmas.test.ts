@@ -9,7 +9,7 @@ import {
   type Scheduler,
   sigmas,
 } from "latentkit";
-import { golden, goldenJson } from "../../../helpers/golden.js";
+import { golden, goldenJson } from "../../../helpers/tensor/golden.js";
 
 interface Case {
   id: string;

@@ -20,7 +20,7 @@ function withoutPort(address: string): string {
   return v6 ?? v4 ?? address;
 }
 
-/** Key of one address; undefined where the text is none. Exported for its test. */
+/** Key of one address; undefined where the text is none. Exported for its test. @internal */
 export function addressKey(address: string): string | undefined {
   const plain = address.replace(/%.*/s, "");
   if (isIPv4(plain)) return plain;

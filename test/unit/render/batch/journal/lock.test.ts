@@ -3,11 +3,11 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { lockFile } from "#src/render/batch/journal/lock.js";
 import { refuses } from "../../../../helpers/errors.js";
-import { freshFolder } from "../../../../helpers/folders.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
 import { skip } from "../../../../helpers/skip.js";
 
 describe("lockFile", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
 
   it("refuses a locked file until it is closed", async () => {
     const path = join(folder(), "journal");

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { JournalLog } from "#src/render/batch/journal/log.js";
 import type { JournalHeader } from "#src/render/batch/journal/records.js";
 import { refuses } from "../../../../helpers/errors.js";
-import { temporaryFolder } from "../../../../helpers/place.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
 
 const header: JournalHeader = {
   type: "batch",

@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { encodePng } from "latentkit";
 import { createPresence } from "#src/render/batch/journal/presence.js";
-import { temporaryFolder } from "../../../../helpers/place.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
 import { skip } from "../../../../helpers/skip.js";
 
 describe("presence of a batch's files", () => {

@@ -4,7 +4,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { isFinished, RecordedFiles, readJournal } from "#src/render/batch/journal/reading.js";
 import { printRecord } from "#src/render/batch/journal/records.js";
-import { temporaryFolder } from "../../../../helpers/place.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
 
 const key = "0123456789abcdef";
 const header = printRecord({ type: "batch", version: 1, engine: "1", graph: "sha256:0", id: "0123456789ab", first: 1 });

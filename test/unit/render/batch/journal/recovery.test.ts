@@ -3,7 +3,7 @@ import { linkSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ItemFiles, readTemporary } from "#src/io/item-files.js";
 import { sweep } from "#src/render/batch/journal/recovery.js";
-import { filesIn, temporaryFolder } from "../../../../helpers/place.js";
+import { filesIn, temporaryFolder } from "../../../../helpers/folders.js";
 
 const BATCH = "0123456789ab";
 const names = (position: number) => ({ batch: BATCH, position, number: position + 1, isKept: true });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { gzipSync } from "node:zlib";
-import { bearer, type RunningService, serviceStarter, TOKEN, until } from "../../../../helpers/hook-service.js";
-import { RawClient, rawRequest, requestText } from "../../../../helpers/raw-http.js";
-import { readEvents } from "../../../../helpers/sse-reader.js";
+import { bearer, type RunningService, serviceStarter, TOKEN, until } from "../../../../helpers/hooks/hook-service.js";
+import { RawClient, rawRequest, requestText } from "../../../../helpers/http/raw-http.js";
+import { readEvents } from "../../../../helpers/http/sse-reader.js";
 
 const startService = serviceStarter();
 

@@ -8,12 +8,12 @@ import express from "express";
 import { createHookService } from "latentkit/hooks";
 import { createLogger } from "latentkit/service";
 import type { Agent } from "#src/service/hooks/agent.js";
-import { freshFolder } from "../../../../helpers/folders.js";
-import { scriptedAgent, serviceStarter, TOKEN, until } from "../../../../helpers/hook-service.js";
-import { RawClient, requestText } from "../../../../helpers/raw-http.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
+import { scriptedAgent, serviceStarter, TOKEN, until } from "../../../../helpers/hooks/hook-service.js";
+import { RawClient, requestText } from "../../../../helpers/http/raw-http.js";
 
 const startService = serviceStarter();
-const folder = freshFolder();
+const folder = temporaryFolder();
 
 const openApi = requestText("GET /openapi.json", []);
 const AUTH = `Authorization: Bearer ${TOKEN}`;

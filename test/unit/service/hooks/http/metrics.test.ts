@@ -5,10 +5,10 @@ import { RateWindow } from "#src/service/hooks/http/access/rate-window.js";
 import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "#src/service/hooks/store/store.js";
-import { FakeClock } from "../../../../helpers/fake-clock.js";
-import { faultyDriver } from "../../../../helpers/faulty-driver.js";
-import { freshFolder } from "../../../../helpers/folders.js";
-import { serviceStarter, until } from "../../../../helpers/hook-service.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
+import { FakeClock } from "../../../../helpers/hooks/fake-clock.js";
+import { faultyDriver } from "../../../../helpers/hooks/faulty-driver.js";
+import { serviceStarter, until } from "../../../../helpers/hooks/hook-service.js";
 
 const startService = serviceStarter();
 
@@ -102,7 +102,7 @@ describe("metrics and openapi.json", () => {
 });
 
 describe("probes", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
 
   it("are open to all", async () => {
     const { url } = await startService();

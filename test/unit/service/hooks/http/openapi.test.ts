@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { REFUSALS } from "#src/service/hooks/hook-error.js";
-import { serviceStarter } from "../../../../helpers/hook-service.js";
+import { serviceStarter } from "../../../../helpers/hooks/hook-service.js";
 
 const startService = serviceStarter();
 

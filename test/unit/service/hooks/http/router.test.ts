@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import express, { type Express } from "express";
 import { createHookService, type HookConfigInput, type HookService } from "latentkit/hooks";
 import { createLogger } from "latentkit/service";
-import { bearer, scriptedAgent, serviceStarter, TOKEN } from "../../../../helpers/hook-service.js";
-import { rawRequest, requestText } from "../../../../helpers/raw-http.js";
+import { bearer, scriptedAgent, serviceStarter, TOKEN } from "../../../../helpers/hooks/hook-service.js";
+import { rawRequest, requestText } from "../../../../helpers/http/raw-http.js";
 
 const startService = serviceStarter();
 

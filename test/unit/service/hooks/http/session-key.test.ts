@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { refuses } from "../../../../helpers/errors.js";
-import { serviceStarter } from "../../../../helpers/hook-service.js";
+import { serviceStarter } from "../../../../helpers/hooks/hook-service.js";
 
 const startService = serviceStarter();
 

@@ -3,10 +3,10 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
-import { freshFolder } from "../../../../helpers/folders.js";
-import { allEvents, engine, idempotency, isTerminal, request, until } from "../../../../helpers/hook-runs.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
+import { allEvents, engine, idempotency, isTerminal, request, until } from "../../../../helpers/hooks/hook-runs.js";
 
-const CRASHER = fileURLToPath(new URL("../../../../helpers/crash-run.js", import.meta.url));
+const CRASHER = fileURLToPath(new URL("../../../../helpers/hooks/crash-run.js", import.meta.url));
 /** Crash points tried; the rest of the statements lies between two that were. */
 const POINTS = 16;
 
@@ -23,7 +23,7 @@ function crash(path: string, statement: number): Promise<{ wakes: string[]; runs
 }
 
 describe("a process killed at any statement", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
 
   it("loses nothing acknowledged: one end a run, one run a wake and a key", async () => {
     const { all } = await crash(join(folder(), "whole.db"), Number.MAX_SAFE_INTEGER);

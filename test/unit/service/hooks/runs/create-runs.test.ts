@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { LatentkitError } from "latentkit";
 import type { Agent } from "#src/service/hooks/agent.js";
-import { turns } from "../../../../helpers/fake-clock.js";
+import { turns } from "../../../../helpers/hooks/fake-clock.js";
 import {
   allEvents,
   assertEnded,
@@ -13,8 +13,8 @@ import {
   scriptedAgent,
   startRun,
   until,
-} from "../../../../helpers/hook-runs.js";
-import { describeStores } from "../../../../helpers/hook-stores.js";
+} from "../../../../helpers/hooks/hook-runs.js";
+import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
 
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const never = () => new Promise<never>(() => undefined);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { EventBus } from "#src/service/hooks/runs/event-bus.js";
-import { turns } from "../../../../helpers/fake-clock.js";
+import { turns } from "../../../../helpers/hooks/fake-clock.js";
 
 const settled = async (work: Promise<void>): Promise<boolean> => {
   let isSettled = false;

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { Agent } from "#src/service/hooks/agent.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
-import { turns } from "../../../../helpers/fake-clock.js";
-import { failWrites, faultyDriver } from "../../../../helpers/faulty-driver.js";
-import { freshFolder } from "../../../../helpers/folders.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
+import { turns } from "../../../../helpers/hooks/fake-clock.js";
+import { failWrites, faultyDriver } from "../../../../helpers/hooks/faulty-driver.js";
 import {
   allEvents,
   assertEnded,
@@ -14,12 +14,12 @@ import {
   request,
   startRun,
   until,
-} from "../../../../helpers/hook-runs.js";
+} from "../../../../helpers/hooks/hook-runs.js";
 
 const echo: Agent = async ({ message }) => ({ response: message });
 
 describe("runs on a failing disk", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const failing = (overrides: Parameters<typeof engine>[1] = {}) => {
     const driver = faultyDriver();
     const store = createSqliteStore(join(folder(), "store.db"), { driver });

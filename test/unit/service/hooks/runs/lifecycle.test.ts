@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Agent } from "#src/service/hooks/agent.js";
-import { FakeClock, turns } from "../../../../helpers/fake-clock.js";
+import { FakeClock, turns } from "../../../../helpers/hooks/fake-clock.js";
 import {
   allEvents,
   assertEnded,
@@ -12,8 +12,8 @@ import {
   request,
   startRun,
   until,
-} from "../../../../helpers/hook-runs.js";
-import { describeStores } from "../../../../helpers/hook-stores.js";
+} from "../../../../helpers/hooks/hook-runs.js";
+import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
 
 const HOUR = 3600_000;
 const never: Agent = () => new Promise<never>(() => undefined);

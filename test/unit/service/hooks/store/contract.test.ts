@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { RunFilter } from "#src/service/hooks/run.js";
 import type { Ending, EventBatch, EventLimits, NewKey, NewRun, Store } from "#src/service/hooks/store/store.js";
-import { wakeLimits } from "../../../../helpers/backlog.js";
-import { describeStores } from "../../../../helpers/hook-stores.js";
+import { wakeLimits } from "../../../../helpers/hooks/backlog.js";
+import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
 
 const KEEP: EventLimits = { events: 1000, bytes: 1_000_000 };
 const NOTHING: EventBatch = { skip: 0, events: [], files: [] };

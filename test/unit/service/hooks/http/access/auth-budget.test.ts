@@ -3,8 +3,8 @@ import type { IncomingMessage } from "node:http";
 import { createAuthBudget } from "#src/service/hooks/http/access/auth-budget.js";
 import { addressKey, clientKey } from "#src/service/hooks/http/access/client-address.js";
 import { RateWindow } from "#src/service/hooks/http/access/rate-window.js";
-import { FakeClock } from "../../../../../helpers/fake-clock.js";
-import { bearer, serviceStarter } from "../../../../../helpers/hook-service.js";
+import { FakeClock } from "../../../../../helpers/hooks/fake-clock.js";
+import { bearer, serviceStarter } from "../../../../../helpers/hooks/hook-service.js";
 
 const startService = serviceStarter();
 

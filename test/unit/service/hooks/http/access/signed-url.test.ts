@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
-import { FakeClock } from "../../../../../helpers/fake-clock.js";
-import { serviceStarter, until } from "../../../../../helpers/hook-service.js";
+import { FakeClock } from "../../../../../helpers/hooks/fake-clock.js";
+import { serviceStarter, until } from "../../../../../helpers/hooks/hook-service.js";
 
 const startService = serviceStarter();
 const DAY = 24 * 3600 * 1000;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { FakeClock } from "../../../../../helpers/fake-clock.js";
-import { bearer, serviceStarter, TOKEN, until } from "../../../../../helpers/hook-service.js";
-import { RawClient, requestText } from "../../../../../helpers/raw-http.js";
+import { FakeClock } from "../../../../../helpers/hooks/fake-clock.js";
+import { bearer, serviceStarter, TOKEN, until } from "../../../../../helpers/hooks/hook-service.js";
+import { RawClient, requestText } from "../../../../../helpers/http/raw-http.js";
 
 const startService = serviceStarter();
 

@@ -3,9 +3,9 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Agent } from "#src/service/hooks/agent.js";
-import { freshFolder } from "../../../../../helpers/folders.js";
-import { serviceStarter, until } from "../../../../../helpers/hook-service.js";
-import { rawRequest, requestText } from "../../../../../helpers/raw-http.js";
+import { temporaryFolder } from "../../../../../helpers/folders.js";
+import { serviceStarter, until } from "../../../../../helpers/hooks/hook-service.js";
+import { rawRequest, requestText } from "../../../../../helpers/http/raw-http.js";
 
 const startService = serviceStarter();
 
@@ -214,7 +214,7 @@ describe("cancel", () => {
 });
 
 describe("files of a run", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
 
   async function withFile(contentType?: string) {
     const path = join(folder(), "picture one.png");

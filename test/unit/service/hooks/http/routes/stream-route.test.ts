@@ -3,10 +3,16 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Agent } from "#src/service/hooks/agent.js";
-import { FakeClock } from "../../../../../helpers/fake-clock.js";
-import { bearer, type RunningService, serviceStarter, TOKEN, until } from "../../../../../helpers/hook-service.js";
-import { RawClient, requestText } from "../../../../../helpers/raw-http.js";
-import { ids, names, readEvents, upTo } from "../../../../../helpers/sse-reader.js";
+import { FakeClock } from "../../../../../helpers/hooks/fake-clock.js";
+import {
+  bearer,
+  type RunningService,
+  serviceStarter,
+  TOKEN,
+  until,
+} from "../../../../../helpers/hooks/hook-service.js";
+import { RawClient, requestText } from "../../../../../helpers/http/raw-http.js";
+import { ids, names, readEvents, upTo } from "../../../../../helpers/http/sse-reader.js";
 
 const startService = serviceStarter();
 
@@ -455,7 +461,7 @@ describe("many readers at once", () => {
     return delay.max / 1e6;
   }
 
-  it("take turns, and each gets the whole run", async () => {
+  it("take turns, and each gets the whole run @alone", async () => {
     const service = await flooded();
     const texts = Array.from({ length: 5 }, () => "");
     const longest = await longestTurn(async () => {
@@ -471,7 +477,7 @@ describe("many readers at once", () => {
     assert.ok(longest < 250, `${longest} ms in one turn`);
   });
 
-  it("that never read share the waiting bytes and delay nobody", async () => {
+  it("that never read share the waiting bytes and delay nobody @alone", async () => {
     const service = await flooded();
     const before = process.memoryUsage().arrayBuffers;
     let clients: RawClient[] = [];

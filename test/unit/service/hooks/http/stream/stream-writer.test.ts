@@ -4,7 +4,7 @@ import { PassThrough } from "node:stream";
 import { eventFrame, readCursor } from "#src/service/hooks/http/stream/sse.js";
 import { StreamMemory } from "#src/service/hooks/http/stream/stream-memory.js";
 import { StreamWriter } from "#src/service/hooks/http/stream/stream-writer.js";
-import { FakeClock, turns } from "../../../../../helpers/fake-clock.js";
+import { FakeClock, turns } from "../../../../../helpers/hooks/fake-clock.js";
 
 /** A response whose reader takes bytes only when told to. */
 function fakeReader() {

@@ -10,11 +10,11 @@ import { loadSqliteDriver } from "#src/service/hooks/store/sqlite/driver.js";
 import { migrate } from "#src/service/hooks/store/sqlite/schema.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import type { NewRun } from "#src/service/hooks/store/store.js";
-import { wakeLimits } from "../../../../../helpers/backlog.js";
-import { faultyDriver } from "../../../../../helpers/faulty-driver.js";
-import { freshFolder } from "../../../../../helpers/folders.js";
+import { temporaryFolder } from "../../../../../helpers/folders.js";
+import { wakeLimits } from "../../../../../helpers/hooks/backlog.js";
+import { faultyDriver } from "../../../../../helpers/hooks/faulty-driver.js";
 
-const HOLDER = fileURLToPath(new URL("../../../../../helpers/hold-store.js", import.meta.url));
+const HOLDER = fileURLToPath(new URL("../../../../../helpers/hooks/hold-store.js", import.meta.url));
 
 const newRun = (id: string): NewRun => ({
   ...{ id, sessionKey: "hook:a", origin: "agent", name: null, timeoutSeconds: 600, createdAt: 1000 },
@@ -27,7 +27,7 @@ const isRefusal = (code: string, pattern: RegExp) => (error: unknown) =>
   error instanceof LatentkitError && error.code === code && pattern.test(error.message);
 
 describe("sqlite store file", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const file = () => join(folder(), "store.db");
   const children: ChildProcess[] = [];
   afterEach(() => {
@@ -134,7 +134,7 @@ describe("sqlite store file", () => {
 });
 
 describe("sqlite store file of an older version", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
 
   it("is migrated with its runs, messages and pending wakes", async () => {
     const path = join(folder(), "store.db");
@@ -163,7 +163,7 @@ describe("sqlite store file of an older version", () => {
 });
 
 describe("queries of a SQLite store", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
 
   it("read no message for a list or a status", async () => {
     const driver = faultyDriver();
@@ -205,7 +205,7 @@ describe("queries of a SQLite store", () => {
 });
 
 describe("sqlite store faults", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const file = () => join(folder(), "store.db");
 
   it("full disk: 503, nothing stored, recovers with room", async () => {
@@ -328,7 +328,7 @@ describe("sqlite store faults", () => {
 });
 
 describe("ping of a SQLite store", () => {
-  const folder = freshFolder();
+  const folder = temporaryFolder();
   const file = () => join(folder(), "store.db");
 
   it("fails on damaged pages that were never read", async () => {

@@ -19,7 +19,7 @@ export const defaultLimits = (overrides: Partial<Limits> = {}): Limits => ({
   ...overrides,
 });
 
-/** An engine on a fake clock with a scripted agent; faults are collected. */
+/** Runs of a service on a fake clock with a scripted agent; faults are collected. */
 export function engine(kind: StoreKind, overrides: Overrides = {}) {
   const clock = overrides.clock ?? new FakeClock();
   const store = overrides.store ?? kind.create();

@@ -4,9 +4,9 @@ import { LatentkitError } from "#src/errors.js";
 import { createGraphKeys } from "#src/render/items/graph-keys.js";
 import type { BatchItem } from "#src/render/items/item.js";
 import { type ItemFile, openItems } from "#src/render/items/open.js";
-import { temporaryFolder } from "./place.js";
+import { temporaryFolder } from "../folders.js";
 
-/** A graph with seeds in several places: as a literal, as a placeholder, through a link, and left out. */
+/** A graph with seeds in several forms: as a literal, as a placeholder, through a link, and left out. */
 export const seededGraph = () => ({
   "1": {
     class_type: "ext pipeLoader",

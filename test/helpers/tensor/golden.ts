@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Tensor } from "latentkit";
 
-const folder = new URL("../../../test/golden/", import.meta.url);
+const folder = new URL("../../../../test/golden/", import.meta.url);
 
 /** A tensor of a .safetensors file: raw typed values and their shape. */
 export interface StoredTensor {
@@ -15,7 +15,7 @@ export interface Golden<Case, Meta = Record<string, unknown>> {
   cases: Case[];
   /** The stored tensor of that name; throws where there is none. */
   raw(name: string): StoredTensor;
-  /** The same as a float32 Tensor (F32 only). */
+  /** The stored tensor as a Tensor (F32 only). */
   tensor(name: string): Tensor;
   has(name: string): boolean;
 }
@@ -27,9 +27,9 @@ export function golden<Case = Record<string, unknown>, Meta = Record<string, unk
   const { meta, cases } = goldenJson<{ meta: Meta; cases: Case[] }>(name);
   const tensors = readSafetensors(name);
   const raw = (key: string): StoredTensor => {
-    const found = tensors.get(key);
-    if (found === undefined) throw new Error(`golden ${name}: no tensor ${key}`);
-    return found;
+    const tensor = tensors.get(key);
+    if (tensor === undefined) throw new Error(`golden ${name}: no tensor ${key}`);
+    return tensor;
   };
   return {
     meta,

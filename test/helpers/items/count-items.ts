@@ -1,4 +1,4 @@
-// A program: reads the seeds of a file of items, which count down from 2^64 - 1, and prints their number and the memory it took.
+// A program that reads the seeds of a file of items, which count down from 2^64 - 1, and prints their number and its memory.
 import { createGraphKeys } from "#src/render/items/graph-keys.js";
 import { openItems } from "#src/render/items/open.js";
 

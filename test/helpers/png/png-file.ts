@@ -13,7 +13,7 @@ const ADAM7 = [
   [0, 1, 1, 2],
 ] as const;
 
-/** What a PNG file shall say. */
+/** Content of a PNG file. */
 export interface PngPlan {
   width: number;
   height: number;

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "./place.js";
+import { root } from "../folders.js";
 
 export interface CodeBlock {
   readonly language: string;

@@ -70,7 +70,7 @@ export function executorGolden(): {
   validate: ValidateCase[];
   execute: ExecuteCase[];
 } {
-  const path = new URL("../../../test/golden/executor.json", import.meta.url);
+  const path = new URL("../../../../test/golden/executor.json", import.meta.url);
   const file = parseJson(readFileSync(path, "utf8")) as {
     meta: { node_definitions: Record<string, Described> };
     cases: (ValidateCase | ExecuteCase)[];
@@ -122,7 +122,7 @@ const range = (start: number, n: number) => Array.from({ length: n }, (_, i) => 
 const sum = (list: unknown): number => ((list ?? []) as unknown[]).map(number).reduce((a, b) => a + b, 0);
 const isNone = (value: unknown): boolean => value === undefined || value === null;
 
-/** What the stub nodes of the golden file do, by class; those of validation cases never run. */
+/** Behaviour of the golden file's stub nodes by class; those of validation cases never run. */
 function behaviours(world: StubWorld): Record<string, Partial<NodeDefinition>> {
   return {
     VVal: {
@@ -206,16 +206,16 @@ function behaviours(world: StubWorld): Record<string, Partial<NodeDefinition>> {
   };
 }
 
-/** What a stub node can be asked from outside: every call, and the counter that XExt watches. */
+/** State shared by the stub nodes: every call, and the counter that XExt watches. */
 export class StubWorld {
   counter = 0;
   calls: Call[] = [];
 
   /** Nodes of the golden file's definitions that note each call. */
   registry(definitions: Record<string, Described>): Registry {
-    const known = behaviours(this);
+    const byKey = behaviours(this);
     return createRegistry(
-      Object.entries(definitions).map(([key, described]) => this.define(key, described, known[key] ?? {})),
+      Object.entries(definitions).map(([key, described]) => this.define(key, described, byKey[key] ?? {})),
     );
   }
 
@@ -229,9 +229,9 @@ export class StubWorld {
     }
     const { run = () => [], checkLazy, isChanged, validate, notIdempotent } = behaviour;
     const lazy = Object.keys(inputs).filter((name) => inputs[name]![1]?.lazy === true);
-    const seen = (given: Inputs): Inputs => {
+    const asArguments = (inputs: Inputs): Inputs => {
       const args: Inputs = {};
-      for (const [name, value] of Object.entries(given)) args[name] = value ?? null;
+      for (const [name, value] of Object.entries(inputs)) args[name] = value ?? null;
       return args;
     };
     return defineNode({
@@ -246,23 +246,23 @@ export class StubWorld {
       validate,
       isChanged:
         isChanged &&
-        ((given, place) => {
+        ((inputs, context) => {
           if (key !== "XNaNSame" && key !== "XIcRaise")
-            this.calls.push({ node: "", call: "IS_CHANGED", args: seen(given) });
-          return isChanged(given, place);
+            this.calls.push({ node: "", call: "IS_CHANGED", args: asArguments(inputs) });
+          return isChanged(inputs, context);
         }),
       checkLazy:
         checkLazy &&
-        ((given) => {
+        ((inputs) => {
           // Python's defaults: an absent lazy input is None
-          const args = seen(given);
+          const args = asArguments(inputs);
           for (const name of lazy) args[name] ??= null;
           this.calls.push({ node: "", call: "check_lazy_status", args });
-          return checkLazy(given);
+          return checkLazy(inputs);
         }),
-      run: (given, context) => {
-        this.calls.push({ node: context.nodeId, call: "run", args: seen(given as Inputs) });
-        return run(given as Inputs, context);
+      run: (inputs, context) => {
+        this.calls.push({ node: context.nodeId, call: "run", args: asArguments(inputs as Inputs) });
+        return run(inputs as Inputs, context);
       },
     });
   }

@@ -12,7 +12,7 @@ const BUILT = join(dirname(nativeFile()), "cuda-test");
 export const LIBRARY = join(BUILT, "latentkit_cuda.so");
 export const DRIVER = join(BUILT, "libcuda-fake.so");
 
-/** Answers of trials, shared by the tests of this process: one that was answered once is not tried again. */
+/** Verdicts of trials, shared by the tests of this process: one that has its verdict is not tried again. */
 const cache = mkdtempSync(join(tmpdir(), "latentkit-trust-"));
 process.on("exit", () => rmSync(cache, { recursive: true, force: true }));
 
@@ -28,7 +28,7 @@ export function fakeGpu(settings = "", more: Record<string, string> = {}): Recor
   };
 }
 
-/** What every program below begins with: `counted` asks the driver, `answer` tells the test. */
+/** Beginning of every program below: `counted` returns counts of the driver, `answer` sends a value to the test. */
 const PRELUDE = `
   import { createRequire } from "node:module";
   import * as latentkit from ${JSON.stringify(import.meta.resolve("latentkit"))};
@@ -49,14 +49,14 @@ const PRELUDE = `
   const refused = (work) => { try { return String(work()); } catch (error) { return [error.code ?? error.status, error.message]; } };
 `;
 
-/** Our own warnings, which programs answer with, and what AddressSanitizer says of the fake driver's fibers. */
+/** Our own warnings, which programs send as values, and AddressSanitizer's about the fake driver's fibers. */
 const EXPECTED_WORDS =
   /^.*LATENTKIT_DEVICE.*\n|^\(Use `node --trace.*\n|^==\d+==WARNING: ASan doesn't fully support .*\n/gm;
 
 /** Done once, by a driver without faults. */
 let trial: Promise<Ran> | undefined;
 
-/** Runs a module in a process of its own, which must end well; what it answered. */
+/** Runs a module in its own process, which must end well; returns the values that it sent. */
 export async function onFakeGpu(source: string, env: Record<string, string> = fakeGpu()): Promise<unknown[]> {
   trial ??= runModule(`${PRELUDE} answer(openCuda(0).reason ?? "trusted");`, fakeGpu());
   assert.deepEqual(await trial, { code: 0, stdout: '"trusted"\n', stderr: "" });

@@ -23,24 +23,24 @@ const agent: Agent = async ({ message }, { emit }) => {
   return { response: message };
 };
 const runs = createRuns({ agent, store, limits: defaultLimits(), onRestart: "interrupt" });
-const tell = (line: string) => writeSync(1, `${line}\n`);
+const printLine = (line: string) => writeSync(1, `${line}\n`);
 const ended = (id: string) => until(async () => (await runs.get(id)).finishedAt !== null, "the end");
 
 const session = { sessionKey: "hook:a" };
 for (const text of ["w1", "w2"]) {
   await runs.queueWake({ ...session, text });
-  tell(`wake ${text}`);
+  printLine(`wake ${text}`);
 }
 const first = await runs.start({ ...session, origin: "agent", message: "m1", idempotency: idempotency() });
-tell(`run ${first.runId}`);
+printLine(`run ${first.runId}`);
 const second = await runs.start({ ...session, origin: "agent", message: "m2" });
-tell(`run ${second.runId}`);
+printLine(`run ${second.runId}`);
 await ended(first.runId);
 await runs.cancel(second.runId);
 await runs.queueWake({ ...session, text: "w3" });
-tell("wake w3");
+printLine("wake w3");
 const beat = await runs.heartbeat();
-tell(`run ${beat.runs[0]!.runId}`);
+printLine(`run ${beat.runs[0]!.runId}`);
 await ended(beat.runs[0]!.runId);
-tell(`all ${Number(countText) - left}`);
+printLine(`all ${Number(countText) - left}`);
 await runs.close(0);

@@ -8,7 +8,7 @@ export interface SseEvent {
 }
 
 /** Reads a stream's events, as an independent parser sees them, to its end or until `count` have come. */
-export async function readEvents(answer: Response, count = Number.POSITIVE_INFINITY): Promise<SseEvent[]> {
+export async function readEvents(response: Response, count = Number.POSITIVE_INFINITY): Promise<SseEvent[]> {
   const events: SseEvent[] = [];
   const parser = createParser({
     onEvent({ id, event, data }: EventSourceMessage) {
@@ -18,8 +18,8 @@ export async function readEvents(answer: Response, count = Number.POSITIVE_INFIN
       throw error;
     },
   });
-  assert.ok(answer.body, "the answer has a body");
-  for await (const chunk of answer.body.pipeThrough(new TextDecoderStream())) {
+  assert.ok(response.body, "the response has a body");
+  for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
     parser.feed(chunk);
     if (events.length >= count) break;
   }

@@ -1,4 +1,4 @@
-// Loaded before a suite that runs on the fake driver: tells at the end how much of it really ran there.
+// Loaded before a suite that runs on the fake driver: prints at the end how much of it ran there.
 import { createRequire } from "node:module";
 
 const koffi = createRequire(import.meta.url)("koffi") as typeof import("koffi");

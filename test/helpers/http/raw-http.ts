@@ -19,7 +19,7 @@ export class RawClient {
     this.socket.setEncoding("latin1").on("data", (text) => {
       this.#text += text;
     });
-    // a reset after an answer is fine, an answer that lacks is not
+    // a reset after a response is fine, a missing response is not
     this.socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#error = error.code;
       this.socket.destroy();
@@ -41,7 +41,7 @@ export class RawClient {
     return this;
   }
 
-  /** The first answer, as soon as headers and (by its length) body are in. Fails after `ms`. */
+  /** The first response, as soon as headers and (by its length) body are in. Fails after `ms`. */
   async answer(ms = 5000): Promise<RawAnswer> {
     for (const end = Date.now() + ms; Date.now() < end; ) {
       const parsed = parse(this.#text);
@@ -49,7 +49,7 @@ export class RawClient {
       if (this.socket.destroyed) break;
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
-    throw new Error(`no whole answer, received ${JSON.stringify(this.#text.slice(0, 400))}`);
+    throw new Error(`no whole response, received ${JSON.stringify(this.#text.slice(0, 400))}`);
   }
 
   destroy(): void {
@@ -69,7 +69,7 @@ function parse(text: string): RawAnswer | undefined {
   return { status: Number(statusLine.split(" ")[1]), headers, body };
 }
 
-/** Sends one request as it stands, waits for its answer and hangs up. */
+/** Sends one request unchanged, waits for its response and hangs up. */
 export async function rawRequest(port: number, request: string | Buffer, ms?: number): Promise<RawAnswer> {
   const client = new RawClient(port).send(request);
   try {

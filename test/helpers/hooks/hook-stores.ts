@@ -4,14 +4,14 @@ import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
 import { loadSqliteDriver, type SqliteDriver } from "#src/service/hooks/store/sqlite/driver.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "#src/service/hooks/store/store.js";
-import { freshFolder } from "./folders.js";
+import { temporaryFolder } from "../folders.js";
 
-/** What a test needs of one kind of store. */
+/** One kind of store, as tests use it. */
 export interface StoreKind {
   readonly name: string;
   /** A new empty store; closed after the test. */
   create(): Store;
-  /** The same content as a new process would find it after the death of the old one. */
+  /** Opens the store's content anew, as a process does after the death of the last one. */
   reopen(store: Store): Promise<Store>;
 }
 
@@ -22,7 +22,7 @@ export function describeStores(title: string, tests: (kind: StoreKind) => void):
   });
   for (const driver of drivers()) {
     describe(`${title}, SQLite store (${driver.name})`, () => {
-      const folder = freshFolder();
+      const folder = temporaryFolder();
       const open: Store[] = [];
       const create = (): Store => {
         const store = createSqliteStore(join(folder(), "store.db"), { driver });

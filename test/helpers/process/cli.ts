@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { root } from "./place.js";
+import { root } from "../folders.js";
 
 export interface Ran {
   code: number | null;

@@ -1,5 +1,5 @@
 // A process of its own that keeps results in a disk cache: node cache-writer.js FOLDER FIRST COUNT BYTES. Result i is a
-// tensor of 50,000 numbers i. Tells "writing" before the first; at the end prints how many it found wrong.
+// tensor of 50,000 numbers i. Sends "writing" before the first; at the end prints how many were wrong.
 import { createHash } from "node:crypto";
 import { createDiskCache } from "#src/graph/disk-cache/disk-cache.js";
 import { Tensor } from "#src/tensor/tensor.js";
@@ -21,9 +21,9 @@ if (folder !== undefined && process.argv[1]?.endsWith("cache-writer.js")) {
   for (let i = Number(first); i < Number(first) + Number(count); i++) {
     cache.write(signatureOf(i), [[Tensor.full([SIZE], i)]], 1);
     if (i % 4 === 0) await cache.written();
-    const known = i - 3;
-    const outputs = await cache.read(signatureOf(known), () => true);
-    if (outputs !== undefined && !isResult(known, outputs)) wrong++;
+    const earlier = i - 3;
+    const outputs = await cache.read(signatureOf(earlier), () => true);
+    if (outputs !== undefined && !isResult(earlier, outputs)) wrong++;
   }
   await cache.idle();
   console.log(JSON.stringify({ wrong, warning: cache.takeWarning() ?? null }));

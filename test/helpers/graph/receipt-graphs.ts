@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Receipt } from "#src/render/receipt/receipt.js";
+import { pngText } from "../png/png-chunks.js";
 import { node } from "./graph-nodes.js";
-import { pngText } from "./png-chunks.js";
 
 /** Noise of two streams over test/graphs/input/lake.png, saved by node 6. */
 export const noisyLake = (seed: unknown = 18446744073709551615n) => ({

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { root } from "./place.js";
+import { root } from "../folders.js";
 
 export interface Serving {
   readonly url: string;
   readonly child: ChildProcess;
   readonly said: { out: string; err: string };
-  /** Sends a signal and waits for the end; the answer is the exit code. */
+  /** Sends a signal, waits for the end and returns the exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
@@ -57,7 +57,7 @@ export interface RunPayload {
   status_url: string;
 }
 
-/** Starts a run; the answer is its payload. */
+/** Starts a run and returns its payload. */
 export async function start(url: string, body: object): Promise<RunPayload> {
   const response = await fetch(`${url}/hooks/agent`, { method: "POST", headers, body: JSON.stringify(body) });
   if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`);

@@ -24,7 +24,7 @@ const ENDS_VALUE = /^[\w$)\]}]/;
 
 /** All regular-expression literals of a source text; strings, templates and comments are passed over. */
 export function regExpLiterals(text: string): RegExpLiteral[] {
-  const found: RegExpLiteral[] = [];
+  const literals: RegExpLiteral[] = [];
   // for each template that is open: the braces open inside its current ${…}
   const templates: number[] = [];
   let at = text.startsWith("#!") ? endOf(text, "\n", 0) : 0;
@@ -61,7 +61,7 @@ export function regExpLiterals(text: string): RegExpLiteral[] {
       skipTemplate();
     } else if (char === "/" && !ENDS_VALUE.test(before)) {
       const literal = readLiteral(text, at);
-      found.push({ ...literal, line: text.slice(0, at).split("\n").length });
+      literals.push({ ...literal, line: text.slice(0, at).split("\n").length });
       at += literal.source.length + literal.flags.length + 2;
       before = ")";
     } else if (/[\w$]/.test(char)) {
@@ -78,7 +78,7 @@ export function regExpLiterals(text: string): RegExpLiteral[] {
       at++;
     }
   }
-  return found;
+  return literals;
 }
 
 function readLiteral(text: string, start: number): { source: string; flags: string } {

@@ -74,9 +74,9 @@ export function serviceStarter(): (
       post,
       get,
       async start(message, more = {}) {
-        const answer = await post("/hooks/agent", { message, ...more });
-        if (answer.status !== 200) throw new Error(`start answered ${answer.status}: ${await answer.text()}`);
-        return (await answer.json()) as { run_id: string; stream_url: string; status_url: string };
+        const response = await post("/hooks/agent", { message, ...more });
+        if (response.status !== 200) throw new Error(`start: status ${response.status}: ${await response.text()}`);
+        return (await response.json()) as { run_id: string; stream_url: string; status_url: string };
       },
     };
   };

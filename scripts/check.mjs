@@ -1,0 +1,79 @@
+#!/usr/bin/env node
+// npm run check: lint, types, layers, C++ format, C++ tests. Needs neither root nor Debian packages: what is not installed
+// is skipped with a line that says so, and with CI=true refused.
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { root, SetupError, setup } from "./setup.mjs";
+
+const FORMAT = "scripts/check-format.mjs";
+const NATIVE = join(root, "build/check");
+/** Programs without which the C++ tests cannot be built, by the name that their package has on Debian and Ubuntu. */
+const COMPILER = { cmake: "cmake", "c++": "g++", make: "make", ctest: "cmake" };
+
+/** @type {Record<string, () => boolean>} */
+const STEPS = {
+  "set-up, types of src and test": compile,
+  lint: () => node("node_modules/@biomejs/biome/bin/biome", "ci", "--colors=off"),
+  "types of the scripts": () => node("node_modules/typescript/bin/tsc", "-p", "tsconfig.scripts.json"),
+  layers: () => node("scripts/check-layers.mjs"),
+  "C++ format": () => !existsSync(join(root, FORMAT)) || node(FORMAT),
+  "C++ tests": testNative,
+};
+
+const failed = Object.entries(STEPS).flatMap(([name, run]) => {
+  const started = performance.now();
+  process.stderr.write(`\n== ${name}\n`);
+  const isGood = run();
+  process.stderr.write(`${isGood ? "passed" : "FAILED"}, ${((performance.now() - started) / 1000).toFixed(1)} s\n`);
+  return isGood ? [] : [name];
+});
+process.stderr.write(failed.length === 0 ? "\nAll checks passed.\n" : `\nFailed: ${failed.join(", ")}.\n`);
+process.exit(failed.length === 0 ? 0 : 1);
+
+function compile() {
+  try {
+    setup({ tests: true });
+    return true;
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    return false;
+  }
+}
+
+function testNative() {
+  for (const [program, name] of Object.entries(COMPILER)) {
+    if (isInstalled(program)) continue;
+    const isRequired = process.env.CI === "true";
+    process.stderr.write(`${isRequired ? "" : "Skipped: "}${program} was not found (Debian and Ubuntu: ${name}).\n`);
+    return !isRequired;
+  }
+  const jobs = String(availableParallelism());
+  const options = ["-DCMAKE_BUILD_TYPE=Release", "-DLATENTKIT_ADDON=OFF", "-DLATENTKIT_TESTS=ON"];
+  return (
+    run("cmake", ["-S", root, "-B", NATIVE, ...options], "ignore") &&
+    run("cmake", ["--build", NATIVE, "--parallel", jobs], "ignore") &&
+    run("ctest", ["--test-dir", NATIVE, "--output-on-failure", "--parallel", jobs])
+  );
+}
+
+/** @param {string} program */
+function isInstalled(program) {
+  return spawnSync(program, ["--version"], { stdio: "ignore" }).error === undefined;
+}
+
+/** @param {string[]} args */
+function node(...args) {
+  return run(process.execPath, args);
+}
+
+/**
+ * @param {string} program
+ * @param {string[]} args
+ * @param {"inherit" | "ignore"} [stdout]
+ */
+function run(program, args, stdout = "inherit") {
+  return spawnSync(program, args, { cwd: root, stdio: ["ignore", stdout, "inherit"] }).status === 0;
+}

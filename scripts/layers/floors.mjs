@@ -1,0 +1,63 @@
+/**
+ * The order of what lies in each folder, lowest first. A floor is a line of names: a folder ends in "/", a file stands
+ * without ".ts", "*" is every file that no floor names. What stands on one floor may not import each other, but for files.
+ * A folder of src with folders in it needs an entry here, and each of its folders a floor.
+ *
+ * @type {Record<string, readonly string[]>}
+ */
+export const FLOORS = {
+  "": [
+    "errors options abort",
+    "native/",
+    "tensor/",
+    "io/",
+    "host/",
+    "nodes/",
+    "graph/",
+    "render/",
+    "cli/ service/",
+    "index",
+  ],
+  native: ["*", "cuda/"],
+  host: ["*", "preview/ prompt/"],
+  nodes: ["*", "core/", "ext/", "index", "invoke"],
+  graph: ["*", "validation/", "validate", "execution/", "cache", "disk-cache/", "execute"],
+  render: ["*", "receipt/", "render", "threads/", "batch/", "contact-sheet/ items/ verify/"],
+  "render/batch": ["claim presence", "journal/", "*"],
+  service: ["graph-agent log message", "hooks/", "*"],
+  "service/hooks": ["*", "store/", "runs/", "runs", "http/", "service", "index"],
+  "service/hooks/http": ["*", "access/ stream/", "router", "routes/"],
+};
+
+/** Files of a layer that another layer may use alone: the contracts of the nodes, without any node. */
+export const NARROW = [
+  {
+    from: "graph/",
+    to: "nodes/",
+    only: ["define", "inputs", "registry", "sockets", "values"].map((name) => `nodes/${name}.ts`),
+  },
+];
+
+/**
+ * Rooms with a face: who stands outside imports that file alone.
+ *
+ * @type {Record<string, string>}
+ */
+export const FACES = { "render/batch/journal": "journal.ts" };
+
+/** Files with variables of their own, for the whole process or thread. Each holds no more than a cache or a lock. */
+export const MAY_HOLD_STATE = [
+  "abort.ts",
+  "graph/execution/lending.ts",
+  "io/json-frozen.ts",
+  "native/cuda/cuda.ts",
+  "native/load.ts",
+  "render/threads/thread-pool.ts",
+  "service/hooks/http/connection.ts",
+  "tensor/placement.ts",
+];
+
+/** What users of the package import, and so what the exports of src are for. */
+export const ENTRIES = ["index.ts", "service/hooks/index.ts", "service/index.ts"];
+
+export const MOST_FILES = 15;
