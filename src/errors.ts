@@ -182,7 +182,7 @@ export function describe(value: unknown): string {
     if (Array.isArray(value)) return `a list of ${value.length}`;
     const shape = (value as { shape?: unknown }).shape;
     if (Array.isArray(shape)) return `a tensor of shape [${shape.join(", ")}]`;
-    // a number literal of a graph file (io/json-lossless)
+    // a number literal of a graph file (io/json/lossless)
     const literal = (value as { text?: unknown }).text;
     if (typeof literal === "string" && value.constructor?.name === "NumberLiteral") return literal;
   } catch {
@@ -191,7 +191,7 @@ export function describe(value: unknown): string {
   return "an object";
 }
 
-/** Closest candidate by edit distance, if it is close enough for a typing error. */
+/** Closest candidate by edit distance, if it is close enough for a typing error. @internal */
 export function closest(word: string, candidates: Iterable<string>): string | undefined {
   // words of less than three letters are all close to each other, and more than three edits make another word
   const limit = Math.min(Math.floor(word.length / 3), 3);

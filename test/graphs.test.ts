@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { decodePng, type RenderOptions, render } from "latentkit";
-import { parseJson } from "#src/io/json-lossless.js";
+import { parseJson } from "#src/io/json/lossless.js";
 import { filesIn, root, temporaryFolder } from "./helpers/folders.js";
 
 const graphs = join(root, "test/graphs");

@@ -67,7 +67,7 @@ function findDeclaration(file, name) {
 }
 
 const START = /^(?:export )?(?:declare )?(?:abstract )?(function|class|const|interface|type) (\w+)/;
-/** What begins another statement; a union's comments begin at the start of a line too, but a bar follows them. */
+/** Start of another statement; a union's comments begin at the start of a line too, but a bar follows them. */
 const NEXT = /^(export|declare|import|interface|type|const|function|class)\b/;
 
 function statementsOf(file) {

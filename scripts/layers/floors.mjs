@@ -7,7 +7,7 @@
  */
 export const FLOORS = {
   "": [
-    "errors options abort",
+    "errors options abort packages",
     "native/",
     "tensor/",
     "io/",
@@ -19,14 +19,29 @@ export const FLOORS = {
     "index",
   ],
   native: ["*", "cuda/"],
+  tensor: ["*", "sampling/", "inspect", "tensor", "shape", "device/", "random ops deferred-image latent-rgb channels"],
+  io: ["*", "json/", "python-text", "png/", "files/ http/"],
   host: ["*", "preview/ prompt/"],
   nodes: ["*", "core/", "ext/", "index", "invoke"],
-  graph: ["*", "validation/", "validate", "execution/", "cache", "disk-cache/", "execute"],
-  render: ["*", "receipt/", "render", "threads/", "batch/", "contact-sheet/ items/ verify/"],
-  "render/batch": ["claim presence", "journal/", "*"],
-  service: ["graph-agent log message", "hooks/", "*"],
-  "service/hooks": ["*", "store/", "runs/", "runs", "http/", "service", "index"],
-  "service/hooks/http": ["*", "access/ stream/", "router", "routes/"],
+  graph: ["*", "validation/", "validate", "memory/", "disk-cache/", "execution/", "execute"],
+  render: [
+    "*",
+    "config/ fill/",
+    "redact refuse-invalid",
+    "refuse-wrong",
+    "receipt/",
+    "render",
+    "items/",
+    "threads/",
+    "batch/",
+    "contact-sheet/ verify/",
+  ],
+  "render/batch": ["names", "journal/", "*"],
+  cli: ["*", "batch/", "commands/", "main"],
+  service: ["token-headers", "graph-agent log message", "hooks/", "*"],
+  "service/hooks": ["*", "store/", "runs/", "http/", "service", "index"],
+  "service/hooks/store": ["*", "sqlite/"],
+  "service/hooks/http": ["*", "access/ stream/", "openapi router", "routes/"],
 };
 
 /** Files of a layer that another layer may use alone: the contracts of the nodes, without any node. */
@@ -48,16 +63,16 @@ export const FACES = { "render/batch/journal": "journal.ts" };
 /** Files with variables of their own, for the whole process or thread. Each holds no more than a cache or a lock. */
 export const MAY_HOLD_STATE = [
   "abort.ts",
-  "graph/execution/lending.ts",
-  "io/json-frozen.ts",
+  "graph/memory/buffer-owners.ts",
+  "io/json/frozen.ts",
   "native/cuda/cuda.ts",
   "native/load.ts",
   "render/threads/thread-pool.ts",
   "service/hooks/http/connection.ts",
-  "tensor/placement.ts",
+  "tensor/device/compute.ts",
 ];
 
-/** What users of the package import, and so what the exports of src are for. */
+/** Entry files of the package: the users for whom src exports. */
 export const ENTRIES = ["index.ts", "service/hooks/index.ts", "service/index.ts"];
 
 export const MOST_FILES = 15;

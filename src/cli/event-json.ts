@@ -1,6 +1,6 @@
 import type { LatentkitError } from "../errors.js";
 import type { RunEvent } from "../graph/events.js";
-import { printJson } from "../io/json-print.js";
+import { printJson } from "../io/json/print.js";
 import type { BatchEvent, BatchStatus } from "../render/batch/events.js";
 import { plain, plainEvent } from "../render/plain.js";
 import type { RenderResult } from "../render/result.js";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Span } from "../abort.js";
 import { LatentkitError } from "../errors.js";
-import { refuseReservedKeys } from "../io/save-images.js";
+import { refuseReservedKeys } from "../io/files/save-images.js";
 import { chooseDevice } from "../tensor/device/choice.js";
 import { RunResults } from "./disk-cache/run-results.js";
 import { DiskSigner } from "./disk-cache/signer.js";

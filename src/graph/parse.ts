@@ -7,7 +7,7 @@ import {
   MAX_DEPTH,
   mayLackDigits,
   parseJson,
-} from "../io/json-lossless.js";
+} from "../io/json/lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";

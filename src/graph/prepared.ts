@@ -1,5 +1,5 @@
 import { type LatentkitError, suggest } from "../errors.js";
-import { isPlainObject, keysInOrder, NumberLiteral } from "../io/json-lossless.js";
+import { isPlainObject, keysInOrder, NumberLiteral } from "../io/json/lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../nodes/inputs.js";
 import { plain, tryConvert } from "../nodes/values.js";

@@ -1,5 +1,5 @@
 import type { Host } from "../host/types.js";
-import type { OutputHandling } from "../io/output-files.js";
+import type { OutputHandling } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
 import { FUNCTION, HOST, hasMethods, OBJECT, type OptionRules, REGISTRY, SIGNAL } from "../options.js";
 import type { DiskCache } from "./disk-cache/disk-cache.js";

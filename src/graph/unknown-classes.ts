@@ -1,5 +1,5 @@
 import { describe, LatentkitError, suggest, type UnknownClass } from "../errors.js";
-import { isPlainObject } from "../io/json-lossless.js";
+import { isPlainObject } from "../io/json/lossless.js";
 import type { Registry } from "../nodes/registry.js";
 
 /** Limits of a message that people still read; the number of all nodes and classes is always in it. */

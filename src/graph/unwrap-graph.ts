@@ -1,5 +1,5 @@
 import { LatentkitError } from "../errors.js";
-import { isPlainObject, keysInOrder, rememberOrder } from "../io/json-lossless.js";
+import { isPlainObject, keysInOrder, rememberOrder } from "../io/json/lossless.js";
 
 type Entries = Record<string, unknown>;
 

@@ -1,5 +1,5 @@
 import { LatentkitError } from "../errors.js";
-import { recall } from "../io/json-lossless.js";
+import { recall } from "../io/json/lossless.js";
 import { type NodeDefinition, needsNetwork } from "../nodes/define.js";
 import type { ChoiceContext } from "../nodes/inputs.js";
 import type { Registry } from "../nodes/registry.js";

@@ -1,5 +1,5 @@
 import { describe } from "../errors.js";
-import { NumberLiteral, pythonNumber } from "./json-lossless.js";
+import { NumberLiteral, pythonNumber } from "./json/lossless.js";
 
 /** Prints a value as Python's str does: 5, 7.0, True, None, ['a', {'b': 1}]. */
 export function pythonText(value: unknown, depth = 0): string {

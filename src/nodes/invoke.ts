@@ -3,7 +3,7 @@ import { Span } from "../abort.js";
 import { describe, inputError, LatentkitError, suggest, where } from "../errors.js";
 import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
-import { parseJson } from "../io/json-lossless.js";
+import { parseJson } from "../io/json/lossless.js";
 import {
   CHECKED_LATER,
   checkOptions,

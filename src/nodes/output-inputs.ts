@@ -1,5 +1,5 @@
 import { describe } from "../errors.js";
-import { nameFault, pathFault } from "../io/output-path.js";
+import { nameFault, pathFault } from "../io/files/output-path.js";
 
 type Values = Readonly<Record<string, unknown>>;
 

@@ -1,6 +1,6 @@
 import type { LatentkitError } from "../errors.js";
 import type { Host } from "../host/types.js";
-import type { OutputHandling } from "../io/output-files.js";
+import type { OutputHandling } from "../io/files/output-files.js";
 import type { ChoiceContext, ComfyInput, InputSpec } from "./inputs.js";
 import type { OutputSource, OutputSpec } from "./outputs.js";
 

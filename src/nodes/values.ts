@@ -1,6 +1,6 @@
 import { type ErrorCode, inputError, type LatentkitError, suggest } from "../errors.js";
 import { asciiDigits } from "../io/ascii-digits.js";
-import { isPlainObject, NumberLiteral } from "../io/json-lossless.js";
+import { isPlainObject, NumberLiteral } from "../io/json/lossless.js";
 import { pythonText } from "../io/python-text.js";
 import type { Choice, ChoiceContext, InputSpec } from "./inputs.js";
 

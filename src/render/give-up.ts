@@ -1,6 +1,6 @@
 import { onAbort } from "../abort.js";
 import { LatentkitError } from "../errors.js";
-import type { OutputFiles } from "../io/output-files.js";
+import type { OutputFiles } from "../io/files/output-files.js";
 
 /** Time of a node after an abort before nobody waits for it any longer. */
 export const GRACE_MS = 2000;

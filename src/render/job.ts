@@ -1,5 +1,5 @@
 import { GRAPH_JOB_RULES, type GraphJob } from "../graph/job.js";
-import { parseJson, printJson } from "../io/json-lossless.js";
+import { parseJson, printJson } from "../io/json/lossless.js";
 import { plain } from "../nodes/values.js";
 import { FOLDER, isObject, type OptionRules, pickOptions, type Rule, TEXT, TEXTS, VALUES } from "../options.js";
 import { refuseLoss, type Strictness } from "./json-loss.js";
@@ -29,6 +29,7 @@ export interface Job extends GraphJob {
   setup?: string;
 }
 
+/** Rules of a job's fields. @internal */
 export const JOB_RULES: OptionRules<Job> = {
   ...GRAPH_JOB_RULES,
   set: VALUES,

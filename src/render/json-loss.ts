@@ -1,5 +1,5 @@
 import { describe, type ErrorCode, LatentkitError } from "../errors.js";
-import { isPlainObject, MAX_DEPTH, mayLackDigits, NumberLiteral } from "../io/json-lossless.js";
+import { isPlainObject, MAX_DEPTH, mayLackDigits, NumberLiteral } from "../io/json/lossless.js";
 
 /** Further losses that count, and values that JSON may lose. */
 export interface Strictness {

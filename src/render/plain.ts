@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../errors.js";
 import type { RunEvent } from "../graph/events.js";
-import { keysInOrder, NumberLiteral } from "../io/json-lossless.js";
+import { keysInOrder, NumberLiteral } from "../io/json/lossless.js";
 import type { RenderResult } from "./result.js";
 
 const MAX_DEPTH = 32;

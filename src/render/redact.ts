@@ -1,5 +1,5 @@
 import { describe, LatentkitError } from "../errors.js";
-import { cloneJson, isPlainObject } from "../io/json-lossless.js";
+import { cloneJson, isPlainObject } from "../io/json/lossless.js";
 import { readDottedKey } from "./fill/dotted-key.js";
 import { findInput, type InputsOf } from "./fill/fill.js";
 

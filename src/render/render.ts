@@ -4,7 +4,7 @@ import { runGraph } from "../graph/execute.js";
 import type { GraphRun } from "../graph/job.js";
 import { findDefinition, type Graph, parseGraph } from "../graph/parse.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
-import { counterFiles } from "../io/output-files.js";
+import { counterFiles } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
 import { checkOptions, type OptionRules, pickOptions } from "../options.js";
 import type { RenderSurroundings } from "./defaults.js";

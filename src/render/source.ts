@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { LatentkitError } from "../errors.js";
-import { freezeJson, parseJson } from "../io/json-lossless.js";
+import { freezeJson, parseJson } from "../io/json/lossless.js";
 
 /** Far above any graph; an image passed by mistake is refused before it is read. */
 const MAX_GRAPH_BYTES = 64 * 1024 * 1024;

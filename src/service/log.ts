@@ -1,7 +1,7 @@
 import type { DestinationStream, Logger } from "pino";
 import { checkOptions, hasMethods, type OptionRules } from "../options.js";
 import { loadPino } from "../packages.js";
-import { TOKEN_HEADERS } from "./hooks/http/access/token.js";
+import { TOKEN_HEADERS } from "./token-headers.js";
 
 const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 

@@ -1,5 +1,5 @@
 import { describe, LatentkitError, suggest } from "../errors.js";
-import { isPlainObject, NumberLiteral, parseJson } from "../io/json-lossless.js";
+import { isPlainObject, NumberLiteral, parseJson } from "../io/json/lossless.js";
 
 /** Lines of a session's pending events in front of a message. */
 const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;

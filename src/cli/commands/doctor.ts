@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdtemp, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { LatentkitError } from "../../errors.js";
-import { printJson } from "../../io/json-print.js";
+import { printJson } from "../../io/json/print.js";
 import { nativeFile } from "../../native/load.js";
 import { packageVersion } from "../../native/package.js";
 import { currentDevice } from "../../tensor/device/choice.js";

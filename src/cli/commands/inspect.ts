@@ -1,8 +1,8 @@
 import { LatentkitError } from "../../errors.js";
-import { parseJson } from "../../io/json-lossless.js";
-import { printJson, printJsonPretty } from "../../io/json-print.js";
-import { type DecodedImage, decodePng } from "../../io/png.js";
-import { RECEIPT_KEY } from "../../io/save-images.js";
+import { RECEIPT_KEY } from "../../io/files/save-images.js";
+import { parseJson } from "../../io/json/lossless.js";
+import { printJson, printJsonPretty } from "../../io/json/print.js";
+import { type DecodedImage, decodePng } from "../../io/png/png.js";
 import { readReceipt } from "../../render/receipt/read.js";
 import type { Receipt } from "../../render/receipt/receipt.js";
 import { hasPixels } from "../../render/verify/same-pixels.js";

@@ -1,5 +1,5 @@
 import { LatentkitError, suggest } from "../../errors.js";
-import { printJson } from "../../io/json-print.js";
+import { printJson } from "../../io/json/print.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import { describeNode } from "../../nodes/describe.js";
 import type { InputSpec } from "../../nodes/inputs.js";

@@ -1,7 +1,7 @@
 import { LatentkitError } from "../../errors.js";
 import type { Validation } from "../../graph/validate.js";
 import { type GraphError, promptError } from "../../graph/validation/graph-error.js";
-import { printJson } from "../../io/json-print.js";
+import { printJson } from "../../io/json/print.js";
 import { validateGraph } from "../../render/defaults.js";
 import { readGraph } from "../../render/source.js";
 import { type Arguments, type Command, idList, pair } from "../command.js";

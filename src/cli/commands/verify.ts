@@ -1,4 +1,4 @@
-import { printJson } from "../../io/json-print.js";
+import { printJson } from "../../io/json/print.js";
 import { type Verdict, verifyImage } from "../../render/verify/verify.js";
 import { type Command, pair } from "../command.js";
 import { readImage } from "../read-image.js";

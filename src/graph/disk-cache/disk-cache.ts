@@ -1,7 +1,7 @@
 import { promises } from "node:fs";
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
-import { writeFailed } from "../../io/write-file.js";
+import { writeFailed } from "../../io/files/write-file.js";
 import { packageVersion } from "../../native/package.js";
 import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules, TEXT } from "../../options.js";
 import { Bound, remove } from "./bound.js";

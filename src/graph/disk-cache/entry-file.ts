@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from "node:crypto";
 import { constants, promises } from "node:fs";
 import { dirname, join } from "node:path";
-import { makeEach } from "../../io/output-path.js";
-import { TEMPORARY_SUFFIX } from "../../io/write-file.js";
+import { makeEach } from "../../io/files/output-path.js";
+import { TEMPORARY_SUFFIX } from "../../io/files/write-file.js";
 import { HASH_BYTES, MIN_ENTRY_BYTES } from "./entry-format.js";
 
 /** Bytes hashed and read or written at once: well below a millisecond, so that the event loop turns. */

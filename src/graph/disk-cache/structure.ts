@@ -1,4 +1,4 @@
-import { HOSTILE_KEYS, isPlainObject, keysInOrder, NumberLiteral, rememberOrder } from "../../io/json-lossless.js";
+import { HOSTILE_KEYS, isPlainObject, keysInOrder, NumberLiteral, rememberOrder } from "../../io/json/lossless.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 
 /** Limits of depth and number of values; results beyond them are neither stored nor read. */

@@ -1,5 +1,5 @@
 import { describe, LatentkitError } from "../../errors.js";
-import { isPlainObject, keysInOrder } from "../../io/json-lossless.js";
+import { isPlainObject, keysInOrder } from "../../io/json/lossless.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 import type { Entry } from "../memory/cache.js";

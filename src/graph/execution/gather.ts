@@ -1,5 +1,5 @@
 import { LatentkitError } from "../../errors.js";
-import { NumberLiteral, pythonNumber } from "../../io/json-lossless.js";
+import { NumberLiteral, pythonNumber } from "../../io/json/lossless.js";
 import { Blocker } from "../../nodes/define.js";
 import type { InputSpec } from "../../nodes/inputs.js";
 import { plain } from "../../nodes/values.js";

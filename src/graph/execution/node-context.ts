@@ -1,6 +1,6 @@
 import { LatentkitError } from "../../errors.js";
 import type { Host } from "../../host/types.js";
-import type { OutputHandling } from "../../io/output-files.js";
+import type { OutputHandling } from "../../io/files/output-files.js";
 import type { Folders, NodeConfig, NodeContext } from "../../nodes/define.js";
 import type { PreparedNode } from "../prepared.js";
 import type { RunSetting } from "./setting.js";

@@ -1,5 +1,5 @@
 import { inputError, LatentkitError } from "../../errors.js";
-import { cloneJson } from "../../io/json-lossless.js";
+import { cloneJson } from "../../io/json/lossless.js";
 import type { Folders, HiddenType, NodeConfig } from "../../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import { checkSocket } from "../../nodes/sockets.js";

@@ -1,4 +1,4 @@
-import { isPlainObject } from "../../io/json-lossless.js";
+import { isPlainObject } from "../../io/json/lossless.js";
 import { Tensor } from "../../tensor/tensor.js";
 
 /** Number of values visited at most: enough for any result; of a larger structure a part is counted. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { isPlainObject, NumberLiteral } from "../../io/json-lossless.js";
+import { isPlainObject, NumberLiteral } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
 
 /** Longer texts are hashed. */

@@ -1,4 +1,4 @@
-import { isFrozenJson, isPlainObject, recall } from "../../io/json-lossless.js";
+import { isFrozenJson, isPlainObject, recall } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";

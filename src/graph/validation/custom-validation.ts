@@ -1,5 +1,5 @@
 import { LatentkitError, where } from "../../errors.js";
-import { isPlainObject } from "../../io/json-lossless.js";
+import { isPlainObject } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { GraphFault } from "../prepared.js";

@@ -1,5 +1,5 @@
 import { ERROR_CODES, type ErrorCode, LatentkitError, where } from "../../errors.js";
-import { isPlainObject, MAX_DEPTH, NumberLiteral, pythonNumber } from "../../io/json-lossless.js";
+import { isPlainObject, MAX_DEPTH, NumberLiteral, pythonNumber } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
 import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import { choicesOf, type Misfit, misfitError } from "../../nodes/values.js";

@@ -1,5 +1,5 @@
 import { LatentkitError } from "../../errors.js";
-import { isPlainObject } from "../../io/json-lossless.js";
+import { isPlainObject } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";

@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../errors.js";
-import { checkInputPng, inputFileHash, readInputPng } from "../../io/input-file.js";
-import { decodePngFrames, imageTensor } from "../../io/png.js";
+import { checkInputPng, inputFileHash, readInputPng } from "../../io/files/input-file.js";
+import { decodePngFrames, imageTensor } from "../../io/png/png.js";
 import { channelOf, firstChannels, inverted } from "../../tensor/channels.js";
 import { Tensor } from "../../tensor/tensor.js";
 import { defineNode, type ValidateContext, type ValidationResult } from "../define.js";

@@ -1,4 +1,4 @@
-import { metadataText, type SaveImagesOptions, saveImages } from "../../io/save-images.js";
+import { metadataText, type SaveImagesOptions, saveImages } from "../../io/files/save-images.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { defineNode, type NodeContext } from "../define.js";
 import { image, text } from "../inputs.js";

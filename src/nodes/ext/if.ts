@@ -1,5 +1,5 @@
 import { inputError } from "../../errors.js";
-import { NumberLiteral } from "../../io/json-lossless.js";
+import { NumberLiteral } from "../../io/json/lossless.js";
 import { Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
 import { any } from "../inputs.js";

@@ -1,9 +1,9 @@
 import { inputError, LatentkitError } from "../../errors.js";
-import { type PostResponse, post } from "../../io/http-post.js";
-import { pythonNumber } from "../../io/json-print.js";
-import { encodeMultipart, type FormPart } from "../../io/multipart.js";
-import { decodePng, encodePng, imageTensor } from "../../io/png.js";
-import { split } from "../../io/save-images.js";
+import { split } from "../../io/files/save-images.js";
+import { encodeMultipart, type FormPart } from "../../io/http/multipart.js";
+import { type PostResponse, post } from "../../io/http/post.js";
+import { pythonNumber } from "../../io/json/print.js";
+import { decodePng, encodePng, imageTensor } from "../../io/png/png.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { defineNode, type NodeConfig } from "../define.js";
 import { choice, float, image, int, text } from "../inputs.js";

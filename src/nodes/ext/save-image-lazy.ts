@@ -1,4 +1,4 @@
-import { metadataText, saveImages } from "../../io/save-images.js";
+import { metadataText, saveImages } from "../../io/files/save-images.js";
 import { receiptsOf } from "../core/save-image.js";
 import { defineNode } from "../define.js";
 import { boolean, image, text } from "../inputs.js";

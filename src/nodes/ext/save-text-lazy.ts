@@ -1,8 +1,8 @@
 import { inputError } from "../../errors.js";
-import { counterFiles, type OutputFiles } from "../../io/output-files.js";
-import { makeFolder, type OutputTarget, resolveFile } from "../../io/output-path.js";
-import { encodePng } from "../../io/png.js";
-import { split } from "../../io/save-images.js";
+import { counterFiles, type OutputFiles } from "../../io/files/output-files.js";
+import { makeFolder, type OutputTarget, resolveFile } from "../../io/files/output-path.js";
+import { split } from "../../io/files/save-images.js";
+import { encodePng } from "../../io/png/png.js";
 import { defineNode } from "../define.js";
 import { boolean, choice, image, text } from "../inputs.js";
 import { validPaths } from "../output-inputs.js";

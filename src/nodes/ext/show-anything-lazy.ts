@@ -1,6 +1,6 @@
 import { describe } from "../../errors.js";
-import { keysInOrder, NumberLiteral, rememberOrder } from "../../io/json-lossless.js";
-import { printJsonPretty } from "../../io/json-print.js";
+import { keysInOrder, NumberLiteral, rememberOrder } from "../../io/json/lossless.js";
+import { printJsonPretty } from "../../io/json/print.js";
 import { pythonText } from "../../io/python-text.js";
 import { Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";

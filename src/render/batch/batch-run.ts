@@ -1,5 +1,5 @@
 import { LatentkitError } from "../../errors.js";
-import { discardFiles, type ItemNames, settleFiles } from "../../io/item-files.js";
+import { discardFiles, type ItemNames, settleFiles } from "../../io/files/item-files.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
 import type { EventQueue } from "./event-queue.js";
 import type { BatchEvent, BatchStatus } from "./events.js";

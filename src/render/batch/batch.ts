@@ -4,8 +4,8 @@ import { onAbort } from "../../abort.js";
 import { describe, LatentkitError } from "../../errors.js";
 import { parseGraph } from "../../graph/parse.js";
 import { SURROUNDINGS_RULES } from "../../graph/surroundings.js";
-import { printJson } from "../../io/json-lossless.js";
-import { refuseReservedKeys } from "../../io/save-images.js";
+import { refuseReservedKeys } from "../../io/files/save-images.js";
+import { printJson } from "../../io/json/lossless.js";
 import {
   COUNT,
   checkedLater,

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { printJson } from "../../io/json-lossless.js";
+import { printJson } from "../../io/json/lossless.js";
 import type { Job } from "../job.js";
 
 /**

@@ -1,5 +1,5 @@
 import { onAbort } from "../../abort.js";
-import { printJson } from "../../io/json-lossless.js";
+import { printJson } from "../../io/json/lossless.js";
 import type { BatchItem } from "../items/item.js";
 
 /** An item as it is read. */

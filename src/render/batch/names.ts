@@ -1,7 +1,7 @@
 import { LatentkitError } from "../../errors.js";
-import { itemStem } from "../../io/item-files.js";
-import { NumberLiteral } from "../../io/json-lossless.js";
-import { nextCounter, resolvePrefix } from "../../io/output-path.js";
+import { itemStem } from "../../io/files/item-files.js";
+import { nextCounter, resolvePrefix } from "../../io/files/output-path.js";
+import { NumberLiteral } from "../../io/json/lossless.js";
 import { readDottedKey } from "../fill/dotted-key.js";
 import { replacePlaceholders } from "../fill/placeholders.js";
 import type { ItemValues } from "../items/item.js";

@@ -1,4 +1,4 @@
-import { isPlainObject } from "../../io/json-lossless.js";
+import { isPlainObject } from "../../io/json/lossless.js";
 import { placeholders } from "../fill/fill.js";
 import type { ItemValues } from "../items/item.js";
 import { REDACTED } from "../redact.js";

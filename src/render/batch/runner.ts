@@ -3,7 +3,7 @@ import { describe, LatentkitError } from "../../errors.js";
 import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph } from "../../graph/parse.js";
 import type { Surroundings } from "../../graph/surroundings.js";
-import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/item-files.js";
+import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/files/item-files.js";
 import type { RenderSurroundings } from "../defaults.js";
 import type { ItemValues } from "../items/item.js";
 import type { Job } from "../job.js";

@@ -4,7 +4,7 @@ import { lazy, loadZod } from "../../packages.js";
 import type { DeviceChoice } from "../../tensor/device/choice.js";
 import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
 
-/** The whole configuration of the command line and the service; every key has its default and its meaning here. */
+/** The whole configuration of the command line and the service; every key has its default and its meaning here. @internal */
 export const configSchema = lazy(() => {
   const { z } = loadZod();
   const count = (value: number, meaning: string) => z.int().positive().default(value).describe(meaning);
@@ -223,7 +223,7 @@ function kindOf(value: unknown): string {
   return isPlain && value !== undefined && value !== null ? `a ${typeof value}` : describe(value);
 }
 
-/** A copy for printing: each secret shows as "set (32 chars)". */
+/** A copy for printing: each secret shows as "set (32 chars)". @internal */
 export function hideSecrets(config: unknown, at: readonly PropertyKey[] = []): unknown {
   const isScalar = typeof config !== "object" || config === null;
   if (isScalar && config !== undefined && isSecret(at)) return `set (${String(config).length} chars)`;

@@ -1,5 +1,5 @@
 import font from "oled-font-5x7";
-import type { RawImage } from "../../io/png.js";
+import type { RawImage } from "../../io/png/png.js";
 
 export type Colour = readonly [red: number, green: number, blue: number];
 

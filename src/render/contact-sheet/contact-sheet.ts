@@ -1,9 +1,9 @@
 import { readFile, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
-import { makeEach } from "../../io/output-path.js";
-import { encodePng } from "../../io/png.js";
-import { writeFailed, writeReplacing } from "../../io/write-file.js";
+import { makeEach } from "../../io/files/output-path.js";
+import { writeFailed, writeReplacing } from "../../io/files/write-file.js";
+import { encodePng } from "../../io/png/png.js";
 import type { ItemValues } from "../items/item.js";
 import { Varying } from "./labels.js";
 import { isFree, PAGE_KEY, pagePath, removeLater } from "./own-pages.js";

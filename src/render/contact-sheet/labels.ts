@@ -1,5 +1,5 @@
 import { describe } from "../../errors.js";
-import { NumberLiteral } from "../../io/json-lossless.js";
+import { NumberLiteral } from "../../io/json/lossless.js";
 import type { ItemValues } from "../items/item.js";
 
 /** Longer values are cut; no line is that wide. */

@@ -1,7 +1,7 @@
 import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import { LatentkitError } from "../../errors.js";
-import { decodePng } from "../../io/png.js";
+import { decodePng } from "../../io/png/png.js";
 
 /** Key of the PNG text that marks a page of a contact sheet. */
 export const PAGE_KEY = "latentkit-contact-sheet";

@@ -1,4 +1,4 @@
-import type { RawImage } from "../../io/png.js";
+import type { RawImage } from "../../io/png/png.js";
 import { Canvas, type Colour, charactersIn, textHeight, textWidth } from "./canvas.js";
 import { cut, wrap } from "./labels.js";
 

@@ -1,4 +1,4 @@
-import { type DecodedImage, decodePng, type RawImage } from "../../io/png.js";
+import { type DecodedImage, decodePng, type RawImage } from "../../io/png/png.js";
 import type { Colour } from "./canvas.js";
 
 /** Shares of the source pixels in the output: `at` gets `near` of one, `at + 1` gets `far` of it. */

@@ -1,5 +1,5 @@
 import { describe, LatentkitError, suggest } from "../../errors.js";
-import { isFrozenJson, keysInOrder, NumberLiteral, parseJson, recall, rememberOrder } from "../../io/json-lossless.js";
+import { isFrozenJson, keysInOrder, NumberLiteral, parseJson, recall, rememberOrder } from "../../io/json/lossless.js";
 import type { InputSpec } from "../../nodes/inputs.js";
 import { readDottedKey } from "./dotted-key.js";
 import { placeholderKeys, replacePlaceholders, wholePlaceholder } from "./placeholders.js";

@@ -1,5 +1,5 @@
 import type { Graph } from "../../graph/parse.js";
-import { isPlainObject } from "../../io/json-lossless.js";
+import { isPlainObject } from "../../io/json/lossless.js";
 
 /** All nodes that may run for these, those of lazy branches included. */
 export function neededBy(graph: Graph, roots: readonly string[]): Set<string> {

@@ -1,7 +1,7 @@
 import { LatentkitError } from "../../errors.js";
 import { findDefinition, type Graph } from "../../graph/parse.js";
 import { findRoots } from "../../graph/roots.js";
-import { isPlainObject } from "../../io/json-lossless.js";
+import { isPlainObject } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { Registry } from "../../nodes/registry.js";
 import { placeholders } from "./fill.js";

@@ -1,6 +1,6 @@
 import { LatentkitError } from "../../errors.js";
 import { type ClassAliases, findDefinition, parseGraph } from "../../graph/parse.js";
-import { HOSTILE_KEYS, isPlainObject } from "../../io/json-lossless.js";
+import { HOSTILE_KEYS, isPlainObject } from "../../io/json/lossless.js";
 import type { Registry } from "../../nodes/registry.js";
 import { defaultRegistry } from "../defaults.js";
 import { inputsOfKey, type KeyInput, type UnknownKey } from "../fill/fill.js";

@@ -1,5 +1,5 @@
 import { describe, LatentkitError } from "../../errors.js";
-import { isPlainObject } from "../../io/json-lossless.js";
+import { isPlainObject } from "../../io/json/lossless.js";
 import { refuseLoss } from "../json-loss.js";
 import type { BatchItem, ItemValues } from "./item.js";
 

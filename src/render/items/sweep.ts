@@ -1,5 +1,5 @@
 import { describe, LatentkitError } from "../../errors.js";
-import { NumberLiteral, parseJson } from "../../io/json-lossless.js";
+import { NumberLiteral, parseJson } from "../../io/json/lossless.js";
 import { type Axis, rangeLength, rangeValues } from "./axis.js";
 import { type GraphKeys, requireKey } from "./graph-keys.js";
 

@@ -1,6 +1,6 @@
 import { findDefinitions, type Graph } from "../../graph/parse.js";
 import { type PreparedLink, type PreparedNode, prepareUnchecked } from "../../graph/prepared.js";
-import { isPlainObject, NumberLiteral, recall } from "../../io/json-lossless.js";
+import { isPlainObject, NumberLiteral, recall } from "../../io/json/lossless.js";
 import type { NoiseStream } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { LatentkitError } from "../../errors.js";
-import { parseJson } from "../../io/json-lossless.js";
+import { parseJson } from "../../io/json/lossless.js";
 import { lazy, loadZod } from "../../packages.js";
 import type { Receipt } from "./receipt.js";
 

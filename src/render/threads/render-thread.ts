@@ -2,7 +2,7 @@ import { type ResourceLimits, Worker } from "node:worker_threads";
 import { onAbort } from "../../abort.js";
 import { LatentkitError } from "../../errors.js";
 import type { RunEvent } from "../../graph/events.js";
-import type { WrittenFile } from "../../io/item-files.js";
+import type { WrittenFile } from "../../io/files/item-files.js";
 import { createFold, type RenderResult } from "../result.js";
 import { createMark, readMark, setMark } from "./mark.js";
 import type { FromThread, SentError, SentResult, ThreadData, ThreadRun, ToThread } from "./thread.js";

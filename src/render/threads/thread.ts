@@ -4,9 +4,9 @@ import { type ErrorCode, type ErrorDetails, LatentkitError } from "../../errors.
 import type { RunEvent } from "../../graph/events.js";
 import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph } from "../../graph/parse.js";
-import { blockingDisk } from "../../io/blocking-disk.js";
-import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/item-files.js";
-import { parseJson } from "../../io/json-lossless.js";
+import { blockingDisk } from "../../io/files/blocking-disk.js";
+import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/files/item-files.js";
+import { parseJson } from "../../io/json/lossless.js";
 import type { RenderSurroundings } from "../defaults.js";
 import { type Job, parseJob } from "../job.js";
 import { plainEvent, plainResult } from "../plain.js";

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../errors.js";
 import type { Graph } from "../../graph/parse.js";
-import { createInputHashes } from "../../io/input-file.js";
-import { isPlainObject } from "../../io/json-lossless.js";
+import { createInputHashes } from "../../io/files/input-file.js";
+import { isPlainObject } from "../../io/json/lossless.js";
 import { packageVersion } from "../../native/package.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
 import { createOrigins } from "../receipt/origins.js";

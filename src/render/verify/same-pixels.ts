@@ -1,5 +1,5 @@
-import { pixelHash } from "../../io/pixel-hash.js";
-import type { DecodedImage } from "../../io/png.js";
+import { pixelHash } from "../../io/png/pixel-hash.js";
+import type { DecodedImage } from "../../io/png/png.js";
 
 /**
  * Whether a file shows the picture of that hash. A program that packs PNG files more tightly stores grey pictures as

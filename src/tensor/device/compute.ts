@@ -73,7 +73,7 @@ export function runsOnCpu(size: number, a?: Tensor, b?: Tensor, c?: Tensor, d?: 
   return !(a?.isAway || b?.isAway || c?.isAway || d?.isAway || e?.isAway);
 }
 
-/** The device that would compute new values of this size, if any. */
+/** The device that would compute new values of this size, if any. @internal */
 export function deviceFor(size: number): Cuda | undefined {
   const choice = currentDevice();
   if (choice === "cpu" || (choice === "auto" && size < AUTO_FROM)) return undefined;

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { parseJson } from "#src/io/json-lossless.js";
+import { parseJson } from "#src/io/json/lossless.js";
 import { block, defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import type { ComfyInput } from "#src/nodes/inputs.js";
 import { createRegistry, type Registry } from "#src/nodes/registry.js";

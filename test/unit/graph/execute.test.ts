@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { RunEvent } from "#src/graph/events.js";
 import { executeGraph } from "#src/graph/execute.js";
 import { createCache } from "#src/graph/memory/cache.js";
-import { NumberLiteral } from "#src/io/json-lossless.js";
+import { NumberLiteral } from "#src/io/json/lossless.js";
 import { block, defineNode } from "#src/nodes/define.js";
 import { registry as allNodes } from "#src/nodes/index.js";
 import { any, boolean, float, image, int, mask, text } from "#src/nodes/inputs.js";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe as inWords } from "#src/errors.js";
 import { type ValidateOptions, type Validation, validateGraph } from "#src/graph/validate.js";
-import { printJson } from "#src/io/json-lossless.js";
+import { printJson } from "#src/io/json/lossless.js";
 import { defineNode } from "#src/nodes/define.js";
 import { boolean, choice, float, image, int, list, seed, socket, text } from "#src/nodes/inputs.js";
 import { basicRegistry, chain, node } from "../../helpers/graph/graph-nodes.js";

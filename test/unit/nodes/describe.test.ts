@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createPreviewHost, registry, SAMPLERS, SCHEDULERS } from "latentkit";
-import { printJson } from "#src/io/json-lossless.js";
+import { printJson } from "#src/io/json/lossless.js";
 import { describeNode } from "#src/nodes/describe.js";
 
 const describing = (key: string) => describeNode(registry.get(key)!, { host: createPreviewHost() });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type ErrorCode, LatentkitError } from "#src/errors.js";
-import { NumberLiteral } from "#src/io/json-lossless.js";
+import { NumberLiteral } from "#src/io/json/lossless.js";
 import { pythonText } from "#src/io/python-text.js";
 import type { ComfyInput, InputSpec } from "#src/nodes/inputs.js";
 import { boolean, choice, float, image, int, seed, text, toInputSpec } from "#src/nodes/inputs.js";

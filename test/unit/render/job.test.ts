@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { parseJson } from "#src/io/json-lossless.js";
+import { parseJson } from "#src/io/json/lossless.js";
 import { type Job, jobOf, parseJob, printJob, refuseUnsendable } from "#src/render/job.js";
 import { refuses } from "../../helpers/errors.js";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type RenderOptions, render } from "latentkit";
-import { parseJson, printJson } from "#src/io/json-lossless.js";
+import { parseJson, printJson } from "#src/io/json/lossless.js";
 import { redactMetadata } from "#src/render/redact.js";
 import { createThreadPool } from "#src/render/threads/thread-pool.js";
 import { refuses } from "../../helpers/errors.js";

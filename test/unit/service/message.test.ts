@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { printJson } from "#src/io/json-lossless.js";
+import { printJson } from "#src/io/json/lossless.js";
 import { fillsOf } from "#src/service/message.js";
 import { refuses } from "../../helpers/errors.js";
 

@@ -2,8 +2,8 @@
 import { createHash, randomBytes } from "node:crypto";
 import { join, relative, sep } from "node:path";
 import type { LatentkitError } from "../../../errors.js";
-import { printJson } from "../../../io/json-lossless.js";
-import { escapeFault } from "../../../io/output-path.js";
+import { escapeFault } from "../../../io/files/output-path.js";
+import { printJson } from "../../../io/json/lossless.js";
 import { packageVersion } from "../../../native/package.js";
 import { fileAt, type RenderedFile } from "../../files.js";
 import type { BatchItem, ItemValues } from "../../items/item.js";

@@ -1,8 +1,8 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { LatentkitError } from "../../../errors.js";
-import { makeEach } from "../../../io/output-path.js";
-import { writeFailed } from "../../../io/write-file.js";
+import { makeEach } from "../../../io/files/output-path.js";
+import { writeFailed } from "../../../io/files/write-file.js";
 import { lockFile, type Unlock } from "./lock.js";
 import type { Presence } from "./presence.js";
 import { RecordedFiles, readJournal, refused } from "./reading.js";

@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../../errors.js";
-import { isPlainObject, parseJson, printJson } from "../../../io/json-lossless.js";
-import { escapeFault } from "../../../io/output-path.js";
+import { escapeFault } from "../../../io/files/output-path.js";
+import { isPlainObject, parseJson, printJson } from "../../../io/json/lossless.js";
 
 /** The first line: the identity of the batch. Another graph, other options or another version give other pictures. */
 export interface JournalHeader {

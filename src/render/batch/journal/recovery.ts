@@ -1,7 +1,7 @@
 import type { Dirent } from "node:fs";
 import { lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { readTemporary } from "../../../io/item-files.js";
+import { readTemporary } from "../../../io/files/item-files.js";
 
 /**
  * Takes away what items of a batch left that did not come to their end: temporary files, and the published files that

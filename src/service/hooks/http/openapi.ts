@@ -1,10 +1,10 @@
 import type { OpenAPIRegistry, OpenApiGeneratorV31, RouteConfig } from "@asteasolutions/zod-to-openapi";
 import type { z } from "zod";
 import { loadZod, loadZodToOpenApi } from "../../../packages.js";
+import { BARE_TOKEN_HEADERS } from "../../token-headers.js";
 import type { HookConfig, Limits } from "../hook-config.js";
 import { REFUSALS } from "../hook-error.js";
 import { RUN_STATES } from "../run.js";
-import { BARE_TOKEN_HEADERS } from "./access/token.js";
 import { requestSchemas, responseSchemas } from "./schemas.js";
 
 const API_VERSION = "1.0.0";

@@ -96,7 +96,7 @@ export class EventBuffer {
 
 /**
  * Progress in an event: of a node, by `progress { value, max, node }`, or of the run, by `node_done { done, nodes }`, with
- * null as node. Returns undefined for any other event or data. Exported for its test.
+ * null as node. Returns undefined for any other event or data. @internal
  */
 export function readProgress(event: string, data: string): RunProgress | undefined {
   if ((event !== "progress" && event !== "node_done") || data.length > PROGRESS_CHARACTERS) return undefined;

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
-import { decodePng } from "#src/io/png.js";
+import { decodePng } from "#src/io/png/png.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/folders.js";
 import { latentkit } from "../../../helpers/process/cli.js";
 import { skip } from "../../../helpers/skip.js";

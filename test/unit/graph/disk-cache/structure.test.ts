@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
 import { pack, unpack } from "#src/graph/disk-cache/structure.js";
-import { keysInOrder, NumberLiteral, parseJson } from "#src/io/json-lossless.js";
+import { keysInOrder, NumberLiteral, parseJson } from "#src/io/json/lossless.js";
 
 const back = (value: unknown): unknown => {
   const packed = pack(value);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { checkCached } from "#src/graph/validation/cached-check.js";
-import { freezeJson } from "#src/io/json-lossless.js";
+import { freezeJson } from "#src/io/json/lossless.js";
 import { defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import { socket, text } from "#src/nodes/inputs.js";
 import { createRegistry } from "#src/nodes/registry.js";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { invokeNode, registry, Tensor } from "latentkit";
-import { parseJson } from "#src/io/json-lossless.js";
+import { parseJson } from "#src/io/json/lossless.js";
 import { refuses } from "../../../helpers/errors.js";
 import { goldenJson, nonFinite } from "../../../helpers/tensor/golden.js";
 

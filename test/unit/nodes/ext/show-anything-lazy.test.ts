@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { invokeNode, Tensor } from "latentkit";
-import { NumberLiteral, parseJson } from "#src/io/json-lossless.js";
+import { NumberLiteral, parseJson } from "#src/io/json/lossless.js";
 import { goldenJson } from "../../../helpers/tensor/golden.js";
 
 interface Case {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PNG } from "pngjs";
-import { encodePng, type RawImage } from "#src/io/png.js";
+import { encodePng, type RawImage } from "#src/io/png/png.js";
 import { createContactSheet } from "#src/render/contact-sheet/contact-sheet.js";
 import { refuses } from "../../../helpers/errors.js";
 import { filesIn, temporaryFolder } from "../../../helpers/folders.js";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { NumberLiteral } from "#src/io/json-lossless.js";
+import { NumberLiteral } from "#src/io/json/lossless.js";
 import { Canvas } from "#src/render/contact-sheet/canvas.js";
 import { cut, Varying, wrap } from "#src/render/contact-sheet/labels.js";
 

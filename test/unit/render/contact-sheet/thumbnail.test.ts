@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { PNG } from "pngjs";
-import { encodePng } from "#src/io/png.js";
+import { encodePng } from "#src/io/png/png.js";
 import { thumbnail } from "#src/render/contact-sheet/thumbnail.js";
 import { seededInts } from "../../../helpers/seeded.js";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { LatentkitError } from "#src/errors.js";
-import { freezeJson, NumberLiteral, parseJson } from "#src/io/json-lossless.js";
-import { printJson } from "#src/io/json-print.js";
+import { freezeJson, NumberLiteral, parseJson } from "#src/io/json/lossless.js";
+import { printJson } from "#src/io/json/print.js";
 import type { InputSpec } from "#src/nodes/inputs.js";
 import { fillGraph } from "#src/render/fill/fill.js";
 

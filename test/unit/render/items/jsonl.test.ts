@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { NumberLiteral } from "#src/io/json-lossless.js";
+import { NumberLiteral } from "#src/io/json/lossless.js";
 import { openItems } from "#src/render/items/open.js";
 import { itemFiles, seededKeys } from "../../../helpers/items/items.js";
 

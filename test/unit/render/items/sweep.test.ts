@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { NumberLiteral } from "#src/io/json-lossless.js";
+import { NumberLiteral } from "#src/io/json/lossless.js";
 import { sweepAxis } from "#src/render/items/sweep.js";
 import { seededKeys } from "../../../helpers/items/items.js";
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { decodePng, LatentkitError, render } from "latentkit";
 import type { RunEvent } from "#src/graph/events.js";
-import { parseJson } from "#src/io/json-lossless.js";
+import { parseJson } from "#src/io/json/lossless.js";
 import { createThreadPool, type ThreadPool, type ThreadPoolOptions } from "#src/render/threads/thread-pool.js";
 import { refuses } from "../../../helpers/errors.js";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../../helpers/folders.js";

@@ -1,8 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { BARE_TOKEN_HEADERS, TOKEN_HEADERS } from "../../../token-headers.js";
 
-/** Headers with the bare token, besides `Authorization: Bearer`. */
-export const BARE_TOKEN_HEADERS = ["x-compat-token", "x-service-hook-token"] as const;
-export const TOKEN_HEADERS = ["authorization", ...BARE_TOKEN_HEADERS] as const;
 const BEARER = /^bearer(?:[ \t]+(.*))?$/is;
 
 /** The configured hook tokens: the only copies of the secrets; callers get digests and signatures. */

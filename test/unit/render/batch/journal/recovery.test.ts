@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { linkSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ItemFiles, readTemporary } from "#src/io/item-files.js";
+import { ItemFiles, readTemporary } from "#src/io/files/item-files.js";
 import { sweep } from "#src/render/batch/journal/recovery.js";
 import { filesIn, temporaryFolder } from "../../../../helpers/folders.js";
 

@@ -1,0 +1,167 @@
+import { createHash } from "node:crypto";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  opendirSync,
+  openSync,
+  promises,
+  readSync,
+  realpathSync,
+  statSync,
+} from "node:fs";
+import { dirname, isAbsolute, resolve, win32 } from "node:path";
+import { describe, type ErrorCode, hintOf, LatentkitError, suggest } from "../../errors.js";
+import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
+import { HEAD_BYTES, notPng } from "./picture-format.js";
+
+/** Larger files are refused before they are read. */
+const MAX_BYTES = 2 ** 30;
+
+/** Number of names that a wrong name is compared with. */
+const MAX_NEIGHBOURS = 4096;
+
+/** A file of the input folder; `subject` names it in messages: `input "image"`, else "Input file". */
+interface InputFile {
+  readonly folder: string;
+  readonly name: string;
+  readonly subject?: string;
+}
+
+/**
+ * Reads a file of the input folder. `name` is relative to it, with folders, and may end in " [input]" as ComfyUI writes
+ * it. Fails with path.outside where it would leave the folder, by a symbolic link too, with file.not-found and
+ * file.read-failed.
+ *
+ * @internal
+ */
+export async function readInputFile(file: InputFile): Promise<Buffer> {
+  const path = resolveInput(file);
+  try {
+    const [root, real] = await Promise.all([promises.realpath(file.folder), promises.realpath(path)]);
+    if (!isInside(root, real)) throw outside(file);
+    // a pipe or device would never end
+    checkStat(file, await promises.stat(real));
+    return await promises.readFile(real);
+  } catch (error) {
+    throw readFailed(error, file, path);
+  }
+}
+
+/** Reads a PNG file like readInputFile; fails with png.invalid for any other format, which the message names. */
+export async function readInputPng(file: InputFile): Promise<Buffer> {
+  const bytes = await readInputFile(file);
+  checkHead(file, bytes);
+  return bytes;
+}
+
+/**
+ * Throws what readInputPng would throw by the file's path, kind and first bytes; synchronous, without reading the rest.
+ * `hints` is the number of suggestions that may still be searched for.
+ */
+export function checkInputPng(file: InputFile, hints?: { left: number }): void {
+  const path = resolveInput(file);
+  let descriptor: number | undefined;
+  try {
+    const real = realpathSync.native(path);
+    if (!isInside(realpathSync.native(file.folder), real)) throw outside(file);
+    checkStat(file, statSync(real));
+    // O_NONBLOCK: where a pipe has replaced the file since, opening does not wait for its writer
+    descriptor = openSync(real, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    checkStat(file, fstatSync(descriptor));
+    const head = new Uint8Array(HEAD_BYTES);
+    checkHead(file, head.subarray(0, readSync(descriptor, head, 0, HEAD_BYTES, 0)));
+  } catch (error) {
+    throw readFailed(error, file, path, hints);
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
+  }
+}
+
+/** SHA-256 of an input file's bytes, in hex. */
+export async function inputFileHash(inputFolder: string, name: string): Promise<string> {
+  return createHash("sha256")
+    .update(await readInputFile({ folder: inputFolder, name }))
+    .digest("hex");
+}
+
+/** Makes an inputFileHash for one run, which reads a file once as long as it does not change. */
+export function createInputHashes(inputFolder: string): (name: string) => Promise<string> {
+  const hashes = new Map<string, { state: string; hash: string }>();
+  return async (name) => {
+    const path = resolveInput({ folder: inputFolder, name });
+    const { size = 0, mtimeMs = 0 } = (await promises.stat(path).catch(() => undefined)) ?? {};
+    const state = `${size} ${mtimeMs}`;
+    const cached = hashes.get(path);
+    if (cached?.state === state) return cached.hash;
+    const hash = await inputFileHash(inputFolder, name);
+    hashes.set(path, { state, hash });
+    return hash;
+  };
+}
+
+function resolveInput(file: InputFile): string {
+  const plain = file.name.replace(/ \[input\]$/, "");
+  const isForeign =
+    isAbsolute(plain) || win32.isAbsolute(plain) || plain.includes("\0") || plain.length > MAX_PATH_CHARACTERS;
+  // refused on every system alike: a graph is equally safe everywhere
+  if (isForeign || win32.normalize(plain).split(win32.sep)[0] === "..") throw outside(file);
+  const root = resolve(file.folder);
+  const path = resolve(root, plain);
+  if (path === root || !isInside(root, path)) throw outside(file);
+  return path;
+}
+
+function checkStat(file: InputFile, stat: { size: number; isFile(): boolean; isDirectory(): boolean }): void {
+  const kind = stat.isDirectory() ? "a folder" : "a pipe or device";
+  if (!stat.isFile()) throw fault("file.read-failed", file, "a file", `, which is ${kind}`);
+  if (stat.size > MAX_BYTES)
+    throw fault("file.read-failed", file, `a file of at most ${MAX_BYTES} bytes`, `, which has ${stat.size}`);
+}
+
+function checkHead(file: InputFile, head: Uint8Array): void {
+  const reason = notPng(head);
+  if (reason !== undefined) throw fault("png.invalid", file, "a PNG file", `, which is ${reason}`);
+}
+
+const outside = (file: InputFile): LatentkitError =>
+  fault("path.outside", file, "the name of a file inside the input folder", "");
+
+/** Makes an error; a `suggestion` is appended to the sentence. */
+function fault(
+  code: ErrorCode,
+  { name, subject = "Input file" }: InputFile,
+  expected: string,
+  reason: string,
+  { suggestion, cause }: { suggestion?: string; cause?: unknown } = {},
+): LatentkitError {
+  const message = `${subject}: expected ${expected}, received ${describe(name)}${reason}.${hintOf(suggestion, describe)}`;
+  return new LatentkitError(code, message, { expected, received: describe(name), suggestion }, { cause });
+}
+
+function readFailed(error: unknown, file: InputFile, path: string, hints = { left: 1 }): LatentkitError {
+  if (error instanceof LatentkitError) return error;
+  const { code } = error as NodeJS.ErrnoException;
+  if (code !== "ENOENT" && code !== "ENOTDIR")
+    return fault("file.read-failed", file, "a file that can be read", ` (${code})`, { cause: error });
+  const others = hints.left-- > 0 ? neighbours(path) : [];
+  const { suggestion } = suggest(file.name.slice(file.name.lastIndexOf("/") + 1), others);
+  const details = { suggestion, cause: error };
+  return fault("file.not-found", file, "a file of the input folder", ", which is not there", details);
+}
+
+function neighbours(path: string): string[] {
+  const names: string[] = [];
+  try {
+    const folder = opendirSync(dirname(path));
+    try {
+      for (let entry = folder.readSync(); entry !== null && names.length < MAX_NEIGHBOURS; entry = folder.readSync())
+        names.push(entry.name);
+    } finally {
+      folder.closeSync();
+    }
+  } catch {
+    // no suggestion then
+  }
+  return names;
+}

@@ -1,0 +1,43 @@
+import type { RawImage } from "../png/png.js";
+import { counterName, nextCounter } from "./output-path.js";
+import { writeAppending, writeNew, writeReplacing } from "./write-file.js";
+
+/** Writes the files of a run. */
+export interface OutputFiles {
+  /**
+   * Writes a new file whose name begins with `name` and ends with `tail` and ".png". Returns the name. The folder
+   * exists. Fails with file.write-failed and then leaves nothing behind.
+   */
+  writeImage(folder: string, name: string, tail: "" | "_", bytes: Uint8Array): Promise<string>;
+  /** Writes a new file under the first free of these names and returns it. Fails as writeImage. */
+  writeNew(folder: string, bytes: Uint8Array, nameAt: (attempt: number) => string): Promise<string>;
+  /** Writes a file in one step, replacing one of this name. Fails as writeImage. */
+  writeReplacing(folder: string, name: string, bytes: Uint8Array): Promise<void>;
+  /** Appends to a file, which is created if missing. Fails as writeImage. */
+  writeAppending(folder: string, name: string, bytes: Uint8Array): Promise<void>;
+}
+
+/** Settings of a run for nodes that save images. */
+export interface OutputHandling {
+  /** Writes the files; names with the next free counter where absent. */
+  readonly files?: OutputFiles;
+  /** Makes the text of the PNG chunk "latentkit" for the pixels of the file. */
+  readonly receipt?: (nodeId: string, picture: RawImage) => Promise<string | undefined>;
+  /**
+   * Encodes images in the calling thread: where every processor has a rendering thread, handing them to another one only
+   * costs the way there and back.
+   */
+  readonly encodesHere?: boolean;
+}
+
+/** Writes files under ComfyUI's names: `<name>_<counter>`, one more than the highest counter in the folder. */
+export const counterFiles: OutputFiles = {
+  writeImage: async (folder, name, tail, bytes) => {
+    const counter = await nextCounter(folder, name, tail);
+    const nameAt = (attempt: number) => `${counterName(name, counter + BigInt(attempt))}${tail}.png`;
+    return writeNew(folder, bytes, nameAt);
+  },
+  writeNew: (folder, bytes, nameAt) => writeNew(folder, bytes, nameAt),
+  writeReplacing: (folder, name, bytes) => writeReplacing(folder, name, bytes),
+  writeAppending: (folder, name, bytes) => writeAppending(folder, name, bytes),
+};

@@ -1,0 +1,218 @@
+import { promises, realpathSync, statSync } from "node:fs";
+import { basename, dirname, isAbsolute, normalize, relative, resolve, sep, win32 } from "node:path";
+import { describe, LatentkitError } from "../../errors.js";
+import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
+import { writeFailed } from "./write-file.js";
+
+/** Target of a prefix inside the output folder. */
+export interface OutputTarget {
+  /** Absolute path of the folder. */
+  readonly folder: string;
+  /** Path of the folder relative to the output folder, with "/"; "" for the output folder itself. */
+  readonly subfolder: string;
+  /** First part of the file names. */
+  readonly name: string;
+}
+
+/**
+ * Replaces %width% and %height% and, in local time and with two digits, %year% %month% %day% %hour% %minute% %second%
+ * (the year with four). Other %…% stay as they are.
+ */
+export function expandPrefix(prefix: string, size: { width: number; height: number }, now: Date): string {
+  const two = (value: number) => String(value).padStart(2, "0");
+  const values: Readonly<Record<string, string>> = {
+    width: String(size.width),
+    height: String(size.height),
+    year: String(now.getFullYear()),
+    month: two(now.getMonth() + 1),
+    day: two(now.getDate()),
+    hour: two(now.getHours()),
+    minute: two(now.getMinutes()),
+    second: two(now.getSeconds()),
+  };
+  return prefix.replace(/%(width|height|year|month|day|hour|minute|second)%/g, (_, key: string) => values[key]!);
+}
+
+/**
+ * Resolves a prefix such as "folder/name" inside the output folder; `input` names its input in messages. Nothing is
+ * touched. Fails with path.outside where it would leave the folder on any system, or holds what no file name can.
+ */
+export function resolvePrefix(outputFolder: string, prefix: string, input?: string): OutputTarget {
+  refuse(pathFault(prefix), prefix, input);
+  const normal = normalize(prefix);
+  return targetOf(outputFolder, prefix, dirname(normal), basename(normal), input);
+}
+
+/**
+ * Resolves a folder path inside the output folder and a plain file name in it; `inputs` name their inputs in messages.
+ * Nothing is touched. Fails with path.outside.
+ */
+export function resolveFile(
+  outputFolder: string,
+  folder: string,
+  name: string,
+  inputs: { folder?: string; name?: string } = {},
+): OutputTarget {
+  refuse(pathFault(folder), folder, inputs.folder);
+  refuse(nameFault(name), name, inputs.name);
+  return targetOf(outputFolder, folder, normalize(folder), name, inputs.folder);
+}
+
+function targetOf(outputFolder: string, path: string, subfolder: string, name: string, input?: string): OutputTarget {
+  const root = resolve(outputFolder);
+  const folder = resolve(root, subfolder);
+  if (!isInside(root, folder)) throw outside(path, INSIDE, input);
+  return { folder, subfolder: relative(root, folder).split(sep).join("/"), name };
+}
+
+const INSIDE = "a path inside the output folder";
+
+/** Characters that would break a line-based list of files or control a terminal. */
+const CONTROLS = /[\p{Cc}\p{Zl}\p{Zp}]/u;
+
+/**
+ * Expectation that a path for writing does not meet: no control characters, and those of `escapeFault`; undefined where it
+ * meets all.
+ */
+export const pathFault = (path: string): string | undefined =>
+  escapeFault(path) ?? (CONTROLS.test(path) ? "a path without line breaks and other control characters" : undefined);
+
+/**
+ * Expectation that a path does not meet because it leaves its folder on this or any other system, so that a graph is
+ * equally safe everywhere; undefined where it meets all.
+ */
+export function escapeFault(path: string): string | undefined {
+  if (path.length > MAX_PATH_CHARACTERS) return `a path of at most ${MAX_PATH_CHARACTERS} characters`;
+  if (path.includes("\0")) return "a path without NUL characters";
+  if (/\p{Surrogate}/u.test(path)) return "a path without halves of surrogate pairs";
+  if (isAbsolute(path) || win32.isAbsolute(path) || (sep === "\\" && path.includes(":"))) {
+    return "a path relative to the output folder";
+  }
+  const leaves = [normalize(path), win32.normalize(path)].some((normal) => /^\.\.(?:[\\/]|$)/.test(normal));
+  return leaves ? INSIDE : undefined;
+}
+
+/** Expectation that a plain file name does not meet; undefined where it meets all. */
+export const nameFault = (name: string): string | undefined =>
+  pathFault(name) ?? (basename(name) === name ? undefined : "a file name without folders");
+
+function refuse(fault: string | undefined, path: string, input: string | undefined): void {
+  if (fault !== undefined) throw outside(path, fault, input);
+}
+
+function outside(path: string, expected: string, input?: string): LatentkitError {
+  const received = describe(path);
+  const subject = input === undefined ? "Output path" : `input "${input}"`;
+  const message = `${subject}: expected ${expected}, received ${received}.`;
+  return new LatentkitError("path.outside", message, { input, expected, received });
+}
+
+/**
+ * Creates the folder of a target, and the output folder, where they are missing. Fails with path.outside, before anything
+ * is created, where a symbolic link on the path leads out of the output folder, and with file.write-failed.
+ */
+export async function makeFolder(outputFolder: string, target: OutputTarget): Promise<void> {
+  const root = resolve(outputFolder);
+  try {
+    if (exists(root, target.folder)) return;
+    await makeEach(root);
+    const realRoot = await promises.realpath(root);
+    await refuseLeavingLink(realRoot, root, target);
+    await makeEach(target.folder);
+  } catch (error) {
+    throw writeFailed(target.subfolder === "" ? basename(root) : target.subfolder, error);
+  }
+}
+
+/**
+ * Whether the folder exists, and is inside the output folder on the disk too, as for all images but the first.
+ * Synchronous: the calls cost less than three turns to Node's thread pool.
+ */
+function exists(root: string, folder: string): boolean {
+  try {
+    const realRoot = realpathSync.native(root);
+    const real = folder === root ? realRoot : realpathSync.native(folder);
+    return isInside(realRoot, real) && statSync(real).isDirectory();
+  } catch {
+    // any error is reported when it is created
+    return false;
+  }
+}
+
+/** Creates a folder and its parents: Node's recursive mkdir never ends where the system fails with ENOENT, as in /proc. */
+export async function makeEach(folder: string): Promise<void> {
+  const make = () =>
+    promises.mkdir(folder).catch(async (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+      if (!(await promises.stat(folder)).isDirectory()) throw Object.assign(error, { code: "ENOTDIR" });
+    });
+  try {
+    await make();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT" || dirname(folder) === folder) throw error;
+    await makeEach(dirname(folder));
+    await make();
+  }
+}
+
+/** Resolves the part of the path that exists already: folders created below it are no links. */
+async function refuseLeavingLink(realRoot: string, root: string, target: OutputTarget): Promise<void> {
+  for (let path = target.folder; path !== root; path = dirname(path)) {
+    const real = await realPathOf(path);
+    if (real === undefined) continue;
+    if (!isInside(realRoot, real))
+      throw outside(target.subfolder, "a path that no symbolic link leads out of the output folder");
+    return;
+  }
+}
+
+async function realPathOf(path: string): Promise<string | undefined> {
+  try {
+    return await promises.realpath(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  // a dangling link: mkdir would follow it
+  const entry = await promises.lstat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  return entry?.isSymbolicLink() ? resolve(dirname(path), await promises.readlink(path)) : undefined;
+}
+
+const COUNTED = { "": /^([0-9]+).{4}$/su, _: /^([0-9]+)_.{4}$/su };
+
+/**
+ * Returns one more than the highest counter of `<name>_<digits>` and any four characters among the folder's entries; gaps are
+ * not filled. `tail` ends the digits where names continue, as in `<name>_00001_.png`. 1 where the folder holds none.
+ */
+export async function nextCounter(folder: string, name: string, tail: "" | "_" = ""): Promise<bigint> {
+  const start = `${name}_`;
+  const counted = COUNTED[tail];
+  let highest = 0n;
+  for (const entry of await entriesOf(folder)) {
+    if (!entry.startsWith(start)) continue;
+    const digits = counted.exec(entry.slice(start.length))?.[1];
+    if (digits === undefined) continue;
+    const counter = BigInt(digits);
+    if (counter > highest) highest = counter;
+  }
+  return highest + 1n;
+}
+
+/** Makes `<name>_<counter>`, with at least five digits. */
+export const counterName = (name: string, counter: bigint): string => `${name}_${String(counter).padStart(5, "0")}`;
+
+async function entriesOf(folder: string): Promise<string[]> {
+  try {
+    return await promises.readdir(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw new LatentkitError(
+      "file.read-failed",
+      `Cannot list the output folder: ${(error as NodeJS.ErrnoException).code}.`,
+      {},
+      { cause: error },
+    );
+  }
+}

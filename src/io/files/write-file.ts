@@ -1,0 +1,233 @@
+import { randomBytes } from "node:crypto";
+import { constants, promises } from "node:fs";
+import { join } from "node:path";
+import { LatentkitError } from "../../errors.js";
+
+/** Methods of an open file that writing uses. */
+export interface OpenFile {
+  writeFile(bytes: Uint8Array): Promise<void>;
+  sync(): Promise<void>;
+  stat(): Promise<{ size: number }>;
+  truncate(size: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** File system calls that writing uses: those of Node's promises, or equivalents. */
+export interface Disk {
+  open(path: string, flags: string | number): Promise<OpenFile>;
+  link(from: string, to: string): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  rm(path: string, options: { force: boolean }): Promise<void>;
+}
+
+/** End of the names of temporary files, never of a result. */
+export const TEMPORARY_SUFFIX = ".tmp";
+
+/** Number of names to try: racing processes need a few; a pattern that never changes must end. */
+const MAX_ATTEMPTS = 100_000;
+
+/** Number of attempts for a file that keeps appearing and vanishing. */
+const MAX_APPEND_ATTEMPTS = 10;
+
+/** Errors of link() on file systems without hard links. */
+const NO_HARD_LINKS: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOSPC: "the disk is full",
+  EDQUOT: "the disk quota is used up",
+  EACCES: "the folder may not be written",
+  EPERM: "the folder may not be written",
+  EROFS: "the file system is read-only",
+  ENOENT: "the folder does not exist",
+  ENOTDIR: "a part of the path is not a folder",
+  ENAMETOOLONG: "the name is too long",
+  EISDIR: "a folder has that name",
+  ENOTEMPTY: "a folder has that name",
+  ELOOP: "a symbolic link has that name",
+  EEXIST: "the file comes and goes",
+  EFBIG: "the file is too large for the file system",
+  EMFILE: "too many files are open",
+};
+
+/**
+ * Writes a new file under the first free name and never over another, even while other processes do so:
+ * temporary file, fsync, link, unlink. `nameAt(0)`, `nameAt(1)` … are the names to try; the folder exists.
+ * Returns the name. Fails with file.write-failed and then leaves nothing behind.
+ */
+export async function writeNew(
+  folder: string,
+  bytes: Uint8Array,
+  nameAt: (attempt: number) => string,
+  disk: Disk = promises,
+): Promise<string> {
+  return withTemporary(folder, bytes, nameAt(0), disk, (temporary) => takeFirst(temporary, folder, nameAt, disk));
+}
+
+async function takeFirst(
+  temporary: string,
+  folder: string,
+  nameAt: (attempt: number) => string,
+  disk: Disk,
+): Promise<string> {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const name = nameAt(attempt);
+    if (await takeName(temporary, join(folder, name), disk)) return name;
+  }
+  throw new LatentkitError(
+    "file.write-failed",
+    `Cannot write ${JSON.stringify(nameAt(0))}: expected a free name, received ${MAX_ATTEMPTS} taken ones.`,
+  );
+}
+
+/**
+ * Writes like writeNew, but leaves the temporary file, whose path the caller chooses, as a second link to the file, which
+ * proves whose file it is. Where a file system has no links none is left. Without fsync: a power failure soon after may
+ * leave less of the file.
+ */
+export async function writeLinked(
+  folder: string,
+  bytes: Uint8Array,
+  temporary: string,
+  nameAt: (attempt: number) => string,
+  disk: Disk = promises,
+): Promise<string> {
+  try {
+    await writeWhole(temporary, bytes, disk, false);
+    return await takeFirst(temporary, folder, nameAt, disk);
+  } catch (error) {
+    const failure = writeFailed(nameAt(0), error);
+    // the first error is the one to report
+    await disk.rm(temporary, { force: true }).catch(() => failure);
+    throw failure;
+  }
+}
+
+/**
+ * Writes a file whole or not at all, replacing one of that name in one step. The folder exists. `mark` is part of the
+ * temporary file's name, by which a clean-up after a kill recognises it. Fails as writeNew.
+ */
+export async function writeReplacing(
+  folder: string,
+  name: string,
+  bytes: Uint8Array,
+  disk: Disk = promises,
+  mark = "",
+): Promise<void> {
+  await withTemporary(folder, bytes, name, disk, (temporary) => disk.rename(temporary, join(folder, name)), mark);
+}
+
+/**
+ * Appends to a file, which is created if missing; a failed write is undone. `mark` as for writeReplacing. Fails as
+ * writeNew.
+ */
+export async function writeAppending(
+  folder: string,
+  name: string,
+  bytes: Uint8Array,
+  disk: Disk = promises,
+  mark = "",
+): Promise<void> {
+  const path = join(folder, name);
+  for (let attempt = 0; attempt < MAX_APPEND_ATTEMPTS; attempt++) {
+    if (await appendExisting(path, name, bytes, disk)) return;
+    // false: another process has created the file since
+    if (await withTemporary(folder, bytes, name, disk, (temporary) => takeName(temporary, path, disk), mark)) return;
+  }
+  throw writeFailed(name, { code: "EEXIST" });
+}
+
+async function withTemporary<T>(
+  folder: string,
+  bytes: Uint8Array,
+  name: string,
+  disk: Disk,
+  publish: (temporary: string) => Promise<T>,
+  mark = "",
+): Promise<T> {
+  const temporary = join(folder, `.latentkit-${mark}${randomBytes(12).toString("hex")}${TEMPORARY_SUFFIX}`);
+  let failure: unknown;
+  try {
+    await writeWhole(temporary, bytes, disk, true);
+    return await publish(temporary);
+  } catch (error) {
+    failure = writeFailed(name, error);
+    throw failure;
+  } finally {
+    await disk.rm(temporary, { force: true }).catch((error: unknown) => {
+      throw failure ?? writeFailed(name, error);
+    });
+  }
+}
+
+async function writeWhole(path: string, bytes: Uint8Array, disk: Disk, isSynced: boolean): Promise<void> {
+  const file = await disk.open(path, "wx");
+  try {
+    await file.writeFile(bytes);
+    if (isSynced) await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Links the finished file to its name; false where the name is taken. */
+async function takeName(temporary: string, path: string, disk: Disk): Promise<boolean> {
+  try {
+    await disk.link(temporary, path);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
+    if (!NO_HARD_LINKS.has(codeOf(error))) throw error;
+  }
+  return claimName(temporary, path, disk);
+}
+
+/** Claims a name without hard links by an empty file, which the finished one then replaces. */
+async function claimName(temporary: string, path: string, disk: Disk): Promise<boolean> {
+  try {
+    await (await disk.open(path, "wx")).close();
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
+    throw error;
+  }
+  await disk.rename(temporary, path);
+  return true;
+}
+
+/** Appends to a file; false where there is none. A symbolic link is not followed: it may lead anywhere. */
+async function appendExisting(path: string, name: string, bytes: Uint8Array, disk: Disk): Promise<boolean> {
+  const flags = constants.O_WRONLY | constants.O_APPEND | (constants.O_NOFOLLOW ?? 0);
+  try {
+    const file = await disk.open(path, flags);
+    try {
+      const { size } = await file.stat();
+      try {
+        await file.writeFile(bytes);
+        await file.sync();
+      } catch (error) {
+        await file.truncate(size);
+        throw error;
+      }
+    } finally {
+      await file.close();
+    }
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return false;
+    throw writeFailed(name, error);
+  }
+}
+
+/** Makes the error of a file that could not be written, for any reason. */
+export function writeFailed(name: string, error: unknown): LatentkitError {
+  if (error instanceof LatentkitError) return error;
+  const code = codeOf(error);
+  const reason = REASONS[code] ?? "the system refused";
+  return new LatentkitError(
+    "file.write-failed",
+    `Cannot write ${JSON.stringify(name)}: ${reason} (${code}).`,
+    {},
+    { cause: error },
+  );
+}
+
+const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException | null)?.code ?? error);

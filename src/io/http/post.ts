@@ -1,0 +1,150 @@
+import { onAbort } from "../../abort.js";
+import { LatentkitError } from "../../errors.js";
+
+export interface PostRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array<ArrayBuffer>;
+  readonly fetch: typeof fetch;
+  readonly signal: AbortSignal;
+  readonly clock: () => Date;
+  /** Limit of each attempt, up to the last byte of the response; 120 s where absent. */
+  readonly timeoutMs?: number;
+  /** Limit of the response body; 64 MiB where absent. */
+  readonly maxBytes?: number;
+}
+
+export interface PostResponse {
+  readonly status: number;
+  /** Media type without parameters, lower case; "" where the server names none. */
+  readonly type: string;
+  readonly body: Buffer;
+}
+
+const TIMEOUT_MS = 120_000;
+const MAX_BYTES = 64 * 2 ** 20;
+const BUSY: ReadonlySet<number> = new Set([429, 503]);
+const DEFAULT_RETRY_MS = 1_000;
+/** Longest Retry-After that is waited for. */
+const MAX_RETRY_MS = 60_000;
+
+/**
+ * Posts a body and reads the response, bounded in time and size. After 429 or 503 it retries once after Retry-After.
+ * Redirects are refused, so that no header reaches another server. No message contains a header.
+ * Fails with remote.failed, remote.timeout and run.interrupted.
+ */
+export async function post(request: PostRequest): Promise<PostResponse> {
+  const first = await attempt(request);
+  if (!BUSY.has(first.status)) return first;
+  const waitMs = retryAfterMs(first.retryAfter, request.clock());
+  if (waitMs > MAX_RETRY_MS) return first;
+  await pause(waitMs, request.signal);
+  return attempt(request);
+}
+
+async function attempt(request: PostRequest): Promise<PostResponse & { retryAfter: string | null }> {
+  const { url, headers, body, signal, timeoutMs = TIMEOUT_MS } = request;
+  const limit = new AbortController();
+  if (signal.aborted) throw interrupted();
+  const unsubscribe = onAbort(signal, () => limit.abort(interrupted()));
+  const timer = setTimeout(() => limit.abort(timedOut(timeoutMs)), timeoutMs);
+  const guard = <T>(work: Promise<T>) => untilAborted(work, limit.signal);
+  try {
+    const response = await guard(
+      request.fetch(url, { method: "POST", headers, body, redirect: "manual", signal: limit.signal }),
+    );
+    if (response.status === 0 || (response.status >= 300 && response.status < 400)) {
+      throw new LatentkitError(
+        "remote.failed",
+        `DeviceValues service: expected a response, received a redirect (${response.status}).`,
+      );
+    }
+    return {
+      status: response.status,
+      type: (response.headers.get("content-type") ?? "").split(";")[0]!.trim().toLowerCase(),
+      retryAfter: response.headers.get("retry-after"),
+      body: await readBody(response, request.maxBytes ?? MAX_BYTES, guard),
+    };
+  } catch (error) {
+    // fetch has its own error for an abort
+    if (limit.signal.aborted) throw limit.signal.reason;
+    if (error instanceof LatentkitError) throw error;
+    throw new LatentkitError("remote.failed", `DeviceValues service: the connection failed (${reasonOf(error)}).`);
+  } finally {
+    clearTimeout(timer);
+    unsubscribe();
+    // stops the download of a body that is too large
+    limit.abort(interrupted());
+  }
+}
+
+async function readBody(
+  response: Response,
+  maxBytes: number,
+  guard: <T>(work: Promise<T>) => Promise<T>,
+): Promise<Buffer> {
+  const tooLarge = () =>
+    new LatentkitError(
+      "remote.failed",
+      `DeviceValues service: expected a response of at most ${maxBytes} bytes, received more.`,
+    );
+  if (Number(response.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
+  const reader = response.body?.getReader();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = reader === undefined ? { done: true } : await guard(reader.read());
+    if (done || value === undefined) return Buffer.concat(chunks);
+    size += value.length;
+    if (size > maxBytes) throw tooLarge();
+    chunks.push(value);
+  }
+}
+
+/** Reads Retry-After, a number of seconds or a date. */
+function retryAfterMs(header: string | null, now: Date): number {
+  if (header === null) return DEFAULT_RETRY_MS;
+  const ms = /^\s*\d+\s*$/.test(header) ? Number(header) * 1000 : Date.parse(header) - now.getTime();
+  return Number.isNaN(ms) ? DEFAULT_RETRY_MS : Math.max(0, ms);
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) throw interrupted();
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    const waited = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, ms);
+    });
+    await untilAborted(waited, signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Rejects as soon as the signal aborts, even if the work ignores it. */
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let unsubscribe = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    const stop = () => reject(signal.reason instanceof LatentkitError ? signal.reason : interrupted());
+    unsubscribe = onAbort(signal, stop);
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    unsubscribe();
+  }
+}
+
+const interrupted = () => new LatentkitError("run.interrupted", "The run was interrupted.");
+
+const timedOut = (ms: number) =>
+  new LatentkitError(
+    "remote.timeout",
+    `DeviceValues service: expected a response within ${ms / 1000} s, received none.`,
+  );
+
+/** A code such as ECONNREFUSED; never the message, which may contain what was sent. */
+function reasonOf(error: unknown): string {
+  const cause = (error as { cause?: { code?: unknown } } | null)?.cause;
+  return typeof cause?.code === "string" ? cause.code : error instanceof Error ? error.name : "unknown reason";
+}

@@ -1,0 +1,172 @@
+import { LatentkitError } from "../../errors.js";
+import { HOSTILE_KEYS, MAX_DEPTH, NumberLiteral, rememberOrder } from "./values.js";
+
+/** Python's limit for an integer; longer ones cost quadratic time. */
+const MAX_NUMBER_LENGTH = 4300;
+
+export interface ParseOptions {
+  /** Deepest nesting of lists and objects, at most 256. */
+  maxDepth?: number;
+  /** Reads NaN, Infinity and -Infinity, as Python writes them. */
+  nonFinite?: boolean;
+  /** Name of the text in messages; "JSON" where absent. */
+  what?: string;
+  /** Number of the first line in messages; 1 where absent. */
+  line?: number;
+}
+
+/**
+ * Reads JSON and keeps every digit: safe integers and floats that print back identically are numbers, integers
+ * beyond 2^53 bigints, all else NumberLiterals. Duplicate and prototype keys and deep nesting are refused.
+ * Throws `graph.invalid-json` with line and column.
+ */
+export function parseJson(text: string, options: ParseOptions = {}): unknown {
+  return new Parser(text, Math.min(options.maxDepth ?? MAX_DEPTH, MAX_DEPTH), options).document();
+}
+
+const SPACE = /[ \t\n\r]*/y;
+const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids them inside strings
+const PLAIN_TEXT = /[^"\\\u0000-\u001f]*/y;
+const WORDS: Readonly<Record<string, unknown>> = { true: true, false: false, null: null };
+const NON_FINITE: Readonly<Record<string, number>> = {
+  NaN: Number.NaN,
+  Infinity: Number.POSITIVE_INFINITY,
+  "-Infinity": Number.NEGATIVE_INFINITY,
+};
+const ESCAPES: Readonly<Record<string, string>> = {
+  '"': '"',
+  "\\": "\\",
+  "/": "/",
+  b: "\b",
+  f: "\f",
+  n: "\n",
+  r: "\r",
+  t: "\t",
+};
+
+class Parser {
+  private at: number;
+
+  constructor(
+    private readonly text: string,
+    private readonly maxDepth: number,
+    private readonly options: ParseOptions,
+  ) {
+    this.at = text.charCodeAt(0) === 0xfeff ? 1 : 0;
+  }
+
+  document(): unknown {
+    this.skip(SPACE);
+    const value = this.value(0);
+    this.skip(SPACE);
+    if (this.at < this.text.length) throw this.unexpected("the end of the text");
+    return value;
+  }
+
+  private value(depth: number): unknown {
+    const char = this.text[this.at];
+    if (char === '"') return this.string();
+    if (char === "{" || char === "[") {
+      if (depth >= this.maxDepth) throw this.failure(`nesting is deeper than ${this.maxDepth} levels`);
+      return char === "{" ? this.object(depth) : this.list(depth);
+    }
+    for (const word of this.options.nonFinite ? Object.keys(NON_FINITE) : []) {
+      if (this.takes(word)) return NON_FINITE[word];
+    }
+    for (const word of Object.keys(WORDS)) if (this.takes(word)) return WORDS[word];
+    return this.number();
+  }
+
+  private object(depth: number): Record<string, unknown> {
+    const object: Record<string, unknown> = {};
+    const keys: string[] = [];
+    this.at++;
+    this.skip(SPACE);
+    if (this.takes("}")) return object;
+    for (;;) {
+      if (this.text[this.at] !== '"') throw this.unexpected("a key in double quotes");
+      const start = this.at;
+      const key = this.string();
+      if (HOSTILE_KEYS.has(key) || Object.hasOwn(object, key)) {
+        this.at = start;
+        throw this.failure(`the key ${JSON.stringify(key)} ${HOSTILE_KEYS.has(key) ? "is refused" : "is there twice"}`);
+      }
+      this.skip(SPACE);
+      if (!this.takes(":")) throw this.unexpected('":"');
+      this.skip(SPACE);
+      object[key] = this.value(depth + 1);
+      keys.push(key);
+      this.skip(SPACE);
+      if (this.takes("}")) break;
+      if (!this.takes(",")) throw this.unexpected('"," or "}"');
+      this.skip(SPACE);
+    }
+    rememberOrder(object, keys);
+    return object;
+  }
+
+  private list(depth: number): unknown[] {
+    const list: unknown[] = [];
+    this.at++;
+    this.skip(SPACE);
+    if (this.takes("]")) return list;
+    for (;;) {
+      list.push(this.value(depth + 1));
+      this.skip(SPACE);
+      if (this.takes("]")) return list;
+      if (!this.takes(",")) throw this.unexpected('"," or "]"');
+      this.skip(SPACE);
+    }
+  }
+
+  private string(): string {
+    this.at++;
+    let value = "";
+    for (;;) {
+      value += this.skip(PLAIN_TEXT);
+      if (this.takes('"')) return value;
+      if (!this.takes("\\")) throw this.unexpected("the closing quote of a text, control characters escaped");
+      const letter = this.text[this.at] ?? "";
+      const hex = /^u([0-9a-fA-F]{4})/.exec(this.text.slice(this.at, this.at + 5));
+      if (hex === null && ESCAPES[letter] === undefined) throw this.unexpected("an escape that JSON knows");
+      value += hex === null ? ESCAPES[letter] : String.fromCharCode(Number.parseInt(hex[1]!, 16));
+      this.at += hex === null ? 1 : 5;
+    }
+  }
+
+  private number(): number | bigint | NumberLiteral {
+    const digits = this.skip(NUMBER);
+    if (digits === "") throw this.unexpected("a value");
+    if (digits.length > MAX_NUMBER_LENGTH) throw this.failure(`a number has more than ${MAX_NUMBER_LENGTH} digits`);
+    const value = Number(digits);
+    if (/^-?[0-9]+$/.test(digits) && !Number.isSafeInteger(value)) return BigInt(digits);
+    return String(value) === digits ? value : new NumberLiteral(digits);
+  }
+
+  /** Skips what the sticky pattern matches here and returns it. */
+  private skip(pattern: RegExp): string {
+    pattern.lastIndex = this.at;
+    const match = pattern.exec(this.text)?.[0] ?? "";
+    this.at += match.length;
+    return match;
+  }
+
+  private takes(word: string): boolean {
+    if (!this.text.startsWith(word, this.at)) return false;
+    this.at += word.length;
+    return true;
+  }
+
+  private unexpected(expected: string): LatentkitError {
+    const received = this.at < this.text.length ? JSON.stringify(this.text[this.at]) : "the end of the text";
+    return this.failure(`expected ${expected}, received ${received}`);
+  }
+
+  private failure(reason: string): LatentkitError {
+    const lines = this.text.slice(0, this.at).split("\n");
+    const first = this.options.line ?? 1;
+    const position = `line ${first + lines.length - 1}, column ${lines.at(-1)!.length + 1}`;
+    return new LatentkitError("graph.invalid-json", `${this.options.what ?? "JSON"}, ${position}: ${reason}.`);
+  }
+}

@@ -1,0 +1,100 @@
+import { LatentkitError } from "../../errors.js";
+import { recall } from "./frozen.js";
+import { keysInOrder, MAX_DEPTH, NumberLiteral } from "./values.js";
+
+/** Prints a float as Python's repr does: 7.0, 1e-07, 1e+16, nan, inf. */
+export function pythonNumber(x: number): string {
+  if (Number.isNaN(x)) return "nan";
+  if (!Number.isFinite(x)) return x > 0 ? "inf" : "-inf";
+  if (x === 0) return Object.is(x, -0) ? "-0.0" : "0.0";
+  const [mantissa, power] = x.toExponential().split("e") as [string, string];
+  const exponent = Number(power);
+  if (exponent < -4 || exponent >= 16) {
+    return `${mantissa}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
+  }
+  const digits = mantissa.replace(/[-.]/g, "");
+  const whole = exponent < 0 ? "0" : digits.slice(0, exponent + 1).padEnd(exponent + 1, "0");
+  const rest = exponent < 0 ? "0".repeat(-exponent - 1) + digits : digits.slice(exponent + 1);
+  return `${x < 0 ? "-" : ""}${whole}.${rest === "" ? "0" : rest}`;
+}
+
+/**
+ * Prints JSON in the layout of Python's json.dumps: ", " and ": ", ASCII only. Literals print verbatim, bigints as digits,
+ * safe integers plain, other numbers as Python's repr, non-finite ones as null. Throws on nesting beyond 256 levels.
+ */
+export function printJson(value: unknown): string {
+  return print(value, ON_ONE_LINE, "", 0) ?? "null";
+}
+
+/** Prints JSON like `printJson`, with an indent of 4 and unescaped non-ASCII characters. */
+export function printJsonPretty(value: unknown): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: exactly these are escaped
+  return print(value, { indent: "    ", special: /[\u0000-\u001f"\\]/g }, "\n", 0) ?? "null";
+}
+
+interface Layout {
+  /** Indent of one level; "" prints on one line. */
+  readonly indent: string;
+  readonly special: RegExp;
+}
+
+const ON_ONE_LINE: Layout = { indent: "", special: /[^ -~]|["\\]/g };
+
+const PRINTED = Symbol("printed");
+
+/** Prints a value; undefined where JSON has none for it. `newline` is the line break and indent of the current level. */
+function print(value: unknown, layout: Layout, newline: string, depth: number): string | undefined {
+  if (typeof value === "string") return quote(value, layout.special);
+  if (typeof value === "number") return printNumber(value);
+  if (typeof value === "bigint" || typeof value === "boolean" || value === null) return String(value);
+  if (value instanceof NumberLiteral) return value.text;
+  if (typeof value !== "object") return undefined;
+  const members = () => printMembers(value, layout, newline, depth);
+  return layout === ON_ONE_LINE ? recall(value, PRINTED, members) : members();
+}
+
+function printMembers(value: object, layout: Layout, newline: string, depth: number): string {
+  if (depth >= MAX_DEPTH) {
+    throw new LatentkitError("value.invalid", `Value to print as JSON: expected at most ${MAX_DEPTH} nested levels.`);
+  }
+  const inner = newline + layout.indent;
+  const parts: string[] = [];
+  if (Array.isArray(value)) {
+    for (const item of value) parts.push(print(item, layout, inner, depth + 1) ?? "null");
+  } else {
+    for (const key of keysInOrder(value)) {
+      const printed = print((value as Record<string, unknown>)[key], layout, inner, depth + 1);
+      if (printed !== undefined) parts.push(`${quote(key, layout.special)}: ${printed}`);
+    }
+  }
+  const [open, close] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
+  if (parts.length === 0) return open + close;
+  return layout.indent === ""
+    ? open + parts.join(", ") + close
+    : `${open}${inner}${parts.join(`,${inner}`)}${newline}${close}`;
+}
+
+function printNumber(x: number): string {
+  if (!Number.isFinite(x)) return "null";
+  return Number.isSafeInteger(x) && !Object.is(x, -0) ? String(x) : pythonNumber(x);
+}
+
+const SHORT: Readonly<Record<string, string>> = {
+  '"': '\\"',
+  "\\": "\\\\",
+  "\b": "\\b",
+  "\f": "\\f",
+  "\n": "\\n",
+  "\r": "\\r",
+  "\t": "\\t",
+};
+
+function quote(text: string, special: RegExp): string {
+  // searching is faster than replacing, and most texts need no escapes
+  if (text.search(special) === -1) return `"${text}"`;
+  const escaped = text.replace(
+    special,
+    (char) => SHORT[char] ?? `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  return `"${escaped}"`;
+}

@@ -1,0 +1,72 @@
+import { LatentkitError } from "../../errors.js";
+
+/** A number that a JavaScript number would print differently: 7.0, 1e-07, 0.10. Prints verbatim. */
+export class NumberLiteral {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  valueOf(): number {
+    return Number(this.text);
+  }
+}
+
+/**
+ * Whether a number is an integer of up to 64 bits, a seed for example, whose last digits JavaScript may have rounded.
+ */
+export const mayLackDigits = (x: number): boolean =>
+  Number.isInteger(x) && !Number.isSafeInteger(x) && Math.abs(x) <= 2 ** 64;
+
+/** Keys that reach an object's prototype in careless code. */
+export const HOSTILE_KEYS: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
+
+/** Limit of nesting: enough for any workflow, and safe for the stack. */
+export const MAX_DEPTH = 256;
+
+/** Property with the order of keys in the file, where a JavaScript object orders them otherwise ("10" before "2"). */
+const KEY_ORDER = Symbol("key order");
+
+/** Keys of an object of `parseJson` in the order of the file; those of any other object in its own order. */
+export function keysInOrder(object: object): string[] {
+  const order = (object as { [KEY_ORDER]?: readonly string[] })[KEY_ORDER];
+  if (order === undefined) return Object.keys(object);
+  const ordered = new Set(order);
+  const added = Object.keys(object).filter((key) => !ordered.has(key));
+  return order.filter((key) => Object.hasOwn(object, key)).concat(added);
+}
+
+/** Makes `keysInOrder` return this order where the object's own differs. */
+export function rememberOrder(object: object, keys: readonly string[]): void {
+  const own = Object.keys(object);
+  if (own.length !== keys.length || own.some((key, i) => key !== keys[i])) {
+    Object.defineProperty(object, KEY_ORDER, { value: keys, configurable: true });
+  }
+}
+
+/**
+ * Copies lists and plain objects deeply, with literals, bigints and the order of keys; anything else is shared.
+ * Throws on nesting beyond 256 levels.
+ */
+export function cloneJson<T>(value: T, depth = 0): T {
+  if (typeof value !== "object" || value === null) return value;
+  const isList = Array.isArray(value);
+  if (!isList && !isPlainObject(value)) return value;
+  if (depth >= MAX_DEPTH) {
+    throw new LatentkitError("value.invalid", `Value to copy: expected at most ${MAX_DEPTH} nested levels.`);
+  }
+  if (isList) return value.map((item) => cloneJson(item, depth + 1)) as T;
+  const keys = keysInOrder(value);
+  const copy: Record<string, unknown> = {};
+  for (const key of keys) copy[key] = cloneJson((value as Record<string, unknown>)[key], depth + 1);
+  rememberOrder(copy, keys);
+  return copy as T;
+}
+
+/** Whether a value is a plain object: no list, no NumberLiteral and no instance of a class. */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

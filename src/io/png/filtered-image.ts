@@ -1,0 +1,30 @@
+import { isNoMemory, lossOf } from "../../tensor/device/device-values.js";
+import type { Tensor } from "../../tensor/tensor.js";
+import type { RawImage } from "../raw-image.js";
+
+/** An image that a device has prepared for a PNG file. */
+export interface FilteredImage {
+  readonly pixels: RawImage;
+  /** A filter byte and the filtered samples, row by row. */
+  readonly rows: Uint8Array;
+}
+
+/**
+ * Converts and filters image `index` of a tensor [B, H, W, C], C 1 to 4, on the device that holds it. Undefined where the
+ * tensor is in memory, or where the device has no memory left. Fails with device.lost.
+ */
+export async function filterOnDevice(
+  images: Tensor,
+  index: number,
+  { width, height, channels }: Omit<RawImage, "data">,
+): Promise<FilteredImage | undefined> {
+  const { onDevice } = images;
+  if (onDevice === undefined) return undefined;
+  try {
+    const { pixels, rows } = await onDevice.cuda.ops.filterPng(onDevice.reach(), index, width, height, channels);
+    return { pixels: { data: pixels, width, height, channels }, rows };
+  } catch (error) {
+    if (isNoMemory(error)) return undefined;
+    throw lossOf(onDevice.cuda, error) ?? error;
+  }
+}

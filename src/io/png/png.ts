@@ -1,0 +1,258 @@
+import { describe, LatentkitError } from "../../errors.js";
+import type { NativeBindings } from "../../native/bindings.js";
+import { loadNative } from "../../native/load.js";
+import { CHECKED_LATER, checkOptions, type OptionRules } from "../../options.js";
+import { takeMemory } from "../../tensor/memory.js";
+import { fromBytes } from "../../tensor/ops.js";
+import { Tensor } from "../../tensor/tensor.js";
+import type { RawImage } from "../raw-image.js";
+import { type FilteredImage, filterOnDevice } from "./filtered-image.js";
+
+export type { RawImage } from "../raw-image.js";
+
+/** A decoded PNG: rows from the top, the samples of a pixel next to each other. */
+export interface DecodedImage {
+  width: number;
+  height: number;
+  /** 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA; a palette is expanded. */
+  channels: number;
+  /** 8, or 16 with a Uint16Array. */
+  bitDepth: number;
+  data: Uint8Array | Uint16Array;
+  /** Text chunks by key; of several with one key, the last. */
+  text: Record<string, string>;
+}
+
+/** Frames of one file, one after the other in `data`. */
+export interface DecodedFrames extends Omit<DecodedImage, "text"> {
+  frames: number;
+  /** Alpha is one transparent colour of a grey or RGB file. */
+  isKeyed: boolean;
+}
+
+/** Options of `encodePng`. */
+export interface EncodePngOptions {
+  /**
+   * Compression: 0 stores, 1 is the fastest, 9 the smallest; 4 where absent. Levels 1 to 4 take 2 to 13 ms for a picture of
+   * 1024 x 1024, 9 up to eight times what 4 takes; photographs gain nothing above 2.
+   */
+  level?: number;
+  /** tEXt chunks, in order before the pixels; pairs allow repeated keys. Keys have 1 … 79 characters; Latin-1. */
+  text?: Readonly<Record<string, string>> | readonly (readonly [string, string])[];
+}
+
+const ENCODE_RULES: OptionRules<EncodePngOptions> = {
+  level: CHECKED_LATER,
+  text: ["texts by key, or a list of pairs", (value) => typeof value === "object" && value !== null],
+};
+
+/** Limit of pixels, checked before anything is allocated. */
+const MAX_PIXELS = 2 ** 27;
+
+/** Limit of a side in the PNG format. */
+const MAX_SIDE = 2 ** 31 - 1;
+
+const MEMORY_STEP = 2 ** 16;
+
+/** Bytes of a text chunk besides its text: length, name, checksum, and the NUL after the key. */
+const TEXT_OVERHEAD = 13;
+
+const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+
+/**
+ * Encodes an image as an 8-bit PNG file, off the event loop. A Tensor is [H, W], [H, W, C] or [1, H, W, C] in 0…1,
+ * times 255, clipped and truncated. Fails with value.invalid, value.out-of-range or tensor.bad-shape.
+ */
+export async function encodePng(image: Tensor | RawImage, options: EncodePngOptions = {}): Promise<Buffer> {
+  checkOptions("encodePng", options, ENCODE_RULES);
+  const sides = image instanceof Tensor ? tensorSides(image) : rawSides(image);
+  const level = checkLevel(options.level);
+  const text = checkText(options.text ?? {});
+  const filtered = image instanceof Tensor ? await filterOnDevice(image, 0, sides) : undefined;
+  if (filtered !== undefined) return encodeFiltered(filtered, options);
+  const { width, height, channels } = sides;
+  return whole(await loadNative().encodePng(image.data, width, height, channels, level, text));
+}
+
+/**
+ * Encodes like `encodePng`, but before it returns, into a buffer of `takeMemory`, which the caller returns to the pool once
+ * the file is written.
+ */
+export function encodeHere(image: RawImage, options: EncodePngOptions = {}): Buffer {
+  const { width, height, channels } = rawSides(image);
+  const level = checkLevel(options.level);
+  const text = checkText(options.text ?? {});
+  const native = loadNative();
+  let bytes = native.pngBound(width, height, channels, level);
+  for (const [key, value] of text) bytes += TEXT_OVERHEAD + key.length + value.length;
+  // rounded up: texts differ a little from picture to picture, and the pool needs equal lengths
+  const out = new Uint8Array(takeMemory(Math.ceil(bytes / MEMORY_STEP) * MEMORY_STEP));
+  const written = native.encodePngHere(out, image.data, width, height, channels, level, text);
+  return whole(out.subarray(0, written));
+}
+
+/** Encodes an image that a device has filtered, to the same bytes as `encodePng`. */
+export async function encodeFiltered({ pixels, rows }: FilteredImage, options: EncodePngOptions = {}): Promise<Buffer> {
+  const { width, height, channels } = checkSides(pixels);
+  const level = checkLevel(options.level);
+  const text = checkText(options.text ?? {});
+  return whole(await loadNative().deflatePng(rows, width, height, channels, level, text));
+}
+
+const whole = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer => Buffer.from(buffer, byteOffset, byteLength);
+
+function checkLevel(level = 4): number {
+  if (Number.isInteger(level) && level >= 0 && level <= 9) return level;
+  throw new LatentkitError("value.out-of-range", `PNG level: expected 0 to 9, received ${describe(level)}.`);
+}
+
+/**
+ * Reads a PNG file of any colour type and depth; decoded off the event loop. Of an animation it reads the picture that
+ * readers of still pictures show; EXIF is not applied. Fails with png.invalid, and with png.too-large, before anything is
+ * allocated, for more than 2^27 pixels.
+ */
+export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
+  const { text, ...image } = await decoded(bytes, (native) => native.decodePng(bytes, MAX_PIXELS));
+  return { ...image, text: Object.fromEntries(text) };
+}
+
+/**
+ * Reads the first `limit` frames of a PNG file as a viewer shows them: composited, and turned by the EXIF orientation.
+ * Fails as decodePng, whose limit holds for all frames together.
+ */
+export async function decodePngFrames(bytes: Uint8Array, limit = MAX_PIXELS): Promise<DecodedFrames> {
+  return decoded(bytes, (native) => native.decodePngFrames(bytes, MAX_PIXELS, limit));
+}
+
+async function decoded<T>(bytes: Uint8Array, decode: (native: NativeBindings) => Promise<T>): Promise<T> {
+  if (!(bytes instanceof Uint8Array)) {
+    throw new LatentkitError("png.invalid", `PNG: expected the bytes of a file, received ${describe(bytes)}.`);
+  }
+  refuseLarge(bytes);
+  try {
+    return await decode(loadNative());
+  } catch (error) {
+    if (error instanceof LatentkitError) throw error;
+    const { message, status } = error as Error & { status?: string };
+    if (status === "too-large") {
+      throw new LatentkitError(
+        "png.too-large",
+        `PNG: expected at most ${MAX_PIXELS} pixels in all frames of an animation, received more.`,
+        {},
+        { cause: error },
+      );
+    }
+    // without the name of the native function
+    const reason = message.replace(/^decodePng(Frames)?: /, "").replace(/(?<!\.)\.+$/, "");
+    throw new LatentkitError("png.invalid", `PNG: ${reason}.`, {}, { cause: error });
+  }
+}
+
+/** Converts decoded images to an IMAGE [frames, H, W, 3 or 4] in 0…1; grey becomes RGB. */
+export function imageTensor(image: DecodedImage | DecodedFrames): Tensor {
+  const { width, height, channels, data } = image;
+  const shape = ["frames" in image ? image.frames : 1, height, width, channels];
+  const values =
+    data instanceof Uint8Array
+      ? fromBytes(data, shape)
+      : Tensor.from(
+          Float32Array.from(data, (v) => v / 65535),
+          shape,
+        );
+  return channels >= 3 ? values : greyToColour(values);
+}
+
+function greyToColour(grey: Tensor): Tensor {
+  const channels = grey.shape[3]!;
+  const out = Tensor.unfilled([...grey.shape.slice(0, 3), channels + 2]);
+  for (let from = 0, to = 0; from < grey.size; from += channels) {
+    for (let copy = 0; copy < 3; copy++) out.data[to++] = grey.data[from]!;
+    if (channels === 2) out.data[to++] = grey.data[from + 1]!;
+  }
+  return out;
+}
+
+type Sides = Omit<RawImage, "data">;
+
+function tensorSides({ shape }: Tensor): Sides {
+  const [height, width, channels = 1] = shape.length === 4 && shape[0] === 1 ? shape.slice(1) : shape;
+  const isImage = shape.length >= 2 && (shape.length <= 3 || (shape.length === 4 && shape[0] === 1));
+  if (!isImage || !width || !height || channels < 1 || channels > 4) {
+    throw new LatentkitError(
+      "tensor.bad-shape",
+      `PNG image: expected a tensor [H, W], [H, W, C] or [1, H, W, C] with 1 to 4 channels, received shape [${shape.join(", ")}].`,
+    );
+  }
+  return checkSides({ width, height, channels });
+}
+
+function rawSides(image: RawImage): Sides {
+  const { data, width, height, channels } = image ?? {};
+  if (!(data instanceof Uint8Array)) {
+    throw new LatentkitError(
+      "value.invalid",
+      `PNG image: expected a Tensor or bytes as data, received ${describe(data ?? image)}.`,
+    );
+  }
+  for (const [name, value, max] of [
+    ["width", width, MAX_SIDE],
+    ["height", height, MAX_SIDE],
+    ["channels", channels, 4],
+  ] as const) {
+    if (!Number.isInteger(value) || value < 1 || value > max) {
+      throw new LatentkitError(
+        "value.out-of-range",
+        `PNG ${name}: expected a whole number from 1 to ${max}, received ${describe(value)}.`,
+      );
+    }
+  }
+  if (data.length !== width * height * channels) {
+    throw new LatentkitError(
+      "value.invalid",
+      `PNG data: expected ${width * height * channels} bytes for ${width} x ${height} x ${channels}, received ${data.length}.`,
+    );
+  }
+  return checkSides(image);
+}
+
+function checkSides(sides: Sides): Sides {
+  if (sides.width * sides.height > MAX_PIXELS) throw tooLarge(sides.width, sides.height);
+  return sides;
+}
+
+function checkText(text: NonNullable<EncodePngOptions["text"]>): [string, string][] {
+  const pairs = Array.isArray(text) ? (text as readonly (readonly [string, string])[]) : Object.entries(text);
+  return pairs.map((pair) => {
+    if (!Array.isArray(pair)) {
+      throw new LatentkitError("value.invalid", `PNG text: expected pairs [key, text], received ${describe(pair)}.`);
+    }
+    const [key, value] = pair as readonly [string, string];
+    checkTextKey(key);
+    if (typeof value !== "string" || value.includes("\0") || /[\u0100-\uffff]/.test(value)) {
+      throw new LatentkitError(
+        "value.invalid",
+        `PNG text ${JSON.stringify(key)}: expected Latin-1 text without NUL, received ${describe(value)}.`,
+      );
+    }
+    return [key, value];
+  });
+}
+
+/** Throws value.invalid unless a key has 1 to 79 printable characters of Latin-1, as the format requires. */
+export function checkTextKey(key: string): void {
+  if (typeof key === "string" && /^[\u0020-\u007e\u00a0-\u00ff]{1,79}$/.test(key)) return;
+  throw new LatentkitError(
+    "value.invalid",
+    `PNG text key: expected 1 to 79 printable Latin-1 characters, received ${describe(key)}.`,
+  );
+}
+
+function refuseLarge(bytes: Uint8Array): void {
+  if (bytes.length < 24 || !SIGNATURE.equals(bytes.subarray(0, 8))) return;
+  const header = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const [width, height] = [header.getUint32(16), header.getUint32(20)];
+  if (width * height > MAX_PIXELS) throw tooLarge(width, height);
+}
+
+const tooLarge = (width: number, height: number) =>
+  new LatentkitError("png.too-large", `PNG: expected at most ${MAX_PIXELS} pixels, received ${width} x ${height}.`);

@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type PostRequest, post } from "#src/io/http/post.js";
+import { refuses } from "../../../helpers/errors.js";
+
+describe("io/http/post", () => {
+  let server: Server;
+  let url = "";
+  let answer: (response: ServerResponse) => void;
+  let closed = 0;
+
+  before(async () => {
+    server = createServer((request, response) => {
+      request.resume();
+      response.on("close", () => {
+        closed++;
+      });
+      answer(response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  const send = (more: Partial<PostRequest> = {}) =>
+    post({
+      url,
+      headers: {},
+      body: new Uint8Array([1, 2, 3]),
+      fetch,
+      signal: new AbortController().signal,
+      clock: () => new Date(),
+      ...more,
+    });
+
+  it("returns status, type and body", async () => {
+    answer = (response) => {
+      response.writeHead(201, { "content-type": "Text/Plain; charset=utf-8" });
+      response.write("a");
+      response.end("b");
+    };
+    const { status, type, body } = await send();
+    assert.deepEqual([status, type, body.toString()], [201, "text/plain", "ab"]);
+  });
+
+  it("times out for a server that does not respond to the end", async () => {
+    answer = () => {};
+    await refuses(send({ timeoutMs: 60 }), "remote.timeout", /0.06 s/);
+    answer = (response) => {
+      response.writeHead(200);
+      const timer = setInterval(() => response.write("x"), 10);
+      response.on("close", () => clearInterval(timer));
+    };
+    await refuses(send({ timeoutMs: 60 }), "remote.timeout");
+  });
+
+  it("times out for a fetch that ignores its signal", async () => {
+    const never = () => new Promise<Response>(() => {});
+    await refuses(send({ fetch: never, timeoutMs: 30 }), "remote.timeout");
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(), 20);
+    await refuses(send({ fetch: never, signal: controller.signal }), "run.interrupted");
+  });
+
+  it("stops reading at the limit, announced or not, and closes the connection", async () => {
+    let sent = 0;
+    answer = (response) => {
+      response.writeHead(200);
+      const chunk = Buffer.alloc(64 * 1024);
+      const more = () => {
+        while (!response.destroyed && response.write(chunk)) sent += chunk.length;
+        sent += chunk.length;
+      };
+      response.on("drain", more);
+      more();
+    };
+    const before = closed;
+    await refuses(send({ maxBytes: 1_000_000 }), "remote.failed", /1000000 bytes/);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assert.ok(closed > before);
+    assert.ok(sent < 50_000_000, `${sent} bytes sent`);
+    answer = (response) => {
+      response.writeHead(200, { "content-length": String(2 ** 40) });
+      response.write("x");
+    };
+    await refuses(send(), "remote.failed", /67108864 bytes/);
+  });
+
+  it("bounds what a compressed answer unpacks to", async () => {
+    const { gzipSync } = await import("node:zlib");
+    const bomb = gzipSync(Buffer.alloc(8_000_000));
+    answer = (response) => {
+      response.writeHead(200, { "content-encoding": "gzip" });
+      response.end(bomb);
+    };
+    await refuses(send({ maxBytes: 1_000_000 }), "remote.failed", /1000000 bytes/);
+  });
+
+  it("reports a connection that breaks", async () => {
+    answer = (response) => {
+      response.writeHead(200, { "content-length": "10" });
+      response.write("abc");
+      setTimeout(() => response.destroy(), 10);
+    };
+    await refuses(send(), "remote.failed", /connection failed/);
+  });
+
+  it("waits once for Retry-After, in seconds or until a date", async () => {
+    let count = 0;
+    answer = (response) => {
+      count++;
+      response.writeHead(503, { "retry-after": "Wed, 21 Oct 2015 07:28:00 GMT" });
+      response.end();
+    };
+    const start = performance.now();
+    const clock = () => new Date("2015-10-21T07:27:59.900Z");
+    assert.equal((await send({ clock })).status, 503);
+    assert.equal(count, 2);
+    assert.ok(performance.now() - start >= 95);
+  });
+
+  it("does nothing for an aborted run", async () => {
+    let asked = false;
+    answer = () => {
+      asked = true;
+    };
+    await refuses(send({ signal: AbortSignal.abort() }), "run.interrupted");
+    assert.equal(asked, false);
+  });
+});
