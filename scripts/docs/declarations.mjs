@@ -63,6 +63,10 @@ function findDeclaration(file, name) {
     const names = list.split(",").map((item) => item.trim().replace(/^type /, ""));
     if (names.includes(name)) return findDeclaration(join(dirname(file), from.replace(/\.js$/, ".d.ts")), name);
   }
+  for (const [, from] of text.matchAll(/^export (?:type )?\* from "(\.[^"]+)";/gm)) {
+    const declared = findDeclaration(join(dirname(file), from.replace(/\.js$/, ".d.ts")), name);
+    if (declared !== undefined) return declared;
+  }
   return undefined;
 }
 

@@ -6,6 +6,7 @@ import { refuseLoss, type Strictness } from "./json-loss.js";
 
 /** Metadata of PNG files: graph and extra_pnginfo, the graph alone, or nothing. */
 export const METADATA_POLICIES = ["full", "prompt", "none"] as const;
+/** Content of PNG files: "full" graph and receipt, "prompt" the graph alone, "none" neither. */
 export type MetadataPolicy = (typeof METADATA_POLICIES)[number];
 
 /**

@@ -2,6 +2,7 @@ import type { LatentkitError } from "../errors.js";
 import type { RunEvent } from "../graph/events.js";
 import { filesOf, type RenderedFile } from "./files.js";
 
+/** Result of `render`: files, values and times of one run. */
 export interface RenderResult {
   readonly status: "success" | "failed" | "interrupted";
   /** Every file written, also by a run that failed later. */

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, LatentkitError } from "../../errors.js";
 import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules, TEXT } from "../../options.js";
 import { createLogger } from "../log.js";
@@ -11,7 +12,7 @@ import { createUrlSigner } from "./http/access/signed-url.js";
 import { createTokens } from "./http/access/token.js";
 import type { HookContext } from "./http/context.js";
 import { createMetrics } from "./http/metrics.js";
-import { createRouter, type HookRouter } from "./http/router.js";
+import { createRouter } from "./http/router.js";
 import { hookRoutes } from "./http/routes/hook-routes.js";
 import { probeRoutes } from "./http/routes/probe-routes.js";
 import { runRoutes } from "./http/routes/run-routes.js";
@@ -51,6 +52,9 @@ const HOOK_RULES: OptionRules<HookServiceOptions> = {
 };
 
 const HEARTBEAT_RULES: OptionRules<{ sessionKey?: string }> = { sessionKey: TEXT };
+
+/** An Express router by its shape: `app.use(router)` takes it, and it needs no types of Express. */
+export type HookRouter = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
 /** A hook service: a router to mount, the runs behind it, and its end. */
 export interface HookService {
@@ -106,7 +110,8 @@ export function createHookService(options: HookServiceOptions): HookService {
   const routes = [...hookRoutes(context), streamRoute(context), ...runRoutes(context), ...probeRoutes(context)];
   return {
     // the application passes it requests and responses of Express
-    router: createRouter(context, routes),
+    // the application hands it requests and responses of Express
+    router: createRouter(context, routes) as unknown as HookRouter,
     runs,
     async heartbeat(which = {}) {
       checkOptions("heartbeat", which, HEARTBEAT_RULES);

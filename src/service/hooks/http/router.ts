@@ -1,5 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { NextFunction, Request, Response } from "express";
+import type { NextFunction, Request, Response, Router } from "express";
 import { loadExpress } from "../../../packages.js";
 import { HookError } from "../hook-error.js";
 import { passGate } from "./access/gate.js";
@@ -10,9 +9,6 @@ import type { HookContext } from "./context.js";
 import { prepareResponse } from "./linger.js";
 import { sendError } from "./responses.js";
 
-/** An Express router by its shape: `app.use(router)` takes it, and it needs no types of Express. */
-export type HookRouter = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
-
 /** Route of requests with a path parameter that cannot be decoded. */
 const UNKNOWN: Route = { name: "unknown", paths: [], access: "open", handlers: {} };
 
@@ -20,15 +16,14 @@ const UNKNOWN: Route = { name: "unknown", paths: [], access: "open", handlers: {
  * Creates an Express router of the routes: exact paths, and JSON responses whatever the application's settings. All other
  * paths are left to the application, even those that only differ by case or a slash.
  */
-export function createRouter(context: HookContext, routes: readonly Route[]): HookRouter {
+export function createRouter(context: HookContext, routes: readonly Route[]): Router {
   const router = loadExpress().Router({ strict: true, caseSensitive: true });
   for (const route of routes) {
     router.all([...route.paths], (req, res) => handle(context, route, req, res));
   }
   // only for a path parameter that cannot be decoded
   router.use((_error: unknown, req: Request, res: Response, _next: NextFunction) => handle(context, UNKNOWN, req, res));
-  // the application hands it requests and responses of Express
-  return router as unknown as HookRouter;
+  return router;
 }
 
 async function handle(context: HookContext, route: Route, req: Request, res: Response): Promise<void> {
