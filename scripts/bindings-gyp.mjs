@@ -85,7 +85,8 @@ function gypTarget({ folder, targets }, name) {
 /** The one command that is neither a compiler's nor a linker's. */
 function kernels(folder, inGyp) {
   const makefile = join(folder, "native/cuda/CMakeFiles/latentkit_cuda.dir/build.make");
-  const [, command] = readFileSync(makefile, "utf8").match(/&& (\S*nvcc -fatbin .*)$/m);
+  const command = /&& (\S*nvcc -fatbin .*)$/m.exec(readFileSync(makefile, "utf8"))?.[1];
+  if (command === undefined) throw new Error(`${makefile} has no command of nvcc.`);
   const action = command
     .split(" ")
     .map((word, i) => (i === 0 ? NVCC : inGyp(word.startsWith(root) ? relative(root, word) : word)));

@@ -110,7 +110,9 @@ function checkReadme(project, env) {
     const done = spawnSync("sh", ["-eu", "-c", code], { cwd: project, env, encoding: "utf8" });
     assert.equal(done.status, 0, `${code}\n${done.stdout}${done.stderr}`);
   }
-  const pictures = readdirSync(join(project, "out"), { recursive: true }).filter((path) => path.endsWith(".png"));
+  const pictures = readdirSync(join(project, "out"), { recursive: true, encoding: "utf8" }).filter((path) =>
+    path.endsWith(".png"),
+  );
   assert.ok(pictures.length > 0, "render wrote no PNG");
   for (const picture of pictures) {
     const file = readFileSync(join(project, "out", picture));

@@ -8,6 +8,7 @@
 //   --quick          the fewest seeds, tests and sizes: of use for trying this program itself
 //   --only NAME      this step alone; may be repeated
 // Ends with 0 where no point failed and at least one passed. A point that could not be run says why.
+// decision 83
 import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join, resolve } from "node:path";

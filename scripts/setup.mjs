@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // Brings a checkout to the point where it runs: packages, compiled TypeScript, native core. Needs nothing but Node.
+// decisions 4, 5
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";

@@ -27,6 +27,7 @@ class SharedListener {
 
 const listeners = new WeakMap<AbortSignal, SharedListener>();
 
+// decision 27
 /**
  * Calls back once when the signal aborts, immediately where it has aborted. Returns a function that removes the callback;
  * with the last one the listener is removed from the signal. Callbacks must not throw.

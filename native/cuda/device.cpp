@@ -4,6 +4,7 @@
 
 #include "image.h"
 
+// decision 79
 namespace latentkit::cuda {
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+// decisions 72, 76
 namespace latentkit::cuda {
 
 bool Driver::load(const char *path, std::string *why) {

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+// decision 77
 namespace latentkit::cuda {
 
 size_t rounded_size(size_t bytes) {

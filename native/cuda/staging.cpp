@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+// decision 78
 namespace latentkit::cuda {
 namespace {
 

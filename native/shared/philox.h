@@ -7,6 +7,7 @@
 #include "shared/inline.h"
 #include "shared/product.h"
 
+// decision 87
 namespace {
 
 constexpr int kPhiloxRounds = 10;

@@ -6,6 +6,7 @@
 
 #include "shared/inline.h"
 
+// decision 82
 namespace {
 
 struct Tap {

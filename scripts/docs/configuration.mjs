@@ -1,15 +1,15 @@
 // docs/configuration.md: every key of the schema, with its description, type, default and environment variable.
-import { z } from "zod";
-import { configLeaves, configSchema } from "../../dist/render/config.js";
-import { OTHER_VARIABLES, variableOf } from "../../dist/render/load-config.js";
+import { loadZod } from "../../dist/packages.js";
+import { configLeaves, configSchema } from "../../dist/render/config/config.js";
+import { OTHER_VARIABLES, variableOf } from "../../dist/render/config/load-config.js";
 import { code, table } from "./markdown.mjs";
 
 export function body() {
-  const defaults = configSchema.parse({});
+  const defaults = configSchema().parse({});
   const rows = configLeaves().map(([path]) => {
     const key = path.join(".");
     const { description } = schemaAt(path);
-    if (description === undefined) throw new Error(`src/render/config.ts: ${key} has no description.`);
+    if (description === undefined) throw new Error(`src/render/config/config.ts: ${key} has no description.`);
     const value = path.reduce((inner, name) => inner?.[name], defaults);
     const fallback = value === undefined ? "" : code(JSON.stringify(value));
     return [key, words(schemaAt(path)), fallback, description];
@@ -53,7 +53,7 @@ ${table([["Variable", "Meaning"], ...others])}
 `;
 }
 
-const schema = z.toJSONSchema(configSchema, { io: "input", unrepresentable: "any" });
+const schema = loadZod().toJSONSchema(configSchema(), { io: "input", unrepresentable: "any" });
 
 const schemaAt = (path) => path.reduce((inner, key) => inner.properties[key], schema);
 

@@ -8,10 +8,9 @@ import { code, table } from "./markdown.mjs";
 
 export function body() {
   const comments = commentsIn("src/errors.ts", /^ {2}"([a-z.-]+)":/);
-  const codes = Object.entries(ERROR_CODES).map(([name, { http, comfyType, exit }]) => [
+  const codes = Object.entries(ERROR_CODES).map(([name, { comfyType, exit }]) => [
     code(name),
     comments.get(name) ?? missing("src/errors.ts", name),
-    http,
     exit,
     code(comfyType),
   ]);
@@ -19,7 +18,7 @@ export function body() {
     code(refusal.code),
     refusal.status,
     refusal.sentence,
-    refusal.retryAfterSeconds ?? "",
+    "retryAfterSeconds" in refusal ? refusal.retryAfterSeconds : "",
     kind === refusal.code ? "" : code(kind),
   ]);
   return `
@@ -30,12 +29,11 @@ one sentence for a person, and \`details\` holds the facts behind it (\`nodeId\`
 \`suggestion\`, \`unknownClasses\`), as far as they apply.
 
 The command line exits with 0 when it is done, 1 when a run failed, 2 for a bad graph or bad usage, 3 for a bad
-configuration, and 130 when it was interrupted. The HTTP status and ComfyUI's error type are what a client of a service
-would see for the same failure.
+configuration, and 130 when it was interrupted. ComfyUI's error type is what its clients see for the same failure.
 
 ## LatentkitError
 
-${table([["Code", "Meaning", "HTTP", "Exit", "ComfyUI type"], ...codes])}
+${table([["Code", "Meaning", "Exit", "ComfyUI type"], ...codes])}
 
 ## Refusals of the hook service
 

@@ -6,10 +6,13 @@ import { code, table } from "./markdown.mjs";
 const MAX_CHOICES = 12;
 
 export function body() {
-  const place = { host: createPreviewHost() };
-  const nodes = registry.keys().map((key) => [registry.get(key), describeNode(registry.get(key), place)]);
-  const deprecated = nodes.filter(([node]) => node.deprecated);
-  const current = nodes.filter(([node]) => !node.deprecated);
+  const context = { host: createPreviewHost() };
+  const nodes = registry.keys().map((key) => {
+    const definition = /** @type {import("../../dist/index.js").NodeDefinition} */ (registry.get(key));
+    return { definition, section: section([definition, describeNode(definition, context)]) };
+  });
+  const deprecated = nodes.filter(({ definition }) => definition.deprecated);
+  const current = nodes.filter(({ definition }) => !definition.deprecated);
   return `
 # Nodes
 
@@ -22,11 +25,11 @@ neither a default nor the word "optional" is required.
 
 ## Deprecated nodes
 
-${deprecated.map(section).join("\n\n")}
+${deprecated.map((node) => node.section).join("\n\n")}
 
 ## Nodes
 
-${current.map(section).join("\n\n")}
+${current.map((node) => node.section).join("\n\n")}
 `;
 }
 

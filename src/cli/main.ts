@@ -27,6 +27,7 @@ const INTERRUPTED = 130;
 const HANG_UP = "SIGHUP";
 const STOP_SIGNALS = ["SIGINT", "SIGTERM", HANG_UP] as const;
 
+// decision 39
 /**
  * Runs the command line and returns the exit code: 0 done, 1 run failed, 2 bad graph or usage, 3 bad configuration,
  * 130 interrupted. `serve` calls `startService`: the command line itself does not import the service.

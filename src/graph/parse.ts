@@ -13,6 +13,7 @@ import type { Registry } from "../nodes/registry.js";
 import { titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
 import { ignoredNote, nodesOnly, refuseEditorFile, unwrapGraph } from "./unwrap-graph.js";
 
+// decisions 16, 22
 /** Other names of node classes: prefix to prefix, or whole key to whole key. */
 export type ClassAliases = Readonly<Record<string, string>>;
 

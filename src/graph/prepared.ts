@@ -4,6 +4,7 @@ import type { NodeDefinition } from "../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../nodes/inputs.js";
 import { plain, tryConvert } from "../nodes/values.js";
 
+// decision 175
 export interface PreparedLink {
   readonly input: string;
   readonly spec: InputSpec;

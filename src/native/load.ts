@@ -8,6 +8,7 @@ import { packageRoot } from "./package.js";
 
 let loaded: NativeBindings | undefined;
 
+// decision 6
 /**
  * The native core, loaded once for each thread. The environment variable LATENTKIT_NATIVE names another file.
  * Throws native.unavailable with the remedy, and usage.invalid for a wrong LATENTKIT_ISA or LATENTKIT_THREADS.

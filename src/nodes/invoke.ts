@@ -24,6 +24,7 @@ import type { Registry } from "./registry.js";
 import { checkSocket } from "./sockets.js";
 import { convertInput, expectedOf } from "./values.js";
 
+// decision 30
 /** Options of `invokeNode`: the surroundings that a graph would give the node. */
 export interface InvokeOptions {
   /** Hidden inputs. Prompt and extra_pnginfo may be JSON text; its numbers keep every digit. */

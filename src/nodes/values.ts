@@ -9,6 +9,7 @@ const WIDGETS: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN
 /** Lists of choices beyond this length are counted, not listed, in messages. */
 const LISTED_CHOICES = 20;
 
+// decisions 107, 117
 /** Whether a graph may hold a value of this type itself; any other type comes through a link. */
 export function isWidget(type: string): boolean {
   return WIDGETS.has(type) || (type.includes(",") && type.split(",").some((member) => WIDGETS.has(member.trim())));

@@ -10,6 +10,7 @@ import { registry } from "../nodes/index.js";
 import type { Registry } from "../nodes/registry.js";
 import { checkOptions, HOST, hasMethods, type OptionRules, pickOptions, REGISTRY } from "../options.js";
 
+// decisions 2, 20
 /** Every node of the package. */
 export const defaultRegistry: Registry = registry;
 

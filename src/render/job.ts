@@ -4,9 +4,8 @@ import { plain } from "../nodes/values.js";
 import { FOLDER, isObject, type OptionRules, pickOptions, type Rule, TEXT, TEXTS, VALUES } from "../options.js";
 import { refuseLoss, type Strictness } from "./json-loss.js";
 
-/** Metadata of PNG files: graph and extra_pnginfo, the graph alone, or nothing. */
 export const METADATA_POLICIES = ["full", "prompt", "none"] as const;
-/** Content of PNG files: "full" graph and receipt, "prompt" the graph alone, "none" neither. */
+/** Metadata of PNG files: "full" has graph, receipt and extra_pnginfo, "prompt" graph and receipt, "none" nothing. */
 export type MetadataPolicy = (typeof METADATA_POLICIES)[number];
 
 /**

@@ -5,6 +5,7 @@ import type { RenderResult } from "./result.js";
 
 const MAX_DEPTH = 32;
 
+// decision 17
 /** An event as plain data: tensors and objects of the program are named, not carried. */
 export function plainEvent(event: RunEvent, literal: (literal: NumberLiteral) => unknown = (same) => same): unknown {
   return plain(brief(event), literal);

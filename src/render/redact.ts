@@ -3,6 +3,7 @@ import { cloneJson, isPlainObject } from "../io/json/lossless.js";
 import { readDottedKey } from "./fill/dotted-key.js";
 import { findInput, type InputsOf } from "./fill/fill.js";
 
+// decisions 163, 164
 /** Stands in metadata where a value was. */
 export const REDACTED = "[redacted]";
 

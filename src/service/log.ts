@@ -5,6 +5,7 @@ import { TOKEN_HEADERS } from "./token-headers.js";
 
 const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
+// decision 156
 /** Options of `createLogger`: info to stderr where absent. */
 export interface LoggerOptions {
   level?: (typeof LEVELS)[number];

@@ -4,6 +4,7 @@ import { isPlainObject, NumberLiteral, parseJson } from "../io/json/lossless.js"
 /** Lines of a session's pending events in front of a message. */
 const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;
 
+// decisions 179, 180
 /**
  * Values for a graph's placeholders: a message that is a JSON object fills `{{key}}`, any other fills `{{message}}`.
  * Keys without a placeholder are left out: a message sets nothing else in the graph. Throws usage.invalid where a

@@ -22,6 +22,7 @@ const SHORTEST_TOKEN = 16;
 /** Graph of the agent where the configuration names none. */
 const EXAMPLE_GRAPH = fileURLToPath(new URL("../../examples/hook.json", import.meta.url));
 
+// decisions 151, 185, 186
 /** A service that listens. */
 export interface RunningService {
   readonly url: string;

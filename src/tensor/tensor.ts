@@ -11,6 +11,7 @@ const MAX_ELEMENTS = 2 ** 30;
 const UNFILLED_FROM = 2 ** 12;
 const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
+// decisions 90, 124
 /**
  * Dense float32 values, row-major and contiguous, in memory. Until `data` is read they may be on a device, or not be
  * computed yet.

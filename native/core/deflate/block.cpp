@@ -3,6 +3,7 @@
 
 #include "deflate.h"
 
+// decision 65
 namespace latentkit::deflate {
 namespace {
 

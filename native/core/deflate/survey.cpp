@@ -7,6 +7,7 @@
 #include "runtime/dispatch.h"
 #include "runtime/little_endian.h"
 
+// decision 66
 namespace latentkit::deflate {
 namespace {
 

@@ -9,6 +9,7 @@
 #include "runtime/dispatch.h"
 #include "runtime/parallel.h"
 
+// decisions 59, 60
 namespace latentkit {
 namespace {
 

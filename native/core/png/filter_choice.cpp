@@ -8,6 +8,7 @@
 #include "filter.h"
 #include "png.h"
 
+// decision 68
 namespace latentkit::png {
 namespace {
 

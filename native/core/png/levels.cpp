@@ -10,6 +10,7 @@
 #include "png.h"
 #include "runtime/dispatch.h"
 
+// decisions 67, 69
 namespace latentkit::png {
 namespace {
 

@@ -9,6 +9,7 @@
 #include "engine.h"
 #include "threads.h"
 
+// decision 61
 namespace latentkit {
 namespace {
 

@@ -6,6 +6,7 @@
 #include "engine.h"
 #include "runtime/dispatch.h"
 
+// decision 159
 extern "C" {
 #include "blake3.h"
 #include "blake3_impl.h"

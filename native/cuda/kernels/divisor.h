@@ -23,6 +23,7 @@ struct lk_divisor {
   }
 };
 
+// decision 86
 namespace {
 
 struct Divided {

@@ -7,6 +7,7 @@
 #include "shared/elementwise.h"
 #include "shared/philox.h"
 
+// decision 85
 namespace {
 
 struct PhiloxWords {

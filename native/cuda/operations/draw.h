@@ -4,6 +4,7 @@
 #include "launch.h"
 #include "shared/checks.h"
 
+// decision 84
 namespace latentkit::cuda {
 
 inline lk_draw draw_of(uint64_t seed, uint64_t offset, const PhiloxLaunch &like, float k) {

@@ -6,6 +6,7 @@
 #include "kernels/kernels.h"
 #include "launch.h"
 
+// decision 81
 namespace latentkit::cuda {
 
 /* All sizes above 0 and within 31 bits. */

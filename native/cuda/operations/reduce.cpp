@@ -7,6 +7,7 @@
 #include "operations.h"
 #include "shared/tree.h"
 
+// decision 80
 namespace latentkit::cuda {
 namespace {
 

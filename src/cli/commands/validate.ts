@@ -10,6 +10,7 @@ import { harmless, oneLine } from "../terminal.js";
 
 const INVALID = 2;
 
+// decision 13
 export const validateCommand: Command = {
   usage: "validate GRAPH.json",
   summary: "Check a graph without running it.",

@@ -20,6 +20,7 @@ interface CachedFile {
   readonly usedAt: number;
 }
 
+// decisions 193, 194
 /**
  * Keeps a folder of entries below a number of bytes by evicting the least recently used. Several processes may do so at
  * once: each counts what it wrote since its last scan, so each exceeds the bound by a 64th at most.

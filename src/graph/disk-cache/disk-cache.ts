@@ -22,6 +22,7 @@ const PAUSE_MS = 60_000;
 const MIN_MS = 2;
 const MIN_MS_PER_BYTE = 2 / 1e6;
 
+// decisions 190, 191
 /** Options of `createDiskCache`. */
 export interface DiskCacheOptions {
   /** Made when the first result is stored. Several processes and threads may share it. */

@@ -6,6 +6,7 @@ import { type CheckedNode, checkNode } from "./validate-node.js";
 
 const CHECKED = Symbol("checked");
 
+// decision 19
 /**
  * Checks a node like `checkNode`, once for a frozen node of the package that passed among the same classes. A file that
  * it names and that is removed later fails when it is read.

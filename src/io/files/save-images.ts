@@ -9,6 +9,7 @@ import { checkTextKey, encodeFiltered, encodeHere, encodePng, type RawImage } fr
 import { counterFiles, type OutputFiles } from "./output-files.js";
 import { expandPrefix, makeFolder, resolvePrefix } from "./output-path.js";
 
+// decision 168
 /** A saved file, relative to the output folder. */
 export interface SavedFile {
   readonly filename: string;

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 
+// decision 111
 /** One part of a multipart/form-data body: a text field, or a file with its name and type. */
 export type FormPart =
   | { readonly name: string; readonly value: string }

@@ -2,6 +2,7 @@ import { encodePlain } from "../../host/prompt/index.js";
 import { defineNode } from "../define.js";
 import { clip, text } from "../inputs.js";
 
+// decision 105
 export const clipTextEncode = defineNode({
   key: "CLIPTextEncode",
   displayName: "CLIP Text Encode (Prompt)",

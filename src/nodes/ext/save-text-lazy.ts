@@ -9,6 +9,7 @@ import { validPaths } from "../output-inputs.js";
 
 const KEY = "ext saveTextLazy";
 
+// decisions 21, 112
 export const saveTextLazy = defineNode({
   key: KEY,
   description: "Saves a text in the output folder, and images beside it.",

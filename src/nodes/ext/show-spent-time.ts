@@ -2,6 +2,7 @@ import { defineNode } from "../define.js";
 import { pipe } from "../inputs.js";
 import { setWidgetValues } from "./workflow-node.js";
 
+// decision 109
 export const showSpentTime = defineNode({
   key: "ext showSpentTime",
   description: "Shows the time that loading and sampling took, as the pipe holds it.",

@@ -13,6 +13,7 @@ const FIELD = /\{([^{}]+)\}/g;
 const MAX_VALUE_CHARACTERS = 60;
 const MAX_TEMPLATE_CHARACTERS = 100;
 
+// decision 45
 /**
  * Prefixes of the nodes that save, as graph and `set` have them, by node id. Those that come through links are left
  * out.

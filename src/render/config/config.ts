@@ -50,16 +50,16 @@ export const configSchema = lazy(() => {
     hooks_allowed_session_key_prefixes: z
       .array(sessionKey)
       .optional()
-      .describe("What a session key must begin with. Absent or empty: anything."),
+      .describe("Prefixes that a session key must have one of. Absent or empty: anything."),
     hooks_heartbeat_seconds: countOrOff(0, "Interval of runs that take waiting events; 0: none."),
     stream_auth: z
       .enum(["token", "signed", "none"])
       .default("token")
-      .describe("What opens a stream: the token or a signed URL, a signed URL only, or nothing."),
+      .describe("Key of a stream: the token or a signed URL, a signed URL only, or nothing."),
     on_restart: z
       .enum(["interrupt", "requeue"])
       .default("interrupt")
-      .describe("What becomes of runs that a restart cut: they end as interrupted, or start again."),
+      .describe("Fate of runs that a restart cut: they end as interrupted, or start again."),
     trust_proxy: flag(
       false,
       "Whether the last address of `X-Forwarded-For` is the client's. Only behind your own proxy.",
@@ -111,7 +111,9 @@ export const configSchema = lazy(() => {
     agent: z
       .union([graphAgent, z.strictObject({ module: path })], { error: "expected { graph: FILE } or { module: FILE }" })
       .optional()
-      .describe("What a run does: a graph, or a module whose default export is the agent. Absent: the example graph."),
+      .describe(
+        "The work of a run: a graph, or a module whose default export is the agent. Absent: the example graph.",
+      ),
     allow_network: flag(true, "false refuses a graph in which a node reaches the network or uses a key."),
     output_dir: path.default("./out").describe("Folder of files that are written."),
     device: z

@@ -7,6 +7,7 @@ import { type Config, configLeaves, parseConfig } from "./config.js";
 
 const MAX_FILE_BYTES = 1024 * 1024;
 const PREFIX = "LATENTKIT_";
+// decisions 33, 34
 /** Variables that set no key, with their meaning: for the native core, its loader, the CUDA backend, the command line. */
 export const OTHER_VARIABLES: Readonly<Record<string, string>> = {
   LATENTKIT_ISA:

@@ -4,6 +4,7 @@ import type { InputSpec } from "../../nodes/inputs.js";
 import { readDottedKey } from "./dotted-key.js";
 import { placeholderKeys, replacePlaceholders, wholePlaceholder } from "./placeholders.js";
 
+// decisions 9, 10
 /** Inputs of a node by name, as its class declares them; undefined for an unknown class. */
 export type InputsOf = (classType: string) => Readonly<Record<string, InputSpec>> | undefined;
 

@@ -1,6 +1,7 @@
 import type { Graph } from "../../graph/parse.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 
+// decision 12
 /** All nodes that may run for these, those of lazy branches included. */
 export function neededBy(graph: Graph, roots: readonly string[]): Set<string> {
   const needed = new Set<string>();

@@ -22,6 +22,7 @@ interface Column {
   readonly takesText: boolean;
 }
 
+// decisions 41, 42
 /**
  * Items of a CSV file: the first row has keys as in `set`, each further one is an item, its values texts; blank rows
  * are left out. Fails with items.invalid where a column names nothing in the graph or comes twice, and at broken

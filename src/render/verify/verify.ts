@@ -17,6 +17,7 @@ import { type Difference, untrueOf, versionDifference } from "./differences.js";
 import { refuseActing } from "./refuse-acting.js";
 import { hasPixels } from "./same-pixels.js";
 
+// decisions 165, 166
 export type { Difference } from "./differences.js";
 
 /** Result of a check. */

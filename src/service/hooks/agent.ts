@@ -7,6 +7,7 @@ export interface AgentRun {
   readonly name: string | null;
 }
 
+/** Context of a run for its agent: what it may emit, read and store while it runs. */
 export interface AgentContext {
   /** Aborts on cancel, time-out and shutdown. An agent that ignores it loses its slot all the same. */
   readonly signal: AbortSignal;

@@ -1,3 +1,4 @@
+// decision 150
 export interface Timer {
   cancel(): void;
 }

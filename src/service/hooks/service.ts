@@ -31,6 +31,7 @@ import type { Store } from "./store/store.js";
 
 const LAST_FRAMES_MS = 1000;
 
+// decisions 138, 152
 /** Options of `createHookService`. */
 export interface HookServiceOptions {
   readonly agent: Agent;

@@ -3,6 +3,7 @@ import { loadNative } from "../../native/load.js";
 import { type CudaDevice, probeCuda } from "../../native/probe.js";
 import { currentDevice } from "./choice.js";
 
+// decision 101
 /** A GPU, and whether it is used. */
 export interface DeviceReport extends CudaDevice {
   /** "cuda:0", as `device` options name it. */

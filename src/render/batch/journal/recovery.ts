@@ -3,6 +3,7 @@ import { lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { readTemporary } from "../../../io/files/item-files.js";
 
+// decision 48
 /**
  * Takes away what items of a batch left that did not come to their end: temporary files, and the published files that
  * are second links to them. Files of finished items stay and lose their second link. `isDone` takes the position of an

@@ -13,6 +13,7 @@ type Document = ReturnType<OpenApiGeneratorV31["generateDocument"]>;
 type Responses = RouteConfig["responses"];
 type Access = NonNullable<RouteConfig["security"]>;
 
+// decision 155
 /** The HTTP interface as an OpenAPI 3.1 document, made from the schemas that check the requests. */
 export function createOpenApi(
   limits: Limits,

@@ -12,6 +12,7 @@ import { sendError } from "./responses.js";
 /** Route of requests with a path parameter that cannot be decoded. */
 const UNKNOWN: Route = { name: "unknown", paths: [], access: "open", handlers: {} };
 
+// decisions 126, 127, 128
 /**
  * Creates an Express router of the routes: exact paths, and JSON responses whatever the application's settings. All other
  * paths are left to the application, even those that only differ by case or a slash.

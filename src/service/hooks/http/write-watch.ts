@@ -10,6 +10,7 @@ type Watched = Pick<Socket, "bytesWritten" | "writableLength" | "destroy"> & {
   readonly _handle?: { readonly writeQueueSize?: number } | null;
 };
 
+// decision 133
 /**
  * Cuts a connection whose client reads nothing for `seconds` while bytes of the response wait, until the response ends.
  * Bytes that the client sends meanwhile do not count, as they would for Node's socket time-out.

@@ -1,6 +1,7 @@
 import type { Limits } from "../hook-config.js";
 import type { BacklogLimits } from "../store/backlog.js";
 
+// decisions 142, 143
 export const TOO_MANY_PENDING: Record<keyof BacklogLimits, string> = {
   session: "this session has too many pending events, or too large ones, try again later",
   service: "the service has too many pending events, or too large ones, try again later",

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { isIPv4, isIPv6 } from "node:net";
 
+// decision 139
 /**
  * Key of a client: its IPv4 address, IPv6-mapped or not, or the /64 of its IPv6 address. With `trustProxy` it is the
  * address that the nearest proxy appended to X-Forwarded-For; the text before it is the client's own claim.

@@ -8,6 +8,7 @@ const PAGE_BYTES = 1000;
 /** More than a start writes. */
 const START_BYTES = 65_536;
 
+// decision 149
 /**
  * Checks that a run could be started: starts one, rolls it back, and writes one page. After a failure it also repeats the
  * statement that failed, and writes as much as a start does: where both succeed, the store has recovered.
