@@ -21,7 +21,7 @@ import { surroundingsOf } from "../render/surroundings.js";
 import type { RunListener } from "../render/threads/render-thread.js";
 import { createThreadPool, type ThreadPoolOptions } from "../render/threads/thread-pool.js";
 import { chooseDevice } from "../tensor/device/choice.js";
-import type { Agent, AgentContext } from "./hooks/agent.js";
+import type { Agent, AgentContext } from "./agent.js";
 import { fillsOf } from "./message.js";
 
 /** Options of `createGraphAgent`: those of a render but `set`, which messages fill, and options of the threads. */

@@ -1,6 +1,8 @@
 import { describe, type LatentkitError } from "../../errors.js";
-import type { BatchEvent } from "../../render/batch/events.js";
+import { printJson } from "../../io/json/print.js";
+import type { BatchEvent, BatchStatus } from "../../render/batch/events.js";
 import type { ItemValues } from "../../render/items/item.js";
+import { plain } from "../../render/plain.js";
 import { harmless, red, type Terminal } from "../terminal.js";
 import { duration, perSecond } from "./batch-progress.js";
 
@@ -61,6 +63,13 @@ export function summaryLine({ done, partial, failed, skipped }: BatchCounts, ms:
   const rate = done + failed > 0 ? ` (${perSecond((done + failed) / (ms / 1000))} per second)` : "";
   const time = ms < 10_000 ? `${(ms / 1000).toFixed(2)} s` : duration(ms / 1000);
   return `${words.join(", ")} in ${time}${rate}`;
+}
+
+/** Last line of `--json`: outcome of the batch; `failures` has the first items that failed. */
+export function batchResultLine(status: BatchStatus, counts: BatchCounts, more: object): string {
+  const { done, partial, skipped, failed } = counts;
+  const failures = counts.failures.map(({ index, error }) => ({ index, error }));
+  return `${printJson(plain({ type: "result", status, done, ...(partial > 0 && { partial }), skipped, failed, failures, ...more }))}\n`;
 }
 
 /** A line for each failed item, as far as they are named. */

@@ -2,13 +2,13 @@ import { LatentkitError } from "../../errors.js";
 import { runBatch } from "../../render/batch/batch.js";
 import type { BatchEvent, BatchStatus } from "../../render/batch/events.js";
 import type { Arguments } from "../command.js";
-import { batchLine, batchResultLine } from "../event-json.js";
+import { batchLine } from "../event-json.js";
 import { shortest } from "../render-options.js";
 import { harmless, type Terminal } from "../terminal.js";
 import { followWithSheet } from "./batch-contact-sheet.js";
 import { type BatchPlan, planBatch } from "./batch-plan.js";
 import { type BatchProgress, createBatchProgress } from "./batch-progress.js";
-import { createSummary, failureLines, type Summary, summaryLine } from "./batch-summary.js";
+import { batchResultLine, createSummary, failureLines, type Summary, summaryLine } from "./batch-summary.js";
 
 const INTERRUPTED = 130;
 /** Distinct warnings that are printed; a batch may repeat one for each item. */

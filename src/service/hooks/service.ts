@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { describe, LatentkitError } from "../../errors.js";
 import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules, TEXT } from "../../options.js";
+import type { Agent } from "../agent.js";
 import { createLogger } from "../log.js";
-import type { Agent } from "./agent.js";
 import { type Clock, systemClock } from "./clock.js";
 import { type HookConfigInput, readHookConfig } from "./hook-config.js";
 import { type HookLog, LOGGER } from "./hook-log.js";

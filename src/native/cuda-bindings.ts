@@ -1,4 +1,4 @@
-import type { TensorOperations } from "../bindings.js";
+import type { TensorOperations } from "./tensor-operations.js";
 
 declare const device: unique symbol;
 declare const memory: unique symbol;
