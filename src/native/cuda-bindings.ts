@@ -13,12 +13,12 @@ export interface CudaMemory {
   readonly [memory]: true;
 }
 
-/** Bytes of the device, and of the pool that lends its memory: lent to tensors, and free to lend again. */
+/** Bytes of the device, and of the pool that lends its memory: lent to tensors, and pooled for the next. */
 export interface CudaMemoryState {
   readonly total: number;
   readonly free: number;
   readonly lent: number;
-  readonly kept: number;
+  readonly pooled: number;
 }
 
 /**

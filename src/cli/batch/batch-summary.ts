@@ -84,9 +84,9 @@ export function failureLines({ failed, failures }: BatchCounts, terminal: Termin
 
 function brief(values: ItemValues): string {
   const all = Object.entries(values);
-  const shown = all.slice(0, MAX_VALUES).map(([key, value]) => {
+  const pairs = all.slice(0, MAX_VALUES).map(([key, value]) => {
     const text = describe(value);
     return `${key} ${text.length > MAX_VALUE_CHARACTERS ? `${text.slice(0, MAX_VALUE_CHARACTERS)}…` : text}`;
   });
-  return [...shown, ...(all.length > MAX_VALUES ? ["…"] : [])].join(", ");
+  return [...pairs, ...(all.length > MAX_VALUES ? ["…"] : [])].join(", ");
 }

@@ -124,10 +124,10 @@ describeStores("run engine", (kind) => {
       ],
       "throws an error whose message is no text": [
         () => {
-          throw Object.defineProperty(new Error(), "message", { value: { toString: () => "said by an object" } });
+          throw Object.defineProperty(new Error(), "message", { value: { toString: () => "thrown by an object" } });
         },
         "agent_failed",
-        /^said by an object$/,
+        /^thrown by an object$/,
       ],
       "throws an error whose message is a number": [
         () => {
