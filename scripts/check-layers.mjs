@@ -16,13 +16,6 @@ import { arrowsOf, circlesOf, readSources } from "./layers/imports.mjs";
  */
 
 /**
- * Rules that are reported and not refused, until the tree keeps them.
- *
- * @type {readonly Rule[]}
- */
-export const NOT_YET = ["type-floor", "type-circle", "face", "folder", "comment"];
-
-/**
  * Violations in a checkout, one sentence each.
  *
  * @param {string} root
@@ -246,12 +239,6 @@ function checkNative({ file, text }) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const findings = checkLayers(join(dirname(fileURLToPath(import.meta.url)), ".."));
-  const refused = findings.filter(({ rule }) => !NOT_YET.includes(rule));
-  for (const { text } of refused) process.stderr.write(`${text}\n`);
-  if (process.argv.includes("--all")) {
-    for (const { rule, text } of findings.filter((finding) => !refused.includes(finding))) {
-      process.stderr.write(`not refused yet (${rule}): ${text}\n`);
-    }
-  }
-  if (refused.length > 0) process.exit(1);
+  for (const { text } of findings) process.stderr.write(`${text}\n`);
+  if (findings.length > 0) process.exit(1);
 }

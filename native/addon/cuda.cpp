@@ -192,7 +192,7 @@ Napi::Value Memory(const Napi::CallbackInfo &info) {
   result.Set("total", Napi::Number::New(info.Env(), static_cast<double>(memory.total)));
   result.Set("free", Napi::Number::New(info.Env(), static_cast<double>(memory.free)));
   result.Set("lent", Napi::Number::New(info.Env(), static_cast<double>(memory.lent)));
-  result.Set("kept", Napi::Number::New(info.Env(), static_cast<double>(memory.kept)));
+  result.Set("pooled", Napi::Number::New(info.Env(), static_cast<double>(memory.pooled)));
   return result;
 }
 

@@ -33,7 +33,7 @@ engine_status memory(engine_cuda *device, engine_cuda_memory *result) {
     if (status != ENGINE_OK) return status;
     result->free = free;
     result->total = total;
-    device->pool.sizes(&result->lent, &result->kept);
+    device->pool.sizes(&result->lent, &result->pooled);
     return status;
   });
 }

@@ -19,11 +19,20 @@ export const FLOORS = {
     "index",
   ],
   native: ["*", "cuda/"],
-  tensor: ["*", "sampling/", "inspect", "tensor", "shape", "device/", "random ops deferred-image latent-rgb channels"],
+  tensor: ["*", "sampling/", "inspect", "tensor", "shape", "device/", "random ops latent-rgb channels"],
   io: ["*", "json/", "python-text", "png/", "files/ http/"],
   host: ["*", "preview/ prompt/"],
   nodes: ["*", "core/", "ext/", "index", "invoke"],
-  graph: ["*", "validation/", "validate", "memory/", "disk-cache/", "execution/", "execute"],
+  graph: [
+    "*",
+    "validation/",
+    "validate validation-error",
+    "memory/",
+    "disk-cache/",
+    "surroundings",
+    "execution/",
+    "execute",
+  ],
   render: [
     "*",
     "config/ fill/",
@@ -38,10 +47,10 @@ export const FLOORS = {
   ],
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
-  service: ["token-headers", "graph-agent log message", "hooks/", "*"],
+  service: ["agent token-headers", "graph-agent log message", "hooks/", "*"],
   "service/hooks": ["*", "store/", "runs/", "http/", "service", "index"],
   "service/hooks/store": ["*", "sqlite/"],
-  "service/hooks/http": ["*", "access/ stream/", "openapi router", "routes/"],
+  "service/hooks/http": ["*", "access/ stream/", "context gate", "openapi router", "routes/"],
 };
 
 /** Files of a layer that another layer may use alone: the contracts of the nodes, without any node. */

@@ -74,7 +74,7 @@ function createEmitter({ clock, onEvent }: RunSurroundings, listener: (event: Ru
 
 interface Begun {
   readonly run: Run;
-  readonly kept: RunResults | undefined;
+  readonly diskResults: RunResults | undefined;
 }
 
 /** Does all that comes before the first node; undefined where a cycle ends the run at once. */
@@ -107,18 +107,18 @@ async function begin(
   }
   const { choiceContext, isChecked } = setting;
   const diskSigner = diskCache && new DiskSigner(diskCache.packageVersion, surroundings, isChecked);
-  const kept = diskCache && diskSigner && new RunResults(diskCache, diskSigner, nodes, choiceContext);
+  const diskResults = diskCache && diskSigner && new RunResults(diskCache, diskSigner, nodes, choiceContext);
   const onSigned = diskSigner && ((...signed: Parameters<DiskSigner["sign"]>) => diskSigner.sign(...signed));
   const signatures = await signAll(prepared, new Signer(memory, job, host), choiceContext, onSigned);
   memory.begin(signatures, graph.ids);
-  await kept?.expect(roots, (id) => memory.isCached(id));
-  const cached = graph.ids.filter((id) => memory.isCached(id) || kept?.isExpected(id));
+  await diskResults?.expect(roots, (id) => memory.isCached(id));
+  const cached = graph.ids.filter((id) => memory.isCached(id) || diskResults?.isExpected(id));
   emit({ type: "cached", nodeIds: cached });
-  return { run: new Run(nodes, roots, setting, emit, kept), kept };
+  return { run: new Run(nodes, roots, setting, emit, diskResults), diskResults };
 }
 
-async function end({ run, kept }: Begun, emit: Emit): Promise<void> {
-  const warning = run.status === "interrupted" ? undefined : await kept?.written();
+async function end({ run, diskResults }: Begun, emit: Emit): Promise<void> {
+  const warning = run.status === "interrupted" ? undefined : await diskResults?.written();
   if (warning !== undefined) emit({ type: "warning", message: warning });
   emit({ type: "run-done", status: run.status!, outputs: run.outputs(), ui: run.ui });
 }

@@ -1,4 +1,5 @@
-import type { CudaBindings } from "./cuda/bindings.js";
+import type { CudaBindings } from "./cuda-bindings.js";
+import type { TensorOperations } from "./tensor-operations.js";
 
 /**
  * The one TypeScript type of the native module (`latentkit.node`). Contracts are in native/include/engine.h;
@@ -123,60 +124,6 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   readonly cuda: CudaBindings;
 }
 
-/** Operations on tensors: F holds float32 and B bytes, typed arrays or memory of a device. Outputs come first. */
-export interface TensorOperations<F, B> {
-  /** Fills `out` with PyTorch's CUDA normals, each times k; `threads` is the grid, 0 for no cap. Returns the next offset. */
-  philoxRandn(out: F, seed: bigint, offset: bigint, threads: number, k: number): bigint;
-
-  /** out = x * k */
-  scale(out: F, x: F, k: number): void;
-  /** out = x + y * k, unfused */
-  axpy(out: F, x: F, y: F, k: number): void;
-  /** out = (x + y) / 2 */
-  average(out: F, x: F, y: F): void;
-  /** out = a + (b - a) * t, unfused */
-  lerp(out: F, a: F, b: F, t: number): void;
-  /** Unbiased standard deviation of all elements, double accumulation over a fixed tree, rounded to float32. */
-  std(x: F): number;
-  /** Bilinear, align_corners false, no antialias, edges clamped; `planes` images of inH x inW. */
-  resizeBilinear(
-    out: F,
-    x: F,
-    planes: number,
-    inHeight: number,
-    inWidth: number,
-    outHeight: number,
-    outWidth: number,
-  ): void;
-  /** out = m * a + (1 - m) * b; mask [maskBatch, plane] repeats over batch and channels. */
-  maskedBlend(out: F, a: F, b: F, mask: F, batch: number, channels: number, plane: number, maskBatch: number): void;
-  /**
-   * Pastes source [sourceBatch, C or 1, sh, sw] into destination [batch, C, h, w], in place, at (x, y), cropped.
-   * Source batches and channels repeat. With a mask [maskBatch, sh, sw]: m * source + (1 - m) * destination.
-   */
-  composite(
-    destination: F,
-    shape: readonly [number, number, number, number],
-    source: F,
-    sourceShape: readonly [number, number, number, number],
-    x: number,
-    y: number,
-    mask?: F,
-    maskBatch?: number,
-  ): void;
-  /** The whole of injectNoise: add or average, normalise, mask, mix; see engine.h. Throws RangeError if std is 0. */
-  injectNoise(out: F, base: F, noise: F, options: InjectOptions<F>): void;
-
-  /** x [batch, 3, plane] to out [batch, plane, 3], clamped to 0 … 1; NaN is 0. */
-  planesToImage(out: F, x: F, batch: number): void;
-  /** image [pixels, channels 1, 3 or 4] to the mean of three equal truncated bytes over 255; channel 0 to 2. */
-  channelToMask(out: F, image: F, channels: number, channel: number): void;
-  /** x * 255 clipped and truncated; NaN is 0. */
-  floatToByte(out: B, x: F): void;
-  /** f32(byte) / 255 */
-  byteToFloat(out: F, x: B): void;
-}
-
 export type Isa = "avx512" | "avx2" | "baseline";
 
 /** Parameters of a model sampling; a kind reads only its own. */
@@ -193,30 +140,6 @@ export interface SamplingSpec {
   shift: number;
   /** flow: timestep = sigma * multiplier */
   multiplier: number;
-}
-
-export interface InjectOptions<F = Float32Array> {
-  strength: number;
-  average: boolean;
-  normalize: boolean;
-  /** Shape of base and noise, [B, C, H, W]; needed with a mask. */
-  shape?: readonly number[];
-  /** [maskBatch, maskHeight, maskWidth], resized to H x W. */
-  mask?: F;
-  maskShape?: readonly [number, number, number];
-  /** Mixes `random` in where above 0. */
-  mix: number;
-  random?: F;
-  /** On a device only, instead of `random`: drawn as it is mixed in. */
-  drawn?: PhiloxDraw;
-}
-
-/** Normals that are not drawn yet: those of philoxRandn with these arguments. */
-export interface PhiloxDraw {
-  readonly seed: bigint;
-  readonly offset: bigint;
-  readonly threads: number;
-  readonly k: number;
 }
 
 export interface DecodedPng {

@@ -36,10 +36,10 @@ export function createClosable(files: OutputFiles): { readonly files: OutputFile
   };
   return {
     files: {
-      writeImage: async (...given) => open().writeImage(...given),
-      writeNew: async (...given) => open().writeNew(...given),
-      writeReplacing: async (...given) => open().writeReplacing(...given),
-      writeAppending: async (...given) => open().writeAppending(...given),
+      writeImage: async (...args) => open().writeImage(...args),
+      writeNew: async (...args) => open().writeNew(...args),
+      writeReplacing: async (...args) => open().writeReplacing(...args),
+      writeAppending: async (...args) => open().writeAppending(...args),
     },
     close: () => {
       isClosed = true;

@@ -29,31 +29,31 @@ export function redactMetadata(
     throw new LatentkitError("usage.invalid", `redact: expected a list of keys, received ${describe(keys)}.`);
   }
   if (keys.length === 0) return { prompt, extraPnginfo };
-  const shown = { prompt: cloneJson(prompt), extraPnginfo: cloneJson(extraPnginfo) };
+  const redacted = { prompt: cloneJson(prompt), extraPnginfo: cloneJson(extraPnginfo) };
   const keySet = new Set(keys);
   const matches = new Set<string>();
   const hidden = new Set<string>();
   for (const key of keys) {
     for (const { nodeId, input } of readDottedKey(key)) {
-      const inputs = inputsAt(shown.prompt, nodeId);
+      const inputs = inputsAt(redacted.prompt, nodeId);
       if (inputs === undefined || !Object.hasOwn(inputs, input)) continue;
       inputs[input] = REDACTED;
       matches.add(key);
       hidden.add(nodeId);
     }
   }
-  for (const [nodeId, node] of Object.entries(shown.prompt)) {
+  for (const [nodeId, node] of Object.entries(redacted.prompt)) {
     if (keySet.has(nodeId)) {
-      shown.prompt[nodeId] = REDACTED;
+      redacted.prompt[nodeId] = REDACTED;
       matches.add(nodeId);
       hidden.add(nodeId);
     } else if (hide(node, keySet, matches)) hidden.add(nodeId);
   }
-  hide(shown.extraPnginfo, keySet, matches);
-  hideWidgets(shown.extraPnginfo, hidden);
+  hide(redacted.extraPnginfo, keySet, matches);
+  hideWidgets(redacted.extraPnginfo, hidden);
   // a misspelt key would show what it was to hide
   for (const key of keys) if (key.includes(".") && !matches.has(key)) findInput(prompt, key, inputsOf, "redact");
-  return shown;
+  return redacted;
 }
 
 /** Puts the mark in place of every value under these keys. Returns whether there was one. */

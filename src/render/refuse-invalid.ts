@@ -4,7 +4,7 @@ import type { PreparedNode } from "../graph/prepared.js";
 import type { RunSurroundings } from "../graph/surroundings.js";
 import { checkGraph } from "../graph/validate.js";
 import type { GraphError, NodeErrors } from "../graph/validation/graph-error.js";
-import { validationError } from "../graph/validation/validation-error.js";
+import { validationError } from "../graph/validation-error.js";
 import { isPlainObject } from "../io/json/lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import { placeholders } from "./fill/fill.js";

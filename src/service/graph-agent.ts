@@ -21,7 +21,7 @@ import { surroundingsOf } from "../render/surroundings.js";
 import type { RunListener } from "../render/threads/render-thread.js";
 import { createThreadPool, type ThreadPoolOptions } from "../render/threads/thread-pool.js";
 import { chooseDevice } from "../tensor/device/choice.js";
-import type { Agent, AgentContext } from "./hooks/agent.js";
+import type { Agent, AgentContext } from "./agent.js";
 import { fillsOf } from "./message.js";
 
 /** Options of `createGraphAgent`: those of a render but `set`, which messages fill, and options of the threads. */
@@ -82,7 +82,7 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   const parsed = parseGraph(source.graph, job);
   refuseTargets(parsed, job.targets);
   refuseReservedKeys(job.extraPnginfo);
-  // nodes of a setup module are known to the threads alone
+  // nodes of a setup module exist in the threads alone
   if (options.setup === undefined) findDefinitions(parsed, options.registry ?? defaultRegistry);
   const graph = printJson(parsed.prompt);
   const keys = placeholders(parsed.prompt);
@@ -97,7 +97,7 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
     const { signal } = context;
     // the next message is another one: results that follow from this one would only fill the cache
     const own = { ...job, set, passing: Object.keys(set), outputDir: folder };
-    const result = await renderer.render(graph, own, { signal, onEvent: reporter.hear });
+    const result = await renderer.render(graph, own, { signal, onEvent: reporter.onEvent });
     if (result.status !== "success") await removeUnfinished(folder);
     if (result.status === "failed") throw result.error ?? new LatentkitError("node.failed", "The run failed.");
     if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
@@ -143,7 +143,7 @@ function createReporter(
   /** Nodes of the run that are not done; includes those that a lazy branch leaves out. */
   let open = new Set<string>();
   let nodes = 0;
-  const hear = (event: RunEvent) => {
+  const onEvent = (event: RunEvent) => {
     if (event.type === "run-start") {
       open = new Set(event.nodeIds);
       nodes = open.size;
@@ -163,7 +163,7 @@ function createReporter(
     } else if (event.type === "warning") emit("warning", { node: event.nodeId ?? null, message: event.message });
   };
   return {
-    hear,
+    onEvent,
     get files(): readonly ReportedFile[] {
       return [...files.values()];
     },

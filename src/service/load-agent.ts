@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, LatentkitError } from "../errors.js";
-import type { Agent } from "./hooks/agent.js";
+import type { Agent } from "./agent.js";
 
 /**
  * Loads the agent of a module's default export: `(run, { signal, emit, addFile }) => Promise<{ response }>`. It runs on

@@ -1,7 +1,7 @@
 import { LatentkitError } from "../errors.js";
 import { DeferredImage } from "./deferred-image.js";
 import { CPU_SIDE, compute, type Memory, runsOnCpu, type Side } from "./device/compute.js";
-import { releaseMemory } from "./device/device-values.js";
+import { releaseMemory } from "./device-values.js";
 import { takeMemory } from "./memory.js";
 import { fourSides, maskSides, outputOf, requireSameShape } from "./shape.js";
 import { elementCount, Tensor } from "./tensor.js";

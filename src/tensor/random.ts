@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../errors.js";
-import type { PhiloxDraw } from "../native/bindings.js";
 import { loadNative } from "../native/load.js";
+import type { PhiloxDraw } from "../native/tensor-operations.js";
 import { CHECKED_LATER, checkedLater, checkOptions, type OptionRules } from "../options.js";
 import { compute, deferNoise, deferUpload, type Side } from "./device/compute.js";
 import { scale } from "./ops.js";

@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../errors.js";
 import type { DeferredImage } from "./deferred-image.js";
-import type { DeviceValues } from "./device/device-values.js";
+import type { DeviceValues } from "./device-values.js";
 import { rangeOf } from "./inspect.js";
 import { takeMemory } from "./memory.js";
 

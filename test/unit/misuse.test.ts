@@ -130,11 +130,11 @@ describe("wrong arguments", () => {
         if (isRight(name, args)) continue;
         const call = `${name}(${args.map((value) => inspect(value, { breakLength: Infinity }).slice(0, 80)).join(", ")})`;
         try {
-          const answer = await run(...args);
-          if (Object.prototype.toString.call(answer) === "[object AsyncGenerator]") {
-            for await (const _ of answer as AsyncIterable<unknown>);
+          const result = await run(...args);
+          if (Object.prototype.toString.call(result) === "[object AsyncGenerator]") {
+            for await (const _ of result as AsyncIterable<unknown>);
           }
-          await (answer as { close?(seconds?: number): Promise<void> } | undefined)?.close?.(0);
+          await (result as { close?(seconds?: number): Promise<void> } | undefined)?.close?.(0);
         } catch (error) {
           assert.ok(error instanceof api.LatentkitError, `${call}: ${error instanceof Error ? error.stack : error}`);
           assert.match(error.message, /^[^\n]+[.?)]$/, call);

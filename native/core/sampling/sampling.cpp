@@ -133,10 +133,10 @@ SigmaMaps::SigmaMaps(const engine_sampling &sampling, engine_cf32 table) : sampl
 }
 
 float SigmaMaps::nearest_index(float sigma) const {
-  float wanted = log32(sigma), best = INFINITY;
+  float log_sigma = log32(sigma), best = INFINITY;
   size_t index = 0;
   for (size_t i = 0; i < log_sigmas_.size(); i++) {
-    float distance = std::fabs(wanted - log_sigmas_[i]);
+    float distance = std::fabs(log_sigma - log_sigmas_[i]);
     if (distance < best) {
       best = distance;
       index = i;

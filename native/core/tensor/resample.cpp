@@ -61,10 +61,10 @@ struct Pair {
 /* An enlarged picture needs each of its rows many times: two of them stay resized across. */
 class Rows {
  public:
-  /* Floats of memory that `kept` must have. */
+  /* Floats of memory that `rows` must have. */
   static size_t room(const Resize &of) { return 2 * (of.out_row() + kPadding); }
 
-  Rows(const Resize &of, float *kept) : of_(of), kept_(kept) {}
+  Rows(const Resize &of, float *rows) : of_(of), rows_(rows) {}
 
   Pair around(const float *plane, size_t y) {
     const float *first = plane + static_cast<size_t>(of_.rows.first[y]) * of_.in_row();
@@ -75,20 +75,20 @@ class Rows {
 
  private:
   const float *across(const float *row, const float *other) {
-    const size_t slot = known_[0] == row || (known_[1] != row && known_[0] != other) ? 0 : 1;
-    float *made = kept_ + slot * (of_.out_row() + kPadding);
-    if (known_[slot] != row) {
+    const size_t slot = sources_[0] == row || (sources_[1] != row && sources_[0] != other) ? 0 : 1;
+    float *resized = rows_ + slot * (of_.out_row() + kPadding);
+    if (sources_[slot] != row) {
       const Taps &taps = of_.columns;
-      kernels().resize_across(made, row, of_.in_row(), taps.first.data(), taps.second.data(), taps.first_weight.data(),
+      kernels().resize_across(resized, row, of_.in_row(), taps.first.data(), taps.second.data(), taps.first_weight.data(),
                               taps.second_weight.data(), of_.out_row());
-      known_[slot] = row;
+      sources_[slot] = row;
     }
-    return made;
+    return resized;
   }
 
   const Resize &of_;
-  float *kept_;
-  const float *known_[2] = {nullptr, nullptr};
+  float *rows_;
+  const float *sources_[2] = {nullptr, nullptr};
 };
 
 /* Makes the rows of `planes` resized ones; `between` is the kernel for what lies between two rows. */

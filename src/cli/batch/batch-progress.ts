@@ -9,8 +9,8 @@ const TICK_MS = 500;
 
 export interface BatchProgress {
   show(event: BatchEvent): void;
-  /** Words that stay: the bar makes way for them. */
-  say(write: () => void): void;
+  /** Calls `write` with the bar cleared, and draws the bar again below what it printed. */
+  printAbove(write: () => void): void;
   /** Takes the bar away and stops the clock. */
   end(): void;
 }
@@ -38,7 +38,7 @@ export function createBatchProgress(terminal: Terminal, now = () => performance.
       tally.add(event);
       draw();
     },
-    say(write) {
+    printAbove(write) {
       const wasShown = isShown;
       clear();
       write();

@@ -1,6 +1,8 @@
 import { describe, type LatentkitError } from "../../errors.js";
-import type { BatchEvent } from "../../render/batch/events.js";
+import { printJson } from "../../io/json/print.js";
+import type { BatchEvent, BatchStatus } from "../../render/batch/events.js";
 import type { ItemValues } from "../../render/items/item.js";
+import { plain } from "../../render/plain.js";
 import { harmless, red, type Terminal } from "../terminal.js";
 import { duration, perSecond } from "./batch-progress.js";
 
@@ -63,6 +65,13 @@ export function summaryLine({ done, partial, failed, skipped }: BatchCounts, ms:
   return `${words.join(", ")} in ${time}${rate}`;
 }
 
+/** Last line of `--json`: outcome of the batch; `failures` has the first items that failed. */
+export function batchResultLine(status: BatchStatus, counts: BatchCounts, more: object): string {
+  const { done, partial, skipped, failed } = counts;
+  const failures = counts.failures.map(({ index, error }) => ({ index, error }));
+  return `${printJson(plain({ type: "result", status, done, ...(partial > 0 && { partial }), skipped, failed, failures, ...more }))}\n`;
+}
+
 /** A line for each failed item, as far as they are named. */
 export function failureLines({ failed, failures }: BatchCounts, terminal: Terminal): string[] {
   const lines = failures.map(({ index, error, values }) => {
@@ -75,9 +84,9 @@ export function failureLines({ failed, failures }: BatchCounts, terminal: Termin
 
 function brief(values: ItemValues): string {
   const all = Object.entries(values);
-  const shown = all.slice(0, MAX_VALUES).map(([key, value]) => {
+  const pairs = all.slice(0, MAX_VALUES).map(([key, value]) => {
     const text = describe(value);
     return `${key} ${text.length > MAX_VALUE_CHARACTERS ? `${text.slice(0, MAX_VALUE_CHARACTERS)}…` : text}`;
   });
-  return [...shown, ...(all.length > MAX_VALUES ? ["…"] : [])].join(", ");
+  return [...pairs, ...(all.length > MAX_VALUES ? ["…"] : [])].join(", ");
 }

@@ -2,19 +2,19 @@ import { LatentkitError } from "../../errors.js";
 import { runBatch } from "../../render/batch/batch.js";
 import type { BatchEvent, BatchStatus } from "../../render/batch/events.js";
 import type { Arguments } from "../command.js";
-import { batchLine, batchResultLine } from "../event-json.js";
+import { batchLine } from "../event-json.js";
 import { shortest } from "../render-options.js";
 import { harmless, type Terminal } from "../terminal.js";
 import { followWithSheet } from "./batch-contact-sheet.js";
 import { type BatchPlan, planBatch } from "./batch-plan.js";
 import { type BatchProgress, createBatchProgress } from "./batch-progress.js";
-import { createSummary, failureLines, type Summary, summaryLine } from "./batch-summary.js";
+import { batchResultLine, createSummary, failureLines, type Summary, summaryLine } from "./batch-summary.js";
 
 const INTERRUPTED = 130;
 /** Distinct warnings that are printed; a batch may repeat one for each item. */
 const MAX_WARNINGS = 50;
 
-const noProgress: BatchProgress = { show: () => {}, say: (write) => write(), end: () => {} };
+const noProgress: BatchProgress = { show: () => {}, printAbove: (write) => write(), end: () => {} };
 
 /** Signals of Ctrl-C: `drain` at the first, no further item starts; `signal` at the second, all ends at once. */
 interface Stops {
@@ -90,14 +90,14 @@ interface Printer {
 /** Prints files on stdout as they are done, or every event as JSON; warnings on stderr, each once. */
 function createPrinter(terminal: Terminal, progress: BatchProgress, isJson: boolean): Printer {
   const warnings = new Set<string>();
-  const report = (text: string) => progress.say(() => terminal.err(`${harmless(text)}\n`));
+  const report = (text: string) => progress.printAbove(() => terminal.err(`${harmless(text)}\n`));
   return {
     report,
     print(event) {
       if (isJson) terminal.out(batchLine(event));
       else if (event.type === "item-done" && event.files.length > 0) {
         const lines = event.files.map(({ path }) => `${shortest(path)}\n`).join("");
-        progress.say(() => terminal.out(lines));
+        progress.printAbove(() => terminal.out(lines));
       } else if (event.type === "warning" && warnings.size < MAX_WARNINGS && !warnings.has(event.message)) {
         warnings.add(event.message);
         report(`Warning: ${event.message}`);

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
+import type { Host } from "../../host/types.js";
 import type { NodeDefinition } from "../../nodes/define.js";
+import type { Registry } from "../../nodes/registry.js";
 import type { Change } from "../memory/signature.js";
 import { type OpaqueKey, valueKey } from "../memory/value-key.js";
 import type { PreparedNode } from "../prepared.js";
-import type { RunSurroundings } from "../surroundings.js";
 
 /** Version of the composition of signatures. */
 const GENERATION = 1;
@@ -27,7 +28,7 @@ export class DiskSigner {
 
   constructor(
     private readonly packageVersion: string,
-    private readonly surroundings: Pick<RunSurroundings, "host" | "builtIns">,
+    private readonly surroundings: { readonly host?: Host; readonly builtIns?: Registry },
     /** false: values are taken as they are. */
     private readonly isChecked = true,
   ) {}

@@ -9,7 +9,7 @@ import { findRoots } from "../roots.js";
 import type { RunSurroundings } from "../surroundings.js";
 import { type CheckedGraph, checkGraph } from "../validate.js";
 import type { NodeErrors } from "../validation/graph-error.js";
-import { validationError } from "../validation/validation-error.js";
+import { validationError } from "../validation-error.js";
 import { refuseNetwork } from "./offline.js";
 
 export interface PreparedRun {

@@ -1,4 +1,4 @@
-import { releaseMemory } from "../../tensor/device/device-values.js";
+import { releaseMemory } from "../../tensor/device-values.js";
 import type { Entry } from "./cache.js";
 import { type Footprint, type Memory, measure } from "./footprint.js";
 

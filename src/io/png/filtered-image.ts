@@ -1,4 +1,4 @@
-import { isNoMemory, lossOf } from "../../tensor/device/device-values.js";
+import { isNoMemory, lossOf } from "../../tensor/device-values.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import type { RawImage } from "../raw-image.js";
 

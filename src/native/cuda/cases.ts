@@ -1,5 +1,5 @@
-import type { InjectOptions } from "../bindings.js";
-import type { CudaBindings } from "./bindings.js";
+import type { CudaBindings } from "../cuda-bindings.js";
+import type { InjectOptions } from "../tensor-operations.js";
 import type { Four, Side } from "./sides.js";
 
 type Result = Float32Array | Uint8Array | Uint32Array | number | bigint;

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import type { CudaBindings, CudaHandle, CudaMemory, CudaMemoryState } from "../cuda-bindings.js";
 import { loadNative, nativeFile } from "../load.js";
 import { probeCuda } from "../probe.js";
-import type { CudaBindings, CudaHandle, CudaMemory, CudaMemoryState } from "./bindings.js";
 import { trustOf } from "./trust.js";
 
 const LIBRARY = "latentkit_cuda.so";

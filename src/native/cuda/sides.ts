@@ -1,6 +1,6 @@
-import type { InjectOptions, PhiloxDraw, TensorOperations } from "../bindings.js";
+import type { CudaBindings, CudaHandle, CudaMemory } from "../cuda-bindings.js";
 import { loadNative } from "../load.js";
-import type { CudaBindings, CudaHandle, CudaMemory } from "./bindings.js";
+import type { InjectOptions, PhiloxDraw, TensorOperations } from "../tensor-operations.js";
 
 /** A side that computes a case: the CPU with arrays, or a device with its memory. */
 export interface Side<M> {

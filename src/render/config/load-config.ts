@@ -99,10 +99,10 @@ export const variableOf = (path: readonly string[]) => `${PREFIX}${path.join("_"
  * program, may know them.
  */
 export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
-  const known = [...configLeaves().map(([path]) => variableOf(path)), ...Object.keys(OTHER_VARIABLES)];
-  const names = known.map((name) => name.slice(PREFIX.length));
+  const variables = [...configLeaves().map(([path]) => variableOf(path)), ...Object.keys(OTHER_VARIABLES)];
+  const names = variables.map((name) => name.slice(PREFIX.length));
   return Object.keys(env)
-    .filter((name) => name.startsWith(PREFIX) && env[name] !== "" && !known.includes(name))
+    .filter((name) => name.startsWith(PREFIX) && env[name] !== "" && !variables.includes(name))
     .map((name) => {
       const own = name.slice(PREFIX.length);
       const longer = names.find((other) => other.endsWith(`_${own}`));
@@ -139,14 +139,14 @@ function merge(low: Tree, high: Tree): Tree {
 const isTree = (value: unknown): value is Tree => value !== null && typeof value === "object" && !Array.isArray(value);
 
 function absolutePaths(tree: Tree, folder: string): Tree {
-  const found: Tree = { ...tree };
+  const resolved: Tree = { ...tree };
   const absolute = (value: unknown) => (typeof value === "string" ? resolve(folder, value) : value);
-  found.output_dir = absolute(found.output_dir);
-  if (isTree(found.agent)) {
-    found.agent = Object.fromEntries(Object.entries(found.agent).map(([key, value]) => [key, absolute(value)]));
+  resolved.output_dir = absolute(resolved.output_dir);
+  if (isTree(resolved.agent)) {
+    resolved.agent = Object.fromEntries(Object.entries(resolved.agent).map(([key, value]) => [key, absolute(value)]));
   }
-  if (typeof found.store === "string" && found.store.startsWith("sqlite:")) {
-    found.store = `sqlite:${resolve(folder, found.store.slice("sqlite:".length))}`;
+  if (typeof resolved.store === "string" && resolved.store.startsWith("sqlite:")) {
+    resolved.store = `sqlite:${resolve(folder, resolved.store.slice("sqlite:".length))}`;
   }
-  return found;
+  return resolved;
 }

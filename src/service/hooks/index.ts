@@ -1,8 +1,8 @@
 // The hook service as a library: starts agent runs over HTTP and streams their events.
 import "../../native/package.js"; // first: in a bundle it throws the sentence that says what to do
 
+export type { Agent, AgentContext, AgentRun } from "../agent.js";
 export { createGraphAgent, type GraphAgent, type GraphAgentOptions } from "../graph-agent.js";
-export type { Agent, AgentContext, AgentRun } from "./agent.js";
 export { type Clock, systemClock } from "./clock.js";
 export type { HookConfigInput } from "./hook-config.js";
 export { HookError } from "./hook-error.js";

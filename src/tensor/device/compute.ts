@@ -1,11 +1,11 @@
-import type { PhiloxDraw, TensorOperations } from "../../native/bindings.js";
-import type { CudaMemory } from "../../native/cuda/bindings.js";
 import { type Cuda, openCuda } from "../../native/cuda/cuda.js";
+import type { CudaMemory } from "../../native/cuda-bindings.js";
 import { loadNative } from "../../native/load.js";
+import type { PhiloxDraw, TensorOperations } from "../../native/tensor-operations.js";
+import { type DeferredNoise, DeviceValues, isNoMemory, lossOf } from "../device-values.js";
 import { outputOf } from "../shape.js";
 import { elementCount, Tensor } from "../tensor.js";
 import { currentDevice, deviceInForce, requireDevice } from "./choice.js";
-import { type DeferredNoise, DeviceValues, isNoMemory, lossOf } from "./device-values.js";
 
 /** Memory that an operation reads and writes: an array, or memory of a device. */
 export type Memory = Float32Array | CudaMemory;

@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -42,7 +42,7 @@ export class RawClient {
   }
 
   /** The first response, as soon as headers and (by its length) body are in. Fails after `ms`. */
-  async answer(ms = 5000): Promise<RawAnswer> {
+  async response(ms = 5000): Promise<RawResponse> {
     for (const end = Date.now() + ms; Date.now() < end; ) {
       const parsed = parse(this.#text);
       if (parsed !== undefined) return parsed;
@@ -57,7 +57,7 @@ export class RawClient {
   }
 }
 
-function parse(text: string): RawAnswer | undefined {
+function parse(text: string): RawResponse | undefined {
   const split = text.indexOf("\r\n\r\n");
   if (split < 0) return undefined;
   const [statusLine = "", ...lines] = text.slice(0, split).split("\r\n");
@@ -70,10 +70,10 @@ function parse(text: string): RawAnswer | undefined {
 }
 
 /** Sends one request unchanged, waits for its response and hangs up. */
-export async function rawRequest(port: number, request: string | Buffer, ms?: number): Promise<RawAnswer> {
+export async function rawRequest(port: number, request: string | Buffer, ms?: number): Promise<RawResponse> {
   const client = new RawClient(port).send(request);
   try {
-    return await client.answer(ms);
+    return await client.response(ms);
   } finally {
     client.destroy();
   }

@@ -28,7 +28,7 @@ export function fakeGpu(settings = "", more: Record<string, string> = {}): Recor
   };
 }
 
-/** Beginning of every program below: `counted` returns counts of the driver, `answer` sends a value to the test. */
+/** Beginning of every program below: `counted` returns counts of the driver, `send` sends a value to the test. */
 const PRELUDE = `
   import { createRequire } from "node:module";
   import * as latentkit from ${JSON.stringify(import.meta.resolve("latentkit"))};
@@ -42,7 +42,7 @@ const PRELUDE = `
   const count = driver.func("uint64_t fake_cuda_count(const char *what)");
   const counted = (...names) => names.map((name) => Number(count(name)));
   const bits = (tensor) => Buffer.from(tensor.data.buffer, tensor.data.byteOffset, tensor.data.byteLength).toString("base64");
-  const answer = (value) => console.log(JSON.stringify(value));
+  const send = (value) => console.log(JSON.stringify(value));
   const warnings = [];
   process.on("warning", ({ code, message }) => code === "LATENTKIT_DEVICE" && warnings.push(message));
   const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -58,7 +58,7 @@ let trial: Promise<Ran> | undefined;
 
 /** Runs a module in its own process, which must end well; returns the values that it sent. */
 export async function onFakeGpu(source: string, env: Record<string, string> = fakeGpu()): Promise<unknown[]> {
-  trial ??= runModule(`${PRELUDE} answer(openCuda(0).reason ?? "trusted");`, fakeGpu());
+  trial ??= runModule(`${PRELUDE} send(openCuda(0).reason ?? "trusted");`, fakeGpu());
   assert.deepEqual(await trial, { code: 0, stdout: '"trusted"\n', stderr: "" });
   const ran = await runModule(PRELUDE + source, env);
   assert.deepEqual([ran.code, ran.stderr.replaceAll(EXPECTED_WORDS, "")], [0, ""]);

@@ -6,7 +6,7 @@ import { root } from "../folders.js";
 export interface Serving {
   readonly url: string;
   readonly child: ChildProcess;
-  readonly said: { out: string; err: string };
+  readonly output: { out: string; err: string };
   /** Sends a signal, waits for the end and returns the exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
@@ -23,24 +23,24 @@ export async function serve(
     env: { ...process.env, LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: TOKEN, ...options.env },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const said = { out: "", err: "" };
+  const output = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    said.out += text;
+    output.out += text;
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    said.err += text;
+    output.err += text;
   });
   const ended = once(child, "close");
   const listening = async () => {
-    while (!said.out.includes("\n")) await once(child.stdout, "data");
-    return (JSON.parse(said.out.split("\n")[0]!) as { url: string }).url;
+    while (!output.out.includes("\n")) await once(child.stdout, "data");
+    return (JSON.parse(output.out.split("\n")[0]!) as { url: string }).url;
   };
   const url = await Promise.race([listening(), ended.then(() => undefined)]);
-  if (url === undefined) throw new Error(`serve ended with ${child.exitCode}: ${said.err}`);
+  if (url === undefined) throw new Error(`serve ended with ${child.exitCode}: ${output.err}`);
   return {
     url,
     child,
-    said,
+    output,
     async stop(signal = "SIGTERM") {
       child.kill(signal);
       await ended;

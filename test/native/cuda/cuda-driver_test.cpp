@@ -96,13 +96,13 @@ void pool() {
     CHECK(sizes(device).total == 8 * kMiB && sizes(device).lent == 0);
     CHECK(cuda().take(d, 3 * kMiB, &a) == ENGINE_OK && sizes(device).lent == 3 * kMiB);
     cuda().give(d, a);
-    CHECK(sizes(device).lent == 0 && sizes(device).kept == 3 * kMiB);
+    CHECK(sizes(device).lent == 0 && sizes(device).pooled == 3 * kMiB);
     // nearly the same size gets the same block, without the driver
     const uint64_t calls = counted("cuMemAlloc_v2");
     CHECK(cuda().take(d, 3 * kMiB - 100, &b) == ENGINE_OK && b == a && counted("cuMemAlloc_v2") == calls);
     cuda().give(d, b);
     // a larger block needs the memory of the cached ones
-    CHECK(cuda().take(d, 7 * kMiB, &c) == ENGINE_OK && sizes(device).kept == 0 && sizes(device).lent == 7 * kMiB);
+    CHECK(cuda().take(d, 7 * kMiB, &c) == ENGINE_OK && sizes(device).pooled == 0 && sizes(device).lent == 7 * kMiB);
     CHECK(cuda().take(d, 3 * kMiB, &a) == ENGINE_NO_MEMORY && a == nullptr);
     CHECK(cuda().take(d, SIZE_MAX, &a) == ENGINE_NO_MEMORY && a == nullptr);
     // and the device goes on
@@ -111,7 +111,7 @@ void pool() {
     cuda().give(d, c);
     cuda().give(d, nullptr);
     cuda().give(d, &device);  // nothing that it lent
-    CHECK(cuda().trim(d) == ENGINE_OK && sizes(device).kept == 0 && sizes(device).free > 8 * kMiB - 4096);
+    CHECK(cuda().trim(d) == ENGINE_OK && sizes(device).pooled == 0 && sizes(device).free > 8 * kMiB - 4096);
     CHECK(cuda().take(d, 1, &a) == ENGINE_OK);  // left to close
   }
   CHECK(counted("misuses") == 0 && counted("leaked") == 0);

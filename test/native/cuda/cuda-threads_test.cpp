@@ -25,7 +25,7 @@ void work(const Device &device, uint32_t worker) {
     CHECK(same_bytes(expected, got));
     cuda().give(device.handle, to);
     engine_cuda_memory memory;
-    CHECK(cuda().memory(device.handle, &memory) == ENGINE_OK && memory.lent + memory.kept <= memory.total);
+    CHECK(cuda().memory(device.handle, &memory) == ENGINE_OK && memory.lent + memory.pooled <= memory.total);
   }
 }
 

@@ -223,7 +223,7 @@ describe("latentkit", () => {
     const graph = join(graphs, "image-to-mask.json");
     const input = join(folder(), "input");
     mkdirSync(input);
-    const said = async (...args: string[]) => {
+    const errorOf = async (...args: string[]) => {
       const { code, out, err } = await run([...args, "--input", input]);
       assert.equal(code, 2, out + err);
       return `${out}${err}`.match(/Node \d+ \(LoadImage\), [^\n]*/)?.[0];
@@ -232,8 +232,8 @@ describe("latentkit", () => {
     const missing = `Node 1 (LoadImage), input "image": expected a file of the input folder, received "${name}", which is not there.`;
     const wrong = `Node 1 (LoadImage), input "image": expected a PNG file, received "${name}", which is a JPEG; latentkit reads PNG.`;
     for (const sentence of [missing, wrong]) {
-      assert.equal(await said("validate", graph), sentence);
-      assert.equal(await said("render", graph, "--out", folder(), "--quiet"), sentence);
+      assert.equal(await errorOf("validate", graph), sentence);
+      assert.equal(await errorOf("render", graph, "--out", folder(), "--quiet"), sentence);
       writeFileSync(join(input, name), Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 16]));
     }
   });

@@ -202,7 +202,7 @@ describe("validateGraph", () => {
   });
 
   it("applies a node's own validation, which exempts the inputs it reads", () => {
-    let answer: unknown;
+    let returned: unknown;
     let seen: unknown;
     const own = defineNode({
       key: "Own",
@@ -211,8 +211,8 @@ describe("validateGraph", () => {
       outputNode: true,
       validate: (inputs) => {
         seen = [inputs.a, "b" in inputs, "c" in inputs];
-        if (answer instanceof Error) throw answer;
-        return answer as string;
+        if (returned instanceof Error) throw returned;
+        return returned as string;
       },
       run: () => [],
     });
@@ -221,15 +221,15 @@ describe("validateGraph", () => {
     assert.equal(ask({ a: "99", b: 1 }).ok, true);
     assert.deepEqual(seen, [99, true, false]);
     assert.deepEqual(codes(ask({ a: 99, b: 99 })), [["input.above-maximum", "b"]]);
-    answer = "a is odd.";
+    returned = "a is odd.";
     const verdict = ask({ a: 99, b: 1 });
     assert.equal(verdict.nodeErrors["1"]!.errors[0]!.sentence, 'Node 1 (Own), input "a": a is odd.');
-    answer = new Error("boom");
+    returned = new Error("boom");
     assert.match(
       ask({ a: 1, b: 1 }).nodeErrors["1"]!.errors[0]!.sentence,
       /Node 1 \(Own\): its validation failed: boom\./,
     );
-    answer = Promise.reject(new Error("late"));
+    returned = Promise.reject(new Error("late"));
     assert.match(ask({ a: 1, b: 1 }).nodeErrors["1"]!.errors[0]!.sentence, /must return at once/);
   });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import type { InjectOptions, NativeBindings, SamplingSpec } from "#src/native/bindings.js";
+import type { NativeBindings, SamplingSpec } from "#src/native/bindings.js";
 import { loadNative } from "#src/native/load.js";
+import type { InjectOptions } from "#src/native/tensor-operations.js";
 
 const native = loadNative();
 

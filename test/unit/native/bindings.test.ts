@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { NativeBindings } from "#src/native/bindings.js";
-import type { CudaBindings } from "#src/native/cuda/bindings.js";
+import type { CudaBindings } from "#src/native/cuda-bindings.js";
 import { loadNative } from "#src/native/load.js";
 
 type All<T> = Readonly<Record<keyof T, true>>;

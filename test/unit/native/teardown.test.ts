@@ -79,18 +79,18 @@ describe("native module at the end of a thread or process", () => {
   });
 
   it("works in several workers at once", () => {
-    const answer = `
+    const workerSource = `
       ${JOBS}
       const sizes = (await Promise.all(jobs)).map((file) => file.length);
       (await import("node:worker_threads")).parentPort.postMessage(sizes.join());
     `;
     const program = `
       import { Worker } from "node:worker_threads";
-      const url = new URL("data:text/javascript," + ${JSON.stringify(encodeURIComponent(answer))});
-      const answers = [1, 2, 3].map(() => new Promise((resolve, reject) => {
+      const url = new URL("data:text/javascript," + ${JSON.stringify(encodeURIComponent(workerSource))});
+      const replies = [1, 2, 3].map(() => new Promise((resolve, reject) => {
         new Worker(url).on("message", resolve).on("error", reject);
       }));
-      console.log(new Set(await Promise.all(answers)).size);
+      console.log(new Set(await Promise.all(replies)).size);
     `;
     assert.deepEqual(runProgram(program), quiet(0, "1\n"));
   });

@@ -68,12 +68,12 @@ describe("golden core_nodes", () => {
         assert.equal(await definition.isChanged?.(inputs, { inputDir: folder() }), testCase.outputs![0]);
         return;
       }
-      const answer = invokeNode(key, inputs, { inputDir: folder() });
+      const pending = invokeNode(key, inputs, { inputDir: folder() });
       if (testCase.error !== undefined || testCase.id in REFUSED) {
-        await assert.rejects(answer, LatentkitError);
+        await assert.rejects(pending, LatentkitError);
         return;
       }
-      const { result } = await answer;
+      const { result } = await pending;
       assert.equal(result.length, testCase.outputs!.length);
       testCase.outputs!.forEach((output, slot) => {
         compare(testCase, result[slot], output, result);

@@ -36,13 +36,13 @@ describe("a graph on a device", () => {
     const program = `${CHAIN}
       const { graph, ...options } = chain();
       const { status, outputs, error } = await render(graph, { ...options, device: "cuda:0" });
-      if (status !== "success") answer(error.message);
+      if (status !== "success") send(error.message);
       const { samples } = outputs[5][1];
       const bytes = samples.size * 4;
       // up go the noise of the processor's stream, twice, and the mask; down one deviation
-      answer([status, samples.isAway, counted("bytes in")[0] - 2 * bytes, counted("bytes out")[0] < 64, ...counted("misuses")]);
+      send([status, samples.isAway, counted("bytes in")[0] - 2 * bytes, counted("bytes out")[0] < 64, ...counted("misuses")]);
       const here = await render(graph, { ...options, device: "cpu" });
-      answer([bits(here.outputs[5][1].samples) === bits(samples)]);
+      send([bits(here.outputs[5][1].samples) === bits(samples)]);
     `;
     assert.deepEqual(await onFakeGpu(program, fakeGpu("", { LATENTKIT_DEVICE: "auto" })), [
       ["success", true, 2 * 5 * 7 * 4, true, 0],
@@ -59,7 +59,7 @@ describe("a graph on a device", () => {
         runs.push(await render(graph, { ...options, device, cache, targets: ["4", "5"] }));
       }
       const [first, ...others] = runs.map(({ outputs }) => bits(outputs[5][1].samples));
-      answer([others.every((other) => other === first), cache.bytes > 2 * 4 * 4 * 16 * 17, ...counted("misuses")]);
+      send([others.every((other) => other === first), cache.bytes > 2 * 4 * 4 * 16 * 17, ...counted("misuses")]);
     `;
     assert.deepEqual(await onFakeGpu(program, fakeGpu("devices=2")), [[true, true, 0]]);
   });
@@ -74,7 +74,7 @@ describe("a graph on a device", () => {
         graph[id] = { class_type: "ext latentNoisy", inputs: id === 2 ? inputs : { ...inputs, optional_latent: [String(id - 1), 1] } };
       }
       const { outputs } = await render(graph, { targets: ["12"] });
-      answer([openCuda(0).cuda.memory.lent / outputs[12][1].samples.size / 4, outputs[12][1].samples.isAway, ...counted("misuses")]);
+      send([openCuda(0).cuda.memory.lent / outputs[12][1].samples.size / 4, outputs[12][1].samples.isAway, ...counted("misuses")]);
     `;
     assert.deepEqual(await onFakeGpu(program), [[1, true, 0]]);
   });
@@ -86,7 +86,7 @@ describe("a graph on a device", () => {
       const { graph, ...options } = chain();
       const run = () => render(graph, { ...options, diskCache: latentkit.createDiskCache({ folder }) });
       const [first, second] = [await run(), await run()];
-      answer(bits(first.outputs[5][1].samples) === bits(second.outputs[5][1].samples));
+      send(bits(first.outputs[5][1].samples) === bits(second.outputs[5][1].samples));
       rmSync(folder, { recursive: true });
     `;
     assert.deepEqual(await onFakeGpu(program), [true]);
@@ -117,9 +117,9 @@ describe("pictures from a device", () => {
       const image = images.reshape([2 * height, width, 3]);
       const file = await latentkit.encodePng(image, { level: 4, text: { a: "b" } });
       const samples = 2 * width * height * 3;
-      answer([image.isAway, counted("bytes out")[0] - 2 * samples - 2 * height]);
+      send([image.isAway, counted("bytes out")[0] - 2 * samples - 2 * height]);
       const same = await latentkit.encodePng(Tensor.from(image.data, image.shape), { level: 4, text: { a: "b" } });
-      answer([file.equals(same), ...counted("misuses")]);
+      send([file.equals(same), ...counted("misuses")]);
     `;
     assert.deepEqual(await onFakeGpu(program), [
       [true, 0],
@@ -130,15 +130,15 @@ describe("pictures from a device", () => {
   it("come from here where the device has no memory left to filter them", async () => {
     const program = `
       const image = ops.planesToImage(randn([1, 3, 64, 64], { seed: 1n, source: "GPU" }));
-      answer(image.isAway);
+      send(image.isAway);
       const filler = [];
       const { cuda } = openCuda(0);
-      try { for (;;) filler.push(cuda.take(1024)); } catch (error) { answer(error.status); }
+      try { for (;;) filler.push(cuda.take(1024)); } catch (error) { send(error.status); }
       const file = await latentkit.encodePng(image);
       // used last: blocks that nothing refers to any more would be collected, and leave room
       const isFull = filler.length > 0;
       const isAway = image.isAway;
-      answer([isAway, isFull, file.equals(await latentkit.encodePng(Tensor.from(image.data, image.shape)))]);
+      send([isAway, isFull, file.equals(await latentkit.encodePng(Tensor.from(image.data, image.shape)))]);
     `;
     assert.deepEqual(await onFakeGpu(program, fakeGpu("memory=400000")), [true, "no-memory", [false, true, true]]);
   });
@@ -160,7 +160,7 @@ describe("rendering threads on a device", () => {
         }
       }
       const launches = counted("cuLaunchKernel")[0];
-      answer([statuses, launches > 12, counted("misuses", "leaked")]);
+      send([statuses, launches > 12, counted("misuses", "leaked")]);
     `;
     const [[statuses, isUsed, left]] = (await onFakeGpu(program)) as [[unknown, boolean, number[]]];
     assert.deepEqual(
@@ -183,7 +183,7 @@ describe("rendering threads on a device", () => {
     const program = `
       const image = ops.planesToImage(randn([1, 3, 300, 300], { seed: 1n, source: "GPU" }));
       for (let i = 0; i < 4; i++) void latentkit.encodePng(image);
-      answer(image.isAway);
+      send(image.isAway);
       setTimeout(() => process.exit(0), MS);
     `;
     for (const ms of [0, 20]) assert.deepEqual(await onFakeGpu(program.replace("MS", String(ms))), [true]);
@@ -212,7 +212,7 @@ describe("rendering threads on a device", () => {
         await worker.terminate();
       }
       const y = ops.scale(Tensor.full([8], 2), 2);
-      answer([y.isAway, y.data[0], ...counted("misuses")]);
+      send([y.isAway, y.data[0], ...counted("misuses")]);
     `;
     assert.deepEqual(await onFakeGpu(program), [[true, 4, 0]]);
   });

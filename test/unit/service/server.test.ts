@@ -59,9 +59,9 @@ describe("broken HTTP", () => {
   for (const [what, request, status] of cases) {
     it(`${what}: ${status}, the service continues`, async () => {
       const { port, get } = await startService();
-      const answer = await rawRequest(port, Buffer.from(request, "latin1"));
-      assert.equal(answer.status, status, answer.body);
-      assert.equal(JSON.parse(answer.body).ok, false);
+      const response = await rawRequest(port, Buffer.from(request, "latin1"));
+      assert.equal(response.status, status, response.body);
+      assert.equal(JSON.parse(response.body).ok, false);
       const list = (await (await get("/api/runs")).json()) as { runs: unknown[] };
       assert.deepEqual(list.runs, []);
     });
@@ -96,7 +96,7 @@ describe("slow clients", () => {
     const { port } = await startService({ config: { limits: { header_seconds: 1 } } });
     const client = new RawClient(port).send("POST /hooks/agent HTTP/1.1\r\nHost: a\r\n");
     const drip = setInterval(() => client.send("X-A: b\r\n"), 200);
-    const { status, body } = await client.answer();
+    const { status, body } = await client.response();
     clearInterval(drip);
     assert.equal(status, 408);
     assert.deepEqual([JSON.parse(body).ok, JSON.parse(body).code], [false, "invalid_request"]);
@@ -126,7 +126,7 @@ describe("slow clients", () => {
   it("an unread body does not hold its connection", async () => {
     const { port } = await startService({ config: { limits: { header_seconds: 1 } } });
     const client = new RawClient(port).send(requestText("GET /health", ["Content-Length: 1000"]));
-    assert.equal((await client.answer()).status, 200);
+    assert.equal((await client.response()).status, 200);
     await client.closed;
   });
 
@@ -152,7 +152,7 @@ describe("Expect: 100-continue", () => {
   it("without a token: 401 before the body", async () => {
     const { port } = await startService();
     const client = new RawClient(port).send(expect());
-    const { status } = await client.answer();
+    const { status } = await client.response();
     client.destroy();
     assert.equal(status, 401);
     assert.doesNotMatch(client.text, /100 Continue/);
@@ -167,7 +167,7 @@ describe("Expect: 100-continue", () => {
       const name = header.split(":")[0]!;
       const text = expect(AUTH).replace(new RegExp(`${name}: .*`), header);
       const client = new RawClient(port).send(text);
-      assert.equal((await client.answer()).status, status);
+      assert.equal((await client.response()).status, status);
       client.destroy();
     });
   }
@@ -243,7 +243,7 @@ describe("stop", () => {
     await until(() => paused.text.includes("replay_meta"));
     paused.socket.pause();
     const idle = new RawClient(port).send(requestText("GET /health", []));
-    await idle.answer();
+    await idle.response();
     const since = Date.now();
     await listening.close(0);
     assert.ok(Date.now() - since < 4000);

@@ -16,10 +16,10 @@ describe("noise of the GPU's stream on a device", () => {
   it("is drawn once, for its first reader", async () => {
     const program = `${NOISE}
       const x = noise([3, 5]);
-      answer([x.isAway, x.onDevice.cuda.name, made(), openCuda(0).cuda.memory.lent]);
+      send([x.isAway, x.onDevice.cuda.name, made(), openCuda(0).cuda.memory.lent]);
       const doubled = [ops.scale(x, 2), ops.scale(x.reshape([15]), 2)];
-      answer([made(), ...doubled.map((y) => bits(y) === bits(here(() => ops.scale(noise([3, 5]), 2))))]);
-      answer([bits(x) === bits(here(() => noise([3, 5]))), x.isAway, made(), counted("misuses")[0]]);
+      send([made(), ...doubled.map((y) => bits(y) === bits(here(() => ops.scale(noise([3, 5]), 2))))]);
+      send([bits(x) === bits(here(() => noise([3, 5]))), x.isAway, made(), counted("misuses")[0]]);
     `;
     assert.deepEqual(await onFakeGpu(program), [
       [true, "cuda:0", 0, 0],
@@ -38,7 +38,7 @@ describe("noise of the GPU's stream on a device", () => {
       for (const card of ["T4", { threads: 256 }]) {
         const [wanted, found] = [here(() => drawn(card).map(bits)), drawn(card)];
         // the last first
-        answer(sizes.map((_, i) => i).reverse().every((i) => bits(found[i]) === wanted[i]));
+        send(sizes.map((_, i) => i).reverse().every((i) => bits(found[i]) === wanted[i]));
       }
     `;
     assert.deepEqual(await onFakeGpu(program), [true, true]);
@@ -48,10 +48,10 @@ describe("noise of the GPU's stream on a device", () => {
     const program = `${NOISE}
       const x = noise([2, 3]);
       const [copy, flat] = [x.clone(), x.reshape([6])];
-      answer([copy.isAway, made()]);
+      send([copy.isAway, made()]);
       const wanted = here(() => noise([2, 3])).data;
       flat.data[4] = 9;
-      answer([x.data[4], copy.data[4] === wanted[4], copy.data[0] === x.data[0], ops.scale(x, 2).data[4]]);
+      send([x.data[4], copy.data[4] === wanted[4], copy.data[0] === x.data[0], ops.scale(x, 2).data[4]]);
     `;
     assert.deepEqual(await onFakeGpu(program), [
       [true, 0],
@@ -64,9 +64,9 @@ describe("noise of the GPU's stream on a device", () => {
       const wanted = here(() => bits(ops.scale(noise([2, 3]), 2)));
       const [x, y] = [noise([2, 3]), noise([2, 3])];
       const there = withDevice("cuda:1", () => ops.scale(x, 2));
-      answer([there.onDevice.cuda.name, bits(there) === wanted]);
+      send([there.onDevice.cuda.name, bits(there) === wanted]);
       const before = made();
-      answer([here(() => bits(ops.scale(y, 2))) === wanted, made() - before, counted("misuses")[0]]);
+      send([here(() => bits(ops.scale(y, 2))) === wanted, made() - before, counted("misuses")[0]]);
     `;
     assert.deepEqual(await onFakeGpu(program, fakeGpu("devices=2")), [
       ["cuda:1", true],
@@ -95,9 +95,9 @@ describe("noise that injectNoise mixes", () => {
         const isSame = bits(unread) === here(() => bits(random()));
         // in fours, else into memory first
         const expected = shape[3] % 4 === 0 ? 2 : 0;
-        if (first !== wanted || again !== wanted || draws !== expected || !isSame) answer([shape, bit, draws, isSame]);
+        if (first !== wanted || again !== wanted || draws !== expected || !isSame) send([shape, bit, draws, isSame]);
       }
-      answer([counted("lk_inject", "lk_inject_drawn", "misuses"), warnings]);
+      send([counted("lk_inject", "lk_inject_drawn", "misuses"), warnings]);
     `;
     // both twice for two shapes and eight settings
     assert.deepEqual(await onFakeGpu(program), [[[32, 32, 0], []]]);
@@ -110,14 +110,14 @@ describe("noise that injectNoise mixes", () => {
       const inject = (settings, out) => ops.injectNoise(base, base, { strength: 0.4, ...settings }, out);
       const random = noise(shape);
       inject({ mix: 0, random });
-      answer([made(), ...counted("lk_inject", "lk_inject_drawn")]);
+      send([made(), ...counted("lk_inject", "lk_inject_drawn")]);
       ops.scale(random, 2);
       const wanted = here(() => bits(inject({ mix: 0.5, random: noise(shape) })));
-      answer([bits(inject({ mix: 0.5, random })) === wanted, made(), ...counted("lk_inject", "lk_inject_drawn")]);
+      send([bits(inject({ mix: 0.5, random })) === wanted, made(), ...counted("lk_inject", "lk_inject_drawn")]);
       const target = noise(shape, 5n);
-      answer(bits(inject({ mix: 0.5, random: noise(shape) }, target)) === wanted);
+      send(bits(inject({ mix: 0.5, random: noise(shape) }, target)) === wanted);
       const both = noise(shape, 6n);
-      answer(refused(() => inject({ mix: 0.5, random: both }, both))[1]);
+      send(refused(() => inject({ mix: 0.5, random: both }, both))[1]);
     `;
     const [nothing, read, over, refusal] = await onFakeGpu(program);
     assert.deepEqual([nothing, read, over], [[0, 1, 0], [true, 1, 2, 0], true]);
@@ -129,7 +129,7 @@ describe("noise that a device cannot draw", () => {
   const FILLED = `
     const filler = [];
     const { cuda } = openCuda(0);
-    try { for (;;) filler.push(cuda.take(512)); } catch (error) { answer(error.status); }
+    try { for (;;) filler.push(cuda.take(512)); } catch (error) { send(error.status); }
   `;
   const noRoom = "cuda:0 has no memory left for an operation: the CPU computes it, with the same result.";
 
@@ -140,11 +140,11 @@ describe("noise that a device cannot draw", () => {
       const [x, y, random] = [noise(shape), noise(shape), noise(shape)];
       ${FILLED}
       const wanted = here(() => [noise(shape), ops.scale(noise(shape), 2)].map(bits));
-      answer([bits(x), bits(ops.scale(y, 2))].every((found, i) => found === wanted[i]));
+      send([bits(x), bits(ops.scale(y, 2))].every((found, i) => found === wanted[i]));
       const mix = (random) => bits(ops.injectNoise(base, base, { strength: 0.4, mix: 0.5, random }));
-      answer([random.isAway, mix(random) === here(() => mix(noise(shape)))]);
+      send([random.isAway, mix(random) === here(() => mix(noise(shape)))]);
       await settled();
-      answer([warnings, counted("misuses")[0]]);
+      send([warnings, counted("misuses")[0]]);
     `;
     assert.deepEqual(await onFakeGpu(program, fakeGpu("memory=65536")), [
       "no-memory",
@@ -163,7 +163,7 @@ describe("noise that a device cannot draw", () => {
         return [generator.randn([2000]), generator.randn([3])].map(bits);
       });
       await settled();
-      answer([bits(first) === wanted[0], bits(second) === wanted[1], warnings]);
+      send([bits(first) === wanted[0], bits(second) === wanted[1], warnings]);
     `;
     const env = fakeGpu("fail=cuMemcpyDtoHAsync_v2:2:1");
     assert.deepEqual(await onFakeGpu(program, env), [[true, true, [noRoom]]]);
@@ -172,11 +172,11 @@ describe("noise that a device cannot draw", () => {
   it("is drawn by the CPU after a fault with auto; fails on that device", async () => {
     const program = `${NOISE}
       const [x, y] = [noise(${LARGE}), noise(${LARGE}, 2n)];
-      answer(refused(() => ops.std(ops.scale(noise(${LARGE}, 3n), 2)))[0]);
-      answer(withDevice("cuda:0", () => refused(() => x.data)[0]));
-      answer([bits(x) === here(() => bits(noise(${LARGE}))), ops.scale(y, 2).isAway]);
+      send(refused(() => ops.std(ops.scale(noise(${LARGE}, 3n), 2)))[0]);
+      send(withDevice("cuda:0", () => refused(() => x.data)[0]));
+      send([bits(x) === here(() => bits(noise(${LARGE}))), ops.scale(y, 2).isAway]);
       await settled();
-      answer(warnings);
+      send(warnings);
     `;
     const warning = "cuda:0 reported a fault: the CPU computes it, with the same result.";
     const env = fakeGpu("fail=lk_scale:719:1", { LATENTKIT_DEVICE: "auto" });
@@ -186,7 +186,7 @@ describe("noise that a device cannot draw", () => {
   it("fails with the device's error where drawing it is the fault", async () => {
     const program = `${NOISE}
       const x = noise([5]);
-      answer([refused(() => x.data)[0], refused(() => x.data)[0]]);
+      send([refused(() => x.data)[0], refused(() => x.data)[0]]);
     `;
     assert.deepEqual(await onFakeGpu(program, fakeGpu("fail=lk_philox_normals:719:1")), [
       ["device.lost", "device.unavailable"],

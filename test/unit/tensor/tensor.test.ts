@@ -42,7 +42,7 @@ describe("Tensor", () => {
       const { inspect } = await import("node:util");
       const there = ops.scale(Tensor.full([4], 3), 2);
       const before = inspect(there);
-      answer([before, there.isAway, there.data[0], inspect(there)]);
+      send([before, there.isAway, there.data[0], inspect(there)]);
     `;
     assert.deepEqual(await onFakeGpu(program, fakeGpu()), [["Tensor [4] on cuda:0", true, 6, "Tensor [4] 6"]]);
   });

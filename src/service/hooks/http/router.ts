@@ -1,11 +1,11 @@
 import type { NextFunction, Request, Response, Router } from "express";
 import { loadExpress } from "../../../packages.js";
 import { HookError } from "../hook-error.js";
-import { passGate } from "./access/gate.js";
 import { ClientGone } from "./body.js";
 import { type Call, METHODS, type Route } from "./call.js";
 import { enterConnection } from "./connection.js";
 import type { HookContext } from "./context.js";
+import { passGate } from "./gate.js";
 import { prepareResponse } from "./linger.js";
 import { sendError } from "./responses.js";
 

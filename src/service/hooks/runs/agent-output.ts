@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import type { AgentContext } from "../agent.js";
+import type { AgentContext } from "../../agent.js";
 import { fileUrl } from "../file-url.js";
 import type { EventBuffer } from "./event-buffer.js";
 import { TERMINAL_EVENTS } from "./outcome.js";

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Agent } from "../agent.js";
+import type { Agent } from "../../agent.js";
 import { type Clock, steadyWall, systemClock } from "../clock.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";

@@ -1,5 +1,5 @@
 import type { AsyncLocalStorage } from "node:async_hooks";
-import type { Agent } from "../agent.js";
+import type { Agent } from "../../agent.js";
 import type { Clock } from "../clock.js";
 import type { RunOrigin, RunState, TerminalState } from "../run.js";
 import type { EventBatch, EventLimits, Store } from "../store/store.js";

@@ -72,7 +72,7 @@ describe("progress of a batch", () => {
     now += 1000;
     progress.show(failed(2, false));
     assert.equal(drawn().at(-1), `${"█".repeat(18)}${"░".repeat(6)} 3/4  1.5/s  1 s left  1 failed`);
-    progress.say(() => {
+    progress.printAbove(() => {
       err += "words\n";
     });
     assert.deepEqual(

@@ -26,13 +26,13 @@ describe("latentkit render, many times", () => {
   const run = (args: string[], terminal: Partial<Terminal> = {}, shared = ONE_SIDE) =>
     runGraph(graph, [...shared, ...args], terminal);
   async function runGraph(path: string, args: string[], terminal: Partial<Terminal> = {}) {
-    const said = { out: "", err: "" };
+    const output = { out: "", err: "" };
     const code = await main(["render", path, ...args, ...(args.includes("--out") ? [] : ["--out", out()])], {
       out: (text) => {
-        said.out += text;
+        output.out += text;
       },
       err: (text) => {
-        said.err += text;
+        output.err += text;
       },
       isTerminal: false,
       columns: 80,
@@ -40,7 +40,7 @@ describe("latentkit render, many times", () => {
       env: {},
       ...terminal,
     });
-    return { code, ...said, paths: said.out.trimEnd().split("\n").sort(), lines: said.err.trimEnd().split("\n") };
+    return { code, ...output, paths: output.out.trimEnd().split("\n").sort(), lines: output.err.trimEnd().split("\n") };
   }
   const json = (text: string) =>
     text

@@ -74,17 +74,17 @@ describe("latentkit serve", () => {
     assert.deepEqual(readFileSync(join(folder(), "out", String(image.subfolder), String(image.filename))), bytes);
     assert.equal(await service.stop(), 0);
     assert.match(
-      service.said.out,
+      service.output.out,
       /^\{"type":"listening","url":"http:\/\/127\.0\.0\.1:\d+"\}\n\{"type":"stopped"\}\n$/,
     );
-    assert.equal(`${service.said.out}${service.said.err}`.includes(TOKEN), false);
+    assert.equal(`${service.output.out}${service.output.err}`.includes(TOKEN), false);
     assert.ok(existsSync(join(folder(), "latentkit.db")));
   });
 
   it("prints a command line that starts a run and shows its stream", async () => {
-    const { url, said } = await open();
-    const line = said.err.split("\n").find((text) => text.startsWith("  curl "))!;
-    assert.ok(line.includes(`${url}/hooks/agent`), said.err);
+    const { url, output } = await open();
+    const line = output.err.split("\n").find((text) => text.startsWith("  curl "))!;
+    assert.ok(line.includes(`${url}/hooks/agent`), output.err);
     const env = { ...process.env, LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: TOKEN };
     const { stdout, stderr, status } = spawnSync("bash", ["-euo", "pipefail", "-c", line], {
       encoding: "utf8",
@@ -100,8 +100,8 @@ describe("latentkit serve", () => {
 
   it("without a token: prints how to set one, responds 503", async () => {
     const service = await open([], { LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "", LATENTKIT_STORE: "memory:" });
-    assert.match(service.said.err, /No hook token is set/);
-    const line = service.said.err.split("\n").find((text) => text.startsWith("  export "))!;
+    assert.match(service.output.err, /No hook token is set/);
+    const line = service.output.err.split("\n").find((text) => text.startsWith("  export "))!;
     const echo = spawnSync("bash", ["-c", `${line}; printf %s "$LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN"`], {
       encoding: "utf8",
     });
@@ -124,12 +124,12 @@ describe("latentkit serve", () => {
     const events = eventsOf(await (await get(service.url + run.stream_url)).text());
     assert.deepEqual(events.at(-1), { event: "done", data: { response: "HELLO" } });
     assert.equal(await service.stop(), 0);
-    const lines = service.said.err
+    const lines = service.output.err
       .trimEnd()
       .split("\n")
       .map((line) => JSON.parse(line) as { msg: string; run_id?: string });
     assert.ok(lines.some(({ msg, run_id }) => msg === "run ended" && run_id === run.run_id));
-    assert.equal(service.said.err.includes(TOKEN), false);
+    assert.equal(service.output.err.includes(TOKEN), false);
   });
 
   it("bad configuration: one sentence, exit code 3, nothing left open", async () => {
@@ -138,9 +138,9 @@ describe("latentkit serve", () => {
         cwd: folder(),
         env: { LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "", LATENTKIT_STORE: "memory:", ...env },
       });
-      const said = ran.stderr.split("\n").filter((line) => !line.startsWith("{") && line !== "");
-      assert.deepEqual([ran.code, ran.stdout, said.length], [code, "", 1], ran.stderr);
-      assert.match(said[0]!, pattern);
+      const lines = ran.stderr.split("\n").filter((line) => !line.startsWith("{") && line !== "");
+      assert.deepEqual([ran.code, ran.stdout, lines.length], [code, "", 1], ran.stderr);
+      assert.match(lines[0]!, pattern);
     };
     await refused(["--host", "0.0.0.0"], 3, /hooks_token.*received "0\.0\.0\.0"/);
     await refused(["--host", "::"], 3, /loopback/);
@@ -212,14 +212,14 @@ describe("latentkit serve", () => {
     const other = await start(service.url, { message: "wait 700" });
     const crashing = await start(service.url, { message: "crash 60000" });
     const queued = await start(service.url, { message: "next" });
-    const stream = get(service.url + crashing.stream_url).then((answer) => answer.text());
+    const stream = get(service.url + crashing.stream_url).then((response) => response.text());
     if (service.child.exitCode === null) await once(service.child, "close");
-    assert.equal(service.child.exitCode, 1, service.said.err);
+    assert.equal(service.child.exitCode, 1, service.output.err);
     assert.deepEqual(eventsOf(await stream).at(-1), {
       event: "error",
       data: { error: "thrown in a timer", code: "agent_failed" },
     });
-    const lines = service.said.err.split("\n").filter((line) => line.startsWith("{"));
+    const lines = service.output.err.split("\n").filter((line) => line.startsWith("{"));
     const logged = lines.map((line) => JSON.parse(line) as { msg: string; run_id?: string; err?: { stack: string } });
     const line = logged.find(({ msg }) => msg === "uncaught exception")!;
     assert.equal(line.run_id, crashing.run_id);
@@ -231,16 +231,16 @@ describe("latentkit serve", () => {
   });
 
   it("warns of an unknown variable", async () => {
-    const { said } = await open([], { LATENTKIT_LIMITS_RUNING: "2" });
-    assert.match(said.err, /LATENTKIT_LIMITS_RUNING sets nothing\. Did you mean LATENTKIT_LIMITS_RUNNING\?/);
+    const { output } = await open([], { LATENTKIT_LIMITS_RUNING: "2" });
+    assert.match(output.err, /LATENTKIT_LIMITS_RUNING sets nothing\. Did you mean LATENTKIT_LIMITS_RUNNING\?/);
   });
 
   it("survives an agent's unhandled rejection and logs it", async () => {
     const service = await openSlow();
     const run = await start(service.url, { message: "forget" });
     assert.equal(eventsOf(await (await get(service.url + run.stream_url)).text()).at(-1)!.event, "done");
-    assert.match(service.said.err, /unhandled rejection/);
-    assert.match(service.said.err, /nobody listens/);
+    assert.match(service.output.err, /unhandled rejection/);
+    assert.match(service.output.err, /nobody listens/);
     assert.equal(await service.stop(), 0);
   });
 });

@@ -103,7 +103,7 @@ describe("latentkit verify", () => {
       import { readFileSync } from "node:fs";
       import { verifyImage } from ${JSON.stringify(import.meta.resolve("#src/render/verify/verify.js"))};
       const verdict = await verifyImage(readFileSync(${JSON.stringify(path)}), { inputDir: ${JSON.stringify(inputDir)}, device: "cuda:0" });
-      answer([verdict.status, counted("cuLaunchKernel")[0] > 0]);
+      send([verdict.status, counted("cuLaunchKernel")[0] > 0]);
     `;
     assert.deepEqual(await onFakeGpu(program, fakeGpu("", { LATENTKIT_DEVICE: "cpu" })), [["verified", true]]);
   });

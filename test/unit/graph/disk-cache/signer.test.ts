@@ -52,9 +52,9 @@ describe("signatures on a disk", () => {
   /** Runs the first, then asks whether the others find its result. */
   const found = async (first: [object, Options?], ...others: [object, Options?][]) => {
     await finds(...first);
-    const answers: boolean[] = [];
-    for (const other of others) answers.push(await finds(...other));
-    return answers;
+    const results: boolean[] = [];
+    for (const other of others) results.push(await finds(...other));
+    return results;
   };
 
   it("are the same in every process and on every machine", async () => {

@@ -7,7 +7,7 @@ import { refuses } from "../../../helpers/errors.js";
 describe("io/http/post", () => {
   let server: Server;
   let url = "";
-  let answer: (response: ServerResponse) => void;
+  let respond: (response: ServerResponse) => void;
   let closed = 0;
 
   before(async () => {
@@ -16,7 +16,7 @@ describe("io/http/post", () => {
       response.on("close", () => {
         closed++;
       });
-      answer(response);
+      respond(response);
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -38,7 +38,7 @@ describe("io/http/post", () => {
     });
 
   it("returns status, type and body", async () => {
-    answer = (response) => {
+    respond = (response) => {
       response.writeHead(201, { "content-type": "Text/Plain; charset=utf-8" });
       response.write("a");
       response.end("b");
@@ -48,9 +48,9 @@ describe("io/http/post", () => {
   });
 
   it("times out for a server that does not respond to the end", async () => {
-    answer = () => {};
+    respond = () => {};
     await refuses(send({ timeoutMs: 60 }), "remote.timeout", /0.06 s/);
-    answer = (response) => {
+    respond = (response) => {
       response.writeHead(200);
       const timer = setInterval(() => response.write("x"), 10);
       response.on("close", () => clearInterval(timer));
@@ -68,7 +68,7 @@ describe("io/http/post", () => {
 
   it("stops reading at the limit, announced or not, and closes the connection", async () => {
     let sent = 0;
-    answer = (response) => {
+    respond = (response) => {
       response.writeHead(200);
       const chunk = Buffer.alloc(64 * 1024);
       const more = () => {
@@ -83,7 +83,7 @@ describe("io/http/post", () => {
     await new Promise((resolve) => setTimeout(resolve, 100));
     assert.ok(closed > before);
     assert.ok(sent < 50_000_000, `${sent} bytes sent`);
-    answer = (response) => {
+    respond = (response) => {
       response.writeHead(200, { "content-length": String(2 ** 40) });
       response.write("x");
     };
@@ -93,7 +93,7 @@ describe("io/http/post", () => {
   it("bounds what a compressed answer unpacks to", async () => {
     const { gzipSync } = await import("node:zlib");
     const bomb = gzipSync(Buffer.alloc(8_000_000));
-    answer = (response) => {
+    respond = (response) => {
       response.writeHead(200, { "content-encoding": "gzip" });
       response.end(bomb);
     };
@@ -101,7 +101,7 @@ describe("io/http/post", () => {
   });
 
   it("reports a connection that breaks", async () => {
-    answer = (response) => {
+    respond = (response) => {
       response.writeHead(200, { "content-length": "10" });
       response.write("abc");
       setTimeout(() => response.destroy(), 10);
@@ -111,7 +111,7 @@ describe("io/http/post", () => {
 
   it("waits once for Retry-After, in seconds or until a date", async () => {
     let count = 0;
-    answer = (response) => {
+    respond = (response) => {
       count++;
       response.writeHead(503, { "retry-after": "Wed, 21 Oct 2015 07:28:00 GMT" });
       response.end();
@@ -125,7 +125,7 @@ describe("io/http/post", () => {
 
   it("does nothing for an aborted run", async () => {
     let asked = false;
-    answer = () => {
+    respond = () => {
       asked = true;
     };
     await refuses(send({ signal: AbortSignal.abort() }), "run.interrupted");

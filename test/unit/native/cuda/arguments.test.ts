@@ -21,39 +21,39 @@ describe("arguments of the CUDA backend", () => {
       cuda.release(released);
       cuda.release(released);
       for (const wrong of [undefined, null, 5, {}, device, new Float32Array(4), Object.create(x), new Proxy(x, {})]) {
-        answer(thrown(() => cuda.scale(y, wrong, 1)));
+        send(thrown(() => cuda.scale(y, wrong, 1)));
       }
-      for (const wrong of [undefined, {}, x]) answer(thrown(() => cuda.take(wrong, 4)));
-      answer(thrown(() => cuda.scale(y, released, 1)));
-      answer(thrown(() => cuda.scale(y, other, 1)));
-      answer(counted("misuses"));
+      for (const wrong of [undefined, {}, x]) send(thrown(() => cuda.take(wrong, 4)));
+      send(thrown(() => cuda.scale(y, released, 1)));
+      send(thrown(() => cuda.scale(y, other, 1)));
+      send(counted("misuses"));
     `;
-    const answers = (await onFakeGpu(program, fakeGpu("devices=2"))) as [string, string][];
-    for (const [name, message] of answers.slice(0, 8)) {
+    const values = (await onFakeGpu(program, fakeGpu("devices=2"))) as [string, string][];
+    for (const [name, message] of values.slice(0, 8)) {
       assert.equal(name, "TypeError");
       assert.match(message, /^scale: argument "x": expected memory of a CUDA device, received .+\.$/);
     }
-    for (const [, message] of answers.slice(8, 11)) assert.match(message, /"device": expected an opened CUDA device/);
-    assert.match(answers[11]![1], /"x": expected memory, received released memory\.$/);
-    assert.match(answers[12]![1], /"x": expected memory of one device, received another's\.$/);
-    assert.deepEqual(answers[13], [0]);
+    for (const [, message] of values.slice(8, 11)) assert.match(message, /"device": expected an opened CUDA device/);
+    assert.match(values[11]![1], /"x": expected memory, received released memory\.$/);
+    assert.match(values[12]![1], /"x": expected memory of one device, received another's\.$/);
+    assert.deepEqual(values[13], [0]);
   });
 
   it("checks lengths, offsets and overlaps as for arrays", async () => {
     const program = `${OPENED}
-      answer(thrown(() => cuda.scale(y, room(12), 1)));
-      answer(thrown(() => cuda.upload(x, new Float32Array(3))));
-      answer(thrown(() => cuda.download(new Float32Array(5), x)));
-      answer(thrown(() => cuda.upload(x, new Float64Array(2))));
-      answer(thrown(() => cuda.copy(x, y, 4)));
-      answer(thrown(() => cuda.copy(x, y, -1)));
-      answer(thrown(() => cuda.resizeBilinear(x, x, 1, 2, 2, 2, 2)));
-      answer(thrown(() => cuda.resizedBlend(y, x, x, x, [1, 1, 2, 2], [1, 2, 3])));
-      answer(thrown(() => cuda.take(device, 2 ** 53)));
-      answer(thrown(() => cuda.filterPng(x, 1, 2, 2, 1)));
-      answer(counted("misuses"));
+      send(thrown(() => cuda.scale(y, room(12), 1)));
+      send(thrown(() => cuda.upload(x, new Float32Array(3))));
+      send(thrown(() => cuda.download(new Float32Array(5), x)));
+      send(thrown(() => cuda.upload(x, new Float64Array(2))));
+      send(thrown(() => cuda.copy(x, y, 4)));
+      send(thrown(() => cuda.copy(x, y, -1)));
+      send(thrown(() => cuda.resizeBilinear(x, x, 1, 2, 2, 2, 2)));
+      send(thrown(() => cuda.resizedBlend(y, x, x, x, [1, 1, 2, 2], [1, 2, 3])));
+      send(thrown(() => cuda.take(device, 2 ** 53)));
+      send(thrown(() => cuda.filterPng(x, 1, 2, 2, 1)));
+      send(counted("misuses"));
     `;
-    const answers = (await onFakeGpu(program)) as [string, string][];
+    const values = (await onFakeGpu(program)) as [string, string][];
     const expected = [
       /"x": expected 3 elements|"x": expected 4 elements, received 3/,
       /"values": expected 16 elements, received 12/,
@@ -66,8 +66,8 @@ describe("arguments of the CUDA backend", () => {
       /"bytes": expected a whole number/,
       /"index": expected a picture of the batch, received 1/,
     ];
-    for (const [index, pattern] of expected.entries()) assert.match(answers[index]![1], pattern);
-    assert.deepEqual(answers.at(-1), [0]);
+    for (const [index, pattern] of expected.entries()) assert.match(values[index]![1], pattern);
+    assert.deepEqual(values.at(-1), [0]);
   });
 
   it("copies to a place, fills, and tells of its memory", async () => {
@@ -75,17 +75,17 @@ describe("arguments of the CUDA backend", () => {
       const wide = room(32);
       cuda.fill(wide, 9);
       cuda.copy(wide, x, 12);
-      answer(read(wide, 8));
+      send(read(wide, 8));
       const before = cuda.memory(device).lent;
       cuda.release(wide);
       cuda.wait(device);
-      answer([before > cuda.memory(device).lent, cuda.memory(device).kept > 0]);
+      send([before > cuda.memory(device).lent, cuda.memory(device).pooled > 0]);
       cuda.trim(device);
-      answer([cuda.memory(device).kept, cuda.architectures(device)]);
+      send([cuda.memory(device).pooled, cuda.architectures(device)]);
       const empty = room(0);
       cuda.upload(empty, new Float32Array(0));
       cuda.scale(empty, empty, 2);
-      answer(read(empty, 0));
+      send(read(empty, 0));
     `;
     assert.deepEqual(await onFakeGpu(program), [
       [9, 9, 9, 1, 2, 3, 4, 9],
@@ -97,14 +97,14 @@ describe("arguments of the CUDA backend", () => {
 
   it("tells failures of memory and of the device apart", async () => {
     const program = `${OPENED}
-      answer(thrown(() => cuda.take(device, 2 ** 40)));
+      send(thrown(() => cuda.take(device, 2 ** 40)));
       cuda.scale(y, x, 2);
-      answer(thrown(() => cuda.download(new Float32Array(4), y)));
-      answer(thrown(() => cuda.take(device, 16)));
+      send(thrown(() => cuda.download(new Float32Array(4), y)));
+      send(thrown(() => cuda.take(device, 16)));
     `;
-    const answers = (await onFakeGpu(program, fakeGpu("fail=lk_scale:719:1"))) as [string, string, string][];
+    const values = (await onFakeGpu(program, fakeGpu("fail=lk_scale:719:1"))) as [string, string, string][];
     assert.deepEqual(
-      answers.map(([name, , status]) => [name, status]),
+      values.map(([name, , status]) => [name, status]),
       [
         ["Error", "no-memory"],
         ["Error", "device-lost"],
@@ -116,10 +116,10 @@ describe("arguments of the CUDA backend", () => {
   it("is safe from getters that release memory in the middle of a call", async () => {
     const program = `${OPENED}
       const options = { strength: 1, average: false, normalize: false, get mix() { cuda.release(y); return 0; } };
-      answer(thrown(() => cuda.injectNoise(y, x, x, options)));
+      send(thrown(() => cuda.injectNoise(y, x, x, options)));
       const drawn = { get seed() { cuda.release(x); return 1n; }, offset: 0n, threads: 256, k: 1 };
-      answer(thrown(() => cuda.injectNoise(room(16), x, x, { ...options, mix: 0.5, drawn })));
-      answer(counted("misuses"));
+      send(thrown(() => cuda.injectNoise(room(16), x, x, { ...options, mix: 0.5, drawn })));
+      send(counted("misuses"));
     `;
     const [[, message], [, drawing], misuses] = (await onFakeGpu(program)) as [
       [string, string],
@@ -136,15 +136,15 @@ describe("arguments of the CUDA backend", () => {
       const good = { seed: 1n, offset: 4n, threads: 256, k: 1 };
       const inject = (drawn) => cuda.injectNoise(y, x, x, { strength: 1, average: false, normalize: false, mix: 1, drawn });
       const wrong = [5, { seed: 1 }, { seed: -1n }, { offset: 3n }, { threads: 1.5 }, { threads: 255 }, { k: "1" }];
-      for (const part of wrong) answer(thrown(() => inject(typeof part === "object" ? { ...good, ...part } : part)));
-      answer(thrown(() => inject(undefined)));
+      for (const part of wrong) send(thrown(() => inject(typeof part === "object" ? { ...good, ...part } : part)));
+      send(thrown(() => inject(undefined)));
       inject(good);
       const random = room(16);
       cuda.philoxRandn(random, 1n, 4n, 256, 1);
       // mixed in whole, nothing of the rest is left
-      answer([String(read(y)) === String(read(random)), ...counted("misuses")]);
+      send([String(read(y)) === String(read(random)), ...counted("misuses")]);
     `;
-    const answers = (await onFakeGpu(program)) as [string, string, string][];
+    const values = (await onFakeGpu(program)) as [string, string, string][];
     const expected = [
       /"options\.drawn": expected an object, received 5/,
       /"options\.drawn\.seed": expected a bigint, received 1/,
@@ -155,11 +155,11 @@ describe("arguments of the CUDA backend", () => {
       /"options\.drawn\.k": expected a number/,
       /^injectNoise: /,
     ];
-    for (const [index, pattern] of expected.entries()) assert.match(answers[index]![1], pattern);
+    for (const [index, pattern] of expected.entries()) assert.match(values[index]![1], pattern);
     assert.deepEqual(
-      [3, 5, 7].map((index) => answers[index]![2]),
+      [3, 5, 7].map((index) => values[index]![2]),
       ["bad-argument", "bad-argument", "bad-length"],
     );
-    assert.deepEqual(answers.at(-1), [true, 0]);
+    assert.deepEqual(values.at(-1), [true, 0]);
   });
 });

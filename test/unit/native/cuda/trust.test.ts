@@ -69,11 +69,11 @@ describe("trust in a CUDA library", () => {
   const ask = (options: TrustOptions = {}, question: Partial<TrustQuestion> = {}) =>
     trustOf({ ...QUESTION, ...question }, { folder: cache(), ...options });
   /** A trial that counts its calls and answers as it is told. */
-  const trialOf = (answer: string) => {
+  const trialOf = (verdict: string) => {
     const trial = join(folder(), "trial.mjs");
     writeFileSync(
       trial,
-      `import { appendFileSync, writeFileSync } from "node:fs"; appendFileSync(${JSON.stringify(`${trial}.log`)}, "x"); ${answer}`,
+      `import { appendFileSync, writeFileSync } from "node:fs"; appendFileSync(${JSON.stringify(`${trial}.log`)}, "x"); ${verdict}`,
     );
     return { trial, calls: () => readFileSync(`${trial}.log`, "utf8").length };
   };
@@ -127,7 +127,7 @@ describe("trust in a CUDA library", () => {
     for (const [index, text] of hostile.entries()) {
       writeFileSync(file, text);
       assert.deepEqual([ask({ trial }), calls()], [{ trusted: true }, index + 2], text.slice(0, 80));
-      assert.match(readFileSync(file, "utf8"), /"trusted":true}$/, "the answer is written anew");
+      assert.match(readFileSync(file, "utf8"), /"trusted":true}$/, "the verdict is written anew");
     }
   });
 
@@ -161,7 +161,7 @@ describe("trust in a CUDA library", () => {
       import { trustOf } from ${JSON.stringify(import.meta.resolve("#src/native/cuda/trust.js"))};
       console.log(JSON.stringify(trustOf(${JSON.stringify(QUESTION)}, ${JSON.stringify({ folder: cache(), trial })})));
     `;
-    const answersOf = (source: string) =>
+    const verdictsOf = (source: string) =>
       runModule(source, {}).then(({ code, stdout, stderr }) => {
         assert.deepEqual([code, stderr], [0, ""]);
         return stdout
@@ -185,16 +185,16 @@ describe("trust in a CUDA library", () => {
         const source = new URL("data:text/javascript," + encodeURIComponent(${JSON.stringify(asking(trial))}));
         for (let thread = 0; thread < 4; thread++) new Worker(source);
       `;
-      const answers = await Promise.all([answersOf(threads), answersOf(asking(trial)), answersOf(asking(trial))]);
-      assert.deepEqual(answers.flat(), new Array(6).fill({ trusted: true }));
+      const verdicts = await Promise.all([verdictsOf(threads), verdictsOf(asking(trial)), verdictsOf(asking(trial))]);
+      assert.deepEqual(verdicts.flat(), new Array(6).fill({ trusted: true }));
       assert.equal(calls(), 1);
       assert.equal(readdirSync(cache()).length, 1);
     });
 
     it("hears a refusal too", async () => {
       const { trial, calls } = trialOf(SLOW.replace('"trusted":true', '"trusted":false,"reason":"it differs."'));
-      const answers = await Promise.all([answersOf(asking(trial)), answersOf(asking(trial))]);
-      assert.deepEqual(answers.flat(), new Array(2).fill({ trusted: false, reason: "it differs." }));
+      const verdicts = await Promise.all([verdictsOf(asking(trial)), verdictsOf(asking(trial))]);
+      assert.deepEqual(verdicts.flat(), new Array(2).fill({ trusted: false, reason: "it differs." }));
       assert.equal(calls(), 1);
     });
 
@@ -257,9 +257,9 @@ describe("trust in a CUDA library", () => {
     for (const [fault, what, reason] of refusals) {
       it(what, () => {
         const started = performance.now();
-        const answer = ask({ timeoutMs: fault === 2 || fault === 3 ? 1500 : undefined }, { library: faulty(fault) });
-        assert.equal(answer.trusted, false);
-        assert.match(answer.reason!, reason);
+        const verdict = ask({ timeoutMs: fault === 2 || fault === 3 ? 1500 : undefined }, { library: faulty(fault) });
+        assert.equal(verdict.trusted, false);
+        assert.match(verdict.reason!, reason);
         assert.ok(performance.now() - started < 20_000);
       });
     }

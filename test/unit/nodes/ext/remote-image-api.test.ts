@@ -47,7 +47,7 @@ describe("ext remoteImageApi", () => {
   let server: Server;
   let baseUrl = "";
   let seen: Seen[] = [];
-  let answer: (request: Seen, response: ServerResponse, count: number) => void;
+  let respond: (request: Seen, response: ServerResponse, count: number) => void;
 
   before(async () => {
     server = createServer(async (request, response) => {
@@ -60,7 +60,7 @@ describe("ext remoteImageApi", () => {
         body: Buffer.concat(chunks),
       };
       seen.push(one);
-      answer(one, response, seen.length);
+      respond(one, response, seen.length);
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -99,7 +99,7 @@ describe("ext remoteImageApi", () => {
     for (const one of cases) {
       it(one.id, async () => {
         const encoded = one.response_image === null ? undefined : await pngOf(one.response_image);
-        answer = (_, response) => {
+        respond = (_, response) => {
           if (one.id === "http_400_no_content_type") {
             response.writeHead(400);
             response.end("plain words");
@@ -201,7 +201,7 @@ describe("ext remoteImageApi", () => {
 
   it("sends what a standard parser reads", async () => {
     const encoded = await picture();
-    answer = (_, response) => json(response, 200, { image: encoded });
+    respond = (_, response) => json(response, 200, { image: encoded });
     await ask({ positive: "a\nb\r\n--x", denoise: 1, optional_image: Tensor.zeros([1, 2, 2, 3]) });
     const { body, headers } = seen[0]!;
     const form = await new Response(body, { headers: { "content-type": headers["content-type"]! } }).formData();
@@ -213,7 +213,7 @@ describe("ext remoteImageApi", () => {
 
   it("takes the key from the environment, and fails without one before a request", async () => {
     const encoded = await picture();
-    answer = (_, response) => json(response, 200, { image: encoded });
+    respond = (_, response) => json(response, 200, { image: encoded });
     await ask({}, { config: config("Basic abc") });
     assert.equal(seen[0]!.headers.authorization, "Basic abc");
     const kept = process.env.STABILITY_API_KEY;
@@ -239,7 +239,7 @@ describe("ext remoteImageApi", () => {
       [4, 4],
     ] as const) {
       const encoded = await picture(channels);
-      answer = (_, response) => json(response, 200, { image: encoded });
+      respond = (_, response) => json(response, 200, { image: encoded });
       assert.deepEqual([...((await ask()).result[0] as Tensor).shape], [1, 2, 2, expected]);
     }
   });
@@ -248,21 +248,21 @@ describe("ext remoteImageApi", () => {
     const encoded = await picture();
     for (const status of [429, 503]) {
       seen = [];
-      answer = (_, response, count) =>
+      respond = (_, response, count) =>
         count === 1 ? json(response, status, {}, { "retry-after": "0" }) : json(response, 200, { image: encoded });
       await ask();
       assert.equal(seen.length, 2);
       seen = [];
-      answer = (_, response) => json(response, status, { name: "busy" }, { "retry-after": "0" });
+      respond = (_, response) => json(response, status, { name: "busy" }, { "retry-after": "0" });
       await refuses(ask(), "remote.failed", new RegExp(`${status}.*busy`));
       assert.equal(seen.length, 2);
       seen = [];
-      answer = (_, response) => json(response, status, {}, { "retry-after": "3600" });
+      respond = (_, response) => json(response, status, {}, { "retry-after": "3600" });
       await refuses(ask(), "remote.failed");
       assert.equal(seen.length, 1);
     }
     seen = [];
-    answer = (_, response) => json(response, 500, {});
+    respond = (_, response) => json(response, 500, {});
     await refuses(ask(), "remote.failed");
     assert.equal(seen.length, 1);
   });
@@ -279,7 +279,7 @@ describe("ext remoteImageApi", () => {
       { image: Buffer.from("no picture").toString("base64") },
       { image: good.slice(0, 40) },
     ]) {
-      answer = (_, response) => json(response, 200, body);
+      respond = (_, response) => json(response, 200, body);
       await refuses(ask(), "remote.failed", /failed to generate image/);
     }
   });
@@ -287,7 +287,7 @@ describe("ext remoteImageApi", () => {
   it("does not follow redirects", async () => {
     for (const status of [301, 302, 307, 308]) {
       seen = [];
-      answer = (_, response) => {
+      respond = (_, response) => {
         response.writeHead(status, { location: `${baseUrl.replace("127.0.0.1", "localhost")}/steal` });
         response.end();
       };
@@ -298,10 +298,10 @@ describe("ext remoteImageApi", () => {
 
   it("stops when the run is interrupted", async () => {
     const controller = new AbortController();
-    answer = () => controller.abort();
+    respond = () => controller.abort();
     await refuses(ask({}, { signal: controller.signal }), "run.interrupted");
     const waiting = new AbortController();
-    answer = (_, response) => {
+    respond = (_, response) => {
       json(response, 429, {}, { "retry-after": "30" });
       setTimeout(() => waiting.abort(), 50);
     };
@@ -325,14 +325,15 @@ describe("ext remoteImageApi", () => {
         (error: unknown) => errors.push(error),
       );
     };
-    answer = (request, response) => json(response, 403, { name: "forbidden", errors: [request.headers.authorization] });
+    respond = (request, response) =>
+      json(response, 403, { name: "forbidden", errors: [request.headers.authorization] });
     await collect(ask());
-    answer = (request, response) => {
+    respond = (request, response) => {
       response.writeHead(400, { "content-type": "text/plain" });
       response.end(`bad key ${request.headers.authorization}`);
     };
     await collect(ask());
-    answer = (_, response) => json(response, 200, { image: SECRET });
+    respond = (_, response) => json(response, 200, { image: SECRET });
     await collect(ask());
     await collect(
       ask(

@@ -21,11 +21,11 @@ describe("ext showSpentTime", () => {
     for (const one of goldenJson<{ cases: Case[] }>("show_spent_time").cases) {
       it(one.id, async () => {
         const { unique_id, extra_pnginfo } = one;
-        const answer = await invokeNode(KEY, { pipe: one.pipe }, { hidden: { unique_id, extra_pnginfo } });
+        const result = await invokeNode(KEY, { pipe: one.pipe }, { hidden: { unique_id, extra_pnginfo } });
         // decision: the text is spent_time or "" also where no workflow node matches
         const settings = one.pipe.loader_settings ?? {};
         const text = "spent_time" in settings ? settings.spent_time : "";
-        assert.deepEqual(answer, { result: [], ui: { text: [text] } });
+        assert.deepEqual(result, { result: [], ui: { text: [text] } });
         assert.deepEqual(extra_pnginfo, after(one, text));
       });
     }

@@ -676,11 +676,11 @@ describe("batch", () => {
     ];
     const events = await run(strange, { journal: journal() });
     assert.deepEqual(end(events), ["failed", 2, 0, 7]);
-    const said = only(events, "item-failed").sort((a, b) => a.index - b.index);
-    for (const { error } of said) assert.equal(error.code, "items.invalid");
+    const failures = only(events, "item-failed").sort((a, b) => a.index - b.index);
+    for (const { error } of failures) assert.equal(error.code, "items.invalid");
     const expected = "expected a text, a number, true, false, null, or a list or plain object of these, received";
     assert.deepEqual(
-      said.map(({ error }) => error.message),
+      failures.map(({ error }) => error.message),
       [
         `Item 1, 1.red: ${expected} a function.`,
         `Item 2, 1.behave: ${expected} a symbol.`,
@@ -915,8 +915,8 @@ describe("batch", () => {
       assert.deepEqual(end(events), ["failed", 29, 0, 1]);
       const [failed] = only(events, "item-failed");
       assert.deepEqual([failed!.index, failed!.error.code], [13, "thread.lost"]);
-      const said = only(events, "warning").find(({ index }) => index === 13);
-      assert.match(said!.message, /^Node 1: the rendering thread ended .* Item 13 is tried again, alone\.$/);
+      const warning = only(events, "warning").find(({ index }) => index === 13);
+      assert.match(warning!.message, /^Node 1: the rendering thread ended .* Item 13 is tried again, alone\.$/);
       assert.equal(filesIn(out("o", "sub")).length, 29);
     });
   });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import express from "express";
 import { createGraphAgent, createHookService } from "latentkit/hooks";
 import { createLogger } from "latentkit/service";
-import type { Agent } from "#src/service/hooks/agent.js";
+import type { Agent } from "#src/service/agent.js";
 import { fileUrl, mountFileUrls } from "#src/service/hooks/file-url.js";
 import { root, temporaryFolder } from "../../../helpers/folders.js";
 import { bearer, TOKEN, until } from "../../../helpers/hooks/hook-service.js";
@@ -81,8 +81,8 @@ describe("files of a run behind a mounted router", () => {
 
   const started = async (url: string) => {
     const headers = { ...bearer, "content-type": "application/json" };
-    const answer = await fetch(`${url}/hooks/agent`, { method: "POST", headers, body: '{"message":"fox"}' });
-    return (await answer.json()) as { run_id: string; stream_url: string; status_url: string };
+    const response = await fetch(`${url}/hooks/agent`, { method: "POST", headers, body: '{"message":"fox"}' });
+    return (await response.json()) as { run_id: string; stream_url: string; status_url: string };
   };
 
   const statusOf = async (url: string) => {
@@ -129,9 +129,9 @@ describe("files of a run behind a mounted router", () => {
     const events = await readEvents(await fetch(url + stream_url));
     const image = events.find(({ event }) => event === "image")!.data as { url: string };
     assert.match(image.url, new RegExp(`^/automation/api/runs/${run_id}/files/fox`));
-    const answer = await fetch(url + image.url + stream_url.slice(stream_url.indexOf("?")));
-    assert.deepEqual([answer.status, answer.headers.get("content-type")], [200, "image/png"]);
-    await answer.arrayBuffer();
+    const response = await fetch(url + image.url + stream_url.slice(stream_url.indexOf("?")));
+    assert.deepEqual([response.status, response.headers.get("content-type")], [200, "image/png"]);
+    await response.arrayBuffer();
     assert.ok((events.at(-1)!.data as { response: string }).response.includes(image.url));
     await agent.close();
   });

@@ -59,7 +59,7 @@ describe("operations on a device", () => {
       const there = everything();
       const differing = Object.keys(here).filter((name) => JSON.stringify(here[name]) !== JSON.stringify(there[name]));
       const uncalled = Object.keys(ops).filter((name) => !called.has(name));
-      answer([uncalled, differing, launchesBefore, counted("cuLaunchKernel")[0] > 20, warnings, counted("misuses")]);
+      send([uncalled, differing, launchesBefore, counted("cuLaunchKernel")[0] > 20, warnings, counted("misuses")]);
     `;
     assert.deepEqual(await onFakeGpu(program), [[[], [], 0, true, [], [0]]]);
   });
@@ -69,11 +69,11 @@ describe("operations on a device", () => {
       const x = randn([4, 4], { seed: 1n, source: "GPU" });
       const y = ops.axpy(ops.scale(x, 2), x, 3).reshape([16]).clone();
       const before = counted("bytes in", "bytes out");
-      answer([y.size, y.shape, y.hasShape([16]), y.isAway, before]);
+      send([y.size, y.shape, y.hasShape([16]), y.isAway, before]);
       const values = [...y.data];
-      answer([values.every((value, i) => Math.abs(value - 5 * x.data[i]) < 1e-5), y.isAway, counted("bytes in", "bytes out")]);
+      send([values.every((value, i) => Math.abs(value - 5 * x.data[i]) < 1e-5), y.isAway, counted("bytes in", "bytes out")]);
       y.data[0] = 7;
-      answer([ops.scale(y, 1).data[0], counted("bytes in", "bytes out")]);
+      send([ops.scale(y, 1).data[0], counted("bytes in", "bytes out")]);
     `;
     assert.deepEqual(await onFakeGpu(program), [
       [16, [16], true, true, [0, 0]],
@@ -87,11 +87,11 @@ describe("operations on a device", () => {
       const x = randn([2, 3], { seed: 1n, source: "GPU" });
       const [flat, tall] = [x.reshape([6]), x.reshape([3, 2])];
       flat.data[4] = 9;
-      answer([x.data === flat.data, ops.scale(tall, 2).data[4], tall.isAway, x.data[4]]);
+      send([x.data === flat.data, ops.scale(tall, 2).data[4], tall.isAway, x.data[4]]);
       const y = ops.scale(x, 1);
       const same = y.reshape([6]);
       ops.scale(same, 3, same);
-      answer(y.data[4]);
+      send(y.data[4]);
     `;
     assert.deepEqual(await onFakeGpu(program), [[true, 18, false, 9], 27]);
   });
@@ -99,8 +99,8 @@ describe("operations on a device", () => {
   it("cannot be sent to another thread without their values", async () => {
     const program = `
       const x = ops.scale(Tensor.full([3], 2), 2);
-      answer(refused(() => structuredClone(x))[1]);
-      answer([...structuredClone(x.data)]);
+      send(refused(() => structuredClone(x))[1]);
+      send([...structuredClone(x.data)]);
     `;
     const [refusal, values] = await onFakeGpu(program);
     assert.match(String(refusal), /could not be cloned/);
@@ -113,8 +113,8 @@ describe("operations on a device", () => {
       const options = { seed: 7n, source: "GPU" };
       const before = counted("cuLaunchKernel")[0];
       const noise = bits(scaledRandn([3, 1000], 14.6, options));
-      answer(counted("cuLaunchKernel")[0] - before);
-      answer(noise === bits(withDevice("cpu", () => ops.scale(randn([3, 1000], options), 14.6))));
+      send(counted("cuLaunchKernel")[0] - before);
+      send(noise === bits(withDevice("cpu", () => ops.scale(randn([3, 1000], options), 14.6))));
     `;
     assert.deepEqual(await onFakeGpu(program), [1, true]);
   });
@@ -123,17 +123,17 @@ describe("operations on a device", () => {
     const program = `
       const here = Tensor.full([5], 2);
       const { data } = here;
-      answer([ops.scale(here, 2, here) === here, here.data === data, [...data]]);
+      send([ops.scale(here, 2, here) === here, here.data === data, [...data]]);
       const pasted = Tensor.zeros([1, 1, 1, 5]);
       const target = pasted.data;
       ops.composite(here.reshape([1, 1, 1, 5]), Tensor.full([1, 1, 1, 2], 6), 1, 0, undefined, pasted);
       const drawn = Tensor.zeros([2, 3]);
       randn([2, 3], { seed: 1n, source: "GPU", batchIndex: [1, 1], out: drawn });
-      answer([[...target], pasted.isAway, drawn.data[0] !== 0, drawn.data[0] === drawn.data[3]]);
+      send([[...target], pasted.isAway, drawn.data[0] !== 0, drawn.data[0] === drawn.data[3]]);
       const there = ops.scale(here, 1);
       const noise = randn([5], { seed: 1n, source: "GPU", out: there });
       ops.composite(there.reshape([1, 1, 1, 5]), Tensor.full([1, 1, 1, 2], 6), 1, 0, undefined, there.reshape([1, 1, 1, 5]));
-      answer([noise === there, there.isAway, [...there.data].slice(1, 3)]);
+      send([noise === there, there.isAway, [...there.data].slice(1, 3)]);
     `;
     assert.deepEqual(await onFakeGpu(program), [
       [true, true, [4, 4, 4, 4, 4]],
@@ -147,10 +147,10 @@ describe("operations on a device", () => {
       const [a, b] = [randn([100], { seed: 1n }), randn([100], { seed: 1n })];
       const before = counted("bytes in", "bytes out");
       const same = a.data.every((value, i) => value === b.data[i]);
-      answer([before, same, counted("bytes in", "bytes out")]);
+      send([before, same, counted("bytes in", "bytes out")]);
       const c = randn([100], { seed: 1n });
       const doubled = ops.scale(ops.scale(c, 2), 0.5);
-      answer([counted("bytes in"), doubled.data.every((value, i) => value === a.data[i])]);
+      send([counted("bytes in"), doubled.data.every((value, i) => value === a.data[i])]);
     `;
     assert.deepEqual(await onFakeGpu(program), [
       [[0, 0], true, [0, 0]],
@@ -165,13 +165,13 @@ describe("operations on a device", () => {
       const kept = ops.scale(Tensor.full([1000], 1), 2);
       globalThis.gc();
       await settled();
-      answer(cuda.memory.lent);
-      answer(kept.data[0]);
-      answer([cuda.memory.lent, ...counted("misuses")]);
+      send(cuda.memory.lent);
+      send(kept.data[0]);
+      send([cuda.memory.lent, ...counted("misuses")]);
     `;
-    const answers = await onFakeGpu(program, fakeGpu("", { NODE_OPTIONS: "--expose-gc" }));
-    assert.ok((answers[0] as number) >= 4000 && (answers[0] as number) < 10_000, String(answers[0]));
-    assert.deepEqual(answers.slice(1), [2, [0, 0]]);
+    const values = await onFakeGpu(program, fakeGpu("", { NODE_OPTIONS: "--expose-gc" }));
+    assert.ok((values[0] as number) >= 4000 && (values[0] as number) < 10_000, String(values[0]));
+    assert.deepEqual(values.slice(1), [2, [0, 0]]);
   });
 
   it("refuse what the CPU refuses, with the same message", async () => {
@@ -187,7 +187,7 @@ describe("operations on a device", () => {
         refused(() => ops.scale(x, 1).reshape([5])),
       ];
       const [here, there] = [withDevice("cpu", refusals), refusals()];
-      answer([here.length, here.every(([code]) => typeof code === "string"), JSON.stringify(here) === JSON.stringify(there), there]);
+      send([here.length, here.every(([code]) => typeof code === "string"), JSON.stringify(here) === JSON.stringify(there), there]);
     `;
     const [[count, hasCodes, isSame, there]] = (await onFakeGpu(program)) as [[number, boolean, boolean, unknown]];
     assert.deepEqual([count, hasCodes, isSame], [7, true, true], JSON.stringify(there));
@@ -198,12 +198,12 @@ describe("the choice of a device", () => {
   it("auto sends large operations and those with operands on the device", async () => {
     const program = `
       const small = randn([100], { seed: 1n, source: "GPU" });
-      answer([small.isAway, ...counted("cuInit", "cuLaunchKernel")]);
+      send([small.isAway, ...counted("cuInit", "cuLaunchKernel")]);
       const large = randn(${LARGE}, { seed: 1n, source: "GPU" });
       const mask = Tensor.full([1, 2, 2], 0.5);
-      answer([large.isAway, ops.maskedBlend(large, large, mask).isAway, ops.scale(small, 2).isAway]);
+      send([large.isAway, ops.maskedBlend(large, large, mask).isAway, ops.scale(small, 2).isAway]);
       const part = ops.resizeBilinear(large, 3, 3);
-      answer([part.size, part.isAway, ops.toBytes(part).length]);
+      send([part.size, part.isAway, ops.toBytes(part).length]);
     `;
     assert.deepEqual(await onFakeGpu(program, auto()), [
       [false, 0, 0],
@@ -214,13 +214,13 @@ describe("the choice of a device", () => {
 
   it("cpu neither probes nor tries a device", async () => {
     const env = fakeGpu("", { LATENTKIT_DEVICE: "cpu", LATENTKIT_CACHE_DIR: "/nonexistent" });
-    const program = `answer([randn(${LARGE}, { seed: 1n, source: "GPU" }).isAway, ...counted("cuInit")]);`;
+    const program = `send([randn(${LARGE}, { seed: 1n, source: "GPU" }).isAway, ...counted("cuInit")]);`;
     assert.deepEqual(await onFakeGpu(program, env), [[false, 0]]);
   });
 
   it("auto does not probe without a library", async () => {
     const env = fakeGpu("", { LATENTKIT_DEVICE: "auto", LATENTKIT_CUDA: "/nonexistent.so" });
-    const program = `answer([randn(${LARGE}, { seed: 1n, source: "GPU" }).isAway, ...counted("cuInit")]);`;
+    const program = `send([randn(${LARGE}, { seed: 1n, source: "GPU" }).isAway, ...counted("cuInit")]);`;
     assert.deepEqual(await onFakeGpu(program, env), [[false, 0]]);
   });
 
@@ -241,7 +241,7 @@ describe("the choice of a device", () => {
       const devices = ["cpu", "cuda:0", "auto", undefined, "cuda:1", "cpu"];
       const runs = devices.map((device, i) =>
         render({ 1: { class_type: "where", inputs: { seed: i } } }, { registry, device }).then(({ outputs }) => outputs[1][0]));
-      answer(await Promise.all(runs));
+      send(await Promise.all(runs));
     `;
     assert.deepEqual(await onFakeGpu(program, auto("devices=2")), [
       ["false", "true", "false", "false", "true", "false"],
@@ -255,7 +255,7 @@ describe("the choice of a device", () => {
       const { name } = y.onDevice.cuda;
       const z = withDevice("cuda:1", () => ops.axpy(y, y, 1));
       const expected = withDevice("cpu", () => ops.scale(randn([6], { seed: 1n, source: "GPU" }), 4));
-      answer([name, z.onDevice.cuda.name, bits(z) === bits(expected)]);
+      send([name, z.onDevice.cuda.name, bits(z) === bits(expected)]);
     `;
     assert.deepEqual(await onFakeGpu(program, fakeGpu("devices=2")), [["cuda:0", "cuda:1", true]]);
   });
@@ -276,10 +276,10 @@ describe("the choice of a device", () => {
     it(`gives the reason in one sentence: ${what}`, async () => {
       const hidden = what === "no driver" ? `process.env.LATENTKIT_CUDA_DRIVER = "libnothing-of-this-name.so";` : "";
       const program = `${hidden}
-        answer(refused(() => withDevice("cuda:0", () => ops.scale(Tensor.zeros([2]), 1))));
-        answer(await render({ 1: { class_type: "EmptyLatentImage", inputs: {} } }, { device: "cuda:0" }).catch(({ code }) => code));
-        answer([latentkit.device().cuda.available, latentkit.device().cuda.reason]);
-        answer(withDevice("auto", () => randn(${LARGE}, { seed: 1n, source: "GPU" })).isAway);
+        send(refused(() => withDevice("cuda:0", () => ops.scale(Tensor.zeros([2]), 1))));
+        send(await render({ 1: { class_type: "EmptyLatentImage", inputs: {} } }, { device: "cuda:0" }).catch(({ code }) => code));
+        send([latentkit.device().cuda.available, latentkit.device().cuda.reason]);
+        send(withDevice("auto", () => randn(${LARGE}, { seed: 1n, source: "GPU" })).isAway);
       `;
       const cache = { LATENTKIT_DEVICE: "auto" };
       const [[code, message], rendering, [available, why], isAway] = (await onFakeGpu(program, {
@@ -299,9 +299,9 @@ describe("the choice of a device", () => {
   it("refuses a missing device and an unknown name", async () => {
     const program = `
       const on = (device) => refused(() => withDevice(device, () => ops.scale(Tensor.zeros([2]), 1)));
-      answer(on("cuda:2"));
+      send(on("cuda:2"));
       const wrong = ["gpu", "cuda", "cuda:", "cuda:-1", "CPU", "", 0, null, "cuda:1x"];
-      answer([...new Set(await Promise.all(wrong.map((device) =>
+      send([...new Set(await Promise.all(wrong.map((device) =>
         render({ 1: { class_type: "EmptyLatentImage", inputs: {} } }, { device }).catch(({ code }) => code))))]);
     `;
     assert.deepEqual(await onFakeGpu(program, fakeGpu("devices=2")), [
@@ -313,8 +313,8 @@ describe("the choice of a device", () => {
   it("refuses an unknown name in the environment where it is used", async () => {
     const env = fakeGpu("", { LATENTKIT_DEVICE: "gpu" });
     const program = `
-      answer(refused(() => ops.scale(Tensor.zeros([2]), 1)));
-      answer(withDevice("cpu", () => ops.scale(Tensor.full([2], 3), 1).data[1]));
+      send(refused(() => ops.scale(Tensor.zeros([2]), 1)));
+      send(withDevice("cpu", () => ops.scale(Tensor.full([2], 3), 1).data[1]));
     `;
     assert.deepEqual(await onFakeGpu(program, env), [
       ["usage.invalid", 'LATENTKIT_DEVICE: expected auto, cpu or cuda:N, received "gpu".'],
@@ -329,7 +329,7 @@ describe("a device that fails", () => {
       const expected = withDevice("cpu", everything);
       const found = everything();
       await settled();
-      answer([JSON.stringify(found) === JSON.stringify(expected), warnings]);
+      send([JSON.stringify(found) === JSON.stringify(expected), warnings]);
     `;
     // room for the trial is in another process: each driver counts its own
     const warning = "cuda:0 has no memory left for an operation: the CPU computes it, with the same result.";
@@ -340,14 +340,14 @@ describe("a device that fails", () => {
     const program = `
       const x = ops.scale(Tensor.full([5], 2), 2);
       const refusal = refused(() => x.data);
-      answer([refusal, x.isAway, [...x.data]]);
+      send([refusal, x.isAway, [...x.data]]);
     `;
     const values = [4, 4, 4, 4, 4];
     assert.deepEqual(await onFakeGpu(program, fakeGpu("fail=cuMemHostAlloc:2:1,fail=cuMemHostAlloc:2:2")), [
       [String(values), false, values],
     ]);
-    const [answer] = await onFakeGpu(program, fakeGpu("fail=cuMemcpyDtoHAsync_v2:2:1"));
-    const [refusal, ...after] = answer as [string[], boolean, number[]];
+    const [sent] = await onFakeGpu(program, fakeGpu("fail=cuMemcpyDtoHAsync_v2:2:1"));
+    const [refusal, ...after] = sent as [string[], boolean, number[]];
     assert.equal(refusal[0], "native.failed");
     assert.match(refusal[1]!, /^The values of a tensor on cuda:0 could not be fetched \(download: [^.]+\)\.$/);
     assert.deepEqual(after, [true, values]);
@@ -358,13 +358,13 @@ describe("a device that fails", () => {
       const x = withDevice("cpu", () => randn(${LARGE}, { seed: 1n }));
       const lying = randn(${LARGE}, { seed: 2n, source: "GPU" });
       // a launch that fails shows when somebody waits for it
-      answer([lying.isAway, refused(() => ops.std(ops.scale(lying, 2)))[0], refused(() => lying.data)[0]]);
+      send([lying.isAway, refused(() => ops.std(ops.scale(lying, 2)))[0], refused(() => lying.data)[0]]);
       const launches = counted("cuLaunchKernel");
       const found = [ops.scale(x, 3), randn(${LARGE}, { seed: 2n, source: "GPU" })];
-      answer([found.map(({ isAway }) => isAway), String(launches) === String(counted("cuLaunchKernel"))]);
-      answer([refused(() => ops.axpy(x, lying, 1))[0], refused(() => withDevice("cuda:0", () => ops.scale(x, 2)))[0]]);
+      send([found.map(({ isAway }) => isAway), String(launches) === String(counted("cuLaunchKernel"))]);
+      send([refused(() => ops.axpy(x, lying, 1))[0], refused(() => withDevice("cuda:0", () => ops.scale(x, 2)))[0]]);
       await settled();
-      answer(warnings);
+      send(warnings);
     `;
     const warning = "cuda:0 reported a fault: the CPU computes it, with the same result.";
     assert.deepEqual(await onFakeGpu(program, auto("fail=lk_scale:719:1")), [
@@ -379,7 +379,7 @@ describe("a device that fails", () => {
     const program = `
       const x = Tensor.full([100], 1);
       const failure = refused(() => ops.scale(x, 2).data);
-      answer([failure, refused(() => ops.scale(x, 2))[0]]);
+      send([failure, refused(() => ops.scale(x, 2))[0]]);
     `;
     const message = "cuda:0 reported a fault, and its tensors are lost: start a new process, or use --device cpu.";
     assert.deepEqual(await onFakeGpu(program, fakeGpu("fail=lk_scale:719:1")), [

@@ -9,9 +9,9 @@ const startService = serviceStarter();
 const JSON_TYPE = "Content-Type: application/json";
 const AUTH = `Authorization: Bearer ${TOKEN}`;
 
-async function refusal(answer: Response): Promise<[number, string, string]> {
-  const { code, error } = (await answer.json()) as { code: string; error: string };
-  return [answer.status, code, error];
+async function refusal(response: Response): Promise<[number, string, string]> {
+  const { code, error } = (await response.json()) as { code: string; error: string };
+  return [response.status, code, error];
 }
 
 const runCount = async ({ hooks }: RunningService) => (await hooks.runs.list({ limit: 1000 })).runs.length;
@@ -35,9 +35,9 @@ describe("content type", () => {
   for (const [type, status] of types) {
     it(`${JSON.stringify(type)}: ${status}`, async () => {
       const { post } = await startService();
-      const answer = await post("/hooks/agent", '{"message":"x"}', { "content-type": type });
-      assert.equal(answer.status, status);
-      if (status === 415) assert.equal((await refusal(answer))[1], "unsupported_media_type");
+      const response = await post("/hooks/agent", '{"message":"x"}', { "content-type": type });
+      assert.equal(response.status, status);
+      if (status === 415) assert.equal((await refusal(response))[1], "unsupported_media_type");
     });
   }
 
@@ -102,9 +102,9 @@ describe("JSON body", () => {
   for (const [what, body, message] of good) {
     it(`${what}: 200`, async () => {
       const { post, hooks } = await startService();
-      const answer = await post("/hooks/agent", body);
-      assert.equal(answer.status, 200, await answer.clone().text());
-      const { run_id } = (await answer.json()) as { run_id: string };
+      const response = await post("/hooks/agent", body);
+      assert.equal(response.status, 200, await response.clone().text());
+      const { run_id } = (await response.json()) as { run_id: string };
       assert.equal((await hooks.runs.get(run_id)).message, message);
       assert.equal(({} as Record<string, unknown>).polluted, undefined);
     });
@@ -141,16 +141,17 @@ describe("body size", () => {
     const { port } = await startService();
     const client = new RawClient(port);
     client.send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Content-Length: 10485760"])).send("{");
-    const answer = await client.answer();
+    const response = await client.response();
     client.destroy();
-    assert.deepEqual([answer.status, JSON.parse(answer.body).code], [413, "payload_too_large"]);
+    assert.deepEqual([response.status, JSON.parse(response.body).code], [413, "payload_too_large"]);
   });
 
   it("sent 10 MB: 413, the service continues", async () => {
     const { post } = await startService();
     const body = new Uint8Array(10 * 1024 * 1024).fill(0x20);
-    const answers = await Promise.all(Array.from({ length: 3 }, () => post("/hooks/agent", body)));
-    for (const answer of answers) assert.deepEqual((await refusal(answer)).slice(0, 2), [413, "payload_too_large"]);
+    const responses = await Promise.all(Array.from({ length: 3 }, () => post("/hooks/agent", body)));
+    for (const response of responses)
+      assert.deepEqual((await refusal(response)).slice(0, 2), [413, "payload_too_large"]);
     assert.equal((await post("/hooks/agent", { message: "x" })).status, 200);
   });
 
@@ -160,9 +161,9 @@ describe("body size", () => {
     client.send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Transfer-Encoding: chunked"]));
     const chunk = `10000\r\n${" ".repeat(0x10000)}\r\n`;
     for (let i = 0; i < 5; i++) client.send(chunk);
-    const answer = await client.answer();
+    const response = await client.response();
     client.destroy();
-    assert.equal(answer.status, 413);
+    assert.equal(response.status, 413);
   });
 
   it("a body of exactly the limit is accepted, one byte more is not", async () => {
@@ -179,7 +180,7 @@ describe("body size", () => {
     const { port } = await startService();
     const client = new RawClient(port);
     client.send(requestText("POST /hooks/agent", [JSON_TYPE, "Content-Length: 10485760"])).send("{");
-    assert.equal((await client.answer()).status, 401);
+    assert.equal((await client.response()).status, 401);
     client.destroy();
   });
 
@@ -224,7 +225,7 @@ describe("compressed body", () => {
         .send(members)
         .send("\r\n");
     }
-    assert.equal((await client.answer()).status, 413);
+    assert.equal((await client.response()).status, 413);
     client.destroy();
   });
 
@@ -257,12 +258,12 @@ describe("slow and broken bodies", () => {
     client.send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Content-Length: 15"])).send('{"mess');
     const drip = setInterval(() => client.send("a"), 400);
     const since = Date.now();
-    const answer = await client.answer();
+    const response = await client.response();
     clearInterval(drip);
-    assert.equal(answer.status, 408);
+    assert.equal(response.status, 408);
     assert.ok(Date.now() - since < 2500, "the body's own clock, not the server's last resort");
-    assert.equal(JSON.parse(answer.body).request_id, answer.headers["x-request-id"]);
-    assert.equal(JSON.parse(answer.body).ok, false);
+    assert.equal(JSON.parse(response.body).request_id, response.headers["x-request-id"]);
+    assert.equal(JSON.parse(response.body).ok, false);
     await client.closed;
   });
 
@@ -281,10 +282,10 @@ describe("slow and broken bodies", () => {
 
   it("malformed chunks: 400", async () => {
     const { port } = await startService();
-    const answer = await rawRequest(
+    const response = await rawRequest(
       port,
       requestText("POST /hooks/agent", [AUTH, JSON_TYPE, "Transfer-Encoding: chunked"], "zz\r\nbad"),
     );
-    assert.equal(answer.status, 400);
+    assert.equal(response.status, 400);
   });
 });

@@ -7,7 +7,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks";
 import express from "express";
 import { createHookService } from "latentkit/hooks";
 import { createLogger } from "latentkit/service";
-import type { Agent } from "#src/service/hooks/agent.js";
+import type { Agent } from "#src/service/agent.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { scriptedAgent, serviceStarter, TOKEN, until } from "../../../../helpers/hooks/hook-service.js";
 import { RawClient, requestText } from "../../../../helpers/http/raw-http.js";
@@ -38,7 +38,7 @@ describe("pipelined requests", () => {
   it("64 are handled, the 65th ends the connection", async () => {
     const { port, get } = await startService();
     const polite = new RawClient(port).send(openApi.repeat(64));
-    await until(() => polite.text.match(/HTTP\/1\.1 200/gm)?.length === 64, "64 answers");
+    await until(() => polite.text.match(/HTTP\/1\.1 200/gm)?.length === 64, "64 responses");
     polite.destroy();
     const greedy = new RawClient(port).send(openApi.repeat(1000));
     await greedy.closed;
@@ -83,7 +83,7 @@ describe("pipelined requests", () => {
     assert.equal(listening.server.maxRequestsPerSocket, 1000);
     listening.server.maxRequestsPerSocket = 20;
     const client = new RawClient(port).send(openApi.repeat(20));
-    await until(() => client.text.match(/HTTP\/1\.1 200/g)?.length === 20, "20 answers");
+    await until(() => client.text.match(/HTTP\/1\.1 200/g)?.length === 20, "20 responses");
     client.destroy();
     assert.equal(client.text.match(/^Connection: close/gm)?.length, 1);
   });

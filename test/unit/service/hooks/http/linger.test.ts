@@ -27,9 +27,9 @@ async function push(port: number, head: string, options: { chunked?: boolean; pa
   if (options.chunked) client.send("0\r\n\r\n");
   await sleep(50);
   client.socket.resume();
-  const answer = await client.answer();
+  const response = await client.response();
   await client.closed;
-  return { ...answer, error: client.error, answers: client.text.match(/HTTP\/1\.1 /g)?.length };
+  return { ...response, error: client.error, responses: client.text.match(/HTTP\/1\.1 /g)?.length };
 }
 
 describe("a response before the body is complete", () => {
@@ -44,11 +44,11 @@ describe("a response before the body is complete", () => {
           "HTTP/1.1",
           version,
         );
-      const arrives = { status, error: undefined, answers: 1, connection: "close" };
+      const arrives = { status, error: undefined, responses: 1, connection: "close" };
       const check = async (text: string, options?: Parameters<typeof push>[2]) => {
         const { port } = await startService();
-        const { headers, error, answers, ...answer } = await push(port, text, options);
-        assert.deepEqual({ status: answer.status, error, answers, connection: headers.connection }, arrives);
+        const { headers, error, responses, ...response } = await push(port, text, options);
+        assert.deepEqual({ status: response.status, error, responses, connection: headers.connection }, arrives);
       };
 
       it(`${name} reaches a client that sends 10 MB first (${connection})`, () => check(head("HTTP/1.1", LENGTH)));
@@ -85,7 +85,7 @@ describe("a response before the body is complete", () => {
     const { port, hooks } = await startService();
     const body = '{"message":"x"}';
     const client = new RawClient(port).send(requestText("POST /hooks/agent", [JSON_TYPE, "Content-Length: 400000"]));
-    await client.answer();
+    await client.response();
     client.send(" ".repeat(400_000)).send(requestText("POST /hooks/agent", [AUTH, JSON_TYPE], body));
     await client.closed;
     assert.equal((await hooks.runs.list({ limit: 10 })).runs.length, 0);
@@ -111,7 +111,7 @@ describe("a response before the body is complete", () => {
       return client;
     };
     const [silent, greedy] = [ask(), ask()];
-    await Promise.all([silent.answer(), greedy.answer()]);
+    await Promise.all([silent.response(), greedy.response()]);
     while (!greedy.socket.destroyed) await new Promise((resolve) => greedy.socket.write(MEBIBYTE, resolve));
     assert.ok(greedy.socket.bytesWritten < 200 * MEBIBYTE.length);
     await until(async () => (await count()) === 0, "both are cut");
@@ -132,9 +132,9 @@ describe("a body that arrives with its headers", () => {
       client.send(requestText("POST /hooks/agent", headers, '{"message":"x"}'));
       await until(() => client.text.length > before);
       await sleep(20);
-      const said = client.text.slice(before);
-      assert.ok(said.startsWith(`HTTP/1.1 ${status} `), said);
-      assert.match(said, /\r\nConnection: keep-alive\r\n/);
+      const received = client.text.slice(before);
+      assert.ok(received.startsWith(`HTTP/1.1 ${status} `), received);
+      assert.match(received, /\r\nConnection: keep-alive\r\n/);
     }
     client.destroy();
   });
@@ -146,7 +146,7 @@ describe("a body that arrives with its headers", () => {
       const headers = [AUTH, JSON_TYPE, `Connection: ${wish}`, `Content-Length: ${body.length}`];
       const client = new RawClient(port).send(requestText("POST /hooks/agent", headers));
       await sleep(50);
-      const { status, headers: answered } = await client.send(body).answer();
+      const { status, headers: answered } = await client.send(body).response();
       assert.deepEqual([status, answered.connection], [200, wish]);
       client.destroy();
     }

@@ -45,8 +45,8 @@ describe("metrics", () => {
     await series();
     const before = await series();
     for (let i = 0; i < 1000; i += 50) {
-      const answers = await Promise.all(Array.from({ length: 50 }, (_, n) => start(`k${i + n}`)));
-      for (const answer of answers) assert.equal(answer.status, 200, await answer.text());
+      const responses = await Promise.all(Array.from({ length: 50 }, (_, n) => start(`k${i + n}`)));
+      for (const response of responses) assert.equal(response.status, 200, await response.text());
     }
     for (let i = 1000; i < 10_000; i++) {
       await hooks.runs.start({ origin: "agent", message: "x", sessionKey: `hook:k${i}` });
@@ -107,8 +107,8 @@ describe("probes", () => {
   it("are open to all", async () => {
     const { url } = await startService();
     for (const path of ["/health", "/ready"]) {
-      const answer = await fetch(url + path);
-      assert.deepEqual([answer.status, ((await answer.json()) as { ok: boolean }).ok], [200, true]);
+      const response = await fetch(url + path);
+      assert.deepEqual([response.status, ((await response.json()) as { ok: boolean }).ok], [200, true]);
     }
   });
 

@@ -9,9 +9,9 @@ type Json = Record<string, unknown>;
 
 async function document(): Promise<Json & { paths: Record<string, Record<string, Json>> }> {
   const { url } = await startService();
-  const answer = await fetch(`${url}/openapi.json`);
-  assert.equal(answer.status, 200);
-  return (await answer.json()) as Json & { paths: Record<string, Record<string, Json>> };
+  const response = await fetch(`${url}/openapi.json`);
+  assert.equal(response.status, 200);
+  return (await response.json()) as Json & { paths: Record<string, Record<string, Json>> };
 }
 
 describe("openapi.json", () => {

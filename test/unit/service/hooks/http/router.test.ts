@@ -47,15 +47,15 @@ describe("paths", () => {
     it(`${path} is a JSON 404`, async () => {
       const { port } = await startService();
       for (const method of ["POST", "GET"]) {
-        const answer = await rawRequest(
+        const response = await rawRequest(
           port,
           requestText(`${method} ${path}`, [AUTH, "Content-Type: application/json"]),
         );
-        const { ok, code, request_id } = JSON.parse(answer.body);
-        assert.deepEqual([answer.status, ok, code], [404, false, "not_found"], `${method} ${path}`);
-        assert.equal(request_id, answer.headers["x-request-id"]);
-        assert.match(answer.headers["content-type"]!, /^application\/json/);
-        assert.equal(answer.headers["x-powered-by"], undefined);
+        const { ok, code, request_id } = JSON.parse(response.body);
+        assert.deepEqual([response.status, ok, code], [404, false, "not_found"], `${method} ${path}`);
+        assert.equal(request_id, response.headers["x-request-id"]);
+        assert.match(response.headers["content-type"]!, /^application\/json/);
+        assert.equal(response.headers["x-powered-by"], undefined);
       }
     });
   }
@@ -87,10 +87,10 @@ describe("methods", () => {
   for (const [method, path, allow] of wrong) {
     it(`${method} ${path} is a 405 with Allow: ${allow}, before the token check`, async () => {
       const { port } = await startService({ config: { hooks_token: undefined } });
-      const answer = await rawRequest(port, requestText(`${method} ${path}`, []));
-      assert.equal(answer.status, 405);
-      assert.equal(answer.headers.allow, allow);
-      assert.equal(JSON.parse(answer.body).code, "method_not_allowed");
+      const response = await rawRequest(port, requestText(`${method} ${path}`, []));
+      assert.equal(response.status, 405);
+      assert.equal(response.headers.allow, allow);
+      assert.equal(JSON.parse(response.body).code, "method_not_allowed");
     });
   }
 
@@ -126,10 +126,10 @@ describe("problem+json", () => {
       "application/problem+json; Q = 0.3, application/json;q=0, */*",
       "application/json;q=0.1, application/*, application/problem+json;q=0.2",
     ]) {
-      const answer = await fetch(`${url}/api/runs`, { headers: { accept } });
-      assert.equal(answer.headers.get("content-type"), "application/problem+json");
-      const { request_id, ...problem } = (await answer.json()) as Record<string, unknown>;
-      assert.equal(request_id, answer.headers.get("x-request-id"));
+      const response = await fetch(`${url}/api/runs`, { headers: { accept } });
+      assert.equal(response.headers.get("content-type"), "application/problem+json");
+      const { request_id, ...problem } = (await response.json()) as Record<string, unknown>;
+      assert.equal(request_id, response.headers.get("x-request-id"));
       assert.deepEqual(problem, {
         type: "about:blank",
         title: "Unauthorized",
@@ -156,8 +156,8 @@ describe("problem+json", () => {
       "application/problem+json;q=abc",
       'text/x;a=", application/problem+json"',
     ]) {
-      const answer = await fetch(`${url}/no-such-page`, { headers: { accept } });
-      assert.match(answer.headers.get("content-type")!, /^application\/json/, accept);
+      const response = await fetch(`${url}/no-such-page`, { headers: { accept } });
+      assert.match(response.headers.get("content-type")!, /^application\/json/, accept);
     }
   });
 });
@@ -210,9 +210,9 @@ describe("router in another application", () => {
       ...["/Health", "/health/", "/metrics/", "/openapi", "/%", "/hooks/%zz", "/api/%zz"],
     ]) {
       for (const method of ["GET", "POST"]) {
-        const answer = await fetch(url + path, { method, headers: bearer });
-        assert.deepEqual([answer.status, await answer.text()], [200, "mine"], path);
-        assert.equal(answer.headers.get("x-request-id"), null, path);
+        const response = await fetch(url + path, { method, headers: bearer });
+        assert.deepEqual([response.status, await response.text()], [200, "mine"], path);
+        assert.equal(response.headers.get("x-request-id"), null, path);
       }
     }
     const undecodable = await fetch(`${url}/api/runs/%zz`, { headers: bearer });
@@ -235,9 +235,9 @@ describe("router in another application", () => {
 
   it("returns URLs that work at its mount path", async () => {
     const url = await mount((app, hooks) => app.use("/deep/er", hooks.router));
-    const answer = await start(`${url}/deep/er`);
-    const { stream_url, status_url } = (await answer.json()) as Record<string, string>;
-    assert.equal(answer.headers.get("location"), status_url);
+    const response = await start(`${url}/deep/er`);
+    const { stream_url, status_url } = (await response.json()) as Record<string, string>;
+    assert.equal(response.headers.get("location"), status_url);
     assert.match(status_url!, /^\/deep\/er\/api\/runs\//);
     assert.equal((await fetch(url + status_url, { headers: bearer })).status, 200);
     assert.match(await (await fetch(url + stream_url)).text(), /event: done/);
@@ -250,9 +250,9 @@ describe("router in another application", () => {
       app.use(express.json());
       app.use(hooks.router);
     });
-    const answer = await start(url);
-    const { code, error } = (await answer.json()) as Record<string, string>;
-    assert.deepEqual([answer.status, code], [500, "internal"]);
+    const response = await start(url);
+    const { code, error } = (await response.json()) as Record<string, string>;
+    assert.deepEqual([response.status, code], [500, "internal"]);
     assert.match(error!, /already read .* mount the hook router before/);
     const list = (await (await fetch(`${url}/api/runs`, { headers: bearer })).json()) as { runs: unknown[] };
     assert.deepEqual(list.runs, []);
@@ -270,9 +270,9 @@ describe("router in another application", () => {
     assert.equal((await start(url)).status, 200);
     const otherCase = await fetch(`${url}/Api/Runs`, { headers: bearer });
     assert.deepEqual([otherCase.status, otherCase.headers.get("x-request-id")], [404, null]);
-    const answer = await fetch(`${url}/api/stream?run_id[]=a&run_id[__proto__]=b`, { headers: bearer });
-    assert.equal(answer.status, 400);
-    assert.match(await answer.text(), /^\{"ok":false/);
+    const response = await fetch(`${url}/api/stream?run_id[]=a&run_id[__proto__]=b`, { headers: bearer });
+    assert.equal(response.status, 400);
+    assert.match(await response.text(), /^\{"ok":false/);
   });
 
   it("works with a server that handles Expect: 100-continue itself", async () => {

@@ -16,9 +16,9 @@ for (const [endpoint, body] of [
     /** The session a request got, or [status, code, sentence]. */
     async function ask(given: object, config: object): Promise<unknown> {
       const { post } = await startService({ config: { ...config, ...token } });
-      const answer = await post(endpoint, { ...body, ...given });
-      const json = (await answer.json()) as Record<string, string>;
-      return answer.status === 200 ? json.session_key : [answer.status, json.code, json.error];
+      const response = await post(endpoint, { ...body, ...given });
+      const json = (await response.json()) as Record<string, string>;
+      return response.status === 200 ? json.session_key : [response.status, json.code, json.error];
     }
     const token = { hooks_token: "correct-horse-battery-staple" };
     const allowed = { hooks_allow_request_session_key: true, hooks_allowed_session_key_prefixes: ["hook:", "ci:"] };

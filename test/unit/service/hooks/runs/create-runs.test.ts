@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { LatentkitError } from "latentkit";
-import type { Agent } from "#src/service/hooks/agent.js";
+import type { Agent } from "#src/service/agent.js";
 import { turns } from "../../../../helpers/hooks/fake-clock.js";
 import {
   allEvents,
@@ -124,10 +124,10 @@ describeStores("run engine", (kind) => {
       ],
       "throws an error whose message is no text": [
         () => {
-          throw Object.defineProperty(new Error(), "message", { value: { toString: () => "said by an object" } });
+          throw Object.defineProperty(new Error(), "message", { value: { toString: () => "thrown by an object" } });
         },
         "agent_failed",
-        /^said by an object$/,
+        /^thrown by an object$/,
       ],
       "throws an error whose message is a number": [
         () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Agent } from "#src/service/hooks/agent.js";
+import type { Agent } from "#src/service/agent.js";
 import { FakeClock, turns } from "../../../../helpers/hooks/fake-clock.js";
 import {
   allEvents,
@@ -101,7 +101,7 @@ describeStores("run engine over time", (kind) => {
       const wake = { sessionKey: "hook:a", text: "x", idempotency: idempotency({ endpoint: "wake" }) };
       const all = await Promise.all(Array.from({ length: 20 }, () => runs.queueWake(wake)));
       assert.deepEqual(all[0], { sessionKey: "hook:a", chatId: 1, eventId: 1, pending: 1, replayed: false });
-      for (const answer of all.slice(1)) assert.deepEqual(answer, { ...all[0], replayed: true });
+      for (const response of all.slice(1)) assert.deepEqual(response, { ...all[0], replayed: true });
       const { runs: started } = await runs.heartbeat();
       assert.equal(started[0]?.events, 1);
       await runs.close();

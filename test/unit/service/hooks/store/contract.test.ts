@@ -232,12 +232,12 @@ describeStores("store contract", (kind) => {
     await store.createRun(newRun("r1"), key("k"));
     const expected = {
       payloadHash: "hash",
-      answer: { run: { runId: "r1", sessionKey: "hook:a", createdAt: 1000, createdMark: 900 } },
+      reply: { run: { runId: "r1", sessionKey: "hook:a", createdAt: 1000, createdMark: 900 } },
     };
     const again = await store.createRun(newRun("r2"), key("k", { payloadHash: "other" }));
     assert.equal(again.kind, "replayed");
     const stored = await store.findReply("k", 99);
-    assert.deepEqual({ payloadHash: stored?.payloadHash, answer: stored?.reply }, expected);
+    assert.deepEqual({ payloadHash: stored?.payloadHash, reply: stored?.reply }, expected);
     assert.equal(await store.getRun("r2"), null);
     const wake = await store.addWake({ sessionKey: "hook:a", text: "x", limits: wakeLimits(9) }, key("k"));
     assert.equal(wake.kind, "replayed");
@@ -258,8 +258,8 @@ describeStores("store contract", (kind) => {
   it("stores the reply to a wake", async () => {
     const store = kind.create();
     await store.addWake({ sessionKey: "hook:a", text: "x", limits: wakeLimits(9) }, key("k"));
-    const answer = { wake: { sessionKey: "hook:a", chatId: 1, eventId: 1, pending: 1 } };
-    assert.deepEqual((await store.findReply("k", 0))?.reply, answer);
+    const reply = { wake: { sessionKey: "hook:a", chatId: 1, eventId: 1, pending: 1 } };
+    assert.deepEqual((await store.findReply("k", 0))?.reply, reply);
   });
 
   it("lists newest first, in pages", async () => {

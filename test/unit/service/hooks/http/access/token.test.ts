@@ -37,13 +37,13 @@ describe("hook token over HTTP", () => {
   for (const [what, headers, status] of cases) {
     it(`${what}: ${status}`, async () => {
       const { port } = await startService();
-      const answer = await rawRequest(port, Buffer.from(agentRequest(...headers), "latin1"));
-      assert.equal(answer.status, status, answer.body);
+      const response = await rawRequest(port, Buffer.from(agentRequest(...headers), "latin1"));
+      assert.equal(response.status, status, response.body);
       if (status === 401) {
-        const { ok, error, code, request_id } = JSON.parse(answer.body);
+        const { ok, error, code, request_id } = JSON.parse(response.body);
         assert.deepEqual({ ok, error, code }, { ok: false, error: "unauthorized", code: "unauthorized" });
-        assert.equal(request_id, answer.headers["x-request-id"]);
-        assert.equal(answer.headers["www-authenticate"], "Bearer");
+        assert.equal(request_id, response.headers["x-request-id"]);
+        assert.equal(response.headers["www-authenticate"], "Bearer");
       }
     });
   }
@@ -54,8 +54,8 @@ describe("hook token over HTTP", () => {
       [16 * 1024, 401],
       [20_000, 431],
     ] as const) {
-      const answer = await rawRequest(port, agentRequest(`Authorization: Bearer ${"a".repeat(bytes)}`));
-      assert.deepEqual([answer.status, JSON.parse(answer.body).ok], [status, false]);
+      const response = await rawRequest(port, agentRequest(`Authorization: Bearer ${"a".repeat(bytes)}`));
+      assert.deepEqual([response.status, JSON.parse(response.body).ok], [status, false]);
     }
   });
 
@@ -63,9 +63,9 @@ describe("hook token over HTTP", () => {
     for (const hooks_token of [undefined, null, "", "  \t", 123456, true, {}, [], ["", " ", 5]]) {
       const { url } = await startService({ config: { hooks_token } });
       for (const authorization of ["", "Bearer undefined", "Bearer "]) {
-        const answer = await fetch(`${url}/hooks/agent`, { method: "POST", headers: { authorization } });
-        const { error, code } = (await answer.json()) as Record<string, unknown>;
-        assert.equal(answer.status, 503);
+        const response = await fetch(`${url}/hooks/agent`, { method: "POST", headers: { authorization } });
+        const { error, code } = (await response.json()) as Record<string, unknown>;
+        assert.equal(response.status, 503);
         assert.deepEqual([error, code], ["hooks token is not configured", "hooks_not_configured"]);
       }
     }
@@ -89,9 +89,9 @@ describe("hook token over HTTP", () => {
   it("refuses a token in the URL, right or wrong, on every guarded path", async () => {
     const { get, post } = await startService();
     for (const path of ["/api/stream", "/api/runs", "/api/run_status"]) {
-      const answer = await get(`${path}?token=${TOKEN}`);
-      assert.equal(answer.status, 400);
-      assert.equal(((await answer.json()) as { code: string }).code, "invalid_request");
+      const response = await get(`${path}?token=${TOKEN}`);
+      assert.equal(response.status, 400);
+      assert.equal(((await response.json()) as { code: string }).code, "invalid_request");
     }
     assert.equal((await post(`/hooks/agent?token=${TOKEN}`, { message: "x" })).status, 400);
   });

@@ -7,16 +7,16 @@ const startService = serviceStarter();
 
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-const json = async (answer: Response) => (await answer.json()) as Record<string, unknown>;
-const codeOf = async (answer: Response) => [answer.status, (await json(answer)).code];
+const json = async (response: Response) => (await response.json()) as Record<string, unknown>;
+const codeOf = async (response: Response) => [response.status, (await json(response)).code];
 
 describe("POST /hooks/agent", () => {
   for (const path of ["/hooks/agent", "/api/hooks/agent"]) {
     it(`${path} responds with the payload of a stored run`, async () => {
       const { post, hooks } = await startService();
-      const answer = await post(path, { message: "hello", name: " CI ", extra: { ignored: true } });
-      const payload = await json(answer);
-      assert.equal(answer.status, 200);
+      const response = await post(path, { message: "hello", name: " CI ", extra: { ignored: true } });
+      const payload = await json(response);
+      assert.equal(response.status, 200);
       assert.deepEqual(Object.keys(payload), [
         "ok",
         "run_id",
@@ -28,10 +28,10 @@ describe("POST /hooks/agent", () => {
       ]);
       assert.match(String(payload.run_id), UUID_V4);
       assert.deepEqual([payload.ok, payload.status, payload.session_key], [true, "queued", "hook:ingress"]);
-      assert.equal(answer.headers.get("location"), `/api/runs/${payload.run_id}`);
+      assert.equal(response.headers.get("location"), `/api/runs/${payload.run_id}`);
       assert.equal(payload.status_url, `/api/runs/${payload.run_id}`);
-      assert.equal(answer.headers.get("idempotent-replayed"), null);
-      assert.equal(answer.headers.get("cache-control"), "no-store");
+      assert.equal(response.headers.get("idempotent-replayed"), null);
+      assert.equal(response.headers.get("cache-control"), "no-store");
       const run = await hooks.runs.get(String(payload.run_id));
       assert.deepEqual([run.message, run.name, run.origin, run.timeoutSeconds], ["hello", "CI", "agent", 600]);
       assert.equal(new Date(run.createdAt).toISOString(), payload.created_at);
@@ -48,9 +48,9 @@ describe("POST /hooks/wake", () => {
   for (const mode of [undefined, null, "now"]) {
     it(`starts a run with mode ${mode}`, async () => {
       const { post, hooks } = await startService();
-      const answer = await post("/api/hooks/wake", { text: "wake up", mode });
-      const { run_id, session_key } = await json(answer);
-      assert.deepEqual([answer.status, session_key], [200, "hook:ingress"]);
+      const response = await post("/api/hooks/wake", { text: "wake up", mode });
+      const { run_id, session_key } = await json(response);
+      assert.deepEqual([response.status, session_key], [200, "hook:ingress"]);
       const run = await hooks.runs.get(String(run_id));
       assert.deepEqual([run.message, run.origin], ["wake up", "wake"]);
     });
@@ -58,12 +58,12 @@ describe("POST /hooks/wake", () => {
 
   it("mode next-heartbeat queues an event for the heartbeat's run", async () => {
     const { post, hooks } = await startService();
-    const answers = [];
+    const responses = [];
     for (const text of ["one", "two"]) {
-      answers.push(await json(await post("/hooks/wake", { text, mode: "next-heartbeat" })));
+      responses.push(await json(await post("/hooks/wake", { text, mode: "next-heartbeat" })));
     }
     assert.deepEqual(
-      answers.map(({ chat_id: _chat, event_id: _event, ...rest }) => rest),
+      responses.map(({ chat_id: _chat, event_id: _event, ...rest }) => rest),
       [1, 2].map((pending) => ({
         ok: true,
         mode: "next-heartbeat",
@@ -72,8 +72,8 @@ describe("POST /hooks/wake", () => {
         pending,
       })),
     );
-    assert.ok(answers.every(({ chat_id, event_id }) => Number.isInteger(chat_id) && Number.isInteger(event_id)));
-    assert.equal(answers[0]!.chat_id, answers[1]!.chat_id);
+    assert.ok(responses.every(({ chat_id, event_id }) => Number.isInteger(chat_id) && Number.isInteger(event_id)));
+    assert.equal(responses[0]!.chat_id, responses[1]!.chat_id);
     assert.deepEqual((await hooks.runs.list({ limit: 10 })).runs, []);
     const { runs } = await hooks.heartbeat();
     assert.equal(runs.length, 1);
@@ -84,8 +84,8 @@ describe("POST /hooks/wake", () => {
   it("drops unknown fields of a wake", async () => {
     const { post, hooks } = await startService();
     for (const mode of ["now", "next-heartbeat"]) {
-      const answer = await post("/hooks/wake", { text: "x", mode, name: 5, message: [], other: { deep: null } });
-      assert.equal(answer.status, 200, await answer.text());
+      const response = await post("/hooks/wake", { text: "x", mode, name: 5, message: [], other: { deep: null } });
+      assert.equal(response.status, 200, await response.text());
     }
     assert.equal((await hooks.runs.list({ limit: 1 })).runs[0]!.name, null);
   });
@@ -147,9 +147,9 @@ describe("gate order", () => {
     const { post, get, hooks, start } = await startService();
     await start("hold");
     const closing = hooks.close(0.3);
-    const answer = await post("/hooks/agent", "no json", bad);
-    assert.deepEqual(await codeOf(answer), [503, "shutting_down"]);
-    assert.ok(Number(answer.headers.get("retry-after")) >= 1);
+    const response = await post("/hooks/agent", "no json", bad);
+    assert.deepEqual(await codeOf(response), [503, "shutting_down"]);
+    assert.ok(Number(response.headers.get("retry-after")) >= 1);
     assert.equal((await post("/hooks/agent", "", wrong)).status, 401);
     assert.deepEqual(await codeOf(await get("/ready")), [503, "shutting_down"]);
     assert.equal((await get("/health")).status, 200);
@@ -162,15 +162,15 @@ describe("idempotency", () => {
 
   it("100 parallel posts with one key: one run, one response", async () => {
     const { post, hooks } = await startService();
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
         post(i % 2 ? "/hooks/agent" : "/api/hooks/agent", { message: "x" }, key("k")),
       ),
     );
-    const bodies = await Promise.all(answers.map((answer) => answer.text()));
-    assert.ok(answers.every(({ status }) => status === 200));
-    assert.equal(new Set(bodies).size, 1, "all answers are the same");
-    assert.equal(answers.filter(({ headers }) => headers.get("idempotent-replayed") === "true").length, 99);
+    const bodies = await Promise.all(responses.map((response) => response.text()));
+    assert.ok(responses.every(({ status }) => status === 200));
+    assert.equal(new Set(bodies).size, 1, "all responses are the same");
+    assert.equal(responses.filter(({ headers }) => headers.get("idempotent-replayed") === "true").length, 99);
     assert.equal((await hooks.runs.list({ limit: 1000 })).runs.length, 1);
   });
 
@@ -243,8 +243,8 @@ describe("idempotency", () => {
     client.send(requestText("POST /hooks/agent", headers, '{"message":"x"}'));
     await until(async () => (await hooks.runs.list({ limit: 1 })).runs.length === 1);
     client.destroy();
-    const answer = await post("/hooks/agent", { message: "x" }, key("k"));
-    assert.equal(answer.headers.get("idempotent-replayed"), "true");
+    const response = await post("/hooks/agent", { message: "x" }, key("k"));
+    assert.equal(response.headers.get("idempotent-replayed"), "true");
     assert.equal((await hooks.runs.list({ limit: 10 })).runs.length, 1);
   });
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Agent } from "#src/service/hooks/agent.js";
+import type { Agent } from "#src/service/agent.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
 import { serviceStarter, until } from "../../../../../helpers/hooks/hook-service.js";
 import { rawRequest, requestText } from "../../../../../helpers/http/raw-http.js";
@@ -10,8 +10,8 @@ import { rawRequest, requestText } from "../../../../../helpers/http/raw-http.js
 const startService = serviceStarter();
 
 const UNKNOWN = "00000000-0000-4000-8000-000000000000";
-const json = async (answer: Response) => (await answer.json()) as Record<string, unknown>;
-const codeOf = async (answer: Response) => [answer.status, (await json(answer)).code];
+const json = async (response: Response) => (await response.json()) as Record<string, unknown>;
+const codeOf = async (response: Response) => [response.status, (await json(response)).code];
 
 describe("run status", () => {
   it("is equal under both paths and has the outcome", async () => {
@@ -186,9 +186,9 @@ describe("cancel", () => {
     const queued = await start("hold");
     for (const { run_id, status_url } of [queued, running]) {
       for (let i = 0; i < 2; i++) {
-        const answer = await post(`/api/runs/${run_id}/cancel`, "");
-        const { ok, status, done } = await json(answer);
-        assert.deepEqual([answer.status, ok, status, done], [200, true, "cancelled", true]);
+        const response = await post(`/api/runs/${run_id}/cancel`, "");
+        const { ok, status, done } = await json(response);
+        assert.deepEqual([response.status, ok, status, done], [200, true, "cancelled", true]);
       }
       assert.equal((await json(await get(status_url))).status, "cancelled");
     }
@@ -200,8 +200,8 @@ describe("cancel", () => {
   it("unknown run: 404; no token: 401", async () => {
     const { post, url } = await startService();
     assert.deepEqual(await codeOf(await post(`/api/runs/${UNKNOWN}/cancel`, "")), [404, "run_not_found"]);
-    const answer = await fetch(`${url}/api/runs/${UNKNOWN}/cancel`, { method: "POST" });
-    assert.deepEqual(await codeOf(answer), [401, "unauthorized"]);
+    const response = await fetch(`${url}/api/runs/${UNKNOWN}/cancel`, { method: "POST" });
+    assert.deepEqual(await codeOf(response), [401, "unauthorized"]);
   });
 
   it("does not accept the run's signature", async () => {
@@ -232,20 +232,20 @@ describe("files of a run", () => {
 
   it("need the token or a signature, and run nothing in a browser", async () => {
     const { get, url, fileUrl, query } = await withFile("text/html");
-    for (const answer of [await get(fileUrl), await fetch(url + fileUrl + query)]) {
-      assert.equal(answer.status, 200);
-      assert.equal(await answer.text(), "<script>png</script>");
-      assert.match(answer.headers.get("content-type")!, /^text\/html/);
-      assert.match(answer.headers.get("content-security-policy")!, /sandbox/);
-      assert.equal(answer.headers.get("x-content-type-options"), "nosniff");
+    for (const response of [await get(fileUrl), await fetch(url + fileUrl + query)]) {
+      assert.equal(response.status, 200);
+      assert.equal(await response.text(), "<script>png</script>");
+      assert.match(response.headers.get("content-type")!, /^text\/html/);
+      assert.match(response.headers.get("content-security-policy")!, /sandbox/);
+      assert.equal(response.headers.get("x-content-type-options"), "nosniff");
     }
     assert.equal((await fetch(url + fileUrl)).status, 401);
   });
 
   it("HEAD returns the length without the file", async () => {
     const { url, fileUrl, query } = await withFile();
-    const answer = await fetch(url + fileUrl + query, { method: "HEAD" });
-    assert.deepEqual([answer.status, answer.headers.get("content-length"), await answer.text()], [200, "20", ""]);
+    const response = await fetch(url + fileUrl + query, { method: "HEAD" });
+    assert.deepEqual([response.status, response.headers.get("content-length"), await response.text()], [200, "20", ""]);
   });
 
   it("include only reported ones", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { Agent } from "#src/service/hooks/agent.js";
+import type { Agent } from "#src/service/agent.js";
 import { FakeClock } from "../../../../../helpers/hooks/fake-clock.js";
 import {
   bearer,
@@ -33,13 +33,13 @@ describe("stream of a run", () => {
   it("replay_meta without an id, then ids from 1, ends after the terminal event", async () => {
     const service = await startService();
     const { path } = await finishedRun(service, 3);
-    const answer = await service.get(path);
-    assert.equal(answer.headers.get("content-type"), "text/event-stream; charset=utf-8");
-    assert.equal(answer.headers.get("cache-control"), "no-store, no-transform");
-    assert.equal(answer.headers.get("x-accel-buffering"), "no");
-    const text = await answer.clone().text();
+    const response = await service.get(path);
+    assert.equal(response.headers.get("content-type"), "text/event-stream; charset=utf-8");
+    assert.equal(response.headers.get("cache-control"), "no-store, no-transform");
+    assert.equal(response.headers.get("x-accel-buffering"), "no");
+    const text = await response.clone().text();
     assert.match(text, /^event: replay_meta\ndata: \{[^\n]*\}\nretry: 3000\n\nid: 1\nevent: status\n/);
-    const events = await readEvents(answer);
+    const events = await readEvents(response);
     assert.deepEqual(names(events), ["replay_meta", "status", "delta", "delta", "delta", "done"]);
     assert.deepEqual(ids(events), [1, 2, 3, 4, 5]);
     assert.deepEqual(events[0], {
@@ -100,14 +100,14 @@ describe("stream of a run", () => {
     it(`from ${what}: ${expected}`, async () => {
       const service = await startService();
       const { path } = await finishedRun(service, 8);
-      const answer = await service.get(`${path}${query === "" ? "" : `&last_event_id=${query}`}`, headers);
+      const response = await service.get(`${path}${query === "" ? "" : `&last_event_id=${query}`}`, headers);
       if (typeof expected === "number") {
-        assert.equal(answer.status, expected);
-        if (expected === 204) assert.equal(await answer.text(), "");
+        assert.equal(response.status, expected);
+        if (expected === 204) assert.equal(await response.text(), "");
         return;
       }
-      assert.equal(answer.status, 200);
-      const events = await readEvents(answer);
+      assert.equal(response.status, 200);
+      const events = await readEvents(response);
       assert.equal(events[0]!.event, "replay_meta");
       assert.deepEqual(ids(events), expected);
     });
@@ -136,13 +136,13 @@ describe("stream of a run", () => {
       const last = seen.at(-1);
       const headers: Record<string, string> = last === undefined ? {} : { "last-event-id": String(last) };
       const cut = new AbortController();
-      const answer = await fetch(`${service.url}/api/stream?run_id=${run_id}`, {
+      const response = await fetch(`${service.url}/api/stream?run_id=${run_id}`, {
         headers: { ...bearer, ...headers },
         signal: cut.signal,
       });
-      if (answer.status === 204) break;
+      if (response.status === 204) break;
       // replay_meta and one more
-      const events = await readEvents(answer, 2);
+      const events = await readEvents(response, 2);
       cut.abort();
       seen.push(...ids(events));
     }
@@ -153,11 +153,11 @@ describe("stream of a run", () => {
     const service = await startService({ config: { limits: { running_per_session: 4 } } });
     for (let i = 0; i < 40; i++) {
       const { stream_url } = await service.start("emit 1");
-      const answers = Array.from({ length: 4 }, async (_, n) => {
+      const responses = Array.from({ length: 4 }, async (_, n) => {
         for (let turn = 0; turn < n; turn++) await new Promise((resolve) => setImmediate(resolve));
         return readEvents(await fetch(service.url + stream_url));
       });
-      for (const events of await Promise.all(answers)) assert.deepEqual(ids(events), [1, 2, 3]);
+      for (const events of await Promise.all(responses)) assert.deepEqual(ids(events), [1, 2, 3]);
     }
   });
 
@@ -198,9 +198,9 @@ describe("stream of a run", () => {
   it("HEAD opens no stream", async () => {
     const service = await startService();
     const { stream_url } = await service.start("hold");
-    const answer = await fetch(service.url + stream_url, { method: "HEAD" });
-    assert.deepEqual([answer.status, await answer.text()], [200, ""]);
-    assert.equal(answer.headers.get("content-type"), "text/event-stream; charset=utf-8");
+    const response = await fetch(service.url + stream_url, { method: "HEAD" });
+    assert.deepEqual([response.status, await response.text()], [200, ""]);
+    assert.equal(response.headers.get("content-type"), "text/event-stream; charset=utf-8");
     assert.equal(await openStreams(service), 0);
   });
 
@@ -332,7 +332,7 @@ describe("limits of readers", () => {
       clients.push(...more);
     }
     const last = new RawClient(service.port).send(request);
-    assert.equal((await last.answer()).status, 429);
+    assert.equal((await last.response()).status, 429);
     last.destroy();
     assert.equal((await service.get("/health")).status, 200);
     await service.post(`/api/runs/${run_id}/cancel`, "");
@@ -465,8 +465,8 @@ describe("many readers at once", () => {
     const service = await flooded();
     const texts = Array.from({ length: 5 }, () => "");
     const longest = await longestTurn(async () => {
-      const answers = await Promise.all(texts.map(() => fetch(service.url + service.stream_url)));
-      await Promise.all(answers.map(async (answer, i) => (texts[i] = await answer.text())));
+      const responses = await Promise.all(texts.map(() => fetch(service.url + service.stream_url)));
+      await Promise.all(responses.map(async (response, i) => (texts[i] = await response.text())));
     });
     for (const text of texts) {
       assert.deepEqual(

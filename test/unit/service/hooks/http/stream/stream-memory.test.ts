@@ -107,16 +107,16 @@ describe("slice source", () => {
   });
 
   it("does not reuse another reader's older empty result", async () => {
-    const answers: ((slice: EventSlice) => void)[] = [];
-    const read = () => new Promise<EventSlice>((resolve) => answers.push(resolve));
+    const resolvers: ((slice: EventSlice) => void)[] = [];
+    const read = () => new Promise<EventSlice>((resolve) => resolvers.push(resolve));
     const source = new SliceSource({ read }, new StreamMemory(1e6));
     const first = source.after("run", 4, "");
     const second = source.after("run", 4, "");
     const state = { oldestEventId: 1, lastEventId: 4, truncated: false, end: false };
-    answers[0]!({ ...state, events: [] });
+    resolvers[0]!({ ...state, events: [] });
     assert.equal(await first, undefined);
-    while (answers.length < 2) await new Promise((resolve) => setImmediate(resolve));
-    answers[1]!({ ...state, events: events(4, 1) });
+    while (resolvers.length < 2) await new Promise((resolve) => setImmediate(resolve));
+    resolvers[1]!({ ...state, events: events(4, 1) });
     assert.equal((await second)?.lastId, 5);
   });
 });

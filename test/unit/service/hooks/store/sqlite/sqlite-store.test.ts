@@ -252,16 +252,16 @@ describe("sqlite store faults", () => {
       const result = await store.createRun(newRun("r1"), key).catch((error: unknown) => error);
       driver.before = () => undefined;
       const row = await store.getRun("r1");
-      const answer = await store.findReply("k", 0);
+      const reply = await store.findReply("k", 0);
       const pending = await store.pendingSessions();
       if (!(result instanceof Error)) {
         assert.ok(failing > 6, `${failing} statements`);
-        assert.deepEqual([row?.id, answer === null, pending], ["r1", false, []]);
+        assert.deepEqual([row?.id, reply === null, pending], ["r1", false, []]);
         await store.close();
         break;
       }
       assert.ok(isUnavailable(result), String(result));
-      assert.deepEqual([row, answer, pending], [null, null, ["hook:a"]], `statement ${failing}`);
+      assert.deepEqual([row, reply, pending], [null, null, ["hook:a"]], `statement ${failing}`);
       assert.equal((await store.createRun(newRun("r2"))).kind, "created");
       await store.close();
     }

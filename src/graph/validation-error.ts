@@ -1,5 +1,5 @@
-import { LatentkitError } from "../../errors.js";
-import type { Validation } from "../validate.js";
+import { LatentkitError } from "../errors.js";
+import type { Validation } from "./validate.js";
 
 /** Errors beyond these limits are counted, not quoted. */
 const NAMED_ERRORS = 5;

@@ -1,7 +1,7 @@
-import { HookError } from "../../hook-error.js";
-import { type Access, type Call, runIdOf } from "../call.js";
-import type { HookContext } from "../context.js";
-import { clientKey } from "./client-address.js";
+import { HookError } from "../hook-error.js";
+import { clientKey } from "./access/client-address.js";
+import { type Access, type Call, runIdOf } from "./call.js";
+import type { HookContext } from "./context.js";
 
 /**
  * Admits or refuses a request before a byte of its body is read. Returns the id of its token, "" where it needs none.

@@ -1,4 +1,4 @@
-import type { TensorOperations } from "../bindings.js";
+import type { TensorOperations } from "./tensor-operations.js";
 
 declare const device: unique symbol;
 declare const memory: unique symbol;
@@ -13,12 +13,12 @@ export interface CudaMemory {
   readonly [memory]: true;
 }
 
-/** Bytes of the device, and of the pool that lends its memory: lent to tensors, and free to lend again. */
+/** Bytes of the device, and of the pool that lends its memory: lent to tensors, and pooled for the next. */
 export interface CudaMemoryState {
   readonly total: number;
   readonly free: number;
   readonly lent: number;
-  readonly kept: number;
+  readonly pooled: number;
 }
 
 /**

@@ -1,8 +1,8 @@
-import { LatentkitError } from "../../errors.js";
-import type { PhiloxDraw } from "../../native/bindings.js";
-import type { CudaMemory } from "../../native/cuda/bindings.js";
-import type { Cuda } from "../../native/cuda/cuda.js";
-import { retainMemory, returnMemory } from "../memory.js";
+import { LatentkitError } from "../errors.js";
+import type { Cuda } from "../native/cuda/cuda.js";
+import type { CudaMemory } from "../native/cuda-bindings.js";
+import type { PhiloxDraw } from "../native/tensor-operations.js";
+import { retainMemory, returnMemory } from "./memory.js";
 
 /** Noise that is drawn for its first reader: by the draw on the device, by `values` on the CPU. */
 export interface DeferredNoise {
