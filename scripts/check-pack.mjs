@@ -61,7 +61,7 @@ function pack() {
     "scripts/native-build.mjs",
     "examples/first-light.json",
     "examples/items.csv",
-    "dist/cli/init.js",
+    "dist/cli/commands/init.js",
     "LICENSE",
     "README.md",
   ])
