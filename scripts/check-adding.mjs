@@ -148,17 +148,18 @@ function write(file, text) {
   writeFileSync(path, text);
 }
 
-/** Tracked files and those to be tracked, what is built of TypeScript, and node_modules as a link. */
+/** Tracked files and those to be tracked, what is built, and node_modules as a link. */
 function copyCheckout() {
   const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
     cwd: root,
     encoding: "utf8",
   });
-  const parts = ["dist", "build/test", "build/stamps", "build/Release", "build/tsbuildinfo.json"];
-  for (const path of [...listed.trim().split("\n"), ...parts, "build/tsbuildinfo.test.json"]) {
-    if (existsSync(join(root, path)))
-      cpSync(join(root, path), join(copy, path), { recursive: true, preserveTimestamps: true });
+  const typescript = ["dist", "build/test", "build/stamps", "build/tsbuildinfo.json", "build/tsbuildinfo.test.json"];
+  for (const path of [...listed.trim().split("\n"), ...typescript].filter((path) => existsSync(join(root, path)))) {
+    cpSync(join(root, path), join(copy, path), { recursive: true, preserveTimestamps: true });
   }
+  // newer than the sources: CMake's record of the build belongs to the checkout, and nothing could be built by it
+  cpSync(join(root, "build/Release"), join(copy, "build/Release"), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
 }
 
