@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { LatentkitError, randn, Tensor } from "latentkit";
 import * as ops from "#src/tensor/ops.js";
+import { root } from "../../helpers/folders.js";
 
 const f = Math.fround;
 const noise = (shape: number[], seed: number): Tensor => randn(shape, { seed });
@@ -8,6 +11,12 @@ const noise = (shape: number[], seed: number): Tensor => randn(shape, { seed });
 const SIZES = [0, 1, 7, 8, 15, 16, 17, 63, 65, 4097, 70_001];
 
 describe("tensor ops", () => {
+  it("are all called here", () => {
+    const text = readFileSync(join(root, "test/unit/tensor/ops.test.ts"), "utf8");
+    const uncalled = Object.keys(ops).filter((name) => !text.includes(`ops.${name}(`));
+    assert.deepEqual(uncalled, []);
+  });
+
   it("round once for each operation", () => {
     for (const size of SIZES) {
       const x = noise([size], 1);
@@ -22,6 +31,14 @@ describe("tensor ops", () => {
       each("average", ops.average(x, y), (a, b) => f(f(a + b) / 2));
       each("lerp", ops.lerp(x, y, 0.7), (a, b) => f(a + f(f(b - a) * f(0.7))));
     }
+  });
+
+  it("repeat a batch, and read one item of it as bytes", () => {
+    const x = noise([2, 1, 3, 1], 1);
+    const twice = ops.repeated(x, 2);
+    assert.deepEqual(twice.shape, [4, 1, 3, 1]);
+    assert.deepEqual([...twice.data], [...x.data, ...x.data]);
+    assert.deepEqual([...ops.itemToBytes(twice, 3)], [...ops.toBytes(x)].slice(3));
   });
 
   it("do not change their inputs", () => {
