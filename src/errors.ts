@@ -161,15 +161,22 @@ export function inputError(
   suggestion?: string,
 ): LatentkitError {
   const text = code === "input.missing" ? "nothing" : describe(received);
-  const message = `${where(at)}input "${at.input}": expected ${expected}, received ${text}.${hintOf(suggestion)}`;
-  return new LatentkitError(code, message, { ...at, expected, received: text, suggestion });
+  const message = `input "${at.input}": expected ${expected}, received ${text}.${hintOf(suggestion)}`;
+  return new LatentkitError(code, atNode(at, message), { ...at, expected, received: text, suggestion });
 }
 
-/** Address of a node for a message, "Node 12 (ext imageToMask), ", with as much as `at` has. */
-export function where(at: { nodeId?: string; node?: string }): string {
-  if (at.nodeId !== undefined && at.node !== undefined) return `Node ${at.nodeId} (${at.node}), `;
-  if (at.nodeId !== undefined) return `Node ${at.nodeId}, `;
-  return at.node === undefined ? "" : `${at.node}, `;
+/** Name of a node for a message, "Node 12 (ext imageToMask)", with as much as `at` has. */
+export function nodeName(at: { nodeId?: string; node?: string }): string {
+  if (at.nodeId === undefined) return at.node ?? "";
+  return at.node === undefined ? `Node ${at.nodeId}` : `Node ${at.nodeId} (${at.node})`;
+}
+
+/** Message with the node's name in front: a comma before a subject ("input "a": expected …"), a colon before a sentence. */
+export function atNode(at: { nodeId?: string; node?: string }, message: string): string {
+  const name = nodeName(at);
+  if (name === "") return message;
+  const hasSubject = message.startsWith('input "') || message.includes(": expected ");
+  return `${name}${hasSubject ? "," : ":"} ${message}`;
 }
 
 /** Describes any value for a message: never throws, is never long, and never has a tensor's content. */

@@ -24,8 +24,8 @@ extern "C" {
 typedef struct engine_cuda engine_cuda; /* one opened device: its context, stream and pool of memory */
 
 typedef struct {
-  uint64_t total, free; /* bytes of the device, by the driver */
-  uint64_t lent, pooled;  /* bytes of the pool: with callers, and cached for the next */
+  uint64_t total, free;  /* bytes of the device, by the driver */
+  uint64_t lent, pooled; /* bytes of the pool: with callers, and cached for the next */
 } engine_cuda_memory;
 
 /* Normals not yet computed: those of philox_randn with these arguments. */

@@ -26,19 +26,19 @@ ${sections.join("\n\n")}
 `;
 }
 
-function entrySection(entry, found, listed) {
+function entrySection(entry, declarations, listed) {
   if (ENTRIES[entry] === undefined) throw new Error(`scripts/docs/api.mjs: the entry ${entry} has no line.`);
   const specifier = entry === "." ? "latentkit" : `latentkit/${entry.slice(2)}`;
-  const bare = found.filter(({ comment }) => comment === "").map(({ name }) => name);
+  const bare = declarations.filter(({ comment }) => comment === "").map(({ name }) => name);
   if (bare.length > 0) throw new Error(`Public exports without a doc comment: ${bare.join(", ")}.`);
   const isValue = ({ kind }) => kind !== "interface" && kind !== "type";
-  for (const { name } of found) listed.add(name);
-  const referred = referredBy(found, (name) => listed.has(name));
+  for (const { name } of declarations) listed.add(name);
+  const referred = referredBy(declarations, (name) => listed.has(name));
   for (const { name } of referred) listed.add(name);
   const parts = [`# \`import … from "${specifier}"\``, ENTRIES[entry]];
   for (const [title, list] of [
-    ["Functions, classes and values", found.filter(isValue)],
-    ["Types", found.filter((item) => !isValue(item))],
+    ["Functions, classes and values", declarations.filter(isValue)],
+    ["Types", declarations.filter((item) => !isValue(item))],
     ["Types that these refer to", referred],
   ]) {
     if (list.length > 0) parts.push(`## ${title} of ${specifier}`, ...list.map(declaration));

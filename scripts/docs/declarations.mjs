@@ -37,9 +37,9 @@ export function referredBy(declarations, isListed) {
 /** Files of the package that a declaration file imports names from. */
 function importsOf(file) {
   const text = readFileSync(file, "utf8");
-  const found = [...text.matchAll(/^import (?:type )?\{([^}]*)\} from "(\.[^"]+)";/gm)];
+  const statements = [...text.matchAll(/^import (?:type )?\{([^}]*)\} from "(\.[^"]+)";/gm)];
   return new Map(
-    found.flatMap(([, list, from]) =>
+    statements.flatMap(([, list, from]) =>
       list
         .split(",")
         .map((name) => [name.trim().replace(/^type /, ""), join(dirname(file), from.replace(/\.js$/, ".d.ts"))]),
@@ -113,11 +113,11 @@ function commentsUnionMember(lines, start) {
 
 /** Without private and internal members, and without what only a compiler needs. */
 function publicPart(lines) {
-  const shown = [];
+  const visible = [];
   for (let i = 0; i < lines.length; i++) {
     const line = lines[i];
     if (/^ +(private |#private;|static #)/.test(line)) {
-      dropComment(shown);
+      dropComment(visible);
       continue;
     }
     if (/^ +\/\*\* @internal/.test(line)) {
@@ -125,9 +125,9 @@ function publicPart(lines) {
       i++;
       continue;
     }
-    shown.push(line);
+    visible.push(line);
   }
-  return shown
+  return visible
     .join("\n")
     .trim()
     .replace(/^(export )?(declare )?/, "")

@@ -9,8 +9,8 @@ import { findDefinitions, type Graph, parseGraph } from "./parse.js";
 import { linkedNodes, type PreparedLink, type PreparedNode, unknownInputs, unknownInputWarning } from "./prepared.js";
 import { findRoots } from "./roots.js";
 import { checkCached } from "./validation/cached-check.js";
+import type { CheckedInput } from "./validation/checked-input.js";
 import {
-  type CheckedInput,
   cycleError,
   type GraphError,
   type NodeErrors,

@@ -41,7 +41,7 @@ export function probeCuda(libraries: readonly string[] = driverNames()): CudaPro
     const driver = typeof koffi === "string" ? koffi : openDriver(koffi, libraries);
     return typeof driver === "string" ? unavailable(driver) : queryDriver(driver);
   } catch (error) {
-    return unavailable(`The CUDA driver could not be asked: ${messageOf(error)}.`);
+    return unavailable(`The CUDA driver could not be queried: ${messageOf(error)}.`);
   }
 }
 

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { Span } from "../abort.js";
-import { describe, inputError, LatentkitError, suggest, where } from "../errors.js";
+import { atNode, describe, inputError, LatentkitError, nodeName, suggest } from "../errors.js";
 import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
 import { parseJson } from "../io/json/lossless.js";
@@ -211,9 +211,9 @@ function validateInputs(definition: NodeDefinition, received: Record<string, unk
       : [undefined, result === false ? "the node refuses these inputs" : result];
   const at = { node: definition.key, input };
   if (reason instanceof LatentkitError)
-    throw new LatentkitError(reason.code, where(at) + reason.message, { ...reason.details, ...at }, { cause: reason });
-  const subject = where(at) + (input === undefined ? "" : `input "${input}", `);
-  throw new LatentkitError("input.invalid", `${subject.slice(0, -2)}: ${reason.replace(/(?<!\.)\.+$/, "")}.`, at);
+    throw new LatentkitError(reason.code, atNode(at, reason.message), { ...reason.details, ...at }, { cause: reason });
+  const subject = input === undefined ? nodeName(at) : atNode(at, `input "${input}"`);
+  throw new LatentkitError("input.invalid", `${subject}: ${reason.replace(/(?<!\.)\.+$/, "")}.`, at);
 }
 
 /** Hidden inputs by the node's own names for them. */
@@ -241,5 +241,5 @@ function withNode(error: unknown, node: string): LatentkitError {
     return new LatentkitError("node.failed", `${node}: ${reason}`, { node }, { cause: error });
   }
   if (error.details.node !== undefined || error.code === "run.interrupted") return error;
-  return new LatentkitError(error.code, where({ node }) + error.message, { ...error.details, node }, { cause: error });
+  return new LatentkitError(error.code, atNode({ node }, error.message), { ...error.details, node }, { cause: error });
 }

@@ -1,9 +1,10 @@
 import { LatentkitError } from "../errors.js";
 import { DeferredImage } from "./deferred-image.js";
-import { CPU_SIDE, compute, type Memory, runsOnCpu, type Side } from "./device/compute.js";
+import { compute, produce } from "./device/compute.js";
+import { CPU_SIDE, type Memory, type Side } from "./device/sides.js";
 import { releaseMemory } from "./device-values.js";
 import { takeMemory } from "./memory.js";
-import { fourSides, maskSides, outputOf, requireSameShape } from "./shape.js";
+import { fourSides, maskSides, requireSameShape } from "./shape.js";
 import { elementCount, Tensor } from "./tensor.js";
 
 // `compute` chooses the side that computes an operation and holds its result; the bits are the same on every side.
@@ -251,29 +252,4 @@ export function itemToBytes(x: Tensor, index: number): Uint8Array {
 /** byte / 255 */
 export function fromBytes(bytes: Uint8Array, shape: readonly number[], out?: Tensor): Tensor {
   return produce("fromBytes", shape, 0, out, (at, _, result) => at.fromBytes(result, bytes));
-}
-
-/** Runs an operation: `write` computes the result into `to`, its memory on the side that `compute` chooses. */
-function produce(
-  operation: string,
-  like: Tensor | readonly number[],
-  size: number,
-  out: Tensor | undefined,
-  write: (at: Side, to: Memory, result: Tensor) => void,
-  a?: Tensor,
-  b?: Tensor,
-  c?: Tensor,
-  d?: Tensor,
-): Tensor {
-  if (runsOnCpu(size, out, a, b, c, d)) {
-    const result = outputOf(operation, like, out);
-    write(CPU_SIDE, result.data, result);
-    return result;
-  }
-  const work = (at: Side): Tensor => {
-    const result = at.output(operation, like, out);
-    write(at, at.out(result), result);
-    return result;
-  };
-  return compute(size, work, out, a, b, c, d);
 }

@@ -1,6 +1,29 @@
 import assert from "node:assert/strict";
 import { LatentkitError } from "latentkit";
-import { inputError, suggest } from "#src/errors.js";
+import { atNode, inputError, suggest } from "#src/errors.js";
+
+describe("atNode", () => {
+  it("puts a comma before a subject and a colon before a sentence", () => {
+    const at = { nodeId: "1", node: "Loader" };
+    const texts = [
+      'input "a": expected 1, received 2.',
+      "Tensor data: expected a list, received 1.",
+      "The file is gone.",
+    ];
+    assert.deepEqual(
+      texts.map((text) => atNode(at, text)),
+      [
+        'Node 1 (Loader), input "a": expected 1, received 2.',
+        "Node 1 (Loader), Tensor data: expected a list, received 1.",
+        "Node 1 (Loader): The file is gone.",
+      ],
+    );
+    assert.deepEqual(
+      [{ nodeId: "1" }, { node: "Loader" }, {}].map((less) => atNode(less, "Gone.")),
+      ["Node 1: Gone.", "Loader: Gone.", "Gone."],
+    );
+  });
+});
 
 describe("LatentkitError", () => {
   it("keeps its message in JSON, alone and inside other values", () => {

@@ -79,8 +79,8 @@ class Rows {
     float *resized = rows_ + slot * (of_.out_row() + kPadding);
     if (sources_[slot] != row) {
       const Taps &taps = of_.columns;
-      kernels().resize_across(resized, row, of_.in_row(), taps.first.data(), taps.second.data(), taps.first_weight.data(),
-                              taps.second_weight.data(), of_.out_row());
+      kernels().resize_across(resized, row, of_.in_row(), taps.first.data(), taps.second.data(),
+                              taps.first_weight.data(), taps.second_weight.data(), of_.out_row());
       sources_[slot] = row;
     }
     return resized;

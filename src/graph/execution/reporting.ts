@@ -1,4 +1,4 @@
-import { describe, LatentkitError, where } from "../../errors.js";
+import { atNode, describe, LatentkitError, nodeName } from "../../errors.js";
 import { plain } from "../../nodes/values.js";
 import type { Entry } from "../memory/cache.js";
 import type { PreparedNode } from "../prepared.js";
@@ -34,10 +34,12 @@ export function nodeError(error: unknown, { id, definition }: PreparedNode): Lat
   const at = { nodeId: id, node: definition.key };
   if (!(error instanceof LatentkitError)) {
     const reason = error instanceof Error ? error.message : String(error);
-    return new LatentkitError("node.failed", `${where(at).slice(0, -2)}: ${reason}`, at, { cause: error });
+    return new LatentkitError("node.failed", `${nodeName(at)}: ${reason}`, at, { cause: error });
   }
   if (error.details.nodeId !== undefined) return error;
-  const anonymous = where({ node: definition.key });
-  const rest = error.message.startsWith(anonymous) ? error.message.slice(anonymous.length) : error.message;
-  return new LatentkitError(error.code, where(at) + rest, { ...error.details, ...at }, { cause: error });
+  // a node may have named itself, with a comma or a colon
+  const { key } = definition;
+  const isNamed = [`${key}, `, `${key}: `].some((name) => error.message.startsWith(name));
+  const rest = isNamed ? error.message.slice(key.length + 2) : error.message;
+  return new LatentkitError(error.code, atNode(at, rest), { ...error.details, ...at }, { cause: error });
 }

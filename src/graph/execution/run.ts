@@ -1,4 +1,4 @@
-import { inputError, LatentkitError, where } from "../../errors.js";
+import { atNode, inputError, LatentkitError } from "../../errors.js";
 import { withDevice } from "../../tensor/device/choice.js";
 import type { RunResults } from "../disk-cache/run-results.js";
 import type { Happening, NodeUi, RunStatus } from "../events.js";
@@ -146,7 +146,7 @@ export class Run {
       if (!this.setting.isChecked || definition.inputs[input]!.optional) return false;
       throw inputError("input.missing", { ...at, input }, "a value and not an empty list", undefined);
     }
-    const message = `${where(at)}input "${input}": the list is empty; the node does not run.`;
+    const message = atNode(at, `input "${input}": the list is empty; the node does not run.`);
     this.emit({ type: "warning", nodeId: id, message });
     this.finish(node, { outputs: definition.outputs.map(() => []), skipped: true }, 0);
     return true;

@@ -1,4 +1,4 @@
-import { LatentkitError, where } from "../../errors.js";
+import { LatentkitError, nodeName } from "../../errors.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
@@ -67,7 +67,7 @@ export function validateCustom(
 
 function faultOf(error: unknown, at: { nodeId: string; node: string }): GraphFault {
   const reason = error instanceof Error ? error.message : String(error);
-  const message = `${where(at).slice(0, -2)}: its validation failed: ${reason.replace(/\.$/, "")}.`;
+  const message = `${nodeName(at)}: its validation failed: ${reason.replace(/\.$/, "")}.`;
   return {
     error: new LatentkitError("validation.exception", message, { ...at }, { cause: error }),
     kind: error instanceof Error ? error.name : "Error",

@@ -1,8 +1,8 @@
-import { ERROR_CODES, type ErrorCode, LatentkitError, where } from "../../errors.js";
-import { isPlainObject, MAX_DEPTH, NumberLiteral, pythonNumber } from "../../io/json/lossless.js";
+import { atNode, ERROR_CODES, type ErrorCode, LatentkitError, nodeName } from "../../errors.js";
+import { pythonNumber } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
-import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import { choicesOf, type Misfit, misfitError } from "../../nodes/values.js";
+import { type CheckedInput, comfyTypeOf, inputConfig, jsonValue, LISTED_CHOICES } from "./checked-input.js";
 
 /** An error of a graph as data: the first four fields are ComfyUI's, the others are for people and programs. */
 export interface GraphError {
@@ -24,40 +24,6 @@ export interface NodeErrors {
   readonly errors: GraphError[];
   readonly dependent_outputs: string[];
   readonly class_type: string;
-}
-
-/** An input of a node, with what is needed to describe it. */
-export interface CheckedInput {
-  readonly nodeId: string;
-  readonly node: string;
-  readonly input: string;
-  readonly spec: InputSpec;
-  readonly context: ChoiceContext;
-}
-
-/** Choices beyond this number are counted in the details, and left out of input_config. */
-const LISTED_CHOICES = 20;
-
-/** Declaration of the input in ComfyUI's form: [type or list of choices, options]; null for long lists. */
-function inputConfig({ spec, context }: CheckedInput): unknown {
-  const choices = choicesOf(spec, context);
-  if (choices !== undefined && choices.length > LISTED_CHOICES) return null;
-  return jsonValue([comfyTypeOf(spec, context), spec.options]);
-}
-
-function comfyTypeOf(spec: InputSpec, context: ChoiceContext): unknown {
-  const isListed = spec.type === "COMBO" && spec.options.options === undefined;
-  return isListed ? (choicesOf(spec, context) ?? spec.type) : spec.type;
-}
-
-/** Makes a value printable as JSON: integers beyond 2^53 become text. */
-function jsonValue(value: unknown, depth = 0): unknown {
-  if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
-  if (value instanceof NumberLiteral) return Number(value);
-  if (typeof value !== "object" || value === null || depth > MAX_DEPTH) return value;
-  if (Array.isArray(value)) return value.map((item) => jsonValue(item, depth + 1));
-  if (!isPlainObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, jsonValue(item, depth + 1)]));
 }
 
 function fromError(
@@ -152,7 +118,7 @@ export function linkError(
   code: ErrorCode = "link.bad",
 ): LatentkitError {
   const { nodeId, node, input } = at;
-  const message = `${where(at)}input "${input}": expected ${expected}, received ${received}.`;
+  const message = atNode(at, `input "${input}": expected ${expected}, received ${received}.`);
   return new LatentkitError(code, message, { nodeId, node, input, expected, received });
 }
 
@@ -174,13 +140,13 @@ export function customError(
 }
 
 function refusalError(at: { nodeId: string; node: string }, input: string | undefined, reason: string | false) {
-  const subject = input === undefined ? where(at).slice(0, -2) : `${where(at)}input "${input}"`;
+  const subject = input === undefined ? nodeName(at) : atNode(at, `input "${input}"`);
   const message = `${subject}: ${reason ? reason.replace(/\.$/, "") : "the node refuses it"}.`;
   return new LatentkitError("input.invalid", message, { ...at, input });
 }
 
 const namedError = (at: { nodeId: string; node: string }, input: string | undefined, error: LatentkitError) =>
-  new LatentkitError(error.code, where(at) + error.message, { ...error.details, ...at, input }, { cause: error });
+  new LatentkitError(error.code, atNode(at, error.message), { ...error.details, ...at, input }, { cause: error });
 
 /** Error of a validation that failed, at an output node or (`via`) at a node that an input of another links to. */
 export function validationFailure(
@@ -212,7 +178,7 @@ export function validationFailure(
 
 /** Error of a node that may not run without network, whatever its inputs are. */
 export function networkError(at: { nodeId: string; node: string }): GraphError {
-  const message = `${where(at).slice(0, -2)}: the node reaches the network or uses a key, which is not allowed here (allowNetwork, allow_network, --offline).`;
+  const message = `${nodeName(at)}: the node reaches the network or uses a key, which is not allowed here (allowNetwork, allow_network, --offline).`;
   return fromError(new LatentkitError("network.forbidden", message, at), {
     message: "Node may not reach the network",
     details: at.node,

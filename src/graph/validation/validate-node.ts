@@ -5,8 +5,9 @@ import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import { expectedOf, isWidget, type Misfit, tryConvert } from "../../nodes/values.js";
 import { type GraphFault, type PreparedLink, typesMatch, unwrap } from "../prepared.js";
+import type { CheckedInput } from "./checked-input.js";
 import { validateCustom } from "./custom-validation.js";
-import { badLink, type CheckedInput, type GraphError, linkError, typeMismatch, valueError } from "./graph-error.js";
+import { badLink, type GraphError, linkError, typeMismatch, valueError } from "./graph-error.js";
 
 export interface CheckedNode {
   readonly errors: GraphError[];

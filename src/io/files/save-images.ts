@@ -5,7 +5,8 @@ import { Tensor } from "../../tensor/tensor.js";
 import { keysInOrder } from "../json/lossless.js";
 import { printJson } from "../json/print.js";
 import { filterOnDevice } from "../png/filtered-image.js";
-import { checkTextKey, encodeFiltered, encodeHere, encodePng, type RawImage } from "../png/png.js";
+import { encodeFiltered, encodeHere, encodePng, type RawImage } from "../png/png.js";
+import { checkTextKey } from "../png/text-chunks.js";
 import { counterFiles, type OutputFiles } from "./output-files.js";
 import { expandPrefix, makeFolder, resolvePrefix } from "./output-path.js";
 

@@ -7,6 +7,7 @@ import { fromBytes } from "../../tensor/ops.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { RawImage } from "../raw-image.js";
 import { type FilteredImage, filterOnDevice } from "./filtered-image.js";
+import { checkTexts } from "./text-chunks.js";
 
 export type { RawImage } from "../raw-image.js";
 
@@ -67,7 +68,7 @@ export async function encodePng(image: Tensor | RawImage, options: EncodePngOpti
   checkOptions("encodePng", options, ENCODE_RULES);
   const sides = image instanceof Tensor ? tensorSides(image) : rawSides(image);
   const level = checkLevel(options.level);
-  const text = checkText(options.text ?? {});
+  const text = checkTexts(options.text ?? {});
   const filtered = image instanceof Tensor ? await filterOnDevice(image, 0, sides) : undefined;
   if (filtered !== undefined) return encodeFiltered(filtered, options);
   const { width, height, channels } = sides;
@@ -81,7 +82,7 @@ export async function encodePng(image: Tensor | RawImage, options: EncodePngOpti
 export function encodeHere(image: RawImage, options: EncodePngOptions = {}): Buffer {
   const { width, height, channels } = rawSides(image);
   const level = checkLevel(options.level);
-  const text = checkText(options.text ?? {});
+  const text = checkTexts(options.text ?? {});
   const native = loadNative();
   let bytes = native.pngBound(width, height, channels, level);
   for (const [key, value] of text) bytes += TEXT_OVERHEAD + key.length + value.length;
@@ -95,7 +96,7 @@ export function encodeHere(image: RawImage, options: EncodePngOptions = {}): Buf
 export async function encodeFiltered({ pixels, rows }: FilteredImage, options: EncodePngOptions = {}): Promise<Buffer> {
   const { width, height, channels } = checkSides(pixels);
   const level = checkLevel(options.level);
-  const text = checkText(options.text ?? {});
+  const text = checkTexts(options.text ?? {});
   return whole(await loadNative().deflatePng(rows, width, height, channels, level, text));
 }
 
@@ -218,33 +219,6 @@ function rawSides(image: RawImage): Sides {
 function checkSides(sides: Sides): Sides {
   if (sides.width * sides.height > MAX_PIXELS) throw tooLarge(sides.width, sides.height);
   return sides;
-}
-
-function checkText(text: NonNullable<EncodePngOptions["text"]>): [string, string][] {
-  const pairs = Array.isArray(text) ? (text as readonly (readonly [string, string])[]) : Object.entries(text);
-  return pairs.map((pair) => {
-    if (!Array.isArray(pair)) {
-      throw new LatentkitError("value.invalid", `PNG text: expected pairs [key, text], received ${describe(pair)}.`);
-    }
-    const [key, value] = pair as readonly [string, string];
-    checkTextKey(key);
-    if (typeof value !== "string" || value.includes("\0") || /[\u0100-\uffff]/.test(value)) {
-      throw new LatentkitError(
-        "value.invalid",
-        `PNG text ${JSON.stringify(key)}: expected Latin-1 text without NUL, received ${describe(value)}.`,
-      );
-    }
-    return [key, value];
-  });
-}
-
-/** Throws value.invalid unless a key has 1 to 79 printable characters of Latin-1, as the format requires. */
-export function checkTextKey(key: string): void {
-  if (typeof key === "string" && /^[\u0020-\u007e\u00a0-\u00ff]{1,79}$/.test(key)) return;
-  throw new LatentkitError(
-    "value.invalid",
-    `PNG text key: expected 1 to 79 printable Latin-1 characters, received ${describe(key)}.`,
-  );
 }
 
 function refuseLarge(bytes: Uint8Array): void {

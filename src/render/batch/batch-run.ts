@@ -7,6 +7,7 @@ import { Intake, type NumberedItem } from "./intake.js";
 import { type Entry, Journal } from "./journal/journal.js";
 import { fillTemplate, namesOf } from "./names.js";
 import type { Attempt, Runner, RunnerItem } from "./runner.js";
+import { Semaphore } from "./semaphore.js";
 
 export interface BatchRunOptions {
   readonly journal?: string;
@@ -231,31 +232,5 @@ export class BatchRun {
 
   private emit(event: EventFacts): void {
     this.queue.add({ ...event, at: this.options.clock().getTime() } as BatchEvent);
-  }
-}
-
-/** A counting semaphore, first come first served. */
-class Semaphore {
-  private free: number;
-  private readonly waiting: (() => void)[] = [];
-
-  constructor(readonly count: number) {
-    this.free = count;
-  }
-
-  async take(): Promise<void> {
-    if (this.free > 0) this.free--;
-    else await new Promise<void>((resolve) => this.waiting.push(resolve));
-  }
-
-  give(): void {
-    const next = this.waiting.shift();
-    if (next === undefined) this.free++;
-    else next();
-  }
-
-  /** Resolves when nobody holds one. */
-  async takeAll(): Promise<void> {
-    for (let i = 0; i < this.count; i++) await this.take();
   }
 }

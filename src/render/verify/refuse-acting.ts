@@ -1,10 +1,11 @@
-import { LatentkitError, where } from "../../errors.js";
+import { LatentkitError, nodeName } from "../../errors.js";
 import { findDefinitions, type Graph } from "../../graph/parse.js";
-import { needsNetwork } from "../../nodes/define.js";
+import { type NodeDefinition, needsNetwork } from "../../nodes/define.js";
 import { defaultRegistry } from "../defaults.js";
 import { neededBy } from "../fill/needed.js";
 
-const IMAGE_SAVERS: ReadonlySet<string> = new Set(["SaveImage", "PreviewImage", "ext saveImageLazy"]);
+const savesImages = ({ writesFiles, inputs }: NodeDefinition): boolean =>
+  writesFiles && Object.hasOwn(inputs, "images");
 
 /**
  * Refuses a graph from a file of unknown origin where a node that the picture needs would reach the network. What nodes
@@ -15,14 +16,14 @@ export function refuseActing(graph: Graph, nodeId: string): void {
   const saver = definitions.get(nodeId);
   if (saver === undefined)
     throw refusal(`the receipt names node ${JSON.stringify(nodeId)}, which the graph does not have`);
-  if (!IMAGE_SAVERS.has(saver.key)) throw refusal(`${label(nodeId, saver.key)} saves no images`);
+  if (!savesImages(saver)) throw refusal(`${label(nodeId, saver.key)} saves no images`);
   for (const id of neededBy(graph, [nodeId])) {
     const definition = definitions.get(id)!;
     if (needsNetwork(definition)) throw refusal(`${label(id, definition.key)} reaches the network`);
   }
 }
 
-const label = (nodeId: string, node: string) => where({ nodeId, node }).slice(0, -2);
+const label = (nodeId: string, node: string) => nodeName({ nodeId, node });
 
 const refusal = (why: string) =>
   new LatentkitError("graph.invalid", `The graph in the file is not rendered again: ${why}.`);

@@ -8,7 +8,7 @@ import { RECEIPT_KEY } from "../../io/files/save-images.js";
 import { parseJson } from "../../io/json/lossless.js";
 import { pixelHash } from "../../io/png/pixel-hash.js";
 import { type DecodedImage, decodePng } from "../../io/png/png.js";
-import { textKeys } from "../../io/png/text-keys.js";
+import { textKeys } from "../../io/png/text-chunks.js";
 import { chooseDevice } from "../../tensor/device/choice.js";
 import { MAX_RECEIPT_CHARACTERS, MAX_RECEIPT_ENTRIES, readReceipt } from "../receipt/read.js";
 import { createCounter, type Receipt, textHash } from "../receipt/receipt.js";
@@ -98,7 +98,7 @@ function verdictOf(status: Verdict["status"], differences: readonly Difference[]
 }
 
 const unverifiable = (what: Difference["what"], why: string, receipt?: Receipt): Verdict =>
-  verdictOf("unverifiable", [{ what, message: `It cannot be verified: ${why}.` }], receipt);
+  verdictOf("unverifiable", [{ what, message: `The picture cannot be verified: ${why}.` }], receipt);
 
 /** Differences that the file alone shows. */
 function ownDifferences(image: DecodedImage, receipt: Receipt): Difference[] {

@@ -80,7 +80,7 @@ describe("latentkit verify", () => {
     const path = await rendered("--metadata", "none");
     const { code, out, err } = await run("verify", path);
     assert.deepEqual([code, out], [2, ""]);
-    assert.equal(err, "latentkit: It cannot be verified: the file has no receipt.\n");
+    assert.equal(err, "latentkit: The picture cannot be verified: the file has no receipt.\n");
     assert.equal((await run("verify", join(folder(), "none.png"))).code, 2);
     assert.equal((await run("verify")).code, 2);
   });

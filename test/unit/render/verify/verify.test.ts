@@ -265,7 +265,7 @@ describe("verifyImage", () => {
 
   it("is unverifiable without a receipt, with a broken one, without a graph", async () => {
     const file = await picture();
-    const none = ["unverifiable", "prompt: It cannot be verified: the file has no receipt."];
+    const none = ["unverifiable", "prompt: The picture cannot be verified: the file has no receipt."];
     assert.deepEqual(await verdict(await withTexts(file, () => ({ latentkit: undefined }))), none);
     assert.match(
       (await verdict(await withTexts(file, () => ({ latentkit: "{}" }))))[1]!,
@@ -295,7 +295,7 @@ describe("verifyImage", () => {
       else assert.equal(status, "unverifiable", `${key}: ${why}`);
     }
     const [, why] = await verdict(await picture(noisyLake(), { redact: ["3.seed"] }));
-    assert.match(why!, /^redacted: It cannot be verified: the file hides values of the graph \(3\.seed\)/);
+    assert.match(why!, /^redacted: The picture cannot be verified: the file hides values of the graph \(3\.seed\)/);
   });
 
   it("runs nodes of other names through aliases", async () => {
