@@ -6,8 +6,8 @@ import { code, table } from "./markdown.mjs";
 const MAX_CHOICES = 12;
 
 export function body() {
-  const context = { host: createPreviewHost() };
-  const nodes = registry.keys().map((key) => [registry.get(key), describeNode(registry.get(key), context)]);
+  const place = { host: createPreviewHost() };
+  const nodes = registry.keys().map((key) => [registry.get(key), describeNode(registry.get(key), place)]);
   const deprecated = nodes.filter(([node]) => node.deprecated);
   const current = nodes.filter(([node]) => !node.deprecated);
   return `
