@@ -4,7 +4,17 @@
 // Arguments are sections ("A node"); without any, all that have blocks. The checkout must be built with its tests.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { root } from "./setup.mjs";
@@ -148,7 +158,7 @@ function write(file, text) {
   writeFileSync(path, text);
 }
 
-/** Tracked files and those to be tracked, what is built, and node_modules as a link. */
+/** Tracked files and those to be tracked, what is built, and the packages as links. */
 function copyCheckout() {
   const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
     cwd: root,
@@ -160,7 +170,14 @@ function copyCheckout() {
   }
   // newer than the sources: CMake's record of the build belongs to the checkout, and nothing could be built by it
   cpSync(join(root, "build/Release"), join(copy, "build/Release"), { recursive: true });
-  symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
+  const packages = join(root, "node_modules");
+  mkdirSync(join(copy, "node_modules"));
+  for (const name of readdirSync(packages)) {
+    const [from, to] = [join(packages, name), join(copy, "node_modules", name)];
+    // CMake's paths of it go into bindings.gyp, and must lie in the checkout
+    if (name === "node-addon-api") cpSync(from, to, { recursive: true });
+    else symlinkSync(from, to);
+  }
 }
 
 function buildNative() {
