@@ -7,7 +7,7 @@ const MAX_LOGGED = 1 << 17;
 
 /**
  * A function that runs a program to its end, or to its limit in seconds: it is killed then with all that it started.
- * What it printed goes to the log file too. Never throws; `error` says why a program did not start.
+ * Its output goes to the log file too. Never throws; `error` says why a program did not start.
  */
 export function runner(log) {
   writeFileSync(log, "");

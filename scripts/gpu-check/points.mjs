@@ -1,4 +1,4 @@
-// What gpu-check judges, in the words of its summary.
+// The points that gpu-check judges, in the words of its summary.
 export const POINTS = {
   build: "native core, CUDA library and C++ tests build with plain cmake",
   doctor: "doctor uses the device",

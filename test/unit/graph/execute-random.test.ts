@@ -41,7 +41,7 @@ const registry = registryOf(
 );
 const range = (n: number) => Array.from({ length: (Math.abs(n) % 3) + 1 }, (_, i) => i + n);
 
-/** What a graph means: every node's values by plain recursion, nothing shared, nothing kept. */
+/** Meaning of a graph: the values of every node by plain recursion, nothing shared or cached. */
 function evaluate(graph: Graph, id: string, slot: number): Value[] {
   const { class_type, inputs } = graph[id]!;
   const lists: Record<string, Value[]> = {};

@@ -18,7 +18,7 @@ const golden = executorGolden();
 const definitions = { ...golden.definitions, ...REAL_NODES };
 
 /**
- * Validations where spec/graph.md decides otherwise than the reference: the types of all errors, by input, or "valid".
+ * Validations that are decided otherwise than in the reference: the types of all errors, by input, or "valid".
  */
 const DECISIONS: Readonly<Record<string, "valid" | readonly (readonly [type: string, input: string])[]>> = {
   // null for a required input is missing
@@ -222,7 +222,7 @@ async function checkExecution(entry: ExecuteCase): Promise<void> {
   }
 }
 
-/** Runs where spec/graph.md decides otherwise: no index error for empty lists, cycles found before anything runs. */
+/** Runs that are decided otherwise: no index error for empty lists, cycles found before anything runs. */
 const DECIDED_RUNS: Readonly<Record<string, (run: ExecuteRun, events: RunEvent[], world: StubWorld) => void>> = {
   "execute/list/empty": (run, events, world) => emptyList("2", "4", run, events, world),
   "execute/list/empty_and_longer": (run, events, world) => emptyList("3", "4", run, events, world),

@@ -18,7 +18,7 @@ interface Case {
 
 const { cases, raw, has, tensor } = golden<Case>("core_nodes");
 
-/** Where `spec/sampling.md` decides otherwise than the reference, by id: what is expected here instead. */
+/** Cases that are decided otherwise than in the reference, by id: the expectation here. */
 const REFUSED: Record<string, string> = {
   "LoadImage/truncated.png": "a truncated file is refused",
   "LoadImage/bmp.bmp": "only PNG is read",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { fakeGpu, onFakeGpu } from "../../helpers/process/fake-gpu.js";
 
-/** What has that many values goes to a device with "auto" too. */
+/** A tensor of that many values goes to a device with "auto" too. */
 const LARGE = "[1, 4, 256, 257]";
 
 /** Noise of the GPU's stream, the same on the processor, and how often it was made there. */

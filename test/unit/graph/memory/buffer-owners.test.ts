@@ -8,7 +8,7 @@ import { seededInts } from "../../../helpers/seeded.js";
 /** A latent of 256 x 256 pixels and its picture, in bytes. */
 const LATENT = 4 * 32 * 32 * 4;
 const PICTURE = 256 * 256 * 3 * 4;
-/** What the encoder's bytes leave of one picture, whatever the run is. */
+/** One picture as the encoder's bytes preserve it, whatever the run is. */
 const OWN = PICTURE / 4;
 
 type Link = readonly [string, number];

@@ -23,7 +23,7 @@ interface Case {
   error?: string;
 }
 
-/** What the reference fails on by accident; ours are typed errors (spec/nodes.md). */
+/** Cases on which the reference fails by accident; ours are typed errors. */
 const REFUSED = new Set(["fixed_attention", "special11_l"]);
 /** The reference needs another pack for this style; ours has it. */
 const OURS = new Set(["a1111_style_without_smz"]);

@@ -31,7 +31,7 @@ const f32 = Math.fround;
 const samplingOf = (name: string): ModelSampling =>
   modelSampling(NAMES[name] ?? (name.split(" ")[0] as ModelSamplingName));
 
-/** Relative, by scheduler, as golden/README.md says of sigmas; a difference of two keeps the larger one's error. */
+/** Relative, by scheduler, as test/golden/README.md says of sigmas; a difference of two keeps the larger one's error. */
 function toleranceOf({ scheduler, model }: Case): number {
   if (["simple", "ddim_uniform", "beta", "linear_quadratic"].includes(scheduler))
     return { flux: 2 ** -22, edm: 2 ** -20 }[model] ?? 0;

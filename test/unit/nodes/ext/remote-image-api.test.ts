@@ -35,7 +35,7 @@ interface Case {
 const KEY = "ext remoteImageApi";
 const SECRET = "sk-TESTKEY";
 
-/** What the server saw. */
+/** Requests that reached the server. */
 interface Seen {
   method: string;
   path: string;

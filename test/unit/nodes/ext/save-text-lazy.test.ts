@@ -63,7 +63,7 @@ describe("ext saveTextLazy", () => {
       });
     }
 
-    /** What breaks a type or the file name is a typed error. */
+    /** A value that breaks a type or the file name is a typed error. */
     const REFUSED: Record<string, string> = {
       name_list: "input.wrong-type",
       list_text: "input.wrong-type",

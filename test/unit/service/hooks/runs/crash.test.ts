@@ -10,7 +10,7 @@ const CRASHER = fileURLToPath(new URL("../../../../helpers/hooks/crash-run.js", 
 /** Crash points tried; the rest of the statements lies between two that were. */
 const POINTS = 16;
 
-/** What the process acknowledged before it died at its n-th statement. */
+/** Starts that the process acknowledged before it died at its n-th statement. */
 function crash(path: string, statement: number): Promise<{ wakes: string[]; runs: string[]; all?: number }> {
   return new Promise((resolve) => {
     execFile(process.execPath, [CRASHER, path, String(statement)], { timeout: 20_000 }, (_error, stdout) => {
