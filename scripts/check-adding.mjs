@@ -174,8 +174,8 @@ function copyCheckout() {
   mkdirSync(join(copy, "node_modules"));
   for (const name of readdirSync(packages)) {
     const [from, to] = [join(packages, name), join(copy, "node_modules", name)];
-    // CMake's paths of it go into bindings.gyp, and must lie in the checkout
-    if (name === "node-addon-api") cpSync(from, to, { recursive: true });
+    // their paths go into bindings.gyp, and must lie in the checkout
+    if (name === "node-addon-api" || name === "node-api-headers") cpSync(from, to, { recursive: true });
     else symlinkSync(from, to);
   }
 }
