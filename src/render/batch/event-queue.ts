@@ -42,7 +42,7 @@ export class EventQueue<Event> {
     this.wakeReader();
   }
 
-  /** Nobody reads on: the work must not wait for room. */
+  /** Lets the work go on without waiting for room, once the reader has left. */
   abandon(): void {
     this.end();
     this.events = [];

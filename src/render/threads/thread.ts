@@ -34,7 +34,7 @@ export interface ThreadRun {
   readonly item?: ThreadItem;
   /** For a check: keys that items may set; anything where absent. */
   readonly keys?: readonly string[];
-  /** Nobody listens: the result is sent, at the end. */
+  /** Without a listener: only the result is sent, at the end. */
   readonly isQuiet?: boolean;
   /** Where a quiet run leaves the id of the node it is at, for the case that the thread is lost. */
   readonly mark?: SharedArrayBuffer;
