@@ -10,7 +10,7 @@ import { blocksOf, isGenerated, pages } from "./helpers/process/docs.js";
 const REASONS = ["installs from a registry", "runs the tests", "needs a CUDA compiler", "takes minutes"];
 const DIRECTIVES = ["exit", "file", "in", "not run"];
 
-/** The page whose blocks go into the sources: test/unit/adding.test.ts and scripts/check-adding.mjs run it. */
+/** The page whose blocks go into the sources: scripts/check-adding.mjs runs it. */
 const ADDING = "docs/adding.md";
 
 const texts = pages();

@@ -9,6 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { decodePng } from "latentkit";
 import { startService } from "latentkit/service";
 import type { StartService } from "#src/cli/commands/serve.js";
+import { main } from "#src/cli/main.js";
+import type { Terminal } from "#src/cli/terminal.js";
 import { filesIn, temporaryFolder } from "../../../helpers/folders.js";
 import { latentkit } from "../../../helpers/process/cli.js";
 import { eventsOf, get, type Serving, serve, start, TOKEN } from "../../../helpers/process/serve.js";
@@ -133,13 +135,23 @@ describe("latentkit serve", () => {
   });
 
   it("bad configuration: one sentence, exit code 3, nothing left open", async () => {
-    const refused = async (args: string[], code: number, pattern: RegExp, env: Record<string, string> = {}) => {
-      const ran = await latentkit(["serve", "--port", "0", ...args], {
-        cwd: folder(),
-        env: { LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "", LATENTKIT_STORE: "memory:", ...env },
-      });
-      const lines = ran.stderr.split("\n").filter((line) => !line.startsWith("{") && line !== "");
-      assert.deepEqual([ran.code, ran.stdout, lines.length], [code, "", 1], ran.stderr);
+    const refused = async (args: string[], code: number, pattern: RegExp, more: Record<string, string> = {}) => {
+      const printed = { out: "", err: "" };
+      const terminal: Terminal = {
+        out: (text) => {
+          printed.out += text;
+        },
+        err: (text) => {
+          printed.err += text;
+        },
+        isTerminal: false,
+        columns: 80,
+        color: false,
+        env: { LATENTKIT_STORE: "memory:", LATENTKIT_OUTPUT_DIR: folder(), ...more },
+      };
+      const ended = await main(["serve", "--port", "0", ...args], terminal, startService);
+      const lines = printed.err.split("\n").filter((line) => !line.startsWith("{") && line !== "");
+      assert.deepEqual([ended, printed.out, lines.length], [code, "", 1], printed.err);
       assert.match(lines[0]!, pattern);
     };
     await refused(["--host", "0.0.0.0"], 3, /hooks_token.*received "0\.0\.0\.0"/);
