@@ -10,7 +10,7 @@ const SOURCES = {
   "docs/api.md": ["the doc comments of the public entries", "api"],
   "docs/cli.md": ["the commands of src/cli", "cli"],
   "docs/configuration.md": ["src/render/config.ts", "configuration"],
-  "docs/errors.md": ["src/errors.ts and src/service/hooks/hook-error.ts", "errors"],
+  "docs/errors.md": ["src/base/errors.ts and src/service/hooks/hook-error.ts", "errors"],
   "docs/nodes.md": ["the registry of src/nodes", "nodes"],
 };
 

@@ -1,7 +1,7 @@
 // The public API on one screen.
-import "./native/package.js"; // first: in a bundle it throws the sentence that says what to do
+import "./base/package.js"; // first: in a bundle it throws the sentence that says what to do
 
-export { type ErrorCode, type ErrorDetails, LatentkitError } from "./errors.js";
+export { type ErrorCode, type ErrorDetails, LatentkitError } from "./base/errors.js";
 export { createDiskCache, type DiskCache, type DiskCacheOptions } from "./graph/disk-cache/disk-cache.js";
 export type { RunEvent } from "./graph/events.js";
 export { type Cache, type CacheOptions, createCache } from "./graph/memory/cache.js";

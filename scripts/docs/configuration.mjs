@@ -1,5 +1,5 @@
 // docs/configuration.md: every key of the schema, with its description, type, default and environment variable.
-import { loadZod } from "../../dist/packages.js";
+import { loadZod } from "../../dist/base/lazy-packages.js";
 import { configLeaves, configSchema } from "../../dist/render/config/config.js";
 import { OTHER_VARIABLES, variableOf } from "../../dist/render/config/load-config.js";
 import { code, table } from "./markdown.mjs";

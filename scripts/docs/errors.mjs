@@ -1,16 +1,16 @@
 // docs/errors.md: the two tables of error codes, with the doc comment of each row.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ERROR_CODES } from "../../dist/errors.js";
+import { ERROR_CODES } from "../../dist/base/errors.js";
 import { REFUSALS } from "../../dist/service/hooks/hook-error.js";
 import { root } from "../setup.mjs";
 import { code, table } from "./markdown.mjs";
 
 export function body() {
-  const comments = commentsIn("src/errors.ts", /^ {2}"([a-z.-]+)":/);
+  const comments = commentsIn("src/base/errors.ts", /^ {2}"([a-z.-]+)":/);
   const codes = Object.entries(ERROR_CODES).map(([name, { comfyType, exit }]) => [
     code(name),
-    comments.get(name) ?? missing("src/errors.ts", name),
+    comments.get(name) ?? missing("src/base/errors.ts", name),
     exit,
     code(comfyType),
   ]);

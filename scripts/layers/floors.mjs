@@ -6,18 +6,7 @@
  * @type {Record<string, readonly string[]>}
  */
 export const FLOORS = {
-  "": [
-    "errors options abort packages",
-    "native/",
-    "tensor/",
-    "io/",
-    "host/",
-    "nodes/",
-    "graph/",
-    "render/",
-    "cli/ service/",
-    "index",
-  ],
+  "": ["base/", "native/", "tensor/", "io/", "host/", "nodes/", "graph/", "render/", "cli/ service/", "index"],
   native: ["*", "cuda/"],
   tensor: ["*", "sampling/", "inspect", "tensor", "shape", "device/", "random ops latent-rgb channels"],
   io: ["*", "json/", "python-text", "png/", "files/ http/"],
@@ -71,7 +60,7 @@ export const FACES = { "render/batch/journal": "journal.ts" };
 
 /** Files with variables of their own, for the whole process or thread. Each holds no more than a cache or a lock. */
 export const MAY_HOLD_STATE = [
-  "abort.ts",
+  "base/abort.ts",
   "graph/memory/buffer-owners.ts",
   "io/json/frozen.ts",
   "native/cuda/cuda.ts",

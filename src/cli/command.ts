@@ -1,5 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from "node:util";
-import { LatentkitError, suggest } from "../errors.js";
+import { LatentkitError, suggest } from "../base/errors.js";
 import type { Terminal } from "./terminal.js";
 
 type Options = NonNullable<ParseArgsConfig["options"]>;

@@ -1,4 +1,4 @@
-import type { LatentkitError } from "../errors.js";
+import type { LatentkitError } from "../base/errors.js";
 import type { RunEvent } from "../graph/events.js";
 import { printJson } from "../io/json/print.js";
 import type { BatchEvent } from "../render/batch/events.js";

@@ -1,5 +1,5 @@
-import { LatentkitError, suggest } from "../errors.js";
-import { packageVersion } from "../native/package.js";
+import { LatentkitError, suggest } from "../base/errors.js";
+import { packageVersion } from "../base/package.js";
 import { type Command, readArguments } from "./command.js";
 import type { StartService } from "./commands/serve.js";
 import { harmless, processTerminal, red, type Terminal } from "./terminal.js";

@@ -1,5 +1,5 @@
 import { readFile, stat } from "node:fs/promises";
-import { LatentkitError } from "../errors.js";
+import { LatentkitError } from "../base/errors.js";
 
 const MAX_FILE_BYTES = 2 ** 30;
 

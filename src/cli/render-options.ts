@@ -1,5 +1,5 @@
 import { relative } from "node:path";
-import { LatentkitError } from "../errors.js";
+import { LatentkitError } from "../base/errors.js";
 import { loadConfig } from "../render/config/load-config.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../render/job.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device/choice.js";

@@ -1,4 +1,4 @@
-import type { LatentkitError } from "../errors.js";
+import type { LatentkitError } from "../base/errors.js";
 
 /** UI results of one node: lists by key, as ComfyUI's clients read them. */
 export type NodeUi = Record<string, unknown[]>;

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { Span } from "../abort.js";
-import { LatentkitError } from "../errors.js";
+import { Span } from "../base/abort.js";
+import { LatentkitError } from "../base/errors.js";
 import { refuseReservedKeys } from "../io/files/save-images.js";
 import { chooseDevice } from "../tensor/device/choice.js";
 import { RunResults } from "./disk-cache/run-results.js";

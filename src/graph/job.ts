@@ -1,5 +1,15 @@
+import {
+  CHECKED_LATER,
+  FLAG,
+  FOLDER,
+  NAMES,
+  type OptionRules,
+  type Rule,
+  TEXT,
+  TEXTS,
+  VALUES,
+} from "../base/options.js";
 import type { NodeConfig } from "../nodes/define.js";
-import { CHECKED_LATER, FLAG, FOLDER, NAMES, type OptionRules, type Rule, TEXT, TEXTS, VALUES } from "../options.js";
 import type { DeviceChoice } from "../tensor/device/choice.js";
 import type { ClassAliases } from "./parse.js";
 

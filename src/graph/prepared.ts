@@ -1,4 +1,4 @@
-import { type LatentkitError, suggest } from "../errors.js";
+import { type LatentkitError, suggest } from "../base/errors.js";
 import { isPlainObject, keysInOrder, NumberLiteral } from "../io/json/lossless.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../nodes/inputs.js";

@@ -1,4 +1,4 @@
-import { LatentkitError, suggest } from "../errors.js";
+import { LatentkitError, suggest } from "../base/errors.js";
 import type { NodeDefinition } from "../nodes/define.js";
 import type { ExecuteJob } from "./job.js";
 import type { Graph } from "./parse.js";

@@ -1,7 +1,7 @@
+import { FUNCTION, HOST, hasMethods, OBJECT, type OptionRules, REGISTRY, SIGNAL } from "../base/options.js";
 import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
-import { FUNCTION, HOST, hasMethods, OBJECT, type OptionRules, REGISTRY, SIGNAL } from "../options.js";
 import type { DiskCache } from "./disk-cache/disk-cache.js";
 import type { RunEvent } from "./events.js";
 import type { Cache } from "./memory/cache.js";

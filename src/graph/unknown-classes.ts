@@ -1,4 +1,4 @@
-import { describe, LatentkitError, suggest, type UnknownClass } from "../errors.js";
+import { describe, LatentkitError, suggest, type UnknownClass } from "../base/errors.js";
 import { isPlainObject } from "../io/json/lossless.js";
 import type { Registry } from "../nodes/registry.js";
 

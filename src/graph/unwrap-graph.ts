@@ -1,4 +1,4 @@
-import { LatentkitError } from "../errors.js";
+import { LatentkitError } from "../base/errors.js";
 import { isPlainObject, keysInOrder, rememberOrder } from "../io/json/lossless.js";
 
 type Entries = Record<string, unknown>;

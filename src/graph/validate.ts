@@ -1,4 +1,4 @@
-import { LatentkitError } from "../errors.js";
+import { LatentkitError } from "../base/errors.js";
 import { recall } from "../io/json/lossless.js";
 import { type NodeDefinition, needsNetwork } from "../nodes/define.js";
 import type { ChoiceContext } from "../nodes/inputs.js";

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../errors.js";
+import { LatentkitError } from "../base/errors.js";
 import type { Validation } from "./validate.js";
 
 /** Errors beyond these limits are counted, not quoted. */

@@ -1,4 +1,4 @@
-import { describe } from "../errors.js";
+import { describe } from "../base/errors.js";
 import { NumberLiteral, pythonNumber } from "./json/lossless.js";
 
 /** Prints a value as Python's str does: 5, 7.0, True, None, ['a', {'b': 1}]. */

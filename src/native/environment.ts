@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../errors.js";
+import { describe, LatentkitError } from "../base/errors.js";
 
 const MAX_THREADS = 256;
 

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
-import { LatentkitError } from "../errors.js";
+import { LatentkitError } from "../base/errors.js";
+import { packageRoot } from "../base/package.js";
 import type { NativeBindings } from "./bindings.js";
 import { checkEnvironment } from "./environment.js";
-import { packageRoot } from "./package.js";
 
 let loaded: NativeBindings | undefined;
 

@@ -1,4 +1,4 @@
-import { loadKoffi } from "../packages.js";
+import { loadKoffi } from "../base/lazy-packages.js";
 
 /** One CUDA device as the driver describes it. */
 export interface CudaDevice {

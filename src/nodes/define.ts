@@ -1,5 +1,5 @@
-import { describe, LatentkitError } from "../errors.js";
-import { checkOptions, FLAG, FUNCTION, isKeyed, type OptionRules, type Rule, TEXT, VALUES } from "../options.js";
+import { describe, LatentkitError } from "../base/errors.js";
+import { checkOptions, FLAG, FUNCTION, isKeyed, type OptionRules, type Rule, TEXT, VALUES } from "../base/options.js";
 import { type ComfyInput, type InputSpec, toInputSpec } from "./inputs.js";
 import { type OutputSource, outputSpecs, type ResultOf } from "./outputs.js";
 import type { HiddenType, NodeDefinition, NodeResult, NodeSource, TypedNode } from "./types.js";

@@ -1,9 +1,6 @@
 import { resolve } from "node:path";
-import { Span } from "../abort.js";
-import { atNode, describe, inputError, LatentkitError, nodeName, suggest } from "../errors.js";
-import { createPreviewHost } from "../host/preview/index.js";
-import type { Host } from "../host/types.js";
-import { parseJson } from "../io/json/lossless.js";
+import { Span } from "../base/abort.js";
+import { atNode, describe, inputError, LatentkitError, nodeName, suggest } from "../base/errors.js";
 import {
   CHECKED_LATER,
   checkOptions,
@@ -15,7 +12,10 @@ import {
   REGISTRY,
   SIGNAL,
   VALUES,
-} from "../options.js";
+} from "../base/options.js";
+import { createPreviewHost } from "../host/preview/index.js";
+import type { Host } from "../host/types.js";
+import { parseJson } from "../io/json/lossless.js";
 import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device/choice.js";
 import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
 import { registry as allNodes, type BuiltInNode } from "./index.js";

@@ -1,4 +1,4 @@
-import { describe } from "../errors.js";
+import { describe } from "../base/errors.js";
 import { nameFault, pathFault } from "../io/files/output-path.js";
 
 type Values = Readonly<Record<string, unknown>>;

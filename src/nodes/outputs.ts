@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../errors.js";
+import { describe, LatentkitError } from "../base/errors.js";
 import type { Clip, Conditioning, Latent, Model, Pipe, Vae } from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 

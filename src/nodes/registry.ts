@@ -1,5 +1,5 @@
-import { describe, LatentkitError } from "../errors.js";
-import { REGISTRY } from "../options.js";
+import { describe, LatentkitError } from "../base/errors.js";
+import { REGISTRY } from "../base/options.js";
 import type { NodeDefinition } from "./define.js";
 
 /** Nodes by key. */

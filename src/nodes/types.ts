@@ -1,4 +1,4 @@
-import type { LatentkitError } from "../errors.js";
+import type { LatentkitError } from "../base/errors.js";
 import type { Host } from "../host/types.js";
 import type { OutputHandling } from "../io/files/output-files.js";
 import type { ChoiceContext, ComfyInput, InputSpec } from "./inputs.js";

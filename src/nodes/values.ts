@@ -1,4 +1,4 @@
-import { type ErrorCode, inputError, type LatentkitError, suggest } from "../errors.js";
+import { type ErrorCode, inputError, type LatentkitError, suggest } from "../base/errors.js";
 import { asciiDigits } from "../io/ascii-digits.js";
 import { isPlainObject, NumberLiteral } from "../io/json/lossless.js";
 import { pythonText } from "../io/python-text.js";

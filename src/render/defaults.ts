@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { checkOptions, HOST, hasMethods, type OptionRules, pickOptions, REGISTRY } from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
 import { executeGraph as execute } from "../graph/execute.js";
 import { EXECUTE_JOB_RULES, type ExecuteJob } from "../graph/job.js";
@@ -8,7 +9,6 @@ import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
 import { registry } from "../nodes/index.js";
 import type { Registry } from "../nodes/registry.js";
-import { checkOptions, HOST, hasMethods, type OptionRules, pickOptions, REGISTRY } from "../options.js";
 
 // decisions 2, 20
 /** Every node of the package. */

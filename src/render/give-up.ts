@@ -1,5 +1,5 @@
-import { onAbort } from "../abort.js";
-import { LatentkitError } from "../errors.js";
+import { onAbort } from "../base/abort.js";
+import { LatentkitError } from "../base/errors.js";
 import type { OutputFiles } from "../io/files/output-files.js";
 
 /** Time of a node after an abort before nobody waits for it any longer. */

@@ -1,7 +1,7 @@
+import { FOLDER, isObject, type OptionRules, pickOptions, type Rule, TEXT, TEXTS, VALUES } from "../base/options.js";
 import { GRAPH_JOB_RULES, type GraphJob } from "../graph/job.js";
 import { parseJson, printJson } from "../io/json/lossless.js";
 import { plain } from "../nodes/values.js";
-import { FOLDER, isObject, type OptionRules, pickOptions, type Rule, TEXT, TEXTS, VALUES } from "../options.js";
 import { refuseLoss, type Strictness } from "./json-loss.js";
 
 export const METADATA_POLICIES = ["full", "prompt", "none"] as const;

@@ -1,4 +1,4 @@
-import { describe, type ErrorCode, LatentkitError } from "../errors.js";
+import { describe, type ErrorCode, LatentkitError } from "../base/errors.js";
 import { isPlainObject, MAX_DEPTH, mayLackDigits, NumberLiteral } from "../io/json/lossless.js";
 
 /** Further losses that count, and values that JSON may lose. */

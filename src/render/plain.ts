@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../errors.js";
+import { describe, LatentkitError } from "../base/errors.js";
 import type { RunEvent } from "../graph/events.js";
 import { keysInOrder, NumberLiteral } from "../io/json/lossless.js";
 import type { RenderResult } from "./result.js";

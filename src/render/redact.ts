@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../errors.js";
+import { describe, LatentkitError } from "../base/errors.js";
 import { cloneJson, isPlainObject } from "../io/json/lossless.js";
 import { readDottedKey } from "./fill/dotted-key.js";
 import { findInput, type InputsOf } from "./fill/fill.js";

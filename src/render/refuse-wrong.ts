@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../errors.js";
+import { describe, LatentkitError } from "../base/errors.js";
 import { findDefinition, findDefinitions, type Graph } from "../graph/parse.js";
 import type { RunSurroundings } from "../graph/surroundings.js";
 import type { Registry } from "../nodes/registry.js";

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { checkOptions, type OptionRules, pickOptions } from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
 import { runGraph } from "../graph/execute.js";
 import type { GraphRun } from "../graph/job.js";
@@ -6,7 +7,6 @@ import { findDefinition, type Graph, parseGraph } from "../graph/parse.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { counterFiles } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
-import { checkOptions, type OptionRules, pickOptions } from "../options.js";
 import type { RenderSurroundings } from "./defaults.js";
 import { fillGraph, nodesOfKeys } from "./fill/fill.js";
 import { createUnfilled } from "./fill/unfilled.js";

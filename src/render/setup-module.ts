@@ -1,7 +1,7 @@
-import { LatentkitError } from "../errors.js";
+import { LatentkitError } from "../base/errors.js";
+import { checkOptions, HOST, type OptionRules, REGISTRY } from "../base/options.js";
 import type { Host } from "../host/types.js";
 import type { Registry } from "../nodes/registry.js";
-import { checkOptions, HOST, type OptionRules, REGISTRY } from "../options.js";
 
 /** Result of a setup module: nodes and host that functions alone can describe. */
 export interface Setup {

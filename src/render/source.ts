@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { LatentkitError } from "../errors.js";
+import { LatentkitError } from "../base/errors.js";
 import { freezeJson, parseJson } from "../io/json/lossless.js";
 
 /** Far above any graph; an image passed by mistake is refused before it is read. */

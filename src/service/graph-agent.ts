@@ -1,6 +1,15 @@
 import { readdir, rm } from "node:fs/promises";
 import { dirname, extname, join, relative, resolve, sep } from "node:path";
-import { LatentkitError } from "../errors.js";
+import { LatentkitError } from "../base/errors.js";
+import {
+  COUNT,
+  checkedLater,
+  checkOptions,
+  isObject,
+  OBJECT,
+  type OptionRules,
+  rulesWithout,
+} from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
 import { createCache } from "../graph/memory/cache.js";
 import { findDefinitions, parseGraph } from "../graph/parse.js";
@@ -8,7 +17,6 @@ import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js"
 import { refuseReservedKeys } from "../io/files/save-images.js";
 import { TEMPORARY_SUFFIX } from "../io/files/write-file.js";
 import { printJson } from "../io/json/lossless.js";
-import { COUNT, checkedLater, checkOptions, isObject, OBJECT, type OptionRules, rulesWithout } from "../options.js";
 import { defaultRegistry } from "../render/defaults.js";
 import { filesOf, type RenderedFile } from "../render/files.js";
 import { placeholders } from "../render/fill/fill.js";

@@ -1,5 +1,5 @@
 // The HTTP service as a library: a hardened HTTP server for the hook service.
-import "../native/package.js"; // first: in a bundle it throws the sentence that says what to do
+import "../base/package.js"; // first: in a bundle it throws the sentence that says what to do
 
 export { createLogger, type LoggerOptions } from "./log.js";
 export { createServer, type ListeningServer, type ServerOptions } from "./server.js";

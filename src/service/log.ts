@@ -1,6 +1,6 @@
 import type { DestinationStream, Logger } from "pino";
-import { checkOptions, hasMethods, type OptionRules } from "../options.js";
-import { loadPino } from "../packages.js";
+import { loadPino } from "../base/lazy-packages.js";
+import { checkOptions, hasMethods, type OptionRules } from "../base/options.js";
 import { TOKEN_HEADERS } from "./token-headers.js";
 
 const LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;

@@ -1,4 +1,4 @@
-import { describe, LatentkitError, suggest } from "../errors.js";
+import { describe, LatentkitError, suggest } from "../base/errors.js";
 import { isPlainObject, NumberLiteral, parseJson } from "../io/json/lossless.js";
 
 /** Lines of a session's pending events in front of a message. */

@@ -4,9 +4,9 @@ import { createServer as createHttpServer, type IncomingMessage, type Server, ty
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Express, NextFunction, Request, Response } from "express";
-import { LatentkitError } from "../errors.js";
-import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules } from "../options.js";
-import { loadExpress } from "../packages.js";
+import { LatentkitError } from "../base/errors.js";
+import { loadExpress } from "../base/lazy-packages.js";
+import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules } from "../base/options.js";
 import { parseConfig } from "../render/config/config.js";
 import { systemClock } from "./hooks/clock.js";
 import type { Limits } from "./hooks/hook-config.js";

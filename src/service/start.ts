@@ -1,8 +1,8 @@
 import { BlockList, isIP } from "node:net";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import { describe, LatentkitError } from "../errors.js";
-import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../options.js";
+import { describe, LatentkitError } from "../base/errors.js";
+import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../base/options.js";
 import { type Config, type ConfigInput, parseConfig } from "../render/config/config.js";
 import type { Agent } from "./agent.js";
 import { createGraphAgent } from "./graph-agent.js";

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../errors.js";
+import { LatentkitError } from "../base/errors.js";
 import { fourSides } from "./shape.js";
 import { Tensor } from "./tensor.js";
 

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../errors.js";
+import { LatentkitError } from "../base/errors.js";
 import type { Cuda } from "../native/cuda/cuda.js";
 import type { CudaMemory } from "../native/cuda-bindings.js";
 import type { PhiloxDraw } from "../native/tensor-operations.js";

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../errors.js";
+import { LatentkitError } from "../base/errors.js";
 import { DeferredImage } from "./deferred-image.js";
 import { compute, produce } from "./device/compute.js";
 import { CPU_SIDE, type Memory, type Side } from "./device/sides.js";

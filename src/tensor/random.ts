@@ -1,7 +1,7 @@
-import { describe, LatentkitError } from "../errors.js";
+import { describe, LatentkitError } from "../base/errors.js";
+import { CHECKED_LATER, checkedLater, checkOptions, type OptionRules } from "../base/options.js";
 import { loadNative } from "../native/load.js";
 import type { PhiloxDraw } from "../native/tensor-operations.js";
-import { CHECKED_LATER, checkedLater, checkOptions, type OptionRules } from "../options.js";
 import { compute, deferNoise, deferUpload } from "./device/compute.js";
 import type { Side } from "./device/sides.js";
 import { scale } from "./ops.js";

@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../errors.js";
+import { describe, LatentkitError } from "../base/errors.js";
 import { elementCount, Tensor } from "./tensor.js";
 
 /** Throws tensor.bad-shape unless the shapes are equal. */

@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../errors.js";
+import { describe, LatentkitError } from "../base/errors.js";
 import type { DeferredImage } from "./deferred-image.js";
 import type { DeviceValues } from "./device-values.js";
 import { rangeOf } from "./inspect.js";

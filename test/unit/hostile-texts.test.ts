@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodePrompt, parsePrompt, registry, tokenizePrompt } from "latentkit";
-import { closest, describe as describeValue } from "#src/errors.js";
+import { closest, describe as describeValue } from "#src/base/errors.js";
 import { previewClip } from "#src/host/preview/clip.js";
 import { parseA1111 } from "#src/host/prompt/a1111.js";
 import { pythonFloat } from "#src/host/prompt/python-float.js";

@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { basename, extname, join, resolve } from "node:path";
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { parseGraph } from "../../graph/parse.js";
 import type { BatchOptions } from "../../render/batch/batch.js";
 import { isFinished } from "../../render/batch/journal/journal.js";

@@ -1,4 +1,4 @@
-import { describe, type LatentkitError } from "../../errors.js";
+import { describe, type LatentkitError } from "../../base/errors.js";
 import { printJson } from "../../io/json/print.js";
 import type { BatchEvent, BatchStatus } from "../../render/batch/events.js";
 import type { ItemValues } from "../../render/items/item.js";

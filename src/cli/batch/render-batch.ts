@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { runBatch } from "../../render/batch/batch.js";
 import type { BatchEvent, BatchStatus } from "../../render/batch/events.js";
 import type { Arguments } from "../command.js";

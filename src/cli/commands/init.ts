@@ -1,7 +1,7 @@
 import { constants, cpSync, existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import type { Command } from "../command.js";
 import { shortest } from "../render-options.js";
 

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { RECEIPT_KEY } from "../../io/files/save-images.js";
 import { parseJson } from "../../io/json/lossless.js";
 import { printJson, printJsonPretty } from "../../io/json/print.js";

@@ -1,4 +1,4 @@
-import { LatentkitError, suggest } from "../../errors.js";
+import { LatentkitError, suggest } from "../../base/errors.js";
 import { printJson } from "../../io/json/print.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import { describeNode } from "../../nodes/describe.js";

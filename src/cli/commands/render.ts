@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
 import { parseGraph } from "../../graph/parse.js";
 import { pythonText } from "../../io/python-text.js";

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import type { Command } from "../command.js";

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import type { Validation } from "../../graph/validate.js";
 import { type GraphError, promptError } from "../../graph/validation/graph-error.js";
 import { printJson } from "../../io/json/print.js";

@@ -1,9 +1,9 @@
 import { promises } from "node:fs";
 import { resolve } from "node:path";
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
+import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules, TEXT } from "../../base/options.js";
+import { packageVersion } from "../../base/package.js";
 import { writeFailed } from "../../io/files/write-file.js";
-import { packageVersion } from "../../native/package.js";
-import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules, TEXT } from "../../options.js";
 import { Bound, remove } from "./bound.js";
 import { entryPath, readEntryFile, writeEntryFile } from "./entry-file.js";
 import { decodeEntry, encodeEntry, HASH_BYTES, type Outputs } from "./entry-format.js";

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
 import { checkSocket } from "../../nodes/sockets.js";

@@ -1,4 +1,4 @@
-import { inputError } from "../../errors.js";
+import { inputError } from "../../base/errors.js";
 import { Blocker, type NodeContext, type NodeDefinition, toResult } from "../../nodes/define.js";
 import type { NodeUi } from "../events.js";
 import type { PreparedNode } from "../prepared.js";

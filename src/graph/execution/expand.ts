@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { isPlainObject, keysInOrder } from "../../io/json/lossless.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";

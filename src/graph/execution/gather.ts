@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { NumberLiteral, pythonNumber } from "../../io/json/lossless.js";
 import { Blocker } from "../../nodes/define.js";
 import type { InputSpec } from "../../nodes/inputs.js";

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import type { Host } from "../../host/types.js";
 import type { OutputHandling } from "../../io/files/output-files.js";
 import type { Folders, NodeConfig, NodeContext } from "../../nodes/define.js";

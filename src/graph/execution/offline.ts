@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { type NodeConfig, needsNetwork } from "../../nodes/define.js";
 import type { PreparedNode } from "../prepared.js";
 import { networkError } from "../validation/graph-error.js";

@@ -1,4 +1,4 @@
-import { atNode, describe, LatentkitError, nodeName } from "../../errors.js";
+import { atNode, describe, LatentkitError, nodeName } from "../../base/errors.js";
 import { plain } from "../../nodes/values.js";
 import type { Entry } from "../memory/cache.js";
 import type { PreparedNode } from "../prepared.js";

@@ -1,4 +1,4 @@
-import { atNode, inputError, LatentkitError } from "../../errors.js";
+import { atNode, inputError, LatentkitError } from "../../base/errors.js";
 import { withDevice } from "../../tensor/device/choice.js";
 import type { RunResults } from "../disk-cache/run-results.js";
 import type { Happening, NodeUi, RunStatus } from "../events.js";

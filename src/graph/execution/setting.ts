@@ -1,4 +1,4 @@
-import { inputError, LatentkitError } from "../../errors.js";
+import { inputError, LatentkitError } from "../../base/errors.js";
 import { cloneJson } from "../../io/json/lossless.js";
 import type { Folders, HiddenType, NodeConfig } from "../../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";

@@ -1,5 +1,5 @@
-import { describe, LatentkitError } from "../../errors.js";
-import { CHECKED_LATER, checkOptions, type OptionRules } from "../../options.js";
+import { describe, LatentkitError } from "../../base/errors.js";
+import { CHECKED_LATER, checkOptions, type OptionRules } from "../../base/options.js";
 import type { NodeUi } from "../events.js";
 import { type Footprint, type Memory, measure } from "./footprint.js";
 

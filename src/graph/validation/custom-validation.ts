@@ -1,4 +1,4 @@
-import { LatentkitError, nodeName } from "../../errors.js";
+import { LatentkitError, nodeName } from "../../base/errors.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";

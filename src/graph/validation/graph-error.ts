@@ -1,4 +1,4 @@
-import { atNode, ERROR_CODES, type ErrorCode, LatentkitError, nodeName } from "../../errors.js";
+import { atNode, ERROR_CODES, type ErrorCode, LatentkitError, nodeName } from "../../base/errors.js";
 import { pythonNumber } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
 import { choicesOf, type Misfit, misfitError } from "../../nodes/values.js";

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 import { pythonText } from "../../io/python-text.js";
 import type { NodeDefinition } from "../../nodes/define.js";

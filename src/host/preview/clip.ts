@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { createGenerator } from "../../tensor/random.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Clip, ClipEncoder } from "../types.js";

@@ -1,5 +1,5 @@
-import { describe, LatentkitError, suggest } from "../../errors.js";
-import { checkOptions, type OptionRules, VALUES } from "../../options.js";
+import { describe, LatentkitError, suggest } from "../../base/errors.js";
+import { checkOptions, type OptionRules, VALUES } from "../../base/options.js";
 import { type ModelSamplingName, modelSampling } from "../../tensor/sampling/model-sampling.js";
 import type { Checkpoint, Host } from "../types.js";
 import { previewClip } from "./clip.js";

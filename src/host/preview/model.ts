@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { resizeBilinear } from "../../tensor/ops.js";
 import { createGenerator } from "../../tensor/random.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";

@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { latentToRgb } from "../../tensor/latent-rgb.js";
 import { resizeToImage } from "../../tensor/ops.js";
 import type { LatentFormat } from "../../tensor/sampling/latent-format.js";

@@ -1,5 +1,5 @@
-import { describe, LatentkitError } from "../../errors.js";
-import { hasMethods } from "../../options.js";
+import { describe, LatentkitError } from "../../base/errors.js";
+import { hasMethods } from "../../base/options.js";
 import type { ClipEncoder } from "../types.js";
 import type { Segment } from "./parse.js";
 

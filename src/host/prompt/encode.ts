@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Clip, ClipEncoder, Conditioning } from "../types.js";
 import { parseA1111 } from "./a1111.js";

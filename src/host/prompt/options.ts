@@ -1,5 +1,5 @@
-import { describe, LatentkitError, suggest } from "../../errors.js";
-import { CHECKED_LATER, checkedLater, checkOptions, type OptionRules } from "../../options.js";
+import { describe, LatentkitError, suggest } from "../../base/errors.js";
+import { CHECKED_LATER, checkedLater, checkOptions, type OptionRules } from "../../base/options.js";
 
 /** Normalisations of the weights of a prompt before they are applied. */
 export const TOKEN_NORMALIZATIONS = ["none", "mean", "length", "length+mean"] as const;

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 
 /** Prompt of a range of steps; percents are of the whole run. */
 export interface ScheduledText {

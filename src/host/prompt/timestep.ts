@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning } from "../types.js";
 import { pythonFloat } from "./python-float.js";

@@ -1,4 +1,4 @@
-import { CHECKED_LATER, checkOptions, type OptionRules } from "../../options.js";
+import { CHECKED_LATER, checkOptions, type OptionRules } from "../../base/options.js";
 import type { ClipEncoder } from "../types.js";
 import { chunkSegments, requireEncoder, type Token } from "./chunks.js";
 import { normalizeWeights } from "./normalize.js";

@@ -11,7 +11,7 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, isAbsolute, resolve, win32 } from "node:path";
-import { describe, type ErrorCode, hintOf, LatentkitError, suggest } from "../../errors.js";
+import { describe, type ErrorCode, hintOf, LatentkitError, suggest } from "../../base/errors.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 import { HEAD_BYTES, notPng } from "./picture-format.js";
 

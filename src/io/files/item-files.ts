@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { promises, unlink } from "node:fs";
 import { join } from "node:path";
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import type { OutputFiles } from "./output-files.js";
 import { type Disk, TEMPORARY_SUFFIX, writeAppending, writeLinked, writeReplacing } from "./write-file.js";
 

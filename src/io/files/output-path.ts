@@ -1,6 +1,6 @@
 import { promises, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, normalize, relative, resolve, sep, win32 } from "node:path";
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 import { writeFailed } from "./write-file.js";
 

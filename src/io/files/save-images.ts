@@ -1,4 +1,4 @@
-import { describe, inputError, LatentkitError } from "../../errors.js";
+import { describe, inputError, LatentkitError } from "../../base/errors.js";
 import { returnMemory } from "../../tensor/memory.js";
 import { itemToBytes } from "../../tensor/ops.js";
 import { Tensor } from "../../tensor/tensor.js";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { constants, promises } from "node:fs";
 import { join } from "node:path";
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 
 /** Methods of an open file that writing uses. */
 export interface OpenFile {

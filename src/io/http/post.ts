@@ -1,5 +1,5 @@
-import { onAbort } from "../../abort.js";
-import { LatentkitError } from "../../errors.js";
+import { onAbort } from "../../base/abort.js";
+import { LatentkitError } from "../../base/errors.js";
 
 export interface PostRequest {
   readonly url: string;

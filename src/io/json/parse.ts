@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { HOSTILE_KEYS, MAX_DEPTH, NumberLiteral, rememberOrder } from "./values.js";
 
 /** Python's limit for an integer; longer ones cost quadratic time. */

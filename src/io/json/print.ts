@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { recall } from "./frozen.js";
 import { keysInOrder, MAX_DEPTH, NumberLiteral } from "./values.js";
 

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 
 /** A number that a JavaScript number would print differently: 7.0, 1e-07, 0.10. Prints verbatim. */
 export class NumberLiteral {

@@ -1,7 +1,7 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
+import { CHECKED_LATER, checkOptions, type OptionRules } from "../../base/options.js";
 import type { NativeBindings } from "../../native/bindings.js";
 import { loadNative } from "../../native/load.js";
-import { CHECKED_LATER, checkOptions, type OptionRules } from "../../options.js";
 import { takeMemory } from "../../tensor/memory.js";
 import { fromBytes } from "../../tensor/ops.js";
 import { Tensor } from "../../tensor/tensor.js";

@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 
 const SIGNATURE_BYTES = 8;
 /** Bytes of a chunk besides its data: length and type before it, checksum after it. */

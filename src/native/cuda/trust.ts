@@ -4,7 +4,7 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, wri
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { packageVersion } from "../package.js";
+import { packageVersion } from "../../base/package.js";
 import { inTurn } from "./turn.js";
 
 /** A library, the driver that it opens, and the driver's description of the device. */

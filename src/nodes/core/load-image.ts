@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { checkInputPng, inputFileHash, readInputPng } from "../../io/files/input-file.js";
 import { decodePngFrames, imageTensor } from "../../io/png/png.js";
 import { channelOf, firstChannels, inverted } from "../../tensor/channels.js";

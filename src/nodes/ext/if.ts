@@ -1,4 +1,4 @@
-import { inputError } from "../../errors.js";
+import { inputError } from "../../base/errors.js";
 import { NumberLiteral } from "../../io/json/lossless.js";
 import { Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";

@@ -1,4 +1,4 @@
-import { inputError, LatentkitError } from "../../errors.js";
+import { inputError, LatentkitError } from "../../base/errors.js";
 import type { Latent, Pipe, Vae } from "../../host/types.js";
 import { firstChannels } from "../../tensor/channels.js";
 import { injectNoise, maskedBlend, repeated } from "../../tensor/ops.js";

@@ -1,4 +1,4 @@
-import { inputError } from "../../errors.js";
+import { inputError } from "../../base/errors.js";
 import { encodePrompt } from "../../host/prompt/index.js";
 import type { Clip, Conditioning, Latent, LoaderSettings, Pipe } from "../../host/types.js";
 import { composite } from "../../tensor/ops.js";

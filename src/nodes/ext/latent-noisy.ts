@@ -1,4 +1,4 @@
-import { inputError } from "../../errors.js";
+import { inputError } from "../../base/errors.js";
 import type { Latent, LoaderSettings, Model, Pipe } from "../../host/types.js";
 import { scale } from "../../tensor/ops.js";
 import { scaledRandn } from "../../tensor/random.js";

@@ -1,4 +1,4 @@
-import { inputError, LatentkitError } from "../../errors.js";
+import { inputError, LatentkitError } from "../../base/errors.js";
 import { split } from "../../io/files/save-images.js";
 import { encodeMultipart, type FormPart } from "../../io/http/multipart.js";
 import { type PostResponse, post } from "../../io/http/post.js";

@@ -1,4 +1,4 @@
-import { inputError } from "../../errors.js";
+import { inputError } from "../../base/errors.js";
 import { counterFiles, type OutputFiles } from "../../io/files/output-files.js";
 import { makeFolder, type OutputTarget, resolveFile } from "../../io/files/output-path.js";
 import { split } from "../../io/files/save-images.js";

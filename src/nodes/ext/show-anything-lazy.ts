@@ -1,4 +1,4 @@
-import { describe } from "../../errors.js";
+import { describe } from "../../base/errors.js";
 import { keysInOrder, NumberLiteral, rememberOrder } from "../../io/json/lossless.js";
 import { printJsonPretty } from "../../io/json/print.js";
 import { pythonText } from "../../io/python-text.js";

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { discardFiles, type ItemNames, settleFiles } from "../../io/files/item-files.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
 import type { EventQueue } from "./event-queue.js";

@@ -1,11 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { resolve } from "node:path";
-import { onAbort } from "../../abort.js";
-import { describe, LatentkitError } from "../../errors.js";
-import { parseGraph } from "../../graph/parse.js";
-import { SURROUNDINGS_RULES } from "../../graph/surroundings.js";
-import { refuseReservedKeys } from "../../io/files/save-images.js";
-import { printJson } from "../../io/json/lossless.js";
+import { onAbort } from "../../base/abort.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import {
   COUNT,
   checkedLater,
@@ -17,7 +13,11 @@ import {
   rulesWithout,
   SIGNAL,
   TEXT,
-} from "../../options.js";
+} from "../../base/options.js";
+import { parseGraph } from "../../graph/parse.js";
+import { SURROUNDINGS_RULES } from "../../graph/surroundings.js";
+import { refuseReservedKeys } from "../../io/files/save-images.js";
+import { printJson } from "../../io/json/lossless.js";
 import { chooseDevice } from "../../tensor/device/choice.js";
 import { withDefaults } from "../defaults.js";
 import type { BatchItem } from "../items/item.js";

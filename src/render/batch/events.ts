@@ -1,4 +1,4 @@
-import type { LatentkitError } from "../../errors.js";
+import type { LatentkitError } from "../../base/errors.js";
 import type { RenderedFile } from "../files.js";
 import type { ItemValues } from "../items/item.js";
 

@@ -1,4 +1,4 @@
-import type { LatentkitError } from "../../errors.js";
+import type { LatentkitError } from "../../base/errors.js";
 import { findDefinition, type Graph } from "../../graph/parse.js";
 import type { Registry } from "../../nodes/registry.js";
 import { inputsOfKey } from "../fill/fill.js";

@@ -1,4 +1,4 @@
-import { onAbort } from "../../abort.js";
+import { onAbort } from "../../base/abort.js";
 import { printJson } from "../../io/json/lossless.js";
 import type { BatchItem } from "../items/item.js";
 

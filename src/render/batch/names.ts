@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { itemStem } from "../../io/files/item-files.js";
 import { nextCounter, resolvePrefix } from "../../io/files/output-path.js";
 import { NumberLiteral } from "../../io/json/lossless.js";

@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph } from "../../graph/parse.js";
 import type { Surroundings } from "../../graph/surroundings.js";

@@ -1,6 +1,6 @@
 import type { z } from "zod";
-import { describe, LatentkitError, suggest } from "../../errors.js";
-import { lazy, loadZod } from "../../packages.js";
+import { describe, LatentkitError, suggest } from "../../base/errors.js";
+import { lazy, loadZod } from "../../base/lazy-packages.js";
 import type { DeviceChoice } from "../../tensor/device/choice.js";
 import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { parse as parseYaml, YAMLParseError } from "yaml";
 import { z } from "zod";
-import { LatentkitError, suggest } from "../../errors.js";
+import { LatentkitError, suggest } from "../../base/errors.js";
 import { type Config, configLeaves, parseConfig } from "./config.js";
 
 const MAX_FILE_BYTES = 1024 * 1024;

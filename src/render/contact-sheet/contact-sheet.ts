@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { makeEach } from "../../io/files/output-path.js";
 import { writeFailed, writeReplacing } from "../../io/files/write-file.js";
 import { encodePng } from "../../io/png/png.js";

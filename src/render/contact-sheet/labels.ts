@@ -1,4 +1,4 @@
-import { describe } from "../../errors.js";
+import { describe } from "../../base/errors.js";
 import { NumberLiteral } from "../../io/json/lossless.js";
 import type { ItemValues } from "../items/item.js";
 

@@ -1,6 +1,6 @@
 import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { decodePng } from "../../io/png/png.js";
 
 /** Key of the PNG text that marks a page of a contact sheet. */

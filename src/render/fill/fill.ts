@@ -1,4 +1,4 @@
-import { describe, LatentkitError, suggest } from "../../errors.js";
+import { describe, LatentkitError, suggest } from "../../base/errors.js";
 import { isFrozenJson, keysInOrder, NumberLiteral, parseJson, recall, rememberOrder } from "../../io/json/lossless.js";
 import type { InputSpec } from "../../nodes/inputs.js";
 import { readDottedKey } from "./dotted-key.js";

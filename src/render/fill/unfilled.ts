@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { findDefinition, type Graph } from "../../graph/parse.js";
 import { findRoots } from "../../graph/roots.js";
 import { isPlainObject } from "../../io/json/lossless.js";

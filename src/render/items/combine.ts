@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import type { Axis } from "./axis.js";
 import { type BatchItem, type ItemValues, itemError } from "./item.js";
 import type { ItemFile } from "./open.js";

@@ -1,5 +1,5 @@
 import { type CsvError, Parser } from "csv-parse";
-import { describe, type LatentkitError } from "../../errors.js";
+import { describe, type LatentkitError } from "../../base/errors.js";
 import { type GraphKeys, takesText } from "./graph-keys.js";
 import { type BatchItem, type FilePosition, type ItemParser, itemError } from "./item.js";
 

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { type ClassAliases, findDefinition, parseGraph } from "../../graph/parse.js";
 import { HOSTILE_KEYS, isPlainObject } from "../../io/json/lossless.js";
 import type { Registry } from "../../nodes/registry.js";

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 
 /** Values of one item, as in `set`: "6.text" sets an input of node 6, any other key fills the placeholder {{key}}. */
 export type ItemValues = Readonly<Record<string, unknown>>;

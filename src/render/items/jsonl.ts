@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { isPlainObject, keysInOrder, parseJson } from "../../io/json/lossless.js";
 import type { GraphKeys } from "./graph-keys.js";
 import { type BatchItem, type ItemOrigin, type ItemParser, itemError } from "./item.js";

@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import { extname } from "node:path";
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { CsvParser } from "./csv.js";
 import type { GraphKeys } from "./graph-keys.js";
 import type { BatchItem, ItemParser } from "./item.js";

@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 import { refuseLoss } from "../json-loss.js";
 import type { BatchItem, ItemValues } from "./item.js";

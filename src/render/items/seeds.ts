@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { type Axis, type Range, rangeLength, rangeValues } from "./axis.js";
 import type { GraphKeys } from "./graph-keys.js";
 

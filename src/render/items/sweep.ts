@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { NumberLiteral, parseJson } from "../../io/json/lossless.js";
 import { type Axis, rangeLength, rangeValues } from "./axis.js";
 import { type GraphKeys, requireKey } from "./graph-keys.js";

@@ -1,7 +1,7 @@
 import type { z } from "zod";
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
+import { lazy, loadZod } from "../../base/lazy-packages.js";
 import { parseJson } from "../../io/json/lossless.js";
-import { lazy, loadZod } from "../../packages.js";
 import type { Receipt } from "./receipt.js";
 
 /** Longest receipt, far above any: anybody can have written one. */

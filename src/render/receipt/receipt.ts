@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
+import { packageVersion } from "../../base/package.js";
 import { type ClassAliases, parseGraph } from "../../graph/parse.js";
 import type { Host } from "../../host/types.js";
 import { createInputHashes } from "../../io/files/input-file.js";
 import type { OutputHandling } from "../../io/files/output-files.js";
 import { isPlainObject, printJson } from "../../io/json/lossless.js";
 import { pixelHash } from "../../io/png/pixel-hash.js";
-import { packageVersion } from "../../native/package.js";
 import type { NoiseStream } from "../../nodes/define.js";
 import type { Registry } from "../../nodes/registry.js";
 import { createOrigins, type IsShown } from "./origins.js";

@@ -1,6 +1,6 @@
 import { type ResourceLimits, Worker } from "node:worker_threads";
-import { onAbort } from "../../abort.js";
-import { LatentkitError } from "../../errors.js";
+import { onAbort } from "../../base/abort.js";
+import { LatentkitError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
 import type { WrittenFile } from "../../io/files/item-files.js";
 import { createFold, type RenderResult } from "../result.js";

@@ -1,8 +1,8 @@
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import type { ResourceLimits } from "node:worker_threads";
-import { onAbort } from "../../abort.js";
-import { describe, LatentkitError } from "../../errors.js";
+import { onAbort } from "../../base/abort.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
 import type { ItemNames } from "../../io/files/item-files.js";
 import { printJson } from "../../io/json/lossless.js";

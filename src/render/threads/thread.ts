@@ -1,6 +1,6 @@
 // Runs in a worker thread: graphs as render-thread.ts asks for them.
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { type ErrorCode, type ErrorDetails, LatentkitError } from "../../errors.js";
+import { type ErrorCode, type ErrorDetails, LatentkitError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
 import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph } from "../../graph/parse.js";

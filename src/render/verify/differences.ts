@@ -1,9 +1,9 @@
 import { resolve } from "node:path";
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
+import { packageVersion } from "../../base/package.js";
 import type { Graph } from "../../graph/parse.js";
 import { createInputHashes } from "../../io/files/input-file.js";
 import { isPlainObject } from "../../io/json/lossless.js";
-import { packageVersion } from "../../native/package.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
 import { createOrigins } from "../receipt/origins.js";
 import { unknownFields } from "../receipt/read.js";

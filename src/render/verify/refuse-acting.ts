@@ -1,4 +1,4 @@
-import { LatentkitError, nodeName } from "../../errors.js";
+import { LatentkitError, nodeName } from "../../base/errors.js";
 import { findDefinitions, type Graph } from "../../graph/parse.js";
 import { type NodeDefinition, needsNetwork } from "../../nodes/define.js";
 import { defaultRegistry } from "../defaults.js";

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { LatentkitError } from "../../errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { type Graph, parseGraph } from "../../graph/parse.js";
 import type { OutputFiles, OutputHandling } from "../../io/files/output-files.js";
 import { RECEIPT_KEY } from "../../io/files/save-images.js";

@@ -1,4 +1,4 @@
-import { hasMethods, type Rule } from "../../options.js";
+import { hasMethods, type Rule } from "../../base/options.js";
 
 /** The part of a pino logger that the service uses. It never receives a header, a token, a URL's query or a message. */
 export interface HookLog {

@@ -1,5 +1,5 @@
 // The hook service as a library: starts agent runs over HTTP and streams their events.
-import "../../native/package.js"; // first: in a bundle it throws the sentence that says what to do
+import "../../base/package.js"; // first: in a bundle it throws the sentence that says what to do
 
 export type { Agent, AgentContext, AgentRun } from "../agent.js";
 export { createGraphAgent, type GraphAgent, type GraphAgentOptions } from "../graph-agent.js";

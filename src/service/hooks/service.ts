@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { describe, LatentkitError } from "../../errors.js";
-import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules, TEXT } from "../../options.js";
+import { describe, LatentkitError } from "../../base/errors.js";
+import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules, TEXT } from "../../base/options.js";
 import type { Agent } from "../agent.js";
 import { createLogger } from "../log.js";
 import { type Clock, systemClock } from "./clock.js";

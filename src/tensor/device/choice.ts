@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { type Cuda, openCuda } from "../../native/cuda/cuda.js";
 
 /** Side that computes: "auto" takes the GPU for large tensors and those that are there, "cuda:1" always that device. */

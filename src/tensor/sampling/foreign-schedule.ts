@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import { loadNative } from "../../native/load.js";
 import { DEFAULT_SPEC, type ModelSampling } from "./model-sampling.js";
 

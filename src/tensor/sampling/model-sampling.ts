@@ -1,7 +1,7 @@
-import { describe, LatentkitError, suggest } from "../../errors.js";
+import { describe, LatentkitError, suggest } from "../../base/errors.js";
+import { CHECKED_LATER, checkOptions, type OptionRules } from "../../base/options.js";
 import type { SamplingSpec } from "../../native/bindings.js";
 import { loadNative } from "../../native/load.js";
-import { CHECKED_LATER, checkOptions, type OptionRules } from "../../options.js";
 import { LATENT_FORMATS, type LatentFormat } from "./latent-format.js";
 
 export type Prediction = "eps" | "v" | "edm" | "edm-v" | "flow";

@@ -1,6 +1,6 @@
-import { describe, LatentkitError, suggest } from "../../errors.js";
+import { describe, LatentkitError, suggest } from "../../base/errors.js";
+import { CHECKED_LATER, checkOptions, isObject, type OptionRules } from "../../base/options.js";
 import { loadNative } from "../../native/load.js";
-import { CHECKED_LATER, checkOptions, isObject, type OptionRules } from "../../options.js";
 import { foreignSchedule } from "./foreign-schedule.js";
 import { type ModelSampling, type ModelSamplingName, modelSampling, specOf } from "./model-sampling.js";
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { LatentkitError } from "#src/errors.js";
+import { LatentkitError } from "#src/base/errors.js";
 import { createGraphKeys } from "#src/render/items/graph-keys.js";
 import type { BatchItem } from "#src/render/items/item.js";
 import { type ItemFile, openItems } from "#src/render/items/open.js";

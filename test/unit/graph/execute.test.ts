@@ -288,7 +288,7 @@ describe("executeGraph", () => {
   });
 
   it("names the node in errors that nodes throw on purpose", async () => {
-    const { inputError } = await import("#src/errors.js");
+    const { inputError } = await import("#src/base/errors.js");
     const fail = defineNode({
       key: "Fail",
       inputs: {},

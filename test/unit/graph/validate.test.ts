@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { describe as inWords } from "#src/errors.js";
+import { describe as inWords } from "#src/base/errors.js";
 import { type ValidateOptions, type Validation, validateGraph } from "#src/graph/validate.js";
 import { printJson } from "#src/io/json/lossless.js";
 import { defineNode } from "#src/nodes/define.js";

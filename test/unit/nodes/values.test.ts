@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type ErrorCode, LatentkitError } from "#src/errors.js";
+import { type ErrorCode, LatentkitError } from "#src/base/errors.js";
 import { NumberLiteral } from "#src/io/json/lossless.js";
 import { pythonText } from "#src/io/python-text.js";
 import type { ComfyInput, InputSpec } from "#src/nodes/inputs.js";

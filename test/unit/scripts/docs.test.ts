@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { ERROR_CODES } from "#src/errors.js";
+import { ERROR_CODES } from "#src/base/errors.js";
 import { root } from "../../helpers/folders.js";
 import { pages as allPages, isGenerated } from "../../helpers/process/docs.js";
 

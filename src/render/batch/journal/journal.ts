@@ -1,10 +1,10 @@
 // The journal of a batch: open, find and append, recover. All else in this folder is imported from inside it only.
 import { createHash, randomBytes } from "node:crypto";
 import { join, relative, sep } from "node:path";
-import type { LatentkitError } from "../../../errors.js";
+import type { LatentkitError } from "../../../base/errors.js";
+import { packageVersion } from "../../../base/package.js";
 import { escapeFault } from "../../../io/files/output-path.js";
 import { printJson } from "../../../io/json/lossless.js";
-import { packageVersion } from "../../../native/package.js";
 import { fileAt, type RenderedFile } from "../../files.js";
 import type { BatchItem, ItemValues } from "../../items/item.js";
 import { firstNumber } from "../names.js";

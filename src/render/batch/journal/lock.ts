@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { createServer } from "node:net";
 import { constants } from "node:os";
 import { getSystemErrorName } from "node:util";
-import { LatentkitError } from "../../../errors.js";
+import { LatentkitError } from "../../../base/errors.js";
 import { loadNative } from "../../../native/load.js";
 
 /** Ends a lock; it also ends with the process, however that ends. */

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import type { LatentkitError } from "../../../errors.js";
+import type { LatentkitError } from "../../../base/errors.js";
 import { makeEach } from "../../../io/files/output-path.js";
 import { writeFailed } from "../../../io/files/write-file.js";
 import { lockFile, type Unlock } from "./lock.js";

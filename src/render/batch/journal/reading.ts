@@ -1,5 +1,5 @@
 import { type FileHandle, open } from "node:fs/promises";
-import { LatentkitError } from "../../../errors.js";
+import { LatentkitError } from "../../../base/errors.js";
 import type { FileState, Presence } from "./presence.js";
 import { HEADER_START, type JournalHeader, type JournalRecord, readRecord } from "./records.js";
 import { JournalState } from "./state.js";

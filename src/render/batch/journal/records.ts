@@ -1,4 +1,4 @@
-import { describe, LatentkitError } from "../../../errors.js";
+import { describe, LatentkitError } from "../../../base/errors.js";
 import { escapeFault } from "../../../io/files/output-path.js";
 import { isPlainObject, parseJson, printJson } from "../../../io/json/lossless.js";
 

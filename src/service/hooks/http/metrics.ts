@@ -1,4 +1,4 @@
-import { loadPromClient } from "../../../packages.js";
+import { loadPromClient } from "../../../base/lazy-packages.js";
 import type { RunObserver } from "../runs/run-context.js";
 import { METHODS } from "./call.js";
 

@@ -1,6 +1,6 @@
 import type { OpenAPIRegistry, OpenApiGeneratorV31, RouteConfig } from "@asteasolutions/zod-to-openapi";
 import type { z } from "zod";
-import { loadZod, loadZodToOpenApi } from "../../../packages.js";
+import { loadZod, loadZodToOpenApi } from "../../../base/lazy-packages.js";
 import { BARE_TOKEN_HEADERS } from "../../token-headers.js";
 import type { HookConfig, Limits } from "../hook-config.js";
 import { REFUSALS } from "../hook-error.js";

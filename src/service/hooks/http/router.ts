@@ -1,5 +1,5 @@
 import type { NextFunction, Request, Response, Router } from "express";
-import { loadExpress } from "../../../packages.js";
+import { loadExpress } from "../../../base/lazy-packages.js";
 import { HookError } from "../hook-error.js";
 import { ClientGone } from "./body.js";
 import { type Call, METHODS, type Route } from "./call.js";

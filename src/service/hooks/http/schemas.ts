@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { loadZod } from "../../../packages.js";
+import { loadZod } from "../../../base/lazy-packages.js";
 import { MAX_SESSION_KEY_CHARS } from "../../../render/config/session-key.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";

@@ -1,4 +1,4 @@
-import { ERROR_CODES, LatentkitError } from "../../../errors.js";
+import { ERROR_CODES, LatentkitError } from "../../../base/errors.js";
 import type { TerminalState } from "../run.js";
 import type { NewEvent } from "../store/store.js";
 import { messageOf, toJsonLine } from "./safe-json.js";

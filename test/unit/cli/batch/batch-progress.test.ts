@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
+import { LatentkitError } from "#src/base/errors.js";
 import { createBatchProgress, duration } from "#src/cli/batch/batch-progress.js";
 import type { Terminal } from "#src/cli/terminal.js";
-import { LatentkitError } from "#src/errors.js";
 import type { BatchEvent } from "#src/render/batch/events.js";
 
 const start = (total?: number): BatchEvent => ({ type: "batch-start", at: 0, total, finished: 0, concurrency: 2 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { LatentkitError } from "#src/errors.js";
+import { LatentkitError } from "#src/base/errors.js";
 import {
   cloneJson,
   keysInOrder,

@@ -145,7 +145,7 @@ describe("io/png/png", () => {
     assert.deepEqual([...deep.data], [0, 1, Math.fround(257 / 65535)]);
   });
 
-  it("does not hold the event loop", async () => {
+  it("does not hold the event loop @alone", async () => {
     const image = Tensor.full([1024, 1024, 3], 0.5);
     let turns = 0;
     let isEncoding = true;

@@ -21,7 +21,7 @@ import {
   Tensor,
   text,
 } from "latentkit";
-import { packageVersion } from "#src/native/package.js";
+import { packageVersion } from "#src/base/package.js";
 import { runBatch } from "#src/render/batch/batch.js";
 import type { BatchItem } from "#src/render/items/item.js";
 import { refuses } from "../../../helpers/errors.js";

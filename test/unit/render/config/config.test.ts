@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { LatentkitError } from "#src/errors.js";
+import { LatentkitError } from "#src/base/errors.js";
 import { hideSecrets, parseConfig } from "#src/render/config/config.js";
 
 const refused = (value: unknown, pattern: RegExp) =>

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { LatentkitError } from "#src/errors.js";
+import { LatentkitError } from "#src/base/errors.js";
 import { freezeJson, NumberLiteral, parseJson } from "#src/io/json/lossless.js";
 import { printJson } from "#src/io/json/print.js";
 import type { InputSpec } from "#src/nodes/inputs.js";

@@ -5,7 +5,7 @@ import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { LatentkitError } from "#src/errors.js";
+import { LatentkitError } from "#src/base/errors.js";
 import type { BatchItem } from "#src/render/items/item.js";
 import { openItems } from "#src/render/items/open.js";
 import { itemFiles, readAll, seededKeys, sentence } from "../../../helpers/items/items.js";

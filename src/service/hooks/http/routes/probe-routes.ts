@@ -1,4 +1,4 @@
-import { lazy } from "../../../../packages.js";
+import { lazy } from "../../../../base/lazy-packages.js";
 import type { Clock } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
 import type { Runs } from "../../runs/create-runs.js";

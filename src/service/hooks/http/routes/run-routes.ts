@@ -1,4 +1,4 @@
-import { suggest } from "../../../../errors.js";
+import { suggest } from "../../../../base/errors.js";
 import { normalizeSessionKey, sessionKeyFault } from "../../../../render/config/session-key.js";
 import { HookError } from "../../hook-error.js";
 import { RUN_STATES, type RunState } from "../../run.js";

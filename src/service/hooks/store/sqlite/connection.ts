@@ -1,6 +1,6 @@
 import { chmodSync, closeSync, openSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { LatentkitError } from "../../../../errors.js";
+import { LatentkitError } from "../../../../base/errors.js";
 import { HookError } from "../../hook-error.js";
 import type { SqliteDatabase, SqliteDriver, SqliteStatement, SqlRow, SqlValue } from "./driver.js";
 import { identify, migrate } from "./schema.js";

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { LatentkitError } from "../../../../errors.js";
+import { LatentkitError } from "../../../../base/errors.js";
 
 export type SqlValue = string | number | null;
 export type SqlRow = Record<string, SqlValue>;

@@ -1,4 +1,4 @@
-import { LatentkitError } from "../../../../errors.js";
+import { LatentkitError } from "../../../../base/errors.js";
 import type { SqliteDatabase } from "./driver.js";
 
 // spells "lkit" and distinguishes a store from any other database

@@ -1,5 +1,5 @@
-import { describe, LatentkitError } from "../../../../errors.js";
-import { checkOptions, FILE, hasMethods, type OptionRules } from "../../../../options.js";
+import { describe, LatentkitError } from "../../../../base/errors.js";
+import { checkOptions, FILE, hasMethods, type OptionRules } from "../../../../base/options.js";
 import type { Store } from "../store.js";
 import { Connection } from "./connection.js";
 import { loadSqliteDriver, type SqliteDriver } from "./driver.js";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
+import { COUNT, checkOptions, FLAG, type OptionRules, TEXT } from "#src/base/options.js";
 import * as api from "#src/index.js";
-import { COUNT, checkOptions, FLAG, type OptionRules, TEXT } from "#src/options.js";
 import * as hooks from "#src/service/hooks/index.js";
 import * as service from "#src/service/index.js";
-import { refuses } from "../helpers/errors.js";
+import { refuses } from "../../helpers/errors.js";
 
 type Api = typeof api & typeof hooks & typeof service;
 type Callable = (...args: never[]) => unknown;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { LatentkitError } from "latentkit";
-import { atNode, inputError, suggest } from "#src/errors.js";
+import { atNode, inputError, suggest } from "#src/base/errors.js";
 
 describe("atNode", () => {
   it("puts a comma before a subject and a colon before a sentence", () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { LatentkitError } from "../errors.js";
+import { LatentkitError } from "./errors.js";
 
 const NAME = "latentkit";
 

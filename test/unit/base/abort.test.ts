@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { batch, createRegistry, defineNode, executeGraph, int, invokeNode, registry, render } from "latentkit";
-import { onAbort, Span } from "#src/abort.js";
-import { temporaryFolder } from "../helpers/folders.js";
+import { onAbort, Span } from "#src/base/abort.js";
+import { temporaryFolder } from "../../helpers/folders.js";
 
 const MANY = 20;
 const listeners = (signal: AbortSignal) => getEventListeners(signal, "abort").length;

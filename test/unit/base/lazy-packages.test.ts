@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { lazy } from "#src/packages.js";
+import { lazy } from "#src/base/lazy-packages.js";
 
 /** Packages that a program has loaded, CommonJS and ES modules, once it has run. */
 function packagesOf(program: string): string[] {
