@@ -10,7 +10,9 @@ export const FLOORS = {
   native: ["*", "cuda/"],
   tensor: ["*", "sampling/", "inspect", "tensor", "shape", "device/", "random ops latent-rgb channels"],
   io: ["*", "json/", "python-text", "png/", "files/ http/"],
-  host: ["*", "preview/ prompt/"],
+  host: ["*", "sampling/", "preview/ prompt/"],
+  "host/sampling": ["solver", "solvers/", "*"],
+  "host/sampling/solvers": ["single-step/ multistep/", "*"],
   nodes: ["*", "core/", "ext/", "index", "invoke"],
   graph: [
     "*",

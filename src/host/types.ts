@@ -12,11 +12,46 @@ export interface Latent {
   [key: string]: unknown;
 }
 
+/** Estimates of the clean latent that guidance combines, at one noise level. */
+export interface GuidanceStep {
+  readonly x: Tensor;
+  readonly sigma: number;
+  /** Estimate of the positive side. */
+  readonly cond: Tensor;
+  /** Estimate of the negative side. */
+  readonly uncond: Tensor;
+  readonly cfg: number;
+  /** Evaluates the model on another conditioning, or on another x. */
+  predict(cond: Conditioning, x?: Tensor): Promise<Tensor>;
+}
+
+/** Changes of guidance that nodes have added to a model. */
+export interface Guidance {
+  /** Replaces uncond + (cond - uncond) * cfg. */
+  combine?(step: GuidanceStep): Tensor | Promise<Tensor>;
+  /** Change the guided estimate, in order. */
+  readonly after?: readonly ((denoised: Tensor, step: GuidanceStep) => Tensor | Promise<Tensor>)[];
+  /** Returns the denoise mask of one noise level in place of the run's own. */
+  mask?(mask: Tensor, sigma: number, sigmas: Float32Array): Tensor;
+}
+
 /** A diffusion model: its noise schedule and, where it can denoise, its prediction. */
 export interface Model {
   readonly sampling: ModelSampling;
-  /** Returns the denoised estimate of x [B, C, H, W] at noise level sigma. */
+  /**
+   * Returns the estimate of the clean latent of x at noise level sigma. Of k entries of cond, entry i belongs to the i-th
+   * of k equal parts of x [k * B, C, H, W], so that one call evaluates both sides of guidance.
+   */
   predict?(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor>;
+  readonly guidance?: Guidance;
+  /** Returns a model with a changed network. Absent: its network cannot be changed. */
+  patch?(patch: ModelPatch): Model;
+}
+
+/** A change of a model's network, under the name of ComfyUI's node and with its inputs. */
+export interface ModelPatch {
+  readonly node: string;
+  readonly inputs: Readonly<Record<string, unknown>>;
 }
 
 /** The bridge between pictures and latents; both functions return new tensors. */
@@ -30,6 +65,8 @@ export interface Vae {
 /** SD: one encoder ("l"); SDXL: two ("l", "g"). */
 export interface Clip {
   readonly encoders: readonly ClipEncoder[];
+  /** Returns a clip that encodes with an earlier layer, -1 (the last) to -24. Absent: it has one layer. */
+  atLayer?(layer: number): Clip;
 }
 
 /** One text encoder: `start`, `end` and `pad` are its special token ids, `length` is the size of a chunk. */
@@ -81,6 +118,27 @@ export interface Checkpoint {
   vae: Vae;
 }
 
+/** A model that enlarges images by a whole factor. */
+export interface UpscaleModel {
+  readonly scale: number;
+  /** Enlarges an image [B, H, W, 3] in 0…1. */
+  upscale(image: Tensor, signal?: AbortSignal): Promise<Tensor>;
+}
+
+/** Kinds of model files beside checkpoints, by the names of ComfyUI's folders, and what each is loaded as. */
+export interface HostFiles {
+  loras: { apply(model: Model, clip: Clip | undefined, strengths: { model: number; clip: number }): [Model, Clip?] };
+  vae: Vae;
+  controlnet: object;
+  upscale_models: UpscaleModel;
+  clip_vision: object;
+  style_models: object;
+  gligen: object;
+  hypernetworks: object;
+  diffusion_models: Model;
+  text_encoders: Clip;
+}
+
 /** Source of models for nodes. */
 export interface Host {
   readonly name: string;
@@ -95,4 +153,8 @@ export interface Host {
   readonly retainsNoTensors?: boolean;
   checkpoints(): readonly string[];
   loadCheckpoint(name: string, signal?: AbortSignal): Promise<Checkpoint>;
+  /** Names of the files of a kind; undefined where the host has no models of the kind at all. */
+  files?(kind: keyof HostFiles): readonly string[] | undefined;
+  /** Loads a file of a kind that `files` lists. */
+  loadFile?<Kind extends keyof HostFiles>(kind: Kind, name: string, signal?: AbortSignal): Promise<HostFiles[Kind]>;
 }

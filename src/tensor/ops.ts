@@ -35,6 +35,22 @@ export function lerp(a: Tensor, b: Tensor, t: number, out?: Tensor): Tensor {
   return produce("lerp", a, a.size, out, (at, to) => at.ops.lerp(to, at.in(a), at.in(b), t), a, b);
 }
 
+/** A tensor and its coefficient, a double. */
+export type Term = readonly [coefficient: number, x: Tensor];
+
+/** Sum of coefficient * x over 1 to 8 terms of one shape, in double in the order written, rounded once. */
+export function weightedSum(terms: readonly Term[], out?: Tensor): Tensor {
+  const [, first] = terms[0]!;
+  const result = out ?? Tensor.unfilled(first.shape);
+  const data = terms.map(([coefficient, x]) => [coefficient, x.data] as const);
+  for (let i = 0; i < result.size; i++) {
+    let sum = data[0]![0] * data[0]![1][i]!;
+    for (let k = 1; k < data.length; k++) sum += data[k]![0] * data[k]![1][i]!;
+    result.data[i] = sum;
+  }
+  return result;
+}
+
 /** Unbiased standard deviation of all elements (n - 1), as float32; NaN for fewer than two. */
 export function std(x: Tensor): number {
   return compute(x.size, (at) => at.ops.std(at.in(x)), x);

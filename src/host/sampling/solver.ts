@@ -1,0 +1,38 @@
+import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
+import type { Tensor } from "../../tensor/tensor.js";
+
+/**
+ * Source of a solver's own noise. stream: a CPU generator of the run's seed plus 1. global: the generator that drew the
+ * initial noise, from where that stopped. brownian: one path over all noise levels, of the run's seed.
+ */
+export type NoiseKind = "none" | "stream" | "global" | "brownian";
+
+/** Estimates of the clean latent, under guidance and of the negative side alone. */
+export interface Guided {
+  readonly denoised: Tensor;
+  readonly uncond: Tensor;
+}
+
+/** Everything that a solver works with. It keeps no tensor that it hands out, and changes none that it receives. */
+export interface SolverContext {
+  readonly sampling: ModelSampling;
+  /** Falling noise levels, one more than steps; the last need not be 0. */
+  readonly sigmas: Float32Array;
+  /** Returns the estimate of the clean latent of x at noise level sigma. */
+  denoise(x: Tensor, sigma: number): Promise<Tensor>;
+  /** `denoise`, with the estimate of the negative side, which is computed also where cfg is 1. */
+  denoiseBoth(x: Tensor, sigma: number): Promise<Guided>;
+  /** Draws N(0, 1) of the latent's shape for the way from one noise level to the next. */
+  noise(sigma: number, next: number): Tensor;
+  /** Reports the estimate of a step, from 0; the last one becomes the denoised output of custom sampling. */
+  report(step: number, denoised: Tensor): void;
+}
+
+/** A method that integrates from the first to the last noise level. Scalars are doubles, latents float32. */
+export interface Solver<Options extends object = object> {
+  readonly noise: NoiseKind;
+  /** Default of every option. */
+  readonly options: Options;
+  /** Integrates x [B, C, H, W] from sigmas[0] to the last one. */
+  sample(x: Tensor, context: SolverContext, options: Options): Promise<Tensor>;
+}
