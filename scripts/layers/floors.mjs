@@ -14,6 +14,11 @@ export const FLOORS = {
   "host/sampling": ["solver", "solvers/", "*"],
   "host/sampling/solvers": ["single-step/ multistep/", "*"],
   nodes: ["*", "core/", "ext/", "index", "invoke"],
+  "nodes/core": [
+    "loaders/ text/ conditioning/ control/ latent/ latent-batch/ mask/ image/ image-filters/ files/ vae/",
+    "sampling/ schedulers/ samplers/ guiders/ model/ values/",
+    "*",
+  ],
   graph: [
     "*",
     "validation/",

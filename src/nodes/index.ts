@@ -1,14 +1,4 @@
-import { checkpointLoaderSimple } from "./core/checkpoint-loader-simple.js";
-import { clipTextEncode } from "./core/clip-text-encode.js";
-import { emptyLatentImage } from "./core/empty-latent-image.js";
-import { invertMask } from "./core/invert-mask.js";
-import { loadImage } from "./core/load-image.js";
-import { loadImageMask } from "./core/load-image-mask.js";
-import { previewImage } from "./core/preview-image.js";
-import { saveImage } from "./core/save-image.js";
-import { solidMask } from "./core/solid-mask.js";
-import { vaeDecode } from "./core/vae-decode.js";
-import { vaeEncode } from "./core/vae-encode.js";
+import { coreNodes } from "./core/index.js";
 import { ifNode } from "./ext/if.js";
 import { imageToMask } from "./ext/image-to-mask.js";
 import { injectNoiseToLatent } from "./ext/inject-noise-to-latent.js";
@@ -41,17 +31,7 @@ const allNodes = Object.freeze([
   pipeLoader,
   pipeOut,
   pipeEdit,
-  loadImage,
-  loadImageMask,
-  emptyLatentImage,
-  checkpointLoaderSimple,
-  clipTextEncode,
-  vaeEncode,
-  vaeDecode,
-  saveImage,
-  previewImage,
-  solidMask,
-  invertMask,
+  ...coreNodes,
 ] as const);
 
 export type BuiltInNode = (typeof allNodes)[number];

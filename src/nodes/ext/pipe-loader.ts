@@ -1,7 +1,7 @@
 import { encodePrompt, TOKEN_NORMALIZATIONS, WEIGHT_INTERPRETATIONS } from "../../host/prompt/index.js";
 import type { LoaderSettings, Pipe } from "../../host/types.js";
-import { checkpointName } from "../core/checkpoint-loader-simple.js";
-import { emptyLatent, latentBatch, latentSide } from "../core/empty-latent-image.js";
+import { emptyLatent, latentBatch, latentSide } from "../core/latent/empty-latent-image.js";
+import { checkpointName } from "../core/loaders/checkpoint-loader-simple.js";
 import { defineNode } from "../define.js";
 import { boolean, choice, int, text } from "../inputs.js";
 

@@ -1,5 +1,5 @@
 import { metadataText, saveImages } from "../../io/files/save-images.js";
-import { receiptsOf } from "../core/save-image.js";
+import { receiptsOf } from "../core/files/save-image.js";
 import { defineNode } from "../define.js";
 import { boolean, image, text } from "../inputs.js";
 import { validPaths } from "../output-inputs.js";

@@ -16,8 +16,7 @@ export function analyticDenoised(
   const shift = f(c);
   return Tensor.from(
     x.data.map((value) => {
-      const q =
-        kind === "gauss" ? f(mu + shift) : f(f(f(Math.tanh(f(f(f(a * m) * value) / v))) * m) + shift);
+      const q = kind === "gauss" ? f(mu + shift) : f(f(f(Math.tanh(f(f(f(a * m) * value) / v))) * m) + shift);
       return f(f(f(f(a * sd2) * value) + f(s2 * q)) / v);
     }),
     x.shape,

@@ -86,7 +86,7 @@ async function check(one: Case): Promise<void> {
     },
     report: () => {},
   };
-  const options = { ...solver.options } as Record<string, unknown>;
+  const options: Record<string, unknown> = { ...(solver.options as object) };
   for (const [key, value] of Object.entries(one.extra_options ?? {})) {
     options[key] = FUNCTIONS[value as string] ?? value;
   }
@@ -98,7 +98,8 @@ async function check(one: Case): Promise<void> {
   const result = await run();
   assert.equal(calls.length, one.model_calls, `${one.id}: calls`);
   const near = one.sampler === "dpm_adaptive" ? 1e-3 : 2e-5;
-  one.call_sigmas.forEach((sigma, i) => assertNear(calls[i]!, sigma, near * sigma, `${one.id}: sigma of call ${i}`));
+  for (const [i, sigma] of one.call_sigmas.entries())
+    assertNear(calls[i]!, sigma, near * sigma, `${one.id}: sigma of call ${i}`);
   if (one.noise_draws !== undefined) {
     assert.equal(draws.length, one.noise_draws.count, `${one.id}: draws`);
     one.noise_draws.args?.forEach(([sigma, next], i) => {
@@ -108,8 +109,7 @@ async function check(one: Case): Promise<void> {
   }
   const last = sigmas.at(-1)!;
   const expected = tensor(one.out!);
-  const tolerance =
-    5e-6 * Math.max(1, one.scale) + 4 * Math.max(one.spread_f32 ?? 0, one.spread_coef64 ?? 0);
+  const tolerance = 5e-6 * Math.max(1, one.scale) + 4 * Math.max(one.spread_f32 ?? 0, one.spread_coef64 ?? 0);
   result.data.forEach((value, i) => {
     const out = flow ? Math.fround(value / Math.fround(1 - last)) : value;
     assertNear(out, expected.data[i]!, tolerance, `${one.id}: value ${i}`);

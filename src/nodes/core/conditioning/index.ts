@@ -1,0 +1,1 @@
+export const conditioningNodes = [] as const;

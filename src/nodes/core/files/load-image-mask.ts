@@ -1,0 +1,21 @@
+import { channelOf } from "../../../tensor/channels.js";
+import { defineNode } from "../../define.js";
+import { choice } from "../../inputs.js";
+import { fileHash, imageFile, loadPictures, transparency, validImage } from "./load-image.js";
+
+const COLOURS = ["red", "green", "blue"] as const;
+
+export const loadImageMask = defineNode({
+  key: "LoadImageMask",
+  displayName: "Load Image (as Mask)",
+  category: "mask",
+  description: "Reads one channel of a PNG file, of its first frame; alpha is inverted, so that transparent is 1.",
+  inputs: { image: imageFile(), channel: choice(["alpha", ...COLOURS]) },
+  outputs: { MASK: "MASK" },
+  validate: validImage,
+  isChanged: fileHash,
+  run: async ({ image, channel }, { folders }) => {
+    const { pictures } = await loadPictures(folders.input, image, 1);
+    return { MASK: channel === "alpha" ? transparency(pictures) : channelOf(pictures, COLOURS.indexOf(channel)) };
+  },
+});

@@ -1,0 +1,38 @@
+import { conditioningNodes } from "./conditioning/index.js";
+import { controlNodes } from "./control/index.js";
+import { fileNodes } from "./files/index.js";
+import { guiderNodes } from "./guiders/index.js";
+import { imageNodes } from "./image/index.js";
+import { imageFilterNodes } from "./image-filters/index.js";
+import { latentNodes } from "./latent/index.js";
+import { latentBatchNodes } from "./latent-batch/index.js";
+import { loaderNodes } from "./loaders/index.js";
+import { maskNodes } from "./mask/index.js";
+import { modelNodes } from "./model/index.js";
+import { samplerNodes } from "./samplers/index.js";
+import { samplingNodes } from "./sampling/index.js";
+import { schedulerNodes } from "./schedulers/index.js";
+import { textNodes } from "./text/index.js";
+import { vaeNodes } from "./vae/index.js";
+import { valueNodes } from "./values/index.js";
+
+/** ComfyUI's nodes. */
+export const coreNodes = [
+  ...loaderNodes,
+  ...textNodes,
+  ...conditioningNodes,
+  ...controlNodes,
+  ...latentNodes,
+  ...latentBatchNodes,
+  ...maskNodes,
+  ...imageNodes,
+  ...imageFilterNodes,
+  ...fileNodes,
+  ...vaeNodes,
+  ...samplingNodes,
+  ...schedulerNodes,
+  ...samplerNodes,
+  ...guiderNodes,
+  ...modelNodes,
+  ...valueNodes,
+] as const;

@@ -1,0 +1,1 @@
+export const latentBatchNodes = [] as const;

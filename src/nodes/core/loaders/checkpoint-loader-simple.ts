@@ -1,0 +1,22 @@
+import { defineNode } from "../../define.js";
+import { choice } from "../../inputs.js";
+
+/** Input with the choice of the host's checkpoints. */
+export const checkpointName = () => choice(({ host }) => host?.checkpoints() ?? []);
+
+export const checkpointLoaderSimple = defineNode({
+  key: "CheckpointLoaderSimple",
+  displayName: "Load Checkpoint",
+  category: "loaders",
+  description: "Loads a checkpoint of the host: its model, clip and vae.",
+  inputs: { ckpt_name: checkpointName() },
+  outputs: [
+    { name: "MODEL", type: "MODEL" },
+    { name: "CLIP", type: "CLIP" },
+    { name: "VAE", type: "VAE" },
+  ],
+  run: async ({ ckpt_name }, { host, signal }) => {
+    const { model, clip, vae } = await host.loadCheckpoint(ckpt_name, signal);
+    return { MODEL: model, CLIP: clip, VAE: vae };
+  },
+});

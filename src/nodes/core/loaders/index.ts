@@ -1,0 +1,3 @@
+import { checkpointLoaderSimple } from "./checkpoint-loader-simple.js";
+
+export const loaderNodes = [checkpointLoaderSimple] as const;

@@ -1,0 +1,1 @@
+export const modelNodes = [] as const;

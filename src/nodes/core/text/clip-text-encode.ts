@@ -1,0 +1,14 @@
+import { encodePlain } from "../../../host/prompt/index.js";
+import { defineNode } from "../../define.js";
+import { clip, text } from "../../inputs.js";
+
+// decision 105
+export const clipTextEncode = defineNode({
+  key: "CLIPTextEncode",
+  displayName: "CLIP Text Encode (Prompt)",
+  category: "conditioning",
+  description: "Encodes a prompt; (x:1.2) weighs it.",
+  inputs: { text: text({ multiline: true }), clip: clip() },
+  outputs: { CONDITIONING: "CONDITIONING" },
+  run: async ({ text, clip }) => ({ CONDITIONING: await encodePlain(clip, text) }),
+});

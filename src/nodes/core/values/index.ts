@@ -1,0 +1,1 @@
+export const valueNodes = [] as const;

@@ -1,0 +1,222 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { encodePng, executeGraph, invokeNode, Tensor, validateGraph } from "latentkit";
+import { PNG } from "pngjs";
+import { registry } from "#src/nodes/index.js";
+import { refuses } from "../../../../helpers/errors.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
+import { skip } from "../../../../helpers/skip.js";
+import { assertSameBits } from "../../../../helpers/tensor/bits.js";
+
+describe("LoadImage and LoadImageMask", () => {
+  const folder = temporaryFolder();
+  const write = async (name: string, channels: number, data: number[]): Promise<void> => {
+    const path = join(folder(), name);
+    mkdirSync(dirname(path), { recursive: true });
+    const width = data.length / channels;
+    writeFileSync(path, await encodePng({ data: Uint8Array.from(data), width, height: 1, channels }));
+  };
+  const load = async (image: unknown, channel?: string): Promise<Tensor[]> => {
+    const node = channel === undefined ? "LoadImage" : "LoadImageMask";
+    const inputs = channel === undefined ? { image } : { image, channel };
+    return (await invokeNode(node, inputs, { inputDir: folder() })).result as Tensor[];
+  };
+
+  it("gives colours, and what is transparent", async () => {
+    await write("rgba.png", 4, [255, 0, 51, 255, 0, 102, 255, 51]);
+    const [image, mask] = await load("rgba.png");
+    const fifth = (n: number) => Math.fround(Math.fround(n * 51) / 255);
+    assertSameBits(image, Tensor.from([1, 0, fifth(1), 0, fifth(2), 1], [1, 1, 2, 3]));
+    assertSameBits(mask, Tensor.from([0, 1 - fifth(1)], [1, 1, 2]));
+  });
+
+  it("gives grey as RGB, and without alpha an empty mask of the image's size", async () => {
+    await write("grey.png", 1, [0, 255, 255]);
+    const [image, mask] = await load("grey.png");
+    assertSameBits(image, Tensor.from([0, 0, 0, 1, 1, 1, 1, 1, 1], [1, 1, 3, 3]));
+    assertSameBits(mask, Tensor.zeros([1, 1, 3]));
+    await write("greyalpha.png", 2, [255, 0]);
+    const [white, clear] = await load("greyalpha.png");
+    assertSameBits(white, Tensor.full([1, 1, 1, 3], 1));
+    assertSameBits(clear, Tensor.full([1, 1, 1], 1));
+  });
+
+  it("scales 16-bit samples", async () => {
+    const samples = Uint16Array.from([0, 257, 32768, 65535]);
+    const options = {
+      width: 1,
+      height: 1,
+      bitDepth: 16,
+      colorType: 6,
+      inputColorType: 6,
+      inputHasAlpha: true,
+    } as const;
+    const png = new PNG(options);
+    png.data = Buffer.from(samples.buffer);
+    writeFileSync(join(folder(), "deep.png"), PNG.sync.write(png, options));
+    const [image, mask] = await load("deep.png");
+    assertSameBits(image, Tensor.from(Float32Array.of(0, 257 / 65535, 32768 / 65535), [1, 1, 1, 3]));
+    assertSameBits(mask, Tensor.zeros([1, 1, 1]));
+  });
+
+  it("reads subfolders and the host's own notation", async () => {
+    await write("sub/one.png", 1, [255]);
+    for (const name of ["sub/one.png", "./sub/../sub/one.png", "sub/one.png [input]"]) {
+      assert.deepEqual((await load(name))[0]!.shape, [1, 1, 1, 3]);
+    }
+  });
+
+  it("refuses names that leave the input folder, on any system", async () => {
+    await write("inside/one.png", 1, [255]);
+    const root = join(folder(), "inside");
+    await write("secret.png", 1, [255]);
+    symlinkSync(join(folder(), "secret.png"), join(root, "link.png"));
+    const names = [
+      "../secret.png",
+      "..",
+      "a/../../secret.png",
+      "..\\secret.png",
+      "C:\\x.png",
+      "link.png",
+      "",
+      ".",
+      "\0",
+    ];
+    for (const image of [...names, join(folder(), "secret.png")]) {
+      await refuses(invokeNode("LoadImage", { image }, { inputDir: root }), "path.outside", /LoadImage/);
+    }
+  });
+
+  it("names what is missing, and suggests", async () => {
+    await write("portrait.png", 1, [255]);
+    await refuses(load("portrat.png"), "file.not-found", /Did you mean "portrait.png"\?$/);
+    await refuses(load("portrait.png/x.png"), "file.not-found");
+    await refuses(load("no/such/file.png"), "file.not-found");
+    mkdirSync(join(folder(), "directory"));
+    await refuses(load("directory"), "file.read-failed", /"directory", which is a folder\.$/);
+    rmSync(folder(), { recursive: true });
+    await refuses(load("portrait.png"), "file.not-found");
+  });
+
+  it("refuses files that are no PNG, and inputs of the wrong type", async () => {
+    writeFileSync(join(folder(), "text.png"), "no picture");
+    await refuses(load("text.png"), "png.invalid");
+    await refuses(load(undefined), "input.missing", /input "image"/);
+    await refuses(load(["text.png"]), "input.wrong-type", /input "image"/);
+    await refuses(load("text.png", "hue"), "input.not-in-list", /alpha, red, green or blue/);
+  });
+
+  const sentence = (name: string, reason: string) =>
+    `Node 1 (LoadImage), input "image": expected a PNG file, received "${name}", which is ${reason}.`;
+  const validated = (image: unknown, options: { inputDir?: string } = {}) =>
+    validateGraph(
+      {
+        "1": { class_type: "LoadImage", inputs: { image } },
+        "2": { class_type: "PreviewImage", inputs: { images: ["1", 0] } },
+      },
+      { inputDir: folder(), ...options },
+    );
+  const errorOf = (image: unknown) => validated(image).nodeErrors["1"]?.errors[0];
+
+  it("names the format of a file that is no PNG, before and while it runs", async () => {
+    const heads: [string, string, string][] = [
+      ["photo.jpg", "a JPEG; latentkit reads PNG", "\xff\xd8\xff\xe0\0\x10JFIF"],
+      ["a.png", "a WebP; latentkit reads PNG", "RIFF\x10\0\0\0WEBPVP8 "],
+      ["a.gif", "a GIF; latentkit reads PNG", "GIF89a"],
+      ["a.heic", "a HEIC; latentkit reads PNG", "\0\0\0\x18ftypheic"],
+      ["a.avif", "an AVIF; latentkit reads PNG", "\0\0\0\x18ftypavif"],
+      ["a.txt", "no PNG", "hello"],
+      ["short.png", "no PNG", "\x89PNG"],
+      ["empty.png", "empty", ""],
+    ];
+    for (const [name, reason, head] of heads) {
+      writeFileSync(join(folder(), name), Buffer.from(head, "latin1"));
+      const error = errorOf(name)!;
+      assert.equal(error.sentence, sentence(name, reason));
+      assert.equal(error.type, "custom_validation_failed");
+      assert.equal(error.details, `image - expected a PNG file, received "${name}", which is ${reason}.`);
+      assert.deepEqual([error.code, error.input, error.received], ["png.invalid", "image", JSON.stringify(name)]);
+      const ran = executeGraph(
+        {
+          "1": { class_type: "LoadImage", inputs: { image: ["3", 0] } },
+          "2": { class_type: "PreviewImage", inputs: { images: ["1", 0] } },
+          "3": { class_type: "ext if", inputs: { any: 1, if: name, else: "" } },
+        },
+        { inputDir: folder(), outputDir: folder() },
+      );
+      const messages = [];
+      for await (const event of ran) if (event.type === "node-error") messages.push(event.error.message);
+      assert.deepEqual(messages, [sentence(name, reason)]);
+    }
+  });
+
+  it("is validated as it runs: missing, outside, a folder; a linked name waits", async () => {
+    await write("portrait.png", 1, [255]);
+    assert.equal(validated("portrait.png").ok, true);
+    assert.equal(validated("portrait.png [input]").ok, true);
+    assert.equal(
+      errorOf("portrat.png")?.sentence,
+      'Node 1 (LoadImage), input "image": expected a file of the input folder, received "portrat.png", which is not there. Did you mean "portrait.png"?',
+    );
+    assert.equal(errorOf("portrat.png")?.suggestion, "portrait.png");
+    assert.equal(errorOf("../portrait.png")?.code, "path.outside");
+    mkdirSync(join(folder(), "directory"));
+    assert.match(errorOf("directory")!.sentence, /expected a file, received "directory", which is a folder\.$/);
+    const mask = { class_type: "LoadImageMask", inputs: { image: "no.png", channel: "red" } };
+    const shown = { class_type: "ext showAnythingLazy", inputs: { anything: ["1", 0] } };
+    assert.match(
+      validateGraph({ "1": mask, "2": shown }, { inputDir: folder() }).nodeErrors["1"]!.errors[0]!.sentence,
+      /^Node 1 \(LoadImageMask\), input "image"/,
+    );
+    const linked = { class_type: "LoadImage", inputs: { image: ["2", 0] } };
+    const name = { class_type: "ext if", inputs: { any: 1, if: "no.png", else: "" } };
+    const save = { class_type: "PreviewImage", inputs: { images: ["1", 0] } };
+    assert.equal(validateGraph({ "1": linked, "2": name, "3": save }, { inputDir: folder() }).ok, true);
+  });
+
+  it("does not wait for a pipe, nor read a device", function () {
+    const pipe = join(folder(), "pipe.png");
+    if (spawnSync("mkfifo", [pipe]).status !== 0) skip(this, "mkfifo makes no pipe here");
+    symlinkSync("/dev/zero", join(folder(), "zero.png"));
+    assert.match(errorOf("pipe.png")!.sentence, /expected a file, received "pipe.png", which is a pipe or device\.$/);
+    assert.equal(errorOf("zero.png")?.code, "path.outside");
+  });
+
+  it("looks for a limited number of names in a graph of many wrong ones", async () => {
+    await write("portrait.png", 1, [255]);
+    const nodes = Array.from({ length: 300 }, (_, i) => [
+      [`a${i}`, { class_type: "LoadImage", inputs: { image: "portrat.png" } }],
+      [`b${i}`, { class_type: "PreviewImage", inputs: { images: [`a${i}`, 0] } }],
+    ]).flat();
+    const { nodeErrors } = validateGraph(Object.fromEntries(nodes), { inputDir: folder() });
+    const errors = Object.values(nodeErrors).flatMap((node) => node.errors);
+    assert.deepEqual([errors.length, errors.filter((error) => error.suggestion !== undefined).length], [300, 200]);
+  });
+
+  it("names node, input and file where a PNG is damaged", async () => {
+    await write("whole.png", 3, [1, 2, 3, 4, 5, 6]);
+    writeFileSync(join(folder(), "half.png"), readFileSync(join(folder(), "whole.png")).subarray(0, 50));
+    assert.equal(validated("half.png").ok, true);
+    const error = await refuses(load("half.png"), "png.invalid");
+    assert.match(
+      error.message,
+      /^LoadImage, input "image": expected a PNG file that can be read, received "half.png". PNG: [^:]+\.$/,
+    );
+  });
+
+  it("counts as changed when the file's bytes do", async () => {
+    for (const key of ["LoadImage", "LoadImageMask"]) {
+      const hash = () => registry.get(key)?.isChanged?.({ image: "a.png" }, { inputDir: folder() });
+      await write("a.png", 1, [1]);
+      const first = await hash();
+      assert.match(String(first), /^[0-9a-f]{64}$/);
+      assert.equal(await hash(), first);
+      await write("a.png", 1, [2]);
+      assert.notEqual(await hash(), first);
+      // a name that comes through a link is not known when this is asked
+      assert.ok(Number.isNaN(await registry.get(key)?.isChanged?.({ image: undefined }, { inputDir: folder() })));
+    }
+  });
+});
