@@ -51,20 +51,14 @@ Napi::Value SamplingTable(const Napi::CallbackInfo &info) {
   return table;
 }
 
-Napi::Value SamplingTimestep(const Napi::CallbackInfo &info) {
+/* A timestep from a sigma, or the other way about. */
+template <auto kFunction>
+Napi::Value Convert(const Napi::CallbackInfo &info) {
   const Args a(info);
   const engine_sampling sampling = ReadSampling(a);
-  float timestep = 0;
-  a.done(engine_sampling_timestep(&sampling, ReadTable(a, sampling), a.f32(2, "sigma"), &timestep));
-  return Napi::Number::New(info.Env(), timestep);
-}
-
-Napi::Value SamplingSigma(const Napi::CallbackInfo &info) {
-  const Args a(info);
-  const engine_sampling sampling = ReadSampling(a);
-  float sigma = 0;
-  a.done(engine_sampling_sigma(&sampling, ReadTable(a, sampling), a.f32(2, "timestep"), &sigma));
-  return Napi::Number::New(info.Env(), sigma);
+  float result = 0;
+  a.done(kFunction(&sampling, ReadTable(a, sampling), a.f32(2, "value"), &result));
+  return Napi::Number::New(info.Env(), result);
 }
 
 Napi::Value Schedule(const Napi::CallbackInfo &info) {
@@ -98,8 +92,8 @@ Napi::Value Schedule(const Napi::CallbackInfo &info) {
 
 void ExportSampling(const Exports &exports) {
   SetAll(exports.core, {{"samplingTable", SamplingTable},
-                        {"samplingTimestep", SamplingTimestep},
-                        {"samplingSigma", SamplingSigma},
+                        {"samplingTimestep", Convert<engine_sampling_timestep>},
+                        {"samplingSigma", Convert<engine_sampling_sigma>},
                         {"schedule", Schedule}});
 }
 

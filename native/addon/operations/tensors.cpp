@@ -16,34 +16,17 @@ Napi::Value Scale(const Napi::CallbackInfo &info) {
   return a.done(a.run(engine_scale, &engine_cuda_table::scale, out, x, a.f32(2, "k")));
 }
 
-template <class A>
-Napi::Value Axpy(const Napi::CallbackInfo &info) {
+/* Two inputs, and a number for a function that takes one. */
+template <class A, auto kCore, auto kCuda>
+Napi::Value Binary(const Napi::CallbackInfo &info) {
   const A a(info);
   const engine_f32 out = a.out(0, "out");
   const engine_cf32 x = a.in(1, "x", out.len), y = a.in(2, "y", out.len);
   a.apart(out, x, "x", true);
   a.apart(out, y, "y", true);
-  return a.done(a.run(engine_axpy, &engine_cuda_table::axpy, out, x, y, a.f32(3, "k")));
-}
-
-template <class A>
-Napi::Value Average(const Napi::CallbackInfo &info) {
-  const A a(info);
-  const engine_f32 out = a.out(0, "out");
-  const engine_cf32 x = a.in(1, "x", out.len), y = a.in(2, "y", out.len);
-  a.apart(out, x, "x", true);
-  a.apart(out, y, "y", true);
-  return a.done(a.run(engine_average, &engine_cuda_table::average, out, x, y));
-}
-
-template <class A>
-Napi::Value Lerp(const Napi::CallbackInfo &info) {
-  const A a(info);
-  const engine_f32 out = a.out(0, "out");
-  const engine_cf32 from = a.in(1, "a", out.len), to = a.in(2, "b", out.len);
-  a.apart(out, from, "a", true);
-  a.apart(out, to, "b", true);
-  return a.done(a.run(engine_lerp, &engine_cuda_table::lerp, out, from, to, a.f32(3, "t")));
+  if constexpr (std::is_invocable_v<decltype(kCore), engine_f32, engine_cf32, engine_cf32, float>)
+    return a.done(a.run(kCore, kCuda, out, x, y, a.f32(3, "k")));
+  else return a.done(a.run(kCore, kCuda, out, x, y));
 }
 
 template <class A>
@@ -185,15 +168,16 @@ Napi::Value ResizedBlend(const Napi::CallbackInfo &info) {
 }
 
 template <class A>
-constexpr std::initializer_list<Operation> kOperations = {{"scale", Scale<A>},
-                                                          {"axpy", Axpy<A>},
-                                                          {"average", Average<A>},
-                                                          {"lerp", Lerp<A>},
-                                                          {"std", Std<A>},
-                                                          {"resizeBilinear", ResizeBilinear<A>},
-                                                          {"maskedBlend", MaskedBlend<A>},
-                                                          {"composite", Composite<A>},
-                                                          {"injectNoise", InjectNoise<A>}};
+constexpr std::initializer_list<Operation> kOperations = {
+    {"scale", Scale<A>},
+    {"axpy", Binary<A, engine_axpy, &engine_cuda_table::axpy>},
+    {"average", Binary<A, engine_average, &engine_cuda_table::average>},
+    {"lerp", Binary<A, engine_lerp, &engine_cuda_table::lerp>},
+    {"std", Std<A>},
+    {"resizeBilinear", ResizeBilinear<A>},
+    {"maskedBlend", MaskedBlend<A>},
+    {"composite", Composite<A>},
+    {"injectNoise", InjectNoise<A>}};
 
 }  // namespace
 
