@@ -14,14 +14,6 @@ const CACHED_ROWS = 4096;
 const POSITION_SHARE = 0.25;
 const CONTEXT_SHARE = 0.5;
 
-/** Makes a clip without weights: words are hashed to ids, ids seed their rows. "l" alone, or "l" and "g". */
-export function previewClip(kind: "l" | "lg"): Clip {
-  const l = encoder({ name: "l", dim: 768, pad: END, salt: 0x6c00_0000 });
-  return Object.freeze({
-    encoders: kind === "l" ? [l] : [l, encoder({ name: "g", dim: 1280, pad: 0, salt: 0x6700_0000 })],
-  });
-}
-
 interface Shape {
   readonly name: string;
   readonly dim: number;
@@ -30,14 +22,29 @@ interface Shape {
   readonly salt: number;
 }
 
-function encoder({ name, dim, pad, salt }: Shape): ClipEncoder {
+const L: Shape = { name: "l", dim: 768, pad: END, salt: 0x6c00_0000 };
+
+/** Own row of a word's first piece in encoder "l", without position and context. */
+export const wordRow = (word: string): Float32Array => seededRows(L, hash(word.slice(0, PIECE)), 1);
+
+/** Makes a clip without weights: words are hashed to ids, ids seed their rows. "l" alone, or "l" and "g". */
+export function previewClip(kind: "l" | "lg"): Clip {
+  const l = encoder(L);
+  return Object.freeze({
+    encoders: kind === "l" ? [l] : [l, encoder({ name: "g", dim: 1280, pad: 0, salt: 0x6700_0000 })],
+  });
+}
+
+const seededRows = ({ salt, dim }: Shape, seed: number, count: number): Float32Array =>
+  createGenerator({ seed: salt + seed }).randn([count, dim]).data;
+
+function encoder(shape: Shape): ClipEncoder {
+  const { name, dim, pad } = shape;
   const rows = new Map<number, Float32Array>();
-  const seeded = (seed: number, height: number): Float32Array =>
-    createGenerator({ seed: salt + seed }).randn([height, dim]).data;
   const rowOf = (id: number): Float32Array => {
     const cached = rows.get(id);
     if (cached !== undefined) return cached;
-    const row = seeded(id, 1);
+    const row = seededRows(shape, id, 1);
     const oldest = rows.keys().next();
     if (rows.size >= CACHED_ROWS && !oldest.done) rows.delete(oldest.value);
     rows.set(id, row);
@@ -49,7 +56,7 @@ function encoder({ name, dim, pad, salt }: Shape): ClipEncoder {
     requireIds(chunks, name);
     const cond = Tensor.zeros([chunks.length, LENGTH, dim]);
     const pooled = Tensor.zeros([chunks.length, dim]);
-    positions ??= seeded(END + 1, LENGTH);
+    positions ??= seededRows(shape, END + 1, LENGTH);
     for (const [c, ids] of chunks.entries()) {
       const context = contextOf(ids, rowOf, dim);
       pooled.data.set(context, c * dim);

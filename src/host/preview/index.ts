@@ -5,7 +5,7 @@ import type { Checkpoint, Host } from "../types.js";
 import { previewClip } from "./clip.js";
 import { LATENT_RGB } from "./latent-rgb.js";
 import { previewModel } from "./model.js";
-import { previewVae } from "./vae.js";
+import { colourToLatent, previewVae } from "./vae.js";
 
 /** Options of `createPreviewHost`. */
 export interface PreviewHostOptions {
@@ -66,7 +66,11 @@ function load(family: Family): Checkpoint {
   if (table === undefined) {
     throw new LatentkitError("host.missing", `Preview host: there are no latent-to-RGB factors for ${family}.`);
   }
-  return Object.freeze({ model: previewModel(sampling), clip: previewClip(FAMILIES[family]), vae: previewVae(table) });
+  return Object.freeze({
+    model: previewModel(sampling, colourToLatent(table)),
+    clip: previewClip(FAMILIES[family]),
+    vae: previewVae(table),
+  });
 }
 
 function requireFamily(name: string, family: unknown): Family {

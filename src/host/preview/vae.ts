@@ -23,6 +23,13 @@ export function previewVae(table: LatentRgb): Vae {
   };
 }
 
+/** Function from a colour in 0 … 1 to its latent in the model's units. */
+export function colourToLatent({ factors, bias }: LatentRgb): (colour: readonly number[]) => number[] {
+  const inverse = rightInverse(factors);
+  return (colour) =>
+    inverse.map((weights) => weights.reduce((sum, weight, k) => sum + (2 * colour[k]! - 1 - bias[k]!) * weight, 0));
+}
+
 /** image [B, H, W, 3] in 0 … 1 to latent [B, C, H / 8, W / 8]. */
 function encode(image: Tensor, { format, bias }: LatentRgb, inverse: readonly (readonly number[])[]): Tensor {
   const [batch, height, width, colours] = fourSides("VAE encode", image, "[B, H, W, 3]");
