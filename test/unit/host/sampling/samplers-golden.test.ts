@@ -45,10 +45,10 @@ const FUNCTIONS: Record<string, (x: number) => number> = {
 
 describe("samplers, golden", () => {
   for (const sampler of SAMPLERS) {
-    const solver = SOLVERS[sampler];
-    if (solver === undefined) continue;
     // masks and guidance belong to the sampling around a solver
     const own = cases.filter((one) => one.sampler === sampler && one.group !== "mask");
+    // the newest names have no golden cases
+    if (SOLVERS[sampler] === undefined || own.length === 0) continue;
     it(`${sampler}: ${own.length} cases`, async () => {
       for (const one of own) await check(one);
     });

@@ -52,7 +52,7 @@ const MOST_TERMS = 8;
 function sumOfAny(terms: readonly Term[]): Tensor {
   let sum = weightedSum(terms.slice(0, MOST_TERMS));
   for (let from = MOST_TERMS; from < terms.length; from += MOST_TERMS - 1) {
-    sum = weightedSum([[1, sum], ...terms.slice(from, from + MOST_TERMS - 1)], sum);
+    sum = weightedSum([[1, sum], ...terms.slice(from, from + MOST_TERMS - 1)]);
   }
   return sum;
 }

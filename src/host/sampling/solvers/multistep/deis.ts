@@ -34,41 +34,53 @@ export const deis: Solver<DeisOptions> = {
   },
 };
 
-const POINTS = 10_000;
-
 /** Variance-preserving time of the noise schedule that spans sigma 0.002 at time 0.001 to sigma 80 at time 1. */
 const LOW = Math.log(0.002 ** 2 + 1);
 const HIGH = Math.log(80 ** 2 + 1);
 const BETA_SLOPE = (2 * (LOW / 0.001 - HIGH)) / (0.001 - 1);
 const BETA_START = HIGH - BETA_SLOPE / 2;
 
-/** Time at which the schedule's noise level is sigma. */
-const timeOf = (sigma: number): number =>
-  (Math.sqrt(BETA_START ** 2 + 2 * BETA_SLOPE * Math.log(sigma ** 2 + 1)) - BETA_START) / BETA_SLOPE;
+/** Rate of the schedule, beta, at the time whose noise level is sigma. */
+const betaOf = (sigma: number): number => Math.sqrt(BETA_START ** 2 + 2 * BETA_SLOPE * Math.log(sigma ** 2 + 1));
+const timeOf = (sigma: number): number => (betaOf(sigma) - BETA_START) / BETA_SLOPE;
+/** Derivative of sigma by time. */
+const sigmaRate = (sigma: number): number => ((sigma ** 2 + 1) * betaOf(sigma)) / (2 * sigma);
 
-/** Derivative of sigma by time: (beta / 2) / sqrt(alpha * (1 - alpha)). */
-function noiseRate(time: number): number {
-  const alpha = Math.exp(-time * (BETA_START + (BETA_SLOPE / 2) * time));
-  return (BETA_START + BETA_SLOPE * time) / 2 / Math.sqrt(alpha - alpha * alpha);
-}
+/** Points at which the published code samples the way of a step, both ends included. */
+const POINTS = 10_000;
+const PANELS = 16;
+/** Gauss-Legendre points and weights of a panel from 0 to 1. */
+const GAUSS = [
+  [0.5 - Math.sqrt(0.15), 5 / 18],
+  [0.5, 8 / 18],
+  [0.5 + Math.sqrt(0.15), 5 / 18],
+] as const;
 
 /**
  * Weights of the derivatives at sigmas[index], sigmas[index - 1] …: Lagrange polynomials in variance-preserving time,
- * integrated over sigma as the published code does: the sum at 10,000 points with both ends, times a 10,000th of the way.
+ * integrated over sigma. The published code adds the values at 10,000 points and multiplies by a 10,000th of the way:
+ * the trapezoid rule and half the values at the ends. The integral stands for that rule, whose own error is below 3e-7 of
+ * a weight from sigma 0.002 on.
  */
 function tabWeights(sigmas: Float32Array, index: number, order: number): number[] {
-  const start = timeOf(sigmas[index]!);
-  const span = timeOf(sigmas[index + 1]!) - start;
-  const nodes = Array.from({ length: order }, (_, back) => (timeOf(sigmas[index - back]!) - start) / span);
-  let [m0, m1, m2, m3] = [0, 0, 0, 0];
-  for (let point = 0; point < POINTS; point++) {
-    const t = point / (POINTS - 1);
-    const rate = noiseRate(start + span * t);
-    m0 += rate;
-    m1 += rate * t;
-    m2 += rate * t * t;
-    m3 += rate * t * t * t;
+  const [sigma, next] = [sigmas[index]!, sigmas[index + 1]!];
+  const start = timeOf(sigma);
+  const span = timeOf(next) - start;
+  const share = (level: number) => (timeOf(level) - start) / span;
+  const moments = new Array<number>(order).fill(0);
+  const add = (value: number, at: number) => {
+    for (let power = 0, term = value; power < order; power++, term *= at) moments[power]! += term;
+  };
+  // in log(sigma), where the integrand is smooth down to the smallest noise levels
+  const width = Math.log(next / sigma) / PANELS;
+  for (let panel = 0; panel < PANELS; panel++) {
+    for (const [offset, weight] of GAUSS) {
+      const level = sigma * Math.exp(width * (panel + offset));
+      add((weight * width * level * (POINTS - 1)) / POINTS, share(level));
+    }
   }
-  const moments = [m0, m1, m2, m3].map((sum) => (sum * span) / POINTS);
+  add((sigmaRate(sigma) * span) / POINTS / 2, 0);
+  add((sigmaRate(next) * span) / POINTS / 2, 1);
+  const nodes = moments.map((_, back) => share(sigmas[index - back]!));
   return momentWeights(nodes, moments);
 }

@@ -59,12 +59,12 @@ function variableWeights([h, h1, h2, h3]: readonly number[]): number[] {
   if (h2 === undefined) return weights.slice(0, 2);
   const two = h! + h1;
   const ratio = h1 / h2;
-  // the published code multiplies before it subtracts: the factor belongs to the bracket, as in `third`
+  // as published: an exact integral has the factor on the whole bracket, not on the second part alone
   add((1 - ((h! / (3 * two)) * (h! * two)) / (h1 * (h1 + h2))) / 2, [1, -1 - ratio, ratio]);
   if (h3 === undefined) return weights.slice(0, 3);
   const three = two + h2;
   const length = (h! * two * three) / (h1 * (h1 + h2) * (h1 + h2 + h3));
-  // and adds the second part, which an exact integral subtracts
+  // as published: an exact integral subtracts the second part
   const third = (1 - h! / (3 * two)) / 2 + ((1 - h! / (2 * two)) * h!) / (6 * three);
   const chain = (h1 * (h1 + h2)) / (h2 * (h2 + h3));
   add(third * length, [1, -1 - ratio - chain, ratio + chain * (1 + h2 / h3), -chain * ratio]);
