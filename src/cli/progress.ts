@@ -15,17 +15,27 @@ export function createProgress(terminal: Terminal, labelOf: (nodeId: string) => 
 }
 
 function createLines(terminal: Terminal, labelOf: (nodeId: string) => string): Progress {
+  let steps = 0;
   return {
     show(event) {
-      if (event.type === "node-done") terminal.err(`${labelOf(event.nodeId)}: ${event.ms.toFixed(1)} ms\n`);
+      if (event.type === "node-start") steps = 0;
+      else if (event.type === "progress") steps = event.value;
+      else if (event.type === "node-done") {
+        const rate = steps > 0 ? `, ${steps} steps, ${perSecond(steps, event.ms)}` : "";
+        terminal.err(`${labelOf(event.nodeId)}: ${event.ms.toFixed(1)} ms${rate}\n`);
+      }
     },
     clear: () => {},
   };
 }
 
+/** Iterations per second, as samplers are compared. */
+const perSecond = (steps: number, ms: number): string => `${(steps / Math.max(1e-3, ms / 1000)).toFixed(1)} it/s`;
+
 function createBar(terminal: Terminal, labelOf: (nodeId: string) => string): Progress {
   let total = 0;
   let done = 0;
+  let started = 0;
   const draw = (share: number, label: string) => {
     const filled = Math.round(BAR_WIDTH * Math.min(1, (done + share) / Math.max(1, total)));
     const bar = `${"█".repeat(filled)}${dim(terminal, "░".repeat(BAR_WIDTH - filled))}`;
@@ -36,9 +46,13 @@ function createBar(terminal: Terminal, labelOf: (nodeId: string) => string): Pro
     show(event) {
       if (event.type === "run-start") total = event.nodeIds.length;
       else if (event.type === "cached") done += event.nodeIds.length;
-      else if (event.type === "node-start") draw(0, labelOf(event.nodeId));
-      else if (event.type === "progress") draw(event.value / Math.max(1, event.max), labelOf(event.nodeId));
-      else if (event.type === "node-done") done++;
+      else if (event.type === "node-start") {
+        started = event.at;
+        draw(0, labelOf(event.nodeId));
+      } else if (event.type === "progress") {
+        const { nodeId, value, max, at } = event;
+        draw(value / Math.max(1, max), `${labelOf(nodeId)} ${value}/${max} ${perSecond(value, at - started)}`);
+      } else if (event.type === "node-done") done++;
     },
     clear: () => terminal.err("\r\x1b[2K"),
   };
