@@ -180,13 +180,13 @@ async function realPathOf(path: string): Promise<string | undefined> {
   return entry?.isSymbolicLink() ? resolve(dirname(path), await promises.readlink(path)) : undefined;
 }
 
-const COUNTED = { "": /^([0-9]+).{4}$/su, _: /^([0-9]+)_.{4}$/su };
+const COUNTED = { "": /^([0-9]+).{4}$/su, _: /^([0-9]+)_.{4}$/su, "_.latent": /^([0-9]+)_\.latent$/ };
 
 /**
  * Returns one more than the highest counter of `<name>_<digits>` and any four characters among the folder's entries; gaps are
- * not filled. `tail` ends the digits where names continue, as in `<name>_00001_.png`. 1 where the folder holds none.
+ * not filled. `tail` ends the digits where names continue, as in `<name>_00001_.png`; "_.latent" is a whole ending. 1 where the folder holds none.
  */
-export async function nextCounter(folder: string, name: string, tail: "" | "_" = ""): Promise<bigint> {
+export async function nextCounter(folder: string, name: string, tail: keyof typeof COUNTED = ""): Promise<bigint> {
   const start = `${name}_`;
   const counted = COUNTED[tail];
   let highest = 0n;
