@@ -1,5 +1,5 @@
 import { counterFiles } from "../../../io/files/output-files.js";
-import { counterName, expandPrefix, makeFolder, nextCounter, resolvePrefix } from "../../../io/files/output-path.js";
+import { expandPrefix, makeFolder, resolvePrefix } from "../../../io/files/output-path.js";
 import { metadataText } from "../../../io/files/save-images.js";
 import { writeSafetensors } from "../../../io/safetensors/write.js";
 import { Tensor } from "../../../tensor/tensor.js";
@@ -11,7 +11,6 @@ import { metadataInputs } from "./save-image.js";
 /** Name of an empty tensor that marks values as the model's own, not scaled to a deviation of 1. */
 export const FORMAT = "latent_format_version_0";
 export const SAMPLES = "latent_tensor";
-const TAIL = "_.latent";
 /** ComfyUI expands %width% and %height% of a latent's name to 0. */
 const NO_SIZE = { width: 0, height: 0 };
 
@@ -33,9 +32,8 @@ export const saveLatent = defineNode({
     const tensors = { [SAMPLES]: samples.samples, [FORMAT]: Tensor.zeros([0]) };
     const bytes = writeSafetensors(tensors, metadataText(prompt, extra_pnginfo));
     await makeFolder(folders.output, target);
-    const counter = await nextCounter(target.folder, target.name, TAIL);
-    const nameAt = (attempt: number) => `${counterName(target.name, counter + BigInt(attempt))}${TAIL}`;
-    const filename = await (output?.files ?? counterFiles).writeNew(target.folder, bytes, nameAt);
+    const files = output?.files ?? counterFiles;
+    const filename = await files.writeNumbered(target.folder, target.name, "_.latent", bytes);
     return { result: [], ui: { latents: [{ filename, subfolder: target.subfolder, type: "output" }] } };
   },
 });

@@ -6,7 +6,7 @@ export const primitiveFloat = defineNode({
   displayName: "Float",
   category: "utils/primitive",
   description: "A number.",
-  inputs: { value: float() },
+  inputs: { value: float({ min: Number.MIN_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER }) },
   outputs: { FLOAT: "FLOAT" },
   run: ({ value }) => ({ FLOAT: value }),
 });
