@@ -11,20 +11,21 @@ export function interpolateDirections(a: Tensor, b: Tensor, share: number): Tens
   const [batch = 0, channels = 0] = a.shape;
   const cells = a.size / Math.max(1, batch * channels);
   const vector = new Float64Array(channels);
+  const [dataA, dataB, into] = [a.data, b.data, out.data];
   for (let item = 0; item < batch; item++) {
     const first = item * channels * cells;
     for (let cell = first; cell < first + cells; cell++) {
-      const [lengthA, lengthB] = [lengthAt(a.data, cell, cells, channels), lengthAt(b.data, cell, cells, channels)];
+      const [lengthA, lengthB] = [lengthAt(dataA, cell, cells, channels), lengthAt(dataB, cell, cells, channels)];
       let squares = 0;
       for (let channel = 0, at = cell; channel < channels; channel++, at += cells) {
         // 0 / 0 and inf / inf are no direction
-        const mixed = (a.data[at]! / lengthA || 0) * share + (b.data[at]! / lengthB || 0) * (1 - share);
+        const mixed = (dataA[at]! / lengthA || 0) * share + (dataB[at]! / lengthB || 0) * (1 - share);
         vector[channel] = mixed;
         squares += mixed * mixed;
       }
       const [unit, length] = [Math.sqrt(squares), lengthA * share + lengthB * (1 - share)];
       for (let channel = 0, at = cell; channel < channels; channel++, at += cells)
-        out.data[at] = (vector[channel]! / unit || 0) * length;
+        into[at] = (vector[channel]! / unit || 0) * length;
     }
   }
   return out;

@@ -32,10 +32,12 @@ export function inpaintImage(image: Tensor, mask: Tensor): InpaintImage {
 /** (x - 0.5) * (1 - mask) + 0.5 with the rounded mask, in the float32 steps of ComfyUI. */
 function greyed(pixels: Tensor, mask: Tensor): Tensor {
   const out = Tensor.unfilled(pixels.shape);
-  for (let at = 0, pixel = 0; at < out.size; pixel++) {
-    const visible = 1 - roundHalfEven(mask.data[pixel % mask.size]!);
+  const [from, through, into] = [pixels.data, mask.data, out.data];
+  for (let at = 0, pixel = 0; at < into.length; pixel++) {
+    if (pixel === through.length) pixel = 0;
+    const visible = 1 - roundHalfEven(through[pixel]!);
     for (let colour = 0; colour < 3; colour++, at++)
-      out.data[at] = Math.fround(Math.fround(pixels.data[at]! - 0.5) * visible) + 0.5;
+      into[at] = Math.fround(Math.fround(from[at]! - 0.5) * visible) + 0.5;
   }
   return out;
 }

@@ -61,9 +61,10 @@ export function addTile(
   for (let plane = 0, from = 0; plane < planes; plane++)
     for (let row = 0; row < rows; row++) {
       const line = (plane * height + down.from * scale + row) * width + across.from * scale;
+      const [share, shares] = [down.weights[row]!, across.weights];
       for (let column = 0, to = line * values; column < columns; column++) {
-        const weight = down.weights[row]! * across.weights[column]!;
-        for (let value = 0; value < values; value++) into[to++]! += tile[from++]! * weight;
+        const weight = share * shares[column]!;
+        for (let value = 0; value < values; value++, to++, from++) into[to] = into[to]! + tile[from]! * weight;
       }
     }
 }

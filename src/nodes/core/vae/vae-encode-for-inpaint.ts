@@ -20,30 +20,42 @@ export const vaeEncodeForInpaint = defineNode({
 
 function rounded(mask: Tensor): Tensor {
   const out = Tensor.unfilled(mask.shape);
-  for (let at = 0; at < out.size; at++) out.data[at] = roundHalfEven(mask.data[at]!);
+  const [from, into] = [mask.data, out.data];
+  for (let at = 0; at < into.length; at++) into[at] = roundHalfEven(from[at]!);
   return out;
 }
 
-/** Sums of the `side` x `side` values around each, clamped to 0 … 1; an even window has one more before than after. */
+/** Values beyond it act as this, so that sums are exact. */
+const MOST = 2 ** 31;
+
+/** Sums of the `side` x `side` values around each, clamped to 0 … 1; NaN counts as 0. */
 function grown(mask: Tensor, side: number): Tensor {
   if (side === 0) return mask;
   const [, , height = 0, width = 0] = mask.shape;
-  const rows = Float64Array.from(mask.data);
-  for (let from = 0; from < rows.length; from += width) windowSums(rows, from, width, 1, side);
-  for (let from = 0; from < rows.length; from += height * width)
-    for (let column = 0; column < width; column++) windowSums(rows, from + column, height, width, side);
+  const values = Float64Array.from(mask.data);
+  for (let at = 0; at < values.length; at++) values[at] = Math.min(MOST, Math.max(-MOST, values[at]! || 0));
+  const sums = windowSums(windowSums(values, width, 1, side), height, width, side);
   const out = Tensor.unfilled(mask.shape);
-  for (let at = 0; at < out.size; at++) out.data[at] = Math.min(1, Math.max(0, rows[at]!));
+  const into = out.data;
+  for (let at = 0; at < into.length; at++) into[at] = Math.min(1, Math.max(0, sums[at]!));
   return out;
 }
 
-/** Replaces `count` values, `step` apart, by the sums of the windows around them; NaN counts as 0. */
-function windowSums(values: Float64Array, from: number, count: number, step: number, side: number): void {
+/** Sums of `side` blocks of `inner` values around each of `length`; an even window has one more before than after. */
+function windowSums(values: Float64Array, length: number, inner: number, side: number): Float64Array {
+  const out = new Float64Array(values.length);
   const before = Math.ceil((side - 1) / 2);
-  const sums = new Float64Array(count + 1);
-  for (let at = 0; at < count; at++) sums[at + 1] = sums[at]! + (values[from + at * step]! || 0);
-  for (let at = 0; at < count; at++) {
-    const end = Math.max(0, Math.min(count, at - before + side));
-    values[from + at * step] = sums[end]! - sums[Math.max(0, at - before)]!;
+  const sums = new Float64Array(inner);
+  for (let start = 0; start < values.length; start += length * inner) {
+    sums.fill(0);
+    for (let at = before + 1 - side; at < length; at++) {
+      const [enters, leaves] = [at - before + side - 1, at - before - 1];
+      for (let i = 0; i < inner; i++) {
+        if (enters < length) sums[i]! += values[start + enters * inner + i]!;
+        if (leaves >= 0) sums[i]! -= values[start + leaves * inner + i]!;
+        if (at >= 0) out[start + at * inner + i] = sums[i]!;
+      }
+    }
   }
+  return out;
 }
