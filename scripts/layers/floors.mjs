@@ -8,8 +8,8 @@
 export const FLOORS = {
   "": ["base/", "native/", "tensor/", "io/", "host/", "nodes/", "graph/", "render/", "cli/ service/", "index"],
   native: ["*", "cuda/"],
-  tensor: ["*", "sampling/", "inspect", "tensor", "shape", "device/", "random ops latent-rgb channels"],
-  io: ["*", "json/", "python-text", "png/", "files/ http/"],
+  tensor: ["*", "sampling/", "inspect", "tensor", "shape", "device/", "random ops latent-rgb channels parts directions"],
+  io: ["*", "json/", "python-text", "png/ safetensors/", "files/ http/"],
   host: ["*", "sampling/", "preview/ prompt/"],
   "host/sampling": ["solver", "solvers/", "*"],
   "host/sampling/solvers": ["single-step/ multistep/", "*"],

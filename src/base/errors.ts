@@ -61,6 +61,8 @@ export const ERROR_CODES = {
   "png.invalid": badGraph("custom_validation_failed"),
   /** A picture has more than 2^27 pixels, or a part of the file is larger than allowed. */
   "png.too-large": badGraph("custom_validation_failed"),
+  /** The bytes are no safetensors file, or a damaged one, or hold other types than expected. */
+  "safetensors.invalid": badGraph("custom_validation_failed"),
   /** A path leads out of the folder it belongs to. */
   "path.outside": badGraph("custom_validation_failed"),
   /** A file does not exist. */

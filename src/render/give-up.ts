@@ -36,7 +36,7 @@ export function createClosable(files: OutputFiles): { readonly files: OutputFile
   };
   return {
     files: {
-      writeImage: async (...args) => open().writeImage(...args),
+      writeNumbered: async (...args) => open().writeNumbered(...args),
       writeNew: async (...args) => open().writeNew(...args),
       writeReplacing: async (...args) => open().writeReplacing(...args),
       writeAppending: async (...args) => open().writeAppending(...args),

@@ -13,6 +13,27 @@ const CACHED_ROWS = 4096;
 /** Shares of position and of the whole text in a token's row, beside the token's own. */
 const POSITION_SHARE = 0.25;
 const CONTEXT_SHARE = 0.5;
+/** Share of an earlier layer's row. */
+const LAYER_SHARE = 0.25;
+
+/**
+ * Makes a clip without weights: words are hashed to ids, ids seed their rows. "l" alone, or "l" and "g". An earlier layer
+ * than -1 adds one row of its own to those of all tokens; pooled outputs are the last layer's, as in a real clip.
+ */
+export function previewClip(kind: "l" | "lg", layer = -1): Clip {
+  const l = encoder({ ...L, layer });
+  const clip: Clip = {
+    encoders: kind === "l" ? [l] : [l, encoder({ name: "g", dim: 1280, pad: 0, salt: 0x6700_0000, layer })],
+    atLayer: (other) => (other === layer ? clip : previewClip(kind, requireLayer(other))),
+  };
+  return Object.freeze(clip);
+}
+
+function requireLayer(layer: number): number {
+  if (Number.isInteger(layer) && layer >= -24 && layer <= -1) return layer;
+  const message = `Clip layer: expected a whole number from -24 to -1, received ${describe(layer)}.`;
+  throw new LatentkitError("value.out-of-range", message);
+}
 
 interface Shape {
   readonly name: string;
@@ -20,26 +41,20 @@ interface Shape {
   readonly pad: number;
   /** Separates the rows of encoders; ids take the low 17 bits. */
   readonly salt: number;
+  /** -1 to -24. */
+  readonly layer: number;
 }
 
-const L: Shape = { name: "l", dim: 768, pad: END, salt: 0x6c00_0000 };
+const L: Omit<Shape, "layer"> = { name: "l", dim: 768, pad: END, salt: 0x6c00_0000 };
 
 /** Own row of a word's first piece in encoder "l", without position and context. */
 export const wordRow = (word: string): Float32Array => seededRows(L, hash(word.slice(0, PIECE)), 1);
 
-/** Makes a clip without weights: words are hashed to ids, ids seed their rows. "l" alone, or "l" and "g". */
-export function previewClip(kind: "l" | "lg"): Clip {
-  const l = encoder(L);
-  return Object.freeze({
-    encoders: kind === "l" ? [l] : [l, encoder({ name: "g", dim: 1280, pad: 0, salt: 0x6700_0000 })],
-  });
-}
-
-const seededRows = ({ salt, dim }: Shape, seed: number, count: number): Float32Array =>
+const seededRows = ({ salt, dim }: Omit<Shape, "layer">, seed: number, count: number): Float32Array =>
   createGenerator({ seed: salt + seed }).randn([count, dim]).data;
 
 function encoder(shape: Shape): ClipEncoder {
-  const { name, dim, pad } = shape;
+  const { name, dim, pad, layer } = shape;
   const rows = new Map<number, Float32Array>();
   const rowOf = (id: number): Float32Array => {
     const cached = rows.get(id);
@@ -51,12 +66,14 @@ function encoder(shape: Shape): ClipEncoder {
     return row;
   };
   let positions: Float32Array | undefined;
+  let ofLayer: Float32Array | undefined;
 
   const encode = async (chunks: number[][]): Promise<{ cond: Tensor; pooled: Tensor }> => {
     requireIds(chunks, name);
     const cond = Tensor.zeros([chunks.length, LENGTH, dim]);
     const pooled = Tensor.zeros([chunks.length, dim]);
     positions ??= seededRows(shape, END + 1, LENGTH);
+    if (layer !== -1) ofLayer ??= seededRows(shape, END + 1 - layer, 1);
     for (const [c, ids] of chunks.entries()) {
       const context = contextOf(ids, rowOf, dim);
       pooled.data.set(context, c * dim);
@@ -64,6 +81,7 @@ function encoder(shape: Shape): ClipEncoder {
         mixRow(cond.data, (c * LENGTH + j) * dim, rowOf(ids[j]!), positions, j * dim, context);
       }
     }
+    if (ofLayer !== undefined) addRow(cond.data, ofLayer);
     return { cond, pooled };
   };
   return Object.freeze({ name, start: START, end: END, pad, length: LENGTH, tokenize, encode });
@@ -81,6 +99,11 @@ function mixRow(
   for (let d = 0; d < own.length; d++) {
     out[at + d] = own[d]! + POSITION_SHARE * positions[position + d]! + CONTEXT_SHARE * context[d]!;
   }
+}
+
+/** Adds a share of a row to every row. */
+function addRow(rows: Float32Array, row: Float32Array): void {
+  for (let i = 0; i < rows.length; i++) rows[i]! += LAYER_SHARE * row[i % row.length]!;
 }
 
 /** Mean row of the tokens of the text, those between start and the first end. */

@@ -37,7 +37,24 @@ export async function encodePrompt(clip: Clip, text: string, options: PromptOpti
 /** Encodes a prompt whose only markup is weights, as ComfyUI's CLIPTextEncode does. */
 export async function encodePlain(clip: Clip, text: string): Promise<Conditioning> {
   const encoders = encodersOf(clip);
-  return [toEntry(await encodeSegments(encoders, parsePrompt(text), readPromptOptions(), new Budget()))];
+  const segments = parsePrompt(text);
+  return [toEntry(await encodeSegments(encoders, () => segments, readPromptOptions(), new Budget()))];
+}
+
+/**
+ * Encodes a text of its own for each encoder, by the encoder's name, as ComfyUI's CLIPTextEncodeSDXL does; the shorter one
+ * is filled with empty chunks. Fails with value.invalid for a clip without these encoders.
+ */
+export async function encodeSides(clip: Clip, texts: Readonly<Record<"g" | "l", string>>): Promise<Conditioning> {
+  const encoders = encodersOf(clip);
+  const segments = new Map(Object.entries(texts).map(([name, text]) => [name, parsePrompt(text)] as const));
+  const names = encoders.map(({ name }) => name);
+  if ([...segments.keys()].some((name) => !names.includes(name)) || names.some((name) => !segments.has(name))) {
+    const message = `Prompt: expected a clip with the encoders g and l, as SDXL's, received ${names.map(describe).join(", ")}.`;
+    throw new LatentkitError("value.invalid", message);
+  }
+  const own = ({ name }: ClipEncoder): readonly Segment[] => segments.get(name)!;
+  return [toEntry(await encodeSegments(encoders, own, readPromptOptions(), new Budget()))];
 }
 
 /** Splits a prompt at BREAK, inside words too; blank parts are dropped, unless all are blank. */
@@ -75,7 +92,9 @@ async function encodeParts(
   budget: Budget,
 ): Promise<Encoded> {
   const encoded: Encoded[] = [];
-  for (const segments of parts) encoded.push(await encodeSegments(encoders, segments, options, budget));
+  for (const segments of parts) {
+    encoded.push(await encodeSegments(encoders, () => segments, options, budget));
+  }
   const first = encoded[0]!;
   if (encoded.length === 1) return first;
   const [, , dim = 0] = first.cond.shape;
@@ -91,11 +110,11 @@ async function encodeParts(
 
 async function encodeSegments(
   encoders: readonly ClipEncoder[],
-  segments: readonly Segment[],
+  segmentsOf: (encoder: ClipEncoder) => readonly Segment[],
   options: CheckedOptions,
   budget: Budget,
 ): Promise<Encoded> {
-  const tokens = encoders.map((encoder) => chunkSegments(segments, encoder));
+  const tokens = encoders.map((encoder) => chunkSegments(segmentsOf(encoder), encoder));
   const count = Math.max(...tokens.map((chunks) => chunks.length));
   budget.spendChunks(count);
   const outputs: Weighted[] = [];

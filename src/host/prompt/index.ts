@@ -1,5 +1,5 @@
 export type { Token } from "./chunks.js";
-export { encodePlain, encodePrompt } from "./encode.js";
+export { encodePlain, encodePrompt, encodeSides } from "./encode.js";
 export {
   type PromptOptions,
   TOKEN_NORMALIZATIONS,

@@ -60,6 +60,11 @@ export async function readInputPng(file: InputFile): Promise<Buffer> {
  * `hints` is the number of suggestions that may still be searched for.
  */
 export function checkInputPng(file: InputFile, hints?: { left: number }): void {
+  checkInputFile(file, hints, (head) => checkHead(file, head));
+}
+
+/** Throws what readInputFile would throw, as checkInputPng does; `check` gets the first bytes. */
+export function checkInputFile(file: InputFile, hints?: { left: number }, check?: (head: Uint8Array) => void): void {
   const path = resolveInput(file);
   let descriptor: number | undefined;
   try {
@@ -69,8 +74,9 @@ export function checkInputPng(file: InputFile, hints?: { left: number }): void {
     // O_NONBLOCK: where a pipe has replaced the file since, opening does not wait for its writer
     descriptor = openSync(real, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     checkStat(file, fstatSync(descriptor));
+    if (check === undefined) return;
     const head = new Uint8Array(HEAD_BYTES);
-    checkHead(file, head.subarray(0, readSync(descriptor, head, 0, HEAD_BYTES, 0)));
+    check(head.subarray(0, readSync(descriptor, head, 0, HEAD_BYTES, 0)));
   } catch (error) {
     throw readFailed(error, file, path, hints);
   } finally {

@@ -1,19 +1,19 @@
 import type { RawImage } from "../png/png.js";
-import { counterName, nextCounter } from "./output-path.js";
+import { counterName, endingOf, nextCounter, type Tail } from "./output-path.js";
 import { writeAppending, writeNew, writeReplacing } from "./write-file.js";
 
 /** Writes the files of a run. */
 export interface OutputFiles {
   /**
-   * Writes a new file whose name begins with `name` and ends with `tail` and ".png". Returns the name. The folder
-   * exists. Fails with file.write-failed and then leaves nothing behind.
+   * Writes a new file whose name begins with `name` and ends with `endingOf(tail)`. Returns the name. The folder exists.
+   * Fails with file.write-failed and then leaves nothing behind.
    */
-  writeImage(folder: string, name: string, tail: "" | "_", bytes: Uint8Array): Promise<string>;
-  /** Writes a new file under the first free of these names and returns it. Fails as writeImage. */
+  writeNumbered(folder: string, name: string, tail: Tail, bytes: Uint8Array): Promise<string>;
+  /** Writes a new file under the first free of these names and returns it. Fails as writeNumbered. */
   writeNew(folder: string, bytes: Uint8Array, nameAt: (attempt: number) => string): Promise<string>;
-  /** Writes a file in one step, replacing one of this name. Fails as writeImage. */
+  /** Writes a file in one step, replacing one of this name. Fails as writeNumbered. */
   writeReplacing(folder: string, name: string, bytes: Uint8Array): Promise<void>;
-  /** Appends to a file, which is created if missing. Fails as writeImage. */
+  /** Appends to a file, which is created if missing. Fails as writeNumbered. */
   writeAppending(folder: string, name: string, bytes: Uint8Array): Promise<void>;
 }
 
@@ -32,9 +32,9 @@ export interface OutputHandling {
 
 /** Writes files under ComfyUI's names: `<name>_<counter>`, one more than the highest counter in the folder. */
 export const counterFiles: OutputFiles = {
-  writeImage: async (folder, name, tail, bytes) => {
+  writeNumbered: async (folder, name, tail, bytes) => {
     const counter = await nextCounter(folder, name, tail);
-    const nameAt = (attempt: number) => `${counterName(name, counter + BigInt(attempt))}${tail}.png`;
+    const nameAt = (attempt: number) => `${counterName(name, counter + BigInt(attempt))}${endingOf(tail)}`;
     return writeNew(folder, bytes, nameAt);
   },
   writeNew: (folder, bytes, nameAt) => writeNew(folder, bytes, nameAt),

@@ -180,13 +180,22 @@ async function realPathOf(path: string): Promise<string | undefined> {
   return entry?.isSymbolicLink() ? resolve(dirname(path), await promises.readlink(path)) : undefined;
 }
 
-const COUNTED = { "": /^([0-9]+).{4}$/su, _: /^([0-9]+)_.{4}$/su };
+/** End of a numbered name: with ".png" after it, or with an ending of its own. */
+export type Tail = "" | "_" | "_.latent";
+
+export const endingOf = (tail: Tail): string => (tail === "_.latent" ? tail : `${tail}.png`);
+
+const COUNTED: Readonly<Record<Tail, RegExp>> = {
+  "": /^([0-9]+).{4}$/su,
+  _: /^([0-9]+)_.{4}$/su,
+  "_.latent": /^([0-9]+)_\.latent$/,
+};
 
 /**
- * Returns one more than the highest counter of `<name>_<digits>` and any four characters among the folder's entries; gaps are
- * not filled. `tail` ends the digits where names continue, as in `<name>_00001_.png`. 1 where the folder holds none.
+ * Returns one more than the highest counter of `<name>_<digits><tail>` and any four characters (none after ".latent") among
+ * the folder's entries; gaps are not filled. 1 where the folder holds none.
  */
-export async function nextCounter(folder: string, name: string, tail: "" | "_" = ""): Promise<bigint> {
+export async function nextCounter(folder: string, name: string, tail: Tail = ""): Promise<bigint> {
   const start = `${name}_`;
   const counted = COUNTED[tail];
   let highest = 0n;

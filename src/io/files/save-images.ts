@@ -91,7 +91,7 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
     if (!(pixels instanceof Tensor)) returnMemory(pixels.data.buffer);
     if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
     const name = target.name.replaceAll("%batch_num%", String(index));
-    saved.push({ filename: await files.writeImage(target.folder, name, tail, bytes), subfolder: target.subfolder });
+    saved.push({ filename: await files.writeNumbered(target.folder, name, tail, bytes), subfolder: target.subfolder });
     returnMemory(bytes.buffer);
   }
   return saved;

@@ -5,6 +5,7 @@ import { composite } from "../../tensor/ops.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
 import { choice, latent, list, mask, pipe, text } from "../inputs.js";
+import { planes } from "../latents.js";
 import { checkSocket } from "../sockets.js";
 
 const KEY = "ext latentCompositeMaskedWithCond";
@@ -101,9 +102,4 @@ function pasted(destination: Tensor, source: Tensor): Tensor {
   }
   if (source.shape[0] === 0) throw inputError("input.invalid", at, "a latent with at least one item", source);
   return composite(planes(destination), planes(source)).reshape(destination.shape);
-}
-
-function planes(tensor: Tensor): Tensor {
-  const channels = tensor.shape.slice(1, -2).reduce((product, side) => product * side, 1);
-  return tensor.reshape([tensor.shape[0]!, channels, ...tensor.shape.slice(-2)]);
 }

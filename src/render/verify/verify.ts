@@ -167,7 +167,7 @@ async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptio
 
 /** Every name is free, and no byte is written. */
 const NOTHING_WRITTEN: OutputFiles = {
-  writeImage: async (_, name) => name,
+  writeNumbered: async (_, name) => name,
   writeNew: async (_folder, _bytes, nameAt) => nameAt(0),
   writeReplacing: async () => {},
   writeAppending: async () => {},

@@ -29,6 +29,7 @@ const WRONG: Record<string, unknown[]> = {
   MODEL: [5, "a", {}, { sampling: 5 }, { sampling: { sigmas: [1] } }, []],
   VAE: [5, "a", {}, { encode: 5 }, []],
   CLIP: [5, "a", {}, { encoders: 5 }, { encoders: [] }],
+  CLIP_VISION_OUTPUT: [],
   LIST: [[5], [null], [{}], 5],
   "*": [],
 };
@@ -69,7 +70,9 @@ globalThis.describe("every input of every node, out of bounds, of the wrong type
       for (const [name, spec] of Object.entries(registry.get(key)!.inputs)) {
         it(name, async () => {
           for (const { what, value, code } of badValues(spec)) {
-            const inputs = { ...goodInputs(key), [name]: value };
+            // where a node takes lists, a list would be several values
+            const isItem = registry.get(key)!.inputIsList && value !== undefined && value !== null;
+            const inputs = { ...goodInputs(key), [name]: isItem ? [value] : value };
             if (value === undefined) delete inputs[name];
             const options = { outputDir: join(folder(), "out"), inputDir: join(folder(), "in") };
             const error = await invokeNode(key, inputs, options).then(

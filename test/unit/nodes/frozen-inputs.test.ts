@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createPreviewHost, encodePng, invokeNode, registry, Tensor } from "latentkit";
+import { writeSafetensors } from "#src/io/safetensors/write.js";
 import { filesIn, temporaryFolder } from "../../helpers/folders.js";
 import { goodInputs, type Inputs } from "../../helpers/graph/node-inputs.js";
 import { sha256 } from "../../helpers/tensor/bits.js";
@@ -146,14 +147,61 @@ describe("no node changes its inputs", () => {
       PreviewImage: { images: image },
       SolidMask: { value: 0.5, width: 4, height: 4 },
       InvertMask: { mask },
+      ...latentNodeInputs({ image, mask, vae, latent, conditioning }),
+      CLIPSetLastLayer: { clip, stop_at_clip_layer: -2 },
+      CLIPTextEncodeSDXL: {
+        clip: (await host.loadCheckpoint("preview-sdxl.safetensors")).clip,
+        ...{ width: 64, height: 64, crop_w: 0, crop_h: 0, target_width: 64, target_height: 64 },
+        text_g: "a",
+        text_l: "b",
+      },
+      CLIPTextEncodeSDXLRefiner: { ascore: 6, width: 64, height: 64, text: "a", clip },
+      SaveLatent: { samples: latent(), filename_prefix: "a" },
+      LoadLatent: { latent: "a.latent" },
     };
     return inputs[key] ?? goodInputs(key);
+  }
+
+  interface Parts {
+    image: Tensor;
+    mask: Tensor;
+    vae: unknown;
+    latent: (batch?: number) => Inputs;
+    conditioning: unknown;
+  }
+
+  function latentNodeInputs({ image, mask, vae, latent, conditioning }: Parts): Record<string, Inputs> {
+    const tiles = { tile_size: 64, overlap: 16, temporal_size: 64, temporal_overlap: 8 };
+    const large = Tensor.full([1, 80, 72, 3], 0.5);
+    const both = { samples1: latent(), samples2: latent(2) };
+    return {
+      LatentAdd: both,
+      LatentBlend: { ...both, blend_factor: 0.25 },
+      LatentBatch: both,
+      LatentInterpolate: { ...both, ratio: 0.25 },
+      LatentFromBatch: { samples: latent(2), batch_index: 1, length: 1 },
+      RepeatLatentBatch: { samples: latent(3), amount: 2 },
+      RebatchLatents: { latents: [latent(2), latent()], batch_size: [2] },
+      RebatchImages: { images: [image, image], batch_size: [2] },
+      LatentComposite: { samples_to: latent(), samples_from: latent(), x: 8, y: 8, feather: 16 },
+      LatentCompositeMasked: { destination: latent(), source: latent(), x: 8, y: 8, resize_source: true, mask },
+      SetLatentNoiseMask: { samples: latent(), mask },
+      ConditioningSetMask: { conditioning, mask, strength: 0.5, set_cond_area: "mask bounds" },
+      VAEDecodeTiled: { samples: { samples: Tensor.zeros([1, 4, 9, 10]) }, vae, ...tiles },
+      VAEEncodeTiled: { pixels: large, vae, ...tiles },
+      VAEEncodeForInpaint: { pixels: image, vae, mask, grow_mask_by: 2 },
+      InpaintModelConditioning: {
+        ...{ positive: conditioning, negative: conditioning },
+        ...{ vae, pixels: image, mask, noise_mask: true },
+      },
+    };
   }
 
   for (const key of registry.keys()) {
     it(key, async () => {
       const picture = await encodePng(Tensor.full([2, 2, 4], 0.5));
       writeFileSync(join(folder(), "a.png"), picture);
+      writeFileSync(join(folder(), "a.latent"), writeSafetensors({ latent_tensor: Tensor.zeros([1, 4, 2, 2]) }));
       const inputs = await inputsOf(key);
       const left = Object.keys(registry.get(key)!.inputs).filter((name) => inputs[name] === undefined);
       assert.deepEqual(left, [], "inputs that are not tried");

@@ -1,1 +1,23 @@
-export const conditioningNodes = [] as const;
+import { conditioningAverage } from "./conditioning-average.js";
+import { conditioningCombine } from "./conditioning-combine.js";
+import { conditioningConcat } from "./conditioning-concat.js";
+import { conditioningSetArea } from "./conditioning-set-area.js";
+import { conditioningSetAreaPercentage } from "./conditioning-set-area-percentage.js";
+import { conditioningSetAreaStrength } from "./conditioning-set-area-strength.js";
+import { conditioningSetMask } from "./conditioning-set-mask.js";
+import { conditioningSetTimestepRange } from "./conditioning-set-timestep-range.js";
+import { conditioningZeroOut } from "./conditioning-zero-out.js";
+import { unclipConditioning } from "./unclip-conditioning.js";
+
+export const conditioningNodes = [
+  conditioningAverage,
+  conditioningCombine,
+  conditioningConcat,
+  conditioningSetArea,
+  conditioningSetAreaPercentage,
+  conditioningSetAreaStrength,
+  conditioningSetMask,
+  conditioningSetTimestepRange,
+  conditioningZeroOut,
+  unclipConditioning,
+] as const;

@@ -1,3 +1,27 @@
 import { emptyLatentImage } from "./empty-latent-image.js";
+import { emptySd3LatentImage } from "./empty-sd3-latent-image.js";
+import { latentAdd } from "./latent-add.js";
+import { latentBlend } from "./latent-blend.js";
+import { latentComposite } from "./latent-composite.js";
+import { latentCompositeMasked } from "./latent-composite-masked.js";
+import { latentCrop } from "./latent-crop.js";
+import { latentFlip } from "./latent-flip.js";
+import { latentInterpolate } from "./latent-interpolate.js";
+import { latentMultiply } from "./latent-multiply.js";
+import { latentRotate } from "./latent-rotate.js";
+import { latentSubtract } from "./latent-subtract.js";
 
-export const latentNodes = [emptyLatentImage] as const;
+export const latentNodes = [
+  emptyLatentImage,
+  emptySd3LatentImage,
+  latentAdd,
+  latentBlend,
+  latentComposite,
+  latentCompositeMasked,
+  latentCrop,
+  latentFlip,
+  latentInterpolate,
+  latentMultiply,
+  latentRotate,
+  latentSubtract,
+] as const;

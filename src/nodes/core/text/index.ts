@@ -1,3 +1,6 @@
+import { clipSetLastLayer } from "./clip-set-last-layer.js";
 import { clipTextEncode } from "./clip-text-encode.js";
+import { clipTextEncodeSdxl } from "./clip-text-encode-sdxl.js";
+import { clipTextEncodeSdxlRefiner } from "./clip-text-encode-sdxl-refiner.js";
 
-export const textNodes = [clipTextEncode] as const;
+export const textNodes = [clipSetLastLayer, clipTextEncode, clipTextEncodeSdxl, clipTextEncodeSdxlRefiner] as const;

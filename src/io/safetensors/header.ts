@@ -1,0 +1,125 @@
+import { describe, LatentkitError } from "../../base/errors.js";
+import { isPlainObject, keysInOrder, parseJson } from "../json/lossless.js";
+
+/** Bytes of one value, by the format's name of its type. */
+const BYTES = {
+  BOOL: 1,
+  U8: 1,
+  I8: 1,
+  F8_E4M3: 1,
+  F8_E5M2: 1,
+  U16: 2,
+  I16: 2,
+  F16: 2,
+  BF16: 2,
+  U32: 4,
+  I32: 4,
+  F32: 4,
+  U64: 8,
+  I64: 8,
+  F64: 8,
+} as const;
+
+export type StoredType = keyof typeof BYTES;
+
+/** Bytes before the header: its length as a 64-bit integer, least byte first. */
+export const LENGTH_BYTES = 8;
+
+/** The format allows 100 MB; the largest headers in use, those of trainers that log into them, have a tenth of this. */
+const MAX_HEADER = 2 ** 25;
+/** Root, tensors and metadata, lists of sizes. */
+const MAX_DEPTH = 3;
+const METADATA = "__metadata__";
+
+/** A tensor of a file: its type, its sides and the bytes of its values in the file. */
+export interface StoredEntry {
+  readonly dtype: StoredType;
+  readonly shape: readonly number[];
+  /** First byte, counted from the beginning of the file, and the one after the last. */
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface SafetensorsHeader {
+  readonly metadata: Readonly<Record<string, string>>;
+  /** In the order of the header. */
+  readonly entries: ReadonlyMap<string, StoredEntry>;
+}
+
+/**
+ * Length of the header in bytes, from the first 8 bytes of a file of `fileBytes`. Throws safetensors.invalid where the
+ * file has no room for it, and for more than 32 MiB.
+ */
+export function headerLength(start: Uint8Array, fileBytes: number): number {
+  if (start.length < LENGTH_BYTES) throw invalid("at least 8 bytes", `${start.length}`);
+  const length = new DataView(start.buffer, start.byteOffset, LENGTH_BYTES).getBigUint64(0, true);
+  const most = Math.min(MAX_HEADER, fileBytes - LENGTH_BYTES);
+  if (length > most) throw invalid(`a header of at most ${most} bytes`, `a length of ${length}`);
+  return Number(length);
+}
+
+/**
+ * Reads the header of a file of `fileBytes`, `header` being its bytes alone. Every value belongs to exactly one tensor:
+ * throws safetensors.invalid for offsets out of the file, gaps and overlaps, for sides that do not fit the bytes, and for
+ * types that the format does not have.
+ */
+export function parseHeader(header: Uint8Array, fileBytes: number): SafetensorsHeader {
+  const root = readJson(header);
+  const start = LENGTH_BYTES + header.length;
+  const entries = new Map<string, StoredEntry>();
+  for (const name of keysInOrder(root)) if (name !== METADATA) entries.set(name, readEntry(name, root[name], start));
+  const inOrder = [...entries].sort(([, a], [, b]) => a.from - b.from || a.to - b.to);
+  let end = start;
+  for (const [name, { from, to }] of inOrder) {
+    if (from !== end) throw invalid(`tensor ${describe(name)} to begin at byte ${end}`, `${from}`);
+    end = to;
+  }
+  if (end !== fileBytes) throw invalid(`a file of ${end} bytes, as its tensors need`, `${fileBytes}`);
+  return { metadata: readMetadata(root[METADATA]), entries };
+}
+
+function readJson(header: Uint8Array): Record<string, unknown> {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(header);
+  } catch (error) {
+    throw invalid("a header in UTF-8", "other bytes", error);
+  }
+  let root: unknown;
+  try {
+    root = parseJson(text, { maxDepth: MAX_DEPTH, what: "header" });
+  } catch (error) {
+    throw invalid("a header in JSON", error instanceof LatentkitError ? `none (${error.message})` : "none", error);
+  }
+  if (!isPlainObject(root)) throw invalid("an object as header", describe(root));
+  return root;
+}
+
+function readEntry(name: string, value: unknown, start: number): StoredEntry {
+  const subject = `tensor ${describe(name)}`;
+  const { dtype, shape, data_offsets: offsets } = isPlainObject(value) ? value : {};
+  if (typeof dtype !== "string" || !Object.hasOwn(BYTES, dtype))
+    throw invalid(`${subject} of a type such as F32, F16 or BF16`, describe(dtype));
+  const type = dtype as StoredType;
+  if (!isSizes(shape)) throw invalid(`${subject} with a list of sides`, describe(shape));
+  if (!isSizes(offsets) || offsets.length !== 2 || offsets[0]! > offsets[1]!)
+    throw invalid(`${subject} with a first and a last byte`, describe(offsets));
+  const [first, last] = offsets as [number, number];
+  const bytes = shape.reduce((product, side) => product * side, BYTES[type]);
+  // beyond 2^53 products are inexact, and no file has as many bytes
+  if (bytes !== last - first) throw invalid(`${subject} with ${bytes} bytes, as its sides tell`, `${last - first}`);
+  return { dtype: type, shape, from: start + first, to: start + last };
+}
+
+const isSizes = (value: unknown): value is number[] =>
+  Array.isArray(value) && value.every((side) => Number.isSafeInteger(side) && side >= 0);
+
+function readMetadata(value: unknown): Readonly<Record<string, string>> {
+  if (value === undefined) return {};
+  if (isPlainObject(value) && Object.values(value).every((text) => typeof text === "string"))
+    return value as Record<string, string>;
+  throw invalid("metadata that is an object of texts", describe(value));
+}
+
+const invalid = (expected: string, received: string, cause?: unknown): LatentkitError =>
+  new LatentkitError("safetensors.invalid", `Safetensors: expected ${expected}, received ${received}.`, {}, { cause });

@@ -1,0 +1,33 @@
+import { narrowed } from "../../../tensor/parts.js";
+import { defineNode } from "../../define.js";
+import { int, latent } from "../../inputs.js";
+
+const side = () => int({ default: 512, min: 64, max: 16384, step: 8 });
+const offset = () => int({ default: 0, min: 0, max: 16384, step: 8 });
+
+/** Smallest side of a result, in cells. */
+const SMALLEST = 8;
+
+export const latentCrop = defineNode({
+  key: "LatentCrop",
+  displayName: "Crop Latent",
+  category: "latent/transform",
+  description: "A part of a latent, at least 64 pixels wide and high where the latent is; sizes are in pixels.",
+  inputs: { samples: latent(), width: side(), height: side(), x: offset(), y: offset() },
+  outputs: { LATENT: "LATENT" },
+  run: ({ samples: latent, width, height, x, y }) => {
+    const { samples } = latent;
+    const [rows = 0, columns = 0] = samples.shape.slice(-2);
+    const across = span(columns, x, width);
+    const down = span(rows, y, height);
+    return { LATENT: { ...latent, samples: narrowed(narrowed(samples, -2, ...down), -1, ...across) } };
+  },
+});
+
+/** First cell and number of cells; in a latent below the smallest side the start counts from its end, as in ComfyUI. */
+function span(length: number, offset: number, pixels: number): [from: number, count: number] {
+  const start = Math.min(Math.floor(offset / 8), length - SMALLEST);
+  const end = Math.min(length, start + Math.floor(pixels / 8));
+  const from = start < 0 ? Math.max(0, length + start) : start;
+  return [from, Math.max(0, end - from)];
+}

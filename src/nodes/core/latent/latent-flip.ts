@@ -1,0 +1,18 @@
+import { flipped } from "../../../tensor/parts.js";
+import { defineNode } from "../../define.js";
+import { choice, latent } from "../../inputs.js";
+
+const METHODS = ["x-axis: vertically", "y-axis: horizontally"] as const;
+
+export const latentFlip = defineNode({
+  key: "LatentFlip",
+  displayName: "Flip Latent",
+  category: "latent/transform",
+  description: "A latent upside down, or mirrored.",
+  inputs: { samples: latent(), flip_method: choice(METHODS) },
+  outputs: { LATENT: "LATENT" },
+  run: ({ samples, flip_method }) => {
+    const axis = flip_method === METHODS[0] ? -2 : -1;
+    return { LATENT: { ...samples, samples: flipped(samples.samples, axis) } };
+  },
+});

@@ -1,0 +1,28 @@
+import { encodeSides } from "../../../host/prompt/index.js";
+import { withOptions } from "../../conditioning.js";
+import { defineNode } from "../../define.js";
+import { clip, int, text } from "../../inputs.js";
+
+const side = (pixels: number) => int({ default: pixels, min: 0, max: 16384 });
+
+export const clipTextEncodeSdxl = defineNode({
+  key: "CLIPTextEncodeSDXL",
+  displayName: "CLIP Text Encode SDXL",
+  category: "advanced/conditioning",
+  description: "Encodes a prompt for each of SDXL's encoders, with the sizes that the model was trained to know.",
+  inputs: {
+    clip: clip(),
+    width: side(1024),
+    height: side(1024),
+    crop_w: side(0),
+    crop_h: side(0),
+    target_width: side(1024),
+    target_height: side(1024),
+    text_g: text({ multiline: true }),
+    text_l: text({ multiline: true }),
+  },
+  outputs: { CONDITIONING: "CONDITIONING" },
+  run: async ({ clip, text_g, text_l, ...sizes }) => ({
+    CONDITIONING: withOptions(await encodeSides(clip, { g: text_g, l: text_l }), sizes),
+  }),
+});

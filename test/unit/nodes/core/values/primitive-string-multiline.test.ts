@@ -1,0 +1,16 @@
+import assert from "node:assert/strict";
+import { invokeNode } from "latentkit";
+import { refuses } from "../../../../helpers/errors.js";
+
+const run = async (value: unknown) => (await invokeNode("PrimitiveStringMultiline", { value })).result[0];
+
+describe("PrimitiveStringMultiline", () => {
+  it("passes its value on, converted", async () => {
+    for (const [value, expected] of [["a\\nb", "a\\nb"]] as [unknown, unknown][])
+      assert.equal(await run(value), expected);
+  });
+
+  it("refuses values of other types", async () => {
+    await refuses(run([]), "input.wrong-type", /input "value"/);
+  });
+});
