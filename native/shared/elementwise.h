@@ -70,11 +70,11 @@ struct AddProduct {
   }
 };
 
-/* The sum of coefficients[k] * value(k) over N doubles, or vectors of them, from the first on. */
-template <unsigned N, class Value>
-LK_INLINE auto weighted_sum(const double *coefficients, Value value) {
+/* The sum of coefficients[k] * value(k) over `count` doubles, or vectors of them, from the first on. */
+template <class Value>
+LK_INLINE auto weighted_sum(unsigned count, const double *coefficients, Value value) {
   auto sum = value(0) * coefficients[0];
-  for (unsigned k = 1; k < N; k++) sum += value(k) * coefficients[k];
+  for (unsigned k = 1; k < count; k++) sum += value(k) * coefficients[k];
   return sum;
 }
 

@@ -70,6 +70,11 @@ void add_product(float *out, const float *base, const float *x, const float *mas
   map(out, base, x, mask, n, stream, AddProduct{});
 }
 
+/* Apart: of the few elements at the ends a compiler would make vectors too, for each number of terms. */
+__attribute__((noinline)) float one_sum(const float *const *x, const double *coefficients, size_t count, size_t i) {
+  return (float)weighted_sum((unsigned)count, coefficients, [=](unsigned k) { return (double)x[k][i]; });
+}
+
 /* Operands and their coefficients: copies, which no store through `out` can change. */
 template <unsigned N>
 struct Terms {
@@ -77,10 +82,7 @@ struct Terms {
   double coefficients[N];
 
   inline Doubles wide(size_t i) const {
-    return weighted_sum<N>(coefficients, [&](unsigned k) { return widen(x[k] + i); });
-  }
-  inline double one(size_t i) const {
-    return weighted_sum<N>(coefficients, [&](unsigned k) { return (double)x[k][i]; });
+    return weighted_sum(N, coefficients, [&](unsigned k) { return widen(x[k] + i); });
   }
 };
 
@@ -91,7 +93,7 @@ void weighted_sum(float *out, const float *const *x, const double *coefficients,
     for (unsigned k = 0; k < kTerms; k++) terms.x[k] = x[k], terms.coefficients[k] = coefficients[k];
     fill(
         out, n, stream, [=](size_t i) { return narrow(terms.wide(i), terms.wide(i + kWide)); },
-        [=](size_t i) { return (float)terms.one(i); });
+        [=](size_t i) { return one_sum(x, coefficients, count, i); });
   });
 }
 

@@ -39,13 +39,13 @@ LK_INLINE void sum_terms(float *out, const lk_terms &terms, uint64_t n) {
         float4 x[N];
         for (unsigned k = 0; k < N; k++) x[k] = load4(terms.x[k] + i);
         const auto sum = [&](auto part) {
-          return (float)weighted_sum<N>(terms.coefficients, [&](unsigned k) { return (double)part(x[k]); });
+          return (float)weighted_sum(N, terms.coefficients, [&](unsigned k) { return (double)part(x[k]); });
         };
         store4(out + i, float4{sum([](float4 v) { return v.x; }), sum([](float4 v) { return v.y; }),
                                sum([](float4 v) { return v.z; }), sum([](float4 v) { return v.w; })});
       },
       [&](uint64_t i) {
-        out[i] = (float)weighted_sum<N>(terms.coefficients, [&](unsigned k) { return (double)terms.x[k][i]; });
+        out[i] = (float)weighted_sum(N, terms.coefficients, [&](unsigned k) { return (double)terms.x[k][i]; });
       });
 }
 
