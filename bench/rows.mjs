@@ -13,6 +13,8 @@ const LATENTS = {
   "1 Mi": [16, 4, 128, 128],
   "4 Mi": [64, 4, 128, 128],
 };
+/** Least ratios of a sum of terms to PyTorch's expression. */
+const LEAST_OF_SUM = { "16 Ki": 2, "1 Mi": 1.5 };
 const sized = (count) => ({ shape: LATENTS[count].join("x"), args: { shape: LATENTS[count] } });
 
 /** A whole process that imports `name`, beside others: `what` is "import" (its time) or "imported" (its peak memory). */
@@ -86,6 +88,16 @@ export function rows(folder) {
       peers: [memcpy(1.5, 0.85), peer("torch"), peer("torch, with out", undefined, "torch.axpyOut")],
     },
     { operation: "average", subject: "average", ...sized("1 Mi"), peers: [memcpy(1.5, 0.85), peer("torch")] },
+    ...["16 Ki", "1 Mi"].map((count) => ({
+      operation: "sum of 3 terms",
+      subject: "weightedSum",
+      ...sized(count),
+      peers: [
+        peer("torch", LEAST_OF_SUM[count]),
+        peer("torch, with out", undefined, "torch.weightedSumOut"),
+        memcpy(2),
+      ],
+    })),
     {
       operation: "mask blend",
       subject: "blend",

@@ -50,6 +50,16 @@ if torch is not None:
         return lambda: (a + b) / 2
 
     @subject
+    def weightedSum(shape):
+        a, b, c = torch.randn(shape), torch.randn(shape), torch.randn(shape)
+        return lambda: a * -6.5 + b * 7.5 + c * 0.3
+
+    @subject
+    def weightedSumOut(shape):
+        a, b, c, out = torch.randn(shape), torch.randn(shape), torch.randn(shape), torch.randn(shape)
+        return lambda: torch.mul(a, -6.5, out=out).add_(b, alpha=7.5).add_(c, alpha=0.3)
+
+    @subject
     def blend(shape):
         a, b, mask = torch.randn(shape), torch.randn(shape), torch.rand(shape[0], 1, *shape[2:])
         return lambda: a * mask + b * (1 - mask)

@@ -38,6 +38,18 @@ export const ours = {
     const [x, y, out] = [values(shape), values(shape, 2n), values(shape)];
     return () => ops.average(x, y, out);
   },
+  weightedSum({ shape }) {
+    const [x, y, z, out] = [values(shape), values(shape, 2n), values(shape, 3n), values(shape)];
+    return () =>
+      ops.weightedSum(
+        [
+          [-6.5, x],
+          [7.5, y],
+          [0.3, z],
+        ],
+        out,
+      );
+  },
   blend({ shape }) {
     const [batch, , height, width] = shape;
     const [a, b, mask, out] = [values(shape), values(shape, 2n), unit([batch, height, width]), values(shape)];

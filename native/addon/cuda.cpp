@@ -243,10 +243,14 @@ Napi::Value Download(const Napi::CallbackInfo &info) {
 Napi::Value Copy(const Napi::CallbackInfo &info) {
   const CudaArgs a(info);
   const CudaBlock &to = a.block(a.at(0), "out"), &from = a.block(a.at(1), "memory");
-  const size_t at = a.size(2, "at");
-  if (at > to.bytes || from.bytes > to.bytes - at)
+  const size_t at = a.size(2, "at"), start = a.has(3) ? a.size(3, "start") : 0;
+  if (start > from.bytes) a.range_error("start", "an offset within the memory", std::to_string(start));
+  const size_t bytes = a.has(4) ? a.size(4, "bytes") : from.bytes - start;
+  if (bytes > from.bytes - start) a.range_error("bytes", "as many as the memory has", std::to_string(bytes));
+  if (at > to.bytes || bytes > to.bytes - at)
     a.range_error("at", "an offset that leaves room for the memory", std::to_string(at));
-  return a.done(to.device->table->copy(to.device->device, static_cast<char *>(to.data) + at, from.data, from.bytes));
+  return a.done(to.device->table->copy(to.device->device, static_cast<char *>(to.data) + at,
+                                       static_cast<const char *>(from.data) + start, bytes));
 }
 
 }  // namespace

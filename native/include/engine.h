@@ -165,9 +165,22 @@ engine_status engine_axpy(engine_f32 out, engine_cf32 x, engine_cf32 y, float k)
 engine_status engine_average(engine_f32 out, engine_cf32 x, engine_cf32 y);       /* (x + y) / 2 */
 engine_status engine_lerp(engine_f32 out, engine_cf32 a, engine_cf32 b, float t); /* a + (b - a) * t */
 
+#define ENGINE_MAX_TERMS 8
+
+/* The sum of coefficients[k] * x[k] over `count` operands, 1 to ENGINE_MAX_TERMS: in double, added from the first on,
+ * rounded once. Fails: BAD_LENGTH, BAD_ARGUMENT. */
+engine_status engine_weighted_sum(engine_f32 out, const engine_cf32 *x, const double *coefficients, size_t count);
+
 /* Unbiased standard deviation of all elements, in double over a fixed tree (mean first, then squares), rounded once.
  * Fewer than two elements: NaN. Fails: NO_MEMORY. */
 engine_status engine_std(engine_cf32 x, float *out);
+/* engine_std of each of out.len equal parts of x. Fails: BAD_LENGTH, NO_MEMORY. */
+engine_status engine_std_items(engine_f32 out, engine_cf32 x);
+
+/* The error norm of an adaptive step: the root of the mean of ((low - high) / max(atol, rtol * max(|low|,
+ * |previous|)))^2, all of it in double, added up as by engine_std. No elements: NaN. Fails: BAD_LENGTH, NO_MEMORY. */
+engine_status engine_scaled_error(engine_cf32 low, engine_cf32 high, engine_cf32 previous, double atol, double rtol,
+                                  double *out);
 
 /* ---- planes ---------------------------------------------------------------------------------------------- */
 
@@ -189,6 +202,16 @@ typedef struct {
  * [mask_batch, source h, source w] they are m * source + (1 - m) * destination. */
 engine_status engine_composite(engine_f32 destination, engine_shape4 shape, engine_cf32 source,
                                engine_shape4 source_shape, int64_t x, int64_t y, engine_cf32 mask, size_t mask_batch);
+
+typedef struct {
+  size_t y, x, h, w;
+} engine_area;
+
+/* source * mask added to an area of destination, in place, the product rounded first. The source is
+ * [shape.n, shape.c, area.h, area.w]; the mask [mask_batch, area.h, area.w] is shared by the channels, mask_batch is 1
+ * or shape.n. Fails: BAD_LENGTH, BAD_ARGUMENT (an area that is not inside, another mask_batch). */
+engine_status engine_add_masked(engine_f32 destination, engine_shape4 shape, engine_cf32 source, engine_area area,
+                                engine_cf32 mask, size_t mask_batch);
 
 /* ---- injectNoise, whole ------------------------------------------------------------------------------------ */
 

@@ -4,11 +4,12 @@
  * kernels.
  *
  * Bits: every result is that of the function of the same name in engine.h.
- * Order: all work of a device runs on one stream in the order of the calls; only download, wait and std wait for it.
- * Threads: every function may be called from any thread, and makes the device's context current where it needs to.
- * Spans point to device memory unless a comment says CPU memory. Memory belongs to the caller, who takes and gives it
- * back. ENGINE_NO_MEMORY is the device's memory as well as the CPU's: nothing was written, the device stays usable.
- * ENGINE_DEVICE_LOST: the driver reported a fault; every later call of this device returns it too.
+ * Order: all work of a device runs on one stream in the order of the calls; only download, wait, std, std_items and
+ * scaled_error wait for it. Threads: every function may be called from any thread, and makes the device's context
+ * current where it needs to. Spans point to device memory unless a comment says CPU memory. Memory belongs to the
+ * caller, who takes and gives it back. ENGINE_NO_MEMORY is the device's memory as well as the CPU's: nothing was
+ * written, the device stays usable. ENGINE_DEVICE_LOST: the driver reported a fault; every later call of this device
+ * returns it too.
  */
 #ifndef LATENTKIT_ENGINE_CUDA_H
 #define LATENTKIT_ENGINE_CUDA_H
@@ -19,7 +20,7 @@
 extern "C" {
 #endif
 
-#define ENGINE_CUDA_ABI 3
+#define ENGINE_CUDA_ABI 4
 
 typedef struct engine_cuda engine_cuda; /* one opened device: its context, stream and pool of memory */
 
@@ -68,7 +69,12 @@ typedef struct {
   engine_status (*axpy)(engine_cuda *device, engine_f32 out, engine_cf32 x, engine_cf32 y, float k);
   engine_status (*average)(engine_cuda *device, engine_f32 out, engine_cf32 x, engine_cf32 y);
   engine_status (*lerp)(engine_cuda *device, engine_f32 out, engine_cf32 a, engine_cf32 b, float t);
-  engine_status (*std)(engine_cuda *device, engine_cf32 x, float *out); /* out: CPU memory */
+  engine_status (*weighted_sum)(engine_cuda *device, engine_f32 out, const engine_cf32 *x, const double *coefficients,
+                                size_t count);                                    /* x and coefficients: CPU memory */
+  engine_status (*std)(engine_cuda *device, engine_cf32 x, float *out);           /* out: CPU memory */
+  engine_status (*std_items)(engine_cuda *device, engine_f32 out, engine_cf32 x); /* out: CPU memory */
+  engine_status (*scaled_error)(engine_cuda *device, engine_cf32 low, engine_cf32 high, engine_cf32 previous,
+                                double atol, double rtol, double *out); /* out: CPU memory */
   engine_status (*resize_bilinear)(engine_cuda *device, engine_f32 out, engine_cf32 x, size_t planes, size_t in_h,
                                    size_t in_w, size_t out_h, size_t out_w);
   engine_status (*masked_blend)(engine_cuda *device, engine_f32 out, engine_cf32 a, engine_cf32 b, engine_cf32 mask,
@@ -78,6 +84,8 @@ typedef struct {
                                  engine_shape4 shape, size_t mask_batch, size_t mask_h, size_t mask_w);
   engine_status (*composite)(engine_cuda *device, engine_f32 destination, engine_shape4 shape, engine_cf32 source,
                              engine_shape4 source_shape, int64_t x, int64_t y, engine_cf32 mask, size_t mask_batch);
+  engine_status (*add_masked)(engine_cuda *device, engine_f32 destination, engine_shape4 shape, engine_cf32 source,
+                              engine_area area, engine_cf32 mask, size_t mask_batch);
   /* the mask and random of the options are device memory too. drawn, where not NULL, stands for random: the normals
    * are computed as they are mixed, and need memory only where lengths or addresses allow no access in fours.
    * ZERO_DEVIATION is returned at once: normalize waits for the deviation, though not for what divides by it */

@@ -50,6 +50,25 @@ inline engine_status check_blend(size_t out_len, size_t a_len, size_t b_len, siz
   return *nothing || mask_batch > 0 ? ENGINE_OK : ENGINE_BAD_ARGUMENT;
 }
 
+inline engine_status check_add_masked(size_t destination_len, const engine_shape4 &shape, size_t source_len,
+                                      const engine_area &area, size_t mask_len, size_t mask_batch, bool *nothing) {
+  size_t count, source_count, mask_count;
+  if (!elements(shape, &count) || !elements({shape.n, shape.c, area.h, area.w}, &source_count) ||
+      !elements({1, mask_batch, area.h, area.w}, &mask_count)) {
+    return ENGINE_BAD_LENGTH;
+  }
+  if (destination_len != count || source_len != source_count || mask_len != mask_count) return ENGINE_BAD_LENGTH;
+  const auto inside = [](size_t from, size_t size, size_t whole) { return size <= whole && from <= whole - size; };
+  if (!inside(area.y, area.h, shape.h) || !inside(area.x, area.w, shape.w)) return ENGINE_BAD_ARGUMENT;
+  *nothing = source_count == 0;
+  return *nothing || mask_batch == 1 || mask_batch == shape.n ? ENGINE_OK : ENGINE_BAD_ARGUMENT;
+}
+
+/* Whether x has `items` equal parts. */
+inline engine_status check_items(size_t items, size_t x_len) {
+  return items == 0 ? (x_len == 0 ? ENGINE_OK : ENGINE_BAD_LENGTH) : x_len % items == 0 ? ENGINE_OK : ENGINE_BAD_LENGTH;
+}
+
 struct Overlap {
   size_t from, to, count; /* first position in the source, in the destination, and how many */
 };

@@ -1,6 +1,8 @@
 /* The operations element by element, for single floats and for vectors of them. */
 #pragma once
 
+#include <stddef.h>
+
 #include "shared/inline.h"
 
 namespace {
@@ -59,5 +61,42 @@ struct Blend {
     return m * a + (1.0f - m) * b;
   }
 };
+
+/* base + x * mask */
+struct AddProduct {
+  template <class V>
+  LK_INLINE V operator()(V base, V x, V mask) const {
+    return base + x * mask;
+  }
+};
+
+/* The sum of coefficients[k] * value(k) over `count` doubles, or vectors of them, from the first on. */
+template <class Value>
+LK_INLINE auto weighted_sum(unsigned count, const double *coefficients, Value value) {
+  auto sum = value(0) * coefficients[0];
+  for (unsigned k = 1; k < count; k++) sum += value(k) * coefficients[k];
+  return sum;
+}
+
+template <unsigned N>
+struct Count {
+  static constexpr unsigned value = N;
+};
+
+/* body(Count<count>), count from 1 to 8: loops over the terms of a sum must be unrolled. */
+template <class Body>
+LK_INLINE void with_count(size_t count, Body body) {
+  switch (count) {
+    case 1: return body(Count<1>{});
+    case 2: return body(Count<2>{});
+    case 3: return body(Count<3>{});
+    case 4: return body(Count<4>{});
+    case 5: return body(Count<5>{});
+    case 6: return body(Count<6>{});
+    case 7: return body(Count<7>{});
+    case 8: return body(Count<8>{});
+    default: return;
+  }
+}
 
 }  // namespace

@@ -32,11 +32,31 @@ struct SquaredDistance {
   }
 };
 
+/* ((low - high) / max(atol, rtol * max(|low|, |previous|)))^2; comparisons are such that a NaN stays one. */
+struct ScaledError {
+  double atol, rtol;
+  template <class V>
+  LK_INLINE V operator()(V low, V high, V previous) const {
+    const V now = magnitude(low), before = magnitude(previous);
+    const V scale = (now > before ? now : before) * rtol;
+    const V ratio = (low - high) / (scale < atol ? V{} + atol : scale);
+    return ratio * ratio;
+  }
+
+ private:
+  template <class V>
+  static LK_INLINE V magnitude(V v) {
+    return v < 0.0 ? -v : v;
+  }
+};
+
 LK_INLINE double mean_of(double sum, uint64_t n) { return sum / (double)n; }
 
 /* Unbiased, rounded once; NaN for fewer than two elements. */
 LK_INLINE float deviation_of(double squares, uint64_t n) {
   return n < 2 ? NAN : (float)sqrt(squares / (double)(n - 1));
 }
+
+LK_INLINE double root_mean_of(double squares, uint64_t n) { return n == 0 ? NAN : sqrt(squares / (double)n); }
 
 }  // namespace

@@ -8,7 +8,15 @@
 export const FLOORS = {
   "": ["base/", "native/", "tensor/", "io/", "host/", "nodes/", "graph/", "render/", "cli/ service/", "index"],
   native: ["*", "cuda/"],
-  tensor: ["*", "sampling/", "inspect", "tensor", "shape", "device/", "random ops latent-rgb channels parts directions"],
+  tensor: [
+    "*",
+    "sampling/",
+    "inspect",
+    "tensor",
+    "shape",
+    "device/",
+    "random ops areas batch latent-rgb channels parts directions",
+  ],
   io: ["*", "json/", "python-text", "png/ safetensors/", "files/ http/"],
   host: ["*", "sampling/", "preview/ prompt/"],
   "host/sampling": ["solver", "solvers/", "*"],

@@ -22,7 +22,8 @@ export interface CudaMemoryState {
 }
 
 /**
- * Operations of the CUDA library, queued in the order of the calls; download, std and injectNoise with normalize wait.
+ * Operations of the CUDA library, queued in the order of the calls; download, std, stdOfItems, scaledError and injectNoise with
+ * normalize wait.
  * They throw as the core's do, with `status` "no-memory" where the device has none left (it stays usable, and nothing is
  * written) and "device-lost" where it cannot be used any more.
  */
@@ -43,8 +44,8 @@ export interface CudaBindings extends TensorOperations<CudaMemory, CudaMemory> {
   /** `values` has as many bytes as the memory, and may be changed right after the call. */
   upload(memory: CudaMemory, values: Float32Array | Uint8Array): void;
   download(out: Float32Array | Uint8Array, memory: CudaMemory): void;
-  /** All of `memory` to `out`, from byte `at` on. */
-  copy(out: CudaMemory, memory: CudaMemory, at: number): void;
+  /** `bytes` of `memory`, from byte `start` on, to `out`, from byte `at` on; all of it where they are absent. */
+  copy(out: CudaMemory, memory: CudaMemory, at: number, start?: number, bytes?: number): void;
   fill(out: CudaMemory, value: number): void;
   philoxWords(out: CudaMemory, seed: bigint, offset: bigint, threads: number): void;
   /** maskedBlend with a mask of [maskBatch, maskHeight, maskWidth] that is resized on the way. */

@@ -11,8 +11,14 @@ export interface TensorOperations<F, B> {
   average(out: F, x: F, y: F): void;
   /** out = a + (b - a) * t, unfused */
   lerp(out: F, a: F, b: F, t: number): void;
+  /** out = sum of coefficient * x over 1 to 8 pairs of these, in double from the first on, rounded once. */
+  weightedSum(out: F, ...terms: readonly (number | F)[]): void;
   /** Unbiased standard deviation of all elements, double accumulation over a fixed tree, rounded to float32. */
   std(x: F): number;
+  /** std of each of as many equal parts of x as `out`, an array of the CPU on either side, has elements. */
+  stdOfItems(out: Float32Array, x: F): void;
+  /** Root of the mean of ((low - high) / max(atol, rtol * max(|low|, |previous|)))^2, in double over the tree of std. */
+  scaledError(low: F, high: F, previous: F, atol: number, rtol: number): number;
   /** Bilinear, align_corners false, no antialias, edges clamped; `planes` images of inH x inW. */
   resizeBilinear(
     out: F,
@@ -38,6 +44,18 @@ export interface TensorOperations<F, B> {
     y: number,
     mask?: F,
     maskBatch?: number,
+  ): void;
+  /**
+   * Adds source * mask to an area [y, x, h, w] inside destination, in place, the product rounded first; source
+   * [batch, C, h, w], mask [maskBatch, h, w], shared by the channels; maskBatch is 1 or the batch.
+   */
+  addMasked(
+    destination: F,
+    shape: readonly [number, number, number, number],
+    source: F,
+    area: readonly [number, number, number, number],
+    mask: F,
+    maskBatch: number,
   ): void;
   /** The whole of injectNoise: add or average, normalise, mask, mix; see engine.h. Throws RangeError if std is 0. */
   injectNoise(out: F, base: F, noise: F, options: InjectOptions<F>): void;

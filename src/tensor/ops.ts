@@ -38,22 +38,46 @@ export function lerp(a: Tensor, b: Tensor, t: number, out?: Tensor): Tensor {
 /** A tensor and its coefficient, a double. */
 export type Term = readonly [coefficient: number, x: Tensor];
 
+/** Number of terms of a weighted sum at most. */
+const MAX_TERMS = 8;
+
 /** Sum of coefficient * x over 1 to 8 terms of one shape, in double in the order written, rounded once. */
 export function weightedSum(terms: readonly Term[], out?: Tensor): Tensor {
-  const [, first] = terms[0]!;
-  const result = out ?? Tensor.unfilled(first.shape);
-  const data = terms.map(([coefficient, x]) => [coefficient, x.data] as const);
-  for (let i = 0; i < result.size; i++) {
-    let sum = data[0]![0] * data[0]![1][i]!;
-    for (let k = 1; k < data.length; k++) sum += data[k]![0] * data[k]![1][i]!;
-    result.data[i] = sum;
+  const [first] = terms;
+  if (first === undefined || terms.length > MAX_TERMS) {
+    throw new LatentkitError(
+      "value.invalid",
+      `weightedSum: expected 1 to ${MAX_TERMS} terms, received ${terms.length}.`,
+    );
   }
-  return result;
+  const like = first[1];
+  let onDevice: Tensor | undefined;
+  for (const [, x] of terms) {
+    requireSameShape("weightedSum", like, x);
+    if (x.onDevice !== undefined) onDevice ??= x;
+  }
+  const sum = (at: Side, to: Memory): void => {
+    const flat: (number | Memory)[] = [];
+    for (const [coefficient, x] of terms) flat.push(coefficient, at.in(x));
+    at.ops.weightedSum(to, ...flat);
+  };
+  return produce("weightedSum", like, like.size, out, sum, onDevice);
 }
 
 /** Unbiased standard deviation of all elements (n - 1), as float32; NaN for fewer than two. */
 export function std(x: Tensor): number {
   return compute(x.size, (at) => at.ops.std(at.in(x)), x);
+}
+
+/**
+ * The error norm of an adaptive step: the root of the mean of ((low - high) / max(atol, rtol * max(|low|, |previous|)))^2,
+ * in double; NaN for no elements.
+ */
+export function scaledError(low: Tensor, high: Tensor, previous: Tensor, atol: number, rtol: number): number {
+  requireSameShape("scaledError", low, high);
+  requireSameShape("scaledError", low, previous);
+  const norm = (at: Side): number => at.ops.scaledError(at.in(low), at.in(high), at.in(previous), atol, rtol);
+  return compute(low.size, norm, low, high, previous);
 }
 
 /** Resizes the last two axes: bilinear, align_corners false, no antialias, edges clamped. */

@@ -29,12 +29,53 @@ Napi::Value Binary(const Napi::CallbackInfo &info) {
   else return a.done(a.run(kCore, kCuda, out, x, y));
 }
 
+/* out, then up to ENGINE_MAX_TERMS pairs of a coefficient and an operand: lists would cost more than a small sum. */
+template <class A>
+Napi::Value WeightedSum(const Napi::CallbackInfo &info) {
+  const A a(info);
+  const engine_f32 out = a.out(0, "out");
+  const size_t count = info.Length() / 2;
+  if (count == 0 || count > ENGINE_MAX_TERMS || info.Length() % 2 == 0)
+    a.range_error("terms", "1 to 8 coefficients, each with its values",
+                  std::to_string(info.Length() - 1) + " arguments");
+  double coefficients[ENGINE_MAX_TERMS];
+  engine_cf32 x[ENGINE_MAX_TERMS];
+  for (size_t k = 0; k < count; k++) {
+    coefficients[k] = a.number(2 * k + 1, "coefficient");
+    x[k] = a.in(2 * k + 2, "x", out.len);
+    a.apart(out, x[k], "x", true);
+  }
+  const engine_cf32 *operands = x;
+  const double *factors = coefficients;
+  return a.done(a.run(engine_weighted_sum, &engine_cuda_table::weighted_sum, out, operands, factors, count));
+}
+
 template <class A>
 Napi::Value Std(const Napi::CallbackInfo &info) {
   const A a(info);
   float deviation = 0;
   a.done(a.run(engine_std, &engine_cuda_table::std, a.in(0, "x"), &deviation));
   return Napi::Number::New(info.Env(), deviation);
+}
+
+template <class A>
+Napi::Value StdOfItems(const Napi::CallbackInfo &info) {
+  const A a(info);
+  const engine_f32 out = a.Args::out(0, "out");
+  const engine_cf32 x = a.in(1, "x");
+  if (out.len == 0 || x.len % out.len != 0)
+    a.range_error("out", "a number of items that divides " + std::to_string(x.len), std::to_string(out.len));
+  return a.done(a.run(engine_std_items, &engine_cuda_table::std_items, out, x));
+}
+
+template <class A>
+Napi::Value ScaledError(const Napi::CallbackInfo &info) {
+  const A a(info);
+  const double atol = a.number(3, "atol"), rtol = a.number(4, "rtol");
+  const engine_cf32 low = a.in(0, "low"), high = a.in(1, "high", low.len), previous = a.in(2, "previous", low.len);
+  double norm = 0;
+  a.done(a.run(engine_scaled_error, &engine_cuda_table::scaled_error, low, high, previous, atol, rtol, &norm));
+  return Napi::Number::New(info.Env(), norm);
 }
 
 template <class A>
@@ -87,6 +128,26 @@ Napi::Value Composite(const Napi::CallbackInfo &info) {
   const engine_shape4 shape{d[0], d[1], d[2], d[3]}, source_shape{s[0], s[1], s[2], s[3]};
   return a.done(a.run(engine_composite, &engine_cuda_table::composite, destination, shape, source, source_shape, x, y,
                       mask, a.has(6) ? mask_batch : size_t{0}));
+}
+
+template <class A>
+Napi::Value AddMasked(const Napi::CallbackInfo &info) {
+  const A a(info);
+  size_t d[4], area[4];
+  a.sizes(a.at(1), "shape", d, 4);
+  a.sizes(a.at(3), "area", area, 4);
+  const size_t mask_batch = a.size(5, "maskBatch");
+  const engine_f32 destination = a.out(0, "destination");
+  const engine_cf32 source = a.in(2, "source"), mask = a.in(4, "mask");
+  a.expect("destination", destination.len, {d[0], d[1], d[2], d[3]});
+  a.expect("source", source.len, {d[0], d[1], area[2], area[3]});
+  a.expect("mask", mask.len, {mask_batch, area[2], area[3]});
+  a.apart(destination, source, "source", false);
+  a.apart(destination, mask, "mask", false);
+  const engine_shape4 shape{d[0], d[1], d[2], d[3]};
+  const engine_area where{area[0], area[1], area[2], area[3]};
+  return a.done(
+      a.run(engine_add_masked, &engine_cuda_table::add_masked, destination, shape, source, where, mask, mask_batch));
 }
 
 /* The arguments of philoxRandn as an object. */
@@ -173,10 +234,14 @@ constexpr std::initializer_list<Operation> kOperations = {
     {"axpy", Binary<A, engine_axpy, &engine_cuda_table::axpy>},
     {"average", Binary<A, engine_average, &engine_cuda_table::average>},
     {"lerp", Binary<A, engine_lerp, &engine_cuda_table::lerp>},
+    {"weightedSum", WeightedSum<A>},
     {"std", Std<A>},
+    {"stdOfItems", StdOfItems<A>},
+    {"scaledError", ScaledError<A>},
     {"resizeBilinear", ResizeBilinear<A>},
     {"maskedBlend", MaskedBlend<A>},
     {"composite", Composite<A>},
+    {"addMasked", AddMasked<A>},
     {"injectNoise", InjectNoise<A>}};
 
 }  // namespace

@@ -37,6 +37,13 @@ inline void map(float *out, const float *x, const float *y, size_t n, int stream
       out, n, stream, [=](size_t i) { return op(load(x + i), load(y + i)); }, [=](size_t i) { return op(x[i], y[i]); });
 }
 
+template <class Op>
+inline void map(float *out, const float *x, const float *y, const float *z, size_t n, int stream, Op op) {
+  fill(
+      out, n, stream, [=](size_t i) { return op(load(x + i), load(y + i), load(z + i)); },
+      [=](size_t i) { return op(x[i], y[i], z[i]); });
+}
+
 void scale(float *out, const float *x, float k, size_t n, int stream) { map(out, x, n, stream, Scale{k}); }
 
 void divide(float *out, const float *x, float k, size_t n, int stream) { map(out, x, n, stream, Divide{k}); }
@@ -56,10 +63,38 @@ void mix(float *out, const float *x, const float *y, float p, float q, float d, 
 }
 
 void blend(float *out, const float *a, const float *b, const float *mask, size_t n, int stream) {
-  const Blend op;
-  fill(
-      out, n, stream, [=](size_t i) { return op(load(mask + i), load(a + i), load(b + i)); },
-      [=](size_t i) { return op(mask[i], a[i], b[i]); });
+  map(out, mask, a, b, n, stream, Blend{});
+}
+
+void add_product(float *out, const float *base, const float *x, const float *mask, size_t n, int stream) {
+  map(out, base, x, mask, n, stream, AddProduct{});
+}
+
+/* Apart: of the few elements at the ends a compiler would make vectors too, for each number of terms. */
+__attribute__((noinline)) float one_sum(const float *const *x, const double *coefficients, size_t count, size_t i) {
+  return (float)weighted_sum((unsigned)count, coefficients, [=](unsigned k) { return (double)x[k][i]; });
+}
+
+/* Operands and their coefficients: copies, which no store through `out` can change. */
+template <unsigned N>
+struct Terms {
+  const float *x[N];
+  double coefficients[N];
+
+  inline Doubles wide(size_t i) const {
+    return weighted_sum(N, coefficients, [&](unsigned k) { return widen(x[k] + i); });
+  }
+};
+
+void weighted_sum(float *out, const float *const *x, const double *coefficients, size_t count, size_t n, int stream) {
+  with_count(count, [=](auto terms_of) {
+    constexpr unsigned kTerms = decltype(terms_of)::value;
+    Terms<kTerms> terms;
+    for (unsigned k = 0; k < kTerms; k++) terms.x[k] = x[k], terms.coefficients[k] = coefficients[k];
+    fill(
+        out, n, stream, [=](size_t i) { return narrow(terms.wide(i), terms.wide(i + kWide)); },
+        [=](size_t i) { return one_sum(x, coefficients, count, i); });
+  });
 }
 
 }  // namespace
@@ -70,6 +105,8 @@ extern "C" void LK_JOIN(elementwise, LK_ISA)(lk_kernels *table) {
   table->axpy = axpy;
   table->average = average;
   table->lerp = lerp;
+  table->weighted_sum = weighted_sum;
   table->mix = mix;
   table->blend = blend;
+  table->add_product = add_product;
 }

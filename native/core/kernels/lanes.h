@@ -130,6 +130,22 @@ inline void store_narrow(float *p, Doubles v) {
 #endif
 }
 
+/* Two vectors of doubles rounded to one of floats. */
+inline Floats narrow(Doubles low, Doubles high) {
+#if defined(__AVX512F__)
+  const __m256 a = _mm512_maskz_cvtpd_ps((__mmask8)-1, (__m512d)low);
+  const __m256 b = _mm512_maskz_cvtpd_ps((__mmask8)-1, (__m512d)high);
+  return (Floats)_mm512_insertf32x8(_mm512_castps256_ps512(a), b, 1);
+#elif defined(__AVX2__)
+  return (Floats)_mm256_set_m128(_mm256_cvtpd_ps((__m256d)high), _mm256_cvtpd_ps((__m256d)low));
+#elif defined(__x86_64__)
+  return (Floats)_mm_movelh_ps(_mm_cvtpd_ps((__m128d)low), _mm_cvtpd_ps((__m128d)high));
+#else
+  const HalfFloats a = __builtin_convertvector(low, HalfFloats), b = __builtin_convertvector(high, HalfFloats);
+  return Floats{a[0], a[1], b[0], b[1]};
+#endif
+}
+
 /* a * b + c with one rounding. */
 inline Floats fused(Floats a, Floats b, Floats c) {
 #if defined(__AVX512F__)

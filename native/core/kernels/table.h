@@ -47,14 +47,22 @@ typedef struct lk_kernels {
   void (*axpy)(float *out, const float *x, const float *y, float k, size_t n, int stream);
   void (*average)(float *out, const float *x, const float *y, size_t n, int stream);
   void (*lerp)(float *out, const float *a, const float *b, float t, size_t n, int stream);
+  /* Sum of coefficients[k] * x[k], 1 to 8 of them, in double from the first on, rounded once. */
+  void (*weighted_sum)(float *out, const float *const *x, const double *coefficients, size_t count, size_t n,
+                       int stream);
   /* (p * x + q * y) / d */
   void (*mix)(float *out, const float *x, const float *y, float p, float q, float d, size_t n, int stream);
   /* m * a + (1 - m) * b */
   void (*blend)(float *out, const float *a, const float *b, const float *mask, size_t n, int stream);
+  /* base + x * mask */
+  void (*add_product)(float *out, const float *base, const float *x, const float *mask, size_t n, int stream);
 
   /* Sums of one leaf of shared/tree.h, in double: of x, and of (x - mean)^2. */
   double (*sum)(const float *x, size_t n);
   double (*squares)(const float *x, size_t n, double mean);
+  /* The same of ScaledError. */
+  double (*scaled_errors)(const float *low, const float *high, const float *previous, size_t n, double atol,
+                          double rtol);
 
   /* e^x in place, computed in double with the tables of lk_exp and rounded once; 2^-54 <= |x| < 512. */
   void (*exponentials)(float *x, size_t n, const struct exp_data *data);

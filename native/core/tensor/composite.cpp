@@ -64,3 +64,18 @@ engine_status engine_composite(engine_f32 destination, engine_shape4 shape, engi
   });
   return ENGINE_OK;
 }
+
+engine_status engine_add_masked(engine_f32 destination, engine_shape4 shape, engine_cf32 source, engine_area area,
+                                engine_cf32 mask, size_t mask_batch) {
+  bool nothing = false;
+  const engine_status status =
+      latentkit::check_add_masked(destination.len, shape, source.len, area, mask.len, mask_batch, &nothing);
+  if (status != ENGINE_OK || nothing) return status;
+  for_rows(shape.n * shape.c * area.h, area.w, [&](size_t row) {
+    const size_t line = row % area.h, plane = row / area.h, image = plane / shape.c;
+    float *d = destination.data + (plane * shape.h + area.y + line) * shape.w + area.x;
+    const float *m = mask.data + (image % mask_batch * area.h + line) * area.w;
+    kernels().add_product(d, d, source.data + row * area.w, m, area.w, 0);
+  });
+  return ENGINE_OK;
+}

@@ -42,6 +42,20 @@ engine_status engine_average(engine_f32 out, engine_cf32 x, engine_cf32 y) {
   });
 }
 
+engine_status engine_weighted_sum(engine_f32 out, const engine_cf32 *x, const double *coefficients, size_t count) {
+  if (count == 0 || count > ENGINE_MAX_TERMS) return ENGINE_BAD_ARGUMENT;
+  for (size_t k = 0; k < count; k++) {
+    if (x[k].len != out.len) return ENGINE_BAD_LENGTH;
+  }
+  const int stream = latentkit::streams(out.len * (1 + count));
+  latentkit::for_ranges(out.len, latentkit::kGrain, [&](size_t begin, size_t end) {
+    const float *from[ENGINE_MAX_TERMS];
+    for (size_t k = 0; k < count; k++) from[k] = x[k].data + begin;
+    kernels().weighted_sum(out.data + begin, from, coefficients, count, end - begin, stream);
+  });
+  return ENGINE_OK;
+}
+
 engine_status engine_lerp(engine_f32 out, engine_cf32 a, engine_cf32 b, float t) {
   return latentkit::each(out, {a.len, b.len}, [&](size_t at, size_t n, int stream) {
     kernels().lerp(out.data + at, a.data + at, b.data + at, t, n, stream);

@@ -29,7 +29,31 @@ LK_INLINE void map(float *out, const float *x, const float *y, uint64_t n, Op op
       [=](uint64_t i) { out[i] = op(x[i], y[i]); });
 }
 
+template <unsigned N>
+LK_INLINE void sum_terms(float *out, const lk_terms &terms, uint64_t n) {
+  bool quads = aligned(out);
+  for (unsigned k = 0; k < N; k++) quads = quads && aligned(terms.x[k]);
+  for_quads(
+      n, quads,
+      [&](uint64_t i) {
+        float4 x[N];
+        for (unsigned k = 0; k < N; k++) x[k] = load4(terms.x[k] + i);
+        const auto sum = [&](auto part) {
+          return (float)weighted_sum(N, terms.coefficients, [&](unsigned k) { return (double)part(x[k]); });
+        };
+        store4(out + i, float4{sum([](float4 v) { return v.x; }), sum([](float4 v) { return v.y; }),
+                               sum([](float4 v) { return v.z; }), sum([](float4 v) { return v.w; })});
+      },
+      [&](uint64_t i) {
+        out[i] = (float)weighted_sum(N, terms.coefficients, [&](unsigned k) { return (double)terms.x[k][i]; });
+      });
+}
+
 }  // namespace
+
+LK_KERNEL lk_weighted_sum(float *out, lk_terms terms, uint64_t n) {
+  with_count(terms.count, [&](auto count) { sum_terms<decltype(count)::value>(out, terms, n); });
+}
 
 LK_KERNEL lk_scale(float *out, const float *x, float k, uint64_t n) { map(out, x, n, Scale{k}); }
 

@@ -10,16 +10,32 @@
 // clang-format off
 #define LK_KERNELS(ALONE, TOGETHER)                                             \
   ALONE(scale) ALONE(axpy) ALONE(average) ALONE(lerp)                           \
+  ALONE(weighted_sum) ALONE(add_masked)                                         \
   ALONE(philox_normals) ALONE(philox_words)                                     \
   ALONE(resize) ALONE(blend) ALONE(composite) ALONE(inject) ALONE(inject_drawn) \
   ALONE(to_bytes) ALONE(from_bytes) ALONE(channel_mask) ALONE(planes_to_image)  \
-  TOGETHER(sums) TOGETHER(squares) TOGETHER(filter_rows)
+  TOGETHER(sums) TOGETHER(squares) TOGETHER(scaled_errors) TOGETHER(filter_rows)
 // clang-format on
 
 LK_KERNEL lk_scale(float *out, const float *x, float k, uint64_t n);
 LK_KERNEL lk_axpy(float *out, const float *x, const float *y, float k, uint64_t n);
 LK_KERNEL lk_average(float *out, const float *x, const float *y, uint64_t n);
 LK_KERNEL lk_lerp(float *out, const float *a, const float *b, float t, uint64_t n);
+
+#define LK_TERMS 8 /* of a weighted sum, at most */
+
+struct lk_terms {
+  const float *x[LK_TERMS]; /* NULL past the count */
+  double coefficients[LK_TERMS];
+  uint32_t count; /* above 0 */
+
+  template <class F>
+  void each_pointer(F &&f) const {
+    for (const float *operand : x) f(operand);
+  }
+};
+
+LK_KERNEL lk_weighted_sum(float *out, lk_terms terms, uint64_t n);
 
 /* A launch of PyTorch's generator. */
 struct lk_draw {
@@ -71,6 +87,8 @@ struct lk_paste {
 };
 
 LK_KERNEL lk_composite(lk_paste paste, uint64_t n);
+/* Adds source * mask, which is there, instead. */
+LK_KERNEL lk_add_masked(lk_paste paste, uint64_t n);
 
 /* x, or x with noise: half of both, or x + noise * k. */
 struct lk_values {
@@ -93,6 +111,19 @@ struct lk_spread {
 /* partial: a double for every group of leaves; tickets: 0, and 0 again afterwards. */
 LK_KERNEL lk_sums(lk_values values, uint64_t n, double *partial, uint32_t *tickets, lk_spread *spread);
 LK_KERNEL lk_squares(lk_values values, uint64_t n, double *partial, uint32_t *tickets, lk_spread *spread);
+
+struct lk_errors {
+  const float *low, *high, *previous;
+  double atol, rtol;
+
+  template <class F>
+  void each_pointer(F &&f) const {
+    f(low), f(high), f(previous);
+  }
+};
+
+/* partial and tickets as those of lk_sums. */
+LK_KERNEL lk_scaled_errors(lk_errors errors, uint64_t n, double *partial, uint32_t *tickets, double *norm);
 
 struct lk_injection {
   lk_values values;

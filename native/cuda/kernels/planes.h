@@ -58,6 +58,21 @@ LK_INLINE float4 mask4_at(const lk_mask &mask, uint64_t i) {
   return {m[0], m[1], m[2], m[3]};
 }
 
+/* body(destination, source, mask) for each of the n elements that are covered; the mask is NULL for none. */
+template <class Body>
+LK_INLINE void for_pasted(const lk_paste &p, uint64_t n, Body body) {
+  for_each(n, [=](uint64_t i) {
+    Divided column = divided(i, p.width), line = divided(column.quotient, p.height);
+    Divided channel = divided(line.quotient, p.channels);
+    uint64_t image = channel.quotient, y = p.from_y + line.rest, x = p.from_x + column.rest;
+    uint64_t plane = divided(image, p.source_n).rest * p.source_c + (p.source_c == 1 ? 0 : channel.rest);
+    float s = p.source[(plane * p.source_h + y) * p.source_w + x];
+    float *d = p.destination + (line.quotient * p.h + p.to_y + line.rest) * p.w + p.to_x + column.rest;
+    if (p.mask == nullptr) return body(d, s, nullptr);
+    body(d, s, p.mask + (divided(image, p.mask_n).rest * p.source_h + y) * p.source_w + x);
+  });
+}
+
 }  // namespace
 
 LK_KERNEL lk_resize(float *out, const float *x, uint64_t n, lk_sizes sizes) {
@@ -79,16 +94,12 @@ LK_KERNEL lk_blend(float *out, const float *a, const float *b, lk_mask mask, uin
       [=](uint64_t i) { out[i] = op(mask_at(mask, i), a[i], b[i]); });
 }
 
-LK_KERNEL lk_composite(lk_paste p, uint64_t n) {
+LK_KERNEL lk_composite(lk_paste paste, uint64_t n) {
   const Blend op;
-  for_each(n, [=](uint64_t i) {
-    Divided column = divided(i, p.width), line = divided(column.quotient, p.height);
-    Divided channel = divided(line.quotient, p.channels);
-    uint64_t image = channel.quotient, y = p.from_y + line.rest, x = p.from_x + column.rest;
-    uint64_t plane = divided(image, p.source_n).rest * p.source_c + (p.source_c == 1 ? 0 : channel.rest);
-    float s = p.source[(plane * p.source_h + y) * p.source_w + x];
-    float *d = p.destination + (line.quotient * p.h + p.to_y + line.rest) * p.w + p.to_x + column.rest;
-    if (p.mask == nullptr) *d = s;
-    else *d = op(p.mask[(divided(image, p.mask_n).rest * p.source_h + y) * p.source_w + x], s, *d);
-  });
+  for_pasted(paste, n, [=](float *d, float s, const float *m) { *d = m == nullptr ? s : op(*m, s, *d); });
+}
+
+LK_KERNEL lk_add_masked(lk_paste paste, uint64_t n) {
+  const AddProduct op;
+  for_pasted(paste, n, [=](float *d, float s, const float *m) { *d = op(*d, s, *m); });
 }

@@ -27,10 +27,11 @@ LK_INLINE auto with_reader(const lk_values &values, Body body) {
   return body(load, [=](Pair v) { return op(v.x, v.noise); });
 }
 
-/* The sum of the leaf from `begin`, in lane 0; each thread of the warp is a lane. */
-template <class Load, class Value, class Term>
-LK_INLINE double leaf_sum(Load load, Value value, Term term, uint64_t begin, uint64_t n) {
-  constexpr unsigned kBatch = 32, kStride = kBatch * kWarp;
+/* The sum of the leaf from `begin`, in lane 0; each thread of the warp is a lane. term(load(i)) is what is added; a
+ * thread has two times kBatch of what load gives. */
+template <unsigned kBatch, class Load, class Term>
+LK_INLINE double leaf_sum(Load load, Term term, uint64_t begin, uint64_t n) {
+  constexpr unsigned kStride = kBatch * kWarp;
   const uint64_t end = n - begin < LK_LEAF ? n : begin + LK_LEAF;
   uint64_t i = begin + threadIdx.x % kWarp;
   double sum = 0;
@@ -46,10 +47,10 @@ LK_INLINE double leaf_sum(Load load, Value value, Term term, uint64_t begin, uin
       if (batch < LK_LEAF / kStride) {
         LK_UNROLL for (unsigned k = 0; k < kBatch; k++) next[k] = load(i + k * kWarp);
       }
-      LK_UNROLL for (unsigned k = 0; k < kBatch; k++) sum += term((double)value(now[k]));
+      LK_UNROLL for (unsigned k = 0; k < kBatch; k++) sum += term(now[k]);
     }
   }
-  for (; i < end; i += kWarp) sum += term((double)value(load(i)));
+  for (; i < end; i += kWarp) sum += term(load(i));
   for (unsigned width = kWarp / 2; width > 0; width /= 2) sum += from_lane_above(sum, width);
   return sum;
 }
@@ -64,10 +65,9 @@ LK_INLINE void add_pairwise(double *values, unsigned count) {
   __syncthreads();
 }
 
-/* The sum of all terms, passed to `finish` by one thread of the launch. */
-template <class Term, class Finish>
-LK_INLINE void tree_sum(const lk_values &values, uint64_t n, Term term, double *partial, uint32_t *tickets,
-                        Finish finish) {
+/* The sum of all leaves, passed to `finish` by one thread of the launch; leaf(begin) is the sum of one, in lane 0. */
+template <class Leaf, class Finish>
+LK_INLINE void tree_sum(uint64_t n, Leaf leaf_from, double *partial, uint32_t *tickets, Finish finish) {
   LK_SHARED double sums[LK_BLOCK];
   LK_SHARED bool is_last;
   const uint64_t leaves = (n + LK_LEAF - 1) / LK_LEAF, groups = (leaves + kLeavesOfGroup - 1) / kLeavesOfGroup;
@@ -76,8 +76,7 @@ LK_INLINE void tree_sum(const lk_values &values, uint64_t n, Term term, double *
     const unsigned count = leaves - first < kLeavesOfGroup ? (unsigned)(leaves - first) : kLeavesOfGroup;
     // whole warps go past the last leaf together
     if (leaf < leaves) {
-      double sum =
-          with_reader(values, [=](auto load, auto value) { return leaf_sum(load, value, term, leaf * LK_LEAF, n); });
+      double sum = leaf_from(leaf * LK_LEAF);
       if (threadIdx.x % kWarp == 0) sums[threadIdx.x / kWarp] = sum;
     }
     add_pairwise(sums, count);
@@ -113,13 +112,39 @@ LK_INLINE void tree_sum(const lk_values &values, uint64_t n, Term term, double *
   }
 }
 
+/* tree_sum of term(value). */
+template <class Term, class Finish>
+LK_INLINE void sum_values(const lk_values &values, uint64_t n, Term term, double *partial, uint32_t *tickets,
+                          Finish finish) {
+  const auto leaf = [=](uint64_t begin) {
+    return with_reader(values, [=](auto load, auto value) {
+      return leaf_sum<32>(
+          load, [=](auto loaded) { return term((double)value(loaded)); }, begin, n);
+    });
+  };
+  tree_sum(n, leaf, partial, tickets, finish);
+}
+
+struct Step {
+  float low, high, previous;
+};
+
 }  // namespace
 
 LK_KERNEL lk_sums(lk_values values, uint64_t n, double *partial, uint32_t *tickets, lk_spread *spread) {
-  tree_sum(values, n, Itself{}, partial, tickets, [=](double sum) { spread->mean = mean_of(sum, n); });
+  sum_values(values, n, Itself{}, partial, tickets, [=](double sum) { spread->mean = mean_of(sum, n); });
 }
 
 LK_KERNEL lk_squares(lk_values values, uint64_t n, double *partial, uint32_t *tickets, lk_spread *spread) {
   const SquaredDistance term = {spread->mean};
-  tree_sum(values, n, term, partial, tickets, [=](double squares) { spread->deviation = deviation_of(squares, n); });
+  sum_values(values, n, term, partial, tickets, [=](double squares) { spread->deviation = deviation_of(squares, n); });
+}
+
+LK_KERNEL lk_scaled_errors(lk_errors errors, uint64_t n, double *partial, uint32_t *tickets, double *norm) {
+  const ScaledError error = {errors.atol, errors.rtol};
+  const float *low = errors.low, *high = errors.high, *previous = errors.previous;
+  const auto load = [=](uint64_t i) { return Step{low[i], high[i], previous[i]}; };
+  const auto term = [=](Step s) { return error((double)s.low, (double)s.high, (double)s.previous); };
+  const auto leaf = [=](uint64_t begin) { return leaf_sum<8>(load, term, begin, n); };
+  tree_sum(n, leaf, partial, tickets, [=](double squares) { *norm = root_mean_of(squares, n); });
 }

@@ -36,6 +36,20 @@ engine_status lerp(engine_cuda *device, engine_f32 out, engine_cf32 a, engine_cf
               [&](unsigned blocks) { return LK_LAUNCH(*device, lerp, blocks, out.data, a.data, b.data, t, out.len); });
 }
 
+engine_status weighted_sum(engine_cuda *device, engine_f32 out, const engine_cf32 *x, const double *coefficients,
+                           size_t count) {
+  static_assert(LK_TERMS == ENGINE_MAX_TERMS);
+  if (count == 0 || count > LK_TERMS) return ENGINE_BAD_ARGUMENT;
+  lk_terms terms = {};
+  terms.count = static_cast<uint32_t>(count);
+  for (size_t k = 0; k < count; k++) {
+    if (x[k].len != out.len) return ENGINE_BAD_LENGTH;
+    terms.x[k] = x[k].data, terms.coefficients[k] = coefficients[k];
+  }
+  return each(device, out.len, {},
+              [&](unsigned blocks) { return LK_LAUNCH(*device, weighted_sum, blocks, out.data, terms, out.len); });
+}
+
 }  // namespace
 
 void fill_elementwise(engine_cuda_table *table) {
@@ -43,6 +57,7 @@ void fill_elementwise(engine_cuda_table *table) {
   table->axpy = axpy;
   table->average = average;
   table->lerp = lerp;
+  table->weighted_sum = weighted_sum;
 }
 
 }  // namespace latentkit::cuda

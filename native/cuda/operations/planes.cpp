@@ -85,6 +85,25 @@ engine_status composite(engine_cuda *device, engine_f32 destination, engine_shap
   });
 }
 
+engine_status add_masked(engine_cuda *device, engine_f32 destination, engine_shape4 shape, engine_cf32 source,
+                         engine_area area, engine_cf32 mask, size_t mask_batch) {
+  bool nothing = false;
+  const engine_status checked =
+      check_add_masked(destination.len, shape, source.len, area, mask.len, mask_batch, &nothing);
+  if (checked != ENGINE_OK) return checked;
+  return on(device, [&] {
+    if (nothing) return ENGINE_OK;
+    lk_paste how = {};
+    how.destination = destination.data, how.source = source.data, how.mask = mask.data;
+    how.h = shape.h, how.w = shape.w;
+    how.source_c = shape.c, how.source_h = area.h, how.source_w = area.w;
+    how.to_x = area.x, how.to_y = area.y;
+    how.channels = lk_divisor(shape.c), how.source_n = lk_divisor(shape.n), how.mask_n = lk_divisor(mask_batch);
+    how.width = lk_divisor(area.w), how.height = lk_divisor(area.h);
+    return LK_LAUNCH(*device, add_masked, blocks_for(source.len), how, source.len);
+  });
+}
+
 }  // namespace
 
 void fill_planes(engine_cuda_table *table) {
@@ -92,6 +111,7 @@ void fill_planes(engine_cuda_table *table) {
   table->masked_blend = masked_blend;
   table->resized_blend = resized_blend;
   table->composite = composite;
+  table->add_masked = add_masked;
 }
 
 }  // namespace latentkit::cuda

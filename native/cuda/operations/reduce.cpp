@@ -1,6 +1,8 @@
-// The standard deviation, and injectNoise that may divide by it.
+// Sums over a tree: the standard deviation, injectNoise that may divide by it, and the error norm of a step.
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <vector>
 
 #include "draw.h"
 #include "masks.h"
@@ -11,26 +13,46 @@
 namespace latentkit::cuda {
 namespace {
 
-/* Memory of the summing kernels, and their result. */
-struct Spread {
+/* Memory of the kernels that sum n values, n above 0, and the blocks of their launches. */
+template <class Result>
+struct Sums {
   Block block;
-  explicit Spread(engine_cuda &device) : block(device) {}
+  unsigned blocks = 0;
+  double *partial = nullptr;
+  uint32_t *tickets = nullptr;
 
-  lk_spread *result() const { return block.as<lk_spread>(); }
+  explicit Sums(engine_cuda &device) : block(device) {}
 
-  /* Queues the two passes over n values, n above 0. */
-  engine_status compute(engine_cuda &device, const lk_values &values, size_t n) {
+  Result *results() const { return block.as<Result>(); }
+
+  engine_status take(engine_cuda &device, size_t n, size_t count) {
     const size_t leaves = (n + LK_LEAF - 1) / LK_LEAF;
-    const unsigned blocks = blocks_for(uint64_t{leaves} * LK_TREE_LANES);
     const size_t groups = (leaves * LK_TREE_LANES + LK_BLOCK - 1) / LK_BLOCK;
-    if (engine_status status = block.take(sizeof(lk_spread) + groups * sizeof(double)); status != ENGINE_OK) {
-      return status;
+    const engine_status status = block.take(count * sizeof(Result) + groups * sizeof(double));
+    blocks = blocks_for(uint64_t{leaves} * LK_TREE_LANES);
+    partial = reinterpret_cast<double *>(results() + count);
+    tickets = reinterpret_cast<uint32_t *>(device.tickets);
+    return status;
+  }
+};
+
+/* Deviations of items that follow each other. */
+struct Spread {
+  Sums<lk_spread> sums;
+  explicit Spread(engine_cuda &device) : sums(device) {}
+
+  lk_spread *result() const { return sums.results(); }
+
+  /* Queues the two passes over n values of each item, n above 0. */
+  engine_status compute(engine_cuda &device, lk_values values, size_t n, size_t items = 1) {
+    engine_status status = sums.take(device, n, items);
+    for (size_t item = 0; item < items && status == ENGINE_OK; item++, values.x += n) {
+      lk_spread *result = sums.results() + item;
+      status = LK_LAUNCH(device, sums, sums.blocks, values, n, sums.partial, sums.tickets, result);
+      if (status != ENGINE_OK) return status;
+      status = LK_LAUNCH(device, squares, sums.blocks, values, n, sums.partial, sums.tickets, result);
     }
-    auto *partial = reinterpret_cast<double *>(result() + 1);
-    auto *tickets = reinterpret_cast<uint32_t *>(device.tickets);
-    const engine_status status = LK_LAUNCH(device, sums, blocks, values, n, partial, tickets, result());
-    if (status != ENGINE_OK) return status;
-    return LK_LAUNCH(device, squares, blocks, values, n, partial, tickets, result());
+    return status;
   }
 
   /* Waits for the two passes, and not for what `then` queues. */
@@ -39,15 +61,41 @@ struct Spread {
   }
 };
 
-engine_status std_of(engine_cuda *device, engine_cf32 x, float *out) {
+engine_status std_items(engine_cuda *device, engine_f32 out, engine_cf32 x) {
+  const engine_status checked = check_items(out.len, x.len);
+  if (checked != ENGINE_OK) return checked;
   return on(device, [&] {
-    if (x.len < 2) {
-      *out = NAN;
+    if (x.len / std::max<size_t>(out.len, 1) < 2) {
+      std::fill_n(out.data, out.len, NAN);
       return ENGINE_OK;
     }
     Spread spread(*device);
-    const engine_status status = spread.compute(*device, {x.data, nullptr, 0, 0.0f}, x.len);
-    return status == ENGINE_OK ? spread.read(*device, out) : status;
+    engine_status status = spread.compute(*device, {x.data, nullptr, 0, 0.0f}, x.len / out.len, out.len);
+    if (status != ENGINE_OK) return status;
+    std::vector<lk_spread> spreads(out.len);
+    const size_t bytes = out.len * sizeof(lk_spread);
+    status = device->status(device->staging.download(spreads.data(), address(spread.result()), bytes));
+    for (size_t item = 0; item < out.len; item++) out.data[item] = spreads[item].deviation;
+    return status;
+  });
+}
+
+engine_status std_of(engine_cuda *device, engine_cf32 x, float *out) { return std_items(device, {out, 1}, x); }
+
+engine_status scaled_error(engine_cuda *device, engine_cf32 low, engine_cf32 high, engine_cf32 previous, double atol,
+                           double rtol, double *out) {
+  const size_t n = low.len;
+  if (high.len != n || previous.len != n) return ENGINE_BAD_LENGTH;
+  return on(device, [&] {
+    *out = NAN;
+    if (n == 0) return ENGINE_OK;
+    Sums<double> sums(*device);
+    engine_status status = sums.take(*device, n, 1);
+    if (status != ENGINE_OK) return status;
+    const lk_errors errors = {low.data, high.data, previous.data, atol, rtol};
+    status = LK_LAUNCH(*device, scaled_errors, sums.blocks, errors, n, sums.partial, sums.tickets, sums.results());
+    if (status != ENGINE_OK) return status;
+    return device->status(device->staging.download(out, address(sums.results()), sizeof *out));
   });
 }
 
@@ -128,6 +176,8 @@ engine_status inject_noise(engine_cuda *device, engine_f32 out, engine_cf32 base
 
 void fill_reduce(engine_cuda_table *table) {
   table->std = std_of;
+  table->std_items = std_items;
+  table->scaled_error = scaled_error;
   table->inject_noise = inject_noise;
 }
 

@@ -140,6 +140,32 @@ const injected = SHAPES.slice(1).flatMap((shape) => {
   ]);
 });
 
+/** A source of at most 2 x 3 added to the last rows and columns. */
+function addedMasked(shape: Four, masks: number): TrialCase {
+  const [batch, channels, height, width] = shape;
+  const [h, w] = [Math.min(2, height), Math.min(3, width)];
+  const area: Four = [height - h, width - w, h, w];
+  return {
+    name: `addMasked ${shape}, masks: ${masks}`,
+    run({ ops, put, floats }) {
+      const destination = put(values(size(shape), 25));
+      const source = put(values(batch * channels * h * w, 26));
+      ops.addMasked(destination, shape, source, area, put(unit(masks * h * w, 27)), masks);
+      return floats(destination, size(shape));
+    },
+  };
+}
+
+/** Each number of terms has a loop of its own. */
+const SUMS = [...Array.from({ length: 8 }, (_, at) => [at + 1, 4097] as const), [2, 1], [3, 70_001]] as const;
+
+const summed = SUMS.map(([count, n]) =>
+  floatsOf(`weightedSum of ${n}, ${count} terms`, n, ({ ops, put }, out) => {
+    const terms = Array.from({ length: count }, (_, k) => [(-1.7) ** k / 3, put(values(n, 29 + k))]);
+    ops.weightedSum(out, ...terms.flat());
+  }),
+);
+
 const CHANNELS = [1, 3, 4];
 const [WIDTH, HEIGHT] = [17, 33];
 const picture = (channels: number): Float32Array => values(2 * WIDTH * HEIGHT * channels, 22);
@@ -162,6 +188,20 @@ export const CASES_OF: Readonly<Record<Exclude<keyof CudaBindings, Unjudged>, re
     floatsOf(`lerp of ${n}`, n, ({ ops, put }, out) => ops.lerp(out, put(values(n, 6)), put(values(n, 7)), 0.3)),
   ),
   std: COUNTS.map((n) => ({ name: `std of ${n}`, run: ({ ops, put }) => ops.std(put(values(n, 8, false))) })),
+  weightedSum: summed,
+  stdOfItems: COUNTS.map((n) => ({
+    name: `stdOfItems of 3 x ${n}`,
+    run({ ops, put }) {
+      const out = room(3);
+      ops.stdOfItems(out, put(values(3 * n, 37, false)));
+      return out;
+    },
+  })),
+  scaledError: COUNTS.map((n) => ({
+    name: `scaledError of ${n}`,
+    run: ({ ops, put }) =>
+      ops.scaledError(put(values(n, 38, false)), put(values(n, 39, false)), put(values(n, 40, false)), 0.0078, 0.05),
+  })),
   philoxRandn: noise,
   philoxWords: SEEDS.map((seed, at) => ({
     name: `philoxWords, seed ${seed}`,
@@ -171,6 +211,7 @@ export const CASES_OF: Readonly<Record<Exclude<keyof CudaBindings, Unjudged>, re
   maskedBlend: blended,
   resizedBlend: resizedBlends,
   composite: SHAPES.flatMap((shape) => [-1, 0, 2].map((offset) => pasted(shape, offset))),
+  addMasked: SHAPES.flatMap((shape) => [1, shape[0]].map((masks) => addedMasked(shape, masks))),
   injectNoise: injected,
   channelToMask: CHANNELS.map((channels) =>
     floatsOf(`channelToMask of ${channels}`, 2 * WIDTH * HEIGHT, ({ ops, put }, out) =>
@@ -201,7 +242,10 @@ export const CASES_OF: Readonly<Record<Exclude<keyof CudaBindings, Unjudged>, re
     run: ({ encode, put }) => encode(put(picture(channels)), 1, WIDTH, HEIGHT, channels),
   })),
   fill: [{ name: "fill", run: ({ filled, floats }) => floats(filled(1001, 0.1), 1001) }],
-  copy: [floatsOf("copy", 1001, ({ put, copy }, out) => copy(out, put(values(300, 24)), 500))],
+  copy: [
+    floatsOf("copy", 1001, ({ put, copy }, out) => copy(out, put(values(300, 24)), 500)),
+    floatsOf("copy of a part", 1001, ({ put, copy }, out) => copy(out, put(values(300, 24)), 7, 100, 33)),
+  ],
 };
 
 export const CASES: readonly TrialCase[] = Object.values(CASES_OF).flat();

@@ -17,8 +17,8 @@ export interface Side<M> {
   words(count: number, seed: bigint, offset: bigint, threads: number): Uint32Array;
   /** New memory of one value. */
   filled(count: number, value: number): M;
-  /** All floats of `from` into `to`, from element `at` on. */
-  copy(to: M, from: M, at: number): void;
+  /** `count` floats of `from`, from element `start` on, into `to`, from element `at` on; all where they are absent. */
+  copy(to: M, from: M, at: number, start?: number, count?: number): void;
   /** A picture of floats as a PNG file. */
   encode(images: M, index: number, width: number, height: number, channels: number): Promise<Uint8Array>;
 }
@@ -63,7 +63,8 @@ export const CPU_SIDE: Side<CpuMemory> = {
     return out;
   },
   filled: (count, value) => new Float32Array(count).fill(value),
-  copy: (to, from, at) => floatsIn(to).set(floatsIn(from), at),
+  copy: (to, from, at, start = 0, count = floatsIn(from).length - start) =>
+    floatsIn(to).set(floatsIn(from).subarray(start, start + count), at),
   encode(images, index, width, height, channels) {
     const count = width * height * channels;
     const picture = floatsIn(images).subarray(index * count, (index + 1) * count);
@@ -95,7 +96,8 @@ export function cudaSide(cuda: CudaBindings, handle: CudaHandle): Side<CudaMemor
       cuda.fill(memory, value);
       return memory;
     },
-    copy: (to, from, at) => cuda.copy(to, from, FLOAT_BYTES * at),
+    copy: (to, from, at, start = 0, count) =>
+      cuda.copy(to, from, FLOAT_BYTES * at, FLOAT_BYTES * start, count === undefined ? undefined : FLOAT_BYTES * count),
     floats: (memory, count) => read(new Float32Array(count), memory),
     bytes: (memory, count) => read(new Uint8Array(count), memory),
     resizedBlend: (...operands) => cuda.resizedBlend(...operands),

@@ -67,6 +67,12 @@ function runsOnCpu(size: number, a?: Tensor, b?: Tensor, c?: Tensor, d?: Tensor,
   return !(a?.isAway || b?.isAway || c?.isAway || d?.isAway || e?.isAway);
 }
 
+/** The operand that `compute` and `produce` need of many: the first whose values are, or would be made, on a device. */
+export function operandOnDevice(operands: readonly Tensor[]): Tensor | undefined {
+  for (const operand of operands) if (operand.onDevice !== undefined) return operand;
+  return undefined;
+}
+
 /** The device that would compute new values of this size, if any. @internal */
 export function deviceFor(size: number): Cuda | undefined {
   const choice = currentDevice();

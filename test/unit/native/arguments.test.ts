@@ -87,6 +87,32 @@ describe("arguments of the native module", () => {
     });
   });
 
+  it("names what is wrong with the terms of a sum, an area and the items of a batch", () => {
+    const x = f32(1, 2);
+    for (const terms of [[], [1], [1, x, 2], Array.from({ length: 18 }, (_, at) => (at % 2 === 0 ? 1 : x))])
+      assert.throws(() => anything.weightedSum(x, ...terms), {
+        name: "RangeError",
+        message: /"terms": expected 1 to 8/,
+      });
+    assert.throws(() => anything.weightedSum(x, x, 1), { name: "TypeError", message: /"coefficient"/ });
+    assert.throws(() => native.weightedSum(x, 1, x, 1, f32(1)), { name: "RangeError", message: /"x": expected 2/ });
+    const all = f32(1, 2, 3);
+    assert.throws(() => native.weightedSum(all.subarray(1), 1, x, 1, all.subarray(0, 2)), { message: /overlaps/ });
+    const one = [1, 1, 1, 1] as const;
+    const add = (area: readonly [number, number, number, number], masks: number) =>
+      native.addMasked(f32(1), one, f32(1), area, f32(1), masks);
+    assert.throws(() => add([0, 1, 1, 1], 1), { name: "RangeError", status: "bad-argument" });
+    assert.throws(() => add([2 ** 53 - 1, 0, 1, 1], 1), { name: "RangeError", status: "bad-argument" });
+    assert.throws(() => add([0, 0, 2, 1], 1), { message: /"source": expected 2 elements/ });
+    assert.throws(() => add([0, 0, 1, 1], 2), { message: /"mask": expected 2 elements/ });
+    assert.throws(() => native.addMasked(x.subarray(0, 1), one, x.subarray(0, 1), [0, 0, 1, 1], f32(1), 1), {
+      message: /"source".*overlaps/,
+    });
+    assert.throws(() => native.stdOfItems(f32(0, 0), f32(1, 2, 3)), { message: /"out": expected a number of items/ });
+    assert.throws(() => native.stdOfItems(f32(), f32()), { message: /"out": expected a number of items/ });
+    assert.throws(() => native.scaledError(x, x, f32(1), 1, 1), { message: /"previous": expected 2 elements/ });
+  });
+
   it("gives failures of the core a status", () => {
     const same = f32(1, 1, 1, 1);
     const options = { ...INJECT, normalize: true };

@@ -30,6 +30,13 @@ describe("tensor ops", () => {
       each("axpy", ops.axpy(x, y, 0.3), (a, b) => f(a + f(b * f(0.3))));
       each("average", ops.average(x, y), (a, b) => f(f(a + b) / 2));
       each("lerp", ops.lerp(x, y, 0.7), (a, b) => f(a + f(f(b - a) * f(0.7))));
+      const [j, k] = [1 - 7.3, 7.3];
+      const terms = [
+        [j, x],
+        [k, y],
+        [-1 / 3, x],
+      ] as const;
+      each("weightedSum", ops.weightedSum(terms), (a, b) => f(j * a + k * b + (-1 / 3) * a));
     }
   });
 
@@ -61,6 +68,20 @@ describe("tensor ops", () => {
       ["axpy", (out) => ops.axpy(a, b, 0.3, out), true],
       ["average", (out) => ops.average(a, b, out), true],
       ["lerp", (out) => ops.lerp(a, b, 0.7, out), true],
+      [
+        "weightedSum",
+        (out) => {
+          const terms: ops.Term[] = [
+            [2, b],
+            [1 / 3, a],
+            [-0.1, random],
+            [7, b],
+            [-1.5, a],
+          ];
+          return ops.weightedSum(terms, out);
+        },
+        true,
+      ],
       ["resizeBilinear", (out) => ops.resizeBilinear(a, 5, 3, out), false],
       ["maskedBlend", (out) => ops.maskedBlend(a, b, mask, out), true],
       ["composite", (out) => ops.composite(a, b, 2, 3, undefined, out), true],
@@ -103,6 +124,21 @@ describe("tensor ops", () => {
     assert.ok(Math.abs(ops.std(x) - Math.sqrt(squares / (x.size - 1))) < 1e-6);
     assert.equal(ops.std(Tensor.from([1, 3], [2])), f(Math.SQRT2));
     assert.ok(Number.isNaN(ops.std(Tensor.from([1], [1]))));
+  });
+
+  it("scaledError is the root of the mean of the scaled squares", () => {
+    const size = 5003;
+    const [low, high, previous] = [noise([size], 1), noise([size], 2), noise([size], 3)];
+    const [atol, rtol] = [0.0078, 0.05];
+    let squares = 0;
+    for (let i = 0; i < size; i++) {
+      const scale = Math.max(atol, rtol * Math.max(Math.abs(low.data[i]!), Math.abs(previous.data[i]!)));
+      squares += ((low.data[i]! - high.data[i]!) / scale) ** 2;
+    }
+    const expected = Math.sqrt(squares / size);
+    const norm = ops.scaledError(low, high, previous, atol, rtol);
+    assert.ok(Math.abs(norm - expected) < 1e-12 * expected, `${norm}, not ${expected}`);
+    assert.ok(Number.isNaN(ops.scaledError(Tensor.zeros([0]), Tensor.zeros([0]), Tensor.zeros([0]), 1, 1)));
   });
 
   it("resizeBilinear keeps a constant, a same-size image and the half-pixel centres", () => {
@@ -173,6 +209,15 @@ describe("tensor ops", () => {
       assert.throws(call, (error: unknown) => error instanceof LatentkitError && pattern.test(error.message));
     };
     refuses(() => ops.axpy(x, Tensor.zeros([16]), 1), /equal shapes, received \[1, 4, 2, 2\] and \[16\]/);
+    refuses(() => ops.weightedSum([]), /weightedSum: expected 1 to 8 terms, received 0/);
+    refuses(() => ops.weightedSum(Array.from({ length: 9 }, () => [1, x] as const)), /received 9/);
+    const unequal = [
+      [1, x],
+      [1, Tensor.zeros([2])],
+    ] as const;
+    refuses(() => ops.weightedSum(unequal), /weightedSum: expected equal shapes/);
+    refuses(() => ops.scaledError(x, Tensor.zeros([2]), x, 1, 1), /scaledError: expected equal shapes/);
+    refuses(() => ops.scaledError(x, x, Tensor.zeros([2]), 1, 1), /scaledError: expected equal shapes/);
     refuses(() => ops.composite(x, Tensor.zeros([1, 3, 2, 2])), /a source with 4 channels or 1, received 3/);
     refuses(() => ops.composite(x, Tensor.zeros([0, 4, 2, 2])), /at least one item/);
     refuses(() => ops.planesToImage(Tensor.zeros([1, 4, 2, 2])), /planesToImage: expected 3 channels, received 4/);

@@ -47,6 +47,9 @@ describe("arguments of the CUDA backend", () => {
       send(thrown(() => cuda.upload(x, new Float64Array(2))));
       send(thrown(() => cuda.copy(x, y, 4)));
       send(thrown(() => cuda.copy(x, y, -1)));
+      send(thrown(() => cuda.copy(x, y, 0, 2 ** 40)));
+      send(thrown(() => cuda.copy(x, y, 0, 4, 2 ** 53 - 1)));
+      send(thrown(() => cuda.copy(room(4), y, 0, 4, 8)));
       send(thrown(() => cuda.resizeBilinear(x, x, 1, 2, 2, 2, 2)));
       send(thrown(() => cuda.resizedBlend(y, x, x, x, [1, 1, 2, 2], [1, 2, 3])));
       send(thrown(() => cuda.take(device, 2 ** 53)));
@@ -61,6 +64,9 @@ describe("arguments of the CUDA backend", () => {
       /"values": expected a Float32Array or Uint8Array/,
       /"at": expected an offset/,
       /"at": expected a whole number/,
+      /"start": expected an offset within the memory/,
+      /"bytes": expected as many as the memory has/,
+      /"at": expected an offset that leaves room/,
       /"x": expected memory apart from the output's/,
       /"mask": expected 6 elements, received 4/,
       /"bytes": expected a whole number/,
@@ -76,6 +82,9 @@ describe("arguments of the CUDA backend", () => {
       cuda.fill(wide, 9);
       cuda.copy(wide, x, 12);
       send(read(wide, 8));
+      cuda.copy(wide, x, 4, 8, 4);
+      cuda.copy(wide, x, 24, 8);
+      send(read(wide, 8));
       const before = cuda.memory(device).lent;
       cuda.release(wide);
       cuda.wait(device);
@@ -89,6 +98,7 @@ describe("arguments of the CUDA backend", () => {
     `;
     assert.deepEqual(await onFakeGpu(program), [
       [9, 9, 9, 1, 2, 3, 4, 9],
+      [9, 3, 9, 1, 2, 3, 3, 4],
       [true, true],
       [0, "75,80,86,89,90,100,120"],
       [],

@@ -8,9 +8,11 @@ const auto = (settings = "") => fakeGpu(settings, { LATENTKIT_DEVICE: "auto" });
 
 /** Every operation on tensors of one seed, as the names and bits of its results. */
 const EVERYTHING = `
+  const tensors = await Promise.all([${["areas", "batch"].map((name) => `import(${JSON.stringify(import.meta.resolve(`#src/tensor/${name}.js`))})`)}]);
+  const operations = Object.assign({}, ops, ...tensors);
   const called = new Set();
   const watched = Object.fromEntries(
-    Object.entries(ops).map(([name, call]) => [name, (...given) => (called.add(name), call(...given))]),
+    Object.entries(operations).map(([name, call]) => [name, (...given) => (called.add(name), call(...given))]),
   );
   const everything = (ops = watched) => {
     const [b, c, h, w] = [2, 3, 33, 17];
@@ -27,6 +29,11 @@ const EVERYTHING = `
       axpy: ops.axpy(x, y, 0.7),
       average: ops.average(x, z),
       lerp: ops.lerp(x, y, 0.3),
+      sum: ops.weightedSum([[-6.5, x], [7.5, y], [1 / 3, z]]),
+      added: ops.addMasked(x, ops.crop(y, 3, 2, 5, 7), mask, 20, 9),
+      crop: ops.crop(z, 32, 0, 1, 17),
+      concat: ops.concatBatch([z, x, y]),
+      slice: ops.sliceBatch(x, 1, 1),
       resize: ops.resizeBilinear(mask, 40, 9),
       blend: ops.maskedBlend(x, y, mask),
       fitting: ops.maskedBlend(x, y, ops.resizeBilinear(mask, h, w)),
@@ -47,7 +54,8 @@ const EVERYTHING = `
       one: ops.fromBytes(ops.itemToBytes(image, 1), image.shape.slice(1)),
       none: ops.scale(randn([0, 4], { seed: 1n, source: "GPU" }), 2),
     };
-    return { std: ops.std(x), ...Object.fromEntries(Object.entries(results).map(([name, found]) => [name, [found.shape, bits(found)]])) };
+    const numbers = { std: ops.std(x), items: ops.stdOfItems(x), error: ops.scaledError(x, y, z, 0.01, 0.05) };
+    return { ...numbers, ...Object.fromEntries(Object.entries(results).map(([name, found]) => [name, [found.shape, bits(found)]])) };
   };
 `;
 
@@ -58,7 +66,7 @@ describe("operations on a device", () => {
       const [launchesBefore] = counted("cuLaunchKernel");
       const there = everything();
       const differing = Object.keys(here).filter((name) => JSON.stringify(here[name]) !== JSON.stringify(there[name]));
-      const uncalled = Object.keys(ops).filter((name) => !called.has(name));
+      const uncalled = Object.keys(operations).filter((name) => !called.has(name));
       send([uncalled, differing, launchesBefore, counted("cuLaunchKernel")[0] > 20, warnings, counted("misuses")]);
     `;
     assert.deepEqual(await onFakeGpu(program), [[[], [], 0, true, [], [0]]]);
