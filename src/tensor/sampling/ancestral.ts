@@ -34,9 +34,9 @@ export function ancestral32(sigma: number, next: number, eta: number): Down {
   return up < next ? { down: Math.sqrt(f(f(next * next) - f(up * up))), up } : { down: 0, up: next };
 }
 
-/** Not below next where sigma is infinite, as a flow's of 1 is beside its signal, nor where sigma is below next. */
+/** Noise back up to the next level, in part: all of it where sigma is infinite, as a flow's of 1 beside its signal is. */
 function upOf(sigma: number, next: number, eta: number): number {
-  // all of the noise is new then, whatever eta: so it is in the reference
+  // whatever eta, and where sigmas rise too: so it is in the reference
   if (!(sigma < Number.POSITIVE_INFINITY && sigma >= next)) return next;
   return eta * next * Math.sqrt(1 - (next / sigma) ** 2);
 }

@@ -19,7 +19,7 @@ interface DpmAdaptiveOptions extends AncestralOptions, StepSizeOptions {
 /** Repetitions of one step, in a row, after which no size is small enough: each makes it smaller. */
 const MOST_REJECTIONS = 100;
 
-/** How near the end, in log(sigma), a run is complete. */
+/** Distance from the end, in log(sigma), at which a run is complete. */
 const NEAR_END = 1e-5;
 
 /** DPM-Solver-12 or 23: steps of a size that keeps their error in bounds, whatever the number of the schedule's. */
