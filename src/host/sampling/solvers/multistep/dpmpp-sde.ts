@@ -1,9 +1,10 @@
 import { type Term, weightedSum } from "../../../../tensor/ops.js";
 import { halfLogSnr } from "../../../../tensor/sampling/noise-level.js";
+import { withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver, SolverContext } from "../../solver.js";
 import { requireOneOf } from "./checks.js";
-import { finiteSnr, remember, run, termsOf } from "./run.js";
+import { remember, run, termsOf } from "./run.js";
 
 interface SdeOptions {
   /** Share of the noise that is renewed; 0 makes the method deterministic. */
@@ -24,7 +25,7 @@ type Corrections = (steps: readonly number[], eta: number) => readonly number[];
 /** DPM-Solver++ for the reverse SDE (arXiv 2211.01095), as extended in k-diffusion. */
 function integrate(x: Tensor, context: SolverContext, options: SdeOptions, order: number, correct: Corrections) {
   const { eta, s_noise } = options;
-  const sigmas = finiteSnr(context);
+  const sigmas = withSignal(context.sampling, context.sigmas);
   const estimates: Tensor[] = [];
   const steps: number[] = [];
   return run(x, context, {

@@ -1,9 +1,10 @@
 import { type Term, weightedSum } from "../../../../tensor/ops.js";
 import { halfLogSnr } from "../../../../tensor/sampling/noise-level.js";
+import { withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver } from "../../solver.js";
 import { requireWhole } from "./checks.js";
-import { finiteSnr, remember, run, termsOf } from "./run.js";
+import { remember, run, termsOf } from "./run.js";
 
 type NoiseScaler = (lambda: number) => number;
 
@@ -27,7 +28,7 @@ export const erSde: Solver<ErSdeOptions> = {
   async sample(x, context, { s_noise, noise_scaler, max_stage }) {
     requireWhole("er_sde, max_stage", max_stage, 1, 3);
     const scaler = noise_scaler ?? defaultScaler;
-    const sigmas = finiteSnr(context);
+    const sigmas = withSignal(context.sampling, context.sigmas);
     const lambdas = Array.from(sigmas, (sigma) => Math.exp(-halfLogSnr(context.sampling, sigma)));
     const estimates: Tensor[] = [];
     return run(x, context, {

@@ -11,7 +11,7 @@ import { saSolver, saSolverPece } from "./sa-solver.js";
 import { uniPc, uniPcBh2 } from "./uni-pc.js";
 
 /** Solvers that use the estimates of earlier steps, by sampler name. */
-export const MULTISTEP: Partial<Record<Sampler, Solver>> = {
+export const MULTISTEP = {
   lms,
   dpmpp_2m: dpmpp2m,
   dpmpp_2m_cfg_pp: dpmpp2mCfgPp,
@@ -36,4 +36,4 @@ export const MULTISTEP: Partial<Record<Sampler, Solver>> = {
   sa_solver_pece: saSolverPece,
   uni_pc: uniPc,
   uni_pc_bh2: uniPcBh2,
-};
+} satisfies Partial<Record<Sampler, Solver>>;

@@ -1,6 +1,4 @@
 import type { Term } from "../../../../tensor/ops.js";
-import { isFlow } from "../../../../tensor/sampling/noise-level.js";
-import { percentToSigma } from "../../../../tensor/sampling/percent-to-sigma.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { SolverContext } from "../../solver.js";
 
@@ -37,14 +35,6 @@ export async function run(x: Tensor, context: SolverContext, method: Method): Pr
     latent = next === 0 ? denoised : method.advance({ index, sigma, next, x: latent, denoised, uncond });
   }
   return latent;
-}
-
-/** Noise levels with a finite signal-to-noise ratio: a flow's first level of 1 becomes that of 1/10,000 of the way. */
-export function finiteSnr({ sampling, sigmas }: SolverContext): Float32Array {
-  if (!isFlow(sampling) || sigmas.length < 2 || sigmas[0]! < 1) return sigmas;
-  const finite = sigmas.slice();
-  finite[0] = percentToSigma(sampling, 1e-4);
-  return finite;
 }
 
 /** Adds a value in front of the newest-first `history`, which holds at most `limit` values after it. */

@@ -1,11 +1,11 @@
 import { type Term, weightedSum } from "../../../../tensor/ops.js";
 import type { ModelSampling } from "../../../../tensor/sampling/model-sampling.js";
 import { halfLogSnr } from "../../../../tensor/sampling/noise-level.js";
-import { percentToSigma } from "../../../../tensor/sampling/percent-to-sigma.js";
+import { percentToSigma, withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver, SolverContext } from "../../solver.js";
 import { requireWhole } from "./checks.js";
-import { finiteSnr, remember, termsOf } from "./run.js";
+import { remember, termsOf } from "./run.js";
 import { simpleCorrector, simplePredictor, stochasticWeights } from "./stochastic-adams.js";
 
 interface SaOptions {
@@ -47,7 +47,7 @@ class StochasticAdams {
   constructor(context: SolverContext, options: SaOptions) {
     this.#context = context;
     this.#options = options;
-    this.#sigmas = finiteSnr(context);
+    this.#sigmas = withSignal(context.sampling, context.sigmas);
     this.#lambdas = Array.from(this.#sigmas, (sigma) => halfLogSnr(context.sampling, sigma));
     this.#tau = options.tau_func ?? middleOf(context.sampling);
   }
