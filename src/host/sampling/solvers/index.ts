@@ -1,6 +1,18 @@
 import type { Sampler } from "../../../tensor/sampling/sigmas.js";
 import type { Solver } from "../solver.js";
-import { MULTISTEP } from "./multistep/index.js";
+import { deis } from "./multistep/deis.js";
+import { dpmpp2m, dpmpp2mCfgPp } from "./multistep/dpmpp-2m.js";
+import { dpmpp2mSde, dpmpp2mSdeHeun, dpmpp3mSde } from "./multistep/dpmpp-sde.js";
+import { erSde } from "./multistep/er-sde.js";
+import { gradientEstimation, gradientEstimationCfgPp } from "./multistep/gradient-estimation.js";
+import { cfgppUd10Ab, ipndm, ipndmV, lms } from "./multistep/linear-multistep.js";
+import {
+  resMultistep,
+  resMultistepAncestral,
+  resMultistepAncestralCfgPp,
+  resMultistepCfgPp,
+} from "./multistep/res-multistep.js";
+import { uniPc, uniPcBh2 } from "./multistep/uni-pc.js";
 import { dpm2, dpm2Ancestral } from "./single-step/dpm-2.js";
 import { dpmAdaptive } from "./single-step/dpm-adaptive.js";
 import { dpmFast } from "./single-step/dpm-fast.js";
@@ -34,5 +46,28 @@ export const SOLVERS: Readonly<Record<Sampler, Solver>> = {
   ddim: euler,
   seeds_2: seeds2,
   seeds_3: seeds3,
-  ...MULTISTEP,
+  lms,
+  dpmpp_2m: dpmpp2m,
+  dpmpp_2m_cfg_pp: dpmpp2mCfgPp,
+  dpmpp_2m_sde: dpmpp2mSde,
+  dpmpp_2m_sde_gpu: dpmpp2mSde,
+  dpmpp_2m_sde_heun: dpmpp2mSdeHeun,
+  dpmpp_2m_sde_heun_gpu: dpmpp2mSdeHeun,
+  dpmpp_3m_sde: dpmpp3mSde,
+  dpmpp_3m_sde_gpu: dpmpp3mSde,
+  ipndm,
+  ipndm_v: ipndmV,
+  deis,
+  cfgpp_ud10_ab: cfgppUd10Ab,
+  res_multistep: resMultistep,
+  res_multistep_cfg_pp: resMultistepCfgPp,
+  res_multistep_ancestral: resMultistepAncestral,
+  res_multistep_ancestral_cfg_pp: resMultistepAncestralCfgPp,
+  gradient_estimation: gradientEstimation,
+  gradient_estimation_cfg_pp: gradientEstimationCfgPp,
+  er_sde: erSde,
+  sa_solver: saSolver,
+  sa_solver_pece: saSolverPece,
+  uni_pc: uniPc,
+  uni_pc_bh2: uniPcBh2,
 };
