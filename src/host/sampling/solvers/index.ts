@@ -12,6 +12,7 @@ import {
   resMultistepAncestralCfgPp,
   resMultistepCfgPp,
 } from "./multistep/res-multistep.js";
+import { saSolver, saSolverPece } from "./multistep/sa-solver.js";
 import { uniPc, uniPcBh2 } from "./multistep/uni-pc.js";
 import { dpm2, dpm2Ancestral } from "./single-step/dpm-2.js";
 import { dpmAdaptive } from "./single-step/dpm-adaptive.js";

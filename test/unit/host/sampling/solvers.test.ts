@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { modelSampling, type Sampler, Tensor } from "latentkit";
+import { modelSampling, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import type { SolverContext } from "#src/host/sampling/solver.js";
-import { MULTISTEP } from "#src/host/sampling/solvers/multistep/index.js";
+import { SOLVERS } from "#src/host/sampling/solvers/index.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
 const X = Tensor.from([1, -2, 3, 0.5], [1, 1, 2, 2]);
@@ -20,12 +20,12 @@ function contextOf(model: "sd15" | "sd3", sigmas: readonly number[]): SolverCont
 }
 
 function sample(sampler: Sampler, context: SolverContext, options?: object): Promise<Tensor> {
-  const solver = MULTISTEP[sampler]!;
+  const solver = SOLVERS[sampler];
   return solver.sample(X, context, { ...solver.options, ...options });
 }
 
-describe("multistep solvers", () => {
-  for (const sampler of Object.keys(MULTISTEP) as Sampler[]) {
+describe("solvers", () => {
+  for (const sampler of SAMPLERS) {
     it(`${sampler} changes neither latents nor noise levels it receives`, async () => {
       for (const model of ["sd15", "sd3"] as const) {
         const context = contextOf(model, [1, 0.7, 0.5, 0.3, 0.2, 0]);
@@ -67,7 +67,7 @@ describe("multistep solvers", () => {
   }
 
   it("uni_pc ends at 0.001 instead of 0, else at the last sigma", () => {
-    const { lastSigma } = MULTISTEP.uni_pc!;
+    const { lastSigma } = SOLVERS.uni_pc;
     assert.equal(lastSigma!(Float32Array.of(1, 0)), Math.fround(0.001));
     assert.equal(lastSigma!(Float32Array.of(1, 0.5)), 0.5);
   });
