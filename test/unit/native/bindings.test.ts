@@ -39,6 +39,8 @@ const CORE: All<NativeBindings> = {
   latentToRgb: true,
   resizeToImage: true,
   resizeToBytes: true,
+  convolveImage: true,
+  blendImages: true,
   samplingTable: true,
   samplingTimestep: true,
   samplingSigma: true,
