@@ -255,6 +255,12 @@ typedef enum {
  * Fails: BAD_LENGTH, BAD_ARGUMENT. */
 engine_status engine_blend_images(engine_f32 out, engine_cf32 a, engine_cf32 b, engine_blend_mode mode, double factor);
 
+/* Lines x [outer, count, inner]: along the middle axis the greater (`least`: the lesser) of the values `before`
+ * positions in front of each and `after` behind it, positions clamped to the line. `more`: and of what out holds. out
+ * must not alias x. Fails: BAD_LENGTH. */
+engine_status engine_extremes_along(engine_f32 out, engine_cf32 x, size_t outer, size_t count, size_t inner,
+                                    size_t before, size_t after, int least, int more);
+
 #define ENGINE_HASH_BYTES 32
 
 /* BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples in rows from the top.

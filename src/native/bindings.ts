@@ -79,6 +79,20 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   /** out = a * (1 - factor) + mode(a, b) * factor, clamped to 0 … 1; formulas of the modes are in engine.h. */
   blendImages(out: Float32Array, a: Float32Array, b: Float32Array, mode: BlendMode, factor: number): void;
 
+  /**
+   * Lines [outer, count, inner]: out = the greater (`least`: lesser) of the values `before` positions in front of each
+   * along the middle axis and `after` behind it, positions clamped; `more`: and of what out holds.
+   */
+  extremesAlong(
+    out: Float32Array,
+    x: Float32Array,
+    lines: readonly [number, number, number],
+    before: number,
+    after: number,
+    least: boolean,
+    more: boolean,
+  ): void;
+
   samplingTable(sampling: SamplingSpec): Float32Array;
   samplingTimestep(sampling: SamplingSpec, table: Float32Array, sigma: number): number;
   samplingSigma(sampling: SamplingSpec, table: Float32Array, timestep: number): number;

@@ -104,11 +104,43 @@ void blends() {
   }
 }
 
+void extremes() {
+  struct Case {
+    size_t outer, count, inner, before, after;
+  };
+  for (const Case c : {Case{2, 5, 3, 1, 0}, Case{3, 1, 7, 4, 4}, Case{40, 61, 33, 9, 20}, Case{2, 170, 211, 0, 3},
+                       Case{1, 9, 1, SIZE_MAX, SIZE_MAX}, Case{500, 41, 4, 30, 30}}) {
+    const size_t n = c.outer * c.count * c.inner;
+    const Floats x = numbers(n, 5), held = numbers(n, 6);
+    for (const bool least : {false, true}) {
+      for (const bool more : {false, true}) {
+        const Floats result = everywhere([&] {
+          Floats out = held;
+          CHECK(engine_extremes_along({out.data(), n}, {x.data(), n}, c.outer, c.count, c.inner, c.before, c.after,
+                                      least, more) == ENGINE_OK);
+          return out;
+        });
+        for (size_t i = 0; i < n; i++) {
+          const size_t at = i / c.inner % c.count, start = i - at * c.inner;
+          const float a = x[start + (at < c.before ? 0 : at - c.before) * c.inner];
+          const float b = x[start + (c.after > c.count - 1 - at ? c.count - 1 : at + c.after) * c.inner];
+          float expected = least ? std::fmin(a, b) : std::fmax(a, b);
+          if (more) expected = least ? std::fmin(expected, held[i]) : std::fmax(expected, held[i]);
+          CHECK(result[i] == expected);
+        }
+      }
+    }
+  }
+  Floats few(6);
+  CHECK(engine_extremes_along({few.data(), 6}, {few.data(), 6}, 2, 2, 2, 1, 1, 0, 0) == ENGINE_BAD_LENGTH);
+}
+
 }  // namespace
 
 int main() {
   convolutions();
   refusals();
   blends();
+  extremes();
   return report();
 }

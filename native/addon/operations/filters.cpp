@@ -36,10 +36,24 @@ Napi::Value BlendImages(const Napi::CallbackInfo &info) {
   return args.done(engine_blend_images(out, a, b, static_cast<engine_blend_mode>(mode), factor));
 }
 
+Napi::Value ExtremesAlong(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  size_t lines[3];
+  a.sizes(a.at(2), "lines", lines, 3);
+  const size_t before = a.size(3, "before"), after = a.size(4, "after");
+  const bool least = a.boolean(5, "least"), more = a.boolean(6, "more");
+  const engine_f32 out = a.out(0, "out");
+  const engine_cf32 x = a.in(1, "x", out.len);
+  a.expect("out", out.len, {lines[0], lines[1], lines[2]});
+  a.apart(out, x, "x", false);
+  return a.done(engine_extremes_along(out, x, lines[0], lines[1], lines[2], before, after, least, more));
+}
+
 }  // namespace
 
 void ExportFilters(const Exports &exports) {
-  SetAll(exports.core, {{"convolveImage", ConvolveImage}, {"blendImages", BlendImages}});
+  SetAll(exports.core,
+         {{"convolveImage", ConvolveImage}, {"blendImages", BlendImages}, {"extremesAlong", ExtremesAlong}});
 }
 
 }  // namespace latentkit

@@ -1,4 +1,5 @@
-// Filters of pictures whose colours lie side by side: a separable convolution, and modes of blending.
+// Filters of pictures whose colours lie side by side: a separable convolution, modes of blending, least and greatest
+// neighbours.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -82,8 +83,73 @@ engine_status blend(engine_f32 out, engine_cf32 a, engine_cf32 b, double factor,
   return ENGINE_OK;
 }
 
+struct Lines {
+  size_t outer, count, inner;
+};
+
+template <bool kLeast>
+float better(float a, float b) {
+  return kLeast ? (b < a ? b : a) : (b > a ? b : a);
+}
+
+/* Positions begin to end of one line. */
+template <bool kLeast, bool kMore>
+void extremes(float *out, const float *line, const Lines &of, size_t begin, size_t end, size_t before, size_t after) {
+  const auto run = [out](size_t to, const float *first, const float *second, size_t n) {
+    float *into = out + to;
+    for (size_t i = 0; i < n; i++) {
+      const float extreme = better<kLeast>(first[i], second[i]);
+      into[i] = kMore ? better<kLeast>(into[i], extreme) : extreme;
+    }
+  };
+  const size_t last = of.count - 1;
+  for (size_t i = begin; i < end;) {
+    // positions whose neighbours both lie within the line are one run
+    const size_t inside = i >= before && i + after <= last ? std::min(end, of.count - after) - i : 0;
+    const size_t positions = std::max<size_t>(inside, 1);
+    const size_t first = i < before ? 0 : i - before, second = std::min(i + after, last);
+    run(i * of.inner, line + first * of.inner, line + second * of.inner, positions * of.inner);
+    i += positions;
+  }
+}
+
+template <bool kLeast, bool kMore>
+void all_extremes(float *out, const float *x, const Lines &of, size_t before, size_t after) {
+  const size_t positions = of.outer * of.count, grain = std::max<size_t>(1, kGrain / of.inner);
+  const auto piece = [&](size_t begin, size_t end) {
+    while (begin < end) {
+      const size_t line = begin / of.count, start = line * of.count, stop = std::min(end, start + of.count);
+      const size_t offset = start * of.inner;
+      extremes<kLeast, kMore>(out + offset, x + offset, of, begin - start, stop - start, before, after);
+      begin = stop;
+    }
+  };
+  if (positions * of.inner <= ENGINE_PARALLEL_MIN) return piece(0, positions);
+  for_chunks((positions + grain - 1) / grain,
+             [&](size_t chunk) { piece(chunk * grain, std::min(positions, (chunk + 1) * grain)); });
+}
+
 }  // namespace
 }  // namespace latentkit
+
+engine_status engine_extremes_along(engine_f32 out, engine_cf32 x, size_t outer, size_t count, size_t inner,
+                                    size_t before, size_t after, int least, int more) {
+  using namespace latentkit;
+  size_t size;
+  if (!elements({1, outer, count, inner}, &size)) return ENGINE_BAD_LENGTH;
+  if (out.len != size || x.len != size) return ENGINE_BAD_LENGTH;
+  if (size == 0) return ENGINE_OK;
+  const Lines of = {outer, count, inner};
+  before = std::min(before, count), after = std::min(after, count);
+  if (least) {
+    more ? all_extremes<true, true>(out.data, x.data, of, before, after)
+         : all_extremes<true, false>(out.data, x.data, of, before, after);
+  } else {
+    more ? all_extremes<false, true>(out.data, x.data, of, before, after)
+         : all_extremes<false, false>(out.data, x.data, of, before, after);
+  }
+  return ENGINE_OK;
+}
 
 engine_status engine_convolve_image(engine_f32 out, engine_cf32 x, size_t batch, size_t height, size_t width,
                                     size_t channels, engine_cf32 weights) {

@@ -1,94 +1,78 @@
+import { loadNative } from "../../native/load.js";
 import { Tensor } from "../tensor.js";
 
-/** Values in lines: [outer, count, inner] along the middle axis. */
-interface Lines {
-  readonly outer: number;
-  readonly count: number;
-  readonly inner: number;
-}
+/** Sides of values seen as lines: [outer, count, inner] along the middle axis. */
+type Lines = readonly [outer: number, count: number, inner: number];
+/** Two neighbours of each value along an axis, `before` positions in front of it and `after` behind it. */
+type Neighbours = readonly [lines: Lines, before: number, after: number];
 
-/** The greater of the values `before` in front of and `after` behind each, positions clamped to the line. */
-function greater(from: Float32Array, { outer, count, inner }: Lines, before: number, after: number): Float32Array {
-  const into = new Float32Array(from.length);
-  for (let line = 0; line < outer; line++) {
-    const start = line * count;
-    for (let i = 0; i < count; i++) {
-      let first = (start + Math.max(i - before, 0)) * inner;
-      let second = (start + Math.min(i + after, count - 1)) * inner;
-      const end = (start + i + 1) * inner;
-      for (let to = end - inner; to < end; to++) {
-        const a = from[first++]!;
-        const b = from[second++]!;
-        into[to] = b > a ? b : a;
-      }
-    }
+/** Results of passes over values, each in one of two buffers in turn; the source is never written. */
+class Passes {
+  private values: Float32Array;
+  private spare: Float32Array | undefined;
+
+  constructor(
+    private readonly source: Float32Array,
+    private readonly isLeast: boolean,
+  ) {
+    this.values = source;
   }
-  return into;
+
+  /** Takes the extreme of the neighbours of each value; it counts itself where it is its own neighbour. */
+  pass(...all: readonly Neighbours[]): void {
+    const out = this.spare ?? new Float32Array(this.values.length);
+    for (const [index, [lines, before, after]] of all.entries()) {
+      loadNative().extremesAlong(out, this.values, lines, before, after, this.isLeast, index > 0);
+    }
+    this.spare = this.values === this.source ? undefined : this.values;
+    this.values = out;
+  }
+
+  /** The values, never the source itself. */
+  result(shape: readonly number[]): Tensor {
+    return Tensor.from(this.values === this.source ? this.source.slice() : this.values, shape);
+  }
 }
 
-/** Greatest value from `before` in front of each to `after` behind it; each pass doubles the window. */
-function greatestAlong(from: Float32Array, lines: Lines, before: number, after: number): Float32Array {
-  let [values, front, back] = [from, 0, 0];
-  const [mostFront, mostBack] = [Math.min(before, lines.count), Math.min(after, lines.count)];
+/** Widens the window from each value alone to `before` in front of it and `after` behind it; each pass doubles it. */
+function widen(passes: Passes, lines: Lines, before: number, after: number): void {
+  const [mostFront, mostBack] = [Math.min(before, lines[1]), Math.min(after, lines[1])];
+  let [front, back] = [0, 0];
   while (front < mostFront || back < mostBack) {
     const room = front + back + 1;
     const further = Math.min(mostFront - front, Math.ceil(room / 2));
     const behind = Math.min(mostBack - back, room - further);
-    values = greater(values, lines, further, behind);
+    passes.pass([lines, further, behind]);
     front += further;
     back += behind;
   }
-  return values;
 }
-
-const negated = (x: Float32Array): Float32Array => {
-  const out = new Float32Array(x.length);
-  for (let i = 0; i < x.length; i++) out[i] = -x[i]!;
-  return out;
-};
 
 /** Greatest, or least, value in a square of `side` pixels around each of pictures [B, H, W, C], cut off at the borders. */
 export function extremeInSquare(x: Tensor, side: number, isGreatest: boolean): Tensor {
   const [batch, height, width, channels] = x.shape as readonly [number, number, number, number];
   const before = Math.floor(side / 2);
   const after = side - 1 - before;
-  let values = isGreatest ? x.data : negated(x.data);
-  values = greatestAlong(values, { outer: batch, count: height, inner: width * channels }, before, after);
-  values = greatestAlong(values, { outer: batch * height, count: width, inner: channels }, before, after);
-  if (!isGreatest) values = negated(values);
-  return Tensor.from(values === x.data ? values.slice() : values, x.shape);
-}
-
-/** The greatest of each value and the four that lie `step` away, positions clamped to the plane. */
-function greatestOfCross(from: Float32Array, height: number, width: number, step: number): Float32Array {
-  const into = new Float32Array(from.length);
-  for (let at = 0, line = 0; at < from.length; line++) {
-    const y = line % height;
-    const [row, up, down] = [at, at - Math.min(step, y) * width, at + Math.min(step, height - 1 - y) * width];
-    for (let x = 0; x < width; x++, at++) {
-      let most = from[at]!;
-      const left = from[row + Math.max(x - step, 0)]!;
-      const right = from[row + Math.min(x + step, width - 1)]!;
-      if (left > most) most = left;
-      if (right > most) most = right;
-      if (from[up + x]! > most) most = from[up + x]!;
-      if (from[down + x]! > most) most = from[down + x]!;
-      into[at] = most;
-    }
-  }
-  return into;
+  const passes = new Passes(x.data, !isGreatest);
+  widen(passes, [batch, height, width * channels], before, after);
+  widen(passes, [batch * height, width, channels], before, after);
+  return passes.result(x.shape);
 }
 
 /** Greatest, or least, value within `reach` steps to a side neighbour around each of masks [B, H, W]. */
 export function extremeInDiamond(x: Tensor, reach: number, isGreatest: boolean): Tensor {
-  const [, height, width] = x.shape as readonly [number, number, number];
+  const [batch, height, width] = x.shape as readonly [number, number, number];
+  const down: Lines = [batch, height, width];
+  const across: Lines = [batch * height, width, 1];
   const most = Math.min(reach, height + width);
-  let values = isGreatest ? x.data.slice() : negated(x.data);
-  // four diamonds of radius r whose centres lie s <= r away from one cover the diamond of radius r + s around it
-  for (let radius = 0; radius < most; ) {
-    const step = Math.min(Math.max(radius, 1), most - radius);
-    values = greatestOfCross(values, height, width, step);
+  const passes = new Passes(x.data, !isGreatest);
+  // a value itself and its four neighbours; after that, four diamonds of radius r whose centres lie s <= r away from one
+  // cover the diamond of radius r + s around it
+  if (most > 0) passes.pass([down, 1, 1], [across, 1, 1], [across, 0, 0]);
+  for (let radius = 1; radius < most; ) {
+    const step = Math.min(radius, most - radius);
+    passes.pass([down, step, step], [across, step, step]);
     radius += step;
   }
-  return Tensor.from(isGreatest ? values : negated(values), x.shape);
+  return passes.result(x.shape);
 }

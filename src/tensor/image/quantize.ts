@@ -8,15 +8,29 @@ export type Dither = (typeof DITHERS)[number];
 /** Colours of an edge of 16 share the list of palette entries that may be the nearest. */
 const CELL_BITS = 4;
 const CELL = 1 << (8 - CELL_BITS);
+/** Bits of the number of colours whose nearest entries are remembered. */
+const SLOT_BITS = 14;
 
 /** Offsets into the palette of the colours that are nearest to given ones. */
 class Nearest {
+  private readonly colours = new Int32Array(1 << SLOT_BITS).fill(-1);
+  private readonly offsets = new Uint16Array(1 << SLOT_BITS);
   private readonly candidates: (Uint16Array | undefined)[] = new Array(1 << (3 * CELL_BITS));
 
   constructor(private readonly palette: Palette) {}
 
   /** Offset of the nearest entry, the first of equals; red, green and blue are whole numbers, 0 to 255. */
   offsetOf(red: number, green: number, blue: number): number {
+    const colour = (red << 16) | (green << 8) | blue;
+    const slot = Math.imul(colour, 0x9e3779b1) >>> (32 - SLOT_BITS);
+    if (this.colours[slot] !== colour) {
+      this.colours[slot] = colour;
+      this.offsets[slot] = this.search(red, green, blue);
+    }
+    return this.offsets[slot]!;
+  }
+
+  private search(red: number, green: number, blue: number): number {
     const cell = ((red >> CELL_BITS) << (2 * CELL_BITS)) | ((green >> CELL_BITS) << CELL_BITS) | (blue >> CELL_BITS);
     let candidates = this.candidates[cell];
     if (candidates === undefined) candidates = this.candidates[cell] = this.candidatesOf(red, green, blue);
@@ -37,29 +51,28 @@ class Nearest {
   }
 
   /** Entries that lie no further from the colour's cell than some entry lies from its furthest corner. */
-  private candidatesOf(...colour: readonly number[]): Uint16Array {
-    const low = colour.map((value) => value & ~(CELL - 1));
-    const palette = this.palette;
-    const near: number[] = [];
+  private candidatesOf(red: number, green: number, blue: number): Uint16Array {
+    const [low, palette] = [[red, green, blue].map((value) => value & ~(CELL - 1)), this.palette];
+    const closest = new Int32Array(palette.length / 3);
     let bound = Number.POSITIVE_INFINITY;
-    for (let at = 0; at < palette.length; at += 3) {
-      let [closest, furthest] = [0, 0];
-      low.forEach((edge, axis) => {
-        const value = palette[at + axis]!;
-        const outside = Math.max(edge - value, value - (edge + CELL - 1), 0);
-        const across = Math.max(Math.abs(value - edge), Math.abs(value - (edge + CELL - 1)));
-        closest += outside * outside;
-        furthest += across * across;
-      });
-      near.push(closest);
+    for (let entry = 0; entry < closest.length; entry++) {
+      let furthest = 0;
+      for (let axis = 0; axis < 3; axis++) {
+        const below = low[axis]! - palette[3 * entry + axis]!;
+        const above = -below - (CELL - 1);
+        closest[entry]! += Math.max(below, above, 0) ** 2;
+        furthest += Math.min(below, above) ** 2;
+      }
       bound = Math.min(bound, furthest);
     }
-    return Uint16Array.from(near.flatMap((closest, entry) => (closest <= bound ? [3 * entry] : [])));
+    const near: number[] = [];
+    for (let entry = 0; entry < closest.length; entry++) if (closest[entry]! <= bound) near.push(3 * entry);
+    return Uint16Array.from(near);
   }
 }
 
 /** Bayer's map of a side that is a power of 2: each threshold from 0 to 1 once, less 0.5. */
-export function bayerMap(side: number): Float64Array {
+function bayerMap(side: number): Float64Array {
   let map = [0];
   for (let size = 1; size < side; size *= 2) {
     const smaller = map;

@@ -41,6 +41,7 @@ const CORE: All<NativeBindings> = {
   resizeToBytes: true,
   convolveImage: true,
   blendImages: true,
+  extremesAlong: true,
   samplingTable: true,
   samplingTimestep: true,
   samplingSigma: true,
