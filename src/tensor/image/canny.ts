@@ -37,21 +37,21 @@ function neighbour(gx: number, gy: number): number {
 /** Sobel's gradient, not normalised, edges repeated. */
 function gradientOf(grey: Float32Array, height: number, width: number): Gradient {
   const gradient = { length: new Float32Array(grey.length), towards: new Uint8Array(grey.length) };
-  for (let at = 0; at < grey.length; at++) {
-    const x = at % width;
-    const y = (at - x) / width;
-    const left = x > 0 ? -1 : 0;
-    const right = x < width - 1 ? 1 : 0;
-    const above = y > 0 ? at - width : at;
-    const below = y < height - 1 ? at + width : at;
-    const a = grey[above + left]!;
-    const b = grey[above + right]!;
-    const c = grey[below + left]!;
-    const d = grey[below + right]!;
-    const gx = b - a + 2 * (grey[at + right]! - grey[at + left]!) + d - c;
-    const gy = c - a + 2 * (grey[below]! - grey[above]!) + d - b;
-    gradient.length[at] = Math.sqrt(gx * gx + gy * gy + 1e-6);
-    gradient.towards[at] = neighbour(gx, gy);
+  for (let at = 0, y = 0; y < height; y++) {
+    const up = y > 0 ? -width : 0;
+    const down = y < height - 1 ? width : 0;
+    for (let x = 0; x < width; x++, at++) {
+      const left = x > 0 ? at - 1 : at;
+      const right = x < width - 1 ? at + 1 : at;
+      const a = grey[left + up]!;
+      const b = grey[right + up]!;
+      const c = grey[left + down]!;
+      const d = grey[right + down]!;
+      const gx = b - a + 2 * (grey[right]! - grey[left]!) + d - c;
+      const gy = c - a + 2 * (grey[at + down]! - grey[at + up]!) + d - b;
+      gradient.length[at] = Math.sqrt(gx * gx + gy * gy + 1e-6);
+      gradient.towards[at] = neighbour(gx, gy);
+    }
   }
   return gradient;
 }

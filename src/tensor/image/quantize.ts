@@ -5,9 +5,10 @@ import { type Palette, paletteOf } from "./palette.js";
 export const DITHERS = ["none", "floyd-steinberg", "bayer-2", "bayer-4", "bayer-8", "bayer-16"] as const;
 export type Dither = (typeof DITHERS)[number];
 
-/** Colours of an edge of 16 share the list of palette entries that may be the nearest. */
-const CELL_BITS = 4;
-const CELL = 1 << (8 - CELL_BITS);
+/** Colours of a cube with edges of 8 share the list of palette entries that may be the nearest. */
+const CELL_BITS = 5;
+const SHIFT = 8 - CELL_BITS;
+const CELL = 1 << SHIFT;
 /** Bits of the number of colours whose nearest entries are remembered. */
 const SLOT_BITS = 14;
 
@@ -31,7 +32,7 @@ class Nearest {
   }
 
   private search(red: number, green: number, blue: number): number {
-    const cell = ((red >> CELL_BITS) << (2 * CELL_BITS)) | ((green >> CELL_BITS) << CELL_BITS) | (blue >> CELL_BITS);
+    const cell = ((red >> SHIFT) << (2 * CELL_BITS)) | ((green >> SHIFT) << CELL_BITS) | (blue >> SHIFT);
     let candidates = this.candidates[cell];
     if (candidates === undefined) candidates = this.candidates[cell] = this.candidatesOf(red, green, blue);
     const palette = this.palette;
