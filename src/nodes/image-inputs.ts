@@ -1,6 +1,6 @@
 import { inputError } from "../base/errors.js";
 import { firstChannels } from "../tensor/channels.js";
-import { fourSides, maskSides } from "../tensor/shape.js";
+import { fourSides } from "../tensor/shape.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { int } from "./inputs.js";
 
@@ -16,8 +16,12 @@ export function channelsOf(input: string, image: Tensor, count: number): Tensor 
   throw inputError("tensor.bad-shape", { input }, `an image with at least ${count} channels`, image);
 }
 
-/** A mask [B, 1, H, W] or [B, H, W] as [B, H, W]; fails where it is empty. */
-export const masksOf = (mask: Tensor): Tensor => mask.reshape(maskSides("mask", mask));
+/** A mask [B, 1, H, W] or [B, H, W] as [B, H, W]; fails where it has no pixels. */
+export function masksOf(input: string, mask: Tensor): Tensor {
+  const [height = 0, width = 0] = mask.shape.slice(-2);
+  if (height > 0 && width > 0) return mask.reshape([mask.size / (height * width), height, width]);
+  throw inputError("tensor.bad-shape", { input }, "a mask [B, H, W] or [H, W] with pixels", mask);
+}
 
 /** Fails unless two batches are equal, or one of them has a single entry. */
 export function requireBatch(input: string, value: Tensor, other: Tensor): void {

@@ -52,14 +52,17 @@ function along(x: Float32Array, outer: number, size: number, inner: number, taps
   }
 }
 
+function requirePixels({ shape }: Tensor): void {
+  if (shape[1] !== 0 && shape[2] !== 0) return;
+  const message = `Image: expected at least one pixel to resize, received shape [${shape.join(", ")}].`;
+  throw new LatentkitError("tensor.bad-shape", message);
+}
+
 /** Pictures [B, H, W, C] of another size: align_corners false, no antialias, edges clamped. */
 export function resized(image: Tensor, height: number, width: number, method: ResizeMethod): Tensor {
   const [batch, inHeight, inWidth, channels] = fourSides("resized", image, "[B, H, W, C]");
   if (inHeight === height && inWidth === width) return image;
-  if (inHeight === 0 || inWidth === 0) {
-    const message = `Image: expected at least one pixel to resize, received shape [${image.shape.join(", ")}].`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
+  requirePixels(image);
   const across = Tensor.unfilled([batch, inHeight, width, channels]);
   along(image.data, batch * inHeight, inWidth, channels, tapsOf(inWidth, width, method), across.data);
   const out = Tensor.unfilled([batch, height, width, channels]);
@@ -73,13 +76,17 @@ const even = (x: number): number => {
   return rounded - x === 0.5 && rounded % 2 !== 0 ? rounded - 1 : rounded;
 };
 
+/** Number of pixels to cut off at either end of a side, so that `part` of it is left, and at least one pixel. */
+const excess = (side: number, part: number): number => Math.min(even((side - side * part) / 2), (side - 1) >> 1);
+
 /** Resizes pictures to a size after cropping them at two opposite edges to its proportions. */
 export function fitted(image: Tensor, height: number, width: number, method: ResizeMethod): Tensor {
   const [, inHeight, inWidth] = fourSides("fitted", image, "[B, H, W, C]");
+  if (inHeight === height && inWidth === width) return image;
+  requirePixels(image);
   const [aspect, target] = [inWidth / inHeight, width / height];
-  const left = aspect > target ? even((inWidth - inWidth * (target / aspect)) / 2) : 0;
-  const top = aspect < target ? even((inHeight - inHeight * (aspect / target)) / 2) : 0;
-  if (top === 0 && left === 0) return resized(image, height, width, method);
-  const middle = cropped(image, { top, left, height: inHeight - 2 * top, width: inWidth - 2 * left });
-  return resized(middle, height, width, method);
+  const left = aspect > target ? excess(inWidth, target / aspect) : 0;
+  const top = aspect < target ? excess(inHeight, aspect / target) : 0;
+  const middle = { top, left, height: inHeight - 2 * top, width: inWidth - 2 * left };
+  return resized(top + left === 0 ? image : cropped(image, middle), height, width, method);
 }

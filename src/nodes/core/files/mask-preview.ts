@@ -18,7 +18,7 @@ export const maskPreview = defineNode({
   writesFiles: true,
   hasUi: true,
   run: ({ mask, prompt, extra_pnginfo: extraPnginfo }, context) => {
-    const images = widened(masksOf(mask), 3);
+    const images = widened(masksOf("mask", mask), 3);
     const folder = join(context.folders.output, TEMPORARY);
     return savePictures({ images, prefix: "mask", folder, type: "temp", prompt, extraPnginfo }, context);
   },

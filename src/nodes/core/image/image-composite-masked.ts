@@ -9,7 +9,7 @@ import { boolean, image, mask } from "../../inputs.js";
 /** A mask of the source's size, with a value for each colour. */
 function maskFor(source: Tensor, mask: Tensor): Tensor {
   const [, height, width, channels] = source.shape as readonly [number, number, number, number];
-  const masks = masksOf(mask);
+  const masks = masksOf("mask", mask);
   const sized = masks.shape[1] === height && masks.shape[2] === width ? masks : resizeBilinear(masks, height, width);
   return widened(sized, channels).reshape([sized.shape[0]!, height, width * channels]);
 }

@@ -11,7 +11,7 @@ export const cropMask = defineNode({
   inputs: { mask: mask(), x: offset(), y: offset(), width: side(), height: side() },
   outputs: { MASK: "MASK" },
   run: ({ mask, x, y, width, height }) => {
-    const masks = masksOf(mask);
+    const masks = masksOf("mask", mask);
     const [, inHeight, inWidth] = masks.shape as readonly [number, number, number];
     const [left, top] = [Math.min(x, inWidth), Math.min(y, inHeight)];
     const region = { top, left, height: Math.min(height, inHeight - top), width: Math.min(width, inWidth - left) };

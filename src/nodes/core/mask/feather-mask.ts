@@ -17,7 +17,7 @@ export const featherMask = defineNode({
   inputs: { mask: mask(), left: offset(), top: offset(), right: offset(), bottom: offset() },
   outputs: { MASK: "MASK" },
   run: ({ mask, left, top, right, bottom }) => {
-    const result = masksOf(mask).clone();
+    const result = masksOf("mask", mask).clone();
     const [batch, height, width] = result.shape as readonly [number, number, number];
     const [down, across] = [ramp(height, top, bottom), ramp(width, left, right)];
     for (let line = 0, at = 0; line < batch * height; line++) {

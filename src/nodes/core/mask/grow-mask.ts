@@ -15,7 +15,7 @@ export const growMask = defineNode({
   },
   outputs: { MASK: "MASK" },
   run: ({ mask, expand, tapered_corners }) => {
-    const masks = masksOf(mask);
+    const masks = masksOf("mask", mask);
     const reach = Math.abs(expand);
     if (tapered_corners) return { MASK: extremeInDiamond(masks, reach, expand > 0) };
     const square = extremeInSquare(masks.reshape([...masks.shape, 1]), 2 * reach + 1, expand > 0);

@@ -15,7 +15,7 @@ export const joinImageWithAlpha = defineNode({
   run: ({ image, alpha }) => {
     const { data: colours, shape } = channelsOf("image", image, 3);
     const [images, height, width] = shape as readonly [number, number, number];
-    const masks = masksOf(alpha);
+    const masks = masksOf("alpha", alpha);
     const batch = Math.min(images, masks.shape[0]!);
     const isSized = masks.shape[1] === height && masks.shape[2] === width;
     const { data: transparency } = isSized ? masks : resizeBilinear(entriesOf(masks, 0, batch), height, width);

@@ -46,7 +46,7 @@ export const maskComposite = defineNode({
   },
   outputs: { MASK: "MASK" },
   run: ({ destination, source, x, y, operation }) => {
-    const [result, from] = [masksOf(destination).clone(), masksOf(source)];
+    const [result, from] = [masksOf("destination", destination).clone(), masksOf("source", source)];
     if (from.shape[0] !== 1 && from.shape[0] !== result.shape[0]) {
       throw inputError("tensor.bad-shape", { input: "source" }, `one mask, or ${result.shape[0]}`, source);
     }

@@ -10,5 +10,5 @@ export const maskToImage = defineNode({
   description: "A mask as a grey image.",
   inputs: { mask: mask() },
   outputs: { IMAGE: "IMAGE" },
-  run: ({ mask }) => ({ IMAGE: widened(masksOf(mask), 3) }),
+  run: ({ mask }) => ({ IMAGE: widened(masksOf("mask", mask), 3) }),
 });

@@ -33,7 +33,7 @@ export const porterDuffImageComposite = defineNode({
   ],
   run: ({ source, source_alpha, destination, destination_alpha, mode }) => {
     const images = [channelsOf("source", source, 3), channelsOf("destination", destination, 3)] as const;
-    const masks = [masksOf(source_alpha), masksOf(destination_alpha)] as const;
+    const masks = [masksOf("source_alpha", source_alpha), masksOf("destination_alpha", destination_alpha)] as const;
     const batch = Math.min(...[...images, ...masks].map(({ shape }) => shape[0]!));
     const [, height, width] = images[1].shape as readonly [number, number, number];
     const top = layer(images[0], masks[0], batch, height, width);
