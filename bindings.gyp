@@ -18,7 +18,8 @@
         "native/addon/operations/png_filter.cpp",
         "native/addon/operations/runtime.cpp",
         "native/addon/operations/sampling.cpp",
-        "native/addon/operations/tensors.cpp"
+        "native/addon/operations/tensors.cpp",
+        "native/addon/operations/filters.cpp"
       ],
       "dependencies": [
         "latentkit_blake3",
@@ -231,7 +232,8 @@
         "native/core/tensor/image.cpp",
         "native/core/tensor/inject.cpp",
         "native/core/tensor/reduce.cpp",
-        "native/core/tensor/resample.cpp"
+        "native/core/tensor/resample.cpp",
+        "native/core/tensor/filters.cpp"
       ],
       "dependencies": [
         "latentkit_blake3",

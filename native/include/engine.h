@@ -258,6 +258,32 @@ engine_status engine_resize_to_image(engine_f32 out, engine_cf32 x, size_t batch
 engine_status engine_resize_to_bytes(engine_u8 out, engine_cf32 x, size_t batch, size_t in_h, size_t in_w, size_t out_h,
                                      size_t out_w);
 
+/* Images x [batch, height, width, channels], each weighted along both axes with an odd number of weights, at most 4095:
+ * first down, then across, a product and a sum rounded each, the terms added in order; borders are mirrored without
+ * repeating the outermost pixel. out must not alias x. Fails: BAD_LENGTH, BAD_ARGUMENT, NO_MEMORY. */
+engine_status engine_convolve_image(engine_f32 out, engine_cf32 x, size_t batch, size_t height, size_t width,
+                                    size_t channels, engine_cf32 weights);
+
+typedef enum {
+  ENGINE_BLEND_NORMAL = 0, /* b */
+  ENGINE_BLEND_MULTIPLY,   /* a * b */
+  ENGINE_BLEND_SCREEN,     /* 1 - (1 - a) * (1 - b) */
+  ENGINE_BLEND_OVERLAY,    /* a <= 0.5: 2 * a * b, else 1 - 2 * (1 - a) * (1 - b) */
+  ENGINE_BLEND_SOFT_LIGHT, /* b <= 0.5: a - (1 - 2 * b) * a * (1 - a), else a + (2 * b - 1) * (g(a) - a), where g(a) is
+                        ((16 * a - 12) * a + 4) * a for a <= 0.25 and the square root of a above */
+  ENGINE_BLEND_DIFFERENCE, /* a - b */
+} engine_blend_mode;
+
+/* a * (1 - factor) + mode(a, b) * factor, clamped to 0 … 1; NaN stays NaN. out may be a or b.
+ * Fails: BAD_LENGTH, BAD_ARGUMENT. */
+engine_status engine_blend_images(engine_f32 out, engine_cf32 a, engine_cf32 b, engine_blend_mode mode, double factor);
+
+/* Lines x [outer, count, inner]: along the middle axis the greater (`least`: the lesser) of the values `before`
+ * positions in front of each and `after` behind it, positions clamped to the line. `more`: and of what out holds. out
+ * must not alias x. Fails: BAD_LENGTH. */
+engine_status engine_extremes_along(engine_f32 out, engine_cf32 x, size_t outer, size_t count, size_t inner,
+                                    size_t before, size_t after, int least, int more);
+
 #define ENGINE_HASH_BYTES 32
 
 /* BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples in rows from the top.

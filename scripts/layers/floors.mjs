@@ -16,6 +16,7 @@ export const FLOORS = {
     "shape",
     "device/",
     "random ops areas batch latent-rgb channels parts directions",
+    "image/",
   ],
   io: ["*", "json/", "python-text", "png/ safetensors/", "files/ http/"],
   host: ["*", "sampling/", "preview/ prompt/"],

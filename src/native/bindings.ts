@@ -66,6 +66,33 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     outWidth: number,
   ): void;
 
+  /** x [batch, height, width, channels] weighted along both axes, borders mirrored; an odd number of weights up to 4095. */
+  convolveImage(
+    out: Float32Array,
+    x: Float32Array,
+    batch: number,
+    height: number,
+    width: number,
+    channels: number,
+    weights: Float32Array,
+  ): void;
+  /** out = a * (1 - factor) + mode(a, b) * factor, clamped to 0 … 1; formulas of the modes are in engine.h. */
+  blendImages(out: Float32Array, a: Float32Array, b: Float32Array, mode: BlendMode, factor: number): void;
+
+  /**
+   * Lines [outer, count, inner]: out = the greater (`least`: lesser) of the values `before` positions in front of each
+   * along the middle axis and `after` behind it, positions clamped; `more`: and of what out holds.
+   */
+  extremesAlong(
+    out: Float32Array,
+    x: Float32Array,
+    lines: readonly [number, number, number],
+    before: number,
+    after: number,
+    least: boolean,
+    more: boolean,
+  ): void;
+
   samplingTable(sampling: SamplingSpec): Float32Array;
   samplingTimestep(sampling: SamplingSpec, table: Float32Array, sigma: number): number;
   samplingSigma(sampling: SamplingSpec, table: Float32Array, timestep: number): number;
@@ -125,6 +152,8 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
 }
 
 export type Isa = "avx512" | "avx2" | "baseline";
+
+export type BlendMode = "normal" | "multiply" | "screen" | "overlay" | "soft_light" | "difference";
 
 /** Parameters of a model sampling; a kind reads only its own. */
 export interface SamplingSpec {

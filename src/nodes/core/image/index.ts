@@ -1,1 +1,19 @@
-export const imageNodes = [] as const;
+import { emptyImage } from "./empty-image.js";
+import { getImageSize } from "./get-image-size.js";
+import { imageBatch } from "./image-batch.js";
+import { imageCompositeMasked } from "./image-composite-masked.js";
+import { imageCrop } from "./image-crop.js";
+import { imageFromBatch } from "./image-from-batch.js";
+import { imagePadForOutpaint } from "./image-pad-for-outpaint.js";
+import { repeatImageBatch } from "./repeat-image-batch.js";
+
+export const imageNodes = [
+  emptyImage,
+  getImageSize,
+  imageBatch,
+  imageCompositeMasked,
+  imageCrop,
+  imageFromBatch,
+  imagePadForOutpaint,
+  repeatImageBatch,
+] as const;

@@ -1,0 +1,13 @@
+import { mirrored, upsideDown } from "../../../tensor/image/turned.js";
+import { defineNode } from "../../define.js";
+import { choice, image } from "../../inputs.js";
+
+export const imageFlip = defineNode({
+  key: "ImageFlip",
+  displayName: "Image Flip",
+  category: "image/transform",
+  description: "Turns an image upside down, or exchanges left and right.",
+  inputs: { image: image(), flip_method: choice(["x-axis: vertically", "y-axis: horizontally"]) },
+  outputs: { IMAGE: "IMAGE" },
+  run: ({ image, flip_method }) => ({ IMAGE: flip_method.startsWith("x") ? upsideDown(image) : mirrored(image) }),
+});

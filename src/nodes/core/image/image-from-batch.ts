@@ -1,0 +1,21 @@
+import { entriesOf } from "../../../tensor/image/region.js";
+import { defineNode } from "../../define.js";
+import { image, int } from "../../inputs.js";
+
+export const imageFromBatch = defineNode({
+  key: "ImageFromBatch",
+  displayName: "Image From Batch",
+  category: "image/batch",
+  description: "Some images of a batch, at least its last one.",
+  inputs: {
+    image: image(),
+    batch_index: int({ default: 0, min: 0, max: 4095 }),
+    length: int({ default: 1, min: 1, max: 4096 }),
+  },
+  outputs: { IMAGE: "IMAGE" },
+  run: ({ image, batch_index, length }) => {
+    const batch = image.shape[0]!;
+    const first = Math.max(Math.min(batch - 1, batch_index), 0);
+    return { IMAGE: entriesOf(image, first, Math.min(batch - first, length)) };
+  },
+});

@@ -1,0 +1,13 @@
+import { repeated } from "../../../tensor/ops.js";
+import { defineNode } from "../../define.js";
+import { image, int } from "../../inputs.js";
+
+export const repeatImageBatch = defineNode({
+  key: "RepeatImageBatch",
+  displayName: "RepeatImageBatch",
+  category: "image/batch",
+  description: "A whole batch several times.",
+  inputs: { image: image(), amount: int({ default: 1, min: 1, max: 4096 }) },
+  outputs: { IMAGE: "IMAGE" },
+  run: ({ image, amount }) => ({ IMAGE: repeated(image, amount) }),
+});

@@ -1,0 +1,20 @@
+import { cropped } from "../../../tensor/image/region.js";
+import { defineNode } from "../../define.js";
+import { masksOf, offset, side } from "../../image-inputs.js";
+import { mask } from "../../inputs.js";
+
+export const cropMask = defineNode({
+  key: "CropMask",
+  displayName: "CropMask",
+  category: "mask",
+  description: "A region of a mask, cut off at its borders.",
+  inputs: { mask: mask(), x: offset(), y: offset(), width: side(), height: side() },
+  outputs: { MASK: "MASK" },
+  run: ({ mask, x, y, width, height }) => {
+    const masks = masksOf("mask", mask);
+    const [, inHeight, inWidth] = masks.shape as readonly [number, number, number];
+    const [left, top] = [Math.min(x, inWidth), Math.min(y, inHeight)];
+    const region = { top, left, height: Math.min(height, inHeight - top), width: Math.min(width, inWidth - left) };
+    return { MASK: cropped(masks, region) };
+  },
+});
