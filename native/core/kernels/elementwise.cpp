@@ -45,6 +45,11 @@ void axpy(float *out, const float *x, const float *y, float k, size_t n, int str
   map(out, x, y, n, stream, Axpy{k});
 }
 
+void bridge(float *out, const float *w, const float *z, float length, float reciprocal, float spread, size_t n,
+            int stream) {
+  map(out, w, z, n, stream, Bridge{length, reciprocal, spread});
+}
+
 void average(float *out, const float *x, const float *y, size_t n, int stream) { map(out, x, y, n, stream, Average{}); }
 
 void lerp(float *out, const float *a, const float *b, float t, size_t n, int stream) {
@@ -68,6 +73,7 @@ extern "C" void LK_JOIN(elementwise, LK_ISA)(lk_kernels *table) {
   table->scale = scale;
   table->divide = divide;
   table->axpy = axpy;
+  table->bridge = bridge;
   table->average = average;
   table->lerp = lerp;
   table->mix = mix;

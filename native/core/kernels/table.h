@@ -45,6 +45,8 @@ typedef struct lk_kernels {
   void (*scale)(float *out, const float *x, float k, size_t n, int stream);
   void (*divide)(float *out, const float *x, float k, size_t n, int stream);
   void (*axpy)(float *out, const float *x, const float *y, float k, size_t n, int stream);
+  void (*bridge)(float *out, const float *w, const float *z, float length, float reciprocal, float spread, size_t n,
+                 int stream);
   void (*average)(float *out, const float *x, const float *y, size_t n, int stream);
   void (*lerp)(float *out, const float *a, const float *b, float t, size_t n, int stream);
   /* (p * x + q * y) / d */

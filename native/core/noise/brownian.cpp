@@ -1,0 +1,122 @@
+// An increment of a Brownian path: normals of all cuts side by side, then the cuts piece by piece of the elements.
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "runtime/dispatch.h"
+#include "runtime/parallel.h"
+#include "runtime/scratch.h"
+#include "runtime/spans.h"
+
+namespace latentkit {
+namespace {
+
+/* Elements whose cuts are made at once: the right halves of a request fit into a core's cache. */
+constexpr size_t kPiece = 1024;
+
+struct Request {
+  engine_f32 out;
+  engine_cf32 root;
+  engine_f32 lefts;
+  const engine_cut *cuts;
+  size_t count;
+  const uint32_t *terms;
+  size_t term_count;
+  float divisor;
+
+  float *row(size_t cut) const { return lefts.data + cuts[cut].row * out.len; }
+};
+
+engine_status check(const Request &at) {
+  const size_t n = at.out.len;
+  if (at.root.len != n || (n != 0 && at.lefts.len % n != 0)) return ENGINE_BAD_LENGTH;
+  const size_t rows = n == 0 ? 0 : at.lefts.len / n;
+  std::vector<bool> taken(rows);
+  for (size_t i = 0; i < at.count; i++) {
+    const engine_cut &cut = at.cuts[i];
+    if (cut.node > 2 * i || cut.row >= rows || taken[cut.row]) return ENGINE_BAD_ARGUMENT;
+    taken[cut.row] = true;
+  }
+  for (size_t i = 0; i < at.term_count; i++) {
+    if (at.terms[i] > 2 * at.count) return ENGINE_BAD_ARGUMENT;
+  }
+  return at.term_count == 0 ? ENGINE_BAD_ARGUMENT : ENGINE_OK;
+}
+
+/* Writes a cut's normals where its left half will be. */
+void draw(const Request &at, size_t cut) {
+  engine_mt19937 generator;
+  engine_mt_seed(&generator, at.cuts[cut].seed);
+  engine_mt_randn(&generator, {at.row(cut), at.out.len});
+}
+
+/* Makes the cuts of n elements from `begin` on, then their sum. rights [count, kPiece] is scratch. */
+void make_piece(const Request &at, size_t begin, size_t n, float *rights) {
+  const lk_kernels &kernel = kernels();
+  const auto node = [&](uint32_t index) -> const float * {
+    if (index == 0) return at.root.data + begin;
+    const size_t cut = (index - 1) / 2;
+    return index % 2 == 1 ? at.row(cut) + begin : rights + cut * kPiece;
+  };
+  for (size_t i = 0; i < at.count; i++) {
+    const engine_cut &cut = at.cuts[i];
+    const float *whole = node(cut.node);
+    float *left = at.row(i) + begin;
+    if (!cut.drawn) kernel.bridge(left, whole, left, cut.length, cut.reciprocal, cut.spread, n, 0);
+    kernel.axpy(rights + i * kPiece, whole, left, -1.0f, n, 0);
+  }
+  float *out = at.out.data + begin;
+  const float *sum = node(at.terms[0]);
+  for (size_t i = 1; i < at.term_count; i++, sum = out) kernel.axpy(out, sum, node(at.terms[i]), 1.0f, n, 0);
+  kernel.divide(out, sum, at.divisor, n, 0);
+}
+
+void wait_for(const std::atomic<size_t> &drawn, size_t count) {
+  for (int tries = 0; drawn.load(std::memory_order_acquire) < count; tries++) {
+    // at most as long as one draw takes, unless another thread has lost its processor
+    if (tries >= 256) std::this_thread::yield();
+#if defined(__x86_64__)
+    else __builtin_ia32_pause();
+#endif
+  }
+}
+
+engine_status run(const Request &at) {
+  std::vector<size_t> fresh;
+  for (size_t i = 0; i < at.count; i++) {
+    if (!at.cuts[i].drawn) fresh.push_back(i);
+  }
+  const size_t pieces = (at.out.len + kPiece - 1) / kPiece;
+  std::atomic<size_t> drawn{0};
+  std::atomic<bool> failed{false};
+  // chunks are taken in order, so a piece waits only for draws that are under way
+  for_chunks(fresh.size() + pieces, [&](size_t chunk) {
+    if (chunk < fresh.size()) {
+      draw(at, fresh[chunk]);
+      drawn.fetch_add(1, std::memory_order_release);
+      return;
+    }
+    wait_for(drawn, fresh.size());
+    const size_t begin = (chunk - fresh.size()) * kPiece;
+    const size_t left = at.out.len - begin;
+    void *rights = engine_scratch_take((at.count + 1) * kPiece * sizeof(float));
+    if (rights == nullptr) return failed.store(true, std::memory_order_relaxed);
+    make_piece(at, begin, left < kPiece ? left : kPiece, static_cast<float *>(rights));
+    engine_scratch_give(rights);
+  });
+  return failed ? ENGINE_NO_MEMORY : ENGINE_OK;
+}
+
+}  // namespace
+}  // namespace latentkit
+
+engine_status engine_brownian(engine_f32 out, engine_cf32 root, engine_f32 lefts, const engine_cut *cuts, size_t count,
+                              const uint32_t *terms, size_t term_count, float divisor) {
+  using namespace latentkit;
+  const Request request{out, root, lefts, cuts, count, terms, term_count, divisor};
+  return guarded([&] {
+    const engine_status status = check(request);
+    return status == ENGINE_OK ? run(request) : status;
+  });
+}
