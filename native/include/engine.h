@@ -110,9 +110,9 @@ typedef struct {
   float length, reciprocal, spread;
 } engine_cut;
 
-/* An increment of a Brownian path: out = (the sum of the nodes in `terms`, in order) / divisor. root [n] is the increment
- * over the whole path, lefts [rows, n] the left halves of cuts. A cut names the root or a half of a cut before it.
- * Draws side by side whatever n is. Fails: BAD_LENGTH (rows), BAD_ARGUMENT (nodes, rows), NO_MEMORY. */
+/* An increment of a Brownian path: out = (the sum of the nodes in `terms`, in order) / divisor. root [n] is the
+ * increment over the whole path, lefts [rows, n] the left halves of cuts. A cut names the root or a half of a cut
+ * before it. Draws side by side whatever n is. Fails: BAD_LENGTH (rows), BAD_ARGUMENT (nodes, rows), NO_MEMORY. */
 engine_status engine_brownian(engine_f32 out, engine_cf32 root, engine_f32 lefts, const engine_cut *cuts, size_t count,
                               const uint32_t *terms, size_t term_count, float divisor);
 

@@ -51,8 +51,25 @@ void draw(const Request &at, size_t cut) {
   engine_mt_randn(&generator, {at.row(cut), at.out.len});
 }
 
+/* What a request has to compute: a cut that was drawn before is a left half to read, and no more than that. */
+struct Plan {
+  std::vector<size_t> fresh;
+  std::vector<bool> right; /* by cut */
+
+  explicit Plan(const Request &at) : right(at.count) {
+    std::vector<bool> wanted(2 * at.count + 1);
+    for (size_t i = 0; i < at.term_count; i++) wanted[at.terms[i]] = true;
+    for (size_t i = at.count; i-- > 0;) {
+      const engine_cut &cut = at.cuts[i];
+      right[i] = wanted[2 * i + 2];
+      if (right[i] || !cut.drawn) wanted[cut.node] = true;
+      if (!cut.drawn) fresh.push_back(i);
+    }
+  }
+};
+
 /* Makes the cuts of n elements from `begin` on, then their sum. rights [count, kPiece] is scratch. */
-void make_piece(const Request &at, size_t begin, size_t n, float *rights) {
+void make_piece(const Request &at, const Plan &plan, size_t begin, size_t n, float *rights) {
   const lk_kernels &kernel = kernels();
   const auto node = [&](uint32_t index) -> const float * {
     if (index == 0) return at.root.data + begin;
@@ -64,7 +81,7 @@ void make_piece(const Request &at, size_t begin, size_t n, float *rights) {
     const float *whole = node(cut.node);
     float *left = at.row(i) + begin;
     if (!cut.drawn) kernel.bridge(left, whole, left, cut.length, cut.reciprocal, cut.spread, n, 0);
-    kernel.axpy(rights + i * kPiece, whole, left, -1.0f, n, 0);
+    if (plan.right[i]) kernel.axpy(rights + i * kPiece, whole, left, -1.0f, n, 0);
   }
   float *out = at.out.data + begin;
   const float *sum = node(at.terms[0]);
@@ -83,10 +100,8 @@ void wait_for(const std::atomic<size_t> &drawn, size_t count) {
 }
 
 engine_status run(const Request &at) {
-  std::vector<size_t> fresh;
-  for (size_t i = 0; i < at.count; i++) {
-    if (!at.cuts[i].drawn) fresh.push_back(i);
-  }
+  const Plan plan(at);
+  const std::vector<size_t> &fresh = plan.fresh;
   const size_t pieces = (at.out.len + kPiece - 1) / kPiece;
   std::atomic<size_t> drawn{0};
   std::atomic<bool> failed{false};
@@ -102,7 +117,7 @@ engine_status run(const Request &at) {
     const size_t left = at.out.len - begin;
     void *rights = engine_scratch_take((at.count + 1) * kPiece * sizeof(float));
     if (rights == nullptr) return failed.store(true, std::memory_order_relaxed);
-    make_piece(at, begin, left < kPiece ? left : kPiece, static_cast<float *>(rights));
+    make_piece(at, plan, begin, left < kPiece ? left : kPiece, static_cast<float *>(rights));
     engine_scratch_give(rights);
   });
   return failed ? ENGINE_NO_MEMORY : ENGINE_OK;

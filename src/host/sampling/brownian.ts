@@ -34,7 +34,7 @@ export function brownianNoise(
     const [from, to] = [levelOf("sigma", sigma), levelOf("next sigma", next)];
     const timeOf = (level: number): number => Math.min(Math.max(roundedTime(level), start), end);
     const [low, high] = [timeOf(Math.min(from, to)), timeOf(Math.max(from, to))];
-    if (low === high) return Tensor.zeros(shape);
+    if (low === high || size === 0) return Tensor.zeros(shape);
     whole ??= scale(randn([size], { seed: seeds() }), Math.sqrt(max - min)).data;
     const parts: TimeParts = { terms: [], cuts: [] };
     collectParts(root, low, high, seeds, parts);
@@ -61,10 +61,13 @@ function spanOf(sigmas: BrownianSpan): { min: number; max: number } {
   return max === 0 ? { min: 0, max: 0 } : { min, max };
 }
 
+/** Largest noise level: products of a time and an increment stay far below the largest float32. */
+const MOST = 1e20;
+
 /** A noise level as float32. */
 function levelOf(subject: string, sigma: number): number {
   const level = Math.fround(sigma);
-  if (Number.isFinite(level)) return level;
-  const message = `Brownian noise, ${subject}: expected a finite number, received ${describe(sigma)}.`;
+  if (Math.abs(level) <= MOST) return level;
+  const message = `Brownian noise, ${subject}: expected a number up to ${MOST}, received ${describe(sigma)}.`;
   throw new LatentkitError("value.out-of-range", message);
 }

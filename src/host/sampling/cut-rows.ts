@@ -1,3 +1,4 @@
+import { elementCount } from "../../tensor/tensor.js";
 import type { TimeCut } from "./brownian-tree.js";
 
 /** Words of engine_cut. */
@@ -52,7 +53,7 @@ export class CutRows {
 
   private grow(rows: number): void {
     if (rows * this.size <= this.lefts.length) return;
-    const lefts = new Float32Array(rows * this.size);
+    const lefts = new Float32Array(elementCount([rows, this.size]));
     lefts.set(this.lefts);
     this.lefts = lefts;
   }
