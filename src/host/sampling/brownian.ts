@@ -67,7 +67,7 @@ const MOST = 1e20;
 /** A noise level as float32. */
 function levelOf(subject: string, sigma: number): number {
   const level = Math.fround(sigma);
-  if (Math.abs(level) <= MOST) return level;
+  if (Math.abs(sigma) <= MOST) return level;
   const message = `Brownian noise, ${subject}: expected a number up to ${MOST}, received ${describe(sigma)}.`;
   throw new LatentkitError("value.out-of-range", message);
 }
