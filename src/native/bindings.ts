@@ -27,13 +27,14 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
 
   /**
    * An increment of a Brownian path: out [n] = (sum of the nodes in `terms`) / divisor. root [n] is the whole path, lefts
-   * [rows, n] the left halves of cuts. `cuts`: 7 words each, node, seed, row, drawn and the float32 length, reciprocal,
+   * [rows, pitch] the left halves of cuts. `cuts`: 7 words each, node, seed, row, drawn and the float32 length, reciprocal,
    * spread; engine_cut of native/include/engine.h has their meaning.
    */
   brownian(
     out: Float32Array,
     root: Float32Array,
     lefts: Float32Array,
+    pitch: number,
     cuts: Uint32Array,
     terms: Uint32Array,
     divisor: number,

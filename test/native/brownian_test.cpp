@@ -36,7 +36,8 @@ std::vector<std::vector<float>> nodes_of(const std::vector<float> &root, const s
 
 engine_status run(std::vector<float> &to, const std::vector<float> &root, std::vector<float> &lefts,
                   const std::vector<engine_cut> &cuts, const std::vector<uint32_t> &terms) {
-  return engine_brownian(out(to), in(root), out(lefts), cuts.data(), cuts.size(), terms.data(), terms.size(), -0.7f);
+  return engine_brownian(out(to), in(root), out(lefts), lefts.size() / 4, cuts.data(), cuts.size(), terms.data(),
+                         terms.size(), -0.7f);
 }
 
 void against_loop(const std::vector<uint32_t> &terms) {
@@ -46,7 +47,7 @@ void against_loop(const std::vector<uint32_t> &terms) {
     std::vector<float> lefts;
     const std::vector<float> got = everywhere([&] {
       std::vector<float> first(n), again(n);
-      lefts.assign(4 * n, 9.0f);
+      lefts.assign(4 * (n + 3), 9.0f);
       CHECK(run(first, root, lefts, kCuts, terms) == ENGINE_OK);
       std::vector<engine_cut> drawn = kCuts;
       for (engine_cut &cut : drawn) cut.drawn = 1;
@@ -63,27 +64,31 @@ void against_loop(const std::vector<uint32_t> &terms) {
     }
     CHECK(same_bytes(expected, got));
     for (size_t cut = 0; cut < kCuts.size(); cut++) {
-      const float *row = lefts.data() + kCuts[cut].row * n;
+      const float *row = lefts.data() + kCuts[cut].row * (n + 3);
       CHECK(same_bytes(nodes[2 * cut + 1], std::vector<float>(row, row + n)));
     }
-    // no cut has this row
-    for (size_t i = 0; i < n; i++) CHECK(lefts[n + i] == 9.0f);
+    // no cut has the second row, nor the end of one
+    for (size_t i = 0; i < n + 3; i++) CHECK(lefts[n + 3 + i] == 9.0f);
+    for (size_t row = 0; row < 4; row++) CHECK(lefts[row * (n + 3) + n] == 9.0f);
   }
 }
 
 void refusals() {
   const size_t n = 20;
-  std::vector<float> root(n), to(n), lefts(4 * n), short_root(n - 1), bad_rows(4 * n + 1), two_rows(2 * n);
+  std::vector<float> root(n), to(n), lefts(4 * n), short_root(n - 1), bad_rows(4 * n + 1), short_rows(4 * n - 4);
   CHECK(run(to, short_root, lefts, kCuts, {1}) == ENGINE_BAD_LENGTH);
   CHECK(run(to, root, bad_rows, kCuts, {1}) == ENGINE_BAD_LENGTH);
-  CHECK(run(to, root, two_rows, kCuts, {1}) == ENGINE_BAD_ARGUMENT);
+  CHECK(run(to, root, short_rows, kCuts, {1}) == ENGINE_BAD_LENGTH);
   CHECK(run(to, root, lefts, kCuts, {}) == ENGINE_BAD_ARGUMENT);
   CHECK(run(to, root, lefts, kCuts, {7}) == ENGINE_BAD_ARGUMENT);
   std::vector<engine_cut> later = kCuts, shared = kCuts;
+  std::vector<engine_cut> beyond = kCuts;
   later[1].node = 3;
   shared[1].row = 2;
+  beyond[1].row = 4;
   CHECK(run(to, root, lefts, later, {1}) == ENGINE_BAD_ARGUMENT);
   CHECK(run(to, root, lefts, shared, {1}) == ENGINE_BAD_ARGUMENT);
+  CHECK(run(to, root, lefts, beyond, {1}) == ENGINE_BAD_ARGUMENT);
   CHECK(run(to, root, lefts, {}, {0}) == ENGINE_OK);
 }
 

@@ -45,11 +45,6 @@ void axpy(float *out, const float *x, const float *y, float k, size_t n, int str
   map(out, x, y, n, stream, Axpy{k});
 }
 
-void bridge(float *out, const float *w, const float *z, float length, float reciprocal, float spread, size_t n,
-            int stream) {
-  map(out, w, z, n, stream, Bridge{length, reciprocal, spread});
-}
-
 void average(float *out, const float *x, const float *y, size_t n, int stream) { map(out, x, y, n, stream, Average{}); }
 
 void lerp(float *out, const float *a, const float *b, float t, size_t n, int stream) {
@@ -67,15 +62,48 @@ void blend(float *out, const float *a, const float *b, const float *mask, size_t
       [=](size_t i) { return op(mask[i], a[i], b[i]); });
 }
 
+void bridge(float *left, float *right, const float *w, float length, float reciprocal, float spread, size_t n) {
+  const Bridge op{length, reciprocal, spread};
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Floats whole = load(w + i), half = op(whole, load(left + i));
+    store(left + i, half);
+    if (right != nullptr) store(right + i, whole - half);
+  }
+  for (; i < n; i++) {
+    left[i] = op(w[i], left[i]);
+    if (right != nullptr) right[i] = w[i] - left[i];
+  }
+}
+
+void divided_sum(float *out, const float *const *terms, size_t count, float divisor, size_t n) {
+  constexpr size_t kVectors = 4; /* sums under way at once */
+  size_t i = 0;
+  for (; i + kVectors * kLanes <= n; i += kVectors * kLanes) {
+    Floats sums[kVectors];
+    for (size_t v = 0; v < kVectors; v++) sums[v] = load(terms[0] + i + v * kLanes);
+    for (size_t k = 1; k < count; k++) {
+      for (size_t v = 0; v < kVectors; v++) sums[v] += load(terms[k] + i + v * kLanes);
+    }
+    for (size_t v = 0; v < kVectors; v++) store(out + i + v * kLanes, sums[v] / divisor);
+  }
+  for (; i < n; i++) {
+    float sum = terms[0][i];
+    for (size_t k = 1; k < count; k++) sum += terms[k][i];
+    out[i] = sum / divisor;
+  }
+}
+
 }  // namespace
 
 extern "C" void LK_JOIN(elementwise, LK_ISA)(lk_kernels *table) {
   table->scale = scale;
   table->divide = divide;
   table->axpy = axpy;
-  table->bridge = bridge;
   table->average = average;
   table->lerp = lerp;
   table->mix = mix;
   table->blend = blend;
+  table->bridge = bridge;
+  table->divided_sum = divided_sum;
 }

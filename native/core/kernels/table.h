@@ -45,14 +45,17 @@ typedef struct lk_kernels {
   void (*scale)(float *out, const float *x, float k, size_t n, int stream);
   void (*divide)(float *out, const float *x, float k, size_t n, int stream);
   void (*axpy)(float *out, const float *x, const float *y, float k, size_t n, int stream);
-  void (*bridge)(float *out, const float *w, const float *z, float length, float reciprocal, float spread, size_t n,
-                 int stream);
   void (*average)(float *out, const float *x, const float *y, size_t n, int stream);
   void (*lerp)(float *out, const float *a, const float *b, float t, size_t n, int stream);
   /* (p * x + q * y) / d */
   void (*mix)(float *out, const float *x, const float *y, float p, float q, float d, size_t n, int stream);
   /* m * a + (1 - m) * b */
   void (*blend)(float *out, const float *a, const float *b, const float *mask, size_t n, int stream);
+
+  /* The halves of a cut of w: left is the normals first, right may be NULL. */
+  void (*bridge)(float *left, float *right, const float *w, float length, float reciprocal, float spread, size_t n);
+  /* The sum of the terms, from the first to the last, divided. */
+  void (*divided_sum)(float *out, const float *const *terms, size_t count, float divisor, size_t n);
 
   /* Sums of one leaf of shared/tree.h, in double: of x, and of (x - mean)^2. */
   double (*sum)(const float *x, size_t n);

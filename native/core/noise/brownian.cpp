@@ -13,7 +13,7 @@ namespace latentkit {
 namespace {
 
 /* Elements whose cuts are made at once: the right halves of a request fit into a core's cache. */
-constexpr size_t kPiece = 1024;
+constexpr size_t kPiece = 512;
 
 struct Request {
   engine_f32 out;
@@ -25,13 +25,15 @@ struct Request {
   size_t term_count;
   float divisor;
 
-  float *row(size_t cut) const { return lefts.data + cuts[cut].row * out.len; }
+  size_t pitch;
+
+  float *row(size_t cut) const { return lefts.data + cuts[cut].row * pitch; }
 };
 
 engine_status check(const Request &at) {
   const size_t n = at.out.len;
-  if (at.root.len != n || (n != 0 && at.lefts.len % n != 0)) return ENGINE_BAD_LENGTH;
-  const size_t rows = n == 0 ? 0 : at.lefts.len / n;
+  if (at.root.len != n || at.pitch < n || at.pitch == 0 || at.lefts.len % at.pitch != 0) return ENGINE_BAD_LENGTH;
+  const size_t rows = at.lefts.len / at.pitch;
   std::vector<bool> taken(rows);
   for (size_t i = 0; i < at.count; i++) {
     const engine_cut &cut = at.cuts[i];
@@ -69,7 +71,7 @@ struct Plan {
 };
 
 /* Makes the cuts of n elements from `begin` on, then their sum. rights [count, kPiece] is scratch. */
-void make_piece(const Request &at, const Plan &plan, size_t begin, size_t n, float *rights) {
+void make_piece(const Request &at, const Plan &plan, size_t begin, size_t n, float *rights, const float **terms) {
   const lk_kernels &kernel = kernels();
   const auto node = [&](uint32_t index) -> const float * {
     if (index == 0) return at.root.data + begin;
@@ -78,15 +80,15 @@ void make_piece(const Request &at, const Plan &plan, size_t begin, size_t n, flo
   };
   for (size_t i = 0; i < at.count; i++) {
     const engine_cut &cut = at.cuts[i];
-    const float *whole = node(cut.node);
-    float *left = at.row(i) + begin;
-    if (!cut.drawn) kernel.bridge(left, whole, left, cut.length, cut.reciprocal, cut.spread, n, 0);
-    if (plan.right[i]) kernel.axpy(rights + i * kPiece, whole, left, -1.0f, n, 0);
+    float *left = at.row(i) + begin, *right = plan.right[i] ? rights + i * kPiece : nullptr;
+    if (!cut.drawn) {
+      kernel.bridge(left, right, node(cut.node), cut.length, cut.reciprocal, cut.spread, n);
+    } else if (right != nullptr) {
+      kernel.axpy(right, node(cut.node), left, -1.0f, n, 0);
+    }
   }
-  float *out = at.out.data + begin;
-  const float *sum = node(at.terms[0]);
-  for (size_t i = 1; i < at.term_count; i++, sum = out) kernel.axpy(out, sum, node(at.terms[i]), 1.0f, n, 0);
-  kernel.divide(out, sum, at.divisor, n, 0);
+  for (size_t i = 0; i < at.term_count; i++) terms[i] = node(at.terms[i]);
+  kernel.divided_sum(at.out.data + begin, terms, at.term_count, at.divisor, n);
 }
 
 void wait_for(const std::atomic<size_t> &drawn, size_t count) {
@@ -115,10 +117,12 @@ engine_status run(const Request &at) {
     wait_for(drawn, fresh.size());
     const size_t begin = (chunk - fresh.size()) * kPiece;
     const size_t left = at.out.len - begin;
-    void *rights = engine_scratch_take((at.count + 1) * kPiece * sizeof(float));
-    if (rights == nullptr) return failed.store(true, std::memory_order_relaxed);
-    make_piece(at, plan, begin, left < kPiece ? left : kPiece, static_cast<float *>(rights));
-    engine_scratch_give(rights);
+    const size_t rights = at.count * kPiece * sizeof(float);
+    auto *memory = static_cast<uint8_t *>(engine_scratch_take(rights + at.term_count * sizeof(float *)));
+    if (memory == nullptr) return failed.store(true, std::memory_order_relaxed);
+    make_piece(at, plan, begin, left < kPiece ? left : kPiece, reinterpret_cast<float *>(memory),
+               reinterpret_cast<const float **>(memory + rights));
+    engine_scratch_give(memory);
   });
   return failed ? ENGINE_NO_MEMORY : ENGINE_OK;
 }
@@ -126,10 +130,10 @@ engine_status run(const Request &at) {
 }  // namespace
 }  // namespace latentkit
 
-engine_status engine_brownian(engine_f32 out, engine_cf32 root, engine_f32 lefts, const engine_cut *cuts, size_t count,
-                              const uint32_t *terms, size_t term_count, float divisor) {
+engine_status engine_brownian(engine_f32 out, engine_cf32 root, engine_f32 lefts, size_t pitch, const engine_cut *cuts,
+                              size_t count, const uint32_t *terms, size_t term_count, float divisor) {
   using namespace latentkit;
-  const Request request{out, root, lefts, cuts, count, terms, term_count, divisor};
+  const Request request{out, root, lefts, cuts, count, terms, term_count, divisor, pitch};
   return guarded([&] {
     const engine_status status = check(request);
     return status == ENGINE_OK ? run(request) : status;

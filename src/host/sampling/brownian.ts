@@ -43,7 +43,7 @@ export function brownianNoise(
     const noise = Tensor.unfilled(shape);
     const terms = Uint32Array.from(parts.terms, ({ index }) => index);
     rows.compute(parts.cuts, (lefts, cuts) => {
-      loadNative().brownian(noise.data, whole!, lefts, cuts, terms, from < to ? length : -length);
+      loadNative().brownian(noise.data, whole!, lefts, rows.pitch, cuts, terms, from < to ? length : -length);
     });
     return deferUpload(noise);
   };
