@@ -12,25 +12,31 @@ import { CutRows } from "./cut-rows.js";
 /** Noise levels that a path spans: the positive ones of a schedule, or its ends, which are above 0. */
 export type BrownianSpan = Float32Array | { readonly min: number; readonly max: number };
 
+/** Draws N(0, 1) for the way from one noise level to the next. */
+export interface BrownianNoise {
+  (sigma: number, next: number): Tensor;
+  /** Returns the memory of the path to the pool, at the end of a run; a later request draws what it needs anew. */
+  release(): void;
+}
+
+/** Rows of two ways from the root to a millionth, of paths that are not huge. */
+const expectedRows = (length: number): number => 2 * Math.ceil(Math.log2(Math.min(length, 1000) * 1e6 + 2));
+
 /**
  * Noise of the SDE samplers: N(0, 1) of a shape for the way between two noise levels, increments of one Brownian path per
  * run, bit for bit torchsde's BrownianTree as ComfyUI seeds it. Values do not depend on earlier calls; levels
- * beyond the span count as its ends, and a way of less than a millionth has no noise. Keeps about 45 tensors of the
- * shape. Fails with value.out-of-range and tensor.bad-shape. @internal
+ * beyond the span count as its ends, and a way of less than a millionth has no noise. Holds about 45 tensors of the
+ * shape until it is released. Fails with value.out-of-range and tensor.bad-shape. @internal
  */
-export function brownianNoise(
-  seed: bigint,
-  sigmas: BrownianSpan,
-  shape: readonly number[],
-): (sigma: number, next: number) => Tensor {
+export function brownianNoise(seed: bigint, sigmas: BrownianSpan, shape: readonly number[]): BrownianNoise {
   const size = elementCount(shape);
   const { min, max } = spanOf(sigmas);
   const [start, end] = [roundedTime(min), roundedTime(max)];
   const seeds = seedSequence(seed);
   const root = rootOf(start, end);
   let whole: Float32Array | undefined;
-  const rows = new CutRows(size);
-  return (sigma, next) => {
+  const rows = new CutRows(size, expectedRows(end - start));
+  const noiseOf = (sigma: number, next: number): Tensor => {
     const [from, to] = [levelOf("sigma", sigma), levelOf("next sigma", next)];
     const timeOf = (level: number): number => Math.min(Math.max(roundedTime(level), start), end);
     const [low, high] = [timeOf(Math.min(from, to)), timeOf(Math.max(from, to))];
@@ -47,6 +53,7 @@ export function brownianNoise(
     });
     return deferUpload(noise);
   };
+  return Object.assign(noiseOf, { release: () => rows.release() });
 }
 
 /** Ends of the path, doubles of float32; 0 to 0 where no level is above 0. */

@@ -1,3 +1,4 @@
+import { returnMemory, takeMemory } from "../../tensor/memory.js";
 import { elementCount } from "../../tensor/tensor.js";
 import type { TimeCut } from "./brownian-tree.js";
 
@@ -5,15 +6,19 @@ import type { TimeCut } from "./brownian-tree.js";
 const WORDS = 7;
 /** Floats between rows: without them the rows of a latent with sides of powers of 2 would share a few lines of a cache. */
 const GAP = 272;
+const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
 
 /** Left halves of the cuts of the last request: a request shares most of its upper cuts with the one before it. */
 export class CutRows {
   readonly pitch: number;
+  /** Number of rows that the first request makes room for. */
+  private readonly expected: number;
   private lefts = new Float32Array(0);
   private readonly cuts: (TimeCut | undefined)[] = [];
 
-  constructor(size: number) {
+  constructor(size: number, expected: number) {
     this.pitch = size + GAP;
+    this.expected = expected;
   }
 
   /** Calls `work` with the rows of these cuts and their words; rows and children of all other cuts are dropped. */
@@ -34,9 +39,16 @@ export class CutRows {
     }
   }
 
+  /** Drops all rows and returns their memory. */
+  release(): void {
+    for (const cut of this.cuts) if (cut !== undefined) this.drop(cut);
+    returnMemory(this.lefts.buffer);
+    this.lefts = new Float32Array(0);
+  }
+
   private assign(cuts: readonly TimeCut[]): void {
     const wanted = new Set(cuts);
-    for (const cut of [...this.cuts]) if (cut !== undefined && !wanted.has(cut)) this.drop(cut);
+    for (const cut of this.cuts) if (cut !== undefined && !wanted.has(cut)) this.drop(cut);
     this.grow(cuts.length);
     let row = 0;
     for (const cut of cuts) {
@@ -55,8 +67,10 @@ export class CutRows {
 
   private grow(rows: number): void {
     if (rows * this.pitch <= this.lefts.length) return;
-    const lefts = new Float32Array(elementCount([rows, this.pitch]));
+    const size = elementCount([Math.max(rows, this.expected), this.pitch]);
+    const lefts = new Float32Array(takeMemory(size * FLOAT_BYTES));
     lefts.set(this.lefts);
+    returnMemory(this.lefts.buffer);
     this.lefts = lefts;
   }
 }

@@ -84,6 +84,15 @@ describe("brownianNoise", () => {
     assert.equal(brownianNoise(1n, KARRAS, [0, 4, 8, 8])(5, 2).size, 0);
   });
 
+  it("draws the same after its memory was released", () => {
+    const noise = brownianNoise(3n, KARRAS, SHAPE);
+    const before = noise(5, 2);
+    noise.release();
+    noise.release();
+    assertSameBits(noise(5, 2), before);
+    assertSameBits(noise(3, 2), walked(3n, [3, 2], SHAPE));
+  });
+
   it("turns its sign with the direction", () => {
     const noise = brownianNoise(1n, KARRAS, SHAPE);
     assertSameBits(noise(5, 2), scale(noise(2, 5), -1));
