@@ -207,6 +207,7 @@
         "native/core/deflate/runs.cpp",
         "native/core/deflate/stream.cpp",
         "native/core/deflate/survey.cpp",
+        "native/core/noise/brownian.cpp",
         "native/core/noise/mt19937.cpp",
         "native/core/noise/philox.cpp",
         "native/core/png/decode.cpp",

@@ -100,6 +100,23 @@ void engine_mt_seed(engine_mt19937 *generator, uint64_t seed);
  * Fails: BAD_ARGUMENT, where `next` is above 624: no state of this generator. */
 engine_status engine_mt_randn(engine_mt19937 *generator, engine_f32 out);
 
+/* One cut of a Brownian path: the increment W over a node becomes left = (W * length) * reciprocal + z * spread and
+ * right = W - left, of the CPU normals z of `seed`. */
+typedef struct {
+  uint32_t node; /* 0 is the root; of cut i, 2 i + 1 is the left half and 2 i + 2 the right one */
+  uint32_t seed;
+  uint32_t row;   /* of `lefts`, which no other cut of the call has */
+  uint32_t drawn; /* the row holds the left half of an earlier call; else it is written */
+  float length, reciprocal, spread;
+} engine_cut;
+
+/* An increment of a Brownian path: out = (the sum of the nodes in `terms`, in order) / divisor. root [n] is the
+ * increment over the whole path, lefts [rows, pitch] the left halves of cuts, each the first n floats of a row. A cut
+ * names the root or a half of a cut before it. Draws side by side whatever n is. Fails: BAD_LENGTH (rows), BAD_ARGUMENT
+ * (nodes, rows), NO_MEMORY. */
+engine_status engine_brownian(engine_f32 out, engine_cf32 root, engine_f32 lefts, size_t pitch, const engine_cut *cuts,
+                              size_t count, const uint32_t *terms, size_t term_count, float divisor);
+
 /* PyTorch's CUDA normals: Philox 4x32-10, all 64 bits of the seed count. threads: the grid (a multiple of 256), 0 for
  * no cap. offset: the generator's offset, a multiple of 4, moved on. k: what each is multiplied with, as by
  * engine_scale afterwards; 1 for the normals themselves. Fails: BAD_ARGUMENT. */

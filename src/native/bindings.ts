@@ -25,6 +25,21 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   /** Fills `out` with PyTorch's CPU normals and moves the state on. */
   mtRandn(state: Uint8Array, out: Float32Array): void;
 
+  /**
+   * An increment of a Brownian path: out [n] = (sum of the nodes in `terms`) / divisor. root [n] is the whole path, lefts
+   * [rows, pitch] the left halves of cuts. `cuts`: 7 words each, node, seed, row, drawn and the float32 length, reciprocal,
+   * spread; engine_cut of native/include/engine.h has their meaning.
+   */
+  brownian(
+    out: Float32Array,
+    root: Float32Array,
+    lefts: Float32Array,
+    pitch: number,
+    cuts: Uint32Array,
+    terms: Uint32Array,
+    divisor: number,
+  ): void;
+
   /** The offset that philoxRandn of `count` values returns, without computing them. */
   philoxSkip(count: number, offset: bigint, threads: number): bigint;
   /** The four u32 words behind each of n elements, row by row: out[row * n + element]; for tests. */

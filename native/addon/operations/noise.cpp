@@ -37,6 +37,29 @@ Napi::Value MtRandn(const Napi::CallbackInfo &info) {
   return a.done(status);
 }
 
+/* Words as Uint32Array. They and the span share no memory, so that writing it changes no cut that was checked. */
+engine_u32 Words(const Args &a, size_t i, const char *name, engine_f32 out, engine_f32 lefts) {
+  const engine_u32 words = a.words_out(i, name);
+  a.apart(out.data, out.len * 4, words.data, words.len * 4, name, false);
+  a.apart(lefts.data, lefts.len * 4, words.data, words.len * 4, name, false);
+  return words;
+}
+
+Napi::Value Brownian(const Napi::CallbackInfo &info) {
+  static_assert(sizeof(engine_cut) == 7 * sizeof(uint32_t));
+  const Args a(info);
+  const engine_f32 out = a.out(0, "out"), lefts = a.out(2, "lefts");
+  const engine_cf32 root = a.in(1, "root", out.len);
+  a.apart(out, root, "root", false);
+  a.apart(out, {lefts.data, lefts.len}, "lefts", false);
+  a.apart(lefts, root, "root", false);
+  const size_t pitch = a.size(3, "pitch");
+  const engine_u32 cuts = Words(a, 4, "cuts", out, lefts), terms = Words(a, 5, "terms", out, lefts);
+  a.expect("cuts", cuts.len, {cuts.len / 7, 7});
+  return a.done(engine_brownian(out, root, lefts, pitch, reinterpret_cast<const engine_cut *>(cuts.data), cuts.len / 7,
+                                terms.data, terms.len, a.f32(6, "divisor")));
+}
+
 template <class A>
 Napi::Value PhiloxRandn(const Napi::CallbackInfo &info) {
   const A a(info);
@@ -75,7 +98,7 @@ void ExportNoise(const Exports &exports) {
   exports.core.Set("mtStateBytes", Napi::Number::New(exports.core.Env(), sizeof(engine_mt19937)));
   SetAll(exports.core, kOperations<Args>);
   SetAll(exports.cuda, kOperations<CudaArgs>);
-  SetAll(exports.core, {{"mtSeed", MtSeed}, {"mtRandn", MtRandn}, {"philoxSkip", PhiloxSkip}});
+  SetAll(exports.core, {{"mtSeed", MtSeed}, {"mtRandn", MtRandn}, {"brownian", Brownian}, {"philoxSkip", PhiloxSkip}});
 }
 
 }  // namespace latentkit

@@ -57,6 +57,11 @@ typedef struct lk_kernels {
   /* base + x * mask */
   void (*add_product)(float *out, const float *base, const float *x, const float *mask, size_t n, int stream);
 
+  /* The halves of a cut of w: left is the normals first, right may be NULL. */
+  void (*bridge)(float *left, float *right, const float *w, float length, float reciprocal, float spread, size_t n);
+  /* The sum of the terms, from the first to the last, divided. */
+  void (*divided_sum)(float *out, const float *const *terms, size_t count, float divisor, size_t n);
+
   /* Sums of one leaf of shared/tree.h, in double: of x, and of (x - mean)^2. */
   double (*sum)(const float *x, size_t n);
   double (*squares)(const float *x, size_t n, double mean);

@@ -39,6 +39,7 @@ const CORE: All<NativeBindings> = {
   mtStateBytes: true,
   mtSeed: true,
   mtRandn: true,
+  brownian: true,
   philoxSkip: true,
   latentToRgb: true,
   resizeToImage: true,

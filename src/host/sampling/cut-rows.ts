@@ -1,0 +1,76 @@
+import { returnMemory, takeMemory } from "../../tensor/memory.js";
+import { elementCount } from "../../tensor/tensor.js";
+import type { TimeCut } from "./brownian-tree.js";
+
+/** Words of engine_cut. */
+const WORDS = 7;
+/** Floats between rows: without them the rows of a latent with sides of powers of 2 would share a few lines of a cache. */
+const GAP = 272;
+const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
+
+/** Left halves of the cuts of the last request: a request shares most of its upper cuts with the one before it. */
+export class CutRows {
+  readonly pitch: number;
+  /** Number of rows that the first request makes room for. */
+  private readonly expected: number;
+  private lefts = new Float32Array(0);
+  private readonly cuts: (TimeCut | undefined)[] = [];
+
+  constructor(size: number, expected: number) {
+    this.pitch = size + GAP;
+    this.expected = expected;
+  }
+
+  /** Calls `work` with the rows of these cuts and their words; rows and children of all other cuts are dropped. */
+  compute(cuts: readonly TimeCut[], work: (lefts: Float32Array, words: Uint32Array) => void): void {
+    const drawn = cuts.map(({ row }) => row >= 0);
+    this.assign(cuts);
+    const words = new Uint32Array(WORDS * cuts.length);
+    const factors = new Float32Array(words.buffer);
+    for (const [i, cut] of cuts.entries()) {
+      words.set([cut.node.index, cut.seed, cut.row, drawn[i] ? 1 : 0], WORDS * i);
+      factors.set([cut.length, cut.reciprocal, cut.spread], WORDS * i + 4);
+    }
+    try {
+      work(this.lefts, words);
+    } catch (error) {
+      for (const cut of cuts) this.drop(cut);
+      throw error;
+    }
+  }
+
+  /** Drops all rows and returns their memory. */
+  release(): void {
+    for (const cut of this.cuts) if (cut !== undefined) this.drop(cut);
+    returnMemory(this.lefts.buffer);
+    this.lefts = new Float32Array(0);
+  }
+
+  private assign(cuts: readonly TimeCut[]): void {
+    const wanted = new Set(cuts);
+    for (const cut of this.cuts) if (cut !== undefined && !wanted.has(cut)) this.drop(cut);
+    this.grow(cuts.length);
+    let row = 0;
+    for (const cut of cuts) {
+      if (cut.row >= 0) continue;
+      while (this.cuts[row] !== undefined) row++;
+      this.cuts[row] = cut;
+      cut.row = row;
+    }
+  }
+
+  private drop(cut: TimeCut): void {
+    if (cut.row >= 0) this.cuts[cut.row] = undefined;
+    cut.row = -1;
+    cut.node.cut = undefined;
+  }
+
+  private grow(rows: number): void {
+    if (rows * this.pitch <= this.lefts.length) return;
+    const size = elementCount([Math.max(rows, this.expected), this.pitch]);
+    const lefts = new Float32Array(takeMemory(size * FLOAT_BYTES));
+    lefts.set(this.lefts);
+    returnMemory(this.lefts.buffer);
+    this.lefts = lefts;
+  }
+}
