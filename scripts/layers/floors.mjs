@@ -11,7 +11,7 @@ export const FLOORS = {
   tensor: ["*", "sampling/", "inspect", "tensor", "shape", "device/", "random ops latent-rgb channels"],
   io: ["*", "json/", "python-text", "png/", "files/ http/"],
   host: ["*", "sampling/", "preview/ prompt/"],
-  "host/sampling": ["solver", "solvers/", "*"],
+  "host/sampling": ["solver", "solvers/ conditioning/", "guiders/", "*"],
   "host/sampling/solvers": ["single-step/ multistep/", "*"],
   nodes: ["*", "core/", "ext/", "index", "invoke"],
   "nodes/core": [
