@@ -5,8 +5,8 @@ import { SOLVERS } from "./solvers/index.js";
 
 /** A solver with all its options, ready to run. */
 export interface ChosenSolver {
-  readonly solver: Solver<never>;
-  readonly options: never;
+  readonly solver: Solver;
+  readonly options: object;
   /** Whether ancestral noise has the run's seed itself, in place of seed + 1. */
   readonly sameSeed: boolean;
 }
@@ -21,7 +21,7 @@ export function chosenSolver({ sampler, options }: SamplerChoice): ChosenSolver 
   const { ancestral_seed = "next", ...own } = options;
   if (ancestral_seed !== "next" && ancestral_seed !== "same")
     throw notOneOf(`sampler ${sampler}, ancestral_seed`, ancestral_seed, ["next", "same"]);
-  const defaults: Readonly<Record<string, unknown>> = { ...(solver.options as object) };
+  const defaults: Readonly<Record<string, unknown>> = { ...solver.options };
   for (const [name, value] of Object.entries(own)) {
     if (!Object.hasOwn(defaults, name)) throw notOneOf(`sampler ${sampler}, option`, name, Object.keys(defaults));
     if (value === undefined || fits(value, defaults[name])) continue;
@@ -32,7 +32,7 @@ export function chosenSolver({ sampler, options }: SamplerChoice): ChosenSolver 
   const set = Object.entries(own).filter(([, value]) => value !== undefined);
   return {
     solver,
-    options: { ...defaults, ...Object.fromEntries(set) } as never,
+    options: { ...defaults, ...Object.fromEntries(set) },
     sameSeed: ancestral_seed === "same",
   };
 }
