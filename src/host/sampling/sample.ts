@@ -64,8 +64,11 @@ export async function sample(options: SampleOptions): Promise<Sampled> {
     onStep: options.onStep,
   });
   const x = noised(sampling, sigmas[0]!, initial, input, true);
-  const result = sigmas.length === 1 ? x : await chosen.solver.sample(x, run, chosen.options);
-  const done = { ...latent, samples: outOfModel(result, sampling, sigmas.at(-1)) };
+  const { solver } = chosen;
+  const hasSteps = sigmas.length > 1;
+  const result = hasSteps ? await solver.sample(x, run, chosen.options) : x;
+  const last = (hasSteps ? solver.lastSigma?.(sigmas) : undefined) ?? sigmas.at(-1)!;
+  const done = { ...latent, samples: outOfModel(result, sampling, last) };
   const { denoised } = run;
   if (denoised === undefined) return unchanged(done);
   return { latent: done, denoised: { ...latent, samples: outOfModel(denoised, sampling) } };

@@ -40,6 +40,8 @@ export interface Solver<Options extends object = object> {
   readonly noise: NoiseKind;
   /** Default of every option. */
   readonly options: Options;
+  /** Noise level of the result where it can differ from the last of `sigmas`, which a flow's result is then divided by. */
+  lastSigma?(sigmas: Float32Array): number;
   /** Integrates x [B, C, H, W] from sigmas[0] to the last one. */
   sample(x: Tensor, context: SolverContext, options: Options): Promise<Tensor>;
 }

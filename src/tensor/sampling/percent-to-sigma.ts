@@ -1,18 +1,44 @@
-import type { ModelSampling } from "./model-sampling.js";
+import { type ModelSampling, specOf } from "./model-sampling.js";
 import { isFlow } from "./noise-level.js";
 
-/** Noise level above every schedule: what begins at 0 % is never too early. */
+/** Sigma above that of every model, where sampling begins at any noise level. */
 const ABOVE_ALL = 999_999_999.9;
 
-/** Noise level at a fraction 0 … 1 of all sampling steps; up to 0 it is above every schedule, from 1 on it is 0. */
+/**
+ * Noise level at a share of the way from noise to image: above all levels up to 0 (1 for a flow), 0 from 1 on, else the
+ * level of the timestep at that share, by the formula of the model's family.
+ */
 export function percentToSigma(sampling: ModelSampling, percent: number): number {
   if (percent <= 0) return isFlow(sampling) ? 1 : ABOVE_ALL;
   if (percent >= 1) return 0;
-  const left = 1 - percent;
-  if (isFlow(sampling)) return sampling.sigma(left * sampling.timestep(1));
-  if (sampling.prediction === "edm" || sampling.prediction === "edm-v") {
-    const low = Math.log(sampling.sigmaMin);
-    return Math.exp((Math.log(sampling.sigmaMax) - low) * left + low);
+  const rest = 1 - percent;
+  const spec = specOf(sampling);
+  switch (spec?.kind) {
+    case "flow":
+      return (spec.shift * rest) / (1 + (spec.shift - 1) * rest);
+    case "flux":
+      return 1 / (1 + (1 / rest - 1) * Math.exp(-spec.shift));
+    case "edm":
+      return Math.exp(Math.log(spec.sigmaMax) * rest + Math.log(spec.sigmaMin) * percent);
+    case "cascade":
+      return sampling.sigma(rest);
+    case "discrete":
+      return sampling.sigma(rest * (sampling.sigmas.length - 1));
+    default:
+      return ofForeign(sampling, rest);
   }
-  return sampling.sigma(sampling.sigmas.length > 1000 ? left : left * 999);
+}
+
+/** The level of a sampling that modelSampling() did not make, by its own maps: a flow's timesteps begin at 0. */
+function ofForeign(sampling: ModelSampling, rest: number): number {
+  const first = isFlow(sampling) ? 0 : sampling.timestep(sampling.sigmaMin);
+  return sampling.sigma(first + (sampling.timestep(sampling.sigmaMax) - first) * rest);
+}
+
+/** Noise levels whose first has a signal, for solvers that divide by it: a flow's level of 1 becomes that of 0.01 %. */
+export function withSignal(sampling: ModelSampling, sigmas: Float32Array): Float32Array {
+  if (!isFlow(sampling) || !(sigmas[0]! >= 1)) return sigmas;
+  const replaced = sigmas.slice();
+  replaced[0] = percentToSigma(sampling, 1e-4);
+  return replaced;
 }

@@ -51,8 +51,7 @@ export class Estimator {
           continue;
         }
         const sum = sums[part.side] ?? Tensor.zeros(x.shape);
-        addMasked(sum, own, part.weight, part.area.y, part.area.x);
-        sums[part.side] = sum;
+        sums[part.side] = addMasked(sum, own, part.weight, part.area.y, part.area.x, sum);
       }
     }
     return sums.map((sum, side) => sum ?? sumOf(terms[side]!));
@@ -116,6 +115,6 @@ export function requireDenoiser(model: Model): Denoiser {
   if (typeof model.predict === "function") return model as Denoiser;
   throw new LatentkitError(
     "host.missing",
-    `Model ${model.sampling.name}: the host offers its noise schedule alone, and sampling needs its predict().`,
+    `Model ${model.sampling.name} cannot denoise: its host offers the noise schedule alone.`,
   );
 }

@@ -1,10 +1,20 @@
 import { Tensor } from "../../../tensor/tensor.js";
 
-/** Adds source * mask to destination at (y, x); source [B, C, h, w], mask [1 or B, h, w]. */
-export function addMasked(destination: Tensor, source: Tensor, mask: Tensor, y: number, x: number): void {
+/**
+ * A copy of destination [B, C, H, W] with source * mask added to the area of source, [B, C, h, w], from row y and column
+ * x on. The mask, [1 or B, h, w], is shared by the channels. `out` may be the destination.
+ */
+export function addMasked(
+  destination: Tensor,
+  source: Tensor,
+  mask: Tensor,
+  y: number,
+  x: number,
+  out = destination.clone(),
+): Tensor {
   const [, channels, rows, columns] = destination.shape as [number, number, number, number];
   const [, , height, width] = source.shape as [number, number, number, number];
-  const [to, from, weights] = [destination.data, source.data, mask.data];
+  const [to, from, weights] = [out.data, source.data, mask.data];
   for (let plane = 0; plane < source.size / (height * width); plane++) {
     const item = Math.floor(plane / channels) % mask.shape[0]!;
     for (let row = 0; row < height; row++) {
@@ -15,6 +25,7 @@ export function addMasked(destination: Tensor, source: Tensor, mask: Tensor, y: 
       }
     }
   }
+  return out;
 }
 
 /** The part [B, C, h, w] of source [B, C, H, W] from (y0, x0) on. */

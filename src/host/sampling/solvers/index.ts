@@ -1,60 +1,39 @@
-import { weightedSum } from "../../../tensor/ops.js";
-import { isFlow } from "../../../tensor/sampling/noise-level.js";
 import type { Sampler } from "../../../tensor/sampling/sigmas.js";
 import type { Solver } from "../solver.js";
-
-/** Euler's method. */
-const euler: Solver = {
-  noise: "global",
-  options: {},
-  async sample(x, context) {
-    const { sigmas } = context;
-    for (let i = 0; i + 1 < sigmas.length; i++) {
-      const [sigma, next] = [sigmas[i]!, sigmas[i + 1]!];
-      const denoised = await context.denoise(x, sigma);
-      context.report(i, denoised);
-      x = weightedSum([
-        [next / sigma, x],
-        [1 - next / sigma, denoised],
-      ]);
-    }
-    return x;
-  },
-};
-
-/** Euler's method with noise anew in each step. */
-const eulerAncestral: Solver = {
-  noise: "stream",
-  options: {},
-  async sample(x, context) {
-    const { sigmas } = context;
-    for (let i = 0; i + 1 < sigmas.length; i++) {
-      const [sigma, next] = [sigmas[i]!, sigmas[i + 1]!];
-      const denoised = await context.denoise(x, sigma);
-      context.report(i, denoised);
-      if (next === 0) x = denoised;
-      else if (isFlow(context.sampling)) {
-        const down = next * (1 + (next / sigma - 1));
-        const renoise = Math.sqrt(next ** 2 - (down * ((1 - next) / (1 - down))) ** 2);
-        const alpha = (1 - next) / (1 - down);
-        x = weightedSum([
-          [(alpha * down) / sigma, x],
-          [alpha * (1 - down / sigma), denoised],
-          [renoise, context.noise(sigma, next)],
-        ]);
-      } else {
-        const up = Math.min(next, Math.sqrt((next ** 2 * (sigma ** 2 - next ** 2)) / sigma ** 2));
-        const down = Math.sqrt(next ** 2 - up ** 2);
-        x = weightedSum([
-          [down / sigma, x],
-          [1 - down / sigma, denoised],
-          [up, context.noise(sigma, next)],
-        ]);
-      }
-    }
-    return x;
-  },
-};
+import { MULTISTEP } from "./multistep/index.js";
+import { dpm2, dpm2Ancestral } from "./single-step/dpm-2.js";
+import { dpmAdaptive } from "./single-step/dpm-adaptive.js";
+import { dpmFast } from "./single-step/dpm-fast.js";
+import { dpmpp2sAncestral, dpmpp2sAncestralCfgPp } from "./single-step/dpmpp-2s.js";
+import { dpmppSde } from "./single-step/dpmpp-sde.js";
+import { ddpm, euler, eulerAncestral, lcm } from "./single-step/euler.js";
+import { eulerAncestralCfgPp, eulerCfgPp } from "./single-step/euler-cfg-pp.js";
+import { heun, heunpp2 } from "./single-step/heun.js";
+import { expHeun2X0, expHeun2X0Sde, seeds2, seeds3 } from "./single-step/seeds.js";
 
 /** The solver of each sampler's name. */
-export const SOLVERS: Partial<Record<Sampler, Solver>> = { euler, euler_ancestral: eulerAncestral, ddim: euler };
+export const SOLVERS: Partial<Record<Sampler, Solver>> = {
+  // single-step
+  euler,
+  euler_cfg_pp: eulerCfgPp,
+  euler_ancestral: eulerAncestral,
+  euler_ancestral_cfg_pp: eulerAncestralCfgPp,
+  heun,
+  heunpp2,
+  exp_heun_2_x0: expHeun2X0,
+  exp_heun_2_x0_sde: expHeun2X0Sde,
+  dpm_2: dpm2,
+  dpm_2_ancestral: dpm2Ancestral,
+  dpm_fast: dpmFast,
+  dpm_adaptive: dpmAdaptive,
+  dpmpp_2s_ancestral: dpmpp2sAncestral,
+  dpmpp_2s_ancestral_cfg_pp: dpmpp2sAncestralCfgPp,
+  dpmpp_sde: dpmppSde,
+  dpmpp_sde_gpu: dpmppSde,
+  ddpm,
+  lcm,
+  ddim: euler,
+  seeds_2: seeds2,
+  seeds_3: seeds3,
+  ...MULTISTEP,
+};

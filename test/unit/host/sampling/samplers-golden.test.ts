@@ -45,10 +45,10 @@ const FUNCTIONS: Record<string, (x: number) => number> = {
 
 describe("samplers, golden", () => {
   for (const sampler of SAMPLERS) {
-    const solver = SOLVERS[sampler];
-    if (solver === undefined) continue;
     // masks and guidance belong to the sampling around a solver
     const own = cases.filter((one) => one.sampler === sampler && one.group !== "mask");
+    // the newest names have no golden cases
+    if (SOLVERS[sampler] === undefined || own.length === 0) continue;
     it(`${sampler}: ${own.length} cases`, async () => {
       for (const one of own) await check(one);
     });
@@ -107,7 +107,7 @@ async function check(one: Case): Promise<void> {
       assertNear(draws[i]![1], next, near * sigma, `${one.id}: to of draw ${i}`);
     });
   }
-  const last = sigmas.at(-1)!;
+  const last = solver.lastSigma?.(sigmas) ?? sigmas.at(-1)!;
   const expected = tensor(one.out!);
   const tolerance = 5e-6 * Math.max(1, one.scale) + 4 * Math.max(one.spread_f32 ?? 0, one.spread_coef64 ?? 0);
   result.data.forEach((value, i) => {

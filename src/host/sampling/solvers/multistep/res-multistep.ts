@@ -1,0 +1,77 @@
+import { type Term, weightedSum } from "../../../../tensor/ops.js";
+import type { Tensor } from "../../../../tensor/tensor.js";
+import type { Solver } from "../../solver.js";
+import { run, type Step } from "./run.js";
+
+interface ResOptions {
+  /** Share of the noise that is renewed; absent is 0. */
+  eta?: number;
+  s_noise: number;
+}
+
+/** Estimate of the step before and the noise level that it reached without its new noise. */
+interface Before {
+  readonly estimate: Tensor;
+  readonly down: number;
+}
+
+/** Second-order exponential integrator of the refined solver (arXiv 2308.02157), in lambda = -log(sigma). */
+const resSolver = (options: ResOptions, separate: boolean): Solver<ResOptions> => ({
+  noise: "stream",
+  options,
+  async sample(x, context, { eta = 0, s_noise }) {
+    let before: Before | undefined;
+    return run(x, context, {
+      separate,
+      advance: (step) => {
+        const { index, sigma, next, uncond } = step;
+        const [down, up] = ancestralStep(sigma, next, eta);
+        const terms =
+          before === undefined || down === 0
+            ? firstOrder(step, down)
+            : secondOrder(step, down, context.sigmas[index - 1]!, before);
+        // drawn also where unused: the number of draws is part of a sampler's contract
+        const noise = context.noise(sigma, next);
+        if (up > 0) terms.push([up * s_noise, noise]);
+        before = { estimate: uncond, down };
+        return weightedSum(terms);
+      },
+    });
+  },
+});
+
+/** Parts of the noise level `next`: remainder of the old noise, new noise. */
+function ancestralStep(sigma: number, next: number, eta: number): [down: number, up: number] {
+  if (eta === 0) return [next, 0];
+  const up = Math.min(next, eta * next * Math.sqrt(1 - (next / sigma) ** 2));
+  return [Math.sqrt(next ** 2 - up ** 2), up];
+}
+
+const firstOrder = ({ sigma, x, denoised, uncond }: Step, down: number): Term[] => [
+  [down / sigma, x],
+  [-down / sigma, uncond],
+  [1, denoised],
+];
+
+function secondOrder(step: Step, down: number, previous: number, before: Before): Term[] {
+  const { sigma, x, denoised, uncond } = step;
+  const h = Math.log(sigma / down);
+  const c2 = Math.log(before.down / previous) / h;
+  const phi1 = -Math.expm1(-h) / h;
+  const phi2 = (1 - phi1) / h;
+  const decay = down / sigma;
+  return [
+    [decay, x],
+    [decay, denoised],
+    [-decay + h * finite(phi1 - phi2 / c2), uncond],
+    [h * finite(phi2 / c2), before.estimate],
+  ];
+}
+
+/** A step of length 0 divides 0 by 0, and adds nothing. */
+const finite = (value: number): number => (Number.isNaN(value) ? 0 : value);
+
+export const resMultistep = resSolver({ s_noise: 1 }, false);
+export const resMultistepCfgPp = resSolver({ s_noise: 1 }, true);
+export const resMultistepAncestral = resSolver({ eta: 1, s_noise: 1 }, false);
+export const resMultistepAncestralCfgPp = resSolver({ eta: 1, s_noise: 1 }, true);

@@ -1,0 +1,93 @@
+import { type Term, weightedSum } from "../../../../tensor/ops.js";
+import type { Tensor } from "../../../../tensor/tensor.js";
+import type { Solver } from "../../solver.js";
+import { momentWeights } from "./moment-weights.js";
+import { remember } from "./run.js";
+
+/** Estimate at a noise level of the past. */
+interface Estimate {
+  readonly sigma: number;
+  readonly denoised: Tensor;
+}
+
+const HIGHEST_ORDER = 3;
+/** Noise level at which the method ends instead of 0. */
+const LAST_SIGMA = Math.fround(0.001);
+
+const lastSigma = (sigmas: Float32Array): number => sigmas.at(-1) || LAST_SIGMA;
+
+/** Scale of the corrections by the step's length h in lambda = -log(sigma). */
+type Scale = (h: number) => number;
+
+/**
+ * UniPC (arXiv 2302.04867), data prediction, order 3 at most and lower at both ends, each latent corrected by the estimate
+ * that the next step needs anyway. It is written in x = clean + sigma * noise for any model, a flow included.
+ */
+const uniPcSolver = (scale: Scale): Solver => ({
+  noise: "none",
+  options: {},
+  lastSigma,
+  async sample(x, context) {
+    const { sigmas } = context;
+    const steps = sigmas.length - 1;
+    if (steps < 1) return x;
+    const end = lastSigma(sigmas);
+    const order = Math.min(HIGHEST_ORDER, steps - 1);
+    const past: Estimate[] = [];
+    let latent = x;
+    for (let index = 0; index < steps; index++) {
+      const sigma = sigmas[index]!;
+      const step =
+        index === 0 ? undefined : stepTo(sigma, past.slice(0, Math.min(order, index, steps + 1 - index)), scale);
+      const denoised = await context.denoise(step === undefined ? latent : step(latent), sigma);
+      context.report(index, denoised);
+      if (step !== undefined) latent = step(latent, denoised);
+      remember(past, { sigma, denoised }, HIGHEST_ORDER);
+    }
+    // a single step does not move: the latent is only scaled, as a variance-preserving one, to the last noise level
+    if (steps === 1) return weightedSum([[Math.sqrt((1 + end ** 2) / (1 + sigmas[0]! ** 2)), latent]]);
+    return stepTo(end, past.slice(0, 1), scale)(latent);
+  },
+});
+
+/**
+ * Step from the newest of `past` to sigma, of the order of its length: predicts from a latent, or corrects the
+ * prediction by the estimate there.
+ */
+function stepTo(sigma: number, past: readonly Estimate[], scale: Scale): (x: Tensor, estimate?: Tensor) => Tensor {
+  const [newest, ...older] = past as [Estimate, ...Estimate[]];
+  const h = Math.log(newest.sigma / sigma);
+  const nodes = older.map((one) => Math.log(newest.sigma / one.sigma) / h);
+  const moments = momentsOf(h, scale(h), past.length);
+  return (x, estimate) => {
+    const at = estimate === undefined ? nodes : [...nodes, 1];
+    const values = older.map((one) => one.denoised);
+    if (estimate !== undefined) values.push(estimate);
+    // the published simplification: half a slope is exact enough for one of them
+    const weights = at.length === 1 ? [scale(h) / 2] : momentWeights(at, moments).map((weight) => weight * scale(h));
+    const slopes = weights.map((weight, i) => -weight / at[i]!);
+    const rest = slopes.reduce((sum, slope) => sum + slope, 0);
+    const terms: Term[] = [
+      [sigma / newest.sigma, x],
+      [-Math.expm1(-h) - rest, newest.denoised],
+      ...slopes.map((slope, i): Term => [slope, values[i]!]),
+    ];
+    return weightedSum(terms);
+  };
+}
+
+/** Integrals that the slopes' weights have to reproduce, of 1, t … in units of the scale. */
+function momentsOf(h: number, scale: number, count: number): number[] {
+  const moments: number[] = [];
+  let factorial = 1;
+  let phi = Math.expm1(-h) / -h - 1;
+  for (let k = 1; k <= count; k++) {
+    moments.push((phi * factorial) / scale);
+    factorial *= k + 1;
+    phi = phi / -h - 1 / factorial;
+  }
+  return moments;
+}
+
+export const uniPc = uniPcSolver((h) => -h);
+export const uniPcBh2 = uniPcSolver((h) => Math.expm1(-h));

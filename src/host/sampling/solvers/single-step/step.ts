@@ -1,0 +1,73 @@
+import { type Term, weightedSum } from "../../../../tensor/ops.js";
+import type { Tensor } from "../../../../tensor/tensor.js";
+import type { SolverContext } from "../../solver.js";
+
+/** One step of a schedule: its number from 0, its noise level and the next. */
+export interface Step {
+  readonly index: number;
+  readonly sigma: number;
+  readonly next: number;
+}
+
+/** A latent with its estimate: the slope of the path through it, by sigma, is (x - denoised) / sigma. */
+export interface Point {
+  readonly x: Tensor;
+  readonly sigma: number;
+  readonly denoised: Tensor;
+}
+
+/** Runs `advance` from each noise level to the next. */
+export async function integrate(
+  start: Tensor,
+  sigmas: Float32Array,
+  advance: (x: Tensor, step: Step) => Promise<Tensor>,
+): Promise<Tensor> {
+  let x = start;
+  for (let index = 0; index + 1 < sigmas.length; index++) {
+    x = await advance(x, { index, sigma: sigmas[index]!, next: sigmas[index + 1]! });
+  }
+  return x;
+}
+
+/** The point of x at a noise level. */
+export async function evaluate(context: SolverContext, x: Tensor, sigma: number): Promise<Point> {
+  return { x, sigma, denoised: await context.denoise(x, sigma) };
+}
+
+/** The point that a step begins at; its estimate is the one that the step reports. */
+export async function begin(context: SolverContext, x: Tensor, sigma: number, index: number): Promise<Point> {
+  const point = await evaluate(context, x, sigma);
+  context.report(index, point.denoised);
+  return point;
+}
+
+/** Euler's step from a point to another noise level, times `scale`, and further terms. */
+export function eulerTo({ x, sigma, denoised }: Point, to: number, scale = 1, terms: readonly Term[] = []): Tensor {
+  const ratio = to / sigma;
+  if (ratio !== 0) return weightedSum([[scale * ratio, x], [scale * (1 - ratio), denoised], ...terms]);
+  return scale === 1 && terms.length === 0 ? denoised : weightedSum([[scale, denoised], ...terms]);
+}
+
+/** x and a distance along the slope at each point, times `scale`, and further terms: one pass over all of them. */
+export function along(
+  x: Tensor,
+  slopes: readonly (readonly [distance: number, point: Point])[],
+  scale = 1,
+  terms: readonly Term[] = [],
+): Tensor {
+  let own = scale;
+  const others: Term[] = [];
+  for (const [distance, point] of slopes) {
+    const weight = (scale * distance) / point.sigma;
+    if (point.x === x) own += weight;
+    else others.push([weight, point.x]);
+    others.push([-weight, point.denoised]);
+  }
+  return weightedSum([[own, x], ...others, ...terms]);
+}
+
+/** Noise times a coefficient, as a term. It is drawn where the coefficient is 0 too: later draws follow in the stream. */
+export function noiseTerm(context: SolverContext, { sigma, next }: Omit<Step, "index">, coefficient: number): Term[] {
+  const noise = context.noise(sigma, next);
+  return coefficient === 0 ? [] : [[coefficient, noise]];
+}
