@@ -26,18 +26,21 @@ export const kSamplerAdvanced = defineNode({
   },
   outputs: { LATENT: "LATENT" },
   noiseStream: () => "cpu",
-  run: async (inputs, context) => {
+  run: async (inputs, { signal, progress }) => {
     const { model, positive, negative, cfg, steps, scheduler } = inputs;
     const sampler = inputs.sampler_name;
     const leavesNoise = inputs.return_with_leftover_noise === "enable";
     const window = { start: inputs.start_at_step, end: inputs.end_at_step, leavesNoise };
-    const { latent } = await sampledIn(context, {
-      guider: { kind: "cfg", model, positive, negative, cfg },
-      sampler: { sampler, options: {} },
-      sigmas: scheduledSigmas({ model: model.sampling, sampler, scheduler, steps }, window),
-      noise: { seed: inputs.noise_seed, enabled: inputs.add_noise === "enable" },
-      latent: inputs.latent_image,
-    });
+    const { latent } = await sampledIn(
+      { signal, progress },
+      {
+        guider: { kind: "cfg", model, positive, negative, cfg },
+        sampler: { sampler, options: {} },
+        sigmas: scheduledSigmas({ model: model.sampling, sampler, scheduler, steps }, window),
+        noise: { seed: inputs.noise_seed, enabled: inputs.add_noise === "enable" },
+        latent: inputs.latent_image,
+      },
+    );
     return { LATENT: latent };
   },
 });

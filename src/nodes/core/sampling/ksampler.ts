@@ -23,17 +23,20 @@ export const kSampler = defineNode({
   },
   outputs: { LATENT: "LATENT" },
   noiseStream: () => "cpu",
-  run: async (inputs, context) => {
+  run: async (inputs, { signal, progress }) => {
     const { model, positive, negative, cfg, seed, steps, scheduler, denoise } = inputs;
     const sampler = inputs.sampler_name;
     const sigmas = scheduledSigmas({ model: model.sampling, sampler, scheduler, steps, denoise });
-    const { latent } = await sampledIn(context, {
-      guider: { kind: "cfg", model, positive, negative, cfg },
-      sampler: { sampler, options: {} },
-      sigmas,
-      noise: { seed, enabled: true },
-      latent: inputs.latent_image,
-    });
+    const { latent } = await sampledIn(
+      { signal, progress },
+      {
+        guider: { kind: "cfg", model, positive, negative, cfg },
+        sampler: { sampler, options: {} },
+        sigmas,
+        noise: { seed, enabled: true },
+        latent: inputs.latent_image,
+      },
+    );
     return { LATENT: latent };
   },
 });

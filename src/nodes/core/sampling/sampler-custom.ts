@@ -24,14 +24,17 @@ export const samplerCustom = defineNode({
     { name: "denoised_output", type: "LATENT" },
   ],
   noiseStream: () => "cpu",
-  run: async ({ model, positive, negative, cfg, sampler, sigmas, ...inputs }, context) => {
-    const { latent, denoised } = await sampledIn(context, {
-      guider: { kind: "cfg", model, positive, negative, cfg },
-      sampler,
-      sigmas: sigmas.data,
-      noise: { seed: inputs.noise_seed, enabled: inputs.add_noise },
-      latent: inputs.latent_image,
-    });
+  run: async ({ model, positive, negative, cfg, sampler, sigmas, ...inputs }, { signal, progress }) => {
+    const { latent, denoised } = await sampledIn(
+      { signal, progress },
+      {
+        guider: { kind: "cfg", model, positive, negative, cfg },
+        sampler,
+        sigmas: sigmas.data,
+        noise: { seed: inputs.noise_seed, enabled: inputs.add_noise },
+        latent: inputs.latent_image,
+      },
+    );
     return { output: latent, denoised_output: denoised };
   },
 });
