@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Span } from "../base/abort.js";
 import { LatentkitError } from "../base/errors.js";
+import { YieldTimer } from "../base/yield-timer.js";
 import { refuseReservedKeys } from "../io/files/save-images.js";
 import { chooseDevice } from "../tensor/device/choice.js";
 import { RunResults } from "./disk-cache/run-results.js";
@@ -10,7 +11,6 @@ import { EventQueue } from "./execution/event-queue.js";
 import { prepareRun, signAll } from "./execution/prepare-run.js";
 import { Run } from "./execution/run.js";
 import { RunSetting } from "./execution/setting.js";
-import { YieldTimer } from "./execution/yield-timer.js";
 import type { GraphRun } from "./job.js";
 import { RunMemory } from "./memory/run-memory.js";
 import { Signer } from "./memory/signature.js";

@@ -1,4 +1,7 @@
 import { describe, LatentkitError } from "../base/errors.js";
+import type { Guider } from "../host/sampling/guiders/guider.js";
+import type { InitialNoise } from "../host/sampling/noise.js";
+import type { SamplerChoice } from "../host/sampling/solver.js";
 import type { Clip, Conditioning, Latent, Model, Pipe, Vae } from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 
@@ -90,6 +93,14 @@ export const vae = <const O extends Flags>(options?: O) => socket<Vae, O>("VAE",
 export const clip = <const O extends Flags>(options?: O) => socket<Clip, O>("CLIP", options);
 /** CONDITIONING: encoded prompts with their options. */
 export const conditioning = <const O extends Flags>(options?: O) => socket<Conditioning, O>("CONDITIONING", options);
+/** SAMPLER: a sampler's name and its options. */
+export const sampler = <const O extends Flags>(options?: O) => socket<SamplerChoice, O>("SAMPLER", options);
+/** SIGMAS: falling noise levels, Tensor [n]. */
+export const sigmas = <const O extends Flags>(options?: O) => socket<Tensor, O>("SIGMAS", options);
+/** NOISE: the noise that sampling starts from. */
+export const noise = <const O extends Flags>(options?: O) => socket<InitialNoise, O>("NOISE", options);
+/** GUIDER: a model with its conditionings. */
+export const guider = <const O extends Flags>(options?: O) => socket<Guider, O>("GUIDER", options);
 /** LIST: a JavaScript array; one value counts as a list of one. */
 export const list = <Item = unknown, const O extends Flags = Record<never, never>>(options?: O) =>
   socket<Item[], O>("LIST", options);

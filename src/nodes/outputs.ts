@@ -1,4 +1,7 @@
 import { describe, LatentkitError } from "../base/errors.js";
+import type { Guider } from "../host/sampling/guiders/guider.js";
+import type { InitialNoise } from "../host/sampling/noise.js";
+import type { SamplerChoice } from "../host/sampling/solver.js";
 import type { Clip, Conditioning, Latent, Model, Pipe, Vae } from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 
@@ -33,6 +36,10 @@ interface ValueByType {
   MODEL: Model;
   VAE: Vae;
   CLIP: Clip;
+  SAMPLER: SamplerChoice;
+  SIGMAS: Tensor;
+  NOISE: InitialNoise;
+  GUIDER: Guider;
   STRING: string;
   INT: number | bigint;
   FLOAT: number;

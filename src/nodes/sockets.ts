@@ -1,4 +1,5 @@
 import { inputError } from "../base/errors.js";
+import { SAMPLERS } from "../tensor/sampling/sigmas.js";
 import { Tensor } from "../tensor/tensor.js";
 
 /** Address of an input, for messages. */
@@ -62,6 +63,54 @@ function isModel(value: unknown): boolean {
 
 const has = (value: unknown, method: string): boolean => isObject(value) && typeof value[method] === "function";
 
+/** SIGMAS [n]: a tensor, a Float32Array or a list of numbers, none of them below 0. */
+function readSigmas(value: unknown): unknown {
+  const list: unknown = value instanceof Tensor && value.shape.length === 1 ? value.data : value;
+  if (!(list instanceof Float32Array) && !Array.isArray(list)) return undefined;
+  for (const sigma of list)
+    if (typeof sigma !== "number" || !(sigma >= 0 && Math.fround(sigma) < Infinity)) return undefined;
+  return value instanceof Tensor ? value : Tensor.from(list, [list.length]);
+}
+
+const isSampler = (value: unknown): boolean =>
+  isObject(value) && (SAMPLERS as readonly unknown[]).includes(value.sampler) && isObject(value.options);
+
+const isNoise = (value: unknown): boolean =>
+  isObject(value) &&
+  typeof value.seed === "bigint" &&
+  value.seed === BigInt.asUintN(64, value.seed) &&
+  typeof value.enabled === "boolean";
+
+/** Parts of each kind of guider: conditionings, and numbers. */
+const GUIDER_PARTS: ReadonlyMap<unknown, readonly [conditionings: readonly string[], numbers: readonly string[]]> =
+  new Map([
+    ["cfg", [["positive", "negative"], ["cfg"]]],
+    ["basic", [["positive"], []]],
+    [
+      "dual-cfg",
+      [
+        ["cond1", "cond2", "negative"],
+        ["cfgConds", "cfgCond2Negative"],
+      ],
+    ],
+    [
+      "perp-neg",
+      [
+        ["positive", "negative", "empty"],
+        ["cfg", "negScale"],
+      ],
+    ],
+  ]);
+
+function isGuider(value: unknown): boolean {
+  const parts = isObject(value) ? GUIDER_PARTS.get(value.kind) : undefined;
+  if (!isObject(value) || parts === undefined || !isModel(value.model)) return false;
+  const [conditionings, numbers] = parts;
+  return (
+    conditionings.every((name) => isConditioning(value[name])) && numbers.every((name) => Number.isFinite(value[name]))
+  );
+}
+
 const RULES: ReadonlyMap<string, SocketRule> = new Map(
   Object.entries({
     IMAGE: { expected: "an image: a tensor [B, H, W, C] with 1 to 4 channels", read: readImage },
@@ -80,6 +129,13 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
     CLIP: {
       expected: "a clip: { encoders }",
       read: (value) => fits(isObject(value) && Array.isArray(value.encoders) && value.encoders.length > 0, value),
+    },
+    SAMPLER: { expected: "a sampler: { sampler: name, options }", read: (value) => fits(isSampler(value), value) },
+    SIGMAS: { expected: "sigmas: a tensor [n] of numbers from 0", read: readSigmas },
+    NOISE: { expected: "noise: { seed: bigint, enabled }", read: (value) => fits(isNoise(value), value) },
+    GUIDER: {
+      expected: "a guider: { kind, model, … } with its conditionings",
+      read: (value) => fits(isGuider(value), value),
     },
     LIST: { expected: "a list", read: (value) => (Array.isArray(value) ? value : [value]) },
   }),

@@ -1,6 +1,6 @@
+import { YieldTimer } from "../../base/yield-timer.js";
 import type { RunEvent } from "../events.js";
 import type { Run } from "./run.js";
-import { YieldTimer } from "./yield-timer.js";
 
 /** Events that happen while a node runs, until the consumer takes them. */
 export class EventQueue {

@@ -1,5 +1,12 @@
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
+import type { Sampler } from "../../tensor/sampling/sigmas.js";
 import type { Tensor } from "../../tensor/tensor.js";
+
+/** A sampler by its name, with options that replace the defaults of its solver: the value of a SAMPLER socket. */
+export interface SamplerChoice {
+  readonly sampler: Sampler;
+  readonly options: Readonly<Record<string, unknown>>;
+}
 
 /**
  * Source of a solver's own noise. stream: a CPU generator of the run's seed plus 1. global: the generator that drew the

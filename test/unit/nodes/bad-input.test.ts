@@ -30,6 +30,19 @@ const WRONG: Record<string, unknown[]> = {
   VAE: [5, "a", {}, { encode: 5 }, []],
   CLIP: [5, "a", {}, { encoders: 5 }, { encoders: [] }],
   CLIP_VISION_OUTPUT: [],
+  SAMPLER: [
+    5,
+    "a",
+    "euler",
+    {},
+    [],
+    { sampler: "euler" },
+    { sampler: "none", options: {} },
+    { sampler: "euler", options: [] },
+  ],
+  SIGMAS: [5, "a", {}, [-1], [Number.NaN], ["a"], [1e39], [[1]], Tensor.zeros([1, 1]), Tensor.from([1, -1], [2])],
+  NOISE: [5, "a", {}, [], { seed: 5, enabled: true }, { seed: 5n }, { seed: -1n, enabled: true }],
+  GUIDER: [5, "a", {}, [], { kind: "cfg" }, { kind: "none", model: {} }, { kind: "basic", model: {}, positive: [] }],
   LIST: [[5], [null], [{}], 5],
   "*": [],
 };
@@ -59,7 +72,8 @@ function badValues(spec: Spec): Bad[] {
 
 function describe(value: unknown): string {
   if (value instanceof Tensor) return `tensor [${value.shape.join()}]`;
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  const digits = (_: string, inner: unknown) => (typeof inner === "bigint" ? `${inner}n` : inner);
+  return typeof value === "object" ? JSON.stringify(value, digits) : String(value);
 }
 
 globalThis.describe("every input of every node, out of bounds, of the wrong type, missing and NaN", () => {

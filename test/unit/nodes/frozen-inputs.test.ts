@@ -62,6 +62,21 @@ describe("no node changes its inputs", () => {
       samples: latent(),
       loader_settings,
     };
+    const sampling = {
+      model,
+      positive: conditioning,
+      negative: conditioning,
+      steps: 2,
+      cfg: 3,
+      latent_image: latent(),
+    };
+    const named = { sampler_name: "euler_ancestral", scheduler: "normal" };
+    const custom = {
+      noise: { seed: 1n, enabled: true },
+      guider: { kind: "cfg", model, positive: conditioning, negative: conditioning, cfg: 3 },
+      sampler: { sampler: "euler", options: {} },
+      sigmas: Tensor.from([2, 1, 0], [3]),
+    };
     const saved = { images: image, filename_prefix: "a", save_metadata: true };
     const inputs: Record<string, Inputs> = {
       "ext if": { any: [1], if: { a: [1] }, else: { b: 2 } },
@@ -158,6 +173,18 @@ describe("no node changes its inputs", () => {
       CLIPTextEncodeSDXLRefiner: { ascore: 6, width: 64, height: 64, text: "a", clip },
       SaveLatent: { samples: latent(), filename_prefix: "a" },
       LoadLatent: { latent: "a.latent" },
+      KSampler: { ...sampling, ...named, seed: 1, denoise: 0.9 },
+      KSamplerAdvanced: {
+        ...sampling,
+        ...named,
+        add_noise: "enable",
+        noise_seed: 1,
+        start_at_step: 0,
+        end_at_step: 1,
+        return_with_leftover_noise: "enable",
+      },
+      SamplerCustom: { ...sampling, ...custom, add_noise: true, noise_seed: 1 },
+      SamplerCustomAdvanced: { ...custom, latent_image: latent() },
     };
     return inputs[key] ?? goodInputs(key);
   }

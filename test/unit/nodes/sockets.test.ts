@@ -43,14 +43,21 @@ describe("nodes/sockets", () => {
     assert.deepEqual(checkSocket("LIST", [], at), []);
   });
 
+  it("makes a tensor of sigmas that are a list or an array, and takes an empty one", () => {
+    for (const sigmas of [[2, 1, 0], Float32Array.of(2, 1, 0), []]) {
+      const tensor = checkSocket("SIGMAS", sigmas, at) as Tensor;
+      assert.deepEqual([...tensor.data, ...tensor.shape], [...sigmas, sigmas.length]);
+    }
+  });
+
   it("takes any member of a union, and knows no other types", async () => {
     const mask = Tensor.zeros([1, 2, 9]);
     assert.equal(checkSocket("IMAGE,MASK", mask, at), mask);
     await refuses(() => checkSocket("IMAGE, MASK", 5, at), "input.wrong-type", /an image.* or a mask/);
-    assert.equal(checkSocket("SIGMAS", 5, at), 5);
+    assert.equal(checkSocket("LATENT_OPERATION", 5, at), 5);
     assert.equal(checkSocket("constructor", 5, at), 5);
     assert.equal(checkSocket("*", null, at), null);
-    assert.equal(checkSocket("IMAGE,SIGMAS", 5, at), 5);
+    assert.equal(checkSocket("IMAGE,LATENT_OPERATION", 5, at), 5);
   });
 
   it("accepts null settings of a pipe, and unknown fields", () => {

@@ -1,1 +1,3 @@
-export const samplerNodes = [] as const;
+import { kSamplerSelect } from "./ksampler-select.js";
+
+export const samplerNodes = [kSamplerSelect] as const;

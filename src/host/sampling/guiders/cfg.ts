@@ -1,0 +1,109 @@
+import { describe, LatentkitError } from "../../../base/errors.js";
+import { type Term, weightedSum } from "../../../tensor/ops.js";
+import { Tensor } from "../../../tensor/tensor.js";
+import type { Conditioning, Guidance, GuidanceStep } from "../../types.js";
+import type { Estimates } from "../conditioning/estimator.js";
+import type { BasicGuider, CfgGuider } from "./guider.js";
+
+/** One noise level for guidance. */
+export interface GuidanceInput {
+  readonly x: Tensor;
+  readonly sigma: number;
+  /** Estimates of the method's sides, in its order. */
+  readonly estimates: Estimates;
+  readonly guidance: Guidance | undefined;
+  predict: GuidanceStep["predict"];
+}
+
+/** The guided estimate, and that of the negative side alone; undefined counts as zeros. */
+export interface GuidedEstimate {
+  readonly denoised: Tensor;
+  readonly uncond: Tensor | undefined;
+}
+
+/** A guider's way from conditionings to one estimate. */
+export interface GuidanceMethod {
+  /** The sides, in the order in which the model is asked for them. */
+  readonly sides: readonly Conditioning[];
+  /** Order in which the sides give each other their areas. */
+  readonly areaOrder: readonly number[];
+  /** Sides that the guided estimate does not need. */
+  readonly unused: readonly number[];
+  guide(input: GuidanceInput): Promise<GuidedEstimate>;
+}
+
+/** Whether a factor is 1, within what counts as equal in the reference. */
+export const isOne = (cfg: number): boolean => Math.abs(cfg - 1) <= 1e-9 * Math.max(Math.abs(cfg), 1);
+
+/** Guidance of a positive and a negative side; the latter is not needed where cfg is 1. */
+export const cfgGuidance = ({ positive, negative, cfg }: CfgGuider): GuidanceMethod => ({
+  sides: [positive, negative],
+  areaOrder: [0, 1],
+  unused: isOne(cfg) ? [1] : [],
+  guide: async (input) => {
+    const [cond, uncond] = input.estimates;
+    return { denoised: await guided(input, cond, uncond, cfg), uncond };
+  },
+});
+
+/** The estimate of one side; the negative one is zeros. */
+export const basicGuidance = ({ positive }: BasicGuider): GuidanceMethod => ({
+  sides: [positive],
+  areaOrder: [0],
+  unused: [],
+  guide: async (input) => ({ denoised: await guided(input, input.estimates[0], undefined, 1), uncond: undefined }),
+});
+
+/** uncond + (cond - uncond) * cfg, or as the model's own guidance has it. */
+export async function guided(
+  input: GuidanceInput,
+  cond: Tensor | undefined,
+  uncond: Tensor | undefined,
+  cfg: number,
+): Promise<Tensor> {
+  const { x, guidance } = input;
+  if (guidance?.combine === undefined) return changed(input, mixed(x, cond, uncond, cfg), cond, uncond, cfg);
+  const denoised = await guidance.combine(stepOf(input, cond, uncond, cfg));
+  return changed(input, checked(x, denoised), cond, uncond, cfg);
+}
+
+/** A guided estimate after the changes that the model's own guidance makes to it. */
+export async function changed(
+  input: GuidanceInput,
+  denoised: Tensor,
+  cond: Tensor | undefined,
+  uncond: Tensor | undefined,
+  cfg: number,
+): Promise<Tensor> {
+  const after = input.guidance?.after ?? [];
+  if (after.length === 0) return denoised;
+  const step = stepOf(input, cond, uncond, cfg);
+  let result = denoised;
+  for (const change of after) result = checked(input.x, await change(result, step));
+  return result;
+}
+
+function mixed(x: Tensor, cond: Tensor | undefined, uncond: Tensor | undefined, cfg: number): Tensor {
+  const terms: Term[] = [];
+  if (cond !== undefined) terms.push([isOne(cfg) ? 1 : cfg, cond]);
+  if (uncond !== undefined && !isOne(cfg)) terms.push([1 - cfg, uncond]);
+  const [first] = terms;
+  if (first === undefined) return Tensor.zeros(x.shape);
+  return terms.length === 1 && first[0] === 1 ? first[1] : weightedSum(terms);
+}
+
+function stepOf(
+  { x, sigma, predict }: GuidanceInput,
+  cond: Tensor | undefined,
+  uncond: Tensor | undefined,
+  cfg: number,
+): GuidanceStep {
+  const zeros = (): Tensor => Tensor.zeros(x.shape);
+  return { x, sigma, cond: cond ?? zeros(), uncond: uncond ?? zeros(), cfg, predict };
+}
+
+function checked(x: Tensor, estimate: unknown): Tensor {
+  if (estimate instanceof Tensor && estimate.hasShape(x)) return estimate;
+  const expected = `a tensor of shape [${x.shape.join(", ")}]`;
+  throw new LatentkitError("tensor.bad-shape", `guidance: expected ${expected}, received ${describe(estimate)}.`);
+}

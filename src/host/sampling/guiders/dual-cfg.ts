@@ -1,0 +1,44 @@
+import { weightedSum } from "../../../tensor/ops.js";
+import { Tensor } from "../../../tensor/tensor.js";
+import { type GuidanceInput, type GuidanceMethod, type GuidedEstimate, guided, isOne } from "./cfg.js";
+import type { DualCfgGuider } from "./guider.js";
+
+/** Guidance of two conditionings: from the negative side to the second one, and from there to the first. */
+export function dualGuidance(guider: DualCfgGuider): GuidanceMethod {
+  const { cond1, cond2, negative, style } = guider;
+  return {
+    sides: [negative, cond2, cond1],
+    areaOrder: [2, 1, 0],
+    unused: style === "regular" ? unusedSides(guider) : [],
+    guide: (input) => (style === "regular" ? added(input, guider) : nested(input, guider)),
+  };
+}
+
+function unusedSides({ cfgConds, cfgCond2Negative }: DualCfgGuider): number[] {
+  if (!isOne(cfgCond2Negative)) return [];
+  return isOne(cfgConds) ? [0, 1] : [0];
+}
+
+/** The second conditioning against the negative side, plus (first - second) * cfgConds. */
+async function added(input: GuidanceInput, { cfgConds, cfgCond2Negative }: DualCfgGuider): Promise<GuidedEstimate> {
+  const [negative, second, first] = input.estimates;
+  const base = await guided(input, second, negative, cfgCond2Negative);
+  const zeros = (): Tensor => Tensor.zeros(input.x.shape);
+  const denoised = weightedSum([
+    [1, base],
+    [cfgConds, first ?? zeros()],
+    [-cfgConds, second ?? zeros()],
+  ]);
+  return { denoised, uncond: negative };
+}
+
+/** The first conditioning against the second, and the result against the negative side. */
+async function nested(input: GuidanceInput, { cfgConds, cfgCond2Negative }: DualCfgGuider): Promise<GuidedEstimate> {
+  const [negative, second, first] = input.estimates;
+  const inner = await guided(input, first, second, cfgConds);
+  const denoised = weightedSum([
+    [cfgCond2Negative, inner],
+    [1 - cfgCond2Negative, negative ?? Tensor.zeros(input.x.shape)],
+  ]);
+  return { denoised, uncond: second };
+}

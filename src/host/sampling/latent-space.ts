@@ -1,0 +1,59 @@
+import { describe, LatentkitError } from "../../base/errors.js";
+import { type Term, weightedSum } from "../../tensor/ops.js";
+import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
+import { isFlow } from "../../tensor/sampling/noise-level.js";
+import { fourSides } from "../../tensor/shape.js";
+import { Tensor } from "../../tensor/tensor.js";
+
+/** Latents [B, C, H, W] as a model takes them: those of zeros alone get the channels of the model's latent format. */
+export function withChannels(samples: Tensor, { latentFormat }: ModelSampling): Tensor {
+  const [batch, channels, height, width] = fourSides("latent", samples);
+  if (samples.size === 0) {
+    throw new LatentkitError("tensor.bad-shape", `latent: expected at least one cell, received ${describe(samples)}.`);
+  }
+  if (channels === latentFormat.channels || !isZero(samples)) return samples;
+  return Tensor.zeros([batch, latentFormat.channels, height, width]);
+}
+
+/** Latents in the model's units: (x - shift) * scale, but zeros stay zeros in formats with a shift too. */
+export function intoModel(samples: Tensor, { latentFormat }: ModelSampling): Tensor {
+  if (isZero(samples)) return samples;
+  const { scaleFactor, shiftFactor } = latentFormat;
+  return weightedSum([[scaleFactor, samples], ...constant(samples, -shiftFactor * scaleFactor)]);
+}
+
+/** Latents in the VAE's units: x / scale + shift, of x that a flow has divided by 1 - sigma. */
+export function outOfModel(x: Tensor, sampling: ModelSampling, sigma = 0): Tensor {
+  const { scaleFactor, shiftFactor } = sampling.latentFormat;
+  const scale = isFlow(sampling) ? scaleFactor * (1 - sigma) : scaleFactor;
+  return weightedSum([[1 / scale, x], ...constant(x, shiftFactor)]);
+}
+
+/**
+ * A clean latent with N(0, 1) noise at a noise level; no noise where it is absent. `isFirst` of a sampler's input: from
+ * the model's highest level on, noise has the deviation that latents of variance 1 would have with it.
+ */
+export function noised(
+  sampling: ModelSampling,
+  sigma: number,
+  noise: Tensor | undefined,
+  latent: Tensor,
+  isFirst = false,
+): Tensor {
+  const isMost = isFirst && !isFlow(sampling) && isHighest(sigma, sampling.sigmaMax);
+  const terms: Term[] = noise === undefined ? [] : [[isMost ? Math.sqrt(1 + sigma * sigma) : sigma, noise]];
+  return weightedSum([...terms, [isFlow(sampling) ? 1 - sigma : 1, latent]]);
+}
+
+const isHighest = (sigma: number, highest: number): boolean =>
+  sigma > highest || Math.abs(sigma - highest) <= 1e-5 * Math.max(Math.abs(sigma), Math.abs(highest));
+
+/** Whether every value is 0; NaN is not. */
+function isZero(x: Tensor): boolean {
+  const { data } = x;
+  for (let i = 0; i < data.length; i++) if (data[i] !== 0) return false;
+  return true;
+}
+
+const constant = (like: Tensor, value: number): readonly Term[] =>
+  value === 0 ? [] : [[value, Tensor.full(like.shape, 1)]];

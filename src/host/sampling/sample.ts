@@ -1,0 +1,78 @@
+import type { Latent } from "../types.js";
+import { requireDenoiser } from "./conditioning/estimator.js";
+import { denoiseMask } from "./denoise-mask.js";
+import { DenoisingRun, type SampledStep } from "./denoising-run.js";
+import { guidanceOf } from "./guiders/guidance.js";
+import type { Guider } from "./guiders/guider.js";
+import { intoModel, noised, outOfModel, withChannels } from "./latent-space.js";
+import { type InitialNoise, initialNoise, reseededNoise, solverNoise } from "./noise.js";
+import type { SamplerChoice } from "./solver.js";
+import { chosenSolver } from "./solver-choice.js";
+
+/** Everything that sampling follows from. */
+export interface SampleOptions {
+  readonly guider: Guider;
+  readonly sampler: SamplerChoice;
+  /** Falling noise levels; of none the latent is returned as it is, of one with noise and no step. */
+  readonly sigmas: Float32Array;
+  readonly noise: InitialNoise;
+  /** In the VAE's units; its noise_mask says where it changes. */
+  readonly latent: Latent;
+  readonly signal?: AbortSignal;
+  readonly onStep?: (step: SampledStep) => void;
+}
+
+/** The latent with its new samples, and with the last estimate of the clean ones; one object where there was no step. */
+export interface Sampled {
+  readonly latent: Latent;
+  readonly denoised: Latent;
+}
+
+/**
+ * Denoises a latent with a sampler along noise levels. Its other keys stay. Fails with host.missing for a model that
+ * cannot denoise, run.interrupted, and value.* or tensor.* for inputs that do not fit.
+ */
+export async function sample(options: SampleOptions): Promise<Sampled> {
+  const { guider, latent, sampler, noise } = options;
+  const { sampling } = guider.model;
+  const chosen = chosenSolver(sampler);
+  const samples = withChannels(latent.samples, sampling);
+  if (options.sigmas.length === 0) return unchanged({ ...latent, samples });
+  const model = requireDenoiser(guider.model);
+  const sigmas = options.sigmas.slice();
+  const { shape } = samples;
+  const { seed } = noise;
+  const layout = { shape, batchIndex: noise.enabled ? (latent.batch_index ?? undefined) : undefined };
+  const initial = initialNoise(noise, layout);
+  const reseeded = sampler.sampler === "ddim" ? reseededNoise(seed, shape) : undefined;
+  const input = intoModel(samples, sampling);
+  const mask = denoiseMask(latent.noise_mask, shape);
+  const stepNoise = solverNoise(chosen.solver.noise, {
+    ...layout,
+    seed,
+    sigmas,
+    sameSeed: chosen.sameSeed,
+    reseeded: reseeded?.after,
+  });
+  const run = new DenoisingRun({
+    model,
+    method: guidanceOf(guider),
+    sigmas,
+    shape,
+    inpaint: mask && { mask, latent: input, noise: reseeded === undefined ? initial : reseeded.noise },
+    noise: stepNoise.draw,
+    signal: options.signal,
+    onStep: options.onStep,
+  });
+  const x = noised(sampling, sigmas[0]!, initial, input, true);
+  const { solver } = chosen;
+  const hasSteps = sigmas.length > 1;
+  const result = hasSteps ? await solver.sample(x, run, chosen.options).finally(stepNoise.release) : x;
+  const last = (hasSteps ? solver.lastSigma?.(sigmas) : undefined) ?? sigmas.at(-1)!;
+  const done = { ...latent, samples: outOfModel(result, sampling, last) };
+  const { denoised } = run;
+  if (denoised === undefined) return unchanged(done);
+  return { latent: done, denoised: { ...latent, samples: outOfModel(denoised, sampling) } };
+}
+
+const unchanged = (latent: Latent): Sampled => ({ latent, denoised: latent });

@@ -1,0 +1,15 @@
+import { addedNoise } from "../../../host/sampling/added-noise.js";
+import { defineNode } from "../../define.js";
+import { latent, model, noise, sigmas } from "../../inputs.js";
+
+export const addNoise = defineNode({
+  key: "AddNoise",
+  displayName: "AddNoise",
+  category: "_for_testing/custom_sampling/noise",
+  description: "Adds as much noise to a latent as the way from the first to the last sigma removes.",
+  inputs: { model: model(), noise: noise(), sigmas: sigmas(), latent_image: latent() },
+  outputs: { LATENT: "LATENT" },
+  run: ({ model, noise, sigmas, latent_image }) => ({
+    LATENT: addedNoise(model.sampling, noise, sigmas.data, latent_image),
+  }),
+});

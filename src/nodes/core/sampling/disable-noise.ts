@@ -1,0 +1,11 @@
+import { defineNode } from "../../define.js";
+
+export const disableNoise = defineNode({
+  key: "DisableNoise",
+  displayName: "DisableNoise",
+  category: "sampling/custom_sampling/noise",
+  description: "No initial noise, for custom sampling of a latent that has its noise.",
+  inputs: {},
+  outputs: { NOISE: "NOISE" },
+  run: () => ({ NOISE: { seed: 0n, enabled: false } }),
+});

@@ -1,0 +1,13 @@
+import { defineNode } from "../../define.js";
+import { seed } from "../../inputs.js";
+
+export const randomNoise = defineNode({
+  key: "RandomNoise",
+  displayName: "RandomNoise",
+  category: "sampling/custom_sampling/noise",
+  description: "Noise of a seed, for custom sampling.",
+  inputs: { noise_seed: seed() },
+  outputs: { NOISE: "NOISE" },
+  noiseStream: () => "cpu",
+  run: ({ noise_seed }) => ({ NOISE: { seed: noise_seed, enabled: true } }),
+});

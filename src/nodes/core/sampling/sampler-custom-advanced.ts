@@ -1,0 +1,21 @@
+import { defineNode } from "../../define.js";
+import { guider, latent, noise, sampler, sigmas } from "../../inputs.js";
+import { sampledIn } from "./run-sampling.js";
+
+export const samplerCustomAdvanced = defineNode({
+  key: "SamplerCustomAdvanced",
+  displayName: "SamplerCustomAdvanced",
+  category: "sampling/custom_sampling",
+  description:
+    "Denoises a latent with any guider and sampler along any sigmas; the second output is its last estimate.",
+  inputs: { noise: noise(), guider: guider(), sampler: sampler(), sigmas: sigmas(), latent_image: latent() },
+  outputs: [
+    { name: "output", type: "LATENT" },
+    { name: "denoised_output", type: "LATENT" },
+  ],
+  run: async ({ noise, guider, sampler, sigmas, latent_image }, { signal, progress }) => {
+    const options = { noise, guider, sampler, sigmas: sigmas.data, latent: latent_image };
+    const { latent, denoised } = await sampledIn({ signal, progress }, options);
+    return { output: latent, denoised_output: denoised };
+  },
+});
