@@ -93,6 +93,8 @@ export const conditioning = <const O extends Flags>(options?: O) => socket<Condi
 /** LIST: a JavaScript array; one value counts as a list of one. */
 export const list = <Item = unknown, const O extends Flags = Record<never, never>>(options?: O) =>
   socket<Item[], O>("LIST", options);
+/** SIGMAS: falling noise levels, a Tensor [n]. */
+export const sigmas = <const O extends Flags>(options?: O) => socket<Tensor, O>("SIGMAS", options);
 /** Any type. */
 export const any = <const O extends Flags>(options?: O) => socket<unknown, O>("*", options);
 

@@ -38,6 +38,14 @@ function readMask(value: unknown): unknown {
   return fits(shape.length === 3 || shape.length === 4, value);
 }
 
+/** SIGMAS [n]; a Float32Array or a list of numbers becomes one. */
+function readSigmas(value: unknown): unknown {
+  const data = value instanceof Tensor && value.shape.length === 1 ? value.data : value;
+  if (!(data instanceof Float32Array) && !Array.isArray(data)) return undefined;
+  if (!data.every((sigma) => Number.isFinite(sigma))) return undefined;
+  return value instanceof Tensor ? value : Tensor.from(data, [data.length]);
+}
+
 const isLatent = (value: unknown): boolean =>
   isObject(value) &&
   value.samples instanceof Tensor &&
@@ -81,6 +89,7 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
       expected: "a clip: { encoders }",
       read: (value) => fits(isObject(value) && Array.isArray(value.encoders) && value.encoders.length > 0, value),
     },
+    SIGMAS: { expected: "sigmas: a tensor [n] or a list of finite numbers", read: readSigmas },
     LIST: { expected: "a list", read: (value) => (Array.isArray(value) ? value : [value]) },
   }),
 );

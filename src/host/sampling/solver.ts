@@ -1,4 +1,5 @@
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
+import type { Sampler } from "../../tensor/sampling/sigmas.js";
 import type { Tensor } from "../../tensor/tensor.js";
 
 /**
@@ -35,4 +36,10 @@ export interface Solver<Options extends object = object> {
   readonly options: Options;
   /** Integrates x [B, C, H, W] from sigmas[0] to the last one. */
   sample(x: Tensor, context: SolverContext, options: Options): Promise<Tensor>;
+}
+
+/** A sampler by name, with options in place of its defaults: the SAMPLER of graphs. */
+export interface SamplerChoice {
+  readonly sampler: Sampler;
+  readonly options: object;
 }

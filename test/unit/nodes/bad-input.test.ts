@@ -29,6 +29,7 @@ const WRONG: Record<string, unknown[]> = {
   MODEL: [5, "a", {}, { sampling: 5 }, { sampling: { sigmas: [1] } }, []],
   VAE: [5, "a", {}, { encode: 5 }, []],
   CLIP: [5, "a", {}, { encoders: 5 }, { encoders: [] }],
+  SIGMAS: [5, "a", {}, ["a"], [Number.NaN], Tensor.zeros([2, 2]), Tensor.from([Number.NaN], [1])],
   LIST: [[5], [null], [{}], 5],
   "*": [],
 };
