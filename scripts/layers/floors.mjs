@@ -25,7 +25,7 @@ export const FLOORS = {
   nodes: ["*", "core/", "ext/", "index", "invoke"],
   "nodes/core": [
     "loaders/ text/ conditioning/ control/ latent/ latent-batch/ mask/ image/ image-filters/ files/ vae/",
-    "sampling/ schedulers/ samplers/ guiders/ model/ values/",
+    "sampling/ schedulers/ sigmas/ samplers/ guiders/ model/ values/",
     "*",
   ],
   graph: [

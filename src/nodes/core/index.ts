@@ -12,6 +12,7 @@ import { modelNodes } from "./model/index.js";
 import { samplerNodes } from "./samplers/index.js";
 import { samplingNodes } from "./sampling/index.js";
 import { schedulerNodes } from "./schedulers/index.js";
+import { sigmaNodes } from "./sigmas/index.js";
 import { textNodes } from "./text/index.js";
 import { vaeNodes } from "./vae/index.js";
 import { valueNodes } from "./values/index.js";
@@ -31,6 +32,7 @@ export const coreNodes = [
   ...vaeNodes,
   ...samplingNodes,
   ...schedulerNodes,
+  ...sigmaNodes,
   ...samplerNodes,
   ...guiderNodes,
   ...modelNodes,

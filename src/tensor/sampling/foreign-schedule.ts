@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { loadNative } from "../../native/load.js";
+import { linspace } from "./linspace.js";
 import { DEFAULT_SPEC, type ModelSampling } from "./model-sampling.js";
 
 interface Schedule {
@@ -41,13 +42,4 @@ function uniformTimesteps(model: ModelSampling, dropLast: boolean, steps: number
   if (dropLast) out.pop();
   if (!endsInZero) out.push(0);
   return out;
-}
-
-/** PyTorch's linspace in float32: the first half counts from the start, the second from the end. */
-function linspace(start: number, end: number, count: number): number[] {
-  if (count === 1) return [start];
-  const step = Math.fround(Math.fround(end - start) / (count - 1));
-  return Array.from({ length: count }, (_, i) =>
-    Math.fround(i < count / 2 ? start + Math.fround(step * i) : end - Math.fround(step * (count - 1 - i))),
-  );
 }

@@ -1,1 +1,21 @@
-export const schedulerNodes = [] as const;
+import { alignYourStepsScheduler } from "./align-your-steps-scheduler.js";
+import { basicScheduler } from "./basic-scheduler.js";
+import { betaSamplingScheduler } from "./beta-sampling-scheduler.js";
+import { exponentialScheduler } from "./exponential-scheduler.js";
+import { karrasScheduler } from "./karras-scheduler.js";
+import { laplaceScheduler } from "./laplace-scheduler.js";
+import { polyexponentialScheduler } from "./polyexponential-scheduler.js";
+import { sdTurboScheduler } from "./sd-turbo-scheduler.js";
+import { vpScheduler } from "./vp-scheduler.js";
+
+export const schedulerNodes = [
+  basicScheduler,
+  karrasScheduler,
+  exponentialScheduler,
+  polyexponentialScheduler,
+  laplaceScheduler,
+  vpScheduler,
+  betaSamplingScheduler,
+  sdTurboScheduler,
+  alignYourStepsScheduler,
+] as const;

@@ -1,0 +1,24 @@
+import { SCHEDULERS, sigmas } from "../../../tensor/sampling/sigmas.js";
+import { Tensor } from "../../../tensor/tensor.js";
+import { defineNode } from "../../define.js";
+import { choice, float, model } from "../../inputs.js";
+import { steps } from "./ends.js";
+
+export const basicScheduler = defineNode({
+  key: "BasicScheduler",
+  displayName: "BasicScheduler",
+  category: "sampling/custom_sampling/schedulers",
+  description: "Sigmas of one of the schedulers; denoise below 1 is the end of a longer schedule, 0 none.",
+  inputs: {
+    model: model(),
+    scheduler: choice(SCHEDULERS),
+    steps: steps(),
+    denoise: float({ default: 1, min: 0, max: 1, step: 0.01 }),
+  },
+  outputs: { SIGMAS: "SIGMAS" },
+  run: ({ model, scheduler, steps, denoise }) => {
+    // ddim_uniform may have one more
+    const levels = sigmas({ model: model.sampling, scheduler, steps, denoise }).slice(-(steps + 1));
+    return { SIGMAS: Tensor.from(levels, [levels.length]) };
+  },
+});

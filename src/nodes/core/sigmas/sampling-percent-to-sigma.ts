@@ -1,0 +1,26 @@
+import { percentToSigma } from "../../../tensor/sampling/percent-to-sigma.js";
+import { defineNode } from "../../define.js";
+import { boolean, float, model } from "../../inputs.js";
+
+export const samplingPercentToSigma = defineNode({
+  key: "SamplingPercentToSigma",
+  displayName: "SamplingPercentToSigma",
+  category: "sampling/custom_sampling/sigmas",
+  description:
+    "The noise level that a share of sampling has reached; at the ends the largest number or 0, or the actual sigmas of the model.",
+  inputs: {
+    model: model(),
+    sampling_percent: float({ default: 0, min: 0, max: 1, step: 0.0001 }),
+    return_actual_sigma: boolean({
+      default: false,
+      tooltip: "At 0 and 1, the largest and smallest sigma of the model.",
+    }),
+  },
+  outputs: [{ name: "sigma_value", type: "FLOAT" }],
+  run: ({ model, sampling_percent, return_actual_sigma }) => {
+    const { sampling } = model;
+    if (return_actual_sigma && sampling_percent === 0) return { sigma_value: sampling.sigmaMax };
+    if (return_actual_sigma && sampling_percent === 1) return { sigma_value: sampling.sigmaMin };
+    return { sigma_value: percentToSigma(sampling, sampling_percent) };
+  },
+});

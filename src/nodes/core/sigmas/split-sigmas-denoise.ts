@@ -1,0 +1,21 @@
+import { roundHalfEven } from "../../../tensor/sampling/round-half-even.js";
+import { defineNode } from "../../define.js";
+import { float, sigmas } from "../../inputs.js";
+import { part } from "./part.js";
+
+export const splitSigmasDenoise = defineNode({
+  key: "SplitSigmasDenoise",
+  displayName: "SplitSigmasDenoise",
+  category: "sampling/custom_sampling/sigmas",
+  description:
+    "The steps before the last share of them, and that share; a share of no step leaves the first part empty.",
+  inputs: { sigmas: sigmas(), denoise: float({ default: 1, min: 0, max: 1, step: 0.01 }) },
+  outputs: [
+    { name: "high_sigmas", type: "SIGMAS" },
+    { name: "low_sigmas", type: "SIGMAS" },
+  ],
+  run: ({ sigmas, denoise }) => {
+    const taken = roundHalfEven(Math.max(sigmas.size - 1, 0) * denoise);
+    return { high_sigmas: part(sigmas, 0, -taken), low_sigmas: part(sigmas, -(taken + 1)) };
+  },
+});
