@@ -10,8 +10,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { LATENT_RGB } from "../dist/host/preview/latent-rgb.js";
 import { modelSampling } from "../dist/index.js";
+import { LATENT_RGB } from "../dist/tensor/sampling/latent-rgb.js";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const [items, rounds] = [Number(process.argv[2] ?? 10_000), Number(process.argv[3] ?? 1)];

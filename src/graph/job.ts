@@ -35,6 +35,11 @@ export interface GraphJob {
   allowNetwork?: boolean;
   /** Where tensors are computed: "auto", "cpu" or "cuda:N"; see the README. LATENTKIT_DEVICE where absent, else auto. */
   device?: DeviceChoice;
+  /**
+   * Sends a small picture of a sampler's estimate with its progress, an image [B, h, w, 3] of latent cells, at most ten
+   * a second; not from worker threads.
+   */
+  previews?: boolean;
 }
 
 const IDS: Rule = ["a list of node ids", TEXTS[1]];
@@ -50,6 +55,7 @@ export const GRAPH_JOB_RULES: OptionRules<GraphJob> = {
   partial: FLAG,
   allowNetwork: FLAG,
   device: CHECKED_LATER,
+  previews: FLAG,
 };
 
 /** A job of `executeGraph`. */

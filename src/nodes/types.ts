@@ -12,7 +12,10 @@ export interface NodeContext {
   readonly nodeId: string;
   /** Aborted with the run, and at its end. */
   readonly signal: AbortSignal;
-  /** Reports progress as value of max; preview is any image of the state. */
+  /**
+   * Reports progress as value of max. `preview` is any image of the state, or a function that returns one: it is called
+   * where the run has `previews`, at most every 100 ms.
+   */
   progress(value: number, max: number, preview?: unknown): void;
   /** Memory of this node instance, kept in the cache under the node's id. */
   readonly state: Record<string, unknown>;

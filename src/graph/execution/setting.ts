@@ -14,6 +14,9 @@ import type { RunSurroundings } from "../surroundings.js";
 import type { CheckValue } from "./gather.js";
 import { refusedFetch, withoutKeys } from "./offline.js";
 
+/** Time from one preview to the next at least. */
+const PREVIEW_EVERY_MS = 100;
+
 /** Facts that the executor works out for one run. */
 export interface RunScope {
   readonly graph: Graph;
@@ -36,6 +39,7 @@ export class RunSetting {
   readonly isOffline: boolean;
   private readonly extraPnginfo: unknown;
   private promptCopy: unknown;
+  private previewedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly job: GraphRun,
@@ -55,12 +59,20 @@ export class RunSetting {
     this.extraPnginfo = cloneJson(job.extraPnginfo);
   }
 
-  progress(nodeId: string, value: number, max: number, preview: unknown): void {
+  progress(nodeId: string, value: number, max: number, image: unknown): void {
+    const preview = typeof image !== "function" ? image : this.isPreviewDue() ? image() : undefined;
     this.emit(
       preview === undefined
         ? { type: "progress", nodeId, value, max }
         : { type: "progress", nodeId, value, max, preview },
     );
+  }
+
+  private isPreviewDue(): boolean {
+    const now = performance.now();
+    if (this.job.previews !== true || now - this.previewedAt < PREVIEW_EVERY_MS) return false;
+    this.previewedAt = now;
+    return true;
   }
 
   warn(nodeId: string, message: string): void {

@@ -1,9 +1,9 @@
 import { describe, LatentkitError, suggest } from "../../base/errors.js";
 import { checkOptions, type OptionRules, VALUES } from "../../base/options.js";
+import { LATENT_RGB } from "../../tensor/sampling/latent-rgb.js";
 import { type ModelSamplingName, modelSampling } from "../../tensor/sampling/model-sampling.js";
 import type { Checkpoint, Host } from "../types.js";
 import { previewClip } from "./clip.js";
-import { LATENT_RGB } from "./latent-rgb.js";
 import { previewModel } from "./model.js";
 import { colourToLatent, previewVae } from "./vae.js";
 

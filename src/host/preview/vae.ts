@@ -2,10 +2,10 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { latentToRgb } from "../../tensor/latent-rgb.js";
 import { resizeToImage } from "../../tensor/ops.js";
 import type { LatentFormat } from "../../tensor/sampling/latent-format.js";
+import type { LatentRgb } from "../../tensor/sampling/latent-rgb.js";
 import { fourSides } from "../../tensor/shape.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import type { Vae } from "../types.js";
-import type { LatentRgb } from "./latent-rgb.js";
 
 /** Side of a latent cell in pixels. */
 const CELL = 8;

@@ -21,6 +21,7 @@ const IS_HASHED = {
   partial: false,
   allowNetwork: false,
   device: false,
+  previews: false,
   // every item has its own
   passing: false,
 } as const satisfies Record<keyof Job, boolean>;

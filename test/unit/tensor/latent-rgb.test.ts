@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { LatentkitError, randn, Tensor } from "latentkit";
-import { LATENT_RGB } from "#src/host/preview/latent-rgb.js";
 import { loadNative } from "#src/native/load.js";
 import { latentToRgb } from "#src/tensor/latent-rgb.js";
+import { LATENT_RGB } from "#src/tensor/sampling/latent-rgb.js";
 
 const native = loadNative();
 

@@ -1,7 +1,12 @@
 import { type Sampled, type SampleOptions, sample } from "../../../host/sampling/sample.js";
+import { latentToRgb } from "../../../tensor/latent-rgb.js";
+import { planesToImage } from "../../../tensor/ops.js";
+import { LATENT_RGB } from "../../../tensor/sampling/latent-rgb.js";
+import type { ModelSampling } from "../../../tensor/sampling/model-sampling.js";
+import type { Tensor } from "../../../tensor/tensor.js";
 import type { NodeContext } from "../../define.js";
 
-/** Samples in a node: its signal stops the run, and each step is reported as progress. */
+/** Samples in a node: its signal stops the run, and each step is reported as progress with a preview of its estimate. */
 export const sampledIn = (
   { signal, progress }: Pick<NodeContext, "signal" | "progress">,
   options: Omit<SampleOptions, "signal" | "onStep">,
@@ -9,5 +14,17 @@ export const sampledIn = (
   sample({
     ...options,
     signal,
-    onStep: ({ step, total }) => progress(step + 1, total),
+    // adaptive steps may be more than the schedule has
+    onStep: ({ step, total, denoised }) =>
+      progress(Math.min(step + 1, total), total, () => previewOf(denoised, options.guider.model.sampling)),
   });
+
+/** An estimate in the model's units as a small image [B, h, w, 3]; undefined for a format without published factors. */
+function previewOf(denoised: Tensor, { latentFormat }: ModelSampling): Tensor | undefined {
+  const table = LATENT_RGB.find(({ format }) => format.name === latentFormat.name);
+  if (table === undefined || denoised.shape.length !== 4 || denoised.shape[1] !== table.factors.length)
+    return undefined;
+  const asModel = { ...latentFormat, scaleFactor: 1, shiftFactor: 0 };
+  const [factors, bias] = [Float64Array.from(table.factors.flat()), Float64Array.from(table.bias)];
+  return planesToImage(latentToRgb(denoised, asModel, factors, bias));
+}

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createPreviewHost, encodePrompt, LatentkitError, modelSampling, randn, Tensor } from "latentkit";
-import { LATENT_RGB } from "#src/host/preview/latent-rgb.js";
 import { loadNative } from "#src/native/load.js";
+import { LATENT_RGB } from "#src/tensor/sampling/latent-rgb.js";
 import { goldenJson } from "../../../helpers/tensor/golden.js";
 
 const host = createPreviewHost();

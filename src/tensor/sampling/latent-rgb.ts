@@ -1,4 +1,4 @@
-import { LATENT_FORMATS, type LatentFormat } from "../../tensor/sampling/latent-format.js";
+import { LATENT_FORMATS, type LatentFormat } from "./latent-format.js";
 
 /** rgb = latent * factors + bias, with the latent in the model's units and rgb in -1 … 1. */
 export interface LatentRgb {
