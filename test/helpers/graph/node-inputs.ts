@@ -14,6 +14,7 @@ export function goodValue(type: string): unknown {
     MODEL: () => ({ sampling: modelSampling("sd15") }),
     VAE: () => ({ encode: () => undefined, decode: () => undefined }),
     CLIP: () => ({ encoders: [{}] }),
+    SAMPLER: () => ({ sampler: "euler", options: {} }),
     SIGMAS: () => Tensor.from([2, 1, 0], [3]),
     LIST: () => ["a"],
     "*": () => 1,

@@ -38,6 +38,14 @@ describe("nodes/sockets", () => {
     assert.equal(checkSocket("MASK", channels, at), channels);
   });
 
+  it("makes sigmas of a Float32Array and of a list of numbers", () => {
+    for (const levels of [Float32Array.of(2, 1, 0), [2, 1, 0]]) {
+      const sigmas = checkSocket("SIGMAS", levels, at) as Tensor;
+      assert.deepEqual([[...sigmas.data], sigmas.shape], [[2, 1, 0], [3]]);
+    }
+    assert.deepEqual((checkSocket("SIGMAS", [], at) as Tensor).shape, [0]);
+  });
+
   it("takes one item for a list of one", () => {
     assert.deepEqual(checkSocket("LIST", "a", at), ["a"]);
     assert.deepEqual(checkSocket("LIST", [], at), []);
@@ -47,10 +55,10 @@ describe("nodes/sockets", () => {
     const mask = Tensor.zeros([1, 2, 9]);
     assert.equal(checkSocket("IMAGE,MASK", mask, at), mask);
     await refuses(() => checkSocket("IMAGE, MASK", 5, at), "input.wrong-type", /an image.* or a mask/);
-    assert.equal(checkSocket("SIGMAS", 5, at), 5);
+    assert.equal(checkSocket("OTHER", 5, at), 5);
     assert.equal(checkSocket("constructor", 5, at), 5);
     assert.equal(checkSocket("*", null, at), null);
-    assert.equal(checkSocket("IMAGE,SIGMAS", 5, at), 5);
+    assert.equal(checkSocket("IMAGE,OTHER", 5, at), 5);
   });
 
   it("accepts null settings of a pipe, and unknown fields", () => {
