@@ -12,8 +12,8 @@
 namespace latentkit {
 namespace {
 
-/* Elements whose cuts are made at once: the right halves of a request fit into a core's cache. */
-constexpr size_t kPiece = 512;
+/* Elements whose cuts are made at once: the right halves of a request fit into the first cache. */
+constexpr size_t kPiece = 256;
 
 struct Request {
   engine_f32 out;

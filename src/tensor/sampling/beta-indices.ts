@@ -14,15 +14,21 @@ export function betaIndices(size: number, steps: number, alpha: number, beta: nu
   const indices: number[] = [];
   for (let i = 0; i < steps; i++) {
     const p = 1 - i / steps;
-    const index = quantileIndex(bounds, p, alpha === beta && (alpha === 1 ? p : p === 0.5 && p));
+    const index = quantileIndex(bounds, p, exactQuantile(p, alpha, beta));
     if (index !== indices[indices.length - 1]) indices.push(index);
   }
   return indices;
 }
 
+/** The quantile of p where it needs no distribution: at 1, of a flat one, in the middle of one that is its own mirror. */
+function exactQuantile(p: number, alpha: number, beta: number): number | undefined {
+  const isExact = p === 1 || (alpha === beta && (alpha === 1 || p === 0.5));
+  return isExact ? p : undefined;
+}
+
 /** Index of a quantile, by its value where that is exact. */
-function quantileIndex(bounds: Float64Array, p: number, exact: number | false): number {
-  if (exact !== false) return roundHalfEven(exact * bounds.length);
+function quantileIndex(bounds: Float64Array, p: number, exact: number | undefined): number {
+  if (exact !== undefined) return roundHalfEven(exact * bounds.length);
   let [low, high] = [0, bounds.length];
   while (low < high) {
     const middle = (low + high) >> 1;

@@ -38,6 +38,14 @@ describe("nodes/sockets", () => {
     assert.equal(checkSocket("MASK", channels, at), channels);
   });
 
+  it("makes sigmas of a Float32Array and of a list of numbers", () => {
+    for (const levels of [Float32Array.of(2, 1, 0), [2, 1, 0]]) {
+      const sigmas = checkSocket("SIGMAS", levels, at) as Tensor;
+      assert.deepEqual([[...sigmas.data], sigmas.shape], [[2, 1, 0], [3]]);
+    }
+    assert.deepEqual((checkSocket("SIGMAS", [], at) as Tensor).shape, [0]);
+  });
+
   it("takes one item for a list of one", () => {
     assert.deepEqual(checkSocket("LIST", "a", at), ["a"]);
     assert.deepEqual(checkSocket("LIST", [], at), []);

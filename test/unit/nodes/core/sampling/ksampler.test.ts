@@ -29,7 +29,10 @@ describe("KSampler", () => {
     const { model } = analyticModel(modelSampling("sd15"));
     const steps: unknown[] = [];
     const own = registry.get("KSampler")!;
-    const context = { signal: new AbortController().signal, progress: (...step: unknown[]) => steps.push(step) };
+    const context = {
+      signal: new AbortController().signal,
+      progress: (value: number, max: number) => steps.push([value, max]),
+    };
     await own.run({ ...inputs(model), seed: 1n }, context as never);
     assert.deepEqual(steps, [
       [1, 4],

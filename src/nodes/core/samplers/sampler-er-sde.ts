@@ -1,0 +1,29 @@
+import type { SamplerChoice } from "../../../host/sampling/solver.js";
+import { defineNode } from "../../define.js";
+import { choice, float, int } from "../../inputs.js";
+
+const AMOUNT = { default: 1, min: 0, max: 100, step: 0.01, round: false } as const;
+
+export const samplerErSde = defineNode({
+  key: "SamplerER_SDE",
+  displayName: "SamplerER_SDE",
+  category: "sampling/custom_sampling/samplers",
+  description: "The extended reverse-time SDE solver; its noise by its own curve, by eta, or none.",
+  inputs: {
+    solver_type: choice(["ER-SDE", "Reverse-time SDE", "ODE"]),
+    max_stage: int({ default: 3, min: 1, max: 3 }),
+    eta: float({ ...AMOUNT, tooltip: "Of Reverse-time SDE alone; 0 is ODE." }),
+    s_noise: float(AMOUNT),
+  },
+  outputs: { SAMPLER: "SAMPLER" },
+  run: ({ solver_type, max_stage, eta, s_noise }) => {
+    const power = solver_type === "ODE" ? 1 : eta + 1;
+    const options = {
+      s_noise: solver_type !== "ER-SDE" && power === 1 ? 0 : s_noise,
+      noise_scaler: solver_type === "ER-SDE" ? null : (sigma: number) => sigma ** power,
+      max_stage,
+    };
+    const choice: SamplerChoice = { sampler: "er_sde", options };
+    return { SAMPLER: choice };
+  },
+});

@@ -1,0 +1,22 @@
+import type { SamplerChoice } from "../../../host/sampling/solver.js";
+import { defineNode } from "../../define.js";
+import { choice, float } from "../../inputs.js";
+import { amount } from "./options.js";
+
+export const samplerSeeds2 = defineNode({
+  key: "SamplerSEEDS2",
+  displayName: "SamplerSEEDS2",
+  category: "sampling/custom_sampling/samplers",
+  description: "The stochastic exponential solver SEEDS in two stages.",
+  inputs: {
+    solver_type: choice(["phi_1", "phi_2"]),
+    eta: amount(),
+    s_noise: amount(),
+    r: float({ default: 0.5, min: 0.01, max: 1, step: 0.01, round: false }),
+  },
+  outputs: { SAMPLER: "SAMPLER" },
+  run: ({ solver_type, eta, s_noise, r }) => {
+    const choice: SamplerChoice = { sampler: "seeds_2", options: { solver_type, eta, s_noise, r } };
+    return { SAMPLER: choice };
+  },
+});

@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { invokeNode, type Tensor } from "latentkit";
+
+const run = async (sigmas: string) => (await invokeNode("ManualSigmas", { sigmas })).result[0] as Tensor;
+
+describe("ManualSigmas", () => {
+  it("reads numbers between commas, semicolons and white space", async () => {
+    assert.deepEqual([...(await run("1, 0.5")).data], [1, 0.5]);
+    assert.deepEqual([...(await run(" 14.5;2e0\n\t.25,,0 ")).data], [14.5, 2, 0.25, 0]);
+    assert.deepEqual((await run("")).shape, [0]);
+  });
+
+  it("refuses words, numbers that are not finite, and more than 10001", async () => {
+    for (const text of ["1, a", "1e999", "NaN", "Infinity", "1,5a", "1e39"])
+      await assert.rejects(run(text), {
+        code: "input.invalid",
+        message: /^ManualSigmas, input "sigmas": expected finite/,
+      });
+    assert.equal((await run("1 ".repeat(10_001))).size, 10_001);
+    await assert.rejects(run("1 ".repeat(10_002)), { code: "input.invalid", message: /at most 10001 numbers/ });
+  });
+});
