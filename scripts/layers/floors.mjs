@@ -8,7 +8,7 @@
 export const FLOORS = {
   "": ["base/", "native/", "tensor/", "io/", "host/", "nodes/", "graph/", "render/", "cli/ service/", "index"],
   native: ["*", "cuda/"],
-  tensor: ["*", "sampling/", "inspect", "tensor", "shape", "device/", "random ops latent-rgb channels"],
+  tensor: ["*", "sampling/", "inspect", "tensor", "shape", "device/", "random ops resize latent-rgb channels"],
   io: ["*", "json/", "python-text", "png/", "files/ http/"],
   host: ["*", "sampling/", "preview/ prompt/"],
   "host/sampling": ["solver", "solvers/", "*"],

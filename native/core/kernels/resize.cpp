@@ -1,4 +1,4 @@
-// Rows of a bilinear resize: across one, and between two.
+// Rows of a resize of planes: across one, and between several.
 #include "lanes.h"
 #include "pack.h"
 #include "shared/levels.h"
@@ -39,13 +39,60 @@ void resize_across(float *__restrict out, const float *__restrict row, size_t le
   }
 }
 
-template <bool IsImage>
-inline void between(float *__restrict out, const float *__restrict top, const float *__restrict bottom, float f0,
-                    float f1, size_t n) {
-  const auto at = [=](size_t i) {
-    const Floats v = weighted(load(top + i), f0, load(bottom + i), f1);
-    return IsImage ? clamped(v) : v;
+void nearest_across(float *__restrict out, const float *__restrict row, const int32_t *__restrict at, size_t n) {
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(out + i, gather(row, at + i));
+  for (; i < n; i++) out[i] = row[at[i]];
+}
+
+void cubic_across(float *__restrict out, const float *__restrict row, size_t len, const int32_t *__restrict at,
+                  const float *__restrict weights, size_t stride, size_t n) {
+  const auto sum = [=](size_t i, auto tap) {
+    Floats v = tap(at + i) * load(weights + i);
+    for (size_t k = 1; k < 4; k++) v += tap(at + k * stride + i) * load(weights + k * stride + i);
+    return v;
   };
+  const auto far = [=](const int32_t *from) { return gather(row, from); };
+  const auto near = [=](const int32_t *from) { return taken(row, len, from); };
+  if (len > n) {
+    for (size_t i = 0; i < n; i += kLanes) store(out + i, sum(i, far));
+  } else {
+    for (size_t i = 0; i < n; i += kLanes) store(out + i, sum(i, near));
+  }
+}
+
+template <bool DoVary>
+inline void area_windows(float *__restrict out, const float *__restrict top, size_t len, size_t rows,
+                         const int32_t *__restrict first, const int32_t *__restrict more,
+                         const float *__restrict widths, size_t least, size_t step, size_t n) {
+  for (size_t i = 0; i < n; i += kLanes) {
+    Floats sum = {};
+    const float *row = top;
+    for (size_t y = 0; y < rows; y++, row += len) {
+      for (size_t k = 0; k < least; k++) sum += gather(row + k * step, first + i);
+      if constexpr (DoVary) {
+        const Ints longer = (Ints)load((const uint32_t *)more + i) != (Ints)load((const uint32_t *)first + i);
+        // negative zero changes no sum
+        sum += longer ? gather(row, more + i) : Floats{} - 0.0f;
+      }
+    }
+    const Floats mean = sum / (float)rows / load(widths + i);
+    if (i + kLanes <= n) store(out + i, mean);
+    else {
+      for (size_t k = 0; i + k < n; k++) out[i + k] = mean[k];
+    }
+  }
+}
+
+void area_across(float *out, const float *top, size_t len, size_t rows, const int32_t *first, const int32_t *more,
+                 const float *widths, size_t least, size_t step, size_t n) {
+  if (more == nullptr) area_windows<false>(out, top, len, rows, first, more, widths, least, step, n);
+  else area_windows<true>(out, top, len, rows, first, more, widths, least, step, n);
+}
+
+/* out[i …] = at(i); `at` may read a whole vector past any i below n. */
+template <class At>
+inline void each_vector(float *__restrict out, size_t n, At at) {
   if (n < kLanes) {
     const Floats few = at(0);
     for (size_t i = 0; i < n; i++) out[i] = few[i];
@@ -57,12 +104,27 @@ inline void between(float *__restrict out, const float *__restrict top, const fl
   store(out + n - kLanes, at(n - kLanes));
 }
 
+template <bool IsImage>
+inline void between(float *out, const float *top, const float *bottom, float f0, float f1, size_t n) {
+  each_vector(out, n, [=](size_t i) {
+    const Floats v = weighted(load(top + i), f0, load(bottom + i), f1);
+    return IsImage ? clamped(v) : v;
+  });
+}
+
 void resize_between(float *out, const float *top, const float *bottom, float f0, float f1, size_t n) {
   between<false>(out, top, bottom, f0, f1, n);
 }
 
 void resize_between_in_unit(float *out, const float *top, const float *bottom, float f0, float f1, size_t n) {
   between<true>(out, top, bottom, f0, f1, n);
+}
+
+void cubic_between(float *out, const float *const rows[4], const float weights[4], size_t n) {
+  const float *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+  const float p = weights[0], q = weights[1], r = weights[2], s = weights[3];
+  each_vector(out, n,
+              [=](size_t i) { return load(a + i) * p + load(b + i) * q + load(c + i) * r + load(d + i) * s; });
 }
 
 void resize_between_bytes(uint8_t *__restrict out, const float *__restrict top, const float *__restrict bottom,
@@ -94,4 +156,8 @@ extern "C" void LK_JOIN(resize, LK_ISA)(lk_kernels *table) {
   table->resize_between = resize_between;
   table->resize_between_in_unit = resize_between_in_unit;
   table->resize_between_bytes = resize_between_bytes;
+  table->nearest_across = nearest_across;
+  table->cubic_across = cubic_across;
+  table->cubic_between = cubic_between;
+  table->area_across = area_across;
 }

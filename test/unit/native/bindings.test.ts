@@ -37,6 +37,7 @@ const CORE: All<NativeBindings> = {
   mtRandn: true,
   philoxSkip: true,
   latentToRgb: true,
+  resize: true,
   resizeToImage: true,
   resizeToBytes: true,
   samplingTable: true,

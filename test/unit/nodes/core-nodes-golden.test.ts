@@ -127,7 +127,7 @@ function compareTensor(testCase: Case, actual: Tensor, expected: string, result:
     const [, height, width] = (result[0] as Tensor).shape;
     assertSameBits(actual, Tensor.zeros([reference.shape[0]!, height!, width!]));
   } else if (IS_DEEP.test(testCase.id)) deep(testCase, actual, reference);
-  else near(testCase, actual, reference);
+  else near(testCase, actual, reference, expected);
 }
 
 /** Tolerance for an expected value, by node; bit for bit where a node has none. golden/README.md has the table. */
@@ -140,8 +140,29 @@ const TOLERANCES: Record<string, (expected: number) => number> = {
   FeatherMask: () => 1e-6,
 };
 
-function near({ node, id }: Case, actual: Tensor, expected: Tensor): void {
-  const tolerance = TOLERANCES[node];
+/** Tolerances of nodes that resize, by method: bit for bit for nearest-exact and lanczos, which are exact here. */
+const RESIZE_TOLERANCES: Record<string, (most: number) => number> = {
+  area: () => 1e-6,
+  // the order of additions differs
+  bilinear: (most) => 1e-5 * Math.max(1, most),
+  bicubic: (most) => 1e-5 * Math.max(1, most),
+  bislerp: (most) => 1e-5 * Math.max(1, most),
+};
+
+/** Distance to the next float16: tensors here are float32, so these results are not rounded to 16 bits. */
+const halfUlp = (x: number): number => 2 ** (Math.max(-14, Math.floor(Math.log2(Math.abs(x)))) - 10);
+
+function toleranceOf({ node, inputs }: Case, expected: Tensor, name: string): ((x: number) => number) | undefined {
+  if (has(name) && raw(name).dtype === "F16") return halfUlp;
+  const resize = /^(LatentUpscale|ImageScale)/.test(node) && RESIZE_TOLERANCES[inputs.upscale_method as string];
+  if (!resize) return TOLERANCES[node];
+  const most = expected.data.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  return () => resize(most);
+}
+
+function near(testCase: Case, actual: Tensor, expected: Tensor, name: string): void {
+  const { id } = testCase;
+  const tolerance = toleranceOf(testCase, expected, name);
   // a mask [H, W] is read as [1, H, W]
   if (id === "InvertMask/1") assertSameBits(actual, expected.reshape([1, ...expected.shape]), id);
   else if (tolerance !== undefined) assertClose(actual, expected, tolerance, id);
