@@ -19,7 +19,7 @@ inline Quad pixel(const float *p, size_t channels) {
 
 #if LK_LANES > 4
 inline Quad fused(Quad a, Quad b, Quad c) { return (Quad)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)c); }
-inline Quad fused(Quad a, float b, Quad c) { return fused(a, Quad{} + b, c); }
+inline Quad fused(Quad a, float b, Quad c) { return fused(a, Quad{b, b, b, b}, c); }
 #endif
 
 }  // namespace

@@ -92,7 +92,7 @@ void area_across(float *out, const float *top, size_t len, size_t rows, const in
 
 /* out[i …] = at(i); `at` may read a whole vector past any i below n. */
 template <class At>
-inline void each_vector(float *__restrict out, size_t n, At at) {
+inline void each_vector(float *__restrict out, size_t n, int stream, At at) {
   if (n < kLanes) {
     const Floats few = at(0);
     for (size_t i = 0; i < n; i++) out[i] = few[i];
@@ -100,35 +100,41 @@ inline void each_vector(float *__restrict out, size_t n, At at) {
   }
   // stores that cross no line; the first and the last vector overlap their neighbours
   store(out, at(0));
-  for (size_t i = until_aligned(out, n); i + kLanes <= n; i += kLanes) store(out + i, at(i));
+  size_t i = until_aligned(out, n);
+  if (stream) {
+    for (; i + kLanes <= n; i += kLanes) store_stream(out + i, at(i));
+    end_stream();
+  } else {
+    for (; i + kLanes <= n; i += kLanes) store(out + i, at(i));
+  }
   store(out + n - kLanes, at(n - kLanes));
 }
 
 template <bool IsImage>
-inline void between(float *out, const float *top, const float *bottom, float f0, float f1, size_t n) {
-  each_vector(out, n, [=](size_t i) {
+inline void between(float *out, const float *top, const float *bottom, float f0, float f1, size_t n, int stream) {
+  each_vector(out, n, stream, [=](size_t i) {
     const Floats v = weighted(load(top + i), f0, load(bottom + i), f1);
     return IsImage ? clamped(v) : v;
   });
 }
 
-void resize_between(float *out, const float *top, const float *bottom, float f0, float f1, size_t n) {
-  between<false>(out, top, bottom, f0, f1, n);
+void resize_between(float *out, const float *top, const float *bottom, float f0, float f1, size_t n, int stream) {
+  between<false>(out, top, bottom, f0, f1, n, stream);
 }
 
-void resize_between_in_unit(float *out, const float *top, const float *bottom, float f0, float f1, size_t n) {
-  between<true>(out, top, bottom, f0, f1, n);
+void resize_between_in_unit(float *out, const float *top, const float *bottom, float f0, float f1, size_t n,
+                            int stream) {
+  between<true>(out, top, bottom, f0, f1, n, stream);
 }
 
-void cubic_between(float *out, const float *const rows[4], const float weights[4], size_t n) {
+void cubic_between(float *out, const float *const rows[4], const float weights[4], size_t n, int stream) {
   const float *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
   const float p = weights[0], q = weights[1], r = weights[2], s = weights[3];
-  each_vector(out, n,
-              [=](size_t i) { return load(a + i) * p + load(b + i) * q + load(c + i) * r + load(d + i) * s; });
+  each_vector(out, n, stream, [=](size_t i) { return load(a + i) * p + load(b + i) * q + load(c + i) * r + load(d + i) * s; });
 }
 
 void resize_between_bytes(uint8_t *__restrict out, const float *__restrict top, const float *__restrict bottom,
-                          float f0, float f1, size_t n) {
+                          float f0, float f1, size_t n, int) {
   const auto at = [=](size_t i) { return weighted(load(top + i), f0, load(bottom + i), f1); };
   size_t i = 0;
 #if LK_HAS_PACK

@@ -78,10 +78,12 @@ typedef struct lk_kernels {
   void (*resize_across)(float *out, const float *row, size_t len, const int32_t *i0, const int32_t *i1, const float *w0,
                         const float *w1, size_t n);
   /* Between two such rows: f0 * top + f1 * bottom, the second term added by fma; up to 15 past n are read of them. */
-  void (*resize_between)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n);
+  void (*resize_between)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n, int stream);
   /* resize_between, clamped to 0 … 1, NaN 0; and the bytes that to_bytes makes of these floats. */
-  void (*resize_between_in_unit)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n);
-  void (*resize_between_bytes)(uint8_t *out, const float *top, const float *bottom, float f0, float f1, size_t n);
+  void (*resize_between_in_unit)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n,
+                                 int stream);
+  void (*resize_between_bytes)(uint8_t *out, const float *top, const float *bottom, float f0, float f1, size_t n,
+                               int stream);
 
   /* row[at[i]] */
   void (*nearest_across)(float *out, const float *row, const int32_t *at, size_t n);
@@ -91,7 +93,7 @@ typedef struct lk_kernels {
    */
   void (*cubic_across)(float *out, const float *row, size_t len, const int32_t *at, const float *weights, size_t stride,
                        size_t n);
-  void (*cubic_between)(float *out, const float *const rows[4], const float weights[4], size_t n);
+  void (*cubic_between)(float *out, const float *const rows[4], const float weights[4], size_t n, int stream);
   /*
    * Means of windows of `rows` rows, `len` floats apart: window i has widths[i] values from first[i], `step` apart, that
    * is `least` or one more; then more[i] is the last, else first[i]; more is NULL where none has one more. Up to 15
@@ -103,7 +105,8 @@ typedef struct lk_kernels {
   /*
    * Pixels of 3 or 4 channels, in rows of a resize; `at` counts floats. The first `inside` of the n pixels may be read,
    * and written, as four floats whatever their channels. Each has two, four or one of `at` and weights, side by side;
-   * the arithmetic is that of resize_across, cubic_across, nearest_across and area_across.
+   * the arithmetic is that of resize_across, cubic_across, nearest_across and area_across. shares: 1 / widths where all
+   * of these are powers of two, else NULL.
    */
   void (*linear_pixels)(float *out, const float *row, const int32_t *at, const float *weights, size_t channels,
                         size_t inside, size_t n);
@@ -111,7 +114,7 @@ typedef struct lk_kernels {
                        size_t inside, size_t n);
   void (*nearest_pixels)(float *out, const float *row, const int32_t *at, size_t channels, size_t inside, size_t n);
   void (*area_pixels)(float *out, const float *top, size_t len, size_t rows, const int32_t *first, const float *widths,
-                      size_t channels, size_t inside, size_t n);
+                      const float *shares, size_t channels, size_t inside, size_t n);
 
   /* The bytes x [rows, columns], rows `stride` apart, as out [columns, rows], these `out_stride` apart. */
   void (*transpose_bytes)(uint8_t *out, size_t out_stride, const uint8_t *x, size_t stride, size_t rows,

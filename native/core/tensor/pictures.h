@@ -22,6 +22,7 @@ struct Pictures {
   size_t in_row() const { return in_w * channels; }
   size_t out_row() const { return out_w * channels; }
   size_t in_picture() const { return in_h * in_row(); }
+  size_t out_size() const { return count * out_h * out_row(); }
 };
 
 /* Calls body(memory, take) once in each worker, with `room` bytes of memory of its own; take(&block) gives it the next of

@@ -122,8 +122,8 @@ class Rows {
 
 /* Makes the rows of the pictures resized ones; `between` is the kernel for what lies between two rows. */
 template <class Columns, class T>
-void resize_rows(T *out, const float *x, const Pictures &of,
-                 void (*between)(T *, const float *, const float *, float, float, size_t)) {
+void resize_rows(T *out, const float *x, const Pictures &of, int stream,
+                 void (*between)(T *, const float *, const float *, float, float, size_t, int)) {
   const Taps taps(of.in_h, of.out_h, 1);
   const Columns columns(of);
   const size_t width = of.out_row();
@@ -131,7 +131,7 @@ void resize_rows(T *out, const float *x, const Pictures &of,
       of, width, Rows<Columns>::room(of), [&](float *memory) { return Rows<Columns>(of, taps, columns, memory); },
       [&](Rows<Columns> &rows, size_t picture, size_t y) {
         const auto [top, bottom, top_weight, bottom_weight] = rows.around(x + picture * of.in_picture(), y);
-        between(out + (picture * of.out_h + y) * width, top, bottom, top_weight, bottom_weight, width);
+        between(out + (picture * of.out_h + y) * width, top, bottom, top_weight, bottom_weight, width, stream);
       });
 }
 
@@ -163,7 +163,7 @@ engine_status resize_pixels(Out out, engine_cf32 x, size_t batch, size_t in_h, s
   return guarded([&] {
     const Scratch small = side_by_side(x.data, batch, in_h * in_w);
     const Pictures of = {batch, in_h, in_w, out_h, out_w, 3};
-    resize_rows<ByValue>(out.data, reinterpret_cast<const float *>(small.get()), of, between);
+    resize_rows<ByValue>(out.data, reinterpret_cast<const float *>(small.get()), of, 0, between);
     return ENGINE_OK;
   });
 }
@@ -175,8 +175,9 @@ void resize_planes(float *out, const float *x, size_t planes, size_t in_h, size_
 }
 
 void resize_bilinear(float *out, const float *x, const Pictures &of) {
-  if (fills_vector(of)) resize_rows<ByPixel>(out, x, of, kernels().resize_between);
-  else resize_rows<ByValue>(out, x, of, kernels().resize_between);
+  const int stream = streams(of.out_size());
+  if (fills_vector(of)) resize_rows<ByPixel>(out, x, of, stream, kernels().resize_between);
+  else resize_rows<ByValue>(out, x, of, stream, kernels().resize_between);
 }
 
 }  // namespace latentkit

@@ -1,5 +1,6 @@
 // Area: each output is the mean of the inputs that it covers, whole ones, as PyTorch's adaptive average pool.
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "resize.h"
@@ -17,11 +18,16 @@ Window window_at(size_t i, size_t in, size_t out) {
   return {first, end - first};
 }
 
+bool is_power_of_two(float x) {
+  int exponent;
+  return std::frexp(x, &exponent) == 0.5f;
+}
+
 /* Windows of the columns, for the kernels: all are as wide as the narrowest or one more. */
 struct Windows {
   size_t least;
   std::vector<int32_t> first, more; /* more: empty where all are equally wide */
-  std::vector<float> widths;
+  std::vector<float> widths, shares; /* shares: 1 / widths, empty unless that is exact for all */
 
   explicit Windows(const Pictures &of) : least(SIZE_MAX) {
     const size_t each = fills_vector(of) ? 1 : of.channels, n = of.out_w * each;
@@ -38,6 +44,9 @@ struct Windows {
       first[i] = static_cast<int32_t>(at);
       if (!more.empty()) more[i] = static_cast<int32_t>(at + (window.width - least) * least * of.channels);
       widths[i] = static_cast<float>(window.width);
+    }
+    if (std::all_of(widths.begin(), widths.end(), is_power_of_two)) {
+      for (const float width : widths) shares.push_back(1.0f / width);
     }
   }
 };
@@ -59,7 +68,7 @@ void resize_area(float *out, const float *x, const Pictures &of) {
         float *to = out + (picture * of.out_h + y) * of.out_row();
         if (fills_vector(of)) {
           kernels().area_pixels(to, top, of.in_row(), rows.width, columns.first.data(), columns.widths.data(),
-                                of.channels, inside, of.out_w);
+                                columns.shares.empty() ? nullptr : columns.shares.data(), of.channels, inside, of.out_w);
         } else {
           kernels().area_across(to, top, of.in_row(), rows.width, columns.first.data(), columns.more.empty() ? nullptr : columns.more.data(),
                                 columns.widths.data(), columns.least, of.channels, of.out_row());

@@ -5,6 +5,7 @@
 
 #include "resize.h"
 #include "runtime/dispatch.h"
+#include "runtime/spans.h"
 
 namespace latentkit {
 namespace {
@@ -99,13 +100,14 @@ class Rows {
 void resize_bicubic(float *out, const float *x, const Pictures &of) {
   const Columns columns(of);
   const std::vector<Tap> taps = taps_of(of.in_h, of.out_h);
+  const int stream = streams(of.out_size());
   for_rows(
       of, kTaps * of.out_row(), Rows::room(of), [&](float *memory) { return Rows(of, columns, memory); },
       [&](Rows &rows, size_t picture, size_t y) {
         const float *between[kTaps];
         for (size_t k = 0; k < kTaps; k++) between[k] = rows.across(x + picture * of.in_picture(), taps[y].at[k]);
         float *to = out + (picture * of.out_h + y) * of.out_row();
-        kernels().cubic_between(to, between, taps[y].weights, of.out_row());
+        kernels().cubic_between(to, between, taps[y].weights, of.out_row(), stream);
       });
 }
 
