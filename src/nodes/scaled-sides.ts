@@ -8,6 +8,6 @@ export function scaledSides(
   factor: number,
 ): { height: number; width: number } {
   const sides = { height: roundedHalfToEven(height * factor), width: roundedHalfToEven(width * factor) };
-  if (sides.height > 0 && sides.width > 0) return sides;
+  if (sides.height !== 0 && sides.width !== 0) return sides;
   throw inputError("value.out-of-range", at, `a factor that leaves something of ${width} x ${height}`, factor);
 }

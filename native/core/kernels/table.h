@@ -88,16 +88,16 @@ typedef struct lk_kernels {
   /* row[at[i]] */
   void (*nearest_across)(float *out, const float *row, const int32_t *at, size_t n);
   /*
-   * Across a row of a bicubic resize: the sum of weights[k * stride + i] * row[at[k * stride + i]] over four k, in their
-   * order; otherwise as resize_across. cubic_between: the same between four such rows.
+   * Across a row of a bicubic resize: the sum of weights[k * stride + i] * row[at[k * stride + i]] over four k, in
+   * their order; otherwise as resize_across. cubic_between: the same between four such rows.
    */
   void (*cubic_across)(float *out, const float *row, size_t len, const int32_t *at, const float *weights, size_t stride,
                        size_t n);
   void (*cubic_between)(float *out, const float *const rows[4], const float weights[4], size_t n, int stream);
   /*
-   * Means of windows of `rows` rows, `len` floats apart: window i has widths[i] values from first[i], `step` apart, that
-   * is `least` or one more; then more[i] is the last, else first[i]; more is NULL where none has one more. Up to 15
-   * past n are read of these lists.
+   * Means of windows of `rows` rows, `len` floats apart: window i has widths[i] values from first[i], `step` apart,
+   * that is `least` or one more; then more[i] is the last, else first[i]; more is NULL where none has one more. Up to
+   * 15 past n are read of these lists.
    */
   void (*area_across)(float *out, const float *top, size_t len, size_t rows, const int32_t *first, const int32_t *more,
                       const float *widths, size_t least, size_t step, size_t n);
@@ -124,8 +124,7 @@ typedef struct lk_kernels {
    * of two rows at a time, the odd one out with 0: their low 15 bits side by side in one word, the bits above, with the
    * sign, in the next.
    */
-  void (*weigh_bytes)(uint8_t *out, const uint8_t *rows, size_t stride, const uint32_t *weights, size_t taps,
-                      size_t n);
+  void (*weigh_bytes)(uint8_t *out, const uint8_t *rows, size_t stride, const uint32_t *weights, size_t taps, size_t n);
 
   /* One row of a PNG, n bytes in pixels of `step` (1, 2, 3, 4, 6 or 8), its filter (0 to 4) undone; `above` is the row
    * before, undone. out may overlap row where it begins at least a byte in front of it. */

@@ -1,6 +1,6 @@
 // Sums of rows of bytes with weights of 22 bits, and bytes turned so that columns become rows.
-#include "lanes.h"
-#include "table.h"
+#include "core/kernels/lanes.h"
+#include "core/kernels/table.h"
 
 namespace {
 

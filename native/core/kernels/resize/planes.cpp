@@ -1,9 +1,9 @@
 // Rows of a resize of planes: across one, and between several.
-#include "lanes.h"
-#include "pack.h"
+#include "core/kernels/lanes.h"
+#include "core/kernels/pack.h"
+#include "core/kernels/table.h"
 #include "shared/levels.h"
 #include "shared/resample.h"
-#include "table.h"
 
 namespace {
 
@@ -130,7 +130,8 @@ void resize_between_in_unit(float *out, const float *top, const float *bottom, f
 void cubic_between(float *out, const float *const rows[4], const float weights[4], size_t n, int stream) {
   const float *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
   const float p = weights[0], q = weights[1], r = weights[2], s = weights[3];
-  each_vector(out, n, stream, [=](size_t i) { return load(a + i) * p + load(b + i) * q + load(c + i) * r + load(d + i) * s; });
+  each_vector(out, n, stream,
+              [=](size_t i) { return load(a + i) * p + load(b + i) * q + load(c + i) * r + load(d + i) * s; });
 }
 
 void resize_between_bytes(uint8_t *__restrict out, const float *__restrict top, const float *__restrict bottom,

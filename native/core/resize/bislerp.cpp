@@ -25,8 +25,8 @@ struct Step {
 };
 
 /*
- * The reference resizes the list of positions 0, 1 … bilinearly, as an image, and the list of the next ones, 1, 2 … with
- * the last one twice: whole parts are the positions, the fraction of the first list is the ratio. The same float32
+ * The reference resizes the list of positions 0, 1 … bilinearly, as an image, and the list of the next ones, 1, 2 …
+ * with the last one twice: whole parts are the positions, the fraction of the first list is the ratio. The same float32
  * arithmetic gives the same positions where a sum falls short of a whole number.
  */
 std::vector<Step> steps_of(size_t in, size_t out) {
@@ -125,10 +125,20 @@ Strides strides_of(const engine_resize_options &o, size_t h, size_t w, bool alon
 void resize_bislerp(float *out, const float *x, const engine_resize_options &o) {
   const Scratch memory = scratch(o.batch * o.channels * o.inner * o.in_h * o.out_w * sizeof(float));
   float *wide = reinterpret_cast<float *>(memory.get());
-  const Pass widen = {o.batch, o.inner, o.channels, o.in_h, strides_of(o, o.in_h, o.in_w, true),
-                      strides_of(o, o.in_h, o.out_w, true), steps_of(o.in_w, o.out_w)};
-  const Pass heighten = {o.batch, o.inner, o.channels, o.out_w, strides_of(o, o.in_h, o.out_w, false),
-                         strides_of(o, o.out_h, o.out_w, false), steps_of(o.in_h, o.out_h)};
+  const Pass widen = {o.batch,
+                      o.inner,
+                      o.channels,
+                      o.in_h,
+                      strides_of(o, o.in_h, o.in_w, true),
+                      strides_of(o, o.in_h, o.out_w, true),
+                      steps_of(o.in_w, o.out_w)};
+  const Pass heighten = {o.batch,
+                         o.inner,
+                         o.channels,
+                         o.out_w,
+                         strides_of(o, o.in_h, o.out_w, false),
+                         strides_of(o, o.out_h, o.out_w, false),
+                         steps_of(o.in_h, o.out_h)};
   widen.run(wide, x);
   heighten.run(out, wide);
 }

@@ -26,7 +26,7 @@ bool is_power_of_two(float x) {
 /* Windows of the columns, for the kernels: all are as wide as the narrowest or one more. */
 struct Windows {
   size_t least;
-  std::vector<int32_t> first, more; /* more: empty where all are equally wide */
+  std::vector<int32_t> first, more;  /* more: empty where all are equally wide */
   std::vector<float> widths, shares; /* shares: 1 / widths, empty unless that is exact for all */
 
   explicit Windows(const Pictures &of) : least(SIZE_MAX) {
@@ -68,10 +68,12 @@ void resize_area(float *out, const float *x, const Pictures &of) {
         float *to = out + (picture * of.out_h + y) * of.out_row();
         if (fills_vector(of)) {
           kernels().area_pixels(to, top, of.in_row(), rows.width, columns.first.data(), columns.widths.data(),
-                                columns.shares.empty() ? nullptr : columns.shares.data(), of.channels, inside, of.out_w);
+                                columns.shares.empty() ? nullptr : columns.shares.data(), of.channels, inside,
+                                of.out_w);
         } else {
-          kernels().area_across(to, top, of.in_row(), rows.width, columns.first.data(), columns.more.empty() ? nullptr : columns.more.data(),
-                                columns.widths.data(), columns.least, of.channels, of.out_row());
+          kernels().area_across(to, top, of.in_row(), rows.width, columns.first.data(),
+                                columns.more.empty() ? nullptr : columns.more.data(), columns.widths.data(),
+                                columns.least, of.channels, of.out_row());
         }
       });
 }

@@ -1,7 +1,7 @@
 // Rows of a resize of pixels: three or four colours side by side fill one short vector.
-#include "quads.h"
+#include "core/kernels/resize/quads.h"
+#include "core/kernels/table.h"
 #include "shared/resample.h"
-#include "table.h"
 
 namespace {
 
@@ -38,8 +38,8 @@ void linear_pixels(float *out, const float *row, const int32_t *at, const float 
   });
 }
 
-void cubic_pixels(float *out, const float *row, const int32_t *at, const float *weights, size_t channels,
-                  size_t inside, size_t n) {
+void cubic_pixels(float *out, const float *row, const int32_t *at, const float *weights, size_t channels, size_t inside,
+                  size_t n) {
   each_pixel_of(channels, out, inside, n, [=](size_t i, auto load) {
     const uint32_t *p = (const uint32_t *)at + 4 * i;
     const float *w = weights + 4 * i;

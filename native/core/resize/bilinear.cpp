@@ -1,10 +1,9 @@
-#include "resample.h"
-
+// Bilinear: each output lies between two inputs across and two down; and pictures from planes in one pass.
 #include <cstdint>
 #include <vector>
 
 #include "engine.h"
-#include "resize.h"
+#include "resize/resize.h"
 #include "runtime/dispatch.h"
 #include "runtime/scratch.h"
 #include "runtime/spans.h"
@@ -170,10 +169,6 @@ engine_status resize_pixels(Out out, engine_cf32 x, size_t batch, size_t in_h, s
 
 }  // namespace
 
-void resize_planes(float *out, const float *x, size_t planes, size_t in_h, size_t in_w, size_t out_h, size_t out_w) {
-  resize_bilinear(out, x, {planes, in_h, in_w, out_h, out_w, 1});
-}
-
 void resize_bilinear(float *out, const float *x, const Pictures &of) {
   const int stream = streams(of.out_size());
   if (fills_vector(of)) resize_rows<ByPixel>(out, x, of, stream, kernels().resize_between);
@@ -189,7 +184,7 @@ engine_status engine_resize_bilinear(engine_f32 out, engine_cf32 x, size_t plane
   const engine_status status = check_resize(out.len, x.len, planes, in_h, in_w, out_h, out_w, &nothing);
   if (status != ENGINE_OK || nothing) return status;
   return guarded([&] {
-    resize_planes(out.data, x.data, planes, in_h, in_w, out_h, out_w);
+    resize_bilinear(out.data, x.data, {planes, in_h, in_w, out_h, out_w, 1});
     return ENGINE_OK;
   });
 }

@@ -25,8 +25,8 @@ struct Pictures {
   size_t out_size() const { return count * out_h * out_row(); }
 };
 
-/* Calls body(memory, take) once in each worker, with `room` bytes of memory of its own; take(&block) gives it the next of
- * `blocks`, in rising order, and is false where none is left. Throws std::bad_alloc. */
+/* Calls body(memory, take) once in each worker, with `room` bytes of memory of its own; take(&block) gives it the next
+ * of `blocks`, in rising order, and is false where none is left. Throws std::bad_alloc. */
 template <class Body>
 void for_workers(size_t blocks, size_t room, Body &&body) {
   const size_t workers = std::min(blocks, static_cast<size_t>(engine_threads()));
@@ -37,8 +37,8 @@ void for_workers(size_t blocks, size_t room, Body &&body) {
   for_chunks(workers, [&](size_t worker) { body(memory.get() + worker * room, take); });
 }
 
-/* Calls row(state, picture, y) for each row of the results. Each worker has a state of its own, make(memory), with `room`
- * floats of memory. `work`: how many floats a row reads or writes. Throws std::bad_alloc. */
+/* Calls row(state, picture, y) for each row of the results. Each worker has a state of its own, make(memory), with
+ * `room` floats of memory. `work`: how many floats a row reads or writes. Throws std::bad_alloc. */
 template <class Make, class Row>
 void for_rows(const Pictures &of, size_t work, size_t room, Make &&make, Row &&row) {
   const size_t total = of.count * of.out_h;

@@ -43,7 +43,8 @@ std::vector<Tap> taps_of(size_t in, size_t out) {
   return taps;
 }
 
-/* Taps of the columns as the kernels take them: those of a pixel side by side, or a list of first ones, of second ones … */
+/* Taps of the columns as the kernels take them: those of a pixel side by side, or a list of first ones, of second ones
+ * … */
 struct Columns {
   size_t stride, inside = 0;
   std::vector<int32_t> at;
@@ -72,7 +73,8 @@ struct Columns {
   }
 };
 
-/* The last four input rows that were made as wide as the output; rows that follow each other have slots of their own. */
+/* The last four input rows that were made as wide as the output; rows that follow each other have slots of their own.
+ */
 class Rows {
  public:
   static size_t room(const Pictures &of) { return kTaps * (of.out_row() + kPadding); }

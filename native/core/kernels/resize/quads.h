@@ -1,7 +1,8 @@
-/* Four floats in a vector, whatever the instruction set: a pixel. Only for kernel units; everything has internal linkage. */
+/* Four floats in a vector, whatever the instruction set: a pixel. Only for kernel units; everything has internal
+ * linkage. */
 #pragma once
 
-#include "lanes.h"
+#include "core/kernels/lanes.h"
 
 namespace {
 
