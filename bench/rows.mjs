@@ -35,6 +35,16 @@ const importRows = (name) => [
   importing("imported", name, { mode: "value", unit: "MB", per: 1e6 }),
 ];
 
+/** A picture of 1024 x 1024 made smaller and larger. */
+const resizeRows = (method, peers) =>
+  [512, 1536].map((to) => ({
+    operation: `resize, ${method}`,
+    subject: "resizePicture",
+    shape: `1024x1024x3 to ${to}`,
+    args: { size: 1024, to, method },
+    peers,
+  }));
+
 /** Fields: operation, subject (key in the subjects), shape, args, peers; threads 1, unit ms and mode "time" where absent. */
 export function rows(folder) {
   const picture = (name, more = {}) => ({
@@ -131,6 +141,8 @@ export function rows(folder) {
       args: { shape: [1, 4, 128, 128], size: 1024 },
       peers: [peer("torch", 1.8)],
     },
+    ...resizeRows("lanczos", [peer("pillow", 2), peer("pillow, bytes", 2, "pillow.resizeBytes")]),
+    ...["bilinear", "bicubic", "area", "nearest-exact"].flatMap((method) => resizeRows(method, [peer("torch", 2)])),
     {
       operation: "composite with mask",
       subject: "composite",

@@ -53,3 +53,18 @@ if PIL is not None:
                 encode(Image.fromarray(np.clip(255.0 * image, 0, 255).astype(np.uint8)), level)
 
         return call
+
+    @subject
+    def resizePicture(size, to, method):
+        image = np.random.rand(size, size, 3).astype(np.float32)
+
+        def call():
+            pixels = Image.fromarray(np.clip(255.0 * image, 0, 255).astype(np.uint8))
+            return np.asarray(pixels.resize((to, to), Image.Resampling.LANCZOS)).astype(np.float32) / 255.0
+
+        return call
+
+    @subject
+    def resizeBytes(size, to, method):
+        pixels = Image.fromarray((255 * np.random.rand(size, size, 3)).astype(np.uint8))
+        return lambda: pixels.resize((to, to), Image.Resampling.LANCZOS)

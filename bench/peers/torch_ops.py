@@ -78,6 +78,11 @@ if torch is not None:
         return lambda: resized(mask, to)
 
     @subject
+    def resizePicture(size, to, method):
+        image = torch.rand(1, size, size, 3)
+        return lambda: F.interpolate(image.movedim(-1, 1), size=(to, to), mode=method).movedim(1, -1)
+
+    @subject
     def resizeBlend(shape, size):
         a, b, mask = torch.randn(shape), torch.randn(shape), torch.rand(1, 1, size, size)
 

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { createCache, decodePng, encodePng, randn, sigmas } from "latentkit";
 import * as ops from "#src/tensor/ops.js";
+import { resizeImage } from "#src/tensor/resize.js";
 import { chainRun } from "./chain.mjs";
 import { pictureRender } from "./picture-render.mjs";
 
@@ -62,6 +63,10 @@ export const ours = {
   resize({ size, to }) {
     const [mask, out] = [unit([1, size, size]), unit([1, to, to])];
     return () => ops.resizeBilinear(mask, to, to, out);
+  },
+  resizePicture({ size, to, method }) {
+    const [image, out] = [unit([1, size, size, 3]), unit([1, to, to, 3])];
+    return () => resizeImage(image, { method, height: to, width: to }, out);
   },
   resizeBlend({ shape, size }) {
     const [a, b, mask, out] = [values(shape), values(shape, 2n), unit([1, size, size]), values(shape)];

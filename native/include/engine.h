@@ -205,6 +205,31 @@ engine_status engine_scaled_error(engine_cf32 low, engine_cf32 high, engine_cf32
 engine_status engine_resize_bilinear(engine_f32 out, engine_cf32 x, size_t planes, size_t in_h, size_t in_w,
                                      size_t out_h, size_t out_w);
 
+typedef enum {
+  ENGINE_NEAREST_EXACT = 0, /* f32(in) / f32(out) * (i + 0.5), rounded down */
+  ENGINE_BILINEAR,          /* as engine_resize_bilinear */
+  ENGINE_BICUBIC,           /* Keys' cubic convolution, a = -0.75; sums from the first tap on, across rows first */
+  ENGINE_AREA,              /* mean of the window that each output covers: sum by rows, / height, / width */
+  ENGINE_BISLERP,           /* vectors of the channels turned into each other; in double, rounded after each pass */
+  ENGINE_LANCZOS,           /* pixels as bytes, as Pillow: three lobes, antialias, weights of 22 bits */
+  ENGINE_RESIZE_METHOD_COUNT,
+} engine_resize_method;
+
+const char *engine_resize_method_name(int method); /* "nearest-exact" …; NULL past the end */
+
+typedef struct {
+  int32_t method;                /* engine_resize_method */
+  int32_t pixels;                /* x [batch, in_h, in_w, channels], else [batch, channels, inner, in_h, in_w] */
+  size_t batch, channels, inner; /* inner 1 with pixels */
+  size_t in_h, in_w, out_h, out_w;
+} engine_resize_options;
+
+/* The last two sides of planes, or the two before the channels of pixels, resized; align_corners false, edges clamped.
+ * Lanczos takes pixels of 1 to 4 channels: floats to bytes as by engine_f32_to_u8, the last of 2 or 4 channels
+ * multiplied into the others for the time of the resize, bytes to floats as by engine_u8_to_f32. out must not alias x.
+ * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_MEMORY. */
+engine_status engine_resize(engine_f32 out, engine_cf32 x, const engine_resize_options *options);
+
 /* out = m * a + (1 - m) * b over [batch, channels, plane]; the mask [mask_batch, plane] is shared by the channels and
  * repeats over the batch. out may alias a or b. */
 engine_status engine_masked_blend(engine_f32 out, engine_cf32 a, engine_cf32 b, engine_cf32 mask, size_t batch,

@@ -15,7 +15,7 @@ export const FLOORS = {
     "tensor",
     "shape",
     "device/",
-    "random ops areas batch latent-rgb channels parts directions",
+    "random ops resize areas batch latent-rgb channels parts directions",
     "image/",
   ],
   io: ["*", "json/", "python-text", "png/ safetensors/", "files/ http/"],

@@ -59,6 +59,20 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     scale: number,
   ): void;
 
+  /**
+   * Resizes planes, shape [batch, channels, inner, inH, inW], or pixels [batch, inH, inW, channels], whose shape is
+   * written the same way with inner 1; see engine_resize. Lanczos takes pixels of 1 to 4 channels only.
+   */
+  resize(
+    out: Float32Array,
+    x: Float32Array,
+    method: ResizeMethod,
+    pixels: boolean,
+    shape: readonly [number, number, number, number, number],
+    outHeight: number,
+    outWidth: number,
+  ): void;
+
   /** resizeBilinear of x [batch, 3, inH, inW] and planesToImage of that in one pass: out [batch, outH, outW, 3]. */
   resizeToImage(
     out: Float32Array,
@@ -165,6 +179,8 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   /** The same operations on devices; see native/include/engine_cuda.h. */
   readonly cuda: CudaBindings;
 }
+
+export type ResizeMethod = "nearest-exact" | "bilinear" | "bicubic" | "area" | "bislerp" | "lanczos";
 
 export type Isa = "avx512" | "avx2" | "baseline";
 

@@ -92,6 +92,29 @@ Napi::Value ResizeBilinear(const Napi::CallbackInfo &info) {
       a.run(engine_resize_bilinear, &engine_cuda_table::resize_bilinear, out, x, planes, in_h, in_w, out_h, out_w));
 }
 
+engine_resize_method ReadResizeMethod(const Args &a, size_t i) {
+  const std::string name = a.text(i, "method");
+  for (int k = 0; engine_resize_method_name(k) != nullptr; k++)
+    if (name == engine_resize_method_name(k)) return static_cast<engine_resize_method>(k);
+  a.range_error("method", "the name of a method", "\"" + name + "\"");
+}
+
+Napi::Value Resize(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  const engine_resize_method method = ReadResizeMethod(a, 2);
+  const bool pixels = a.boolean(3, "pixels");
+  size_t s[5];
+  a.sizes(a.at(4), "shape", s, 5);
+  const size_t out_h = a.size(5, "outHeight"), out_w = a.size(6, "outWidth");
+  const engine_f32 out = a.out(0, "out");
+  const engine_cf32 x = a.in(1, "x");
+  a.expect("out", out.len, {s[0], s[1], s[2], out_h, out_w});
+  a.expect("x", x.len, {s[0], s[1], s[2], s[3], s[4]});
+  a.apart(out, x, "x", false);
+  const engine_resize_options options{method, pixels, s[0], s[1], s[2], s[3], s[4], out_h, out_w};
+  return a.done(engine_resize(out, x, &options));
+}
+
 template <class A>
 Napi::Value MaskedBlend(const Napi::CallbackInfo &info) {
   const A a(info);
@@ -249,6 +272,7 @@ constexpr std::initializer_list<Operation> kOperations = {
 void ExportTensors(const Exports &exports) {
   SetAll(exports.core, kOperations<Args>);
   SetAll(exports.cuda, kOperations<CudaArgs>);
+  SetAll(exports.core, {{"resize", Resize}});
   SetAll(exports.cuda, {{"fill", Fill}, {"resizedBlend", ResizedBlend}});
 }
 

@@ -15,7 +15,7 @@ void to_bytes(uint8_t *__restrict out, const float *__restrict x, size_t n, int 
     for (head = head < n ? head : n; i < head; i++) out[i] = (uint8_t)to_level(x[i]);
   }
   for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
-    for (size_t j = 0; j < 4 * kLanes; j += 16) __builtin_prefetch(x + i + j + kAhead, 0, 0);
+    for (size_t j = 0; j < 4 * kLanes; j += 16) __builtin_prefetch(x + i + j + kAhead, 0, 2);
     const float *p = x + i;
     Levels bytes = to_levels(load(p), load(p + kLanes), load(p + 2 * kLanes), load(p + 3 * kLanes));
     if (stream) store_stream(out + i, bytes);

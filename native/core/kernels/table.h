@@ -91,10 +91,53 @@ typedef struct lk_kernels {
   void (*resize_across)(float *out, const float *row, size_t len, const int32_t *i0, const int32_t *i1, const float *w0,
                         const float *w1, size_t n);
   /* Between two such rows: f0 * top + f1 * bottom, the second term added by fma; up to 15 past n are read of them. */
-  void (*resize_between)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n);
+  void (*resize_between)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n, int stream);
   /* resize_between, clamped to 0 … 1, NaN 0; and the bytes that to_bytes makes of these floats. */
-  void (*resize_between_in_unit)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n);
-  void (*resize_between_bytes)(uint8_t *out, const float *top, const float *bottom, float f0, float f1, size_t n);
+  void (*resize_between_in_unit)(float *out, const float *top, const float *bottom, float f0, float f1, size_t n,
+                                 int stream);
+  void (*resize_between_bytes)(uint8_t *out, const float *top, const float *bottom, float f0, float f1, size_t n,
+                               int stream);
+
+  /* row[at[i]] */
+  void (*nearest_across)(float *out, const float *row, const int32_t *at, size_t n);
+  /*
+   * Across a row of a bicubic resize: the sum of weights[k * stride + i] * row[at[k * stride + i]] over four k, in
+   * their order; otherwise as resize_across. cubic_between: the same between four such rows.
+   */
+  void (*cubic_across)(float *out, const float *row, size_t len, const int32_t *at, const float *weights, size_t stride,
+                       size_t n);
+  void (*cubic_between)(float *out, const float *const rows[4], const float weights[4], size_t n, int stream);
+  /*
+   * Means of windows of `rows` rows, `len` floats apart: window i has widths[i] values from first[i], `step` apart,
+   * that is `least` or one more; then more[i] is the last, else first[i]; more is NULL where none has one more. Up to
+   * 15 past n are read of these lists.
+   */
+  void (*area_across)(float *out, const float *top, size_t len, size_t rows, const int32_t *first, const int32_t *more,
+                      const float *widths, size_t least, size_t step, size_t n);
+
+  /*
+   * Pixels of 3 or 4 channels, in rows of a resize; `at` counts floats. The first `inside` of the n pixels may be read,
+   * and written, as four floats whatever their channels. Each has two, four or one of `at` and weights, side by side;
+   * the arithmetic is that of resize_across, cubic_across, nearest_across and area_across. shares: 1 / widths where all
+   * of these are powers of two, else NULL.
+   */
+  void (*linear_pixels)(float *out, const float *row, const int32_t *at, const float *weights, size_t channels,
+                        size_t inside, size_t n);
+  void (*cubic_pixels)(float *out, const float *row, const int32_t *at, const float *weights, size_t channels,
+                       size_t inside, size_t n);
+  void (*nearest_pixels)(float *out, const float *row, const int32_t *at, size_t channels, size_t inside, size_t n);
+  void (*area_pixels)(float *out, const float *top, size_t len, size_t rows, const int32_t *first, const float *widths,
+                      const float *shares, size_t channels, size_t inside, size_t n);
+
+  /* The bytes x [rows, columns], rows `stride` apart, as out [columns, rows], these `out_stride` apart. */
+  void (*transpose_bytes)(uint8_t *out, size_t out_stride, const uint8_t *x, size_t stride, size_t rows,
+                          size_t columns);
+  /*
+   * Weighted sums of `taps` rows of n bytes, `stride` apart: (sum + 2^21) >> 22, clipped to 0 … 255. Weights are those
+   * of two rows at a time, the odd one out with 0: their low 15 bits side by side in one word, the bits above, with the
+   * sign, in the next.
+   */
+  void (*weigh_bytes)(uint8_t *out, const uint8_t *rows, size_t stride, const uint32_t *weights, size_t taps, size_t n);
 
   /* One row of a PNG, n bytes in pixels of `step` (1, 2, 3, 4, 6 or 8), its filter (0 to 4) undone; `above` is the row
    * before, undone. out may overlap row where it begins at least a byte in front of it. */
@@ -124,6 +167,8 @@ typedef struct lk_kernels {
   void LK_JOIN(exponential, isa)(lk_kernels * table); \
   void LK_JOIN(pixels, isa)(lk_kernels * table);      \
   void LK_JOIN(resize, isa)(lk_kernels * table);      \
+  void LK_JOIN(colours, isa)(lk_kernels * table);     \
+  void LK_JOIN(weigh, isa)(lk_kernels * table);       \
   void LK_JOIN(unfilter, isa)(lk_kernels * table);    \
   void LK_JOIN(filter, isa)(lk_kernels * table);      \
   void LK_JOIN(histogram, isa)(lk_kernels * table);   \

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "reduce.h"
-#include "resample.h"
+#include "resize/resize.h"
 #include "runtime/dispatch.h"
 #include "runtime/spans.h"
 #include "shared/checks.h"
@@ -52,7 +52,8 @@ Mask prepare_mask(const engine_inject_options &options, size_t n) {
   mask.data = options.mask.data;
   if (options.mask_h != shape.h || options.mask_w != shape.w) {
     mask.resized.resize(mask.count * mask.plane);
-    resize_planes(mask.resized.data(), options.mask.data, mask.count, options.mask_h, options.mask_w, shape.h, shape.w);
+    const Pictures masks = {mask.count, options.mask_h, options.mask_w, shape.h, shape.w, 1};
+    resize_bilinear(mask.resized.data(), options.mask.data, masks);
     mask.data = mask.resized.data();
   }
   return mask;

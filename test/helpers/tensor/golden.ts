@@ -15,7 +15,7 @@ export interface Golden<Case, Meta = Record<string, unknown>> {
   cases: Case[];
   /** The stored tensor of that name; throws where there is none. */
   raw(name: string): StoredTensor;
-  /** The stored tensor as a Tensor (F32 only). */
+  /** The stored tensor as a Tensor (F32, or F16 as float32). */
   tensor(name: string): Tensor;
   has(name: string): boolean;
 }
@@ -38,6 +38,7 @@ export function golden<Case = Record<string, unknown>, Meta = Record<string, unk
     has: (key) => tensors.has(key),
     tensor: (key) => {
       const { dtype, data, shape } = raw(key);
+      if (data instanceof Uint16Array) return Tensor.from(Array.from(data, fromHalf), shape);
       if (!(data instanceof Float32Array)) throw new Error(`golden ${name}: ${key} is ${dtype}, not F32`);
       return Tensor.from(data.slice(), shape);
     },
@@ -82,4 +83,11 @@ export function nonFinite(value: unknown): number {
   if (value === "Infinity") return Number.POSITIVE_INFINITY;
   if (value === "-Infinity") return Number.NEGATIVE_INFINITY;
   throw new Error(`not a number: ${String(value)}`);
+}
+
+/** The value of 16 bits as IEEE 754 half precision. */
+function fromHalf(bits: number): number {
+  const [sign, exponent, fraction] = [bits >> 15 === 0 ? 1 : -1, (bits >> 10) & 31, bits & 1023];
+  if (exponent === 31) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
+  return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (1024 + fraction) * 2 ** (exponent - 25);
 }

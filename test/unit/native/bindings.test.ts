@@ -42,6 +42,7 @@ const CORE: All<NativeBindings> = {
   brownian: true,
   philoxSkip: true,
   latentToRgb: true,
+  resize: true,
   resizeToImage: true,
   resizeToBytes: true,
   convolveImage: true,

@@ -171,7 +171,7 @@ function compareTensor(testCase: Case, actual: Tensor, expected: string, result:
     const [, height, width] = (result[0] as Tensor).shape;
     assertSameBits(actual, Tensor.zeros([reference.shape[0]!, height!, width!]));
   } else if (IS_DEEP.test(testCase.id)) deep(testCase, actual, reference);
-  else near(testCase, actual, reference);
+  else near(testCase, actual, reference, expected);
 }
 
 /** Resizing in another order of additions than PyTorch's. */
@@ -240,10 +240,33 @@ function feathered(mask: Tensor, edges: Record<string, unknown>, lastAt: number)
   return result;
 }
 
-function near({ node, id, inputs }: Case, actual: Tensor, expected: Tensor): void {
-  const [, model, scheduler] = id.split("/");
-  const names = [id, `${node}/${model}/${scheduler}`, `${node}/${model}`, node];
-  const tolerance = names.map((name) => TOLERANCES[name]).find((one) => one !== undefined);
+/** Tolerances of nodes that resize, by method: bit for bit for nearest-exact and lanczos, which are exact here. */
+const RESIZE_TOLERANCES: Record<string, (most: number) => number> = {
+  area: () => 1e-6,
+  // the order of additions differs
+  bilinear: (most) => 1e-5 * Math.max(1, most),
+  bicubic: (most) => 1e-5 * Math.max(1, most),
+  bislerp: (most) => 1e-5 * Math.max(1, most),
+};
+
+/** Distance to the next float16: tensors here are float32, so these results are not rounded to 16 bits. */
+const halfUlp = (x: number): number => 2 ** (Math.max(-14, Math.floor(Math.log2(Math.abs(x)))) - 10);
+
+function toleranceOf({ node, id, inputs }: Case, expected: Tensor, name: string): ((x: number) => number) | undefined {
+  if (has(name) && raw(name).dtype === "F16") return halfUlp;
+  const resize = /^(LatentUpscale|ImageScale)/.test(node) && RESIZE_TOLERANCES[inputs.upscale_method as string];
+  if (!resize) {
+    const [, model, scheduler] = id.split("/");
+    const names = [id, `${node}/${model}/${scheduler}`, `${node}/${model}`, node];
+    return names.map((name) => TOLERANCES[name]).find((one) => one !== undefined);
+  }
+  const most = expected.data.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  return () => resize(most);
+}
+
+function near(testCase: Case, actual: Tensor, expected: Tensor, name: string): void {
+  const { node, id, inputs } = testCase;
+  const tolerance = toleranceOf(testCase, expected, name);
   // a mask [H, W] is read as [1, H, W]
   if (node === "FeatherMask") {
     const mask = tensor(String(inputs.mask));

@@ -5,6 +5,10 @@ import { imageCompositeMasked } from "./image-composite-masked.js";
 import { imageCrop } from "./image-crop.js";
 import { imageFromBatch } from "./image-from-batch.js";
 import { imagePadForOutpaint } from "./image-pad-for-outpaint.js";
+import { imageScale } from "./image-scale.js";
+import { imageScaleBy } from "./image-scale-by.js";
+import { imageScaleToMaxDimension } from "./image-scale-to-max-dimension.js";
+import { imageScaleToTotalPixels } from "./image-scale-to-total-pixels.js";
 import { repeatImageBatch } from "./repeat-image-batch.js";
 
 export const imageNodes = [
@@ -15,5 +19,9 @@ export const imageNodes = [
   imageCrop,
   imageFromBatch,
   imagePadForOutpaint,
+  imageScaleBy,
+  imageScaleToMaxDimension,
+  imageScaleToTotalPixels,
+  imageScale,
   repeatImageBatch,
 ] as const;

@@ -10,18 +10,22 @@ import { latentInterpolate } from "./latent-interpolate.js";
 import { latentMultiply } from "./latent-multiply.js";
 import { latentRotate } from "./latent-rotate.js";
 import { latentSubtract } from "./latent-subtract.js";
+import { latentUpscale } from "./latent-upscale.js";
+import { latentUpscaleBy } from "./latent-upscale-by.js";
 
 export const latentNodes = [
   emptyLatentImage,
   emptySd3LatentImage,
   latentAdd,
   latentBlend,
-  latentComposite,
   latentCompositeMasked,
+  latentComposite,
   latentCrop,
   latentFlip,
   latentInterpolate,
   latentMultiply,
   latentRotate,
   latentSubtract,
+  latentUpscaleBy,
+  latentUpscale,
 ] as const;

@@ -1,13 +1,10 @@
-#include "resample.h"
-
-#include <algorithm>
-#include <atomic>
+// Bilinear: each output lies between two inputs across and two down; and pictures from planes in one pass.
 #include <cstdint>
 #include <vector>
 
 #include "engine.h"
+#include "resize/resize.h"
 #include "runtime/dispatch.h"
-#include "runtime/parallel.h"
 #include "runtime/scratch.h"
 #include "runtime/spans.h"
 #include "shared/checks.h"
@@ -15,9 +12,6 @@
 
 namespace latentkit {
 namespace {
-
-/* Kernels read taps in whole vectors: this many past the last may be read. */
-constexpr size_t kPadding = 16;
 
 /* For each output position the two input positions and their weights, a row of each for the kernels. */
 struct Taps {
@@ -43,13 +37,45 @@ struct Taps {
   }
 };
 
-/* Rows of one or several resized planes, or of images whose colours lie side by side. */
-struct Resize {
-  size_t in_h, in_w, out_h, out_w, colours;
-  Taps rows{in_h, out_h, 1}, columns{in_w, out_w, colours};
+/* Taps of pixels that fill a vector: both of one pixel side by side, by the first of its colours. */
+struct PixelTaps {
+  size_t inside;
+  std::vector<int32_t> at;
+  std::vector<float> weights;
 
-  size_t in_row() const { return in_w * colours; }
-  size_t out_row() const { return out_w * colours; }
+  explicit PixelTaps(const Pictures &of) : at(2 * of.out_w), weights(2 * of.out_w) {
+    const Taps taps(of.in_w, of.out_w, 1);
+    const auto channels = static_cast<int32_t>(of.channels);
+    for (size_t i = 0; i < of.out_w; i++) {
+      at[2 * i] = taps.first[i] * channels;
+      at[2 * i + 1] = taps.second[i] * channels;
+      weights[2 * i] = taps.first_weight[i];
+      weights[2 * i + 1] = taps.second_weight[i];
+    }
+    inside = whole_pixels(of, [&](size_t i) { return static_cast<size_t>(at[2 * i + 1]); });
+  }
+};
+
+/* Rows as wide as the output, of single values whose taps are listed or of whole pixels. */
+struct ByValue {
+  Taps taps;
+
+  explicit ByValue(const Pictures &of) : taps(of.in_w, of.out_w, of.channels) {}
+
+  void across(float *out, const float *row, const Pictures &of) const {
+    kernels().resize_across(out, row, of.in_row(), taps.first.data(), taps.second.data(), taps.first_weight.data(),
+                            taps.second_weight.data(), of.out_row());
+  }
+};
+
+struct ByPixel {
+  PixelTaps taps;
+
+  explicit ByPixel(const Pictures &of) : taps(of) {}
+
+  void across(float *out, const float *row, const Pictures &of) const {
+    kernels().linear_pixels(out, row, taps.at.data(), taps.weights.data(), of.channels, taps.inside, of.out_w);
+  }
 };
 
 /* The two input rows that are nearest to one of the output, as long as that, and what they weigh. */
@@ -59,18 +85,20 @@ struct Pair {
 };
 
 /* An enlarged picture needs each of its rows many times: two of them stay resized across. */
+template <class Columns>
 class Rows {
  public:
   /* Floats of memory that `rows` must have. */
-  static size_t room(const Resize &of) { return 2 * (of.out_row() + kPadding); }
+  static size_t room(const Pictures &of) { return 2 * (of.out_row() + kPadding); }
 
-  Rows(const Resize &of, float *rows) : of_(of), rows_(rows) {}
+  Rows(const Pictures &of, const Taps &taps, const Columns &columns, float *rows)
+      : of_(of), taps_(taps), columns_(columns), rows_(rows) {}
 
-  Pair around(const float *plane, size_t y) {
-    const float *first = plane + static_cast<size_t>(of_.rows.first[y]) * of_.in_row();
-    const float *second = plane + static_cast<size_t>(of_.rows.second[y]) * of_.in_row();
+  Pair around(const float *picture, size_t y) {
+    const float *first = picture + static_cast<size_t>(taps_.first[y]) * of_.in_row();
+    const float *second = picture + static_cast<size_t>(taps_.second[y]) * of_.in_row();
     const float *top = across(first, second), *bottom = across(second, first);
-    return {top, bottom, of_.rows.first_weight[y], of_.rows.second_weight[y]};
+    return {top, bottom, taps_.first_weight[y], taps_.second_weight[y]};
   }
 
  private:
@@ -78,41 +106,32 @@ class Rows {
     const size_t slot = sources_[0] == row || (sources_[1] != row && sources_[0] != other) ? 0 : 1;
     float *resized = rows_ + slot * (of_.out_row() + kPadding);
     if (sources_[slot] != row) {
-      const Taps &taps = of_.columns;
-      kernels().resize_across(resized, row, of_.in_row(), taps.first.data(), taps.second.data(),
-                              taps.first_weight.data(), taps.second_weight.data(), of_.out_row());
+      columns_.across(resized, row, of_);
       sources_[slot] = row;
     }
     return resized;
   }
 
-  const Resize &of_;
+  const Pictures &of_;
+  const Taps &taps_;
+  const Columns &columns_;
   float *rows_;
   const float *sources_[2] = {nullptr, nullptr};
 };
 
-/* Makes the rows of `planes` resized ones; `between` is the kernel for what lies between two rows. */
-template <class T>
-void resize_rows(T *out, const float *x, size_t planes, const Resize &of,
-                 void (*between)(T *, const float *, const float *, float, float, size_t)) {
-  const size_t total = planes * of.out_h, width = of.out_row(), room = Rows::room(of);
-  const size_t rows_per_block = total * width <= ENGINE_PARALLEL_MIN ? total : width >= kGrain ? 1 : kGrain / width;
-  const size_t blocks = (total + rows_per_block - 1) / rows_per_block;
-  const size_t workers = std::min(blocks, static_cast<size_t>(engine_threads()));
-  // bodies must not throw, so all of them get their memory here; each goes from block to block with its own, still warm
-  const Scratch memory = scratch(workers * room * sizeof(float));
-  std::atomic<size_t> next{0};
-  for_chunks(workers, [&](size_t worker) {
-    Rows rows(of, reinterpret_cast<float *>(memory.get()) + worker * room);
-    for (size_t block; (block = next.fetch_add(1, std::memory_order_relaxed)) < blocks;) {
-      const size_t end = std::min(total, (block + 1) * rows_per_block);
-      for (size_t row = block * rows_per_block; row < end; row++) {
-        const auto [top, bottom, top_weight, bottom_weight] =
-            rows.around(x + row / of.out_h * of.in_h * of.in_row(), row % of.out_h);
-        between(out + row * width, top, bottom, top_weight, bottom_weight, width);
-      }
-    }
-  });
+/* Makes the rows of the pictures resized ones; `between` is the kernel for what lies between two rows. */
+template <class Columns, class T>
+void resize_rows(T *out, const float *x, const Pictures &of, int stream,
+                 void (*between)(T *, const float *, const float *, float, float, size_t, int)) {
+  const Taps taps(of.in_h, of.out_h, 1);
+  const Columns columns(of);
+  const size_t width = of.out_row();
+  for_rows(
+      of, width, Rows<Columns>::room(of), [&](float *memory) { return Rows<Columns>(of, taps, columns, memory); },
+      [&](Rows<Columns> &rows, size_t picture, size_t y) {
+        const auto [top, bottom, top_weight, bottom_weight] = rows.around(x + picture * of.in_picture(), y);
+        between(out + (picture * of.out_h + y) * width, top, bottom, top_weight, bottom_weight, width, stream);
+      });
 }
 
 /* Planes x [batch, 3, plane] with their colours side by side: the fewer values are moved before they are many. */
@@ -142,16 +161,18 @@ engine_status resize_pixels(Out out, engine_cf32 x, size_t batch, size_t in_h, s
   if (in_w > INT32_MAX / 3) return ENGINE_BAD_ARGUMENT;
   return guarded([&] {
     const Scratch small = side_by_side(x.data, batch, in_h * in_w);
-    const Resize of = {in_h, in_w, out_h, out_w, 3};
-    resize_rows(out.data, reinterpret_cast<const float *>(small.get()), batch, of, between);
+    const Pictures of = {batch, in_h, in_w, out_h, out_w, 3};
+    resize_rows<ByValue>(out.data, reinterpret_cast<const float *>(small.get()), of, 0, between);
     return ENGINE_OK;
   });
 }
 
 }  // namespace
 
-void resize_planes(float *out, const float *x, size_t planes, size_t in_h, size_t in_w, size_t out_h, size_t out_w) {
-  resize_rows(out, x, planes, {in_h, in_w, out_h, out_w, 1}, kernels().resize_between);
+void resize_bilinear(float *out, const float *x, const Pictures &of) {
+  const int stream = streams(of.out_size());
+  if (fills_vector(of)) resize_rows<ByPixel>(out, x, of, stream, kernels().resize_between);
+  else resize_rows<ByValue>(out, x, of, stream, kernels().resize_between);
 }
 
 }  // namespace latentkit
@@ -163,7 +184,7 @@ engine_status engine_resize_bilinear(engine_f32 out, engine_cf32 x, size_t plane
   const engine_status status = check_resize(out.len, x.len, planes, in_h, in_w, out_h, out_w, &nothing);
   if (status != ENGINE_OK || nothing) return status;
   return guarded([&] {
-    resize_planes(out.data, x.data, planes, in_h, in_w, out_h, out_w);
+    resize_bilinear(out.data, x.data, {planes, in_h, in_w, out_h, out_w, 1});
     return ENGINE_OK;
   });
 }

@@ -1,0 +1,38 @@
+import { LATENT_METHODS, resizeLatent, roundedHalfToEven } from "../../../tensor/resize.js";
+import { defineNode } from "../../define.js";
+import { choice, int, latent } from "../../inputs.js";
+
+const side = () => int({ default: 512, min: 0, max: 16384, step: 8 });
+
+/** Smallest side in pixels that the node makes. */
+const LEAST = 64;
+const CELL = 8;
+
+/** Sides in pixels; of two, a side of 0 follows the proportions. */
+function sidesOf(rows: number, columns: number, height: number, width: number): [number, number] {
+  const [high, wide] = [Math.max(LEAST, height), Math.max(LEAST, width)];
+  if (width === 0) return [high, Math.max(LEAST, roundedHalfToEven((columns * high) / rows))];
+  if (height === 0) return [Math.max(LEAST, roundedHalfToEven((rows * wide) / columns)), wide];
+  return [high, wide];
+}
+
+export const latentUpscale = defineNode({
+  key: "LatentUpscale",
+  displayName: "Upscale Latent",
+  category: "latent",
+  description: "Resizes a latent to a size in pixels; a side of 0 follows the proportions, two change nothing.",
+  inputs: {
+    samples: latent(),
+    upscale_method: choice(LATENT_METHODS),
+    width: side(),
+    height: side(),
+    crop: choice(["disabled", "center"]),
+  },
+  outputs: { LATENT: "LATENT" },
+  run: ({ samples: from, upscale_method: method, width, height, crop }) => {
+    if (width === 0 && height === 0) return { LATENT: from };
+    const [high, wide] = sidesOf(from.samples.shape.at(-2)!, from.samples.shape.at(-1)!, height, width);
+    const cells = { height: Math.floor(high / CELL), width: Math.floor(wide / CELL) };
+    return { LATENT: { ...from, samples: resizeLatent(from.samples, { method, ...cells, crop }) } };
+  },
+});

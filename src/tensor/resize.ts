@@ -1,0 +1,140 @@
+import { LatentkitError } from "../base/errors.js";
+import type { ResizeMethod } from "../native/bindings.js";
+import { loadNative } from "../native/load.js";
+import { releaseMemory } from "./device-values.js";
+import { resizeBilinear } from "./ops.js";
+import { fourSides, outputOf } from "./shape.js";
+import { elementCount, Tensor } from "./tensor.js";
+
+/** Methods for latents and masks: ComfyUI's, in its order. */
+export const LATENT_METHODS = ["nearest-exact", "bilinear", "area", "bicubic", "bislerp"] as const;
+/** Methods for images: ComfyUI's, in its order. */
+export const IMAGE_METHODS = ["nearest-exact", "bilinear", "area", "bicubic", "lanczos"] as const;
+
+export type LatentMethod = (typeof LATENT_METHODS)[number];
+export type ImageMethod = (typeof IMAGE_METHODS)[number];
+
+/** Size of the result; `crop` "center" first cuts the middle of the same proportions out, so that nothing is distorted. */
+export interface ResizeOptions<Method> {
+  readonly method: Method;
+  readonly height: number;
+  readonly width: number;
+  readonly crop?: "disabled" | "center";
+}
+
+/** Batch, channels, what lies between these and the sides (frames), height, width. */
+type Sides = readonly [number, number, number, number, number];
+
+/**
+ * Resizes the last two axes of a latent [B, C, H, W] or [B, C, …, H, W] to height x width cells: PyTorch's interpolate
+ * with align_corners false and no antialias, or "bislerp", which turns the vectors of the channels into each other. Fails
+ * with tensor.bad-shape where a side is 0, and with tensor.too-large.
+ */
+export function resizeLatent(x: Tensor, options: ResizeOptions<LatentMethod>, out?: Tensor): Tensor {
+  const { shape } = x;
+  if (shape.length < 4) {
+    const message = `resizeLatent: expected a tensor [B, C, H, W], received shape [${shape.join(", ")}].`;
+    throw new LatentkitError("tensor.bad-shape", message);
+  }
+  const axis = shape.length - 2;
+  return throughCrop("resizeLatent", x, axis, options, (middle) => {
+    const { method, height, width } = options;
+    // the one method that devices have
+    if (method === "bilinear") return resizeBilinear(middle, height, width, out);
+    const inner = elementCount(shape.slice(2, axis));
+    const sides = [shape[0]!, shape[1]!, inner, middle.shape[axis]!, middle.shape[axis + 1]!] as const;
+    return resized(middle, sides, options, [...shape.slice(0, axis), height, width], out);
+  });
+}
+
+/**
+ * Resizes an image [B, H, W, C] to height x width pixels: PyTorch's interpolate with align_corners false and no antialias,
+ * or "lanczos", which is Pillow's resize of 8-bit images of 2 to 4 channels, the last of 2 and 4 being alpha. Fails with
+ * tensor.bad-shape where a side is 0 or lanczos has other channels, and with tensor.too-large.
+ */
+export function resizeImage(x: Tensor, options: ResizeOptions<ImageMethod>, out?: Tensor): Tensor {
+  const [batch, , , channels] = fourSides("resizeImage", x, "[B, H, W, C]");
+  const { method, height, width } = options;
+  if (method === "lanczos" && (channels < 2 || channels > 4)) {
+    const message = `resizeImage, lanczos: expected an image of 2 to 4 channels, received ${channels}.`;
+    throw new LatentkitError("tensor.bad-shape", message);
+  }
+  return throughCrop("resizeImage", x, 1, options, (middle) => {
+    const sides = [batch, channels, 1, middle.shape[1]!, middle.shape[2]!] as const;
+    return resized(middle, sides, options, [batch, height, width, channels], out, true);
+  });
+}
+
+/** The whole number nearest to x, of two the even one. */
+export function roundedHalfToEven(x: number): number {
+  const low = Math.floor(x);
+  const isHigh = x - low > 0.5 || (x - low === 0.5 && low % 2 !== 0);
+  return isHigh ? low + 1 : low;
+}
+
+function resized(
+  x: Tensor,
+  sides: Sides,
+  { method, height, width }: ResizeOptions<ResizeMethod>,
+  shape: readonly number[],
+  out: Tensor | undefined,
+  isImage = false,
+): Tensor {
+  const [batch, channels, inner, inHeight] = sides;
+  // what lies between two passes can be larger than the input and the output
+  if (method === "lanczos") elementCount([inHeight, width, channels]);
+  if (method === "bislerp") elementCount([batch, channels, inner, inHeight, width]);
+  const result = outputOf(isImage ? "resizeImage" : "resizeLatent", shape, out);
+  loadNative().resize(result.data, x.data, method, isImage, sides, height, width);
+  return result;
+}
+
+/** Checks the sides, which begin at `axis`, and resizes what the crop leaves of x. */
+function throughCrop(
+  operation: string,
+  x: Tensor,
+  axis: number,
+  { height, width, crop }: ResizeOptions<string>,
+  resize: (middle: Tensor) => Tensor,
+): Tensor {
+  const [inHeight, inWidth] = [x.shape[axis]!, x.shape[axis + 1]!];
+  requireSides(operation, inHeight, inWidth, height, width);
+  if (crop !== "center") return resize(x);
+  const [top, left] = marginsOf(inHeight, inWidth, height, width);
+  const middle = cropped(x, axis, top, left);
+  requireSides(`${operation}, crop`, middle.shape[axis]!, middle.shape[axis + 1]!, height, width);
+  const result = resize(middle);
+  if (middle !== x) releaseMemory(middle.memory);
+  return result;
+}
+
+/** Rows at the top and bottom, and columns at the left and right, to cut off for the proportions of width x height. */
+function marginsOf(inHeight: number, inWidth: number, height: number, width: number): [number, number] {
+  const [aspect, target] = [inWidth / inHeight, width / height];
+  const left = aspect > target ? roundedHalfToEven((inWidth - inWidth * (target / aspect)) / 2) : 0;
+  const top = aspect < target ? roundedHalfToEven((inHeight - inHeight * (aspect / target)) / 2) : 0;
+  return [top, left];
+}
+
+function requireSides(operation: string, inHeight: number, inWidth: number, height: number, width: number): void {
+  if ([inHeight, inWidth, height, width].every((side) => Number.isInteger(side) && side > 0)) return;
+  const message = `${operation}: expected sides of at least 1, received ${inWidth} x ${inHeight} to ${width} x ${height}.`;
+  throw new LatentkitError("tensor.bad-shape", message);
+}
+
+/** A copy of x without `top` rows at both ends and `left` columns on both sides; x itself where there are none. */
+function cropped(x: Tensor, axis: number, top: number, left: number): Tensor {
+  if (top === 0 && left === 0) return x;
+  const { shape } = x;
+  const [inHeight, inWidth] = [shape[axis]!, shape[axis + 1]!];
+  const [height, width] = [inHeight - 2 * top, inWidth - 2 * left];
+  const [pictures, cell] = [elementCount(shape.slice(0, axis)), elementCount(shape.slice(axis + 2))];
+  const out = Tensor.unfilled([...shape.slice(0, axis), height, width, ...shape.slice(axis + 2)]);
+  const [from, into] = [x.data, out.data];
+  for (let row = 0; row < pictures * height; row++) {
+    const y = Math.floor(row / height) * inHeight + top + (row % height);
+    const start = (y * inWidth + left) * cell;
+    into.set(from.subarray(start, start + width * cell), row * width * cell);
+  }
+  return out;
+}
