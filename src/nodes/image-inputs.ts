@@ -1,5 +1,6 @@
 import { inputError } from "../base/errors.js";
 import { firstChannels } from "../tensor/channels.js";
+import { resizeImage } from "../tensor/resize.js";
 import { fourSides } from "../tensor/shape.js";
 import type { Tensor } from "../tensor/tensor.js";
 import { int } from "./inputs.js";
@@ -28,4 +29,11 @@ export function requireBatch(input: string, value: Tensor, other: Tensor): void 
   const [own, expected] = [value.shape[0]!, other.shape[0]!];
   if (own === expected || own === 1 || expected === 1) return;
   throw inputError("tensor.bad-shape", { input }, `a batch of ${expected} or 1`, value);
+}
+
+/** An image in another size, after its middle in the proportions of that size; itself where it has the size. */
+export function fittedImage(image: Tensor, height: number, width: number, method: "bilinear" | "bicubic"): Tensor {
+  const [, ownHeight, ownWidth] = fourSides("image", image, "[B, H, W, C]");
+  if (ownHeight === height && ownWidth === width) return image;
+  return resizeImage(image, { method, height, width, crop: "center" });
 }

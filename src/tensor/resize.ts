@@ -3,6 +3,7 @@ import type { ResizeMethod } from "../native/bindings.js";
 import { loadNative } from "../native/load.js";
 import { releaseMemory } from "./device-values.js";
 import { resizeBilinear } from "./ops.js";
+import { roundHalfEven } from "./rounding.js";
 import { fourSides, outputOf } from "./shape.js";
 import { elementCount, Tensor } from "./tensor.js";
 
@@ -65,13 +66,6 @@ export function resizeImage(x: Tensor, options: ResizeOptions<ImageMethod>, out?
   });
 }
 
-/** The whole number nearest to x, of two the even one. */
-export function roundedHalfToEven(x: number): number {
-  const low = Math.floor(x);
-  const isHigh = x - low > 0.5 || (x - low === 0.5 && low % 2 !== 0);
-  return isHigh ? low + 1 : low;
-}
-
 function resized(
   x: Tensor,
   sides: Sides,
@@ -111,8 +105,8 @@ function throughCrop(
 /** Rows at the top and bottom, and columns at the left and right, to cut off for the proportions of width x height. */
 function marginsOf(inHeight: number, inWidth: number, height: number, width: number): [number, number] {
   const [aspect, target] = [inWidth / inHeight, width / height];
-  const left = aspect > target ? roundedHalfToEven((inWidth - inWidth * (target / aspect)) / 2) : 0;
-  const top = aspect < target ? roundedHalfToEven((inHeight - inHeight * (aspect / target)) / 2) : 0;
+  const left = aspect > target ? roundHalfEven((inWidth - inWidth * (target / aspect)) / 2) : 0;
+  const top = aspect < target ? roundHalfEven((inHeight - inHeight * (aspect / target)) / 2) : 0;
   return [top, left];
 }
 

@@ -1,4 +1,4 @@
-import { roundHalfEven } from "./round-half-even.js";
+import { roundHalfEven } from "../rounding.js";
 
 /** Half a table's index is decided by the distribution at it; this many terms settle parameters to 50. */
 const MAX_TERMS = 500;

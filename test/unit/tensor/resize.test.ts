@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { LatentkitError, Tensor } from "latentkit";
 import { resizeBilinear } from "#src/tensor/ops.js";
-import { IMAGE_METHODS, LATENT_METHODS, resizeImage, resizeLatent, roundedHalfToEven } from "#src/tensor/resize.js";
+import { IMAGE_METHODS, LATENT_METHODS, resizeImage, resizeLatent } from "#src/tensor/resize.js";
+import { roundHalfEven } from "#src/tensor/rounding.js";
 import { fakeGpu, onFakeGpu } from "../../helpers/process/fake-gpu.js";
 import { assertSameBits } from "../../helpers/tensor/bits.js";
 
@@ -182,8 +183,8 @@ describe("resizes on a device", () => {
   });
 });
 
-describe("roundedHalfToEven", () => {
+describe("roundHalfEven", () => {
   it("rounds to the nearest whole number, halves to the even one", () => {
-    assert.deepEqual([0.5, 1.5, 2.5, -1.5, 2.4999, 2.5001, 7].map(roundedHalfToEven), [0, 2, 2, -2, 2, 3, 7]);
+    assert.deepEqual([0.5, 1.5, 2.5, -1.5, 2.4999, 2.5001, 7].map(roundHalfEven), [0, 2, 2, -2, 2, 3, 7]);
   });
 });

@@ -1,7 +1,6 @@
 import { blended } from "../../../tensor/image/blend.js";
-import { fitted } from "../../../tensor/image/resized.js";
 import { defineNode } from "../../define.js";
-import { channelsOf, requireBatch } from "../../image-inputs.js";
+import { channelsOf, fittedImage, requireBatch } from "../../image-inputs.js";
 import { choice, float, image } from "../../inputs.js";
 
 export const imageBlend = defineNode({
@@ -19,7 +18,7 @@ export const imageBlend = defineNode({
   run: ({ image1, image2, blend_factor, blend_mode }) => {
     const [, height, width, channels] = image1.shape as readonly [number, number, number, number];
     requireBatch("image2", image2, image1);
-    const second = fitted(channelsOf("image2", image2, channels), height, width, "bicubic");
+    const second = fittedImage(channelsOf("image2", image2, channels), height, width, "bicubic");
     return { IMAGE: blended(image1, second, blend_mode, blend_factor) };
   },
 });

@@ -1,6 +1,6 @@
 import { asPlanes, widened } from "../../../tensor/image/region.js";
-import { resized } from "../../../tensor/image/resized.js";
 import { composite, resizeBilinear } from "../../../tensor/ops.js";
+import { resizeImage } from "../../../tensor/resize.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { channelsOf, masksOf, offset } from "../../image-inputs.js";
@@ -31,7 +31,7 @@ export const imageCompositeMasked = defineNode({
   run: ({ destination, source, x, y, resize_source, mask }) => {
     const [, height, width, channels] = destination.shape as readonly [number, number, number, number];
     const coloured = channelsOf("source", source, channels);
-    const pasted = resize_source ? resized(coloured, height, width, "bilinear") : coloured;
+    const pasted = resize_source ? resizeImage(coloured, { method: "bilinear", height, width }) : coloured;
     const through = mask === undefined ? undefined : maskFor(pasted, mask);
     const result = composite(asPlanes(destination), asPlanes(pasted), x * channels, y, through);
     return { IMAGE: result.reshape(destination.shape) };

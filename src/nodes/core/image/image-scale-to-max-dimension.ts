@@ -1,5 +1,6 @@
 import { inputError } from "../../../base/errors.js";
-import { resizeImage, roundedHalfToEven } from "../../../tensor/resize.js";
+import { resizeImage } from "../../../tensor/resize.js";
+import { roundHalfEven } from "../../../tensor/rounding.js";
 import { fourSides } from "../../../tensor/shape.js";
 import { defineNode } from "../../define.js";
 import { choice, image, int } from "../../inputs.js";
@@ -19,8 +20,8 @@ export const imageScaleToMaxDimension = defineNode({
   outputs: { IMAGE: "IMAGE" },
   run: ({ image, upscale_method: method, largest_size: size }) => {
     const [, rows, columns] = fourSides(KEY, image, "[B, H, W, C]");
-    const height = columns > rows ? roundedHalfToEven((rows / columns) * size) : size;
-    const width = rows > columns ? roundedHalfToEven((columns / rows) * size) : size;
+    const height = columns > rows ? roundHalfEven((rows / columns) * size) : size;
+    const width = rows > columns ? roundHalfEven((columns / rows) * size) : size;
     if (height === 0 || width === 0) {
       const expected = `a size that leaves something of ${columns} x ${rows}`;
       throw inputError("value.out-of-range", { node: KEY, input: "largest_size" }, expected, size);

@@ -1,5 +1,6 @@
 import { inputError } from "../../../base/errors.js";
-import { IMAGE_METHODS, resizeImage, roundedHalfToEven } from "../../../tensor/resize.js";
+import { IMAGE_METHODS, resizeImage } from "../../../tensor/resize.js";
+import { roundHalfEven } from "../../../tensor/rounding.js";
 import { fourSides } from "../../../tensor/shape.js";
 import { defineNode } from "../../define.js";
 import { choice, float, image, int } from "../../inputs.js";
@@ -22,7 +23,7 @@ export const imageScaleToTotalPixels = defineNode({
   run: ({ image, upscale_method: method, megapixels, resolution_steps: step }) => {
     const [, rows, columns] = fourSides(KEY, image, "[B, H, W, C]");
     const factor = Math.sqrt((megapixels * 1024 * 1024) / (columns * rows));
-    const [height = 0, width = 0] = [rows, columns].map((side) => roundedHalfToEven((side * factor) / step) * step);
+    const [height = 0, width = 0] = [rows, columns].map((side) => roundHalfEven((side * factor) / step) * step);
     if (height === 0 || width === 0) {
       const expected = `enough pixels for sides of at least ${step} of a picture of ${columns} x ${rows}`;
       throw inputError("value.out-of-range", { node: KEY, input: "megapixels" }, expected, megapixels);

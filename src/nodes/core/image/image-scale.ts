@@ -1,4 +1,5 @@
-import { IMAGE_METHODS, resizeImage, roundedHalfToEven } from "../../../tensor/resize.js";
+import { IMAGE_METHODS, resizeImage } from "../../../tensor/resize.js";
+import { roundHalfEven } from "../../../tensor/rounding.js";
 import { fourSides } from "../../../tensor/shape.js";
 import { defineNode } from "../../define.js";
 import { choice, image, int } from "../../inputs.js";
@@ -22,7 +23,7 @@ export const imageScale = defineNode({
   run: ({ image, upscale_method: method, width, height, crop }) => {
     if (width === 0 && height === 0) return { IMAGE: image };
     const [, rows, columns] = fourSides(KEY, image, "[B, H, W, C]");
-    const follow = (side: number): number => Math.max(1, roundedHalfToEven(side));
+    const follow = (side: number): number => Math.max(1, roundHalfEven(side));
     const sides = {
       height: height === 0 ? follow((rows * width) / columns) : height,
       width: width === 0 ? follow((columns * height) / rows) : width,

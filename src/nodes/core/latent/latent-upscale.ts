@@ -1,4 +1,5 @@
-import { LATENT_METHODS, resizeLatent, roundedHalfToEven } from "../../../tensor/resize.js";
+import { LATENT_METHODS, resizeLatent } from "../../../tensor/resize.js";
+import { roundHalfEven } from "../../../tensor/rounding.js";
 import { defineNode } from "../../define.js";
 import { choice, int, latent } from "../../inputs.js";
 
@@ -11,8 +12,8 @@ const CELL = 8;
 /** Sides in pixels; of two, a side of 0 follows the proportions. */
 function sidesOf(rows: number, columns: number, height: number, width: number): [number, number] {
   const [high, wide] = [Math.max(LEAST, height), Math.max(LEAST, width)];
-  if (width === 0) return [high, Math.max(LEAST, roundedHalfToEven((columns * high) / rows))];
-  if (height === 0) return [Math.max(LEAST, roundedHalfToEven((rows * wide) / columns)), wide];
+  if (width === 0) return [high, Math.max(LEAST, roundHalfEven((columns * high) / rows))];
+  if (height === 0) return [Math.max(LEAST, roundHalfEven((rows * wide) / columns)), wide];
   return [high, wide];
 }
 

@@ -1,4 +1,4 @@
-import { roundHalfEven } from "../../../tensor/sampling/round-half-even.js";
+import { roundHalfEven } from "../../../tensor/rounding.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { choice, float, int } from "../../inputs.js";

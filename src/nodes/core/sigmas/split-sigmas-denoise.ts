@@ -1,4 +1,4 @@
-import { roundHalfEven } from "../../../tensor/sampling/round-half-even.js";
+import { roundHalfEven } from "../../../tensor/rounding.js";
 import { defineNode } from "../../define.js";
 import { float, sigmas } from "../../inputs.js";
 import { part } from "./part.js";
