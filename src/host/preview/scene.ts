@@ -30,7 +30,7 @@ const EDGE = 0.12;
 /** Distance of a muted colour from grey at most. */
 const MUTED = 0.07;
 /** Spread where no word has a colour, so that guidance away from such a prompt does not run out of all colours. */
-const VAGUE = 3;
+const VAGUE = 2;
 const SEED = 0x70726576;
 
 /** Scene of a conditioning [1, tokens, dim]: its words' colours, or muted ones where no word has one. */

@@ -7,4 +7,5 @@ export const SUITES: readonly string[] = [
   "unit/graph/execute.test.js",
   "unit/render/receipt/receipt.test.js",
   "graphs.test.js",
+  "sampling-graphs.test.js",
 ];
