@@ -1,5 +1,16 @@
 import { describe, LatentkitError } from "../base/errors.js";
-import type { Clip, Conditioning, Latent, Model, Pipe, Vae } from "../host/types.js";
+import type {
+  Clip,
+  ClipVision,
+  Conditioning,
+  ControlNet,
+  Latent,
+  Model,
+  Pipe,
+  StyleModel,
+  UpscaleModel,
+  Vae,
+} from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 
 interface OutputFacts {
@@ -33,6 +44,12 @@ interface ValueByType {
   MODEL: Model;
   VAE: Vae;
   CLIP: Clip;
+  CONTROL_NET: ControlNet;
+  UPSCALE_MODEL: UpscaleModel;
+  CLIP_VISION: ClipVision;
+  CLIP_VISION_OUTPUT: object;
+  STYLE_MODEL: StyleModel;
+  GLIGEN: object;
   STRING: string;
   INT: number | bigint;
   FLOAT: number;

@@ -62,6 +62,16 @@ function isModel(value: unknown): boolean {
 
 const has = (value: unknown, method: string): boolean => isObject(value) && typeof value[method] === "function";
 
+/** Largest factor of an upscale model. */
+const MAX_SCALE = 64;
+
+const isUpscaleModel = (value: unknown): boolean =>
+  isObject(value) &&
+  has(value, "upscale") &&
+  Number.isInteger(value.scale) &&
+  (value.scale as number) >= 1 &&
+  (value.scale as number) <= MAX_SCALE;
+
 const RULES: ReadonlyMap<string, SocketRule> = new Map(
   Object.entries({
     IMAGE: { expected: "an image: a tensor [B, H, W, C] with 1 to 4 channels", read: readImage },
@@ -81,6 +91,21 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
       expected: "a clip: { encoders }",
       read: (value) => fits(isObject(value) && Array.isArray(value.encoders) && value.encoders.length > 0, value),
     },
+    CONTROL_NET: { expected: "a control net: an object of a host", read: (value) => fits(isObject(value), value) },
+    UPSCALE_MODEL: {
+      expected: "an upscale model: { scale: a whole number from 1 to 64, upscale }",
+      read: (value) => fits(isUpscaleModel(value), value),
+    },
+    CLIP_VISION: {
+      expected: "a clip vision model: { encode }",
+      read: (value) => fits(has(value, "encode"), value),
+    },
+    CLIP_VISION_OUTPUT: {
+      expected: "an encoded picture: an object of a host",
+      read: (value) => fits(isObject(value), value),
+    },
+    STYLE_MODEL: { expected: "a style model: { tokens }", read: (value) => fits(has(value, "tokens"), value) },
+    GLIGEN: { expected: "a GLIGEN model: an object of a host", read: (value) => fits(isObject(value), value) },
     LIST: { expected: "a list", read: (value) => (Array.isArray(value) ? value : [value]) },
   }),
 );
