@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createPreviewHost, encodePng, invokeNode, registry, Tensor } from "latentkit";
 import { filesIn, temporaryFolder } from "../../helpers/folders.js";
+import { FILES, fileHost, layeredClip, patchable } from "../../helpers/graph/file-host.js";
 import { goodInputs, type Inputs } from "../../helpers/graph/node-inputs.js";
 import { sha256 } from "../../helpers/tensor/bits.js";
 
@@ -147,7 +148,32 @@ describe("no node changes its inputs", () => {
       SolidMask: { value: 0.5, width: 4, height: 4 },
       InvertMask: { mask },
     };
-    return inputs[key] ?? goodInputs(key);
+    return inputs[key] ?? { ...goodInputs(key), ...(await objectsOf(key)) };
+  }
+
+  /** Files of a host, and models that it can change. */
+  async function objectsOf(key: string): Promise<Inputs> {
+    const kinds: Record<string, keyof typeof FILES> = {
+      ...{ lora_name: "loras", vae_name: "vae", control_net_name: "controlnet", model_name: "upscale_models" },
+      ...{ style_model_name: "style_models", gligen_name: "gligen", hypernetwork_name: "hypernetworks" },
+      ...{ unet_name: "diffusion_models", clip_name1: "text_encoders", clip_name2: "text_encoders" },
+      clip_name: key === "CLIPLoader" ? "text_encoders" : "clip_vision",
+    };
+    const objects: Record<string, unknown> = {
+      MODEL: await patchable(key.endsWith("Cascade") || key.endsWith("Discrete") ? "sd15" : "sd3"),
+      CLIP: layeredClip("l"),
+      CONTROL_NET: FILES.controlnet(),
+      UPSCALE_MODEL: FILES.upscale_models(),
+      CLIP_VISION: FILES.clip_vision(),
+      STYLE_MODEL: FILES.style_models(),
+    };
+    const { inputs } = registry.get(key)!;
+    const found = Object.entries(inputs).flatMap(([name, { type }]) => {
+      const kind = kinds[name];
+      if (kind !== undefined) return [[name, `${kind}.safetensors`]];
+      return type in objects ? [[name, objects[type]]] : [];
+    });
+    return Object.fromEntries(found);
   }
 
   for (const key of registry.keys()) {
@@ -164,6 +190,7 @@ describe("no node changes its inputs", () => {
       const before = hashes(inputs);
       const { result } = await invokeNode(key, inputs, {
         hidden,
+        host: registry.get(key)!.category.includes("loaders") ? fileHost() : createPreviewHost(),
         outputDir: join(folder(), "out"),
         inputDir: folder(),
         fetch: async () => Response.json({ image: picture.toString("base64") }),
