@@ -19,7 +19,8 @@ const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
 };
 
 /** Input with the choice of the host's files of a kind; any text where it has no models of the kind. */
-export const fileName = (kind: keyof HostFiles) => choice(({ host }) => host?.files?.(kind));
+export const fileName = (kind: keyof HostFiles) =>
+  choice(({ host }) => host?.files?.(kind), { tooltip: `One of the host's ${PLURALS[kind]}.` });
 
 /**
  * Loads a file of a kind. Fails with host.missing where the host has none, and with input.not-in-list for a name that it

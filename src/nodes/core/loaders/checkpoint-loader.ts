@@ -13,7 +13,7 @@ export const checkpointLoader = defineNode({
   description:
     "Loads a checkpoint of the host, which needs no file of its configuration; clip skip alone is read from it.",
   deprecated: true,
-  inputs: { config_name: choice(() => undefined), ckpt_name: checkpointName() },
+  inputs: { config_name: choice(() => undefined, { tooltip: "Any name." }), ckpt_name: checkpointName() },
   outputs: [
     { name: "MODEL", type: "MODEL" },
     { name: "CLIP", type: "CLIP" },

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type Conditioning, Tensor } from "latentkit";
+import { measure } from "#src/graph/memory/footprint.js";
 import { assertItems, dot, guidanceOf, itemOf, step, wave } from "../../../../helpers/graph/guidance.js";
 import { assertClose } from "../../../../helpers/tensor/bits.js";
 
@@ -38,7 +39,8 @@ describe("PerpNeg", () => {
   });
 
   it("shows the run which tensors the model holds", async () => {
-    const { guidance } = await guidanceOf("PerpNeg", { empty_conditioning: empty, neg_scale: 1 });
+    const { model, guidance } = await guidanceOf("PerpNeg", { empty_conditioning: empty, neg_scale: 1 });
     assert.deepEqual(guidance.conditioning, [empty]);
+    assert.ok(measure([model]).buffers.includes(empty[0]![0].memory));
   });
 });
