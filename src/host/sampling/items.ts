@@ -18,10 +18,13 @@ export function sumOfItems(terms: readonly ItemTerm[]): Tensor {
 
 /** Unbiased standard deviation (n - 1) of each item, in double. */
 export function stdOfItems(x: Tensor): number[] {
-  const items = Array.from({ length: x.shape[0]! }, (_, item) => itemOf(x, item).data);
-  return items.map((values) => {
-    const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-    return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1));
+  return Array.from({ length: x.shape[0]! }, (_, item) => {
+    const values = itemOf(x, item).data;
+    let [mean, squares] = [0, 0];
+    for (let i = 0; i < values.length; i++) mean += values[i]!;
+    mean /= values.length;
+    for (let i = 0; i < values.length; i++) squares += (values[i]! - mean) * (values[i]! - mean);
+    return Math.sqrt(squares / (values.length - 1));
   });
 }
 
@@ -29,7 +32,10 @@ export function stdOfItems(x: Tensor): number[] {
 export function productOfItems(a: Tensor, b: Tensor): number[] {
   return Array.from({ length: a.shape[0]! }, (_, item) => {
     const [left, right] = [itemOf(a, item).data, itemOf(b, item).data];
-    return left.reduce((sum, value, i) => sum + value * right[i]!, 0);
+    let sum = 0;
+    // a loop: reduce calls a function for every number
+    for (let i = 0; i < left.length; i++) sum += left[i]! * right[i]!;
+    return sum;
   });
 }
 

@@ -60,17 +60,28 @@ function requireTile(tile: unknown, down: Span, across: Span, scale: number): Te
   throw inputError("value.invalid", { input: "upscale_model" }, `a model that returns [${shape.join(", ")}]`, tile);
 }
 
-/** Adds a tile times its weights to an image. */
+/** Adds a tile times its weights to an image; values that no other tile has are copied. */
 function addTile(out: Tensor, tile: Tensor, item: number, down: Span, across: Span, scale: number): void {
   const [, height, width] = out.shape as [number, number, number];
   const [from, into] = [tile.data, out.data];
-  let at = 0;
+  const columns = across.weights.length;
+  const first = across.weights.indexOf(1);
+  const last = across.weights.lastIndexOf(1) + 1;
   for (const [row, weight] of down.weights.entries()) {
-    let to = ((item * height + down.from * scale + row) * width + across.from * scale) * CHANNELS;
-    for (const share of across.weights) {
-      const factor = weight * share;
-      for (let channel = 0; channel < CHANNELS; channel++) into[to++]! += from[at++]! * factor;
+    const at = row * columns * CHANNELS;
+    const to = ((item * height + down.from * scale + row) * width + across.from * scale) * CHANNELS;
+    const add = (start: number, end: number): void => {
+      for (let i = start * CHANNELS; i < end * CHANNELS; i++) {
+        into[to + i]! += from[at + i]! * weight * across.weights[Math.floor(i / CHANNELS)]!;
+      }
+    };
+    if (weight !== 1 || first < 0) {
+      add(0, columns);
+      continue;
     }
+    into.set(from.subarray(at + first * CHANNELS, at + last * CHANNELS), to + first * CHANNELS);
+    add(0, first);
+    add(last, columns);
   }
 }
 
