@@ -24,8 +24,8 @@ export const FLOORS = {
   "host/sampling/solvers": ["single-step/ multistep/", "*"],
   nodes: ["*", "core/", "ext/", "index", "invoke"],
   "nodes/core": [
-    "loaders/ text/ conditioning/ control/ latent/ latent-batch/ mask/ image/ image-filters/ files/ vae/",
-    "sampling/ schedulers/ sigmas/ samplers/ guiders/ model/ values/",
+    "loaders/ adapters/ text/ conditioning/ control/ latent/ latent-batch/ mask/ image/ image-filters/ files/ vae/",
+    "sampling/ schedulers/ sigmas/ samplers/ guiders/ model/ model-sampling/ guidance/ values/",
     "*",
   ],
   graph: [

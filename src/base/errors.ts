@@ -173,11 +173,11 @@ export function nodeName(at: { nodeId?: string; node?: string }): string {
   return at.node === undefined ? `Node ${at.nodeId}` : `Node ${at.nodeId} (${at.node})`;
 }
 
-/** Message with the node's name in front: a comma before a subject ("input "a": expected …"), a colon before a sentence. */
+/** Message with the node's name in front: a comma before a subject (`input "a": …`, `host "b": …`), a colon before a sentence. */
 export function atNode(at: { nodeId?: string; node?: string }, message: string): string {
   const name = nodeName(at);
   if (name === "") return message;
-  const hasSubject = message.startsWith('input "') || message.includes(": expected ");
+  const hasSubject = /^(?:input|host) "/.test(message) || message.includes(": expected ");
   return `${name}${hasSubject ? "," : ":"} ${message}`;
 }
 

@@ -46,14 +46,8 @@ export function unknownClassesError(nodes: readonly UnknownNode[], registry: Reg
   const { suggestion } = unknownClasses[0]!;
   const details = { nodeId: first.id, received: nameOf(first.classType), suggestion, unknownClasses };
   const message = nodes.length === 1 ? oneSentence(first, registry) : listOf(nodes.length, byClass, unknownClasses);
-  return new LatentkitError("graph.unknown-class", message + samplerHint(nodes), details);
+  return new LatentkitError("graph.unknown-class", message, details);
 }
-
-/** Sentence for a graph with samplers, which are the first nodes that a ComfyUI user misses. */
-const samplerHint = (nodes: readonly UnknownNode[]): string =>
-  nodes.some(({ classType }) => typeof classType === "string" && short(classType).includes("Sampler"))
-    ? " latentkit has no samplers yet."
-    : "";
 
 const nameOf = (classType: unknown): string => (typeof classType === "string" ? short(classType) : describe(classType));
 

@@ -74,7 +74,13 @@ const UNKNOWN = Symbol("unknown inputs");
 /** Beyond it, lists of dependent outputs are cut: their total can be quadratic in a hostile graph's size. */
 const MAX_DEPENDENT_STEPS = 500_000;
 /** Widgets of the editor itself, which older versions export with the inputs. */
-const EDITOR_LEFTOVERS: ReadonlySet<string> = new Set(["upload", "image_upload", "control_after_generate"]);
+const EDITOR_LEFTOVERS: ReadonlySet<string> = new Set([
+  "upload",
+  "image_upload",
+  "choose file to upload",
+  "control_after_generate",
+  "speak_and_recognation",
+]);
 /** Suggestions cost time, and more unknown inputs than this are no typing errors. */
 const MAX_WARNINGS = 200;
 

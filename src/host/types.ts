@@ -33,6 +33,8 @@ export interface Guidance {
   readonly after?: readonly ((denoised: Tensor, step: GuidanceStep) => Tensor | Promise<Tensor>)[];
   /** Returns the denoise mask of one noise level in place of the run's own. */
   mask?(mask: Tensor, sigma: number, sigmas: Float32Array): Tensor;
+  /** Conditionings that these functions use: a run sees here which tensors a model holds. */
+  readonly conditioning?: readonly Conditioning[];
 }
 
 /** A diffusion model: its noise schedule and, where it can denoise, its prediction. */
@@ -116,6 +118,46 @@ export interface Checkpoint {
   model: Model;
   clip: Clip;
   vae: Vae;
+  /** Only in checkpoints that take pictures as prompts. */
+  clipVision?: ClipVision;
+}
+
+/** A model that guides another one by a picture. The host's models find it in the options of a conditioning. */
+export interface ControlNet {
+  /** Returns the net for one kind of picture, numbered as in ComfyUI; -1 lets the net decide. Absent: it has one kind. */
+  ofType?(type: number): ControlNet;
+}
+
+/** A control net in the options of a conditioning, under `control`. */
+export interface Control {
+  readonly net: ControlNet;
+  /** [B, H, W, C] in 0…1. */
+  readonly hint: Tensor;
+  readonly strength: number;
+  /** Parts of sampling, from 0 (noise) to 1 (image), between which it counts. */
+  readonly start: number;
+  readonly end: number;
+  /** Encodes the hint for nets that work on latents. */
+  readonly vae?: Vae;
+  /** Another control net that counts as well. */
+  readonly previous?: Control;
+}
+
+/** An encoder of pictures. */
+export interface ClipVision {
+  /** Encodes an image [B, H, W, 3] in 0…1, cut to its middle square or squeezed into one. */
+  encode(image: Tensor, crop: "center" | "none", signal?: AbortSignal): Promise<object>;
+}
+
+/** A model that turns an encoded picture into words of a prompt. */
+export interface StyleModel {
+  /** Returns tokens [1, tokens, dim] for an output of ClipVision. */
+  tokens(picture: object): Promise<Tensor>;
+}
+
+/** A change of the weights of models and clips. */
+export interface Lora {
+  apply(model: Model, clip: Clip | undefined, strengths: { model: number; clip: number }): [Model, Clip?];
 }
 
 /** A model that enlarges images by a whole factor. */
@@ -125,14 +167,17 @@ export interface UpscaleModel {
   upscale(image: Tensor, signal?: AbortSignal): Promise<Tensor>;
 }
 
-/** Kinds of model files beside checkpoints, by the names of ComfyUI's folders, and what each is loaded as. */
+/**
+ * Kinds of model files beside checkpoints, by the names of ComfyUI's folders, and what each is loaded as. An object of a
+ * host has a method or a class of its own: a cache would store plain data, and the host would not see the same object again.
+ */
 export interface HostFiles {
-  loras: { apply(model: Model, clip: Clip | undefined, strengths: { model: number; clip: number }): [Model, Clip?] };
+  loras: Lora;
   vae: Vae;
-  controlnet: object;
+  controlnet: ControlNet;
   upscale_models: UpscaleModel;
-  clip_vision: object;
-  style_models: object;
+  clip_vision: ClipVision;
+  style_models: StyleModel;
   gligen: object;
   hypernetworks: object;
   diffusion_models: Model;
@@ -155,6 +200,11 @@ export interface Host {
   loadCheckpoint(name: string, signal?: AbortSignal): Promise<Checkpoint>;
   /** Names of the files of a kind; undefined where the host has no models of the kind at all. */
   files?(kind: keyof HostFiles): readonly string[] | undefined;
-  /** Loads a file of a kind that `files` lists. */
-  loadFile?<Kind extends keyof HostFiles>(kind: Kind, name: string, signal?: AbortSignal): Promise<HostFiles[Kind]>;
+  /** Loads a file of a kind that `files` lists. `settings` are further inputs of the loader's node, by their names. */
+  loadFile?<Kind extends keyof HostFiles>(
+    kind: Kind,
+    name: string,
+    signal?: AbortSignal,
+    settings?: Readonly<Record<string, string>>,
+  ): Promise<HostFiles[Kind]>;
 }

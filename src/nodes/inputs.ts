@@ -2,16 +2,16 @@ import { describe, LatentkitError } from "../base/errors.js";
 import type { Guider } from "../host/sampling/guiders/guider.js";
 import type { InitialNoise } from "../host/sampling/noise.js";
 import type { SamplerChoice } from "../host/sampling/solver.js";
-import type { Clip, Conditioning, Latent, Model, Pipe, Vae } from "../host/types.js";
+import type { Clip, Conditioning, HostFiles, Latent, Model, Pipe, Vae } from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 
 /** A value of a choice: ComfyUI's combos mix strings and numbers. */
 export type Choice = string | number | boolean;
-/** A fixed list, or one that depends on where the graph runs (checkpoints, files). */
-export type Choices = readonly Choice[] | ((context: ChoiceContext) => readonly Choice[]);
+/** A fixed list, or one that depends on where the graph runs (checkpoints, files): undefined where any text may be right. */
+export type Choices = readonly Choice[] | ((context: ChoiceContext) => readonly Choice[] | undefined);
 /** Everything that choices and validation may depend on besides the graph. */
 export interface ChoiceContext {
-  readonly host?: { checkpoints(): readonly string[] };
+  readonly host?: { checkpoints(): readonly string[]; files?(kind: keyof HostFiles): readonly string[] | undefined };
   readonly inputDir?: string;
   /** Number of suggestions that validation may still search for. */
   readonly hints?: { left: number };
@@ -29,6 +29,8 @@ export interface InputSpec<Value = unknown> {
   /** "*": numbers arrive as the graph writes them, a NumberLiteral for 7.0, so that floats differ from integers. */
   readonly literal?: boolean;
   readonly choices?: Choices;
+  /** COMBO: choices by the names that they had before. */
+  readonly renamed?: ReadonlyMap<unknown, Choice>;
   /** ComfyUI's options of an input: default, min, max, step, multiline, tooltip and so on. */
   readonly options: InputOptions;
   /** Carries the static type only; never set. */
@@ -140,7 +142,7 @@ export function choice<const C extends readonly Choice[], const O extends Flags 
   options?: O,
 ): InputSpec<RunValue<C[number], O>>;
 export function choice<const O extends Flags & { default?: string }>(
-  choices: (context: ChoiceContext) => readonly string[],
+  choices: (context: ChoiceContext) => readonly string[] | undefined,
   options?: O,
 ): InputSpec<RunValue<string, O>>;
 export function choice(choices: Choices, options?: Flags & InputOptions): InputSpec<never> {

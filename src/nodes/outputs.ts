@@ -2,7 +2,18 @@ import { describe, LatentkitError } from "../base/errors.js";
 import type { Guider } from "../host/sampling/guiders/guider.js";
 import type { InitialNoise } from "../host/sampling/noise.js";
 import type { SamplerChoice } from "../host/sampling/solver.js";
-import type { Clip, Conditioning, Latent, Model, Pipe, Vae } from "../host/types.js";
+import type {
+  Clip,
+  ClipVision,
+  Conditioning,
+  ControlNet,
+  Latent,
+  Model,
+  Pipe,
+  StyleModel,
+  UpscaleModel,
+  Vae,
+} from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 
 interface OutputFacts {
@@ -40,6 +51,12 @@ interface ValueByType {
   SIGMAS: Tensor;
   NOISE: InitialNoise;
   GUIDER: Guider;
+  CONTROL_NET: ControlNet;
+  UPSCALE_MODEL: UpscaleModel;
+  CLIP_VISION: ClipVision;
+  CLIP_VISION_OUTPUT: object;
+  STYLE_MODEL: StyleModel;
+  GLIGEN: object;
   STRING: string;
   INT: number | bigint;
   FLOAT: number;

@@ -110,6 +110,15 @@ function isGuider(value: unknown): boolean {
     conditionings.every((name) => isConditioning(value[name])) && numbers.every((name) => Number.isFinite(value[name]))
   );
 }
+/** Largest factor of an upscale model. */
+const MAX_SCALE = 64;
+
+const isUpscaleModel = (value: unknown): boolean =>
+  isObject(value) &&
+  has(value, "upscale") &&
+  Number.isInteger(value.scale) &&
+  (value.scale as number) >= 1 &&
+  (value.scale as number) <= MAX_SCALE;
 
 const RULES: ReadonlyMap<string, SocketRule> = new Map(
   Object.entries({
@@ -137,6 +146,21 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
       expected: "a guider: { kind, model, … } with its conditionings",
       read: (value) => fits(isGuider(value), value),
     },
+    CONTROL_NET: { expected: "a control net: an object of a host", read: (value) => fits(isObject(value), value) },
+    UPSCALE_MODEL: {
+      expected: "an upscale model: { scale: a whole number from 1 to 64, upscale }",
+      read: (value) => fits(isUpscaleModel(value), value),
+    },
+    CLIP_VISION: {
+      expected: "a clip vision model: { encode }",
+      read: (value) => fits(has(value, "encode"), value),
+    },
+    CLIP_VISION_OUTPUT: {
+      expected: "an encoded picture: an object of a host",
+      read: (value) => fits(isObject(value), value),
+    },
+    STYLE_MODEL: { expected: "a style model: { tokens }", read: (value) => fits(has(value, "tokens"), value) },
+    GLIGEN: { expected: "a GLIGEN model: an object of a host", read: (value) => fits(isObject(value), value) },
     LIST: { expected: "a list", read: (value) => (Array.isArray(value) ? value : [value]) },
   }),
 );

@@ -179,7 +179,12 @@ function toBoolean(spec: InputSpec, value: unknown, options: ConvertOptions): Co
 /** Returns the choice as the list holds it: 1.0 and true match a listed 1, as in Python. */
 function toChoice(spec: InputSpec, value: unknown, options: ConvertOptions): Conversion {
   const choices = choicesOf(spec, options.context);
+  if (choices === undefined && spec.choices !== undefined && typeof value !== "string") {
+    return misfit("input.wrong-type", "text", value);
+  }
   if (choices === undefined || options.skipRange) return { ok: true, value: plain(value) };
+  const renamed = spec.renamed?.get(value);
+  if (renamed !== undefined) return { ok: true, value: renamed };
   const number = numeric(value);
   const match = choices.find((choice) => choice === value || (number !== undefined && numeric(choice) === number));
   if (match !== undefined) return { ok: true, value: match };

@@ -1,6 +1,8 @@
+import { adapterNodes } from "./adapters/index.js";
 import { conditioningNodes } from "./conditioning/index.js";
 import { controlNodes } from "./control/index.js";
 import { fileNodes } from "./files/index.js";
+import { guidanceNodes } from "./guidance/index.js";
 import { guiderNodes } from "./guiders/index.js";
 import { imageNodes } from "./image/index.js";
 import { imageFilterNodes } from "./image-filters/index.js";
@@ -9,6 +11,7 @@ import { latentBatchNodes } from "./latent-batch/index.js";
 import { loaderNodes } from "./loaders/index.js";
 import { maskNodes } from "./mask/index.js";
 import { modelNodes } from "./model/index.js";
+import { modelSamplingNodes } from "./model-sampling/index.js";
 import { samplerNodes } from "./samplers/index.js";
 import { samplingNodes } from "./sampling/index.js";
 import { schedulerNodes } from "./schedulers/index.js";
@@ -20,6 +23,7 @@ import { valueNodes } from "./values/index.js";
 /** ComfyUI's nodes. */
 export const coreNodes = [
   ...loaderNodes,
+  ...adapterNodes,
   ...textNodes,
   ...conditioningNodes,
   ...controlNodes,
@@ -35,6 +39,8 @@ export const coreNodes = [
   ...sigmaNodes,
   ...samplerNodes,
   ...guiderNodes,
+  ...modelSamplingNodes,
+  ...guidanceNodes,
   ...modelNodes,
   ...valueNodes,
 ] as const;

@@ -2,10 +2,11 @@ import { inputError } from "../../base/errors.js";
 import type { Latent, LoaderSettings, Model, Pipe } from "../../host/types.js";
 import { scale } from "../../tensor/ops.js";
 import { scaledRandn } from "../../tensor/random.js";
-import { SAMPLERS, SCHEDULERS, sigmas } from "../../tensor/sampling/sigmas.js";
+import { SCHEDULERS, sigmas } from "../../tensor/sampling/sigmas.js";
 import { elementCount } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";
 import { choice, int, latent, model, pipe, seed } from "../inputs.js";
+import { samplerName } from "../sampler-names.js";
 import { checkSocket } from "../sockets.js";
 
 const KEY = "ext latentNoisy";
@@ -17,7 +18,7 @@ export const latentNoisy = defineNode({
   description: "Noise, or a latent, at the strength that steps start_at_step to end_at_step of a schedule remove.",
   deprecated: true,
   inputs: {
-    sampler_name: choice(SAMPLERS),
+    sampler_name: samplerName(),
     scheduler: choice(SCHEDULERS),
     steps: int({ default: 10000, min: 0, max: 10000 }),
     start_at_step: int({ default: 0, min: 0, max: 10000 }),

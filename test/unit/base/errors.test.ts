@@ -7,6 +7,7 @@ describe("atNode", () => {
     const at = { nodeId: "1", node: "Loader" };
     const texts = [
       'input "a": expected 1, received 2.',
+      'host "a": it has none.',
       "Tensor data: expected a list, received 1.",
       "The file is gone.",
     ];
@@ -14,6 +15,7 @@ describe("atNode", () => {
       texts.map((text) => atNode(at, text)),
       [
         'Node 1 (Loader), input "a": expected 1, received 2.',
+        'Node 1 (Loader), host "a": it has none.',
         "Node 1 (Loader), Tensor data: expected a list, received 1.",
         "Node 1 (Loader): The file is gone.",
       ],

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { invokeNode, LatentkitError, registry, Tensor } from "latentkit";
+import { createPreviewHost, invokeNode, LatentkitError, registry, Tensor } from "latentkit";
 import { temporaryFolder, tree } from "../../helpers/folders.js";
 import { goodInputs } from "../../helpers/graph/node-inputs.js";
 
@@ -29,7 +29,6 @@ const WRONG: Record<string, unknown[]> = {
   MODEL: [5, "a", {}, { sampling: 5 }, { sampling: { sigmas: [1] } }, []],
   VAE: [5, "a", {}, { encode: 5 }, []],
   CLIP: [5, "a", {}, { encoders: 5 }, { encoders: [] }],
-  CLIP_VISION_OUTPUT: [],
   SAMPLER: [
     5,
     "a",
@@ -43,18 +42,27 @@ const WRONG: Record<string, unknown[]> = {
   SIGMAS: [5, "a", {}, [-1], [Number.NaN], ["a"], [1e39], [[1]], Tensor.zeros([1, 1]), Tensor.from([1, -1], [2])],
   NOISE: [5, "a", {}, [], { seed: 5, enabled: true }, { seed: 5n }, { seed: -1n, enabled: true }],
   GUIDER: [5, "a", {}, [], { kind: "cfg" }, { kind: "none", model: {} }, { kind: "basic", model: {}, positive: [] }],
+  CONTROL_NET: [5, "a", [], tensor],
+  UPSCALE_MODEL: [5, {}, { scale: 2 }, { scale: 1.5, upscale: () => tensor }, { scale: 1e9, upscale: () => tensor }],
+  CLIP_VISION: [5, "a", {}, { encode: 5 }, []],
+  CLIP_VISION_OUTPUT: [5, "a", [], tensor],
+  STYLE_MODEL: [5, "a", {}, { tokens: 5 }, []],
+  GLIGEN: [5, "a", [], tensor],
   LIST: [[5], [null], [{}], 5],
   "*": [],
 };
 
 function badValues(spec: Spec): Bad[] {
-  const { type, optional } = spec;
+  const { type, optional, choices } = spec;
   const { min, max } = spec.options;
   const bad: Bad[] = [];
   if (!optional) bad.push({ what: "missing", value: undefined, code: "input.missing" });
   if (!optional && type !== "*") bad.push({ what: "null", value: null, code: "input.missing" });
-  const wrong = type === "COMBO" ? "input.not-in-list" : "input.wrong-type";
-  for (const value of WRONG[type] ?? assert.fail(`no wrong values of type ${type}`)) {
+  // a choice that this host has no list for takes any text
+  const isOpen = typeof choices === "function" && choices({ host: createPreviewHost() }) === undefined;
+  const wrong = type === "COMBO" && !isOpen ? "input.not-in-list" : "input.wrong-type";
+  const values = WRONG[type] ?? assert.fail(`no wrong values of type ${type}`);
+  for (const value of isOpen ? values.filter((value) => typeof value !== "string") : values) {
     bad.push({ what: `wrong type ${describe(value)}`, value, code: wrong });
   }
   if (type === "INT" || type === "FLOAT") {

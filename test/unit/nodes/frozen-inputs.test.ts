@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createPreviewHost, encodePng, invokeNode, registry, Tensor } from "latentkit";
 import { writeSafetensors } from "#src/io/safetensors/write.js";
 import { filesIn, temporaryFolder } from "../../helpers/folders.js";
+import { FILES, fileHost, layeredClip, patchable } from "../../helpers/graph/file-host.js";
 import { goodInputs, type Inputs } from "../../helpers/graph/node-inputs.js";
 import { sha256 } from "../../helpers/tensor/bits.js";
 
@@ -186,7 +187,32 @@ describe("no node changes its inputs", () => {
       SamplerCustom: { ...sampling, ...custom, add_noise: true, noise_seed: 1 },
       SamplerCustomAdvanced: { ...custom, latent_image: latent() },
     };
-    return inputs[key] ?? goodInputs(key);
+    return inputs[key] ?? { ...goodInputs(key), ...(await objectsOf(key)) };
+  }
+
+  /** Files of a host, and models that it can change. */
+  async function objectsOf(key: string): Promise<Inputs> {
+    const kinds: Record<string, keyof typeof FILES> = {
+      ...{ lora_name: "loras", vae_name: "vae", control_net_name: "controlnet", model_name: "upscale_models" },
+      ...{ style_model_name: "style_models", gligen_name: "gligen", hypernetwork_name: "hypernetworks" },
+      ...{ unet_name: "diffusion_models", clip_name1: "text_encoders", clip_name2: "text_encoders" },
+      clip_name: key === "CLIPLoader" ? "text_encoders" : "clip_vision",
+    };
+    const objects: Record<string, unknown> = {
+      MODEL: await patchable(key.endsWith("Cascade") || key.endsWith("Discrete") ? "sd15" : "sd3"),
+      CLIP: layeredClip("l"),
+      CONTROL_NET: FILES.controlnet(),
+      UPSCALE_MODEL: FILES.upscale_models(),
+      CLIP_VISION: FILES.clip_vision(),
+      STYLE_MODEL: FILES.style_models(),
+    };
+    const { inputs } = registry.get(key)!;
+    const found = Object.entries(inputs).flatMap(([name, { type }]) => {
+      const kind = kinds[name];
+      if (kind !== undefined) return [[name, `${kind}.safetensors`]];
+      return type in objects ? [[name, objects[type]]] : [];
+    });
+    return Object.fromEntries(found);
   }
 
   interface Parts {
@@ -239,6 +265,7 @@ describe("no node changes its inputs", () => {
       const before = hashes(inputs);
       const { result } = await invokeNode(key, inputs, {
         hidden,
+        host: registry.get(key)!.category.includes("loaders") ? fileHost() : createPreviewHost(),
         outputDir: join(folder(), "out"),
         inputDir: folder(),
         fetch: async () => Response.json({ image: picture.toString("base64") }),

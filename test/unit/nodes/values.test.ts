@@ -171,6 +171,11 @@ describe("widget values", () => {
     assert.equal(convert(placed, "m", { context: { host: { checkpoints: () => ["m"] } } }), "m");
     refused(placed, "m", "input.not-in-list");
     assert.equal(convert(toInputSpec(["COMBO"]), "anything"), "anything");
+    const open = choice(({ host }) => host?.files?.("loras"));
+    assert.equal(convert(open, "any/thing"), "any/thing");
+    for (const value of [1, true, {}]) refused(open, value, "input.wrong-type");
+    const host = { checkpoints: () => [], files: () => ["a"] };
+    assert.equal(convert(open, "a", { context: { host } }), "a");
     refused(
       choice(Array.from({ length: 25 }, (_, i) => `f${i}`)),
       "zzz",

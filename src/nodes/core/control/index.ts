@@ -1,1 +1,19 @@
-export const controlNodes = [] as const;
+import { clipVisionEncode } from "./clip-vision-encode.js";
+import { controlNetApply } from "./controlnet-apply.js";
+import { controlNetApplyAdvanced } from "./controlnet-apply-advanced.js";
+import { controlNetApplySd3 } from "./controlnet-apply-sd3.js";
+import { gligenTextBoxApply } from "./gligen-textbox-apply.js";
+import { imageUpscaleWithModel } from "./image-upscale-with-model.js";
+import { setUnionControlNetType } from "./set-union-controlnet-type.js";
+import { styleModelApply } from "./style-model-apply.js";
+
+export const controlNodes = [
+  controlNetApply,
+  controlNetApplyAdvanced,
+  controlNetApplySd3,
+  setUnionControlNetType,
+  clipVisionEncode,
+  styleModelApply,
+  gligenTextBoxApply,
+  imageUpscaleWithModel,
+] as const;

@@ -1,3 +1,29 @@
+import { checkpointLoader } from "./checkpoint-loader.js";
 import { checkpointLoaderSimple } from "./checkpoint-loader-simple.js";
+import { clipLoader } from "./clip-loader.js";
+import { clipVisionLoader } from "./clip-vision-loader.js";
+import { controlNetLoader } from "./controlnet-loader.js";
+import { dualClipLoader } from "./dual-clip-loader.js";
+import { gligenLoader } from "./gligen-loader.js";
+import { imageOnlyCheckpointLoader } from "./image-only-checkpoint-loader.js";
+import { styleModelLoader } from "./style-model-loader.js";
+import { unclipCheckpointLoader } from "./unclip-checkpoint-loader.js";
+import { unetLoader } from "./unet-loader.js";
+import { upscaleModelLoader } from "./upscale-model-loader.js";
+import { vaeLoader } from "./vae-loader.js";
 
-export const loaderNodes = [checkpointLoaderSimple] as const;
+export const loaderNodes = [
+  checkpointLoaderSimple,
+  checkpointLoader,
+  unclipCheckpointLoader,
+  imageOnlyCheckpointLoader,
+  unetLoader,
+  clipLoader,
+  dualClipLoader,
+  vaeLoader,
+  controlNetLoader,
+  upscaleModelLoader,
+  clipVisionLoader,
+  styleModelLoader,
+  gligenLoader,
+] as const;

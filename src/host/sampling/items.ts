@@ -1,0 +1,46 @@
+import { weightedSum } from "../../tensor/ops.js";
+import { Tensor } from "../../tensor/tensor.js";
+
+/** A batch and one coefficient for each of its items. */
+export type ItemTerm = readonly [coefficients: readonly number[], x: Tensor];
+
+/** Sum of coefficient * x over the items of batches of one shape, like weightedSum. */
+export function sumOfItems(terms: readonly ItemTerm[]): Tensor {
+  const isEqual = terms.every(([coefficients]) => coefficients.every((value) => Object.is(value, coefficients[0])));
+  if (isEqual) return weightedSum(terms.map(([coefficients, x]) => [coefficients[0] ?? 0, x]));
+  const out = Tensor.unfilled(terms[0]![1].shape);
+  for (let item = 0; item < out.shape[0]!; item++) {
+    const own = terms.map(([coefficients, x]) => [coefficients[item]!, itemOf(x, item)] as const);
+    weightedSum(own, itemOf(out, item));
+  }
+  return out;
+}
+
+/** Unbiased standard deviation (n - 1) of each item, in double. */
+export function stdOfItems(x: Tensor): number[] {
+  return Array.from({ length: x.shape[0]! }, (_, item) => {
+    const values = itemOf(x, item).data;
+    let [mean, squares] = [0, 0];
+    for (let i = 0; i < values.length; i++) mean += values[i]!;
+    mean /= values.length;
+    for (let i = 0; i < values.length; i++) squares += (values[i]! - mean) * (values[i]! - mean);
+    return Math.sqrt(squares / (values.length - 1));
+  });
+}
+
+/** Scalar product of the items of two batches, in double. */
+export function productOfItems(a: Tensor, b: Tensor): number[] {
+  return Array.from({ length: a.shape[0]! }, (_, item) => {
+    const [left, right] = [itemOf(a, item).data, itemOf(b, item).data];
+    let sum = 0;
+    // a loop: reduce calls a function for every number
+    for (let i = 0; i < left.length; i++) sum += left[i]! * right[i]!;
+    return sum;
+  });
+}
+
+/** One item of a batch, in its memory. */
+function itemOf(x: Tensor, item: number): Tensor {
+  const size = x.size / x.shape[0]!;
+  return Tensor.from(x.data.subarray(item * size, (item + 1) * size), [1, ...x.shape.slice(1)]);
+}

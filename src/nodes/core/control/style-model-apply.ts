@@ -1,0 +1,46 @@
+import { inputError, LatentkitError } from "../../../base/errors.js";
+import type { StyleModel } from "../../../host/types.js";
+import { scale } from "../../../tensor/ops.js";
+import { elementCount, Tensor } from "../../../tensor/tensor.js";
+import { defineNode } from "../../define.js";
+import { choice, conditioning, float, socket } from "../../inputs.js";
+
+export const styleModelApply = defineNode({
+  key: "StyleModelApply",
+  displayName: "Apply Style Model",
+  category: "conditioning/style_model",
+  description: "Adds the words of an encoded picture to a prompt.",
+  inputs: {
+    conditioning: conditioning(),
+    style_model: socket<StyleModel>("STYLE_MODEL"),
+    clip_vision_output: socket<object>("CLIP_VISION_OUTPUT"),
+    strength: float({ default: 1, min: 0, max: 10, step: 0.001 }),
+    strength_type: choice(["multiply", "attn_bias"]),
+  },
+  outputs: { CONDITIONING: "CONDITIONING" },
+  run: async ({ conditioning, style_model, clip_vision_output, strength, strength_type }) => {
+    if (strength_type === "attn_bias" && strength !== 1) {
+      const at = { input: "strength_type" };
+      throw inputError("input.invalid", at, `"multiply", or strength 1 with "attn_bias"`, strength_type);
+    }
+    const words = await style_model.tokens(clip_vision_output);
+    const weighed = strength === 1 ? words : scale(words, strength);
+    return { CONDITIONING: conditioning.map(([tokens, options]) => [joined(tokens, weighed), { ...options }]) };
+  },
+});
+
+/** Tokens of a prompt [1, n, dim], then those of a picture [1, m, dim]. */
+function joined(prompt: Tensor, picture: Tensor): Tensor {
+  const [[one, count, dim], [batch, more, width]] = [prompt.shape, picture.shape];
+  if (prompt.shape.length !== 3 || picture.shape.length !== 3 || one !== 1 || batch !== 1 || width !== dim) {
+    const shapes = `[${prompt.shape.join(", ")}] and [${picture.shape.join(", ")}]`;
+    const message = `Style model: expected tokens [1, n, dim] of one dim, received ${shapes}.`;
+    throw new LatentkitError("tensor.bad-shape", message);
+  }
+  const shape = [1, count! + more!, dim!];
+  elementCount(shape);
+  const out = Tensor.unfilled(shape);
+  out.data.set(prompt.data);
+  out.data.set(picture.data, prompt.size);
+  return out;
+}

@@ -1,0 +1,50 @@
+import { derivedModel } from "../../../host/derived-model.js";
+import { stdOfItems, sumOfItems } from "../../../host/sampling/items.js";
+import type { GuidanceStep } from "../../../host/types.js";
+import { weightedSum } from "../../../tensor/ops.js";
+import type { Tensor } from "../../../tensor/tensor.js";
+import { defineNode } from "../../define.js";
+import { float, model } from "../../inputs.js";
+
+export const rescaleCfg = defineNode({
+  key: "RescaleCFG",
+  displayName: "RescaleCFG",
+  category: "advanced/model",
+  description: "Brings the contrast of guided estimates back to that of the positive side.",
+  inputs: { model: model(), multiplier: float({ default: 0.7, min: 0, max: 1, step: 0.01 }) },
+  outputs: { MODEL: "MODEL" },
+  run: ({ model, multiplier }) => ({
+    MODEL: derivedModel(model, {
+      guidance: (before) => ({ ...before, combine: (step) => rescaled(step, multiplier) }),
+    }),
+  }),
+});
+
+/**
+ * The guided velocity times multiplier * std(positive) / std(guided) + 1 - multiplier, item by item. Lin et al. 2023,
+ * "Common Diffusion Noise Schedules and Sample Steps are Flawed", 3.4. A velocity is a multiple of x / (sigma^2 + 1) - D.
+ */
+function rescaled({ x, sigma, cond, uncond, cfg }: GuidanceStep, multiplier: number): Tensor {
+  const share = 1 / (sigma * sigma + 1);
+  const positive = stdOfItems(
+    weightedSum([
+      [share, x],
+      [-1, cond],
+    ]),
+  );
+  const guided = stdOfItems(
+    weightedSum([
+      [share, x],
+      [-cfg, cond],
+      [cfg - 1, uncond],
+    ]),
+  );
+  const factors = guided.map(
+    (std, item) => (std > 0 ? (multiplier * positive[item]!) / std : multiplier) + 1 - multiplier,
+  );
+  return sumOfItems([
+    [factors.map((factor) => (1 - factor) * share), x],
+    [factors.map((factor) => factor * cfg), cond],
+    [factors.map((factor) => factor * (1 - cfg)), uncond],
+  ]);
+}

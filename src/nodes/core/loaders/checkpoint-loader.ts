@@ -1,0 +1,28 @@
+import { defineNode } from "../../define.js";
+import { lacking } from "../../host-files.js";
+import { choice } from "../../inputs.js";
+import { checkpointName } from "./checkpoint-loader-simple.js";
+
+/** Configurations whose clip ends one layer earlier. */
+const SKIPS_LAYER = ["anything_v3.yaml", "v1-inference_clip_skip_2.yaml", "v1-inference_clip_skip_2_fp16.yaml"];
+
+export const checkpointLoader = defineNode({
+  key: "CheckpointLoader",
+  displayName: "Load Checkpoint With Config (DEPRECATED)",
+  category: "advanced/loaders",
+  description:
+    "Loads a checkpoint of the host, which needs no file of its configuration; clip skip alone is read from it.",
+  deprecated: true,
+  inputs: { config_name: choice(() => undefined, { tooltip: "Any name." }), ckpt_name: checkpointName() },
+  outputs: [
+    { name: "MODEL", type: "MODEL" },
+    { name: "CLIP", type: "CLIP" },
+    { name: "VAE", type: "VAE" },
+  ],
+  run: async ({ config_name, ckpt_name }, { host, signal }) => {
+    const { model, clip, vae } = await host.loadCheckpoint(ckpt_name, signal);
+    if (!SKIPS_LAYER.includes(config_name)) return { MODEL: model, CLIP: clip, VAE: vae };
+    if (clip.atLayer === undefined) throw lacking(host, `no earlier layers of a clip, which ${config_name} asks for`);
+    return { MODEL: model, CLIP: clip.atLayer(-2), VAE: vae };
+  },
+});

@@ -1,0 +1,35 @@
+import { defineNode } from "../../define.js";
+import { fileName, loadHostFile } from "../../host-files.js";
+import { choice } from "../../inputs.js";
+
+const FAMILIES = [
+  ...[
+    "stable_diffusion",
+    "stable_cascade",
+    "sd3",
+    "stable_audio",
+    "mochi",
+    "ltxv",
+    "pixart",
+    "cosmos",
+    "lumina2",
+    "wan",
+  ],
+  ...["hidream", "chroma", "ace", "omnigen2", "qwen_image", "hunyuan_image", "flux2", "ovis"],
+];
+
+export const clipLoader = defineNode({
+  key: "CLIPLoader",
+  displayName: "Load CLIP",
+  category: "advanced/loaders",
+  description: "Loads a text encoder of the host.",
+  inputs: {
+    clip_name: fileName("text_encoders"),
+    type: choice(FAMILIES),
+    device: choice(["default", "cpu"], { optional: true, tooltip: "Not used: the host decides where it computes." }),
+  },
+  outputs: { CLIP: "CLIP" },
+  run: async ({ clip_name, type }, context) => ({
+    CLIP: await loadHostFile("text_encoders", clip_name, context, { type }),
+  }),
+});

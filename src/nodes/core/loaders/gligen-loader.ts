@@ -1,0 +1,12 @@
+import { defineNode } from "../../define.js";
+import { fileName, loadHostFile } from "../../host-files.js";
+
+export const gligenLoader = defineNode({
+  key: "GLIGENLoader",
+  displayName: "GLIGENLoader",
+  category: "loaders",
+  description: "Loads a GLIGEN model of the host, which puts things into boxes.",
+  inputs: { gligen_name: fileName("gligen") },
+  outputs: { GLIGEN: "GLIGEN" },
+  run: async ({ gligen_name }, context) => ({ GLIGEN: await loadHostFile("gligen", gligen_name, context) }),
+});

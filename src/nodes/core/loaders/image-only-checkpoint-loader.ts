@@ -1,0 +1,22 @@
+import { describe } from "../../../base/errors.js";
+import { defineNode } from "../../define.js";
+import { lacking } from "../../host-files.js";
+import { checkpointName } from "./checkpoint-loader-simple.js";
+
+export const imageOnlyCheckpointLoader = defineNode({
+  key: "ImageOnlyCheckpointLoader",
+  displayName: "Image Only Checkpoint Loader (img2vid model)",
+  category: "loaders/video_models",
+  description: "Loads a checkpoint of the host that takes pictures as prompts, without its clip.",
+  inputs: { ckpt_name: checkpointName() },
+  outputs: [
+    { name: "MODEL", type: "MODEL" },
+    { name: "CLIP_VISION", type: "CLIP_VISION" },
+    { name: "VAE", type: "VAE" },
+  ],
+  run: async ({ ckpt_name }, { host, signal }) => {
+    const { model, vae, clipVision } = await host.loadCheckpoint(ckpt_name, signal);
+    if (clipVision === undefined) throw lacking(host, `no CLIP vision model in ${describe(ckpt_name)}`);
+    return { MODEL: model, CLIP_VISION: clipVision, VAE: vae };
+  },
+});

@@ -1,0 +1,14 @@
+import { defineNode } from "../../define.js";
+import { fileName, loadHostFile } from "../../host-files.js";
+
+export const styleModelLoader = defineNode({
+  key: "StyleModelLoader",
+  displayName: "Load Style Model",
+  category: "loaders",
+  description: "Loads a model of the host that turns pictures into words of a prompt.",
+  inputs: { style_model_name: fileName("style_models") },
+  outputs: { STYLE_MODEL: "STYLE_MODEL" },
+  run: async ({ style_model_name }, context) => ({
+    STYLE_MODEL: await loadHostFile("style_models", style_model_name, context),
+  }),
+});

@@ -1,0 +1,23 @@
+import { describe } from "../../../base/errors.js";
+import { defineNode } from "../../define.js";
+import { lacking } from "../../host-files.js";
+import { checkpointName } from "./checkpoint-loader-simple.js";
+
+export const unclipCheckpointLoader = defineNode({
+  key: "unCLIPCheckpointLoader",
+  displayName: "unCLIPCheckpointLoader",
+  category: "loaders",
+  description: "Loads a checkpoint of the host that takes pictures as prompts.",
+  inputs: { ckpt_name: checkpointName() },
+  outputs: [
+    { name: "MODEL", type: "MODEL" },
+    { name: "CLIP", type: "CLIP" },
+    { name: "VAE", type: "VAE" },
+    { name: "CLIP_VISION", type: "CLIP_VISION" },
+  ],
+  run: async ({ ckpt_name }, { host, signal }) => {
+    const { model, clip, vae, clipVision } = await host.loadCheckpoint(ckpt_name, signal);
+    if (clipVision === undefined) throw lacking(host, `no CLIP vision model in ${describe(ckpt_name)}`);
+    return { MODEL: model, CLIP: clip, VAE: vae, CLIP_VISION: clipVision };
+  },
+});

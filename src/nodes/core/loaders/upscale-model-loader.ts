@@ -1,0 +1,14 @@
+import { defineNode } from "../../define.js";
+import { fileName, loadHostFile } from "../../host-files.js";
+
+export const upscaleModelLoader = defineNode({
+  key: "UpscaleModelLoader",
+  displayName: "Load Upscale Model",
+  category: "loaders",
+  description: "Loads a model of the host that enlarges images.",
+  inputs: { model_name: fileName("upscale_models") },
+  outputs: { UPSCALE_MODEL: "UPSCALE_MODEL" },
+  run: async ({ model_name }, context) => ({
+    UPSCALE_MODEL: await loadHostFile("upscale_models", model_name, context),
+  }),
+});

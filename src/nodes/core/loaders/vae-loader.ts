@@ -1,0 +1,12 @@
+import { defineNode } from "../../define.js";
+import { fileName, loadHostFile } from "../../host-files.js";
+
+export const vaeLoader = defineNode({
+  key: "VAELoader",
+  displayName: "Load VAE",
+  category: "loaders",
+  description: "Loads a vae of the host that belongs to no checkpoint.",
+  inputs: { vae_name: fileName("vae") },
+  outputs: { VAE: "VAE" },
+  run: async ({ vae_name }, context) => ({ VAE: await loadHostFile("vae", vae_name, context) }),
+});

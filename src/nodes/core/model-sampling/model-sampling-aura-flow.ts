@@ -1,0 +1,16 @@
+import { defineNode } from "../../define.js";
+import { float, model } from "../../inputs.js";
+import { resampled, samplingFor } from "./resample.js";
+
+export const modelSamplingAuraFlow = defineNode({
+  key: "ModelSamplingAuraFlow",
+  displayName: "ModelSamplingAuraFlow",
+  category: "advanced/model",
+  description: "A flow model with times from 0 to 1, along noise that is shifted to higher levels.",
+  inputs: { model: model(), shift: float({ default: 1.73, min: 0, max: 100, step: 0.01 }) },
+  outputs: { MODEL: "MODEL" },
+  run: ({ model, shift }, context) => {
+    const patch = { node: "ModelSamplingAuraFlow", inputs: { shift } };
+    return { MODEL: resampled(model, samplingFor(model, "auraflow", { shift }), patch, context) };
+  },
+});

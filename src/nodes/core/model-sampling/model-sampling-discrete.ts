@@ -1,0 +1,34 @@
+import type { Model } from "../../../host/types.js";
+import { distilledSampling } from "../../../tensor/sampling/distilled-sampling.js";
+import { type ModelSampling, specOf } from "../../../tensor/sampling/model-sampling.js";
+import { defineNode } from "../../define.js";
+import { boolean, choice, model } from "../../inputs.js";
+import { reread, samplingFor } from "./resample.js";
+
+/** Readings of a network by the names of this node. */
+const READINGS = { eps: "eps", v_prediction: "v", lcm: "lcm", x0: "x0" } as const;
+
+export const modelSamplingDiscrete = defineNode({
+  key: "ModelSamplingDiscrete",
+  displayName: "ModelSamplingDiscrete",
+  category: "advanced/model",
+  description: "A model whose network is read as a prediction of this kind, along the noise of Stable Diffusion.",
+  inputs: {
+    model: model(),
+    sampling: choice(["eps", "v_prediction", "lcm", "x0"]),
+    zsnr: boolean({ default: false, tooltip: "The last noise level has no signal." }),
+  },
+  outputs: { MODEL: "MODEL" },
+  run: ({ model, sampling, zsnr }, context) => {
+    const patch = { node: "ModelSamplingDiscrete", inputs: { sampling, zsnr } };
+    return { MODEL: reread(model, tableOf(model, sampling, zsnr), READINGS[sampling], patch, context) };
+  },
+});
+
+/** The table of the model's family where it has one of this kind, else that of Stable Diffusion. */
+function tableOf(model: Model, sampling: keyof typeof READINGS, zsnr: boolean): ModelSampling {
+  const spec = specOf(model.sampling);
+  const betas = spec?.kind === "discrete" ? { linearStart: spec.linearStart, linearEnd: spec.linearEnd } : {};
+  const table = samplingFor(model, sampling === "v_prediction" ? "sd21-v" : "sd15", { ...betas, zsnr });
+  return sampling === "lcm" ? distilledSampling(table) : table;
+}

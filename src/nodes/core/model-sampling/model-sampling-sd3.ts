@@ -1,0 +1,16 @@
+import { defineNode } from "../../define.js";
+import { float, model } from "../../inputs.js";
+import { resampled, samplingFor } from "./resample.js";
+
+export const modelSamplingSd3 = defineNode({
+  key: "ModelSamplingSD3",
+  displayName: "ModelSamplingSD3",
+  category: "advanced/model",
+  description: "A flow model along noise that is shifted to higher levels.",
+  inputs: { model: model(), shift: float({ default: 3, min: 0, max: 100, step: 0.01 }) },
+  outputs: { MODEL: "MODEL" },
+  run: ({ model, shift }, context) => {
+    const patch = { node: "ModelSamplingSD3", inputs: { shift } };
+    return { MODEL: resampled(model, samplingFor(model, "sd3", { shift }), patch, context) };
+  },
+});

@@ -1,0 +1,21 @@
+import { defineNode } from "../../define.js";
+import { patchedModel } from "../../host-files.js";
+import { float, model } from "../../inputs.js";
+
+export const freeUV2 = defineNode({
+  key: "FreeU_V2",
+  displayName: "FreeU_V2",
+  category: "model_patches/unet",
+  description: "Weighs the backbone and the skip connections of a UNet by their own strength.",
+  inputs: {
+    model: model(),
+    b1: float({ default: 1.3, min: 0, max: 10, step: 0.01 }),
+    b2: float({ default: 1.4, min: 0, max: 10, step: 0.01 }),
+    s1: float({ default: 0.9, min: 0, max: 10, step: 0.01 }),
+    s2: float({ default: 0.2, min: 0, max: 10, step: 0.01 }),
+  },
+  outputs: { MODEL: "MODEL" },
+  run: ({ model, ...inputs }, context) => ({
+    MODEL: patchedModel(model, { node: "FreeU_V2", inputs }, context),
+  }),
+});

@@ -1,0 +1,21 @@
+import { defineNode } from "../../define.js";
+import { patchedModel } from "../../host-files.js";
+import { float, model } from "../../inputs.js";
+
+export const freeU = defineNode({
+  key: "FreeU",
+  displayName: "FreeU",
+  category: "model_patches/unet",
+  description: "Weighs the backbone and the skip connections of a UNet differently.",
+  inputs: {
+    model: model(),
+    b1: float({ default: 1.1, min: 0, max: 10, step: 0.01 }),
+    b2: float({ default: 1.2, min: 0, max: 10, step: 0.01 }),
+    s1: float({ default: 0.9, min: 0, max: 10, step: 0.01 }),
+    s2: float({ default: 0.2, min: 0, max: 10, step: 0.01 }),
+  },
+  outputs: { MODEL: "MODEL" },
+  run: ({ model, ...inputs }, context) => ({
+    MODEL: patchedModel(model, { node: "FreeU", inputs }, context),
+  }),
+});

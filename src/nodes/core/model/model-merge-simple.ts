@@ -1,0 +1,21 @@
+import { defineNode } from "../../define.js";
+import { ofHost, patchedModel } from "../../host-files.js";
+import { float, model } from "../../inputs.js";
+
+export const modelMergeSimple = defineNode({
+  key: "ModelMergeSimple",
+  displayName: "ModelMergeSimple",
+  category: "advanced/model_merging",
+  description: "Mixes the weights of two models; ratio is the share of the first.",
+  inputs: {
+    model1: model(),
+    model2: model(),
+    ratio: float({ default: 1, min: 0, max: 1, step: 0.01 }),
+  },
+  outputs: { MODEL: "MODEL" },
+  run: ({ model1, model2, ...inputs }, context) => {
+    if (inputs.ratio === 1) return { MODEL: model1 };
+    const patch = { node: "ModelMergeSimple", inputs: { ...inputs, ...ofHost({ model2 }) } };
+    return { MODEL: patchedModel(model1, patch, context) };
+  },
+});

@@ -1,0 +1,19 @@
+import { defineNode } from "../../define.js";
+import { patchedModel } from "../../host-files.js";
+import { float, model } from "../../inputs.js";
+
+export const perturbedAttentionGuidance = defineNode({
+  key: "PerturbedAttentionGuidance",
+  displayName: "PerturbedAttentionGuidance",
+  category: "model_patches/unet",
+  description: "Guides away from an estimate whose self-attention is left out.",
+  inputs: {
+    model: model(),
+    scale: float({ default: 3, min: 0, max: 100, step: 0.01 }),
+  },
+  outputs: { MODEL: "MODEL" },
+  run: ({ model, ...inputs }, context) => {
+    if (inputs.scale === 0) return { MODEL: model };
+    return { MODEL: patchedModel(model, { node: "PerturbedAttentionGuidance", inputs }, context) };
+  },
+});

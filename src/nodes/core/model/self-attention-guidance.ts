@@ -1,0 +1,20 @@
+import { defineNode } from "../../define.js";
+import { patchedModel } from "../../host-files.js";
+import { float, model } from "../../inputs.js";
+
+export const selfAttentionGuidance = defineNode({
+  key: "SelfAttentionGuidance",
+  displayName: "Self-Attention Guidance",
+  category: "_for_testing",
+  description: "Guides away from an estimate that is blurred where the model attends.",
+  inputs: {
+    model: model(),
+    scale: float({ default: 0.5, min: -2, max: 5, step: 0.01 }),
+    blur_sigma: float({ default: 2, min: 0, max: 10, step: 0.1 }),
+  },
+  outputs: { MODEL: "MODEL" },
+  run: ({ model, ...inputs }, context) => {
+    if (inputs.scale === 0) return { MODEL: model };
+    return { MODEL: patchedModel(model, { node: "SelfAttentionGuidance", inputs }, context) };
+  },
+});

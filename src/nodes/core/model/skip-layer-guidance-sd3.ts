@@ -1,0 +1,22 @@
+import { defineNode } from "../../define.js";
+import { patchedModel } from "../../host-files.js";
+import { float, model, text } from "../../inputs.js";
+
+export const skipLayerGuidanceSd3 = defineNode({
+  key: "SkipLayerGuidanceSD3",
+  displayName: "SkipLayerGuidanceSD3",
+  category: "advanced/guidance",
+  description: "Guides away from an estimate without some layers of the model.",
+  inputs: {
+    model: model(),
+    layers: text({ default: "7, 8, 9" }),
+    scale: float({ default: 3, min: 0, max: 10, step: 0.1 }),
+    start_percent: float({ default: 0.01, min: 0, max: 1, step: 0.001 }),
+    end_percent: float({ default: 0.15, min: 0, max: 1, step: 0.001 }),
+  },
+  outputs: { MODEL: "MODEL" },
+  run: ({ model, ...inputs }, context) => {
+    if (inputs.scale === 0) return { MODEL: model };
+    return { MODEL: patchedModel(model, { node: "SkipLayerGuidanceSD3", inputs }, context) };
+  },
+});

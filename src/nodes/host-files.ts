@@ -1,0 +1,57 @@
+import { describe, LatentkitError } from "../base/errors.js";
+import { hostModel } from "../host/derived-model.js";
+import type { Host, HostFiles, Model, ModelPatch } from "../host/types.js";
+import type { NodeContext } from "./define.js";
+import { choice } from "./inputs.js";
+
+/** Kinds of files in the words of a message. */
+const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
+  loras: "LoRAs",
+  vae: "separate VAEs",
+  controlnet: "ControlNets",
+  upscale_models: "upscale models",
+  clip_vision: "CLIP vision models",
+  style_models: "style models",
+  gligen: "GLIGEN models",
+  hypernetworks: "hypernetworks",
+  diffusion_models: "separate diffusion models",
+  text_encoders: "separate text encoders",
+};
+
+/** Input with the choice of the host's files of a kind; any text where it has no models of the kind. */
+export const fileName = (kind: keyof HostFiles) =>
+  choice(({ host }) => host?.files?.(kind), { tooltip: `One of the host's ${PLURALS[kind]}.` });
+
+/**
+ * Loads a file of a kind. Fails with host.missing where the host has none, and with input.not-in-list for a name that it
+ * does not list.
+ */
+export async function loadHostFile<Kind extends keyof HostFiles>(
+  kind: Kind,
+  name: string,
+  { host, signal }: NodeContext,
+  settings?: Readonly<Record<string, string>>,
+): Promise<HostFiles[Kind]> {
+  const names = host.files?.(kind);
+  if (names === undefined || host.loadFile === undefined) throw lacking(host, `no ${PLURALS[kind]}`);
+  // a name that came through a link was not validated
+  if (names.includes(name)) return host.loadFile(kind, name, signal, settings);
+  const message = `${subject(host)}: expected one of its ${PLURALS[kind]}, received ${describe(name)}.`;
+  throw new LatentkitError("input.not-in-list", message, { received: describe(name) });
+}
+
+/** Error of a host without something that a node needs: "no LoRAs". */
+export const lacking = (host: Host, nothing: string): LatentkitError =>
+  new LatentkitError("host.missing", `${subject(host)}: it has ${nothing}.`);
+
+const subject = (host: Host): string => `host ${describe(host.name)}`;
+
+/** The model with a changed network. Fails with host.missing where its host cannot change it. */
+export function patchedModel(model: Model, { node, inputs }: ModelPatch, context: NodeContext): Model {
+  if (model.patch === undefined) throw lacking(context.host, `no models that ${node} can change`);
+  return model.patch({ node, inputs });
+}
+
+/** Inputs of a patch: models as their host made them. */
+export const ofHost = (models: Readonly<Record<string, Model>>): Record<string, Model> =>
+  Object.fromEntries(Object.entries(models).map(([name, model]) => [name, hostModel(model)]));

@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { type HostFiles, invokeNode, registry, validateGraph } from "latentkit";
+import { refuses } from "../errors.js";
+import { fileHost } from "./file-host.js";
+
+/** Tests of a node that loads one file of a kind; `nothing` is what a host without such files has none of. */
+export function describeLoader(
+  key: string,
+  kind: keyof HostFiles,
+  nothing: string,
+  others: Readonly<Record<string, unknown>> = {},
+): void {
+  const input = Object.keys(registry.get(key)!.inputs)[0]!;
+  const load = (name: string, options?: object) => invokeNode(key, { [input]: name, ...others }, options);
+
+  it("loads the host's file", async () => {
+    const host = fileHost();
+    const names: string[] = [];
+    const loaded = { is: "loaded" };
+    const loadFile = async (ofKind: string, name: string) => {
+      names.push(`${ofKind} ${name}`);
+      return loaded as never;
+    };
+    const { result } = await load(`${kind}.safetensors`, { host: { ...host, loadFile } });
+    assert.deepEqual(names, [`${kind} ${kind}.safetensors`]);
+    assert.equal(result[0], loaded);
+  });
+
+  it("refuses a file that the host does not list", async () => {
+    const error = await refuses(load(`${kind}.safetensor`, { host: fileHost() }), "input.not-in-list", /safetensors/);
+    assert.equal(error.details.input, input);
+  });
+
+  it("is valid with any file name, and says at last what the host lacks", async () => {
+    const graph = { "5": { class_type: key, inputs: { [input]: "a/b.safetensors", ...others } } };
+    assert.ok(validateGraph(graph, { targets: ["5"] }).ok);
+    const error = await refuses(load("a/b.safetensors"), "host.missing");
+    assert.equal(error.message, `${key}, host "preview": it has no ${nothing}.`);
+    await refuses(load({} as string), "input.wrong-type", /expected text/);
+  });
+}

@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import {
+  createPreviewHost,
+  executeGraph,
+  invokeNode,
+  type Model,
+  modelSampling,
+  Tensor,
+  validateGraph,
+} from "latentkit";
+import { derivedModel } from "#src/host/derived-model.js";
+import { scale } from "#src/tensor/ops.js";
+import { refuses } from "../../../../helpers/errors.js";
+import { fileHost, layeredClip, patchable } from "../../../../helpers/graph/file-host.js";
+import { assertSameBits } from "../../../../helpers/tensor/bits.js";
+
+describe("LoraLoader", () => {
+  const host = fileHost();
+  const apply = async (inputs: object) =>
+    (await invokeNode("LoraLoader", { lora_name: "loras.safetensors", ...inputs }, { host })).result;
+  const strengths = (model: number, clip: number) => ({ strength_model: model, strength_clip: clip });
+
+  it("changes model and clip by their strengths", async () => {
+    const [model, clip] = [await patchable(), layeredClip("l")];
+    const [changed, ofClip] = await apply({ model, clip, ...strengths(0.5, 1) });
+    assert.equal((ofClip as typeof clip).layer, -2);
+    await assertFactor(changed, model, 1.5);
+    assert.equal((await apply({ model, clip, ...strengths(0.5, 0) }))[1], clip);
+  });
+
+  it("gives the host its own model, and keeps what was derived from it", async () => {
+    const own = await patchable();
+    const sampling = modelSampling("sd15", { zsnr: true });
+    const after = [(x: Tensor) => x];
+    const model = derivedModel(derivedModel(own, { sampling }), { guidance: () => ({ after }) });
+    const [changed] = await apply({ model, clip: layeredClip("l"), ...strengths(1, 1) });
+    assert.equal(changed.sampling, sampling);
+    assert.deepEqual(changed.guidance, { after });
+    await assertFactor(changed, own, 2);
+  });
+
+  it("returns its inputs where both strengths are 0, without any LoRA", async () => {
+    const [model, clip] = [await patchable(), layeredClip("l")];
+    const inputs = { model, clip, lora_name: "nothing", ...strengths(0, 0) };
+    assert.deepEqual((await invokeNode("LoraLoader", inputs)).result, [model, clip]);
+  });
+
+  it("names node and host where the host has no LoRAs, in a graph that is valid", async () => {
+    const graph = {
+      "1": { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name: "preview-sd15.safetensors" } },
+      "5": {
+        class_type: "LoraLoader",
+        inputs: { model: ["1", 0], clip: ["1", 1], lora_name: "x.safetensors", ...strengths(1, 1) },
+      },
+    };
+    assert.ok(validateGraph(graph, { targets: ["5"] }).ok);
+    let message = "";
+    for await (const event of executeGraph(graph, { targets: ["5"], host: createPreviewHost() })) {
+      if (event.type === "node-error") ({ message } = event.error);
+    }
+    assert.equal(message, 'Node 5 (LoraLoader), host "preview": it has no LoRAs.');
+  });
+
+  it("refuses a name from a link that the host does not list", async () => {
+    const model = await patchable();
+    const inputs = { model, clip: layeredClip("l"), ...strengths(1, 1), lora_name: "../../etc/passwd" };
+    await refuses(invokeNode("LoraLoader", inputs, { host }), "input.not-in-list", /passwd/);
+  });
+
+  async function assertFactor(actual: Model, own: Model, factor: number): Promise<void> {
+    const x = Tensor.from(
+      Float32Array.from({ length: 256 }, (_, i) => Math.sin(i)),
+      [1, 4, 8, 8],
+    );
+    const cond = (await createPreviewHost().loadCheckpoint("preview-sd15.safetensors")).clip.encoders[0]!;
+    const tokens: [Tensor, object] = [(await cond.encode([Array(77).fill(1)])).cond, {}];
+    const [a, b] = await Promise.all([actual, own].map((model) => model.predict!(x, 1, [tokens as never])));
+    assertSameBits(a, scale(b!, factor));
+  }
+});

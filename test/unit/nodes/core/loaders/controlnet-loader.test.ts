@@ -1,0 +1,5 @@
+import { describeLoader } from "../../../../helpers/graph/loader-tests.js";
+
+describe("ControlNetLoader", () => {
+  describeLoader("ControlNetLoader", "controlnet", "ControlNets");
+});

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { createPreviewHost, invokeNode, modelSampling } from "latentkit";
+import { refuses } from "../../../../helpers/errors.js";
+import { patchable } from "../../../../helpers/graph/file-host.js";
+import { patchesOf } from "../../../../helpers/graph/patch-tests.js";
+
+describe("ModelSamplingSD3", () => {
+  const resample = async (model: unknown, shift: number) =>
+    (await invokeNode("ModelSamplingSD3", { model, shift })).result[0];
+
+  it("changes the levels of a model that gets the same times, without its host", async () => {
+    const model = await patchable("sd3");
+    const changed = await resample(model, 5);
+    assert.deepEqual(changed.sampling.sigmas, modelSampling("sd3", { shift: 5 }).sigmas);
+    assert.notDeepEqual(changed.sampling.sigmas, model.sampling.sigmas);
+    assert.equal(changed.sampling.name, "sd3");
+    assert.deepEqual(patchesOf(changed), []);
+  });
+
+  it("lets the host give its network other times", async () => {
+    const changed = await resample(await patchable("flux"), 5);
+    assert.deepEqual(patchesOf(changed), [{ node: "ModelSamplingSD3", inputs: { shift: 5 } }]);
+    assert.equal(changed.sampling.latentFormat, modelSampling("flux").latentFormat);
+    assert.equal(changed.sampling.name, "flux");
+  });
+
+  it("refuses models of another kind, and a shift of 0", async () => {
+    const { model } = await createPreviewHost().loadCheckpoint("preview-sd15.safetensors");
+    await refuses(resample(model, 2), "host.missing", /its model sd15 predicts eps, and it cannot read it as flow\.$/);
+    await refuses(resample(model, 0), "value.out-of-range", /shift: expected a finite number above 0/);
+  });
+});

@@ -1,0 +1,5 @@
+import { describePatch } from "../../../../helpers/graph/patch-tests.js";
+
+describe("ModelMergeAdd", () => {
+  describePatch("ModelMergeAdd", {});
+});

@@ -1,0 +1,5 @@
+import { describePatch } from "../../../../helpers/graph/patch-tests.js";
+
+describe("ModelMergeSubtract", () => {
+  describePatch("ModelMergeSubtract", { multiplier: -0.5 });
+});
