@@ -16,18 +16,6 @@ export function sumOfItems(terms: readonly ItemTerm[]): Tensor {
   return out;
 }
 
-/** Unbiased standard deviation (n - 1) of each item, in double. */
-export function stdOfItems(x: Tensor): number[] {
-  return Array.from({ length: x.shape[0]! }, (_, item) => {
-    const values = itemOf(x, item).data;
-    let [mean, squares] = [0, 0];
-    for (let i = 0; i < values.length; i++) mean += values[i]!;
-    mean /= values.length;
-    for (let i = 0; i < values.length; i++) squares += (values[i]! - mean) * (values[i]! - mean);
-    return Math.sqrt(squares / (values.length - 1));
-  });
-}
-
 /** Scalar product of the items of two batches, in double. */
 export function productOfItems(a: Tensor, b: Tensor): number[] {
   return Array.from({ length: a.shape[0]! }, (_, item) => {

@@ -2,7 +2,7 @@ import type { Conditioning } from "../types.js";
 
 /**
  * The negative side with what the positive side shares: the controls of ControlNetApply, and boxes of GLIGEN. Entries
- * without an area get them in turn, of several the last; a side that has its own for the whole picture stays as it is. @internal
+ * without an area get them in turn, of several the last; a side that has its own for the whole picture stays as it is.
  */
 export function withSharedOptions(positive: Conditioning, negative: Conditioning): Conditioning {
   const controls = positive.filter(([, options]) => options.control_apply_to_uncond === true);

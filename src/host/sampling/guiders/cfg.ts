@@ -3,6 +3,7 @@ import { type Term, weightedSum } from "../../../tensor/ops.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, Guidance, GuidanceStep } from "../../types.js";
 import type { Estimates } from "../conditioning/estimator.js";
+import { withSharedOptions } from "../shared-options.js";
 import type { BasicGuider, CfgGuider } from "./guider.js";
 
 /** One noise level for guidance. */
@@ -37,7 +38,7 @@ export const isOne = (cfg: number): boolean => Math.abs(cfg - 1) <= 1e-9 * Math.
 
 /** Guidance of a positive and a negative side; the latter is not needed where cfg is 1. */
 export const cfgGuidance = ({ positive, negative, cfg }: CfgGuider): GuidanceMethod => ({
-  sides: [positive, negative],
+  sides: [positive, withSharedOptions(positive, negative)],
   areaOrder: [0, 1],
   unused: isOne(cfg) ? [1] : [],
   guide: async (input) => {

@@ -21,7 +21,7 @@ export const perpNegGuidance = (guider: PerpNegGuider): GuidanceMethod => ({
 /**
  * empty + cfg * (p - negScale * (n - p * <n, p> / <p, p>)) with p = positive - empty and n = negative - empty, for each
  * latent of a batch: the part of n along p is no reason to move away from it. Armandpour et al. 2023, "Re-imagine the
- * Negative Prompt Algorithm". @internal
+ * Negative Prompt Algorithm".
  */
 export function perpendicular(
   { positive, negative, empty }: { positive: Tensor; negative: Tensor; empty: Tensor },

@@ -1,6 +1,7 @@
 import { derivedModel } from "../../../host/derived-model.js";
-import { stdOfItems, sumOfItems } from "../../../host/sampling/items.js";
+import { sumOfItems } from "../../../host/sampling/items.js";
 import type { GuidanceStep } from "../../../host/types.js";
+import { stdOfItems } from "../../../tensor/batch.js";
 import { weightedSum } from "../../../tensor/ops.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";

@@ -1,7 +1,8 @@
 import { scheduledSigmas } from "../../../host/sampling/schedule.js";
-import { SAMPLERS, SCHEDULERS } from "../../../tensor/sampling/sigmas.js";
+import { SCHEDULERS } from "../../../tensor/sampling/sigmas.js";
 import { defineNode } from "../../define.js";
 import { choice, conditioning, float, int, latent, model, seed } from "../../inputs.js";
+import { samplerName } from "../../sampler-names.js";
 import { sampledIn } from "./run-sampling.js";
 
 export const kSamplerAdvanced = defineNode({
@@ -15,7 +16,7 @@ export const kSamplerAdvanced = defineNode({
     noise_seed: seed(),
     steps: int({ default: 20, min: 1, max: 10000 }),
     cfg: float({ default: 8, min: 0, max: 100, step: 0.1 }),
-    sampler_name: choice(SAMPLERS),
+    sampler_name: samplerName(),
     scheduler: choice(SCHEDULERS),
     positive: conditioning(),
     negative: conditioning(),
