@@ -42,4 +42,9 @@ describe("items of a batch", () => {
       ]),
     );
   });
+
+  it("have products of their own", () => {
+    const values = Tensor.from([1, 2, 3, 4, 5, 5, 5, 5], [2, 4]);
+    assert.deepEqual(productOfItems(values, values), [30, 100]);
+  });
 });
