@@ -4,6 +4,9 @@ import type { Host, HostFiles, Model, ModelPatch } from "../host/types.js";
 import type { NodeContext } from "./define.js";
 import { choice } from "./inputs.js";
 
+/** The part of a node's context that loads and changes models. */
+export type ModelContext = Pick<NodeContext, "host" | "signal">;
+
 /** Kinds of files in the words of a message. */
 const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
   loras: "LoRAs",
@@ -29,7 +32,7 @@ export const fileName = (kind: keyof HostFiles) =>
 export async function loadHostFile<Kind extends keyof HostFiles>(
   kind: Kind,
   name: string,
-  { host, signal }: NodeContext,
+  { host, signal }: ModelContext,
   settings?: Readonly<Record<string, string>>,
 ): Promise<HostFiles[Kind]> {
   const names = host.files?.(kind);
@@ -47,8 +50,8 @@ export const lacking = (host: Host, nothing: string): LatentkitError =>
 const subject = (host: Host): string => `host ${describe(host.name)}`;
 
 /** The model with a changed network. Fails with host.missing where its host cannot change it. */
-export function patchedModel(model: Model, { node, inputs }: ModelPatch, context: NodeContext): Model {
-  if (model.patch === undefined) throw lacking(context.host, `no models that ${node} can change`);
+export function patchedModel(model: Model, { node, inputs }: ModelPatch, { host }: ModelContext): Model {
+  if (model.patch === undefined) throw lacking(host, `no models that ${node} can change`);
   return model.patch({ node, inputs });
 }
 

@@ -1,6 +1,6 @@
 import { withHostModel } from "../../../host/derived-model.js";
 import type { Clip, Model } from "../../../host/types.js";
-import type { NodeContext } from "../../define.js";
+import type { ModelContext } from "../../host-files.js";
 import { loadHostFile } from "../../host-files.js";
 import { float } from "../../inputs.js";
 
@@ -13,7 +13,7 @@ export async function withLora(
   model: Model,
   clip: Clip | undefined,
   strengths: { model: number; clip: number },
-  context: NodeContext,
+  context: ModelContext,
 ): Promise<[Model, Clip | undefined]> {
   if (strengths.model === 0 && strengths.clip === 0) return [model, clip];
   const lora = await loadHostFile("loras", name, context);

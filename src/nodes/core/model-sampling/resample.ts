@@ -7,7 +7,7 @@ import {
   modelSampling,
   type SamplingOverrides,
 } from "../../../tensor/sampling/model-sampling.js";
-import type { NodeContext } from "../../define.js";
+import type { ModelContext } from "../../host-files.js";
 import { patchedModel } from "../../host-files.js";
 
 /** The sampling of a family under the name and with the latents of a model. */
@@ -21,7 +21,7 @@ export const samplingFor = (
  * The model with another sampling of the same kind. Where its network would get other timesteps, its host changes that as
  * well, if it can. Fails with host.missing for a model of another kind that its host cannot change.
  */
-export function resampled(model: Model, sampling: ModelSampling, patch: ModelPatch, context: NodeContext): Model {
+export function resampled(model: Model, sampling: ModelSampling, patch: ModelPatch, context: ModelContext): Model {
   const { sampling: before } = model;
   const isKind = sampling.prediction === before.prediction;
   if (isKind && (model.patch === undefined || hasTimestepsOf(before, sampling)))
@@ -38,7 +38,7 @@ export function reread(
   sampling: ModelSampling | undefined,
   reading: string,
   patch: ModelPatch,
-  context: NodeContext,
+  context: ModelContext,
 ): Model {
   const { name, prediction } = model.sampling;
   if (model.patch === undefined && reading !== prediction) {

@@ -34,7 +34,16 @@ const decoded = (seed: unknown = 5) => ({
 });
 const picture = (image = "a.png") => ({ i: node("LoadImage", { image }), m: node("InvertMask", { mask: ["i", 1] }) });
 
-const FROM_HOST = new Set(["MODEL", "CLIP", "VAE"]);
+const FROM_HOST = new Set([
+  "MODEL",
+  "CLIP",
+  "VAE",
+  "CONTROL_NET",
+  "CLIP_VISION",
+  "STYLE_MODEL",
+  "GLIGEN",
+  "UPSCALE_MODEL",
+]);
 
 describe("signatures on a disk", () => {
   const folder = temporaryFolder();
