@@ -21,6 +21,7 @@ const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
   text_encoders: "separate text encoders",
 };
 
+// decision 213
 /** Input with the choice of the host's files of a kind; any text where it has no models of the kind. */
 export const fileName = (kind: keyof HostFiles) =>
   choice(({ host }) => host?.files?.(kind), { tooltip: `One of the host's ${PLURALS[kind]}.` });

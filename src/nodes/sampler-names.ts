@@ -1,6 +1,7 @@
 import { SAMPLERS, type Sampler } from "../tensor/sampling/sigmas.js";
 import { choice } from "./inputs.js";
 
+// decision 197
 /** Samplers of ComfyUI's first graphs, which had a prefix there. */
 const PREFIXED: readonly Sampler[] = [
   ...(["euler", "euler_ancestral", "heun", "dpm_2", "dpm_2_ancestral", "lms"] as const),

@@ -63,6 +63,7 @@ function isModel(value: unknown): boolean {
 
 const has = (value: unknown, method: string): boolean => isObject(value) && typeof value[method] === "function";
 
+// decision 199
 /** SIGMAS [n]: a tensor, a Float32Array or a list of numbers, none of them below 0. */
 function readSigmas(value: unknown): unknown {
   const list: unknown = value instanceof Tensor && value.shape.length === 1 ? value.data : value;

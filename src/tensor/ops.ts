@@ -41,6 +41,7 @@ export type Term = readonly [coefficient: number, x: Tensor];
 /** Number of terms of a weighted sum at most. */
 const MAX_TERMS = 8;
 
+// decision 200
 /** Sum of coefficient * x over 1 to 8 terms of one shape, in double in the order written, rounded once. */
 export function weightedSum(terms: readonly Term[], out?: Tensor): Tensor {
   const [first] = terms;

@@ -96,6 +96,7 @@ function throughCrop(
   if (crop !== "center") return resize(x);
   const [top, left] = marginsOf(inHeight, inWidth, height, width);
   const middle = cropped(x, axis, top, left);
+  // decision 212
   requireSides(`${operation}, crop`, middle.shape[axis]!, middle.shape[axis + 1]!, height, width);
   const result = resize(middle);
   if (middle !== x) releaseMemory(middle.memory);

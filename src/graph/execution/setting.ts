@@ -14,6 +14,7 @@ import type { RunSurroundings } from "../surroundings.js";
 import type { CheckValue } from "./gather.js";
 import { refusedFetch, withoutKeys } from "./offline.js";
 
+// decision 207
 /** Time from one preview to the next at least. */
 const PREVIEW_EVERY_MS = 100;
 

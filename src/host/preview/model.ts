@@ -12,6 +12,7 @@ import { LAYOUTS, type Scene, sceneOf, sharesAt } from "./scene.js";
 /** Number of sizes of latents whose waves stay computed. */
 const CACHED_SIZES = 8;
 
+// decision 206
 /**
  * Makes a model without weights. Latents of a prompt are a mixture of Gaussians, one for each layout of its colours, with
  * the spectrum of natural pictures. The estimate of the clean latent, the mean of what x can have been, has a closed form. predict takes x [k * B, C, h, w] in the model's

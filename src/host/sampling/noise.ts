@@ -23,6 +23,7 @@ export function initialNoise({ seed, enabled }: InitialNoise, { shape, batchInde
   return enabled ? randn(shape, { seed, batchIndex }) : undefined;
 }
 
+// decision 205
 /** Noise of ddim around an inpainting mask: seed + 1. `after` draws what follows it. */
 export function reseededNoise(seed: bigint, shape: readonly number[]): { readonly noise: Tensor; after: Generator } {
   if (seed >= MAX_SEED) {
@@ -72,6 +73,7 @@ function generatorNoise(kind: NoiseKind, from: SolverNoise): StepNoise {
   return { draw: () => generator.randn(from.shape), release: () => {} };
 }
 
+// decision 196
 const streamOf = ({ seed, sameSeed }: SolverNoise): Generator =>
   createGenerator({ seed: sameSeed ? seed : (seed + 1n) & MAX_SEED });
 

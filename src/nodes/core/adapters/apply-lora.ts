@@ -15,6 +15,7 @@ export async function withLora(
   strengths: { model: number; clip: number },
   context: ModelContext,
 ): Promise<[Model, Clip | undefined]> {
+  // decision 214
   if (strengths.model === 0 && strengths.clip === 0) return [model, clip];
   const lora = await loadHostFile("loras", name, context);
   let changed = clip;

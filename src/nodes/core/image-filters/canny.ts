@@ -4,6 +4,7 @@ import { widened } from "../../../tensor/image/region.js";
 import { defineNode } from "../../define.js";
 import { float, image } from "../../inputs.js";
 
+// decision 215
 const threshold = (value: number) => float({ default: value, min: 0.01, max: 0.99, step: 0.01 });
 
 export const canny = defineNode({

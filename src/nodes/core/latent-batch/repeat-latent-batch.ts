@@ -24,6 +24,7 @@ export const repeatLatentBatch = defineNode({
   },
 });
 
+// decision 208
 /** One mask is that of all items. Fewer masks than items repeat to the batch first; ComfyUI leaves them too few. */
 const repeatedMask = (mask: Tensor, batch: number, amount: number): Tensor =>
   mask.shape[0]! > 1 ? repeated(mask.shape[0]! < batch ? cycled(mask, batch) : mask, amount) : mask;

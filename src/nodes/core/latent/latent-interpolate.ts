@@ -4,7 +4,7 @@ import { defineNode } from "../../define.js";
 import { float, latent } from "../../inputs.js";
 import { fitted } from "../../latents.js";
 
-// ComfyUI divides by lengths of another item where the batch is not one; here each item has its own
+// decision 208
 export const latentInterpolate = defineNode({
   key: "LatentInterpolate",
   displayName: "Latent Interpolate",

@@ -9,6 +9,7 @@ function ramp(n: number, before: number, after: number): Float64Array {
   return Float64Array.from({ length: n }, (_, at) => rise(at, first) * rise(n - 1 - at, last));
 }
 
+// decision 208
 export const featherMask = defineNode({
   key: "FeatherMask",
   displayName: "FeatherMask",

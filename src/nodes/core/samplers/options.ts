@@ -3,6 +3,7 @@ import { choice, float } from "../../inputs.js";
 /** Share of the noise of an ancestral or SDE step, and the factor of its noise. */
 export const amount = (value = 1) => float({ default: value, min: 0, max: 100, step: 0.01, round: false });
 
+// decision 204
 /** The device whose stream the reference draws from; here it is the CPU's for either. */
 export const noiseDevice = () =>
   choice(["gpu", "cpu"], { tooltip: "Accepted for graphs of ComfyUI; the noise is the CPU's stream either way." });

@@ -3,6 +3,7 @@ import { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { choice, float, int } from "../../inputs.js";
 
+// decision 210
 /** Sabour et al. 2024, optimised for 10 steps. */
 const LEVELS = {
   SD1: [

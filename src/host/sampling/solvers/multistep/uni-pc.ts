@@ -11,6 +11,7 @@ interface Estimate {
 }
 
 const HIGHEST_ORDER = 3;
+// decision 198
 /** Noise level at which the method ends instead of 0. */
 const LAST_SIGMA = Math.fround(0.001);
 

@@ -10,6 +10,7 @@ interface Slope {
   readonly slope: Tensor;
 }
 
+// decision 201
 const f = Math.fround;
 
 /**
