@@ -22,6 +22,9 @@ const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
 export const fileName = (kind: keyof HostFiles) =>
   choice(({ host }) => host?.files?.(kind), { tooltip: `One of the host's ${PLURALS[kind]}.` });
 
+/** Everything of a node's context that loading a file needs. */
+export type Loading = Pick<NodeContext, "host" | "signal">;
+
 /**
  * Loads a file of a kind. Fails with host.missing where the host has none, and with input.not-in-list for a name that it
  * does not list.
@@ -29,7 +32,7 @@ export const fileName = (kind: keyof HostFiles) =>
 export async function loadHostFile<Kind extends keyof HostFiles>(
   kind: Kind,
   name: string,
-  { host, signal }: NodeContext,
+  { host, signal }: Loading,
   settings?: Readonly<Record<string, string>>,
 ): Promise<HostFiles[Kind]> {
   const names = host.files?.(kind);
@@ -47,8 +50,8 @@ export const lacking = (host: Host, nothing: string): LatentkitError =>
 const subject = (host: Host): string => `host ${describe(host.name)}`;
 
 /** The model with a changed network. Fails with host.missing where its host cannot change it. */
-export function patchedModel(model: Model, { node, inputs }: ModelPatch, context: NodeContext): Model {
-  if (model.patch === undefined) throw lacking(context.host, `no models that ${node} can change`);
+export function patchedModel(model: Model, { node, inputs }: ModelPatch, host: Host): Model {
+  if (model.patch === undefined) throw lacking(host, `no models that ${node} can change`);
   return model.patch({ node, inputs });
 }
 

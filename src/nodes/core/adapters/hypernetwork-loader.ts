@@ -13,10 +13,10 @@ export const hypernetworkLoader = defineNode({
     strength: float({ default: 1, min: -10, max: 10, step: 0.01 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: async ({ model, hypernetwork_name, strength }, context) => {
+  run: async ({ model, hypernetwork_name, strength }, { host, signal }) => {
     if (strength === 0) return { MODEL: model };
-    const hypernetwork = await loadHostFile("hypernetworks", hypernetwork_name, context);
+    const hypernetwork = await loadHostFile("hypernetworks", hypernetwork_name, { host, signal });
     const inputs = { hypernetwork, strength };
-    return { MODEL: patchedModel(model, { node: "HypernetworkLoader", inputs }, context) };
+    return { MODEL: patchedModel(model, { node: "HypernetworkLoader", inputs }, host) };
   },
 });

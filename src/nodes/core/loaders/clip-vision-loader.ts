@@ -8,5 +8,7 @@ export const clipVisionLoader = defineNode({
   description: "Loads an encoder of pictures of the host.",
   inputs: { clip_name: fileName("clip_vision") },
   outputs: { CLIP_VISION: "CLIP_VISION" },
-  run: async ({ clip_name }, context) => ({ CLIP_VISION: await loadHostFile("clip_vision", clip_name, context) }),
+  run: async ({ clip_name }, { host, signal }) => ({
+    CLIP_VISION: await loadHostFile("clip_vision", clip_name, { host, signal }),
+  }),
 });

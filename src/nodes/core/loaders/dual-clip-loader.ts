@@ -20,10 +20,10 @@ export const dualClipLoader = defineNode({
     device: choice(["default", "cpu"], { optional: true, tooltip: "Not used: the host decides where it computes." }),
   },
   outputs: { CLIP: "CLIP" },
-  run: async ({ clip_name1, clip_name2, type }, context) => ({
+  run: async ({ clip_name1, clip_name2, type }, { host, signal }) => ({
     CLIP: joined([
-      await loadHostFile("text_encoders", clip_name1, context, { type }),
-      await loadHostFile("text_encoders", clip_name2, context, { type }),
+      await loadHostFile("text_encoders", clip_name1, { host, signal }, { type }),
+      await loadHostFile("text_encoders", clip_name2, { host, signal }, { type }),
     ]),
   }),
 });

@@ -8,5 +8,7 @@ export const gligenLoader = defineNode({
   description: "Loads a GLIGEN model of the host, which puts things into boxes.",
   inputs: { gligen_name: fileName("gligen") },
   outputs: { GLIGEN: "GLIGEN" },
-  run: async ({ gligen_name }, context) => ({ GLIGEN: await loadHostFile("gligen", gligen_name, context) }),
+  run: async ({ gligen_name }, { host, signal }) => ({
+    GLIGEN: await loadHostFile("gligen", gligen_name, { host, signal }),
+  }),
 });

@@ -12,7 +12,7 @@ export const unetLoader = defineNode({
     weight_dtype: choice(["default", "fp8_e4m3fn", "fp8_e4m3fn_fast", "fp8_e5m2"]),
   },
   outputs: { MODEL: "MODEL" },
-  run: async ({ unet_name, weight_dtype }, context) => ({
-    MODEL: await loadHostFile("diffusion_models", unet_name, context, { weight_dtype }),
+  run: async ({ unet_name, weight_dtype }, { host, signal }) => ({
+    MODEL: await loadHostFile("diffusion_models", unet_name, { host, signal }, { weight_dtype }),
   }),
 });

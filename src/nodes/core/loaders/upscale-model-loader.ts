@@ -8,7 +8,7 @@ export const upscaleModelLoader = defineNode({
   description: "Loads a model of the host that enlarges images.",
   inputs: { model_name: fileName("upscale_models") },
   outputs: { UPSCALE_MODEL: "UPSCALE_MODEL" },
-  run: async ({ model_name }, context) => ({
-    UPSCALE_MODEL: await loadHostFile("upscale_models", model_name, context),
+  run: async ({ model_name }, { host, signal }) => ({
+    UPSCALE_MODEL: await loadHostFile("upscale_models", model_name, { host, signal }),
   }),
 });

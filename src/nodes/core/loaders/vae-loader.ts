@@ -8,5 +8,5 @@ export const vaeLoader = defineNode({
   description: "Loads a vae of the host that belongs to no checkpoint.",
   inputs: { vae_name: fileName("vae") },
   outputs: { VAE: "VAE" },
-  run: async ({ vae_name }, context) => ({ VAE: await loadHostFile("vae", vae_name, context) }),
+  run: async ({ vae_name }, { host, signal }) => ({ VAE: await loadHostFile("vae", vae_name, { host, signal }) }),
 });

@@ -12,8 +12,8 @@ export const modelMergeAdd = defineNode({
     model2: model(),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model1, model2 }, context) => {
+  run: ({ model1, model2 }, { host }) => {
     const patch = { node: "ModelMergeAdd", inputs: ofHost({ model2 }) };
-    return { MODEL: patchedModel(model1, patch, context) };
+    return { MODEL: patchedModel(model1, patch, host) };
   },
 });

@@ -90,7 +90,11 @@ const guiderNodes = (id: string, model: Link, strength: number, value: number): 
   [`guider${id}`]: node("CFGGuider", { model, positive: [`both${id}`, 0], negative: [`far${id}`, 0], cfg: 5 }),
 });
 const averaged = (conditioning_to_strength: number) =>
-  node("ConditioningAverage", { conditioning_to: ["red", 0], conditioning_from: ["blue", 0], conditioning_to_strength });
+  node("ConditioningAverage", {
+    conditioning_to: ["red", 0],
+    conditioning_from: ["blue", 0],
+    conditioning_to_strength,
+  });
 const custom = (id: string, latent_image: Link): Nodes => ({
   [`noise${id}`]: node("RandomNoise", { noise_seed: 3 }),
   [`sampler${id}`]: node("SamplerCustomAdvanced", {
