@@ -4,9 +4,6 @@ import type { Host, HostFiles, Model, ModelPatch } from "../host/types.js";
 import type { NodeContext } from "./define.js";
 import { choice } from "./inputs.js";
 
-/** The part of a node's context that loads and changes models. */
-export type ModelContext = Pick<NodeContext, "host" | "signal">;
-
 /** Kinds of files in the words of a message. */
 const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
   loras: "LoRAs",
@@ -21,10 +18,12 @@ const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
   text_encoders: "separate text encoders",
 };
 
-// decision 213
 /** Input with the choice of the host's files of a kind; any text where it has no models of the kind. */
 export const fileName = (kind: keyof HostFiles) =>
   choice(({ host }) => host?.files?.(kind), { tooltip: `One of the host's ${PLURALS[kind]}.` });
+
+/** Everything of a node's context that loading a file needs. */
+export type Loading = Pick<NodeContext, "host" | "signal">;
 
 /**
  * Loads a file of a kind. Fails with host.missing where the host has none, and with input.not-in-list for a name that it
@@ -33,7 +32,7 @@ export const fileName = (kind: keyof HostFiles) =>
 export async function loadHostFile<Kind extends keyof HostFiles>(
   kind: Kind,
   name: string,
-  { host, signal }: ModelContext,
+  { host, signal }: Loading,
   settings?: Readonly<Record<string, string>>,
 ): Promise<HostFiles[Kind]> {
   const names = host.files?.(kind);
@@ -51,7 +50,7 @@ export const lacking = (host: Host, nothing: string): LatentkitError =>
 const subject = (host: Host): string => `host ${describe(host.name)}`;
 
 /** The model with a changed network. Fails with host.missing where its host cannot change it. */
-export function patchedModel(model: Model, { node, inputs }: ModelPatch, { host }: ModelContext): Model {
+export function patchedModel(model: Model, { node, inputs }: ModelPatch, host: Host): Model {
   if (model.patch === undefined) throw lacking(host, `no models that ${node} can change`);
   return model.patch({ node, inputs });
 }

@@ -24,6 +24,9 @@ export function planes(tensor: Tensor): Tensor {
   return tensor.reshape([tensor.shape[0]!, channels, ...tensor.shape.slice(-2)]);
 }
 
+/** Whether a noise mask is the one of all items of its latent. */
+export const isSingleMask = ({ shape }: Tensor): boolean => shape.length < 3 || shape[0] === 1;
+
 /** Indices of a latent's items among the noises of a seed: its own `batch_index`, else 0, 1, 2 … */
 export const batchIndexOf = ({ samples, batch_index }: Latent): number[] =>
   batch_index ?? Array.from({ length: samples.shape[0]! }, (_, index) => index);

@@ -39,11 +39,19 @@ function readMask(value: unknown): unknown {
   return fits(shape.length === 3 || shape.length === 4, value);
 }
 
-const isLatent = (value: unknown): boolean =>
-  isObject(value) &&
-  value.samples instanceof Tensor &&
-  value.samples.shape.length >= 3 &&
-  value.samples.shape.length <= 5;
+/** LATENT with 3 to 5 axes; null counts as no mask and no index. */
+function readLatent(value: unknown): unknown {
+  if (!isObject(value) || !(value.samples instanceof Tensor)) return undefined;
+  const axes = value.samples.shape.length;
+  const { noise_mask: mask, batch_index: index, ...rest } = value;
+  const isMask = isAbsent(mask) || (mask instanceof Tensor && mask.shape.length >= 2);
+  const isIndex = isAbsent(index) || (Array.isArray(index) && index.every((at) => Number.isSafeInteger(at) && at >= 0));
+  if (axes < 3 || axes > 5 || !isMask || !isIndex) return undefined;
+  if (mask !== null && index !== null) return value;
+  return { ...rest, ...(!isAbsent(mask) && { noise_mask: mask }), ...(!isAbsent(index) && { batch_index: index }) };
+}
+
+const isAbsent = (value: unknown): boolean => value === undefined || value === null;
 
 const isConditioning = (value: unknown): boolean =>
   Array.isArray(value) &&
@@ -111,6 +119,7 @@ function isGuider(value: unknown): boolean {
     conditionings.every((name) => isConditioning(value[name])) && numbers.every((name) => Number.isFinite(value[name]))
   );
 }
+
 /** Largest factor of an upscale model. */
 const MAX_SCALE = 64;
 
@@ -125,7 +134,7 @@ const RULES: ReadonlyMap<string, SocketRule> = new Map(
   Object.entries({
     IMAGE: { expected: "an image: a tensor [B, H, W, C] with 1 to 4 channels", read: readImage },
     MASK: { expected: "a mask: a tensor [B, H, W] or [H, W]", read: readMask },
-    LATENT: { expected: "a latent: { samples: tensor [B, C, H, W] }", read: (value) => fits(isLatent(value), value) },
+    LATENT: { expected: "a latent: { samples: tensor [B, C, H, W], noise_mask?, batch_index? }", read: readLatent },
     CONDITIONING: {
       expected: "a conditioning: a list of [tensor, options]",
       read: (value) => fits(isConditioning(value), value),

@@ -130,10 +130,12 @@ export function randn(shape: readonly number[], options: RandnOptions): Tensor {
   const item = [1, ...shape.slice(1)];
   const itemSize = elementCount(item);
   const positions = new Map<number, number[]>();
-  batchIndex.forEach((index, position) => {
-    positions.set(index, [...(positions.get(index) ?? []), position]);
-  });
-  const last = batchIndex.reduce((a, b) => Math.max(a, b), -1);
+  for (const [position, index] of batchIndex.entries()) {
+    const same = positions.get(index);
+    if (same === undefined) positions.set(index, [position]);
+    else same.push(position);
+  }
+  const last = lastOf(batchIndex);
   return compute(
     elementCount(shape),
     (at) => {
@@ -194,7 +196,11 @@ function checkBatchIndex(shape: readonly number[], batchIndex: readonly number[]
       throw new LatentkitError("value.out-of-range", message);
     }
   }
+  // all draws up to the last: as many values as one tensor may have
+  elementCount([lastOf(batchIndex) + 1, ...shape.slice(1)]);
 }
+
+const lastOf = (batchIndex: readonly number[]): number => batchIndex.reduce((a, b) => Math.max(a, b), -1);
 
 function cardThreads(card: Card): number {
   if (typeof card === "string" && Object.hasOwn(CARD_THREADS, card)) return CARD_THREADS[card];

@@ -10,7 +10,10 @@ import type { PreparedNode } from "../prepared.js";
 const GENERATION = 1;
 
 /** Values of these types hold code and memory of a process. */
-const LIVE_TYPES: ReadonlySet<string> = new Set(["MODEL", "VAE", "CLIP", "PIPE_LINE"]);
+const LIVE_TYPES: ReadonlySet<string> = new Set([
+  ...["MODEL", "VAE", "CLIP", "PIPE_LINE", "GUIDER", "SAMPLER"],
+  ...["CONTROL_NET", "UPSCALE_MODEL", "CLIP_VISION", "STYLE_MODEL", "GLIGEN"],
+]);
 
 /**
  * Signatures with the same meaning in every process and on every machine: equal ones mean equal results. A node has one

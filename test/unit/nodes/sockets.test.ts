@@ -23,7 +23,7 @@ describe("nodes/sockets", () => {
     const error = await refuses(() => checkSocket("LATENT", "abc", at), "input.wrong-type");
     assert.equal(
       error.message,
-      'Node 12 (ext x), input "y": expected a latent: { samples: tensor [B, C, H, W] }, received "abc".',
+      'Node 12 (ext x), input "y": expected a latent: { samples: tensor [B, C, H, W], noise_mask?, batch_index? }, received "abc".',
     );
     assert.deepEqual([error.details.nodeId, error.details.node, error.details.input], ["12", "ext x", "y"]);
   });
@@ -38,12 +38,22 @@ describe("nodes/sockets", () => {
     assert.equal(checkSocket("MASK", channels, at), channels);
   });
 
-  it("makes sigmas of a Float32Array and of a list of numbers", () => {
-    for (const levels of [Float32Array.of(2, 1, 0), [2, 1, 0]]) {
-      const sigmas = checkSocket("SIGMAS", levels, at) as Tensor;
-      assert.deepEqual([[...sigmas.data], sigmas.shape], [[2, 1, 0], [3]]);
-    }
-    assert.deepEqual((checkSocket("SIGMAS", [], at) as Tensor).shape, [0]);
+  it("takes null in a latent for no mask and no index", () => {
+    const samples = Tensor.zeros([1, 4, 2, 3]);
+    const absent = { samples, noise_mask: null, batch_index: null, other: 1 };
+    assert.deepEqual(checkSocket("LATENT", absent, at), { samples, other: 1 });
+    assert.ok("noise_mask" in absent);
+  });
+
+  it("refuses a latent with another mask or index", async () => {
+    const samples = Tensor.zeros([1, 4, 2, 3]);
+    for (const wrong of [
+      { noise_mask: 5 },
+      { noise_mask: Tensor.zeros([6]) },
+      { batch_index: "x" },
+      { batch_index: [-1] },
+    ])
+      await refuses(() => checkSocket("LATENT", { samples, ...wrong }, at), "input.wrong-type");
   });
 
   it("takes one item for a list of one", () => {

@@ -190,6 +190,10 @@ describe("randn, misuse", () => {
     refuses(() => randn([2, 4], { seed: 0, batchIndex: [0] }), /one index for each of the 2 items/);
     refuses(() => randn([1, 4], { seed: 0, batchIndex: [-1] }), /batchIndex: .* received -1/);
     refuses(() => randn([1, 4], { seed: 0, batchIndex: [1e9] }), /batchIndex: .* received 1000000000/);
+    refuses(
+      () => randn([1, 4, 512, 512], { seed: 0, batchIndex: [2000] }),
+      /Shape \[2001, 4, 512, 512\]: expected at most/,
+    );
   });
 
   it("refuses shapes that cannot be allocated before it tries", () => {

@@ -1,7 +1,6 @@
 import { withHostModel } from "../../../host/derived-model.js";
 import type { Clip, Model } from "../../../host/types.js";
-import type { ModelContext } from "../../host-files.js";
-import { loadHostFile } from "../../host-files.js";
+import { type Loading, loadHostFile } from "../../host-files.js";
 import { float } from "../../inputs.js";
 
 /** Input with a strength of a LoRA; 0 leaves things as they are. */
@@ -13,11 +12,10 @@ export async function withLora(
   model: Model,
   clip: Clip | undefined,
   strengths: { model: number; clip: number },
-  context: ModelContext,
+  loading: Loading,
 ): Promise<[Model, Clip | undefined]> {
-  // decision 214
   if (strengths.model === 0 && strengths.clip === 0) return [model, clip];
-  const lora = await loadHostFile("loras", name, context);
+  const lora = await loadHostFile("loras", name, loading);
   let changed = clip;
   const changedModel = withHostModel(model, (own) => {
     const [result, ofClip] = lora.apply(own, clip, strengths);

@@ -17,6 +17,6 @@ export const hypernetworkLoader = defineNode({
     if (strength === 0) return { MODEL: model };
     const hypernetwork = await loadHostFile("hypernetworks", hypernetwork_name, { host, signal });
     const inputs = { hypernetwork, strength };
-    return { MODEL: patchedModel(model, { node: "HypernetworkLoader", inputs }, { host, signal }) };
+    return { MODEL: patchedModel(model, { node: "HypernetworkLoader", inputs }, host) };
   },
 });

@@ -3,7 +3,7 @@ import { cycled, narrowed } from "../../../tensor/parts.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { int, latent } from "../../inputs.js";
-import { batchIndexOf } from "../../latents.js";
+import { batchIndexOf, isSingleMask } from "../../latents.js";
 
 export const latentFromBatch = defineNode({
   key: "LatentFromBatch",
@@ -33,4 +33,4 @@ export const latentFromBatch = defineNode({
 
 /** Masks of these items; one mask is that of all. */
 const maskOf = (mask: Tensor, batch: number, from: number, count: number): Tensor =>
-  mask.shape[0] === 1 ? mask : narrowed(mask.shape[0]! < batch ? cycled(mask, batch) : mask, 0, from, count);
+  isSingleMask(mask) ? mask : narrowed(mask.shape[0]! < batch ? cycled(mask, batch) : mask, 0, from, count);

@@ -67,6 +67,7 @@ function batchOf(items: readonly Item[]): Latent {
   const batch = { samples, batch_index: items.map(({ index }) => index) };
   if (items.every(({ mask }) => mask === undefined || mask.data.every((value) => value === 1))) return batch;
   const [height, width] = [samples.shape.at(-2)! * 8, samples.shape.at(-1)! * 8];
-  const masks = items.map(({ mask }) => mask ?? Tensor.full([1, 1, height, width], 1));
+  const open = Tensor.full([1, 1, height, width], 1);
+  const masks = items.map(({ mask }) => mask ?? open);
   return { ...batch, noise_mask: joined(masks, 0) };
 }

@@ -3,6 +3,7 @@ import { cycled } from "../../../tensor/parts.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { int, latent } from "../../inputs.js";
+import { isSingleMask } from "../../latents.js";
 
 export const repeatLatentBatch = defineNode({
   key: "RepeatLatentBatch",
@@ -27,7 +28,7 @@ export const repeatLatentBatch = defineNode({
 // decision 208
 /** One mask is that of all items. Fewer masks than items repeat to the batch first; ComfyUI leaves them too few. */
 const repeatedMask = (mask: Tensor, batch: number, amount: number): Tensor =>
-  mask.shape[0]! > 1 ? repeated(mask.shape[0]! < batch ? cycled(mask, batch) : mask, amount) : mask;
+  isSingleMask(mask) ? mask : repeated(mask.shape[0]! < batch ? cycled(mask, batch) : mask, amount);
 
 /** Each repetition continues where the one before ends. */
 function repeatedIndex(index: readonly number[], amount: number): number[] {

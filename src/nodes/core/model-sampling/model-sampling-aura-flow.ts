@@ -9,8 +9,8 @@ export const modelSamplingAuraFlow = defineNode({
   description: "A flow model with times from 0 to 1, along noise that is shifted to higher levels.",
   inputs: { model: model(), shift: float({ default: 1.73, min: 0, max: 100, step: 0.01 }) },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, shift }, { host, signal }) => {
+  run: ({ model, shift }, { host }) => {
     const patch = { node: "ModelSamplingAuraFlow", inputs: { shift } };
-    return { MODEL: resampled(model, samplingFor(model, "auraflow", { shift }), patch, { host, signal }) };
+    return { MODEL: resampled(model, samplingFor(model, "auraflow", { shift }), patch, host) };
   },
 });

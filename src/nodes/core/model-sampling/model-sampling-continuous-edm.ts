@@ -23,17 +23,15 @@ export const modelSamplingContinuousEdm = defineNode({
     sigma_min: float({ default: 0.002, min: 0, max: 1000, step: 0.001 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host, signal }) => {
+  run: ({ model, ...inputs }, { host }) => {
     const { sampling: kind, sigma_max: sigmaMax, sigma_min: sigmaMin } = inputs;
     const patch = { node: "ModelSamplingContinuousEDM", inputs };
     // the levels of this flow are its host's own
-    if (kind === "cosmos_rflow") return { MODEL: reread(model, undefined, kind, patch, { host, signal }) };
+    if (kind === "cosmos_rflow") return { MODEL: reread(model, undefined, kind, patch, host) };
     const table = samplingFor(model, kind === "v_prediction" ? "svd" : "playground25", { sigmaMax, sigmaMin });
     const prediction = READINGS[kind];
     const { latentFormat } = kind === "edm_playground_v2.5" ? PLAYGROUND : table;
-    return {
-      MODEL: reread(model, Object.freeze({ ...table, prediction, latentFormat }), prediction, patch, { host, signal }),
-    };
+    return { MODEL: reread(model, Object.freeze({ ...table, prediction, latentFormat }), prediction, patch, host) };
   },
 });
 

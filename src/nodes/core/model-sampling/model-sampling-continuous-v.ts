@@ -16,10 +16,10 @@ export const modelSamplingContinuousV = defineNode({
     sigma_min: float({ default: 0.03, min: 0, max: 1000, step: 0.001 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host, signal }) => {
+  run: ({ model, ...inputs }, { host }) => {
     const patch = { node: "ModelSamplingContinuousV", inputs };
     const sampling = continuousV(model, inputs.sigma_max, inputs.sigma_min);
-    return { MODEL: reread(model, sampling, "v in continuous time", patch, { host, signal }) };
+    return { MODEL: reread(model, sampling, "v in continuous time", patch, host) };
   },
 });
 

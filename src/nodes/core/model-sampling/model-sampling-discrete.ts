@@ -19,9 +19,9 @@ export const modelSamplingDiscrete = defineNode({
     zsnr: boolean({ default: false, tooltip: "The last noise level has no signal." }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, sampling, zsnr }, { host, signal }) => {
+  run: ({ model, sampling, zsnr }, { host }) => {
     const patch = { node: "ModelSamplingDiscrete", inputs: { sampling, zsnr } };
-    return { MODEL: reread(model, tableOf(model, sampling, zsnr), READINGS[sampling], patch, { host, signal }) };
+    return { MODEL: reread(model, tableOf(model, sampling, zsnr), READINGS[sampling], patch, host) };
   },
 });
 

@@ -21,11 +21,11 @@ export const modelSamplingFlux = defineNode({
     height: int({ default: 1024, min: 16, max: 16384, step: 8 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host, signal }) => {
+  run: ({ model, ...inputs }, { host }) => {
     const { max_shift, base_shift, width, height } = inputs;
     const slope = (max_shift - base_shift) / (MANY_TOKENS - FEW_TOKENS);
     const shift = ((width * height) / PIXELS_OF_TOKEN) * slope + (base_shift - slope * FEW_TOKENS);
     const patch = { node: "ModelSamplingFlux", inputs };
-    return { MODEL: resampled(model, samplingFor(model, "flux", { shift }), patch, { host, signal }) };
+    return { MODEL: resampled(model, samplingFor(model, "flux", { shift }), patch, host) };
   },
 });

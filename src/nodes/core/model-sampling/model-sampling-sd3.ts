@@ -9,8 +9,8 @@ export const modelSamplingSd3 = defineNode({
   description: "A flow model along noise that is shifted to higher levels.",
   inputs: { model: model(), shift: float({ default: 3, min: 0, max: 100, step: 0.01 }) },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, shift }, { host, signal }) => {
+  run: ({ model, shift }, { host }) => {
     const patch = { node: "ModelSamplingSD3", inputs: { shift } };
-    return { MODEL: resampled(model, samplingFor(model, "sd3", { shift }), patch, { host, signal }) };
+    return { MODEL: resampled(model, samplingFor(model, "sd3", { shift }), patch, host) };
   },
 });

@@ -9,8 +9,8 @@ export const modelSamplingStableCascade = defineNode({
   description: "A model of Stable Cascade along noise that is shifted to higher levels.",
   inputs: { model: model(), shift: float({ default: 2, min: 0, max: 100, step: 0.01 }) },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, shift }, { host, signal }) => {
+  run: ({ model, shift }, { host }) => {
     const patch = { node: "ModelSamplingStableCascade", inputs: { shift } };
-    return { MODEL: resampled(model, samplingFor(model, "cascade-c", { shift }), patch, { host, signal }) };
+    return { MODEL: resampled(model, samplingFor(model, "cascade-c", { shift }), patch, host) };
   },
 });

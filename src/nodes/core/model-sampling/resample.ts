@@ -1,13 +1,12 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { derivedModel } from "../../../host/derived-model.js";
-import type { Model, ModelPatch } from "../../../host/types.js";
+import type { Host, Model, ModelPatch } from "../../../host/types.js";
 import {
   type ModelSampling,
   type ModelSamplingName,
   modelSampling,
   type SamplingOverrides,
 } from "../../../tensor/sampling/model-sampling.js";
-import type { ModelContext } from "../../host-files.js";
 import { patchedModel } from "../../host-files.js";
 
 /** The sampling of a family under the name and with the latents of a model. */
@@ -21,12 +20,12 @@ export const samplingFor = (
  * The model with another sampling of the same kind. Where its network would get other timesteps, its host changes that as
  * well, if it can. Fails with host.missing for a model of another kind that its host cannot change.
  */
-export function resampled(model: Model, sampling: ModelSampling, patch: ModelPatch, context: ModelContext): Model {
+export function resampled(model: Model, sampling: ModelSampling, patch: ModelPatch, host: Host): Model {
   const { sampling: before } = model;
   const isKind = sampling.prediction === before.prediction;
   if (isKind && (model.patch === undefined || hasTimestepsOf(before, sampling)))
     return derivedModel(model, { sampling });
-  return reread(model, sampling, sampling.prediction, patch, context);
+  return reread(model, sampling, sampling.prediction, patch, host);
 }
 
 /**
@@ -38,14 +37,14 @@ export function reread(
   sampling: ModelSampling | undefined,
   reading: string,
   patch: ModelPatch,
-  context: ModelContext,
+  host: Host,
 ): Model {
   const { name, prediction } = model.sampling;
   if (model.patch === undefined && reading !== prediction) {
-    const message = `host ${describe(context.host.name)}: its model ${name} predicts ${prediction}, and it cannot read it as ${reading}.`;
+    const message = `host ${describe(host.name)}: its model ${name} predicts ${prediction}, and it cannot read it as ${reading}.`;
     throw new LatentkitError("host.missing", message);
   }
-  const changed = model.patch === undefined ? model : patchedModel(model, patch, context);
+  const changed = model.patch === undefined ? model : patchedModel(model, patch, host);
   return sampling === undefined ? changed : derivedModel(changed, { sampling });
 }
 

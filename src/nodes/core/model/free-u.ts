@@ -15,7 +15,7 @@ export const freeU = defineNode({
     s2: float({ default: 0.2, min: 0, max: 10, step: 0.01 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host, signal }) => ({
-    MODEL: patchedModel(model, { node: "FreeU", inputs }, { host, signal }),
+  run: ({ model, ...inputs }, { host }) => ({
+    MODEL: patchedModel(model, { node: "FreeU", inputs }, host),
   }),
 });

@@ -15,7 +15,7 @@ export const hyperTile = defineNode({
     scale_depth: boolean({ default: false }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host, signal }) => ({
-    MODEL: patchedModel(model, { node: "HyperTile", inputs }, { host, signal }),
+  run: ({ model, ...inputs }, { host }) => ({
+    MODEL: patchedModel(model, { node: "HyperTile", inputs }, host),
   }),
 });

@@ -12,8 +12,8 @@ export const modelMergeAdd = defineNode({
     model2: model(),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model1, model2 }, { host, signal }) => {
+  run: ({ model1, model2 }, { host }) => {
     const patch = { node: "ModelMergeAdd", inputs: ofHost({ model2 }) };
-    return { MODEL: patchedModel(model1, patch, { host, signal }) };
+    return { MODEL: patchedModel(model1, patch, host) };
   },
 });

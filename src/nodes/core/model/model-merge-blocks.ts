@@ -15,8 +15,8 @@ export const modelMergeBlocks = defineNode({
     out: float({ default: 1, min: 0, max: 1, step: 0.01 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model1, model2, ...inputs }, { host, signal }) => {
+  run: ({ model1, model2, ...inputs }, { host }) => {
     const patch = { node: "ModelMergeBlocks", inputs: { ...inputs, ...ofHost({ model2 }) } };
-    return { MODEL: patchedModel(model1, patch, { host, signal }) };
+    return { MODEL: patchedModel(model1, patch, host) };
   },
 });

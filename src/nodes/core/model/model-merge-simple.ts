@@ -13,9 +13,9 @@ export const modelMergeSimple = defineNode({
     ratio: float({ default: 1, min: 0, max: 1, step: 0.01 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model1, model2, ...inputs }, { host, signal }) => {
+  run: ({ model1, model2, ...inputs }, { host }) => {
     if (inputs.ratio === 1) return { MODEL: model1 };
     const patch = { node: "ModelMergeSimple", inputs: { ...inputs, ...ofHost({ model2 }) } };
-    return { MODEL: patchedModel(model1, patch, { host, signal }) };
+    return { MODEL: patchedModel(model1, patch, host) };
   },
 });

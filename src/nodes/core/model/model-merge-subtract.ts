@@ -13,8 +13,8 @@ export const modelMergeSubtract = defineNode({
     multiplier: float({ default: 1, min: -10, max: 10, step: 0.01 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model1, model2, ...inputs }, { host, signal }) => {
+  run: ({ model1, model2, ...inputs }, { host }) => {
     const patch = { node: "ModelMergeSubtract", inputs: { ...inputs, ...ofHost({ model2 }) } };
-    return { MODEL: patchedModel(model1, patch, { host, signal }) };
+    return { MODEL: patchedModel(model1, patch, host) };
   },
 });

@@ -20,7 +20,7 @@ export const patchModelAddDownscale = defineNode({
     upscale_method: choice(METHODS),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host, signal }) => ({
-    MODEL: patchedModel(model, { node: "PatchModelAddDownscale", inputs }, { host, signal }),
+  run: ({ model, ...inputs }, { host }) => ({
+    MODEL: patchedModel(model, { node: "PatchModelAddDownscale", inputs }, host),
   }),
 });

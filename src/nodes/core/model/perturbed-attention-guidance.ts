@@ -12,8 +12,8 @@ export const perturbedAttentionGuidance = defineNode({
     scale: float({ default: 3, min: 0, max: 100, step: 0.01 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host, signal }) => {
+  run: ({ model, ...inputs }, { host }) => {
     if (inputs.scale === 0) return { MODEL: model };
-    return { MODEL: patchedModel(model, { node: "PerturbedAttentionGuidance", inputs }, { host, signal }) };
+    return { MODEL: patchedModel(model, { node: "PerturbedAttentionGuidance", inputs }, host) };
   },
 });

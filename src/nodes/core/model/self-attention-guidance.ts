@@ -13,8 +13,8 @@ export const selfAttentionGuidance = defineNode({
     blur_sigma: float({ default: 2, min: 0, max: 10, step: 0.1 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host, signal }) => {
+  run: ({ model, ...inputs }, { host }) => {
     if (inputs.scale === 0) return { MODEL: model };
-    return { MODEL: patchedModel(model, { node: "SelfAttentionGuidance", inputs }, { host, signal }) };
+    return { MODEL: patchedModel(model, { node: "SelfAttentionGuidance", inputs }, host) };
   },
 });

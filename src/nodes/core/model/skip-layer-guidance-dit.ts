@@ -17,7 +17,7 @@ export const skipLayerGuidanceDit = defineNode({
     rescaling_scale: float({ default: 0, min: 0, max: 10, step: 0.01 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host, signal }) => ({
-    MODEL: patchedModel(model, { node: "SkipLayerGuidanceDiT", inputs }, { host, signal }),
+  run: ({ model, ...inputs }, { host }) => ({
+    MODEL: patchedModel(model, { node: "SkipLayerGuidanceDiT", inputs }, host),
   }),
 });

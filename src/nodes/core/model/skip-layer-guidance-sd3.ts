@@ -15,8 +15,8 @@ export const skipLayerGuidanceSd3 = defineNode({
     end_percent: float({ default: 0.15, min: 0, max: 1, step: 0.001 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host, signal }) => {
+  run: ({ model, ...inputs }, { host }) => {
     if (inputs.scale === 0) return { MODEL: model };
-    return { MODEL: patchedModel(model, { node: "SkipLayerGuidanceSD3", inputs }, { host, signal }) };
+    return { MODEL: patchedModel(model, { node: "SkipLayerGuidanceSD3", inputs }, host) };
   },
 });

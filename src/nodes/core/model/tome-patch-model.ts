@@ -12,8 +12,8 @@ export const tomePatchModel = defineNode({
     ratio: float({ default: 0.3, min: 0, max: 1, step: 0.01 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host, signal }) => {
+  run: ({ model, ...inputs }, { host }) => {
     if (inputs.ratio === 0) return { MODEL: model };
-    return { MODEL: patchedModel(model, { node: "TomePatchModel", inputs }, { host, signal }) };
+    return { MODEL: patchedModel(model, { node: "TomePatchModel", inputs }, host) };
   },
 });

@@ -1,3 +1,4 @@
+import { inputError } from "../../../base/errors.js";
 import { linspace } from "../../../tensor/sampling/linspace.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
@@ -11,6 +12,9 @@ const SPACINGS: Record<"linear" | "cosine" | "sine", (share: number) => number> 
 };
 
 const quarter = (share: number): number => Math.fround(Math.fround(share * Math.fround(Math.PI)) / 2);
+
+/** Most sigmas of a result: a chain of these nodes multiplies them at each. */
+const MOST = 2_000_000;
 
 export const extendIntermediateSigmas = defineNode({
   key: "ExtendIntermediateSigmas",
@@ -26,6 +30,8 @@ export const extendIntermediateSigmas = defineNode({
   },
   outputs: { SIGMAS: "SIGMAS" },
   run: ({ sigmas, steps, start_at_sigma, end_at_sigma, spacing }) => {
+    if (sigmas.size * steps > MOST)
+      throw inputError("input.invalid", { input: "sigmas" }, `at most ${Math.floor(MOST / steps)} sigmas`, sigmas);
     const start = start_at_sigma < 0 ? Number.POSITIVE_INFINITY : start_at_sigma;
     const shares = linspace(0, 1, steps + 1)
       .slice(1, -1)

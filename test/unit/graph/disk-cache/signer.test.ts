@@ -34,16 +34,7 @@ const decoded = (seed: unknown = 5) => ({
 });
 const picture = (image = "a.png") => ({ i: node("LoadImage", { image }), m: node("InvertMask", { mask: ["i", 1] }) });
 
-const FROM_HOST = new Set([
-  "MODEL",
-  "CLIP",
-  "VAE",
-  "CONTROL_NET",
-  "CLIP_VISION",
-  "STYLE_MODEL",
-  "GLIGEN",
-  "UPSCALE_MODEL",
-]);
+const FROM_HOST = new Set(["MODEL", "CLIP", "VAE", "CONTROL_NET"]);
 
 describe("signatures on a disk", () => {
   const folder = temporaryFolder();
@@ -86,7 +77,9 @@ describe("signatures on a disk", () => {
       ],
       {},
     );
-    assert.equal(signer.storable("c"), undefined, "a model is not kept");
+    sign("g", "BasicGuider", [["model", "c", 0]], {});
+    sign("k", "KSamplerSelect", [], { sampler_name: "euler" });
+    for (const id of ["c", "g", "k"]) assert.equal(signer.storable(id), undefined, `${id} is code`);
     assert.equal(signer.storable("e"), "7f873174151bc8fcbed10ace82f12cfbbad10f0f03d7985a99f5d7c7543147a7");
     assert.equal(signer.storable("m"), "60e247888e5027501fe8c6f4b2444fea20ad75a4c2317fa9b62cd7915eabe9fe");
   });
