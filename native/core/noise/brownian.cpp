@@ -1,9 +1,8 @@
 // An increment of a Brownian path: normals of all cuts side by side, then the cuts piece by piece of the elements.
-#include <atomic>
-#include <cstring>
-#include <thread>
+#include <cmath>
 #include <vector>
 
+#include "mt19937.h"
 #include "runtime/dispatch.h"
 #include "runtime/parallel.h"
 #include "runtime/scratch.h"
@@ -14,6 +13,9 @@ namespace {
 
 /* Elements whose cuts are made at once: the right halves of a request fit into the first cache. */
 constexpr size_t kPiece = 256;
+constexpr size_t kBlock = 16;
+constexpr size_t kLeastRange = 4096;
+constexpr double kShorter = 0.8;
 
 struct Request {
   engine_f32 out;
@@ -46,13 +48,6 @@ engine_status check(const Request &at) {
   return at.term_count == 0 ? ENGINE_BAD_ARGUMENT : ENGINE_OK;
 }
 
-/* Writes a cut's normals where its left half will be. */
-void draw(const Request &at, size_t cut) {
-  engine_mt19937 generator;
-  engine_mt_seed(&generator, at.cuts[cut].seed);
-  engine_mt_randn(&generator, {at.row(cut), at.out.len});
-}
-
 /* What a request has to compute: a cut that was drawn before is a left half to read, and no more than that. */
 struct Plan {
   std::vector<size_t> fresh;
@@ -65,7 +60,9 @@ struct Plan {
       const engine_cut &cut = at.cuts[i];
       right[i] = wanted[2 * i + 2];
       if (right[i] || !cut.drawn) wanted[cut.node] = true;
-      if (!cut.drawn) fresh.push_back(i);
+    }
+    for (size_t i = 0; i < at.count; i++) {
+      if (!at.cuts[i].drawn) fresh.push_back(i);
     }
   }
 };
@@ -91,40 +88,46 @@ void make_piece(const Request &at, const Plan &plan, size_t begin, size_t n, flo
   kernel.divided_sum(at.out.data + begin, terms, at.term_count, at.divisor, n);
 }
 
-void wait_for(const std::atomic<size_t> &drawn, size_t count) {
-  for (int tries = 0; drawn.load(std::memory_order_acquire) < count; tries++) {
-    // at most as long as one draw takes, unless another thread has lost its processor
-    if (tries >= 256) std::this_thread::yield();
-#if defined(__x86_64__)
-    else __builtin_ia32_pause();
-#endif
+/* Where a range of n elements begins, or the one before it ends: each is shorter than the one before it by what passing
+ * over that one's words costs. */
+size_t range_begin(size_t n, size_t range, size_t ranges) {
+  if (range == ranges) return n;
+  const double share = (1 - std::pow(kShorter, range)) / (1 - std::pow(kShorter, ranges));
+  return static_cast<size_t>(share * static_cast<double>(n)) / kBlock * kBlock;
+}
+
+/* Writes the normals of all fresh cuts, elements [begin, end), where their left halves will be. */
+void draw(const Request &at, const Plan &plan, size_t begin, size_t end) {
+  engine_mt19937 generators[kSeededAtOnce];
+  uint32_t seeds[kSeededAtOnce] = {};
+  for (size_t first = 0; first < plan.fresh.size(); first += kSeededAtOnce) {
+    const size_t left = plan.fresh.size() - first, count = left < kSeededAtOnce ? left : kSeededAtOnce;
+    for (size_t i = 0; i < count; i++) seeds[i] = at.cuts[plan.fresh[first + i]].seed;
+    mt_seed_together(generators, seeds);
+    for (size_t i = 0; i < count; i++) {
+      mt_skip(generators[i], begin);
+      engine_mt_randn(&generators[i], {at.row(plan.fresh[first + i]) + begin, end - begin});
+    }
   }
 }
 
 engine_status run(const Request &at) {
   const Plan plan(at);
-  const std::vector<size_t> &fresh = plan.fresh;
-  const size_t pieces = (at.out.len + kPiece - 1) / kPiece;
-  std::atomic<size_t> drawn{0};
-  std::atomic<bool> failed{false};
-  // chunks are taken in order, so a piece waits only for draws that are under way
-  for_chunks(fresh.size() + pieces, [&](size_t chunk) {
-    if (chunk < fresh.size()) {
-      draw(at, fresh[chunk]);
-      drawn.fetch_add(1, std::memory_order_release);
-      return;
+  const size_t n = at.out.len, threads = static_cast<size_t>(engine_threads());
+  const size_t most = n / kLeastRange > 0 ? n / kLeastRange : 1, ranges = threads < most ? threads : most;
+  const size_t rights = at.count * kPiece * sizeof(float), bytes = rights + at.term_count * sizeof(float *);
+  const Scratch memory = scratch(ranges * bytes);
+  // a thread has the same elements in every request: its normals never leave its caches
+  for_chunks(ranges, [&](size_t range) {
+    const size_t begin = range_begin(n, range, ranges), end = range_begin(n, range + 1, ranges);
+    draw(at, plan, begin, end);
+    uint8_t *own = memory.get() + range * bytes;
+    for (size_t piece = begin; piece < end; piece += kPiece) {
+      make_piece(at, plan, piece, end - piece < kPiece ? end - piece : kPiece, reinterpret_cast<float *>(own),
+                 reinterpret_cast<const float **>(own + rights));
     }
-    wait_for(drawn, fresh.size());
-    const size_t begin = (chunk - fresh.size()) * kPiece;
-    const size_t left = at.out.len - begin;
-    const size_t rights = at.count * kPiece * sizeof(float);
-    auto *memory = static_cast<uint8_t *>(engine_scratch_take(rights + at.term_count * sizeof(float *)));
-    if (memory == nullptr) return failed.store(true, std::memory_order_relaxed);
-    make_piece(at, plan, begin, left < kPiece ? left : kPiece, reinterpret_cast<float *>(memory),
-               reinterpret_cast<const float **>(memory + rights));
-    engine_scratch_give(memory);
   });
-  return failed ? ENGINE_NO_MEMORY : ENGINE_OK;
+  return ENGINE_OK;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "lk_libm.h"
+#include "mt19937.h"
 #include "runtime/dispatch.h"
 #include "runtime/parallel.h"
 
@@ -118,18 +119,45 @@ void fill_normals(engine_mt19937 &generator, float *out, size_t n) {
   }
 }
 
+/* Seeds kCount streams, their words in turn: each is a chain of multiplications that alone would leave most of a
+ * processor idle. */
+template <size_t kCount>
+void seed_together(engine_mt19937 *generators, const uint32_t *seeds) {
+  uint32_t words[kCount];
+  for (size_t k = 0; k < kCount; k++) {
+    words[k] = seeds[k];
+    generators[k].next = kWords;
+    generators[k].has_normal = 0;
+    generators[k].normal = 0.0;
+  }
+  for (uint32_t i = 0; i < kWords; i++) {
+    for (size_t k = 0; k < kCount; k++) {
+      generators[k].state[i] = words[k];
+      words[k] = 1812433253u * (words[k] ^ (words[k] >> 30)) + i + 1;
+    }
+  }
+}
+
 }  // namespace
+
+void mt_seed_together(engine_mt19937 *generators, const uint32_t *seeds) {
+  seed_together<kSeededAtOnce>(generators, seeds);
+}
+
+void mt_skip(engine_mt19937 &generator, size_t n) {
+  uint32_t words[4 * kWords];
+  while (n > 0) {
+    const size_t count = n < 4 * kWords ? n : 4 * kWords;
+    draw_raw(generator, words, count);
+    n -= count;
+  }
+}
+
 }  // namespace latentkit
 
 void engine_mt_seed(engine_mt19937 *generator, uint64_t seed) {
-  uint32_t word = static_cast<uint32_t>(seed);
-  for (uint32_t i = 0; i < latentkit::kWords; i++) {
-    generator->state[i] = word;
-    word = 1812433253u * (word ^ (word >> 30)) + i + 1;
-  }
-  generator->next = latentkit::kWords;
-  generator->has_normal = 0;
-  generator->normal = 0.0;
+  const uint32_t word = static_cast<uint32_t>(seed);
+  latentkit::seed_together<1>(generator, &word);
 }
 
 engine_status engine_mt_randn(engine_mt19937 *generator, engine_f32 out) {
