@@ -1,6 +1,6 @@
 import { LatentkitError } from "../base/errors.js";
 import { compute, operandOnDevice, produce } from "./device/compute.js";
-import type { Tensor } from "./tensor.js";
+import { Tensor } from "./tensor.js";
 
 // size 0 in `produce`: a copy alone is not worth the way to a device
 
@@ -34,7 +34,7 @@ export function concatBatch(tensors: readonly Tensor[]): Tensor {
   );
 }
 
-/** A copy of `count` items of a batch, from item `from` on. */
+/** Items of a batch, `count` from item `from` on; in memory they share its values. */
 export function sliceBatch(x: Tensor, from: number, count: number): Tensor {
   const item = itemShape("sliceBatch", x);
   const items = x.shape[0]!;
@@ -43,6 +43,7 @@ export function sliceBatch(x: Tensor, from: number, count: number): Tensor {
     throw new LatentkitError("tensor.bad-shape", message);
   }
   const size = items === 0 ? 0 : x.size / items;
+  if (!x.isAway) return Tensor.from(x.data.subarray(from * size, (from + count) * size), [count, ...item]);
   return produce(
     "sliceBatch",
     [count, ...item],

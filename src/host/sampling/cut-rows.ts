@@ -2,7 +2,7 @@ import { returnMemory, takeMemory } from "../../tensor/memory.js";
 import { elementCount } from "../../tensor/tensor.js";
 import type { TimeCut } from "./brownian-tree.js";
 
-/** Words of engine_cut. */
+/** Words of engine_cut: four whole numbers, three factors. */
 const WORDS = 7;
 /** Floats between rows: without them the rows of a latent with sides of powers of 2 would share a few lines of a cache. */
 const GAP = 272;
@@ -27,9 +27,15 @@ export class CutRows {
     this.assign(cuts);
     const words = new Uint32Array(WORDS * cuts.length);
     const factors = new Float32Array(words.buffer);
+    let at = 0;
     for (const [i, cut] of cuts.entries()) {
-      words.set([cut.node.index, cut.seed, cut.row, drawn[i] ? 1 : 0], WORDS * i);
-      factors.set([cut.length, cut.reciprocal, cut.spread], WORDS * i + 4);
+      words[at++] = cut.node.index;
+      words[at++] = cut.seed;
+      words[at++] = cut.row;
+      words[at++] = drawn[i] ? 1 : 0;
+      factors[at++] = cut.length;
+      factors[at++] = cut.reciprocal;
+      factors[at++] = cut.spread;
     }
     try {
       work(this.lefts, words);

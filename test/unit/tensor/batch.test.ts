@@ -6,7 +6,7 @@ import { std } from "#src/tensor/ops.js";
 describe("tensor/batch", () => {
   const parts = [2, 0, 1, 3].map((items, at) => randn([items, 3, 5], { seed: BigInt(at + 1) }));
 
-  it("concatBatch and sliceBatch are each other's inverse, as copies", () => {
+  it("concatBatch and sliceBatch are inverse, as a copy and as shared values", () => {
     const whole = concatBatch(parts);
     assert.deepEqual(whole.shape, [6, 3, 5]);
     assert.deepEqual(
@@ -17,12 +17,11 @@ describe("tensor/batch", () => {
     for (const part of parts) {
       const slice = sliceBatch(whole, from, part.shape[0]!);
       assert.deepEqual([slice.shape, slice.data], [part.shape, part.data]);
-      assert.notEqual(slice.data.buffer, whole.data.buffer);
+      assert.equal(slice.data.buffer, whole.data.buffer);
       from += part.shape[0]!;
     }
     const [alone] = parts;
     assert.notEqual(concatBatch([alone!]).data, alone!.data);
-    assert.notEqual(sliceBatch(alone!, 0, 2).data, alone!.data);
     assert.deepEqual(concatBatch([alone!, alone!]).data, Float32Array.from([...alone!.data, ...alone!.data]));
   });
 
