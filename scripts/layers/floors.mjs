@@ -15,7 +15,7 @@ export const FLOORS = {
     "tensor",
     "shape",
     "device/",
-    "random ops resize areas batch latent-rgb channels parts directions",
+    "random ops resize areas items latent-rgb channels parts turned directions",
     "image/",
   ],
   io: ["*", "json/", "python-text", "png/ safetensors/", "files/ http/"],

@@ -1,18 +1,20 @@
 import { inputError } from "../base/errors.js";
 import { firstChannels } from "../tensor/channels.js";
-import { narrowed } from "../tensor/parts.js";
+import { cropped } from "../tensor/parts.js";
 import type { Tensor } from "../tensor/tensor.js";
 
 /** Side of a latent cell in pixels. */
 export const CELL = 8;
 
-/** Cuts two axes down to whole cells, as much on either side. */
-export function wholeCells(x: Tensor, heightAxis: number, widthAxis: number): Tensor {
-  const cut = (y: Tensor, axis: number) => {
-    const side = y.shape.at(axis) ?? 0;
-    return narrowed(y, axis, Math.floor((side % CELL) / 2), side - (side % CELL));
-  };
-  return cut(cut(x, heightAxis), widthAxis);
+/** Cuts an axis and the one after it down to whole cells, as much on either side. */
+export function wholeCells(x: Tensor, axis: number): Tensor {
+  const [height = 0, width = 0] = [x.shape.at(axis), x.shape.at(axis + 1)];
+  const margin = (side: number): number => Math.floor((side % CELL) / 2);
+  const whole = (side: number): number => side - (side % CELL);
+  return cropped(x, axis, {
+    ...{ top: margin(height), left: margin(width) },
+    ...{ height: whole(height), width: whole(width) },
+  });
 }
 
 /** The colours of an image [B, H, W, C] for a vae; throws for one that has fewer than three, or no whole cell. */

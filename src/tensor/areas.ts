@@ -1,7 +1,7 @@
 import { LatentkitError } from "../base/errors.js";
 import { produce } from "./device/compute.js";
 import { fourSides, maskSides } from "./shape.js";
-import { elementCount, type Tensor } from "./tensor.js";
+import type { Tensor } from "./tensor.js";
 
 /**
  * A copy of destination [B, C, H, W] with source * mask added to the area of source, [B, C, h, w], from row y and column
@@ -41,16 +41,6 @@ export function addMasked(
     source,
     mask,
   );
-}
-
-/** A copy of rows y to y + height and columns left to left + width of x [B, C, H, W]. `out` must not be x. */
-export function crop(x: Tensor, y: number, left: number, height: number, width: number, out?: Tensor): Tensor {
-  const from = fourSides("crop", x);
-  const to = [from[0], from[1], height, width] as const;
-  elementCount(to);
-  requireInside("crop", from, y, left, height, width);
-  // pasted over all of the result; 0: a copy alone is not worth the way to a device
-  return produce("crop", to, 0, out, (at, memory) => at.ops.composite(memory, to, at.in(x), from, -left, -y), x);
 }
 
 function requireInside(

@@ -265,16 +265,6 @@ export function resizeToImage(x: Tensor, height: number, width: number): Tensor 
   );
 }
 
-/** Repeats the whole batch. */
-export function repeated(x: Tensor, times: number): Tensor {
-  if (times === 1) return x;
-  const shape = [x.shape[0]! * times, ...x.shape.slice(1)];
-  const copies = (at: Side, _: Memory, result: Tensor): void => {
-    for (let copy = 0; copy < times; copy++) at.copy(result, x, copy * x.size);
-  };
-  return produce("repeated", shape, x.size * times, undefined, copies, x);
-}
-
 /** x * 255, clipped to 0 … 255, truncated; NaN is 0. `out` takes x.size bytes. */
 export function toBytes(x: Tensor, out = new Uint8Array(x.size)): Uint8Array {
   // size 0: the bytes are needed on the CPU, so values in its memory are not sent to a device for them

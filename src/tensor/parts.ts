@@ -1,98 +1,124 @@
 import { LatentkitError } from "../base/errors.js";
-import { Tensor } from "./tensor.js";
+import { operandOnDevice, produce } from "./device/compute.js";
+import { CPU_SIDE, type Side } from "./device/sides.js";
+import { elementCount, Tensor } from "./tensor.js";
 
-/** A tensor as `outer` runs of `length` blocks of `inner` values, `length` being the side of the axis. */
-function blocksOf({ shape }: Tensor, axis: number): { at: number; outer: number; length: number; inner: number } {
-  const at = axis < 0 ? axis + shape.length : axis;
-  const length = shape[at];
-  if (length === undefined) {
-    const message = `Tensor: expected an axis ${axis}, received shape [${shape.join(", ")}].`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
-  const product = (sides: readonly number[]) => sides.reduce((size, side) => size * side, 1);
-  return { at, outer: product(shape.slice(0, at)), length, inner: product(shape.slice(at + 1)) };
+/** A rectangle of the two sides of pictures or latents. */
+export interface Region {
+  readonly top: number;
+  readonly left: number;
+  readonly height: number;
+  readonly width: number;
 }
 
-/** Elements `from` to `from + count` of an axis, which counts from the end where it is negative. */
+/** Elements `from` to `from + count` of an axis, which counts from the end where it is negative; x itself for all. */
 export function narrowed(x: Tensor, axis: number, from: number, count: number): Tensor {
-  const { at, outer, length, inner } = blocksOf(x, axis);
+  const at = axisOf(x, axis);
+  const length = x.shape[at]!;
   if (count === length && from === 0) return x;
-  if (from < 0 || count < 0 || from + count > length) {
+  if (!Number.isInteger(from) || !Number.isInteger(count) || from < 0 || count < 0 || from + count > length) {
     const message = `Part of axis ${axis}: expected elements in 0 to ${length}, received ${from} to ${from + count}.`;
     throw new LatentkitError("tensor.bad-shape", message);
   }
-  const out = Tensor.unfilled(x.shape.with(at, count));
-  for (let run = 0; run < outer; run++) {
-    const start = (run * length + from) * inner;
-    out.data.set(x.data.subarray(start, start + count * inner), run * count * inner);
-  }
-  return out;
+  const inner = elementCount(x.shape.slice(at + 1));
+  const rows = [elementCount(x.shape.slice(0, at)), length, inner] as const;
+  return cut(x, rows, { top: from, left: 0, height: count, width: inner }, x.shape.with(at, count));
 }
 
-/** Tensors one after the other along an axis; their other sides must be equal. */
+/** The region of an axis (rows) and the one after it (columns); x itself for all. Fails for one that reaches outside. */
+export function cropped(x: Tensor, axis: number, region: Region): Tensor {
+  const at = axisOf(x, axis);
+  const [rows, columns] = [x.shape[at]!, x.shape[axisOf(x, at + 1)]!];
+  const { top, left, height, width } = region;
+  const sides = [top, left, height, width];
+  if (!sides.every((side) => Number.isInteger(side) && side >= 0) || top + height > rows || left + width > columns) {
+    const received = `${height} x ${width} at row ${top}, column ${left}`;
+    const message = `Region: expected one within ${rows} rows and ${columns} columns, received ${received}.`;
+    throw new LatentkitError("tensor.bad-shape", message);
+  }
+  if (height === rows && width === columns) return x;
+  const cell = elementCount(x.shape.slice(at + 2));
+  const values = { top, left: left * cell, height, width: width * cell };
+  const plane = [elementCount(x.shape.slice(0, at)), rows, columns * cell] as const;
+  return cut(x, plane, values, x.shape.with(at, height).with(at + 1, width));
+}
+
+/** At least one tensor after the other along an axis; their other sides must be equal. One alone is returned itself. */
 export function joined(parts: readonly Tensor[], axis: number): Tensor {
   const first = parts[0]!;
   if (parts.length === 1) return first;
-  const { at, outer } = blocksOf(first, axis);
-  const blocks = parts.map((part) => ({ part, side: part.shape[at] ?? 0, run: outer === 0 ? 0 : part.size / outer }));
-  for (const { part, side } of blocks) {
-    if (first.hasShape(part.shape.with(at, first.shape[at]!)) && side === part.shape[at]) continue;
-    const shapes = `[${first.shape.join(", ")}] and [${part.shape.join(", ")}]`;
-    const message = `Joining along axis ${at}: expected shapes that are equal on all other axes, received ${shapes}.`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
-  const out = Tensor.unfilled(
-    first.shape.with(
-      at,
-      blocks.reduce((sum, { side }) => sum + side, 0),
-    ),
-  );
-  let to = 0;
-  for (let run = 0; run < outer; run++) {
-    for (const { part, run: size } of blocks) {
-      out.data.set(part.data.subarray(run * size, (run + 1) * size), to);
-      to += size;
+  const at = axisOf(first, axis);
+  let length = 0;
+  for (const { shape } of parts) {
+    const side = shape[at];
+    if (side === undefined || !first.hasShape(shape.with(at, first.shape[at]!))) {
+      const shapes = `[${first.shape.join(", ")}] and [${shape.join(", ")}]`;
+      const message = `Joining along axis ${at}: expected shapes that are equal on all other axes, received ${shapes}.`;
+      throw new LatentkitError("tensor.bad-shape", message);
     }
+    length += side;
   }
-  return out;
+  const [outer, inner] = [elementCount(first.shape.slice(0, at)), elementCount(first.shape.slice(at + 1))];
+  return copied("joined", first.shape.with(at, length), parts, (side, result) => {
+    let row = 0;
+    for (const part of parts) {
+      const rows = part.shape[at]!;
+      const from = [outer, 1, rows, inner] as const;
+      if (part.size > 0) side.ops.composite(side.out(result), [outer, 1, length, inner], side.in(part), from, 0, row);
+      row += rows;
+    }
+  });
 }
 
 /** Items of a batch over and over, or the first of them: `count` items. */
 export function cycled(x: Tensor, count: number): Tensor {
-  const { length, inner } = blocksOf(x, 0);
+  const length = x.shape[axisOf(x, 0)]!;
   if (count <= length) return narrowed(x, 0, 0, count);
   if (length === 0) throw new LatentkitError("tensor.bad-shape", "Batch: expected at least one item, received none.");
-  const out = Tensor.unfilled(x.shape.with(0, count));
-  const all = length * inner;
-  for (let to = 0; to < out.size; to += all) out.data.set(x.data.subarray(0, Math.min(all, out.size - to)), to);
-  return out;
-}
-
-/** The elements of an axis in reverse order. */
-export function flipped(x: Tensor, axis: number): Tensor {
-  const { outer, length, inner } = blocksOf(x, axis);
-  const out = Tensor.unfilled(x.shape);
-  const [from, into] = [x.data, out.data];
-  for (let run = 0, to = 0; run < outer; run++) {
-    for (let at = length - 1; at >= 0; at--) {
-      const start = (run * length + at) * inner;
-      for (let i = 0; i < inner; i++) into[to++] = from[start + i]!;
+  return copied("cycled", x.shape.with(0, count), [x], (side, result) => {
+    for (let to = 0; to < result.size; to += x.size) {
+      side.copy(result, x, to, 0, Math.min(x.size, result.size - to));
     }
-  }
-  return out;
+  });
 }
 
-/** The last two axes exchanged: rows become columns. */
-export function transposed(x: Tensor): Tensor {
-  const { at, outer, length: width } = blocksOf(x, -1);
-  const height = x.shape[at - 1] ?? 1;
-  const out = Tensor.unfilled([...x.shape.slice(0, -2), width, height]);
-  const [from, into] = [x.data, out.data];
-  for (let plane = 0; plane < outer / height; plane++) {
-    const start = plane * height * width;
-    for (let row = 0; row < height; row++)
-      for (let column = 0; column < width; column++)
-        into[start + column * height + row] = from[start + row * width + column]!;
-  }
-  return out;
+/** The whole batch several times. */
+export const repeated = (x: Tensor, times: number): Tensor => cycled(x, x.shape[axisOf(x, 0)]! * times);
+
+/** A region of planes [planes, rows, columns] as a tensor of this shape. */
+function cut(
+  x: Tensor,
+  [planes, rows, columns]: readonly [number, number, number],
+  { top, left, height, width }: Region,
+  shape: readonly number[],
+): Tensor {
+  return copied("part", shape, [x], (side, result) => {
+    if (result.size === 0) return;
+    // pasted over all of the result
+    const from = [planes, 1, rows, columns] as const;
+    side.ops.composite(side.out(result), [planes, 1, height, width], side.in(x), from, -left, -top);
+  });
+}
+
+/** A copy on the side where an operand is: a copy alone is not worth the way to a device. */
+function copied(
+  operation: string,
+  shape: readonly number[],
+  operands: readonly Tensor[],
+  write: (side: Side, result: Tensor) => void,
+): Tensor {
+  const onDevice = operandOnDevice(operands);
+  if (onDevice !== undefined)
+    return produce(operation, shape, 0, undefined, (side, _, result) => write(side, result), onDevice);
+  const result = Tensor.unfilled(shape);
+  write(CPU_SIDE, result);
+  return result;
+}
+
+/** Index of an axis, which counts from the end where it is negative. Fails for one that the tensor does not have. */
+function axisOf({ shape }: Tensor, axis: number): number {
+  const at = axis < 0 ? axis + shape.length : axis;
+  if (shape[at] !== undefined) return at;
+  const message = `Tensor: expected an axis ${axis}, received shape [${shape.join(", ")}].`;
+  throw new LatentkitError("tensor.bad-shape", message);
 }

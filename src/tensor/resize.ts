@@ -3,9 +3,10 @@ import type { ResizeMethod } from "../native/bindings.js";
 import { loadNative } from "../native/load.js";
 import { releaseMemory } from "./device-values.js";
 import { resizeBilinear } from "./ops.js";
+import { cropped } from "./parts.js";
 import { roundHalfEven } from "./rounding.js";
 import { fourSides, outputOf } from "./shape.js";
-import { elementCount, Tensor } from "./tensor.js";
+import { elementCount, type Tensor } from "./tensor.js";
 
 /** Methods for latents and masks: ComfyUI's, in its order. */
 export const LATENT_METHODS = ["nearest-exact", "bilinear", "area", "bicubic", "bislerp"] as const;
@@ -95,7 +96,8 @@ function throughCrop(
   requireSides(operation, inHeight, inWidth, height, width);
   if (crop !== "center") return resize(x);
   const [top, left] = marginsOf(inHeight, inWidth, height, width);
-  const middle = cropped(x, axis, top, left);
+  const sides = { height: Math.max(0, inHeight - 2 * top), width: Math.max(0, inWidth - 2 * left) };
+  const middle = cropped(x, axis, { top, left, ...sides });
   // decision 212
   requireSides(`${operation}, crop`, middle.shape[axis]!, middle.shape[axis + 1]!, height, width);
   const result = resize(middle);
@@ -115,21 +117,4 @@ function requireSides(operation: string, inHeight: number, inWidth: number, heig
   if ([inHeight, inWidth, height, width].every((side) => Number.isInteger(side) && side > 0)) return;
   const message = `${operation}: expected sides of at least 1, received ${inWidth} x ${inHeight} to ${width} x ${height}.`;
   throw new LatentkitError("tensor.bad-shape", message);
-}
-
-/** A copy of x without `top` rows at both ends and `left` columns on both sides; x itself where there are none. */
-function cropped(x: Tensor, axis: number, top: number, left: number): Tensor {
-  if (top === 0 && left === 0) return x;
-  const { shape } = x;
-  const [inHeight, inWidth] = [shape[axis]!, shape[axis + 1]!];
-  const [height, width] = [inHeight - 2 * top, inWidth - 2 * left];
-  const [pictures, cell] = [elementCount(shape.slice(0, axis)), elementCount(shape.slice(axis + 2))];
-  const out = Tensor.unfilled([...shape.slice(0, axis), height, width, ...shape.slice(axis + 2)]);
-  const [from, into] = [x.data, out.data];
-  for (let row = 0; row < pictures * height; row++) {
-    const y = Math.floor(row / height) * inHeight + top + (row % height);
-    const start = (y * inWidth + left) * cell;
-    into.set(from.subarray(start, start + width * cell), row * width * cell);
-  }
-  return out;
 }

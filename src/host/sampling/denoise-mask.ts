@@ -1,6 +1,6 @@
 import { describe, LatentkitError } from "../../base/errors.js";
-import { sliceBatch } from "../../tensor/batch.js";
 import { resizeBilinear } from "../../tensor/ops.js";
+import { narrowed } from "../../tensor/parts.js";
 import { Tensor } from "../../tensor/tensor.js";
 
 /** The noise mask of a latent as [n, H, W] of the latent's sides, with at most as many masks as latents; fewer repeat. */
@@ -14,6 +14,6 @@ export function denoiseMask(mask: unknown, shape: readonly number[]): Tensor | u
   }
   const count = mask.size / (rows * columns);
   const planes = mask.reshape([count, rows, columns]);
-  const used = count > batch ? sliceBatch(planes, 0, batch) : planes;
+  const used = count > batch ? narrowed(planes, 0, 0, batch) : planes;
   return rows === height && columns === width ? used : resizeBilinear(used, height, width);
 }

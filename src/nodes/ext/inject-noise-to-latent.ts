@@ -1,7 +1,8 @@
 import { inputError, LatentkitError } from "../../base/errors.js";
 import type { Latent, Pipe, Vae } from "../../host/types.js";
 import { firstChannels } from "../../tensor/channels.js";
-import { injectNoise, maskedBlend, repeated } from "../../tensor/ops.js";
+import { injectNoise, maskedBlend } from "../../tensor/ops.js";
+import { repeated } from "../../tensor/parts.js";
 import { randn } from "../../tensor/random.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import { defineNode } from "../define.js";

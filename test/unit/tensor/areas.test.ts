@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randn, Tensor } from "latentkit";
-import { addMasked, crop } from "#src/tensor/areas.js";
+import { addMasked } from "#src/tensor/areas.js";
 import { assertSameBits } from "../../helpers/tensor/bits.js";
 
 const f = Math.fround;
@@ -41,29 +41,6 @@ describe("tensor/areas", () => {
     assert.throws(() => addMasked(own, own, Tensor.full([7, 9], 1), 0, 0, own), RangeError);
   });
 
-  it("crop copies the area, also one that is the whole or has a single value", () => {
-    for (const [y, x, height, width] of [
-      [2, 4, 4, 5],
-      [0, 0, 7, 9],
-      [6, 8, 1, 1],
-      [0, 3, 7, 2],
-    ] as const) {
-      const part = crop(destination, y, x, height, width);
-      assert.deepEqual(part.shape, [2, 3, height, width]);
-      for (let b = 0; b < 2; b++) {
-        for (let c = 0; c < 3; c++) {
-          for (let row = 0; row < height; row++) {
-            for (let column = 0; column < width; column++)
-              assert.equal(at(part, b, c, row, column), at(destination, b, c, y + row, x + column));
-          }
-        }
-      }
-    }
-    const out = Tensor.zeros([2, 3, 4, 5]);
-    assert.equal(crop(destination, 2, 4, 4, 5, out), out);
-    assertSameBits(out, crop(destination, 2, 4, 4, 5));
-  });
-
   it("areas that reach outside and shapes that do not fit are refused", () => {
     const mask = Tensor.full([4, 5], 1);
     const refuses = (call: () => unknown, message: RegExp): void => {
@@ -81,13 +58,8 @@ describe("tensor/areas", () => {
         () => addMasked(destination, source, mask, y, x),
         /addMasked: expected an area within 7 rows and 9 columns/,
       );
-      refuses(() => crop(destination, y, x, 4, 5), /crop: expected an area within .*, received 4 x 5 at row/);
     }
-    refuses(() => crop(destination, 0, 0, -1, 5), /expected whole numbers from 0, received -1/);
-    refuses(() => crop(destination, 0, 0, 8, 1), /crop: expected an area within .*, received 8 x 1/);
-    assert.throws(() => crop(destination, 0, 0, 2 ** 40, 2 ** 40), { code: "tensor.too-large" });
-    refuses(() => crop(Tensor.zeros([4]), 0, 0, 1, 1), /crop: expected a tensor \[B, C, H, W\]/);
-    refuses(() => addMasked(destination, crop(source, 0, 0, 1, 1), mask, 0, 0), /expected a mask \[1 or 2, 1, 1\]/);
+    refuses(() => addMasked(destination, Tensor.zeros([2, 3, 1, 1]), mask, 0, 0), /expected a mask \[1 or 2, 1, 1\]/);
     refuses(() => addMasked(destination, source, Tensor.full([3, 4, 5], 1), 0, 0), /expected a mask \[1 or 2, 4, 5\]/);
     refuses(() => addMasked(destination, Tensor.zeros([1, 3, 4, 5]), mask, 0, 0), /expected a source \[2, 3, h, w\]/);
     refuses(() => addMasked(destination, Tensor.zeros([2, 1, 4, 5]), mask, 0, 0), /expected a source \[2, 3, h, w\]/);

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError, randn, Tensor } from "latentkit";
 import * as ops from "#src/tensor/ops.js";
+import { repeated } from "#src/tensor/parts.js";
 import { root } from "../../helpers/folders.js";
 
 const f = Math.fround;
@@ -42,7 +43,7 @@ describe("tensor ops", () => {
 
   it("repeat a batch, and read one item of it as bytes", () => {
     const x = noise([2, 1, 3, 1], 1);
-    const twice = ops.repeated(x, 2);
+    const twice = repeated(x, 2);
     assert.deepEqual(twice.shape, [4, 1, 3, 1]);
     assert.deepEqual([...twice.data], [...x.data, ...x.data]);
     assert.deepEqual([...ops.itemToBytes(twice, 3)], [...ops.toBytes(x)].slice(3));

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { Tensor } from "latentkit";
-import { cycled, flipped, joined, narrowed, transposed } from "#src/tensor/parts.js";
+import { randn, Tensor } from "latentkit";
+import { cropped, cycled, joined, narrowed, repeated } from "#src/tensor/parts.js";
 import { roundHalfEven } from "#src/tensor/rounding.js";
+import { mirrored, turned, upsideDown } from "#src/tensor/turned.js";
 import { refuses } from "../../helpers/errors.js";
 import { assertSameBits } from "../../helpers/tensor/bits.js";
 
@@ -44,13 +45,50 @@ describe("parts of tensors", () => {
     await refuses(() => cycled(Tensor.zeros([0, 2]), 1), "tensor.bad-shape", /at least one item/);
   });
 
-  it("reverses an axis and exchanges the last two", () => {
+  it("repeats a whole batch, and returns it for once", async () => {
+    const y = counted([2, 2]);
+    assertSameBits(repeated(y, 2), of([0, 1, 2, 3, 0, 1, 2, 3], [4, 2]));
+    assert.equal(repeated(y, 1), y);
+    await refuses(() => repeated(y, 2 ** 29), "tensor.too-large");
+  });
+
+  it("crops an axis and the one after it, whatever lies around them", () => {
+    const y = counted([2, 3, 4, 2]);
+    const part = cropped(y, 1, { top: 1, left: 2, height: 2, width: 1 });
+    assertSameBits(part, of([12, 13, 20, 21, 36, 37, 44, 45], [2, 2, 1, 2]));
+    assertSameBits(cropped(x, -2, { top: 2, left: 0, height: 1, width: 2 }), of([8, 9, 20, 21], [2, 1, 2]));
+    const video = randn([2, 3, 5, 7, 9], { seed: 1n });
+    const rows = narrowed(narrowed(video, 3, 2, 4), 4, 4, 5);
+    assertSameBits(cropped(video, -2, { top: 2, left: 4, height: 4, width: 5 }), rows);
+    assertSameBits(cropped(x, 1, { top: 0, left: 1, height: 3, width: 0 }), Tensor.zeros([2, 3, 0]));
+    assert.equal(cropped(x, 1, { top: 0, left: 0, height: 3, width: 4 }), x);
+  });
+
+  it("refuses a region that reaches outside, or has no whole sides", async () => {
+    const whole = { top: 0, left: 0, height: 3, width: 4 };
+    for (const wrong of [
+      { top: 1 },
+      { left: -1 },
+      { height: 4 },
+      { width: 2 ** 40 },
+      { left: 0.5 },
+      { top: Number.NaN },
+    ])
+      await refuses(() => cropped(x, 1, { ...whole, ...wrong }), "tensor.bad-shape", /within 3 rows and 4 columns/);
+    await refuses(() => cropped(x, 2, whole), "tensor.bad-shape", /an axis 3/);
+  });
+
+  it("turns and mirrors two neighbouring axes", () => {
     const y = counted([1, 2, 3]);
-    assertSameBits(flipped(y, -1), of([2, 1, 0, 5, 4, 3], [1, 2, 3]));
-    assertSameBits(flipped(y, 1), of([3, 4, 5, 0, 1, 2], [1, 2, 3]));
-    assertSameBits(transposed(y), of([0, 3, 1, 4, 2, 5], [1, 3, 2]));
-    assertSameBits(transposed(transposed(x)), x);
-    assertSameBits(transposed(Tensor.zeros([2, 0, 3])), Tensor.zeros([2, 3, 0]));
+    assertSameBits(mirrored(y, -2), of([2, 1, 0, 5, 4, 3], [1, 2, 3]));
+    assertSameBits(upsideDown(y, 1), of([3, 4, 5, 0, 1, 2], [1, 2, 3]));
+    assertSameBits(turned(y, -2, 1), of([3, 0, 4, 1, 5, 2], [1, 3, 2]));
+    assertSameBits(turned(turned(x, 1, 1), 1, 3), x);
+    assertSameBits(turned(turned(x, 1, 1), 1, 1), turned(x, 1, 2));
+    assert.equal(turned(x, 1, 0), x);
+    const cells = counted([2, 2, 2]);
+    assertSameBits(turned(cells, 0, 1), of([4, 5, 0, 1, 6, 7, 2, 3], [2, 2, 2]));
+    assertSameBits(turned(Tensor.zeros([2, 0, 3]), 1, 1), Tensor.zeros([2, 3, 0]));
   });
 
   it("rounds halves to the even number", () => {

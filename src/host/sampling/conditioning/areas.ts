@@ -1,4 +1,5 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
+import { roundHalfEven } from "../../../tensor/rounding.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 
 /** A rectangle of a latent, in its cells. */
@@ -39,12 +40,6 @@ export function readArea(value: unknown, rows: number, columns: number): Area | 
 
 const isSide = (value: unknown, isFraction: boolean): boolean =>
   typeof value === "number" && value >= 0 && (isFraction ? value <= 2 ** 20 : Number.isSafeInteger(value));
-
-function roundHalfEven(x: number): number {
-  const whole = Math.floor(x);
-  const isUp = x - whole > 0.5 || (x - whole === 0.5 && whole % 2 === 1);
-  return isUp ? whole + 1 : whole;
-}
 
 /** The part of an area that lies in a latent. Fails where none does. */
 export function clipped(area: Area | undefined, rows: number, columns: number): Area {

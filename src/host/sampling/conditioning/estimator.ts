@@ -1,11 +1,11 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
-import { addMasked, crop } from "../../../tensor/areas.js";
-import { concatBatch, sliceBatch } from "../../../tensor/batch.js";
-import { repeated, type Term, weightedSum } from "../../../tensor/ops.js";
+import { addMasked } from "../../../tensor/areas.js";
+import { type Term, weightedSum } from "../../../tensor/ops.js";
+import { cropped, joined, narrowed, repeated } from "../../../tensor/parts.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, Model } from "../../types.js";
 import { type Area, sameArea } from "./areas.js";
-import { type Call, callsOf, type Part } from "./calls.js";
+import { type Call, callsOf } from "./calls.js";
 import { type Entry, readEntries, shareAreas } from "./entries.js";
 
 /** A model that can denoise. */
@@ -46,7 +46,7 @@ export class Estimator {
     for (const call of this.callsAt(sigma, skipped)) {
       const estimate = await this.predict(x, sigma, call);
       for (const [i, part] of call.entries()) {
-        const own = call.length === 1 ? estimate : sliceBatch(estimate, i * x.shape[0]!, x.shape[0]!);
+        const own = narrowed(estimate, 0, i * x.shape[0]!, x.shape[0]!);
         if (typeof part.weight === "number") {
           terms[part.side]!.push([part.weight, own]);
           continue;
@@ -93,12 +93,15 @@ export class Estimator {
 /** x for each part of a call, cropped to the part's area. */
 function inputOf(x: Tensor, call: Call): Tensor {
   const { area } = call[0]!;
-  if (call.every((part) => sameArea(part.area, area))) return repeated(cropped(x, area), call.length);
-  return concatBatch(call.map((part: Part) => cropped(x, part.area)));
+  if (call.every((part) => sameArea(part.area, area))) return repeated(partOf(x, area), call.length);
+  return joined(
+    call.map(({ area }) => partOf(x, area)),
+    0,
+  );
 }
 
-const cropped = (x: Tensor, { height, width, y, x: left }: Area): Tensor =>
-  height === x.shape[2] && width === x.shape[3] ? x : crop(x, y, left, height, width);
+const partOf = (x: Tensor, { height, width, y, x: left }: Area): Tensor =>
+  cropped(x, 2, { top: y, left, height, width });
 
 /** Weighted sum of any number of terms; undefined of none. */
 function sumOf(terms: readonly Term[]): Tensor | undefined {

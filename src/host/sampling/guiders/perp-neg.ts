@@ -1,4 +1,4 @@
-import { concatBatch, sliceBatch } from "../../../tensor/batch.js";
+import { productOfItems, sumOfItems } from "../../../tensor/items.js";
 import { weightedSum } from "../../../tensor/ops.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { changed, type GuidanceMethod } from "./cfg.js";
@@ -28,27 +28,19 @@ export function perpendicular(
   cfg: number,
   negScale: number,
 ): Tensor {
-  const items = Array.from({ length: positive.shape[0]! }, (_, i) => {
-    const [p, n, e] = [positive, negative, empty].map((side) => sliceBatch(side, i, 1)) as [Tensor, Tensor, Tensor];
-    const along = projection(p, n, e);
-    const toPositive = cfg * (1 + negScale * along);
-    const toNegative = -cfg * negScale;
-    return weightedSum([
-      [1 - toPositive - toNegative, e],
-      [toPositive, p],
-      [toNegative, n],
-    ]);
-  });
-  return items.length === 1 ? items[0]! : concatBatch(items);
-}
-
-/** <n, p> / <p, p> relative to the empty conditioning; 0 where p is 0. */
-function projection({ data: positive }: Tensor, { data: negative }: Tensor, { data: empty }: Tensor): number {
-  let [product, square] = [0, 0];
-  for (let i = 0; i < empty.length; i++) {
-    const p = positive[i]! - empty[i]!;
-    product += (negative[i]! - empty[i]!) * p;
-    square += p * p;
-  }
-  return square === 0 ? 0 : product / square;
+  const [p, n] = [positive, negative].map((side) =>
+    weightedSum([
+      [1, side],
+      [-1, empty],
+    ]),
+  ) as [Tensor, Tensor];
+  const squares = productOfItems(p, p);
+  const along = productOfItems(n, p).map((product, item) => (squares[item] === 0 ? 0 : product / squares[item]!));
+  const toPositive = along.map((share) => cfg * (1 + negScale * share));
+  const toNegative = -cfg * negScale;
+  return sumOfItems([
+    [toPositive.map((share) => 1 - share - toNegative), empty],
+    [toPositive, positive],
+    [toPositive.map(() => toNegative), negative],
+  ]);
 }

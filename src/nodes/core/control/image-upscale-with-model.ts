@@ -1,11 +1,12 @@
 import { inputError, LatentkitError } from "../../../base/errors.js";
 import type { UpscaleModel } from "../../../host/types.js";
 import { firstChannels } from "../../../tensor/channels.js";
+import { cropped, narrowed } from "../../../tensor/parts.js";
 import { fourSides } from "../../../tensor/shape.js";
 import { elementCount, Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { image, socket } from "../../inputs.js";
-import { type Span, spansOf } from "./tiles.js";
+import { addTile, regionOf, tilesOf } from "../../tiles.js";
 
 const TILE = 512;
 const OVERLAP = 32;
@@ -24,65 +25,29 @@ export const imageUpscaleWithModel = defineNode({
     const { scale } = model;
     const shape = [batch, height * scale, width * scale, CHANNELS];
     elementCount(shape);
-    const rows = spansOf(height, TILE, OVERLAP, scale);
-    const columns = spansOf(width, TILE, OVERLAP, scale);
+    const tiles = tilesOf(height, width, TILE, OVERLAP, scale);
     const out = Tensor.zeros(shape);
-    const total = batch * rows.length * columns.length;
-    let done = 0;
-    for (let item = 0; item < batch; item++)
-      for (const down of rows)
-        for (const across of columns) {
-          if (signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
-          const large = await model.upscale(cut(pixels, item, down, across), signal);
-          addTile(out, requireTile(large, down, across, scale), item, down, across, scale);
-          progress(++done, total);
-        }
+    const layout = { planes: 1, height: shape[1]!, width: shape[2]!, values: CHANNELS, scale };
+    const size = out.size / Math.max(1, batch);
+    for (let item = 0; item < batch; item++) {
+      const picture = narrowed(pixels, 0, item, 1);
+      for (const [index, tile] of tiles.entries()) {
+        if (signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
+        const part = cropped(picture, 1, regionOf(tile));
+        const large = requireTile(await model.upscale(part, signal), part, scale);
+        addTile(out.data.subarray(item * size, (item + 1) * size), large.data, tile, layout);
+        progress(item * tiles.length + index + 1, batch * tiles.length);
+      }
+    }
     clamp(out.data);
     return { IMAGE: out };
   },
 });
 
-/** A part of one image, [1, h, w, 3]. */
-function cut(image: Tensor, item: number, down: Span, across: Span): Tensor {
-  const [, height, width] = image.shape as [number, number, number];
-  const out = Tensor.unfilled([1, down.count, across.count, CHANNELS]);
-  const line = across.count * CHANNELS;
-  for (let row = 0; row < down.count; row++) {
-    const from = ((item * height + down.from + row) * width + across.from) * CHANNELS;
-    out.data.set(image.data.subarray(from, from + line), row * line);
-  }
-  return out;
-}
-
-function requireTile(tile: unknown, down: Span, across: Span, scale: number): Tensor {
-  const shape = [1, down.count * scale, across.count * scale, CHANNELS];
-  if (tile instanceof Tensor && tile.hasShape(shape)) return tile;
-  throw inputError("value.invalid", { input: "upscale_model" }, `a model that returns [${shape.join(", ")}]`, tile);
-}
-
-/** Adds a tile times its weights to an image; values that no other tile has are copied. */
-function addTile(out: Tensor, tile: Tensor, item: number, down: Span, across: Span, scale: number): void {
-  const [, height, width] = out.shape as [number, number, number];
-  const [from, into] = [tile.data, out.data];
-  const columns = across.weights.length;
-  const first = across.weights.indexOf(1);
-  const last = across.weights.lastIndexOf(1) + 1;
-  for (const [row, weight] of down.weights.entries()) {
-    const at = row * columns * CHANNELS;
-    const to = ((item * height + down.from * scale + row) * width + across.from * scale) * CHANNELS;
-    const add = (start: number, end: number): void => {
-      for (let i = start * CHANNELS; i < end * CHANNELS; i++) {
-        into[to + i]! += from[at + i]! * weight * across.weights[Math.floor(i / CHANNELS)]!;
-      }
-    };
-    if (weight !== 1 || first < 0) {
-      add(0, columns);
-      continue;
-    }
-    into.set(from.subarray(at + first * CHANNELS, at + last * CHANNELS), to + first * CHANNELS);
-    add(0, first);
-    add(last, columns);
-  }
+function requireTile(tile: unknown, { shape }: Tensor, scale: number): Tensor {
+  const expected = [1, shape[1]! * scale, shape[2]! * scale, CHANNELS];
+  if (tile instanceof Tensor && tile.hasShape(expected)) return tile;
+  throw inputError("value.invalid", { input: "upscale_model" }, `a model that returns [${expected.join(", ")}]`, tile);
 }
 
 /** Limits values to 0…1; NaN is 0. */

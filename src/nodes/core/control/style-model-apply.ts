@@ -1,7 +1,8 @@
 import { inputError, LatentkitError } from "../../../base/errors.js";
 import type { StyleModel } from "../../../host/types.js";
 import { scale } from "../../../tensor/ops.js";
-import { elementCount, Tensor } from "../../../tensor/tensor.js";
+import { joined } from "../../../tensor/parts.js";
+import type { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { choice, conditioning, float, socket } from "../../inputs.js";
 
@@ -25,22 +26,16 @@ export const styleModelApply = defineNode({
     }
     const words = await style_model.tokens(clip_vision_output);
     const weighed = strength === 1 ? words : scale(words, strength);
-    return { CONDITIONING: conditioning.map(([tokens, options]) => [joined(tokens, weighed), { ...options }]) };
+    return { CONDITIONING: conditioning.map(([tokens, options]) => [withWords(tokens, weighed), { ...options }]) };
   },
 });
 
 /** Tokens of a prompt [1, n, dim], then those of a picture [1, m, dim]. */
-function joined(prompt: Tensor, picture: Tensor): Tensor {
-  const [[one, count, dim], [batch, more, width]] = [prompt.shape, picture.shape];
-  if (prompt.shape.length !== 3 || picture.shape.length !== 3 || one !== 1 || batch !== 1 || width !== dim) {
-    const shapes = `[${prompt.shape.join(", ")}] and [${picture.shape.join(", ")}]`;
-    const message = `Style model: expected tokens [1, n, dim] of one dim, received ${shapes}.`;
-    throw new LatentkitError("tensor.bad-shape", message);
-  }
-  const shape = [1, count! + more!, dim!];
-  elementCount(shape);
-  const out = Tensor.unfilled(shape);
-  out.data.set(prompt.data);
-  out.data.set(picture.data, prompt.size);
-  return out;
+function withWords(prompt: Tensor, picture: Tensor): Tensor {
+  const { shape } = prompt;
+  if (shape.length === 3 && shape[0] === 1 && picture.hasShape(shape.with(1, picture.shape[1] ?? 0)))
+    return joined([prompt, picture], 1);
+  const shapes = `[${shape.join(", ")}] and [${picture.shape.join(", ")}]`;
+  const message = `Style model: expected tokens [1, n, dim] of one dim, received ${shapes}.`;
+  throw new LatentkitError("tensor.bad-shape", message);
 }

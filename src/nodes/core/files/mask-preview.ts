@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { widened } from "../../../tensor/image/region.js";
+import { widened } from "../../../tensor/image/planes.js";
 import { defineNode } from "../../define.js";
 import { masksOf } from "../../image-inputs.js";
 import { mask } from "../../inputs.js";

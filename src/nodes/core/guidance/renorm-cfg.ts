@@ -1,6 +1,6 @@
 import { derivedModel } from "../../../host/derived-model.js";
-import { productOfItems, sumOfItems } from "../../../host/sampling/items.js";
 import type { GuidanceStep } from "../../../host/types.js";
+import { productOfItems, sumOfItems } from "../../../tensor/items.js";
 import { weightedSum } from "../../../tensor/ops.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";

@@ -1,6 +1,6 @@
 import { inputError } from "../../../base/errors.js";
 import { cannyEdges } from "../../../tensor/image/canny.js";
-import { widened } from "../../../tensor/image/region.js";
+import { widened } from "../../../tensor/image/planes.js";
 import { defineNode } from "../../define.js";
 import { float, image } from "../../inputs.js";
 

@@ -1,4 +1,4 @@
-import { mirrored, upsideDown } from "../../../tensor/image/turned.js";
+import { mirrored, upsideDown } from "../../../tensor/turned.js";
 import { defineNode } from "../../define.js";
 import { choice, image } from "../../inputs.js";
 
@@ -9,5 +9,5 @@ export const imageFlip = defineNode({
   description: "Turns an image upside down, or exchanges left and right.",
   inputs: { image: image(), flip_method: choice(["x-axis: vertically", "y-axis: horizontally"]) },
   outputs: { IMAGE: "IMAGE" },
-  run: ({ image, flip_method }) => ({ IMAGE: flip_method.startsWith("x") ? upsideDown(image) : mirrored(image) }),
+  run: ({ image, flip_method }) => ({ IMAGE: flip_method.startsWith("x") ? upsideDown(image, 1) : mirrored(image, 1) }),
 });

@@ -1,4 +1,4 @@
-import { turned } from "../../../tensor/image/turned.js";
+import { turned } from "../../../tensor/turned.js";
 import { defineNode } from "../../define.js";
 import { choice, image } from "../../inputs.js";
 
@@ -11,5 +11,5 @@ export const imageRotate = defineNode({
   description: "Turns an image clockwise.",
   inputs: { image: image(), rotation: choice(ROTATIONS) },
   outputs: { IMAGE: "IMAGE" },
-  run: ({ image, rotation }) => ({ IMAGE: turned(image, ROTATIONS.indexOf(rotation)) }),
+  run: ({ image, rotation }) => ({ IMAGE: turned(image, 1, ROTATIONS.indexOf(rotation)) }),
 });

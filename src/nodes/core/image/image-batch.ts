@@ -1,5 +1,5 @@
 import { inputError } from "../../../base/errors.js";
-import { stacked } from "../../../tensor/image/region.js";
+import { joined } from "../../../tensor/parts.js";
 import { defineNode } from "../../define.js";
 import { fittedImage } from "../../image-inputs.js";
 import { image } from "../../inputs.js";
@@ -16,6 +16,6 @@ export const imageBatch = defineNode({
     if (image2.shape[3] !== channels) {
       throw inputError("tensor.bad-shape", { input: "image2" }, `an image with ${channels} channels`, image2);
     }
-    return { IMAGE: stacked(image1, fittedImage(image2, height, width, "bilinear")) };
+    return { IMAGE: joined([image1, fittedImage(image2, height, width, "bilinear")], 0) };
   },
 });

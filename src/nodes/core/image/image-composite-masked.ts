@@ -1,4 +1,4 @@
-import { asPlanes, widened } from "../../../tensor/image/region.js";
+import { asPlanes, widened } from "../../../tensor/image/planes.js";
 import { composite, resizeBilinear } from "../../../tensor/ops.js";
 import { resizeImage } from "../../../tensor/resize.js";
 import type { Tensor } from "../../../tensor/tensor.js";

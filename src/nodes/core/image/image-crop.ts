@@ -1,4 +1,4 @@
-import { cropped } from "../../../tensor/image/region.js";
+import { cropped } from "../../../tensor/parts.js";
 import { defineNode } from "../../define.js";
 import { offset, side } from "../../image-inputs.js";
 import { image } from "../../inputs.js";
@@ -14,6 +14,6 @@ export const imageCrop = defineNode({
     const [, inHeight, inWidth] = image.shape as readonly [number, number, number, number];
     const [left, top] = [Math.max(Math.min(x, inWidth - 1), 0), Math.max(Math.min(y, inHeight - 1), 0)];
     const region = { top, left, height: Math.min(height, inHeight - top), width: Math.min(width, inWidth - left) };
-    return { IMAGE: cropped(image, region) };
+    return { IMAGE: cropped(image, 1, region) };
   },
 });

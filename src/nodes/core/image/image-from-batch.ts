@@ -1,4 +1,4 @@
-import { entriesOf } from "../../../tensor/image/region.js";
+import { narrowed } from "../../../tensor/parts.js";
 import { defineNode } from "../../define.js";
 import { image, int } from "../../inputs.js";
 
@@ -16,6 +16,6 @@ export const imageFromBatch = defineNode({
   run: ({ image, batch_index, length }) => {
     const batch = image.shape[0]!;
     const first = Math.max(Math.min(batch - 1, batch_index), 0);
-    return { IMAGE: entriesOf(image, first, Math.min(batch - first, length)) };
+    return { IMAGE: narrowed(image, 0, first, Math.min(batch - first, length)) };
   },
 });

@@ -1,4 +1,4 @@
-import { asPlanes } from "../../../tensor/image/region.js";
+import { asPlanes } from "../../../tensor/image/planes.js";
 import { composite } from "../../../tensor/ops.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";

@@ -1,4 +1,4 @@
-import { repeated } from "../../../tensor/ops.js";
+import { repeated } from "../../../tensor/parts.js";
 import { defineNode } from "../../define.js";
 import { image, int } from "../../inputs.js";
 

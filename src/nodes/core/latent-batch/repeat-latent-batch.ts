@@ -1,5 +1,4 @@
-import { repeated } from "../../../tensor/ops.js";
-import { cycled } from "../../../tensor/parts.js";
+import { cycled, repeated } from "../../../tensor/parts.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { int, latent } from "../../inputs.js";

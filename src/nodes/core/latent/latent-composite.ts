@@ -1,6 +1,6 @@
 import { inputError } from "../../../base/errors.js";
 import { composite } from "../../../tensor/ops.js";
-import { narrowed } from "../../../tensor/parts.js";
+import { cropped } from "../../../tensor/parts.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { int, latent } from "../../inputs.js";
@@ -23,7 +23,7 @@ export const latentComposite = defineNode({
     const [, , rows = 0, columns = 0] = whole.shape;
     const [visibleRows, visibleColumns] = [Math.min(rows, height - y), Math.min(columns, width - x)];
     if (visibleRows <= 0 || visibleColumns <= 0) return { LATENT: { ...samples_to } };
-    const from = narrowed(narrowed(whole, -2, 0, visibleRows), -1, 0, visibleColumns);
+    const from = cropped(whole, -2, { top: 0, left: 0, height: visibleRows, width: visibleColumns });
     const mask = feather === 0 ? undefined : ramps(visibleRows, visibleColumns, [x, y, feather], [height, width]);
     const samples = composite(to, from, x, y, mask).reshape(samples_to.samples.shape);
     return { LATENT: { ...samples_to, samples } };

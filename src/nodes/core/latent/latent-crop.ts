@@ -1,4 +1,4 @@
-import { narrowed } from "../../../tensor/parts.js";
+import { cropped } from "../../../tensor/parts.js";
 import { defineNode } from "../../define.js";
 import { int, latent } from "../../inputs.js";
 
@@ -18,9 +18,8 @@ export const latentCrop = defineNode({
   run: ({ samples: latent, width, height, x, y }) => {
     const { samples } = latent;
     const [rows = 0, columns = 0] = samples.shape.slice(-2);
-    const across = span(columns, x, width);
-    const down = span(rows, y, height);
-    return { LATENT: { ...latent, samples: narrowed(narrowed(samples, -2, ...down), -1, ...across) } };
+    const [[top, high], [left, wide]] = [span(rows, y, height), span(columns, x, width)];
+    return { LATENT: { ...latent, samples: cropped(samples, -2, { top, left, height: high, width: wide }) } };
   },
 });
 

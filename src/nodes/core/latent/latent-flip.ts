@@ -1,4 +1,4 @@
-import { flipped } from "../../../tensor/parts.js";
+import { mirrored, upsideDown } from "../../../tensor/turned.js";
 import { defineNode } from "../../define.js";
 import { choice, latent } from "../../inputs.js";
 
@@ -12,7 +12,7 @@ export const latentFlip = defineNode({
   inputs: { samples: latent(), flip_method: choice(METHODS) },
   outputs: { LATENT: "LATENT" },
   run: ({ samples, flip_method }) => {
-    const axis = flip_method === METHODS[0] ? -2 : -1;
-    return { LATENT: { ...samples, samples: flipped(samples.samples, axis) } };
+    const flipped = flip_method === METHODS[0] ? upsideDown : mirrored;
+    return { LATENT: { ...samples, samples: flipped(samples.samples, -2) } };
   },
 });

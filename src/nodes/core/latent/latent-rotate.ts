@@ -1,5 +1,4 @@
-import { flipped, transposed } from "../../../tensor/parts.js";
-import type { Tensor } from "../../../tensor/tensor.js";
+import { turned } from "../../../tensor/turned.js";
 import { defineNode } from "../../define.js";
 import { choice, latent } from "../../inputs.js";
 
@@ -12,11 +11,7 @@ export const latentRotate = defineNode({
   description: "A latent turned clockwise.",
   inputs: { samples: latent(), rotation: choice(ROTATIONS) },
   outputs: { LATENT: "LATENT" },
-  run: ({ samples, rotation }) => ({ LATENT: { ...samples, samples: rotated(samples.samples, rotation) } }),
+  run: ({ samples, rotation }) => ({
+    LATENT: { ...samples, samples: turned(samples.samples, -2, ROTATIONS.indexOf(rotation)) },
+  }),
 });
-
-function rotated(x: Tensor, rotation: (typeof ROTATIONS)[number]): Tensor {
-  if (rotation === "none") return x;
-  if (rotation === "180 degrees") return flipped(flipped(x, -2), -1);
-  return transposed(flipped(x, rotation === "90 degrees" ? -2 : -1));
-}

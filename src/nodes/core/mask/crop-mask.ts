@@ -1,4 +1,4 @@
-import { cropped } from "../../../tensor/image/region.js";
+import { cropped } from "../../../tensor/parts.js";
 import { defineNode } from "../../define.js";
 import { masksOf, offset, side } from "../../image-inputs.js";
 import { mask } from "../../inputs.js";
@@ -15,6 +15,6 @@ export const cropMask = defineNode({
     const [, inHeight, inWidth] = masks.shape as readonly [number, number, number];
     const [left, top] = [Math.min(x, inWidth), Math.min(y, inHeight)];
     const region = { top, left, height: Math.min(height, inHeight - top), width: Math.min(width, inWidth - left) };
-    return { MASK: cropped(masks, region) };
+    return { MASK: cropped(masks, 1, region) };
   },
 });

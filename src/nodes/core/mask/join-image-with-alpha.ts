@@ -1,5 +1,5 @@
-import { entriesOf } from "../../../tensor/image/region.js";
 import { resizeBilinear } from "../../../tensor/ops.js";
+import { narrowed } from "../../../tensor/parts.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { channelsOf, masksOf } from "../../image-inputs.js";
@@ -18,7 +18,7 @@ export const joinImageWithAlpha = defineNode({
     const masks = masksOf("alpha", alpha);
     const batch = Math.min(images, masks.shape[0]!);
     const isSized = masks.shape[1] === height && masks.shape[2] === width;
-    const { data: transparency } = isSized ? masks : resizeBilinear(entriesOf(masks, 0, batch), height, width);
+    const { data: transparency } = isSized ? masks : resizeBilinear(narrowed(masks, 0, 0, batch), height, width);
     const out = Tensor.unfilled([batch, height, width, 4]);
     for (let pixel = 0, to = 0; to < out.size; pixel++) {
       for (let k = 0; k < 3; k++) out.data[to++] = colours[3 * pixel + k]!;

@@ -1,4 +1,4 @@
-import { widened } from "../../../tensor/image/region.js";
+import { widened } from "../../../tensor/image/planes.js";
 import { defineNode } from "../../define.js";
 import { masksOf } from "../../image-inputs.js";
 import { mask } from "../../inputs.js";

@@ -1,5 +1,5 @@
 import { composed, type Layer, PORTER_DUFF_MODES } from "../../../tensor/image/porter-duff.js";
-import { entriesOf } from "../../../tensor/image/region.js";
+import { narrowed } from "../../../tensor/parts.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { channelsOf, fittedImage, masksOf } from "../../image-inputs.js";
@@ -7,9 +7,9 @@ import { choice, image, mask } from "../../inputs.js";
 
 /** The first `batch` pictures and masks, cropped and resized to a size. */
 function layer(image: Tensor, mask: Tensor, batch: number, height: number, width: number): Layer {
-  const masks = entriesOf(mask.reshape([...mask.shape, 1]), 0, batch);
+  const masks = narrowed(mask.reshape([...mask.shape, 1]), 0, 0, batch);
   return {
-    image: fittedImage(entriesOf(image, 0, batch), height, width, "bicubic"),
+    image: fittedImage(narrowed(image, 0, 0, batch), height, width, "bicubic"),
     transparency: fittedImage(masks, height, width, "bicubic").reshape([batch, height, width]),
   };
 }

@@ -24,8 +24,8 @@ export function inpaintImage(image: Tensor, mask: Tensor): InpaintImage {
     throw inputError("input.invalid", { input: "mask" }, `one mask, or ${batch}, as many as images`, mask);
   const single = mask.reshape([count, 1, ownHeight, ownWidth]);
   const fits = ownHeight === height && ownWidth === width;
-  const sized = wholeCells(fits ? single : resizeBilinear(single, height, width), -2, -1);
-  const pixels = wholeCells(colours, 1, 2);
+  const sized = wholeCells(fits ? single : resizeBilinear(single, height, width), -2);
+  const pixels = wholeCells(colours, 1);
   return { pixels, hidden: greyed(pixels, sized), mask: sized };
 }
 

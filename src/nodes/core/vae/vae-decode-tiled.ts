@@ -1,11 +1,12 @@
 import { LatentkitError } from "../../../base/errors.js";
-import { narrowed } from "../../../tensor/parts.js";
+import { cropped } from "../../../tensor/parts.js";
 import { fourSides } from "../../../tensor/shape.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { CELL } from "../../cells.js";
 import { defineNode } from "../../define.js";
 import { latent, vae } from "../../inputs.js";
-import { addTile, requireTile, tileInputs, tilesOf } from "./tiles.js";
+import { addTile, regionOf } from "../../tiles.js";
+import { cellTiles, requireTile, tileInputs } from "./vae-tiles.js";
 
 export const vaeDecodeTiled = defineNode({
   key: "VAEDecodeTiled",
@@ -16,14 +17,14 @@ export const vaeDecodeTiled = defineNode({
   outputs: { IMAGE: "IMAGE" },
   run: async ({ samples: { samples }, vae, ...sizes }, { signal, progress }) => {
     const [batch, , rows, columns] = fourSides("VAE decode", samples);
-    const tiles = tilesOf(rows, columns, sizes, CELL);
+    const tiles = cellTiles([rows, columns], sizes, CELL);
     if (tiles.length === 1) return { IMAGE: await vae.decode(samples) };
     const [height, width] = [rows * CELL, columns * CELL];
     const image = Tensor.zeros([batch, height, width, 3]);
     for (const [index, tile] of tiles.entries()) {
       if (signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
       const { down, across } = tile;
-      const part = narrowed(narrowed(samples, -2, down.from, down.count), -1, across.from, across.count);
+      const part = cropped(samples, -2, regionOf(tile));
       const decoded = requireTile(await vae.decode(part), [batch, down.count * CELL, across.count * CELL, 3]);
       addTile(image.data, decoded.data, tile, { planes: batch, height, width, values: 3, scale: CELL });
       progress(index + 1, tiles.length);

@@ -1,10 +1,11 @@
 import { LatentkitError } from "../../../base/errors.js";
-import { narrowed } from "../../../tensor/parts.js";
+import { cropped } from "../../../tensor/parts.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { CELL, coloursOf, wholeCells } from "../../cells.js";
 import { defineNode } from "../../define.js";
 import { image, vae } from "../../inputs.js";
-import { addTile, requireTile, tileInputs, tilesOf } from "./tiles.js";
+import { addTile, regionOf } from "../../tiles.js";
+import { cellTiles, requireTile, tileInputs } from "./vae-tiles.js";
 
 export const vaeEncodeTiled = defineNode({
   key: "VAEEncodeTiled",
@@ -14,17 +15,16 @@ export const vaeEncodeTiled = defineNode({
   inputs: { pixels: image(), vae: vae(), ...tileInputs(64) },
   outputs: { LATENT: "LATENT" },
   run: async ({ pixels, vae, ...sizes }, { signal, progress }) => {
-    const whole = wholeCells(coloursOf(pixels, "pixels"), 1, 2);
+    const whole = wholeCells(coloursOf(pixels, "pixels"), 1);
     const [batch = 0, height = 0, width = 0] = whole.shape;
     const [rows, columns] = [height / CELL, width / CELL];
-    const tiles = tilesOf(rows, columns, sizes, 1);
+    const tiles = cellTiles([rows, columns], sizes, 1);
     if (tiles.length === 1) return { LATENT: { samples: await vae.encode(whole) } };
     let samples: Tensor | undefined;
     for (const [index, tile] of tiles.entries()) {
       if (signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
       const { down, across } = tile;
-      const lines = narrowed(whole, 1, down.from * CELL, down.count * CELL);
-      const encoded = await vae.encode(narrowed(lines, 2, across.from * CELL, across.count * CELL));
+      const encoded = await vae.encode(cropped(whole, 1, regionOf(tile, CELL)));
       const channels = samples?.shape[1] ?? encoded.shape[1] ?? 0;
       requireTile(encoded, [batch, channels, down.count, across.count]);
       samples ??= Tensor.zeros([batch, channels, rows, columns]);

@@ -8,7 +8,7 @@ const auto = (settings = "") => fakeGpu(settings, { LATENTKIT_DEVICE: "auto" });
 
 /** Every operation on tensors of one seed, as the names and bits of its results. */
 const EVERYTHING = `
-  const tensors = await Promise.all([${["areas", "batch"].map((name) => `import(${JSON.stringify(import.meta.resolve(`#src/tensor/${name}.js`))})`)}]);
+  const tensors = await Promise.all([${["areas", "parts", "items"].map((name) => `import(${JSON.stringify(import.meta.resolve(`#src/tensor/${name}.js`))})`)}]);
   const operations = Object.assign({}, ops, ...tensors);
   const called = new Set();
   const watched = Object.fromEntries(
@@ -30,10 +30,11 @@ const EVERYTHING = `
       average: ops.average(x, z),
       lerp: ops.lerp(x, y, 0.3),
       sum: ops.weightedSum([[-6.5, x], [7.5, y], [1 / 3, z]]),
-      added: ops.addMasked(x, ops.crop(y, 3, 2, 5, 7), mask, 20, 9),
-      crop: ops.crop(z, 32, 0, 1, 17),
-      concat: ops.concatBatch([z, x, y]),
-      slice: ops.sliceBatch(x, 1, 1),
+      added: ops.addMasked(x, ops.cropped(y, 2, { top: 3, left: 2, height: 5, width: 7 }), mask, 20, 9),
+      crop: ops.cropped(ops.scale(z, 2), 1, { top: 1, left: 32, height: 2, width: 1 }),
+      concat: ops.joined([z, x, y], 2),
+      slice: ops.narrowed(x, -1, 3, 9),
+      cycled: ops.cycled(x, 5),
       resize: ops.resizeBilinear(mask, 40, 9),
       blend: ops.maskedBlend(x, y, mask),
       fitting: ops.maskedBlend(x, y, ops.resizeBilinear(mask, h, w)),
@@ -54,7 +55,8 @@ const EVERYTHING = `
       one: ops.fromBytes(ops.itemToBytes(image, 1), image.shape.slice(1)),
       none: ops.scale(randn([0, 4], { seed: 1n, source: "GPU" }), 2),
     };
-    const numbers = { std: ops.std(x), items: ops.stdOfItems(x), error: ops.scaledError(x, y, z, 0.01, 0.05) };
+    const numbers = { std: ops.std(x), items: ops.stdOfItems(x), error: ops.scaledError(x, y, z, 0.01, 0.05), products: ops.productOfItems(x, y) };
+    results.summed = ops.sumOfItems([[[1, 2], x], [[0.5, -3], y]]);
     return { ...numbers, ...Object.fromEntries(Object.entries(results).map(([name, found]) => [name, [found.shape, bits(found)]])) };
   };
 `;

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { Tensor } from "latentkit";
-import { productOfItems, sumOfItems } from "#src/host/sampling/items.js";
-import { weightedSum } from "#src/tensor/ops.js";
-import { assertSameBits } from "../../../helpers/tensor/bits.js";
+import { randn, Tensor } from "latentkit";
+import { productOfItems, stdOfItems, sumOfItems } from "#src/tensor/items.js";
+import { std, weightedSum } from "#src/tensor/ops.js";
+import { narrowed } from "#src/tensor/parts.js";
+import { assertSameBits } from "../../helpers/tensor/bits.js";
 
 describe("items of a batch", () => {
   const wave = (from: number) =>
@@ -46,5 +47,16 @@ describe("items of a batch", () => {
   it("have products of their own", () => {
     const values = Tensor.from([1, 2, 3, 4, 5, 5, 5, 5], [2, 4]);
     assert.deepEqual(productOfItems(values, values), [30, 100]);
+  });
+
+  it("have the deviations that each has alone", () => {
+    const x = randn([4, 2, 33, 70], { seed: 7n });
+    const expected = Array.from({ length: 4 }, (_, at) => std(narrowed(x, 0, at, 1)));
+    assert.deepEqual(stdOfItems(x), expected);
+    assert.ok(new Set(expected).size === 4 && expected.every((value) => Math.abs(value - 1) < 0.1));
+    assert.deepEqual(stdOfItems(Tensor.from([1, 3, 2, 2], [2, 2])), [Math.fround(Math.SQRT2), 0]);
+    assert.deepEqual(stdOfItems(Tensor.from([1, 2], [2])), [Number.NaN, Number.NaN]);
+    const none = Tensor.zeros([2 ** 30, 0]);
+    assert.throws(() => stdOfItems(none), { code: "tensor.bad-shape", message: /expected a batch of values/ });
   });
 });

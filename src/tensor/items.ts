@@ -1,5 +1,7 @@
-import { weightedSum } from "../../tensor/ops.js";
-import { Tensor } from "../../tensor/tensor.js";
+import { LatentkitError } from "../base/errors.js";
+import { compute } from "./device/compute.js";
+import { weightedSum } from "./ops.js";
+import { Tensor } from "./tensor.js";
 
 /** A batch and one coefficient for each of its items. */
 export type ItemTerm = readonly [coefficients: readonly number[], x: Tensor];
@@ -25,6 +27,18 @@ export function productOfItems(a: Tensor, b: Tensor): number[] {
     for (let i = 0; i < left.length; i++) sum += left[i]! * right[i]!;
     return sum;
   });
+}
+
+/** Unbiased standard deviation (n - 1) of each item of a batch, as float32; NaN for items of one value. */
+export function stdOfItems(x: Tensor): number[] {
+  const [items] = x.shape;
+  if (items === undefined || x.size === 0) {
+    const message = `stdOfItems: expected a batch of values, received shape [${x.shape.join(", ")}].`;
+    throw new LatentkitError("tensor.bad-shape", message);
+  }
+  const deviations = new Float32Array(items);
+  compute(x.size, (at) => at.ops.stdOfItems(deviations, at.in(x)), x);
+  return [...deviations];
 }
 
 /** One item of a batch, in its memory. */
