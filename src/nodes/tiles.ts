@@ -4,7 +4,7 @@ import type { Region } from "../tensor/parts.js";
 export interface Span {
   readonly from: number;
   readonly count: number;
-  /** Those of all tiles add up to 1 everywhere. */
+  /** Add up to 1 everywhere with those of the other tiles. */
   readonly weights: Float64Array;
 }
 

@@ -1,4 +1,4 @@
-// What samplers and guidance compute: sums of terms, sums in areas, deviations of items, the error norm of a step.
+// Arithmetic of samplers and guidance: sums of terms, sums in areas, deviations of items, the error norm of a step.
 #include <cmath>
 
 #include "check.h"

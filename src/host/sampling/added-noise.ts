@@ -5,7 +5,7 @@ import { type InitialNoise, initialNoise } from "./noise.js";
 
 /**
  * A latent with noise of the level |first - last| of these sigmas, or of the only one; without sigmas the latent itself.
- * What is not finite becomes 0.
+ * Values that are not finite become 0.
  */
 export function addedNoise(sampling: ModelSampling, noise: InitialNoise, sigmas: Float32Array, latent: Latent): Latent {
   const [first] = sigmas;

@@ -42,7 +42,7 @@ export class PatchableModel implements Model {
   }
 }
 
-/** What a model derived from a patchable one would tell its host: patches are not its own properties. */
+/** A patchable model of the preview host; it lists the patches that its nodes made. */
 export const patchable = async (family = "sd15"): Promise<PatchableModel> =>
   new PatchableModel((await createPreviewHost().loadCheckpoint(`preview-${family}.safetensors`)).model);
 

@@ -1,4 +1,4 @@
-// What samplers and guidance compute: the device against the CPU, bit for bit, on 200 random shapes each.
+// Arithmetic of samplers and guidance: the device against the CPU, bit for bit, on 200 random shapes each.
 #include <memory>
 
 #include "cuda-check.h"

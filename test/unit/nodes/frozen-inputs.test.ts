@@ -207,12 +207,12 @@ describe("no node changes its inputs", () => {
       STYLE_MODEL: FILES.style_models(),
     };
     const { inputs } = registry.get(key)!;
-    const found = Object.entries(inputs).flatMap(([name, { type }]) => {
+    const entries = Object.entries(inputs).flatMap(([name, { type }]) => {
       const kind = kinds[name];
       if (kind !== undefined) return [[name, `${kind}.safetensors`]];
       return type in objects ? [[name, objects[type]]] : [];
     });
-    return Object.fromEntries(found);
+    return Object.fromEntries(entries);
   }
 
   interface Parts {

@@ -158,8 +158,8 @@ describe("resizeImage", () => {
   /** Columns `from` up to `to` of an image of one channel. */
   function columns(image: Tensor, from: number, to: number): Tensor {
     const [, height, width] = image.shape as [number, number, number, number];
-    const kept = [...image.data].filter((_, i) => i % width >= from && i % width < to);
-    return Tensor.from(kept, [1, height, to - from, 1]);
+    const values = [...image.data].filter((_, i) => i % width >= from && i % width < to);
+    return Tensor.from(values, [1, height, to - from, 1]);
   }
 });
 

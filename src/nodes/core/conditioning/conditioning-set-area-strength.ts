@@ -7,7 +7,7 @@ export const conditioningSetAreaStrength = defineNode({
   key: "ConditioningSetAreaStrength",
   displayName: "Conditioning (Set Area Strength)",
   category: "conditioning",
-  description: "The weight of a conditioning where several cover a cell.",
+  description: "Sets the weight of a conditioning where several overlap.",
   inputs: { conditioning: conditioning(), strength: areaStrength() },
   outputs: { CONDITIONING: "CONDITIONING" },
   run: ({ conditioning, strength }) => ({ CONDITIONING: withOptions(conditioning, { strength }) }),

@@ -7,7 +7,7 @@ export const conditioningSetMask = defineNode({
   key: "ConditioningSetMask",
   displayName: "Conditioning (Set Mask)",
   category: "conditioning",
-  description: "Limits a conditioning to a mask, or also to the rectangle around it.",
+  description: "Limits a conditioning to a mask, optionally also to the rectangle around it.",
   inputs: {
     conditioning: conditioning(),
     mask: mask(),

@@ -6,7 +6,7 @@ export const controlNetApplyAdvanced = defineNode({
   key: "ControlNetApplyAdvanced",
   displayName: "Apply ControlNet",
   category: "conditioning/controlnet",
-  description: "Guides a model by a picture, in a part of sampling.",
+  description: "Guides a model by a picture in a range of the schedule.",
   inputs: {
     positive: conditioning(),
     negative: conditioning(),

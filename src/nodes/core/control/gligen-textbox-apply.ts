@@ -12,7 +12,7 @@ export const gligenTextBoxApply = defineNode({
   key: "GLIGENTextBoxApply",
   displayName: "GLIGENTextBoxApply",
   category: "conditioning/gligen",
-  description: "Puts what a text says into a box of the picture.",
+  description: "Places a prompt in a box of the picture.",
   inputs: {
     conditioning_to: conditioning(),
     clip: clip(),

@@ -13,7 +13,7 @@ export const setUnionControlNetType = defineNode({
   key: "SetUnionControlNetType",
   displayName: "SetUnionControlNetType",
   category: "conditioning/controlnet",
-  description: "Says which kind of picture a ControlNet for several kinds gets.",
+  description: "Sets the kind of picture for a ControlNet that takes several.",
   inputs: { control_net: controlNet(), type: choice(TYPES) },
   outputs: { CONTROL_NET: "CONTROL_NET" },
   run: ({ control_net, type }, { host }) => {

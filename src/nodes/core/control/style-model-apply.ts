@@ -10,7 +10,7 @@ export const styleModelApply = defineNode({
   key: "StyleModelApply",
   displayName: "Apply Style Model",
   category: "conditioning/style_model",
-  description: "Adds the words of an encoded picture to a prompt.",
+  description: "Appends the tokens of an encoded picture to a prompt.",
   inputs: {
     conditioning: conditioning(),
     style_model: socket<StyleModel>("STYLE_MODEL"),

@@ -8,7 +8,7 @@ export const cfgNorm = defineNode({
   key: "CFGNorm",
   displayName: "CFGNorm",
   category: "advanced/guidance",
-  description: "Makes no cell of a guided estimate longer than that of the positive side.",
+  description: "Limits each cell of the guided estimate to the length of the positive side's.",
   inputs: { model: model(), strength: float({ default: 1, min: 0, max: 100, step: 0.01 }) },
   outputs: [{ name: "patched_model", type: "MODEL" }],
   run: ({ model, strength }) => ({

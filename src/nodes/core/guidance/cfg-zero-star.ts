@@ -10,7 +10,7 @@ export const cfgZeroStar = defineNode({
   key: "CFGZeroStar",
   displayName: "CFGZeroStar",
   category: "advanced/guidance",
-  description: "Weighs the negative side by how much of the positive side it explains.",
+  description: "Scales the negative estimate to fit the positive one best (CFG-Zero*).",
   inputs: { model: model() },
   outputs: [{ name: "patched_model", type: "MODEL" }],
   run: ({ model }) => ({

@@ -9,7 +9,7 @@ export const differentialDiffusion = defineNode({
   key: "DifferentialDiffusion",
   displayName: "Differential Diffusion",
   category: "_for_testing",
-  description: "Lets grey parts of a noise mask change in a part of the steps alone, the brighter the more of them.",
+  description: "Reads a grey noise mask as the share of steps in which each cell may change.",
   inputs: { model: model(), strength: float({ optional: true, default: 1, min: 0, max: 1, step: 0.01 }) },
   outputs: { MODEL: "MODEL" },
   run: ({ model, strength }) => ({

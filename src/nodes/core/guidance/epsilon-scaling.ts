@@ -8,7 +8,7 @@ export const epsilonScaling = defineNode({
   key: "Epsilon Scaling",
   displayName: "Epsilon Scaling",
   category: "model_patches/unet",
-  description: "Divides the noise that a model predicts by a factor near 1, which makes pictures sharper.",
+  description: "Divides the predicted noise by a factor near 1, which sharpens pictures.",
   inputs: { model: model(), scaling_factor: float({ default: 1.005, min: 0.5, max: 1.5, step: 0.001 }) },
   outputs: { MODEL: "MODEL" },
   run: ({ model, scaling_factor }) => ({

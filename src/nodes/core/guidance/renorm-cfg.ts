@@ -10,7 +10,8 @@ export const renormCfg = defineNode({
   key: "RenormCFG",
   displayName: "RenormCFG",
   category: "advanced/model",
-  description: "Guides below a noise level alone, and makes no estimate longer than the positive side times a factor.",
+  description:
+    "Guides only below a noise level, and limits the norm of the result to a multiple of the positive side's.",
   inputs: {
     model: model(),
     cfg_trunc: float({ default: 100, min: 0, max: 100, step: 0.01 }),

@@ -10,7 +10,7 @@ export const rescaleCfg = defineNode({
   key: "RescaleCFG",
   displayName: "RescaleCFG",
   category: "advanced/model",
-  description: "Brings the contrast of guided estimates back to that of the positive side.",
+  description: "Rescales guided estimates to the contrast of the positive side.",
   inputs: { model: model(), multiplier: float({ default: 0.7, min: 0, max: 1, step: 0.01 }) },
   outputs: { MODEL: "MODEL" },
   run: ({ model, multiplier }) => ({

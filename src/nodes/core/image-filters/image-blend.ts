@@ -7,7 +7,7 @@ export const imageBlend = defineNode({
   key: "ImageBlend",
   displayName: "Image Blend",
   category: "image/postprocessing",
-  description: "Blends an image into another one, in a mode of blending; it is cropped and resized to that one's size.",
+  description: "Blends two images; the second is cropped and resized to the first.",
   inputs: {
     image1: image(),
     image2: image(),

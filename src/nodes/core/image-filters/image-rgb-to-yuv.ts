@@ -7,7 +7,7 @@ export const imageRgbToYuv = defineNode({
   key: "ImageRGBToYUV",
   displayName: "ImageRGBToYUV",
   category: "image/batch",
-  description: "Luma and the two colour differences of an image, each as a grey image.",
+  description: "Luma and the two colour differences of an image, as grey images.",
   inputs: { image: image() },
   outputs: [
     { name: "Y", type: "IMAGE" },

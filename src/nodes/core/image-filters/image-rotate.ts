@@ -8,7 +8,7 @@ export const imageRotate = defineNode({
   key: "ImageRotate",
   displayName: "Image Rotate",
   category: "image/transform",
-  description: "Turns an image clockwise.",
+  description: "Rotates an image clockwise.",
   inputs: { image: image(), rotation: choice(ROTATIONS) },
   outputs: { IMAGE: "IMAGE" },
   run: ({ image, rotation }) => ({ IMAGE: turned(image, 1, ROTATIONS.indexOf(rotation)) }),

@@ -6,7 +6,7 @@ export const imageSharpen = defineNode({
   key: "ImageSharpen",
   displayName: "Image Sharpen",
   category: "image/postprocessing",
-  description: "Adds to an image ten times alpha of what a Gaussian blur takes away; sigma counts in radii.",
+  description: "Sharpens an image by ten times alpha of its difference from a Gaussian blur; sigma is in radii.",
   inputs: {
     image: image(),
     sharpen_radius: int({ default: 1, min: 1, max: 31 }),

@@ -7,7 +7,7 @@ export const imageYuvToRgb = defineNode({
   key: "ImageYUVToRGB",
   displayName: "ImageYUVToRGB",
   category: "image/batch",
-  description: "An image from its luma and its two colour differences, the means of three images' channels.",
+  description: "An image from luma and two colour differences, each the mean of an image's channels.",
   inputs: { Y: image(), U: image(), V: image() },
   outputs: { IMAGE: "IMAGE" },
   run: ({ Y, U, V }) => {

@@ -23,7 +23,7 @@ export const morphology = defineNode({
   key: "Morphology",
   displayName: "ImageMorphology",
   category: "image/postprocessing",
-  description: "Shrinks or grows what is bright in an image, by squares of pixels.",
+  description: "Erodes or dilates an image, or combines both, with a square kernel.",
   inputs: {
     image: image(),
     operation: choice(OPERATIONS),

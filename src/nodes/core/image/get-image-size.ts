@@ -5,7 +5,7 @@ export const getImageSize = defineNode({
   key: "GetImageSize",
   displayName: "Get Image Size",
   category: "image",
-  description: "Width and height of an image, and how many its batch has.",
+  description: "Width, height and batch size of an image.",
   inputs: { image: image() },
   outputs: [
     { name: "width", type: "INT" },

@@ -18,7 +18,7 @@ export const imageCompositeMasked = defineNode({
   key: "ImageCompositeMasked",
   displayName: "ImageCompositeMasked",
   category: "image",
-  description: "Pastes an image into another one at a position, through a mask where there is one.",
+  description: "Pastes an image onto another at a position, optionally through a mask.",
   inputs: {
     destination: image(),
     source: image(),

@@ -7,7 +7,7 @@ export const imageCrop = defineNode({
   key: "ImageCrop",
   displayName: "Image Crop",
   category: "image/transform",
-  description: "A region of an image, cut off at its borders; it has at least one pixel.",
+  description: "A region of an image, clipped at its borders; at least one pixel.",
   inputs: { image: image(), width: side(), height: side(), x: offset(), y: offset() },
   outputs: { IMAGE: "IMAGE" },
   run: ({ image, width, height, x, y }) => {

@@ -6,7 +6,7 @@ export const imageFromBatch = defineNode({
   key: "ImageFromBatch",
   displayName: "Image From Batch",
   category: "image/batch",
-  description: "Some images of a batch, at least its last one.",
+  description: "A range of images of a batch.",
   inputs: {
     image: image(),
     batch_index: int({ default: 0, min: 0, max: 4095 }),

@@ -32,7 +32,7 @@ export const imagePadForOutpaint = defineNode({
   key: "ImagePadForOutpaint",
   displayName: "Pad Image for Outpainting",
   category: "image",
-  description: "Adds grey margins to an image, and a mask of them that runs softly into the image.",
+  description: "Adds grey margins to an image; the mask covers them and fades into the image.",
   inputs: { image: image(), left: offset(), top: offset(), right: offset(), bottom: offset(), feathering: offset(40) },
   outputs: [
     { name: "IMAGE", type: "IMAGE" },

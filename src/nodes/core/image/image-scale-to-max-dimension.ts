@@ -11,7 +11,7 @@ export const imageScaleToMaxDimension = defineNode({
   key: KEY,
   displayName: "Scale Image to Max Dimension",
   category: "image/upscaling",
-  description: "Resizes an image so that its longer side has this size.",
+  description: "Resizes an image so that its longer side has this length.",
   inputs: {
     image: image(),
     upscale_method: choice(["area", "lanczos", "bilinear", "nearest-exact", "bicubic"]),

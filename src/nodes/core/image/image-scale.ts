@@ -11,7 +11,7 @@ export const imageScale = defineNode({
   key: KEY,
   displayName: "Upscale Image",
   category: "image/upscaling",
-  description: "Resizes an image; a side of 0 follows the proportions, two change nothing.",
+  description: "Resizes an image; a side of 0 keeps the aspect ratio.",
   inputs: {
     image: image(),
     upscale_method: choice(IMAGE_METHODS),

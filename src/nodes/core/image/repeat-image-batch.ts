@@ -6,7 +6,7 @@ export const repeatImageBatch = defineNode({
   key: "RepeatImageBatch",
   displayName: "RepeatImageBatch",
   category: "image/batch",
-  description: "A whole batch several times.",
+  description: "Repeats a batch of images.",
   inputs: { image: image(), amount: int({ default: 1, min: 1, max: 4096 }) },
   outputs: { IMAGE: "IMAGE" },
   run: ({ image, amount }) => ({ IMAGE: repeated(image, amount) }),

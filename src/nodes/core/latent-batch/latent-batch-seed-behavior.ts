@@ -6,7 +6,7 @@ export const latentBatchSeedBehavior = defineNode({
   key: "LatentBatchSeedBehavior",
   displayName: "Latent Batch Seed Behavior",
   category: "latent/advanced",
-  description: "Gives the items of a batch noises of their own, or the noise of the first.",
+  description: "Gives each item of a batch its own noise, or all of them that of the first.",
   inputs: { samples: latent(), seed_behavior: choice(["random", "fixed"], { default: "fixed" }) },
   outputs: { LATENT: "LATENT" },
   run: ({ samples: latent, seed_behavior }) => {

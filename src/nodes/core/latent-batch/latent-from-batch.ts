@@ -9,7 +9,7 @@ export const latentFromBatch = defineNode({
   key: "LatentFromBatch",
   displayName: "Latent From Batch",
   category: "latent/batch",
-  description: "Some items of a batch of latents, which keep their noise and their masks.",
+  description: "A range of items of a latent batch, with their noise and masks.",
   inputs: {
     samples: latent(),
     batch_index: int({ default: 0, min: 0, max: 63 }),

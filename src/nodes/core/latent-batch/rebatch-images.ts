@@ -7,7 +7,7 @@ export const rebatchImages = defineNode({
   key: "RebatchImages",
   displayName: "Rebatch Images",
   category: "image/batch",
-  description: "The images of all batches in a list of batches of one size; the last may be smaller.",
+  description: "Regroups images into batches of one size; the last may be smaller.",
   inputs: { images: image(), batch_size: int({ default: 1, min: 1, max: 4096 }) },
   outputs: [{ name: "IMAGE", type: "IMAGE", list: true }],
   inputIsList: true,

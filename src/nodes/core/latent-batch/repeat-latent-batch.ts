@@ -8,7 +8,7 @@ export const repeatLatentBatch = defineNode({
   key: "RepeatLatentBatch",
   displayName: "Repeat Latent Batch",
   category: "latent/batch",
-  description: "A batch of latents several times over, each time with noise of its own.",
+  description: "Repeats a batch of latents, each time with noise of its own.",
   inputs: { samples: latent(), amount: int({ default: 1, min: 1, max: 64 }) },
   outputs: { LATENT: "LATENT" },
   run: ({ samples: latent, amount }) => {

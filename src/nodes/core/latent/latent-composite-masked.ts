@@ -12,7 +12,7 @@ export const latentCompositeMasked = defineNode({
   key: "LatentCompositeMasked",
   displayName: "Latent Composite Masked",
   category: "latent",
-  description: "Pastes a latent onto another one through a mask; offsets are in pixels.",
+  description: "Pastes a latent onto another through a mask; offsets are in pixels.",
   inputs: {
     destination: latent(),
     source: latent(),

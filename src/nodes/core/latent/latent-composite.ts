@@ -12,7 +12,7 @@ export const latentComposite = defineNode({
   key: "LatentComposite",
   displayName: "Latent Composite",
   category: "latent",
-  description: "Pastes a latent onto another one, with a ramp at edges inside it; offsets are in pixels.",
+  description: "Pastes a latent onto another, feathered at inner edges; offsets are in pixels.",
   inputs: { samples_to: latent(), samples_from: latent(), x: pixels(), y: pixels(), feather: pixels() },
   outputs: { LATENT: "LATENT" },
   run: ({ samples_to, samples_from, ...pixels }) => {

@@ -8,7 +8,7 @@ export const latentFlip = defineNode({
   key: "LatentFlip",
   displayName: "Flip Latent",
   category: "latent/transform",
-  description: "A latent upside down, or mirrored.",
+  description: "Flips a latent vertically or horizontally.",
   inputs: { samples: latent(), flip_method: choice(METHODS) },
   outputs: { LATENT: "LATENT" },
   run: ({ samples, flip_method }) => {

@@ -8,7 +8,7 @@ export const latentRotate = defineNode({
   key: "LatentRotate",
   displayName: "Rotate Latent",
   category: "latent/transform",
-  description: "A latent turned clockwise.",
+  description: "Rotates a latent clockwise.",
   inputs: { samples: latent(), rotation: choice(ROTATIONS) },
   outputs: { LATENT: "LATENT" },
   run: ({ samples, rotation }) => ({

@@ -21,7 +21,7 @@ export const latentUpscale = defineNode({
   key: "LatentUpscale",
   displayName: "Upscale Latent",
   category: "latent",
-  description: "Resizes a latent to a size in pixels; a side of 0 follows the proportions, two change nothing.",
+  description: "Resizes a latent to a size in pixels; a side of 0 keeps the aspect ratio.",
   inputs: {
     samples: latent(),
     upscale_method: choice(LATENT_METHODS),

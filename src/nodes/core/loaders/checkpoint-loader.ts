@@ -10,8 +10,7 @@ export const checkpointLoader = defineNode({
   key: "CheckpointLoader",
   displayName: "Load Checkpoint With Config (DEPRECATED)",
   category: "advanced/loaders",
-  description:
-    "Loads a checkpoint of the host, which needs no file of its configuration; clip skip alone is read from it.",
+  description: "Loads a checkpoint of the host; only clip skip is taken from the name of the configuration.",
   deprecated: true,
   inputs: { config_name: choice(() => undefined, { tooltip: "Any name." }), ckpt_name: checkpointName() },
   outputs: [

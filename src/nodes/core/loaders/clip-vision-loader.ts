@@ -5,7 +5,7 @@ export const clipVisionLoader = defineNode({
   key: "CLIPVisionLoader",
   displayName: "Load CLIP Vision",
   category: "loaders",
-  description: "Loads an encoder of pictures of the host.",
+  description: "Loads a CLIP vision encoder of the host.",
   inputs: { clip_name: fileName("clip_vision") },
   outputs: { CLIP_VISION: "CLIP_VISION" },
   run: async ({ clip_name }, { host, signal }) => ({

@@ -5,7 +5,7 @@ export const gligenLoader = defineNode({
   key: "GLIGENLoader",
   displayName: "GLIGENLoader",
   category: "loaders",
-  description: "Loads a GLIGEN model of the host, which puts things into boxes.",
+  description: "Loads a GLIGEN model of the host, which places prompts in boxes.",
   inputs: { gligen_name: fileName("gligen") },
   outputs: { GLIGEN: "GLIGEN" },
   run: async ({ gligen_name }, { host, signal }) => ({

@@ -5,7 +5,7 @@ export const styleModelLoader = defineNode({
   key: "StyleModelLoader",
   displayName: "Load Style Model",
   category: "loaders",
-  description: "Loads a model of the host that turns pictures into words of a prompt.",
+  description: "Loads a style model of the host, which turns pictures into tokens of a prompt.",
   inputs: { style_model_name: fileName("style_models") },
   outputs: { STYLE_MODEL: "STYLE_MODEL" },
   run: async ({ style_model_name }, { host, signal }) => ({

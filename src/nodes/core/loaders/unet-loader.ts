@@ -6,7 +6,7 @@ export const unetLoader = defineNode({
   key: "UNETLoader",
   displayName: "Load Diffusion Model",
   category: "advanced/loaders",
-  description: "Loads a diffusion model of the host without clip and vae.",
+  description: "Loads a diffusion model of the host, without clip and VAE.",
   inputs: {
     unet_name: fileName("diffusion_models"),
     weight_dtype: choice(["default", "fp8_e4m3fn", "fp8_e4m3fn_fast", "fp8_e5m2"]),

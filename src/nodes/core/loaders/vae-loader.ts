@@ -5,7 +5,7 @@ export const vaeLoader = defineNode({
   key: "VAELoader",
   displayName: "Load VAE",
   category: "loaders",
-  description: "Loads a vae of the host that belongs to no checkpoint.",
+  description: "Loads a separate VAE of the host.",
   inputs: { vae_name: fileName("vae") },
   outputs: { VAE: "VAE" },
   run: async ({ vae_name }, { host, signal }) => ({ VAE: await loadHostFile("vae", vae_name, { host, signal }) }),

@@ -7,7 +7,7 @@ export const cropMask = defineNode({
   key: "CropMask",
   displayName: "CropMask",
   category: "mask",
-  description: "A region of a mask, cut off at its borders.",
+  description: "A region of a mask, clipped at its borders.",
   inputs: { mask: mask(), x: offset(), y: offset(), width: side(), height: side() },
   outputs: { MASK: "MASK" },
   run: ({ mask, x, y, width, height }) => {

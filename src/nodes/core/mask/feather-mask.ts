@@ -14,7 +14,7 @@ export const featherMask = defineNode({
   key: "FeatherMask",
   displayName: "FeatherMask",
   category: "mask",
-  description: "Lets a mask fade towards its edges, over a number of pixels at each.",
+  description: "Fades a mask out towards its edges, over a number of pixels at each.",
   inputs: { mask: mask(), left: offset(), top: offset(), right: offset(), bottom: offset() },
   outputs: { MASK: "MASK" },
   run: ({ mask, left, top, right, bottom }) => {

@@ -9,7 +9,7 @@ export const joinImageWithAlpha = defineNode({
   key: "JoinImageWithAlpha",
   displayName: "Join Image with Alpha",
   category: "mask/compositing",
-  description: "An image with alpha from a mask of what is transparent; as many as the shorter batch has.",
+  description: "Adds a mask of transparency to images as alpha; the shorter batch decides how many.",
   inputs: { image: image(), alpha: mask() },
   outputs: { IMAGE: "IMAGE" },
   run: ({ image, alpha }) => {

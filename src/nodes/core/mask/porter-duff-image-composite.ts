@@ -18,7 +18,7 @@ export const porterDuffImageComposite = defineNode({
   key: "PorterDuffImageComposite",
   displayName: "Porter-Duff Image Composite",
   category: "mask/compositing",
-  description: "Composes two images by an operator; their masks say what is transparent.",
+  description: "Composites two images with a Porter-Duff operator; their masks hold transparency.",
   inputs: {
     source: image(),
     source_alpha: mask(),

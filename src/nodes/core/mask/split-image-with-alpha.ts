@@ -8,7 +8,7 @@ export const splitImageWithAlpha = defineNode({
   key: "SplitImageWithAlpha",
   displayName: "Split Image with Alpha",
   category: "mask/compositing",
-  description: "The colours of an image, and a mask of what is transparent: nothing where it has no alpha.",
+  description: "Splits an image into its colours and a mask of its transparency.",
   inputs: { image: image() },
   outputs: [
     { name: "IMAGE", type: "IMAGE" },

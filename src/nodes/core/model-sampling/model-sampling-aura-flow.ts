@@ -6,7 +6,7 @@ export const modelSamplingAuraFlow = defineNode({
   key: "ModelSamplingAuraFlow",
   displayName: "ModelSamplingAuraFlow",
   category: "advanced/model",
-  description: "A flow model with times from 0 to 1, along noise that is shifted to higher levels.",
+  description: "Shifts the noise schedule of a flow model whose timesteps run from 0 to 1.",
   inputs: { model: model(), shift: float({ default: 1.73, min: 0, max: 100, step: 0.01 }) },
   outputs: { MODEL: "MODEL" },
   run: ({ model, shift }, { host }) => {

@@ -15,7 +15,7 @@ export const modelSamplingContinuousEdm = defineNode({
   key: "ModelSamplingContinuousEDM",
   displayName: "ModelSamplingContinuousEDM",
   category: "advanced/model",
-  description: "A model whose network is read as a prediction of this kind, along noise between two levels.",
+  description: "Sets the prediction type of a model, with noise between two levels.",
   inputs: {
     model: model(),
     sampling: choice(["v_prediction", "edm", "edm_playground_v2.5", "eps", "cosmos_rflow"]),

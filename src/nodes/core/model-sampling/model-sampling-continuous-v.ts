@@ -8,7 +8,7 @@ export const modelSamplingContinuousV = defineNode({
   key: "ModelSamplingContinuousV",
   displayName: "ModelSamplingContinuousV",
   category: "advanced/model",
-  description: "A model whose network predicts v, along noise of a continuous time.",
+  description: "Sets a model to v prediction in continuous time.",
   inputs: {
     model: model(),
     sampling: choice(["v_prediction"]),

@@ -12,7 +12,7 @@ export const modelSamplingDiscrete = defineNode({
   key: "ModelSamplingDiscrete",
   displayName: "ModelSamplingDiscrete",
   category: "advanced/model",
-  description: "A model whose network is read as a prediction of this kind, along the noise of Stable Diffusion.",
+  description: "Sets the prediction type of a model, on the noise schedule of Stable Diffusion.",
   inputs: {
     model: model(),
     sampling: choice(["eps", "v_prediction", "lcm", "x0"]),

@@ -12,7 +12,7 @@ export const modelSamplingFlux = defineNode({
   key: "ModelSamplingFlux",
   displayName: "ModelSamplingFlux",
   category: "advanced/model",
-  description: "A flow model along noise that is shifted to higher levels the larger the picture is.",
+  description: "Shifts the noise schedule of a flow model by the size of the picture.",
   inputs: {
     model: model(),
     max_shift: float({ default: 1.15, min: 0, max: 100, step: 0.01 }),

@@ -6,7 +6,7 @@ export const modelSamplingSd3 = defineNode({
   key: "ModelSamplingSD3",
   displayName: "ModelSamplingSD3",
   category: "advanced/model",
-  description: "A flow model along noise that is shifted to higher levels.",
+  description: "Shifts the noise schedule of a flow model.",
   inputs: { model: model(), shift: float({ default: 3, min: 0, max: 100, step: 0.01 }) },
   outputs: { MODEL: "MODEL" },
   run: ({ model, shift }, { host }) => {

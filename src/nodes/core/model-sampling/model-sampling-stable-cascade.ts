@@ -6,7 +6,7 @@ export const modelSamplingStableCascade = defineNode({
   key: "ModelSamplingStableCascade",
   displayName: "ModelSamplingStableCascade",
   category: "advanced/model",
-  description: "A model of Stable Cascade along noise that is shifted to higher levels.",
+  description: "Shifts the noise schedule of a Stable Cascade model.",
   inputs: { model: model(), shift: float({ default: 2, min: 0, max: 100, step: 0.01 }) },
   outputs: { MODEL: "MODEL" },
   run: ({ model, shift }, { host }) => {

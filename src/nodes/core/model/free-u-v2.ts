@@ -6,7 +6,7 @@ export const freeUV2 = defineNode({
   key: "FreeU_V2",
   displayName: "FreeU_V2",
   category: "model_patches/unet",
-  description: "Weighs the backbone and the skip connections of a UNet by their own strength.",
+  description: "Rescales the backbone and the skip connections of a UNet by the strength of its features.",
   inputs: {
     model: model(),
     b1: float({ default: 1.3, min: 0, max: 10, step: 0.01 }),

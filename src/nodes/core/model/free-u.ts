@@ -6,7 +6,7 @@ export const freeU = defineNode({
   key: "FreeU",
   displayName: "FreeU",
   category: "model_patches/unet",
-  description: "Weighs the backbone and the skip connections of a UNet differently.",
+  description: "Rescales the backbone and the skip connections of a UNet.",
   inputs: {
     model: model(),
     b1: float({ default: 1.1, min: 0, max: 10, step: 0.01 }),

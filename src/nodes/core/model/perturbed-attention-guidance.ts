@@ -6,7 +6,7 @@ export const perturbedAttentionGuidance = defineNode({
   key: "PerturbedAttentionGuidance",
   displayName: "PerturbedAttentionGuidance",
   category: "model_patches/unet",
-  description: "Guides away from an estimate whose self-attention is left out.",
+  description: "Guides away from an estimate without self-attention.",
   inputs: {
     model: model(),
     scale: float({ default: 3, min: 0, max: 100, step: 0.01 }),

@@ -6,7 +6,7 @@ export const selfAttentionGuidance = defineNode({
   key: "SelfAttentionGuidance",
   displayName: "Self-Attention Guidance",
   category: "_for_testing",
-  description: "Guides away from an estimate that is blurred where the model attends.",
+  description: "Guides away from an estimate blurred where the model attends.",
   inputs: {
     model: model(),
     scale: float({ default: 0.5, min: -2, max: 5, step: 0.01 }),

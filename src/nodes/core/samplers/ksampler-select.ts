@@ -5,7 +5,7 @@ export const kSamplerSelect = defineNode({
   key: "KSamplerSelect",
   displayName: "KSamplerSelect",
   category: "sampling/custom_sampling/samplers",
-  description: "A sampler by its name, with the options that it has by itself.",
+  description: "A sampler by name, with its default options.",
   inputs: { sampler_name: samplerName() },
   outputs: { SAMPLER: "SAMPLER" },
   run: ({ sampler_name }) => ({ SAMPLER: { sampler: sampler_name, options: {} } }),

@@ -7,7 +7,7 @@ export const samplerDpmAdaptative = defineNode({
   key: "SamplerDPMAdaptative",
   displayName: "SamplerDPMAdaptative",
   category: "sampling/custom_sampling/samplers",
-  description: "DPM-Solver with a step size that follows its estimated error.",
+  description: "DPM-Solver with a step size controlled by its estimated error.",
   inputs: {
     order: int({ default: 3, min: 2, max: 3 }),
     rtol: amount(0.05),

@@ -7,7 +7,7 @@ export const samplerDpmpp2mSde = defineNode({
   key: "SamplerDPMPP_2M_SDE",
   displayName: "SamplerDPMPP_2M_SDE",
   category: "sampling/custom_sampling/samplers",
-  description: "The stochastic DPM-Solver++ of second order from the step before, on a Brownian path.",
+  description: "Stochastic second-order DPM-Solver++ (multistep), with Brownian noise.",
   inputs: {
     solver_type: choice(["midpoint", "heun"]),
     eta: amount(),

@@ -6,7 +6,7 @@ export const samplerDpmpp2sAncestral = defineNode({
   key: "SamplerDPMPP_2S_Ancestral",
   displayName: "SamplerDPMPP_2S_Ancestral",
   category: "sampling/custom_sampling/samplers",
-  description: "DPM-Solver++ of second order in two stages, with noise added anew.",
+  description: "Second-order DPM-Solver++ in two stages, with fresh noise.",
   inputs: { eta: amount(), s_noise: amount() },
   outputs: { SAMPLER: "SAMPLER" },
   run: ({ eta, s_noise }) => {

@@ -6,7 +6,7 @@ export const samplerDpmpp3mSde = defineNode({
   key: "SamplerDPMPP_3M_SDE",
   displayName: "SamplerDPMPP_3M_SDE",
   category: "sampling/custom_sampling/samplers",
-  description: "The stochastic DPM-Solver++ of third order from earlier steps, on a Brownian path.",
+  description: "Stochastic third-order DPM-Solver++ (multistep), with Brownian noise.",
   inputs: { eta: amount(), s_noise: amount(), noise_device: noiseDevice() },
   outputs: { SAMPLER: "SAMPLER" },
   run: ({ eta, s_noise }) => {

@@ -6,7 +6,7 @@ export const samplerDpmppSde = defineNode({
   key: "SamplerDPMPP_SDE",
   displayName: "SamplerDPMPP_SDE",
   category: "sampling/custom_sampling/samplers",
-  description: "The stochastic DPM-Solver++ in two stages, on a Brownian path.",
+  description: "Stochastic DPM-Solver++ in two stages, with Brownian noise.",
   inputs: { eta: amount(), s_noise: amount(), r: amount(0.5), noise_device: noiseDevice() },
   outputs: { SAMPLER: "SAMPLER" },
   run: ({ eta, s_noise, r }) => {

@@ -8,7 +8,7 @@ export const samplerErSde = defineNode({
   key: "SamplerER_SDE",
   displayName: "SamplerER_SDE",
   category: "sampling/custom_sampling/samplers",
-  description: "The extended reverse-time SDE solver; its noise by its own curve, by eta, or none.",
+  description: "Extended reverse-time SDE solver; solver_type selects its noise.",
   inputs: {
     solver_type: choice(["ER-SDE", "Reverse-time SDE", "ODE"]),
     max_stage: int({ default: 3, min: 1, max: 3 }),

@@ -6,7 +6,7 @@ export const samplerEulerAncestralCfgPp = defineNode({
   key: "SamplerEulerAncestralCFGPP",
   displayName: "SamplerEulerAncestralCFGPP",
   category: "sampling/custom_sampling/samplers",
-  description: "Euler steps of CFG++ that add noise anew.",
+  description: "Euler steps of CFG++ that add fresh noise.",
   inputs: {
     eta: float({ default: 1, min: 0, max: 1, step: 0.01, round: false }),
     s_noise: float({ default: 1, min: 0, max: 10, step: 0.01, round: false }),

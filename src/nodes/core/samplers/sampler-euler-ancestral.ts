@@ -6,7 +6,7 @@ export const samplerEulerAncestral = defineNode({
   key: "SamplerEulerAncestral",
   displayName: "SamplerEulerAncestral",
   category: "sampling/custom_sampling/samplers",
-  description: "Euler steps that add noise anew.",
+  description: "Euler steps that add fresh noise.",
   inputs: { eta: amount(), s_noise: amount() },
   outputs: { SAMPLER: "SAMPLER" },
   run: ({ eta, s_noise }) => {

@@ -6,7 +6,7 @@ export const samplerLms = defineNode({
   key: "SamplerLMS",
   displayName: "SamplerLMS",
   category: "sampling/custom_sampling/samplers",
-  description: "The linear multistep method of up to an order.",
+  description: "Linear multistep method of at most this order.",
   inputs: { order: int({ default: 4, min: 1, max: 100 }) },
   outputs: { SAMPLER: "SAMPLER" },
   run: ({ order }) => {

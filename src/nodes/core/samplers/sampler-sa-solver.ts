@@ -8,7 +8,7 @@ export const samplerSaSolver = defineNode({
   key: "SamplerSASolver",
   displayName: "SamplerSASolver",
   category: "sampling/custom_sampling/samplers",
-  description: "The stochastic Adams method, with noise in a part of sampling.",
+  description: "Stochastic Adams solver, with noise in a range of the schedule.",
   inputs: {
     model: model(),
     eta: float({ default: 1, min: 0, max: 10, step: 0.01, round: false }),

@@ -7,7 +7,7 @@ export const samplerSeeds2 = defineNode({
   key: "SamplerSEEDS2",
   displayName: "SamplerSEEDS2",
   category: "sampling/custom_sampling/samplers",
-  description: "The stochastic exponential solver SEEDS in two stages.",
+  description: "Stochastic exponential solver SEEDS in two stages.",
   inputs: {
     solver_type: choice(["phi_1", "phi_2"]),
     eta: amount(),

@@ -6,7 +6,7 @@ export const addNoise = defineNode({
   key: "AddNoise",
   displayName: "AddNoise",
   category: "_for_testing/custom_sampling/noise",
-  description: "Adds as much noise to a latent as the way from the first to the last sigma removes.",
+  description: "Adds the noise that the steps from the first to the last sigma would remove.",
   inputs: { model: model(), noise: noise(), sigmas: sigmas(), latent_image: latent() },
   outputs: { LATENT: "LATENT" },
   run: ({ model, noise, sigmas, latent_image }) => ({

@@ -4,7 +4,7 @@ export const disableNoise = defineNode({
   key: "DisableNoise",
   displayName: "DisableNoise",
   category: "sampling/custom_sampling/noise",
-  description: "No initial noise, for custom sampling of a latent that has its noise.",
+  description: "No initial noise, for latents that already have it.",
   inputs: {},
   outputs: { NOISE: "NOISE" },
   run: () => ({ NOISE: { seed: 0n, enabled: false } }),

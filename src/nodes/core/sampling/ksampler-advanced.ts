@@ -9,7 +9,7 @@ export const kSamplerAdvanced = defineNode({
   key: "KSamplerAdvanced",
   displayName: "KSampler (Advanced)",
   category: "sampling",
-  description: "Denoises a latent along some steps of a schedule, with or without noise at their start and end.",
+  description: "Denoises a latent over a range of steps, with optional noise before and after.",
   inputs: {
     model: model(),
     add_noise: choice(["enable", "disable"]),

@@ -9,7 +9,7 @@ export const kSampler = defineNode({
   key: "KSampler",
   displayName: "KSampler",
   category: "sampling",
-  description: "Denoises a latent with a model, along a schedule; denoise below 1 starts from the latent itself.",
+  description: "Denoises a latent; with denoise below 1 the result resembles it.",
   inputs: {
     model: model(),
     seed: seed(),

@@ -5,7 +5,7 @@ export const randomNoise = defineNode({
   key: "RandomNoise",
   displayName: "RandomNoise",
   category: "sampling/custom_sampling/noise",
-  description: "Noise of a seed, for custom sampling.",
+  description: "Initial noise of a seed, for custom sampling.",
   inputs: { noise_seed: seed() },
   outputs: { NOISE: "NOISE" },
   noiseStream: () => "cpu",

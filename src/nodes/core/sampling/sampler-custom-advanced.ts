@@ -7,7 +7,7 @@ export const samplerCustomAdvanced = defineNode({
   displayName: "SamplerCustomAdvanced",
   category: "sampling/custom_sampling",
   description:
-    "Denoises a latent with any guider and sampler along any sigmas; the second output is its last estimate.",
+    "Denoises a latent with a guider, a sampler and sigmas; the second output is the last estimate of the clean latent.",
   inputs: { noise: noise(), guider: guider(), sampler: sampler(), sigmas: sigmas(), latent_image: latent() },
   outputs: [
     { name: "output", type: "LATENT" },

@@ -7,7 +7,7 @@ export const samplerCustom = defineNode({
   displayName: "SamplerCustom",
   category: "sampling/custom_sampling",
   description:
-    "Denoises a latent with any sampler along any sigmas; the second output is its last estimate without noise.",
+    "Denoises a latent with a sampler and sigmas; the second output is the last estimate of the clean latent.",
   inputs: {
     model: model(),
     add_noise: boolean({ default: true }),

@@ -21,7 +21,7 @@ export const alignYourStepsScheduler = defineNode({
   key: "AlignYourStepsScheduler",
   displayName: "AlignYourStepsScheduler",
   category: "sampling/custom_sampling/schedulers",
-  description: "Sigmas of Align Your Steps, interpolated in their logarithm for other numbers of steps than 10.",
+  description: "Sigmas of Align Your Steps, interpolated log-linearly for other step counts than 10.",
   inputs: {
     model_type: choice(["SD1", "SDXL", "SVD"]),
     steps: int({ default: 10, min: 1, max: 10000 }),

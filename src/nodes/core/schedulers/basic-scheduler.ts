@@ -8,7 +8,7 @@ export const basicScheduler = defineNode({
   key: "BasicScheduler",
   displayName: "BasicScheduler",
   category: "sampling/custom_sampling/schedulers",
-  description: "Sigmas of one of the schedulers; denoise below 1 is the end of a longer schedule, 0 none.",
+  description: "Sigmas of a scheduler; denoise below 1 takes the end of a longer schedule.",
   inputs: {
     model: model(),
     scheduler: choice(SCHEDULERS),

@@ -11,7 +11,7 @@ export const polyexponentialScheduler = defineNode({
   key: KEY,
   displayName: "PolyexponentialScheduler",
   category: "sampling/custom_sampling/schedulers",
-  description: "Sigmas whose logarithm falls with a power of the way that is left, and 0.",
+  description: "Sigmas whose logarithm falls by a power law, and 0.",
   inputs: { steps: steps(), ...ends(), rho: float({ default: 1, min: 0, max: 100, step: 0.01, round: false }) },
   outputs: { SIGMAS: "SIGMAS" },
   run: ({ steps, sigma_max, sigma_min, rho }) => {

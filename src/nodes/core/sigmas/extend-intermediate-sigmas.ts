@@ -20,7 +20,7 @@ export const extendIntermediateSigmas = defineNode({
   key: "ExtendIntermediateSigmas",
   displayName: "ExtendIntermediateSigmas",
   category: "sampling/custom_sampling/sigmas",
-  description: "Each step that begins between two noise levels, divided into several.",
+  description: "Divides each step that begins between two noise levels into several.",
   inputs: {
     sigmas: sigmas(),
     steps: int({ default: 2, min: 1, max: 100 }),

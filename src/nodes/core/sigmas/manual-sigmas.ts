@@ -11,7 +11,7 @@ export const manualSigmas = defineNode({
   key: KEY,
   displayName: "ManualSigmas",
   category: "sampling/custom_sampling/sigmas",
-  description: "Sigmas written as numbers, with commas, semicolons or spaces between them.",
+  description: "Sigmas as numbers, separated by commas, semicolons or spaces.",
   inputs: { sigmas: text({ default: "1, 0.5", multiline: false }) },
   outputs: { SIGMAS: "SIGMAS" },
   run: ({ sigmas }) => {

@@ -9,7 +9,7 @@ export const setFirstSigma = defineNode({
   key: KEY,
   displayName: "SetFirstSigma",
   category: "sampling/custom_sampling/sigmas",
-  description: "Sigmas with another first one.",
+  description: "Replaces the first sigma.",
   inputs: { sigmas: sigmas(), sigma: float({ default: 136, min: 0, max: 20000, step: 0.001, round: false }) },
   outputs: { SIGMAS: "SIGMAS" },
   run: ({ sigmas, sigma }) => {

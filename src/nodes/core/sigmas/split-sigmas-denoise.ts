@@ -7,8 +7,7 @@ export const splitSigmasDenoise = defineNode({
   key: "SplitSigmasDenoise",
   displayName: "SplitSigmasDenoise",
   category: "sampling/custom_sampling/sigmas",
-  description:
-    "The steps before the last share of them, and that share; a share of no step leaves the first part empty.",
+  description: "Splits sigmas so that the second part has this share of the steps.",
   inputs: { sigmas: sigmas(), denoise: float({ default: 1, min: 0, max: 1, step: 0.01 }) },
   outputs: [
     { name: "high_sigmas", type: "SIGMAS" },

@@ -6,7 +6,7 @@ export const splitSigmas = defineNode({
   key: "SplitSigmas",
   displayName: "SplitSigmas",
   category: "sampling/custom_sampling/sigmas",
-  description: "The steps before a step, and those from it on; both have the sigma between them.",
+  description: "Splits sigmas at a step; both parts contain the sigma there.",
   inputs: { sigmas: sigmas(), step: int({ default: 0, min: 0, max: 10000 }) },
   outputs: [
     { name: "high_sigmas", type: "SIGMAS" },

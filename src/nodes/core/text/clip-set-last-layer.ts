@@ -6,7 +6,7 @@ export const clipSetLastLayer = defineNode({
   key: "CLIPSetLastLayer",
   displayName: "CLIP Set Last Layer",
   category: "conditioning",
-  description: "A clip that encodes with an earlier layer, counted from the end; -1 is the last.",
+  description: "Lets a clip stop at an earlier layer, counted from the end; -1 is the last.",
   inputs: { clip: clip(), stop_at_clip_layer: int({ default: -1, min: -24, max: -1, step: 1 }) },
   outputs: { CLIP: "CLIP" },
   run: ({ clip, stop_at_clip_layer: layer }, { host }) => {

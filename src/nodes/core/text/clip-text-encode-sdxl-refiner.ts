@@ -9,7 +9,7 @@ export const clipTextEncodeSdxlRefiner = defineNode({
   key: "CLIPTextEncodeSDXLRefiner",
   displayName: "CLIP Text Encode SDXL Refiner",
   category: "advanced/conditioning",
-  description: "Encodes a prompt for SDXL's refiner, with a size and the beauty that it should aim at.",
+  description: "Encodes a prompt for SDXL's refiner, with a size and an aesthetic score.",
   inputs: {
     ascore: float({ default: 6, min: 0, max: 1000, step: 0.01 }),
     width: side(),

@@ -9,7 +9,7 @@ export const clipTextEncodeSdxl = defineNode({
   key: "CLIPTextEncodeSDXL",
   displayName: "CLIP Text Encode SDXL",
   category: "advanced/conditioning",
-  description: "Encodes a prompt for each of SDXL's encoders, with the sizes that the model was trained to know.",
+  description: "Encodes a prompt for each of SDXL's encoders, with its size conditioning.",
   inputs: {
     clip: clip(),
     width: side(1024),

@@ -7,7 +7,7 @@ export const inpaintModelConditioning = defineNode({
   key: "InpaintModelConditioning",
   displayName: "Inpaint Model Conditioning",
   category: "conditioning/inpaint",
-  description: "Encodes images for a model that is trained to inpaint, which sees mask and surroundings.",
+  description: "Encodes images for an inpainting model, which sees the mask and its surroundings.",
   inputs: {
     positive: conditioning(),
     negative: conditioning(),

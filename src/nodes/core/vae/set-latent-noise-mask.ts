@@ -6,7 +6,7 @@ export const setLatentNoiseMask = defineNode({
   key: "SetLatentNoiseMask",
   displayName: "Set Latent Noise Mask",
   category: "latent/inpaint",
-  description: "Limits sampling to a mask: the latent stays as it is where the mask is 0.",
+  description: "Limits sampling to a mask; where it is 0 the latent stays unchanged.",
   inputs: { samples: latent(), mask: mask() },
   outputs: { LATENT: "LATENT" },
   run: ({ samples, mask }) => {

@@ -8,7 +8,7 @@ export const vaeEncodeForInpaint = defineNode({
   key: "VAEEncodeForInpaint",
   displayName: "VAE Encode (for Inpainting)",
   category: "latent/inpaint",
-  description: "Encodes images with grey where the mask is; sampling paints there, and a margin around it.",
+  description: "Encodes images with the masked area greyed out; the noise mask covers it and a margin.",
   inputs: { pixels: image(), vae: vae(), mask: mask(), grow_mask_by: int({ default: 6, min: 0, max: 64, step: 1 }) },
   outputs: { LATENT: "LATENT" },
   run: async ({ pixels, vae, mask, grow_mask_by }) => {

@@ -11,7 +11,7 @@ describe("StyleModelApply", () => {
     const style_model = {
       tokens: async (output: unknown) => (output === picture ? tokens : assert.fail("another picture")),
     };
-    const given = {
+    const own = {
       conditioning,
       style_model,
       clip_vision_output: picture,
@@ -19,7 +19,7 @@ describe("StyleModelApply", () => {
       strength_type: "multiply",
       ...inputs,
     };
-    return (await invokeNode("StyleModelApply", given)).result[0];
+    return (await invokeNode("StyleModelApply", own)).result[0];
   };
 
   it("adds the picture's words times its strength to the prompt's", async () => {
