@@ -45,6 +45,21 @@ const resizeRows = (method, peers) =>
     peers,
   }));
 
+/** A step of 20 with a denoiser that costs nothing, at cfg 7; `limit` in ms. */
+const samplingRow = (operation, args, more = {}) => ({
+  operation: `a step, ${operation}`,
+  subject: "sampling",
+  shape: "20 of 1x4x64x64, cfg 7",
+  args: { shape: LATENTS["16 Ki"], ...args },
+  per: 20,
+  peers: [peer("torch")],
+  limit: 0.3,
+  ...more,
+});
+/** Its limits with two threads, where it draws Brownian noise. */
+const LIMIT_OF_NOISE = { dpmpp_2m_sde: 0.3, dpmpp_sde: 0.6 };
+const againstTorch = { peers: [peer("torch", 5)] };
+
 /** Fields: operation, subject (key in the subjects), shape, args, peers; threads 1, unit ms and mode "time" where absent. */
 export function rows(folder) {
   const picture = (name, more = {}) => ({
@@ -143,6 +158,13 @@ export function rows(folder) {
     },
     ...resizeRows("lanczos", [peer("pillow", 2), peer("pillow, bytes", 2, "pillow.resizeBytes")]),
     ...["bilinear", "bicubic", "area", "nearest-exact"].flatMap((method) => resizeRows(method, [peer("torch", 2)])),
+    ...["euler", "dpmpp_2m"].map((sampler) => samplingRow(sampler, { sampler })),
+    samplingRow("euler, RescaleCFG", { sampler: "euler", rescale: 0.7 }),
+    ...["dpmpp_2m_sde", "dpmpp_sde"].flatMap((sampler) => [
+      // one thread needs longer; dpmpp_sde calls the model and draws twice a step
+      samplingRow(sampler, { sampler }, { ...againstTorch, limit: undefined }),
+      samplingRow(sampler, { sampler }, { ...againstTorch, threads: 2, limit: LIMIT_OF_NOISE[sampler] }),
+    ]),
     {
       operation: "composite with mask",
       subject: "composite",

@@ -8,6 +8,7 @@ import traceback
 import cuda_ops
 import numpy_ops
 import pillow_ops
+import sampling_ops
 import torch_ops
 
 BATCH_MS = 0.1
@@ -20,6 +21,7 @@ for peer in (torch_ops, numpy_ops, pillow_ops):
     SUBJECTS.update(peer.SUBJECTS)
     VERSIONS.update(peer.VERSIONS)
 SUBJECTS.update(cuda_ops.SUBJECTS)
+SUBJECTS.update(sampling_ops.SUBJECTS)
 
 now = lambda: time.perf_counter() * 1e3
 

@@ -8,6 +8,7 @@ import * as ops from "#src/tensor/ops.js";
 import { resizeImage } from "#src/tensor/resize.js";
 import { chainRun } from "./chain.mjs";
 import { pictureRender } from "./picture-render.mjs";
+import { samplingRun } from "./sampling.mjs";
 
 /** Values that no kernel can be lucky with, the same in every run. */
 const values = (shape, seed = 1n) => randn(shape, { seed });
@@ -117,6 +118,7 @@ export const ours = {
     const [x, out] = [values([1, 4, 2, 2]), values([1, 4, 2, 2])];
     return () => ops.scale(x, 0.5, out);
   },
+  sampling: (options) => samplingRun(options),
   graph: ({ nodes }) => chainRun(nodes),
   cachedGraph: ({ nodes }) => chainRun(nodes, createCache()),
   render: (options) => pictureRender(options),

@@ -1,4 +1,6 @@
-// An increment of a Brownian path: normals of all cuts side by side, then the cuts piece by piece of the elements.
+// An increment of a Brownian path: each thread draws its range of the elements of all cuts, then cuts it piece by
+// piece.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -13,9 +15,10 @@ namespace {
 
 /* Elements whose cuts are made at once: the right halves of a request fit into the first cache. */
 constexpr size_t kPiece = 256;
-constexpr size_t kBlock = 16;
-constexpr size_t kLeastRange = 4096;
-constexpr double kShorter = 0.8;
+constexpr size_t kBlock = 16;        /* normals that torch makes together */
+constexpr size_t kLeastRange = 4096; /* elements that are worth a thread */
+constexpr size_t kMostRanges = 8;    /* more gain nothing: each passes over the words of those before it */
+constexpr double kShorter = 0.8;     /* a range's length to that of the one before it */
 
 struct Request {
   engine_f32 out;
@@ -114,7 +117,7 @@ void draw(const Request &at, const Plan &plan, size_t begin, size_t end) {
 engine_status run(const Request &at) {
   const Plan plan(at);
   const size_t n = at.out.len, threads = static_cast<size_t>(engine_threads());
-  const size_t most = n / kLeastRange > 0 ? n / kLeastRange : 1, ranges = threads < most ? threads : most;
+  const size_t ranges = std::clamp<size_t>(n / kLeastRange, 1, std::min(threads, kMostRanges));
   const size_t rights = at.count * kPiece * sizeof(float), bytes = rights + at.term_count * sizeof(float *);
   const Scratch memory = scratch(ranges * bytes);
   // a thread has the same elements in every request: its normals never leave its caches
