@@ -52,13 +52,10 @@ const samplingRow = (operation, args, more = {}) => ({
   shape: "20 of 1x4x64x64, cfg 7",
   args: { shape: LATENTS["16 Ki"], ...args },
   per: 20,
-  peers: [peer("torch")],
+  peers: [peer("torch", 5)],
   limit: 0.3,
   ...more,
 });
-/** Its limits with two threads, where it draws Brownian noise. */
-const LIMIT_OF_NOISE = { dpmpp_2m_sde: 0.3, dpmpp_sde: 0.6 };
-const againstTorch = { peers: [peer("torch", 5)] };
 
 /** Fields: operation, subject (key in the subjects), shape, args, peers; threads 1, unit ms and mode "time" where absent. */
 export function rows(folder) {
@@ -160,11 +157,9 @@ export function rows(folder) {
     ...["bilinear", "bicubic", "area", "nearest-exact"].flatMap((method) => resizeRows(method, [peer("torch", 2)])),
     ...["euler", "dpmpp_2m"].map((sampler) => samplingRow(sampler, { sampler })),
     samplingRow("euler, RescaleCFG", { sampler: "euler", rescale: 0.7 }),
-    ...["dpmpp_2m_sde", "dpmpp_sde"].flatMap((sampler) => [
-      // one thread needs longer; dpmpp_sde calls the model and draws twice a step
-      samplingRow(sampler, { sampler }, { ...againstTorch, limit: undefined }),
-      samplingRow(sampler, { sampler }, { ...againstTorch, threads: 2, limit: LIMIT_OF_NOISE[sampler] }),
-    ]),
+    ...["dpmpp_2m_sde", "dpmpp_sde"].flatMap((sampler) =>
+      [1, 2].map((threads) => samplingRow(sampler, { sampler }, { threads })),
+    ),
     {
       operation: "composite with mask",
       subject: "composite",
