@@ -63,6 +63,10 @@ export const ERROR_CODES = {
   "png.too-large": badGraph("custom_validation_failed"),
   /** The bytes are no safetensors file, or a damaged one, or hold other types than expected. */
   "safetensors.invalid": badGraph("custom_validation_failed"),
+  /** A model's file is damaged, or its weights do not fit together. */
+  "model.invalid": badGraph("custom_validation_failed"),
+  /** A model's file holds another kind of model, or lies where no session can use it. */
+  "model.unsupported": badGraph("custom_validation_failed"),
   /** A path leads out of the folder it belongs to. */
   "path.outside": badGraph("custom_validation_failed"),
   /** A file does not exist. */

@@ -1,4 +1,14 @@
-import { fileURLToPath } from "node:url";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { root } from "../folders.js";
 
-/** Folder of the golden models: tiny checkpoints and what ComfyUI computes with them. */
-export const goldenModels = (): string => fileURLToPath(new URL("../../../../test/golden/models", import.meta.url));
+/** Folder of the tiny checkpoints and of what the reference makes of them. */
+export const goldenModels = (): string => join(root, "test/golden/models");
+
+/** Unpacks a gzipped model, "checkpoints/sd1" or the like, into a folder and returns its path there. */
+export function unpackModel(name: string, folder: string): string {
+  const path = join(folder, `${name.split("/").at(-1)}.safetensors`);
+  writeFileSync(path, gunzipSync(readFileSync(join(goldenModels(), `${name}.safetensors.gz`))));
+  return path;
+}

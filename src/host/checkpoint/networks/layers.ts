@@ -1,0 +1,159 @@
+import type { OnnxGraph, Value } from "../onnx/graph.js";
+import type { Network } from "../weights/network.js";
+
+// Values: pictures are [B, C, h, w], tokens [B, L, C]; a layer reads its weights under its key, KEY.weight and KEY.bias.
+
+/** Operators that only ONNX Runtime has. */
+const MICROSOFT = { domain: "com.microsoft" } as const;
+const GROUPS = 32;
+/** Longest period of a timestep embedding. */
+const MAX_PERIOD = 10_000;
+
+interface ConvOptions {
+  /** Side of the square kernel. */
+  readonly kernel: 1 | 3;
+  readonly stride?: 1 | 2;
+  /** Cells of zeros at top, left, bottom and right; half a kernel by default. */
+  readonly pads?: readonly [number, number, number, number];
+  readonly bias?: boolean;
+}
+
+/** A convolution from `inputs` to `outputs` channels. */
+export function conv(
+  network: Network,
+  key: string,
+  x: Value,
+  [inputs, outputs]: readonly [number, number],
+  { kernel, stride = 1, pads, bias = true }: ConvOptions,
+): Value {
+  const margin = (kernel - 1) / 2;
+  const weight = network.weight(`${key}.weight`, [outputs, inputs, kernel, kernel]);
+  const values = [x, weight, ...(bias ? [network.weight(`${key}.bias`, [outputs])] : [])];
+  return network.graph.node("Conv", values, {
+    kernel_shape: { ints: [kernel, kernel] },
+    strides: { ints: [stride, stride] },
+    pads: { ints: pads ?? [margin, margin, margin, margin] },
+  });
+}
+
+interface LinearOptions {
+  readonly bias?: boolean;
+  /** A 1x1 convolution in the file, used on tokens. */
+  readonly asConv?: boolean;
+}
+
+/** x · Wᵀ + b on the last axis, from `inputs` to `outputs` numbers. */
+export function linear(
+  network: Network,
+  key: string,
+  x: Value,
+  [inputs, outputs]: readonly [number, number],
+  { bias = true, asConv = false }: LinearOptions = {},
+): Value {
+  const { graph } = network;
+  const weight = asConv
+    ? reshape(graph, network.weight(`${key}.weight`, [outputs, inputs, 1, 1]), [outputs, inputs])
+    : network.weight(`${key}.weight`, [outputs, inputs]);
+  const product = matMulTransposed(graph, x, weight);
+  return bias ? add(graph, product, network.weight(`${key}.bias`, [outputs])) : product;
+}
+
+/** x · Wᵀ, without a transposed copy of W. */
+export const matMulTransposed = (graph: OnnxGraph, x: Value, weight: Value): Value =>
+  graph.node("FusedMatMul", [x, weight], { transB: { int: 1 } }, MICROSOFT);
+
+/**
+ * Group normalisation of a picture in 32 groups. There is no kernel of that name on the CPU: instance normalisation of
+ * [B, 32, …] does the same.
+ */
+export function groupNorm(network: Network, key: string, x: Value, channels: number, epsilon: number): Value {
+  const { graph } = network;
+  const [ones, zeros] = [1, 0].map((value) => graph.floats(new Array(GROUPS).fill(value), [GROUPS]));
+  const groups = reshape(graph, x, [0, GROUPS, -1]);
+  const normal = graph.node("InstanceNormalization", [groups, ones, zeros], { epsilon: { float: epsilon } });
+  const picture = graph.node("Reshape", [normal, graph.node("Shape", [x])]);
+  const [weight, bias] = ["weight", "bias"].map((name) =>
+    reshape(graph, network.weight(`${key}.${name}`, [channels]), [channels, 1, 1]),
+  );
+  return add(graph, graph.node("Mul", [picture, weight]), bias!);
+}
+
+/** Layer normalisation of the last axis. */
+export const layerNorm = (network: Network, key: string, x: Value, size: number, epsilon = 1e-5): Value =>
+  network.graph.node(
+    "LayerNormalization",
+    [x, network.weight(`${key}.weight`, [size]), network.weight(`${key}.bias`, [size])],
+    { axis: { int: -1 }, epsilon: { float: epsilon } },
+  );
+
+/** Attention of queries [B, L, C] on keys and values [B, S, C], scaled by 1/sqrt(C / heads); `mask` [1, 1, L, S] is added. */
+export function attention(
+  graph: OnnxGraph,
+  [query, key, value]: readonly [Value, Value, Value],
+  heads: number,
+  mask?: Value,
+): Value {
+  const inputs = mask === undefined ? [query, key, value] : [query, key, value, undefined, undefined, mask];
+  return graph.node("MultiHeadAttention", inputs, { num_heads: { int: heads } }, MICROSOFT);
+}
+
+export const add = (graph: OnnxGraph, a: Value, b: Value): Value => graph.node("Add", [a, b]);
+
+/** x · sigmoid(x). */
+export const silu = (graph: OnnxGraph, x: Value): Value => graph.node("Mul", [x, graph.node("Sigmoid", [x])]);
+
+/** Gelu in its exact form, with erf. */
+export const gelu = (graph: OnnxGraph, x: Value): Value => graph.node("Gelu", [x], {}, MICROSOFT);
+
+/** x · sigmoid(1.702 x). */
+export const quickGelu = (graph: OnnxGraph, x: Value): Value =>
+  graph.node("QuickGelu", [x], { alpha: { float: 1.702 } }, MICROSOFT);
+
+/** 0 keeps a side, -1 takes what is left. */
+export const reshape = (graph: OnnxGraph, x: Value, shape: readonly number[]): Value =>
+  graph.node("Reshape", [x, graph.ints(shape)]);
+
+/** A picture's cells in row-major order as tokens. */
+export const toTokens = (graph: OnnxGraph, picture: Value): Value =>
+  graph.node("Transpose", [reshape(graph, picture, [0, 0, -1])], { perm: { ints: [0, 2, 1] } });
+
+/** Tokens as a picture of the same size as `like`, whose channels may be others than theirs. */
+export function toPicture(graph: OnnxGraph, tokens: Value, channels: number, like: Value): Value {
+  const cells = graph.node("Transpose", [tokens], { perm: { ints: [0, 2, 1] } });
+  const start = graph.ints([0, channels]);
+  const shape = graph.node("Concat", [start, graph.node("Shape", [like], { start: { int: 2 } })], { axis: { int: 0 } });
+  return graph.node("Reshape", [cells, shape]);
+}
+
+const NEAREST = {
+  mode: { text: "nearest" },
+  coordinate_transformation_mode: { text: "asymmetric" },
+  nearest_mode: { text: "floor" },
+};
+
+/** A picture at twice its sides, each cell four times. */
+export const doubled = (graph: OnnxGraph, x: Value): Value =>
+  graph.node("Resize", [x, undefined, graph.floats([1, 1, 2, 2], [4])], NEAREST);
+
+/** A picture at the sides of another one, nearest cell. */
+export function resizedAs(graph: OnnxGraph, x: Value, like: Value): Value {
+  const start = graph.node("Shape", [x], { end: { int: 2 } });
+  const end = graph.node("Shape", [like], { start: { int: 2 } });
+  const shape = graph.node("Concat", [start, end], { axis: { int: 0 } });
+  return graph.node("Resize", [x, undefined, undefined, shape], NEAREST);
+}
+
+/**
+ * Embedding [B, size] of timesteps [B]: cosines of t · 10000^(-i / half), then the sines. Source: `timestep_embedding` of
+ * guided-diffusion.
+ */
+export function timestepEmbedding(graph: OnnxGraph, timestep: Value, size: number): Value {
+  const half = size / 2;
+  // in float32 at each step as in the source: a late rounding is 2e-5 in the angle of timestep 999
+  const slope = Math.fround(-Math.log(MAX_PERIOD));
+  const frequencies = Array.from({ length: half }, (_, i) => Math.exp(Math.fround(Math.fround(slope * i) / half)));
+  const column = graph.node("Unsqueeze", [timestep, graph.ints([1])]);
+  const angles = graph.node("Mul", [column, graph.floats(frequencies, [1, half])]);
+  const parts = ["Cos", "Sin"].map((op) => graph.node(op, [angles]));
+  return graph.node("Concat", parts, { axis: { int: 1 } });
+}

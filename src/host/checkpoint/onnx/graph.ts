@@ -1,0 +1,287 @@
+import { isAbsolute, join, parse, relative, sep } from "node:path";
+import { LatentkitError } from "../../../base/errors.js";
+import type { StoredEntry, StoredType } from "../../../io/safetensors/header.js";
+import { ProtobufWriter } from "./protobuf.js";
+
+/** Name of a value in a graph. */
+export type Value = string & { readonly __value: unique symbol };
+
+export type Attribute = { int: number } | { float: number } | { ints: readonly number[] } | { text: string };
+
+/** Sides of a value; a text is a side that is known when the graph runs, equal texts are equal sides. */
+export type Sides = readonly (number | string)[];
+
+/** Types of a graph's own inputs and outputs. */
+export type PortType = "float" | "int64";
+
+interface NodeOptions {
+  /** Domain of the operator; the default is ONNX's own. */
+  readonly domain?: "com.microsoft";
+}
+
+/** A graph as ONNX Runtime takes it: the model and where the files lie that it refers to. */
+export interface EncodedGraph {
+  /** A ModelProto. */
+  readonly bytes: Uint8Array;
+  /** Folder that holds all files of weights; "" where there are none. */
+  readonly folder: string;
+  /** Paths of the files of weights. */
+  readonly files: readonly string[];
+}
+
+/** A tensor in a file. */
+type StoredTensor = StoredEntry & { readonly file: string };
+
+interface Node {
+  readonly op: string;
+  readonly domain: string;
+  readonly inputs: readonly string[];
+  readonly outputs: readonly Value[];
+  readonly attributes: Readonly<Record<string, Attribute>>;
+}
+
+interface Port {
+  readonly name: string;
+  readonly type: number;
+  readonly sides: Sides;
+}
+
+interface Constant {
+  readonly name: Value;
+  readonly type: number;
+  readonly shape: readonly number[];
+  readonly bytes: Uint8Array;
+}
+
+/** Numbers of TensorProto.DataType. */
+const TYPE = { float: 1, int64: 7 } as const;
+const STORED_TYPE: Readonly<Partial<Record<StoredType, number>>> = {
+  F32: 1,
+  F16: 10,
+  F64: 11,
+  BF16: 16,
+  F8_E4M3: 17,
+  F8_E5M2: 19,
+};
+
+/** First IR version with 8-bit floats. */
+const IR_VERSION = 9;
+const OPSET = 17;
+/** First operator set whose Cast and Reshape take 8-bit floats. */
+const OPSET_OF_FLOAT_8 = 21;
+/** DataLocation.EXTERNAL of a TensorProto. */
+const EXTERNAL = 1;
+
+/** An ONNX graph in the making; its weights stay in their files. Source of the schema: onnx.proto3 of ONNX 1.16. */
+export class OnnxGraph {
+  readonly name: string;
+  readonly #nodes: Node[] = [];
+  readonly #inputs: Port[] = [];
+  readonly #outputs: Port[] = [];
+  readonly #constants = new Map<string, Constant>();
+  readonly #stored: { readonly name: Value; readonly tensor: StoredTensor }[] = [];
+  #count = 0;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  /** Declares an input. */
+  input(name: string, type: PortType, sides: Sides): Value {
+    this.#inputs.push({ name, type: TYPE[type], sides });
+    return name as Value;
+  }
+
+  /** Declares an output that passes a value on. */
+  output(value: Value, name: string, type: PortType, sides: Sides): void {
+    this.#outputs.push({ name, type: TYPE[type], sides });
+    this.#nodes.push({ op: "Identity", domain: "", inputs: [value], outputs: [name as Value], attributes: {} });
+  }
+
+  /** Adds an operator with one output and returns that. An input that is undefined is an optional one left out. */
+  node(
+    op: string,
+    inputs: readonly (Value | undefined)[],
+    attributes: Readonly<Record<string, Attribute>> = {},
+    options: NodeOptions = {},
+  ): Value {
+    return this.nodeWithOutputs(op, inputs, 1, attributes, options)[0]!;
+  }
+
+  /** Adds an operator with `count` outputs and returns them in order. */
+  nodeWithOutputs(
+    op: string,
+    inputs: readonly (Value | undefined)[],
+    count: number,
+    attributes: Readonly<Record<string, Attribute>> = {},
+    { domain }: NodeOptions = {},
+  ): Value[] {
+    const outputs = Array.from({ length: count }, () => this.#name(op));
+    this.#nodes.push({ op, domain: domain ?? "", inputs: inputs.map((input) => input ?? ""), outputs, attributes });
+    return outputs;
+  }
+
+  /** A float32 constant; equal ones are shared. */
+  floats(values: ArrayLike<number>, shape: readonly number[]): Value {
+    return this.#constant(TYPE.float, Float32Array.from(values), shape);
+  }
+
+  /** An int64 constant, a list unless `shape` says otherwise; equal ones are shared. */
+  ints(values: readonly number[], shape: readonly number[] = [values.length]): Value {
+    return this.#constant(TYPE.int64, BigInt64Array.from(values, BigInt), shape);
+  }
+
+  /** A weight that stays in its file, in its stored type. Throws model.invalid for a type that is no float. */
+  stored(tensor: StoredTensor): Value {
+    if (STORED_TYPE[tensor.dtype] === undefined)
+      throw new LatentkitError("model.invalid", `A weight: expected a type of floats, received ${tensor.dtype}.`);
+    const name = this.#name("weight");
+    this.#stored.push({ name, tensor });
+    return name;
+  }
+
+  /**
+   * Encodes the graph as a ModelProto. With `overridable` weights are listed as graph inputs too: the runtime then takes
+   * them for changeable, so it neither converts nor packs them when it loads, and reads them from the file at every run.
+   * Throws model.unsupported where no folder holds all files (several drives).
+   */
+  encode({ overridable }: { overridable: boolean }): EncodedGraph {
+    const files = [...new Set(this.#stored.map(({ tensor }) => tensor.file))];
+    const folder = folderOf(files);
+    const hasFloat8 = this.#stored.some(({ tensor }) => tensor.dtype.startsWith("F8"));
+    const model = new ProtobufWriter();
+    model.integer(1, IR_VERSION);
+    model.text(2, "latentkit");
+    model.message(7, (graph) => this.#write(graph, folder, overridable));
+    for (const [domain, version] of [
+      ["", hasFloat8 ? OPSET_OF_FLOAT_8 : OPSET] as const,
+      ["com.microsoft", 1] as const,
+    ])
+      model.message(8, (opset) => {
+        opset.text(1, domain);
+        opset.integer(2, version);
+      });
+    return { bytes: model.finish(), folder, files };
+  }
+
+  /** Writes the fields of a GraphProto. */
+  #write(graph: ProtobufWriter, folder: string, overridable: boolean): void {
+    for (const node of this.#nodes) graph.message(1, (message) => writeNode(message, node));
+    graph.text(2, this.name);
+    for (const constant of this.#constants.values())
+      graph.message(5, (message) => {
+        message.integers(1, constant.shape);
+        message.integer(2, constant.type);
+        message.text(8, constant.name);
+        message.bytes(9, constant.bytes);
+      });
+    const weights: Port[] = [];
+    for (const { name, tensor } of this.#stored) {
+      const type = STORED_TYPE[tensor.dtype]!;
+      weights.push({ name, type, sides: tensor.shape });
+      graph.message(5, (message) => {
+        message.integers(1, tensor.shape);
+        message.integer(2, type);
+        message.text(8, name);
+        writeLocation(message, tensor, folder);
+      });
+    }
+    const inputs = overridable ? [...this.#inputs, ...weights] : this.#inputs;
+    for (const port of inputs) graph.message(11, (message) => writePort(message, port));
+    for (const port of this.#outputs) graph.message(12, (message) => writePort(message, port));
+  }
+
+  #constant(type: number, values: Float32Array | BigInt64Array, shape: readonly number[]): Value {
+    const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+    const key = `${type} ${shape.join(" ")}: ${Buffer.from(bytes).toString("base64")}`;
+    const known = this.#constants.get(key);
+    if (known !== undefined) return known.name;
+    const name = this.#name("constant");
+    this.#constants.set(key, { name, type, shape, bytes });
+    return name;
+  }
+
+  #name(kind: string): Value {
+    return `${kind}_${this.#count++}` as Value;
+  }
+}
+
+/** Writes the fields of a NodeProto. */
+function writeNode(message: ProtobufWriter, node: Node): void {
+  for (const input of node.inputs) message.text(1, input);
+  for (const output of node.outputs) message.text(2, output);
+  message.text(3, node.outputs[0]!);
+  message.text(4, node.op);
+  for (const [name, attribute] of Object.entries(node.attributes))
+    message.message(5, (field) => writeAttribute(field, name, attribute));
+  message.text(7, node.domain);
+}
+
+/** Writes the fields of an AttributeProto; field 20 is its AttributeType. */
+function writeAttribute(message: ProtobufWriter, name: string, attribute: Attribute): void {
+  message.text(1, name);
+  if ("float" in attribute) {
+    message.float(2, attribute.float);
+    message.integer(20, 1);
+  } else if ("int" in attribute) {
+    message.integer(3, attribute.int);
+    message.integer(20, 2);
+  } else if ("text" in attribute) {
+    message.text(4, attribute.text);
+    message.integer(20, 3);
+  } else {
+    message.integers(8, attribute.ints);
+    message.integer(20, 7);
+  }
+}
+
+/** Writes the fields of a ValueInfoProto. */
+function writePort(message: ProtobufWriter, { name, type, sides }: Port): void {
+  message.text(1, name);
+  message.message(2, (typeProto) =>
+    typeProto.message(1, (tensor) => {
+      tensor.integer(1, type);
+      tensor.message(2, (shape) => {
+        for (const side of sides)
+          shape.message(1, (dimension) => {
+            if (typeof side === "number") dimension.integer(1, side);
+            else dimension.text(2, side);
+          });
+      });
+    }),
+  );
+}
+
+/** Writes the fields of a TensorProto that say where its values are; the runtime takes paths relative to `folder` alone. */
+function writeLocation(message: ProtobufWriter, { file, from, to }: StoredTensor, folder: string): void {
+  const location = relative(folder, file).split(sep).join("/");
+  const entries = { location, offset: String(from), length: String(to - from) };
+  for (const [key, value] of Object.entries(entries))
+    message.message(13, (entry) => {
+      entry.text(1, key);
+      entry.text(2, value);
+    });
+  message.integer(14, EXTERNAL);
+}
+
+/** Deepest folder that holds all files, "" for none. */
+function folderOf(files: readonly string[]): string {
+  if (files.length === 0) return "";
+  let folder = join(files[0]!, "..");
+  for (const file of files)
+    while (!isBelow(folder, file)) {
+      if (folder === parse(folder).root)
+        throw new LatentkitError(
+          "model.unsupported",
+          `Files of one model must lie on one drive, received ${files[0]} and ${file}.`,
+        );
+      folder = join(folder, "..");
+    }
+  return folder;
+}
+
+/** True if a path is below a folder; on Windows a path relative to another drive is absolute. */
+function isBelow(folder: string, file: string): boolean {
+  const path = relative(folder, file);
+  return path !== ".." && !path.startsWith(`..${sep}`) && !isAbsolute(path);
+}

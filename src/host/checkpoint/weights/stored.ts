@@ -1,0 +1,83 @@
+import { type FileHandle, open, realpath, stat } from "node:fs/promises";
+import { describe, LatentkitError } from "../../../base/errors.js";
+import { headerLength, LENGTH_BYTES, parseHeader, type StoredEntry } from "../../../io/safetensors/header.js";
+
+/** A tensor of a .safetensors file on disk. */
+export interface StoredWeight extends StoredEntry {
+  /** Path without symbolic links. */
+  readonly file: string;
+}
+
+/** Weights of one part of a checkpoint by key, without the part's prefix. */
+export type WeightMap = ReadonlyMap<string, StoredWeight>;
+
+/** A .safetensors file on disk, of which only the header has been read. */
+export interface WeightFile {
+  /** Path without symbolic links. */
+  readonly path: string;
+  readonly bytes: number;
+  /** Time of the last change in nanoseconds since 1970. */
+  readonly modifiedNs: bigint;
+  readonly inode: bigint;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** By the file's own keys, in the order of the header. */
+  readonly weights: WeightMap;
+}
+
+/**
+ * Reads the header of a .safetensors file. Throws file.not-found, file.read-failed and, for a damaged header, a file that
+ * is longer or shorter than its tensors, or another kind of file, safetensors.invalid.
+ */
+export async function openWeightFile(path: string): Promise<WeightFile> {
+  try {
+    const file = await realpath(path);
+    const handle = await open(file, "r");
+    try {
+      const { size, mtimeNs, ino } = await handle.stat({ bigint: true });
+      const bytes = Number(size);
+      const length = headerLength(await readAt(handle, 0, Math.min(LENGTH_BYTES, bytes)), bytes);
+      const header = parseHeader(await readAt(handle, LENGTH_BYTES, length), bytes);
+      const weights = new Map<string, StoredWeight>();
+      for (const [key, entry] of header.entries) weights.set(key, { ...entry, file });
+      return { path: file, bytes, modifiedNs: mtimeNs, inode: ino, metadata: header.metadata, weights };
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    throw readError(path, error);
+  }
+}
+
+/** Whether the file has another size, time of change or inode than when it was opened, or is gone. */
+export async function hasChanged({ path, bytes, modifiedNs, inode }: WeightFile): Promise<boolean> {
+  try {
+    const { size, mtimeNs, ino } = await stat(path, { bigint: true });
+    return Number(size) !== bytes || mtimeNs !== modifiedNs || ino !== inode;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return true;
+    throw readError(path, error);
+  }
+}
+
+/** Reads `length` bytes, which the file's size promises: fewer where it has shrunk since. */
+async function readAt(handle: FileHandle, position: number, length: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(length);
+  let filled = 0;
+  while (filled < length) {
+    const { bytesRead } = await handle.read(bytes, filled, length - filled, position + filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  return bytes.subarray(0, filled);
+}
+
+function readError(path: string, error: unknown): LatentkitError {
+  const cause = { cause: error };
+  if (error instanceof LatentkitError) {
+    if (error.code !== "safetensors.invalid") return error;
+    return new LatentkitError(error.code, `${describe(path)}: ${error.message}`, {}, cause);
+  }
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT") return new LatentkitError("file.not-found", `File ${describe(path)} not found.`, {}, cause);
+  return new LatentkitError("file.read-failed", `File ${describe(path)} cannot be read: ${code}.`, {}, cause);
+}

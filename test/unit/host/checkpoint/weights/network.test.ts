@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
+import { listedNetwork, networkOf, type WeightChange } from "#src/host/checkpoint/weights/network.js";
+import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
+import { refuses } from "../../../../helpers/errors.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
+import { graphSession } from "../../../../helpers/models/session.js";
+import { f32, type RawTensor, words, writeWeights } from "../../../../helpers/models/weight-file.js";
+
+const times =
+  (factor: number): WeightChange =>
+  (graph, weight) =>
+    graph.node("Mul", [weight, graph.floats([factor], [])]);
+const plus =
+  (amount: number): WeightChange =>
+  (graph, weight, shape) =>
+    graph.node("Add", [weight, graph.floats(new Array(shape[0]! * shape[1]!).fill(amount), shape)]);
+
+describe("networkOf", () => {
+  const folder = temporaryFolder();
+  const table = words("F16", [3, 2], [0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600]);
+  const opened = async (tensors: Record<string, RawTensor>) =>
+    (await openWeightFile(writeWeights(join(folder(), "w.safetensors"), tensors))).weights;
+
+  /** Values of a graph with one output. */
+  async function computed(graph: OnnxGraph, ids?: readonly number[]): Promise<number[]> {
+    const session = await graphSession(graph.encode({ overridable: true }));
+    const { out } = await session.run(ids === undefined ? {} : { ids: { int64: ids, shape: [ids.length] } });
+    await session.release();
+    return [...out!.data];
+  }
+
+  it("gives a weight as float32, one value for all uses", async () => {
+    const graph = new OnnxGraph("weights");
+    const network = networkOf(graph, await opened({ half: table, full: f32([3, 2]) }));
+    const half = network.weight("half", [3, 2]);
+    assert.equal(network.weight("half", [3, 2]), half);
+    graph.output(graph.node("Sub", [half, network.weight("full", [3, 2])]), "out", "float", [3, 2]);
+    assert.deepEqual(await computed(graph), [0, 0, 0, 0, 0, 0]);
+    assert.deepEqual([network.has("half"), network.has("other"), network.shape("half")], [true, false, [3, 2]]);
+  });
+
+  it("applies changes in order, after the conversion", async () => {
+    const graph = new OnnxGraph("changes");
+    const changes = new Map([["half", [times(2), plus(1)]]]);
+    const network = networkOf(graph, await opened({ half: table }), changes);
+    graph.output(network.weight("half", [3, 2]), "out", "float", [3, 2]);
+    assert.deepEqual(await computed(graph), [3, 5, 7, 9, 11, 13]);
+  });
+
+  it("multiplies 8-bit weights by their factor, whose shape is [] or [1]", async () => {
+    for (const shape of [[], [1]]) {
+      const graph = new OnnxGraph("scaled");
+      const weights = await opened({
+        "a.weight": { dtype: "F8_E4M3", shape: [2], bytes: Uint8Array.of(0x38, 0xb8) },
+        "a.scale_weight": f32(shape, [3]),
+      });
+      graph.output(networkOf(graph, weights).weight("a.weight", [2]), "out", "float", [2]);
+      assert.deepEqual(await computed(graph), [3, -3]);
+    }
+    const graph = new OnnxGraph("scaled by rows");
+    const weights = await opened({ "a.weight": f32([2]), "a.scale_weight": f32([2]) });
+    await refuses(() => networkOf(graph, weights).weight("a.weight", [2]), "model.invalid", /"a.scale_weight"/);
+  });
+
+  it("gathers rows of a table, changed or not", async () => {
+    for (const [changes, expected] of [
+      [undefined, [5, 6, 1, 2]],
+      [new Map([["t", [times(3)]]]), [15, 18, 3, 6]],
+    ] as const) {
+      const graph = new OnnxGraph("rows");
+      const network = networkOf(graph, await opened({ t: table }), changes);
+      const rows = network.rows("t", [3, 2], graph.input("ids", "int64", ["n"]));
+      graph.output(rows, "out", "float", ["n", 2]);
+      assert.deepEqual(await computed(graph, [2, 0]), expected);
+    }
+  });
+
+  it("refuses absent weights and other shapes, by key", async () => {
+    const network = networkOf(new OnnxGraph("bad"), await opened({ half: table }));
+    await refuses(() => network.weight("gone.weight", [1]), "model.invalid", /Weight "gone.weight" is missing/);
+    await refuses(() => network.shape("gone.weight"), "model.invalid", /"gone.weight"/);
+    for (const shape of [[2, 3], [6], [3, 2, 1]]) {
+      const pattern = new RegExp(`"half": expected shape \\[${shape.join(", ")}\\], received \\[3, 2\\]`);
+      await refuses(() => network.weight("half", shape), "model.invalid", pattern);
+      await refuses(() => network.rows("half", shape, network.graph.ints([0])), "model.invalid", pattern);
+    }
+  });
+});
+
+describe("listedNetwork", () => {
+  it("lists each key once with its shape, tables too", async () => {
+    const network = listedNetwork();
+    network.weight("a", [1, 2]);
+    network.rows("t", [5, 3], network.graph.ints([0]));
+    network.weight("a", [1, 2]);
+    assert.deepEqual(
+      [...network.listed],
+      [
+        ["a", [1, 2]],
+        ["t", [5, 3]],
+      ],
+    );
+    assert.deepEqual(network.shape("t"), [5, 3]);
+    await refuses(() => network.shape("b"), "model.invalid", /"b"/);
+  });
+});
