@@ -1,23 +1,11 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { gunzipSync } from "node:zlib";
 import { levelsOfDiffusers, levelsOfLdm, renaming, unetModules } from "#src/host/checkpoint/weights/diffusers-names.js";
-import { goldenModels } from "../../../../helpers/models/golden.js";
+import { type FullSizeFamily, fullSizeShapes } from "../../../../helpers/models/full-size-keys.js";
 
 const PREFIX = "model.diffusion_model.";
-type Family = "sd1" | "sd1_inpaint" | "sd2" | "sdxl" | "sdxl_refiner";
-
-const files = JSON.parse(gunzipSync(readFileSync(join(goldenModels(), "keys.json.gz"))).toString()) as Record<
-  Family,
-  Record<string, number[]>
->;
 
 /** UNet keys of a full-size file, without their prefix. */
-const unetKeys = (family: Family): string[] =>
-  Object.keys(files[family])
-    .filter((key) => key.startsWith(PREFIX))
-    .map((key) => key.slice(PREFIX.length));
+const unetKeys = (family: FullSizeFamily): string[] => Object.keys(fullSizeShapes(family, PREFIX));
 
 /** The name that diffusers has for a key, as far as the names differ. */
 function diffusersNames(keys: readonly string[]): (key: string) => string | undefined {
