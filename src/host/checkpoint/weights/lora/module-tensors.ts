@@ -8,6 +8,8 @@ export type Expression = (graph: OnnxGraph) => Value;
 
 /** A rank above the sides of all weights: intermediate products have as many rows, however small the file is. */
 const MOST_RANK = 8192;
+/** Sides that a message shows. */
+const MOST_SHOWN = 8;
 /** TensorProto.DataType.FLOAT. */
 const FLOAT = { int: 1 };
 
@@ -115,7 +117,9 @@ export const flatSides = ({ weight: { shape } }: LoraTensor): [number, number] =
 
 export const sizeOf = (sides: readonly number[]): number => sides.reduce((product, side) => product * side, 1);
 
-export const list = (sides: readonly number[]): string => `[${sides.join(", ")}]`;
+/** Sides for a message; a foreign file may have any number of them. */
+export const list = (sides: readonly number[]): string =>
+  sides.length <= MOST_SHOWN ? `[${sides.join(", ")}]` : `${sides.length} sides`;
 
 /** Swaps the last two of three axes. */
 const turned = (graph: OnnxGraph, value: Value): Value =>

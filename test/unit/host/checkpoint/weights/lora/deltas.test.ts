@@ -286,6 +286,14 @@ describe("sums of a LoRA for a weight", () => {
         await refuses(work, "model.invalid", pattern, /lora-0\.safetensors/);
       });
 
+    it("shapes of many sides, in a short sentence", async () => {
+      const shapes = { diff: [60, ...new Array<number>(10_000).fill(1)] };
+      const weights = { [`${LAYER}.weight`]: randomTensor(1, LINEAR) };
+      const work = weightsAfter(folder(), weights, [{ tensors: random(shapes), strength: 1 }]);
+      const { message } = await refuses(work, "model.invalid", /expected \[6, 10\], received 10001 sides\.$/);
+      assert.ok(message.length < 400);
+    });
+
     it("types that are no floats", async () => {
       const tensors = { [`${NAME}.diff`]: { dtype: "I64", shape: [1, 1], bytes: new Uint8Array(8) } };
       const work = weightsAfter(folder(), { [`${LAYER}.weight`]: randomTensor(1, [1, 1]) }, [{ tensors, strength: 1 }]);
