@@ -1,0 +1,60 @@
+import { LatentkitError } from "../../base/errors.js";
+import type { Clip, Lora, Model } from "../types.js";
+import { CheckpointClip, CheckpointEncoder } from "./clip.js";
+import { CheckpointModel } from "./model.js";
+import { type Part, stateOf } from "./part.js";
+import { changesOf, unmatchedModules, unmatchedWarning } from "./weights/lora/changes.js";
+import type { LoraFile } from "./weights/lora/lora-file.js";
+import type { LoraTarget } from "./weights/lora/names.js";
+import type { WeightFile } from "./weights/stored.js";
+
+/** A LoRA of a file, which changes models and clips of the same host. */
+export class CheckpointLora implements Lora {
+  readonly #file: WeightFile;
+  readonly #lora: LoraFile;
+
+  constructor(file: WeightFile, lora: LoraFile) {
+    this.#file = file;
+    this.#lora = lora;
+  }
+
+  apply(model: Model, clip: Clip | undefined, strengths: { model: number; clip: number }): [Model, Clip?] {
+    const { source } = requireOwn(model);
+    const unet = this.#adapted(source.unet, targetOf(source.unet), strengths.model);
+    const changed = new CheckpointModel({ ...source, unet });
+    if (clip === undefined) return [changed];
+    const encoders = encodersOf(clip);
+    const parts = encoders.map(({ part }) => this.#adapted(part, textTargetOf(part), strengths.clip));
+    return [changed, new CheckpointClip({ ...encoders[0]!.source, encoders: parts })];
+  }
+
+  unmatched(model: Model, clip: Clip | undefined): string | undefined {
+    const texts = clip === undefined ? [] : encodersOf(clip).map(({ part }) => textTargetOf(part));
+    return unmatchedWarning(this.#lora, unmatchedModules(this.#lora, [targetOf(requireOwn(model).source.unet), ...texts]));
+  }
+
+  #adapted<Config>(part: Part<Config>, target: LoraTarget, strength: number): Part<Config> {
+    const changes = changesOf(this.#lora, target, strength);
+    if (changes.size === 0) return part;
+    const adapter = { key: `${strength} ${stateOf(this.#file)}`, file: this.#file, changes };
+    return { ...part, adapters: [...part.adapters, adapter] };
+  }
+}
+
+const targetOf = ({ weights }: Part<unknown>): LoraTarget => ({ kind: "unet", weights });
+
+const textTargetOf = ({ config, weights }: CheckpointEncoder["part"]): LoraTarget => ({ kind: "text", config, weights });
+
+function requireOwn(model: Model): CheckpointModel {
+  if (model instanceof CheckpointModel) return model;
+  throw foreign("a model");
+}
+
+const encodersOf = ({ encoders }: Clip): CheckpointEncoder[] =>
+  encoders.map((encoder) => {
+    if (encoder instanceof CheckpointEncoder) return encoder;
+    throw foreign("a clip");
+  });
+
+const foreign = (what: string): LatentkitError =>
+  new LatentkitError("host.missing", `host "checkpoint": its LoRAs cannot change ${what} of another host.`);

@@ -1,0 +1,55 @@
+import { weightedSum } from "../../tensor/ops.js";
+import type { Tensor } from "../../tensor/tensor.js";
+
+/** The quantity that a network predicts. */
+export type Reading = "eps" | "v" | "lcm" | "x0" | "edm" | "edm-v";
+
+/** One prediction: the noisy latent, the network's output and the noise level. */
+export interface Predicted {
+  readonly x: Tensor;
+  readonly out: Tensor;
+  readonly sigma: number;
+  readonly timestep: number;
+}
+
+/** Standard deviation of clean latents that a reading assumes: 0.5 in Karras et al. 2022, else 1. */
+const dataDeviation = (reading: Reading): number => (reading === "edm" ? 0.5 : 1);
+
+/** Factor of the noisy latent on its way into the network: 1 / sqrt(sigma² + data²). */
+export const inputScale = (reading: Reading, sigma: number): number =>
+  1 / Math.sqrt(sigma * sigma + dataDeviation(reading) ** 2);
+
+/**
+ * The estimate of the clean latent. v: Salimans and Ho 2022, "Progressive Distillation"; edm: Karras et al. 2022; lcm: the
+ * boundary condition of Luo et al. 2023, "Latent Consistency Models", with timesteps scaled by 10 and data deviation 0.5.
+ */
+export function cleanOf(reading: Reading, { x, out, sigma, timestep }: Predicted): Tensor {
+  const data = dataDeviation(reading);
+  const variance = sigma * sigma + data * data;
+  switch (reading) {
+    case "x0":
+      return out;
+    case "eps":
+      return weightedSum([
+        [1, x],
+        [-sigma, out],
+      ]);
+    case "lcm": {
+      const scaled = (timestep * 10) ** 2;
+      const toClean = Math.sqrt(scaled / (scaled + 0.25));
+      return weightedSum([
+        [toClean + 0.25 / (scaled + 0.25), x],
+        [-sigma * toClean, out],
+      ]);
+    }
+    case "v":
+    case "edm-v":
+    case "edm": {
+      const sign = reading === "edm" ? 1 : -1;
+      return weightedSum([
+        [(data * data) / variance, x],
+        [(sign * sigma * data) / Math.sqrt(variance), out],
+      ]);
+    }
+  }
+}

@@ -1,0 +1,20 @@
+import { LATENT_FORMATS } from "../../tensor/sampling/latent-format.js";
+import { type ModelSampling, modelSampling } from "../../tensor/sampling/model-sampling.js";
+import type { Reading } from "./reading.js";
+import type { CheckpointSampling, Family } from "./recognition/recognise.js";
+
+/** Names of the families as in `modelSampling`. */
+const NAMES = { sd1: "sd15", sd2: "sd21", sdxl: "sdxl", "sdxl-refiner": "sdxl-refiner" } as const;
+
+/** Noise levels of a checkpoint, under its family's name and with its latents. */
+export function samplingOf(family: Family, facts: CheckpointSampling): ModelSampling {
+  const { schedule, prediction, zeroTerminalSnr: zsnr, sigmaMin, sigmaMax, latentFormat } = facts;
+  const table =
+    schedule === "edm"
+      ? modelSampling(prediction === "edm" ? "playground25" : "svd", { sigmaMin, sigmaMax })
+      : modelSampling(prediction === "v" ? "sd21-v" : "sd15", { zsnr });
+  return Object.freeze({ ...table, name: NAMES[family], latentFormat: LATENT_FORMATS[latentFormat] });
+}
+
+/** The quantity that the network of a checkpoint predicts. */
+export const readingOf = ({ prediction }: CheckpointSampling): Reading => prediction as Reading;
