@@ -172,6 +172,8 @@ export interface StyleModel {
 
 /** A change of the weights of models and clips. */
 export interface Lora {
+  /** Sentence on what of it a model and a clip have no place for; undefined where nothing is left over. */
+  unmatched?(model: Model, clip: Clip | undefined): string | undefined;
   apply(model: Model, clip: Clip | undefined, strengths: { model: number; clip: number }): [Model, Clip?];
 }
 
@@ -213,6 +215,10 @@ export interface Host {
   readonly retainsNoTensors?: boolean;
   checkpoints(): readonly string[];
   loadCheckpoint(name: string, signal?: AbortSignal): Promise<Checkpoint>;
+  /**
+   * Name among `files`, or `checkpoints`, of the file that a graph means: without its folder, say. Absent: names are exact.
+   */
+  fileOf?(kind: keyof HostFiles | "checkpoints", name: string): string | undefined;
   /** Names of the files of a kind; undefined where the host has no models of the kind at all. */
   files?(kind: keyof HostFiles): readonly string[] | undefined;
   /** Loads a file of a kind that `files` lists. `settings` are further inputs of the loader's node, by their names. */
@@ -222,4 +228,6 @@ export interface Host {
     signal?: AbortSignal,
     settings?: Readonly<Record<string, string>>,
   ): Promise<HostFiles[Kind]>;
+  /** Ends what it has started. Absent: there is nothing to end. */
+  close?(): Promise<void>;
 }

@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../base/errors.js";
 import { hostModel } from "../host/derived-model.js";
 import type { Host, HostFiles, Model, ModelPatch } from "../host/types.js";
 import type { NodeContext } from "./define.js";
-import { choice } from "./inputs.js";
+import { choice, type InputSpec } from "./inputs.js";
 
 /** Kinds of files in the words of a message. */
 const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
@@ -19,8 +19,16 @@ const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
 };
 
 /** Input with the choice of the host's files of a kind; any text where it has no models of the kind. */
-export const fileName = (kind: keyof HostFiles) =>
-  choice(({ host }) => host?.files?.(kind), { tooltip: `One of the host's ${PLURALS[kind]}.` });
+export const fileName = (kind: keyof HostFiles) => ({
+  ...choice(({ host }) => host?.files?.(kind), { tooltip: `One of the host's ${PLURALS[kind]}.` }),
+  meant: fileMeant(kind),
+});
+
+/** The file of a kind that a name means which is not that of a file. */
+export const fileMeant =
+  (kind: keyof HostFiles | "checkpoints"): InputSpec["meant"] =>
+  (name, { host }) =>
+    typeof name === "string" ? host?.fileOf?.(kind, name) : undefined;
 
 /** Everything of a node's context that loading a file needs. */
 export type Loading = Pick<NodeContext, "host" | "signal">;
@@ -38,7 +46,8 @@ export async function loadHostFile<Kind extends keyof HostFiles>(
   const names = host.files?.(kind);
   if (names === undefined || host.loadFile === undefined) throw lacking(host, `no ${PLURALS[kind]}`);
   // a name that came through a link was not validated
-  if (names.includes(name)) return host.loadFile(kind, name, signal, settings);
+  const file = names.includes(name) ? name : host.fileOf?.(kind, name);
+  if (file !== undefined) return host.loadFile(kind, file, signal, settings);
   const message = `${subject(host)}: expected one of its ${PLURALS[kind]}, received ${describe(name)}.`;
   throw new LatentkitError("input.not-in-list", message, { received: describe(name) });
 }

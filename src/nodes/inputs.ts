@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../base/errors.js";
 import type { Guider } from "../host/sampling/guiders/guider.js";
 import type { InitialNoise } from "../host/sampling/noise.js";
 import type { SamplerChoice } from "../host/sampling/solver.js";
-import type { Clip, Conditioning, HostFiles, Latent, Model, Pipe, Vae } from "../host/types.js";
+import type { Clip, Conditioning, Host, Latent, Model, Pipe, Vae } from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 
 /** A value of a choice: ComfyUI's combos mix strings and numbers. */
@@ -11,7 +11,7 @@ export type Choice = string | number | boolean;
 export type Choices = readonly Choice[] | ((context: ChoiceContext) => readonly Choice[] | undefined);
 /** Everything that choices and validation may depend on besides the graph. */
 export interface ChoiceContext {
-  readonly host?: { checkpoints(): readonly string[]; files?(kind: keyof HostFiles): readonly string[] | undefined };
+  readonly host?: Pick<Host, "checkpoints" | "files" | "fileOf">;
   readonly inputDir?: string;
   /** Number of suggestions that validation may still search for. */
   readonly hints?: { left: number };
@@ -29,8 +29,8 @@ export interface InputSpec<Value = unknown> {
   /** "*": numbers arrive as the graph writes them, a NumberLiteral for 7.0, so that floats differ from integers. */
   readonly literal?: boolean;
   readonly choices?: Choices;
-  /** COMBO: choices by the names that they had before. */
-  readonly renamed?: ReadonlyMap<unknown, Choice>;
+  /** COMBO: the choice that another value stands for, such as a name that the choice had before. */
+  readonly meant?: (value: unknown, context: ChoiceContext) => Choice | undefined;
   /** ComfyUI's options of an input: default, min, max, step, multiline, tooltip and so on. */
   readonly options: InputOptions;
   /** Carries the static type only; never set. */

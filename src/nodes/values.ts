@@ -183,10 +183,10 @@ function toChoice(spec: InputSpec, value: unknown, options: ConvertOptions): Con
     return misfit("input.wrong-type", "text", value);
   }
   if (choices === undefined || options.skipRange) return { ok: true, value: plain(value) };
-  const renamed = spec.renamed?.get(value);
-  if (renamed !== undefined) return { ok: true, value: renamed };
   const number = numeric(value);
-  const match = choices.find((choice) => choice === value || (number !== undefined && numeric(choice) === number));
+  const match =
+    choices.find((choice) => choice === value || (number !== undefined && numeric(choice) === number)) ??
+    spec.meant?.(value, options.context ?? {});
   if (match !== undefined) return { ok: true, value: match };
   const texts = choices.filter((choice): choice is string => typeof choice === "string");
   const { suggestion } = suggest(value, texts);

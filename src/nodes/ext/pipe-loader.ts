@@ -1,13 +1,30 @@
 import { encodePrompt, TOKEN_NORMALIZATIONS, WEIGHT_INTERPRETATIONS } from "../../host/prompt/index.js";
-import type { LoaderSettings, Pipe } from "../../host/types.js";
+import type { Checkpoint, LoaderSettings, Pipe } from "../../host/types.js";
+import { loraStrength, withLora } from "../core/adapters/apply-lora.js";
 import { emptyLatent, latentBatch, latentSide } from "../core/latent/empty-latent-image.js";
 import { checkpointName } from "../core/loaders/checkpoint-loader-simple.js";
 import { defineNode } from "../define.js";
+import { fileMeant, lacking, loadHostFile } from "../host-files.js";
 import { boolean, choice, int, text } from "../inputs.js";
 
 const prompt = () => text({ default: "", multiline: true, strict: true });
 const normalization = () => choice(TOKEN_NORMALIZATIONS, { optional: true, default: "none" });
 const interpretation = () => choice(WEIGHT_INTERPRETATIONS, { optional: true, default: "comfy" });
+/** Choices that stand for no file. */
+const BAKED_VAE = "Baked VAE";
+const NO_LORA = "None";
+
+/** A file of the host, or the choice that stands for none. */
+const fileOr = (kind: "vae" | "loras", none: string, tooltip: string) => ({
+  ...choice(
+    ({ host }) => {
+      const files = host?.files?.(kind);
+      return files && [none, ...files];
+    },
+    { optional: true, default: none, tooltip },
+  ),
+  meant: fileMeant(kind),
+});
 
 export const pipeLoader = defineNode({
   key: "ext pipeLoader",
@@ -16,6 +33,16 @@ export const pipeLoader = defineNode({
   description: "Loads a checkpoint, encodes both prompts and makes an empty latent: everything a pipe holds.",
   inputs: {
     ckpt_name: checkpointName(),
+    vae_name: fileOr("vae", BAKED_VAE, `A VAE of the host; ${BAKED_VAE}: the checkpoint's own.`),
+    clip_skip: int({
+      optional: true,
+      min: -24,
+      max: 0,
+      tooltip: "Last layer of the clip, -1 being its last; 0: its own.",
+    }),
+    lora_name: fileOr("loras", NO_LORA, `A LoRA of the host; ${NO_LORA}: none.`),
+    lora_model_strength: { ...loraStrength(), optional: true },
+    lora_clip_strength: { ...loraStrength(), optional: true },
     positive: prompt(),
     negative: prompt(),
     batch_size: latentBatch(),
@@ -34,8 +61,8 @@ export const pipeLoader = defineNode({
     { name: "vae", type: "VAE" },
     { name: "clip", type: "CLIP" },
   ],
-  run: async ({ ckpt_name, ...settings }, { host, signal }) => {
-    const { model, clip, vae } = await host.loadCheckpoint(ckpt_name, signal);
+  run: async ({ ckpt_name, ...settings }, { host, signal, log }) => {
+    const { model, clip, vae } = await loaded(ckpt_name, settings, { host, signal, log });
     const { batch_size, empty_latent_height, empty_latent_width, a1111_prompt_style, steps } = settings;
     const { channels } = model.sampling.latentFormat;
     // before the prompts: a latent that is too large is refused at once
@@ -55,3 +82,28 @@ export const pipeLoader = defineNode({
     return { pipe, model, vae, clip };
   },
 });
+
+interface Adapters {
+  readonly vae_name: string;
+  readonly clip_skip?: number;
+  readonly lora_name: string;
+  readonly lora_model_strength: number;
+  readonly lora_clip_strength: number;
+}
+
+/** The checkpoint with the VAE, the LoRA and the last layer of the clip that the inputs name, in this order. */
+async function loaded(name: string, adapters: Adapters, loading: Parameters<typeof withLora>[4]): Promise<Checkpoint> {
+  const { vae_name, clip_skip = 0, lora_name, lora_model_strength, lora_clip_strength } = adapters;
+  const { host, signal } = loading;
+  const checkpoint = await host.loadCheckpoint(name, signal);
+  const vae = vae_name === BAKED_VAE ? checkpoint.vae : await loadHostFile("vae", vae_name, loading);
+  const strengths = { model: lora_model_strength, clip: lora_clip_strength };
+  const [model, ownClip] =
+    lora_name === NO_LORA
+      ? [checkpoint.model, checkpoint.clip]
+      : await withLora(lora_name, checkpoint.model, checkpoint.clip, strengths, loading);
+  const clip = ownClip ?? checkpoint.clip;
+  if (clip_skip === 0) return { model, clip, vae };
+  if (clip.atLayer === undefined) throw lacking(host, "no earlier layers of a clip, which clip_skip asks for");
+  return { model, clip: clip.atLayer(clip_skip), vae };
+}

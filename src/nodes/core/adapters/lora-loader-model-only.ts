@@ -10,8 +10,14 @@ export const loraLoaderModelOnly = defineNode({
   description: "Changes the weights of a model by a LoRA of the host.",
   inputs: { model: model(), lora_name: fileName("loras"), strength_model: loraStrength() },
   outputs: { MODEL: "MODEL" },
-  run: async ({ model, lora_name, strength_model }, { host, signal }) => {
-    const [MODEL] = await withLora(lora_name, model, undefined, { model: strength_model, clip: 0 }, { host, signal });
+  run: async ({ model, lora_name, strength_model }, { host, signal, log }) => {
+    const [MODEL] = await withLora(
+      lora_name,
+      model,
+      undefined,
+      { model: strength_model, clip: 0 },
+      { host, signal, log },
+    );
     return { MODEL };
   },
 });

@@ -19,9 +19,9 @@ export const loraLoader = defineNode({
     { name: "MODEL", type: "MODEL" },
     { name: "CLIP", type: "CLIP" },
   ],
-  run: async ({ model, clip, lora_name, strength_model, strength_clip }, { host, signal }) => {
+  run: async ({ model, clip, lora_name, strength_model, strength_clip }, { host, signal, log }) => {
     const strengths = { model: strength_model, clip: strength_clip };
-    const [MODEL, CLIP] = await withLora(lora_name, model, clip, strengths, { host, signal });
+    const [MODEL, CLIP] = await withLora(lora_name, model, clip, strengths, { host, signal, log });
     return { MODEL, CLIP };
   },
 });
