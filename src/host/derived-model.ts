@@ -42,6 +42,7 @@ function derived(base: Model, changes: readonly ModelChange[]): Model {
     sampling,
     guidance,
     predict: base.predict?.bind(base),
+    forRun: base.forRun?.bind(base),
     patch: base.patch && ((patch) => withHostModel(model, (own) => own.patch!(patch))),
   };
   // not enumerable: a spread copy is a model of its own

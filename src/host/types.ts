@@ -37,6 +37,19 @@ export interface Guidance {
   readonly conditioning?: readonly Conditioning[];
 }
 
+/** One run of a sampler, of which a model learns before its first prediction. */
+export interface SamplingRun {
+  /** Noise levels by which the run samples: the model's own, or those that a node has given it. */
+  readonly sampling: ModelSampling;
+  /** Start of the run in the model's units, [B, C, H, W], without noise. */
+  readonly latent: Tensor;
+  /** [n, H, W], 1 where the latent changes; n masks for n latents, fewer repeat. */
+  readonly mask?: Tensor;
+  /** Entries that the run moves away from. */
+  readonly negative: Conditioning;
+  readonly steps: number;
+}
+
 /** A diffusion model: its noise schedule and, where it can denoise, its prediction. */
 export interface Model {
   readonly sampling: ModelSampling;
@@ -45,6 +58,8 @@ export interface Model {
    * of k equal parts of x [k * B, C, H, W], so that one call evaluates both sides of guidance.
    */
   predict?(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor>;
+  /** Returns the model for one run, whose predictions may depend on it. Absent: they do not. */
+  forRun?(run: SamplingRun): Required<Pick<Model, "predict">>;
   readonly guidance?: Guidance;
   /** Returns a model with a changed network. Absent: its network cannot be changed. */
   patch?(patch: ModelPatch): Model;

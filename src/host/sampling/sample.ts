@@ -1,5 +1,5 @@
-import type { Latent } from "../types.js";
-import { requireDenoiser } from "./conditioning/estimator.js";
+import type { Latent, SamplingRun } from "../types.js";
+import { type Denoiser, requireDenoiser } from "./conditioning/estimator.js";
 import { denoiseMask } from "./denoise-mask.js";
 import { DenoisingRun, type SampledStep } from "./denoising-run.js";
 import { guidanceOf } from "./guiders/guidance.js";
@@ -54,9 +54,16 @@ export async function sample(options: SampleOptions): Promise<Sampled> {
     sameSeed: chosen.sameSeed,
     reseeded: reseeded?.after,
   });
+  const method = guidanceOf(guider);
   const run = new DenoisingRun({
-    model,
-    method: guidanceOf(guider),
+    model: inRun(model, {
+      sampling,
+      latent: input,
+      mask,
+      negative: method.sides[method.negative] ?? [],
+      steps: sigmas.length - 1,
+    }),
+    method,
     sigmas,
     shape,
     inpaint: mask && { mask, latent: input, noise: reseeded === undefined ? initial : reseeded.noise },
@@ -73,6 +80,14 @@ export async function sample(options: SampleOptions): Promise<Sampled> {
   const { denoised } = run;
   if (denoised === undefined) return unchanged(done);
   return { latent: done, denoised: { ...latent, samples: outOfModel(denoised, sampling) } };
+}
+
+/** The model with the predictions that it makes in a run. */
+function inRun(model: Denoiser, run: SamplingRun): Denoiser {
+  const own = model.forRun?.(run);
+  if (own === undefined) return model;
+  const { sampling, guidance } = model;
+  return { sampling, guidance, predict: (...input) => own.predict(...input) };
 }
 
 const unchanged = (latent: Latent): Sampled => ({ latent, denoised: latent });

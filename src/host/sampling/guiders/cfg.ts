@@ -26,6 +26,8 @@ export interface GuidedEstimate {
 export interface GuidanceMethod {
   /** The sides, in the order in which the model is asked for them. */
   readonly sides: readonly Conditioning[];
+  /** The side that guidance moves away from; -1 of none. */
+  readonly negative: number;
   /** Order in which the sides give each other their areas. */
   readonly areaOrder: readonly number[];
   /** Sides that the guided estimate does not need. */
@@ -39,6 +41,7 @@ export const isOne = (cfg: number): boolean => Math.abs(cfg - 1) <= 1e-9 * Math.
 /** Guidance of a positive and a negative side; the latter is not needed where cfg is 1. */
 export const cfgGuidance = ({ positive, negative, cfg }: CfgGuider): GuidanceMethod => ({
   sides: [positive, withSharedOptions(positive, negative)],
+  negative: 1,
   areaOrder: [0, 1],
   unused: isOne(cfg) ? [1] : [],
   guide: async (input) => {
@@ -50,6 +53,7 @@ export const cfgGuidance = ({ positive, negative, cfg }: CfgGuider): GuidanceMet
 /** The estimate of one side; the negative one is zeros. */
 export const basicGuidance = ({ positive }: BasicGuider): GuidanceMethod => ({
   sides: [positive],
+  negative: -1,
   areaOrder: [0],
   unused: [],
   guide: async (input) => ({ denoised: await guided(input, input.estimates[0], undefined, 1), uncond: undefined }),

@@ -8,6 +8,7 @@ export function dualGuidance(guider: DualCfgGuider): GuidanceMethod {
   const { cond1, cond2, negative, style } = guider;
   return {
     sides: [negative, cond2, cond1],
+    negative: 0,
     areaOrder: [2, 1, 0],
     unused: style === "regular" ? unusedSides(guider) : [],
     guide: (input) => (style === "regular" ? added(input, guider) : nested(input, guider)),

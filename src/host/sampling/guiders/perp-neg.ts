@@ -7,6 +7,7 @@ import type { PerpNegGuider } from "./guider.js";
 /** Guidance by Perp-Neg, with the sides positive, negative and empty. */
 export const perpNegGuidance = (guider: PerpNegGuider): GuidanceMethod => ({
   sides: [guider.positive, guider.negative, guider.empty],
+  negative: 1,
   areaOrder: [0, 2, 1],
   unused: [],
   guide: async (input) => {

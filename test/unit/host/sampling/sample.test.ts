@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { type Latent, modelSampling, randn, type Sampler, Tensor } from "latentkit";
+import { derivedModel } from "#src/host/derived-model.js";
 import type { SampledStep } from "#src/host/sampling/denoising-run.js";
 import { solverNoise } from "#src/host/sampling/noise.js";
 import { type SampleOptions, sample } from "#src/host/sampling/sample.js";
+import type { SamplingRun } from "#src/host/types.js";
 import { analyticEntry, analyticModel } from "../../../helpers/sampling/analytic-model.js";
 import { assertClose, assertSameBits } from "../../../helpers/tensor/bits.js";
 
@@ -50,6 +52,25 @@ describe("sampling", () => {
     const run = sample(options({ guider, onStep: (step) => void onStep(step), signal: abort.signal }));
     await assert.rejects(run, { code: "run.interrupted" });
     assert.equal(calls.length, 2);
+  });
+
+  it("tells a model of the run, and asks it for its predictions in that run", async () => {
+    const { model: plain } = analyticModel(modelSampling("sd15"));
+    const runs: SamplingRun[] = [];
+    const forRun = (run: SamplingRun) => {
+      runs.push(run);
+      return { predict: async (x: Tensor) => Tensor.full(x.shape, 2 * 0.18215) };
+    };
+    const guider = { ...options().guider, model: derivedModel({ ...plain, forRun }, {}) } as SampleOptions["guider"];
+    const latent = { samples: Tensor.full([1, 4, 4, 4], 0.5), noise_mask: Tensor.full([1, 8, 8], 1) };
+    const { latent: result } = await sample(options({ guider, latent }));
+    assertClose(result.samples, Tensor.full([1, 4, 4, 4], 2), () => 1e-6, "prediction of the run");
+    const [{ sampling, mask, latent: start, negative, steps }] = runs as [SamplingRun];
+    assert.equal(runs.length, 1);
+    assert.equal(sampling, plain.sampling);
+    assert.deepEqual([mask!.shape, steps], [[1, 4, 4], 3]);
+    assertClose(start, Tensor.full([1, 4, 4, 4], 0.5 * 0.18215), () => 1e-6, "start of the run");
+    assert.equal(negative[0], (guider as { negative: unknown[] }).negative[0]);
   });
 
   it("passes the signal on to the model", async () => {
