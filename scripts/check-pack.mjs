@@ -62,6 +62,8 @@ function pack() {
     "examples/first-light.json",
     "examples/items.csv",
     "dist/cli/commands/init.js",
+    "dist/host/checkpoint/tokenizer/clip-vocab/merges.txt.gz",
+    "dist/host/checkpoint/tokenizer/clip-vocab/LICENSE",
     "LICENSE",
     "README.md",
   ])

@@ -2,7 +2,7 @@
 // Brings a checkout to the point where it runs: packages, compiled TypeScript, native core. Needs nothing but Node.
 // decisions 4, 5
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -10,6 +10,9 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 export const root = fileURLToPath(new URL("..", import.meta.url));
 /** As `engines` says: from these on `require` takes ES modules. */
 const OLDEST_NODES = { 20: 19, 22: 12 };
+
+/** Folders of src with data that the compiled code reads from beside it. */
+const DATA = ["host/checkpoint/tokenizer/clip-vocab"];
 
 const logLine = (line) => process.stderr.write(`${line}\n`);
 
@@ -24,7 +27,7 @@ export function setup({ tests = false, log = logLine } = {}) {
     // without install scripts: the native core is built below, with its output shown when it fails
     npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
   }
-  compile({ project: "tsconfig.json", sources: ["src", "tsconfig.json"], output: "dist", log });
+  compile({ project: "tsconfig.json", sources: ["src", "tsconfig.json"], output: "dist", data: DATA, log });
   const build = [join(root, "scripts/native-build.mjs"), ...(tests ? ["--cuda-test"] : [])];
   run("Building the native core", process.execPath, build, { stdio: "inherit" });
   if (tests) {
@@ -81,7 +84,8 @@ export function newestChange(paths) {
   return newest;
 }
 
-function compile({ project, sources, output, log }) {
+/** @param {{ project: string, sources: string[], output: string, data?: string[], log: (line: string) => void }} step */
+function compile({ project, sources, output, data = [], log }) {
   const stamp = join(root, "build/stamps", `${project}.stamp`);
   const built = existsSync(join(root, output)) ? newestChange([stamp]) : 0;
   const changed = newestChange([...sources, "node_modules/.package-lock.json"].map((path) => join(root, path)));
@@ -92,6 +96,7 @@ function compile({ project, sources, output, log }) {
   rmSync(join(root, tsBuildInfoFile), { force: true });
   const compiler = join(root, "node_modules/typescript/bin/tsc");
   run("Compiling TypeScript", process.execPath, [compiler, "-p", join(root, project)]);
+  for (const folder of data) cpSync(join(root, sources[0], folder), join(root, output, folder), { recursive: true });
   removeOrphans(join(root, sources[0]), join(root, output));
   mkdirSync(dirname(stamp), { recursive: true });
   writeFileSync(stamp, "");

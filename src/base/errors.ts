@@ -65,6 +65,8 @@ export const ERROR_CODES = {
   "safetensors.invalid": badGraph("custom_validation_failed"),
   /** A model's file is damaged, or its weights do not fit together. */
   "model.invalid": badGraph("custom_validation_failed"),
+  /** A model file's name is none of those in the model folders; the message lists the nearest. */
+  "model.missing": badGraph("value_not_in_list"),
   /** A model's file holds another kind of model, or lies where no session can use it. */
   "model.unsupported": badGraph("custom_validation_failed"),
   /** A path leads out of the folder it belongs to. */

@@ -95,6 +95,11 @@ export interface ClipEncoder {
   readonly length: 77;
   /** Splits plain text into ids, without weights, start or end. */
   tokenize(text: string): number[];
+  /**
+   * Looks up a textual inversion by the word after "embedding:". `ids` stand for its rows, none where there is no such
+   * file; `rest` are the commas at the word's end that are no part of its name. Absent: such words are plain text.
+   */
+  embedding?(word: string): { readonly ids: readonly number[]; readonly rest: string };
   /** Encodes chunks of 77 ids to cond [chunks, 77, dim] and pooled [chunks, dim]: new tensors, which a conditioning takes over. */
   encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }>;
 }

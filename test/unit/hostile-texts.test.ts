@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodePrompt, parsePrompt, registry, tokenizePrompt } from "latentkit";
 import { closest, describe as describeValue } from "#src/base/errors.js";
+import { tokenizeClip } from "#src/host/checkpoint/tokenizer/tokenize.js";
 import { previewClip } from "#src/host/preview/clip.js";
 import { parseA1111 } from "#src/host/prompt/a1111.js";
 import { pythonFloat } from "#src/host/prompt/python-float.js";
@@ -63,6 +64,7 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   scheduleTexts: (it) => scheduleTexts(it, 20),
   takeTimestep: (it) => takeTimestep(`${it}\n${it}`.slice(-CHARACTERS)),
   tokenizePrompt: (it) => tokenizePrompt(it, clip.encoders[0]!),
+  "the tokenizer of CLIP": tokenizeClip,
   "the tokenizer of the preview": (it) => previewClip("l").encoders[0]!.tokenize(it),
   parseJson: (it) => parseJson(it),
   readGraph: (it) => parseJson(readGraph(`{${it}`).graph as string),

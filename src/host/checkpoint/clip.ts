@@ -1,23 +1,28 @@
 import { describe, LatentkitError } from "../../base/errors.js";
-import { Tensor } from "../../tensor/tensor.js";
+import type { Tensor } from "../../tensor/tensor.js";
 import type { Clip, ClipEncoder } from "../types.js";
-import { buildTextEncoder } from "./networks/text-encoder.js";
-import { type Adapter, type Part, sessionOf } from "./part.js";
-import type { Family, TextEncoderConfig } from "./recognition/recognise.js";
+import { buildTextEncoder, type TextEncoderConfig } from "./networks/text-encoder.js";
+import { type Part, sessionOf } from "./part.js";
+import type { Family } from "./recognition/recognise.js";
 import type { Runtime } from "./runtime/sessions.js";
-import type { PromptVocabulary } from "./tokenizer/vocabulary.js";
+import type { EmbeddingRows } from "./tokenizer/embedding-rows.js";
+import { tokenizeClip } from "./tokenizer/tokenize.js";
+import { END, START } from "./tokenizer/vocabulary.js";
+
+/** A text encoder with the rows of textual inversions that it knows. */
+export interface EncoderPart extends Part<TextEncoderConfig> {
+  readonly rows: EmbeddingRows;
+}
 
 /** Everything that a clip of a checkpoint is made of. */
 export interface ClipSource {
   readonly runtime: Runtime;
-  readonly encoders: readonly Part<TextEncoderConfig>[];
+  readonly encoders: readonly EncoderPart[];
   readonly family: Family;
   /** Layer that nodes ask for, -1 (the last) to -24; undefined: the family's own. */
   readonly layer?: number;
 }
 
-const START = 49406;
-const END = 49407;
 const LENGTH = 77;
 const FIRST_LAYER = -24;
 
@@ -46,25 +51,30 @@ export class CheckpointEncoder implements ClipEncoder {
   readonly length = LENGTH;
 
   constructor(
-    readonly part: Part<TextEncoderConfig>,
+    readonly part: EncoderPart,
     readonly source: ClipSource,
   ) {
     this.name = part.config.name;
-    this.pad = part.config.name === "l" ? END : 0;
+    // OpenCLIP fills a chunk with zeros
+    this.pad = this.name === "l" ? END : 0;
   }
 
   tokenize(text: string): number[] {
-    return tokenize(text);
+    return tokenizeClip(text);
+  }
+
+  embedding(word: string): { readonly ids: readonly number[]; readonly rest: string } {
+    return this.part.rows.lookUp(word);
   }
 
   async encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }> {
-    const { config } = this.part;
-    const layer = outputLayer(config, this.source);
-    const session = sessionOf(this.part, `${config.name}, layer ${layer.index}, ${layer.finalNorm}`, (network) =>
-      buildTextEncoder(network, config, layer),
-    );
-    const tokens = { int64: chunks.flat(), shape: [chunks.length, LENGTH] };
-    const { cond, pooled } = await this.source.runtime.run(session, { tokens, embeddings }, {});
+    const { config, rows } = this.part;
+    const output = outputLayer(config, this.source);
+    const variant = `text encoder ${config.name}, layer ${output.layer}${output.finalNorm ? ", normalised" : ""}`;
+    const session = sessionOf(this.part, variant, (network) => buildTextEncoder(network, config, output));
+    const { tokens, embeddings } = rows.feed(chunks);
+    const ids = { int64: tokens.flat(), shape: [tokens.length, LENGTH] };
+    const { cond, pooled } = await this.source.runtime.run(session, { tokens: ids, embeddings }, {});
     return { cond: cond!, pooled };
   }
 }
@@ -74,8 +84,7 @@ export class CheckpointEncoder implements ClipEncoder {
  * others do. A layer that the encoder does not have is its last.
  */
 function outputLayer({ layers }: TextEncoderConfig, { family, layer }: ClipSource) {
-  const own = family === "sd1" ? -1 : -2;
-  const wanted = layer ?? own;
+  const wanted = layer ?? (family === "sd1" ? -1 : -2);
   if (-wanted > layers) return { layer: -1, finalNorm: true };
   return { layer: wanted, finalNorm: family === "sd1" || family === "sd2" };
 }

@@ -1,11 +1,10 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { cropped } from "../../tensor/parts.js";
 import { fourSides } from "../../tensor/shape.js";
-import { Tensor } from "../../tensor/tensor.js";
+import type { Tensor } from "../../tensor/tensor.js";
 import type { Vae } from "../types.js";
-import { buildVaeDecoder, buildVaeEncoder } from "./networks/vae.js";
+import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "./networks/vae.js";
 import { type Part, sessionOf } from "./part.js";
-import type { VaeConfig } from "./recognition/recognise.js";
 import type { Runtime } from "./runtime/sessions.js";
 
 /** Side of a latent cell in pixels. */

@@ -2,8 +2,9 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { hasMethods } from "../../base/options.js";
 import type { ClipEncoder } from "../types.js";
 import type { Segment } from "./parse.js";
+import { tokenGroups } from "./token-groups.js";
 
-/** One position of a chunk; `word` is the number of its segment from 1, 0 for start, end and padding. */
+/** One position of a chunk; `word` is the number of its group of tokens from 1, 0 for start, end and padding. */
 export interface Token {
   readonly id: number;
   readonly weight: number;
@@ -12,7 +13,7 @@ export interface Token {
 
 /** Positions of a chunk: start, 75 tokens, end. */
 export const CHUNK_LENGTH = 77;
-/** A segment with fewer tokens than this is not split over two chunks. */
+/** A group with fewer tokens than this is not split over two chunks. */
 const MAX_UNSPLIT = 8;
 
 /** Throws value.invalid for anything but an encoder of a clip. */
@@ -21,7 +22,7 @@ export function requireEncoder(encoder: unknown): asserts encoder is ClipEncoder
   throw new LatentkitError("value.invalid", `Prompt: expected an encoder of a clip, received ${describe(encoder)}.`);
 }
 
-/** Tokenizes segments into framed chunks. A prompt without tokens is one chunk. */
+/** Tokenizes segments into framed chunks. A segment is one group of tokens, or several with embeddings in it. A prompt without tokens is one chunk. */
 export function chunkSegments(segments: readonly Segment[], encoder: ClipEncoder): Token[][] {
   const start: Token = { id: encoder.start, weight: 1, word: 0 };
   const end: Token = { id: encoder.end, weight: 1, word: 0 };
@@ -34,17 +35,20 @@ export function chunkSegments(segments: readonly Segment[], encoder: ClipEncoder
     chunks.push(chunk);
     chunk = [start];
   };
-  for (const [index, [text, weight]] of segments.entries()) {
-    const ids = tokenIds(text, encoder);
-    const isLong = ids.length >= MAX_UNSPLIT;
-    let taken = 0;
-    while (taken < ids.length) {
-      const left = ids.length - taken;
-      const room = CHUNK_LENGTH - 1 - chunk.length;
-      const count = left <= room ? left : isLong ? room : 0;
-      for (const id of ids.slice(taken, taken + count)) chunk.push({ id, weight, word: index + 1 });
-      taken += count;
-      if (left > room) finish();
+  let word = 0;
+  for (const [text, weight] of segments) {
+    for (const ids of tokenGroups(text, encoder)) {
+      const isLong = ids.length >= MAX_UNSPLIT;
+      let taken = 0;
+      word++;
+      while (taken < ids.length) {
+        const left = ids.length - taken;
+        const room = CHUNK_LENGTH - 1 - chunk.length;
+        const count = left <= room ? left : isLong ? room : 0;
+        for (const id of ids.slice(taken, taken + count)) chunk.push({ id, weight, word });
+        taken += count;
+        if (left > room) finish();
+      }
     }
   }
   finish();
@@ -54,15 +58,4 @@ export function chunkSegments(segments: readonly Segment[], encoder: ClipEncoder
 /** Chunk of an empty prompt; its padding is always the end token, whatever the encoder pads with. */
 export function emptyChunk(encoder: ClipEncoder): number[] {
   return [encoder.start, ...new Array<number>(CHUNK_LENGTH - 1).fill(encoder.end)];
-}
-
-function tokenIds(text: string, encoder: ClipEncoder): number[] {
-  const ids = encoder.tokenize(text);
-  if (!Array.isArray(ids) || !ids.every((id) => Number.isInteger(id))) {
-    throw new LatentkitError(
-      "value.invalid",
-      `Clip encoder "${encoder.name}": expected tokenize() to return a list of whole numbers, received ${describe(ids)}.`,
-    );
-  }
-  return ids;
 }

@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { cacheFolder } from "../../base/cache-folder.js";
 import { packageVersion } from "../../base/package.js";
 import { inTurn } from "./turn.js";
 
@@ -61,15 +61,6 @@ export function trustOf(question: TrustQuestion, options: TrustOptions = {}): Tr
     storeVerdict(folder, file, { key, at: now(), ...verdict });
     return verdict;
   });
-}
-
-/** LATENTKIT_CACHE_DIR, else `latentkit` in the user's folder for caches. @internal */
-export function cacheFolder(): string {
-  const { LATENTKIT_CACHE_DIR, XDG_CACHE_HOME } = process.env;
-  if (LATENTKIT_CACHE_DIR) return LATENTKIT_CACHE_DIR;
-  // a relative path counts as absent, as the specification has it
-  const caches = XDG_CACHE_HOME && isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(homedir(), ".cache");
-  return join(caches, "latentkit");
 }
 
 function keyOf({ library, driverVersion, name, computeCapability }: TrustQuestion): string {

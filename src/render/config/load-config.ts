@@ -17,7 +17,8 @@ export const OTHER_VARIABLES: Readonly<Record<string, string>> = {
   LATENTKIT_DEBUG: "1 adds stack traces to errors of the command line.",
   LATENTKIT_CUDA: "Another CUDA library: the path of a latentkit_cuda.so.",
   LATENTKIT_CUDA_DRIVER: "Another CUDA driver: the path of a libcuda.",
-  LATENTKIT_CACHE_DIR: "Folder in which the verdicts of CUDA trials are kept, instead of ~/.cache/latentkit.",
+  LATENTKIT_CACHE_DIR:
+    "Folder of the verdicts of CUDA trials and of the hashes of models, instead of ~/.cache/latentkit.",
 };
 
 type Tree = { [key: string]: unknown };

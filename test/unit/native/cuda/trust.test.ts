@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { cacheFolder, type TrustOptions, type TrustQuestion, trustOf } from "#src/native/cuda/trust.js";
+import { type TrustOptions, type TrustQuestion, trustOf } from "#src/native/cuda/trust.js";
 import { temporaryFolder } from "../../../helpers/folders.js";
 import { DRIVER, LIBRARY, runModule } from "../../../helpers/process/fake-gpu.js";
 
@@ -274,22 +274,6 @@ describe("trust in a CUDA library", () => {
   it("is refused where a trial answers without end", () => {
     const { trial } = trialOf(`for (;;) writeFileSync(3, '{"trusted":true}');`);
     assert.deepEqual(ask({ trial }), { trusted: false, reason: "its trial failed (ENOBUFS)." });
-  });
-
-  it("keeps answers where the user's caches are", () => {
-    const before = { ...process.env };
-    try {
-      process.env.XDG_CACHE_HOME = "/caches";
-      delete process.env.LATENTKIT_CACHE_DIR;
-      assert.equal(cacheFolder(), "/caches/latentkit");
-      process.env.XDG_CACHE_HOME = "relative";
-      assert.match(cacheFolder(), /^\/.*\/\.cache\/latentkit$/);
-      process.env.LATENTKIT_CACHE_DIR = "/own";
-      assert.equal(cacheFolder(), "/own");
-    } finally {
-      for (const name of ["XDG_CACHE_HOME", "LATENTKIT_CACHE_DIR"]) delete process.env[name];
-      Object.assign(process.env, before);
-    }
   });
 
   let compiled: Buffer | undefined;

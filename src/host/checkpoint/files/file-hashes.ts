@@ -1,0 +1,129 @@
+import { createHash } from "node:crypto";
+import { createReadStream, promises } from "node:fs";
+import { onAbort } from "../../../base/abort.js";
+import { describe, LatentkitError } from "../../../base/errors.js";
+import type { StoredHashes } from "./stored-hashes.js";
+
+/** Hashing one piece takes less than a millisecond of the event loop. */
+const PIECE_BYTES = 2 ** 18;
+/** Hashes in memory; the oldest goes first. */
+const MOST = 1000;
+/** Hex digits of a hash that Civitai and the A1111 web UI show as AutoV2. */
+const AUTO_V2_DIGITS = 10;
+
+/** First digits of a SHA-256 in hex: the AutoV2 hash, by which Civitai finds a model. */
+export const autoV2 = (sha256: string): string => sha256.slice(0, AUTO_V2_DIGITS);
+
+/** A file that is being hashed, for all who wait for it. */
+interface Job {
+  readonly promise: Promise<string>;
+  readonly stop: AbortController;
+  waiting: number;
+}
+
+/**
+ * SHA-256 of large files, in hex. Each is computed once as long as path, size, time of change and inode stay, one file at
+ * a time, in pieces between which the event loop goes on.
+ */
+export class FileHashes {
+  readonly #hashes = new Map<string, string>();
+  readonly #jobs = new Map<string, Job>();
+  readonly #stored: StoredHashes | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(stored?: StoredHashes) {
+    this.#stored = stored;
+  }
+
+  /**
+   * Hashes a file. Throws run.interrupted when the signal aborts, file.not-found, and file.read-failed for what cannot be
+   * read or changes meanwhile.
+   */
+  async sha256(path: string, signal?: AbortSignal): Promise<string> {
+    const key = await keyOf(path);
+    const hash = this.#hashes.get(key) ?? (await this.#stored?.get(key));
+    if (hash !== undefined) return this.#remember(key, hash);
+    if (signal?.aborted) throw interrupted(path);
+    const job = this.#jobs.get(key) ?? this.#start(path, key);
+    job.waiting++;
+    return new Promise((resolve, reject) => {
+      const unsubscribe = onAbort(signal, () => {
+        // others may wait for the same file; who comes after the last has left starts anew
+        if (--job.waiting === 0) {
+          job.stop.abort();
+          this.#end(key, job);
+        }
+        reject(interrupted(path));
+      });
+      job.promise.finally(unsubscribe).then(resolve, reject);
+    });
+  }
+
+  #start(path: string, key: string): Job {
+    const stop = new AbortController();
+    const promise = this.#last
+      .then(() => hashOf(path, key, stop.signal))
+      .then(async (hash) => {
+        await this.#stored?.set(key, hash);
+        return this.#remember(key, hash);
+      });
+    const job = { promise, stop, waiting: 0 };
+    this.#jobs.set(key, job);
+    const end = () => this.#end(key, job);
+    this.#last = promise.then(end, end);
+    return job;
+  }
+
+  #end(key: string, job: Job): void {
+    if (this.#jobs.get(key) === job) this.#jobs.delete(key);
+  }
+
+  #remember(key: string, hash: string): string {
+    this.#hashes.delete(key);
+    this.#hashes.set(key, hash);
+    const [oldest] = this.#hashes.keys();
+    if (this.#hashes.size > MOST && oldest !== undefined) this.#hashes.delete(oldest);
+    return hash;
+  }
+}
+
+async function hashOf(path: string, key: string, signal: AbortSignal): Promise<string> {
+  if (signal.aborted) throw interrupted(path);
+  const hash = createHash("sha256");
+  try {
+    for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
+      hash.update(piece as Buffer);
+    }
+  } catch (error) {
+    throw signal.aborted ? interrupted(path) : readFailed(path, error);
+  }
+  if ((await keyOf(path)) !== key) {
+    throw new LatentkitError("file.read-failed", `File ${describe(path)} has changed while it was read.`);
+  }
+  return hash.digest("hex");
+}
+
+/** Path and state of a file. */
+async function keyOf(path: string): Promise<string> {
+  try {
+    const stats = await promises.stat(path, { bigint: true });
+    // a pipe or device would never end
+    if (!stats.isFile()) throw new LatentkitError("file.read-failed", `File ${describe(path)} is no regular file.`);
+    return JSON.stringify([path, ...[stats.size, stats.mtimeNs, stats.ino].map(String)]);
+  } catch (error) {
+    throw readFailed(path, error);
+  }
+}
+
+function readFailed(path: string, error: unknown): LatentkitError {
+  if (error instanceof LatentkitError) return error;
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT") {
+    return new LatentkitError("file.not-found", `File ${describe(path)} not found.`, {}, { cause: error });
+  }
+  const message = `File ${describe(path)} cannot be read (${code}).`;
+  return new LatentkitError("file.read-failed", message, {}, { cause: error });
+}
+
+const interrupted = (path: string): LatentkitError =>
+  new LatentkitError("run.interrupted", `The hash of ${describe(path)} was interrupted.`);

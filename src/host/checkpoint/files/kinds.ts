@@ -1,0 +1,44 @@
+import type { HostFiles } from "../../types.js";
+
+/** A kind of model files, by the name of ComfyUI's folder. */
+export type ModelKind = keyof HostFiles | "checkpoints" | "embeddings" | "vae_approx";
+
+/** Folders of each kind below a root: ComfyUI has renamed some. */
+export const KIND_FOLDERS: Readonly<Record<ModelKind, readonly string[]>> = {
+  checkpoints: ["checkpoints"],
+  loras: ["loras"],
+  vae: ["vae"],
+  vae_approx: ["vae_approx"],
+  embeddings: ["embeddings"],
+  controlnet: ["controlnet", "t2i_adapter"],
+  upscale_models: ["upscale_models"],
+  clip_vision: ["clip_vision"],
+  style_models: ["style_models"],
+  gligen: ["gligen"],
+  hypernetworks: ["hypernetworks"],
+  diffusion_models: ["diffusion_models", "unet"],
+  text_encoders: ["text_encoders", "clip"],
+};
+
+/** Kinds in the words of a message: "no file … among the …". */
+export const KIND_WORDS: Readonly<Record<ModelKind, string>> = {
+  checkpoints: "checkpoints",
+  loras: "LoRAs",
+  vae: "VAEs",
+  vae_approx: "VAEs for previews",
+  embeddings: "embeddings",
+  controlnet: "ControlNets",
+  upscale_models: "upscale models",
+  clip_vision: "CLIP vision models",
+  style_models: "style models",
+  gligen: "GLIGEN models",
+  hypernetworks: "hypernetworks",
+  diffusion_models: "diffusion models",
+  text_encoders: "text encoders",
+};
+
+/** Kind that keeps its files in folders of this name; undefined for any other name, such as "configs". */
+export function kindOf(folder: string): ModelKind | undefined {
+  const kinds = Object.keys(KIND_FOLDERS) as ModelKind[];
+  return kinds.find((kind) => KIND_FOLDERS[kind].includes(folder));
+}

@@ -1,0 +1,185 @@
+import { existsSync, statSync } from "node:fs";
+import { isAbsolute, join, resolve, win32 } from "node:path";
+import { describe, LatentkitError } from "../../../base/errors.js";
+import { MAX_PATH_CHARACTERS } from "../../../io/files/path-inside.js";
+import { type ExtraFolder, readExtraModelPaths } from "./extra-model-paths.js";
+import { KIND_FOLDERS, KIND_WORDS, type ModelKind } from "./kinds.js";
+import { isCurrent, type Listing, listModels } from "./listing.js";
+import { nearest } from "./nearest.js";
+
+/** Time in which a listing is not looked at again, in ms: one graph asks for it at each of its loaders. */
+const FRESH_MS = 100;
+/** Coarsest step of a file system's clock, in ms: a change in the same step as the listing does not show. */
+const CLOCK_MS = 2000;
+
+const MOST_LISTED = 5;
+
+/** A model file that was found. */
+export interface ModelFile {
+  readonly kind: ModelKind;
+  /** Relative to a folder of the kind, with "/". */
+  readonly name: string;
+  readonly path: string;
+}
+
+interface Cached {
+  readonly listings: readonly Listing[];
+  readonly paths: ReadonlyMap<string, string>;
+  readonly names: readonly string[];
+  readonly byLowerCase: ReadonlyMap<string, string>;
+  /** Names of the files that are called so in any folder. */
+  readonly byBareName: ReadonlyMap<string, readonly string[]>;
+  readonly listedAt: number;
+  checkedAt: number;
+}
+
+/**
+ * The folders of a user's model files. A root is ComfyUI's `models` folder, ComfyUI's own folder above it, or a file
+ * extra_model_paths.yaml; such a file in a root counts too. Of equal names the first root's counts.
+ */
+export class ModelFolders {
+  readonly #folders = new Map<ModelKind, string[]>();
+  readonly #cached = new Map<ModelKind, Cached>();
+
+  /** Throws config.invalid for a root that is absent, and for a file that is not as ComfyUI reads it. */
+  constructor(roots: readonly string[]) {
+    const found = roots.flatMap((root) => foldersOf(resolve(root)));
+    for (const { kind, path } of [...found.filter(({ isDefault }) => isDefault), ...found]) {
+      const folders = this.#folders.get(kind) ?? [];
+      this.#folders.set(kind, folders);
+      if (!folders.includes(path)) folders.push(path);
+    }
+  }
+
+  /** Folders of a kind in the order in which they are searched; not all need exist. */
+  folders(kind: ModelKind): readonly string[] {
+    return this.#folders.get(kind) ?? [];
+  }
+
+  /** Names of a kind's files, relative to its folders with "/", sorted. Those of formats that are refused are among them. */
+  list(kind: ModelKind): readonly string[] {
+    return this.#current(kind).names;
+  }
+
+  /**
+   * Finds a file by its name: with its folder, without, or with another one as long as one file alone is called so; "\"
+   * separates too, as in graphs from Windows. Case is what the file system makes of it. Throws model.missing with the
+   * nearest names, path.outside for a name that leads out of the folders.
+   */
+  resolve(kind: ModelKind, name: string): ModelFile {
+    const file = this.find(kind, name);
+    if (file !== undefined) return file;
+    const names = this.list(kind);
+    const near = nearest(withSlashes(name), names);
+    const message = `Models: expected the name of a file among the ${KIND_WORDS[kind]}, received ${describe(name)}.`;
+    throw new LatentkitError("model.missing", `${message} ${this.#hint(kind, near)}`, {
+      received: describe(name),
+      suggestion: near[0],
+    });
+  }
+
+  /** Finds a file as resolve does; undefined where there is none. */
+  find(kind: ModelKind, name: string): ModelFile | undefined {
+    const wanted = withSlashes(name);
+    requireInside(kind, name, wanted);
+    const found = this.#match(kind, wanted);
+    if (found !== undefined || Date.now() - this.#current(kind).listedAt < FRESH_MS) return found;
+    // a file that has just been added is found by looking again
+    this.#cached.delete(kind);
+    return this.#match(kind, wanted);
+  }
+
+  #match(kind: ModelKind, wanted: string): ModelFile | undefined {
+    const { paths, byLowerCase, byBareName } = this.#current(kind);
+    const alike = byLowerCase.get(wanted.toLowerCase());
+    // on a file system that makes no difference of case, the name leads there as well
+    const isSame = alike !== undefined && this.folders(kind).some((folder) => existsSync(join(folder, wanted)));
+    const name = paths.has(wanted) ? wanted : isSame ? alike : onlyOne(kind, wanted, byBareName.get(bareName(wanted)));
+    return name === undefined ? undefined : { kind, name, path: paths.get(name)! };
+  }
+
+  #current(kind: ModelKind): Cached {
+    const now = Date.now();
+    const cached = this.#cached.get(kind);
+    if (cached !== undefined && isUsable(cached, now)) return cached;
+    const folders = this.folders(kind);
+    const listings = folders.map(listModels);
+    const paths = new Map<string, string>();
+    for (const [i, { names }] of listings.entries()) {
+      for (const name of names) if (!paths.has(name)) paths.set(name, join(folders[i]!, name));
+    }
+    const names = [...paths.keys()].sort();
+    const byLowerCase = new Map(names.map((name) => [name.toLowerCase(), name]));
+    const byBareName = new Map<string, string[]>();
+    for (const name of names) {
+      const namesakes = byBareName.get(bareName(name));
+      if (namesakes === undefined) byBareName.set(bareName(name), [name]);
+      else namesakes.push(name);
+    }
+    const listed: Cached = { listings, paths, names, byLowerCase, byBareName, listedAt: now, checkedAt: now };
+    this.#cached.set(kind, listed);
+    return listed;
+  }
+
+  #hint(kind: ModelKind, near: readonly string[]): string {
+    if (near.length > 0) return `Nearest: ${near.map(describe).join(", ")}.`;
+    const count = this.list(kind).length;
+    if (count > 0) return `None of its ${count} files has a similar name.`;
+    const folders = this.folders(kind);
+    return folders.length === 0 ? "There are no folders for them." : `There are none in ${folders.join(", ")}.`;
+  }
+}
+
+/** Whether a cached listing may be used at a time; a folder that has changed shortly before it was read may have again. */
+function isUsable(cached: Cached, now: number): boolean {
+  const age = now - cached.checkedAt;
+  if (age >= 0 && age < FRESH_MS) return true;
+  const isSettled = ({ folders }: Listing) =>
+    [...folders.values()].every((changed = 0n) => cached.listedAt - Number(changed / 1_000_000n) > CLOCK_MS);
+  if (!cached.listings.every((listing) => isSettled(listing) && isCurrent(listing))) return false;
+  cached.checkedAt = now;
+  return true;
+}
+
+function foldersOf(root: string): ExtraFolder[] {
+  const stats = statSync(root, { throwIfNoEntry: false });
+  if (stats?.isFile() && /\.ya?ml$/i.test(root)) return readExtraModelPaths(root);
+  if (!stats?.isDirectory()) {
+    throw new LatentkitError(
+      "config.invalid",
+      `Models: expected a folder or a .yaml file, received ${describe(root)}.`,
+    );
+  }
+  const own = existsSync(join(root, "models/checkpoints")) ? join(root, "models") : root;
+  const kinds = Object.keys(KIND_FOLDERS) as ModelKind[];
+  const folders = kinds.flatMap((kind) =>
+    KIND_FOLDERS[kind].map((name) => ({ kind, path: join(own, name), isDefault: false })),
+  );
+  const extra = join(root, "extra_model_paths.yaml");
+  return existsSync(extra) ? [...folders, ...readExtraModelPaths(extra)] : folders;
+}
+
+const withSlashes = (name: string): string => name.replaceAll("\\", "/").replace(/^(?:\.\/)+/, "");
+
+function requireInside(kind: ModelKind, name: string, wanted: string): void {
+  const isForeign = isAbsolute(wanted) || win32.isAbsolute(wanted) || /^[a-z]:/i.test(wanted);
+  if (wanted.length <= MAX_PATH_CHARACTERS && !isForeign && !wanted.includes("\0") && !wanted.split("/").includes(".."))
+    return;
+  const message = `Models: expected the name of a file inside the folders of the ${KIND_WORDS[kind]}, received ${describe(name)}.`;
+  throw new LatentkitError("path.outside", message, { received: describe(name) });
+}
+
+/**
+ * Name of the only file that ends as the wanted path does, else of the only one that is called so in any folder. Throws
+ * model.missing where there are several: which of them a graph means is for its author to say.
+ */
+function onlyOne(kind: ModelKind, wanted: string, namesakes: readonly string[] = []): string | undefined {
+  const ending = namesakes.filter((name) => name.endsWith(`/${wanted}`));
+  const found = ending.length > 0 ? ending : namesakes;
+  if (found.length <= 1) return found[0];
+  const listed = found.slice(0, MOST_LISTED).map(describe).join(", ");
+  const message = `Models: expected the name of one file among the ${KIND_WORDS[kind]}, received ${describe(wanted)}, which ${found.length} have: ${listed}.`;
+  throw new LatentkitError("model.missing", message, { received: describe(wanted), suggestion: found[0] });
+}
+
+const bareName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);

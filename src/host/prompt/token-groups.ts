@@ -1,0 +1,58 @@
+import { describe, LatentkitError } from "../../base/errors.js";
+import type { ClipEncoder } from "../types.js";
+
+const MARK = "embedding:";
+const WORD = /\S*/y;
+
+/**
+ * Tokenizes the text of a segment: one group of ids, or several where "embedding:NAME" stands at its beginning or after a
+ * space or a line end and the encoder has embeddings. Each embedding is a group, and so is the text between two of them.
+ */
+export function tokenGroups(text: string, encoder: ClipEncoder): (readonly number[])[] {
+  const groups: (readonly number[])[] = [];
+  let plain = "";
+  let at = 0;
+  for (let mark = nextMark(text, 0, encoder); mark >= 0; mark = nextMark(text, at, encoder)) {
+    plain += text.slice(at, mark);
+    const word = wordAt(text, mark + MARK.length);
+    at = mark + MARK.length + word.length;
+    if (word === "") {
+      plain += MARK;
+      continue;
+    }
+    const { ids, rest } = lookUp(word, encoder);
+    groups.push(tokenIds(plain, encoder), ids);
+    plain = rest;
+  }
+  groups.push(tokenIds(plain + text.slice(at), encoder));
+  return groups;
+}
+
+function nextMark(text: string, from: number, { embedding }: ClipEncoder): number {
+  if (embedding === undefined) return -1;
+  let mark = text.indexOf(MARK, from);
+  while (mark > 0 && text[mark - 1] !== " " && text[mark - 1] !== "\n") mark = text.indexOf(MARK, mark + 1);
+  return mark;
+}
+
+function wordAt(text: string, from: number): string {
+  WORD.lastIndex = from;
+  return WORD.exec(text)?.[0] ?? "";
+}
+
+function lookUp(word: string, encoder: ClipEncoder): { ids: readonly number[]; rest: string } {
+  const { ids, rest } = encoder.embedding!(word);
+  return { ids: requireIds(ids, encoder, "embedding()"), rest };
+}
+
+function tokenIds(text: string, encoder: ClipEncoder): readonly number[] {
+  return requireIds(encoder.tokenize(text), encoder, "tokenize()");
+}
+
+function requireIds(ids: readonly number[], encoder: ClipEncoder, method: string): readonly number[] {
+  if (Array.isArray(ids) && ids.every((id) => Number.isInteger(id))) return ids;
+  throw new LatentkitError(
+    "value.invalid",
+    `Clip encoder "${encoder.name}": expected ${method} to return a list of whole numbers, received ${describe(ids)}.`,
+  );
+}
