@@ -2,15 +2,15 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import type { Clip, ClipEncoder } from "../types.js";
 import { buildTextEncoder, type TextEncoderConfig } from "./networks/text-encoder.js";
-import { type Part, sessionOf } from "./part.js";
+import { type ModelPart, sessionOf } from "./model-part.js";
 import type { Family } from "./recognition/recognise.js";
-import type { Runtime } from "./runtime/sessions.js";
+import type { Runtime } from "./runtime/client.js";
 import type { EmbeddingRows } from "./tokenizer/embedding-rows.js";
 import { tokenizeClip } from "./tokenizer/tokenize.js";
 import { END, START } from "./tokenizer/vocabulary.js";
 
 /** A text encoder with the rows of textual inversions that it knows. */
-export interface EncoderPart extends Part<TextEncoderConfig> {
+export interface EncoderPart extends ModelPart<TextEncoderConfig> {
   readonly rows: EmbeddingRows;
 }
 

@@ -1,3 +1,60 @@
-import { readValues } from "./weights/values.js";
-import { openModelFile } from "./recognition/open.js";
-import { recogniseCheckpoint } from "./recognition/recognise.js";
+import { COUNT, checkOptions, FUNCTION, type OptionRules, TEXT } from "../../base/options.js";
+import type { Host } from "../types.js";
+import { ModelFolders } from "./files/model-folders.js";
+import { LOADABLE, ModelLoader } from "./model-loader.js";
+import { createRuntime } from "./runtime/client.js";
+
+/** Options of `createCheckpointHost`. */
+export interface CheckpointHostOptions {
+  /** ComfyUI's `models` folder, or several, or files `extra_model_paths.yaml`. */
+  readonly models: string | readonly string[];
+  /** Where networks run: "cpu", "auto" or a provider of ONNX Runtime; "cpu" where absent. */
+  readonly device?: string;
+  /** Threads of the runtime; one for each core where absent. */
+  readonly threads?: number;
+  /** Bytes of weights that stay loaded; as much as is free where absent. */
+  readonly memory?: number;
+  /** Receives a sentence for what is left out, such as an embedding that does not exist. */
+  readonly warn?: (message: string) => void;
+}
+
+const HOST_RULES: OptionRules<CheckpointHostOptions> = {
+  models: ["a folder or a list of folders", (value) => typeof value === "string" || isListOfTexts(value)],
+  device: TEXT,
+  threads: COUNT,
+  memory: COUNT,
+  warn: FUNCTION,
+};
+
+const isListOfTexts = (value: unknown): boolean =>
+  Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === "string");
+
+/** A host of checkpoints: what `createCheckpointHost` returns. */
+export interface CheckpointHost extends Host {
+  /** Ends the process that runs the networks; a later call starts it again. */
+  close(): Promise<void>;
+}
+
+/**
+ * Makes a host that runs people's own checkpoints: `.safetensors` files of Stable Diffusion 1, 2 and XL in ComfyUI's
+ * folders, as they are. Networks run in a child process, by ONNX Runtime (the package `onnxruntime-node`), which maps the
+ * weights from the files. Throws config.invalid for folders that do not exist.
+ */
+export function createCheckpointHost(options: CheckpointHostOptions): CheckpointHost {
+  checkOptions("createCheckpointHost", options, HOST_RULES, ["models"]);
+  const { models, device, threads, memory, warn = () => {} } = options;
+  const folders = new ModelFolders(typeof models === "string" ? [models] : models);
+  const runtime = createRuntime({ device, threads, memory });
+  const loader = new ModelLoader(folders, runtime, warn);
+  const host: CheckpointHost = {
+    name: "checkpoint",
+    preview: false,
+    checkpoints: () => folders.list("checkpoints"),
+    loadCheckpoint: (name) => loader.checkpoint(name),
+    files: (kind) => (LOADABLE.some((loadable) => loadable === kind) ? folders.list(kind) : undefined),
+    fileOf: (kind, name) => folders.find(kind, name)?.name,
+    loadFile: (kind, name, _signal, settings) => loader.file(kind, name, settings),
+    close: () => runtime.close(),
+  };
+  return Object.freeze(host);
+}

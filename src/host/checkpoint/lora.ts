@@ -2,7 +2,7 @@ import { LatentkitError } from "../../base/errors.js";
 import type { Clip, Lora, Model } from "../types.js";
 import { CheckpointClip, CheckpointEncoder } from "./clip.js";
 import { CheckpointModel } from "./model.js";
-import { type Part, stateOf } from "./part.js";
+import { type ModelPart, stateOf } from "./model-part.js";
 import { changesOf, unmatchedModules, unmatchedWarning } from "./weights/lora/changes.js";
 import type { LoraFile } from "./weights/lora/lora-file.js";
 import type { LoraTarget } from "./weights/lora/names.js";
@@ -33,7 +33,7 @@ export class CheckpointLora implements Lora {
     return unmatchedWarning(this.#lora, unmatchedModules(this.#lora, [targetOf(requireOwn(model).source.unet), ...texts]));
   }
 
-  #adapted<Config>(part: Part<Config>, target: LoraTarget, strength: number): Part<Config> {
+  #adapted<Own extends ModelPart<unknown>>(part: Own, target: LoraTarget, strength: number): Own {
     const changes = changesOf(this.#lora, target, strength);
     if (changes.size === 0) return part;
     const adapter = { key: `${strength} ${stateOf(this.#file)}`, file: this.#file, changes };
@@ -41,7 +41,7 @@ export class CheckpointLora implements Lora {
   }
 }
 
-const targetOf = ({ weights }: Part<unknown>): LoraTarget => ({ kind: "unet", weights });
+const targetOf = ({ weights }: ModelPart<unknown>): LoraTarget => ({ kind: "unet", weights });
 
 const textTargetOf = ({ config, weights }: CheckpointEncoder["part"]): LoraTarget => ({ kind: "text", config, weights });
 

@@ -6,16 +6,18 @@ import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, Model, ModelPatch, SamplingRun } from "../types.js";
 import { inArea, inpaintChannels } from "./inpaint-channels.js";
+import { RunControls } from "./control.js";
+import { buildUnet, type UnetConfig } from "./networks/unet.js";
 import { cleanOf, inputScale, type Reading } from "./reading.js";
 import type { Family } from "./recognition/recognise.js";
-import type { Runtime } from "./runtime/sessions.js";
+import type { Runtime } from "./runtime/client.js";
 import { sizeLabel } from "./size-label.js";
-import { type Part, sessionOf } from "./part.js";
+import { type ModelPart, sessionOf } from "./model-part.js";
 
 /** Everything that a model of a checkpoint is made of. */
 export interface ModelSource {
   readonly runtime: Runtime;
-  readonly unet: UnetPart;
+  readonly unet: ModelPart<UnetConfig>;
   readonly family: Family;
   readonly sampling: ModelSampling;
   readonly reading: Reading;
@@ -78,16 +80,19 @@ interface Composed {
 class ModelRun {
   readonly #source: ModelSource;
   readonly #run: SamplingRun;
+  readonly #controls: RunControls;
   readonly #composed: Composed[] = [];
 
   constructor(source: ModelSource, run: SamplingRun) {
     this.#source = source;
     this.#run = run;
+    this.#controls = new RunControls(source.runtime, source.unet, run);
   }
 
   async predict(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor> {
     this.#refuseMisfit(x, sigma, cond);
     const { runtime, unet, reading } = this.#source;
+    const { config } = unet;
     const { sampling, steps } = this.#run;
     const timestep = sampling.timestep(sigma);
     const { context, y, inpaint } = this.#compose(x, cond);
@@ -98,8 +103,13 @@ class ModelRun {
       context,
       ...(y === undefined ? {} : { y }),
     };
+    const control = await this.#controls.feeds(cond[0]!, feeds, sigma, signal);
+    const session =
+      control === undefined
+        ? sessionOf(unet, "UNet", (network) => buildUnet(network, config))
+        : sessionOf(unet, "UNet with control", (network) => buildUnet(network, config, { control: true }));
     const options = { signal, keep: ["context", "y"], calls: steps };
-    const { out } = await runtime.run(unet.session(), feeds, options);
+    const { out } = await runtime.run(session, { ...feeds, ...control }, options);
     return cleanOf(reading, { x, out: out!, sigma, timestep });
   }
 

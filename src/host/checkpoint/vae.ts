@@ -4,8 +4,8 @@ import { fourSides } from "../../tensor/shape.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import type { Vae } from "../types.js";
 import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "./networks/vae.js";
-import { type Part, sessionOf } from "./part.js";
-import type { Runtime } from "./runtime/sessions.js";
+import { type ModelPart, sessionOf } from "./model-part.js";
+import type { Runtime } from "./runtime/client.js";
 
 /** Side of a latent cell in pixels. */
 const CELL = 8;
@@ -13,9 +13,9 @@ const CELL = 8;
 /** The VAE of a model file, which runs in the runtime's process. */
 export class CheckpointVae implements Vae {
   readonly #runtime: Runtime;
-  readonly #part: Part<VaeConfig>;
+  readonly #part: ModelPart<VaeConfig>;
 
-  constructor(runtime: Runtime, part: Part<VaeConfig>) {
+  constructor(runtime: Runtime, part: ModelPart<VaeConfig>) {
     this.#runtime = runtime;
     this.#part = part;
   }
@@ -34,7 +34,7 @@ export class CheckpointVae implements Vae {
       height: sides[0],
       width: sides[1],
     };
-    const session = sessionOf(this.#part, "VAE encoder", (network) => buildVaeEncoder(network, config));
+    const session = sessionOf(this.#part, "VAE encoder", (network) => buildVaeEncoder(network, config, { asImages: true }));
     const { latent } = await this.#runtime.run(session, { image: cropped(image, 1, middle) }, {});
     return latent!;
   }
@@ -46,7 +46,7 @@ export class CheckpointVae implements Vae {
       const expected = `a latent [B, ${config.latentChannels}, h, w]`;
       throw new LatentkitError("tensor.bad-shape", `${label}: expected ${expected}, received ${describe(latent)}.`);
     }
-    const session = sessionOf(this.#part, "VAE decoder", (network) => buildVaeDecoder(network, config));
+    const session = sessionOf(this.#part, "VAE decoder", (network) => buildVaeDecoder(network, config, { asImages: true }));
     const { image } = await this.#runtime.run(session, { z: latent }, {});
     return image!;
   }

@@ -13,7 +13,7 @@ export interface Adapter {
 }
 
 /** One network of a model file, with the LoRAs that change it. */
-export interface Part<Config> {
+export interface ModelPart<Config> {
   /** Name for messages, such as "UNet of anime/model.safetensors". */
   readonly label: string;
   readonly file: WeightFile;
@@ -29,11 +29,7 @@ export const stateOf = ({ path, bytes, modifiedNs, inode }: WeightFile): string 
 const sessions = new WeakMap<object, Map<string, SessionSource>>();
 
 /** The session of a part; `variant` names what `build` makes of it. The same object for the same part and variant. */
-export function sessionOf<Config>(
-  part: Part<Config>,
-  variant: string,
-  build: (network: Network) => void,
-): SessionSource {
+export function sessionOf(part: ModelPart<unknown>, variant: string, build: (network: Network) => void): SessionSource {
   const own = sessions.get(part) ?? new Map<string, SessionSource>();
   sessions.set(part, own);
   const source = own.get(variant) ?? sourceOf(part, variant, build);
@@ -41,7 +37,7 @@ export function sessionOf<Config>(
   return source;
 }
 
-function sourceOf<Config>(part: Part<Config>, variant: string, build: (network: Network) => void): SessionSource {
+function sourceOf(part: ModelPart<unknown>, variant: string, build: (network: Network) => void): SessionSource {
   const { label, file, weights, adapters } = part;
   const files = [file, ...adapters.map((adapter) => adapter.file)];
   const stored = [...weights.values()];

@@ -1,0 +1,1 @@
+export { type CheckpointHost, type CheckpointHostOptions, createCheckpointHost } from "./host.js";

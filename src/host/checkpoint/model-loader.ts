@@ -1,0 +1,210 @@
+import { describe, LatentkitError } from "../../base/errors.js";
+import type { Checkpoint, Clip, HostFiles, Model, UpscaleModel, Vae } from "../types.js";
+import { CheckpointClip, type EncoderPart } from "./clip.js";
+import { CheckpointControlNet } from "./control-net.js";
+import { FileCache } from "./file-cache.js";
+import type { ModelKind } from "./files/kinds.js";
+import type { ModelFile, ModelFolders } from "./files/model-folders.js";
+import { CheckpointLora } from "./lora.js";
+import { CheckpointModel } from "./model.js";
+import type { ModelPart } from "./model-part.js";
+import type { TextEncoderConfig } from "./networks/text-encoder.js";
+import { controlNetPart } from "./recognition/controlnet.js";
+import { openModelFile } from "./recognition/open.js";
+import type { Part } from "./recognition/part.js";
+import { type Family, type RecognisedCheckpoint, recogniseCheckpoint } from "./recognition/recognise.js";
+import { unsupported } from "./recognition/refusal.js";
+import { taesdPart } from "./recognition/taesd.js";
+import { findTextEncoders, textEncoderPart } from "./recognition/text-encoder.js";
+import { upscalerPart } from "./recognition/upscaler.js";
+import { findVae, VAE_PREFIXES, vaePart } from "./recognition/vae.js";
+import type { Runtime } from "./runtime/client.js";
+import { readingOf, samplingOf } from "./sampling.js";
+import { EmbeddingRows } from "./tokenizer/embedding-rows.js";
+import { CheckpointUpscaler } from "./upscaler.js";
+import { CheckpointVae } from "./vae.js";
+import { readLora } from "./weights/lora/lora-file.js";
+import type { WeightFile } from "./weights/stored.js";
+import { readValues } from "./weights/values.js";
+
+/** Folders from which the host loads models. */
+export const LOADABLE = [
+  "checkpoints",
+  "diffusion_models",
+  "text_encoders",
+  "vae",
+  "loras",
+  "controlnet",
+  "upscale_models",
+] as const satisfies readonly ModelKind[];
+
+type Loadable = (typeof LOADABLE)[number];
+
+/** Families of a text encoder that is loaded alone, by the input `type` of its loader. */
+const CLIP_TYPES: Readonly<Record<string, readonly Family[]>> = {
+  stable_diffusion: ["sd1", "sd2", "sdxl-refiner"],
+  sdxl: ["sdxl"],
+};
+/** Family of an encoder that is alone in its clip. */
+const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
+
+/** Loads model files: it reads their headers, the runtime reads the weights when a network first runs. */
+export class ModelLoader {
+  readonly #folders: ModelFolders;
+  readonly #runtime: Runtime;
+  readonly #warn: (message: string) => void;
+  readonly #files = new FileCache();
+  /** Rows of textual inversions, by what makes encoders differ in them. */
+  readonly #rows = new Map<string, EmbeddingRows>();
+
+  /** `warn` receives a sentence for whatever has no effect. */
+  constructor(folders: ModelFolders, runtime: Runtime, warn: (message: string) => void) {
+    this.#folders = folders;
+    this.#runtime = runtime;
+    this.#warn = warn;
+  }
+
+  /** Loads a checkpoint. A part that the file lacks fails when it is used. Throws model.* and file.*. */
+  async checkpoint(name: string): Promise<Checkpoint> {
+    const model = this.#folders.resolve("checkpoints", name);
+    return this.#files.get(model.path, "checkpoint", async () => {
+      const file = await openModelFile(model.path);
+      const recognised = await recogniseCheckpoint(file, readValues);
+      return {
+        model: this.#model(model, file, recognised),
+        clip: this.#clip(model, file, recognised),
+        vae: this.#vae(model, file, recognised.vae),
+      };
+    });
+  }
+
+  /** Loads a file of another kind; `settings` are the inputs of its loader. Throws model.* and file.*. */
+  async file<Kind extends keyof HostFiles>(
+    kind: Kind,
+    name: string,
+    settings: Readonly<Record<string, string>> = {},
+  ): Promise<HostFiles[Kind]> {
+    const loaders: { readonly [Each in keyof HostFiles]?: Loader<Each> } = {
+      diffusion_models: (model, file) => this.#diffusionModel(model, file, settings.weight_dtype),
+      text_encoders: async (model, file) => this.#textEncoder(model, file, settings.type),
+      vae: async (model, file) => this.#vaeFile(model, file),
+      loras: async (_, file) => new CheckpointLora(file, await readLora(file, readValues)),
+      controlnet: async (model, file) => this.#controlNet(model, file),
+      upscale_models: async (model, file) => this.#upscaler(model, file),
+    };
+    const load = loaders[kind] as Loader<Kind> | undefined;
+    if (load === undefined) throw new LatentkitError("host.missing", `host "checkpoint": it loads no ${kind}.`);
+    const model = this.#folders.resolve(kind, name);
+    const variant = JSON.stringify([kind, settings]);
+    return this.#files.get(model.path, variant, async () => load(model, await openModelFile(model.path)));
+  }
+
+  async #diffusionModel(model: ModelFile, file: WeightFile, dtype = "default"): Promise<Model> {
+    if (dtype !== "default")
+      this.#warn(`${describe(model.name)}: weight_dtype ${dtype} has no effect, its weights keep their own type.`);
+    return this.#model(model, file, await recogniseCheckpoint(file, readValues));
+  }
+
+  #model(model: ModelFile, file: WeightFile, { family, sampling, unet }: RecognisedCheckpoint): Model {
+    return new CheckpointModel({
+      runtime: this.#runtime,
+      unet: partOf("UNet", model, file, unet),
+      family,
+      sampling: samplingOf(model.name, family, sampling),
+      reading: readingOf(sampling),
+    });
+  }
+
+  #clip(model: ModelFile, file: WeightFile, { family, textEncoders }: RecognisedCheckpoint): Clip {
+    const isWhole = textEncoders.length === (family === "sdxl" ? 2 : 1);
+    return isWhole ? this.#clipOf(model, file, family, textEncoders) : new AbsentClip(model.name);
+  }
+
+  #clipOf(model: ModelFile, file: WeightFile, family: Family, encoders: readonly Part<TextEncoderConfig>[]): Clip {
+    const parts = encoders.map((encoder): EncoderPart => {
+      const part = partOf(`text encoder ${encoder.config.name}`, model, file, encoder);
+      return { ...part, rows: this.#rowsOf(encoder.config) };
+    });
+    return new CheckpointClip({ runtime: this.#runtime, encoders: parts, family });
+  }
+
+  #rowsOf({ name, hidden, vocabulary }: TextEncoderConfig): EmbeddingRows {
+    const key = `${name} ${hidden} ${vocabulary}`;
+    const rows = this.#rows.get(key) ?? new EmbeddingRows({ name, width: hidden, vocabulary }, this.#folders, this.#warn);
+    this.#rows.set(key, rows);
+    return rows;
+  }
+
+  #textEncoder(model: ModelFile, file: WeightFile, type = "stable_diffusion"): Clip {
+    const expected = "a text encoder of Stable Diffusion 1, 2 or XL";
+    const families = CLIP_TYPES[type];
+    if (families === undefined) throw unsupported(file.path, expected, `type ${describe(type)}`);
+    const [found] = findTextEncoders(file.weights);
+    if (found === undefined) throw unsupported(file.path, expected, "other keys");
+    const part = textEncoderPart(file, found);
+    const own = FAMILY_OF_ENCODER[part.config.name];
+    return this.#clipOf(model, file, families.includes(own) ? own : families[0]!, [part]);
+  }
+
+  #vae(model: ModelFile, file: WeightFile, vae: RecognisedCheckpoint["vae"]): Vae {
+    if (vae === undefined) return new AbsentVae(model.name);
+    return new CheckpointVae(this.#runtime, partOf("VAE", model, file, vae));
+  }
+
+  #vaeFile(model: ModelFile, file: WeightFile): Vae {
+    const prefix = findVae(file, VAE_PREFIXES);
+    if (prefix === undefined) throw unsupported(file.path, "a VAE of Stable Diffusion 1, 2 or XL", "other keys");
+    return this.#vae(model, file, vaePart(file, prefix));
+  }
+
+  #controlNet(model: ModelFile, file: WeightFile): CheckpointControlNet {
+    const { isDifference, ...net } = controlNetPart(file);
+    return new CheckpointControlNet(partOf("ControlNet", model, file, net), isDifference);
+  }
+
+  #upscaler(model: ModelFile, file: WeightFile): UpscaleModel {
+    return new CheckpointUpscaler(this.#runtime, partOf("upscale model", model, file, upscalerPart(file)));
+  }
+}
+
+type Loader<Kind extends keyof HostFiles> = (model: ModelFile, file: WeightFile) => Promise<HostFiles[Kind]>;
+
+const partOf = <Config>(
+  what: string,
+  { name }: ModelFile,
+  file: WeightFile,
+  { config, weights }: Part<Config>,
+): ModelPart<Config> => ({ label: `${what} of ${name}`, file, config, weights, adapters: [] });
+
+const absent = (name: string, part: string, loader: string): LatentkitError =>
+  new LatentkitError("model.invalid", `${describe(name)} holds no ${part}: load one with ${loader}.`);
+
+/** Stands for the clip of a file without text encoders, or with one of two. */
+class AbsentClip implements Clip {
+  readonly #name: string;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  get encoders(): never {
+    throw absent(this.#name, "text encoder", "CLIPLoader or DualCLIPLoader");
+  }
+}
+
+/** Stands for the VAE of a file without one. */
+class AbsentVae implements Vae {
+  readonly #name: string;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  async encode(): Promise<never> {
+    throw absent(this.#name, "VAE", "VAELoader");
+  }
+
+  async decode(): Promise<never> {
+    throw absent(this.#name, "VAE", "VAELoader");
+  }
+}
