@@ -90,6 +90,6 @@ export const MAY_HOLD_STATE = [
 ];
 
 /** Entry files of the package: the users for whom src exports. */
-export const ENTRIES = ["index.ts", "service/hooks/index.ts", "service/index.ts"];
+export const ENTRIES = ["index.ts", "host/checkpoint/index.ts", "service/hooks/index.ts", "service/index.ts"];
 
 export const MOST_FILES = 15;

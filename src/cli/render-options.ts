@@ -4,16 +4,25 @@ import { loadConfig } from "../render/config/load-config.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../render/job.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device/choice.js";
 import { type Arguments, idList, pair } from "./command.js";
+import { hostLine, modelsOf, openHost } from "./host.js";
 import { oneLine, type Terminal } from "./terminal.js";
 
 /** Options of a run that the command line holds, whether of one graph or of a batch. */
-export function renderOptions(args: Arguments, terminal: Terminal) {
+export async function renderOptions(args: Arguments, terminal: Terminal) {
   const config = loadConfig({
     file: args.value("config"),
-    flags: { output_dir: args.value("out"), device: deviceOf(args), allow_network: networkOf(args) },
+    flags: {
+      output_dir: args.value("out"),
+      device: deviceOf(args),
+      allow_network: networkOf(args),
+      models: modelsOf(args),
+    },
     env: terminal.env,
   });
+  const host = await openHost(config.models, terminal);
+  if (!args.flag("quiet") && !args.flag("json")) terminal.err(hostLine(host));
   return {
+    host,
     set: Object.fromEntries(args.values("set").map((text) => pair("set", text))),
     targets: idList(args.value("targets")),
     outputDir: config.output_dir,

@@ -3,6 +3,7 @@ import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { describe, LatentkitError } from "../base/errors.js";
 import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../base/options.js";
+import type { Host } from "../host/types.js";
 import { type Config, type ConfigInput, parseConfig } from "../render/config/config.js";
 import type { Agent } from "./agent.js";
 import { createGraphAgent } from "./graph-agent.js";
@@ -114,8 +115,10 @@ async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise
   const settings = config.agent ?? { graph: EXAMPLE_GRAPH };
   if ("module" in settings) return { run: await loadAgent(settings.module), close: async () => {} };
   const { extra_pnginfo: extraPnginfo, cache_dir: cacheDir, ...own } = settings;
+  const host = config.models.length === 0 ? undefined : await openHost(config.models);
   const agent = createGraphAgent({
     ...own,
+    host,
     extraPnginfo,
     cacheDir,
     outputDir: config.output_dir,
@@ -124,7 +127,17 @@ async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise
     device: config.device,
     threads: Math.min(config.limits.running, availableParallelism()),
   });
-  return { run: agent, close: () => agent.close() };
+  const close = async () => {
+    await agent.close();
+    await host?.close?.();
+  };
+  return { run: agent, close };
+}
+
+async function openHost(models: readonly string[]): Promise<Host> {
+  // loaded where there are models alone: it brings a runtime of its own
+  const { createCheckpointHost } = await import("../host/checkpoint/index.js");
+  return createCheckpointHost({ models });
 }
 
 function openStore(address: string): Store {

@@ -41,7 +41,7 @@ export async function planBatch(
   report: (text: string) => void,
 ): Promise<BatchPlan> {
   const graph = args.positionals[0]!;
-  const options = renderOptions(args, terminal);
+  const options = await renderOptions(args, terminal);
   const { outputDir } = options;
   const source = readGraph(graph).graph;
   const keys = createGraphKeys(source, options);

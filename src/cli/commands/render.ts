@@ -8,6 +8,7 @@ import { readGraph } from "../../render/source.js";
 import { batchHelp, batchOptions, isBatch } from "../batch/batch-options.js";
 import type { Arguments, Command } from "../command.js";
 import { eventLine, refusedLine, resultLine } from "../event-json.js";
+import { hostHelp, hostOptions } from "../host.js";
 import { createProgress } from "../progress.js";
 import { renderOptions, shortest } from "../render-options.js";
 import { harmless, oneLine, red, type Terminal } from "../terminal.js";
@@ -22,6 +23,7 @@ export const renderCommand: Command = {
     "  --targets IDS      nodes to compute, separated by commas (the graph's output nodes)",
     "  --out DIR          folder for the files (./out)",
     "  --input DIR        folder of the input images (input beside the graph, else ./input)",
+    ...hostHelp,
     "  --config FILE      configuration, YAML or JSON",
     "  --device DEVICE    device for tensors: auto, cpu or cuda:N (auto)",
     "  --metadata POLICY  metadata in PNG files: full, prompt or none (full)",
@@ -39,6 +41,7 @@ export const renderCommand: Command = {
     targets: { type: "string" },
     out: { type: "string" },
     input: { type: "string" },
+    ...hostOptions,
     config: { type: "string" },
     device: { type: "string" },
     metadata: { type: "string" },
@@ -80,7 +83,7 @@ export const renderCommand: Command = {
 async function runJson(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
   try {
     const onEvent = (event: RunEvent) => terminal.out(eventLine(event));
-    const result = await render(path, { ...renderOptions(args, terminal), signal, onEvent });
+    const result = await render(path, { ...(await renderOptions(args, terminal)), signal, onEvent });
     terminal.out(resultLine(result));
     return result;
   } catch (error) {
@@ -93,7 +96,7 @@ async function runText(path: string, args: Arguments, terminal: Terminal, signal
   const labelOf = labels(path);
   const progress = args.flag("quiet") ? undefined : createProgress(terminal, labelOf);
   const onEvent = (event: RunEvent) => progress?.show(event);
-  const result = await render(path, { ...renderOptions(args, terminal), signal, onEvent });
+  const result = await render(path, { ...(await renderOptions(args, terminal)), signal, onEvent });
   progress?.clear();
   if (progress !== undefined) printMessages(result, labelOf, terminal);
   for (const file of result.files) terminal.out(`${shortest(file.path)}\n`);

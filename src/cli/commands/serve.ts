@@ -2,6 +2,7 @@ import { LatentkitError } from "../../base/errors.js";
 import type { Config } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import type { Command } from "../command.js";
+import { hostOptions, modelsOf } from "../host.js";
 import { deviceOf, networkOf } from "../render-options.js";
 import type { Terminal } from "../terminal.js";
 
@@ -29,6 +30,7 @@ export const serveCommand = (startService: StartService): Command => ({
     "  --config FILE    configuration, YAML or JSON",
     "  --host ADDRESS   address to listen on (127.0.0.1); one that others can reach needs a hook token",
     "  --port PORT      port to listen on, 0 for any free one (8188)",
+    "  --models DIR     ComfyUI's models folder with your checkpoints, or extra_model_paths.yaml; repeatable",
     "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline        refuse graphs whose nodes use the network or a key",
     "  --json           print one event a line on stdout: listening, stopped",
@@ -41,6 +43,7 @@ export const serveCommand = (startService: StartService): Command => ({
     config: { type: "string" },
     host: { type: "string" },
     port: { type: "string" },
+    ...hostOptions,
     device: { type: "string" },
     offline: { type: "boolean" },
     json: { type: "boolean" },
@@ -55,6 +58,7 @@ export const serveCommand = (startService: StartService): Command => ({
         port: portOf(args.value("port")),
         device: deviceOf(args),
         allow_network: networkOf(args),
+        models: modelsOf(args),
       },
       env: terminal.env,
     });

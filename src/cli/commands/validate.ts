@@ -1,10 +1,12 @@
 import { LatentkitError } from "../../base/errors.js";
 import type { Validation } from "../../graph/validate.js";
 import { type GraphError, promptError } from "../../graph/validation/graph-error.js";
+import type { Host } from "../../host/types.js";
 import { printJson } from "../../io/json/print.js";
 import { validateGraph } from "../../render/defaults.js";
 import { readGraph } from "../../render/source.js";
 import { type Arguments, type Command, idList, pair } from "../command.js";
+import { hostOptions, openHost } from "../host.js";
 import { networkOf } from "../render-options.js";
 import { harmless, oneLine } from "../terminal.js";
 
@@ -17,6 +19,7 @@ export const validateCommand: Command = {
   help: [
     "  --targets IDS    nodes to compute, separated by commas (the graph's output nodes)",
     "  --input DIR      folder of the input images (input beside the graph, else ./input)",
+    "  --models DIR     ComfyUI's models folder with your checkpoints, or extra_model_paths.yaml; repeatable",
     "  --alias OLD=NEW  run nodes of class OLD (or of prefix OLD) as NEW; repeatable",
     "  --partial        accept outputs that cannot be computed, as render --partial does",
     "  --offline        refuse a graph whose nodes use the network or a key",
@@ -25,6 +28,7 @@ export const validateCommand: Command = {
   options: {
     targets: { type: "string" },
     input: { type: "string" },
+    ...hostOptions,
     alias: { type: "string", multiple: true },
     partial: { type: "boolean" },
     offline: { type: "boolean" },
@@ -33,7 +37,7 @@ export const validateCommand: Command = {
   positionals: { min: 1, max: 1 },
   run: async (args, terminal) => {
     const path = args.positionals[0]!;
-    const verdict = verdictOf(path, args);
+    const verdict = verdictOf(path, args, await openHost(args.values("models"), terminal));
     // the JSON is ComfyUI's response, for which one valid output is enough; the exit code is that of render
     const canRun = verdict.ok && (args.flag("partial") || Object.keys(verdict.nodeErrors).length === 0);
     if (args.flag("json")) terminal.out(`${printJson(verdict)}\n`);
@@ -43,8 +47,9 @@ export const validateCommand: Command = {
 };
 
 /** Validates the graph; a file that cannot be parsed is a verdict too. */
-function verdictOf(path: string, args: Arguments): Validation {
+function verdictOf(path: string, args: Arguments, host: Host | undefined): Validation {
   const options = {
+    host,
     targets: idList(args.value("targets")),
     allowNetwork: networkOf(args),
     classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),

@@ -1,6 +1,7 @@
 import { printJson } from "../../io/json/print.js";
 import { type Verdict, verifyImage } from "../../render/verify/verify.js";
 import { type Command, pair } from "../command.js";
+import { hostOptions, openHost } from "../host.js";
 import { readImage } from "../read-image.js";
 import { deviceOf } from "../render-options.js";
 import { harmless, oneLine, red } from "../terminal.js";
@@ -12,6 +13,7 @@ export const verifyCommand: Command = {
   summary: "Render a picture again from the graph in it and compare the pixels.",
   help: [
     "  --input DIR       folder of the input images (./input)",
+    "  --models DIR      ComfyUI's models folder with your checkpoints, or extra_model_paths.yaml; repeatable",
     "  --device DEVICE   device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline         accepted, without effect: verify never uses the network",
     "  --alias OLD=NEW   run nodes of class OLD (or of prefix OLD) as NEW; repeatable",
@@ -21,6 +23,7 @@ export const verifyCommand: Command = {
   ],
   options: {
     input: { type: "string" },
+    ...hostOptions,
     device: { type: "string" },
     offline: { type: "boolean" },
     alias: { type: "string", multiple: true },
@@ -31,6 +34,7 @@ export const verifyCommand: Command = {
     const path = args.positionals[0]!;
     const { status, differences, remarks, receipt } = await verifyImage(await readImage(path), {
       inputDir: args.value("input"),
+      host: await openHost(args.values("models"), terminal),
       device: deviceOf(args),
       classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
       signal,

@@ -1,8 +1,8 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import type { Clip, ClipEncoder } from "../types.js";
-import { buildTextEncoder, type TextEncoderConfig } from "./networks/text-encoder.js";
 import { type ModelPart, sessionOf } from "./model-part.js";
+import { buildTextEncoder, type TextEncoderConfig } from "./networks/text-encoder.js";
 import type { Family } from "./recognition/recognise.js";
 import type { Runtime } from "./runtime/client.js";
 import type { EmbeddingRows } from "./tokenizer/embedding-rows.js";

@@ -1,8 +1,8 @@
 import { describe, LatentkitError } from "../../base/errors.js";
-import { resizeLatent } from "../../tensor/resize.js";
-import { cropped, cycled, joined } from "../../tensor/parts.js";
-import { roundHalfEven } from "../../tensor/rounding.js";
 import { scale } from "../../tensor/ops.js";
+import { cropped, cycled, joined } from "../../tensor/parts.js";
+import { resizeLatent } from "../../tensor/resize.js";
+import { roundHalfEven } from "../../tensor/rounding.js";
 import { Tensor } from "../../tensor/tensor.js";
 import { clipped } from "../sampling/conditioning/areas.js";
 import { readEntries } from "../sampling/conditioning/entries.js";
@@ -44,7 +44,10 @@ export function inArea(channels: Tensor, entry: Conditioning[number], { sampling
 function requireTensor(name: string, value: unknown): Tensor | undefined {
   if (value === undefined || value === null) return undefined;
   if (value instanceof Tensor && value.size > 0 && value.shape.length >= 3) return value;
-  throw new LatentkitError("tensor.bad-shape", `conditioning, ${name}: expected a tensor, received ${describe(value)}.`);
+  throw new LatentkitError(
+    "tensor.bad-shape",
+    `conditioning, ${name}: expected a tensor, received ${describe(value)}.`,
+  );
 }
 
 const resizedTo = (x: Tensor, height: number, width: number): Tensor =>

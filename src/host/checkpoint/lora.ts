@@ -30,7 +30,10 @@ export class CheckpointLora implements Lora {
 
   unmatched(model: Model, clip: Clip | undefined): string | undefined {
     const texts = clip === undefined ? [] : encodersOf(clip).map(({ part }) => textTargetOf(part));
-    return unmatchedWarning(this.#lora, unmatchedModules(this.#lora, [targetOf(requireOwn(model).source.unet), ...texts]));
+    return unmatchedWarning(
+      this.#lora,
+      unmatchedModules(this.#lora, [targetOf(requireOwn(model).source.unet), ...texts]),
+    );
   }
 
   #adapted<Own extends ModelPart<unknown>>(part: Own, target: LoraTarget, strength: number): Own {
@@ -43,7 +46,11 @@ export class CheckpointLora implements Lora {
 
 const targetOf = ({ weights }: ModelPart<unknown>): LoraTarget => ({ kind: "unet", weights });
 
-const textTargetOf = ({ config, weights }: CheckpointEncoder["part"]): LoraTarget => ({ kind: "text", config, weights });
+const textTargetOf = ({ config, weights }: CheckpointEncoder["part"]): LoraTarget => ({
+  kind: "text",
+  config,
+  weights,
+});
 
 function requireOwn(model: Model): CheckpointModel {
   if (model instanceof CheckpointModel) return model;

@@ -130,7 +130,8 @@ export class ModelLoader {
 
   #rowsOf({ name, hidden, vocabulary }: TextEncoderConfig): EmbeddingRows {
     const key = `${name} ${hidden} ${vocabulary}`;
-    const rows = this.#rows.get(key) ?? new EmbeddingRows({ name, width: hidden, vocabulary }, this.#folders, this.#warn);
+    const rows =
+      this.#rows.get(key) ?? new EmbeddingRows({ name, width: hidden, vocabulary }, this.#folders, this.#warn);
     this.#rows.set(key, rows);
     return rows;
   }

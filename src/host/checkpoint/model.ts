@@ -5,14 +5,14 @@ import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, Model, ModelPatch, SamplingRun } from "../types.js";
-import { inArea, inpaintChannels } from "./inpaint-channels.js";
 import { RunControls } from "./control.js";
+import { inArea, inpaintChannels } from "./inpaint-channels.js";
+import { type ModelPart, sessionOf } from "./model-part.js";
 import { buildUnet, type UnetConfig } from "./networks/unet.js";
 import { cleanOf, inputScale, type Reading } from "./reading.js";
 import type { Family } from "./recognition/recognise.js";
 import type { Runtime } from "./runtime/client.js";
 import { sizeLabel } from "./size-label.js";
-import { type ModelPart, sessionOf } from "./model-part.js";
 
 /** Everything that a model of a checkpoint is made of. */
 export interface ModelSource {

@@ -1,8 +1,8 @@
 import { LATENT_FORMATS } from "../../tensor/sampling/latent-format.js";
 import { type ModelSampling, modelSampling } from "../../tensor/sampling/model-sampling.js";
 import type { Reading } from "./reading.js";
-import { unsupported } from "./recognition/refusal.js";
 import type { CheckpointSampling, Family } from "./recognition/recognise.js";
+import { unsupported } from "./recognition/refusal.js";
 
 /** Names of the families as in `modelSampling`. */
 const NAMES = { sd1: "sd15", sd2: "sd21", sdxl: "sdxl", "sdxl-refiner": "sdxl-refiner" } as const;

@@ -3,8 +3,8 @@ import { cropped } from "../../tensor/parts.js";
 import { fourSides } from "../../tensor/shape.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import type { Vae } from "../types.js";
-import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "./networks/vae.js";
 import { type ModelPart, sessionOf } from "./model-part.js";
+import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "./networks/vae.js";
 import type { Runtime } from "./runtime/client.js";
 
 /** Side of a latent cell in pixels. */
@@ -34,7 +34,9 @@ export class CheckpointVae implements Vae {
       height: sides[0],
       width: sides[1],
     };
-    const session = sessionOf(this.#part, "VAE encoder", (network) => buildVaeEncoder(network, config, { asImages: true }));
+    const session = sessionOf(this.#part, "VAE encoder", (network) =>
+      buildVaeEncoder(network, config, { asImages: true }),
+    );
     const { latent } = await this.#runtime.run(session, { image: cropped(image, 1, middle) }, {});
     return latent!;
   }
@@ -46,7 +48,9 @@ export class CheckpointVae implements Vae {
       const expected = `a latent [B, ${config.latentChannels}, h, w]`;
       throw new LatentkitError("tensor.bad-shape", `${label}: expected ${expected}, received ${describe(latent)}.`);
     }
-    const session = sessionOf(this.#part, "VAE decoder", (network) => buildVaeDecoder(network, config, { asImages: true }));
+    const session = sessionOf(this.#part, "VAE decoder", (network) =>
+      buildVaeDecoder(network, config, { asImages: true }),
+    );
     const { image } = await this.#runtime.run(session, { z: latent }, {});
     return image!;
   }

@@ -114,6 +114,12 @@ export const configSchema = lazy(() => {
       .describe(
         "The work of a run: a graph, or a module whose default export is the agent. Absent: the example graph.",
       ),
+    models: z
+      .array(path)
+      .default([])
+      .describe(
+        "ComfyUI's `models` folder with people's own checkpoints, several, or files `extra_model_paths.yaml`. Empty: the preview host.",
+      ),
     allow_network: flag(true, "false refuses a graph in which a node reaches the network or uses a key."),
     output_dir: path.default("./out").describe("Folder of files that are written."),
     device: z

@@ -143,6 +143,7 @@ function absolutePaths(tree: Tree, folder: string): Tree {
   const resolved: Tree = { ...tree };
   const absolute = (value: unknown) => (typeof value === "string" ? resolve(folder, value) : value);
   resolved.output_dir = absolute(resolved.output_dir);
+  if (Array.isArray(resolved.models)) resolved.models = resolved.models.map(absolute);
   if (isTree(resolved.agent)) {
     resolved.agent = Object.fromEntries(Object.entries(resolved.agent).map(([key, value]) => [key, absolute(value)]));
   }

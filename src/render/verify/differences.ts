@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { packageVersion } from "../../base/package.js";
 import type { Graph } from "../../graph/parse.js";
+import type { Host } from "../../host/types.js";
 import { createInputHashes } from "../../io/files/input-file.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
@@ -23,20 +24,24 @@ type Values = Readonly<Record<string, string>>;
 const NAMED_INPUTS = 20;
 const NAMED_CHARACTERS = 80;
 
-/** Differences between the receipt and the graph beside it, but for pixels and version; `inputDir`: folder of its images. */
-export async function untrueOf(graph: Graph, receipt: Receipt, inputDir = "input"): Promise<Difference[]> {
+/** Differences between the receipt and the graph beside it, but for pixels and version. */
+export async function untrueOf(
+  graph: Graph,
+  receipt: Receipt,
+  { inputDir = "input", host = defaultHost }: { readonly inputDir?: string; readonly host?: Host },
+): Promise<Difference[]> {
   const folder = resolve(inputDir);
   const isShown = (nodeId: string, input: string) => {
     const { inputs } = graph.prompt[nodeId] as { inputs?: Readonly<Record<string, unknown>> };
     return inputs?.[input] !== REDACTED;
   };
-  const surroundings = { host: defaultHost, inputDir: folder };
+  const surroundings = { host, inputDir: folder };
   const { seeds, noise, files } = await createOrigins(graph, defaultRegistry, surroundings, isShown)(receipt.node);
   return [
     ...compared("the seed", receipt.seeds, seeds),
     ...compared("the noise of node", receipt.noise, noise),
     ...(await inputDifferences(receipt.inputs, files, folder)),
-    ...hostDifferences(receipt),
+    ...hostDifferences(receipt, host),
     ...shownDespite(graph, receipt.redacted ?? []),
     ...unknownFields(receipt).map((field): Difference => {
       return { what: "receipt", message: `The receipt has ${describe(field)}, which this version does not know.` };
@@ -61,15 +66,15 @@ export function versionDifference({ engine }: Receipt): Difference[] {
   return engine === now ? [] : [{ what: "engine", message: `It was rendered by latentkit ${engine}; this is ${now}.` }];
 }
 
-function hostDifferences({ host }: Receipt): Difference[] {
+function hostDifferences({ host }: Receipt, own: Host): Difference[] {
   const differences: Difference[] = [];
-  if (host.name !== defaultHost.name) {
-    const message = `Its models came from the host ${describe(host.name)}; this is ${describe(defaultHost.name)}.`;
+  if (host.name !== own.name) {
+    const message = `Its models came from the host ${describe(host.name)}; this is ${describe(own.name)}.`;
     differences.push({ what: "host", message });
   }
-  if (host.preview !== defaultHost.preview) {
+  if (host.preview !== own.preview) {
     const inWords = (isPreview: boolean) => (isPreview ? "a preview" : "no preview");
-    const message = `The receipt has it as ${inWords(host.preview)}; this host gives ${inWords(defaultHost.preview)}.`;
+    const message = `The receipt has it as ${inWords(host.preview)}; this host gives ${inWords(own.preview)}.`;
     differences.push({ what: "host", message });
   }
   return differences;

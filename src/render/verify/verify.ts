@@ -52,7 +52,7 @@ export async function verifyImage(file: Uint8Array, options: VerifyOptions = {})
   const own = [...ownDifferences(image, receipt), ...doubles(file)];
   const graph = prompt === undefined ? undefined : harmlessGraph(prompt, receipt, options);
   const isGraph = graph !== undefined && !(graph instanceof LatentkitError);
-  const untrue = async () => (isGraph ? untrueOf(graph, receipt, options.inputDir) : []);
+  const untrue = async () => (isGraph ? untrueOf(graph, receipt, options) : []);
   if (own.length > 0) return verdictOf("different", [...own, ...(await untrue())], receipt);
   if (graph === undefined) return unverifiable("prompt", "the file has no graph", receipt);
   if (!isGraph) return verdictOf("unverifiable", [{ what: "prompt", message: graph.message }], receipt);

@@ -1,0 +1,28 @@
+import type { Host } from "../host/types.js";
+import type { Arguments } from "./command.js";
+import { harmless, type Terminal } from "./terminal.js";
+
+/** Lines of `--help`. */
+export const hostHelp: readonly string[] = [
+  "  --models DIR       ComfyUI's models folder with your checkpoints, or extra_model_paths.yaml; repeatable",
+];
+
+/** Options of commands that load models. */
+export const hostOptions = { models: { type: "string", multiple: true } } as const;
+
+/** Value of --models; undefined without it. */
+export const modelsOf = (args: Arguments): string[] | undefined =>
+  args.has("models") ? [...args.values("models")] : undefined;
+
+/** The host of the models in these folders; undefined without any: then the preview host renders. */
+export async function openHost(models: readonly string[], terminal: Terminal): Promise<Host | undefined> {
+  if (models.length === 0) return undefined;
+  const { createCheckpointHost } = await import("../host/checkpoint/index.js");
+  return createCheckpointHost({ models, warn: (message) => terminal.err(`Warning: ${harmless(message)}\n`) });
+}
+
+/** The line that says which host renders. */
+export const hostLine = (host: Host | undefined): string =>
+  host === undefined
+    ? "Preview host: pictures stand in for a model's; --models DIR renders with your checkpoints.\n"
+    : "Checkpoint host: your models, on ONNX Runtime.\n";
