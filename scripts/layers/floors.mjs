@@ -22,7 +22,7 @@ export const FLOORS = {
   host: ["*", "sampling/", "preview/ prompt/", "checkpoint/"],
   "host/checkpoint": ["onnx/", "weights/", "networks/", "recognition/", "*"],
   "host/checkpoint/weights": ["*", "lora/"],
-  "host/checkpoint/networks": ["layers", "*"],
+  "host/checkpoint/networks": ["layers", "unet-blocks", "unet", "*"],
   "host/sampling": ["solver shared-options items", "solvers/ conditioning/", "guiders/", "*"],
   "host/sampling/solvers": ["single-step/ multistep/", "*"],
   nodes: ["*", "core/", "ext/", "index", "invoke"],
