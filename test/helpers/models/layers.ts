@@ -14,7 +14,24 @@ export interface UnetVector {
   readonly out: string;
 }
 
+/** One run of a text encoder; strings name tensors. */
+export interface TextVector {
+  readonly encoder: "l" | "h" | "g";
+  readonly ids: readonly number[];
+  /** The last layer with the final norm. */
+  readonly last: string;
+  readonly penultimate: string;
+  readonly penultimate_ln: string;
+  readonly hidden_3rd_last?: string;
+  readonly pooled: string;
+  readonly projected?: string;
+}
+
 interface Layers {
+  readonly text: readonly TextVector[];
+  readonly vae_decode: readonly { z: string; raw: string; image?: string }[];
+  readonly vae_encode: readonly { image: string; moments?: string; latent: string }[];
+  readonly vae_trace: { z: string; raw: string; pixels: string; after: Readonly<Record<string, string>> };
   readonly unet: readonly UnetVector[];
   readonly unet_trace: UnetVector & { readonly after: Readonly<Record<string, string>> };
   readonly modules: readonly { key: string; x: string; emb?: string; context?: string; out: string }[];

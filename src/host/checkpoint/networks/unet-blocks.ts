@@ -16,7 +16,7 @@ import {
   toPicture,
 } from "./layers.js";
 
-/** What the transformers of a UNet share. */
+/** Sizes that the transformers of a UNet share. */
 export interface TransformerConfig {
   /** Width of the conditioning's tokens. */
   readonly contextDim: number;

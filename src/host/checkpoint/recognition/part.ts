@@ -1,0 +1,133 @@
+import type { LatentkitError } from "../../../base/errors.js";
+import { listedNetwork, type Network } from "../weights/network.js";
+import type { StoredWeight, WeightFile, WeightMap } from "../weights/stored.js";
+import { invalid, unsupported } from "./refusal.js";
+
+/** A model file as recognition sees it: keys and shapes. */
+export type ModelFile = Pick<WeightFile, "path" | "metadata" | "weights">;
+
+/** One network of a checkpoint: its sizes, and its weights by the keys of its builder. */
+export interface Part<Config> {
+  readonly config: Config;
+  readonly weights: WeightMap;
+}
+
+/** Bound of every side that a size of a network is read from; the longest in use is a vocabulary of 49,408. */
+const LONGEST_SIDE = 2 ** 20;
+/** Longer keys are cut in messages. */
+const LONGEST_KEY = 160;
+/** Digits of a block's number. */
+const MOST_DIGITS = 4;
+
+const FLOATS: ReadonlySet<string> = new Set(["F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"]);
+
+const WEIGHT = ".weight";
+/** A factor that a network takes beside an 8-bit weight. */
+const FACTOR = ".scale_weight";
+
+/** Gives a key of a part its name in the file. */
+export type NameInFile = (key: string) => string;
+
+/** Weights of a file below a prefix, without it. */
+export function below(weights: WeightMap, prefix: string): Map<string, StoredWeight> {
+  const found = new Map<string, StoredWeight>();
+  for (const [key, weight] of weights) if (key.startsWith(prefix)) found.set(key.slice(prefix.length), weight);
+  return found;
+}
+
+/** Reads the sizes of one network from the shapes of its weights. Its errors name the file and the key. */
+export class PartShapes {
+  readonly file: string;
+  readonly weights: WeightMap;
+  readonly #nameInFile: NameInFile;
+
+  constructor(file: string, weights: WeightMap, nameInFile: NameInFile) {
+    this.file = file;
+    this.weights = weights;
+    this.#nameInFile = nameInFile;
+  }
+
+  has(key: string): boolean {
+    return this.weights.has(key);
+  }
+
+  /** Sides of a weight of that rank. Throws model.invalid where it is absent or has an empty or overlong side. */
+  sides(key: string, rank: number): readonly number[] {
+    const shape = this.weights.get(key)?.shape;
+    if (shape?.length === rank && shape.every((side) => side > 0 && side <= LONGEST_SIDE)) return shape;
+    throw this.invalid(`weight ${this.#name(key)} of ${rank} sides`, sidesOf(shape));
+  }
+
+  /** One more than the largest number N of keys that begin with `prefix`, N and a dot. Throws model.invalid above `most`. */
+  count(prefix: string, most: number): number {
+    let count = 0;
+    for (const key of this.weights.keys()) {
+      if (!key.startsWith(prefix)) continue;
+      const number = numberAt(key, prefix.length);
+      if (number !== undefined) count = Math.max(count, number + 1);
+    }
+    if (count <= most) return count;
+    throw this.invalid(`at most ${most} blocks ${this.#name(prefix)}`, `${count}`);
+  }
+
+  /**
+   * The weights that a builder asks for. Throws model.invalid for an absent key, another shape and numbers that are no
+   * floats, model.unsupported for a further weight below one of `roots`.
+   */
+  check(build: (network: Network) => void, roots: readonly string[], expected: string): WeightMap {
+    const network = listedNetwork();
+    build(network);
+    const { listed } = network;
+    const used = new Map<string, StoredWeight>();
+    for (const [key, shape] of listed) {
+      const stored = this.weights.get(key);
+      const matches = stored?.shape.length === shape.length && shape.every((side, axis) => stored.shape[axis] === side);
+      if (!matches)
+        throw this.invalid(`weight ${this.#name(key)} of shape [${shape.join(", ")}]`, sidesOf(stored?.shape));
+      if (!FLOATS.has(stored.dtype)) throw this.invalid(`weight ${this.#name(key)} of floats`, stored.dtype);
+      used.set(key, stored);
+    }
+    for (const key of this.weights.keys()) {
+      if (listed.has(key) || !isWeight(key) || !roots.some((root) => key.startsWith(root))) continue;
+      throw unsupported(this.file, expected, `one with a further weight ${this.#name(key)}`);
+    }
+    for (const key of listed.keys()) {
+      const factor = key.endsWith(WEIGHT) ? `${key.slice(0, -WEIGHT.length)}${FACTOR}` : undefined;
+      const stored = factor === undefined ? undefined : this.weights.get(factor);
+      if (factor !== undefined && stored !== undefined) used.set(factor, stored);
+    }
+    return used;
+  }
+
+  invalid(expected: string, received: string): LatentkitError {
+    return invalid(this.file, expected, received);
+  }
+
+  #name(key: string): string {
+    return quoted(this.#nameInFile(key));
+  }
+}
+
+/** A key in quotes, whole where it is one of a network in use. */
+const quoted = (key: string): string =>
+  JSON.stringify(key.length > LONGEST_KEY ? `${key.slice(0, LONGEST_KEY)}…` : key);
+
+/** Whether a network would compute with it: statistics and factors of 8-bit weights have other names. */
+const isWeight = (key: string): boolean => key.endsWith(".weight") || key.endsWith(".bias");
+
+const sidesOf = (shape: readonly number[] | undefined): string =>
+  shape === undefined ? "none" : `[${shape.slice(0, 8).join(", ")}${shape.length > 8 ? ", …" : ""}]`;
+
+/** The number without leading zeros that begins there and ends with a dot. */
+function numberAt(key: string, from: number): number | undefined {
+  const end = key.indexOf(".", from);
+  const digits = end - from;
+  if (digits < 1 || digits > MOST_DIGITS || (digits > 1 && key[from] === "0")) return undefined;
+  let number = 0;
+  for (let i = from; i < end; i++) {
+    const digit = key.charCodeAt(i) - 48;
+    if (digit < 0 || digit > 9) return undefined;
+    number = 10 * number + digit;
+  }
+  return number;
+}

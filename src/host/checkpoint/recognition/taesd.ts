@@ -1,0 +1,59 @@
+import {
+  buildTaesdDecoder,
+  buildTaesdEncoder,
+  TAESD_DECODER,
+  TAESD_ENCODER,
+  type TaesdConfig,
+} from "../networks/taesd.js";
+import type { WeightMap } from "../weights/stored.js";
+import { type ModelFile, type Part, PartShapes } from "./part.js";
+import { unsupported } from "./refusal.js";
+import { type Rename, renamed } from "./rename.js";
+
+const LATENT_CHANNELS = 4;
+const EXPECTED = "a tiny autoencoder of Stable Diffusion 1, 2 or XL";
+const COLOURS = 3;
+/** Layers of the longer half are numbered up to 19. */
+const MOST_LAYERS = 32;
+const NUMBERS = Array.from({ length: MOST_LAYERS }, (_, number) => number);
+
+/** Keys of a file with one half: numbers alone. */
+const DECODER_ALONE: readonly Rename[] = NUMBERS.map((n) => [`${n}.`, `${TAESD_DECODER}.${n}.`]);
+const ENCODER_ALONE: readonly Rename[] = NUMBERS.map((n) => [`${n}.`, `${TAESD_ENCODER}.${n}.`]);
+/** Diffusers does not count the squeezing of latents. */
+const DIFFUSERS: readonly Rename[] = NUMBERS.flatMap((n): Rename[] => [
+  [`decoder.layers.${n}.`, `${TAESD_DECODER}.${n + 1}.`],
+  [`encoder.layers.${n}.`, `${TAESD_ENCODER}.${n}.`],
+]);
+
+/** Sizes and weights of a tiny autoencoder; undefined for another file. Throws model.invalid and model.unsupported. */
+export function taesdPart(file: ModelFile): Part<TaesdConfig> | undefined {
+  const renames = renamesOf(file.weights);
+  if (renames === undefined) return undefined;
+  const { weights, nameInFile } = renamed(file.weights, renames, "");
+  const shapes = new PartShapes(file.path, weights, nameInFile);
+  const has = (half: string): boolean => [...weights.keys()].some((key) => key.startsWith(`${half}.`));
+  const [hasDecoder, hasEncoder] = [has(TAESD_DECODER), has(TAESD_ENCODER)];
+  const [first, last] = hasDecoder
+    ? [shapes.sides(`${TAESD_DECODER}.1.weight`, 4)[1]!, shapes.sides(`${TAESD_DECODER}.1.weight`, 4)[0]!]
+    : [shapes.sides(`${TAESD_ENCODER}.14.weight`, 4)[0]!, shapes.sides(`${TAESD_ENCODER}.14.weight`, 4)[1]!];
+  if (first !== LATENT_CHANNELS) throw unsupported(file.path, EXPECTED, `one with ${first} latent channels`);
+  const config: TaesdConfig = { channels: last, latentChannels: first, hasDecoder, hasEncoder };
+  const used = shapes.check(
+    (network) => {
+      if (hasDecoder) buildTaesdDecoder(network, config);
+      if (hasEncoder) buildTaesdEncoder(network, config);
+    },
+    [TAESD_DECODER, TAESD_ENCODER],
+    EXPECTED,
+  );
+  return { config, weights: used };
+}
+
+function renamesOf(weights: WeightMap): readonly Rename[] | undefined {
+  if (weights.has(`${TAESD_DECODER}.1.weight`) || weights.has(`${TAESD_ENCODER}.0.weight`)) return [];
+  if (weights.has("decoder.layers.0.weight") || weights.has("encoder.layers.0.weight")) return DIFFUSERS;
+  // both halves have a block with that key
+  if (!weights.has("3.conv.0.weight")) return undefined;
+  return weights.get("0.weight")?.shape[1] === COLOURS ? ENCODER_ALONE : DECODER_ALONE;
+}

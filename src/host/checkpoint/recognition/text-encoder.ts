@@ -1,0 +1,150 @@
+import { buildTextEncoder, type TextEncoderConfig } from "../networks/text-encoder.js";
+import type { Network } from "../weights/network.js";
+import type { StoredWeight, WeightMap } from "../weights/stored.js";
+import { foreignKind } from "./foreign.js";
+import { type ModelFile, type Part, PartShapes } from "./part.js";
+import { unsupported } from "./refusal.js";
+
+export type TextEncoderName = TextEncoderConfig["name"];
+type Layout = TextEncoderConfig["layout"];
+
+/** A text encoder of a file: where its keys begin. */
+export interface FoundEncoder {
+  readonly layout: Layout;
+  readonly prefix: string;
+}
+
+const HEAD_SIZE = 64;
+/** bigG has 32. */
+const MOST_LAYERS = 64;
+/** Diffusers' files lack the last, which SD 2 does not use. */
+const LAYERS_OF_H = 24;
+/** Ids up to the end token, 49407. */
+const FEWEST_TOKENS = 49408;
+const POSITIONS = 77;
+
+/** Key of the token table in each layout. */
+export const TOKEN_TABLES: Readonly<Record<Layout, string>> = {
+  hf: "embeddings.token_embedding.weight",
+  openclip: "token_embedding.weight",
+};
+
+/** Keys that show an encoder, so that one is found that lacks some. */
+const MARKS: Readonly<Record<Layout, readonly string[]>> = {
+  hf: [TOKEN_TABLES.hf, "encoder.layers.0.layer_norm1.weight"],
+  openclip: [TOKEN_TABLES.openclip, "transformer.resblocks.0.ln_1.weight"],
+};
+/** Layers of an encoder of pictures have the same names. */
+const PICTURE_ENCODERS = ["vision_model.", "visual."];
+
+/** Further keys of each layout. */
+const LAYOUTS = {
+  hf: {
+    positions: "embeddings.position_embedding.weight",
+    layers: "encoder.layers.",
+    mlp: "mlp.fc1.weight",
+    roots: ["embeddings.", "encoder.", "final_layer_norm."],
+  },
+  openclip: {
+    positions: "positional_embedding",
+    layers: "transformer.resblocks.",
+    mlp: "mlp.c_fc.weight",
+    roots: ["transformer.", "ln_final."],
+  },
+} as const;
+
+const EXPECTED = "a text encoder of Stable Diffusion";
+
+/** The text encoders of a file, in the order of their prefixes. */
+export function findTextEncoders(weights: WeightMap): readonly FoundEncoder[] {
+  const found = new Map<string, FoundEncoder>();
+  for (const key of weights.keys()) {
+    for (const layout of ["hf", "openclip"] as const) {
+      const mark = MARKS[layout].find((ending) => key.endsWith(ending));
+      if (mark === undefined) continue;
+      const prefix = key.slice(0, -mark.length);
+      if (!PICTURE_ENCODERS.some((picture) => prefix.endsWith(picture))) found.set(prefix, { layout, prefix });
+      break;
+    }
+  }
+  // merged files may have an encoder twice, once under the keys of old versions
+  return [...found.values()]
+    .filter(({ prefix }) => !found.has(`${prefix}text_model.`))
+    .sort((a, b) => (a.prefix < b.prefix ? -1 : 1));
+}
+
+/** Recognises the text encoders of a file of their own. Throws model.unsupported where there is none, model.invalid. */
+export function recogniseTextEncoders(file: ModelFile): readonly Part<TextEncoderConfig>[] {
+  const found = findTextEncoders(file.weights);
+  if (found.length > 0) return found.map((encoder) => textEncoderPart(file, encoder));
+  throw unsupported(file.path, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
+}
+
+/** Sizes and weights of a text encoder. Throws model.invalid and model.unsupported. */
+export function textEncoderPart(
+  file: ModelFile,
+  { layout, prefix }: FoundEncoder,
+  name?: TextEncoderName,
+): Part<TextEncoderConfig> {
+  const weights = weightsOf(file.weights, layout, prefix);
+  const shapes = new PartShapes(file.path, weights, (key) =>
+    key === HF_PROJECTION ? projectionKey(prefix) : prefix + key,
+  );
+  const keys = LAYOUTS[layout];
+  const [vocabulary, hidden] = shapes.sides(TOKEN_TABLES[layout], 2) as [number, number];
+  if (vocabulary < FEWEST_TOKENS)
+    throw unsupported(file.path, `${EXPECTED} with ${FEWEST_TOKENS} tokens`, `one with ${vocabulary}`);
+  const [positions] = shapes.sides(keys.positions, 2);
+  if (positions !== POSITIONS)
+    throw unsupported(file.path, `${EXPECTED} with ${POSITIONS} positions`, `one with ${positions}`);
+  if (hidden % HEAD_SIZE !== 0)
+    throw shapes.invalid(`a text encoder of a multiple of ${HEAD_SIZE} channels`, `${hidden}`);
+  const layers = shapes.count(keys.layers, MOST_LAYERS);
+  if (layers === 0) throw shapes.invalid("a text encoder with layers", "none");
+  const [mlp] = shapes.sides(`${keys.layers}0.${keys.mlp}`, 2) as [number];
+  const kind = name ?? guessName(layout, hidden, layers);
+  const config: TextEncoderConfig = {
+    name: kind,
+    layout,
+    hidden,
+    layers,
+    heads: hidden / HEAD_SIZE,
+    mlp,
+    vocabulary,
+    positions: POSITIONS,
+    missing: kind === "h" && layers === LAYERS_OF_H - 1 ? 1 : 0,
+    activation: kind === "l" ? "quick-gelu" : "gelu",
+    projection: kind === "l" ? undefined : projectionOf(shapes),
+  };
+  const build = (network: Network): void => buildTextEncoder(network, config, { layer: -1, finalNorm: true });
+  return { config, weights: shapes.check(build, keys.roots, EXPECTED) };
+}
+
+const HF_PROJECTION = "text_projection.weight";
+
+/** HF's projection stands beside the network and not in it. */
+const projectionKey = (prefix: string): string =>
+  `${prefix.endsWith("text_model.") ? prefix.slice(0, -"text_model.".length) : prefix}${HF_PROJECTION}`;
+
+function weightsOf(all: WeightMap, layout: Layout, prefix: string): WeightMap {
+  const weights = new Map<string, StoredWeight>();
+  for (const [key, weight] of all) if (key.startsWith(prefix)) weights.set(key.slice(prefix.length), weight);
+  const projection = layout === "hf" ? all.get(projectionKey(prefix)) : undefined;
+  if (projection !== undefined) weights.set(HF_PROJECTION, projection);
+  return weights;
+}
+
+function projectionOf(shapes: PartShapes): TextEncoderConfig["projection"] {
+  for (const [key, transposed] of [
+    ["text_projection", false],
+    [HF_PROJECTION, true],
+  ] as const)
+    if (shapes.has(key)) return { key, transposed, size: shapes.sides(key, 2)[transposed ? 0 : 1]! };
+  return undefined;
+}
+
+/** The encoder of a file of its own: depth and width are those of the trained ones. */
+function guessName(layout: Layout, hidden: number, layers: number): TextEncoderName {
+  if (layers >= 31 || hidden === 1280) return "g";
+  return layout === "openclip" || layers >= LAYERS_OF_H - 1 || hidden === 1024 ? "h" : "l";
+}

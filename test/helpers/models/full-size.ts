@@ -1,0 +1,34 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import type { ModelFile } from "#src/host/checkpoint/recognition/part.js";
+import type { StoredWeight } from "#src/host/checkpoint/weights/stored.js";
+import { goldenModels } from "./golden.js";
+
+/** Shapes of weights by key. */
+export type Shapes = Readonly<Record<string, readonly number[]>>;
+
+/** Keys and shapes of the full-size checkpoints. */
+export const fullSizeShapes = (): Readonly<Record<"sd1" | "sd1_inpaint" | "sd2" | "sdxl" | "sdxl_refiner", Shapes>> =>
+  JSON.parse(gunzipSync(readFileSync(join(goldenModels(), "keys.json.gz"))).toString());
+
+/** A model file that exists by its header alone. */
+export const headerOf = (shapes: Shapes, path = "/models/model.safetensors"): ModelFile => ({
+  path,
+  metadata: {},
+  weights: new Map(
+    Object.entries(shapes).map(([key, shape]): [string, StoredWeight] => [
+      key,
+      { file: path, dtype: "F16", shape, from: 0, to: 0 },
+    ]),
+  ),
+});
+
+/** The same shapes under other keys; those that become undefined are left out. */
+export const withKeys = (shapes: Shapes, rename: (key: string) => string | undefined): Shapes =>
+  Object.fromEntries(
+    Object.entries(shapes).flatMap(([key, shape]) => {
+      const name = rename(key);
+      return name === undefined ? [] : [[name, shape]];
+    }),
+  );
