@@ -69,22 +69,18 @@ export class CheckpointEncoder implements ClipEncoder {
 
   async encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }> {
     const { config, rows } = this.part;
-    const output = outputLayer(config, this.source);
+    const output = outputLayer(this.source);
     const variant = `text encoder ${config.name}, layer ${output.layer}${output.finalNorm ? ", normalised" : ""}`;
     const session = sessionOf(this.part, variant, (network) => buildTextEncoder(network, config, output));
     const { tokens, embeddings } = rows.feed(chunks);
     const ids = { int64: tokens.flat(), shape: [tokens.length, LENGTH] };
-    const { cond, pooled } = await this.source.runtime.run(session, { tokens: ids, embeddings }, {});
+    const { cond, pooled } = await this.source.runtime.run(session, { tokens: ids, embeddings });
     return { cond: cond!, pooled };
   }
 }
 
-/**
- * The layer whose output is the context. SD 1: the last; SD 2 and SDXL: the one before. SDXL has no final norm there, the
- * others do. A layer that the encoder does not have is its last.
- */
-function outputLayer({ layers }: TextEncoderConfig, { family, layer }: ClipSource) {
-  const wanted = layer ?? (family === "sd1" ? -1 : -2);
-  if (-wanted > layers) return { layer: -1, finalNorm: true };
-  return { layer: wanted, finalNorm: family === "sd1" || family === "sd2" };
-}
+/** The layer whose output is the context: for SD 1 the last, else the one before. SDXL has no final norm there. */
+const outputLayer = ({ family, layer = family === "sd1" ? -1 : -2 }: ClipSource) => ({
+  layer,
+  finalNorm: family === "sd1" || family === "sd2",
+});

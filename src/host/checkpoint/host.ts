@@ -1,15 +1,15 @@
-import { COUNT, checkOptions, FUNCTION, type OptionRules, TEXT } from "../../base/options.js";
+import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules } from "../../base/options.js";
 import type { Host } from "../types.js";
 import { ModelFolders } from "./files/model-folders.js";
 import { LOADABLE, ModelLoader } from "./model-loader.js";
-import { createRuntime } from "./runtime/client.js";
+import { createRuntime, type RuntimeOptions } from "./runtime/client.js";
 
 /** Options of `createCheckpointHost`. */
 export interface CheckpointHostOptions {
   /** ComfyUI's `models` folder, or several, or files `extra_model_paths.yaml`. */
   readonly models: string | readonly string[];
   /** Where networks run: "cpu", "auto" or a provider of ONNX Runtime; "cpu" where absent. */
-  readonly device?: string;
+  readonly device?: NonNullable<RuntimeOptions["device"]>;
   /** Threads of the runtime; one for each core where absent. */
   readonly threads?: number;
   /** Bytes of weights that stay loaded; as much as is free where absent. */
@@ -20,9 +20,9 @@ export interface CheckpointHostOptions {
 
 const HOST_RULES: OptionRules<CheckpointHostOptions> = {
   models: ["a folder or a list of folders", (value) => typeof value === "string" || isListOfTexts(value)],
-  device: TEXT,
-  threads: COUNT,
-  memory: COUNT,
+  device: CHECKED_LATER,
+  threads: CHECKED_LATER,
+  memory: CHECKED_LATER,
   warn: FUNCTION,
 };
 

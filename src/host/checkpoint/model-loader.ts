@@ -14,10 +14,9 @@ import { openModelFile } from "./recognition/open.js";
 import type { Part } from "./recognition/part.js";
 import { type Family, type RecognisedCheckpoint, recogniseCheckpoint } from "./recognition/recognise.js";
 import { unsupported } from "./recognition/refusal.js";
-import { taesdPart } from "./recognition/taesd.js";
-import { findTextEncoders, textEncoderPart } from "./recognition/text-encoder.js";
+import { recogniseTextEncoders } from "./recognition/text-encoder.js";
 import { upscalerPart } from "./recognition/upscaler.js";
-import { findVae, VAE_PREFIXES, vaePart } from "./recognition/vae.js";
+import { recogniseVae } from "./recognition/vae.js";
 import type { Runtime } from "./runtime/client.js";
 import { readingOf, samplingOf } from "./sampling.js";
 import { EmbeddingRows } from "./tokenizer/embedding-rows.js";
@@ -87,7 +86,7 @@ export class ModelLoader {
     const loaders: { readonly [Each in keyof HostFiles]?: Loader<Each> } = {
       diffusion_models: (model, file) => this.#diffusionModel(model, file, settings.weight_dtype),
       text_encoders: async (model, file) => this.#textEncoder(model, file, settings.type),
-      vae: async (model, file) => this.#vaeFile(model, file),
+      vae: (model, file) => this.#vaeFile(model, file),
       loras: async (_, file) => new CheckpointLora(file, await readLora(file, readValues)),
       controlnet: async (model, file) => this.#controlNet(model, file),
       upscale_models: async (model, file) => this.#upscaler(model, file),
@@ -140,22 +139,23 @@ export class ModelLoader {
     const expected = "a text encoder of Stable Diffusion 1, 2 or XL";
     const families = CLIP_TYPES[type];
     if (families === undefined) throw unsupported(file.path, expected, `type ${describe(type)}`);
-    const [found] = findTextEncoders(file.weights);
-    if (found === undefined) throw unsupported(file.path, expected, "other keys");
-    const part = textEncoderPart(file, found);
-    const own = FAMILY_OF_ENCODER[part.config.name];
-    return this.#clipOf(model, file, families.includes(own) ? own : families[0]!, [part]);
+    const encoders = recogniseTextEncoders(file);
+    const own = FAMILY_OF_ENCODER[encoders[0]!.config.name];
+    return this.#clipOf(model, file, families.includes(own) ? own : families[0]!, encoders);
   }
 
   #vae(model: ModelFile, file: WeightFile, vae: RecognisedCheckpoint["vae"]): Vae {
     if (vae === undefined) return new AbsentVae(model.name);
-    return new CheckpointVae(this.#runtime, partOf("VAE", model, file, vae));
+    return new CheckpointVae(this.#runtime, { kind: "vae", part: partOf("VAE", model, file, vae) });
   }
 
-  #vaeFile(model: ModelFile, file: WeightFile): Vae {
-    const prefix = findVae(file, VAE_PREFIXES);
-    if (prefix === undefined) throw unsupported(file.path, "a VAE of Stable Diffusion 1, 2 or XL", "other keys");
-    return this.#vae(model, file, vaePart(file, prefix));
+  async #vaeFile(model: ModelFile, file: WeightFile): Promise<Vae> {
+    const vae = recogniseVae(file);
+    if (vae.kind === "vae") return this.#vae(model, file, vae.part);
+    const scale = file.weights.get("vae_scale");
+    const [scaleFactor = 1] = scale === undefined ? [] : await readValues(scale);
+    const part = partOf("TAESD", model, file, vae.part);
+    return new CheckpointVae(this.#runtime, { kind: "taesd", part, scaleFactor });
   }
 
   #controlNet(model: ModelFile, file: WeightFile): CheckpointControlNet {

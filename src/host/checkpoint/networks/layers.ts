@@ -166,3 +166,11 @@ export function timestepEmbedding(graph: OnnxGraph, timestep: Value, size: numbe
   const parts = ["Cos", "Sin"].map((op) => graph.node(op, [angles]));
   return graph.node("Concat", parts, { axis: { int: 1 } });
 }
+
+/** Images [B, H, W, C] as planes [B, C, H, W]. */
+export const planesOf = (graph: OnnxGraph, images: Value): Value =>
+  graph.node("Transpose", [images], { perm: { ints: [0, 3, 1, 2] } });
+
+/** Planes [B, C, H, W] as images [B, H, W, C]. */
+export const imagesOf = (graph: OnnxGraph, planes: Value): Value =>
+  graph.node("Transpose", [planes], { perm: { ints: [0, 2, 3, 1] } });

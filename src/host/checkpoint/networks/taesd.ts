@@ -1,6 +1,6 @@
 import type { Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, conv, doubled } from "./layers.js";
+import { add, conv, doubled, imagesOf, planesOf } from "./layers.js";
 
 /** Sizes of a tiny autoencoder (TAESD): a small VAE for previews, whose layers are numbered. */
 export interface TaesdConfig {
@@ -21,10 +21,23 @@ const BLOCKS = 3;
 const BOUND = 3;
 const COLOURS = 3;
 
-/** Writes the decoder: `z` [B, 4, h, w], a latent in the model's units, to `image` [B, 3, 8h, 8w], about 0…1. */
-export function buildTaesdDecoder(network: Network, { channels, latentChannels }: TaesdConfig): void {
+/** Factor of latents on their way to the model, for networks that take them as nodes pass them. */
+interface TaesdOptions {
+  readonly scaleFactor: number;
+}
+
+/**
+ * Writes the decoder: `z` [B, 4, h, w] to `image` [B, 3, 8h, 8w], about 0…1. Latents are in the model's units; with a
+ * scale factor latent and image are as nodes pass them, the image [B, 8h, 8w, 3] and clamped.
+ */
+export function buildTaesdDecoder(
+  network: Network,
+  { channels, latentChannels }: TaesdConfig,
+  options?: TaesdOptions,
+): void {
   const { graph } = network;
-  const z = graph.input("z", "float", ["batch", latentChannels, "height", "width"]);
+  const input = graph.input("z", "float", ["batch", latentChannels, "height", "width"]);
+  const z = options === undefined ? input : graph.node("Mul", [input, graph.floats([options.scaleFactor], [])]);
   const bound = graph.floats([BOUND], []);
   const bounded = graph.node("Mul", [graph.node("Tanh", [graph.node("Div", [z, bound])]), bound]);
   // numbers count activations and upsampling as well
@@ -39,13 +52,25 @@ export function buildTaesdDecoder(network: Network, { channels, latentChannels }
   }
   x = block(network, at(), x, channels);
   const image = conv(network, at(), x, [channels, COLOURS], { kernel: 3 });
-  graph.output(image, "image", "float", ["batch", COLOURS, "height*8", "width*8"]);
+  if (options === undefined) {
+    graph.output(image, "image", "float", ["batch", COLOURS, "height*8", "width*8"]);
+    return;
+  }
+  const clamped = graph.node("Clip", [image, graph.floats([0], []), graph.floats([1], [])]);
+  graph.output(imagesOf(graph, clamped), "image", "float", ["batch", "height*8", "width*8", COLOURS]);
 }
 
-/** Writes the encoder: `image` [B, 3, 8h, 8w] in 0…1 to `latent` [B, 4, h, w] in the model's units. */
-export function buildTaesdEncoder(network: Network, { channels, latentChannels }: TaesdConfig): void {
+/** Writes the encoder: `image` [B, 3, 8h, 8w] in 0…1 to `latent` [B, 4, h, w], both as buildTaesdDecoder has them. */
+export function buildTaesdEncoder(
+  network: Network,
+  { channels, latentChannels }: TaesdConfig,
+  options?: TaesdOptions,
+): void {
   const { graph } = network;
-  const image = graph.input("image", "float", ["batch", COLOURS, "height", "width"]);
+  const image =
+    options === undefined
+      ? graph.input("image", "float", ["batch", COLOURS, "height", "width"])
+      : planesOf(graph, graph.input("image", "float", ["batch", "height", "width", COLOURS]));
   let number = 0;
   const at = (): string => `${TAESD_ENCODER}.${number++}`;
   let x = conv(network, at(), image, [COLOURS, channels], { kernel: 3 });
@@ -54,7 +79,9 @@ export function buildTaesdEncoder(network: Network, { channels, latentChannels }
     x = conv(network, at(), x, [channels, channels], { kernel: 3, stride: 2, bias: false });
     for (let index = 0; index < BLOCKS; index++) x = block(network, at(), x, channels);
   }
-  const latent = conv(network, at(), x, [channels, latentChannels], { kernel: 3 });
+  const inUnits = conv(network, at(), x, [channels, latentChannels], { kernel: 3 });
+  const latent =
+    options === undefined ? inUnits : graph.node("Div", [inUnits, graph.floats([options.scaleFactor], [])]);
   graph.output(latent, "latent", "float", ["batch", latentChannels, "height/8", "width/8"]);
 }
 

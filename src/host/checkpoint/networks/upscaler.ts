@@ -1,6 +1,6 @@
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, conv, doubled } from "./layers.js";
+import { add, conv, doubled, imagesOf, planesOf } from "./layers.js";
 
 /** Sizes of an ESRGAN network, residual dense blocks, under BasicSR's keys. */
 export interface RrdbConfig {
@@ -36,13 +36,26 @@ const DENSE_BLOCKS = 3;
 const SHARE = 0.2;
 const SLOPE = { alpha: { float: 0.2 } };
 
+interface UpscalerOptions {
+  /** Pictures as nodes pass them: [B, H, W, 3]. */
+  readonly asImages?: boolean;
+}
+
 /** Writes an upscaler: `image` [B, 3, h, w] in 0…1 to `enlarged` [B, 3, scale * h, scale * w], about 0…1. */
-export function buildUpscaler(network: Network, config: UpscalerConfig): void {
+export function buildUpscaler(
+  network: Network,
+  config: UpscalerConfig,
+  { asImages = false }: UpscalerOptions = {},
+): void {
   const { graph } = network;
-  const image = graph.input("image", "float", ["batch", COLOURS, "height", "width"]);
+  const image = asImages
+    ? planesOf(graph, graph.input("image", "float", ["batch", "height", "width", COLOURS]))
+    : graph.input("image", "float", ["batch", COLOURS, "height", "width"]);
   const enlarged = config.kind === "rrdb" ? rrdb(network, config, image) : compact(network, config, image);
   const { scale } = config;
-  graph.output(enlarged, "enlarged", "float", ["batch", COLOURS, `height*${scale}`, `width*${scale}`]);
+  const sides = [`height*${scale}`, `width*${scale}`] as const;
+  if (asImages) graph.output(imagesOf(graph, enlarged), "enlarged", "float", ["batch", ...sides, COLOURS]);
+  else graph.output(enlarged, "enlarged", "float", ["batch", COLOURS, ...sides]);
 }
 
 function rrdb(network: Network, config: RrdbConfig, image: Value): Value {

@@ -1,6 +1,6 @@
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, attention, conv, doubled, groupNorm, linear, silu, tokensOf, toPicture } from "./layers.js";
+import { add, attention, conv, doubled, groupNorm, imagesOf, linear, planesOf, silu, tokensOf, toPicture } from "./layers.js";
 import type { Trace } from "./unet.js";
 
 /** Sizes of a VAE whose latents have an eighth of a picture's sides. */
@@ -101,14 +101,13 @@ export function buildVaeEncoder(
 function toImages(graph: OnnxGraph, x: Value): Value {
   const [half, zero, one] = [0.5, 0, 1].map((value) => graph.floats([value], []));
   const inUnit = add(graph, graph.node("Mul", [x, half]), half!);
-  return graph.node("Transpose", [graph.node("Clip", [inUnit, zero, one])], { perm: { ints: [0, 2, 3, 1] } });
+  return imagesOf(graph, graph.node("Clip", [inUnit, zero, one]));
 }
 
 /** 2 x - 1, channels first. */
 function ofImages(graph: OnnxGraph, images: Value): Value {
   const [two, one] = [2, 1].map((value) => graph.floats([value], []));
-  const first = graph.node("Transpose", [images], { perm: { ints: [0, 3, 1, 2] } });
-  return graph.node("Sub", [graph.node("Mul", [first, two]), one]);
+  return graph.node("Sub", [graph.node("Mul", [planesOf(graph, images), two]), one]);
 }
 
 type Width = readonly [inputs: number, outputs: number];
