@@ -4,12 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodePrompt, parsePrompt, registry, tokenizePrompt } from "latentkit";
 import { closest, describe as describeValue } from "#src/base/errors.js";
+import { nearest } from "#src/host/checkpoint/files/nearest.js";
 import { tokenizeClip } from "#src/host/checkpoint/tokenizer/tokenize.js";
 import { previewClip } from "#src/host/preview/clip.js";
 import { parseA1111 } from "#src/host/prompt/a1111.js";
 import { pythonFloat } from "#src/host/prompt/python-float.js";
 import { scheduleTexts } from "#src/host/prompt/schedule.js";
 import { takeTimestep } from "#src/host/prompt/timestep.js";
+import { tokenGroups } from "#src/host/prompt/token-groups.js";
 import { readInputFile } from "#src/io/files/input-file.js";
 import { expandPrefix, resolveFile, resolvePrefix } from "#src/io/files/output-path.js";
 import { parseJson } from "#src/io/json/lossless.js";
@@ -65,6 +67,8 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   takeTimestep: (it) => takeTimestep(`${it}\n${it}`.slice(-CHARACTERS)),
   tokenizePrompt: (it) => tokenizePrompt(it, clip.encoders[0]!),
   "the tokenizer of CLIP": tokenizeClip,
+  tokenGroups: (it) => tokenGroups(it, { ...clip.encoders[0]!, embedding: (rest) => ({ ids: [], rest }) }),
+  "nearest names": (it) => nearest(it, [it, `a/${it}`]),
   "the tokenizer of the preview": (it) => previewClip("l").encoders[0]!.tokenize(it),
   parseJson: (it) => parseJson(it),
   readGraph: (it) => parseJson(readGraph(`{${it}`).graph as string),
@@ -87,7 +91,7 @@ const UNITS = [
   ...'{{ |}}|{{x|{ |(a|a)|(a:1|[a:|[a:b:|:1|:1)|[(|\\(|BREAK |TIMESTEP|TIMESTEP:|0.|1_|.0|e1|%width|../|//|\r\n|""|\\u0030'.split(
     "|",
   ),
-  ...'":,[|{"a":[|[[|System event: |1..2,|, |bearer |a '.split("|"),
+  ...'":,[|{"a":[|[[|System event: |1..2,|, |bearer |a | embedding:x,|embedding:'.split("|"),
 ];
 
 /** Makes a text of a length from each piece, between ends that may spoil what they begin. */

@@ -8,8 +8,13 @@ const SPECIAL: ReadonlyMap<string, number> = new Map([
   ["<|endoftext|>", END],
 ]);
 const SPECIAL_TEXT = /(<\|startoftext\|>|<\|endoftext\|>)/;
-/** Pieces of a word: special tokens, English endings, letters, single digits, anything else. */
-const PIECES = /<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|\p{L}+|\p{N}|[^\s\p{L}\p{N}]+/giu;
+/**
+ * Pieces of a word in lower case: special tokens, English endings, letters, single digits, anything else. The reference
+ * ignores case in this pattern, so that ſ is an s in it, and U+0345, which ι is in upper case, is neither letter nor sign:
+ * it belongs to no piece.
+ */
+const PIECES =
+  /<\|[sſ]tartoftext\|>|<\|endoftext\|>|'[sſ]|'t|'re|'ve|'m|'ll|'d|\p{L}+|\p{N}|(?:(?!\u0345)[^\s\p{L}\p{N}])+/gu;
 
 /** Splits a text into ids of CLIP's vocabulary, as transformers 4 does without ftfy. Linear but for the logarithm. */
 export function tokenizeClip(text: string): number[] {

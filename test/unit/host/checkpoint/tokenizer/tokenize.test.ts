@@ -60,6 +60,15 @@ describe("tokenizeClip", () => {
     assert.ok(!tokenizeClip("!<|StartOfText|>").includes(START));
   });
 
+  it("reads a long s as an s of the pattern, and U+0345 as nothing", () => {
+    // ids of transformers 4
+    assert.deepEqual(tokenizeClip("it'\u017f"), [585, 6, 129, 379]);
+    assert.deepEqual(tokenizeClip("<|\u017ftartoftext|>"), [27, 91, 129, 123, 2002, 6659, 18169, 91, 285]);
+    assert.deepEqual(tokenizeClip("\u0345cat"), [2368]);
+    assert.deepEqual(tokenizeClip("a\u0345b"), [320, 321]);
+    assert.deepEqual(tokenizeClip("!\u0345!"), [256, 256]);
+  });
+
   it("drops lone surrogates", () => {
     assert.deepEqual(tokenizeClip("c\ud800at\udc00"), [2368]);
   });
