@@ -37,8 +37,6 @@ export const LOADABLE = [
   "upscale_models",
 ] as const satisfies readonly ModelKind[];
 
-type Loadable = (typeof LOADABLE)[number];
-
 /** Families of a text encoder that is loaded alone, by the input `type` of its loader. */
 const CLIP_TYPES: Readonly<Record<string, readonly Family[]>> = {
   stable_diffusion: ["sd1", "sd2", "sdxl-refiner"],

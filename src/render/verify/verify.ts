@@ -32,7 +32,7 @@ export interface Verdict {
 }
 
 /** Options of the second render; the device changes no pixel. */
-export type VerifyOptions = Readonly<Pick<RenderOptions, "inputDir" | "classAliases" | "device" | "signal">>;
+export type VerifyOptions = Readonly<Pick<RenderOptions, "inputDir" | "host" | "classAliases" | "device" | "signal">>;
 
 /**
  * Checks a PNG file against its receipt: its own pixels, those of the node that saved it when the graph in the file is
