@@ -123,8 +123,10 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   ): void;
 
   samplingTable(sampling: SamplingSpec): Float32Array;
-  samplingTimestep(sampling: SamplingSpec, table: Float32Array, sigma: number): number;
-  samplingSigma(sampling: SamplingSpec, table: Float32Array, timestep: number): number;
+  samplingTimestep(sampling: SamplingSpec, sigma: number): number;
+  samplingSigma(sampling: SamplingSpec, timestep: number): number;
+  /** PyTorch's linspace in float32; `count` at most 2^24. */
+  linspace(start: number, end: number, count: number): Float32Array;
   /** Falling sigmas of a schedule. `extraStep`: one more step, then the last but one dropped. `denoise` as KSampler's. */
   schedule(
     sampling: SamplingSpec,

@@ -1,25 +1,21 @@
-// e^x of many floats: the steps of lk_exp as a loop without branches, vectors of the same doubles, so the same bits.
+// decision 209
+// e^x of many floats: e^x = 2^k 2^(j/128) e^r, with 2^(j/128) in two floats and e^r to the square of r.
 #include "table.h"
-
-extern "C" {
-#include "exp_data.h"
-}
 
 namespace {
 
-constexpr uint64_t kEntries = 1 << EXP_TABLE_BITS;
-
-void exponentials(float *x, size_t n, const struct exp_data *data) {
-  const double inverse = data->invln2N, shift = data->shift, high = data->negln2hiN, low = data->negln2loN;
-  const double c2 = data->poly[0], c3 = data->poly[1], c4 = data->poly[2], c5 = data->poly[3];
+void exponentials(float *x, size_t n, const lk_powers *powers) {
+  constexpr float kInverse = 184.664963f;                       // 128 / ln 2
+  constexpr float kHigh = 0x1.63p-8f, kLow = -0x1.bd0106p-20f;  // ln 2 / 128: whole multiples of kHigh are exact
+  constexpr float kShift = 0x1.8p23f;                           // what is added to it is rounded to a whole number
   for (size_t i = 0; i < n; i++) {
-    double v = (double)x[i], shifted = inverse * v + shift, k = shifted - shift;
-    uint64_t bits = __builtin_bit_cast(uint64_t, shifted), entry = 2 * (bits % kEntries);
-    double r = v + k * high + k * low, square = r * r;
-    double tail = __builtin_bit_cast(double, data->tab[entry]);
-    double scale = __builtin_bit_cast(double, data->tab[entry + 1] + (bits << (52 - EXP_TABLE_BITS)));
-    double part = tail + r + square * (c2 + r * c3) + square * square * (c4 + r * c5);
-    x[i] = (float)(scale + scale * part);
+    const float shifted = x[i] * kInverse + kShift, multiple = shifted - kShift;
+    const uint32_t bits = __builtin_bit_cast(uint32_t, shifted), entry = bits % LK_POWERS;
+    const float r = x[i] - multiple * kHigh - multiple * kLow;
+    const float power = powers->high[entry];
+    const float mantissa = power + (power * (r + 0.5f * (r * r)) + powers->low[entry]);
+    const uint32_t exponent = (bits - entry) << (23 - LK_POWER_BITS);
+    x[i] = __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, mantissa) + exponent);
   }
 }
 

@@ -51,6 +51,7 @@ const CORE: All<NativeBindings> = {
   samplingTable: true,
   samplingTimestep: true,
   samplingSigma: true,
+  linspace: true,
   schedule: true,
   pixelHash: true,
   encodePng: true,

@@ -2,7 +2,6 @@ import { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { float, int, model } from "../../inputs.js";
 
-// decision 209
 export const sdTurboScheduler = defineNode({
   key: "SDTurboScheduler",
   displayName: "SDTurboScheduler",
