@@ -122,6 +122,17 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     more: boolean,
   ): void;
 
+  /** Elementary functions in double with the same bits everywhere; see elementary.ts. */
+  exp(x: number): number;
+  expm1(x: number): number;
+  log(x: number): number;
+  log1p(x: number): number;
+  pow(x: number, y: number): number;
+  sin(x: number): number;
+  cos(x: number): number;
+  tan(x: number): number;
+  atan(x: number): number;
+
   samplingTable(sampling: SamplingSpec): Float32Array;
   samplingTimestep(sampling: SamplingSpec, sigma: number): number;
   samplingSigma(sampling: SamplingSpec, timestep: number): number;

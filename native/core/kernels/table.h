@@ -76,6 +76,8 @@ typedef struct lk_kernels {
   double (*scaled_errors)(const float *low, const float *high, const float *previous, size_t n, double atol,
                           double rtol);
 
+  /* origin + step * first, origin + step * (first + 1) …, one rounding each. */
+  void (*ramp)(float *out, size_t n, float origin, float step, int32_t first);
   /* e^x in place, within 0.57 ulp; |x| <= 87. */
   void (*exponentials)(float *x, size_t n, const lk_powers *powers);
 
@@ -171,7 +173,7 @@ typedef struct lk_kernels {
   void LK_JOIN(noise, isa)(lk_kernels * table);       \
   void LK_JOIN(elementwise, isa)(lk_kernels * table); \
   void LK_JOIN(reduce, isa)(lk_kernels * table);      \
-  void LK_JOIN(exponential, isa)(lk_kernels * table); \
+  void LK_JOIN(schedule, isa)(lk_kernels * table);    \
   void LK_JOIN(pixels, isa)(lk_kernels * table);      \
   void LK_JOIN(resize, isa)(lk_kernels * table);      \
   void LK_JOIN(colours, isa)(lk_kernels * table);     \

@@ -109,11 +109,11 @@ void exp32_all(float *x, size_t n) {
 
 // PyTorch's kernel counts the first half from the start and the second from the end, and fuses each step.
 void linspace(float start, float end, float *out, size_t n) {
-  const auto whole = [](size_t i) { return static_cast<float>(static_cast<int32_t>(i)); };
-  const float step = n > 1 ? (end - start) / whole(n - 1) : 0.0f;
+  if (n == 0) return;
+  const float step = n > 1 ? (end - start) / static_cast<float>(static_cast<int32_t>(n - 1)) : 0.0f;
   const size_t half = n == 1 ? 1 : n / 2;
-  for (size_t i = 0; i < half; i++) out[i] = std::fma(step, whole(i), start);
-  for (size_t i = half; i < n; i++) out[i] = std::fma(-step, whole(n - 1 - i), end);
+  kernels().ramp(out, half, start, step, 0);
+  kernels().ramp(out + half, n - half, end, step, static_cast<int32_t>(half) - static_cast<int32_t>(n - 1));
 }
 
 bool valid(const engine_sampling &sampling) {

@@ -1,4 +1,5 @@
 import type { SamplerChoice } from "../../../host/sampling/solver.js";
+import { pow } from "../../../native/elementary.js";
 import { defineNode } from "../../define.js";
 import { choice, float, int } from "../../inputs.js";
 
@@ -20,7 +21,7 @@ export const samplerErSde = defineNode({
     const power = solver_type === "ODE" ? 1 : eta + 1;
     const options = {
       s_noise: solver_type !== "ER-SDE" && power === 1 ? 0 : s_noise,
-      noise_scaler: solver_type === "ER-SDE" ? null : (sigma: number) => sigma ** power,
+      noise_scaler: solver_type === "ER-SDE" ? null : (sigma: number) => pow(sigma, power),
       max_stage,
     };
     const choice: SamplerChoice = { sampler: "er_sde", options };

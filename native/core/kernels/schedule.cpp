@@ -1,9 +1,23 @@
-// decision 209
-// e^x of many floats: e^x = 2^k 2^(j/128) e^r, with 2^(j/128) in two floats and e^r to the square of r.
+// Steps of a schedule: evenly spaced numbers, and powers of e.
+#include <string.h>
+
+#include "lanes.h"
 #include "table.h"
 
 namespace {
 
+void ramp(float *out, size_t n, float origin, float step, int32_t first) {
+  Ints at = {};
+  for (size_t lane = 0; lane < kLanes; lane++) at[lane] = first + (int32_t)lane;
+  for (size_t i = 0; i < n; i += kLanes, at += (int32_t)kLanes) {
+    const Floats values = fused(to_floats(at), step, Floats{} + origin);
+    if (n - i >= kLanes) store(out + i, values);
+    else memcpy(out + i, &values, (n - i) * sizeof(float));
+  }
+}
+
+// decision 209
+/* e^x = 2^k 2^(j/128) e^r, with 2^(j/128) in two floats and e^r to the square of r. */
 void exponentials(float *x, size_t n, const lk_powers *powers) {
   constexpr float kInverse = 184.664963f;                       // 128 / ln 2
   constexpr float kHigh = 0x1.63p-8f, kLow = -0x1.bd0106p-20f;  // ln 2 / 128: whole multiples of kHigh are exact
@@ -21,4 +35,7 @@ void exponentials(float *x, size_t n, const lk_powers *powers) {
 
 }  // namespace
 
-extern "C" void LK_JOIN(exponential, LK_ISA)(lk_kernels *table) { table->exponentials = exponentials; }
+extern "C" void LK_JOIN(schedule, LK_ISA)(lk_kernels *table) {
+  table->ramp = ramp;
+  table->exponentials = exponentials;
+}
