@@ -7,7 +7,6 @@ import { reread, samplingFor } from "./resample.js";
 
 export const modelSamplingContinuousV = defineNode({
   key: "ModelSamplingContinuousV",
-  displayName: "ModelSamplingContinuousV",
   category: "advanced/model",
   description: "Sets a model to v prediction in continuous time.",
   inputs: {

@@ -1,13 +1,12 @@
-import type { SamplerChoice } from "../../../host/sampling/solver.js";
 import { pow } from "../../../native/elementary.js";
 import { defineNode } from "../../define.js";
 import { choice, float, int } from "../../inputs.js";
+import { sampling } from "./options.js";
 
 const AMOUNT = { default: 1, min: 0, max: 100, step: 0.01, round: false } as const;
 
 export const samplerErSde = defineNode({
   key: "SamplerER_SDE",
-  displayName: "SamplerER_SDE",
   category: "sampling/custom_sampling/samplers",
   description: "Extended reverse-time SDE solver; solver_type selects its noise.",
   inputs: {
@@ -24,7 +23,6 @@ export const samplerErSde = defineNode({
       noise_scaler: solver_type === "ER-SDE" ? null : (sigma: number) => pow(sigma, power),
       max_stage,
     };
-    const choice: SamplerChoice = { sampler: "er_sde", options };
-    return { SAMPLER: choice };
+    return sampling("er_sde", options);
   },
 });

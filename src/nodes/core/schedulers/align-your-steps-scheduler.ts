@@ -20,7 +20,6 @@ const LEVELS = {
 
 export const alignYourStepsScheduler = defineNode({
   key: "AlignYourStepsScheduler",
-  displayName: "AlignYourStepsScheduler",
   category: "sampling/custom_sampling/schedulers",
   description: "Sigmas of Align Your Steps, interpolated log-linearly for other step counts than 10.",
   inputs: {

@@ -4,7 +4,6 @@ import { float, int, model } from "../../inputs.js";
 
 export const sdTurboScheduler = defineNode({
   key: "SDTurboScheduler",
-  displayName: "SDTurboScheduler",
   category: "sampling/custom_sampling/schedulers",
   description: "Sigmas of the model at timesteps 999, 899, … of its turbo training, and 0.",
   inputs: {

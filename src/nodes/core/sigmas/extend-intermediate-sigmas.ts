@@ -19,7 +19,6 @@ const MOST = 2_000_000;
 
 export const extendIntermediateSigmas = defineNode({
   key: "ExtendIntermediateSigmas",
-  displayName: "ExtendIntermediateSigmas",
   category: "sampling/custom_sampling/sigmas",
   description: "Divides each step that begins between two noise levels into several.",
   inputs: {
