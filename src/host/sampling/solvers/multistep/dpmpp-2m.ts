@@ -1,3 +1,4 @@
+import { expm1, log } from "../../../../native/elementary.js";
 import { type Term, weightedSum } from "../../../../tensor/ops.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver } from "../../solver.js";
@@ -17,14 +18,14 @@ const dpmpp2mSolver = (separate: boolean): Solver => ({
       separate,
       advance: ({ index, sigma, next, x, denoised, uncond }) => {
         const decay = next / sigma;
-        const h = Math.log(sigma / next);
+        const h = log(sigma / next);
         const terms: Term[] = [
           [decay, x],
           [-decay, uncond],
         ];
         if (before === undefined) terms.push([1, denoised]);
         else {
-          const slope = (-Math.expm1(-h) * h) / (2 * Math.log(sigmas[index - 1]! / sigma));
+          const slope = (-expm1(-h) * h) / (2 * log(sigmas[index - 1]! / sigma));
           terms.push([1 + slope, denoised], [-slope, before]);
         }
         before = uncond;
