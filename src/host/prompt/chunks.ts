@@ -55,7 +55,9 @@ export function chunkSegments(segments: readonly Segment[], encoder: ClipEncoder
   return chunks;
 }
 
-/** Chunk of an empty prompt; its padding is always the end token, whatever the encoder pads with. */
-export function emptyChunk(encoder: ClipEncoder): number[] {
-  return [encoder.start, ...new Array<number>(CHUNK_LENGTH - 1).fill(encoder.end)];
-}
+/** Chunk of an empty prompt, padded with a token. */
+export const emptyChunk = ({ start, end }: ClipEncoder, pad: number): number[] => [
+  start,
+  end,
+  ...new Array<number>(CHUNK_LENGTH - 2).fill(pad),
+];

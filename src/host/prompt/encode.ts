@@ -11,6 +11,14 @@ import { scheduleTexts } from "./schedule.js";
 import { takeTimestep, zeroRange } from "./timestep.js";
 import { encodeWeighted, type Weighted } from "./weigh.js";
 
+/** Options of one encoding, with the token that fills the empty prompt which weights are measured from. */
+interface EncodeOptions extends CheckedOptions {
+  readonly emptyPad: "end" | "pad";
+}
+
+/** Encoding of ComfyUI's own nodes. */
+const plainOptions = (): EncodeOptions => ({ ...readPromptOptions(), emptyPad: "pad" });
+
 /** One encoded text: cond [1, 77 * chunks, dim of all encoders], pooled [1, dim]. */
 interface Encoded {
   readonly cond: Tensor;
@@ -24,7 +32,8 @@ interface Encoded {
  */
 export async function encodePrompt(clip: Clip, text: string, options: PromptOptions = {}): Promise<Conditioning> {
   requireText(text);
-  const checked = readPromptOptions(options);
+  // the nodes that these weights come from always fill with the end token
+  const checked: EncodeOptions = { ...readPromptOptions(options), emptyPad: "end" };
   const encoders = encodersOf(clip);
   const budget = new Budget();
   const { text: prompt, zeroed } = takeTimestep(text);
@@ -38,7 +47,7 @@ export async function encodePrompt(clip: Clip, text: string, options: PromptOpti
 export async function encodePlain(clip: Clip, text: string): Promise<Conditioning> {
   const encoders = encodersOf(clip);
   const segments = parsePrompt(text);
-  return [toEntry(await encodeSegments(encoders, () => segments, readPromptOptions(), new Budget()))];
+  return [toEntry(await encodeSegments(encoders, () => segments, plainOptions(), new Budget()))];
 }
 
 /**
@@ -54,7 +63,7 @@ export async function encodeSides(clip: Clip, texts: Readonly<Record<"g" | "l", 
     throw new LatentkitError("value.invalid", message);
   }
   const own = ({ name }: ClipEncoder): readonly Segment[] => segments.get(name)!;
-  return [toEntry(await encodeSegments(encoders, own, readPromptOptions(), new Budget()))];
+  return [toEntry(await encodeSegments(encoders, own, plainOptions(), new Budget()))];
 }
 
 /** Splits a prompt at BREAK, inside words too; blank parts are dropped, unless all are blank. */
@@ -66,7 +75,7 @@ function splitParts(text: string): Segment[][] {
 async function encodeSchedule(
   encoders: readonly ClipEncoder[],
   prompt: string,
-  options: CheckedOptions,
+  options: EncodeOptions,
   budget: Budget,
 ): Promise<Conditioning> {
   const schedule = scheduleTexts(prompt, options.steps);
@@ -88,7 +97,7 @@ async function encodeSchedule(
 async function encodeParts(
   encoders: readonly ClipEncoder[],
   parts: readonly Segment[][],
-  options: CheckedOptions,
+  options: EncodeOptions,
   budget: Budget,
 ): Promise<Encoded> {
   const encoded: Encoded[] = [];
@@ -111,7 +120,7 @@ async function encodeParts(
 async function encodeSegments(
   encoders: readonly ClipEncoder[],
   segmentsOf: (encoder: ClipEncoder) => readonly Segment[],
-  options: CheckedOptions,
+  options: EncodeOptions,
   budget: Budget,
 ): Promise<Encoded> {
   const tokens = encoders.map((encoder) => chunkSegments(segmentsOf(encoder), encoder));
@@ -120,7 +129,7 @@ async function encodeSegments(
   const outputs: Weighted[] = [];
   for (const [i, encoder] of encoders.entries()) {
     const chunks = normalizeWeights(padChunks(tokens[i]!, count, encoder), options.tokenNormalization);
-    const run = new ChunkEncoder(encoder, budget);
+    const run = new ChunkEncoder(encoder, budget, encoder[options.emptyPad]);
     outputs.push(await encodeWeighted(run, chunks, options.weightInterpretation, options.wMax));
   }
   const last = outputs.at(-1)!;

@@ -45,10 +45,13 @@ function tooLong(expected: string, received: number): LatentkitError {
 export class ChunkEncoder {
   readonly encoder: ClipEncoder;
   readonly #budget: Budget;
+  readonly #emptyPad: number;
 
-  constructor(encoder: ClipEncoder, budget: Budget) {
+  /** `emptyPad` fills the empty prompt that weights are measured from. */
+  constructor(encoder: ClipEncoder, budget: Budget, emptyPad: number) {
     this.encoder = encoder;
     this.#budget = budget;
+    this.#emptyPad = emptyPad;
   }
 
   async encode(chunks: readonly number[][]): Promise<Encoding> {
@@ -67,7 +70,7 @@ export class ChunkEncoder {
 
   /** Encodes an empty prompt, [77, dim]. */
   encodeEmpty(): Promise<Encoding> {
-    return this.encode([emptyChunk(this.encoder)]);
+    return this.encode([emptyChunk(this.encoder, this.#emptyPad)]);
   }
 
   async #encodeBatch(chunks: number[][]): Promise<Encoding> {
