@@ -20,7 +20,7 @@ export const FLOORS = {
   ],
   io: ["*", "json/", "python-text", "png/ safetensors/", "files/ http/"],
   host: ["*", "sampling/", "preview/ prompt/", "checkpoint/"],
-  "host/checkpoint": ["onnx/", "weights/", "networks/"],
+  "host/checkpoint": ["onnx/", "weights/", "networks/", "runtime/"],
   "host/checkpoint/networks": ["layers", "*"],
   "host/sampling": ["solver shared-options items", "solvers/ conditioning/", "guiders/", "*"],
   "host/sampling/solvers": ["single-step/ multistep/", "*"],
@@ -80,6 +80,7 @@ export const FACES = { "render/batch/journal": "journal.ts" };
 export const MAY_HOLD_STATE = [
   "base/abort.ts",
   "graph/memory/buffer-owners.ts",
+  "host/checkpoint/runtime/providers.ts",
   "io/json/frozen.ts",
   "native/cuda/cuda.ts",
   "native/load.ts",
