@@ -21,7 +21,7 @@ export const FLOORS = {
   io: ["*", "json/", "python-text", "png/ safetensors/", "files/ http/"],
   host: ["*", "sampling/", "preview/ prompt/", "checkpoint/"],
   "host/checkpoint": ["onnx/", "weights/", "networks/", "runtime/"],
-  "host/checkpoint/networks": ["layers", "*"],
+  "host/checkpoint/networks": ["layers", "unet-blocks", "unet", "*"],
   "host/sampling": ["solver shared-options items", "solvers/ conditioning/", "guiders/", "*"],
   "host/sampling/solvers": ["single-step/ multistep/", "*"],
   nodes: ["*", "core/", "ext/", "index", "invoke"],

@@ -1,3 +1,4 @@
+import { LatentkitError } from "../../../base/errors.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 
@@ -64,13 +65,21 @@ export const matMulTransposed = (graph: OnnxGraph, x: Value, weight: Value): Val
 
 /**
  * Group normalisation of a picture in 32 groups. There is no kernel of that name on the CPU: instance normalisation of
- * [B, 32, …] does the same.
+ * [B, 32, …] does the same. Throws model.invalid for channels that are no multiple of 32.
  */
 export function groupNorm(network: Network, key: string, x: Value, channels: number, epsilon: number): Value {
   const { graph } = network;
+  // other numbers would be cut across channels, unnoticed
+  if (channels % GROUPS !== 0)
+    throw new LatentkitError(
+      "model.invalid",
+      `${key}: expected a multiple of ${GROUPS} channels, received ${channels}.`,
+    );
   const [ones, zeros] = [1, 0].map((value) => graph.floats(new Array(GROUPS).fill(value), [GROUPS]));
   const groups = reshape(graph, x, [0, GROUPS, -1]);
-  const normal = graph.node("InstanceNormalization", [groups, ones, zeros], { epsilon: { float: epsilon } });
+  // centred first: the operator computes x · a - mean · a, which loses the small differences of a nearly flat picture
+  const centred = graph.node("Sub", [groups, graph.node("ReduceMean", [groups, graph.ints([2])])]);
+  const normal = graph.node("InstanceNormalization", [centred, ones, zeros], { epsilon: { float: epsilon } });
   const picture = graph.node("Reshape", [normal, graph.node("Shape", [x])]);
   const [weight, bias] = ["weight", "bias"].map((name) =>
     reshape(graph, network.weight(`${key}.${name}`, [channels]), [channels, 1, 1]),
@@ -114,7 +123,7 @@ export const reshape = (graph: OnnxGraph, x: Value, shape: readonly number[]): V
   graph.node("Reshape", [x, graph.ints(shape)]);
 
 /** A picture's cells in row-major order as tokens. */
-export const toTokens = (graph: OnnxGraph, picture: Value): Value =>
+export const tokensOf = (graph: OnnxGraph, picture: Value): Value =>
   graph.node("Transpose", [reshape(graph, picture, [0, 0, -1])], { perm: { ints: [0, 2, 1] } });
 
 /** Tokens as a picture of the same size as `like`, whose channels may be others than theirs. */

@@ -64,11 +64,13 @@ const STORED_TYPE: Readonly<Partial<Record<StoredType, number>>> = {
   F8_E5M2: 19,
 };
 
-/** First IR version with 8-bit floats. */
-const IR_VERSION = 9;
-const OPSET = 17;
-/** First operator set whose Cast and Reshape take 8-bit floats. */
-const OPSET_OF_FLOAT_8 = 21;
+const IR_VERSION = 10;
+/** First operator set in which 8-bit floats pass every operator that moves values. */
+const OPSET = 21;
+const OPERATOR_SETS = [
+  ["", OPSET],
+  ["com.microsoft", 1],
+] as const;
 /** DataLocation.EXTERNAL of a TensorProto. */
 const EXTERNAL = 1;
 
@@ -148,15 +150,11 @@ export class OnnxGraph {
   encode({ overridable }: { overridable: boolean }): EncodedGraph {
     const files = [...new Set(this.#stored.map(({ tensor }) => tensor.file))];
     const folder = folderOf(files);
-    const hasFloat8 = this.#stored.some(({ tensor }) => tensor.dtype.startsWith("F8"));
     const model = new ProtobufWriter();
     model.integer(1, IR_VERSION);
     model.text(2, "latentkit");
     model.message(7, (graph) => this.#write(graph, folder, overridable));
-    for (const [domain, version] of [
-      ["", hasFloat8 ? OPSET_OF_FLOAT_8 : OPSET] as const,
-      ["com.microsoft", 1] as const,
-    ])
+    for (const [domain, version] of OPERATOR_SETS)
       model.message(8, (opset) => {
         opset.text(1, domain);
         opset.integer(2, version);

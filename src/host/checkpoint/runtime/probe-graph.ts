@@ -1,5 +1,5 @@
 import { Tensor } from "../../../tensor/tensor.js";
-import { attention, conv, groupNorm, layerNorm, linear, silu, toPicture, toTokens } from "../networks/layers.js";
+import { buildUnet, type UnetConfig } from "../networks/unet.js";
 import type { EncodedGraph } from "../onnx/graph.js";
 import { listedNetwork } from "../weights/network.js";
 
@@ -9,34 +9,39 @@ export interface ProviderProbe {
   readonly feeds: Readonly<Record<string, Tensor>>;
 }
 
-const CHANNELS = 64;
-const HEADS = 4;
-const SIDE = 16;
-const EPSILON = 1e-5;
+const BLOCK = { kind: "res", channels: 64, depth: 1 } as const;
 
-/**
- * One block of a UNet on a picture [1, 64, 16, 16]: convolution, norms, self-attention of 256 tokens, linear layers. Its
- * weights are inputs; values are of order 1.
- */
+/** A UNet with every kind of block, two levels deep. */
+const CONFIG: UnetConfig = {
+  inChannels: 4,
+  outChannels: 4,
+  modelChannels: BLOCK.channels,
+  contextDim: 32,
+  linearProjection: true,
+  heads: { size: 16 },
+  input: [{ ...BLOCK, kind: "conv", depth: 0 }, BLOCK, { ...BLOCK, kind: "down", depth: 0 }, BLOCK],
+  middle: BLOCK,
+  output: [false, true, false, false].map((upsample) => ({ ...BLOCK, upsample })),
+};
+
+/** A small UNet whose weights are inputs, with values of order 1. */
 export function probeGraph(): ProviderProbe {
   const network = listedNetwork();
-  const { graph, listed } = network;
-  const x = graph.input("x", "float", [1, CHANNELS, SIDE, SIDE]);
-  const normal = silu(graph, groupNorm(network, "norm", x, CHANNELS, EPSILON));
-  const picture = conv(network, "conv", normal, [CHANNELS, CHANNELS], { kernel: 3 });
-  const tokens = layerNorm(network, "token_norm", toTokens(graph, picture), CHANNELS);
-  const [query, key, value] = ["query", "key", "value"].map((name) =>
-    linear(network, name, tokens, [CHANNELS, CHANNELS]),
-  );
-  const attended = attention(graph, [query!, key!, value!], HEADS);
-  graph.output(toPicture(graph, attended, CHANNELS, x), "out", "float", [1, CHANNELS, SIDE, SIDE]);
-  const feeds: Record<string, Tensor> = { x: wave([1, CHANNELS, SIDE, SIDE], 1) };
-  for (const [name, shape] of listed) {
-    // linear and convolution weights keep the size of their inputs
-    const inputs = shape.slice(1).reduce((product, side) => product * side, 1);
-    feeds[name] = wave(shape, Math.sqrt(2 / inputs));
+  buildUnet(network, CONFIG);
+  const feeds: Record<string, Tensor> = {
+    x: wave([2, CONFIG.inChannels, 16, 16], 1),
+    timestep: Tensor.from([999, 20.5], [2]),
+    context: wave([2, 77, CONFIG.contextDim], 1),
+  };
+  for (const [key, shape] of network.listed) {
+    if (shape.length === 1) feeds[key] = key.endsWith(".weight") ? Tensor.full(shape, 1) : wave(shape, 0.1);
+    else {
+      // linear layers and convolutions keep the size of their inputs
+      const inputs = shape.slice(1).reduce((product, side) => product * side, 1);
+      feeds[key] = wave(shape, Math.sqrt(2 / inputs));
+    }
   }
-  return { graph: graph.encode({ overridable: false }), feeds };
+  return { graph: network.graph.encode({ overridable: false }), feeds };
 }
 
 /** Values that repeat nowhere, between -size and size. */

@@ -1,0 +1,166 @@
+import type { Value } from "../onnx/graph.js";
+import type { Network } from "../weights/network.js";
+import { add, conv, resizedAs, silu } from "./layers.js";
+import { activated, embedding, resBlock, type TransformerConfig, timeEmbedding, transformer } from "./unet-blocks.js";
+
+/** One block on the way down or up. */
+export interface UnetBlock {
+  /** A lone convolution, a residual block or a halving of the sides. */
+  readonly kind: "conv" | "res" | "down";
+  /** Channels of its output. */
+  readonly channels: number;
+  /** Blocks of the transformer after a residual block; 0: it has none. */
+  readonly depth: number;
+}
+
+/** The way down and the middle, which a control net has as well. */
+export interface UnetEncoderConfig extends TransformerConfig {
+  readonly inChannels: number;
+  /** Channels of the first block. */
+  readonly modelChannels: number;
+  /** Size of the vector beside the timestep (SDXL). Absent: none. */
+  readonly labelDim?: number;
+  /** In the order of the keys `input_blocks.N`. */
+  readonly input: readonly UnetBlock[];
+  /** With a depth: residual block, transformer, residual block; without: one residual block. Absent: nothing. */
+  readonly middle?: UnetBlock;
+}
+
+/** Structure of a UNet with the keys of the latent-diffusion code. */
+export interface UnetConfig extends UnetEncoderConfig {
+  readonly outChannels: number;
+  /** In the order of the keys `output_blocks.N`: each takes one output of `input`, the last first. */
+  readonly output: readonly (UnetBlock & { readonly upsample: boolean })[];
+}
+
+/** Sees the value after each part by the part's key. */
+export type Trace = (key: string, value: Value) => void;
+
+interface UnetOptions {
+  /** Takes the outputs of control nets, added up, as inputs `control_N` and `control_middle`. */
+  readonly control?: boolean;
+  readonly trace?: Trace;
+}
+
+/** Values that all blocks of one UNet use. */
+export interface UnetInputs {
+  readonly x: Value;
+  /** SiLU of the time embedding. */
+  readonly emb: Value;
+  readonly context: Value;
+}
+
+/** A value and the number of its channels. */
+export interface Picture {
+  readonly value: Value;
+  readonly channels: number;
+}
+
+/**
+ * Writes a UNet. Inputs: x [B, inChannels, h, w], already scaled, with the channels of inpainting; timestep [B], which may
+ * be fractional; context [B, S, contextDim]; y [B, labelDim] if there is one. Output: out [B, outChannels, h, w]. Any
+ * sides: an odd one is rounded up on the way down and met again on the way up. Throws model.invalid for weights that are
+ * absent or have other shapes.
+ */
+export function buildUnet(
+  network: Network,
+  config: UnetConfig,
+  { control = false, trace = () => {} }: UnetOptions = {},
+): void {
+  const { graph } = network;
+  const inputs = unetInputs(network, config, trace);
+  const skips = downBlocks(network, config, inputs, { trace });
+  let current = middleBlock(network, config, inputs, skips.at(-1)!);
+  if (control) {
+    const residual = (name: string, { channels }: Picture) =>
+      graph.input(name, "float", ["B", channels, `h_${name}`, `w_${name}`]);
+    for (const [index, skip] of skips.entries())
+      skips[index] = { ...skip, value: add(graph, skip.value, residual(`control_${index}`, skip)) };
+    current = { ...current, value: add(graph, current.value, residual("control_middle", current)) };
+  }
+  trace("middle_block", current.value);
+  for (const [index, block] of config.output.entries()) {
+    const key = `output_blocks.${index}`;
+    const skip = skips.pop()!;
+    const joined = graph.node("Concat", [current.value, skip.value], { axis: { int: 1 } });
+    const from = { value: joined, channels: current.channels + skip.channels };
+    let { value } = resAndTransformer(network, config, inputs, key, block, from);
+    if (block.upsample) {
+      const larger = resizedAs(graph, value, skips.at(-1)!.value);
+      const position = block.depth > 0 ? 2 : 1;
+      value = conv(network, `${key}.${position}.conv`, larger, [block.channels, block.channels], { kernel: 3 });
+    }
+    trace(key, value);
+    current = { value, channels: block.channels };
+  }
+  const { modelChannels, outChannels } = config;
+  const last = activated(network, "out.0", current.value, modelChannels);
+  const out = conv(network, "out.2", last, [modelChannels, outChannels], { kernel: 3 });
+  graph.output(out, "out", "float", ["B", outChannels, "h", "w"]);
+}
+
+/** Declares the inputs of a UNet and embeds the timestep. */
+export function unetInputs(network: Network, config: UnetEncoderConfig, trace: Trace = () => {}): UnetInputs {
+  const { graph } = network;
+  const { inChannels, contextDim, modelChannels, labelDim } = config;
+  const x = graph.input("x", "float", ["B", inChannels, "h", "w"]);
+  let emb = timeEmbedding(network, graph.input("timestep", "float", ["B"]), modelChannels);
+  trace("time_embed", emb);
+  const context = graph.input("context", "float", ["B", "S", contextDim]);
+  if (labelDim !== undefined) {
+    const y = graph.input("y", "float", ["B", labelDim]);
+    const label = embedding(network, ["label_emb.0.0", "label_emb.0.2"], y, [labelDim, modelChannels]);
+    trace("label_emb", label);
+    emb = add(graph, emb, label);
+  }
+  return { x, emb: silu(graph, emb), context };
+}
+
+/** Writes the input blocks and returns the output of each; `hint` is added to that of the first. */
+export function downBlocks(
+  network: Network,
+  config: UnetEncoderConfig,
+  inputs: UnetInputs,
+  { hint, trace = () => {} }: { readonly hint?: Value; readonly trace?: Trace } = {},
+): Picture[] {
+  let current: Picture = { value: inputs.x, channels: config.inChannels };
+  return config.input.map((block, index) => {
+    const key = `input_blocks.${index}`;
+    const change = [current.channels, block.channels] as const;
+    if (block.kind === "res") {
+      current = resAndTransformer(network, config, inputs, key, block, current);
+    } else {
+      const options = block.kind === "down" ? ({ kernel: 3, stride: 2 } as const) : ({ kernel: 3 } as const);
+      const value = conv(network, block.kind === "down" ? `${key}.0.op` : `${key}.0`, current.value, change, options);
+      current = { value, channels: block.channels };
+    }
+    if (index === 0 && hint !== undefined) current = { ...current, value: add(network.graph, current.value, hint) };
+    trace(key, current.value);
+    return current;
+  });
+}
+
+/** Writes the middle of a UNet. */
+export function middleBlock(network: Network, config: UnetEncoderConfig, inputs: UnetInputs, from: Picture): Picture {
+  const { middle } = config;
+  if (middle === undefined) return from;
+  const current = resAndTransformer(network, config, inputs, "middle_block", middle, from);
+  if (middle.depth === 0) return current;
+  const { channels } = middle;
+  const value = resBlock(network, "middle_block.2", current.value, [channels, channels], { ...config, ...inputs });
+  return { value, channels };
+}
+
+/** Writes KEY.0, a residual block, and KEY.1, the transformer after it. */
+function resAndTransformer(
+  network: Network,
+  config: UnetEncoderConfig,
+  inputs: UnetInputs,
+  key: string,
+  { channels, depth }: UnetBlock,
+  from: Picture,
+): Picture {
+  let value = resBlock(network, `${key}.0`, from.value, [from.channels, channels], { ...config, ...inputs });
+  if (depth > 0) value = transformer(network, `${key}.1`, value, [channels, depth], inputs.context, config);
+  return { value, channels };
+}

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { randn, Tensor } from "latentkit";
+import { buildControlNet } from "#src/host/checkpoint/networks/controlnet.js";
+import { buildUnet } from "#src/host/checkpoint/networks/unet.js";
+import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
+import { listedNetwork, networkOf } from "#src/host/checkpoint/weights/network.js";
+import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
+import { unpackModel } from "../../../../helpers/models/golden.js";
+import { goldenLayers, layerError, unetFeeds } from "../../../../helpers/models/layers.js";
+import { graphSession } from "../../../../helpers/models/session.js";
+import { under, unetConfigOf } from "../../../../helpers/models/unet-config.js";
+
+describe("buildControlNet", () => {
+  const folder = temporaryFolder();
+  const controlWeights = async () =>
+    under("control_model.", (await openWeightFile(unpackModel("controlnet/sd1_control", folder()))).weights);
+  const configOf = (weights: Awaited<ReturnType<typeof controlWeights>>) =>
+    unetConfigOf(new Map([...weights].map(([key, { shape }]) => [key, shape] as const)));
+
+  it("asks for every weight of a file and no other, each in its shape", async () => {
+    const weights = await controlWeights();
+    const network = listedNetwork();
+    buildControlNet(network, configOf(weights));
+    const order = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]) => (a < b ? -1 : 1);
+    const shapes = [...weights].map(([key, { shape }]) => [key, shape] as const);
+    assert.deepEqual([...network.listed].sort(order), shapes.sort(order));
+  });
+
+  for (const [height, width] of [
+    [8, 8],
+    [9, 7],
+  ] as const)
+    it(`gives a UNet the residuals that it takes, ${height}x${width}, times strength`, async () => {
+      const weights = await controlWeights();
+      const net = new OnnxGraph("control net");
+      buildControlNet(networkOf(net, weights), configOf(weights));
+      const session = await graphSession(net.encode({ overridable: true }));
+      const { unet, tensor } = goldenLayers("sd1");
+      const feeds = { ...unetFeeds(unet[0]!, tensor), x: randn([1, 4, height, width], { seed: 3 }) };
+      const hint = Tensor.from(
+        randn([1, 3, 8 * height, 8 * width], { seed: 4 }).data.map((value) => Math.min(Math.abs(value), 1)),
+        [1, 3, 8 * height, 8 * width],
+      );
+      const at = (strength: number) => session.run({ ...feeds, hint, strength: Tensor.from([strength], [1]) });
+      const [full, half] = [await at(1), await at(0.5)];
+      for (const [name, { data }] of Object.entries(full))
+        assert.deepEqual([...half[name]!.data], [...data.map((value) => value * 0.5)], name);
+
+      const own = under(
+        "model.diffusion_model.",
+        (await openWeightFile(unpackModel("checkpoints/sd1", folder()))).weights,
+      );
+      const graph = new OnnxGraph("unet");
+      buildUnet(networkOf(graph, own), configOf(own), { control: true });
+      const steered = await graphSession(graph.encode({ overridable: true }));
+      assert.equal(Object.keys(full).length, 13);
+      const outs = [full, half].map(async (residuals) => (await steered.run({ ...feeds, ...residuals })).out!);
+      const [a, b] = await Promise.all(outs);
+      assert.deepEqual([...a!.shape], [1, 4, height, width]);
+      assert.ok(layerError(a!, b!) > 1e-4);
+      await session.release();
+      await steered.release();
+    });
+});
