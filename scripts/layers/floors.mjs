@@ -23,6 +23,7 @@ export const FLOORS = {
   "host/checkpoint": ["onnx/ files/", "weights/ tokenizer/", "networks/", "recognition/ runtime/", "*"],
   "host/checkpoint/weights": ["*", "lora/"],
   "host/checkpoint/networks": ["layers", "unet-blocks", "unet", "*"],
+  "host/checkpoint/networks": ["layers", "unet-blocks", "unet", "*"],
   "host/sampling": ["solver shared-options items", "solvers/ conditioning/", "guiders/", "*"],
   "host/sampling/solvers": ["single-step/ multistep/", "*"],
   nodes: ["*", "core/", "ext/", "index", "invoke"],
@@ -81,6 +82,7 @@ export const FACES = { "render/batch/journal": "journal.ts" };
 export const MAY_HOLD_STATE = [
   "base/abort.ts",
   "graph/memory/buffer-owners.ts",
+  "host/checkpoint/runtime/providers.ts",
   "io/json/frozen.ts",
   "native/cuda/cuda.ts",
   "native/load.ts",

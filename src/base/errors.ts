@@ -91,6 +91,10 @@ export const ERROR_CODES = {
   "native.failed": RUN_FAILED,
   /** The chosen device cannot be used. */
   "device.unavailable": RUN_FAILED,
+  /** onnxruntime-node, which runs checkpoints, is not installed. */
+  "runtime.missing": RUN_FAILED,
+  /** ONNX Runtime refused or failed to run a network, its process died, or too many runs wait for it. */
+  "runtime.failed": RUN_FAILED,
   /** A GPU failed during an operation: its tensors are lost, and this process cannot use it again. */
   "device.lost": RUN_FAILED,
   /** A node needs a host or a model, and the run has none. */

@@ -43,7 +43,7 @@ export function toTensor({ dtype, shape, bytes }: StoredTensor): Tensor {
 }
 
 /** The value of a binary16 number: 1 bit of sign, 5 of exponent, 10 of fraction. */
-function halfValue(bits: number): number {
+export function halfValue(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const [exponent, fraction] = [(bits >> 10) & 31, bits & 1023];
   if (exponent === 0) return sign * fraction * 2 ** -24;

@@ -1,0 +1,108 @@
+// A program: runs sessions of ONNX Runtime for its parent, which kills it to stop a run. It ends with its parent.
+import { loadLibC } from "./libc.js";
+import { OnnxSession } from "./onnx-session.js";
+import {
+  bytesOf,
+  ReceivedBytes,
+  type Reply,
+  type Request,
+  sendBytes,
+  type ToChild,
+  type ToParent,
+} from "./protocol.js";
+
+const MAX_MESSAGE = 400;
+
+const end = () => process.kill(process.pid, "SIGKILL");
+process.once("disconnect", end);
+// a terminal or a service manager signals the whole group; the parent decides about the runs
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
+const libc = loadLibC();
+libc?.dieWithParent();
+// the parent may have ended before that call
+if (process.ppid !== Number(process.argv[2])) end();
+
+const send = (message: ToParent): Promise<void> =>
+  new Promise((resolve, reject) =>
+    process.send!(message, undefined, undefined, (error) => (error === null ? resolve() : reject(error))),
+  );
+
+/** Sessions of ONNX Runtime, and the requests of the parent. */
+class Server {
+  readonly received = new ReceivedBytes((bytes) => new ArrayBuffer(bytes));
+  readonly #sessions = new Map<number, OnnxSession>();
+
+  constructor(private readonly ort: typeof import("onnxruntime-node")) {}
+
+  async reply(request: Request): Promise<Reply> {
+    try {
+      switch (request.type) {
+        case "ping":
+          break;
+        case "create": {
+          const model = new Uint8Array(this.received.get(request.model));
+          this.received.drop(request.model);
+          this.#sessions.set(request.session, await OnnxSession.create(this.ort, model, request.options));
+          libc?.trimHeap();
+          break;
+        }
+        case "release":
+          await this.#sessions.get(request.session)?.release();
+          this.#sessions.delete(request.session);
+          libc?.trimHeap();
+          break;
+        case "forget":
+          for (const id of request.values) this.received.drop(id);
+          break;
+        case "run":
+          return await this.#run(request);
+      }
+      return { type: "done" };
+    } catch (error) {
+      return { type: "failed", message: sentence(error) };
+    }
+  }
+
+  async #run({ session: number, feeds }: Request & { type: "run" }): Promise<Reply> {
+    const session = this.#sessions.get(number);
+    if (session === undefined) throw new Error(`no session ${number} was made`);
+    const inputs = Object.entries(feeds).map(([name, feed]) => {
+      const { shape } = feed;
+      if ("int64" in feed) return { name, shape, values: feed.int64 };
+      const values = new Float32Array(this.received.get(feed.values));
+      if (!feed.keep) this.received.drop(feed.values);
+      return { name, shape, values };
+    });
+    const outputs = await session.run(inputs);
+    for (const [index, { values }] of outputs.entries()) await sendBytes(index, bytesOf(values), send);
+    return { type: "result", outputs: outputs.map(({ name, shape }, values) => ({ name, shape, values })) };
+  }
+}
+
+const ort = await load();
+const server = new Server(ort);
+process.on("message", async (message: ToChild) => {
+  if (message.type === "bytes") server.received.add(message);
+  else await send(await server.reply(message));
+});
+
+/** Loads ONNX Runtime and tells the parent. */
+async function load(): Promise<typeof import("onnxruntime-node")> {
+  try {
+    const { default: ort } = await import("onnxruntime-node");
+    ort.env.logLevel = "error";
+    const backends = ort.listSupportedBackends().map(({ name }) => name);
+    await send({ type: "ready", version: String(ort.env.versions.node), backends });
+    return ort;
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND";
+    await send({ type: "unavailable", isMissing, message: sentence(error) });
+    return end() as never;
+  }
+}
+
+/** First line of an error's message, which a C++ exception may make very long. */
+function sentence(error: unknown): string {
+  const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+  return line.length > MAX_MESSAGE ? `${line.slice(0, MAX_MESSAGE)}...` : line;
+}

@@ -1,0 +1,89 @@
+import type { InferenceSession, OnnxValue, Tensor } from "onnxruntime-node";
+import { fromHalves, toHalves } from "./float16.js";
+import type { SessionOptions } from "./session-options.js";
+
+type Ort = typeof import("onnxruntime-node");
+
+/** Values of one input, float32 or whole numbers, before they get the type that the session takes. */
+export interface SessionInput {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly values: Float32Array | readonly number[];
+}
+
+/** Values of one output, float32 whatever their type was. */
+export interface SessionOutput {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly values: Float32Array;
+}
+
+/** A session of ONNX Runtime that takes and returns float32, whatever the types of its inputs and outputs are. */
+export class OnnxSession {
+  readonly #types: ReadonlyMap<string, string>;
+
+  private constructor(
+    private readonly ort: Ort,
+    private readonly session: InferenceSession,
+  ) {
+    this.#types = new Map(session.inputMetadata.map((input) => [input.name, input.isTensor ? input.type : "none"]));
+  }
+
+  /** Makes a session of a model, a ModelProto. Throws what ONNX Runtime throws. */
+  static async create(ort: Ort, model: Uint8Array, options: SessionOptions): Promise<OnnxSession> {
+    return new OnnxSession(ort, await ort.InferenceSession.create(model, options));
+  }
+
+  async run(inputs: readonly SessionInput[]): Promise<SessionOutput[]> {
+    const feeds = Object.fromEntries(inputs.map((input) => [input.name, this.#toOnnx(input)]));
+    const results = Object.entries(await this.session.run(feeds));
+    return results.map(([name, value]) => ({ name, shape: value.dims, values: toFloats(name, value) }));
+  }
+
+  release(): Promise<void> {
+    return this.session.release();
+  }
+
+  /** Throws for a name that is no input: ONNX Runtime would ignore it in silence. */
+  #toOnnx({ name, shape, values }: SessionInput): Tensor {
+    const type = this.#types.get(name);
+    const { Tensor } = this.ort;
+    const numbers = values instanceof Float32Array ? values : Float64Array.from(values);
+    switch (type) {
+      case "float32":
+        return new Tensor(type, values instanceof Float32Array ? values : Float32Array.from(values), shape);
+      case "float16":
+        return new Tensor(type, toHalves(Float32Array.from(numbers)), shape);
+      case "float64":
+        return new Tensor(type, Float64Array.from(numbers), shape);
+      case "int64":
+        return new Tensor(type, BigInt64Array.from(Array.from(numbers, (value) => BigInt(Math.trunc(value)))), shape);
+      case "int32":
+        return new Tensor(type, Int32Array.from(numbers), shape);
+      case "bool":
+        return new Tensor(
+          type,
+          Uint8Array.from(numbers, (value) => Number(value !== 0)),
+          shape,
+        );
+      case undefined:
+        throw new Error(`the model has no input "${name}", only ${[...this.#types.keys()].join(", ")}`);
+      default:
+        throw new Error(`input "${name}" has type ${type}, which is not supported`);
+    }
+  }
+}
+
+/** Values of an output as float32. */
+function toFloats(name: string, { type, data }: OnnxValue): Float32Array {
+  if (type === "float16") {
+    // a Float16Array where the JavaScript engine has one
+    const { buffer, byteOffset, length } = data as Uint16Array;
+    return fromHalves(new Uint16Array(buffer, byteOffset, length));
+  }
+  if (data instanceof Float32Array) return data;
+  if (data instanceof BigInt64Array) return Float32Array.from(data, Number);
+  if (data instanceof Float64Array || data instanceof Int32Array || data instanceof Uint8Array)
+    return Float32Array.from(data);
+  throw new Error(`output "${name}" has type ${type}, which is not supported`);
+}

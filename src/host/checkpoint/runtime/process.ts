@@ -1,0 +1,204 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { LatentkitError } from "../../../base/errors.js";
+import { takeMemory } from "../../../tensor/memory.js";
+import {
+  type Ready,
+  ReceivedBytes,
+  type Request,
+  type SentFeed,
+  sendBytes,
+  type ToChild,
+  type ToParent,
+} from "./protocol.js";
+
+const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
+/** Characters of the child's error output that are kept. */
+const MAX_ERROR_OUTPUT = 2000;
+const MAX_LAST_LINE = 200;
+
+/** Values of one output of a session. */
+export interface Output {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly values: Float32Array;
+}
+
+/** How to get ONNX Runtime. */
+const INSTALL =
+  'run "npm install onnxruntime-node" (ONNXRUNTIME_NODE_INSTALL=skip leaves out its CUDA libraries, which the CPU does not need)';
+
+/** A child process with ONNX Runtime in it. It keeps this process alive while `ref` asks for it, and ends with it. */
+export class RuntimeProcess {
+  readonly #child: ChildProcess;
+  readonly #received = new ReceivedBytes(takeMemory);
+  /** Rejections of what waits for the child. */
+  readonly #waiting = new Set<() => void>();
+  #receive: ((message: ToParent) => void) | undefined;
+  #errorOutput = "";
+  #end: string | undefined;
+  #nextBytes = 0;
+  /** Subject of the message if the child ends. */
+  #task = "ONNX Runtime, while it started";
+  /** Resolves when the process is gone. */
+  readonly ended: Promise<void>;
+  /** Rejects with runtime.missing or runtime.failed where ONNX Runtime does not load. */
+  readonly ready: Promise<Ready>;
+
+  constructor() {
+    // preloads and inspectors of this process are none of the child's business
+    const { NODE_OPTIONS: _, ...env } = process.env;
+    this.#child = spawn(process.execPath, [CHILD, String(process.pid)], {
+      env,
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+      serialization: "advanced",
+      windowsHide: true,
+    });
+    const kill = () => this.kill();
+    process.once("exit", kill);
+    this.#child.stderr!.setEncoding("utf8").on("data", (text: string) => {
+      this.#errorOutput = (this.#errorOutput + text).slice(-MAX_ERROR_OUTPUT);
+    });
+    this.#child.on("message", (message: ToParent) => {
+      if (message.type === "bytes") this.#received.add(message);
+      else this.#receive?.(message);
+    });
+    this.ended = new Promise((resolve) => {
+      const over = (how: string) => {
+        if (this.#end !== undefined) return;
+        this.#end = how;
+        process.off("exit", kill);
+        for (const reject of [...this.#waiting]) reject();
+        resolve();
+      };
+      this.#child.on("error", (error) => over(`could not be started: ${error.message}`));
+      this.#child.on("close", (code, signal) => over(ending(code, signal)));
+    });
+    this.ready = this.#start();
+    // whoever needs the process awaits this and is told
+    this.ready.catch(() => {});
+  }
+
+  get isAlive(): boolean {
+    return this.#end === undefined;
+  }
+
+  get id(): number | undefined {
+    return this.#child.pid;
+  }
+
+  /** Keeps this process alive until `unref`. */
+  ref(): void {
+    this.#child.ref();
+    this.#child.channel?.ref();
+    refOf(this.#child.stderr).ref();
+  }
+
+  unref(): void {
+    this.#child.unref();
+    this.#child.channel?.unref();
+    refOf(this.#child.stderr).unref();
+  }
+
+  /** Ends the process, whatever it does. */
+  kill(): void {
+    this.#child.kill("SIGKILL");
+  }
+
+  /** Sends bytes for a later request and returns their number. Rejects with runtime.failed. */
+  async sendBytes(bytes: Uint8Array, task: string): Promise<number> {
+    this.#task = task;
+    const id = this.#nextBytes++;
+    await sendBytes(id, bytes, (message) => this.#send(message));
+    return id;
+  }
+
+  /**
+   * Sends a request and waits until it is done. Rejects with runtime.failed if ONNX Runtime fails or the process ends;
+   * `task` is the subject of the message: "UNet of a.safetensors, while it was loaded".
+   */
+  async request(request: Exclude<Request, { type: "run" }>, task: string): Promise<void> {
+    const reply = await this.#exchange(request, task);
+    if (reply.type !== "done") throw this.#unexpected(reply);
+  }
+
+  /** Runs a session and returns its outputs. Rejects as `request`. */
+  async run(session: number, feeds: Readonly<Record<string, SentFeed>>, task: string): Promise<Output[]> {
+    const reply = await this.#exchange({ type: "run", session, feeds }, task);
+    if (reply.type !== "result") throw this.#unexpected(reply);
+    return reply.outputs.map(({ name, shape, values }) => {
+      const bytes = this.#received.get(values);
+      this.#received.drop(values);
+      return { name, shape, values: new Float32Array(bytes) };
+    });
+  }
+
+  async #exchange(request: Request, task: string): Promise<ToParent> {
+    this.#task = task;
+    const [reply] = await Promise.all([this.#next(), this.#send(request)]);
+    if (reply.type === "failed") throw new LatentkitError("runtime.failed", `${task}: ${asSentence(reply.message)}`);
+    return reply;
+  }
+
+  async #start(): Promise<Ready> {
+    const message = await this.#next();
+    if (message.type === "ready") return message;
+    if (message.type !== "unavailable") throw this.#unexpected(message);
+    if (message.isMissing)
+      throw new LatentkitError("runtime.missing", `Running a checkpoint needs onnxruntime-node: ${INSTALL}.`);
+    const text = `onnxruntime-node does not load: ${asSentence(message.message)}`;
+    throw new LatentkitError("runtime.failed", text);
+  }
+
+  #unexpected({ type }: ToParent): LatentkitError {
+    return new LatentkitError("runtime.failed", `${this.#task}: the process of ONNX Runtime sent "${type}".`);
+  }
+
+  /** The child's next message but bytes. */
+  #next(): Promise<Exclude<ToParent, { type: "bytes" }>> {
+    return this.#wait((resolve) => {
+      this.#receive = (message) => {
+        this.#receive = undefined;
+        if (message.type !== "bytes") resolve(message);
+      };
+    });
+  }
+
+  #send(message: ToChild): Promise<void> {
+    // an error says that the channel is closed: the process is about to end, and says how
+    return this.#wait((resolve) => {
+      if (this.#child.connected) this.#child.send(message, (error) => error === null && resolve(undefined));
+    });
+  }
+
+  /** Rejects when the process ends before `start` resolves. */
+  #wait<T>(start: (resolve: (value: T) => void) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const lost = () => reject(this.#lost());
+      if (!this.isAlive) return lost();
+      this.#waiting.add(lost);
+      start((value) => {
+        this.#waiting.delete(lost);
+        resolve(value);
+      });
+    });
+  }
+
+  #lost(): LatentkitError {
+    const last = this.#errorOutput.trim().split("\n").at(-1)!.slice(0, MAX_LAST_LINE);
+    const output = last === "" ? "" : `; its last words were ${JSON.stringify(last)}`;
+    return new LatentkitError("runtime.failed", `${this.#task}: the process of ONNX Runtime ${this.#end}${output}.`);
+  }
+}
+
+/** How a process ended, in words. */
+function ending(code: number | null, signal: NodeJS.Signals | null): string {
+  if (signal === "SIGKILL")
+    return "was killed (SIGKILL), as the system does where memory is short: a smaller picture or a smaller `memory` may help";
+  return signal === null ? `ended with exit code ${code}` : `crashed (${signal})`;
+}
+
+const asSentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
+
+/** The socket that a pipe is. */
+const refOf = (stream: unknown) => stream as { ref(): void; unref(): void };

@@ -1,0 +1,109 @@
+import type { SessionOptions } from "./session-options.js";
+
+// Messages between a runtime and its child process. The parent sends one request at a time and waits for its reply; the
+// values of tensors and models travel before the request that needs them, in parts.
+
+/** Part of a sequence of bytes. */
+export interface BytesMessage {
+  readonly type: "bytes";
+  /** Number of the sequence, chosen by its sender. */
+  readonly id: number;
+  /** Length of the whole sequence. */
+  readonly total: number;
+  readonly offset: number;
+  readonly bytes: Uint8Array;
+}
+
+/** Value of one input: float32 values sent before under a number, or whole numbers. */
+export type SentFeed =
+  | {
+      readonly values: number;
+      readonly shape: readonly number[] /** For later requests too. */;
+      readonly keep: boolean;
+    }
+  | { readonly int64: readonly number[]; readonly shape: readonly number[] };
+
+/** One output; its float32 values were sent before under a number. */
+export interface SentOutput {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly values: number;
+}
+
+export type Request =
+  | { readonly type: "ping" }
+  | { readonly type: "create"; readonly session: number; readonly model: number; readonly options: SessionOptions }
+  | { readonly type: "release"; readonly session: number }
+  | { readonly type: "forget"; readonly values: readonly number[] }
+  | { readonly type: "run"; readonly session: number; readonly feeds: Readonly<Record<string, SentFeed>> };
+
+export type ToChild = Request | BytesMessage;
+
+/** First message of the child. */
+export interface Ready {
+  readonly type: "ready";
+  /** Version of onnxruntime-node. */
+  readonly version: string;
+  /** Execution providers that this build of ONNX Runtime knows; their libraries may be absent. */
+  readonly backends: readonly string[];
+}
+
+export type Reply =
+  | { readonly type: "done" }
+  | { readonly type: "result"; readonly outputs: readonly SentOutput[] }
+  | { readonly type: "failed"; readonly message: string };
+
+export type ToParent =
+  | Ready
+  | { readonly type: "unavailable"; readonly isMissing: boolean; readonly message: string }
+  | Reply
+  | BytesMessage;
+
+/** Bytes of one message: the event loops of both sides turn in between. */
+const PART_BYTES = 2 ** 18;
+
+/** Sends a sequence of bytes, each part when the one before has left. */
+export async function sendBytes(
+  id: number,
+  bytes: Uint8Array,
+  send: (message: BytesMessage) => Promise<void>,
+): Promise<void> {
+  const total = bytes.length;
+  let offset = 0;
+  do {
+    const part = bytes.subarray(offset, offset + PART_BYTES);
+    await send({ type: "bytes", id, total, offset, bytes: part });
+    offset += PART_BYTES;
+  } while (offset < total);
+}
+
+/** Sequences of bytes that have arrived, whole or in part. */
+export class ReceivedBytes {
+  readonly #buffers = new Map<number, ArrayBuffer>();
+
+  constructor(private readonly allocate: (bytes: number) => ArrayBuffer) {}
+
+  add({ id, total, offset, bytes }: BytesMessage): void {
+    let buffer = this.#buffers.get(id);
+    if (buffer === undefined) {
+      buffer = this.allocate(total);
+      this.#buffers.set(id, buffer);
+    }
+    new Uint8Array(buffer).set(bytes, offset);
+  }
+
+  /** Bytes of a whole sequence; they stay until they are dropped. */
+  get(id: number): ArrayBuffer {
+    const buffer = this.#buffers.get(id);
+    if (buffer === undefined) throw new Error(`no bytes ${id} were sent`);
+    return buffer;
+  }
+
+  drop(id: number): void {
+    this.#buffers.delete(id);
+  }
+}
+
+/** The bytes of an array of numbers, in the same memory. */
+export const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength);

@@ -1,0 +1,130 @@
+import { LatentkitError } from "../../../base/errors.js";
+import { type ProviderProbe, probeGraph } from "./probe-graph.js";
+import { RuntimeProcess } from "./process.js";
+import { bytesOf, type SentFeed } from "./protocol.js";
+import { PROVIDERS, type Provider, sessionOptions } from "./session-options.js";
+
+/** Whether a provider computes rightly on this machine, or why it is not used, in a sentence. */
+export type ProviderVerdict =
+  | { readonly provider: Provider; readonly isUsable: true; readonly reason?: undefined }
+  | { readonly provider: Provider; readonly isUsable: false; readonly reason: string };
+
+export interface ProviderTrialOptions {
+  readonly probe?: ProviderProbe;
+  readonly timeoutMs?: number;
+}
+
+/** A GPU that has to compile its programs takes some seconds. */
+const TIMEOUT_MS = 60_000;
+/** Difference from the CPU for values of order 1: sound providers stay below 1e-3, a broken attention was off by 0.1. */
+const TOLERANCE = 5e-3;
+
+/** Trials of this process, by provider and version of ONNX Runtime. */
+const verdicts = new Map<string, Promise<ProviderVerdict>>();
+
+/**
+ * Returns the provider for a device; "auto" is the first one that computes rightly. Rejects with device.unavailable,
+ * runtime.missing and runtime.failed.
+ */
+export async function chooseProvider(device: Provider | "auto", options: ProviderTrialOptions = {}): Promise<Provider> {
+  const candidates = device === "auto" ? PROVIDERS.filter((provider) => provider !== "cpu") : [device];
+  for (const provider of candidates) {
+    const { isUsable, reason } = await tryProvider(provider, options);
+    if (isUsable) return provider;
+    if (device !== "auto") throw new LatentkitError("device.unavailable", `Provider ${provider}: ${reason}`);
+  }
+  return "cpu";
+}
+
+/** Returns a verdict on each provider, the CPU first. Rejects with runtime.missing and runtime.failed. */
+export async function tryProviders(options: ProviderTrialOptions = {}): Promise<ProviderVerdict[]> {
+  const all: ProviderVerdict[] = [];
+  for (const provider of PROVIDERS) all.push(await tryProvider(provider, options));
+  return all;
+}
+
+/**
+ * Runs a graph with attention, convolution and the other layers of a network on a provider and on the CPU, in a process of
+ * its own, and compares. The verdict holds for this process and version of ONNX Runtime. Rejects with runtime.missing and
+ * runtime.failed. @internal
+ */
+export async function tryProvider(
+  provider: Provider,
+  { probe, timeoutMs = TIMEOUT_MS }: ProviderTrialOptions = {},
+): Promise<ProviderVerdict> {
+  const child = new RuntimeProcess();
+  try {
+    const { version, backends } = await child.ready;
+    // ONNX Runtime drops the name of a provider that it does not know, in silence
+    if (!backends.includes(provider)) {
+      const reason = `onnxruntime-node ${version} does not have it on ${process.platform}-${process.arch}.`;
+      return { provider, isUsable: false, reason };
+    }
+    if (probe !== undefined) return await judge(child, provider, probe, timeoutMs);
+    const key = `${provider} ${version}`;
+    const verdict = verdicts.get(key) ?? judge(child, provider, probeGraph(), timeoutMs);
+    verdicts.set(key, verdict);
+    return await verdict;
+  } finally {
+    child.kill();
+    await child.ended;
+  }
+}
+
+async function judge(
+  child: RuntimeProcess,
+  provider: Provider,
+  probe: ProviderProbe,
+  timeoutMs: number,
+): Promise<ProviderVerdict> {
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    child.kill();
+  }, timeoutMs);
+  try {
+    const expected = await runProbe(child, "cpu", probe);
+    const received = await runProbe(child, provider, probe);
+    const difference = largestDifference(expected, received);
+    if (difference <= TOLERANCE) return { provider, isUsable: true };
+    return { provider, isUsable: false, reason: `its results differ from the CPU's by ${difference.toPrecision(2)}.` };
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    const reason = isLate ? `its trial did not end within ${timeoutMs / 1000} s.` : error.message;
+    return { provider, isUsable: false, reason };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function runProbe(
+  child: RuntimeProcess,
+  provider: Provider,
+  { graph, feeds }: ProviderProbe,
+): Promise<Float32Array[]> {
+  const task = "its trial failed";
+  const model = await child.sendBytes(graph.bytes, task);
+  const options = sessionOptions({ provider, threads: 1 }, "fold", graph.folder);
+  const session = 0;
+  await child.request({ type: "create", session, model, options }, task);
+  const sent: Record<string, SentFeed> = {};
+  for (const [name, { data, shape }] of Object.entries(feeds))
+    sent[name] = { values: await child.sendBytes(bytesOf(data), task), shape, keep: false };
+  const outputs = await child.run(session, sent, task);
+  await child.request({ type: "release", session }, task);
+  return outputs.map(({ values }) => values);
+}
+
+/** Largest difference of two lists of outputs, Infinity for NaN and other lengths. */
+function largestDifference(expected: readonly Float32Array[], received: readonly Float32Array[]): number {
+  let largest = expected.length === received.length ? 0 : Number.POSITIVE_INFINITY;
+  for (const [index, values] of expected.entries()) {
+    const others = received[index];
+    if (others?.length !== values.length) return Number.POSITIVE_INFINITY;
+    for (let i = 0; i < values.length; i++) {
+      const difference = Math.abs(values[i]! - others[i]!);
+      if (!(difference <= largest)) largest = Number.isNaN(difference) ? Number.POSITIVE_INFINITY : difference;
+    }
+  }
+  return largest;
+}

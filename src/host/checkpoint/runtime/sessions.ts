@@ -1,0 +1,82 @@
+import type { Tensor } from "../../../tensor/tensor.js";
+import type { EncodedGraph } from "../onnx/graph.js";
+import { type PlannedNetwork, sessionBytes } from "./plan.js";
+import type { Plan } from "./session-options.js";
+
+/** A network that a runtime can load. */
+export interface SessionSource extends PlannedNetwork {
+  /** Equal keys: equal sessions. */
+  readonly key: string;
+  /** Name for messages: "UNet of sd15.safetensors". */
+  readonly label: string;
+  /** Writes its graph for a plan: `overridable` for "stream". */
+  make(plan: Plan): EncodedGraph;
+  /** Rejects where a file has changed since `key` was made. Called before it is loaded, and before each streamed run. */
+  verify?(): Promise<void>;
+}
+
+/** Value of an input: a tensor, or whole numbers. */
+export type Feed = Tensor | { readonly int64: readonly number[]; readonly shape: readonly number[] };
+
+/** A session in the child process. */
+export interface LoadedSession {
+  readonly number: number;
+  readonly key: string;
+  readonly label: string;
+  readonly plan: Plan;
+  /** Estimate of its own memory. */
+  readonly bytes: number;
+}
+
+/** Sessions in one child process, in order of last use. */
+export class LoadedSessions {
+  readonly #byKey = new Map<string, LoadedSession>();
+  #nextNumber = 0;
+
+  /** Least recently used first. */
+  get all(): readonly LoadedSession[] {
+    return [...this.#byKey.values()];
+  }
+
+  get bytes(): number {
+    return this.all.reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /** Finds a session and counts it as used. */
+  use(key: string, plan: Plan): LoadedSession | undefined {
+    const id = idOf(key, plan);
+    const session = this.#byKey.get(id);
+    if (session === undefined) return undefined;
+    this.#byKey.delete(id);
+    this.#byKey.set(id, session);
+    return session;
+  }
+
+  /** Session for a source, which is not loaded yet. */
+  next(source: SessionSource, plan: Plan): LoadedSession {
+    const { key, label } = source;
+    return { number: this.#nextNumber++, key, label, plan, bytes: sessionBytes(source, plan) };
+  }
+
+  /** Least recently used sessions that have to go before `bytes` more fit into the budget: all of them at most. */
+  surplus(bytes: number, budget: number): LoadedSession[] {
+    const surplus: LoadedSession[] = [];
+    let sum = this.bytes + bytes;
+    for (const session of this.#byKey.values()) {
+      if (sum <= budget) break;
+      surplus.push(session);
+      sum -= session.bytes;
+    }
+    return surplus;
+  }
+
+  add(session: LoadedSession): void {
+    this.#byKey.set(idOf(session.key, session.plan), session);
+  }
+
+  remove({ key, plan }: LoadedSession): void {
+    this.#byKey.delete(idOf(key, plan));
+  }
+}
+
+const idOf = (key: string, plan: Plan): string => `${plan} ${key}`;

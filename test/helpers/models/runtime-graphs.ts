@@ -1,0 +1,71 @@
+import { join } from "node:path";
+import { Tensor } from "latentkit";
+import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
+import type { SessionSource } from "#src/host/checkpoint/runtime/sessions.js";
+import { networkOf } from "#src/host/checkpoint/weights/network.js";
+import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
+import { words, writeWeights } from "./weight-file.js";
+
+/** Halves of 1, 2 and so on. */
+const HALVES = [0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600];
+
+/** y = x · Wᵀ with W = [[1, 2, 3], [4, 5, 6]], stored as F16 in a file of the folder. */
+export async function linearSource(folder: string, name = "linear"): Promise<SessionSource> {
+  const path = writeWeights(join(folder, `${name}.safetensors`), { w: words("F16", [2, 3], HALVES) });
+  const { weights, bytes } = await openWeightFile(path);
+  return {
+    key: path,
+    label: name,
+    parameters: 6,
+    fileBytes: bytes,
+    make(plan) {
+      const network = networkOf(new OnnxGraph(name), weights);
+      const { graph } = network;
+      const x = graph.input("x", "float", ["rows", 3]);
+      const transposed = graph.node("Transpose", [network.weight("w", [2, 3])], { perm: { ints: [1, 0] } });
+      graph.output(graph.node("MatMul", [x, transposed]), "y", "float", ["rows", 2]);
+      return graph.encode({ overridable: plan === "stream" });
+    },
+  };
+}
+
+export const ROW = (): Tensor => Tensor.from([1, 1, 1], [1, 3]);
+
+const SIDE = 1024;
+
+/** `times` products of [1024, 1024] matrices, 40 ms and more each. */
+export function slowSource(times: number): SessionSource {
+  return {
+    key: `slow ${times}`,
+    label: "slow",
+    parameters: 1,
+    fileBytes: 4,
+    make() {
+      const graph = new OnnxGraph("slow");
+      const x = graph.input("x", "float", [SIDE, SIDE]);
+      let y = x;
+      for (let i = 0; i < times; i++) y = graph.node("MatMul", [y, x]);
+      graph.output(y, "y", "float", [SIDE, SIDE]);
+      return graph.encode({ overridable: false });
+    },
+  };
+}
+
+/** Matrix whose powers are all itself. */
+export const slowInput = (): Tensor => Tensor.full([SIDE, SIDE], 1 / SIDE);
+
+/** y = x + 1 for a float x of any shape [n]. */
+export function plusOneSource(key = "plus one"): SessionSource {
+  return {
+    key,
+    label: key,
+    parameters: 1,
+    fileBytes: 4,
+    make() {
+      const graph = new OnnxGraph("plus one");
+      const x = graph.input("x", "float", ["n"]);
+      graph.output(graph.node("Add", [x, graph.floats([1], [1])]), "y", "float", ["n"]);
+      return graph.encode({ overridable: false });
+    },
+  };
+}

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { CallQueue, type Turn } from "#src/host/checkpoint/runtime/call-queue.js";
+import { refuses } from "../../../../helpers/errors.js";
+
+/** A queue, what it has told, and work that ends when the test says so. */
+function make(options: { patienceMs?: number; mostWaiting?: number } = {}) {
+  const told: string[] = [];
+  const ends: (() => void)[] = [];
+  const turns: Turn[] = [];
+  const queue = new CallQueue({
+    onStuck: () => told.push("stuck"),
+    onWanted: (isWanted) => told.push(isWanted ? "wanted" : "idle"),
+    ...options,
+  });
+  const call = (name: string, signal?: AbortSignal) =>
+    queue.add(signal, (turn) => {
+      told.push(name);
+      turns.push(turn);
+      return new Promise<string>((resolve) => ends.push(() => resolve(`${name} done`)));
+    });
+  return { queue, told, ends, turns, call };
+}
+
+describe("CallQueue", () => {
+  it("does one call after the other, first come first served", async () => {
+    const { told, ends, call } = make();
+    const results = [call("a"), call("b"), call("c")];
+    for (const expected of [["wanted", "a"], ["b"], ["c"]]) {
+      assert.deepEqual(told.splice(0), expected);
+      ends.shift()!();
+      await sleep(1);
+    }
+    assert.deepEqual(await Promise.all(results), ["a done", "b done", "c done"]);
+    assert.deepEqual(told, ["idle"]);
+  });
+
+  it("goes on after work that fails or throws", async () => {
+    const { queue } = make();
+    await assert.rejects(
+      queue.add(undefined, async () => {
+        throw new Error("no");
+      }),
+      /no/,
+    );
+    assert.equal(await queue.add(undefined, async () => 5), 5);
+  });
+
+  it("rejects an aborted call that waits, and never begins it", async () => {
+    const { told, ends, call } = make();
+    const abort = new AbortController();
+    const first = call("a");
+    const second = call("b", abort.signal);
+    abort.abort();
+    await refuses(second, "run.interrupted");
+    ends[0]!();
+    await first;
+    assert.deepEqual(told, ["wanted", "a", "idle"]);
+  });
+
+  it("rejects an aborted call at once, and the next one waits until its work has ended", async () => {
+    const { told, ends, turns, call } = make({ patienceMs: 10_000 });
+    const abort = new AbortController();
+    const first = call("a", abort.signal);
+    abort.abort();
+    await refuses(first, "run.interrupted");
+    assert.equal(turns[0]!.isAbandoned, true);
+    const second = call("b");
+    await sleep(5);
+    assert.deepEqual(told, ["wanted", "a", "idle", "wanted"]);
+    ends[0]!();
+    await sleep(1);
+    ends[1]!();
+    assert.equal(await second, "b done");
+  });
+
+  it("tells when abandoned work holds up another call for longer than its patience", async () => {
+    const { told, ends, call } = make({ patienceMs: 20 });
+    const abort = new AbortController();
+    const first = call("a", abort.signal);
+    abort.abort();
+    await refuses(first, "run.interrupted");
+    await sleep(60);
+    assert.ok(!told.includes("stuck"));
+    const second = call("b");
+    await sleep(60);
+    assert.equal(told.filter((text) => text === "stuck").length, 1);
+    ends[0]!();
+    await sleep(1);
+    ends[1]!();
+    await second;
+  });
+
+  it("rejects a call of an aborted signal without work", async () => {
+    const { told, call } = make();
+    await refuses(call("a", AbortSignal.abort()), "run.interrupted");
+    assert.deepEqual(told, []);
+  });
+
+  it("refuses a call when too many wait", async () => {
+    const { ends, call } = make({ mostWaiting: 1 });
+    const [first, second] = [call("a"), call("b")];
+    await refuses(call("c"), "runtime.failed", /busy: 1 calls wait/);
+    ends[0]!();
+    await first;
+    ends[1]!();
+    await second;
+  });
+
+  it("interrupts all calls when it is cleared", async () => {
+    const { queue, told, call } = make();
+    const all = [call("a"), call("b"), call("c")];
+    queue.clear();
+    for (const one of all) await refuses(one, "run.interrupted");
+    assert.deepEqual(told, ["wanted", "a", "idle"]);
+    assert.equal(queue.isWanted, false);
+  });
+});

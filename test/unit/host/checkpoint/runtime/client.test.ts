@@ -1,0 +1,317 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import { LatentkitError, Tensor } from "latentkit";
+import { createRuntime, type Runtime, type RuntimeOptions } from "#src/host/checkpoint/runtime/client.js";
+import { cpuMsSince } from "../../../../helpers/cpu-time.js";
+import { refuses } from "../../../../helpers/errors.js";
+import { root, temporaryFolder } from "../../../../helpers/folders.js";
+import { linearSource, plusOneSource, ROW, slowInput, slowSource } from "../../../../helpers/models/runtime-graphs.js";
+
+const MIB = 2 ** 20;
+const values = ({ y }: Record<string, Tensor>) => [...y!.data];
+/** Whether a process runs; one that has ended may stay listed until somebody asks how. */
+const isAlive = (id: number) => {
+  try {
+    process.kill(id, 0);
+    return process.platform !== "linux" || !/\) [ZX] /.test(readFileSync(`/proc/${id}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+};
+
+describe("createRuntime", () => {
+  const folder = temporaryFolder();
+  const runtimes: Runtime[] = [];
+  const make = (options: RuntimeOptions = {}) => {
+    const runtime = createRuntime({ threads: 1, ...options });
+    runtimes.push(runtime);
+    return runtime;
+  };
+  afterEach(async () => {
+    for (const runtime of runtimes.splice(0)) await runtime.close();
+  });
+
+  /** A run of minutes that has begun. */
+  async function longRun() {
+    const abort = new AbortController();
+    let isLoaded = false;
+    const onLoad = (_: string, state: string) => {
+      isLoaded = state === "loaded";
+    };
+    const runtime = make({ onLoad });
+    const run = runtime.run(slowSource(3000), { x: slowInput() }, { signal: abort.signal });
+    // its rejection is awaited by the test
+    run.catch(() => {});
+    while (!isLoaded) await sleep(10);
+    await sleep(300);
+    return { runtime, abort, run };
+  }
+
+  it("starts nothing before the first run", () => {
+    assert.deepEqual(make().describe(), {
+      version: undefined,
+      provider: "cpu",
+      threads: 1,
+      processId: undefined,
+      sessions: [],
+    });
+  });
+
+  for (const plan of ["stream", "fold"] as const) {
+    it(`runs a network with the plan ${plan}, loaded once`, async () => {
+      const states: string[] = [];
+      const runtime = make({ plan, onLoad: (label, state) => states.push(`${label} ${state}`) });
+      const source = await linearSource(folder());
+      for (let i = 0; i < 3; i++) assert.deepEqual(values(await runtime.run(source, { x: ROW() })), [6, 15]);
+      assert.deepEqual(states, ["linear loading", "linear loaded"]);
+      const { version, sessions } = runtime.describe();
+      assert.match(version!, /^\d+\.\d+\.\d+$/);
+      assert.deepEqual(
+        sessions.map((session) => [session.label, session.plan]),
+        [["linear", plan]],
+      );
+    });
+  }
+
+  it("carries large tensors and empty ones", async () => {
+    const runtime = make();
+    for (const size of [0, 1, 65_536, 65_537, 1_000_003]) {
+      const x = Tensor.from(
+        Float32Array.from({ length: size }, (_, i) => i % 1000),
+        [size],
+      );
+      const { y } = await runtime.run(plusOneSource(), { x });
+      assert.deepEqual(y!.shape, [size]);
+      assert.ok(y!.data.every((value, i) => value === (i % 1000) + 1));
+    }
+  });
+
+  it("sends a kept input once", async () => {
+    const runtime = make();
+    const x = Tensor.from([1, 2], [2]);
+    const run = (keep: readonly string[]) => runtime.run(plusOneSource(), { x }, { keep });
+    assert.deepEqual(values(await run(["x"])), [2, 3]);
+    // against the contract, so as to see whether it is sent again
+    x.data[0] = 5;
+    assert.deepEqual(values(await run(["x"])), [2, 3]);
+    assert.deepEqual(values(await run([])), [6, 3]);
+  });
+
+  it("runs one call after the other, in order", async () => {
+    const runtime = make();
+    const order: number[] = [];
+    const calls = [1, 2, 3, 4].map((value) =>
+      runtime.run(plusOneSource(), { x: Tensor.from([value], [1]) }).then((result) => order.push(...values(result))),
+    );
+    await Promise.all(calls);
+    assert.deepEqual(order, [2, 3, 4, 5]);
+  });
+
+  it("releases the least recently used network where the budget is spent", async () => {
+    const states: string[] = [];
+    const runtime = make({ memory: 300 * MIB, onLoad: (label, state) => states.push(`${label} ${state}`) });
+    const source = (key: string) => ({ ...plusOneSource(key), parameters: 26 * MIB, fileBytes: 52 * MIB });
+    for (const key of ["a", "b", "a", "c", "b"]) await runtime.run(source(key), { x: Tensor.from([1], [1]) });
+    assert.deepEqual(
+      states.filter((text) => !text.endsWith("loading")),
+      ["a loaded", "b loaded", "b released", "c loaded", "a released", "b loaded"],
+    );
+  });
+
+  it("streams a network that does not fit folded", async () => {
+    const runtime = make({ memory: 10 * MIB });
+    const source = { ...(await linearSource(folder())), parameters: 100 * MIB, fileBytes: 200 * MIB };
+    await runtime.run(source, { x: ROW() }, { calls: 20 });
+    await runtime.run(source, { x: ROW() }, { calls: 20 });
+    assert.deepEqual(
+      runtime.describe().sessions.map(({ plan }) => plan),
+      ["stream"],
+    );
+  });
+
+  it("asks a source before it is loaded, and before each streamed run", async () => {
+    const source = await linearSource(folder());
+    let count = 0;
+    const verify = async () => {
+      count++;
+      if (count === 4) throw new LatentkitError("model.invalid", "The file has changed.");
+    };
+    const fold = make({ plan: "fold" });
+    for (let i = 0; i < 2; i++) await fold.run({ ...source, verify }, { x: ROW() });
+    assert.equal(count, 1);
+    const stream = make({ plan: "stream" });
+    for (let i = 0; i < 2; i++) await stream.run({ ...source, verify }, { x: ROW() });
+    await refuses(stream.run({ ...source, verify }, { x: ROW() }), "model.invalid", /has changed/);
+  });
+
+  it("names the network in the error of a model that ONNX Runtime refuses, and goes on", async () => {
+    const runtime = make();
+    const broken = {
+      ...plusOneSource("UNet of a.safetensors"),
+      make: () => ({ bytes: Uint8Array.of(1, 2), folder: "", files: [] }),
+    };
+    await refuses(runtime.run(broken, {}), "runtime.failed", /^UNet of a\.safetensors, while it was loaded: .*\.$/);
+    await refuses(runtime.run(plusOneSource(), {}), "runtime.failed", /^plus one, while it ran: .*x/);
+    await refuses(runtime.run(plusOneSource(), { z: ROW() }), "runtime.failed", /no input "z", only x/);
+    assert.deepEqual(values(await runtime.run(plusOneSource(), { x: Tensor.from([1], [1]) })), [2]);
+  });
+
+  it("rejects an aborted run at once, and leaves the process alone while nobody waits for it", async () => {
+    const { runtime, abort, run } = await longRun();
+    const { processId } = runtime.describe();
+    const start = performance.now();
+    abort.abort();
+    await refuses(run, "run.interrupted");
+    assert.ok(performance.now() - start < 500);
+    await sleep(1500);
+    assert.equal(isAlive(processId!), true);
+    assert.equal(runtime.describe().processId, processId);
+  });
+
+  it("kills the process where an aborted run keeps the next one waiting", async () => {
+    const { runtime, abort, run } = await longRun();
+    const { processId } = runtime.describe();
+    abort.abort();
+    await refuses(run, "run.interrupted");
+    const start = performance.now();
+    assert.deepEqual(values(await runtime.run(plusOneSource(), { x: Tensor.from([1], [1]) })), [2]);
+    assert.ok(performance.now() - start > 900);
+    assert.notEqual(runtime.describe().processId, processId);
+    assert.equal(isAlive(processId!), false);
+  });
+
+  it("fails the run in which the process is killed, and the next one works", async () => {
+    const runtime = make();
+    for (const afterMs of [0, 30, 150, 400]) {
+      const run = runtime.run(slowSource(50), { x: slowInput() });
+      const failure = refuses(run, "runtime.failed", /SIGKILL.*memory/);
+      while (runtime.describe().processId === undefined) await sleep(1);
+      await sleep(afterMs);
+      process.kill(runtime.describe().processId!, "SIGKILL");
+      await failure;
+      assert.deepEqual(values(await runtime.run(plusOneSource(), { x: Tensor.from([1], [1]) })), [2]);
+    }
+  });
+
+  it("starts anew where the process was killed between two runs", async () => {
+    const runtime = make();
+    const x = Tensor.from([1], [1]);
+    const run = () => runtime.run(plusOneSource(), { x }, { keep: ["x"] });
+    assert.deepEqual(values(await run()), [2]);
+    process.kill(runtime.describe().processId!, "SIGKILL");
+    assert.deepEqual(values(await run()), [2]);
+    process.kill(runtime.describe().processId!, "SIGKILL");
+    await sleep(200);
+    assert.deepEqual(values(await run()), [2]);
+  });
+
+  it("interrupts all runs when it is closed, and starts anew after it", async () => {
+    const runtime = make();
+    const runs = [slowSource(3000), plusOneSource()].map((source) => runtime.run(source, { x: slowInput() }));
+    const failures = runs.map((run) => refuses(run, "run.interrupted"));
+    await sleep(500);
+    const { processId } = runtime.describe();
+    await runtime.close();
+    await Promise.all(failures);
+    assert.equal(isAlive(processId!), false);
+    assert.deepEqual(values(await runtime.run(plusOneSource(), { x: Tensor.from([1], [1]) })), [2]);
+  });
+
+  it("refuses wrong options", async () => {
+    for (const options of [{ threads: 0 }, { memory: -1 }, { device: "tpu" }, { plan: "all" }, { thread: 1 }])
+      await refuses(() => createRuntime(options as never), "usage.invalid");
+  });
+
+  it("ends with a program that does not close it", async () => {
+    const { code, processId } = await program(folder(), `console.log((await run(plusOne)).processId);`);
+    assert.equal(code, 0);
+    while (isAlive(processId)) await sleep(10);
+  });
+
+  it("is closed by a program that has nothing else to do", async () => {
+    const { code, text } = await program(
+      folder(),
+      `await run(plusOne);
+      await runtime.close();
+      console.log("closed", runtime.describe().processId);`,
+    );
+    assert.deepEqual([code, text], [0, "closed undefined\n"]);
+  });
+
+  if (process.platform === "linux")
+    it("ends in the middle of a run when its parent is killed", async () => {
+      const { signal, processId } = await program(
+        folder(),
+        `console.log((await run(plusOne)).processId);
+        setTimeout(() => process.kill(process.pid, "SIGKILL"), 700);
+        await run(slow);`,
+      );
+      assert.equal(signal, "SIGKILL");
+      while (isAlive(processId)) await sleep(10);
+    });
+
+  it("tells how to install onnxruntime-node where it is missing", async () => {
+    cpSync(join(root, "dist"), join(folder(), "dist"), { recursive: true });
+    cpSync(join(root, "package.json"), join(folder(), "package.json"));
+    const { text } = await program(
+      folder(),
+      `await run(plusOne).catch(({ code, message }) => console.log(code, message));`,
+      folder(),
+    );
+    assert.match(text, /^runtime\.missing .*npm install onnxruntime-node/);
+  });
+
+  it("leaves the event loop free while large tensors travel @alone", async () => {
+    const runtime = make();
+    const picture = Tensor.zeros([1024 * 1024 * 3]);
+    await runtime.run(plusOneSource(), { x: picture });
+    const turns: number[] = [];
+    let isOver = false;
+    let start = process.cpuUsage();
+    const turn = () => {
+      turns.push(cpuMsSince(start));
+      start = process.cpuUsage();
+      if (!isOver) setImmediate(turn);
+    };
+    setImmediate(turn);
+    for (let i = 0; i < 10; i++) await runtime.run(plusOneSource(), { x: picture });
+    isOver = true;
+    // turns without work are many
+    const busy = turns.filter((ms) => ms > 0.1).sort((a, b) => a - b);
+    const p99 = busy[Math.floor(busy.length * 0.99)]!;
+    assert.ok(p99 < 10, `p99 ${p99} ms of ${busy.length} turns`);
+  });
+});
+
+/** Runs a program with the sources and a `run` that returns the runtime's state; its first output is a process id. */
+async function program(folder: string, body: string, checkout = root) {
+  const at = (path: string) => JSON.stringify(pathToFileURL(path).href);
+  const file = join(folder, "program.mjs");
+  writeFileSync(
+    file,
+    `import { createRuntime } from ${at(join(checkout, "dist/host/checkpoint/runtime/client.js"))};
+    import { Tensor } from ${at(join(checkout, "dist/tensor/tensor.js"))};
+    import { plusOneSource, slowSource } from ${at(join(root, "build/test/helpers/models/runtime-graphs.js"))};
+    const runtime = createRuntime({ threads: 1 });
+    const x = Tensor.full([1024, 1024], 1 / 1024);
+    const plusOne = [plusOneSource(), Tensor.zeros([1])];
+    const slow = [slowSource(3000), x];
+    const run = async ([source, x]) => {
+      await runtime.run(source, { x });
+      return runtime.describe();
+    };
+    ${body}`,
+  );
+  const child = spawn(process.execPath, [file], { stdio: ["ignore", "pipe", "inherit"] });
+  let text = "";
+  child.stdout.setEncoding("utf8").on("data", (part: string) => {
+    text += part;
+  });
+  const [code, signal] = (await once(child, "close")) as [number | null, NodeJS.Signals | null];
+  return { code, signal, text, processId: Number.parseInt(text, 10) };
+}

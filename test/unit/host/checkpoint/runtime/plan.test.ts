@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { fits, preferredPlan, sessionBytes } from "#src/host/checkpoint/runtime/plan.js";
+
+const unet = { parameters: 859_520_964, fileBytes: 859_520_964 * 2 };
+const cpu = (calls: number, wish?: "stream" | "fold") => ({ calls, isGpu: false, wish });
+
+describe("preferredPlan", () => {
+  it("follows a wish before any rule", () => {
+    assert.equal(preferredPlan(unet, cpu(20, "stream")), "stream");
+    assert.equal(preferredPlan(unet, cpu(1, "fold")), "fold");
+  });
+
+  it("folds a large network from two runs on", () => {
+    assert.equal(preferredPlan(unet, cpu(1)), "stream");
+    assert.equal(preferredPlan(unet, cpu(2)), "fold");
+  });
+
+  it("folds a small network for one run", () => {
+    assert.equal(preferredPlan({ parameters: 123_060_480, fileBytes: 123_060_480 * 2 }, cpu(1)), "fold");
+  });
+
+  it("folds 8-bit floats for one run, and not 16-bit floats", () => {
+    assert.equal(preferredPlan({ ...unet, fileBytes: unet.parameters * 1.1 }, cpu(1)), "fold");
+    assert.equal(preferredPlan({ ...unet, fileBytes: unet.parameters * 2 }, cpu(1)), "stream");
+  });
+
+  it("folds for a GPU", () => {
+    assert.equal(preferredPlan(unet, { calls: 1, isGpu: true }), "fold");
+  });
+});
+
+describe("sessionBytes and fits", () => {
+  it("count four bytes a parameter and some more for folding, and no file for streaming", () => {
+    const folded = sessionBytes(unet, "fold");
+    assert.ok(folded > 3.6e9 && folded < 4.2e9, String(folded));
+    assert.ok(sessionBytes(unet, "stream") < 2e8);
+    assert.equal(fits(unet, folded), true);
+    assert.equal(fits(unet, folded - 1), false);
+  });
+});
