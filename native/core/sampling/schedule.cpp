@@ -64,8 +64,10 @@ Sigmas karras(const Context &at, size_t steps) {
   const float high = static_cast<float>(root), span = static_cast<float>(low - root);
   Sigmas out = spaced(0.0f, 1.0f, steps);
   for (float &value : out) {
-    float x = high + value * span, square = x * x;
-    value = square * square * square * x;
+    float x = high + value * span;
+    // as exact as torch's power: each float32 product of its own would add an error
+    const double wide = x, square = wide * wide;
+    value = static_cast<float>(square * square * square * wide);
   }
   out.push_back(0.0f);
   return out;
