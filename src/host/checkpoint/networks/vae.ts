@@ -1,6 +1,18 @@
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
-import { add, attention, conv, doubled, groupNorm, imagesOf, linear, planesOf, silu, tokensOf, toPicture } from "./layers.js";
+import {
+  add,
+  attention,
+  conv,
+  doubled,
+  groupNorm,
+  imagesOf,
+  linear,
+  planesOf,
+  silu,
+  tokensOf,
+  toPicture,
+} from "./layers.js";
 import type { Trace } from "./unet.js";
 
 /** Sizes of a VAE whose latents have an eighth of a picture's sides. */
