@@ -1,7 +1,7 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import type { Clip, ClipEncoder } from "../types.js";
-import { type ModelPart, sessionOf } from "./model-part.js";
+import type { ModelPart } from "./model-part.js";
 import { buildTextEncoder, type TextEncoderConfig } from "./networks/text-encoder.js";
 import type { Family } from "./recognition/recognise.js";
 import type { Runtime } from "./runtime/client.js";
@@ -10,14 +10,15 @@ import { tokenizeClip } from "./tokenizer/tokenize.js";
 import { END, START } from "./tokenizer/vocabulary.js";
 
 /** A text encoder with the rows of textual inversions that it knows. */
-export interface EncoderPart extends ModelPart<TextEncoderConfig> {
+export interface EncoderSource {
+  readonly part: ModelPart<TextEncoderConfig>;
   readonly rows: EmbeddingRows;
 }
 
 /** Everything that a clip of a checkpoint is made of. */
 export interface ClipSource {
   readonly runtime: Runtime;
-  readonly encoders: readonly EncoderPart[];
+  readonly encoders: readonly EncoderSource[];
   readonly family: Family;
   /** Layer that nodes ask for, -1 (the last) to -24; undefined: the family's own. */
   readonly layer?: number;
@@ -31,7 +32,7 @@ export class CheckpointClip implements Clip {
   readonly encoders: readonly ClipEncoder[];
 
   constructor(readonly source: ClipSource) {
-    this.encoders = source.encoders.map((part) => new CheckpointEncoder(part, source));
+    this.encoders = source.encoders.map((encoder) => new CheckpointEncoder(encoder, source));
   }
 
   atLayer(layer: number): Clip {
@@ -51,10 +52,10 @@ export class CheckpointEncoder implements ClipEncoder {
   readonly length = LENGTH;
 
   constructor(
-    readonly part: EncoderPart,
+    readonly own: EncoderSource,
     readonly source: ClipSource,
   ) {
-    this.name = part.config.name;
+    this.name = own.part.config.name;
     // OpenCLIP fills a chunk with zeros
     this.pad = this.name === "l" ? END : 0;
   }
@@ -64,14 +65,14 @@ export class CheckpointEncoder implements ClipEncoder {
   }
 
   embedding(word: string): { readonly ids: readonly number[]; readonly rest: string } {
-    return this.part.rows.lookUp(word);
+    return this.own.rows.lookUp(word);
   }
 
   async encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }> {
-    const { config, rows } = this.part;
+    const { part, rows } = this.own;
     const output = outputLayer(this.source);
-    const variant = `text encoder ${config.name}, layer ${output.layer}${output.finalNorm ? ", normalised" : ""}`;
-    const session = sessionOf(this.part, variant, (network) => buildTextEncoder(network, config, output));
+    const variant = `text encoder ${this.name}, layer ${output.layer}${output.finalNorm ? ", normalised" : ""}`;
+    const session = part.session(variant, (network, config) => buildTextEncoder(network, config, output));
     const { tokens, embeddings } = rows.feed(chunks);
     const ids = { int64: tokens.flat(), shape: [tokens.length, LENGTH] };
     const { cond, pooled } = await this.source.runtime.run(session, { tokens: ids, embeddings });

@@ -8,7 +8,7 @@ import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, Control, SamplingRun } from "../types.js";
 import { CheckpointControlNet } from "./control-net.js";
-import { type Adapter, type ModelPart, sessionOf, stateOf } from "./model-part.js";
+import { type Adapter, type ModelPart, stateOf } from "./model-part.js";
 import { buildControlNet } from "./networks/controlnet.js";
 import type { UnetConfig } from "./networks/unet.js";
 import type { Runtime } from "./runtime/client.js";
@@ -71,7 +71,7 @@ export class RunControls {
   #outputs(control: Control, feeds: NetworkFeeds, signal?: AbortSignal): Promise<Record<string, Tensor>> {
     const part = this.#partOf(control);
     const { config } = part;
-    const session = sessionOf(part, "control net", (network) => buildControlNet(network, config));
+    const session = part.session("control net", buildControlNet);
     const hint = this.#hintOf(control, feeds.x);
     const { y, ...others } = feeds;
     const inputs = {
@@ -96,7 +96,7 @@ export class RunControls {
       throw new LatentkitError("value.invalid", message);
     }
     if (!isDifference) return part;
-    const sum = this.#sums.get(part) ?? { ...part, adapters: [sumWith(this.#unet)] };
+    const sum = this.#sums.get(part) ?? part.adapted(sumWith(this.#unet));
     this.#sums.set(part, sum);
     return sum;
   }

@@ -3,6 +3,7 @@ import type { Clip, Lora, Model } from "../types.js";
 import { CheckpointClip, CheckpointEncoder } from "./clip.js";
 import { CheckpointModel } from "./model.js";
 import { type ModelPart, stateOf } from "./model-part.js";
+import type { TextEncoderConfig } from "./networks/text-encoder.js";
 import { changesOf, unmatchedModules, unmatchedWarning } from "./weights/lora/changes.js";
 import type { LoraFile } from "./weights/lora/lora-file.js";
 import type { LoraTarget } from "./weights/lora/names.js";
@@ -24,29 +25,30 @@ export class CheckpointLora implements Lora {
     const changed = new CheckpointModel({ ...source, unet });
     if (clip === undefined) return [changed];
     const encoders = encodersOf(clip);
-    const parts = encoders.map(({ part }) => this.#adapted(part, textTargetOf(part), strengths.clip));
-    return [changed, new CheckpointClip({ ...encoders[0]!.source, encoders: parts })];
+    const adapted = encoders.map(({ own: { part, rows } }) => {
+      return { part: this.#adapted(part, textTargetOf(part), strengths.clip), rows };
+    });
+    return [changed, new CheckpointClip({ ...encoders[0]!.source, encoders: adapted })];
   }
 
   unmatched(model: Model, clip: Clip | undefined): string | undefined {
-    const texts = clip === undefined ? [] : encodersOf(clip).map(({ part }) => textTargetOf(part));
+    const texts = clip === undefined ? [] : encodersOf(clip).map(({ own }) => textTargetOf(own.part));
     return unmatchedWarning(
       this.#lora,
       unmatchedModules(this.#lora, [targetOf(requireOwn(model).source.unet), ...texts]),
     );
   }
 
-  #adapted<Own extends ModelPart<unknown>>(part: Own, target: LoraTarget, strength: number): Own {
+  #adapted<Config>(part: ModelPart<Config>, target: LoraTarget, strength: number): ModelPart<Config> {
     const changes = changesOf(this.#lora, target, strength);
     if (changes.size === 0) return part;
-    const adapter = { key: `${strength} ${stateOf(this.#file)}`, file: this.#file, changes };
-    return { ...part, adapters: [...part.adapters, adapter] };
+    return part.adapted({ key: `${strength} ${stateOf(this.#file)}`, file: this.#file, changes });
   }
 }
 
 const targetOf = ({ weights }: ModelPart<unknown>): LoraTarget => ({ kind: "unet", weights });
 
-const textTargetOf = ({ config, weights }: CheckpointEncoder["part"]): LoraTarget => ({
+const textTargetOf = ({ config, weights }: ModelPart<TextEncoderConfig>): LoraTarget => ({
   kind: "text",
   config,
   weights,

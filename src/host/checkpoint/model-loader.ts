@@ -1,13 +1,13 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { Checkpoint, Clip, HostFiles, Model, UpscaleModel, Vae } from "../types.js";
-import { CheckpointClip, type EncoderPart } from "./clip.js";
+import { CheckpointClip, type EncoderSource } from "./clip.js";
 import { CheckpointControlNet } from "./control-net.js";
 import { FileCache } from "./file-cache.js";
 import type { ModelKind } from "./files/kinds.js";
 import type { ModelFile, ModelFolders } from "./files/model-folders.js";
 import { CheckpointLora } from "./lora.js";
 import { CheckpointModel } from "./model.js";
-import type { ModelPart } from "./model-part.js";
+import { ModelPart } from "./model-part.js";
 import type { TextEncoderConfig } from "./networks/text-encoder.js";
 import { controlNetPart } from "./recognition/controlnet.js";
 import { openModelFile } from "./recognition/open.js";
@@ -118,11 +118,11 @@ export class ModelLoader {
   }
 
   #clipOf(model: ModelFile, file: WeightFile, family: Family, encoders: readonly Part<TextEncoderConfig>[]): Clip {
-    const parts = encoders.map((encoder): EncoderPart => {
+    const sources = encoders.map((encoder): EncoderSource => {
       const part = partOf(`text encoder ${encoder.config.name}`, model, file, encoder);
-      return { ...part, rows: this.#rowsOf(encoder.config) };
+      return { part, rows: this.#rowsOf(encoder.config) };
     });
-    return new CheckpointClip({ runtime: this.#runtime, encoders: parts, family });
+    return new CheckpointClip({ runtime: this.#runtime, encoders: sources, family });
   }
 
   #rowsOf({ name, hidden, vocabulary }: TextEncoderConfig): EmbeddingRows {
@@ -173,7 +173,7 @@ const partOf = <Config>(
   { name }: ModelFile,
   file: WeightFile,
   { config, weights }: Part<Config>,
-): ModelPart<Config> => ({ label: `${what} of ${name}`, file, config, weights, adapters: [] });
+): ModelPart<Config> => new ModelPart(`${what} of ${name}`, file, config, weights);
 
 const absent = (name: string, part: string, loader: string): LatentkitError =>
   new LatentkitError("model.invalid", `${describe(name)} holds no ${part}: load one with ${loader}.`);

@@ -12,49 +12,53 @@ export interface Adapter {
   readonly changes: WeightChanges;
 }
 
-/** One network of a model file, with the LoRAs that change it. */
-export interface ModelPart<Config> {
-  /** Name for messages, such as "UNet of anime/model.safetensors". */
-  readonly label: string;
-  readonly file: WeightFile;
-  readonly config: Config;
-  readonly weights: WeightMap;
-  readonly adapters: readonly Adapter[];
-}
-
 /** Names a file in the state in which it was opened. */
 export const stateOf = ({ path, bytes, modifiedNs, inode }: WeightFile): string =>
   `${path} ${bytes} ${modifiedNs} ${inode}`;
 
-const sessions = new WeakMap<object, Map<string, SessionSource>>();
+/** One network of a model file, with the LoRAs that change it. */
+export class ModelPart<Config> {
+  readonly #sessions = new Map<string, SessionSource>();
 
-/** The session of a part; `variant` names what `build` makes of it. The same object for the same part and variant. */
-export function sessionOf(part: ModelPart<unknown>, variant: string, build: (network: Network) => void): SessionSource {
-  const own = sessions.get(part) ?? new Map<string, SessionSource>();
-  sessions.set(part, own);
-  const source = own.get(variant) ?? sourceOf(part, variant, build);
-  own.set(variant, source);
-  return source;
-}
+  constructor(
+    /** Name for messages, such as "UNet of anime/model.safetensors". */
+    readonly label: string,
+    readonly file: WeightFile,
+    readonly config: Config,
+    readonly weights: WeightMap,
+    readonly adapters: readonly Adapter[] = [],
+  ) {}
 
-function sourceOf(part: ModelPart<unknown>, variant: string, build: (network: Network) => void): SessionSource {
-  const { label, file, weights, adapters } = part;
-  const files = [file, ...adapters.map((adapter) => adapter.file)];
-  const stored = [...weights.values()];
-  return {
-    key: JSON.stringify([variant, stateOf(file), ...adapters.map(({ key }) => key)]),
-    label,
-    parameters: stored.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0),
-    fileBytes: stored.reduce((sum, { from, to }) => sum + to - from, 0),
-    make: (plan) => {
-      const graph = new OnnxGraph(variant);
-      build(networkOf(graph, weights, merged(adapters)));
-      return graph.encode({ overridable: plan === "stream" });
-    },
-    verify: async () => {
-      for (const each of files) if (await hasChanged(each)) throw changed(each);
-    },
-  };
+  /** The part with one more LoRA. */
+  adapted(adapter: Adapter): ModelPart<Config> {
+    return new ModelPart(this.label, this.file, this.config, this.weights, [...this.adapters, adapter]);
+  }
+
+  /** A session of the network; `variant` names what `build` makes of it, and has the same object each time. */
+  session(variant: string, build: (network: Network, config: Config) => void): SessionSource {
+    const source = this.#sessions.get(variant) ?? this.#source(variant, build);
+    this.#sessions.set(variant, source);
+    return source;
+  }
+
+  #source(variant: string, build: (network: Network, config: Config) => void): SessionSource {
+    const files = [this.file, ...this.adapters.map((adapter) => adapter.file)];
+    const stored = [...this.weights.values()];
+    return {
+      key: JSON.stringify([variant, stateOf(this.file), ...this.adapters.map(({ key }) => key)]),
+      label: this.label,
+      parameters: stored.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0),
+      fileBytes: stored.reduce((sum, { from, to }) => sum + to - from, 0),
+      make: (plan) => {
+        const graph = new OnnxGraph(variant);
+        build(networkOf(graph, this.weights, merged(this.adapters)), this.config);
+        return graph.encode({ overridable: plan === "stream" });
+      },
+      verify: async () => {
+        for (const file of files) if (await hasChanged(file)) throw changed(file);
+      },
+    };
+  }
 }
 
 /** Changes of all LoRAs, in order. */

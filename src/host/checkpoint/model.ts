@@ -7,7 +7,7 @@ import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, Model, ModelPatch, SamplingRun } from "../types.js";
 import { RunControls } from "./control.js";
 import { inArea, inpaintChannels } from "./inpaint-channels.js";
-import { type ModelPart, sessionOf } from "./model-part.js";
+import type { ModelPart } from "./model-part.js";
 import { buildUnet, type UnetConfig } from "./networks/unet.js";
 import { cleanOf, inputScale, type Reading } from "./reading.js";
 import type { Family } from "./recognition/recognise.js";
@@ -92,7 +92,6 @@ class ModelRun {
   async predict(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor> {
     this.#refuseMisfit(x, sigma, cond);
     const { runtime, unet, reading } = this.#source;
-    const { config } = unet;
     const { sampling, steps } = this.#run;
     const timestep = sampling.timestep(sigma);
     const { context, y, inpaint } = this.#compose(x, cond);
@@ -106,8 +105,8 @@ class ModelRun {
     const control = await this.#controls.feeds(cond[0]!, feeds, sigma, signal);
     const session =
       control === undefined
-        ? sessionOf(unet, "UNet", (network) => buildUnet(network, config))
-        : sessionOf(unet, "UNet with control", (network) => buildUnet(network, config, { control: true }));
+        ? unet.session("UNet", buildUnet)
+        : unet.session("UNet with control", (network, config) => buildUnet(network, config, { control: true }));
     const options = { signal, keep: ["context", "y"], calls: steps };
     const { out } = await runtime.run(session, { ...feeds, ...control }, options);
     return cleanOf(reading, { x, out: out!, sigma, timestep });

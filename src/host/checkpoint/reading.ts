@@ -1,3 +1,4 @@
+import { square } from "../../native/elementary.js";
 import { weightedSum } from "../../tensor/ops.js";
 import type { Tensor } from "../../tensor/tensor.js";
 
@@ -17,7 +18,7 @@ const dataDeviation = (reading: Reading): number => (reading === "edm" ? 0.5 : 1
 
 /** Factor of the noisy latent on its way into the network: 1 / sqrt(sigma² + data²). */
 export const inputScale = (reading: Reading, sigma: number): number =>
-  1 / Math.sqrt(sigma * sigma + dataDeviation(reading) ** 2);
+  1 / Math.sqrt(sigma * sigma + square(dataDeviation(reading)));
 
 /**
  * The estimate of the clean latent. v: Salimans and Ho 2022, "Progressive Distillation"; edm: Karras et al. 2022; lcm: the
@@ -35,7 +36,7 @@ export function cleanOf(reading: Reading, { x, out, sigma, timestep }: Predicted
         [-sigma, out],
       ]);
     case "lcm": {
-      const scaled = (timestep * 10) ** 2;
+      const scaled = square(timestep * 10);
       const toClean = Math.sqrt(scaled / (scaled + 0.25));
       return weightedSum([
         [toClean + 0.25 / (scaled + 0.25), x],

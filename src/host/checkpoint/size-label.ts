@@ -1,11 +1,11 @@
 import { describe, LatentkitError } from "../../base/errors.js";
+import { cos, sin } from "../../native/elementary.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning } from "../types.js";
+import { embeddingFrequencies } from "./networks/layers.js";
 
 /** Width of the embedding of one number. */
 const WIDTH = 256;
-/** Longest period of the embedding. */
-const PERIOD = 10_000;
 /** Pixels along a side of a latent's cell. */
 const CELL = 8;
 /** Scores that the refiner was trained to move towards and away from. */
@@ -78,9 +78,6 @@ function numberOf(options: Record<string, unknown>, name: string, absent: number
 
 /** Cosines, then sines, of a number at falling frequencies: Vaswani et al. 2017. */
 function embedding(value: number): number[] {
-  const half = WIDTH / 2;
-  const angles = Array.from({ length: half }, (_, i) =>
-    Math.fround(value * Math.fround(Math.exp((-Math.log(PERIOD) * i) / half))),
-  );
-  return [...angles.map(Math.cos), ...angles.map(Math.sin)];
+  const angles = Array.from(embeddingFrequencies(WIDTH / 2), (frequency) => Math.fround(value * frequency));
+  return [...angles.map(cos), ...angles.map(sin)];
 }

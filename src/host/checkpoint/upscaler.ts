@@ -1,6 +1,6 @@
 import type { Tensor } from "../../tensor/tensor.js";
 import type { UpscaleModel } from "../types.js";
-import { type ModelPart, sessionOf } from "./model-part.js";
+import type { ModelPart } from "./model-part.js";
 import { buildUpscaler, type UpscalerConfig } from "./networks/upscaler.js";
 import type { Runtime } from "./runtime/client.js";
 
@@ -17,8 +17,9 @@ export class CheckpointUpscaler implements UpscaleModel {
   }
 
   async upscale(image: Tensor, signal?: AbortSignal): Promise<Tensor> {
-    const { config } = this.#part;
-    const session = sessionOf(this.#part, "upscaler", (network) => buildUpscaler(network, config, { asImages: true }));
+    const session = this.#part.session("upscaler", (network, config) =>
+      buildUpscaler(network, config, { asImages: true }),
+    );
     const { enlarged } = await this.#runtime.run(session, { image }, { signal });
     return enlarged!;
   }

@@ -3,7 +3,7 @@ import { cropped } from "../../tensor/parts.js";
 import { fourSides } from "../../tensor/shape.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import type { Vae } from "../types.js";
-import { type ModelPart, sessionOf } from "./model-part.js";
+import type { ModelPart } from "./model-part.js";
 import { buildTaesdDecoder, buildTaesdEncoder, type TaesdConfig } from "./networks/taesd.js";
 import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "./networks/vae.js";
 import type { Runtime } from "./runtime/client.js";
@@ -59,19 +59,15 @@ export class CheckpointVae implements Vae {
 
   #encoder(): SessionSource {
     const vae = this.#vae;
-    return sessionOf(vae.part, "VAE encoder", (network) =>
-      vae.kind === "vae"
-        ? buildVaeEncoder(network, vae.part.config, { asImages: true })
-        : buildTaesdEncoder(network, vae.part.config, vae),
-    );
+    return vae.kind === "vae"
+      ? vae.part.session("VAE encoder", (network, config) => buildVaeEncoder(network, config, { asImages: true }))
+      : vae.part.session("TAESD encoder", (network, config) => buildTaesdEncoder(network, config, vae));
   }
 
   #decoder(): SessionSource {
     const vae = this.#vae;
-    return sessionOf(vae.part, "VAE decoder", (network) =>
-      vae.kind === "vae"
-        ? buildVaeDecoder(network, vae.part.config, { asImages: true })
-        : buildTaesdDecoder(network, vae.part.config, vae),
-    );
+    return vae.kind === "vae"
+      ? vae.part.session("VAE decoder", (network, config) => buildVaeDecoder(network, config, { asImages: true }))
+      : vae.part.session("TAESD decoder", (network, config) => buildTaesdDecoder(network, config, vae));
   }
 }

@@ -1,4 +1,5 @@
 import { LatentkitError } from "../../../base/errors.js";
+import { exp, log } from "../../../native/elementary.js";
 import type { OnnxGraph, Value } from "../onnx/graph.js";
 import type { Network } from "../weights/network.js";
 
@@ -157,14 +158,18 @@ export function resizedAs(graph: OnnxGraph, x: Value, like: Value): Value {
  * guided-diffusion.
  */
 export function timestepEmbedding(graph: OnnxGraph, timestep: Value, size: number): Value {
-  const half = size / 2;
-  // in float32 at each step as in the source: a late rounding is 2e-5 in the angle of timestep 999
-  const slope = Math.fround(-Math.log(MAX_PERIOD));
-  const frequencies = Array.from({ length: half }, (_, i) => Math.exp(Math.fround(Math.fround(slope * i) / half)));
+  const frequencies = embeddingFrequencies(size / 2);
   const column = graph.node("Unsqueeze", [timestep, graph.ints([1])]);
-  const angles = graph.node("Mul", [column, graph.floats(frequencies, [1, half])]);
+  const angles = graph.node("Mul", [column, graph.floats(frequencies, [1, frequencies.length])]);
   const parts = ["Cos", "Sin"].map((op) => graph.node(op, [angles]));
   return graph.node("Concat", parts, { axis: { int: 1 } });
+}
+
+/** The falling frequencies of an embedding of 2 * count numbers. */
+export function embeddingFrequencies(count: number): Float32Array {
+  // in float32 at each step as in the source: a late rounding is 2e-5 in the angle of timestep 999
+  const slope = Math.fround(-log(MAX_PERIOD));
+  return Float32Array.from({ length: count }, (_, i) => exp(Math.fround(Math.fround(slope * i) / count)));
 }
 
 /** Images [B, H, W, C] as planes [B, C, H, W]. */

@@ -64,7 +64,7 @@ function rrdb(network: Network, config: RrdbConfig, image: Value): Value {
   const layer = (key: string, x: Value, inputs = channels, outputs = channels): Value =>
     conv(network, key, x, [inputs, outputs], { kernel: 3 });
   const cells = unshuffle === 1 ? image : unshuffled(graph, image, unshuffle);
-  const first = layer("conv_first", cells, COLOURS * unshuffle ** 2);
+  const first = layer("conv_first", cells, COLOURS * unshuffle * unshuffle);
   const share = graph.floats([SHARE], []);
   let x = first;
   for (let index = 0; index < blocks; index++) {
@@ -106,7 +106,7 @@ function compact(network: Network, { channels, convolutions, scale }: CompactCon
     ]);
     x = graph.node("PRelu", [x, slope]);
   }
-  x = conv(network, `body.${2 * (convolutions + 1)}`, x, [channels, COLOURS * scale ** 2], { kernel: 3 });
+  x = conv(network, `body.${2 * (convolutions + 1)}`, x, [channels, COLOURS * scale * scale], { kernel: 3 });
   if (scale === 1) return add(graph, x, image);
   const shuffled = graph.node("DepthToSpace", [x], { blocksize: { int: scale }, mode: { text: "CRD" } });
   const base = graph.node("Resize", [image, undefined, graph.floats([1, 1, scale, scale], [4])], {
@@ -131,7 +131,7 @@ function unshuffled(graph: OnnxGraph, image: Value, r: number): Value {
   const [rows, columns] = [height!, width!].map((length) => graph.node("Div", [length, side]));
   const split = graph.node("Concat", [batch, colours, rows, side, columns, side], { axis: { int: 0 } });
   const squares = graph.node("Transpose", [graph.node("Reshape", [x, split])], { perm: { ints: [0, 1, 3, 5, 2, 4] } });
-  const shape = graph.node("Concat", [batch, graph.ints([COLOURS * r ** 2]), rows, columns], { axis: { int: 0 } });
+  const shape = graph.node("Concat", [batch, graph.ints([COLOURS * r * r]), rows, columns], { axis: { int: 0 } });
   return graph.node("Reshape", [squares, shape]);
 }
 

@@ -1,3 +1,4 @@
+import { square } from "../../../native/elementary.js";
 import type { Prediction } from "../../../tensor/sampling/model-sampling.js";
 import type { TextEncoderConfig } from "../networks/text-encoder.js";
 import type { UnetConfig } from "../networks/unet.js";
@@ -220,7 +221,7 @@ async function samplingOf(
 /** Standard deviation of all values. */
 function deviationOf(values: Float32Array): number {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
+  return Math.sqrt(values.reduce((sum, value) => sum + square(value - mean), 0) / values.length);
 }
 
 /** Values of a weight of so many numbers above `above`. */

@@ -52,7 +52,7 @@ function rrdbConfig(shapes: PartShapes): UpscalerConfig {
   const blocks = shapes.count("body.", MOST_BLOCKS);
   // numbered from 1
   const doublings = Math.max(0, shapes.count("conv_up", MOST_DOUBLINGS + 1) - 1);
-  const unshuffle = SQUARES.find((side) => COLOURS * side ** 2 === inputs);
+  const unshuffle = SQUARES.find((side) => COLOURS * side * side === inputs);
   const scale = 2 ** doublings / (unshuffle ?? 1);
   if (unshuffle === undefined || scale < 1)
     throw unsupported(shapes.file, `${EXPECTED} for colour pictures`, `one with ${inputs} input channels`);

@@ -1,3 +1,4 @@
+import { sin } from "../../../native/elementary.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { buildUnet, type UnetConfig } from "../networks/unet.js";
 import type { EncodedGraph } from "../onnx/graph.js";
@@ -47,6 +48,6 @@ export function probeGraph(): ProviderProbe {
 /** Values that repeat nowhere, between -size and size. */
 function wave(shape: readonly number[], size: number): Tensor {
   const tensor = Tensor.zeros(shape);
-  for (let i = 0; i < tensor.size; i++) tensor.data[i] = size * Math.sin(i * i * 0.37 + i);
+  for (let i = 0; i < tensor.size; i++) tensor.data[i] = size * sin(i * i * 0.37 + i);
   return tensor;
 }
