@@ -60,9 +60,28 @@ export function linear(
   return bias ? add(graph, product, network.weight(`${key}.bias`, [outputs])) : product;
 }
 
-/** x · Wᵀ, without a transposed copy of W. */
-export const matMulTransposed = (graph: OnnxGraph, x: Value, weight: Value): Value =>
-  graph.node("FusedMatMul", [x, weight], { transB: { int: 1 } }, MICROSOFT);
+/**
+ * linear on few rows, as those of an embedding [B, inputs] (rank 2) or of a prompt [B, S, inputs] (rank 3): the weight is
+ * the first operand. Threads share the longer side of a product, and where they share that of the second operand, sums are
+ * taken in other blocks for each number of threads.
+ */
+export function linearOfFew(
+  network: Network,
+  key: string,
+  x: Value,
+  rank: 2 | 3,
+  [inputs, outputs]: readonly [number, number],
+  { bias = true }: Pick<LinearOptions, "bias"> = {},
+): Value {
+  const { graph } = network;
+  const columns = matMulTransposed(graph, network.weight(`${key}.weight`, [outputs, inputs]), x);
+  const rows = graph.node("Transpose", [columns], { perm: { ints: rank === 2 ? [1, 0] : [0, 2, 1] } });
+  return bias ? add(graph, rows, network.weight(`${key}.bias`, [outputs])) : rows;
+}
+
+/** a · bᵀ, without a transposed copy of b. */
+const matMulTransposed = (graph: OnnxGraph, a: Value, b: Value): Value =>
+  graph.node("FusedMatMul", [a, b], { transB: { int: 1 } }, MICROSOFT);
 
 /**
  * Group normalisation of a picture in 32 groups. There is no kernel of that name on the CPU: instance normalisation of

@@ -9,6 +9,7 @@ import {
   groupNorm,
   layerNorm,
   linear,
+  linearOfFew,
   reshape,
   silu,
   timestepEmbedding,
@@ -16,7 +17,7 @@ import {
   toPicture,
 } from "./layers.js";
 
-/** Sizes that the transformers of a UNet share. */
+/** Structure that all transformers of a UNet share. */
 export interface TransformerConfig {
   /** Width of the conditioning's tokens. */
   readonly contextDim: number;
@@ -28,6 +29,7 @@ export interface TransformerConfig {
 
 /** The time embedding of a UNet is this many times as wide as its pictures. */
 const EMBEDDING_WIDTH = 4;
+const noBias = { bias: false };
 const RES_EPSILON = 1e-5;
 const TRANSFORMER_EPSILON = 1e-6;
 
@@ -43,8 +45,8 @@ export function embedding(
   [inputs, modelChannels]: readonly [number, number],
 ): Value {
   const width = EMBEDDING_WIDTH * modelChannels;
-  const hidden = silu(network.graph, linear(network, first, x, [inputs, width]));
-  return linear(network, second, hidden, [width, width]);
+  const hidden = silu(network.graph, linearOfFew(network, first, x, 2, [inputs, width]));
+  return linearOfFew(network, second, hidden, 2, [width, width]);
 }
 
 /** Time embedding [B, 4 modelChannels] of timesteps [B]. */
@@ -72,7 +74,7 @@ export function resBlock(
       kernel: 3,
     },
   );
-  const shift = linear(network, `${key}.emb_layers.1`, emb, [EMBEDDING_WIDTH * modelChannels, outputs]);
+  const shift = linearOfFew(network, `${key}.emb_layers.1`, emb, 2, [EMBEDDING_WIDTH * modelChannels, outputs]);
   const shifted = add(graph, first, reshape(graph, shift, [0, outputs, 1, 1]));
   const second = conv(
     network,
@@ -118,17 +120,21 @@ function transformerBlock(
     const expected = "count" in heads ? `${heads.count} attention heads` : `attention heads of ${heads.size}`;
     throw new LatentkitError("model.invalid", `${key}: ${channels} channels do not split into ${expected}.`);
   }
-  const attend = (name: string, queries: Value, source: Value, width: number): Value => {
-    const query = linear(network, `${key}.${name}.to_q`, queries, [channels, channels], { bias: false });
-    const keys = linear(network, `${key}.${name}.to_k`, source, [width, channels], { bias: false });
-    const values = linear(network, `${key}.${name}.to_v`, source, [width, channels], { bias: false });
+  const attend = (name: string, queries: Value, keys: Value, values: Value): Value => {
+    const query = linear(network, `${key}.${name}.to_q`, queries, [channels, channels], noBias);
     const out = attention(graph, [query, keys, values], count);
     return linear(network, `${key}.${name}.to_out.0`, out, [channels, channels]);
   };
   const norm = (name: string, value: Value): Value => layerNorm(network, `${key}.${name}`, value, channels);
   const own = norm("norm1", x);
-  const first = add(graph, attend("attn1", own, own, channels), x);
-  const second = add(graph, attend("attn2", norm("norm2", first), context, contextDim), first);
+  const [ownKeys, ownValues] = ["to_k", "to_v"].map((name) =>
+    linear(network, `${key}.attn1.${name}`, own, [channels, channels], noBias),
+  );
+  const first = add(graph, attend("attn1", own, ownKeys!, ownValues!), x);
+  const [keys, values] = ["to_k", "to_v"].map((name) =>
+    linearOfFew(network, `${key}.attn2.${name}`, context, 3, [contextDim, channels], noBias),
+  );
+  const second = add(graph, attend("attn2", norm("norm2", first), keys!, values!), first);
   return add(graph, feedForward(network, `${key}.ff.net`, norm("norm3", second), channels), second);
 }
 

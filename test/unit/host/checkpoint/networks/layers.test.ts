@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { randn, Tensor } from "latentkit";
+import { groupNorm, linear, linearOfFew, resizedAs, timestepEmbedding } from "#src/host/checkpoint/networks/layers.js";
+import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
+import { networkOf } from "#src/host/checkpoint/weights/network.js";
+import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
+import { writeSafetensors } from "#src/io/safetensors/write.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
+import { layerError } from "../../../../helpers/models/layers.js";
+import { graphSession } from "../../../../helpers/models/session.js";
+import { assertSameBits } from "../../../../helpers/tensor/bits.js";
+
+describe("layers of networks", () => {
+  const folder = temporaryFolder();
+
+  /** A network of these weights. */
+  async function networkWith(weights: Record<string, Tensor>) {
+    const path = join(folder(), "weights.safetensors");
+    writeFileSync(path, writeSafetensors(weights));
+    return networkOf(new OnnxGraph("layers"), (await openWeightFile(path)).weights);
+  }
+
+  it("computes a linear layer on few rows with the same bits on any number of threads", async () => {
+    const network = await networkWith({
+      "a.weight": randn([320, 768], { seed: 1 }),
+      "a.bias": randn([320], { seed: 2 }),
+    });
+    const { graph } = network;
+    const prompt = graph.input("prompt", "float", ["B", "S", 768]);
+    const embedding = graph.input("embedding", "float", ["B", 768]);
+    graph.output(linear(network, "a", prompt, [768, 320]), "plain", "float", ["B", "S", 320]);
+    graph.output(linearOfFew(network, "a", prompt, 3, [768, 320]), "prompt rows", "float", ["B", "S", 320]);
+    graph.output(linearOfFew(network, "a", embedding, 2, [768, 320]), "rows", "float", ["B", 320]);
+    const encoded = graph.encode({ overridable: true });
+    const feeds = { prompt: randn([2, 77, 768], { seed: 3 }), embedding: randn([2, 768], { seed: 4 }) };
+    const results = [];
+    for (const intraOpNumThreads of [1, 2, 7, 12]) {
+      const session = await graphSession(encoded, { intraOpNumThreads });
+      results.push(await session.run(feeds));
+      await session.release();
+    }
+    const [first, ...others] = results;
+    for (const other of others)
+      for (const name of ["prompt rows", "rows"]) assertSameBits(other[name], first![name]!, name);
+    assert.ok(layerError(first!["prompt rows"]!, first!.plain!) < 1e-6);
+  });
+
+  it("normalises a nearly flat picture without losing its differences", async () => {
+    const network = await networkWith({ "n.weight": Tensor.full([32], 1), "n.bias": Tensor.zeros([32]) });
+    const { graph } = network;
+    const x = graph.input("x", "float", ["B", 32, "h", "w"]);
+    graph.output(groupNorm(network, "n", x, 32, 1e-6), "out", "float", ["B", 32, "h", "w"]);
+    const cells = 64;
+    const picture = Tensor.from(
+      randn([1, 32, 8, 8], { seed: 5 }).data.map((value) => 3 + value / 100),
+      [1, 32, 8, 8],
+    );
+    const expected = new Float32Array(picture.size);
+    for (let from = 0; from < picture.size; from += cells) {
+      const group = [...picture.data.subarray(from, from + cells)];
+      const mean = group.reduce((sum, value) => sum + value, 0) / cells;
+      const variance = group.reduce((sum, value) => sum + (value - mean) ** 2, 0) / cells;
+      for (const [i, value] of group.entries()) expected[from + i] = (value - mean) / Math.sqrt(variance + 1e-6);
+    }
+    const session = await graphSession(graph.encode({ overridable: false }));
+    const { out } = await session.run({ x: picture });
+    const error = layerError(out!, Tensor.from(expected, [1, 32, 8, 8]));
+    assert.ok(error < 1e-6, `${error}`);
+    await session.release();
+  });
+
+  it("embeds timesteps as cosines, then sines", async () => {
+    const graph = new OnnxGraph("timesteps");
+    const timestep = graph.input("t", "float", ["B"]);
+    graph.output(timestepEmbedding(graph, timestep, 6), "out", "float", ["B", 6]);
+    const session = await graphSession(graph.encode({ overridable: false }));
+    const { out } = await session.run({ t: Tensor.from([0, 2.5], [2]) });
+    const angles = [0, 1, 2].map((i) => 2.5 * 10_000 ** (-i / 3));
+    const expected = [1, 1, 1, 0, 0, 0, ...angles.map(Math.cos), ...angles.map(Math.sin)];
+    assert.ok(layerError(out!, Tensor.from(expected, [2, 6])) < 1e-6);
+    await session.release();
+  });
+
+  it("resizes to the sides of another picture, each cell from the nearest below", async () => {
+    const graph = new OnnxGraph("resize");
+    const x = graph.input("x", "float", ["B", 1, "h", "w"]);
+    const like = graph.input("like", "float", ["B", 2, "H", "W"]);
+    graph.output(resizedAs(graph, x, like), "out", "float", ["B", 1, "H", "W"]);
+    const session = await graphSession(graph.encode({ overridable: false }));
+    const { out } = await session.run({
+      x: Tensor.from([1, 2, 3, 4, 5, 6], [1, 1, 2, 3]),
+      like: Tensor.zeros([1, 2, 3, 5]),
+    });
+    assert.deepEqual([...out!.shape], [1, 1, 3, 5]);
+    assert.deepEqual([...out!.data], [1, 1, 2, 2, 3, 1, 1, 2, 2, 3, 4, 4, 5, 5, 6]);
+    await session.release();
+  });
+});
