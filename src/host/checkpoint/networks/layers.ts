@@ -80,7 +80,7 @@ export function linearOfFew(
 }
 
 /** a · bᵀ, without a transposed copy of b. */
-const matMulTransposed = (graph: OnnxGraph, a: Value, b: Value): Value =>
+export const matMulTransposed = (graph: OnnxGraph, a: Value, b: Value): Value =>
   graph.node("FusedMatMul", [a, b], { transB: { int: 1 } }, MICROSOFT);
 
 /**
