@@ -49,9 +49,11 @@ export class ModelPart<Config> {
       label: this.label,
       parameters: stored.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0),
       fileBytes: stored.reduce((sum, { from, to }) => sum + to - from, 0),
-      make: (plan) => {
+      make: async (plan) => {
         const graph = new OnnxGraph(variant);
         build(networkOf(graph, this.weights, merged(this.adapters)), this.config);
+        // each half of the work takes some milliseconds: the event loop turns in between
+        await new Promise((resolve) => setImmediate(resolve));
         return graph.encode({ overridable: plan === "stream" });
       },
       verify: async () => {

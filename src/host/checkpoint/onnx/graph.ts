@@ -125,12 +125,16 @@ export class OnnxGraph {
 
   /** A float32 constant; equal ones are shared. */
   floats(values: ArrayLike<number>, shape: readonly number[]): Value {
-    return this.#constant(TYPE.float, Float32Array.from(values), shape);
+    const floats = Float32Array.from(values);
+    const bytes = new Uint8Array(floats.buffer);
+    return this.#constant(TYPE.float, Buffer.from(floats.buffer).toString("base64"), shape, () => bytes);
   }
 
   /** An int64 constant, a list unless `shape` says otherwise; equal ones are shared. */
   ints(values: readonly number[], shape: readonly number[] = [values.length]): Value {
-    return this.#constant(TYPE.int64, BigInt64Array.from(values, BigInt), shape);
+    return this.#constant(TYPE.int64, values.join(" "), shape, () => {
+      return new Uint8Array(BigInt64Array.from(values, BigInt).buffer);
+    });
   }
 
   /** A weight that stays in its file, in its stored type. Throws model.invalid for a type that is no float. */
@@ -153,7 +157,7 @@ export class OnnxGraph {
     const model = new ProtobufWriter();
     model.integer(1, IR_VERSION);
     model.text(2, "latentkit");
-    model.message(7, (graph) => this.#write(graph, folder, overridable));
+    model.message(7, (graph) => this.#write(graph, { folder, files }, overridable));
     for (const [domain, version] of OPERATOR_SETS)
       model.message(8, (opset) => {
         opset.text(1, domain);
@@ -163,7 +167,7 @@ export class OnnxGraph {
   }
 
   /** Writes the fields of a GraphProto. */
-  #write(graph: ProtobufWriter, folder: string, overridable: boolean): void {
+  #write(graph: ProtobufWriter, { folder, files }: Pick<EncodedGraph, "folder" | "files">, overridable: boolean): void {
     for (const node of this.#nodes) graph.message(1, (message) => writeNode(message, node));
     graph.text(2, this.name);
     for (const constant of this.#constants.values())
@@ -174,6 +178,7 @@ export class OnnxGraph {
         message.bytes(9, constant.bytes);
       });
     const weights: Port[] = [];
+    const locations = new Map(files.map((file) => [file, relative(folder, file).split(sep).join("/")]));
     for (const { name, tensor } of this.#stored) {
       const type = STORED_TYPE[tensor.dtype]!;
       weights.push({ name, type, sides: tensor.shape });
@@ -181,7 +186,7 @@ export class OnnxGraph {
         message.integers(1, tensor.shape);
         message.integer(2, type);
         message.text(8, name);
-        writeLocation(message, tensor, folder);
+        writeLocation(message, tensor, locations.get(tensor.file)!);
       });
     }
     const inputs = overridable ? [...this.#inputs, ...weights] : this.#inputs;
@@ -189,13 +194,13 @@ export class OnnxGraph {
     for (const port of this.#outputs) graph.message(12, (message) => writePort(message, port));
   }
 
-  #constant(type: number, values: Float32Array | BigInt64Array, shape: readonly number[]): Value {
-    const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-    const key = `${type} ${shape.join(" ")}: ${Buffer.from(bytes).toString("base64")}`;
+  /** `values` names the values, and `bytes` makes them if there is no constant like it yet. */
+  #constant(type: number, values: string, shape: readonly number[], bytes: () => Uint8Array): Value {
+    const key = `${type} ${shape.join(" ")}: ${values}`;
     const known = this.#constants.get(key);
     if (known !== undefined) return known.name;
     const name = this.#name("constant");
-    this.#constants.set(key, { name, type, shape, bytes });
+    this.#constants.set(key, { name, type, shape, bytes: bytes() });
     return name;
   }
 
@@ -250,9 +255,8 @@ function writePort(message: ProtobufWriter, { name, type, sides }: Port): void {
   );
 }
 
-/** Writes the fields of a TensorProto that say where its values are; the runtime takes paths relative to `folder` alone. */
-function writeLocation(message: ProtobufWriter, { file, from, to }: StoredTensor, folder: string): void {
-  const location = relative(folder, file).split(sep).join("/");
+/** Writes the fields of a TensorProto that say where its values are; the runtime takes paths relative to a folder alone. */
+function writeLocation(message: ProtobufWriter, { from, to }: StoredTensor, location: string): void {
   const entries = { location, offset: String(from), length: String(to - from) };
   for (const [key, value] of Object.entries(entries))
     message.message(13, (entry) => {

@@ -4,6 +4,9 @@ const utf8 = new TextEncoder();
 const VARINT = 0;
 const LENGTH_DELIMITED = 2;
 const FIXED_32 = 5;
+/** Most bytes of a UTF-16 code unit in UTF-8. */
+const UTF8_BYTES = 3;
+const ASCII_END = 0x80;
 
 /**
  * A writer of one protobuf message: fields are written in the order of the calls, each under its number in the schema.
@@ -26,7 +29,16 @@ export class ProtobufWriter {
   }
 
   text(field: number, value: string): void {
-    this.bytes(field, utf8.encode(value));
+    this.#varint(field * 8 + LENGTH_DELIMITED);
+    const start = this.#grow(UTF8_BYTES * value.length);
+    const bytes = this.#bytes;
+    // names are short and ASCII: a call of the encoder for each takes longer than the loop
+    let count = 0;
+    for (; count < value.length && value.charCodeAt(count) < ASCII_END; count++)
+      bytes[start + count] = value.charCodeAt(count);
+    if (count < value.length) count = utf8.encodeInto(value, bytes.subarray(start)).written;
+    this.#length = start + count;
+    this.#insertLength(start);
   }
 
   bytes(field: number, value: Uint8Array): void {
@@ -46,9 +58,10 @@ export class ProtobufWriter {
 
   /** Writes a nested message, whose fields `write` writes. */
   message(field: number, write: (message: ProtobufWriter) => void): void {
-    const message = new ProtobufWriter();
-    write(message);
-    this.bytes(field, message.finish());
+    this.#varint(field * 8 + LENGTH_DELIMITED);
+    const start = this.#length;
+    write(this);
+    this.#insertLength(start);
   }
 
   /** Bytes of the message; a view, valid until the next write. */
@@ -67,6 +80,23 @@ export class ProtobufWriter {
     let rest = value;
     for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) this.#byte((rest % 0x80) | 0x80);
     this.#byte(rest);
+  }
+
+  /** Writes the length of all bytes from `start` in front of them: a buffer of its own for each message took ten times as long. */
+  #insertLength(start: number): void {
+    const end = this.#length;
+    this.#varint(end - start);
+    const size = this.#length - end;
+    const bytes = this.#bytes;
+    if (size === 1) {
+      const length = bytes[end]!;
+      bytes.copyWithin(start + 1, start, end);
+      bytes[start] = length;
+      return;
+    }
+    const length = bytes.slice(end, this.#length);
+    bytes.copyWithin(start + size, start, end);
+    bytes.set(length, start);
   }
 
   #byte(value: number): void {

@@ -219,7 +219,7 @@ class ChildRuntime implements Runtime {
       onLoad?.(surplus.label, "released");
     }
     onLoad?.(source.label, "loading");
-    const { bytes, folder } = source.make(plan);
+    const { bytes, folder } = await source.make(plan);
     const task = `${source.label}, while it was loaded`;
     const model = await process.sendBytes(bytes, task);
     const options = sessionOptions({ provider, threads: this.#threads }, plan, folder);

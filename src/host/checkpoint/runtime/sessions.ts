@@ -10,7 +10,7 @@ export interface SessionSource extends PlannedNetwork {
   /** Name for messages: "UNet of sd15.safetensors". */
   readonly label: string;
   /** Writes its graph for a plan: `overridable` for "stream". */
-  make(plan: Plan): EncodedGraph;
+  make(plan: Plan): EncodedGraph | Promise<EncodedGraph>;
   /** Rejects where a file has changed since `key` was made. Called before it is loaded, and before each streamed run. */
   verify?(): Promise<void>;
 }

@@ -39,7 +39,7 @@ describe("providers", () => {
   });
 
   it("fail their trial where it takes too long or fails", async () => {
-    const late = await tryProvider("cpu", { probe: slowProbe(), timeoutMs: 300 });
+    const late = await tryProvider("cpu", { probe: await slowProbe(), timeoutMs: 300 });
     assert.match(late.reason!, /did not end within 0\.3 s\.$/);
     const broken = { graph: { bytes: Uint8Array.of(1), folder: "", files: [] }, feeds: {} };
     assert.match((await tryProvider("cpu", { probe: broken })).reason!, /^its trial failed: /);
@@ -52,7 +52,7 @@ describe("providers", () => {
   });
 });
 
-function slowProbe() {
+async function slowProbe() {
   const { make } = slowSource(3000);
-  return { graph: make("fold"), feeds: { x: slowInput() } };
+  return { graph: await make("fold"), feeds: { x: slowInput() } };
 }

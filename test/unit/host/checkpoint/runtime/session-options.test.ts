@@ -14,7 +14,7 @@ describe("sessionOptions", () => {
 
   /** Operators of the graph that ONNX Runtime makes of a model. */
   async function optimized(plan: "stream" | "fold", level?: "all"): Promise<string> {
-    const { bytes, folder: files } = (await linearSource(folder())).make(plan);
+    const { bytes, folder: files } = await (await linearSource(folder())).make(plan);
     const optimizedModelFilePath = join(folder(), "optimized.onnx");
     const options = { ...sessionOptions(CPU, plan, files), optimizedModelFilePath };
     const session = await InferenceSession.create(
@@ -33,7 +33,7 @@ describe("sessionOptions", () => {
   });
 
   it("name the folder of the weights", async () => {
-    const { bytes, folder: files } = (await linearSource(folder())).make("stream");
+    const { bytes, folder: files } = await (await linearSource(folder())).make("stream");
     await assert.rejects(InferenceSession.create(bytes, sessionOptions(CPU, "stream", "")), /external|file|path/i);
     const session = await InferenceSession.create(bytes, sessionOptions(CPU, "stream", files));
     const { y } = await session.run({ x: new OnnxTensor("float32", [1, 1, 1], [1, 3]) });
@@ -44,7 +44,7 @@ describe("sessionOptions", () => {
   if (process.platform === "linux")
     it("bound the threads of a run", async () => {
       const threads = () => readdirSync("/proc/self/task").length;
-      const { bytes, folder: files } = (await linearSource(folder())).make("fold");
+      const { bytes, folder: files } = await (await linearSource(folder())).make("fold");
       const before = threads();
       for (const count of [1, 4]) {
         const options = sessionOptions({ provider: "cpu", threads: count }, "fold", files);

@@ -1,0 +1,178 @@
+#!/usr/bin/env node
+// Writes a checkpoint with the keys and sizes of a trained one and random weights, to measure time and memory with.
+// Usage: make-full-size-model.mjs sd1|sdxl FILE. 2.1 GB and 6.9 GB, as F16.
+import assert from "node:assert/strict";
+import { closeSync, openSync, writeSync } from "node:fs";
+import { buildTextEncoder } from "../dist/host/checkpoint/networks/text-encoder.js";
+import { buildUnet } from "../dist/host/checkpoint/networks/unet.js";
+import { buildVaeDecoder, buildVaeEncoder } from "../dist/host/checkpoint/networks/vae.js";
+import { toHalves } from "../dist/host/checkpoint/runtime/float16.js";
+import { listedNetwork } from "../dist/host/checkpoint/weights/network.js";
+import { createGenerator } from "../dist/index.js";
+
+/** Values that repeat, a prime number: no two rows of a weight are equal. */
+const VALUES = 1_048_573;
+const HALF_BYTES = 2;
+
+/** @typedef {import("../dist/host/checkpoint/networks/text-encoder.js").TextEncoderConfig} TextEncoderConfig */
+/** @typedef {import("../dist/host/checkpoint/networks/unet.js").UnetConfig} UnetConfig */
+/** @typedef {ReturnType<typeof listedNetwork>} ListedNetwork */
+/** @typedef {Record<string, (network: ListedNetwork) => void>} Parts Builders by the prefix of their keys. */
+
+/**
+ * Structure of a UNet of 320 channels.
+ *
+ * @param {readonly number[]} depths transformer blocks at each level
+ * @param {readonly number[]} multiples channels of each level as multiples of 320
+ * @param {Pick<UnetConfig, "contextDim" | "linearProjection" | "heads" | "labelDim">} text
+ * @returns {UnetConfig}
+ */
+function unet(depths, multiples, text) {
+  const modelChannels = 320;
+  const levels = depths.map((depth, level) => ({ depth, channels: modelChannels * (multiples[level] ?? 1) }));
+  const [first, last] = [levels[0], levels.at(-1)];
+  assert.ok(first !== undefined && last !== undefined);
+  /** @type {UnetConfig["input"][number][]} */
+  const input = [{ kind: "conv", channels: modelChannels, depth: 0 }];
+  for (const [index, level] of levels.entries()) {
+    for (let block = 0; block < 2; block++) input.push({ kind: "res", ...level });
+    if (index < levels.length - 1) input.push({ kind: "down", channels: level.channels, depth: 0 });
+  }
+  const output = levels.toReversed().flatMap((level) =>
+    [0, 1, 2].map((block) => ({
+      kind: /** @type {const} */ ("res"),
+      ...level,
+      upsample: block === 2 && level !== first,
+    })),
+  );
+  /** @type {UnetConfig["middle"]} */
+  const middle = { kind: "res", channels: last.channels, depth: Math.max(1, last.depth) };
+  return { inChannels: 4, outChannels: 4, modelChannels, ...text, input, middle, output };
+}
+
+/**
+ * @param {TextEncoderConfig["name"]} name
+ * @param {TextEncoderConfig["layout"]} layout
+ * @param {number} heads
+ * @param {number} layers
+ * @param {TextEncoderConfig["projection"]} [projection]
+ * @returns {Parts[string]}
+ */
+function textEncoder(name, layout, heads, layers, projection) {
+  const hidden = 64 * heads;
+  const sizes = {
+    hidden,
+    layers,
+    heads,
+    mlp: 4 * hidden,
+    missing: 0,
+    vocabulary: 49408,
+    positions: /** @type {const} */ (77),
+  };
+  const activation = name === "l" ? "quick-gelu" : "gelu";
+  return (network) =>
+    buildTextEncoder(network, { name, layout, ...sizes, activation, projection }, { layer: -1, finalNorm: true });
+}
+
+/** @param {ListedNetwork} network */
+function vae(network) {
+  const sizes = { channels: 128, multipliers: [1, 2, 4, 4], blocks: 2, latentChannels: 4, hasEncoder: true };
+  const config = { ...sizes, attention: /** @type {const} */ (4) };
+  buildVaeEncoder(network, config);
+  buildVaeDecoder(network, config);
+}
+
+const SD1 = unet([1, 1, 1, 0], [1, 2, 4, 4], { contextDim: 768, linearProjection: false, heads: { count: 8 } });
+const SDXL = unet([0, 2, 10], [1, 2, 4], {
+  contextDim: 2048,
+  linearProjection: true,
+  heads: { size: 64 },
+  labelDim: 2816,
+});
+
+/** @type {Record<string, Parts>} */
+const FAMILIES = {
+  sd1: {
+    "cond_stage_model.transformer.text_model.": textEncoder("l", "hf", 12, 12),
+    "model.diffusion_model.": (network) => buildUnet(network, SD1),
+    "first_stage_model.": vae,
+  },
+  sdxl: {
+    "conditioner.embedders.0.transformer.text_model.": textEncoder("l", "hf", 12, 12),
+    "conditioner.embedders.1.model.": textEncoder("g", "openclip", 20, 32, {
+      key: "text_projection",
+      transposed: false,
+      size: 1280,
+    }),
+    "model.diffusion_model.": (network) => buildUnet(network, SDXL),
+    "first_stage_model.": vae,
+  },
+};
+
+const [family = "", file] = process.argv.slice(2);
+const parts = FAMILIES[family];
+if (parts === undefined || file === undefined) {
+  console.error("Usage: make-full-size-model.mjs sd1|sdxl FILE");
+  process.exit(2);
+}
+
+/** @type {[key: string, shape: readonly number[]][]} */
+const weights = [];
+for (const [prefix, build] of Object.entries(parts)) {
+  const network = listedNetwork();
+  build(network);
+  for (const [key, shape] of network.listed) weights.push([prefix + key, shape]);
+}
+
+/** @param {readonly number[]} sides */
+const product = (sides) => sides.reduce((size, side) => size * side, 1);
+
+/** Normal numbers. */
+const noise = createGenerator({ seed: 1 }).randn([VALUES]).data;
+/** @type {Map<string, Uint8Array>} */
+const blocks = new Map();
+
+/**
+ * Bytes of normal numbers that a weight repeats: a network of such weights keeps values near 1.
+ *
+ * @param {string} key
+ * @param {readonly number[]} shape
+ */
+function blockFor(key, shape) {
+  const isFactor = shape.length === 1 && key.endsWith(".weight");
+  const mean = isFactor ? 1 : 0;
+  const deviation = shape.length === 1 ? 0.05 : 1 / Math.sqrt(product(shape.slice(1)));
+  const name = `${mean} ${deviation}`;
+  const known = blocks.get(name);
+  if (known !== undefined) return known;
+  const halves = toHalves(noise.map((value) => mean + deviation * value));
+  const block = new Uint8Array(halves.buffer, halves.byteOffset, halves.byteLength);
+  blocks.set(name, block);
+  return block;
+}
+
+let end = 0;
+/** @type {Record<string, unknown>} */
+const header = {};
+for (const [key, shape] of weights) {
+  const from = end;
+  end += HALF_BYTES * product(shape);
+  header[key] = { dtype: "F16", shape, data_offsets: [from, end] };
+}
+const text = Buffer.from(JSON.stringify(header));
+const start = Buffer.alloc(8);
+start.writeBigUInt64LE(BigInt(text.length));
+const handle = openSync(file, "wx");
+writeSync(handle, start);
+writeSync(handle, text);
+let phase = 0;
+for (const [key, shape] of weights) {
+  const block = blockFor(key, shape);
+  for (let rest = HALF_BYTES * product(shape); rest > 0; ) {
+    const written = writeSync(handle, block.subarray(phase, phase + rest));
+    rest -= written;
+    phase = (phase + written) % block.length;
+  }
+}
+closeSync(handle);
+console.log(`${file}: ${weights.length} weights, ${product([end]) / HALF_BYTES} parameters.`);
