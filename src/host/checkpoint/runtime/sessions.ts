@@ -28,6 +28,12 @@ export interface LoadedSession {
   readonly bytes: number;
 }
 
+/**
+ * Sessions that stay loaded at most: a picture takes five, and a LoRA at a new strength makes two that may never come again,
+ * whose own memory, 20 MB even of tiny networks, is not in the estimate.
+ */
+const MOST_SESSIONS = 16;
+
 /** Sessions in one child process, in order of last use. */
 export class LoadedSessions {
   readonly #byKey = new Map<string, LoadedSession>();
@@ -58,12 +64,12 @@ export class LoadedSessions {
     return { number: this.#nextNumber++, key, label, plan, bytes: sessionBytes(source, plan) };
   }
 
-  /** Least recently used sessions that have to go before `bytes` more fit into the budget: all of them at most. */
+  /** Least recently used sessions that have to go before one more, of `bytes`, fits into the budget: all of them at most. */
   surplus(bytes: number, budget: number): LoadedSession[] {
     const surplus: LoadedSession[] = [];
     let sum = this.bytes + bytes;
     for (const session of this.#byKey.values()) {
-      if (sum <= budget) break;
+      if (sum <= budget && this.#byKey.size - surplus.length < MOST_SESSIONS) break;
       surplus.push(session);
       sum -= session.bytes;
     }

@@ -39,6 +39,13 @@ describe("LoadedSessions", () => {
     assert.deepEqual(keys(sessions.surplus(EACH, 0)), ["a", "b"]);
   });
 
+  it("names those beyond sixteen, however small they are", () => {
+    const sessions = loaded(...Array.from({ length: 16 }, (_, index) => String(index)));
+    assert.deepEqual(keys(sessions.surplus(EACH, 100 * EACH)), ["0"]);
+    sessions.remove(sessions.use("3", "fold")!);
+    assert.deepEqual(sessions.surplus(EACH, 100 * EACH), []);
+  });
+
   it("tells plans of one network apart", () => {
     const sessions = loaded("a");
     assert.equal(sessions.use("a", "stream"), undefined);
