@@ -20,7 +20,7 @@ export const FLOORS = {
   ],
   io: ["*", "json/", "python-text", "png/ safetensors/", "files/ http/"],
   host: ["*", "sampling/", "preview/ prompt/"],
-  "host/sampling": ["solver shared-options items", "solvers/ conditioning/", "guiders/", "*"],
+  "host/sampling": ["solver shared-options sum", "solvers/ conditioning/", "guiders/", "*"],
   "host/sampling/solvers": ["single-step/ multistep/", "*"],
   nodes: ["*", "core/", "ext/", "index", "invoke"],
   "nodes/core": [

@@ -12,7 +12,7 @@ export interface Latent {
   [key: string]: unknown;
 }
 
-/** Estimates of the clean latent that guidance combines, at one noise level. */
+/** Estimates of the clean latent that guidance combines, at one noise level. Its tensors are valid for the call alone. */
 export interface GuidanceStep {
   readonly x: Tensor;
   readonly sigma: number;
@@ -42,7 +42,8 @@ export interface Model {
   readonly sampling: ModelSampling;
   /**
    * Returns the estimate of the clean latent of x at noise level sigma. Of k entries of cond, entry i belongs to the i-th
-   * of k equal parts of x [k * B, C, H, W], so that one call evaluates both sides of guidance.
+   * of k equal parts of x [k * B, C, H, W], so that one call evaluates both sides of guidance. x is valid until the promise
+   * settles: sampling writes over it then, so that who needs it longer keeps a copy. The estimate is only read.
    */
   predict?(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor>;
   readonly guidance?: Guidance;

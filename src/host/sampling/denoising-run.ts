@@ -1,5 +1,6 @@
 import { YieldTimer } from "../../base/yield-timer.js";
-import { maskedBlend } from "../../tensor/ops.js";
+import { releaseMemory } from "../../tensor/device-values.js";
+import { maskedBlend, type Term, weightedSum } from "../../tensor/ops.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning } from "../types.js";
@@ -18,6 +19,8 @@ export interface SampledStep {
   /** Estimate of the clean latent, in the model's units. */
   readonly denoised: Tensor;
 }
+
+const NONE: readonly number[] = [];
 
 /** Everything that a run denoises with. */
 export interface RunSource {
@@ -39,6 +42,10 @@ export class DenoisingRun implements SolverContext {
   private readonly estimator: Estimator;
   private readonly others = new WeakMap<Conditioning, Estimator>();
   private readonly timer = new YieldTimer();
+  /** Estimates that the run has made and the solver still reads; none on a device, whose memory has a pool of its own. */
+  private readonly made = new WeakSet<Tensor>();
+  /** Those that it reads no more: memory of the next ones. */
+  private readonly spare: Tensor[] = [];
 
   constructor(private readonly source: RunSource) {
     const { model, method, shape, signal } = source;
@@ -62,8 +69,17 @@ export class DenoisingRun implements SolverContext {
   }
 
   async denoiseBoth(x: Tensor, sigma: number): Promise<Guided> {
-    const { denoised, uncond = Tensor.zeros(x.shape) } = await this.evaluate(x, sigma, []);
+    const { denoised, uncond = Tensor.zeros(x.shape) } = await this.evaluate(x, sigma, NONE);
     return { denoised, uncond };
+  }
+
+  release(estimate: Tensor): void {
+    if (this.made.delete(estimate)) this.spare.push(estimate);
+  }
+
+  /** Returns the memory of released estimates to the pool, at the end of a run. */
+  end(): void {
+    for (const estimate of this.spare.splice(0)) if (estimate !== this.denoised) releaseMemory(estimate.memory);
   }
 
   report(step: number, denoised: Tensor): void {
@@ -72,23 +88,44 @@ export class DenoisingRun implements SolverContext {
     onStep?.({ step, total: sigmas.length - 1, sigma: sigmas[step] ?? 0, denoised });
   }
 
-  private async evaluate(x: Tensor, sigma: number, skipped: readonly number[]): Promise<GuidedEstimate> {
-    // a model that computes at once would keep timers, progress and the signal waiting
-    if (this.timer.isDue) await this.timer.yield();
-    const { inpaint, model, sigmas } = this.source;
-    if (inpaint === undefined) return this.guide(x, sigma, skipped);
+  private evaluate(x: Tensor, sigma: number, skipped: readonly number[]): Promise<GuidedEstimate> {
+    const { inpaint } = this.source;
+    return inpaint === undefined ? this.guide(x, sigma, skipped) : this.inpaint(x, sigma, skipped, inpaint);
+  }
+
+  private async inpaint(
+    x: Tensor,
+    sigma: number,
+    skipped: readonly number[],
+    inpaint: NonNullable<RunSource["inpaint"]>,
+  ): Promise<GuidedEstimate> {
+    const { model, sigmas } = this.source;
     const mask = model.guidance?.mask?.(inpaint.mask, sigma, sigmas) ?? inpaint.mask;
     const original = noised(model.sampling, sigma, inpaint.noise, inpaint.latent);
     const { denoised, uncond } = await this.guide(maskedBlend(x, original, mask), sigma, skipped);
-    return { denoised: maskedBlend(denoised, inpaint.latent, mask), uncond };
+    const blended = maskedBlend(denoised, inpaint.latent, mask);
+    this.release(denoised);
+    return { denoised: blended, uncond };
   }
 
   private async guide(x: Tensor, sigma: number, skipped: readonly number[]): Promise<GuidedEstimate> {
+    // a model that computes at once would keep timers, progress and the signal waiting
+    if (this.timer.isDue) await this.timer.yield();
     const { model, method } = this.source;
     const estimates = await this.estimator.estimate(x, sigma, skipped);
     const predict = (cond: Conditioning, other = x): Promise<Tensor> => this.estimateOf(cond, other, sigma);
-    return method.guide({ x, sigma, estimates, guidance: model.guidance, predict });
+    const { guidance } = model;
+    const { denoised, uncond } = await method.guide({ x, sigma, estimates, guidance, predict, sum: this.sum });
+    // the solver writes over x
+    return { denoised: apartFrom(x, denoised), uncond: uncond && apartFrom(x, uncond) };
   }
+
+  private readonly sum = (terms: readonly Term[]): Tensor => {
+    const at = this.spare.findIndex((one) => one !== this.denoised);
+    const sum = weightedSum(terms, at < 0 ? undefined : this.spare.splice(at, 1)[0]);
+    if (!sum.isAway) this.made.add(sum);
+    return sum;
+  };
 
   /** The estimate of one conditioning alone. */
   private async estimateOf(cond: Conditioning, x: Tensor, sigma: number): Promise<Tensor> {
@@ -103,3 +140,6 @@ export class DenoisingRun implements SolverContext {
     return estimate ?? Tensor.zeros(x.shape);
   }
 }
+
+/** An estimate that is not x itself: a copy where it is in the same memory. */
+const apartFrom = (x: Tensor, estimate: Tensor): Tensor => (estimate.memory === x.memory ? estimate.clone() : estimate);

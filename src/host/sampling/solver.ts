@@ -20,7 +20,7 @@ export interface Guided {
   readonly uncond: Tensor;
 }
 
-/** Everything that a solver works with. It keeps no tensor that it hands out, and changes none that it receives. */
+/** Everything that a solver works with. It keeps no x once the estimate is there, and changes none that it receives. */
 export interface SolverContext {
   readonly sampling: ModelSampling;
   /** Falling noise levels, one more than steps; the last need not be 0. */
@@ -31,6 +31,8 @@ export interface SolverContext {
   denoiseBoth(x: Tensor, sigma: number): Promise<Guided>;
   /** Draws N(0, 1) of the latent's shape for the way from one noise level to the next. */
   noise(sigma: number, next: number): Tensor;
+  /** Takes an estimate back that the solver reads no more: the memory of one that the run has made is used again. */
+  release(estimate: Tensor): void;
   /** Reports the estimate of a step, from 0; the last one becomes the denoised output of custom sampling. */
   report(step: number, denoised: Tensor): void;
 }

@@ -43,6 +43,7 @@ async function sample(sampler: Sampler, kind: Kind, sigmas: Float32Array, start:
       return { denoised, uncond: denoised };
     },
     noise: () => run.noise?.(draws++) ?? Tensor.zeros(x.shape),
+    release: () => {},
     report: () => {},
   };
   return [...(await solver.sample(x, context, { ...solver.options, ...run.options })).data];

@@ -84,6 +84,7 @@ async function largestError(sampler: Sampler, way: Way, steps: number, options?:
       return { denoised, uncond: denoised };
     },
     noise: () => Tensor.zeros([1, 1, 1, STARTS.length]),
+    release: () => {},
     report: () => {},
   };
   const solver = SOLVERS[sampler]!;

@@ -84,6 +84,7 @@ async function check(one: Case): Promise<void> {
       draws.push([sigma, next]);
       return row(tensor(stream!), first + draws.length - 1);
     },
+    release: () => {},
     report: () => {},
   };
   const options: Record<string, unknown> = { ...(solver.options as object) };

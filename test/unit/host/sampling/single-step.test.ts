@@ -36,6 +36,7 @@ function contextOf(sigmas: number[], changes: Partial<SolverContext> = {}): Solv
       trace.draws.push([sigma, next]);
       return Tensor.full(SHAPE, 0.5);
     },
+    release: () => {},
     report: (step) => trace.reports.push(step),
     ...changes,
   };

@@ -15,6 +15,7 @@ function contextOf(model: "sd15" | "sd3", sigmas: readonly number[]): SolverCont
     denoise: async () => DENOISED,
     denoiseBoth: async () => ({ denoised: DENOISED, uncond: UNCOND }),
     noise: () => Tensor.full(X.shape, 0.5),
+    release: () => {},
     report: () => {},
   };
 }

@@ -1,5 +1,4 @@
-import { type Term, weightedSum } from "../../../../tensor/ops.js";
-import type { Tensor } from "../../../../tensor/tensor.js";
+import type { Term } from "../../../../tensor/ops.js";
 import type { Solver } from "../../solver.js";
 import { run } from "./run.js";
 
@@ -12,10 +11,10 @@ const dpmpp2mSolver = (separate: boolean): Solver => ({
   options: {},
   async sample(x, context) {
     const { sigmas } = context;
-    let before: Tensor | undefined;
     return run(x, context, {
       separate,
-      advance: ({ index, sigma, next, x, denoised, uncond }) => {
+      order: 2,
+      advance: ({ index, sigma, next, x, denoised, uncond, estimates: [, before] }) => {
         const decay = next / sigma;
         const h = Math.log(sigma / next);
         const terms: Term[] = [
@@ -27,8 +26,7 @@ const dpmpp2mSolver = (separate: boolean): Solver => ({
           const slope = (-Math.expm1(-h) * h) / (2 * Math.log(sigmas[index - 1]! / sigma));
           terms.push([1 + slope, denoised], [-slope, before]);
         }
-        before = uncond;
-        return weightedSum(terms);
+        return terms;
       },
     });
   },

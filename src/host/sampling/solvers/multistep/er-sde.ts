@@ -1,10 +1,9 @@
-import { type Term, weightedSum } from "../../../../tensor/ops.js";
+import type { Term } from "../../../../tensor/ops.js";
 import { halfLogSnr } from "../../../../tensor/sampling/noise-level.js";
 import { withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
-import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver } from "../../solver.js";
 import { requireWhole } from "./checks.js";
-import { remember, run, termsOf } from "./run.js";
+import { run, termsOf } from "./run.js";
 
 type NoiseScaler = (lambda: number) => number;
 
@@ -30,11 +29,10 @@ export const erSde: Solver<ErSdeOptions> = {
     const scaler = noise_scaler ?? defaultScaler;
     const sigmas = withSignal(context.sampling, context.sigmas);
     const lambdas = Array.from(sigmas, (sigma) => Math.exp(-halfLogSnr(context.sampling, sigma)));
-    const estimates: Tensor[] = [];
     return run(x, context, {
       sigmas,
-      advance: ({ index, sigma, next, x, denoised }) => {
-        remember(estimates, denoised, max_stage);
+      order: max_stage,
+      advance: ({ index, sigma, next, x, estimates }) => {
         const [from, to] = [lambdas[index]!, lambdas[index + 1]!];
         const signal = next / to;
         const ratio = scaler(to) / scaler(from);
@@ -48,7 +46,7 @@ export const erSde: Solver<ErSdeOptions> = {
           const deviation = Math.sqrt(Math.max(0, to ** 2 - (from * ratio) ** 2));
           terms.push([signal * s_noise * deviation, context.noise(sigma, next)]);
         }
-        return weightedSum(terms);
+        return terms;
       },
     });
   },

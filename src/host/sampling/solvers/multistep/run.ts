@@ -1,6 +1,8 @@
+import { releaseMemory } from "../../../../tensor/device-values.js";
 import type { Term } from "../../../../tensor/ops.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { SolverContext } from "../../solver.js";
+import { sumOf } from "../../sum.js";
 
 /** Latent and estimates at noise level sigma, and the level to reach. */
 export interface Step {
@@ -11,6 +13,8 @@ export interface Step {
   readonly denoised: Tensor;
   /** Estimate of the negative side; `denoised` itself where the method asks for one estimate. */
   readonly uncond: Tensor;
+  /** `uncond` of this step and of those before it, the newest first: as many as the method's order at most. */
+  readonly estimates: readonly Tensor[];
 }
 
 export interface Method {
@@ -18,22 +22,34 @@ export interface Method {
   readonly sigmas?: Float32Array;
   /** Whether each step has an estimate of the negative side (CFG++). */
   readonly separate?: boolean;
-  /** Returns the latent at `next`, which is not 0. */
-  advance(step: Step): Tensor;
+  /** Number of steps whose estimates one step uses, this one included; 1 where absent. */
+  readonly order?: number;
+  /** Returns the terms of the latent at `next`, which is not 0. Keeps none of the step's tensors: memory is used again. */
+  advance(step: Step): readonly Term[];
 }
 
 /** Runs a method of one call of the model a step; a step to noise level 0 is the estimate itself. */
 export async function run(x: Tensor, context: SolverContext, method: Method): Promise<Tensor> {
-  const { sigmas = context.sigmas, separate = false } = method;
+  const { sigmas = context.sigmas, separate = false, order = 1 } = method;
+  const estimates: Tensor[] = [];
   let latent = x;
+  let own: Tensor | undefined;
   for (let index = 0; index + 1 < sigmas.length; index++) {
     const [sigma, next] = [sigmas[index]!, sigmas[index + 1]!];
-    const { denoised, uncond } = separate
-      ? await context.denoiseBoth(latent, sigma)
-      : await context.denoise(latent, sigma).then((one) => ({ denoised: one, uncond: one }));
+    const both = separate ? await context.denoiseBoth(latent, sigma) : undefined;
+    const denoised = both?.denoised ?? (await context.denoise(latent, sigma));
+    const uncond = both?.uncond ?? denoised;
     context.report(index, denoised);
-    latent = next === 0 ? denoised : method.advance({ index, sigma, next, x: latent, denoised, uncond });
+    estimates.unshift(uncond);
+    const step = { index, sigma, next, x: latent, denoised, uncond, estimates };
+    const terms: readonly Term[] = next === 0 ? [[1, denoised]] : method.advance(step);
+    latent = sumOf(terms, own);
+    if (terms.length > 1) own = latent;
+    const dropped = estimates.length < order ? undefined : estimates.pop();
+    if (dropped !== undefined && dropped !== latent) context.release(dropped);
+    if (separate && denoised !== latent) context.release(denoised);
   }
+  if (own !== undefined && own !== latent) releaseMemory(own.memory);
   return latent;
 }
 
