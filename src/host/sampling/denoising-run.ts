@@ -7,6 +7,7 @@ import type { Conditioning } from "../types.js";
 import { type Denoiser, Estimator } from "./conditioning/estimator.js";
 import type { GuidanceMethod, GuidedEstimate } from "./guiders/cfg.js";
 import { noised } from "./latent-space.js";
+import type { StepNoise } from "./noise.js";
 import type { Guided, SolverContext } from "./solver.js";
 
 /** One step of a sampler that is done. */
@@ -30,7 +31,7 @@ export interface RunSource {
   readonly shape: readonly number[];
   /** Where the latent stays as it is, and the noise that hides it there. */
   readonly inpaint?: { readonly mask: Tensor; readonly latent: Tensor; readonly noise: Tensor | undefined };
-  readonly noise: SolverContext["noise"];
+  readonly noise: StepNoise["draw"];
   readonly signal?: AbortSignal;
   readonly onStep?: (step: SampledStep) => void;
 }
@@ -42,9 +43,9 @@ export class DenoisingRun implements SolverContext {
   private readonly estimator: Estimator;
   private readonly others = new WeakMap<Conditioning, Estimator>();
   private readonly timer = new YieldTimer();
-  /** Estimates that the run has made and the solver still reads; none on a device, whose memory has a pool of its own. */
+  /** Estimates and noise that the run has made and the solver still reads; none on a device, which has a pool of its own. */
   private readonly made = new WeakSet<Tensor>();
-  /** Those that it reads no more: memory of the next ones. */
+  /** Those that it reads no more, memory of the next ones. */
   private readonly spare: Tensor[] = [];
 
   constructor(private readonly source: RunSource) {
@@ -61,7 +62,7 @@ export class DenoisingRun implements SolverContext {
   }
 
   noise(sigma: number, next: number): Tensor {
-    return this.source.noise(sigma, next);
+    return this.owned(this.source.noise(sigma, next, this.spareTensor()));
   }
 
   async denoise(x: Tensor, sigma: number): Promise<Tensor> {
@@ -73,13 +74,13 @@ export class DenoisingRun implements SolverContext {
     return { denoised, uncond };
   }
 
-  release(estimate: Tensor): void {
-    if (this.made.delete(estimate)) this.spare.push(estimate);
+  release(tensor: Tensor): void {
+    if (this.made.delete(tensor)) this.spare.push(tensor);
   }
 
-  /** Returns the memory of released estimates to the pool, at the end of a run. */
+  /** Returns the memory of released tensors to the pool, at the end of a run. */
   end(): void {
-    for (const estimate of this.spare.splice(0)) if (estimate !== this.denoised) releaseMemory(estimate.memory);
+    for (const tensor of this.spare.splice(0)) if (tensor !== this.denoised) releaseMemory(tensor.memory);
   }
 
   report(step: number, denoised: Tensor): void {
@@ -120,12 +121,17 @@ export class DenoisingRun implements SolverContext {
     return { denoised: apartFrom(x, denoised), uncond: uncond && apartFrom(x, uncond) };
   }
 
-  private readonly sum = (terms: readonly Term[]): Tensor => {
+  private readonly sum = (terms: readonly Term[]): Tensor => this.owned(weightedSum(terms, this.spareTensor()));
+
+  private owned(tensor: Tensor): Tensor {
+    if (!tensor.isAway) this.made.add(tensor);
+    return tensor;
+  }
+
+  private spareTensor(): Tensor | undefined {
     const at = this.spare.findIndex((one) => one !== this.denoised);
-    const sum = weightedSum(terms, at < 0 ? undefined : this.spare.splice(at, 1)[0]);
-    if (!sum.isAway) this.made.add(sum);
-    return sum;
-  };
+    return at < 0 ? undefined : this.spare.splice(at, 1)[0];
+  }
 
   /** The estimate of one conditioning alone. */
   private async estimateOf(cond: Conditioning, x: Tensor, sigma: number): Promise<Tensor> {

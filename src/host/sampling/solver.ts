@@ -31,8 +31,8 @@ export interface SolverContext {
   denoiseBoth(x: Tensor, sigma: number): Promise<Guided>;
   /** Draws N(0, 1) of the latent's shape for the way from one noise level to the next. */
   noise(sigma: number, next: number): Tensor;
-  /** Takes an estimate back that the solver reads no more: the memory of one that the run has made is used again. */
-  release(estimate: Tensor): void;
+  /** Takes an estimate or noise back that the solver reads no more: memory of what the run has made is used again. */
+  release(tensor: Tensor): void;
   /** Reports the estimate of a step, from 0; the last one becomes the denoised output of custom sampling. */
   report(step: number, denoised: Tensor): void;
 }

@@ -45,9 +45,8 @@ export async function run(x: Tensor, context: SolverContext, method: Method): Pr
     const terms: readonly Term[] = next === 0 ? [[1, denoised]] : method.advance(step);
     latent = sumOf(terms, own);
     if (terms.length > 1) own = latent;
-    const dropped = estimates.length < order ? undefined : estimates.pop();
-    if (dropped !== undefined && dropped !== latent) context.release(dropped);
-    if (separate && denoised !== latent) context.release(denoised);
+    const used = [denoised, ...estimates.splice(order - 1), ...terms.map(([, tensor]) => tensor)];
+    for (const tensor of used) if (tensor !== latent && !estimates.includes(tensor)) context.release(tensor);
   }
   if (own !== undefined && own !== latent) releaseMemory(own.memory);
   return latent;
