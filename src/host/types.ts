@@ -29,7 +29,7 @@ export interface GuidanceStep {
 export interface Guidance {
   /** Replaces uncond + (cond - uncond) * cfg. */
   combine?(step: GuidanceStep): Tensor | Promise<Tensor>;
-  /** Change the guided estimate, in order. */
+  /** Change the guided estimate, in order; it too is valid for the call alone. */
   readonly after?: readonly ((denoised: Tensor, step: GuidanceStep) => Tensor | Promise<Tensor>)[];
   /** Returns the denoise mask of one noise level in place of the run's own. */
   mask?(mask: Tensor, sigma: number, sigmas: Float32Array): Tensor;

@@ -1,6 +1,6 @@
 import { YieldTimer } from "../../base/yield-timer.js";
 import { releaseMemory } from "../../tensor/device-values.js";
-import { maskedBlend, type Term, weightedSum } from "../../tensor/ops.js";
+import { maskedBlend, type Term } from "../../tensor/ops.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning } from "../types.js";
@@ -9,6 +9,7 @@ import type { GuidanceMethod, GuidedEstimate } from "./guiders/cfg.js";
 import { noised } from "./latent-space.js";
 import type { StepNoise } from "./noise.js";
 import type { Guided, SolverContext } from "./solver.js";
+import { sumOf } from "./sum.js";
 
 /** One step of a sampler that is done. */
 export interface SampledStep {
@@ -22,6 +23,9 @@ export interface SampledStep {
 }
 
 const NONE: readonly number[] = [];
+
+/** Tensors of a run that are followed at most: more than one step needs. */
+const MOST_MADE = 32;
 
 /** Everything that a run denoises with. */
 export interface RunSource {
@@ -43,9 +47,9 @@ export class DenoisingRun implements SolverContext {
   private readonly estimator: Estimator;
   private readonly others = new WeakMap<Conditioning, Estimator>();
   private readonly timer = new YieldTimer();
-  /** Estimates and noise that the run has made and the solver still reads; none on a device, which has a pool of its own. */
-  private readonly made = new WeakSet<Tensor>();
-  /** Those that it reads no more, memory of the next ones. */
+  /** Tensors that the run has made for the solver; none on a device, whose memory has a pool of its own. */
+  private made: Tensor[] = [];
+  /** Those that the solver reads no more, memory of the next ones. */
   private readonly spare: Tensor[] = [];
 
   constructor(private readonly source: RunSource) {
@@ -74,13 +78,22 @@ export class DenoisingRun implements SolverContext {
     return { denoised, uncond };
   }
 
-  release(tensor: Tensor): void {
-    if (this.made.delete(tensor)) this.spare.push(tensor);
+  // a property: guiders get it alone
+  readonly sum = (terms: readonly Term[]): Tensor => {
+    const [first] = terms;
+    const isItself = terms.length === 1 && first![0] === 1;
+    return isItself ? first![1] : this.owned(sumOf(terms, this.spareTensor()));
+  };
+
+  keepOnly(kept: readonly Tensor[]): void {
+    const { made, spare } = this;
+    this.made = [];
+    for (const tensor of made) (kept.some((one) => sharesMemory(one, tensor)) ? this.made : spare).push(tensor);
   }
 
-  /** Returns the memory of released tensors to the pool, at the end of a run. */
+  /** Returns memory that is not in use to the pool, at the end of a run. */
   end(): void {
-    for (const tensor of this.spare.splice(0)) if (tensor !== this.denoised) releaseMemory(tensor.memory);
+    for (let spare = this.spareTensor(); spare !== undefined; spare = this.spareTensor()) releaseMemory(spare.memory);
   }
 
   report(step: number, denoised: Tensor): void {
@@ -104,9 +117,7 @@ export class DenoisingRun implements SolverContext {
     const mask = model.guidance?.mask?.(inpaint.mask, sigma, sigmas) ?? inpaint.mask;
     const original = noised(model.sampling, sigma, inpaint.noise, inpaint.latent);
     const { denoised, uncond } = await this.guide(maskedBlend(x, original, mask), sigma, skipped);
-    const blended = maskedBlend(denoised, inpaint.latent, mask);
-    this.release(denoised);
-    return { denoised: blended, uncond };
+    return { denoised: maskedBlend(denoised, inpaint.latent, mask), uncond };
   }
 
   private async guide(x: Tensor, sigma: number, skipped: readonly number[]): Promise<GuidedEstimate> {
@@ -115,21 +126,20 @@ export class DenoisingRun implements SolverContext {
     const { model, method } = this.source;
     const estimates = await this.estimator.estimate(x, sigma, skipped);
     const predict = (cond: Conditioning, other = x): Promise<Tensor> => this.estimateOf(cond, other, sigma);
-    const { guidance } = model;
-    const { denoised, uncond } = await method.guide({ x, sigma, estimates, guidance, predict, sum: this.sum });
-    // the solver writes over x
-    return { denoised: apartFrom(x, denoised), uncond: uncond && apartFrom(x, uncond) };
+    return method.guide({ x, sigma, estimates, guidance: model.guidance, predict, sum: this.sum });
   }
 
-  private readonly sum = (terms: readonly Term[]): Tensor => this.owned(weightedSum(terms, this.spareTensor()));
-
   private owned(tensor: Tensor): Tensor {
-    if (!tensor.isAway) this.made.add(tensor);
+    if (tensor.isAway) return tensor;
+    // of a solver that gives nothing back
+    if (this.made.length === MOST_MADE) this.made.shift();
+    this.made.push(tensor);
     return tensor;
   }
 
   private spareTensor(): Tensor | undefined {
-    const at = this.spare.findIndex((one) => one !== this.denoised);
+    const { denoised } = this;
+    const at = this.spare.findIndex((one) => denoised === undefined || !sharesMemory(one, denoised));
     return at < 0 ? undefined : this.spare.splice(at, 1)[0];
   }
 
@@ -147,5 +157,4 @@ export class DenoisingRun implements SolverContext {
   }
 }
 
-/** An estimate that is not x itself: a copy where it is in the same memory. */
-const apartFrom = (x: Tensor, estimate: Tensor): Tensor => (estimate.memory === x.memory ? estimate.clone() : estimate);
+const sharesMemory = (a: Tensor, b: Tensor): boolean => a === b || a.memory === b.memory;

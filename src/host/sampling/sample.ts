@@ -70,7 +70,8 @@ export async function sample(options: SampleOptions): Promise<Sampled> {
   const { solver } = chosen;
   const hasSteps = sigmas.length > 1;
   const result = hasSteps ? await solver.sample(x, run, chosen.options).finally(stepNoise.release) : x;
-  if (result.memory !== x.memory) releaseMemory(x.memory);
+  // a model may have returned x as its estimate
+  if (result.memory !== x.memory && run.denoised?.memory !== x.memory) releaseMemory(x.memory);
   run.end();
   const last = (hasSteps ? solver.lastSigma?.(sigmas) : undefined) ?? sigmas.at(-1)!;
   const done = { ...latent, samples: outOfModel(result, sampling, last) };

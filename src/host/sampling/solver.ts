@@ -1,3 +1,4 @@
+import type { Term } from "../../tensor/ops.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import type { Sampler } from "../../tensor/sampling/sigmas.js";
 import type { Tensor } from "../../tensor/tensor.js";
@@ -31,8 +32,10 @@ export interface SolverContext {
   denoiseBoth(x: Tensor, sigma: number): Promise<Guided>;
   /** Draws N(0, 1) of the latent's shape for the way from one noise level to the next. */
   noise(sigma: number, next: number): Tensor;
-  /** Takes an estimate or noise back that the solver reads no more: memory of what the run has made is used again. */
-  release(tensor: Tensor): void;
+  /** Returns the weighted sum of one term or more; a single tensor of coefficient 1 is returned itself. */
+  sum(terms: readonly Term[]): Tensor;
+  /** Takes estimates, noise and sums back but these: the solver reads no other any more, and later ones have its memory. */
+  keepOnly(kept: readonly Tensor[]): void;
   /** Reports the estimate of a step, from 0; the last one becomes the denoised output of custom sampling. */
   report(step: number, denoised: Tensor): void;
 }

@@ -5,14 +5,12 @@ import type { Tensor } from "../../tensor/tensor.js";
 const MOST_TERMS = 8;
 
 /**
- * Weighted sum of one term or more, rounded once up to 8 of them, into `out` where it is set and can be used; it may be one
- * of the terms. A single tensor of coefficient 1 is returned itself.
+ * Weighted sum of one term or more, rounded once up to 8 of them, into `out`, which is none of
+ * them, where it is set. A single tensor of coefficient 1 is returned itself.
  */
 export function sumOf(terms: readonly Term[], out?: Tensor): Tensor {
   if (terms.length === 1 && terms[0]![0] === 1) return terms[0]![1];
-  if (terms.length <= MOST_TERMS) return weightedSum(terms, out);
-  // not into `out`, which may be a later term
-  let sum = weightedSum(terms.slice(0, MOST_TERMS));
+  let sum = weightedSum(terms.slice(0, MOST_TERMS), out);
   for (let at = MOST_TERMS; at < terms.length; at += MOST_TERMS - 1) {
     sum = weightedSum([[1, sum], ...terms.slice(at, at + MOST_TERMS - 1)], sum);
   }

@@ -25,6 +25,12 @@ const gaussian: Predict = async (x, sigma, cond) => {
   return Tensor.from(values, x.shape);
 };
 
+/** A Gaussian's estimate, but that of another model at these noise levels. */
+const at =
+  (levels: readonly number[], other: Predict): Predict =>
+  (x, sigma, cond) =>
+    (levels.includes(sigma) ? other : gaussian)(x, sigma, cond);
+
 const optionsOf = (sampler: Sampler, model: Model, changes: Partial<SampleOptions> = {}): SampleOptions => ({
   guider: { kind: "cfg", model, positive: [entry(0.5)], negative: [entry(-0.25)], cfg: 3 },
   sampler: { sampler, options: {} },
@@ -39,14 +45,14 @@ const run = async (options: SampleOptions): Promise<[Tensor, Tensor]> => {
   return [latent.samples, denoised.samples];
 };
 
-/** The same run with new memory for everything but x. */
+/** The same run with new memory for everything. */
 async function runAnew(options: SampleOptions): Promise<[Tensor, Tensor]> {
-  const { release } = DenoisingRun.prototype;
-  DenoisingRun.prototype.release = () => {};
+  const { keepOnly } = DenoisingRun.prototype;
+  DenoisingRun.prototype.keepOnly = () => {};
   try {
     return await run(options);
   } finally {
-    DenoisingRun.prototype.release = release;
+    DenoisingRun.prototype.keepOnly = keepOnly;
   }
 }
 
@@ -69,25 +75,32 @@ describe("sampling in memory that is used again", () => {
   for (const sampler of SAMPLERS) {
     it(`${sampler} has the bits of a run in new memory, with a mask too`, async () => {
       for (const latent of [{ samples: Tensor.zeros(SHAPE) }, inpainted]) {
-        const expected = await runAnew(optionsOf(sampler, unpooled, { latent }));
-        await assertSame(run(optionsOf(sampler, model, { latent })), Promise.resolve(expected));
+        for (const sigmas of [SIGMAS, SIGMAS.slice(0, -1)]) {
+          const expected = await runAnew(optionsOf(sampler, unpooled, { latent, sigmas }));
+          await assertSame(run(optionsOf(sampler, model, { latent, sigmas })), Promise.resolve(expected));
+        }
       }
     });
   }
 
-  for (const sampler of ["euler", "dpmpp_2m", "dpmpp_2m_cfg_pp", "res_multistep", "heun"] as const) {
+  for (const sampler of ["euler", "dpmpp_2m", "dpmpp_2m_cfg_pp", "er_sde", "heun", "uni_pc"] as const) {
     it(`${sampler}: a model may return its input, and one tensor every time`, async () => {
       const kept = randn([2, ...SHAPE.slice(1)], { seed: 4 });
       const before = kept.clone();
       const pairs: readonly (readonly [Predict, Predict])[] = [
         [async (x) => x, async (x) => x.clone()],
+        [at([9, 4, 1.5], async (x) => x), at([9, 4, 1.5], async (x) => x.clone())],
         [async (x) => Tensor.from(x.data.subarray(), x.shape), async (x) => x.clone()],
         [async (x) => part(kept, x), async (x) => part(kept, x).clone()],
       ];
       for (const [shared, own] of pairs) {
-        for (const kind of ["cfg", "basic"] as const) {
+        for (const [kind, sigmas] of [
+          ["cfg", SIGMAS],
+          ["basic", SIGMAS],
+          ["basic", Float32Array.of(5, 2)],
+        ] as const) {
           const of = (predict: Predict): SampleOptions => {
-            const guided = optionsOf(sampler, { sampling: SAMPLING, predict });
+            const guided = optionsOf(sampler, { sampling: SAMPLING, predict }, { sigmas });
             if (kind === "cfg") return guided;
             return { ...guided, guider: { kind, model: guided.guider.model, positive: [entry(0.5)] } };
           };
@@ -104,13 +117,14 @@ describe("sampling in memory that is used again", () => {
       { combine: ({ uncond }) => uncond },
       { after: [(_, { x }) => x] },
       { after: [(denoised) => denoised] },
+      { after: [(denoised) => denoised.reshape(denoised.shape)] },
     ];
     for (const guidance of guidances) {
       const copying: typeof guidance = {
         combine: guidance.combine && (async (step) => (await guidance.combine!(step)).clone()),
         after: guidance.after?.map((change) => async (denoised, step) => (await change(denoised, step)).clone()),
       };
-      for (const sampler of ["euler", "dpmpp_2m"] as const) {
+      for (const sampler of ["euler", "dpmpp_2m", "er_sde"] as const) {
         const expected = await runAnew(optionsOf(sampler, { ...unpooled, guidance: copying }));
         await assertSame(run(optionsOf(sampler, { ...model, guidance })), Promise.resolve(expected));
       }

@@ -1,8 +1,6 @@
-import { releaseMemory } from "../../../../tensor/device-values.js";
 import type { Term } from "../../../../tensor/ops.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { SolverContext } from "../../solver.js";
-import { sumOf } from "../../sum.js";
 
 /** Latent and estimates at noise level sigma, and the level to reach. */
 export interface Step {
@@ -24,7 +22,7 @@ export interface Method {
   readonly separate?: boolean;
   /** Number of steps whose estimates one step uses, this one included; 1 where absent. */
   readonly order?: number;
-  /** Returns the terms of the latent at `next`, which is not 0. Keeps none of the step's tensors: memory is used again. */
+  /** Returns the terms of the latent at `next`, which is not 0. Keeps no tensor of the step. */
   advance(step: Step): readonly Term[];
 }
 
@@ -33,7 +31,6 @@ export async function run(x: Tensor, context: SolverContext, method: Method): Pr
   const { sigmas = context.sigmas, separate = false, order = 1 } = method;
   const estimates: Tensor[] = [];
   let latent = x;
-  let own: Tensor | undefined;
   for (let index = 0; index + 1 < sigmas.length; index++) {
     const [sigma, next] = [sigmas[index]!, sigmas[index + 1]!];
     const both = separate ? await context.denoiseBoth(latent, sigma) : undefined;
@@ -43,12 +40,10 @@ export async function run(x: Tensor, context: SolverContext, method: Method): Pr
     estimates.unshift(uncond);
     const step = { index, sigma, next, x: latent, denoised, uncond, estimates };
     const terms: readonly Term[] = next === 0 ? [[1, denoised]] : method.advance(step);
-    latent = sumOf(terms, own);
-    if (terms.length > 1) own = latent;
-    const used = [denoised, ...estimates.splice(order - 1), ...terms.map(([, tensor]) => tensor)];
-    for (const tensor of used) if (tensor !== latent && !estimates.includes(tensor)) context.release(tensor);
+    latent = context.sum(terms);
+    estimates.splice(order - 1);
+    context.keepOnly([latent, ...estimates]);
   }
-  if (own !== undefined && own !== latent) releaseMemory(own.memory);
   return latent;
 }
 

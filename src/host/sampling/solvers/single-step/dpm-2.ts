@@ -1,6 +1,5 @@
 import { ancestralOf } from "../../../../tensor/sampling/ancestral.js";
 import type { Solver } from "../../solver.js";
-import { sumOf } from "../../sum.js";
 import { beginChurned, CHURN, type ChurnOptions } from "./churn.js";
 import { ANCESTRAL, type AncestralOptions } from "./euler.js";
 import { requireMiddle } from "./required.js";
@@ -15,7 +14,7 @@ export const dpm2: Solver<ChurnOptions> = {
       const first = await beginChurned(context, x, step, options);
       if (step.next === 0) return [[1, first.denoised]];
       const sigma = Math.sqrt(first.sigma * step.next);
-      const middle = await evaluate(context, sumOf(eulerTo(first, sigma)), sigma);
+      const middle = await evaluate(context, context.sum(eulerTo(first, sigma)), sigma);
       return along(first.x, [[step.next - first.sigma, middle]]);
     }),
 };
@@ -31,7 +30,7 @@ export const dpm2Ancestral: Solver<AncestralOptions> = {
       if (down === 0) return [[1, first.denoised]];
       requireMiddle("dpm_2_ancestral", eta, step.sigma, down);
       const sigma = Math.sqrt(step.sigma * down);
-      const middle = await evaluate(context, sumOf(eulerTo(first, sigma)), sigma);
+      const middle = await evaluate(context, context.sum(eulerTo(first, sigma)), sigma);
       return along(x, [[down - step.sigma, middle]], scale, noiseTerm(context, step, s_noise * up));
     }),
 };

@@ -1,9 +1,7 @@
-import { weightedSum } from "../../../../tensor/ops.js";
 import { ancestral32, ancestralOf } from "../../../../tensor/sampling/ancestral.js";
 import type { ModelSampling } from "../../../../tensor/sampling/model-sampling.js";
 import { halfLogSnr, isFlow, sigmaOfHalfLogSnr } from "../../../../tensor/sampling/noise-level.js";
 import type { Solver } from "../../solver.js";
-import { sumOf } from "../../sum.js";
 import { ANCESTRAL, type AncestralOptions } from "./euler.js";
 import { requireMiddle } from "./required.js";
 import { begin, eulerTo, evaluate, integrate, noiseTerm } from "./step.js";
@@ -22,7 +20,7 @@ export const dpmpp2sAncestral: Solver<AncestralOptions> = {
       let { denoised } = first;
       if (down > 0) {
         const sigma = middleOf(sampling, step.sigma, down);
-        ({ denoised } = await evaluate(context, sumOf(eulerTo(first, sigma)), sigma));
+        ({ denoised } = await evaluate(context, context.sum(eulerTo(first, sigma)), sigma));
       }
       const draws = step.next > 0 && (drawsAlways || eta > 0);
       const noise = draws ? noiseTerm(context, step, s_noise * up) : [];
@@ -58,7 +56,7 @@ export const dpmpp2sAncestralCfgPp: Solver<AncestralOptions> = {
       const middle = Math.sqrt(sigma * down);
       const ratio = middle / sigma;
       const second = await context.denoiseBoth(
-        weightedSum([
+        context.sum([
           [ratio, x],
           [1, first.denoised],
           [-ratio, first.uncond],

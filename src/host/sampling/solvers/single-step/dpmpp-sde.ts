@@ -5,7 +5,6 @@ import { halfLogSnr, sigmaOfHalfLogSnr } from "../../../../tensor/sampling/noise
 import { withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver, SolverContext } from "../../solver.js";
-import { sumOf } from "../../sum.js";
 import type { AncestralOptions } from "./euler.js";
 import { requirePositive } from "./required.js";
 import { begin, evaluate, integrate, noiseTerm, type Step } from "./step.js";
@@ -30,7 +29,7 @@ export const dpmppSde: Solver<DpmppSdeOptions> = {
       const from = halfLogSnr(sampling, sigma);
       const middle = sigmaOfHalfLogSnr(sampling, from + options.r * (halfLogSnr(sampling, next) - from));
       const half = stochastic(context, options, x, { sigma, next: middle }, [[1, denoised]]);
-      const second = await evaluate(context, sumOf(half), middle);
+      const second = await evaluate(context, context.sum(half), middle);
       const estimates: Term[] = share === 1 ? [] : [[1 - share, denoised]];
       return stochastic(context, options, x, step, [...estimates, [share, second.denoised]]);
     };

@@ -1,5 +1,4 @@
 import type { Solver } from "../../solver.js";
-import { sumOf } from "../../sum.js";
 import { beginChurned, CHURN, type ChurnOptions } from "./churn.js";
 import { along, eulerTo, evaluate, integrate } from "./step.js";
 
@@ -11,7 +10,7 @@ export const heun: Solver<ChurnOptions> = {
     integrate(start, context, async (x, step) => {
       const { next } = step;
       const first = await beginChurned(context, x, step, options);
-      const predicted = sumOf(eulerTo(first, next));
+      const predicted = context.sum(eulerTo(first, next));
       if (next === 0) return [[1, predicted]];
       const last = await evaluate(context, predicted, next);
       const half = (next - first.sigma) / 2;
@@ -35,7 +34,7 @@ export const heunpp2: Solver<ChurnOptions> = {
     return integrate(start, context, async (x, step) => {
       const { index, next } = step;
       const first = await beginChurned(context, x, step, options, true);
-      const predicted = sumOf(eulerTo(first, next));
+      const predicted = context.sum(eulerTo(first, next));
       if (next === end) return [[1, predicted]];
       const distance = next - first.sigma;
       const second = await evaluate(context, predicted, next);
@@ -47,7 +46,7 @@ export const heunpp2: Solver<ChurnOptions> = {
           [distance * weight, second],
         ]);
       }
-      const third = await evaluate(context, sumOf(eulerTo(second, afterNext)), afterNext);
+      const third = await evaluate(context, context.sum(eulerTo(second, afterNext)), afterNext);
       const weights = [next / (3 * sigmas[0]!), afterNext / (3 * sigmas[0]!)] as const;
       return along(first.x, [
         [distance * (1 - weights[0] - weights[1]), first],

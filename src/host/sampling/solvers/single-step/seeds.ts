@@ -4,7 +4,6 @@ import { halfLogSnr, sigmaOfHalfLogSnr } from "../../../../tensor/sampling/noise
 import { withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver, SolverContext } from "../../solver.js";
-import { sumOf } from "../../sum.js";
 import { ANCESTRAL, type AncestralOptions } from "./euler.js";
 import { FadingNoise } from "./fading-noise.js";
 import { requirePositive } from "./required.js";
@@ -124,7 +123,7 @@ class Way {
   /** The estimate at a share of the way, from a weighted sum of earlier ones. */
   estimateAt(share: number, estimates: readonly Term[]): Promise<Tensor> {
     const sigma = sigmaOfHalfLogSnr(this.context.sampling, this.from + share * this.length);
-    return this.context.denoise(sumOf(this.latentAt(share, sigma, estimates)), sigma);
+    return this.context.denoise(this.context.sum(this.latentAt(share, sigma, estimates)), sigma);
   }
 
   /** The terms of the latent at a share of the way and its noise level. */

@@ -1,8 +1,6 @@
-import { releaseMemory } from "../../../../tensor/device-values.js";
 import type { Term } from "../../../../tensor/ops.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { SolverContext } from "../../solver.js";
-import { sumOf } from "../../sum.js";
 
 /** One step of a schedule: its number from 0, its noise level and the next. */
 export interface Step {
@@ -18,10 +16,7 @@ export interface Point {
   readonly denoised: Tensor;
 }
 
-/**
- * Runs `advance` from each noise level to the next: it returns the terms of the next x, and keeps neither them nor x, whose
- * memory later steps write over.
- */
+/** Runs `advance` from each noise level to the next: it returns the terms of the next x, and keeps no tensor of the step. */
 export async function integrate(
   start: Tensor,
   context: SolverContext,
@@ -29,14 +24,10 @@ export async function integrate(
   sigmas = context.sigmas,
 ): Promise<Tensor> {
   let x = start;
-  let own: Tensor | undefined;
   for (let index = 0; index + 1 < sigmas.length; index++) {
-    const terms = await advance(x, { index, sigma: sigmas[index]!, next: sigmas[index + 1]! });
-    x = sumOf(terms, own);
-    if (terms.length > 1) own = x;
-    for (const [, term] of terms) if (term !== x) context.release(term);
+    x = context.sum(await advance(x, { index, sigma: sigmas[index]!, next: sigmas[index + 1]! }));
+    context.keepOnly([x]);
   }
-  if (own !== undefined && own !== x) releaseMemory(own.memory);
   return x;
 }
 
