@@ -10,6 +10,7 @@
         "native/addon/args.cpp",
         "native/addon/cuda.cpp",
         "native/addon/worker.cpp",
+        "native/addon/operations/elementary.cpp",
         "native/addon/operations/images.cpp",
         "native/addon/operations/lock.cpp",
         "native/addon/operations/noise.cpp",
@@ -29,6 +30,7 @@
       "include_dirs": [
         "native/addon",
         "native/include",
+        "native/third_party/libm",
         "native/include",
         "<!(node -p \"require('node-addon-api').include_dir\")"
       ],
@@ -469,7 +471,7 @@
       "sources": [
         "native/core/kernels/noise.cpp",
         "native/core/kernels/elementwise.cpp",
-        "native/core/kernels/exponential.cpp",
+        "native/core/kernels/schedule.cpp",
         "native/core/kernels/reduce.cpp",
         "native/core/kernels/pixels.cpp",
         "native/core/kernels/resize/planes.cpp",
@@ -525,7 +527,7 @@
       "sources": [
         "native/core/kernels/noise.cpp",
         "native/core/kernels/elementwise.cpp",
-        "native/core/kernels/exponential.cpp",
+        "native/core/kernels/schedule.cpp",
         "native/core/kernels/reduce.cpp",
         "native/core/kernels/pixels.cpp",
         "native/core/kernels/resize/planes.cpp",
@@ -585,7 +587,7 @@
       "sources": [
         "native/core/kernels/noise.cpp",
         "native/core/kernels/elementwise.cpp",
-        "native/core/kernels/exponential.cpp",
+        "native/core/kernels/schedule.cpp",
         "native/core/kernels/reduce.cpp",
         "native/core/kernels/pixels.cpp",
         "native/core/kernels/resize/planes.cpp",

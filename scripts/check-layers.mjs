@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Checks how the sources hang together: who imports whom, which exports are used, how full folders are. The tables are in
-// layers/floors.mjs; docs/decisions.md has the reasons.
+// Checks how the sources hang together: who imports whom, which exports are used, how full folders are, and that
+// elementary functions come from the core. The tables are in layers/floors.mjs; docs/decisions.md has the reasons.
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as house from "./layers/floors.mjs";
@@ -10,7 +10,7 @@ import { arrowsOf, circlesOf, readSources } from "./layers/imports.mjs";
  * @typedef {import("./layers/imports.mjs").Source} Source
  * @typedef {import("./layers/imports.mjs").Arrow} Arrow
  * @typedef {"layer" | "floor" | "type-floor" | "narrow" | "face" | "circle" | "type-circle" | "state" | "folder"
- *   | "comment" | "export" | "native"} Rule
+ *   | "comment" | "export" | "elementary" | "native"} Rule
  * @typedef {{ rule: Rule, text: string }} Finding
  * @typedef {typeof house} House
  */
@@ -37,6 +37,7 @@ export function checkLayers(root, tables = house) {
     ...checkFloors(sources, tables),
     ...checkCircles(arrows),
     ...sources.filter(({ file }) => !tables.MAY_HOLD_STATE.includes(file)).flatMap(checkState),
+    ...sources.filter(({ file }) => file !== "native/elementary.ts").flatMap(checkElementary),
     ...checkExports({ sources, arrows, programs, entries: tables.ENTRIES }),
     ...[...prefixed("src", sources), ...programs].flatMap(checkComments),
     ...checkFolders([...prefixed("src", sources), ...prefixed("native", native), ...programs], tables.MOST_FILES),
@@ -165,6 +166,25 @@ function checkState({ file, text }) {
     .map(([, variable, constant]) => ({
       rule: "state",
       text: `src/${file}: "${variable ?? constant}" is module state.`,
+    }));
+}
+
+/** Math without the functions that are exact in every engine, and powers of anything but 2. */
+const INEXACT =
+  /\bMath\b(?!\.(?:abs|ceil|clz32|floor|fround|imul|max|min|round|sign|sqrt|trunc|PI|SQRT2)\b)(?:\.\w+)?|\S+ \*\*=?(?= )/g;
+
+/**
+ * Functions whose last bits each engine chooses itself: results would depend on the version of Node.
+ *
+ * @param {Source} source
+ * @returns {Finding[]}
+ */
+function checkElementary({ file, text }) {
+  return [...text.matchAll(INEXACT)]
+    .filter(([use]) => !/(?:^|[^\w.])2n? \*\*$/.test(use))
+    .map(([use]) => ({
+      rule: "elementary",
+      text: `src/${file}: "${use}" differs between engines; native/elementary.ts has the functions for it.`,
     }));
 }
 

@@ -24,8 +24,9 @@ namespace {
 
 Napi::Object Init(Napi::Env env, Napi::Object core) {
   const Exports exports{core, Napi::Object::New(env)};
-  for (const auto fill : {ExportRuntime, ExportLock, ExportNoise, ExportSampling, ExportTensors, ExportImages,
-                          ExportPngEncode, ExportPngDecode, ExportPngFilter, ExportCudaMemory, ExportFilters})
+  for (const auto fill :
+       {ExportRuntime, ExportLock, ExportNoise, ExportSampling, ExportElementary, ExportTensors, ExportImages,
+        ExportPngEncode, ExportPngDecode, ExportPngFilter, ExportCudaMemory, ExportFilters})
     fill(exports);
   core.Set("cuda", exports.cuda);
   OpenChannel(env);

@@ -21,6 +21,7 @@ struct Exports {
 void SetAll(Napi::Object to, std::initializer_list<Operation> operations);
 
 void ExportCudaMemory(const Exports &exports);
+void ExportElementary(const Exports &exports);
 void ExportFilters(const Exports &exports);
 void ExportImages(const Exports &exports);
 void ExportLock(const Exports &exports);

@@ -150,8 +150,11 @@ size_t engine_sampling_size(const engine_sampling *sampling);
 /* The rising table of sigmas. Fails: BAD_LENGTH, BAD_ARGUMENT. */
 engine_status engine_sampling_table(const engine_sampling *sampling, engine_f32 out);
 /* sigma above 0 to the sampling's timestep, and back; float32 in, float32 out. */
-engine_status engine_sampling_timestep(const engine_sampling *sampling, engine_cf32 table, float sigma, float *out);
-engine_status engine_sampling_sigma(const engine_sampling *sampling, engine_cf32 table, float timestep, float *out);
+engine_status engine_sampling_timestep(const engine_sampling *sampling, float sigma, float *out);
+engine_status engine_sampling_sigma(const engine_sampling *sampling, float timestep, float *out);
+
+/* PyTorch's linspace in float32; at most 2^24 values. Fails: BAD_LENGTH. */
+engine_status engine_linspace(float start, float end, engine_f32 out);
 
 typedef enum {
   ENGINE_SIMPLE = 0,

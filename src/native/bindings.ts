@@ -122,9 +122,22 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     more: boolean,
   ): void;
 
+  /** Elementary functions in double with the same bits everywhere; see elementary.ts. */
+  exp(x: number): number;
+  expm1(x: number): number;
+  log(x: number): number;
+  log1p(x: number): number;
+  pow(x: number, y: number): number;
+  sin(x: number): number;
+  cos(x: number): number;
+  tan(x: number): number;
+  atan(x: number): number;
+
   samplingTable(sampling: SamplingSpec): Float32Array;
-  samplingTimestep(sampling: SamplingSpec, table: Float32Array, sigma: number): number;
-  samplingSigma(sampling: SamplingSpec, table: Float32Array, timestep: number): number;
+  samplingTimestep(sampling: SamplingSpec, sigma: number): number;
+  samplingSigma(sampling: SamplingSpec, timestep: number): number;
+  /** PyTorch's linspace in float32; `count` at most 2^24. */
+  linspace(start: number, end: number, count: number): Float32Array;
   /** Falling sigmas of a schedule. `extraStep`: one more step, then the last but one dropped. `denoise` as KSampler's. */
   schedule(
     sampling: SamplingSpec,

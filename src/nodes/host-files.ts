@@ -58,3 +58,17 @@ export function patchedModel(model: Model, { node, inputs }: ModelPatch, host: H
 /** Inputs of a patch: models as their host made them. */
 export const ofHost = (models: Readonly<Record<string, Model>>): Record<string, Model> =>
   Object.fromEntries(Object.entries(models).map(([name, model]) => [name, hostModel(model)]));
+
+/** A node's run that changes the network of `model` by all other inputs; not at all where the input `off` is 0. */
+export const patches =
+  (node: string, off?: string) =>
+  ({ model, ...inputs }: { readonly model: Model } & Readonly<Record<string, unknown>>, { host }: Loading) => ({
+    MODEL: off !== undefined && inputs[off] === 0 ? model : patchedModel(model, { node, inputs }, host),
+  });
+
+/** A node's run that merges `model2` into the network of `model1`, by all other inputs. */
+export const merges =
+  (node: string) =>
+  ({ model1, model2, ...inputs }: { readonly model1: Model; readonly model2: Model }, { host }: Loading) => ({
+    MODEL: patchedModel(model1, { node, inputs: { ...inputs, ...ofHost({ model2 }) } }, host),
+  });

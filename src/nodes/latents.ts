@@ -1,5 +1,7 @@
 import { inputError } from "../base/errors.js";
 import type { Latent } from "../host/types.js";
+import { weightedSum } from "../tensor/ops.js";
+import { cycled } from "../tensor/parts.js";
 import { resizeLatent } from "../tensor/resize.js";
 import type { Tensor } from "../tensor/tensor.js";
 
@@ -16,6 +18,14 @@ export function fitted(x: Tensor, like: Tensor, input: string, method: "bilinear
   const [height = 0, width = 0] = like.shape.slice(-2);
   if (x.size === 0 || x.shape.slice(1).join() === like.shape.slice(1).join()) return x;
   return resizeLatent(x, { method, height, width, crop: "center" });
+}
+
+/** The first latent plus `factor` times the second, which is fitted to it; its batch is repeated or cut. */
+export function added(first: Latent, second: Latent, factor: number): Latent {
+  const { samples } = first;
+  const other = cycled(fitted(second.samples, samples, "samples2"), samples.shape[0]!);
+  const terms = [[1, samples] as const, [factor, other] as const];
+  return { ...first, samples: weightedSum(terms) };
 }
 
 /** The latent as [B, planes, H, W]: axes between channels and height (frames) count as channels. */

@@ -29,11 +29,6 @@ engine_sampling ReadSampling(const Args &a) {
   return sampling;
 }
 
-/* The table of a sampling already read. */
-engine_cf32 ReadTable(const Args &a, const engine_sampling &sampling) {
-  return a.in(1, "table", engine_sampling_size(&sampling));
-}
-
 int ReadScheduler(const Args &a, size_t i) {
   const std::string name = a.text(i, "scheduler");
   for (int k = 0; engine_scheduler_name(k) != nullptr; k++)
@@ -57,8 +52,17 @@ Napi::Value Convert(const Napi::CallbackInfo &info) {
   const Args a(info);
   const engine_sampling sampling = ReadSampling(a);
   float result = 0;
-  a.done(kFunction(&sampling, ReadTable(a, sampling), a.f32(2, "value"), &result));
+  a.done(kFunction(&sampling, a.f32(1, "value"), &result));
   return Napi::Number::New(info.Env(), result);
+}
+
+Napi::Value Linspace(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  const float start = a.f32(0, "start"), end = a.f32(1, "end");
+  const auto count = static_cast<size_t>(a.integer(2, "count", 0, 1 << 24));
+  Napi::Float32Array values = Napi::Float32Array::New(info.Env(), count);
+  a.done(engine_linspace(start, end, {values.Data(), count}));
+  return values;
 }
 
 Napi::Value Schedule(const Napi::CallbackInfo &info) {
@@ -70,7 +74,7 @@ Napi::Value Schedule(const Napi::CallbackInfo &info) {
   const double denoise = a.number(5, "denoise");
   // nearly every schedule has steps + 1
   Napi::Float32Array result = Napi::Float32Array::New(info.Env(), static_cast<size_t>(steps) + 1);
-  const engine_cf32 table = ReadTable(a, sampling);
+  const engine_cf32 table = a.in(1, "table", engine_sampling_size(&sampling));
   size_t written = 0;
   const auto compute = [&] {
     return engine_schedule(&sampling, table, scheduler, steps, extra_step, denoise,
@@ -94,6 +98,7 @@ void ExportSampling(const Exports &exports) {
   SetAll(exports.core, {{"samplingTable", SamplingTable},
                         {"samplingTimestep", Convert<engine_sampling_timestep>},
                         {"samplingSigma", Convert<engine_sampling_sigma>},
+                        {"linspace", Linspace},
                         {"schedule", Schedule}});
 }
 

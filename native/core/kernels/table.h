@@ -29,6 +29,13 @@ typedef struct lk_sequence {
   uint16_t length, distance; /* 3 to 258; 1 to 32768 */
 } lk_sequence;
 
+/* 2^(i / LK_POWERS) from 1 up: rounded, and what the rounding left. */
+#define LK_POWER_BITS 7
+#define LK_POWERS (1 << LK_POWER_BITS)
+typedef struct lk_powers {
+  float high[LK_POWERS], low[LK_POWERS];
+} lk_powers;
+
 /* Bytes to one anchor on average, in data without runs; every byte of a run of zeros is one. */
 #define LK_ANCHOR_SPACING 64
 
@@ -69,8 +76,10 @@ typedef struct lk_kernels {
   double (*scaled_errors)(const float *low, const float *high, const float *previous, size_t n, double atol,
                           double rtol);
 
-  /* e^x in place, computed in double with the tables of lk_exp and rounded once; 2^-54 <= |x| < 512. */
-  void (*exponentials)(float *x, size_t n, const struct exp_data *data);
+  /* origin + step * first, origin + step * (first + 1) …, one rounding each. */
+  void (*ramp)(float *out, size_t n, float origin, float step, int32_t first);
+  /* e^x in place, within 0.57 ulp; |x| <= 87. */
+  void (*exponentials)(float *x, size_t n, const lk_powers *powers);
 
   void (*to_bytes)(uint8_t *out, const float *x, size_t n, int stream);
   void (*from_bytes)(float *out, const uint8_t *x, size_t n, int stream);
@@ -164,7 +173,7 @@ typedef struct lk_kernels {
   void LK_JOIN(noise, isa)(lk_kernels * table);       \
   void LK_JOIN(elementwise, isa)(lk_kernels * table); \
   void LK_JOIN(reduce, isa)(lk_kernels * table);      \
-  void LK_JOIN(exponential, isa)(lk_kernels * table); \
+  void LK_JOIN(schedule, isa)(lk_kernels * table);    \
   void LK_JOIN(pixels, isa)(lk_kernels * table);      \
   void LK_JOIN(resize, isa)(lk_kernels * table);      \
   void LK_JOIN(colours, isa)(lk_kernels * table);     \

@@ -1,16 +1,10 @@
 #include "sampling.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "runtime/dispatch.h"
 #include "runtime/spans.h"
-
-// last: it renames functions of <cmath>
-extern "C" {
-#include "exp_data.h"
-}
 
 namespace latentkit {
 namespace {
@@ -26,9 +20,10 @@ float shifted(double alpha, float t) {
   return static_cast<float>(alpha) * t / (1.0f + static_cast<float>(alpha - 1.0) * t);
 }
 
+/* e^mu / (e^mu + (1 / t - 1)); PyTorch divides a number by a tensor as it multiplies by the reciprocal. */
 float flux_sigma(double mu, float t) {
   float e = static_cast<float>(lk_exp(mu));
-  return e / (e + (1.0f / t - 1.0f));
+  return e * (1.0f / (e + (1.0f / t - 1.0f)));
 }
 
 float squared_cosine(float angle) {
@@ -54,7 +49,8 @@ float cascade_timestep(float sigma) {
   return angle / (kPi * 0.5f) * (1.0f + kCosineOffset) - kCosineOffset;
 }
 
-void discrete_table(const engine_sampling &sampling, float *out) {
+/* The sigmas of a discrete sampling, not yet rounded. */
+std::vector<double> discrete_sigmas(const engine_sampling &sampling) {
   double start = std::sqrt(sampling.linear_start), end = std::sqrt(sampling.linear_end);
   double step = (end - start) / (kSteps - 1);
   double product = 1.0;
@@ -73,43 +69,51 @@ void discrete_table(const engine_sampling &sampling, float *out) {
     }
     cumulative.back() = 4.8973451890853435e-08;
   }
-  for (size_t i = 0; i < kSteps; i++) {
-    out[i] = static_cast<float>(std::sqrt((1.0 - cumulative[i]) / cumulative[i]));
-  }
+  for (double &a : cumulative) a = std::sqrt((1.0 - a) / a);
+  return cumulative;
 }
 
-/* The table of Stable Diffusion 1, 2 and XL, computed once: nearly every call needs it. */
-struct CommonTable {
-  static constexpr engine_sampling kOf = {ENGINE_DISCRETE, 0, 0.00085, 0.012, 0, 0, 1, 1};
-  std::array<float, kSteps> values;
-
-  CommonTable() { discrete_table(kOf, values.data()); }
-  static bool is(const engine_sampling &s) {
-    return s.linear_start == kOf.linear_start && s.linear_end == kOf.linear_end && s.zsnr == 0;
-  }
-};
-
-void edm_table(const engine_sampling &sampling, float *out) {
-  double low = lk_log(sampling.sigma_min), high = lk_log(sampling.sigma_max);
-  for (size_t i = 0; i < kSteps; i++) {
-    double t = static_cast<double>(i) / (kSteps - 1);
-    out[i] = exp32(static_cast<float>(low + (high - low) * t));
-  }
+/* The table of a discrete sampling: that of Stable Diffusion 1, 2 and XL is kept, nearly every call needs it. */
+std::shared_ptr<const DiscreteTable> discrete_table(const engine_sampling &sampling) {
+  static constexpr engine_sampling kCommon = {ENGINE_DISCRETE, 0, 0.00085, 0.012, 0, 0, 1, 1};
+  static const auto common = std::make_shared<const DiscreteTable>(kCommon);
+  const bool is_common = sampling.linear_start == kCommon.linear_start && sampling.linear_end == kCommon.linear_end;
+  return is_common && sampling.zsnr == 0 ? common : std::make_shared<const DiscreteTable>(sampling);
 }
 
 bool positive(double x) { return std::isfinite(x) && x > 0.0; }
 
+lk_powers powers_of_two() {
+  lk_powers powers;
+  for (size_t i = 0; i < LK_POWERS; i++) {
+    const double power = lk_pow(2.0, static_cast<double>(i) / LK_POWERS);
+    powers.high[i] = static_cast<float>(power);
+    powers.low[i] = static_cast<float>(power - powers.high[i]);
+  }
+  return powers;
+}
+
+/* What the kernel takes; neither overflow nor a subnormal result is among it, nor NaN. */
+bool is_plain(float x) { return std::fabs(x) <= 87.0f; }
+
 }  // namespace
 
 void exp32_all(float *x, size_t n) {
-  constexpr size_t kBlock = 256;
-  for (size_t i = 0; i < n; i += kBlock) {
-    const size_t count = std::min(n - i, kBlock);
-    bool is_plain = true;  // no step overflows, and e^x is not 1 + x
-    for (size_t k = i; k < i + count; k++) is_plain &= std::fabs(x[k]) >= 0x1p-54f && std::fabs(x[k]) < 512.0f;
-    if (is_plain) kernels().exponentials(x + i, count, &__exp_data);
-    else std::transform(x + i, x + i + count, x + i, exp32);
+  static const lk_powers powers = powers_of_two();
+  if (std::all_of(x, x + n, is_plain)) return kernels().exponentials(x, n, &powers);
+  for (size_t i = 0; i < n; i++) {
+    if (is_plain(x[i])) kernels().exponentials(x + i, 1, &powers);
+    else x[i] = static_cast<float>(lk_exp(x[i]));
   }
+}
+
+// PyTorch's kernel counts the first half from the start and the second from the end, and fuses each step.
+void linspace(float start, float end, float *out, size_t n) {
+  if (n == 0) return;
+  const float step = n > 1 ? (end - start) / static_cast<float>(static_cast<int32_t>(n - 1)) : 0.0f;
+  const size_t half = n == 1 ? 1 : n / 2;
+  kernels().ramp(out, half, start, step, 0);
+  kernels().ramp(out + half, n - half, end, step, static_cast<int32_t>(half) - static_cast<int32_t>(n - 1));
 }
 
 bool valid(const engine_sampling &sampling) {
@@ -126,17 +130,21 @@ bool valid(const engine_sampling &sampling) {
   }
 }
 
-SigmaMaps::SigmaMaps(const engine_sampling &sampling, engine_cf32 table) : sampling_(sampling) {
-  if (sampling.kind != ENGINE_DISCRETE) return;
-  log_sigmas_.resize(table.len);
-  for (size_t i = 0; i < table.len; i++) log_sigmas_[i] = log32(table.data[i]);
+DiscreteTable::DiscreteTable(const engine_sampling &sampling) {
+  for (const double sigma : discrete_sigmas(sampling)) {
+    sigmas.push_back(static_cast<float>(sigma));
+    logs.push_back(static_cast<float>(lk_log(sigma)));
+  }
 }
+
+SigmaMaps::SigmaMaps(const engine_sampling &sampling)
+    : sampling_(sampling), table_(sampling.kind == ENGINE_DISCRETE ? discrete_table(sampling) : nullptr) {}
 
 float SigmaMaps::nearest_index(float sigma) const {
   float log_sigma = log32(sigma), best = INFINITY;
   size_t index = 0;
-  for (size_t i = 0; i < log_sigmas_.size(); i++) {
-    float distance = std::fabs(log_sigma - log_sigmas_[i]);
+  for (size_t i = 0; i < kSteps; i++) {
+    float distance = std::fabs(log_sigma - table_->logs[i]);
     if (distance < best) {
       best = distance;
       index = i;
@@ -146,11 +154,11 @@ float SigmaMaps::nearest_index(float sigma) const {
 }
 
 inline float SigmaMaps::interpolated_log(float timestep) const {
-  const auto last = static_cast<int32_t>(log_sigmas_.size()) - 1;
+  const auto last = static_cast<int32_t>(kSteps) - 1;
   const float t = timestep > 0.0f ? std::min(timestep, static_cast<float>(last)) : 0.0f;
   const auto low = static_cast<int32_t>(t), high = std::min(low + 1, last);
   const float weight = t - static_cast<float>(low);
-  const float *logs = log_sigmas_.data();
+  const float *logs = table_->logs.data();
   return (1.0f - weight) * logs[low] + weight * logs[high];
 }
 
@@ -195,16 +203,14 @@ engine_status engine_sampling_table(const engine_sampling *sampling, engine_f32 
   if (out.len != size) return ENGINE_BAD_LENGTH;
   return guarded([&] {
     if (sampling->kind == ENGINE_DISCRETE) {
-      if (!CommonTable::is(*sampling)) {
-        discrete_table(*sampling, out.data);
-      } else {
-        static const CommonTable common;
-        std::copy(common.values.begin(), common.values.end(), out.data);
-      }
+      const auto table = discrete_table(*sampling);
+      std::copy(table->sigmas.begin(), table->sigmas.end(), out.data);
     } else if (sampling->kind == ENGINE_EDM) {
-      edm_table(*sampling, out.data);
+      linspace(static_cast<float>(lk_log(sampling->sigma_min)), static_cast<float>(lk_log(sampling->sigma_max)),
+               out.data, size);
+      exp32_all(out.data, size);
     } else {
-      SigmaMaps maps(*sampling, {nullptr, 0});
+      SigmaMaps maps(*sampling);
       float scale = sampling->kind == ENGINE_FLOW ? static_cast<float>(sampling->multiplier) : 1.0f;
       for (size_t i = 0; i < size; i++) {
         out.data[i] = maps.sigma(static_cast<float>(i + 1) / static_cast<float>(size) * scale);
@@ -214,24 +220,26 @@ engine_status engine_sampling_table(const engine_sampling *sampling, engine_f32 
   });
 }
 
-engine_status engine_sampling_timestep(const engine_sampling *sampling, engine_cf32 table, float sigma, float *out) {
+engine_status engine_sampling_timestep(const engine_sampling *sampling, float sigma, float *out) {
   using namespace latentkit;
-  size_t size = engine_sampling_size(sampling);
-  if (size == 0 || !(sigma > 0.0f)) return ENGINE_BAD_ARGUMENT;
-  if (table.len != size) return ENGINE_BAD_LENGTH;
+  if (!valid(*sampling) || !(sigma > 0.0f)) return ENGINE_BAD_ARGUMENT;
   return guarded([&] {
-    *out = SigmaMaps(*sampling, table).timestep(sigma);
+    *out = SigmaMaps(*sampling).timestep(sigma);
     return ENGINE_OK;
   });
 }
 
-engine_status engine_sampling_sigma(const engine_sampling *sampling, engine_cf32 table, float timestep, float *out) {
+engine_status engine_sampling_sigma(const engine_sampling *sampling, float timestep, float *out) {
   using namespace latentkit;
-  size_t size = engine_sampling_size(sampling);
-  if (size == 0) return ENGINE_BAD_ARGUMENT;
-  if (table.len != size) return ENGINE_BAD_LENGTH;
+  if (!valid(*sampling)) return ENGINE_BAD_ARGUMENT;
   return guarded([&] {
-    *out = SigmaMaps(*sampling, table).sigma(timestep);
+    *out = SigmaMaps(*sampling).sigma(timestep);
     return ENGINE_OK;
   });
+}
+
+engine_status engine_linspace(float start, float end, engine_f32 out) {
+  if (out.len > size_t{1} << 24) return ENGINE_BAD_LENGTH;
+  latentkit::linspace(start, end, out.data, out.len);
+  return ENGINE_OK;
 }

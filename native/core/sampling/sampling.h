@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "engine.h"
@@ -10,18 +11,32 @@
 namespace latentkit {
 
 inline float log32(float x) { return static_cast<float>(lk_log(x)); }
-inline float exp32(float x) { return static_cast<float>(lk_exp(x)); }
 
-/* exp32 of each, in place. */
+/* e^x of each, in place, within 0.57 ulp. */
 void exp32_all(float *x, size_t n);
+
+inline float exp32(float x) {
+  exp32_all(&x, 1);
+  return x;
+}
+
+/* n values from start to end as torch.linspace has them; n at most 2^24. */
+void linspace(float start, float end, float *out, size_t n);
 
 /* Every number is within its range. */
 bool valid(const engine_sampling &sampling);
 
-/* The maps of a valid sampling and its table, which must outlive it. Throws std::bad_alloc. */
+/* The table of a discrete sampling. Its logarithms are those of the unrounded sigmas. */
+struct DiscreteTable {
+  std::vector<float> sigmas, logs;
+
+  explicit DiscreteTable(const engine_sampling &sampling);
+};
+
+/* The maps of a valid sampling, which must outlive it. Throws std::bad_alloc. */
 class SigmaMaps {
  public:
-  SigmaMaps(const engine_sampling &sampling, engine_cf32 table);
+  explicit SigmaMaps(const engine_sampling &sampling);
   float timestep(float sigma) const;
   float sigma(float timestep) const;
   /* Timesteps to their sigmas, in place. */
@@ -32,7 +47,7 @@ class SigmaMaps {
   float interpolated_log(float timestep) const;
 
   const engine_sampling &sampling_;
-  std::vector<float> log_sigmas_; /* discrete only */
+  std::shared_ptr<const DiscreteTable> table_; /* discrete only */
 };
 
 }  // namespace latentkit

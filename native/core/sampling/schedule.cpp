@@ -25,16 +25,12 @@ struct Context {
   float largest() const { return table.data[table.len - 1]; }
 };
 
-/* n values from start to end as torch.linspace has them, with room for one more. */
-Sigmas linspace(float start, float end, size_t n) {
+/* Evenly spaced, with room for one more. */
+Sigmas spaced(float start, float end, size_t n) {
   Sigmas values;
   values.reserve(n + 1);
   values.resize(n);
-  if (n == 0) return values;
-  float step = n > 1 ? (end - start) / static_cast<float>(n - 1) : 0.0f;
-  size_t half = n == 1 ? 1 : n / 2;
-  for (size_t i = 0; i < half; i++) values[i] = start + step * static_cast<float>(static_cast<int32_t>(i));
-  for (size_t i = half; i < n; i++) values[i] = end - step * static_cast<float>(static_cast<int32_t>(n - 1 - i));
+  linspace(start, end, values.data(), n);
   return values;
 }
 
@@ -45,18 +41,18 @@ Sigmas simple(const Context &at, size_t steps) {
 }
 
 Sigmas sgm_uniform(const Context &at, size_t steps) {
-  SigmaMaps maps(at.sampling, at.table);
-  Sigmas out = linspace(maps.timestep(at.largest()), maps.timestep(at.smallest()), steps + 1);
+  SigmaMaps maps(at.sampling);
+  Sigmas out = spaced(maps.timestep(at.largest()), maps.timestep(at.smallest()), steps + 1);
   maps.to_sigmas(out.data(), out.size());
   out.back() = 0.0f;
   return out;
 }
 
 Sigmas normal(const Context &at, size_t steps) {
-  SigmaMaps maps(at.sampling, at.table);
+  SigmaMaps maps(at.sampling);
   float first = maps.timestep(at.largest()), last = maps.timestep(at.smallest());
   bool ends_in_zero = std::fabs(maps.sigma(last)) <= kAboutZero;
-  Sigmas out = linspace(first, last, ends_in_zero ? steps + 1 : steps);
+  Sigmas out = spaced(first, last, ends_in_zero ? steps + 1 : steps);
   maps.to_sigmas(out.data(), out.size());
   if (!ends_in_zero) out.push_back(0.0f);
   return out;
@@ -66,7 +62,7 @@ Sigmas karras(const Context &at, size_t steps) {
   const double low = lk_pow(at.smallest(), 1.0 / 7.0), root = lk_pow(at.largest(), 1.0 / 7.0);
   // torch rounds the roots where it meets float32: their difference once, not each of them before it
   const float high = static_cast<float>(root), span = static_cast<float>(low - root);
-  Sigmas out = linspace(0.0f, 1.0f, steps);
+  Sigmas out = spaced(0.0f, 1.0f, steps);
   for (float &value : out) {
     float x = high + value * span, square = x * x;
     value = square * square * square * x;
@@ -76,7 +72,7 @@ Sigmas karras(const Context &at, size_t steps) {
 }
 
 Sigmas exponential(const Context &at, size_t steps) {
-  Sigmas out = linspace(log32(at.largest()), log32(at.smallest()), steps);
+  Sigmas out = spaced(log32(at.largest()), log32(at.smallest()), steps);
   exp32_all(out.data(), out.size());
   out.push_back(0.0f);
   return out;

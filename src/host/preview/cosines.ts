@@ -1,3 +1,5 @@
+import { cos } from "../../native/elementary.js";
+
 /** Highest number of cosine waves along a side that the preview model tells apart. */
 const MOST_WAVES = 16;
 
@@ -13,7 +15,7 @@ export function wavesOf(cells: number): Waves {
   const values = new Float64Array(count * cells);
   for (let u = 0; u < count; u++) {
     const scale = Math.sqrt((u === 0 ? 1 : 2) / cells);
-    for (let i = 0; i < cells; i++) values[u * cells + i] = scale * Math.cos((Math.PI * (2 * i + 1) * u) / (2 * cells));
+    for (let i = 0; i < cells; i++) values[u * cells + i] = scale * cos((Math.PI * (2 * i + 1) * u) / (2 * cells));
   }
   return { cells, count, values };
 }

@@ -1,3 +1,4 @@
+import { exp } from "../../native/elementary.js";
 import type { Waves } from "./cosines.js";
 
 /** Standard deviation of a cell around its mean that the lowest wave contributes, and all that the waves lack. */
@@ -79,7 +80,7 @@ function logDensity(
 /** Weights that add up to 1 from their logarithms. */
 function normalised(logs: readonly number[]): number[] {
   const most = Math.max(...logs);
-  const weights = logs.map((log) => Math.exp(log - most));
+  const weights = logs.map((log) => exp(log - most));
   const sum = weights.reduce((total, weight) => total + weight, 0);
   return weights.map((weight) => weight / sum);
 }

@@ -22,7 +22,7 @@ export interface BrownianNoise {
 }
 
 /** Rows of two ways from the root to a millionth, of paths that are not huge. */
-const expectedRows = (length: number): number => 2 * Math.ceil(Math.log2(Math.min(length, 1000) * 1e6 + 2));
+const expectedRows = (length: number): number => 2 * (32 - Math.clz32(Math.ceil(Math.min(length, 1000) * 1e6) + 1));
 
 /**
  * Noise of the SDE samplers: N(0, 1) of a shape for the way between two noise levels, increments of one Brownian path per

@@ -1,4 +1,5 @@
 import type { CudaBindings } from "../cuda-bindings.js";
+import { pow } from "../elementary.js";
 import type { InjectOptions } from "../tensor-operations.js";
 import type { Four, Side } from "./sides.js";
 
@@ -161,7 +162,7 @@ const SUMS = [...Array.from({ length: 8 }, (_, at) => [at + 1, 4097] as const), 
 
 const summed = SUMS.map(([count, n]) =>
   floatsOf(`weightedSum of ${n}, ${count} terms`, n, ({ ops, put }, out) => {
-    const terms = Array.from({ length: count }, (_, k) => [(-1.7) ** k / 3, put(values(n, 29 + k))]);
+    const terms = Array.from({ length: count }, (_, k) => [pow(-1.7, k) / 3, put(values(n, 29 + k))]);
     ops.weightedSum(out, ...terms.flat());
   }),
 );

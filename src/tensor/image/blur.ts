@@ -1,3 +1,4 @@
+import { exp } from "../../native/elementary.js";
 import { loadNative } from "../../native/load.js";
 import { weightedSum } from "../ops.js";
 import { fourSides } from "../shape.js";
@@ -11,7 +12,7 @@ export function gaussianWeights(count: number, sigma: number, reach: number): Fl
   const middle = (count - 1) / 2;
   const weights = Array.from({ length: count }, (_, i) => {
     const at = middle === 0 ? 0 : ((i - middle) / middle) * reach;
-    return Math.exp(-(at * at) / (2 * sigma * sigma));
+    return exp(-(at * at) / (2 * sigma * sigma));
   });
   const sum = weights.reduce((a, b) => a + b);
   return Float32Array.from(weights, (weight) => weight / sum);

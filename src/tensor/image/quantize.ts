@@ -1,3 +1,4 @@
+import { square } from "../../native/elementary.js";
 import { fromBytes, toBytes } from "../ops.js";
 import type { Tensor } from "../tensor.js";
 import { type Palette, paletteOf } from "./palette.js";
@@ -61,8 +62,8 @@ class Nearest {
       for (let axis = 0; axis < 3; axis++) {
         const below = low[axis]! - palette[3 * entry + axis]!;
         const above = -below - (CELL - 1);
-        closest[entry]! += Math.max(below, above, 0) ** 2;
-        furthest += Math.min(below, above) ** 2;
+        closest[entry]! += square(Math.max(below, above, 0));
+        furthest += square(Math.min(below, above));
       }
       bound = Math.min(bound, furthest);
     }

@@ -1,4 +1,5 @@
 import { LatentkitError } from "../../base/errors.js";
+import { square } from "../../native/elementary.js";
 import type { ModelSampling } from "./model-sampling.js";
 import { isFlow } from "./noise-level.js";
 
@@ -38,7 +39,7 @@ export function ancestral32(sigma: number, next: number, eta: number): Down {
 function upOf(sigma: number, next: number, eta: number): number {
   // whatever eta, and where sigmas rise too: so it is in the reference
   if (!(sigma < Number.POSITIVE_INFINITY && sigma >= next)) return next;
-  return eta * next * Math.sqrt(1 - (next / sigma) ** 2);
+  return eta * next * Math.sqrt(1 - square(next / sigma));
 }
 
 /** The ancestral step of a model: of a flow, eta of the way on to the ratio of both levels, as rectified flow has it. */

@@ -1,3 +1,4 @@
+import { exp, log, log1p } from "../../native/elementary.js";
 import { roundHalfEven } from "../rounding.js";
 
 /** Half a table's index is decided by the distribution at it; this many terms settle parameters to 50. */
@@ -10,7 +11,10 @@ const MAX_TERMS = 500;
 export function betaIndices(size: number, steps: number, alpha: number, beta: number): number[] {
   const last = size - 1;
   // the quantile of p rounds up to an index where the distribution half an index before it is below p
-  const bounds = Float64Array.from({ length: last }, (_, i) => regularizedBeta((i + 0.5) / last, alpha, beta));
+  const logScale = logGamma(alpha + beta) - logGamma(alpha) - logGamma(beta);
+  const bounds = Float64Array.from({ length: last }, (_, i) =>
+    regularizedBeta((i + 0.5) / last, alpha, beta, logScale),
+  );
   const indices: number[] = [];
   for (let i = 0; i < steps; i++) {
     const p = 1 - i / steps;
@@ -38,10 +42,11 @@ function quantileIndex(bounds: Float64Array, p: number, exact: number | undefine
   return low;
 }
 
-/** I_x(a, b), 0 < x < 1, by the continued fraction (DLMF 8.17.22) on the side where it converges. */
-function regularizedBeta(x: number, a: number, b: number): number {
-  const logFront = a * Math.log(x) + b * Math.log1p(-x) + logGamma(a + b) - logGamma(a) - logGamma(b);
-  const front = Math.exp(logFront);
+/**
+ * I_x(a, b), 0 < x < 1, by the continued fraction (DLMF 8.17.22) on the side where it converges. `logScale`: -ln B(a, b).
+ */
+function regularizedBeta(x: number, a: number, b: number, logScale: number): number {
+  const front = exp(a * log(x) + b * log1p(-x) + logScale);
   return x < (a + 1) / (a + b + 2) ? (front * betaFraction(x, a, b)) / a : 1 - (front * betaFraction(1 - x, b, a)) / b;
 }
 
@@ -76,9 +81,9 @@ const LANCZOS = [
 /** ln gamma(z), z > 0. */
 function logGamma(z: number): number {
   // gamma(z + 1) = z gamma(z), also for the smallest z
-  if (z < 0.5) return logGamma(z + 1) - Math.log(z);
+  if (z < 0.5) return logGamma(z + 1) - log(z);
   const [first, ...rest] = LANCZOS as [number, ...number[]];
   const sum = rest.reduce((total, coefficient, i) => total + coefficient / (z + i), first);
   const t = z + 6.5;
-  return 0.5 * Math.log(2 * Math.PI) + (z - 0.5) * Math.log(t) - t + Math.log(sum);
+  return 0.5 * log(2 * Math.PI) + (z - 0.5) * log(t) - t + log(sum);
 }

@@ -1,3 +1,4 @@
+import { exp, log } from "../../native/elementary.js";
 import type { ModelSampling } from "./model-sampling.js";
 
 /** Number of timesteps that latent consistency models are distilled to. */
@@ -11,7 +12,7 @@ export function distilledSampling(whole: ModelSampling): ModelSampling {
   const skip = Math.floor(whole.sigmas.length / TIMESTEPS);
   const last = whole.sigmas.length - 1;
   const sigmas = Float32Array.from({ length: TIMESTEPS }, (_, i) => whole.sigmas[last - (TIMESTEPS - 1 - i) * skip]!);
-  const logs = sigmas.map(Math.log);
+  const logs = sigmas.map(log);
   const { name, prediction, latentFormat } = whole;
   return Object.freeze({
     name,
@@ -19,11 +20,11 @@ export function distilledSampling(whole: ModelSampling): ModelSampling {
     sigmas,
     sigmaMin: sigmas[0]!,
     sigmaMax: sigmas[TIMESTEPS - 1]!,
-    timestep: (sigma: number) => nearest(logs, Math.log(sigma)) * skip + skip - 1,
+    timestep: (sigma: number) => nearest(logs, log(sigma)) * skip + skip - 1,
     sigma: (timestep: number) => {
       const at = Math.min(Math.max((timestep - (skip - 1)) / skip, 0), TIMESTEPS - 1);
       const [low, high] = [Math.floor(at), Math.ceil(at)];
-      return Math.fround(Math.exp(logs[low]! + (logs[high]! - logs[low]!) * (at - low)));
+      return Math.fround(exp(logs[low]! + (logs[high]! - logs[low]!) * (at - low)));
     },
     latentFormat,
   });

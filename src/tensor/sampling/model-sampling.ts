@@ -123,8 +123,8 @@ export function modelSampling(name: ModelSamplingName, overrides: SamplingOverri
     sigmas: table,
     sigmaMin: table[0]!,
     sigmaMax: table[table.length - 1]!,
-    timestep: (sigma: number) => native.samplingTimestep(spec, table, requirePositive("sigma", sigma)),
-    sigma: (timestep: number) => native.samplingSigma(spec, table, requireNumber("timestep", timestep)),
+    timestep: (sigma: number) => native.samplingTimestep(spec, requirePositive("sigma", sigma)),
+    sigma: (timestep: number) => native.samplingSigma(spec, requireNumber("timestep", timestep)),
     latentFormat: format,
   });
 }

@@ -1,3 +1,4 @@
+import { exp, log } from "../../native/elementary.js";
 import { type ModelSampling, specOf } from "./model-sampling.js";
 import { isFlow } from "./noise-level.js";
 
@@ -17,9 +18,9 @@ export function percentToSigma(sampling: ModelSampling, percent: number): number
     case "flow":
       return (spec.shift * rest) / (1 + (spec.shift - 1) * rest);
     case "flux":
-      return 1 / (1 + (1 / rest - 1) * Math.exp(-spec.shift));
+      return 1 / (1 + (1 / rest - 1) * exp(-spec.shift));
     case "edm":
-      return Math.exp(Math.log(spec.sigmaMax) * rest + Math.log(spec.sigmaMin) * percent);
+      return exp(log(spec.sigmaMax) * rest + log(spec.sigmaMin) * percent);
     case "cascade":
       return sampling.sigma(rest);
     case "discrete":

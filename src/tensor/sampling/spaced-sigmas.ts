@@ -1,3 +1,4 @@
+import { exp, expm1, log, pow } from "../../native/elementary.js";
 import { linspace } from "./linspace.js";
 
 /** Ends of a schedule. */
@@ -15,15 +16,15 @@ const ramp = (n: number): number[] => Array.from({ length: n }, (_, i) => (n ===
 /** Evenly spaced in the rho-th root of sigma (Karras et al. 2022, equation 5), rho not 0. */
 export function karrasSigmas(n: number, { max, min }: Ends, rho: number): Float32Array {
   const f = Math.fround;
-  const [from, way] = [f(max ** (1 / rho)), f(min ** (1 / rho) - max ** (1 / rho))];
+  const [from, way] = [f(pow(max, 1 / rho)), f(pow(min, 1 / rho) - pow(max, 1 / rho))];
   // in float32, as the reference: the power multiplies the rounding of the sum
-  return ended(linspace(0, 1, n).map((share) => f(from + f(share * way)) ** rho));
+  return ended(linspace(0, 1, n).map((share) => pow(f(from + f(share * way)), rho)));
 }
 
 /** Log sigma falls with the rho-th power of what is left of the way; rho 1 is evenly spaced. Ends above 0. */
 export function polyexponentialSigmas(n: number, { max, min }: Ends, rho: number): Float32Array {
-  const [from, to] = [Math.log(max), Math.log(min)];
-  return ended(ramp(n).map((share) => Math.exp((1 - share) ** rho * (from - to) + to)));
+  const [from, to] = [log(max), log(min)];
+  return ended(ramp(n).map((share) => exp(pow(1 - share, rho) * (from - to) + to)));
 }
 
 /** Quantiles of a Laplace distribution of log sigma around mu, within the ends; no 0 at its end (Hang et al. 2024). */
@@ -32,8 +33,8 @@ export function laplaceSigmas(n: number, { max, min }: Ends, { mu, beta }: { mu:
   // in float32: near the ends of the way the logarithm multiplies its rounding
   return Float32Array.from(linspace(0, 1, n), (share) => {
     const aside = f(0.5 - share);
-    const logarithm = f(Math.log(f(f(1 - f(2 * Math.abs(aside))) + f(1e-5))));
-    const sigma = f(Math.exp(f(f(mu) - f(f(f(beta) * Math.sign(aside)) * logarithm))));
+    const logarithm = f(log(f(f(1 - f(2 * Math.abs(aside))) + f(1e-5))));
+    const sigma = f(exp(f(f(mu) - f(f(f(beta) * Math.sign(aside)) * logarithm))));
     return Math.min(Math.max(sigma, f(min)), f(max));
   });
 }
@@ -44,7 +45,7 @@ export function vpSigmas(n: number, betaD: number, betaMin: number, end: number)
   return ended(
     linspace(1, f(end), n).map((t) => {
       const exponent = f(f(f(f(betaD) * f(t * t)) / 2) + f(f(betaMin) * t));
-      return Math.sqrt(f(Math.expm1(exponent)));
+      return Math.sqrt(f(expm1(exponent)));
     }),
   );
 }

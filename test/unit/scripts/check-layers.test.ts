@@ -139,6 +139,24 @@ describe("scripts/check-layers", () => {
     assert.equal(check("comment", { "src/io/a.ts": text, "scripts/b.mjs": "/** Number of these. */\n" }).length, 2);
   });
 
+  it("refuses elementary functions whose bits an engine chooses", () => {
+    const inexact = "const a = Math.exp(1) + x ** 3 + 0.2 ** x;\nconst { log } = Math;\nb.map(Math.cos);\nc **= 2;\n";
+    const exact =
+      "const a = Math.sqrt(2) * 2 ** 20 * Math.PI;\nconst b = f(2n ** 64n, [2 ** x]);\n/** Math.max of it. */\n";
+    const found = check("elementary", {
+      "src/io/a.ts": inexact,
+      "src/io/b.ts": exact,
+      "src/native/elementary.ts": inexact,
+    });
+    const uses = ["Math.exp", "x **", "0.2 **", "Math", "Math.cos", "c **="];
+    assert.deepEqual(
+      found,
+      uses.map(
+        (use) => `src/io/a.ts: "${use}" differs between engines; native/elementary.ts has the functions for it.`,
+      ),
+    );
+  });
+
   it("refuses a full folder that has no folders in it", () => {
     const full = (prefix: string) => Object.fromEntries([1, 2, 3, 4].map((n) => [`${prefix}/${n}.ts`, ""]));
     const files = { ...full("src/io"), ...full("src/graph"), "src/graph/running/run.ts": "" };

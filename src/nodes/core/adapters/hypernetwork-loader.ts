@@ -4,7 +4,6 @@ import { float, model } from "../../inputs.js";
 
 export const hypernetworkLoader = defineNode({
   key: "HypernetworkLoader",
-  displayName: "HypernetworkLoader",
   category: "loaders",
   description: "Changes the attention of a model by a hypernetwork of the host.",
   inputs: {

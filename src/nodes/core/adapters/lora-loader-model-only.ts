@@ -5,7 +5,6 @@ import { loraStrength, withLora } from "./apply-lora.js";
 
 export const loraLoaderModelOnly = defineNode({
   key: "LoraLoaderModelOnly",
-  displayName: "LoraLoaderModelOnly",
   category: "loaders",
   description: "Changes the weights of a model by a LoRA of the host.",
   inputs: { model: model(), lora_name: fileName("loras"), strength_model: loraStrength() },

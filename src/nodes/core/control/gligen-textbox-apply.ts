@@ -10,7 +10,6 @@ const side = (value: number, min: number) => int({ default: value, min, max: 163
 
 export const gligenTextBoxApply = defineNode({
   key: "GLIGENTextBoxApply",
-  displayName: "GLIGENTextBoxApply",
   category: "conditioning/gligen",
   description: "Places a prompt in a box of the picture.",
   inputs: {

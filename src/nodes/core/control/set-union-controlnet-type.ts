@@ -11,7 +11,6 @@ const TYPES = [
 
 export const setUnionControlNetType = defineNode({
   key: "SetUnionControlNetType",
-  displayName: "SetUnionControlNetType",
   category: "conditioning/controlnet",
   description: "Sets the kind of picture for a ControlNet that takes several.",
   inputs: { control_net: controlNet(), type: choice(TYPES) },

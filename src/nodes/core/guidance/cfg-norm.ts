@@ -6,7 +6,6 @@ import { float, model } from "../../inputs.js";
 
 export const cfgNorm = defineNode({
   key: "CFGNorm",
-  displayName: "CFGNorm",
   category: "advanced/guidance",
   description: "Limits each cell of the guided estimate to the length of the positive side's.",
   inputs: { model: model(), strength: float({ default: 1, min: 0, max: 100, step: 0.01 }) },

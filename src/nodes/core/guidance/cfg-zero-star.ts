@@ -8,7 +8,6 @@ import { model } from "../../inputs.js";
 
 export const cfgZeroStar = defineNode({
   key: "CFGZeroStar",
-  displayName: "CFGZeroStar",
   category: "advanced/guidance",
   description: "Scales the negative estimate to fit the positive one best (CFG-Zero*).",
   inputs: { model: model() },

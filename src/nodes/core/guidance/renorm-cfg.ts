@@ -8,7 +8,6 @@ import { float, model } from "../../inputs.js";
 
 export const renormCfg = defineNode({
   key: "RenormCFG",
-  displayName: "RenormCFG",
   category: "advanced/model",
   description:
     "Guides only below a noise level, and limits the norm of the result to a multiple of the positive side's.",

@@ -9,7 +9,6 @@ import { float, model } from "../../inputs.js";
 
 export const rescaleCfg = defineNode({
   key: "RescaleCFG",
-  displayName: "RescaleCFG",
   category: "advanced/model",
   description: "Rescales guided estimates to the contrast of the positive side.",
   inputs: { model: model(), multiplier: float({ default: 0.7, min: 0, max: 1, step: 0.01 }) },

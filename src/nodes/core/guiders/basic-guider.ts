@@ -3,7 +3,6 @@ import { conditioning, model } from "../../inputs.js";
 
 export const basicGuider = defineNode({
   key: "BasicGuider",
-  displayName: "BasicGuider",
   category: "sampling/custom_sampling/guiders",
   description: "A model with one conditioning, without guidance.",
   inputs: { model: model(), conditioning: conditioning() },

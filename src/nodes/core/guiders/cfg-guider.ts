@@ -6,7 +6,6 @@ export const cfgFactor = () => float({ default: 8, min: 0, max: 100, step: 0.1 }
 
 export const cfgGuider = defineNode({
   key: "CFGGuider",
-  displayName: "CFGGuider",
   category: "sampling/custom_sampling/guiders",
   description: "Guides a model from the negative to the positive conditioning.",
   inputs: { model: model(), positive: conditioning(), negative: conditioning(), cfg: cfgFactor() },

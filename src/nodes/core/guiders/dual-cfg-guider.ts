@@ -4,7 +4,6 @@ import { cfgFactor } from "./cfg-guider.js";
 
 export const dualCfgGuider = defineNode({
   key: "DualCFGGuider",
-  displayName: "DualCFGGuider",
   category: "sampling/custom_sampling/guiders",
   description: "Guides a model from the negative conditioning to a second one, and from that to the first.",
   inputs: {

@@ -4,7 +4,6 @@ import { cfgFactor } from "./cfg-guider.js";
 
 export const perpNegGuider = defineNode({
   key: "PerpNegGuider",
-  displayName: "PerpNegGuider",
   category: "_for_testing",
   description: "Guides a model away from the part of the negative conditioning that the positive one does not share.",
   inputs: {

@@ -9,7 +9,6 @@ const threshold = (value: number) => float({ default: value, min: 0.01, max: 0.9
 
 export const canny = defineNode({
   key: "Canny",
-  displayName: "Canny",
   category: "image/preprocessors",
   description: "Edges of an image, white on black: strong ones, and weak ones that are connected to them.",
   inputs: { image: image(), low_threshold: threshold(0.4), high_threshold: threshold(0.8) },

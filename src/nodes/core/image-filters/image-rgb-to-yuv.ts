@@ -5,7 +5,6 @@ import { image } from "../../inputs.js";
 
 export const imageRgbToYuv = defineNode({
   key: "ImageRGBToYUV",
-  displayName: "ImageRGBToYUV",
   category: "image/batch",
   description: "Luma and the two colour differences of an image, as grey images.",
   inputs: { image: image() },

@@ -5,7 +5,6 @@ import { image } from "../../inputs.js";
 
 export const imageYuvToRgb = defineNode({
   key: "ImageYUVToRGB",
-  displayName: "ImageYUVToRGB",
   category: "image/batch",
   description: "An image from luma and two colour differences, each the mean of an image's channels.",
   inputs: { Y: image(), U: image(), V: image() },

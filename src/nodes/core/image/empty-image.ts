@@ -5,7 +5,6 @@ import { int } from "../../inputs.js";
 
 export const emptyImage = defineNode({
   key: "EmptyImage",
-  displayName: "EmptyImage",
   category: "image",
   description: "Images of one colour, written as 0xRRGGBB.",
   inputs: {

@@ -16,7 +16,6 @@ function maskFor(source: Tensor, mask: Tensor): Tensor {
 
 export const imageCompositeMasked = defineNode({
   key: "ImageCompositeMasked",
-  displayName: "ImageCompositeMasked",
   category: "image",
   description: "Pastes an image onto another at a position, optionally through a mask.",
   inputs: {

@@ -1,3 +1,4 @@
+import { square } from "../../../native/elementary.js";
 import { asPlanes } from "../../../tensor/image/planes.js";
 import { composite } from "../../../tensor/ops.js";
 import { Tensor } from "../../../tensor/tensor.js";
@@ -22,7 +23,7 @@ function feather(height: number, width: number, margins: Margins, feathering: nu
     const down = distance(y, height, margins.top, margins.bottom);
     for (let x = 0; x < width; x++, to++) {
       const nearest = Math.min(down, distance(x, width, margins.left, margins.right));
-      if (nearest < feathering) mask.data[to] = ((feathering - nearest) / feathering) ** 2;
+      if (nearest < feathering) mask.data[to] = square((feathering - nearest) / feathering);
     }
   }
   return mask;

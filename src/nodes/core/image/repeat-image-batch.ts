@@ -4,7 +4,6 @@ import { image, int } from "../../inputs.js";
 
 export const repeatImageBatch = defineNode({
   key: "RepeatImageBatch",
-  displayName: "RepeatImageBatch",
   category: "image/batch",
   description: "Repeats a batch of images.",
   inputs: { image: image(), amount: int({ default: 1, min: 1, max: 4096 }) },

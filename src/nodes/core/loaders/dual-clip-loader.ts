@@ -10,7 +10,6 @@ const FAMILIES = [
 
 export const dualClipLoader = defineNode({
   key: "DualCLIPLoader",
-  displayName: "DualCLIPLoader",
   category: "advanced/loaders",
   description: "Loads two text encoders of the host as one clip.",
   inputs: {

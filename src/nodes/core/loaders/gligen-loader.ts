@@ -3,7 +3,6 @@ import { fileName, loadHostFile } from "../../host-files.js";
 
 export const gligenLoader = defineNode({
   key: "GLIGENLoader",
-  displayName: "GLIGENLoader",
   category: "loaders",
   description: "Loads a GLIGEN model of the host, which places prompts in boxes.",
   inputs: { gligen_name: fileName("gligen") },

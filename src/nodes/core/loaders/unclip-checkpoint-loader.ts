@@ -5,7 +5,6 @@ import { checkpointName } from "./checkpoint-loader-simple.js";
 
 export const unclipCheckpointLoader = defineNode({
   key: "unCLIPCheckpointLoader",
-  displayName: "unCLIPCheckpointLoader",
   category: "loaders",
   description: "Loads a checkpoint of the host that takes pictures as prompts.",
   inputs: { ckpt_name: checkpointName() },

@@ -5,7 +5,6 @@ import { mask } from "../../inputs.js";
 
 export const cropMask = defineNode({
   key: "CropMask",
-  displayName: "CropMask",
   category: "mask",
   description: "A region of a mask, clipped at its borders.",
   inputs: { mask: mask(), x: offset(), y: offset(), width: side(), height: side() },

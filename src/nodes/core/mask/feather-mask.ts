@@ -12,7 +12,6 @@ function ramp(n: number, before: number, after: number): Float64Array {
 // decision 208
 export const featherMask = defineNode({
   key: "FeatherMask",
-  displayName: "FeatherMask",
   category: "mask",
   description: "Fades a mask out towards its edges, over a number of pixels at each.",
   inputs: { mask: mask(), left: offset(), top: offset(), right: offset(), bottom: offset() },

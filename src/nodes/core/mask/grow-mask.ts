@@ -5,7 +5,6 @@ import { boolean, int, mask } from "../../inputs.js";
 
 export const growMask = defineNode({
   key: "GrowMask",
-  displayName: "GrowMask",
   category: "mask",
   description: "Grows a mask by a number of pixels, or shrinks it by a negative one.",
   inputs: {

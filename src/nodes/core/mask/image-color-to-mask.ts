@@ -14,7 +14,6 @@ function byteOf(value: number): number {
 
 export const imageColorToMask = defineNode({
   key: "ImageColorToMask",
-  displayName: "ImageColorToMask",
   category: "mask",
   description: "1 where an image has a colour, written as 0xRRGGBB, to 8 bits.",
   inputs: { image: image(), color: int({ default: 0, min: 0, max: 0xffffff }) },

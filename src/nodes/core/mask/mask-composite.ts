@@ -34,7 +34,6 @@ function combine(into: Tensor, source: Tensor, x: number, y: number, operation: 
 
 export const maskComposite = defineNode({
   key: "MaskComposite",
-  displayName: "MaskComposite",
   category: "mask",
   description: "Combines a mask with another one at a position, by arithmetic or logic, and clamps it to 0…1.",
   inputs: {

@@ -4,7 +4,6 @@ import { float, mask } from "../../inputs.js";
 
 export const thresholdMask = defineNode({
   key: "ThresholdMask",
-  displayName: "ThresholdMask",
   category: "mask",
   description: "1 where a mask is above a value, else 0.",
   inputs: { mask: mask(), value: float({ default: 0.5, min: 0, max: 1, step: 0.01 }) },

@@ -4,7 +4,6 @@ import { resampled, samplingFor } from "./resample.js";
 
 export const modelSamplingAuraFlow = defineNode({
   key: "ModelSamplingAuraFlow",
-  displayName: "ModelSamplingAuraFlow",
   category: "advanced/model",
   description: "Shifts the noise schedule of a flow model whose timesteps run from 0 to 1.",
   inputs: { model: model(), shift: float({ default: 1.73, min: 0, max: 100, step: 0.01 }) },

@@ -13,7 +13,6 @@ const READINGS = {
 
 export const modelSamplingContinuousEdm = defineNode({
   key: "ModelSamplingContinuousEDM",
-  displayName: "ModelSamplingContinuousEDM",
   category: "advanced/model",
   description: "Sets the prediction type of a model, with noise between two levels.",
   inputs: {

@@ -1,4 +1,5 @@
 import type { Model } from "../../../host/types.js";
+import { atan, tan } from "../../../native/elementary.js";
 import type { ModelSampling } from "../../../tensor/sampling/model-sampling.js";
 import { defineNode } from "../../define.js";
 import { choice, float, model } from "../../inputs.js";
@@ -6,7 +7,6 @@ import { reread, samplingFor } from "./resample.js";
 
 export const modelSamplingContinuousV = defineNode({
   key: "ModelSamplingContinuousV",
-  displayName: "ModelSamplingContinuousV",
   category: "advanced/model",
   description: "Sets a model to v prediction in continuous time.",
   inputs: {
@@ -32,8 +32,8 @@ function continuousV(model: Model, sigmaMax: number, sigmaMin: number): ModelSam
     sigmas,
     sigmaMin: sigmas[0]!,
     sigmaMax: sigmas[sigmas.length - 1]!,
-    timestep: (sigma: number) => Math.fround(Math.atan(sigma) / (Math.PI / 2)),
-    sigma: (timestep: number) => Math.fround(Math.tan((timestep * Math.PI) / 2)),
+    timestep: (sigma: number) => Math.fround(atan(sigma) / (Math.PI / 2)),
+    sigma: (timestep: number) => Math.fround(tan((timestep * Math.PI) / 2)),
     latentFormat,
   });
 }

@@ -10,7 +10,6 @@ const READINGS = { eps: "eps", v_prediction: "v", lcm: "lcm", x0: "x0" } as cons
 
 export const modelSamplingDiscrete = defineNode({
   key: "ModelSamplingDiscrete",
-  displayName: "ModelSamplingDiscrete",
   category: "advanced/model",
   description: "Sets the prediction type of a model, on the noise schedule of Stable Diffusion.",
   inputs: {

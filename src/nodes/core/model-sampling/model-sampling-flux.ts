@@ -10,7 +10,6 @@ const MANY_TOKENS = 4096;
 
 export const modelSamplingFlux = defineNode({
   key: "ModelSamplingFlux",
-  displayName: "ModelSamplingFlux",
   category: "advanced/model",
   description: "Shifts the noise schedule of a flow model by the size of the picture.",
   inputs: {

@@ -4,7 +4,6 @@ import { resampled, samplingFor } from "./resample.js";
 
 export const modelSamplingSd3 = defineNode({
   key: "ModelSamplingSD3",
-  displayName: "ModelSamplingSD3",
   category: "advanced/model",
   description: "Shifts the noise schedule of a flow model.",
   inputs: { model: model(), shift: float({ default: 3, min: 0, max: 100, step: 0.01 }) },

@@ -4,7 +4,6 @@ import { resampled, samplingFor } from "./resample.js";
 
 export const modelSamplingStableCascade = defineNode({
   key: "ModelSamplingStableCascade",
-  displayName: "ModelSamplingStableCascade",
   category: "advanced/model",
   description: "Shifts the noise schedule of a Stable Cascade model.",
   inputs: { model: model(), shift: float({ default: 2, min: 0, max: 100, step: 0.01 }) },

@@ -1,10 +1,9 @@
 import { defineNode } from "../../define.js";
-import { patchedModel } from "../../host-files.js";
+import { patches } from "../../host-files.js";
 import { float, model } from "../../inputs.js";
 
 export const freeUV2 = defineNode({
   key: "FreeU_V2",
-  displayName: "FreeU_V2",
   category: "model_patches/unet",
   description: "Rescales the backbone and the skip connections of a UNet by the strength of its features.",
   inputs: {
@@ -15,7 +14,5 @@ export const freeUV2 = defineNode({
     s2: float({ default: 0.2, min: 0, max: 10, step: 0.01 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host }) => ({
-    MODEL: patchedModel(model, { node: "FreeU_V2", inputs }, host),
-  }),
+  run: patches("FreeU_V2"),
 });

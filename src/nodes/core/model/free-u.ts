@@ -1,10 +1,9 @@
 import { defineNode } from "../../define.js";
-import { patchedModel } from "../../host-files.js";
+import { patches } from "../../host-files.js";
 import { float, model } from "../../inputs.js";
 
 export const freeU = defineNode({
   key: "FreeU",
-  displayName: "FreeU",
   category: "model_patches/unet",
   description: "Rescales the backbone and the skip connections of a UNet.",
   inputs: {
@@ -15,7 +14,5 @@ export const freeU = defineNode({
     s2: float({ default: 0.2, min: 0, max: 10, step: 0.01 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host }) => ({
-    MODEL: patchedModel(model, { node: "FreeU", inputs }, host),
-  }),
+  run: patches("FreeU"),
 });

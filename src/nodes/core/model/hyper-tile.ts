@@ -1,10 +1,9 @@
 import { defineNode } from "../../define.js";
-import { patchedModel } from "../../host-files.js";
+import { patches } from "../../host-files.js";
 import { boolean, int, model } from "../../inputs.js";
 
 export const hyperTile = defineNode({
   key: "HyperTile",
-  displayName: "HyperTile",
   category: "model_patches/unet",
   description: "Splits the self-attention of large latents into tiles.",
   inputs: {
@@ -15,7 +14,5 @@ export const hyperTile = defineNode({
     scale_depth: boolean({ default: false }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host }) => ({
-    MODEL: patchedModel(model, { node: "HyperTile", inputs }, host),
-  }),
+  run: patches("HyperTile"),
 });

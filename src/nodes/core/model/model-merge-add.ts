@@ -1,10 +1,9 @@
 import { defineNode } from "../../define.js";
-import { ofHost, patchedModel } from "../../host-files.js";
+import { merges } from "../../host-files.js";
 import { model } from "../../inputs.js";
 
 export const modelMergeAdd = defineNode({
   key: "ModelMergeAdd",
-  displayName: "ModelMergeAdd",
   category: "advanced/model_merging",
   description: "Adds the weights of two models.",
   inputs: {
@@ -12,8 +11,5 @@ export const modelMergeAdd = defineNode({
     model2: model(),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model1, model2 }, { host }) => {
-    const patch = { node: "ModelMergeAdd", inputs: ofHost({ model2 }) };
-    return { MODEL: patchedModel(model1, patch, host) };
-  },
+  run: merges("ModelMergeAdd"),
 });

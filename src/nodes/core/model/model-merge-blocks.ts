@@ -1,10 +1,9 @@
 import { defineNode } from "../../define.js";
-import { ofHost, patchedModel } from "../../host-files.js";
+import { merges } from "../../host-files.js";
 import { float, model } from "../../inputs.js";
 
 export const modelMergeBlocks = defineNode({
   key: "ModelMergeBlocks",
-  displayName: "ModelMergeBlocks",
   category: "advanced/model_merging",
   description: "Mixes the weights of two models block by block; each number is the share of the first.",
   inputs: {
@@ -15,8 +14,5 @@ export const modelMergeBlocks = defineNode({
     out: float({ default: 1, min: 0, max: 1, step: 0.01 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model1, model2, ...inputs }, { host }) => {
-    const patch = { node: "ModelMergeBlocks", inputs: { ...inputs, ...ofHost({ model2 }) } };
-    return { MODEL: patchedModel(model1, patch, host) };
-  },
+  run: merges("ModelMergeBlocks"),
 });

@@ -4,7 +4,6 @@ import { float, model } from "../../inputs.js";
 
 export const modelMergeSimple = defineNode({
   key: "ModelMergeSimple",
-  displayName: "ModelMergeSimple",
   category: "advanced/model_merging",
   description: "Mixes the weights of two models; ratio is the share of the first.",
   inputs: {

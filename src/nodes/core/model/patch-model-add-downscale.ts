@@ -1,5 +1,5 @@
 import { defineNode } from "../../define.js";
-import { patchedModel } from "../../host-files.js";
+import { patches } from "../../host-files.js";
 import { boolean, choice, float, int, model } from "../../inputs.js";
 
 const METHODS = ["bicubic", "nearest-exact", "bilinear", "area", "bislerp"] as const;
@@ -20,7 +20,5 @@ export const patchModelAddDownscale = defineNode({
     upscale_method: choice(METHODS),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host }) => ({
-    MODEL: patchedModel(model, { node: "PatchModelAddDownscale", inputs }, host),
-  }),
+  run: patches("PatchModelAddDownscale"),
 });

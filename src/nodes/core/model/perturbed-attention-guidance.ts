@@ -1,10 +1,9 @@
 import { defineNode } from "../../define.js";
-import { patchedModel } from "../../host-files.js";
+import { patches } from "../../host-files.js";
 import { float, model } from "../../inputs.js";
 
 export const perturbedAttentionGuidance = defineNode({
   key: "PerturbedAttentionGuidance",
-  displayName: "PerturbedAttentionGuidance",
   category: "model_patches/unet",
   description: "Guides away from an estimate without self-attention.",
   inputs: {
@@ -12,8 +11,5 @@ export const perturbedAttentionGuidance = defineNode({
     scale: float({ default: 3, min: 0, max: 100, step: 0.01 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host }) => {
-    if (inputs.scale === 0) return { MODEL: model };
-    return { MODEL: patchedModel(model, { node: "PerturbedAttentionGuidance", inputs }, host) };
-  },
+  run: patches("PerturbedAttentionGuidance", "scale"),
 });

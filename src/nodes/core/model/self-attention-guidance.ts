@@ -1,5 +1,5 @@
 import { defineNode } from "../../define.js";
-import { patchedModel } from "../../host-files.js";
+import { patches } from "../../host-files.js";
 import { float, model } from "../../inputs.js";
 
 export const selfAttentionGuidance = defineNode({
@@ -13,8 +13,5 @@ export const selfAttentionGuidance = defineNode({
     blur_sigma: float({ default: 2, min: 0, max: 10, step: 0.1 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host }) => {
-    if (inputs.scale === 0) return { MODEL: model };
-    return { MODEL: patchedModel(model, { node: "SelfAttentionGuidance", inputs }, host) };
-  },
+  run: patches("SelfAttentionGuidance", "scale"),
 });

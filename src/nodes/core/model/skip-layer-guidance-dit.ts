@@ -1,10 +1,9 @@
 import { defineNode } from "../../define.js";
-import { patchedModel } from "../../host-files.js";
+import { patches } from "../../host-files.js";
 import { float, model, text } from "../../inputs.js";
 
 export const skipLayerGuidanceDit = defineNode({
   key: "SkipLayerGuidanceDiT",
-  displayName: "SkipLayerGuidanceDiT",
   category: "advanced/guidance",
   description: "Guides away from an estimate without some layers of the model.",
   inputs: {
@@ -17,7 +16,5 @@ export const skipLayerGuidanceDit = defineNode({
     rescaling_scale: float({ default: 0, min: 0, max: 10, step: 0.01 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host }) => ({
-    MODEL: patchedModel(model, { node: "SkipLayerGuidanceDiT", inputs }, host),
-  }),
+  run: patches("SkipLayerGuidanceDiT"),
 });

@@ -1,10 +1,9 @@
 import { defineNode } from "../../define.js";
-import { patchedModel } from "../../host-files.js";
+import { patches } from "../../host-files.js";
 import { float, model, text } from "../../inputs.js";
 
 export const skipLayerGuidanceSd3 = defineNode({
   key: "SkipLayerGuidanceSD3",
-  displayName: "SkipLayerGuidanceSD3",
   category: "advanced/guidance",
   description: "Guides away from an estimate without some layers of the model.",
   inputs: {
@@ -15,8 +14,5 @@ export const skipLayerGuidanceSd3 = defineNode({
     end_percent: float({ default: 0.15, min: 0, max: 1, step: 0.001 }),
   },
   outputs: { MODEL: "MODEL" },
-  run: ({ model, ...inputs }, { host }) => {
-    if (inputs.scale === 0) return { MODEL: model };
-    return { MODEL: patchedModel(model, { node: "SkipLayerGuidanceSD3", inputs }, host) };
-  },
+  run: patches("SkipLayerGuidanceSD3", "scale"),
 });

@@ -3,7 +3,6 @@ import { samplerName } from "../../sampler-names.js";
 
 export const kSamplerSelect = defineNode({
   key: "KSamplerSelect",
-  displayName: "KSamplerSelect",
   category: "sampling/custom_sampling/samplers",
   description: "A sampler by name, with its default options.",
   inputs: { sampler_name: samplerName() },

@@ -1,11 +1,9 @@
-import type { SamplerChoice } from "../../../host/sampling/solver.js";
 import { defineNode } from "../../define.js";
 import { int } from "../../inputs.js";
-import { amount } from "./options.js";
+import { amount, sampling } from "./options.js";
 
 export const samplerDpmAdaptative = defineNode({
   key: "SamplerDPMAdaptative",
-  displayName: "SamplerDPMAdaptative",
   category: "sampling/custom_sampling/samplers",
   description: "DPM-Solver with a step size controlled by its estimated error.",
   inputs: {
@@ -21,8 +19,5 @@ export const samplerDpmAdaptative = defineNode({
     s_noise: amount(),
   },
   outputs: { SAMPLER: "SAMPLER" },
-  run: (options) => {
-    const choice: SamplerChoice = { sampler: "dpm_adaptive", options: { ...options } };
-    return { SAMPLER: choice };
-  },
+  run: (options) => sampling("dpm_adaptive", options),
 });

@@ -1,12 +1,12 @@
-import type { SamplerChoice } from "../../../host/sampling/solver.js";
+import { pow } from "../../../native/elementary.js";
 import { defineNode } from "../../define.js";
 import { choice, float, int } from "../../inputs.js";
+import { sampling } from "./options.js";
 
 const AMOUNT = { default: 1, min: 0, max: 100, step: 0.01, round: false } as const;
 
 export const samplerErSde = defineNode({
   key: "SamplerER_SDE",
-  displayName: "SamplerER_SDE",
   category: "sampling/custom_sampling/samplers",
   description: "Extended reverse-time SDE solver; solver_type selects its noise.",
   inputs: {
@@ -20,10 +20,9 @@ export const samplerErSde = defineNode({
     const power = solver_type === "ODE" ? 1 : eta + 1;
     const options = {
       s_noise: solver_type !== "ER-SDE" && power === 1 ? 0 : s_noise,
-      noise_scaler: solver_type === "ER-SDE" ? null : (sigma: number) => sigma ** power,
+      noise_scaler: solver_type === "ER-SDE" ? null : (sigma: number) => pow(sigma, power),
       max_stage,
     };
-    const choice: SamplerChoice = { sampler: "er_sde", options };
-    return { SAMPLER: choice };
+    return sampling("er_sde", options);
   },
 });

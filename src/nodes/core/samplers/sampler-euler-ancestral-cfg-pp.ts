@@ -1,10 +1,9 @@
-import type { SamplerChoice } from "../../../host/sampling/solver.js";
 import { defineNode } from "../../define.js";
 import { float } from "../../inputs.js";
+import { sampling } from "./options.js";
 
 export const samplerEulerAncestralCfgPp = defineNode({
   key: "SamplerEulerAncestralCFGPP",
-  displayName: "SamplerEulerAncestralCFGPP",
   category: "sampling/custom_sampling/samplers",
   description: "Euler steps of CFG++ that add fresh noise.",
   inputs: {
@@ -12,8 +11,5 @@ export const samplerEulerAncestralCfgPp = defineNode({
     s_noise: float({ default: 1, min: 0, max: 10, step: 0.01, round: false }),
   },
   outputs: { SAMPLER: "SAMPLER" },
-  run: ({ eta, s_noise }) => {
-    const choice: SamplerChoice = { sampler: "euler_ancestral_cfg_pp", options: { eta, s_noise } };
-    return { SAMPLER: choice };
-  },
+  run: ({ eta, s_noise }) => sampling("euler_ancestral_cfg_pp", { eta, s_noise }),
 });

@@ -1,7 +1,7 @@
 import { inputError } from "../../../base/errors.js";
-import type { SamplerChoice } from "../../../host/sampling/solver.js";
 import { defineNode } from "../../define.js";
 import { choice } from "../../inputs.js";
+import { sampling } from "./options.js";
 
 const KEY = "SamplerEulerCFGpp";
 
@@ -15,7 +15,6 @@ export const samplerEulerCfgPp = defineNode({
   run: ({ version }) => {
     // ComfyUI's own experiment, of which no description is published
     if (version !== "regular") throw inputError("input.invalid", { node: KEY, input: "version" }, "regular", version);
-    const choice: SamplerChoice = { sampler: "euler_cfg_pp", options: {} };
-    return { SAMPLER: choice };
+    return sampling("euler_cfg_pp", {});
   },
 });

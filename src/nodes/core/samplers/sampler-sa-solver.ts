@@ -1,12 +1,10 @@
-import type { SamplerChoice } from "../../../host/sampling/solver.js";
 import { percentToSigma } from "../../../tensor/sampling/percent-to-sigma.js";
 import { defineNode } from "../../define.js";
 import { boolean, float, int, model } from "../../inputs.js";
-import { amount } from "./options.js";
+import { amount, sampling } from "./options.js";
 
 export const samplerSaSolver = defineNode({
   key: "SamplerSASolver",
-  displayName: "SamplerSASolver",
   category: "sampling/custom_sampling/samplers",
   description: "Stochastic Adams solver, with noise in a range of the schedule.",
   inputs: {
@@ -25,7 +23,6 @@ export const samplerSaSolver = defineNode({
     const start = percentToSigma(model.sampling, sde_start_percent);
     const end = percentToSigma(model.sampling, sde_end_percent);
     const tau_func = (sigma: number): number => (start >= sigma && sigma >= end ? eta : 0);
-    const choice: SamplerChoice = { sampler: "sa_solver", options: { ...options, tau_func } };
-    return { SAMPLER: choice };
+    return sampling("sa_solver", { ...options, tau_func });
   },
 });

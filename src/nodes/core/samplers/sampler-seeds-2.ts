@@ -1,11 +1,9 @@
-import type { SamplerChoice } from "../../../host/sampling/solver.js";
 import { defineNode } from "../../define.js";
 import { choice, float } from "../../inputs.js";
-import { amount } from "./options.js";
+import { amount, sampling } from "./options.js";
 
 export const samplerSeeds2 = defineNode({
   key: "SamplerSEEDS2",
-  displayName: "SamplerSEEDS2",
   category: "sampling/custom_sampling/samplers",
   description: "Stochastic exponential solver SEEDS in two stages.",
   inputs: {
@@ -15,8 +13,5 @@ export const samplerSeeds2 = defineNode({
     r: float({ default: 0.5, min: 0.01, max: 1, step: 0.01, round: false }),
   },
   outputs: { SAMPLER: "SAMPLER" },
-  run: ({ solver_type, eta, s_noise, r }) => {
-    const choice: SamplerChoice = { sampler: "seeds_2", options: { solver_type, eta, s_noise, r } };
-    return { SAMPLER: choice };
-  },
+  run: ({ solver_type, eta, s_noise, r }) => sampling("seeds_2", { solver_type, eta, s_noise, r }),
 });

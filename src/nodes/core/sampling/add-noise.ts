@@ -4,7 +4,6 @@ import { latent, model, noise, sigmas } from "../../inputs.js";
 
 export const addNoise = defineNode({
   key: "AddNoise",
-  displayName: "AddNoise",
   category: "_for_testing/custom_sampling/noise",
   description: "Adds the noise that the steps from the first to the last sigma would remove.",
   inputs: { model: model(), noise: noise(), sigmas: sigmas(), latent_image: latent() },

@@ -2,7 +2,6 @@ import { defineNode } from "../../define.js";
 
 export const disableNoise = defineNode({
   key: "DisableNoise",
-  displayName: "DisableNoise",
   category: "sampling/custom_sampling/noise",
   description: "No initial noise, for latents that already have it.",
   inputs: {},

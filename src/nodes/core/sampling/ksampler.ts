@@ -7,7 +7,6 @@ import { sampledIn } from "./run-sampling.js";
 
 export const kSampler = defineNode({
   key: "KSampler",
-  displayName: "KSampler",
   category: "sampling",
   description: "Denoises a latent; with denoise below 1 the result resembles it.",
   inputs: {

@@ -3,7 +3,6 @@ import { seed } from "../../inputs.js";
 
 export const randomNoise = defineNode({
   key: "RandomNoise",
-  displayName: "RandomNoise",
   category: "sampling/custom_sampling/noise",
   description: "Initial noise of a seed, for custom sampling.",
   inputs: { noise_seed: seed() },

@@ -4,7 +4,6 @@ import { sampledIn } from "./run-sampling.js";
 
 export const samplerCustomAdvanced = defineNode({
   key: "SamplerCustomAdvanced",
-  displayName: "SamplerCustomAdvanced",
   category: "sampling/custom_sampling",
   description:
     "Denoises a latent with a guider, a sampler and sigmas; the second output is the last estimate of the clean latent.",

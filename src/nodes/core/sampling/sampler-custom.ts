@@ -4,7 +4,6 @@ import { sampledIn } from "./run-sampling.js";
 
 export const samplerCustom = defineNode({
   key: "SamplerCustom",
-  displayName: "SamplerCustom",
   category: "sampling/custom_sampling",
   description:
     "Denoises a latent with a sampler and sigmas; the second output is the last estimate of the clean latent.",

@@ -1,3 +1,4 @@
+import { exp, log } from "../../../native/elementary.js";
 import { roundHalfEven } from "../../../tensor/rounding.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
@@ -19,7 +20,6 @@ const LEVELS = {
 
 export const alignYourStepsScheduler = defineNode({
   key: "AlignYourStepsScheduler",
-  displayName: "AlignYourStepsScheduler",
   category: "sampling/custom_sampling/schedulers",
   description: "Sigmas of Align Your Steps, interpolated log-linearly for other step counts than 10.",
   inputs: {
@@ -44,6 +44,6 @@ function interpolated(table: readonly number[], count: number): number[] {
     const index = Math.min(Math.floor(at), table.length - 2);
     const share = at - index;
     const [from, to] = [table[index]!, table[index + 1]!];
-    return share === 0 ? from : Math.exp(Math.log(from) + (Math.log(to) - Math.log(from)) * share);
+    return share === 0 ? from : exp(log(from) + (log(to) - log(from)) * share);
   });
 }

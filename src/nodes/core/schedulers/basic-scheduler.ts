@@ -6,7 +6,6 @@ import { steps } from "./ends.js";
 
 export const basicScheduler = defineNode({
   key: "BasicScheduler",
-  displayName: "BasicScheduler",
   category: "sampling/custom_sampling/schedulers",
   description: "Sigmas of a scheduler; denoise below 1 takes the end of a longer schedule.",
   inputs: {

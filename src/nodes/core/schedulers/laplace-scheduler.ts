@@ -6,7 +6,6 @@ import { ends, steps } from "./ends.js";
 
 export const laplaceScheduler = defineNode({
   key: "LaplaceScheduler",
-  displayName: "LaplaceScheduler",
   category: "sampling/custom_sampling/schedulers",
   description: "Sigmas at the quantiles of a Laplace distribution of their logarithm, without a 0.",
   inputs: {

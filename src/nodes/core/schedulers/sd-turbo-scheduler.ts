@@ -2,10 +2,8 @@ import { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
 import { float, int, model } from "../../inputs.js";
 
-// decision 209
 export const sdTurboScheduler = defineNode({
   key: "SDTurboScheduler",
-  displayName: "SDTurboScheduler",
   category: "sampling/custom_sampling/schedulers",
   description: "Sigmas of the model at timesteps 999, 899, … of its turbo training, and 0.",
   inputs: {

@@ -1,4 +1,5 @@
 import { inputError } from "../../../base/errors.js";
+import { cos, sin } from "../../../native/elementary.js";
 import { linspace } from "../../../tensor/sampling/linspace.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { defineNode } from "../../define.js";
@@ -7,8 +8,8 @@ import { choice, float, int, sigmas } from "../../inputs.js";
 /** Shares of a step's way by shares of its steps, in float32. */
 const SPACINGS: Record<"linear" | "cosine" | "sine", (share: number) => number> = {
   linear: (share) => share,
-  cosine: (share) => Math.fround(Math.sin(quarter(share))),
-  sine: (share) => Math.fround(1 - Math.fround(Math.cos(quarter(share)))),
+  cosine: (share) => Math.fround(sin(quarter(share))),
+  sine: (share) => Math.fround(1 - Math.fround(cos(quarter(share)))),
 };
 
 const quarter = (share: number): number => Math.fround(Math.fround(share * Math.fround(Math.PI)) / 2);
@@ -18,7 +19,6 @@ const MOST = 2_000_000;
 
 export const extendIntermediateSigmas = defineNode({
   key: "ExtendIntermediateSigmas",
-  displayName: "ExtendIntermediateSigmas",
   category: "sampling/custom_sampling/sigmas",
   description: "Divides each step that begins between two noise levels into several.",
   inputs: {

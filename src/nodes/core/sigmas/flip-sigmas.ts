@@ -4,7 +4,6 @@ import { part } from "./part.js";
 
 export const flipSigmas = defineNode({
   key: "FlipSigmas",
-  displayName: "FlipSigmas",
   category: "sampling/custom_sampling/sigmas",
   description: "Sigmas from the last to the first, to add noise step by step; a leading 0 becomes 0.0001.",
   inputs: { sigmas: sigmas() },

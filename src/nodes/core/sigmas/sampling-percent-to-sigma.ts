@@ -4,7 +4,6 @@ import { boolean, float, model } from "../../inputs.js";
 
 export const samplingPercentToSigma = defineNode({
   key: "SamplingPercentToSigma",
-  displayName: "SamplingPercentToSigma",
   category: "sampling/custom_sampling/sigmas",
   description:
     "The noise level that a share of sampling has reached; at the ends the largest number or 0, or the actual sigmas of the model.",

@@ -5,7 +5,6 @@ import { part } from "./part.js";
 
 export const splitSigmasDenoise = defineNode({
   key: "SplitSigmasDenoise",
-  displayName: "SplitSigmasDenoise",
   category: "sampling/custom_sampling/sigmas",
   description: "Splits sigmas so that the second part has this share of the steps.",
   inputs: { sigmas: sigmas(), denoise: float({ default: 1, min: 0, max: 1, step: 0.01 }) },

@@ -4,7 +4,6 @@ import { part } from "./part.js";
 
 export const splitSigmas = defineNode({
   key: "SplitSigmas",
-  displayName: "SplitSigmas",
   category: "sampling/custom_sampling/sigmas",
   description: "Splits sigmas at a step; both parts contain the sigma there.",
   inputs: { sigmas: sigmas(), step: int({ default: 0, min: 0, max: 10000 }) },

@@ -3,7 +3,6 @@ import { text } from "../../inputs.js";
 
 export const note = defineNode({
   key: "Note",
-  displayName: "Note",
   category: "utils",
   description: "A remark beside a graph, without effect.",
   inputs: { text: text({ optional: true, multiline: true, default: "" }) },

@@ -4,7 +4,6 @@ import { any } from "../../inputs.js";
 // the editor resolves it; graphs that programs wrote hold it
 export const reroute = defineNode({
   key: "Reroute",
-  displayName: "Reroute",
   category: "utils",
   description: "A bend of a link: its value, passed on as it is.",
   inputs: { "": any() },

@@ -1,3 +1,4 @@
+import { expm1, log } from "../../../../native/elementary.js";
 import type { Term } from "../../../../tensor/ops.js";
 import type { Solver } from "../../solver.js";
 import { run } from "./run.js";
@@ -16,14 +17,14 @@ const dpmpp2mSolver = (separate: boolean): Solver => ({
       order: 2,
       advance: ({ index, sigma, next, x, denoised, uncond, estimates: [, before] }) => {
         const decay = next / sigma;
-        const h = Math.log(sigma / next);
+        const h = log(sigma / next);
         const terms: Term[] = [
           [decay, x],
           [-decay, uncond],
         ];
         if (before === undefined) terms.push([1, denoised]);
         else {
-          const slope = (-Math.expm1(-h) * h) / (2 * Math.log(sigmas[index - 1]! / sigma));
+          const slope = (-expm1(-h) * h) / (2 * log(sigmas[index - 1]! / sigma));
           terms.push([1 + slope, denoised], [-slope, before]);
         }
         return terms;

@@ -1,3 +1,4 @@
+import { exp, expm1 } from "../../../../native/elementary.js";
 import type { Term } from "../../../../tensor/ops.js";
 import { halfLogSnr } from "../../../../tensor/sampling/noise-level.js";
 import { withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
@@ -34,14 +35,14 @@ function integrate(x: Tensor, context: SolverContext, options: SdeOptions, order
       const lambda = halfLogSnr(context.sampling, next);
       const h = lambda - halfLogSnr(context.sampling, sigma);
       remember(steps, h, order);
-      const signal = next * Math.exp(lambda);
+      const signal = next * exp(lambda);
       const [first = 0, ...older] = correct(steps, eta).map((coefficient) => signal * coefficient);
       const terms: Term[] = [
-        [(next / sigma) * Math.exp(-h * eta), x],
-        ...termsOf([first - signal * Math.expm1(-h * (eta + 1)), ...older], estimates),
+        [(next / sigma) * exp(-h * eta), x],
+        ...termsOf([first - signal * expm1(-h * (eta + 1)), ...older], estimates),
       ];
       if (eta > 0 && s_noise > 0) {
-        terms.push([next * Math.sqrt(-Math.expm1(-2 * h * eta)) * s_noise, context.noise(sigma, next)]);
+        terms.push([next * Math.sqrt(-expm1(-2 * h * eta)) * s_noise, context.noise(sigma, next)]);
       }
       return terms;
     },
@@ -53,7 +54,7 @@ const correct2m =
   ([h, before], eta) => {
     if (before === undefined) return [];
     const length = h! * (eta + 1);
-    const slope = solver === "heun" ? Math.expm1(-length) / length + 1 : -Math.expm1(-length) / 2;
+    const slope = solver === "heun" ? expm1(-length) / length + 1 : -expm1(-length) / 2;
     const scaled = (slope * h!) / before;
     return [scaled, -scaled];
   };
@@ -61,7 +62,7 @@ const correct2m =
 const correct3m: Corrections = ([h, h1, h2], eta) => {
   if (h1 === undefined) return [];
   const length = h! * (eta + 1);
-  const phi2 = Math.expm1(-length) / length + 1;
+  const phi2 = expm1(-length) / length + 1;
   const r0 = h1 / h!;
   if (h2 === undefined) return [phi2 / r0, -phi2 / r0];
   const phi3 = phi2 / length - 0.5;

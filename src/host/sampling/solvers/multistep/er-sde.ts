@@ -1,3 +1,4 @@
+import { exp, pow, square } from "../../../../native/elementary.js";
 import type { Term } from "../../../../tensor/ops.js";
 import { halfLogSnr } from "../../../../tensor/sampling/noise-level.js";
 import { withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
@@ -18,7 +19,7 @@ interface ErSdeOptions {
 const POINTS = 200;
 
 /** Noise scale of the best sampler of the paper. */
-const defaultScaler: NoiseScaler = (lambda) => lambda * (Math.exp(lambda ** 0.3) + 10);
+const defaultScaler: NoiseScaler = (lambda) => lambda * (exp(pow(lambda, 0.3)) + 10);
 
 /** Extended reverse-time SDE solver (arXiv 2309.06169), in lambda = sigma / signal. */
 export const erSde: Solver<ErSdeOptions> = {
@@ -28,7 +29,7 @@ export const erSde: Solver<ErSdeOptions> = {
     requireWhole("er_sde, max_stage", max_stage, 1, 3);
     const scaler = noise_scaler ?? defaultScaler;
     const sigmas = withSignal(context.sampling, context.sigmas);
-    const lambdas = Array.from(sigmas, (sigma) => Math.exp(-halfLogSnr(context.sampling, sigma)));
+    const lambdas = Array.from(sigmas, (sigma) => exp(-halfLogSnr(context.sampling, sigma)));
     return run(x, context, {
       sigmas,
       order: max_stage,
@@ -43,7 +44,7 @@ export const erSde: Solver<ErSdeOptions> = {
           ...termsOf(coefficients, estimates).map(([weight, one]): Term => [signal * weight, one]),
         ];
         if (s_noise > 0) {
-          const deviation = Math.sqrt(Math.max(0, to ** 2 - (from * ratio) ** 2));
+          const deviation = Math.sqrt(Math.max(0, square(to) - square(from * ratio)));
           terms.push([signal * s_noise * deviation, context.noise(sigma, next)]);
         }
         return terms;
@@ -61,7 +62,7 @@ function estimateWeights(lambdas: readonly number[], to: number, scaler: NoiseSc
   const [inverse, linear] = scalerIntegrals(from, to, scaler);
   const first = to - from + inverse * scale;
   if (l2 === undefined) return [constant + first / (from - l1), -first / (from - l1)];
-  const second = (2 * ((to - from) ** 2 / 2 + linear * scale)) / (from - l2);
+  const second = (2 * (square(to - from) / 2 + linear * scale)) / (from - l2);
   // the second derivative is the difference of two slopes
   const newer = (first + second) / (from - l1);
   const older = second / (l1 - l2);

@@ -1,3 +1,4 @@
+import { expm1, log, square } from "../../../../native/elementary.js";
 import type { Term } from "../../../../tensor/ops.js";
 import type { Solver } from "../../solver.js";
 import { run, type Step } from "./run.js";
@@ -38,8 +39,8 @@ const resSolver = (options: ResOptions, separate: boolean): Solver<ResOptions> =
 /** Parts of the noise level `next`: remainder of the old noise, new noise. */
 function ancestralStep(sigma: number, next: number, eta: number): [down: number, up: number] {
   if (eta === 0) return [next, 0];
-  const up = Math.min(next, eta * next * Math.sqrt(1 - (next / sigma) ** 2));
-  return [Math.sqrt(next ** 2 - up ** 2), up];
+  const up = Math.min(next, eta * next * Math.sqrt(1 - square(next / sigma)));
+  return [Math.sqrt(square(next) - square(up)), up];
 }
 
 const firstOrder = ({ sigma, x, denoised, uncond }: Step, down: number): Term[] => [
@@ -50,9 +51,9 @@ const firstOrder = ({ sigma, x, denoised, uncond }: Step, down: number): Term[] 
 
 function secondOrder(step: Step, down: number, previous: number, reached: number): Term[] {
   const { sigma, x, denoised, uncond, estimates } = step;
-  const h = Math.log(sigma / down);
-  const c2 = Math.log(reached / previous) / h;
-  const phi1 = -Math.expm1(-h) / h;
+  const h = log(sigma / down);
+  const c2 = log(reached / previous) / h;
+  const phi1 = -expm1(-h) / h;
   const phi2 = (1 - phi1) / h;
   const decay = down / sigma;
   return [

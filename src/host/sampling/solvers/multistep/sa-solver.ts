@@ -1,3 +1,4 @@
+import { exp, expm1, square } from "../../../../native/elementary.js";
 import { type Term, weightedSum } from "../../../../tensor/ops.js";
 import type { ModelSampling } from "../../../../tensor/sampling/model-sampling.js";
 import { halfLogSnr } from "../../../../tensor/sampling/noise-level.js";
@@ -99,7 +100,7 @@ class StochasticAdams {
     const simple = this.#options.simple_order_2 && order === 2;
     const weights = simple ? simplePredictor(step, lambdas) : stochasticWeights(step, lambdas);
     const renews = step.tau > 0 && this.#options.s_noise > 0;
-    const deviation = next * Math.sqrt(-Math.expm1(-2 * step.tau ** 2 * (to - from))) * this.#options.s_noise;
+    const deviation = next * Math.sqrt(-expm1(-2 * square(step.tau) * (to - from))) * this.#options.s_noise;
     this.#last = { tau: step.tau, noise: renews ? [[deviation, this.#context.noise(sigma, next)]] : [] };
     return this.#combine(latent, index + 1, step.tau, weights);
   }
@@ -113,9 +114,9 @@ class StochasticAdams {
     const [sigma, next] = [this.#sigmas[index - 1]!, this.#sigmas[index]!];
     const lambda = this.#lambdas[index]!;
     const h = lambda - this.#lambdas[index - 1]!;
-    const signal = next * Math.exp(lambda);
+    const signal = next * exp(lambda);
     const scaled = weights.map((weight) => signal * weight);
-    const decay = (next / sigma) * Math.exp(-(tau ** 2) * h);
+    const decay = (next / sigma) * exp(-square(tau) * h);
     return weightedSum([[decay, latent], ...termsOf(scaled, this.#estimates), ...this.#last.noise]);
   }
 }

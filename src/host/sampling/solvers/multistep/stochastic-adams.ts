@@ -1,3 +1,4 @@
+import { exp, expm1 } from "../../../../native/elementary.js";
 import { momentWeights } from "./moment-weights.js";
 
 /** Way of a stochastic Adams step in lambda, half the logarithm of the signal-to-noise ratio. */
@@ -23,7 +24,7 @@ export function simplePredictor({ from, to, tau }: AdamsStep, [, before]: readon
   const h = to - from;
   const rate = 1 + tau * tau;
   const older = (0.5 * rate * h * h) / (before! - from);
-  return [-Math.expm1(-h * rate) - older, older];
+  return [-expm1(-h * rate) - older, older];
 }
 
 /** The published simplification of the corrector of order 2, from the estimates at the step's end and start. */
@@ -31,16 +32,16 @@ export function simpleCorrector({ from, to, tau }: AdamsStep): number[] {
   const h = to - from;
   const rate = 1 + tau * tau;
   const newest = 0.5 * rate * h;
-  return [newest, -Math.expm1(-h * rate) - newest];
+  return [newest, -expm1(-h * rate) - newest];
 }
 
 /** Integrals of c * exp(c * v) * v^p from -1 to 0, for p from 0. */
 function exponentialMoments(c: number, count: number): number[] {
   // by parts each moment follows from the one before, which cancels where c is small against p
-  const rest = Math.exp(-c);
-  const moments = [-Math.expm1(-c)];
+  const rest = exp(-c);
+  const moments = [-expm1(-c)];
   for (let p = 1; p < count; p++) {
-    moments.push(Math.abs(c) < p ? momentSeries(c, p) : -((-1) ** p) * rest - (p / c) * moments[p - 1]!);
+    moments.push(Math.abs(c) < p ? momentSeries(c, p) : (p % 2 === 0 ? -rest : rest) - (p / c) * moments[p - 1]!);
   }
   return moments;
 }
@@ -53,5 +54,5 @@ function momentSeries(c: number, p: number): number {
     sum += power / (p + k + 1);
     power *= -c / (k + 1);
   }
-  return (-1) ** p * sum;
+  return p % 2 === 0 ? sum : -sum;
 }

@@ -1,3 +1,4 @@
+import { expm1, log, square } from "../../../../native/elementary.js";
 import { type Term, weightedSum } from "../../../../tensor/ops.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver } from "../../solver.js";
@@ -47,7 +48,7 @@ const uniPcSolver = (scale: Scale): Solver => ({
       context.keepOnly(past.map((one) => one.denoised));
     }
     // a single step does not move: the latent is only scaled, as a variance-preserving one, to the last noise level
-    if (steps === 1) return weightedSum([[Math.sqrt((1 + end ** 2) / (1 + sigmas[0]! ** 2)), latent]]);
+    if (steps === 1) return weightedSum([[Math.sqrt((1 + square(end)) / (1 + square(sigmas[0]!))), latent]]);
     return stepTo(end, past.slice(0, 1), scale)(latent);
   },
 });
@@ -58,8 +59,8 @@ const uniPcSolver = (scale: Scale): Solver => ({
  */
 function stepTo(sigma: number, past: readonly Estimate[], scale: Scale): (x: Tensor, estimate?: Tensor) => Tensor {
   const [newest, ...older] = past as [Estimate, ...Estimate[]];
-  const h = Math.log(newest.sigma / sigma);
-  const nodes = older.map((one) => Math.log(newest.sigma / one.sigma) / h);
+  const h = log(newest.sigma / sigma);
+  const nodes = older.map((one) => log(newest.sigma / one.sigma) / h);
   const moments = momentsOf(h, scale(h), past.length);
   return (x, estimate) => {
     const at = estimate === undefined ? nodes : [...nodes, 1];
@@ -71,7 +72,7 @@ function stepTo(sigma: number, past: readonly Estimate[], scale: Scale): (x: Ten
     const rest = slopes.reduce((sum, slope) => sum + slope, 0);
     const terms: Term[] = [
       [sigma / newest.sigma, x],
-      [-Math.expm1(-h) - rest, newest.denoised],
+      [-expm1(-h) - rest, newest.denoised],
       ...slopes.map((slope, i): Term => [slope, values[i]!]),
     ];
     return weightedSum(terms);
@@ -82,7 +83,7 @@ function stepTo(sigma: number, past: readonly Estimate[], scale: Scale): (x: Ten
 function momentsOf(h: number, scale: number, count: number): number[] {
   const moments: number[] = [];
   let factorial = 1;
-  let phi = Math.expm1(-h) / -h - 1;
+  let phi = expm1(-h) / -h - 1;
   for (let k = 1; k <= count; k++) {
     moments.push((phi * factorial) / scale);
     factorial *= k + 1;
@@ -92,4 +93,4 @@ function momentsOf(h: number, scale: number, count: number): number[] {
 }
 
 export const uniPc = uniPcSolver((h) => -h);
-export const uniPcBh2 = uniPcSolver((h) => Math.expm1(-h));
+export const uniPcBh2 = uniPcSolver((h) => expm1(-h));

@@ -1,3 +1,4 @@
+import { exp, expm1, log } from "../../../../native/elementary.js";
 import { axpy, weightedSum } from "../../../../tensor/ops.js";
 import { ancestral } from "../../../../tensor/sampling/ancestral.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
@@ -58,7 +59,7 @@ export class DpmStep {
 
   /** The end by DPM-Solver-2. */
   end2(second: Slope): Tensor {
-    const distance = f(f(this.sigma / f(2 * second.share)) * f(Math.expm1(this.length)));
+    const distance = f(f(this.sigma / f(2 * second.share)) * f(expm1(this.length)));
     return this.bent(this.end1(), distance, second);
   }
 
@@ -69,7 +70,7 @@ export class DpmStep {
 
   /** Euler's step over a way to a noise level. */
   private straight(sigma: number, way: number): Tensor {
-    return axpy(this.first.x, this.slope, -f(sigma * f(Math.expm1(way))));
+    return axpy(this.first.x, this.slope, -f(sigma * f(expm1(way))));
   }
 
   /** A latent and a distance back along the change of the slope. */
@@ -84,10 +85,10 @@ export class DpmStep {
 }
 
 /** Noise level at t, in float32. */
-export const sigmaAt = (t: number): number => f(Math.exp(-t));
+export const sigmaAt = (t: number): number => f(exp(-t));
 
 /** (exp(way) - 1) / way - 1, of which 0 has the limit 0. */
-const curve = (way: number): number => (way === 0 ? 0 : f(f(f(Math.expm1(way)) / way) - 1));
+const curve = (way: number): number => (way === 0 ? 0 : f(f(f(expm1(way)) / way) - 1));
 
 function slopeOf({ x, sigma, denoised }: Point): Tensor {
   const difference = axpy(x, denoised, -1);
@@ -101,7 +102,7 @@ export function rangeOf(sigmas: Float32Array): { readonly start: number; readonl
   return { start: timeOf(sigmas[0]!), end: timeOf(last === 0 ? sigmas[sigmas.length - 2]! : last) };
 }
 
-const timeOf = (sigma: number): number => f(-Math.log(sigma));
+const timeOf = (sigma: number): number => f(-log(sigma));
 
 /** t below the next one at which an ancestral step ends, no further down than the end, and the noise back up. */
 export function ancestralTime(t: number, next: number, end: number, eta: number): { down: number; up: number } {

@@ -1,3 +1,4 @@
+import { exp } from "../../../../native/elementary.js";
 import type { Term } from "../../../../tensor/ops.js";
 import { firstWeight, secondWeight, signalOf } from "../../../../tensor/sampling/exponential.js";
 import { halfLogSnr, sigmaOfHalfLogSnr } from "../../../../tensor/sampling/noise-level.js";
@@ -131,7 +132,7 @@ class Way {
     const { eta, s_noise } = this.options;
     const faded = share * this.length * eta;
     const signal = signalOf(this.context.sampling, sigma);
-    const terms: Term[] = [[(sigma / this.step.sigma) * Math.exp(-faded), this.x]];
+    const terms: Term[] = [[(sigma / this.step.sigma) * exp(-faded), this.x]];
     for (const [weight, tensor] of estimates) if (weight !== 0) terms.push([signal * weight, tensor]);
     if (eta > 0 && s_noise > 0) terms.push(...this.noise.advanced(sigma, faded, sigma * s_noise));
     return terms;

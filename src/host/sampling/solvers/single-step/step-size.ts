@@ -1,3 +1,4 @@
+import { atan, pow } from "../../../../native/elementary.js";
 /** Options of a step's size. */
 export interface StepSizeOptions {
   /** Size of the first step. */
@@ -29,7 +30,7 @@ export class StepSize {
     const inverse = 1 / (1e-8 + error);
     const [, last, lastButOne] = this.inverses ?? [inverse, inverse, inverse];
     const [a, b, c] = this.exponents;
-    const factor = 1 + Math.atan(inverse ** a * last ** b * lastButOne ** c - 1);
+    const factor = 1 + atan(pow(inverse, a) * pow(last, b) * pow(lastButOne, c) - 1);
     const isAccepted = factor >= this.acceptFrom;
     this.inverses = isAccepted ? [inverse, inverse, last] : [inverse, last, lastButOne];
     this.size *= factor;
