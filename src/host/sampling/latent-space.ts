@@ -48,10 +48,17 @@ export function noised(
 const isHighest = (sigma: number, highest: number): boolean =>
   sigma > highest || Math.abs(sigma - highest) <= 1e-5 * Math.max(Math.abs(sigma), Math.abs(highest));
 
+const ZERO_BYTES = new Uint8Array(2 ** 14);
+
 /** Whether every value is 0; NaN is not. */
 function isZero(x: Tensor): boolean {
   const { data } = x;
-  for (let i = 0; i < data.length; i++) if (data[i] !== 0) return false;
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  const block = ZERO_BYTES.length;
+  let at = 0;
+  // most latents to test are of zeros alone: comparing bytes takes a tenth of the loop's time
+  while (at + block <= bytes.length && bytes.compare(ZERO_BYTES, 0, block, at, at + block) === 0) at += block;
+  for (let i = at / data.BYTES_PER_ELEMENT; i < data.length; i++) if (data[i] !== 0) return false;
   return true;
 }
 

@@ -1,5 +1,6 @@
 import { derivedModel } from "../../../host/derived-model.js";
 import type { GuidanceStep } from "../../../host/types.js";
+import { releaseMemory } from "../../../tensor/device-values.js";
 import { stdOfItems, sumOfItems } from "../../../tensor/items.js";
 import { weightedSum } from "../../../tensor/ops.js";
 import type { Tensor } from "../../../tensor/tensor.js";
@@ -25,19 +26,21 @@ export const rescaleCfg = defineNode({
  */
 function rescaled({ x, sigma, cond, uncond, cfg }: GuidanceStep, multiplier: number): Tensor {
   const share = 1 / (sigma * sigma + 1);
-  const positive = stdOfItems(
-    weightedSum([
-      [share, x],
-      [-1, cond],
-    ]),
-  );
-  const guided = stdOfItems(
-    weightedSum([
+  const velocity = weightedSum([
+    [share, x],
+    [-1, cond],
+  ]);
+  const positive = stdOfItems(velocity);
+  weightedSum(
+    [
       [share, x],
       [-cfg, cond],
       [cfg - 1, uncond],
-    ]),
+    ],
+    velocity,
   );
+  const guided = stdOfItems(velocity);
+  releaseMemory(velocity.memory);
   const factors = guided.map(
     (std, item) => (std > 0 ? (multiplier * positive[item]!) / std : multiplier) + 1 - multiplier,
   );
