@@ -15,10 +15,27 @@ export const rescaleCfg = defineNode({
   outputs: { MODEL: "MODEL" },
   run: ({ model, multiplier }) => ({
     MODEL: derivedModel(model, {
-      guidance: (before) => ({ ...before, combine: (step) => rescaled(step, multiplier) }),
+      guidance: (before) => ({ ...before, combine: (step) => atAnySigma(step, multiplier) }),
     }),
   }),
 });
+
+/** Noise level from which on float32 noise is so coarse that an estimate behind it is rounded visibly. */
+const COARSE_SIGMA = 1000;
+
+/** The rescaled estimate, at coarse noise levels with the roundings of the reference, whose estimates go through the noise. */
+function atAnySigma(step: GuidanceStep, multiplier: number): Tensor {
+  const { x, sigma } = step;
+  if (sigma < COARSE_SIGMA) return rescaled(step, multiplier);
+  const rounded = (denoised: Tensor): Tensor => difference(x, difference(x, denoised));
+  return rounded(rescaled({ ...step, cond: rounded(step.cond), uncond: rounded(step.uncond) }, multiplier));
+}
+
+const difference = (a: Tensor, b: Tensor): Tensor =>
+  weightedSum([
+    [1, a],
+    [-1, b],
+  ]);
 
 /**
  * The guided velocity times multiplier * std(positive) / std(guided) + 1 - multiplier, item by item. Lin et al. 2023,

@@ -1,4 +1,4 @@
-import type { Term } from "../../../../tensor/ops.js";
+import { type Term, weightedSum } from "../../../../tensor/ops.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { SolverContext } from "../../solver.js";
 
@@ -44,10 +44,28 @@ export async function begin(context: SolverContext, x: Tensor, sigma: number, in
 }
 
 /** The terms of Euler's step from a point to another noise level, times `scale`, and further terms. */
-export function eulerTo({ x, sigma, denoised }: Point, to: number, scale = 1, terms: readonly Term[] = []): Term[] {
+export function eulerTo(point: Point, to: number, scale = 1, terms: readonly Term[] = []): Term[] {
+  const { x, sigma, denoised } = point;
   const ratio = to / sigma;
+  if (sigma >= COARSE_SIGMA && ratio !== 0 && scale === 1 && terms.length === 0) return coarseStep(point, to);
   if (ratio !== 0) return [[scale * ratio, x], [scale * (1 - ratio), denoised], ...terms];
   return [[scale, denoised], ...terms];
+}
+
+/** Noise level from which on roundings of x are larger than what follows may differ: schedules of zero terminal SNR begin there. */
+const COARSE_SIGMA = 1000;
+
+/** The same step with the roundings of the reference: slope, distance and sum are float32 one by one. */
+function coarseStep({ x, sigma, denoised }: Point, to: number): Term[] {
+  const noise = weightedSum([
+    [1, x],
+    [-1, denoised],
+  ]);
+  const slope = weightedSum([[1 / sigma, noise]], noise);
+  return [
+    [1, x],
+    [1, weightedSum([[Math.fround(to - sigma), slope]], slope)],
+  ];
 }
 
 /** The terms of x and a distance along the slope at each point, times `scale`, and further terms. */
