@@ -14,6 +14,7 @@ export const hostOptions = { models: { type: "string", multiple: true } } as con
 export const modelsOf = (args: Arguments): string[] | undefined =>
   args.has("models") ? [...args.values("models")] : undefined;
 
+// decision 224
 /** The host of the models in these folders; undefined without any: then the preview host renders. */
 export async function openHost(models: readonly string[], terminal: Terminal): Promise<Host | undefined> {
   if (models.length === 0) return undefined;

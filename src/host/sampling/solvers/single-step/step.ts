@@ -52,6 +52,7 @@ export function eulerTo(point: Point, to: number, scale = 1, terms: readonly Ter
   return [[scale, denoised], ...terms];
 }
 
+// decision 225
 /** Noise level from which on roundings of x are larger than what follows may differ: schedules of zero terminal SNR begin there. */
 const COARSE_SIGMA = 1000;
 
