@@ -12,7 +12,9 @@ import { orExplain, root, setup } from "./setup.mjs";
 const ALONE = "@alone";
 const MOST_JOBS = 8;
 /** Above the processors: tests wait too, for processes, timers and disks. */
-const EXTRA_JOBS = 1;
+const EXTRA_JOBS = 2;
+/** Files of tests that take longest, started first: one that came last would run on alone. */
+const LONGEST = ["docs", "nodes-on-device", "unit/cli/batch/render-batch", "unit/render/threads/thread-pool"];
 const LISTED_PARTS = 12;
 
 orExplain(() => setup({ tests: true }));
@@ -38,7 +40,9 @@ process.exit(parallel.status || alone.status);
 
 function testFiles() {
   const names = readdirSync(join(root, "build/test"), { recursive: true, encoding: "utf8" });
-  return names.filter((name) => name.endsWith(".test.js")).map((name) => join("build/test", name));
+  const files = names.filter((name) => name.endsWith(".test.js")).map((name) => join("build/test", name));
+  const longest = LONGEST.map((name) => join("build/test", `${name}.test.js`));
+  return [...longest, ...files.filter((file) => !longest.includes(file))];
 }
 
 /** @param {string} file */
