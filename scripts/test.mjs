@@ -10,6 +10,8 @@ import { orExplain, root, setup } from "./setup.mjs";
 
 /** Tag in the title of a test that needs the machine for itself: it measures time or memory. */
 const ALONE = "@alone";
+/** Tag of a test that repeats something for long; npm run test:long runs these. */
+const LONG = "@long";
 const MOST_JOBS = 8;
 /** Above the processors: tests wait too, for processes, timers and disks. */
 const EXTRA_JOBS = 2;
@@ -33,7 +35,7 @@ if (args.length > 0) {
 
 const started = performance.now();
 const jobs = Math.min(MOST_JOBS, availableParallelism() + EXTRA_JOBS);
-const parallel = pass(["--grep", ALONE, "--invert", "--parallel", "--jobs", String(jobs)], testFiles());
+const parallel = pass(["--grep", `${ALONE}|${LONG}`, "--invert", "--parallel", "--jobs", String(jobs)], testFiles());
 const alone = pass(["--grep", ALONE], testFiles().filter(hasAlone));
 report([parallel, alone]);
 process.exit(parallel.status || alone.status);
