@@ -7,7 +7,7 @@ import { harmless, processTerminal, red, type Terminal } from "./terminal.js";
 
 type Commands = Readonly<Record<string, () => Command>>;
 
-/** Loads a module by `require`, which takes half the time of `import` where modules are many. */
+/** Loads a module by `require`, which takes half the time of `import` in Node 20. */
 const load = createRequire(import.meta.url);
 
 // loaded on demand: a command loads only what it needs

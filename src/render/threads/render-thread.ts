@@ -47,7 +47,7 @@ interface Running {
   grace: NodeJS.Timeout | undefined;
 }
 
-/** A thread's program: `require` takes half the time of `import` where modules are many. */
+/** A thread's program: `require` takes half the time of `import` in Node 20. */
 const START = `require(${JSON.stringify(fileURLToPath(new URL("./thread.js", import.meta.url)))});`;
 
 /** One worker thread that renders graphs. It keeps the process alive only while it does. */

@@ -30,7 +30,7 @@ export function fakeGpu(settings = "", more: Record<string, string> = {}): Recor
 
 /**
  * Beginning of every program below: `counted` returns counts of the driver, `send` sends a value to the test. By
- * `require`, which takes half the time of `import` where modules are many.
+ * `require`, which takes half the time of `import` in Node 20.
  */
 const PRELUDE = `
   import { createRequire } from "node:module";
