@@ -1,4 +1,7 @@
+import { parseGraph } from "../graph/parse.js";
 import type { Host } from "../host/types.js";
+import { defaultRegistry } from "../render/defaults.js";
+import { readGraph } from "../render/source.js";
 import type { Arguments } from "./command.js";
 import { harmless, type Terminal } from "./terminal.js";
 
@@ -20,6 +23,18 @@ export async function openHost(models: readonly string[], terminal: Terminal): P
   if (models.length === 0) return undefined;
   const { createCheckpointHost } = await import("../host/checkpoint/index.js");
   return createCheckpointHost({ models, warn: (message) => terminal.err(`Warning: ${harmless(message)}\n`) });
+}
+
+/** Whether a node of the graph loads a model; false where the graph cannot be read, which others say. */
+export function loadsModels(path: string): boolean {
+  try {
+    const { prompt } = parseGraph(readGraph(path).graph);
+    const classes = new Set(Object.values(prompt).map((node) => (node as { class_type?: unknown }).class_type));
+    const inputs = [...classes].flatMap((name) => Object.values(defaultRegistry.get(String(name))?.inputs ?? {}));
+    return inputs.some(({ files }) => files !== undefined);
+  } catch {
+    return false;
+  }
 }
 
 /** The line that says which host renders. */
