@@ -19,8 +19,9 @@ export async function renderOptions(args: Arguments, terminal: Terminal) {
     },
     env: terminal.env,
   });
-  const host = await openHost(config.models, terminal);
-  if (!args.flag("quiet") && !args.flag("json") && loadsModels(args.positionals[0]!)) terminal.err(hostLine(host));
+  const isQuiet = args.flag("quiet") || args.flag("json");
+  const host = await openHost(config.models, terminal, isQuiet);
+  if (!isQuiet && loadsModels(args.positionals[0]!)) terminal.err(hostLine(host));
   return {
     host,
     set: Object.fromEntries(args.values("set").map((text) => pair("set", text))),
