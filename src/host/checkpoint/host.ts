@@ -14,8 +14,13 @@ export interface CheckpointHostOptions {
   readonly threads?: number;
   /** Bytes of weights that stay loaded; as much as is free where absent. */
   readonly memory?: number;
-  /** Way to hold weights: "fold" converts them once, "stream" reads them from the file at every call, in the least memory; chosen for each network where absent. */
+  /**
+   * Way to hold weights: "fold" converts them once, "stream" reads them from the file at every call and takes the least
+   * memory; chosen for each network where absent.
+   */
   readonly plan?: NonNullable<RuntimeOptions["plan"]>;
+  /** Called when a network begins to load, has been loaded and has been released. */
+  readonly onLoad?: NonNullable<RuntimeOptions["onLoad"]>;
   /** Receives a sentence for what is left out, such as an embedding that does not exist. */
   readonly warn?: (message: string) => void;
 }
@@ -26,6 +31,7 @@ const HOST_RULES: OptionRules<CheckpointHostOptions> = {
   threads: CHECKED_LATER,
   memory: CHECKED_LATER,
   plan: CHECKED_LATER,
+  onLoad: FUNCTION,
   warn: FUNCTION,
 };
 
@@ -45,9 +51,9 @@ export interface CheckpointHost extends Host {
  */
 export function createCheckpointHost(options: CheckpointHostOptions): CheckpointHost {
   checkOptions("createCheckpointHost", options, HOST_RULES, ["models"]);
-  const { models, device, threads, memory, plan, warn = () => {} } = options;
+  const { models, device, threads, memory, plan, onLoad, warn = () => {} } = options;
   const folders = new ModelFolders(typeof models === "string" ? [models] : models);
-  const runtime = createRuntime({ device, threads, memory, plan });
+  const runtime = createRuntime({ device, threads, memory, plan, onLoad });
   const loader = new ModelLoader(folders, runtime, warn);
   const host: CheckpointHost = {
     name: "checkpoint",
