@@ -21,14 +21,14 @@ const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
 /** Input with the choice of the host's files of a kind; any text where it has no models of the kind. */
 export const fileName = (kind: keyof HostFiles) => ({
   ...choice(({ host }) => host?.files?.(kind), { tooltip: `One of the host's ${PLURALS[kind]}.` }),
-  meant: fileMeant(kind),
+  ...namesModel(kind),
 });
 
-/** The file of a kind that a name means which is not that of a file. */
-export const fileMeant =
-  (kind: keyof HostFiles | "checkpoints"): InputSpec["meant"] =>
-  (name, { host }) =>
-    typeof name === "string" ? host?.fileOf?.(kind, name) : undefined;
+/** The part of an input whose value names a file of a kind: another name may mean one, one without its folder, say. */
+export const namesModel = (kind: keyof HostFiles | "checkpoints"): Pick<InputSpec, "meant" | "modelKind"> => ({
+  modelKind: kind,
+  meant: (name, { host }) => (typeof name === "string" ? host?.fileOf?.(kind, name) : undefined),
+});
 
 /** Everything of a node's context that loading a file needs. */
 export type Loading = Pick<NodeContext, "host" | "signal">;

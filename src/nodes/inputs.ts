@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../base/errors.js";
 import type { Guider } from "../host/sampling/guiders/guider.js";
 import type { InitialNoise } from "../host/sampling/noise.js";
 import type { SamplerChoice } from "../host/sampling/solver.js";
-import type { Clip, Conditioning, Host, Latent, Model, Pipe, Vae } from "../host/types.js";
+import type { Clip, Conditioning, Host, HostFiles, Latent, Model, Pipe, Vae } from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 
 /** A value of a choice: ComfyUI's combos mix strings and numbers. */
@@ -31,6 +31,8 @@ export interface InputSpec<Value = unknown> {
   readonly choices?: Choices;
   /** COMBO: the choice that another value stands for, such as a name that the choice had before. */
   readonly meant?: (value: unknown, context: ChoiceContext) => Choice | undefined;
+  /** Kind of the host's model files that the value names. */
+  readonly modelKind?: keyof HostFiles | "checkpoints";
   /** ComfyUI's options of an input: default, min, max, step, multiline, tooltip and so on. */
   readonly options: InputOptions;
   /** Carries the static type only; never set. */

@@ -1,7 +1,10 @@
 import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules } from "../../base/options.js";
 import type { Host } from "../types.js";
+import { FileHashes } from "./files/file-hashes.js";
 import { ModelFolders } from "./files/model-folders.js";
+import { StoredHashes } from "./files/stored-hashes.js";
 import { LOADABLE, ModelLoader } from "./model-loader.js";
+import { provenanceOf } from "./reports/provenance.js";
 import { createRuntime, type RuntimeOptions } from "./runtime/client.js";
 
 /** Options of `createCheckpointHost`. */
@@ -46,6 +49,7 @@ export function createCheckpointHost(options: CheckpointHostOptions): Checkpoint
   const folders = new ModelFolders(typeof models === "string" ? [models] : models);
   const runtime = createRuntime({ device, threads, memory });
   const loader = new ModelLoader(folders, runtime, warn);
+  const hashes = new FileHashes(new StoredHashes());
   const host: CheckpointHost = {
     name: "checkpoint",
     preview: false,
@@ -54,6 +58,7 @@ export function createCheckpointHost(options: CheckpointHostOptions): Checkpoint
     files: (kind) => (LOADABLE.some((loadable) => loadable === kind) ? folders.list(kind) : undefined),
     fileOf: (kind, name) => folders.find(kind, name)?.name,
     loadFile: (kind, name, _signal, settings) => loader.file(kind, name, settings),
+    provenance: (named, signal) => provenanceOf(named, { folders, hashes, runtime }, signal),
     close: () => runtime.close(),
   };
   return Object.freeze(host);

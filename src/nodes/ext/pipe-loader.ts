@@ -4,7 +4,7 @@ import { loraStrength, withLora } from "../core/adapters/apply-lora.js";
 import { emptyLatent, latentBatch, latentSide } from "../core/latent/empty-latent-image.js";
 import { checkpointName } from "../core/loaders/checkpoint-loader-simple.js";
 import { defineNode } from "../define.js";
-import { fileMeant, lacking, loadHostFile } from "../host-files.js";
+import { lacking, loadHostFile, namesModel } from "../host-files.js";
 import { boolean, choice, int, text } from "../inputs.js";
 
 const prompt = () => text({ default: "", multiline: true, strict: true });
@@ -23,7 +23,7 @@ const fileOr = (kind: "vae" | "loras", none: string, tooltip: string) => ({
     },
     { optional: true, default: none, tooltip },
   ),
-  meant: fileMeant(kind),
+  ...namesModel(kind),
 });
 
 export const pipeLoader = defineNode({

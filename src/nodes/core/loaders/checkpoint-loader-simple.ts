@@ -1,11 +1,11 @@
 import { defineNode } from "../../define.js";
-import { fileMeant } from "../../host-files.js";
+import { namesModel } from "../../host-files.js";
 import { choice } from "../../inputs.js";
 
 /** Input with the choice of the host's checkpoints. */
 export const checkpointName = () => ({
   ...choice(({ host }) => host?.checkpoints() ?? []),
-  meant: fileMeant("checkpoints"),
+  ...namesModel("checkpoints"),
 });
 
 export const checkpointLoaderSimple = defineNode({
