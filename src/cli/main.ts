@@ -12,6 +12,7 @@ const commandsWith = (startService: StartService): Commands => ({
   render: async () => (await import("./commands/render.js")).renderCommand,
   serve: async () => (await import("./commands/serve.js")).serveCommand(startService),
   nodes: async () => (await import("./commands/nodes.js")).nodesCommand,
+  models: async () => (await import("./commands/models.js")).modelsCommand,
   validate: async () => (await import("./commands/validate.js")).validateCommand,
   inspect: async () => (await import("./commands/inspect.js")).inspectCommand,
   verify: async () => (await import("./commands/verify.js")).verifyCommand,

@@ -1,7 +1,7 @@
 import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules } from "../../base/options.js";
 import type { Host } from "../types.js";
 import { FileHashes } from "./files/file-hashes.js";
-import { ModelFolders } from "./files/model-folders.js";
+import { MODELS_RULE, ModelFolders } from "./files/model-folders.js";
 import { StoredHashes } from "./files/stored-hashes.js";
 import { LOADABLE, ModelLoader } from "./model-loader.js";
 import { provenanceOf } from "./reports/provenance.js";
@@ -22,15 +22,12 @@ export interface CheckpointHostOptions {
 }
 
 const HOST_RULES: OptionRules<CheckpointHostOptions> = {
-  models: ["a folder or a list of folders", (value) => typeof value === "string" || isListOfTexts(value)],
+  models: MODELS_RULE,
   device: CHECKED_LATER,
   threads: CHECKED_LATER,
   memory: CHECKED_LATER,
   warn: FUNCTION,
 };
-
-const isListOfTexts = (value: unknown): boolean =>
-  Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === "string");
 
 /** A host of checkpoints: what `createCheckpointHost` returns. */
 export interface CheckpointHost extends Host {
@@ -46,7 +43,7 @@ export interface CheckpointHost extends Host {
 export function createCheckpointHost(options: CheckpointHostOptions): CheckpointHost {
   checkOptions("createCheckpointHost", options, HOST_RULES, ["models"]);
   const { models, device, threads, memory, warn = () => {} } = options;
-  const folders = new ModelFolders(typeof models === "string" ? [models] : models);
+  const folders = new ModelFolders(models);
   const runtime = createRuntime({ device, threads, memory });
   const loader = new ModelLoader(folders, runtime, warn);
   const hashes = new FileHashes(new StoredHashes());

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, LatentkitError } from "../../base/errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { type Graph, parseGraph } from "../../graph/parse.js";
 import type { OutputFiles, OutputHandling } from "../../io/files/output-files.js";
 import { RECEIPT_KEY } from "../../io/files/save-images.js";
@@ -223,8 +223,7 @@ function comparePixels(image: DecodedImage, again: RawImage | LatentkitError, re
 
 /** Verdict on a picture that models painted, on a host without any. */
 function withoutModels(untrue: readonly Difference[], receipt: Receipt): Verdict {
-  const host = describe(receipt.host.name);
-  const why = `models of the host ${host} painted it: name their folder, by --models DIR, or pass that host`;
+  const why = "models painted it; name their folder with --models, or pass a host that has them";
   const others = untrue.filter(({ what }) => what !== "host");
   return others.length === 0 ? unverifiable("host", why, receipt) : verdictOf("different", untrue, receipt);
 }

@@ -45,8 +45,9 @@ export async function provenanceOf(
   const { version, provider, threads, networks } = runtime.describe();
   const own = networks.filter((network) => network.files.every((file) => paths.has(file)));
   if (own.length === 0 || version === undefined || provider === undefined) return { models };
-  const plans = Object.fromEntries(own.map(({ label, plan }) => [label, plan] as const).sort());
-  return { models, runtime: { name: "onnxruntime-node", version, provider, threads, plans } };
+  const plans = new Map(own.map(({ label, plan }) => [label, plan]));
+  const sorted = Object.fromEntries([...plans].sort(([a], [b]) => (a < b ? -1 : 1)));
+  return { models, runtime: { name: "onnxruntime-node", version, provider, threads, plans: sorted } };
 }
 
 /** The words after "embedding:" in a prompt. */
