@@ -17,6 +17,9 @@ export interface ChoiceContext {
   readonly hints?: { left: number };
 }
 
+/** A kind of files that a host loads models from. */
+export type FileKind = keyof HostFiles | "checkpoints";
+
 /** One input of a node: the facts behind its static type, its validation and its description. */
 export interface InputSpec<Value = unknown> {
   /** ComfyUI's type name: INT, FLOAT, STRING, BOOLEAN, COMBO, IMAGE …, a union "IMAGE,MASK", or "*". */
@@ -29,10 +32,10 @@ export interface InputSpec<Value = unknown> {
   /** "*": numbers arrive as the graph writes them, a NumberLiteral for 7.0, so that floats differ from integers. */
   readonly literal?: boolean;
   readonly choices?: Choices;
-  /** COMBO: the choice that another value stands for, such as a name that the choice had before. */
-  readonly meant?: (value: unknown, context: ChoiceContext) => Choice | undefined;
-  /** Kind of the host's model files that the value names. */
-  readonly modelKind?: keyof HostFiles | "checkpoints";
+  /** COMBO: choices by the names that they had before. */
+  readonly renamed?: ReadonlyMap<unknown, Choice>;
+  /** COMBO: the kind of the host's files that the choices are; other names of a file stand for it. */
+  readonly files?: FileKind;
   /** ComfyUI's options of an input: default, min, max, step, multiline, tooltip and so on. */
   readonly options: InputOptions;
   /** Carries the static type only; never set. */

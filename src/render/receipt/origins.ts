@@ -89,11 +89,11 @@ function add(
   }
   const stream = definition.noiseStream?.(values);
   if (stream !== undefined) origins.noise[id] = stream;
-  for (const [input, { options, modelKind }] of Object.entries(definition.inputs)) {
+  for (const [input, { options, files }] of Object.entries(definition.inputs)) {
     const value = values[input];
     if (typeof value !== "string") continue;
     if (options.image_upload === true) origins.files.add(value);
-    if (modelKind !== undefined) origins.modelFiles.push({ kind: modelKind, name: value });
+    if (files !== undefined) origins.modelFiles.push({ kind: files, name: value });
     if (value.includes(EMBEDDING)) origins.texts.add(value);
   }
 }
