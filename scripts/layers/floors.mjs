@@ -20,7 +20,7 @@ export const FLOORS = {
   ],
   io: ["*", "json/", "python-text", "png/ safetensors/", "files/ http/"],
   host: ["*", "sampling/", "preview/ prompt/", "checkpoint/"],
-  "host/checkpoint": ["onnx/ files/", "weights/ tokenizer/", "networks/", "recognition/ runtime/", "*"],
+  "host/checkpoint": ["onnx/ files/", "weights/ tokenizer/", "networks/", "recognition/ runtime/", "reports/", "*"],
   "host/checkpoint/weights": ["*", "lora/"],
   "host/checkpoint/networks": ["layers", "unet-blocks", "unet", "*"],
   "host/sampling": ["solver shared-options sum", "solvers/ conditioning/", "guiders/", "*"],

@@ -207,6 +207,31 @@ export interface HostFiles {
   text_encoders: Clip;
 }
 
+/** Names in a graph by which a host knows the model files of a picture. */
+export interface NamedModels {
+  readonly files: readonly { readonly kind: keyof HostFiles | "checkpoints"; readonly name: string }[];
+  /** Texts that may be prompts, for these name embeddings. */
+  readonly texts: readonly string[];
+}
+
+/** The model files of a picture, and how their networks ran. */
+export interface Provenance {
+  /** SHA-256 of each file, in hex, by kind and name: "loras/ink/wash.safetensors". Files that are not there are left out. */
+  readonly models: Readonly<Record<string, string>>;
+  /** Absent where none of their networks has run in this process: the picture comes from a cache. */
+  readonly runtime?: RuntimeRecord;
+}
+
+/** The program that ran networks, and its settings. */
+export interface RuntimeRecord {
+  readonly name: string;
+  readonly version: string;
+  readonly provider: string;
+  readonly threads: number;
+  /** Way in which the weights were held, by network: "UNet of anime.safetensors". */
+  readonly plans: Readonly<Record<string, string>>;
+}
+
 /** Source of models for nodes. */
 export interface Host {
   readonly name: string;
@@ -234,6 +259,8 @@ export interface Host {
     signal?: AbortSignal,
     settings?: Readonly<Record<string, string>>,
   ): Promise<HostFiles[Kind]>;
+  /** Returns what receipts say of the models that these names mean. Absent: they say nothing of models. */
+  provenance?(named: NamedModels, signal?: AbortSignal): Promise<Provenance>;
   /** Ends what it has started. Absent: there is nothing to end. */
   close?(): Promise<void>;
 }

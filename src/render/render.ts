@@ -50,8 +50,9 @@ export async function renderJob(
   const visible = redactMetadata({ prompt, extraPnginfo: job.extraPnginfo }, redact, inputsOf);
   const inputDir = resolve(job.inputDir ?? source.inputDir);
   const outputDir = resolve(job.outputDir ?? "out");
-  const receiptRun = { prompt, shownPrompt: visible.prompt, redact, registry, classAliases, host, inputDir };
-  const receipt = metadata === "none" ? undefined : (output?.receipt ?? createReceipts(receiptRun));
+  const receiptRun = { prompt, shownPrompt: visible.prompt, redact, registry, classAliases, host, inputDir, signal };
+  const receipts = metadata === "none" || output?.receipt !== undefined ? undefined : createReceipts(receiptRun);
+  const receipt = metadata === "none" ? undefined : (output?.receipt ?? receipts?.of);
   const closable = createClosable(output?.files ?? counterFiles);
   const fold = createFold(outputDir);
   /** A node did not listen to an abort: what it still reports and writes does not count. */
@@ -65,8 +66,11 @@ export async function renderJob(
     if (isLeft) return;
     emit(event);
     if (event.type === "node-start") nodeId = event.nodeId;
-    else if (event.type === "run-start")
+    else if (event.type === "run-done") receipts?.end();
+    else if (event.type === "run-start") {
       for (const warning of graphWarnings(parsed, job, registry, event.at)) emit(warning);
+      receipts?.begin(event.nodeIds);
+    }
   };
   const run: GraphRun = {
     ...job,
@@ -88,6 +92,7 @@ export async function renderJob(
   if (await orGivenUp(running, signal, GRACE_MS)) return fold.end();
   isLeft = true;
   closable.close();
+  receipts?.end();
   const at = (clock?.() ?? new Date()).getTime();
   emit({ type: "interrupted", nodeId, at });
   emit({ type: "run-done", status: "interrupted", outputs: {}, ui: {}, at });

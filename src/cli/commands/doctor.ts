@@ -10,6 +10,10 @@ import { currentDevice } from "../../tensor/device/choice.js";
 import { type Device, device } from "../../tensor/device/device.js";
 import { randn } from "../../tensor/random.js";
 import type { Command } from "../command.js";
+import { hostHelp, hostOptions } from "../host.js";
+
+/** Time of one provider's trial. */
+const TRIAL_MS = 20_000;
 
 interface Finding {
   readonly name: string;
@@ -19,9 +23,13 @@ interface Finding {
 
 export const doctorCommand: Command = {
   usage: "doctor",
-  summary: "Check this installation: native core, CPU, GPU, noise numbers, output folder.",
-  help: ["  --out DIR   the output folder to check (./out)", "  --json      one JSON object"],
-  options: { json: { type: "boolean" }, out: { type: "string" } },
+  summary: "Check this installation: native core, CPU, GPU, noise numbers, ONNX Runtime, output folder.",
+  help: [
+    "  --out DIR          the output folder to check (./out)",
+    ...hostHelp,
+    "  --json             one JSON object",
+  ],
+  options: { json: { type: "boolean" }, out: { type: "string" }, ...hostOptions },
   positionals: { min: 0, max: 0 },
   run: async (args, terminal) => {
     const findings: Finding[] = [
@@ -29,6 +37,8 @@ export const doctorCommand: Command = {
       { name: "node", ok: true, value: process.versions.node },
       { name: "platform", ok: true, value: `${process.platform}-${process.arch}` },
       ...core(),
+      ...(await onnxRuntime()),
+      ...(await modelFolders(args.values("models"))),
       await outputFolder(resolve(args.value("out") ?? "out")),
     ];
     const isHealthy = findings.every(({ ok }) => ok);
@@ -85,6 +95,44 @@ function selfTest(): Finding {
       return { name: "self-test", ok: false, value: `wrong numbers in the ${source} noise stream: ${hash}` };
   }
   return { name: "self-test", ok: true, value: "both noise streams give the expected numbers" };
+}
+
+/** The runtime of checkpoints, and its providers; not having it is fine, a CPU that computes wrongly is not. */
+async function onnxRuntime(): Promise<Finding[]> {
+  const name = "ONNX Runtime";
+  const { tryProviders } = await import("../../host/checkpoint/runtime/providers.js");
+  try {
+    const { version, verdicts } = await tryProviders({ timeoutMs: TRIAL_MS });
+    const providers = verdicts.map(({ provider, isUsable, reason }): Finding => {
+      const value = isUsable ? "computes as the CPU does" : `not used: ${reason}`;
+      return provider === "cpu"
+        ? { name: "on cpu", ok: isUsable, value: isUsable ? "works" : value }
+        : { name: `on ${provider}`, ok: true, value };
+    });
+    return [{ name, ok: true, value: `onnxruntime-node ${version}` }, ...providers];
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    const isMissing = error.code === "runtime.missing";
+    return [{ name, ok: isMissing, value: isMissing ? `not used: ${error.message}` : error.message }];
+  }
+}
+
+/** Numbers of files in the folders of models. */
+async function modelFolders(models: readonly string[]): Promise<Finding[]> {
+  if (models.length === 0) return [];
+  const name = "models";
+  const { ModelFolders } = await import("../../host/checkpoint/files/model-folders.js");
+  const { KIND_WORDS } = await import("../../host/checkpoint/files/kinds.js");
+  try {
+    const folders = new ModelFolders(models);
+    const kinds = Object.entries(KIND_WORDS) as [keyof typeof KIND_WORDS, string][];
+    const counts = kinds.map(([kind, words]) => [folders.list(kind).length, words] as const);
+    const found = counts.filter(([count]) => count > 0).map(([count, words]) => `${words}: ${count}`);
+    return [{ name, ok: true, value: found.join(", ") || `no model files in ${models.join(", ")}` }];
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    return [{ name, ok: false, value: error.message }];
+  }
 }
 
 /** Tries a write in the folder, or in the nearest folder above it that exists; leaves nothing behind. */

@@ -47,7 +47,7 @@ export const inspectCommand: Command = {
 const describeColour = ({ channels, bitDepth }: DecodedImage) => `${COLOURS[channels]}, ${bitDepth} bits`;
 
 function receiptLines(receipt: Receipt, pixelsMatch: boolean): string {
-  const { engine, graph, node, index, pixels, seeds, noise, inputs, host, redacted } = receipt;
+  const { engine, graph, node, index, pixels, seeds, noise, inputs, host, models = {}, runtime, redacted } = receipt;
   const rows: [string, string][] = [
     ["version", `latentkit ${engine}`],
     ["host", host.preview ? `${host.name} (a stand-in for real models)` : host.name],
@@ -57,9 +57,19 @@ function receiptLines(receipt: Receipt, pixelsMatch: boolean): string {
     ...Object.entries(seeds).map(([key, digits]): [string, string] => ["seed", `${key} = ${digits}`]),
     ...Object.entries(noise).map(([id, stream]): [string, string] => ["noise", `node ${id}: ${stream}`]),
     ...Object.entries(inputs).map(([name, hash]): [string, string] => ["input", `${name} ${hash}`]),
+    ...Object.entries(models).map(([name, hash]): [string, string] => ["model", `${name} ${hash}`]),
+    ...(runtime === undefined ? [] : runtimeRows(runtime)),
     ...(redacted ?? []).map((key): [string, string] => ["redacted", key]),
   ];
   return `receipt:\n${rows.map(([name, value]) => `    ${name.padEnd(10)}${value}\n`).join("")}`;
+}
+
+function runtimeRows({ name, version, provider, threads, plans }: NonNullable<Receipt["runtime"]>): [string, string][] {
+  const machine = `${name} ${version} on ${provider}, ${threads} ${threads === 1 ? "thread" : "threads"}`;
+  return [
+    ["runtime", machine],
+    ...Object.entries(plans).map(([network, plan]): [string, string] => ["plan", `${network}: ${plan}`]),
+  ];
 }
 
 /** Parses JSON texts, keeping every digit; returns any other text as it is. */

@@ -19,6 +19,7 @@ export const verifyCommand: Command = {
     "  --alias OLD=NEW   run nodes of class OLD (or of prefix OLD) as NEW; repeatable",
     "  --json            print one JSON object",
     "",
+    "A picture that models painted takes --models. Its pixels may be equal or close: at most 4 of 255 off.",
     "Exit code 0: verified, 1: different, 2: no receipt, or no graph that can be rendered again.",
   ],
   options: {
@@ -32,18 +33,19 @@ export const verifyCommand: Command = {
   positionals: { min: 1, max: 1 },
   run: async (args, terminal, signal) => {
     const path = args.positionals[0]!;
-    const { status, differences, remarks, receipt } = await verifyImage(await readImage(path), {
+    const { status, pixels, differences, remarks, receipt } = await verifyImage(await readImage(path), {
       inputDir: args.value("input"),
       host: await openHost(args.values("models"), terminal),
       device: deviceOf(args),
       classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
       signal,
     });
-    if (args.flag("json")) terminal.out(`${printJson({ path, status, differences, remarks, receipt })}\n`);
+    if (args.flag("json")) terminal.out(`${printJson({ path, status, pixels, differences, remarks, receipt })}\n`);
     else if (status === "unverifiable") {
       for (const { message } of differences) terminal.err(`${red(terminal, "latentkit:")} ${harmless(message)}\n`);
     } else {
-      terminal.out(`${oneLine(path)}: ${status}\n`);
+      const match = receipt?.models === undefined || pixels === undefined ? "" : `, its pixels are ${pixels}`;
+      terminal.out(`${oneLine(path)}: ${status}${match}\n`);
       for (const { message } of [...differences, ...remarks]) terminal.out(`  ${harmless(message)}\n`);
     }
     return EXIT_CODES[status];

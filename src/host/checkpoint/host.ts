@@ -1,7 +1,10 @@
 import { CHECKED_LATER, checkOptions, FUNCTION, type OptionRules } from "../../base/options.js";
 import type { Host } from "../types.js";
-import { ModelFolders } from "./files/model-folders.js";
+import { FileHashes } from "./files/file-hashes.js";
+import { MODELS_RULE, ModelFolders } from "./files/model-folders.js";
+import { StoredHashes } from "./files/stored-hashes.js";
 import { LOADABLE, ModelLoader } from "./model-loader.js";
+import { provenanceOf } from "./reports/provenance.js";
 import { createRuntime, type RuntimeOptions } from "./runtime/client.js";
 
 /** Options of `createCheckpointHost`. */
@@ -26,7 +29,7 @@ export interface CheckpointHostOptions {
 }
 
 const HOST_RULES: OptionRules<CheckpointHostOptions> = {
-  models: ["a folder or a list of folders", (value) => typeof value === "string" || isListOfTexts(value)],
+  models: MODELS_RULE,
   device: CHECKED_LATER,
   threads: CHECKED_LATER,
   memory: CHECKED_LATER,
@@ -34,9 +37,6 @@ const HOST_RULES: OptionRules<CheckpointHostOptions> = {
   onLoad: FUNCTION,
   warn: FUNCTION,
 };
-
-const isListOfTexts = (value: unknown): boolean =>
-  Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === "string");
 
 /** A host of checkpoints: what `createCheckpointHost` returns. */
 export interface CheckpointHost extends Host {
@@ -52,9 +52,10 @@ export interface CheckpointHost extends Host {
 export function createCheckpointHost(options: CheckpointHostOptions): CheckpointHost {
   checkOptions("createCheckpointHost", options, HOST_RULES, ["models"]);
   const { models, device, threads, memory, plan, onLoad, warn = () => {} } = options;
-  const folders = new ModelFolders(typeof models === "string" ? [models] : models);
+  const folders = new ModelFolders(models);
   const runtime = createRuntime({ device, threads, memory, plan, onLoad });
   const loader = new ModelLoader(folders, runtime, warn);
+  const hashes = new FileHashes(new StoredHashes());
   const host: CheckpointHost = {
     name: "checkpoint",
     preview: false,
@@ -63,6 +64,7 @@ export function createCheckpointHost(options: CheckpointHostOptions): Checkpoint
     files: (kind) => (LOADABLE.some((loadable) => loadable === kind) ? folders.list(kind) : undefined),
     fileOf: (kind, name) => folders.find(kind, name)?.name,
     loadFile: (kind, name, _signal, settings) => loader.file(kind, name, settings),
+    provenance: (named, signal) => provenanceOf(named, { folders, hashes, runtime }, signal),
     close: () => runtime.close(),
   };
   return Object.freeze(host);

@@ -47,6 +47,7 @@ export class ModelPart<Config> {
     return {
       key: JSON.stringify([variant, stateOf(this.file), ...this.adapters.map(({ key }) => key)]),
       label: this.label,
+      files: files.map(({ path }) => path),
       parameters: stored.reduce((sum, { shape }) => sum + shape.reduce((product, side) => product * side, 1), 0),
       fileBytes: stored.reduce((sum, { from, to }) => sum + to - from, 0),
       make: async (plan) => {

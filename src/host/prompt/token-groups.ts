@@ -1,6 +1,9 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { ClipEncoder } from "../types.js";
 
+/** The part of an encoder that splits a text. */
+type Splitter = Pick<ClipEncoder, "name" | "tokenize" | "embedding">;
+
 const MARK = "embedding:";
 const WORD = /\S*/y;
 
@@ -8,7 +11,7 @@ const WORD = /\S*/y;
  * Tokenizes the text of a segment: one group of ids, or several where "embedding:NAME" stands at its beginning or after a
  * space or a line end and the encoder has embeddings. Each embedding is a group, and so is the text between two of them.
  */
-export function tokenGroups(text: string, encoder: ClipEncoder): (readonly number[])[] {
+export function tokenGroups(text: string, encoder: Splitter): (readonly number[])[] {
   const groups: (readonly number[])[] = [];
   let plain = "";
   let at = 0;
@@ -28,7 +31,7 @@ export function tokenGroups(text: string, encoder: ClipEncoder): (readonly numbe
   return groups;
 }
 
-function nextMark(text: string, from: number, { embedding }: ClipEncoder): number {
+function nextMark(text: string, from: number, { embedding }: Splitter): number {
   if (embedding === undefined) return -1;
   let mark = text.indexOf(MARK, from);
   while (mark > 0 && text[mark - 1] !== " " && text[mark - 1] !== "\n") mark = text.indexOf(MARK, mark + 1);
@@ -40,16 +43,16 @@ function wordAt(text: string, from: number): string {
   return WORD.exec(text)?.[0] ?? "";
 }
 
-function lookUp(word: string, encoder: ClipEncoder): { ids: readonly number[]; rest: string } {
+function lookUp(word: string, encoder: Splitter): { ids: readonly number[]; rest: string } {
   const { ids, rest } = encoder.embedding!(word);
   return { ids: requireIds(ids, encoder, "embedding()"), rest };
 }
 
-function tokenIds(text: string, encoder: ClipEncoder): readonly number[] {
+function tokenIds(text: string, encoder: Splitter): readonly number[] {
   return requireIds(encoder.tokenize(text), encoder, "tokenize()");
 }
 
-function requireIds(ids: readonly number[], encoder: ClipEncoder, method: string): readonly number[] {
+function requireIds(ids: readonly number[], encoder: Splitter, method: string): readonly number[] {
   if (Array.isArray(ids) && ids.every((id) => Number.isInteger(id))) return ids;
   throw new LatentkitError(
     "value.invalid",

@@ -1,5 +1,6 @@
 import { findDefinitions, type Graph } from "../../graph/parse.js";
 import { type PreparedLink, type PreparedNode, prepareUnchecked } from "../../graph/prepared.js";
+import type { NamedModels } from "../../host/types.js";
 import { isPlainObject, NumberLiteral, recall } from "../../io/json/lossless.js";
 import type { NoiseStream } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
@@ -12,6 +13,8 @@ export interface Origins {
   readonly noise: Readonly<Record<string, NoiseStream>>;
   /** Names of image files, as the graph has them. */
   readonly files: readonly string[];
+  /** Model files that the graph names, and its texts with an embedding in them. */
+  readonly models: NamedModels;
 }
 
 /** Origins while they are gathered. */
@@ -19,6 +22,8 @@ interface Gathered {
   readonly seeds: Record<string, string>;
   readonly noise: Record<string, NoiseStream>;
   readonly files: Set<string>;
+  readonly modelFiles: NamedModels["files"][number][];
+  readonly texts: Set<string>;
 }
 
 /** Whether a receipt may hold the value of a node's input. */
@@ -27,9 +32,10 @@ export type IsShown = (nodeId: string, input: string) => boolean;
 const PREPARED = Symbol("prepared");
 
 const SEEDS = ["seed", "noise_seed"];
+const EMBEDDING = "embedding:";
 
 /**
- * Seeds, noise and image files of the nodes that a node's picture is made from. Read from the graph alone, so that a
+ * Seeds, noise, image files and models of the nodes that a node's picture is made from. Read from the graph alone, so that a
  * result taken from a cache has the same ones; of a lazy choice that depends on a computed value both branches count.
  */
 export function createOrigins(
@@ -62,12 +68,13 @@ export function createOrigins(
       prepared.set(id, one);
       for (const { source } of await followed(one.node)) queue.push(source);
     }
-    const origins: Gathered = { seeds: {}, noise: {}, files: new Set() };
+    const origins: Gathered = { seeds: {}, noise: {}, files: new Set(), modelFiles: [], texts: new Set() };
     for (const id of graph.ids) {
       const one = prepared.get(id);
       if (one !== undefined) add(one.visible, one.inputs, origins);
     }
-    return { ...origins, files: [...origins.files] };
+    const { seeds, noise, files, modelFiles, texts } = origins;
+    return { seeds, noise, files: [...files], models: { files: modelFiles, texts: [...texts] } };
   };
 }
 
@@ -82,9 +89,12 @@ function add(
   }
   const stream = definition.noiseStream?.(values);
   if (stream !== undefined) origins.noise[id] = stream;
-  for (const [input, { options }] of Object.entries(definition.inputs)) {
-    const file = values[input];
-    if (options.image_upload === true && typeof file === "string") origins.files.add(file);
+  for (const [input, { options, files }] of Object.entries(definition.inputs)) {
+    const value = values[input];
+    if (typeof value !== "string") continue;
+    if (options.image_upload === true) origins.files.add(value);
+    if (files !== undefined) origins.modelFiles.push({ kind: files, name: value });
+    if (value.includes(EMBEDDING)) origins.texts.add(value);
   }
 }
 

@@ -6,7 +6,7 @@ import type { Receipt } from "./receipt.js";
 
 /** Longest receipt, far above any: anybody can have written one. */
 export const MAX_RECEIPT_CHARACTERS = 2 ** 22;
-/** The most seeds, streams of noise, input files and hidden keys, each. */
+/** The most seeds, streams of noise, input files, model files, networks and hidden keys, each. */
 export const MAX_RECEIPT_ENTRIES = 10_000;
 
 /** Longest version, which is printed unchanged. */
@@ -21,6 +21,13 @@ const receiptSchema = lazy(() => {
     z.record(text, value).refine((record) => Object.keys(record).length <= MAX_RECEIPT_ENTRIES);
 
   const host = z.looseObject({ name: text, preview: z.boolean() });
+  const runtime = z.looseObject({
+    name: text,
+    version: text.max(MAX_ENGINE_CHARACTERS),
+    provider: text,
+    threads: z.int().positive(),
+    plans: entries(text),
+  });
   return z.looseObject({
     version: z.literal(1),
     engine: text.max(MAX_ENGINE_CHARACTERS),
@@ -32,6 +39,8 @@ const receiptSchema = lazy(() => {
     noise: entries(z.enum(["cpu", "gpu"])),
     inputs: entries(hash),
     host,
+    models: entries(hash).optional(),
+    runtime: runtime.optional(),
     redacted: z.array(text).max(MAX_RECEIPT_ENTRIES).optional(),
   });
 });
@@ -55,5 +64,8 @@ export function unknownFields(receipt: Receipt): string[] {
   const { shape } = receiptSchema();
   const own = Object.keys(receipt).filter((key) => !Object.hasOwn(shape, key));
   const hosts = Object.keys(receipt.host).filter((key) => !Object.hasOwn(shape.host.shape, key));
-  return [...own, ...hosts.map((key) => `host.${key}`)];
+  const runtimes = Object.keys(receipt.runtime ?? {}).filter(
+    (key) => !Object.hasOwn(shape.runtime.unwrap().shape, key),
+  );
+  return [...own, ...hosts.map((key) => `host.${key}`), ...runtimes.map((key) => `runtime.${key}`)];
 }

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { LatentkitError } from "../../base/errors.js";
 import { packageVersion } from "../../base/package.js";
-import { type ClassAliases, parseGraph } from "../../graph/parse.js";
-import type { Host } from "../../host/types.js";
+import { type ClassAliases, findDefinitions, parseGraph } from "../../graph/parse.js";
+import type { Host, NamedModels, RuntimeRecord } from "../../host/types.js";
 import { createInputHashes } from "../../io/files/input-file.js";
 import type { OutputHandling } from "../../io/files/output-files.js";
 import { isPlainObject, printJson } from "../../io/json/lossless.js";
@@ -32,6 +32,10 @@ export interface Receipt {
   /** Hashes of image files, by the names that the graph has. */
   readonly inputs: Readonly<Record<string, string>>;
   readonly host: { readonly name: string; readonly preview: boolean };
+  /** Hashes of model files by kind and name, "loras/ink/wash.safetensors"; absent where the host says nothing of models. */
+  readonly models?: Readonly<Record<string, string>>;
+  /** The program that ran the models' networks; absent where none ran. */
+  readonly runtime?: RuntimeRecord;
   /** Keys whose values the metadata hides. */
   readonly redacted?: readonly string[];
 }
@@ -46,19 +50,43 @@ export interface ReceiptRun {
   readonly classAliases: ClassAliases;
   readonly host: Host;
   readonly inputDir: string;
+  readonly signal?: AbortSignal;
 }
 
-/** Receipts of one run, as JSON; nothing is computed before the first picture. */
-export function createReceipts(run: ReceiptRun): NonNullable<OutputHandling["receipt"]> {
+/** The receipts of a run. */
+export interface Receipts {
+  /** Makes the receipt of a picture, as JSON. */
+  readonly of: NonNullable<OutputHandling["receipt"]>;
+  /** Begins to hash the model files of the pictures that these nodes save, so that it takes place while they run. */
+  begin(nodeIds: readonly string[]): void;
+  /** Ends what `begin` began and nobody waits for. */
+  end(): void;
+}
+
+/** Receipts of one run; nothing but the hashes of models is computed before the first picture. */
+export function createReceipts(run: ReceiptRun): Receipts {
   const countOf = createCounter();
+  const ended = new AbortController();
   let maker: ReturnType<typeof createMaker> | undefined;
-  return async (node, picture) => {
-    const index = countOf(node);
-    maker ??= createMaker(run);
-    const { engine, graph, host, redacted, ...origins } = await maker(node);
-    const pixels = pixelHash(picture);
-    const receipt: Receipt = { version: 1, engine, graph, node, index, pixels, ...origins, host, redacted };
-    return printJson(receipt);
+  return {
+    of: async (node, picture) => {
+      const index = countOf(node);
+      maker ??= createMaker(run);
+      const { engine, graph, host, models, runtime, redacted, ...origins } = await maker.make(node);
+      const pixels = pixelHash(picture);
+      const made = { ...origins, host, models, runtime, redacted };
+      const receipt: Receipt = { version: 1, engine, graph, node, index, pixels, ...made };
+      return printJson(receipt);
+    },
+    begin: (nodeIds) => {
+      if (run.host.provenance === undefined) return;
+      maker ??= createMaker(run);
+      for (const nodeId of maker.saversOf(nodeIds)) {
+        // what is wrong is said to the receipt that needs the hash
+        void maker.provenanceOf(nodeId, ended.signal).catch(() => {});
+      }
+    },
+    end: () => ended.abort(),
   };
 }
 
@@ -75,30 +103,58 @@ export function createCounter(): (nodeId: string) => number {
 /** Hash of a graph as it is printed into the files. */
 export const textHash = (text: string): string => `sha256:${createHash("sha256").update(text).digest("hex")}`;
 
-/** Creates the part of receipts that does not depend on the pixels, once for each node. */
-function createMaker(
-  run: ReceiptRun,
-): (nodeId: string) => Promise<Omit<Receipt, "version" | "node" | "index" | "pixels">> {
-  const { registry, classAliases, inputDir, redact } = run;
+/** Makes the part of receipts that does not depend on the pixels. */
+interface Maker {
+  /** Nodes among these that may save pictures. */
+  saversOf(nodeIds: readonly string[]): readonly string[];
+  make(nodeId: string): Promise<Omit<Receipt, "version" | "node" | "index" | "pixels">>;
+  provenanceOf(nodeId: string, signal?: AbortSignal): Promise<Pick<Receipt, "models" | "runtime">>;
+}
+
+function createMaker(run: ReceiptRun): Maker {
+  const { registry, classAliases, inputDir, redact, signal } = run;
   const { name, preview } = run.host;
   const engine = packageVersion();
   const graph = textHash(printJson(run.shownPrompt));
   const surroundings = { host: run.host, inputDir };
-  const originsOf = createOrigins(parseGraph(run.prompt, { classAliases }), registry, surroundings, isShownOf(run));
+  const parsed = parseGraph(run.prompt, { classAliases });
+  const originsOf = createOrigins(parsed, registry, surroundings, isShownOf(run));
   const hashOf = createInputHashes(inputDir);
   const redacted = redact.length === 0 ? undefined : [...new Set(redact)];
   const cached = new Map<string, ReturnType<typeof originsOf>>();
-  return async (nodeId) => {
+  const onceOf = (nodeId: string) => {
     const origins = cached.get(nodeId) ?? originsOf(nodeId);
     cached.set(nodeId, origins);
-    const { seeds, noise, files } = await origins;
+    return origins;
+  };
+  const provenanceOf: Maker["provenanceOf"] = async (nodeId, until = signal) =>
+    provenanceFields(run.host, (await onceOf(nodeId)).models, until);
+  const make: Maker["make"] = async (nodeId) => {
+    const { seeds, noise, files } = await onceOf(nodeId);
     const inputs: Record<string, string> = {};
     for (const file of files) {
       const hash = await readable(hashOf(file));
       if (hash !== undefined) inputs[file] = `sha256:${hash}`;
     }
-    return { engine, graph, seeds, noise, inputs, host: { name, preview }, redacted };
+    return { engine, graph, seeds, noise, inputs, host: { name, preview }, ...(await provenanceOf(nodeId)), redacted };
   };
+  const saversOf: Maker["saversOf"] = (nodeIds) => {
+    const definitions = findDefinitions(parsed, registry);
+    return nodeIds.filter((id) => definitions.get(id)?.writesFiles);
+  };
+  return { saversOf, make, provenanceOf };
+}
+
+/** Fields of a receipt on models; none where the host says nothing of them. */
+export async function provenanceFields(
+  host: Host,
+  named: NamedModels,
+  signal: AbortSignal | undefined,
+): Promise<Pick<Receipt, "models" | "runtime">> {
+  if (host.provenance === undefined) return {};
+  const { models, runtime } = await host.provenance(named, signal);
+  const hashes = Object.entries(models).map(([name, hash]) => [name, `sha256:${hash}`] as const);
+  return { models: Object.fromEntries(hashes), runtime };
 }
 
 /** A branch that did not run may name a file that is not there. */

@@ -8,15 +8,10 @@ import { isPlainObject } from "../../io/json/lossless.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
 import { createOrigins } from "../receipt/origins.js";
 import { unknownFields } from "../receipt/read.js";
-import type { Receipt } from "../receipt/receipt.js";
+import { provenanceFields, type Receipt } from "../receipt/receipt.js";
 import { REDACTED } from "../redact.js";
-
-/** A fact that differs from the receipt. */
-export interface Difference {
-  readonly what: "pixels" | "prompt" | "rendered" | "receipt" | "engine" | "input" | "host" | "redacted";
-  /** One sentence. */
-  readonly message: string;
-}
+import type { Difference } from "./difference.js";
+import { modelDifferences, runtimeDifferences } from "./model-differences.js";
 
 type Values = Readonly<Record<string, string>>;
 
@@ -24,29 +19,45 @@ type Values = Readonly<Record<string, string>>;
 const NAMED_INPUTS = 20;
 const NAMED_CHARACTERS = 80;
 
-/** Differences between the receipt and the graph beside it, but for pixels and version. */
-export async function untrueOf(
+/** A receipt compared with the graph beside it and with what a host has. */
+export interface Comparison {
+  /** All that is not as the receipt says, but for pixels and version. */
+  readonly untrue: readonly Difference[];
+  /** Settings of the runtime that were others than now: the likely cause of pixels that differ. */
+  readonly runtime: readonly Difference[];
+}
+
+/** Compares a receipt; the runtime's settings are those of a render that has just ended. */
+export async function compareReceipt(
   graph: Graph,
   receipt: Receipt,
-  { inputDir = "input", host = defaultHost }: { readonly inputDir?: string; readonly host?: Host },
-): Promise<Difference[]> {
+  {
+    inputDir = "input",
+    host = defaultHost,
+    signal,
+  }: { readonly inputDir?: string; readonly host?: Host; readonly signal?: AbortSignal },
+): Promise<Comparison> {
   const folder = resolve(inputDir);
   const isShown = (nodeId: string, input: string) => {
     const { inputs } = graph.prompt[nodeId] as { inputs?: Readonly<Record<string, unknown>> };
     return inputs?.[input] !== REDACTED;
   };
   const surroundings = { host, inputDir: folder };
-  const { seeds, noise, files } = await createOrigins(graph, defaultRegistry, surroundings, isShown)(receipt.node);
-  return [
+  const originsOf = createOrigins(graph, defaultRegistry, surroundings, isShown);
+  const { seeds, noise, files, models } = await originsOf(receipt.node);
+  const now = await provenanceFields(host, models, signal);
+  const untrue = [
     ...compared("the seed", receipt.seeds, seeds),
     ...compared("the noise of node", receipt.noise, noise),
     ...(await inputDifferences(receipt.inputs, files, folder)),
     ...hostDifferences(receipt, host),
+    ...modelDifferences(receipt.models, now.models),
     ...shownDespite(graph, receipt.redacted ?? []),
     ...unknownFields(receipt).map((field): Difference => {
       return { what: "receipt", message: `The receipt has ${describe(field)}, which this version does not know.` };
     }),
   ];
+  return { untrue, runtime: runtimeDifferences(receipt.runtime, now.runtime) };
 }
 
 function compared(what: string, recorded: Values, actual: Values): Difference[] {

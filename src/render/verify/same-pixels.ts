@@ -1,5 +1,6 @@
 import { pixelHash } from "../../io/png/pixel-hash.js";
 import type { DecodedImage } from "../../io/png/png.js";
+import type { RawImage } from "../../io/raw-image.js";
 
 /**
  * Whether a file shows the picture of that hash. A program that packs PNG files more tightly stores grey pictures as
@@ -15,6 +16,20 @@ export function hasPixels(image: DecodedImage, hash: string): boolean {
     if (pixelHash({ data: pixels, width, height, channels: wider }) === hash) return true;
   }
   return false;
+}
+
+/**
+ * Largest difference of a sample between a file's picture and another one, 0 to 255; undefined where their sizes, depths or
+ * colours differ. Grey counts as three equal samples, as in `hasPixels`.
+ */
+export function largestDifference(
+  { data, channels, width, height }: DecodedImage,
+  other: RawImage,
+): number | undefined {
+  if (!(data instanceof Uint8Array) || width !== other.width || height !== other.height) return undefined;
+  if (other.channels < channels) return undefined;
+  const pixels = other.channels === channels ? data : widen(data, channels, other.channels);
+  return pixels?.reduce((largest, value, i) => Math.max(largest, Math.abs(value - other.data[i]!)), 0);
 }
 
 /** Grey becomes three equal samples, an alpha that is not there 255; undefined where there is more to lose. */

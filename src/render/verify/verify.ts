@@ -9,16 +9,18 @@ import { parseJson } from "../../io/json/lossless.js";
 import { pixelHash } from "../../io/png/pixel-hash.js";
 import { type DecodedImage, decodePng } from "../../io/png/png.js";
 import { textKeys } from "../../io/png/text-chunks.js";
+import type { RawImage } from "../../io/raw-image.js";
 import { chooseDevice } from "../../tensor/device/choice.js";
 import { MAX_RECEIPT_CHARACTERS, MAX_RECEIPT_ENTRIES, readReceipt } from "../receipt/read.js";
 import { createCounter, type Receipt, textHash } from "../receipt/receipt.js";
 import { type RenderOptions, render } from "../render.js";
-import { type Difference, untrueOf, versionDifference } from "./differences.js";
+import type { Difference } from "./difference.js";
+import { type Comparison, compareReceipt, versionDifference } from "./differences.js";
 import { refuseActing } from "./refuse-acting.js";
-import { hasPixels } from "./same-pixels.js";
+import { hasPixels, largestDifference } from "./same-pixels.js";
 
 // decisions 165, 166
-export type { Difference } from "./differences.js";
+export type { Difference } from "./difference.js";
 
 /** Result of a check. */
 export interface Verdict {
@@ -26,7 +28,12 @@ export interface Verdict {
   readonly status: "verified" | "different" | "unverifiable";
   /** Reasons why it is not verified; empty where it is. */
   readonly differences: readonly Difference[];
-  /** Another version rendered a picture that is verified. */
+  /**
+   * Pixels of a verified picture: equal, or, where models painted it, close, at most 4 of 255 off. Rounding of float32 in
+   * another order, by another plan or processor, leaves such differences.
+   */
+  readonly pixels?: "equal" | "close";
+  /** Circumstances of a picture that is verified: another version, pixels that are close, another runtime. */
   readonly remarks: readonly Difference[];
   readonly receipt?: Receipt;
 }
@@ -37,7 +44,7 @@ export type VerifyOptions = Readonly<Pick<RenderOptions, "inputDir" | "host" | "
 /**
  * Checks a PNG file against its receipt: its own pixels, those of the node that saved it when the graph in the file is
  * rendered again, into a temporary folder that is removed, and all else that the receipt holds. A graph that would reach
- * the network is not rendered.
+ * the network is not rendered, nor is one that models painted where the host has none or other ones.
  * Fails with png.invalid, png.too-large, run.interrupted, usage.invalid and device.unavailable.
  */
 export async function verifyImage(file: Uint8Array, options: VerifyOptions = {}): Promise<Verdict> {
@@ -52,15 +59,29 @@ export async function verifyImage(file: Uint8Array, options: VerifyOptions = {})
   const own = [...ownDifferences(image, receipt), ...doubles(file)];
   const graph = prompt === undefined ? undefined : harmlessGraph(prompt, receipt, options);
   const isGraph = graph !== undefined && !(graph instanceof LatentkitError);
-  const untrue = async () => (isGraph ? untrueOf(graph, receipt, options) : []);
-  if (own.length > 0) return verdictOf("different", [...own, ...(await untrue())], receipt);
+  const compare = async (): Promise<Comparison> =>
+    isGraph ? compareReceipt(graph, receipt, options) : { untrue: [], runtime: [] };
+  if (own.length > 0) return verdictOf("different", [...own, ...(await compare()).untrue], receipt);
   if (graph === undefined) return unverifiable("prompt", "the file has no graph", receipt);
   if (!isGraph) return verdictOf("unverifiable", [{ what: "prompt", message: graph.message }], receipt);
+  if (receipt.models !== undefined) {
+    const { untrue } = await compare();
+    if (options.host?.provenance === undefined) return withoutModels(untrue, receipt);
+    // other models paint another picture
+    if (untrue.some(({ what }) => what === "model")) return verdictOf("different", untrue, receipt);
+  }
   const again = await renderAgain(graph.prompt, receipt, options);
-  const other = await untrue();
-  if (again === receipt.pixels) return verdictOf(other.length === 0 ? "verified" : "different", other, receipt);
+  const { untrue: other, runtime } = await compare();
+  const pixels = comparePixels(image, again, receipt);
+  if (pixels.isVerified) {
+    if (other.length > 0) return verdictOf("different", other, receipt);
+    const remarks = pixels.remark === undefined ? [] : [pixels.remark, ...runtime];
+    const verdict = verdictOf("verified", [], receipt);
+    const match = pixels.remark === undefined ? "equal" : "close";
+    return { ...verdict, pixels: match, remarks: [...remarks, ...verdict.remarks] };
+  }
   if (receipt.redacted === undefined) {
-    return verdictOf("different", [renderedDifference(again, receipt), ...other], receipt);
+    return verdictOf("different", [pixels.difference, ...other, ...runtime], receipt);
   }
   const hidden = unverifiable(
     "redacted",
@@ -73,6 +94,8 @@ export async function verifyImage(file: Uint8Array, options: VerifyOptions = {})
 
 const UNREADABLE = `the receipt in the file is damaged, of another format, or longer than ${MAX_RECEIPT_CHARACTERS} characters or ${MAX_RECEIPT_ENTRIES} entries of a kind`;
 
+/** Difference of a sample that other orders of float32 sums may leave in a picture that models painted. */
+const MOST_OFF = 4;
 /** Differences that are reported; a stranger's receipt may have many. */
 const MAX_DIFFERENCES = 100;
 const NAMED_KEYS = 10;
@@ -136,10 +159,14 @@ function harmlessGraph(prompt: string, { node }: Receipt, { classAliases }: Veri
   }
 }
 
-/** The hash of the picture that the same node saves now, or why there is none. */
-async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptions): Promise<string | LatentkitError> {
+/** The picture that the same node saves now, or why there is none. */
+async function renderAgain(
+  graph: object,
+  receipt: Receipt,
+  options: VerifyOptions,
+): Promise<RawImage | LatentkitError> {
   const countOf = createCounter();
-  let hash: string | LatentkitError = new LatentkitError(
+  let again: RawImage | LatentkitError = new LatentkitError(
     "value.invalid",
     `Node ${receipt.node} saves no picture of number ${receipt.index}.`,
   );
@@ -147,7 +174,8 @@ async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptio
     files: NOTHING_WRITTEN,
     receipt: async (nodeId, picture) => {
       const isReceipts = countOf(nodeId) === receipt.index && nodeId === receipt.node;
-      if (isReceipts) hash = pixelHash(picture);
+      // its memory is reused
+      if (isReceipts) again = { ...picture, data: picture.data.slice() };
       return undefined;
     },
   };
@@ -156,7 +184,7 @@ async function renderAgain(graph: object, receipt: Receipt, options: VerifyOptio
     const targets = [receipt.node];
     const result = await render(graph, { ...options, targets, outputDir, output, allowNetwork: false });
     if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
-    return result.error ?? hash;
+    return result.error ?? again;
   } catch (error) {
     if (error instanceof LatentkitError && error.code !== "run.interrupted") return error;
     throw error;
@@ -173,8 +201,29 @@ const NOTHING_WRITTEN: OutputFiles = {
   writeAppending: async () => {},
 };
 
-function renderedDifference(again: string | LatentkitError, { node, index }: Receipt): Difference {
-  const what = "rendered";
-  if (typeof again !== "string") return { what, message: `It cannot be rendered again: ${again.message}` };
-  return { what, message: `Rendered again, picture ${index} of node ${node} has other pixels.` };
+/** Pixels of a picture that is rendered again: equal, close (with a remark), or neither. */
+type PixelComparison =
+  | { readonly isVerified: true; readonly remark?: Difference }
+  | { readonly isVerified: false; readonly difference: Difference };
+
+function comparePixels(image: DecodedImage, again: RawImage | LatentkitError, receipt: Receipt): PixelComparison {
+  const { node, index, models, pixels } = receipt;
+  const different = (message: string): PixelComparison => {
+    return { isVerified: false, difference: { what: "rendered", message } };
+  };
+  if (again instanceof LatentkitError) return different(`It cannot be rendered again: ${again.message}`);
+  if (pixelHash(again) === pixels) return { isVerified: true };
+  const rendered = `Rendered again, picture ${index} of node ${node} has other pixels`;
+  const largest = models === undefined ? undefined : largestDifference(image, again);
+  if (largest === undefined) return different(`${rendered}.`);
+  const allowed = `up to ${largest} of 255 off, where ${MOST_OFF} are allowed.`;
+  if (largest > MOST_OFF) return different(`${rendered}, ${allowed}`);
+  return { isVerified: true, remark: { what: "rendered", message: `${rendered} within the tolerance, ${allowed}` } };
+}
+
+/** Verdict on a picture that models painted, on a host without any. */
+function withoutModels(untrue: readonly Difference[], receipt: Receipt): Verdict {
+  const why = "models painted it; name their folder with --models, or pass a host that has them";
+  const others = untrue.filter(({ what }) => what !== "host");
+  return others.length === 0 ? unverifiable("host", why, receipt) : verdictOf("different", untrue, receipt);
 }

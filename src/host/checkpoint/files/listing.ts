@@ -34,7 +34,7 @@ interface OpenFolder {
  * names that begin with a dot. A folder that is absent holds nothing. Throws value.out-of-range for more than a hundred
  * thousand files or twenty thousand folders, file.read-failed where the disk fails.
  */
-export function listModels(folder: string): Listing {
+export function listFolder(folder: string): Listing {
   const names: string[] = [];
   const folders = new Map<string, bigint | undefined>([[folder, undefined]]);
   const pending: OpenFolder[] = [];

@@ -1,10 +1,11 @@
 import { existsSync, statSync } from "node:fs";
 import { isAbsolute, join, resolve, win32 } from "node:path";
 import { describe, LatentkitError } from "../../../base/errors.js";
+import { type Rule, TEXTS } from "../../../base/options.js";
 import { MAX_PATH_CHARACTERS } from "../../../io/files/path-inside.js";
 import { type ExtraFolder, readExtraModelPaths } from "./extra-model-paths.js";
 import { KIND_FOLDERS, KIND_WORDS, type ModelKind } from "./kinds.js";
-import { isCurrent, type Listing, listModels } from "./listing.js";
+import { isCurrent, type Listing, listFolder } from "./listing.js";
 import { nearest } from "./nearest.js";
 
 /** Time in which a listing is not looked at again, in ms: one graph asks for it at each of its loaders. */
@@ -13,6 +14,12 @@ const FRESH_MS = 100;
 const CLOCK_MS = 2000;
 
 const MOST_LISTED = 5;
+
+/** Rule of the option `models`. */
+export const MODELS_RULE: Rule = [
+  "a folder or a list of folders",
+  (value) => typeof value === "string" || (TEXTS[1](value) && (value as readonly string[]).length > 0),
+];
 
 /** A model file that was found. */
 export interface ModelFile {
@@ -43,8 +50,8 @@ export class ModelFolders {
   readonly #cached = new Map<ModelKind, Cached>();
 
   /** Throws config.invalid for a root that is absent, and for a file that is not as ComfyUI reads it. */
-  constructor(roots: readonly string[]) {
-    const found = roots.flatMap((root) => foldersOf(resolve(root)));
+  constructor(roots: string | readonly string[]) {
+    const found = [roots].flat().flatMap((root) => foldersOf(resolve(root)));
     for (const { kind, path } of [...found.filter(({ isDefault }) => isDefault), ...found]) {
       const folders = this.#folders.get(kind) ?? [];
       this.#folders.set(kind, folders);
@@ -104,7 +111,7 @@ export class ModelFolders {
     const cached = this.#cached.get(kind);
     if (cached !== undefined && isUsable(cached, now)) return cached;
     const folders = this.folders(kind);
-    const listings = folders.map(listModels);
+    const listings = folders.map(listFolder);
     const paths = new Map<string, string>();
     for (const [i, { names }] of listings.entries()) {
       for (const name of names) if (!paths.has(name)) paths.set(name, join(folders[i]!, name));

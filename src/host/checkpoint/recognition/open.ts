@@ -3,7 +3,9 @@ import { LatentkitError } from "../../../base/errors.js";
 import { openWeightFile, type WeightFile } from "../weights/stored.js";
 import { unsupported } from "./refusal.js";
 
-const START_BYTES = 4;
+const START_BYTES = 9;
+/** Brace that opens the header of a .safetensors file, after its length. */
+const HEADER_START = 0x7b;
 
 /** Beginnings of files of other formats. */
 const FORMATS: readonly (readonly [name: string, bytes: readonly number[]])[] = [
@@ -32,6 +34,8 @@ async function formatOf(path: string): Promise<string | undefined> {
   try {
     const start = new Uint8Array(START_BYTES);
     await handle.read(start, 0, START_BYTES, 0);
+    // the length of a damaged file's header may begin like another format
+    if (start[START_BYTES - 1] === HEADER_START) return undefined;
     return FORMATS.find(([, bytes]) => bytes.every((byte, i) => start[i] === byte))?.[0];
   } finally {
     await handle.close();

@@ -37,6 +37,14 @@ export interface CallOptions {
   readonly calls?: number;
 }
 
+/** A network that has run. */
+export interface RunNetwork {
+  readonly label: string;
+  readonly plan: Plan;
+  /** Paths of the files of its weights, without symbolic links. */
+  readonly files: readonly string[];
+}
+
 /** State of a runtime, for receipts and reports. */
 export interface RuntimeState {
   /** Version of onnxruntime-node; undefined before the first run. */
@@ -47,6 +55,8 @@ export interface RuntimeState {
   readonly processId?: number;
   /** Least recently used first. */
   readonly sessions: readonly LoadedSession[];
+  /** Networks that have run, with the plan of the last run; least recently run first, at most 256. */
+  readonly networks: readonly RunNetwork[];
 }
 
 /** ONNX Runtime in a child process, which starts with the first run and ends with this process. */
@@ -67,6 +77,7 @@ export interface Runtime {
 }
 
 const MAX_THREADS = 256;
+const MOST_NETWORKS = 256;
 
 const RULES: OptionRules<RuntimeOptions> = {
   threads: [
@@ -106,6 +117,7 @@ class ChildRuntime implements Runtime {
   #provider: Provider | undefined;
   #version: string | undefined;
   #loaded: LoadedProcess | undefined;
+  readonly #networks = new Map<string, RunNetwork>();
 
   constructor(options: RuntimeOptions) {
     const { threads = coreCount(), device = "cpu" } = options;
@@ -123,7 +135,9 @@ class ChildRuntime implements Runtime {
       const provider = await this.#chooseProvider();
       const loaded = await this.#live();
       const session = await this.#session(loaded, provider, source, calls);
-      return call(loaded, session, feeds, keep, turn);
+      const outputs = await call(loaded, session, feeds, keep, turn);
+      this.#remember(source, session);
+      return outputs;
     });
   }
 
@@ -145,7 +159,14 @@ class ChildRuntime implements Runtime {
       threads: this.#threads,
       processId: loaded?.process.id,
       sessions: loaded?.sessions.all ?? [],
+      networks: [...this.#networks.values()],
     };
+  }
+
+  #remember({ key, label, files = [] }: SessionSource, { plan }: LoadedSession): void {
+    this.#networks.delete(key);
+    this.#networks.set(key, { label, plan, files });
+    if (this.#networks.size > MOST_NETWORKS) this.#networks.delete(this.#networks.keys().next().value!);
   }
 
   async #chooseProvider(): Promise<Provider> {

@@ -36,11 +36,39 @@ export async function chooseProvider(device: Provider | "auto", options: Provide
   return "cpu";
 }
 
-/** Returns a verdict on each provider, the CPU first. Rejects with runtime.missing and runtime.failed. */
-export async function tryProviders(options: ProviderTrialOptions = {}): Promise<ProviderVerdict[]> {
+/** The installed ONNX Runtime, and what each provider is worth on this machine. */
+export interface RuntimeTrial {
+  /** Version of onnxruntime-node. */
+  readonly version: string;
+  /** The CPU first. */
+  readonly verdicts: readonly ProviderVerdict[];
+}
+
+/** Tries every provider, each for at most `timeoutMs`. Rejects with runtime.missing and runtime.failed. */
+export async function tryProviders(options: ProviderTrialOptions = {}): Promise<RuntimeTrial> {
+  const version = await runtimeVersion(options.timeoutMs ?? TIMEOUT_MS);
   const all: ProviderVerdict[] = [];
   for (const provider of PROVIDERS) all.push(await tryProvider(provider, options));
-  return all;
+  return { version, verdicts: all };
+}
+
+async function runtimeVersion(timeoutMs: number): Promise<string> {
+  const child = new RuntimeProcess();
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    child.kill();
+  }, timeoutMs);
+  try {
+    return (await child.ready).version;
+  } catch (error) {
+    if (!isLate) throw error;
+    throw new LatentkitError("runtime.failed", `ONNX Runtime did not start within ${timeoutMs / 1000} s.`);
+  } finally {
+    clearTimeout(timer);
+    child.kill();
+    await child.ended;
+  }
 }
 
 /**

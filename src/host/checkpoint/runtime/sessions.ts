@@ -9,6 +9,8 @@ export interface SessionSource extends PlannedNetwork {
   readonly key: string;
   /** Name for messages: "UNet of sd15.safetensors". */
   readonly label: string;
+  /** Paths of the files of its weights, without symbolic links. */
+  readonly files?: readonly string[];
   /** Writes its graph for a plan: `overridable` for "stream". */
   make(plan: Plan): EncodedGraph | Promise<EncodedGraph>;
   /** Rejects where a file has changed since `key` was made. Called before it is loaded, and before each streamed run. */

@@ -3,14 +3,12 @@ import { describe, LatentkitError } from "../../../base/errors.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { ModelFile, ModelFolders } from "../files/model-folders.js";
 import { readEmbedding, subject } from "./embedding-file.js";
+import { findEmbedding } from "./find-embedding.js";
 
 /** Bytes of rows in memory: more than the longest prompt has. The files least recently used go first. */
 const MAX_BYTES = 2 ** 27;
 /** Bytes that each file counts beside its values. */
 const FILE_BYTES = 1024;
-/** Endings that a name may lack, in the order in which they are tried. */
-const ENDINGS = ["", ".safetensors", ".pt", ".bin"];
-
 /** The encoder whose rows these are. */
 export interface EmbeddingEncoder {
   /** "l", "g" or "h". */
@@ -56,13 +54,10 @@ export class EmbeddingRows {
    * folders, model.unsupported for pickles, model.invalid for damaged files.
    */
   lookUp(word: string): { readonly ids: readonly number[]; readonly rest: string } {
-    const bare = withoutCommas(word);
-    for (const name of bare === word ? [word] : [word, bare]) {
-      const file = this.#find(name);
-      if (file !== undefined) return { ids: this.#idsOf(file), rest: word.slice(name.length) };
-    }
-    this.#warn(`Embedding ${describe(bare)} is left out: there is no such file in the embeddings' folders.`);
-    return { ids: [], rest: word.slice(bare.length) };
+    const { file, name } = findEmbedding(this.#folders, word);
+    if (file === undefined)
+      this.#warn(`Embedding ${describe(name)} is left out: there is no such file in the embeddings' folders.`);
+    return { ids: file === undefined ? [] : this.#idsOf(file), rest: word.slice(name.length) };
   }
 
   /**
@@ -93,14 +88,6 @@ export class EmbeddingRows {
     }
     const from = (id - rows.ids[0]!) * this.#encoder.width;
     return rows.values.subarray(from, from + this.#encoder.width);
-  }
-
-  #find(name: string): ModelFile | undefined {
-    for (const ending of ENDINGS) {
-      const file = this.#folders.find("embeddings", name + ending);
-      if (file !== undefined) return file;
-    }
-    return undefined;
   }
 
   #idsOf(file: ModelFile): readonly number[] {
@@ -146,10 +133,4 @@ function keyOf({ path }: ModelFile): string {
     // reading it says why
     return path;
   }
-}
-
-function withoutCommas(word: string): string {
-  let end = word.length;
-  while (end > 0 && word[end - 1] === ",") end--;
-  return word.slice(0, end);
 }

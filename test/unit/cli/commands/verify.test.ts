@@ -2,31 +2,13 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodePng, encodePng } from "latentkit";
-import { main } from "#src/cli/main.js";
 import { filesIn, root, temporaryFolder } from "../../../helpers/folders.js";
 import { saved, textsOf } from "../../../helpers/graph/receipt-graphs.js";
 import { latentkit } from "../../../helpers/process/cli.js";
 import { fakeGpu, onFakeGpu } from "../../../helpers/process/fake-gpu.js";
+import { runHere as run } from "../../../helpers/process/run-here.js";
 
 const inputDir = join(root, "test/graphs/input");
-
-/** Runs the command line in this process. */
-async function run(...args: string[]) {
-  let [out, err] = ["", ""];
-  const code = await main(args, {
-    out: (text) => {
-      out += text;
-    },
-    err: (text) => {
-      err += text;
-    },
-    isTerminal: false,
-    columns: 80,
-    color: false,
-    env: {},
-  });
-  return { code, out, err };
-}
 
 describe("latentkit verify", () => {
   const folder = temporaryFolder();

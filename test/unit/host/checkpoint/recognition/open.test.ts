@@ -39,6 +39,9 @@ describe("openModelFile", () => {
       openModelFile(written("t.safetensors", Uint8Array.of(9, 9, 9, 9, 9, 9, 9, 9, 9))),
       "safetensors.invalid",
     );
+    // a header of 640 bytes whose file was cut: its length begins as a pickle does
+    const cut = Uint8Array.of(0x80, 2, 0, 0, 0, 0, 0, 0, 0x7b, 0x22);
+    await refuses(openModelFile(written("cut.safetensors", cut)), "safetensors.invalid");
     await refuses(openModelFile(join(folder(), "none.safetensors")), "file.not-found");
   });
 });

@@ -7,7 +7,7 @@ import { slowInput, slowSource } from "../../../../helpers/models/runtime-graphs
 
 describe("providers", () => {
   it("each have a verdict, the CPU's a good one", async () => {
-    const verdicts = await tryProviders();
+    const { verdicts } = await tryProviders();
     assert.deepEqual(
       verdicts.map(({ provider }) => provider),
       ["cpu", "cuda", "dml", "coreml", "webgpu"],
@@ -47,7 +47,7 @@ describe("providers", () => {
 
   it("are chosen by name, or the best that works", async () => {
     assert.equal(await chooseProvider("cpu"), "cpu");
-    const usable = (await tryProviders()).filter(({ provider, isUsable }) => isUsable && provider !== "cpu");
+    const usable = (await tryProviders()).verdicts.filter(({ provider, isUsable }) => isUsable && provider !== "cpu");
     assert.equal(await chooseProvider("auto"), usable[0]?.provider ?? "cpu");
   });
 });

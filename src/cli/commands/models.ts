@@ -1,0 +1,86 @@
+import { LatentkitError } from "../../base/errors.js";
+import type { ListedModel, ListProgress } from "../../host/checkpoint/reports/list-models.js";
+import { printJson } from "../../io/json/print.js";
+import { loadConfig } from "../../render/config/load-config.js";
+import type { Command } from "../command.js";
+import { hostHelp, hostOptions, modelsOf } from "../host.js";
+import { oneLine, type Terminal } from "../terminal.js";
+
+export const modelsCommand: Command = {
+  usage: "models",
+  summary: "List your model files: what each is, its size, types and hash.",
+  help: [
+    ...hostHelp,
+    "  --config FILE      configuration, YAML or JSON",
+    "  --no-hash          do not hash the files; hashes of earlier listings are kept in the user's cache folder",
+    "  --json             print one JSON object",
+    "",
+    "The columns: folder and name, family, size, types of values, number of values, AutoV2 hash as Civitai shows it.",
+  ],
+  options: {
+    ...hostOptions,
+    config: { type: "string" },
+    "no-hash": { type: "boolean" },
+    json: { type: "boolean" },
+  },
+  positionals: { min: 0, max: 0 },
+  run: async (args, terminal, signal) => {
+    const { models } = loadConfig({
+      file: args.value("config"),
+      flags: { models: modelsOf(args) },
+      env: terminal.env,
+    });
+    if (models.length === 0)
+      throw new LatentkitError("usage.invalid", "models: expected --models DIR, or `models` in a configuration.");
+    const { listModels } = await import("../../host/checkpoint/reports/list-models.js");
+    const onProgress = (progress: ListProgress) => showProgress(progress, terminal);
+    const listed = await listModels({ models, hashes: !args.flag("no-hash"), onProgress, signal });
+    if (terminal.isTerminal) terminal.err(CLEAR);
+    if (args.flag("json")) terminal.out(`${printJson({ models: listed })}\n`);
+    else printTable(listed, terminal);
+    return 0;
+  },
+};
+
+const CLEAR = "\r\x1b[2K";
+
+function showProgress({ done, total, name }: ListProgress, { isTerminal, columns, err }: Terminal): void {
+  if (isTerminal) err(CLEAR + oneLine(`${done}/${total} ${name}`).slice(0, Math.max(0, columns - 1)));
+}
+
+function printTable(models: readonly ListedModel[], terminal: Terminal): void {
+  const rows = models.map((model) => [`${model.kind}/${oneLine(model.name)}`, ...factsOf(model)]);
+  // a refusal is a sentence, which makes no column wider
+  const widths = [0, 1, 2, 3, 4].map((column) =>
+    Math.max(0, ...rows.map((row) => (column === 0 || row.length > 2 ? row[column]!.length : 0))),
+  );
+  for (const row of rows) {
+    terminal.out(
+      `${row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd()}\n`,
+    );
+  }
+  const refused = models.filter(({ refusal }) => refusal !== undefined).length;
+  const files = `${models.length} ${models.length === 1 ? "file" : "files"}`;
+  terminal.err(refused === 0 ? `${files}\n` : `${files}, ${refused} of which cannot be loaded\n`);
+}
+
+function factsOf({ family, refusal, bytes, dtypes, parameters = 0, autoV2 = "" }: ListedModel): string[] {
+  if (family === undefined) return [oneLine(refusal ?? "")];
+  return [family, inUnits(bytes, BYTE_UNITS), dtypes.join(" "), inUnits(parameters, COUNT_UNITS), autoV2];
+}
+
+const BYTE_UNITS = ["B", "kB", "MB", "GB", "TB"] as const;
+const COUNT_UNITS = ["", "K", "M", "G", "T"] as const;
+
+/** A number with three digits and the unit of its thousand: "2.13 GB". */
+function inUnits(value: number, units: readonly string[]): string {
+  let [scaled, power] = [value, 0];
+  while (Number(scaled.toPrecision(3)) >= 1000 && power + 1 < units.length) {
+    scaled /= 1000;
+    power++;
+  }
+  return `${power === 0 ? value : scaled.toPrecision(3)} ${units[power]}`.trimEnd();
+}

@@ -1,0 +1,103 @@
+import { describe, LatentkitError } from "../../../base/errors.js";
+import { KIND_WORDS, type ModelKind } from "../files/kinds.js";
+import { controlNetPart } from "../recognition/controlnet.js";
+import { foreignKind } from "../recognition/foreign.js";
+import { type Family, type RecognisedCheckpoint, recogniseCheckpoint } from "../recognition/recognise.js";
+import { unsupported } from "../recognition/refusal.js";
+import { recogniseTextEncoders } from "../recognition/text-encoder.js";
+import { upscalerPart } from "../recognition/upscaler.js";
+import { recogniseVae } from "../recognition/vae.js";
+import { readLora } from "../weights/lora/lora-file.js";
+import type { WeightFile } from "../weights/stored.js";
+import { readValues } from "../weights/values.js";
+
+const FAMILY_WORDS: Readonly<Record<Family, string>> = {
+  sd1: "SD 1",
+  sd2: "SD 2",
+  sdxl: "SDXL",
+  "sdxl-refiner": "SDXL refiner",
+};
+
+/**
+ * Recognises a model file of a folder, in words: "SDXL inpainting", "LoRA (kohya)". Throws model.unsupported and
+ * model.invalid where the host would not load it.
+ */
+export async function familyInWords(kind: ModelKind, name: string, file: WeightFile): Promise<string> {
+  switch (kind) {
+    case "checkpoints":
+    case "diffusion_models":
+      return checkpointInWords(await recogniseCheckpoint(file, readValues));
+    case "text_encoders":
+      return `text encoder ${recogniseTextEncoders(file)
+        .map(({ config }) => config.name)
+        .join(" and ")}`;
+    case "vae":
+    case "vae_approx":
+      return recogniseVae(file).kind === "vae" ? "VAE" : "tiny autoencoder (TAESD)";
+    case "loras":
+      return loraInWords(file);
+    case "controlnet": {
+      const { config, isDifference } = controlNetPart(file);
+      const family = config.labelDim !== undefined ? "sdxl" : config.linearProjection ? "sd2" : "sd1";
+      return `ControlNet of ${FAMILY_WORDS[family]}${isDifference ? ", as differences" : ""}`;
+    }
+    case "upscale_models": {
+      const { config } = upscalerPart(file);
+      return `${config.kind === "rrdb" ? "ESRGAN" : "compact RealESRGAN"} x${config.scale}`;
+    }
+    case "embeddings":
+      return embeddingInWords(file);
+    default:
+      throw new LatentkitError("model.unsupported", `Model ${describe(name)}: latentkit loads no ${KIND_WORDS[kind]}.`);
+  }
+}
+
+function checkpointInWords({ family, sampling, inpaint, textEncoders, vae }: RecognisedCheckpoint): string {
+  const { prediction, latentFormat } = sampling;
+  const words = [
+    FAMILY_WORDS[family],
+    ...(prediction === "v" || prediction === "edm-v" ? ["v"] : []),
+    ...(latentFormat === "SDXL_Playground_2_5" ? ["Playground 2.5"] : []),
+    ...(inpaint ? ["inpainting"] : []),
+  ].join(" ");
+  const absent = [...(textEncoders.length === 0 ? ["text encoder"] : []), ...(vae === undefined ? ["VAE"] : [])];
+  return absent.length === 0 ? words : `${words}, without ${absent.join(" and ")}`;
+}
+
+/** Ways of training programs to name layers, by the beginnings of those names. */
+const LORA_STYLES = [
+  ["kohya", /^lora_(?:unet|te\d?)_/],
+  ["LyCORIS", /^lycoris_/],
+  ["PEFT", /^base_model\./],
+  ["diffusers", /^(?:unet|text_encoder(?:_2)?|down_blocks|mid_block|up_blocks)\./],
+] as const;
+
+/** Forms of LoRAs by a tensor that each has. */
+const FORMS = [
+  ["up", "LoRA"],
+  ["mid", "LoCon"],
+  ["hada_", "LoHa"],
+  ["lokr_", "LoKr"],
+] as const;
+
+async function loraInWords(file: WeightFile): Promise<string> {
+  const { modules } = await readLora(file, readValues);
+  if (modules.size === 0) throw unsupported(file.path, "a LoRA", foreignKind(file.weights) ?? "unknown keys");
+  const names = [...modules.keys()];
+  const roles = new Set([...modules.values()].flatMap(({ tensors }) => [...tensors.keys()]));
+  const has = (beginning: string) => [...roles].some((role) => role.startsWith(beginning));
+  const style = LORA_STYLES.find(([, beginning]) => names.some((name) => beginning.test(name)))?.[0] ?? "plain names";
+  const forms = FORMS.filter(([beginning]) => has(beginning)).map(([, form]) => form);
+  return `${forms.join(", ") || "LoRA of differences"} (${style}${roles.has("dora_scale") ? ", DoRA" : ""})`;
+}
+
+function embeddingInWords({ path, weights }: WeightFile): string {
+  const named = weights.get("clip_g") ?? weights.get("clip_l") ?? weights.get("emb_params");
+  const [only] = weights.values();
+  const rows = named ?? (weights.size === 1 ? only : undefined);
+  if (rows === undefined || rows.shape.length < 1 || rows.shape.length > 2)
+    throw unsupported(path, "an embedding", foreignKind(weights) ?? "unknown keys");
+  const tokens = rows.shape.length === 1 ? 1 : rows.shape[0]!;
+  const family = weights.has("clip_g") ? " of SDXL" : "";
+  return `embedding${family}, ${tokens} ${tokens === 1 ? "token" : "tokens"} of ${rows.shape.at(-1)}`;
+}

@@ -1,0 +1,72 @@
+import { realpath } from "node:fs/promises";
+import { LatentkitError } from "../../../base/errors.js";
+import { parsePrompt } from "../../prompt/parse.js";
+import { tokenGroups } from "../../prompt/token-groups.js";
+import type { NamedModels, Provenance } from "../../types.js";
+import type { FileHashes } from "../files/file-hashes.js";
+import type { ModelFile, ModelFolders } from "../files/model-folders.js";
+import type { Runtime } from "../runtime/client.js";
+import { findEmbedding } from "../tokenizer/find-embedding.js";
+
+/** Everything from which a host knows how its pictures were made. */
+export interface ProvenanceSource {
+  readonly folders: ModelFolders;
+  readonly hashes: FileHashes;
+  readonly runtime: Pick<Runtime, "describe">;
+}
+
+/**
+ * Returns the hashes of the model files that these names mean, and the runtime as far as networks of these files have run
+ * in it. A file that cannot be found or read is left out: a branch that did not run may name it. Rejects with
+ * run.interrupted.
+ */
+export async function provenanceOf(
+  { files, texts }: NamedModels,
+  { folders, hashes, runtime }: ProvenanceSource,
+  signal?: AbortSignal,
+): Promise<Provenance> {
+  const found = new Map<string, ModelFile>();
+  const add = (find: () => ModelFile | undefined) => {
+    const file = orNone(find);
+    if (file !== undefined) found.set(`${file.kind}/${file.name}`, file);
+  };
+  for (const { kind, name } of files) add(() => folders.find(kind, name));
+  for (const word of new Set(texts.flatMap(embeddingsOf))) add(() => findEmbedding(folders, word).file);
+  const models: Record<string, string> = {};
+  const paths = new Set<string>();
+  for (const [name, { path }] of [...found].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    try {
+      models[name] = await hashes.sha256(path, signal);
+      paths.add(await realpath(path));
+    } catch (error) {
+      if (error instanceof LatentkitError && error.code === "run.interrupted") throw error;
+    }
+  }
+  const { version, provider, threads, networks } = runtime.describe();
+  const own = networks.filter((network) => network.files.every((file) => paths.has(file)));
+  if (own.length === 0 || version === undefined || provider === undefined) return { models };
+  const plans = new Map(own.map(({ label, plan }) => [label, plan]));
+  const sorted = Object.fromEntries([...plans].sort(([a], [b]) => (a < b ? -1 : 1)));
+  return { models, runtime: { name: "onnxruntime-node", version, provider, threads, plans: sorted } };
+}
+
+/** The words after "embedding:" in a prompt. */
+function embeddingsOf(prompt: string): string[] {
+  const words: string[] = [];
+  const embedding = (word: string) => {
+    words.push(word);
+    return { ids: [], rest: "" };
+  };
+  for (const [text] of parsePrompt(prompt)) tokenGroups(text, { name: "of words", tokenize: () => [], embedding });
+  return words;
+}
+
+/** A name that leads out of the folders, or that several files have, is none of a file. */
+function orNone(find: () => ModelFile | undefined): ModelFile | undefined {
+  try {
+    return find();
+  } catch (error) {
+    if (error instanceof LatentkitError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type ListProgress, listModels } from "latentkit/models";
+import { refuses } from "../../../../helpers/errors.js";
+import { sha256, temporaryFolder } from "../../../../helpers/folders.js";
+import { modelsFolder, ownCacheFolder } from "../../../../helpers/models/models-folder.js";
+
+describe("listModels", () => {
+  const folder = temporaryFolder();
+  ownCacheFolder(folder);
+
+  it("recognises files of every kind, with sizes, types and hashes", async () => {
+    const models = modelsFolder(
+      folder(),
+      ...["checkpoints/sd1_fp8", "checkpoints/sdxl", "checkpoints/sd2_v", "checkpoints/sd1_inpaint"],
+      ...["vae/ext", "loras/sd1_kohya", "loras/sd1_lycoris", "loras/sd1_diffusers", "embeddings/tiny_xl"],
+      "controlnet/sd1_control",
+    );
+    const listed = await listModels({ models });
+    assert.deepEqual(
+      listed.map(({ kind, name, family, dtypes }) => [`${kind}/${name}`, family, dtypes.join(" ")]),
+      [
+        ["checkpoints/sd1_fp8.safetensors", "SD 1", "F16 F8_E4M3"],
+        ["checkpoints/sd1_inpaint.safetensors", "SD 1 inpainting", "BF16"],
+        ["checkpoints/sd2_v.safetensors", "SD 2 v", "F16 F32"],
+        ["checkpoints/sdxl.safetensors", "SDXL", "F16"],
+        ["loras/sd1_diffusers.safetensors", "LoRA (diffusers)", "F32"],
+        ["loras/sd1_kohya.safetensors", "LoRA, LoCon (kohya)", "F16"],
+        ["loras/sd1_lycoris.safetensors", "LoRA, LoHa, LoKr (kohya, DoRA)", "F32"],
+        ["vae/ext.safetensors", "VAE", "F32"],
+        ["embeddings/tiny_xl.safetensors", "embedding of SDXL, 2 tokens of 128", "F32"],
+        ["controlnet/sd1_control.safetensors", "ControlNet of SD 1", "F16"],
+      ],
+    );
+    for (const { path, bytes, parameters, sha256: hash, autoV2, refusal } of listed) {
+      const content = readFileSync(path);
+      assert.deepEqual([bytes, hash, autoV2], [content.length, sha256(content), sha256(content).slice(0, 10)]);
+      assert.ok(parameters! > 0 && parameters! < bytes);
+      assert.equal(refusal, undefined);
+    }
+  });
+
+  it("says in one sentence why a file cannot be loaded", async () => {
+    const models = modelsFolder(folder(), "checkpoints/sd1_fp8", "loras/sd1_kohya", "embeddings/tiny-a");
+    const cut = join(models, "checkpoints/sd1_fp8.safetensors");
+    truncateSync(cut, 5_000_000);
+    const lora = readFileSync(join(models, "loras/sd1_kohya.safetensors"));
+    writeFileSync(join(models, "checkpoints/lora.safetensors"), lora);
+    writeFileSync(join(models, "checkpoints/old.ckpt"), Buffer.from([0x50, 0x4b, 3, 4]));
+    writeFileSync(
+      join(models, "loras/tiny-a.safetensors"),
+      readFileSync(join(models, "embeddings/tiny-a.safetensors")),
+    );
+    mkdirSync(join(models, "gligen"));
+    writeFileSync(join(models, "gligen/boxes.safetensors"), lora);
+    const listed = await listModels({ models, hashes: false });
+    const refusals = Object.fromEntries(
+      listed.flatMap(({ kind, name, refusal }) => (refusal === undefined ? [] : [[`${kind}/${name}`, refusal]])),
+    );
+    const expected = "a checkpoint of Stable Diffusion 1, 2 or XL";
+    assert.match(refusals["checkpoints/sd1_fp8.safetensors"]!, /^"[^"]+": .+\.$/);
+    assert.match(
+      refusals["checkpoints/old.ckpt"]!,
+      /^Model "old\.ckpt": expected a \.safetensors file, received a pickle/,
+    );
+    assert.equal(
+      refusals["checkpoints/lora.safetensors"],
+      `Model "lora.safetensors": expected ${expected}, received a LoRA.`,
+    );
+    assert.equal(
+      refusals["loras/tiny-a.safetensors"],
+      'Model "tiny-a.safetensors": expected a LoRA, received a textual inversion.',
+    );
+    assert.equal(refusals["gligen/boxes.safetensors"], 'Model "boxes.safetensors": latentkit loads no GLIGEN models.');
+    assert.equal(Object.keys(refusals).length, 5);
+    for (const { sha256: hash, autoV2 } of listed) assert.deepEqual([hash, autoV2], [undefined, undefined]);
+  });
+
+  it("reports progress, stops at a signal, and refuses folders that are not there", async () => {
+    const models = modelsFolder(folder(), "loras/sd1_kohya", "embeddings/tiny-a");
+    const seen: ListProgress[] = [];
+    await listModels({ models, onProgress: (progress) => seen.push(progress) });
+    assert.deepEqual(seen, [
+      { done: 0, total: 2, name: "sd1_kohya.safetensors" },
+      { done: 1, total: 2, name: "tiny-a.safetensors" },
+    ]);
+    await refuses(listModels({ models, signal: AbortSignal.abort() }), "run.interrupted", /interrupted\.$/);
+    await refuses(listModels({ models: join(folder(), "none") }), "config.invalid", /expected a folder/);
+  });
+});
