@@ -14,7 +14,7 @@ const CLOCK_MS = 2000;
 
 const MOST_LISTED = 5;
 
-/** A model file that was found. */
+/** A model file, or a folder of diffusers, that was found. */
 export interface ModelFile {
   readonly kind: ModelKind;
   /** Relative to a folder of the kind, with "/". */
@@ -103,7 +103,7 @@ export class ModelFolders {
     const cached = this.#cached.get(kind);
     if (cached !== undefined && isUsable(cached, now)) return cached;
     const folders = this.folders(kind);
-    const listings = folders.map(listModels);
+    const listings = folders.map((folder) => listModels(folder, { asModels: kind === "checkpoints" }));
     const paths = new Map<string, string>();
     for (const [i, { names }] of listings.entries()) {
       for (const name of names) if (!paths.has(name)) paths.set(name, join(folders[i]!, name));

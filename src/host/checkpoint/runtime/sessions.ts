@@ -1,6 +1,7 @@
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { EncodedGraph } from "../onnx/graph.js";
 import { type PlannedNetwork, sessionBytes } from "./plan.js";
+import type { SessionPorts } from "./protocol.js";
 import type { Plan } from "./session-options.js";
 
 /** A network that a runtime can load. */
@@ -9,8 +10,8 @@ export interface SessionSource extends PlannedNetwork {
   readonly key: string;
   /** Name for messages: "UNet of sd15.safetensors". */
   readonly label: string;
-  /** Writes its graph for a plan: `overridable` for "stream". */
-  make(plan: Plan): EncodedGraph;
+  /** Writes its graph for a plan, `overridable` for "stream", or returns the path of a file that holds it (`isFixed`). */
+  make(plan: Plan): EncodedGraph | { readonly path: string };
   /** Rejects where a file has changed since `key` was made. Called before it is loaded, and before each streamed run. */
   verify?(): Promise<void>;
 }
@@ -18,14 +19,19 @@ export interface SessionSource extends PlannedNetwork {
 /** Value of an input: a tensor, or whole numbers. */
 export type Feed = Tensor | { readonly int64: readonly number[]; readonly shape: readonly number[] };
 
-/** A session in the child process. */
-export interface LoadedSession {
+/** A session that is about to be made. */
+interface NextSession {
   readonly number: number;
   readonly key: string;
   readonly label: string;
   readonly plan: Plan;
   /** Estimate of its own memory. */
   readonly bytes: number;
+}
+
+/** A session in the child process. */
+export interface LoadedSession extends NextSession {
+  readonly ports: SessionPorts;
 }
 
 /** Sessions in one child process, in order of last use. */
@@ -53,7 +59,7 @@ export class LoadedSessions {
   }
 
   /** Session for a source, which is not loaded yet. */
-  next(source: SessionSource, plan: Plan): LoadedSession {
+  next(source: SessionSource, plan: Plan): NextSession {
     const { key, label } = source;
     return { number: this.#nextNumber++, key, label, plan, bytes: sessionBytes(source, plan) };
   }
