@@ -14,6 +14,7 @@ const FILE = "model.onnx";
 const OTHER_FORMATS = [".safetensors", ".bin"];
 /** More files than any export has beside a model: one for each weight. */
 const MOST_FILES = 4096;
+/** Half-precision weights have two: what they take in memory is unknown before they are loaded. */
 const BYTES_OF_FLOAT = 4;
 /** Names of a model that a message lists. */
 const MOST_LISTED = 8;
@@ -90,7 +91,7 @@ export class OnnxModel {
     return outputs.map((name) => results[name]!);
   }
 
-  /** Sides of an input. Throws model.unsupported where there is none of that name. */
+  /** An input by its name. Throws model.unsupported where there is none of that name. */
   inputOf(name: string, inputs: readonly Port[]): Port {
     const port = inputs.find((input) => input.name === name);
     if (port !== undefined) return port;

@@ -41,7 +41,8 @@ export class ExportedVae implements VaeNetworks {
     if (name === DRAWN)
       warn(`${encoder.label} draws noise without a seed: encoding the same picture again makes another latent.`);
     const sample = channelsFirst(image);
-    for (const [i, value] of sample.data.entries()) sample.data[i] = 2 * value - 1;
+    const { data } = sample;
+    for (let i = 0; i < data.length; i++) data[i] = 2 * data[i]! - 1;
     const [latent] = await encoder.run({ sample }, [name]);
     const [batch, height, width] = image.shape as [number, number, number];
     const channels = name === DRAWN ? latentChannels : 2 * latentChannels;
@@ -54,7 +55,8 @@ export class ExportedVae implements VaeNetworks {
     const [batch, , rows, columns] = latent.shape as [number, number, number, number];
     const [sample] = await decoder.run({ latent_sample: latent }, ["sample"]);
     const image = channelsLast(decoder.requireShape(sample!, [batch, COLOURS, rows * CELL, columns * CELL]));
-    for (const [i, value] of image.data.entries()) image.data[i] = Math.min(1, Math.max(0, (value + 1) / 2));
+    const { data } = image;
+    for (let i = 0; i < data.length; i++) data[i] = Math.min(1, Math.max(0, (data[i]! + 1) / 2));
     return image;
   }
 }
