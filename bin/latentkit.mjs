@@ -1,9 +1,13 @@
 #!/usr/bin/env node
 // decision 182
+import { createRequire } from "node:module";
 import { main } from "../dist/cli/main.js";
+
+// by `require`, which takes half the time of `import` in Node 20
+const load = createRequire(import.meta.url);
 
 // command line and service, which never import each other, meet here
 /** @type {import("../dist/cli/commands/serve.js").StartService} */
-const startService = async (...options) => (await import("../dist/service/start.js")).startService(...options);
+const startService = async (...options) => load("../dist/service/start.js").startService(...options);
 
 process.exitCode = await main(process.argv.slice(2), undefined, startService);

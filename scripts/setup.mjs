@@ -8,8 +8,8 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
-/** As `engines` says: from these on `require` takes ES modules. */
-const OLDEST_NODES = { 20: 19, 22: 12 };
+/** As `engines` says: from these on `require` takes ES modules without a warning. */
+const OLDEST_NODES = { 20: 19, 22: 13 };
 
 /** Folders of src with data that the compiled code reads from beside it. */
 const DATA = ["host/checkpoint/tokenizer/clip-vocab"];
@@ -40,7 +40,7 @@ export function setup({ tests = false, log = logLine } = {}) {
 export function checkNode(version) {
   const [major, minor] = version.split(".").map(Number);
   if (major > 22 || minor >= OLDEST_NODES[major]) return;
-  throw new SetupError(`Node 20.19, 22.12 or newer is needed, this is ${version}.`);
+  throw new SetupError(`Node 20.19, 22.13 or newer is needed, this is ${version}.`);
 }
 
 /**

@@ -10,9 +10,13 @@ import { orExplain, root, setup } from "./setup.mjs";
 
 /** Tag in the title of a test that needs the machine for itself: it measures time or memory. */
 const ALONE = "@alone";
+/** Tag of a test that repeats something for long; npm run test:long runs these. */
+const LONG = "@long";
 const MOST_JOBS = 8;
 /** Above the processors: tests wait too, for processes, timers and disks. */
-const EXTRA_JOBS = 1;
+const EXTRA_JOBS = 2;
+/** Files of tests that take longest, started first: one that came last would run on alone. */
+const LONGEST = ["docs", "nodes-on-device", "unit/cli/batch/render-batch", "unit/render/threads/thread-pool"];
 const LISTED_PARTS = 12;
 
 orExplain(() => setup({ tests: true }));
@@ -31,14 +35,16 @@ if (args.length > 0) {
 
 const started = performance.now();
 const jobs = Math.min(MOST_JOBS, availableParallelism() + EXTRA_JOBS);
-const parallel = pass(["--grep", ALONE, "--invert", "--parallel", "--jobs", String(jobs)], testFiles());
+const parallel = pass(["--grep", `${ALONE}|${LONG}`, "--invert", "--parallel", "--jobs", String(jobs)], testFiles());
 const alone = pass(["--grep", ALONE], testFiles().filter(hasAlone));
 report([parallel, alone]);
 process.exit(parallel.status || alone.status);
 
 function testFiles() {
   const names = readdirSync(join(root, "build/test"), { recursive: true, encoding: "utf8" });
-  return names.filter((name) => name.endsWith(".test.js")).map((name) => join("build/test", name));
+  const files = names.filter((name) => name.endsWith(".test.js")).map((name) => join("build/test", name));
+  const longest = LONGEST.map((name) => join("build/test", `${name}.test.js`));
+  return [...longest, ...files.filter((file) => !longest.includes(file))];
 }
 
 /** @param {string} file */

@@ -12,7 +12,7 @@ const MAX_GROWTH_MB = 50;
 describe("memory", () => {
   const folder = temporaryFolder();
 
-  it(`stays flat over ${RENDERS} renders in one process`, () => {
+  it(`stays flat over ${RENDERS} renders in one process @long`, () => {
     const script = `
       import { render } from ${JSON.stringify(pathToFileURL(join(root, "dist/index.js")).href)};
       const graph = ${JSON.stringify(join(root, "test/graphs/latent-composite-masked-with-cond.json"))};

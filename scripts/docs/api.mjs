@@ -7,6 +7,7 @@ import { exportsOf, referredBy } from "./declarations.mjs";
 /** Entries of package.json that have declarations, with a line about each. */
 const ENTRIES = {
   ".": "Graphs, nodes, tensors, noise, PNG, batches.",
+  "./models": "People's own checkpoints, on ONNX Runtime.",
   "./hooks": "The hook service as a library, to mount in an application of your own.",
   "./service": "The hook service with its own hardened HTTP server.",
 };

@@ -31,7 +31,7 @@ export const FLOORS = {
   ],
   "host/checkpoint/weights": ["*", "lora/"],
   "host/checkpoint/networks": ["layers", "unet-blocks", "unet", "*"],
-  "host/sampling": ["solver shared-options items", "solvers/ conditioning/", "guiders/", "*"],
+  "host/sampling": ["solver shared-options sum", "solvers/ conditioning/", "guiders/", "*"],
   "host/sampling/solvers": ["single-step/ multistep/", "*"],
   nodes: ["*", "core/", "ext/", "index", "invoke"],
   "nodes/core": [

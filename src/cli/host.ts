@@ -1,10 +1,16 @@
+import { parseGraph } from "../graph/parse.js";
 import type { Host } from "../host/types.js";
+import { defaultRegistry } from "../render/defaults.js";
+import { readGraph } from "../render/source.js";
 import type { Arguments } from "./command.js";
 import { harmless, type Terminal } from "./terminal.js";
 
+/** Empties the line that the cursor is on. */
+const EMPTY_LINE = "\r\x1b[2K";
+
 /** Lines of `--help`. */
 export const hostHelp: readonly string[] = [
-  "  --models DIR       ComfyUI's models folder with your checkpoints, or extra_model_paths.yaml; repeatable",
+  "  --models DIR       ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
 ];
 
 /** Options of commands that load models. */
@@ -14,11 +20,34 @@ export const hostOptions = { models: { type: "string", multiple: true } } as con
 export const modelsOf = (args: Arguments): string[] | undefined =>
   args.has("models") ? [...args.values("models")] : undefined;
 
+// decision 224
 /** The host of the models in these folders; undefined without any: then the preview host renders. */
-export async function openHost(models: readonly string[], terminal: Terminal): Promise<Host | undefined> {
+export async function openHost(
+  models: readonly string[],
+  terminal: Terminal,
+  isQuiet = false,
+): Promise<Host | undefined> {
   if (models.length === 0) return undefined;
   const { createCheckpointHost } = await import("../host/checkpoint/index.js");
-  return createCheckpointHost({ models, warn: (message) => terminal.err(`Warning: ${harmless(message)}\n`) });
+  // a bar may stand on the line
+  const print = (text: string) => terminal.err(`${terminal.isTerminal ? EMPTY_LINE : ""}${harmless(text)}\n`);
+  return createCheckpointHost({
+    models,
+    onLoad: (label, state) => (isQuiet || state !== "loading" ? undefined : print(`Loading ${label} …`)),
+    warn: (message) => print(`Warning: ${message}`),
+  });
+}
+
+/** Whether a node of the graph loads a model; false where the graph cannot be read, which others say. */
+export function loadsModels(path: string): boolean {
+  try {
+    const { prompt } = parseGraph(readGraph(path).graph);
+    const classes = new Set(Object.values(prompt).map((node) => (node as { class_type?: unknown }).class_type));
+    const inputs = [...classes].flatMap((name) => Object.values(defaultRegistry.get(String(name))?.inputs ?? {}));
+    return inputs.some(({ files }) => files !== undefined);
+  } catch {
+    return false;
+  }
 }
 
 /** The line that says which host renders. */

@@ -1,21 +1,25 @@
+import { createRequire } from "node:module";
 import { LatentkitError, suggest } from "../base/errors.js";
 import { packageVersion } from "../base/package.js";
 import { type Command, readArguments } from "./command.js";
 import type { StartService } from "./commands/serve.js";
 import { harmless, processTerminal, red, type Terminal } from "./terminal.js";
 
-type Commands = Readonly<Record<string, () => Promise<Command>>>;
+type Commands = Readonly<Record<string, () => Command>>;
+
+/** Loads a module by `require`, which takes half the time of `import` in Node 20. */
+const load = createRequire(import.meta.url);
 
 // loaded on demand: a command loads only what it needs
 const commandsWith = (startService: StartService): Commands => ({
-  init: async () => (await import("./commands/init.js")).initCommand,
-  render: async () => (await import("./commands/render.js")).renderCommand,
-  serve: async () => (await import("./commands/serve.js")).serveCommand(startService),
-  nodes: async () => (await import("./commands/nodes.js")).nodesCommand,
-  validate: async () => (await import("./commands/validate.js")).validateCommand,
-  inspect: async () => (await import("./commands/inspect.js")).inspectCommand,
-  verify: async () => (await import("./commands/verify.js")).verifyCommand,
-  doctor: async () => (await import("./commands/doctor.js")).doctorCommand,
+  init: () => (load("./commands/init.js") as typeof import("./commands/init.js")).initCommand,
+  render: () => (load("./commands/render.js") as typeof import("./commands/render.js")).renderCommand,
+  serve: () => (load("./commands/serve.js") as typeof import("./commands/serve.js")).serveCommand(startService),
+  nodes: () => (load("./commands/nodes.js") as typeof import("./commands/nodes.js")).nodesCommand,
+  validate: () => (load("./commands/validate.js") as typeof import("./commands/validate.js")).validateCommand,
+  inspect: () => (load("./commands/inspect.js") as typeof import("./commands/inspect.js")).inspectCommand,
+  verify: () => (load("./commands/verify.js") as typeof import("./commands/verify.js")).verifyCommand,
+  doctor: () => (load("./commands/doctor.js") as typeof import("./commands/doctor.js")).doctorCommand,
 });
 
 const noService: StartService = () => {
@@ -81,12 +85,12 @@ async function dispatch(
     return 0;
   }
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {
-    const text = await overview(commands);
+    const text = overview(commands);
     if (name !== undefined) terminal.out(text);
     else terminal.err(text);
     return name === undefined ? 2 : 0;
   }
-  const command = await loadCommand(name, commands);
+  const command = loadCommand(name, commands);
   const args = readArguments(command, rest);
   if (args.flag("help")) {
     terminal.out([`Usage: latentkit ${command.usage}`, "", command.summary, "", ...command.help, ""].join("\n"));
@@ -104,16 +108,16 @@ async function warnOfVariables({ env, err }: Terminal): Promise<void> {
   for (const sentence of unknownVariables(env)) err(`Warning: ${sentence}\n`);
 }
 
-async function loadCommand(name: string, commands: Commands): Promise<Command> {
-  if (Object.hasOwn(commands, name)) return await commands[name]!();
+function loadCommand(name: string, commands: Commands): Command {
+  if (Object.hasOwn(commands, name)) return commands[name]!();
   const names = Object.keys(commands);
   const { suggestion, hint } = suggest(name, names);
   const help = hint === "" ? ` Expected one of ${names.join(", ")}.` : hint;
   throw new LatentkitError("usage.invalid", `Unknown command "${name}".${help}`, { suggestion });
 }
 
-async function overview(commands: Commands): Promise<string> {
-  const loaded = await Promise.all(Object.values(commands).map((load) => load()));
+function overview(commands: Commands): string {
+  const loaded = Object.values(commands).map((command) => command());
   const width = Math.max(...loaded.map(({ usage }) => usage.length));
   const lines = loaded.map(({ usage, summary }) => `  latentkit ${usage.padEnd(width)}  ${summary}`);
   return [

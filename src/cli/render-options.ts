@@ -4,7 +4,7 @@ import { loadConfig } from "../render/config/load-config.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../render/job.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device/choice.js";
 import { type Arguments, idList, pair } from "./command.js";
-import { hostLine, modelsOf, openHost } from "./host.js";
+import { hostLine, loadsModels, modelsOf, openHost } from "./host.js";
 import { oneLine, type Terminal } from "./terminal.js";
 
 /** Options of a run that the command line holds, whether of one graph or of a batch. */
@@ -19,8 +19,9 @@ export async function renderOptions(args: Arguments, terminal: Terminal) {
     },
     env: terminal.env,
   });
-  const host = await openHost(config.models, terminal);
-  if (!args.flag("quiet") && !args.flag("json")) terminal.err(hostLine(host));
+  const isQuiet = args.flag("quiet") || args.flag("json");
+  const host = await openHost(config.models, terminal, isQuiet);
+  if (!isQuiet && loadsModels(args.positionals[0]!)) terminal.err(hostLine(host));
   return {
     host,
     set: Object.fromEntries(args.values("set").map((text) => pair("set", text))),

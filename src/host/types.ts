@@ -12,7 +12,7 @@ export interface Latent {
   [key: string]: unknown;
 }
 
-/** Estimates of the clean latent that guidance combines, at one noise level. */
+/** Estimates of the clean latent that guidance combines, at one noise level. Its tensors are valid for the call alone. */
 export interface GuidanceStep {
   readonly x: Tensor;
   readonly sigma: number;
@@ -29,7 +29,7 @@ export interface GuidanceStep {
 export interface Guidance {
   /** Replaces uncond + (cond - uncond) * cfg. */
   combine?(step: GuidanceStep): Tensor | Promise<Tensor>;
-  /** Change the guided estimate, in order. */
+  /** Change the guided estimate, in order; it too is valid for the call alone. */
   readonly after?: readonly ((denoised: Tensor, step: GuidanceStep) => Tensor | Promise<Tensor>)[];
   /** Returns the denoise mask of one noise level in place of the run's own. */
   mask?(mask: Tensor, sigma: number, sigmas: Float32Array): Tensor;
@@ -55,7 +55,8 @@ export interface Model {
   readonly sampling: ModelSampling;
   /**
    * Returns the estimate of the clean latent of x at noise level sigma. Of k entries of cond, entry i belongs to the i-th
-   * of k equal parts of x [k * B, C, H, W], so that one call evaluates both sides of guidance.
+   * of k equal parts of x [k * B, C, H, W], so that one call evaluates both sides of guidance. x is valid until the promise
+   * settles: sampling writes over it then, so that who needs it longer keeps a copy. The estimate is only read.
    */
   predict?(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor>;
   /** Returns the model for one run, whose predictions may depend on it. Absent: they do not. */

@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../base/errors.js";
 import { hostModel } from "../host/derived-model.js";
 import type { Host, HostFiles, Model, ModelPatch } from "../host/types.js";
 import type { NodeContext } from "./define.js";
-import { choice, type InputSpec } from "./inputs.js";
+import { choice } from "./inputs.js";
 
 /** Kinds of files in the words of a message. */
 const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
@@ -21,14 +21,8 @@ const PLURALS: Readonly<Record<keyof HostFiles, string>> = {
 /** Input with the choice of the host's files of a kind; any text where it has no models of the kind. */
 export const fileName = (kind: keyof HostFiles) => ({
   ...choice(({ host }) => host?.files?.(kind), { tooltip: `One of the host's ${PLURALS[kind]}.` }),
-  meant: fileMeant(kind),
+  files: kind,
 });
-
-/** The file of a kind that a name means which is not that of a file. */
-export const fileMeant =
-  (kind: keyof HostFiles | "checkpoints"): InputSpec["meant"] =>
-  (name, { host }) =>
-    typeof name === "string" ? host?.fileOf?.(kind, name) : undefined;
 
 /** Everything of a node's context that loading a file needs. */
 export type Loading = Pick<NodeContext, "host" | "signal">;

@@ -2,7 +2,7 @@ import { describe, LatentkitError } from "../base/errors.js";
 import type { Guider } from "../host/sampling/guiders/guider.js";
 import type { InitialNoise } from "../host/sampling/noise.js";
 import type { SamplerChoice } from "../host/sampling/solver.js";
-import type { Clip, Conditioning, Host, Latent, Model, Pipe, Vae } from "../host/types.js";
+import type { Clip, Conditioning, Host, HostFiles, Latent, Model, Pipe, Vae } from "../host/types.js";
 import type { Tensor } from "../tensor/tensor.js";
 
 /** A value of a choice: ComfyUI's combos mix strings and numbers. */
@@ -17,6 +17,9 @@ export interface ChoiceContext {
   readonly hints?: { left: number };
 }
 
+/** A kind of files that a host loads models from. */
+export type FileKind = keyof HostFiles | "checkpoints";
+
 /** One input of a node: the facts behind its static type, its validation and its description. */
 export interface InputSpec<Value = unknown> {
   /** ComfyUI's type name: INT, FLOAT, STRING, BOOLEAN, COMBO, IMAGE …, a union "IMAGE,MASK", or "*". */
@@ -29,8 +32,10 @@ export interface InputSpec<Value = unknown> {
   /** "*": numbers arrive as the graph writes them, a NumberLiteral for 7.0, so that floats differ from integers. */
   readonly literal?: boolean;
   readonly choices?: Choices;
-  /** COMBO: the choice that another value stands for, such as a name that the choice had before. */
-  readonly meant?: (value: unknown, context: ChoiceContext) => Choice | undefined;
+  /** COMBO: choices by the names that they had before. */
+  readonly renamed?: ReadonlyMap<unknown, Choice>;
+  /** COMBO: the kind of the host's files that the choices are; other names of a file stand for it. */
+  readonly files?: FileKind;
   /** ComfyUI's options of an input: default, min, max, step, multiline, tooltip and so on. */
   readonly options: InputOptions;
   /** Carries the static type only; never set. */

@@ -111,7 +111,13 @@ export async function invokeNode(
   const context = contextOf(key, options, span);
   const device = chooseDevice(options.device);
   warnOfUnknownInputs(definition, inputs, context.log);
-  const received = readInputs(definition, inputs, { host: context.host, inputDir: context.folders.input });
+  const choices: ChoiceContext = {
+    get host() {
+      return context.host;
+    },
+    inputDir: context.folders.input,
+  };
+  const received = readInputs(definition, inputs, choices);
   validateInputs(definition, received, context.folders.input);
   refuseAborted(options.signal);
   let returned: unknown;
@@ -142,6 +148,7 @@ function findNode(key: string, registry: Registry): NodeDefinition {
 }
 
 function contextOf(key: string, options: InvokeOptions, span: Span): NodeContext {
+  let { host } = options;
   return {
     nodeId: String(options.hidden?.unique_id ?? key),
     // made only for a node that reads it
@@ -150,7 +157,11 @@ function contextOf(key: string, options: InvokeOptions, span: Span): NodeContext
     },
     progress: () => {},
     state: {},
-    host: options.host ?? createPreviewHost(),
+    // made only for a node that reads it, too
+    get host() {
+      host ??= createPreviewHost();
+      return host;
+    },
     folders: { output: resolve(options.outputDir ?? "out"), input: resolve(options.inputDir ?? "input") },
     clock: options.clock ?? (() => new Date()),
     fetch: options.fetch ?? globalThis.fetch,

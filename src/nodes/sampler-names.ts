@@ -10,4 +10,4 @@ const PREFIXED: readonly Sampler[] = [
 const RENAMED: ReadonlyMap<unknown, Sampler> = new Map(PREFIXED.map((name) => [`sample_${name}`, name]));
 
 /** Input with the choice of samplers, under their old names too. */
-export const samplerName = () => ({ ...choice(SAMPLERS), meant: (value: unknown) => RENAMED.get(value) });
+export const samplerName = () => ({ ...choice(SAMPLERS), renamed: RENAMED });

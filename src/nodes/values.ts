@@ -186,12 +186,17 @@ function toChoice(spec: InputSpec, value: unknown, options: ConvertOptions): Con
   const number = numeric(value);
   const match =
     choices.find((choice) => choice === value || (number !== undefined && numeric(choice) === number)) ??
-    spec.meant?.(value, options.context ?? {});
+    spec.renamed?.get(value) ??
+    fileMeant(spec, value, options.context);
   if (match !== undefined) return { ok: true, value: match };
   const texts = choices.filter((choice): choice is string => typeof choice === "string");
   const { suggestion } = suggest(value, texts);
   return misfit("input.not-in-list", expectedOf(spec, options), value, suggestion);
 }
+
+/** The host's file that a name stands for which is not its own. */
+const fileMeant = ({ files }: InputSpec, name: unknown, context: ChoiceContext | undefined): string | undefined =>
+  files === undefined || typeof name !== "string" ? undefined : context?.host?.fileOf?.(files, name);
 
 /** Choices of an input, computed where they depend on the context. */
 export function choicesOf(spec: InputSpec, context: ChoiceContext | undefined): readonly Choice[] | undefined {

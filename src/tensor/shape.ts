@@ -12,8 +12,8 @@ export function requireSameShape(operation: string, a: Tensor, b: Tensor): void 
 export function outputOf(operation: string, like: Tensor | readonly number[], out: Tensor | undefined): Tensor {
   const isTensor = out instanceof Tensor;
   if (isTensor && out.hasShape(like)) return out;
+  if (out === undefined) return Tensor.unfilled(like);
   const shape = like instanceof Tensor ? like.shape : like;
-  if (out === undefined) return Tensor.unfilled(shape);
   elementCount(shape);
   const received = isTensor ? `shape [${out.shape.join(", ")}]` : describe(out);
   const expected = `a tensor of shape [${shape.join(", ")}]`;

@@ -27,7 +27,7 @@ export class Tensor {
 
   private constructor(
     values: Float32Array | undefined,
-    shape: readonly number[],
+    shape: Tensor | readonly number[],
     remote?: DeviceValues,
     image?: DeferredImage,
   ) {
@@ -35,8 +35,9 @@ export class Tensor {
     this.remote = remote;
     this.image = image;
     this.size = values === undefined ? (remote ?? image)!.size : values.length;
-    this.sides = [...shape];
-    this.shape = Object.freeze([...shape]);
+    const isTensor = shape instanceof Tensor;
+    this.sides = isTensor ? shape.sides : [...shape];
+    this.shape = isTensor ? shape.shape : Object.freeze([...shape]);
   }
 
   /** Makes a tensor of values; a Float32Array is taken over, not copied. Fails unless their number fits the shape. */
@@ -68,9 +69,9 @@ export class Tensor {
   }
 
   /** @internal Makes a tensor of arbitrary values, for a writer of every element that returns no tensor if it fails. */
-  static unfilled(shape: readonly number[]): Tensor {
-    const size = elementCount(shape);
-    if (size < UNFILLED_FROM) return Tensor.zeros(shape);
+  static unfilled(shape: Tensor | readonly number[]): Tensor {
+    const size = shape instanceof Tensor ? shape.size : elementCount(shape);
+    if (size < UNFILLED_FROM) return new Tensor(new Float32Array(size), shape);
     return new Tensor(new Float32Array(takeMemory(size * FLOAT_BYTES)), shape);
   }
 
@@ -86,6 +87,11 @@ export class Tensor {
   /** The values; those on a device are fetched and stay in memory from then on. Fails with device.lost. */
   get data(): Float32Array {
     return this.values ?? this.fetch();
+  }
+
+  /** @internal The values from element `from` on in the shape of another tensor, in the same memory, the CPU's. */
+  part(from: number, like: Tensor): Tensor {
+    return new Tensor(this.data.subarray(from, from + like.size), like);
   }
 
   /** @internal The computation of the values, as long as nobody has read them. */
@@ -138,7 +144,7 @@ export class Tensor {
   clone(): Tensor {
     const remote = this.onDevice?.copy();
     if (remote !== undefined) return new Tensor(undefined, this.shape, remote);
-    const copy = Tensor.unfilled(this.shape);
+    const copy = Tensor.unfilled(this);
     copy.data.set(this.data);
     return copy;
   }

@@ -14,7 +14,7 @@ namespace latentkit {
 namespace {
 
 /* Elements whose cuts are made at once: the right halves of a request fit into the first cache. */
-constexpr size_t kPiece = 256;
+constexpr size_t kPiece = 512;
 constexpr size_t kBlock = 16;        /* normals that torch makes together */
 constexpr size_t kLeastRange = 4096; /* elements that are worth a thread */
 constexpr size_t kMostRanges = 8;    /* more gain nothing: each passes over the words of those before it */

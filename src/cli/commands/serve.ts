@@ -30,7 +30,7 @@ export const serveCommand = (startService: StartService): Command => ({
     "  --config FILE    configuration, YAML or JSON",
     "  --host ADDRESS   address to listen on (127.0.0.1); one that others can reach needs a hook token",
     "  --port PORT      port to listen on, 0 for any free one (8188)",
-    "  --models DIR     ComfyUI's models folder with your checkpoints, or extra_model_paths.yaml; repeatable",
+    "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
     "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline        refuse graphs whose nodes use the network or a key",
     "  --json           print one event a line on stdout: listening, stopped",

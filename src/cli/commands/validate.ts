@@ -19,7 +19,7 @@ export const validateCommand: Command = {
   help: [
     "  --targets IDS    nodes to compute, separated by commas (the graph's output nodes)",
     "  --input DIR      folder of the input images (input beside the graph, else ./input)",
-    "  --models DIR     ComfyUI's models folder with your checkpoints, or extra_model_paths.yaml; repeatable",
+    "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
     "  --alias OLD=NEW  run nodes of class OLD (or of prefix OLD) as NEW; repeatable",
     "  --partial        accept outputs that cannot be computed, as render --partial does",
     "  --offline        refuse a graph whose nodes use the network or a key",

@@ -13,7 +13,7 @@ export const verifyCommand: Command = {
   summary: "Render a picture again from the graph in it and compare the pixels.",
   help: [
     "  --input DIR       folder of the input images (./input)",
-    "  --models DIR      ComfyUI's models folder with your checkpoints, or extra_model_paths.yaml; repeatable",
+    "  --models DIR      ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
     "  --device DEVICE   device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline         accepted, without effect: verify never uses the network",
     "  --alias OLD=NEW   run nodes of class OLD (or of prefix OLD) as NEW; repeatable",

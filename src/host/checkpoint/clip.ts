@@ -42,6 +42,8 @@ export class CheckpointClip implements Clip {
   }
 }
 
+// decision 223
+/** One text encoder of a checkpoint. */
 export class CheckpointEncoder implements ClipEncoder {
   readonly name: string;
   readonly start = START;

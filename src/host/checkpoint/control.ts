@@ -27,6 +27,7 @@ export interface NetworkFeeds {
 const CELL = 8;
 const COLOURS = 3;
 
+// decision 222
 /** Control nets of a run, with the UNet that they guide. */
 export class RunControls {
   readonly #runtime: Runtime;

@@ -14,6 +14,8 @@ export interface CheckpointHostOptions {
   readonly threads?: number;
   /** Bytes of weights that stay loaded; as much as is free where absent. */
   readonly memory?: number;
+  /** Called when a network begins to load, has been loaded and has been released. */
+  readonly onLoad?: NonNullable<RuntimeOptions["onLoad"]>;
   /** Receives a sentence for what is left out, such as an embedding that does not exist. */
   readonly warn?: (message: string) => void;
 }
@@ -23,6 +25,7 @@ const HOST_RULES: OptionRules<CheckpointHostOptions> = {
   device: CHECKED_LATER,
   threads: CHECKED_LATER,
   memory: CHECKED_LATER,
+  onLoad: FUNCTION,
   warn: FUNCTION,
 };
 
@@ -42,9 +45,9 @@ export interface CheckpointHost extends Host {
  */
 export function createCheckpointHost(options: CheckpointHostOptions): CheckpointHost {
   checkOptions("createCheckpointHost", options, HOST_RULES, ["models"]);
-  const { models, device, threads, memory, warn = () => {} } = options;
+  const { models, device, threads, memory, onLoad, warn = () => {} } = options;
   const folders = new ModelFolders(typeof models === "string" ? [models] : models);
-  const runtime = createRuntime({ device, threads, memory });
+  const runtime = createRuntime({ device, threads, memory, onLoad });
   const loader = new ModelLoader(folders, runtime, warn);
   const host: CheckpointHost = {
     name: "checkpoint",

@@ -5,6 +5,7 @@ import { scale } from "../../tensor/ops.js";
 import { randn } from "../../tensor/random.js";
 import { roundedTime } from "../../tensor/rounded-time.js";
 import { seedSequence } from "../../tensor/seed-sequence.js";
+import { outputOf } from "../../tensor/shape.js";
 import { elementCount, Tensor } from "../../tensor/tensor.js";
 import { collectParts, rootOf, type TimeParts } from "./brownian-tree.js";
 import { CutRows } from "./cut-rows.js";
@@ -14,7 +15,8 @@ export type BrownianSpan = Float32Array | { readonly min: number; readonly max: 
 
 /** Draws N(0, 1) for the way from one noise level to the next. */
 export interface BrownianNoise {
-  (sigma: number, next: number): Tensor;
+  /** Returns a tensor that the caller may write over, `out` where it is set. */
+  (sigma: number, next: number, out?: Tensor): Tensor;
   /** Returns the memory of the path to the pool, at the end of a run; a later request draws what it needs anew. */
   release(): void;
 }
@@ -36,7 +38,7 @@ export function brownianNoise(seed: bigint, sigmas: BrownianSpan, shape: readonl
   const root = rootOf(start, end);
   let whole: Float32Array | undefined;
   const rows = new CutRows(size, expectedRows(end - start));
-  const noiseOf = (sigma: number, next: number): Tensor => {
+  const noiseOf = (sigma: number, next: number, out?: Tensor): Tensor => {
     const [from, to] = [levelOf("sigma", sigma), levelOf("next sigma", next)];
     const timeOf = (level: number): number => Math.min(Math.max(roundedTime(level), start), end);
     const [low, high] = [timeOf(Math.min(from, to)), timeOf(Math.max(from, to))];
@@ -46,12 +48,12 @@ export function brownianNoise(seed: bigint, sigmas: BrownianSpan, shape: readonl
     collectParts(root, low, high, seeds, parts);
     // torch's square root of a float32
     const length = Math.fround(Math.sqrt(Math.fround(Math.abs(to - from))));
-    const noise = Tensor.unfilled(shape);
+    const noise = outputOf("brownianNoise", shape, out);
     const terms = Uint32Array.from(parts.terms, ({ index }) => index);
     rows.compute(parts.cuts, (lefts, cuts) => {
       loadNative().brownian(noise.data, whole!, lefts, rows.pitch, cuts, terms, from < to ? length : -length);
     });
-    return deferUpload(noise);
+    return out === undefined ? deferUpload(noise) : noise;
   };
   return Object.assign(noiseOf, { release: () => rows.release() });
 }

@@ -1,12 +1,15 @@
 import { YieldTimer } from "../../base/yield-timer.js";
-import { maskedBlend } from "../../tensor/ops.js";
+import { releaseMemory } from "../../tensor/device-values.js";
+import { maskedBlend, type Term } from "../../tensor/ops.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning } from "../types.js";
 import { type Denoiser, Estimator } from "./conditioning/estimator.js";
 import type { GuidanceMethod, GuidedEstimate } from "./guiders/cfg.js";
 import { noised } from "./latent-space.js";
+import type { StepNoise } from "./noise.js";
 import type { Guided, SolverContext } from "./solver.js";
+import { sumOf } from "./sum.js";
 
 /** One step of a sampler that is done. */
 export interface SampledStep {
@@ -19,6 +22,11 @@ export interface SampledStep {
   readonly denoised: Tensor;
 }
 
+const NONE: readonly number[] = [];
+
+/** Tensors of a run that are followed at most: more than one step needs. */
+const MOST_MADE = 32;
+
 /** Everything that a run denoises with. */
 export interface RunSource {
   readonly model: Denoiser;
@@ -27,7 +35,7 @@ export interface RunSource {
   readonly shape: readonly number[];
   /** Where the latent stays as it is, and the noise that hides it there. */
   readonly inpaint?: { readonly mask: Tensor; readonly latent: Tensor; readonly noise: Tensor | undefined };
-  readonly noise: SolverContext["noise"];
+  readonly noise: StepNoise["draw"];
   readonly signal?: AbortSignal;
   readonly onStep?: (step: SampledStep) => void;
 }
@@ -39,6 +47,10 @@ export class DenoisingRun implements SolverContext {
   private readonly estimator: Estimator;
   private readonly others = new WeakMap<Conditioning, Estimator>();
   private readonly timer = new YieldTimer();
+  /** Tensors that the run has made for the solver; none on a device, whose memory has a pool of its own. */
+  private made: Tensor[] = [];
+  /** Those that the solver reads no more, memory of the next ones. */
+  private readonly spare: Tensor[] = [];
 
   constructor(private readonly source: RunSource) {
     const { model, method, shape, signal } = source;
@@ -54,7 +66,7 @@ export class DenoisingRun implements SolverContext {
   }
 
   noise(sigma: number, next: number): Tensor {
-    return this.source.noise(sigma, next);
+    return this.owned(this.source.noise(sigma, next, this.spareTensor()));
   }
 
   async denoise(x: Tensor, sigma: number): Promise<Tensor> {
@@ -62,8 +74,26 @@ export class DenoisingRun implements SolverContext {
   }
 
   async denoiseBoth(x: Tensor, sigma: number): Promise<Guided> {
-    const { denoised, uncond = Tensor.zeros(x.shape) } = await this.evaluate(x, sigma, []);
+    const { denoised, uncond = Tensor.zeros(x.shape) } = await this.evaluate(x, sigma, NONE);
     return { denoised, uncond };
+  }
+
+  // a property: guiders get it alone
+  readonly sum = (terms: readonly Term[]): Tensor => {
+    const [first] = terms;
+    const isItself = terms.length === 1 && first![0] === 1;
+    return isItself ? first![1] : this.owned(sumOf(terms, this.spareTensor()));
+  };
+
+  keepOnly(kept: readonly Tensor[]): void {
+    const { made, spare } = this;
+    this.made = [];
+    for (const tensor of made) (kept.some((one) => sharesMemory(one, tensor)) ? this.made : spare).push(tensor);
+  }
+
+  /** Returns memory that is not in use to the pool, at the end of a run. */
+  end(): void {
+    for (let spare = this.spareTensor(); spare !== undefined; spare = this.spareTensor()) releaseMemory(spare.memory);
   }
 
   report(step: number, denoised: Tensor): void {
@@ -72,11 +102,18 @@ export class DenoisingRun implements SolverContext {
     onStep?.({ step, total: sigmas.length - 1, sigma: sigmas[step] ?? 0, denoised });
   }
 
-  private async evaluate(x: Tensor, sigma: number, skipped: readonly number[]): Promise<GuidedEstimate> {
-    // a model that computes at once would keep timers, progress and the signal waiting
-    if (this.timer.isDue) await this.timer.yield();
-    const { inpaint, model, sigmas } = this.source;
-    if (inpaint === undefined) return this.guide(x, sigma, skipped);
+  private evaluate(x: Tensor, sigma: number, skipped: readonly number[]): Promise<GuidedEstimate> {
+    const { inpaint } = this.source;
+    return inpaint === undefined ? this.guide(x, sigma, skipped) : this.inpaint(x, sigma, skipped, inpaint);
+  }
+
+  private async inpaint(
+    x: Tensor,
+    sigma: number,
+    skipped: readonly number[],
+    inpaint: NonNullable<RunSource["inpaint"]>,
+  ): Promise<GuidedEstimate> {
+    const { model, sigmas } = this.source;
     const mask = model.guidance?.mask?.(inpaint.mask, sigma, sigmas) ?? inpaint.mask;
     const original = noised(model.sampling, sigma, inpaint.noise, inpaint.latent);
     const { denoised, uncond } = await this.guide(maskedBlend(x, original, mask), sigma, skipped);
@@ -84,10 +121,26 @@ export class DenoisingRun implements SolverContext {
   }
 
   private async guide(x: Tensor, sigma: number, skipped: readonly number[]): Promise<GuidedEstimate> {
+    // a model that computes at once would keep timers, progress and the signal waiting
+    if (this.timer.isDue) await this.timer.yield();
     const { model, method } = this.source;
     const estimates = await this.estimator.estimate(x, sigma, skipped);
     const predict = (cond: Conditioning, other = x): Promise<Tensor> => this.estimateOf(cond, other, sigma);
-    return method.guide({ x, sigma, estimates, guidance: model.guidance, predict });
+    return method.guide({ x, sigma, estimates, guidance: model.guidance, predict, sum: this.sum });
+  }
+
+  private owned(tensor: Tensor): Tensor {
+    if (tensor.isAway) return tensor;
+    // of a solver that gives nothing back
+    if (this.made.length === MOST_MADE) this.made.shift();
+    this.made.push(tensor);
+    return tensor;
+  }
+
+  private spareTensor(): Tensor | undefined {
+    const { denoised } = this;
+    const at = this.spare.findIndex((one) => denoised === undefined || !sharesMemory(one, denoised));
+    return at < 0 ? undefined : this.spare.splice(at, 1)[0];
   }
 
   /** The estimate of one conditioning alone. */
@@ -103,3 +156,5 @@ export class DenoisingRun implements SolverContext {
     return estimate ?? Tensor.zeros(x.shape);
   }
 }
+
+const sharesMemory = (a: Tensor, b: Tensor): boolean => a === b || a.memory === b.memory;

@@ -41,17 +41,27 @@ export function noised(
   isFirst = false,
 ): Tensor {
   const isMost = isFirst && !isFlow(sampling) && isHighest(sigma, sampling.sigmaMax);
-  const terms: Term[] = noise === undefined ? [] : [[isMost ? Math.sqrt(1 + sigma * sigma) : sigma, noise]];
+  const terms: Term[] = noise === undefined ? [] : [[isMost ? highestDeviation(sigma) : sigma, noise]];
   return weightedSum([...terms, [isFlow(sampling) ? 1 - sigma : 1, latent]]);
 }
+
+/** sqrt(1 + sigma²) in the float32 steps of the reference: at sigma 4,500 a rounding of x shows in the result. */
+const highestDeviation = (sigma: number): number => Math.fround(Math.sqrt(Math.fround(1 + Math.fround(sigma * sigma))));
 
 const isHighest = (sigma: number, highest: number): boolean =>
   sigma > highest || Math.abs(sigma - highest) <= 1e-5 * Math.max(Math.abs(sigma), Math.abs(highest));
 
+const ZERO_BYTES = new Uint8Array(2 ** 14);
+
 /** Whether every value is 0; NaN is not. */
 function isZero(x: Tensor): boolean {
   const { data } = x;
-  for (let i = 0; i < data.length; i++) if (data[i] !== 0) return false;
+  const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  const block = ZERO_BYTES.length;
+  let at = 0;
+  // most latents to test are of zeros alone: comparing bytes takes a tenth of the loop's time
+  while (at + block <= bytes.length && bytes.compare(ZERO_BYTES, 0, block, at, at + block) === 0) at += block;
+  for (let i = at / data.BYTES_PER_ELEMENT; i < data.length; i++) if (data[i] !== 0) return false;
   return true;
 }
 

@@ -46,7 +46,8 @@ export interface SolverNoise extends NoiseLayout {
 
 /** Noise of a solver: `draw` is N(0, 1) for the way between two noise levels. */
 export interface StepNoise {
-  draw(sigma: number, next: number): Tensor;
+  /** Returns a tensor that the caller may write over; `out` is memory for it. */
+  draw(sigma: number, next: number, out?: Tensor): Tensor;
   /** Returns memory to the pool, at the end of a run. */
   release(): void;
 }
@@ -55,9 +56,9 @@ export interface StepNoise {
 export function solverNoise(kind: NoiseKind, from: SolverNoise): StepNoise {
   let begun: StepNoise | undefined;
   return {
-    draw(sigma, next) {
+    draw(sigma, next, out) {
       begun ??= kind === "brownian" ? brownianPath(from) : generatorNoise(kind, from);
-      return begun.draw(sigma, next);
+      return begun.draw(sigma, next, out);
     },
     release: () => begun?.release(),
   };
@@ -70,7 +71,7 @@ function brownianPath({ seed, sigmas, shape }: SolverNoise): StepNoise {
 
 function generatorNoise(kind: NoiseKind, from: SolverNoise): StepNoise {
   const generator = kind === "global" ? (from.reseeded ?? afterInitial(from)) : streamOf(from);
-  return { draw: () => generator.randn(from.shape), release: () => {} };
+  return { draw: (_sigma, _next, out) => generator.randn(from.shape, out), release: () => {} };
 }
 
 // decision 196

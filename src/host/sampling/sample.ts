@@ -1,3 +1,4 @@
+import { releaseMemory } from "../../tensor/device-values.js";
 import type { Latent, SamplingRun } from "../types.js";
 import { type Denoiser, requireDenoiser } from "./conditioning/estimator.js";
 import { denoiseMask } from "./denoise-mask.js";
@@ -72,14 +73,24 @@ export async function sample(options: SampleOptions): Promise<Sampled> {
     onStep: options.onStep,
   });
   const x = noised(sampling, sigmas[0]!, initial, input, true);
+  if (initial !== undefined && mask === undefined) releaseMemory(initial.memory);
   const { solver } = chosen;
   const hasSteps = sigmas.length > 1;
   const result = hasSteps ? await solver.sample(x, run, chosen.options).finally(stepNoise.release) : x;
+  // a model may have returned x as its estimate
+  if (result.memory !== x.memory && run.denoised?.memory !== x.memory) releaseMemory(x.memory);
+  run.end();
   const last = (hasSteps ? solver.lastSigma?.(sigmas) : undefined) ?? sigmas.at(-1)!;
   const done = { ...latent, samples: outOfModel(result, sampling, last) };
   const { denoised } = run;
   if (denoised === undefined) return unchanged(done);
-  return { latent: done, denoised: { ...latent, samples: outOfModel(denoised, sampling) } };
+  return {
+    latent: done,
+    // most nodes do not read it
+    get denoised() {
+      return { ...latent, samples: outOfModel(denoised, sampling) };
+    },
+  };
 }
 
 /** The model with the predictions that it makes in a run. */

@@ -1,3 +1,4 @@
+import type { Term } from "../../tensor/ops.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import type { Sampler } from "../../tensor/sampling/sigmas.js";
 import type { Tensor } from "../../tensor/tensor.js";
@@ -20,7 +21,7 @@ export interface Guided {
   readonly uncond: Tensor;
 }
 
-/** Everything that a solver works with. It keeps no tensor that it hands out, and changes none that it receives. */
+/** Everything that a solver works with. It keeps no x once the estimate is there, and changes none that it receives. */
 export interface SolverContext {
   readonly sampling: ModelSampling;
   /** Falling noise levels, one more than steps; the last need not be 0. */
@@ -31,6 +32,10 @@ export interface SolverContext {
   denoiseBoth(x: Tensor, sigma: number): Promise<Guided>;
   /** Draws N(0, 1) of the latent's shape for the way from one noise level to the next. */
   noise(sigma: number, next: number): Tensor;
+  /** Returns the weighted sum of one term or more; a single tensor of coefficient 1 is returned itself. */
+  sum(terms: readonly Term[]): Tensor;
+  /** Takes estimates, noise and sums back but these: the solver reads no other any more, and later ones have its memory. */
+  keepOnly(kept: readonly Tensor[]): void;
   /** Reports the estimate of a step, from 0; the last one becomes the denoised output of custom sampling. */
   report(step: number, denoised: Tensor): void;
 }

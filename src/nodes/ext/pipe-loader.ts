@@ -4,7 +4,7 @@ import { loraStrength, withLora } from "../core/adapters/apply-lora.js";
 import { emptyLatent, latentBatch, latentSide } from "../core/latent/empty-latent-image.js";
 import { checkpointName } from "../core/loaders/checkpoint-loader-simple.js";
 import { defineNode } from "../define.js";
-import { fileMeant, lacking, loadHostFile } from "../host-files.js";
+import { lacking, loadHostFile } from "../host-files.js";
 import { boolean, choice, int, text } from "../inputs.js";
 
 const prompt = () => text({ default: "", multiline: true, strict: true });
@@ -23,7 +23,7 @@ const fileOr = (kind: "vae" | "loras", none: string, tooltip: string) => ({
     },
     { optional: true, default: none, tooltip },
   ),
-  meant: fileMeant(kind),
+  files: kind,
 });
 
 export const pipeLoader = defineNode({
@@ -36,6 +36,7 @@ export const pipeLoader = defineNode({
     vae_name: fileOr("vae", BAKED_VAE, `A VAE of the host; ${BAKED_VAE}: the checkpoint's own.`),
     clip_skip: int({
       optional: true,
+      default: 0,
       min: -24,
       max: 0,
       tooltip: "Last layer of the clip, -1 being its last; 0: its own.",
@@ -85,7 +86,7 @@ export const pipeLoader = defineNode({
 
 interface Adapters {
   readonly vae_name: string;
-  readonly clip_skip?: number;
+  readonly clip_skip: number;
   readonly lora_name: string;
   readonly lora_model_strength: number;
   readonly lora_clip_strength: number;
@@ -93,7 +94,7 @@ interface Adapters {
 
 /** The checkpoint with the VAE, the LoRA and the last layer of the clip that the inputs name, in this order. */
 async function loaded(name: string, adapters: Adapters, loading: Parameters<typeof withLora>[4]): Promise<Checkpoint> {
-  const { vae_name, clip_skip = 0, lora_name, lora_model_strength, lora_clip_strength } = adapters;
+  const { vae_name, clip_skip, lora_name, lora_model_strength, lora_clip_strength } = adapters;
   const { host, signal } = loading;
   const checkpoint = await host.loadCheckpoint(name, signal);
   const vae = vae_name === BAKED_VAE ? checkpoint.vae : await loadHostFile("vae", vae_name, loading);

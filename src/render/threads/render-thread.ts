@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { type ResourceLimits, Worker } from "node:worker_threads";
 import { onAbort } from "../../base/abort.js";
 import { LatentkitError } from "../../base/errors.js";
@@ -46,6 +47,9 @@ interface Running {
   grace: NodeJS.Timeout | undefined;
 }
 
+/** A thread's program: `require` takes half the time of `import` in Node 20. */
+const START = `require(${JSON.stringify(fileURLToPath(new URL("./thread.js", import.meta.url)))});`;
+
 /** One worker thread that renders graphs. It keeps the process alive only while it does. */
 export class RenderThread {
   private readonly worker: Worker;
@@ -63,9 +67,9 @@ export class RenderThread {
 
   constructor(private readonly settings: ThreadSettings) {
     const { data: workerData, resourceLimits } = settings;
-    // a program that node reads from its command line has a type; a thread's file has its own
+    // a program that node reads from its command line has a type; a thread's has its own
     const execArgv = process.execArgv.some((flag) => flag.startsWith("--input-type")) ? [] : undefined;
-    this.worker = new Worker(new URL("./thread.js", import.meta.url), { workerData, resourceLimits, execArgv });
+    this.worker = new Worker(START, { eval: true, workerData, resourceLimits, execArgv });
     this.worker.on("message", (message: FromThread) => this.receive(message));
     this.worker.on("error", (error) => {
       this.crash = error;

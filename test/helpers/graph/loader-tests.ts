@@ -10,7 +10,7 @@ export function describeLoader(
   nothing: string,
   others: Readonly<Record<string, unknown>> = {},
 ): void {
-  const input = Object.keys(registry.get(key)!.inputs)[0]!;
+  const input = Object.keys(registry.get(key)!.inputs).find((name) => others[name] === undefined)!;
   const load = (name: string, options?: object) => invokeNode(key, { [input]: name, ...others }, options);
 
   it("loads the host's file", async () => {
@@ -32,7 +32,11 @@ export function describeLoader(
   });
 
   it("is valid with any file name, and says at last what the host lacks", async () => {
-    const graph = { "5": { class_type: key, inputs: { [input]: "a/b.safetensors", ...others } } };
+    const linked = others.model === undefined ? others : { ...others, model: ["1", 0] };
+    const graph = {
+      "1": { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name: "preview-sd15.safetensors" } },
+      "5": { class_type: key, inputs: { [input]: "a/b.safetensors", ...linked } },
+    };
     assert.ok(validateGraph(graph, { targets: ["5"] }).ok);
     const error = await refuses(load("a/b.safetensors"), "host.missing");
     assert.equal(error.message, `${key}, host "preview": it has no ${nothing}.`);

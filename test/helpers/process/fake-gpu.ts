@@ -28,17 +28,20 @@ export function fakeGpu(settings = "", more: Record<string, string> = {}): Recor
   };
 }
 
-/** Beginning of every program below: `counted` returns counts of the driver, `send` sends a value to the test. */
+/**
+ * Beginning of every program below: `counted` returns counts of the driver, `send` sends a value to the test. By
+ * `require`, which takes half the time of `import` in Node 20.
+ */
 const PRELUDE = `
   import { createRequire } from "node:module";
-  import * as latentkit from ${JSON.stringify(import.meta.resolve("latentkit"))};
-  import * as ops from ${JSON.stringify(import.meta.resolve("#src/tensor/ops.js"))};
-  import { withDevice } from ${JSON.stringify(import.meta.resolve("#src/tensor/device/choice.js"))};
-  import { openCuda } from ${JSON.stringify(import.meta.resolve("#src/native/cuda/cuda.js"))};
-  import { loadNative } from ${JSON.stringify(import.meta.resolve("#src/native/load.js"))};
+  const load = createRequire(${JSON.stringify(import.meta.url)});
+  const latentkit = load("latentkit");
+  const ops = load("#src/tensor/ops.js");
+  const { withDevice } = load("#src/tensor/device/choice.js");
+  const { openCuda } = load("#src/native/cuda/cuda.js");
+  const { loadNative } = load("#src/native/load.js");
   const { Tensor, randn, createGenerator, executeGraph, render, LatentkitError } = latentkit;
-  const koffi = createRequire(${JSON.stringify(import.meta.resolve("#src/native/probe.js"))})("koffi");
-  const driver = koffi.load(process.env.LATENTKIT_CUDA_DRIVER);
+  const driver = load("koffi").load(process.env.LATENTKIT_CUDA_DRIVER);
   const count = driver.func("uint64_t fake_cuda_count(const char *what)");
   const counted = (...names) => names.map((name) => Number(count(name)));
   const bits = (tensor) => Buffer.from(tensor.data.buffer, tensor.data.byteOffset, tensor.data.byteLength).toString("base64");

@@ -27,7 +27,8 @@ export function analyticModel(
 ): { model: Model & Required<Pick<Model, "predict">>; calls: ModelCall[] } {
   const calls: ModelCall[] = [];
   const predict = async (x: Tensor, sigma: number, cond: Conditioning): Promise<Tensor> => {
-    calls.push({ x, sigma, cond });
+    // x belongs to the caller: its memory is used again
+    calls.push({ x: x.clone(), sigma, cond });
     const batch = x.shape[0]! / cond.length;
     const item = x.size / x.shape[0]!;
     const out = Tensor.zeros(x.shape);

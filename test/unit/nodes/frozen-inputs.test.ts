@@ -138,6 +138,11 @@ describe("no node changes its inputs", () => {
       "ext showAnythingLazy": { anything: [[1, 2], { a: wave([2]) }, "x"] },
       "ext pipeLoader": {
         ckpt_name: "preview-sd15.safetensors",
+        vae_name: "Baked VAE",
+        clip_skip: -2,
+        lora_name: "None",
+        lora_model_strength: 1,
+        lora_clip_strength: 1,
         positive: "a",
         negative: "b",
         batch_size: 1,

@@ -28,9 +28,9 @@ describe("scripts/setup", () => {
   const lock = (path: string, packages: object) => write(path, JSON.stringify({ packages }));
 
   it("refuses a version of Node that the package does not support", () => {
-    for (const version of ["20.19.0", "20.20.2", "22.12.0", "24.0.0", "23.0.0"]) script.checkNode(version);
-    for (const version of ["18.20.8", "20.18.3", "21.7.3", "22.11.0"]) {
-      assert.throws(() => script.checkNode(version), /^Error: Node 20\.19, 22\.12 or newer is needed, this is /);
+    for (const version of ["20.19.0", "20.20.2", "22.13.0", "24.0.0", "23.0.0"]) script.checkNode(version);
+    for (const version of ["18.20.8", "20.18.3", "21.7.3", "22.12.0"]) {
+      assert.throws(() => script.checkNode(version), /^Error: Node 20\.19, 22\.13 or newer is needed, this is /);
     }
   });
 

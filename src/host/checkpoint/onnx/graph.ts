@@ -74,6 +74,7 @@ const OPERATOR_SETS = [
 /** DataLocation.EXTERNAL of a TensorProto. */
 const EXTERNAL = 1;
 
+// decision 219
 /** An ONNX graph in the making; its weights stay in their files. Source of the schema: onnx.proto3 of ONNX 1.16. */
 export class OnnxGraph {
   readonly name: string;

@@ -83,6 +83,7 @@ const RULES: OptionRules<RuntimeOptions> = {
   onLoad: FUNCTION,
 };
 
+// decision 220
 /** Makes a runtime. Nothing is started or loaded before the first run. Throws usage.invalid. */
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   checkOptions("createRuntime", options, RULES);

@@ -1,9 +1,11 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
 import { addMasked } from "../../../tensor/areas.js";
-import { type Term, weightedSum } from "../../../tensor/ops.js";
+import { releaseMemory } from "../../../tensor/device-values.js";
+import type { Term } from "../../../tensor/ops.js";
 import { cropped, joined, narrowed, repeated } from "../../../tensor/parts.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, Model } from "../../types.js";
+import { sumOf } from "../sum.js";
 import { type Area, sameArea } from "./areas.js";
 import { type Call, callsOf } from "./calls.js";
 import { type Entry, readEntries, shareAreas } from "./entries.js";
@@ -14,8 +16,7 @@ export type Denoiser = Model & Required<Pick<Model, "predict">>;
 /** The estimate of each side; undefined where nothing was evaluated, which counts as zeros. */
 export type Estimates = (Tensor | undefined)[];
 
-/** Terms that one weighted sum takes. */
-const MOST_TERMS = 8;
+const NONE: readonly number[] = [];
 
 /** Estimates of a model for sides of conditioning, on latents of one shape. */
 export class Estimator {
@@ -23,6 +24,7 @@ export class Estimator {
   /** Model calls of the entries that took part last; they change with the noise level only where one has a range. */
   private calls: readonly Call[] = [];
   private active: string | undefined;
+  private skipped: readonly number[] | undefined;
   private readonly hasRanges: boolean;
 
   constructor(
@@ -40,13 +42,16 @@ export class Estimator {
   }
 
   /** Evaluates the sides that are not `skipped` on x at a noise level. */
-  async estimate(x: Tensor, sigma: number, skipped: readonly number[] = []): Promise<Estimates> {
+  async estimate(x: Tensor, sigma: number, skipped: readonly number[] = NONE): Promise<Estimates> {
     const terms: Term[][] = this.entries.map(() => []);
     const sums: Estimates = this.entries.map(() => undefined);
     for (const call of this.callsAt(sigma, skipped)) {
-      const estimate = await this.predict(x, sigma, call);
+      const like = partOf(x, call[0]!.area);
+      const input = inputOf(x, call, like);
+      const estimate = await this.predict(input, sigma, call);
+      if (input !== x && input.memory !== estimate.memory) releaseMemory(input.memory);
       for (const [i, part] of call.entries()) {
-        const own = narrowed(estimate, 0, i * x.shape[0]!, x.shape[0]!);
+        const own = itemsLike(estimate, i, like);
         if (typeof part.weight === "number") {
           terms[part.side]!.push([part.weight, own]);
           continue;
@@ -55,10 +60,12 @@ export class Estimator {
         sums[part.side] = addMasked(sum, own, part.weight, part.area.y, part.area.x, sum);
       }
     }
-    return sums.map((sum, side) => sum ?? sumOf(terms[side]!));
+    return sums.map((sum, side) => sum ?? (terms[side]!.length === 0 ? undefined : sumOf(terms[side]!)));
   }
 
   private callsAt(sigma: number, skipped: readonly number[]): readonly Call[] {
+    if (!this.hasRanges && skipped === this.skipped) return this.calls;
+    this.skipped = skipped;
     const takesPart = ({ from, to }: Entry): boolean => sigma <= from && sigma >= to;
     const flags = this.hasRanges
       ? this.entries.map((side) => side.map((entry) => Number(takesPart(entry))).join(""))
@@ -74,9 +81,8 @@ export class Estimator {
     return this.calls;
   }
 
-  private async predict(x: Tensor, sigma: number, call: Call): Promise<Tensor> {
+  private async predict(input: Tensor, sigma: number, call: Call): Promise<Tensor> {
     if (this.signal?.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
-    const input = inputOf(x, call);
     const estimate: unknown = await this.model.predict(
       input,
       sigma,
@@ -90,10 +96,10 @@ export class Estimator {
   }
 }
 
-/** x for each part of a call, cropped to the part's area. */
-function inputOf(x: Tensor, call: Call): Tensor {
+/** x for each part of a call, cropped to the part's area; `first` is that of the first part. */
+function inputOf(x: Tensor, call: Call, first: Tensor): Tensor {
   const { area } = call[0]!;
-  if (call.every((part) => sameArea(part.area, area))) return repeated(partOf(x, area), call.length);
+  if (call.every((part) => sameArea(part.area, area))) return repeated(first, call.length);
   return joined(
     call.map(({ area }) => partOf(x, area)),
     0,
@@ -103,15 +109,10 @@ function inputOf(x: Tensor, call: Call): Tensor {
 const partOf = (x: Tensor, { height, width, y, x: left }: Area): Tensor =>
   cropped(x, 2, { top: y, left, height, width });
 
-/** Weighted sum of any number of terms; undefined of none. */
-function sumOf(terms: readonly Term[]): Tensor | undefined {
-  const first = terms[0];
-  if (first === undefined || (terms.length === 1 && first[0] === 1)) return first?.[1];
-  let sum = weightedSum(terms.slice(0, MOST_TERMS));
-  for (let at = MOST_TERMS; at < terms.length; at += MOST_TERMS - 1) {
-    sum = weightedSum([[1, sum], ...terms.slice(at, at + MOST_TERMS - 1)], sum);
-  }
-  return sum;
+/** The i-th of the equal parts of a batch, in its memory where that is the CPU's. */
+function itemsLike(batch: Tensor, i: number, like: Tensor): Tensor {
+  if (batch.onDevice !== undefined) return narrowed(batch, 0, i * like.shape[0]!, like.shape[0]!);
+  return batch.size === like.size ? batch : batch.part(i * like.size, like);
 }
 
 /** Returns the model where it can denoise. Fails with host.missing. */

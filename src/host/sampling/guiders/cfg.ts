@@ -1,5 +1,5 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
-import { type Term, weightedSum } from "../../../tensor/ops.js";
+import type { Term } from "../../../tensor/ops.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import type { Conditioning, Guidance, GuidanceStep } from "../../types.js";
 import type { Estimates } from "../conditioning/estimator.js";
@@ -14,6 +14,8 @@ export interface GuidanceInput {
   readonly estimates: Estimates;
   readonly guidance: Guidance | undefined;
   predict: GuidanceStep["predict"];
+  /** Returns the weighted sum of terms as a new tensor, in the memory of an estimate that is no longer read. */
+  sum(terms: readonly Term[]): Tensor;
 }
 
 /** The guided estimate, and that of the negative side alone; undefined counts as zeros. */
@@ -60,16 +62,30 @@ export const basicGuidance = ({ positive }: BasicGuider): GuidanceMethod => ({
 });
 
 /** uncond + (cond - uncond) * cfg, or as the model's own guidance has it. */
-export async function guided(
+export function guided(
+  input: GuidanceInput,
+  cond: Tensor | undefined,
+  uncond: Tensor | undefined,
+  cfg: number,
+): Tensor | Promise<Tensor> {
+  const { guidance } = input;
+  if (guidance === undefined) return mixed(input, cond, uncond, cfg);
+  return guidedBy(guidance, input, cond, uncond, cfg);
+}
+
+async function guidedBy(
+  guidance: Guidance,
   input: GuidanceInput,
   cond: Tensor | undefined,
   uncond: Tensor | undefined,
   cfg: number,
 ): Promise<Tensor> {
-  const { x, guidance } = input;
-  if (guidance?.combine === undefined) return changed(input, mixed(x, cond, uncond, cfg), cond, uncond, cfg);
-  const denoised = await guidance.combine(stepOf(input, cond, uncond, cfg));
-  return changed(input, checked(x, denoised), cond, uncond, cfg);
+  const { combine } = guidance;
+  const denoised =
+    combine === undefined
+      ? mixed(input, cond, uncond, cfg)
+      : checked(input.x, await combine.call(guidance, stepOf(input, cond, uncond, cfg)));
+  return changed(input, denoised, cond, uncond, cfg);
 }
 
 /** A guided estimate after the changes that the model's own guidance makes to it. */
@@ -88,13 +104,13 @@ export async function changed(
   return result;
 }
 
-function mixed(x: Tensor, cond: Tensor | undefined, uncond: Tensor | undefined, cfg: number): Tensor {
+function mixed({ x, sum }: GuidanceInput, cond: Tensor | undefined, uncond: Tensor | undefined, cfg: number): Tensor {
   const terms: Term[] = [];
   if (cond !== undefined) terms.push([isOne(cfg) ? 1 : cfg, cond]);
   if (uncond !== undefined && !isOne(cfg)) terms.push([1 - cfg, uncond]);
   const [first] = terms;
   if (first === undefined) return Tensor.zeros(x.shape);
-  return terms.length === 1 && first[0] === 1 ? first[1] : weightedSum(terms);
+  return terms.length === 1 && first[0] === 1 ? first[1] : sum(terms);
 }
 
 function stepOf(

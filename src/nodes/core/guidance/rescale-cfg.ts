@@ -1,5 +1,6 @@
 import { derivedModel } from "../../../host/derived-model.js";
 import type { GuidanceStep } from "../../../host/types.js";
+import { releaseMemory } from "../../../tensor/device-values.js";
 import { stdOfItems, sumOfItems } from "../../../tensor/items.js";
 import { weightedSum } from "../../../tensor/ops.js";
 import type { Tensor } from "../../../tensor/tensor.js";
@@ -14,10 +15,27 @@ export const rescaleCfg = defineNode({
   outputs: { MODEL: "MODEL" },
   run: ({ model, multiplier }) => ({
     MODEL: derivedModel(model, {
-      guidance: (before) => ({ ...before, combine: (step) => rescaled(step, multiplier) }),
+      guidance: (before) => ({ ...before, combine: (step) => atAnySigma(step, multiplier) }),
     }),
   }),
 });
+
+/** Noise level from which on float32 noise is so coarse that an estimate behind it is rounded visibly. */
+const COARSE_SIGMA = 1000;
+
+/** The rescaled estimate, at coarse noise levels with the roundings of the reference, whose estimates go through the noise. */
+function atAnySigma(step: GuidanceStep, multiplier: number): Tensor {
+  const { x, sigma } = step;
+  if (sigma < COARSE_SIGMA) return rescaled(step, multiplier);
+  const rounded = (denoised: Tensor): Tensor => difference(x, difference(x, denoised));
+  return rounded(rescaled({ ...step, cond: rounded(step.cond), uncond: rounded(step.uncond) }, multiplier));
+}
+
+const difference = (a: Tensor, b: Tensor): Tensor =>
+  weightedSum([
+    [1, a],
+    [-1, b],
+  ]);
 
 /**
  * The guided velocity times multiplier * std(positive) / std(guided) + 1 - multiplier, item by item. Lin et al. 2023,
@@ -25,19 +43,21 @@ export const rescaleCfg = defineNode({
  */
 function rescaled({ x, sigma, cond, uncond, cfg }: GuidanceStep, multiplier: number): Tensor {
   const share = 1 / (sigma * sigma + 1);
-  const positive = stdOfItems(
-    weightedSum([
-      [share, x],
-      [-1, cond],
-    ]),
-  );
-  const guided = stdOfItems(
-    weightedSum([
+  const velocity = weightedSum([
+    [share, x],
+    [-1, cond],
+  ]);
+  const positive = stdOfItems(velocity);
+  weightedSum(
+    [
       [share, x],
       [-cfg, cond],
       [cfg - 1, uncond],
-    ]),
+    ],
+    velocity,
   );
+  const guided = stdOfItems(velocity);
+  releaseMemory(velocity.memory);
   const factors = guided.map(
     (std, item) => (std > 0 ? (multiplier * positive[item]!) / std : multiplier) + 1 - multiplier,
   );

@@ -1,11 +1,10 @@
 import { defineNode } from "../../define.js";
-import { fileMeant } from "../../host-files.js";
 import { choice } from "../../inputs.js";
 
 /** Input with the choice of the host's checkpoints. */
 export const checkpointName = () => ({
   ...choice(({ host }) => host?.checkpoints() ?? []),
-  meant: fileMeant("checkpoints"),
+  files: "checkpoints" as const,
 });
 
 export const checkpointLoaderSimple = defineNode({

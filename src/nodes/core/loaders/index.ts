@@ -3,6 +3,7 @@ import { checkpointLoaderSimple } from "./checkpoint-loader-simple.js";
 import { clipLoader } from "./clip-loader.js";
 import { clipVisionLoader } from "./clip-vision-loader.js";
 import { controlNetLoader } from "./controlnet-loader.js";
+import { diffControlNetLoader } from "./diff-controlnet-loader.js";
 import { dualClipLoader } from "./dual-clip-loader.js";
 import { gligenLoader } from "./gligen-loader.js";
 import { imageOnlyCheckpointLoader } from "./image-only-checkpoint-loader.js";
@@ -22,6 +23,7 @@ export const loaderNodes = [
   dualClipLoader,
   vaeLoader,
   controlNetLoader,
+  diffControlNetLoader,
   upscaleModelLoader,
   clipVisionLoader,
   styleModelLoader,

@@ -10,6 +10,8 @@ import { latentkit } from "../../../helpers/process/cli.js";
 import { skip } from "../../../helpers/skip.js";
 
 const graph = join(root, "test/graphs/latent-noisy.json");
+/** First line, of a graph that loads models. */
+const HOST_LINE = /^Preview host: .*\n/;
 /** Empties the line that a bar is on. */
 const CLEAR = "\r\x1b[2K";
 const SMALL = ["--set", "1.empty_latent_width=64"];
@@ -40,7 +42,14 @@ describe("latentkit render, many times", () => {
       env: {},
       ...terminal,
     });
-    return { code, ...output, paths: output.out.trimEnd().split("\n").sort(), lines: output.err.trimEnd().split("\n") };
+    const err = output.err.replace(HOST_LINE, "");
+    return {
+      code,
+      out: output.out,
+      err,
+      paths: output.out.trimEnd().split("\n").sort(),
+      lines: err.trimEnd().split("\n"),
+    };
   }
   const json = (text: string) =>
     text
@@ -408,7 +417,7 @@ describe("latentkit render, many times, as a process", () => {
     const limit = done + 10;
     const resumed = await latentkit(args("--seeds", "0..99999", "--limit", String(limit), "--resume"));
     assert.equal(resumed.code, 0, resumed.stderr);
-    assert.match(resumed.stderr, new RegExp(`^10 done, ${done} skipped in`));
+    assert.match(resumed.stderr, new RegExp(`^Preview host: .*\\n10 done, ${done} skipped in`));
     const whole = hashesIn(join(folder(), "out/latent-noisy"));
     rmSync(join(folder(), "out"), { recursive: true });
     assert.equal((await latentkit(args("--seeds", "0..99999", "--limit", String(limit)))).code, 0);
@@ -447,7 +456,7 @@ describe("latentkit render, many times, as a process", () => {
     const done = pictures().length;
     const limit = ["--limit", String(done + 2), "--resume"];
     const resumed = await latentkit(args("--seeds", "0..1999", ...limit));
-    assert.match(resumed.stderr, new RegExp(`^2 done, ${done} skipped in`));
+    assert.match(resumed.stderr, new RegExp(`^Preview host: .*\\n2 done, ${done} skipped in`));
   });
 
   it("stops at once at a second Ctrl-C, and leaves no half picture", async () => {

@@ -62,7 +62,7 @@ describe("processes that share a disk cache", () => {
     assert.deepEqual(temporaries(), []);
   });
 
-  it("leave only whole entries when killed at any moment, fifty times", async function () {
+  it("leave only whole entries when killed at any moment, fifty times @long", async function () {
     this.timeout(120_000);
     const random = seededInts(7);
     const given = ["0", "100000", String(2 ** 40)];

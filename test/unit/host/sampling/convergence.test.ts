@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { modelSampling, type Sampler, Tensor } from "latentkit";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
+import { sumOf } from "#src/host/sampling/sum.js";
+import type { Term } from "#src/tensor/ops.js";
 import { analyticDenoised } from "../../../helpers/sampling/analytic.js";
 
 const SAMPLINGS = { eps: modelSampling("sd15"), flow: modelSampling("sd3") };
@@ -43,6 +45,8 @@ async function sample(sampler: Sampler, kind: Kind, sigmas: Float32Array, start:
       return { denoised, uncond: denoised };
     },
     noise: () => run.noise?.(draws++) ?? Tensor.zeros(x.shape),
+    sum: (terms: readonly Term[]) => sumOf(terms),
+    keepOnly: () => {},
     report: () => {},
   };
   return [...(await solver.sample(x, context, { ...solver.options, ...run.options })).data];

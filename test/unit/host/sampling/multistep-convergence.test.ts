@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { modelSampling, type Sampler, Tensor } from "latentkit";
 import type { SolverContext } from "#src/host/sampling/solver.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
+import { sumOf } from "#src/host/sampling/sum.js";
 import { isFlow } from "#src/tensor/sampling/noise-level.js";
 
 const MEAN = 0.3125;
@@ -84,6 +85,8 @@ async function largestError(sampler: Sampler, way: Way, steps: number, options?:
       return { denoised, uncond: denoised };
     },
     noise: () => Tensor.zeros([1, 1, 1, STARTS.length]),
+    sum: (terms) => sumOf(terms),
+    keepOnly: () => {},
     report: () => {},
   };
   const solver = SOLVERS[sampler]!;

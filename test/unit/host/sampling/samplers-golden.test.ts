@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { modelSampling, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import type { SolverContext } from "#src/host/sampling/solver.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
+import { sumOf } from "#src/host/sampling/sum.js";
 import { isFlow } from "#src/tensor/sampling/noise-level.js";
 import { analyticDenoised } from "../../../helpers/sampling/analytic.js";
 import { golden } from "../../../helpers/tensor/golden.js";
@@ -84,6 +85,8 @@ async function check(one: Case): Promise<void> {
       draws.push([sigma, next]);
       return row(tensor(stream!), first + draws.length - 1);
     },
+    sum: (terms) => sumOf(terms),
+    keepOnly: () => {},
     report: () => {},
   };
   const options: Record<string, unknown> = { ...(solver.options as object) };

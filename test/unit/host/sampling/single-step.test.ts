@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { modelSampling, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import type { SolverContext } from "#src/host/sampling/solver.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
+import { sumOf } from "#src/host/sampling/sum.js";
 import { refuses } from "../../../helpers/errors.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
@@ -36,6 +37,8 @@ function contextOf(sigmas: number[], changes: Partial<SolverContext> = {}): Solv
       trace.draws.push([sigma, next]);
       return Tensor.full(SHAPE, 0.5);
     },
+    sum: (terms) => sumOf(terms),
+    keepOnly: () => {},
     report: (step) => trace.reports.push(step),
     ...changes,
   };

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { modelSampling, SAMPLERS, type Sampler, Tensor } from "latentkit";
 import type { SolverContext } from "#src/host/sampling/solver.js";
 import { SOLVERS } from "#src/host/sampling/solvers/index.js";
+import { sumOf } from "#src/host/sampling/sum.js";
 import { assertSameBits } from "../../../helpers/tensor/bits.js";
 
 const X = Tensor.from([1, -2, 3, 0.5], [1, 1, 2, 2]);
@@ -15,6 +16,8 @@ function contextOf(model: "sd15" | "sd3", sigmas: readonly number[]): SolverCont
     denoise: async () => DENOISED,
     denoiseBoth: async () => ({ denoised: DENOISED, uncond: UNCOND }),
     noise: () => Tensor.full(X.shape, 0.5),
+    sum: (terms) => sumOf(terms),
+    keepOnly: () => {},
     report: () => {},
   };
 }

@@ -59,6 +59,7 @@ describe("types of latentkit/hooks in a strict project", () => {
       "--strict",
       "--skipLibCheck",
       "false",
+      "--skipDefaultLibCheck",
       "--noEmit",
       "--target",
       "es2022",

@@ -32,7 +32,7 @@ export function adams(x: Tensor, context: SolverContext, method: AdamsMethod): P
       remember(derivatives, derivative, order);
       const terms: Term[] = [[1, x], ...termsOf(method.weights(index, derivatives.length), derivatives)];
       if (uncond !== denoised) terms.push([guidance(next), denoised], [-guidance(next), uncond]);
-      return sumOfAny(terms);
+      return terms;
     },
   });
 }
@@ -44,15 +44,4 @@ export function lagrangeWeights(sigmas: Float32Array, index: number, order: numb
   const nodes = Array.from({ length: order }, (_, back) => (sigmas[index - back]! - sigma) / step);
   const moments = nodes.map((_, power) => step / (power + 1));
   return momentWeights(nodes, moments);
-}
-
-const MOST_TERMS = 8;
-
-/** weightedSum of any number of terms; rounded once up to 8 of them. */
-function sumOfAny(terms: readonly Term[]): Tensor {
-  let sum = weightedSum(terms.slice(0, MOST_TERMS));
-  for (let from = MOST_TERMS; from < terms.length; from += MOST_TERMS - 1) {
-    sum = weightedSum([[1, sum], ...terms.slice(from, from + MOST_TERMS - 1)]);
-  }
-  return sum;
 }

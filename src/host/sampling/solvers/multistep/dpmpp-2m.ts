@@ -1,6 +1,5 @@
 import { expm1, log } from "../../../../native/elementary.js";
-import { type Term, weightedSum } from "../../../../tensor/ops.js";
-import type { Tensor } from "../../../../tensor/tensor.js";
+import type { Term } from "../../../../tensor/ops.js";
 import type { Solver } from "../../solver.js";
 import { run } from "./run.js";
 
@@ -13,10 +12,10 @@ const dpmpp2mSolver = (separate: boolean): Solver => ({
   options: {},
   async sample(x, context) {
     const { sigmas } = context;
-    let before: Tensor | undefined;
     return run(x, context, {
       separate,
-      advance: ({ index, sigma, next, x, denoised, uncond }) => {
+      order: 2,
+      advance: ({ index, sigma, next, x, denoised, uncond, estimates: [, before] }) => {
         const decay = next / sigma;
         const h = log(sigma / next);
         const terms: Term[] = [
@@ -28,8 +27,7 @@ const dpmpp2mSolver = (separate: boolean): Solver => ({
           const slope = (-expm1(-h) * h) / (2 * log(sigmas[index - 1]! / sigma));
           terms.push([1 + slope, denoised], [-slope, before]);
         }
-        before = uncond;
-        return weightedSum(terms);
+        return terms;
       },
     });
   },

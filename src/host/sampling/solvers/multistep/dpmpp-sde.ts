@@ -1,5 +1,5 @@
 import { exp, expm1 } from "../../../../native/elementary.js";
-import { type Term, weightedSum } from "../../../../tensor/ops.js";
+import type { Term } from "../../../../tensor/ops.js";
 import { halfLogSnr } from "../../../../tensor/sampling/noise-level.js";
 import { withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
@@ -27,14 +27,13 @@ type Corrections = (steps: readonly number[], eta: number) => readonly number[];
 function integrate(x: Tensor, context: SolverContext, options: SdeOptions, order: number, correct: Corrections) {
   const { eta, s_noise } = options;
   const sigmas = withSignal(context.sampling, context.sigmas);
-  const estimates: Tensor[] = [];
   const steps: number[] = [];
   return run(x, context, {
     sigmas,
-    advance: ({ sigma, next, x, denoised }) => {
+    order,
+    advance: ({ sigma, next, x, estimates }) => {
       const lambda = halfLogSnr(context.sampling, next);
       const h = lambda - halfLogSnr(context.sampling, sigma);
-      remember(estimates, denoised, order);
       remember(steps, h, order);
       const signal = next * exp(lambda);
       const [first = 0, ...older] = correct(steps, eta).map((coefficient) => signal * coefficient);
@@ -45,7 +44,7 @@ function integrate(x: Tensor, context: SolverContext, options: SdeOptions, order
       if (eta > 0 && s_noise > 0) {
         terms.push([next * Math.sqrt(-expm1(-2 * h * eta)) * s_noise, context.noise(sigma, next)]);
       }
-      return weightedSum(terms);
+      return terms;
     },
   });
 }

@@ -1,11 +1,10 @@
 import { exp, pow, square } from "../../../../native/elementary.js";
-import { type Term, weightedSum } from "../../../../tensor/ops.js";
+import type { Term } from "../../../../tensor/ops.js";
 import { halfLogSnr } from "../../../../tensor/sampling/noise-level.js";
 import { withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
-import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver } from "../../solver.js";
 import { requireWhole } from "./checks.js";
-import { remember, run, termsOf } from "./run.js";
+import { run, termsOf } from "./run.js";
 
 type NoiseScaler = (lambda: number) => number;
 
@@ -31,11 +30,10 @@ export const erSde: Solver<ErSdeOptions> = {
     const scaler = noise_scaler ?? defaultScaler;
     const sigmas = withSignal(context.sampling, context.sigmas);
     const lambdas = Array.from(sigmas, (sigma) => exp(-halfLogSnr(context.sampling, sigma)));
-    const estimates: Tensor[] = [];
     return run(x, context, {
       sigmas,
-      advance: ({ index, sigma, next, x, denoised }) => {
-        remember(estimates, denoised, max_stage);
+      order: max_stage,
+      advance: ({ index, sigma, next, x, estimates }) => {
         const [from, to] = [lambdas[index]!, lambdas[index + 1]!];
         const signal = next / to;
         const ratio = scaler(to) / scaler(from);
@@ -49,7 +47,7 @@ export const erSde: Solver<ErSdeOptions> = {
           const deviation = Math.sqrt(Math.max(0, square(to) - square(from * ratio)));
           terms.push([signal * s_noise * deviation, context.noise(sigma, next)]);
         }
-        return weightedSum(terms);
+        return terms;
       },
     });
   },

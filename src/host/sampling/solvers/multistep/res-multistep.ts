@@ -1,6 +1,5 @@
 import { expm1, log, square } from "../../../../native/elementary.js";
-import { type Term, weightedSum } from "../../../../tensor/ops.js";
-import type { Tensor } from "../../../../tensor/tensor.js";
+import type { Term } from "../../../../tensor/ops.js";
 import type { Solver } from "../../solver.js";
 import { run, type Step } from "./run.js";
 
@@ -10,32 +9,28 @@ interface ResOptions {
   s_noise: number;
 }
 
-/** Estimate of the step before and the noise level that it reached without its new noise. */
-interface Before {
-  readonly estimate: Tensor;
-  readonly down: number;
-}
-
 /** Second-order exponential integrator of the refined solver (arXiv 2308.02157), in lambda = -log(sigma). */
 const resSolver = (options: ResOptions, separate: boolean): Solver<ResOptions> => ({
   noise: "stream",
   options,
   async sample(x, context, { eta = 0, s_noise }) {
-    let before: Before | undefined;
+    // the noise level that the step before reached without its new noise
+    let reached: number | undefined;
     return run(x, context, {
       separate,
+      order: 2,
       advance: (step) => {
-        const { index, sigma, next, uncond } = step;
+        const { index, sigma, next } = step;
         const [down, up] = ancestralStep(sigma, next, eta);
         const terms =
-          before === undefined || down === 0
+          reached === undefined || down === 0
             ? firstOrder(step, down)
-            : secondOrder(step, down, context.sigmas[index - 1]!, before);
+            : secondOrder(step, down, context.sigmas[index - 1]!, reached);
         // drawn also where unused: the number of draws is part of a sampler's contract
         const noise = context.noise(sigma, next);
         if (up > 0) terms.push([up * s_noise, noise]);
-        before = { estimate: uncond, down };
-        return weightedSum(terms);
+        reached = down;
+        return terms;
       },
     });
   },
@@ -54,10 +49,10 @@ const firstOrder = ({ sigma, x, denoised, uncond }: Step, down: number): Term[] 
   [1, denoised],
 ];
 
-function secondOrder(step: Step, down: number, previous: number, before: Before): Term[] {
-  const { sigma, x, denoised, uncond } = step;
+function secondOrder(step: Step, down: number, previous: number, reached: number): Term[] {
+  const { sigma, x, denoised, uncond, estimates } = step;
   const h = log(sigma / down);
-  const c2 = log(before.down / previous) / h;
+  const c2 = log(reached / previous) / h;
   const phi1 = -expm1(-h) / h;
   const phi2 = (1 - phi1) / h;
   const decay = down / sigma;
@@ -65,7 +60,7 @@ function secondOrder(step: Step, down: number, previous: number, before: Before)
     [decay, x],
     [decay, denoised],
     [-decay + h * finite(phi1 - phi2 / c2), uncond],
-    [h * finite(phi2 / c2), before.estimate],
+    [h * finite(phi2 / c2), estimates[1]!],
   ];
 }
 

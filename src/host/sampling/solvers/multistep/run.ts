@@ -11,6 +11,8 @@ export interface Step {
   readonly denoised: Tensor;
   /** Estimate of the negative side; `denoised` itself where the method asks for one estimate. */
   readonly uncond: Tensor;
+  /** `uncond` of this step and of those before it, the newest first: as many as the method's order at most. */
+  readonly estimates: readonly Tensor[];
 }
 
 export interface Method {
@@ -18,21 +20,29 @@ export interface Method {
   readonly sigmas?: Float32Array;
   /** Whether each step has an estimate of the negative side (CFG++). */
   readonly separate?: boolean;
-  /** Returns the latent at `next`, which is not 0. */
-  advance(step: Step): Tensor;
+  /** Number of steps whose estimates one step uses, this one included; 1 where absent. */
+  readonly order?: number;
+  /** Returns the terms of the latent at `next`, which is not 0. Keeps no tensor of the step. */
+  advance(step: Step): readonly Term[];
 }
 
 /** Runs a method of one call of the model a step; a step to noise level 0 is the estimate itself. */
 export async function run(x: Tensor, context: SolverContext, method: Method): Promise<Tensor> {
-  const { sigmas = context.sigmas, separate = false } = method;
+  const { sigmas = context.sigmas, separate = false, order = 1 } = method;
+  const estimates: Tensor[] = [];
   let latent = x;
   for (let index = 0; index + 1 < sigmas.length; index++) {
     const [sigma, next] = [sigmas[index]!, sigmas[index + 1]!];
-    const { denoised, uncond } = separate
-      ? await context.denoiseBoth(latent, sigma)
-      : await context.denoise(latent, sigma).then((one) => ({ denoised: one, uncond: one }));
+    const both = separate ? await context.denoiseBoth(latent, sigma) : undefined;
+    const denoised = both?.denoised ?? (await context.denoise(latent, sigma));
+    const uncond = both?.uncond ?? denoised;
     context.report(index, denoised);
-    latent = next === 0 ? denoised : method.advance({ index, sigma, next, x: latent, denoised, uncond });
+    estimates.unshift(uncond);
+    const step = { index, sigma, next, x: latent, denoised, uncond, estimates };
+    const terms: readonly Term[] = next === 0 ? [[1, denoised]] : method.advance(step);
+    latent = context.sum(terms);
+    estimates.splice(order - 1);
+    context.keepOnly([latent, ...estimates]);
   }
   return latent;
 }

@@ -67,6 +67,7 @@ class StochasticAdams {
       if (order > 0 && use_pece) this.#estimates[0] = await this.#context.denoise(latent, sigma);
       this.#context.report(index, this.#estimates[0]!);
       predicted = sigmas[index + 1] === 0 ? this.#estimates[0]! : this.#predict(latent, index);
+      this.#context.keepOnly([...this.#estimates, ...this.#last.noise.map(([, noise]) => noise)]);
     }
     // a window that does not end in 0 ends with the last corrected latent, as the reference's: one noise level early
     return sigmas.at(-1) === 0 ? predicted : latent;

@@ -45,6 +45,7 @@ const uniPcSolver = (scale: Scale): Solver => ({
       context.report(index, denoised);
       if (step !== undefined) latent = step(latent, denoised);
       remember(past, { sigma, denoised }, HIGHEST_ORDER);
+      context.keepOnly(past.map((one) => one.denoised));
     }
     // a single step does not move: the latent is only scaled, as a variance-preserving one, to the last noise level
     if (steps === 1) return weightedSum([[Math.sqrt((1 + square(end)) / (1 + square(sigmas[0]!))), latent]]);

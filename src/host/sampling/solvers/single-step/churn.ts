@@ -1,4 +1,3 @@
-import { weightedSum } from "../../../../tensor/ops.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
 import type { SolverContext } from "../../solver.js";
 import { begin, type Point, type Step } from "./step.js";
@@ -31,7 +30,7 @@ export function beginChurned(
   const raised = sigma * (1 + gamma);
   const noise = gamma > 0 || alwaysDraw ? context.noise(sigma, raised) : undefined;
   if (gamma === 0) return begin(context, x, sigma, step.index);
-  const noisy = weightedSum([
+  const noisy = context.sum([
     [1, x],
     [s_noise * Math.sqrt(raised * raised - sigma * sigma), noise!],
   ]);

@@ -10,11 +10,11 @@ export const dpm2: Solver<ChurnOptions> = {
   noise: "global",
   options: CHURN,
   sample: (start, context, options) =>
-    integrate(start, context.sigmas, async (x, step) => {
+    integrate(start, context, async (x, step) => {
       const first = await beginChurned(context, x, step, options);
-      if (step.next === 0) return first.denoised;
+      if (step.next === 0) return [[1, first.denoised]];
       const sigma = Math.sqrt(first.sigma * step.next);
-      const middle = await evaluate(context, eulerTo(first, sigma), sigma);
+      const middle = await evaluate(context, context.sum(eulerTo(first, sigma)), sigma);
       return along(first.x, [[step.next - first.sigma, middle]]);
     }),
 };
@@ -24,13 +24,13 @@ export const dpm2Ancestral: Solver<AncestralOptions> = {
   noise: "stream",
   options: ANCESTRAL,
   sample: (start, context, { eta, s_noise }) =>
-    integrate(start, context.sigmas, async (x, step) => {
+    integrate(start, context, async (x, step) => {
       const first = await begin(context, x, step.sigma, step.index);
       const { down, up, scale } = ancestralOf(context.sampling, step.sigma, step.next, eta);
-      if (down === 0) return first.denoised;
+      if (down === 0) return [[1, first.denoised]];
       requireMiddle("dpm_2_ancestral", eta, step.sigma, down);
       const sigma = Math.sqrt(step.sigma * down);
-      const middle = await evaluate(context, eulerTo(first, sigma), sigma);
+      const middle = await evaluate(context, context.sum(eulerTo(first, sigma)), sigma);
       return along(x, [[down - step.sigma, middle]], scale, noiseTerm(context, step, s_noise * up));
     }),
 };

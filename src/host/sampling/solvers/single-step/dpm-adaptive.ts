@@ -72,10 +72,12 @@ async function adapt(
     rejections = size.accepts(error) ? 0 : rejections + 1;
     requireProgress(error, first.sigma, rejections, next !== t);
     context.report(index, first.denoised);
-    if (rejections > 0) continue;
-    previous = low;
-    x = withNoise(context, high, t, next, s_noise * up);
-    t = next;
+    if (rejections === 0) {
+      previous = low;
+      x = withNoise(context, high, t, next, s_noise * up);
+      t = next;
+    }
+    context.keepOnly([]);
   }
   return x;
 }

@@ -1,4 +1,3 @@
-import { weightedSum } from "../../../../tensor/ops.js";
 import { ancestral32, ancestralOf } from "../../../../tensor/sampling/ancestral.js";
 import type { ModelSampling } from "../../../../tensor/sampling/model-sampling.js";
 import { halfLogSnr, isFlow, sigmaOfHalfLogSnr } from "../../../../tensor/sampling/noise-level.js";
@@ -12,16 +11,16 @@ export const dpmpp2sAncestral: Solver<AncestralOptions> = {
   noise: "stream",
   options: ANCESTRAL,
   sample: (start, context, { eta, s_noise }) => {
-    const { sampling, sigmas } = context;
+    const { sampling } = context;
     const drawsAlways = !isFlow(sampling);
-    return integrate(start, sigmas, async (x, step) => {
+    return integrate(start, context, async (x, step) => {
       const first = await begin(context, x, step.sigma, step.index);
       const { down, up, scale } = ancestralOf(sampling, step.sigma, step.next, eta);
       requireMiddle("dpmpp_2s_ancestral", eta, step.sigma, down);
       let { denoised } = first;
       if (down > 0) {
         const sigma = middleOf(sampling, step.sigma, down);
-        ({ denoised } = await evaluate(context, eulerTo(first, sigma), sigma));
+        ({ denoised } = await evaluate(context, context.sum(eulerTo(first, sigma)), sigma));
       }
       const draws = step.next > 0 && (drawsAlways || eta > 0);
       const noise = draws ? noiseTerm(context, step, s_noise * up) : [];
@@ -45,19 +44,19 @@ export const dpmpp2sAncestralCfgPp: Solver<AncestralOptions> = {
   noise: "stream",
   options: ANCESTRAL,
   sample: (start, context, { eta, s_noise }) =>
-    integrate(start, context.sigmas, async (x, step) => {
+    integrate(start, context, async (x, step) => {
       const { index, sigma, next } = step;
       const first = await context.denoiseBoth(x, sigma);
       context.report(index, first.denoised);
       const { down, up } = ancestral32(sigma, next, eta);
       if (down === 0) {
-        if (next === 0) return first.denoised;
-        return weightedSum([[1, first.denoised], ...noiseTerm(context, step, s_noise * up)]);
+        if (next === 0) return [[1, first.denoised]];
+        return [[1, first.denoised], ...noiseTerm(context, step, s_noise * up)];
       }
       const middle = Math.sqrt(sigma * down);
       const ratio = middle / sigma;
       const second = await context.denoiseBoth(
-        weightedSum([
+        context.sum([
           [ratio, x],
           [1, first.denoised],
           [-ratio, first.uncond],
@@ -65,12 +64,12 @@ export const dpmpp2sAncestralCfgPp: Solver<AncestralOptions> = {
         middle,
       );
       const rest = down / sigma;
-      return weightedSum([
+      return [
         [rest, x],
         [rest, first.denoised],
         [-rest, second.uncond],
         [1 - rest, second.denoised],
         ...noiseTerm(context, step, s_noise * up),
-      ]);
+      ];
     }),
 };

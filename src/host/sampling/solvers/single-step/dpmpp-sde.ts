@@ -1,4 +1,4 @@
-import { type Term, weightedSum } from "../../../../tensor/ops.js";
+import type { Term } from "../../../../tensor/ops.js";
 import { ancestral } from "../../../../tensor/sampling/ancestral.js";
 import { signalOf } from "../../../../tensor/sampling/exponential.js";
 import { halfLogSnr, sigmaOfHalfLogSnr } from "../../../../tensor/sampling/noise-level.js";
@@ -7,7 +7,7 @@ import type { Tensor } from "../../../../tensor/tensor.js";
 import type { Solver, SolverContext } from "../../solver.js";
 import type { AncestralOptions } from "./euler.js";
 import { requirePositive } from "./required.js";
-import { begin, evaluate, integrate, noiseTerm } from "./step.js";
+import { begin, evaluate, integrate, noiseTerm, type Step } from "./step.js";
 
 interface DpmppSdeOptions extends AncestralOptions {
   /** Share of a step at which the second estimate is made. */
@@ -22,36 +22,37 @@ export const dpmppSde: Solver<DpmppSdeOptions> = {
     const { sampling, sigmas } = context;
     requirePositive("dpmpp_sde", "r", options.r);
     const share = 1 / (2 * options.r);
-    return integrate(start, withSignal(sampling, sigmas), async (x, step) => {
+    const advance = async (x: Tensor, step: Step): Promise<readonly Term[]> => {
       const { sigma, next } = step;
       const { denoised } = await begin(context, x, sigma, step.index);
-      if (next === 0) return denoised;
+      if (next === 0) return [[1, denoised]];
       const from = halfLogSnr(sampling, sigma);
       const middle = sigmaOfHalfLogSnr(sampling, from + options.r * (halfLogSnr(sampling, next) - from));
       const half = stochastic(context, options, x, { sigma, next: middle }, [[1, denoised]]);
-      const second = await evaluate(context, half, middle);
+      const second = await evaluate(context, context.sum(half), middle);
       const estimates: Term[] = share === 1 ? [] : [[1 - share, denoised]];
       return stochastic(context, options, x, step, [...estimates, [share, second.denoised]]);
-    });
+    };
+    return integrate(start, context, advance, withSignal(sampling, sigmas));
   },
 };
 
-/** The ancestral step of x from one noise level to the next, towards a sum of estimates. */
+/** The terms of the ancestral step of x from one noise level to the next, towards a sum of estimates. */
 function stochastic(
   context: SolverContext,
   { eta, s_noise }: DpmppSdeOptions,
   x: Tensor,
   way: { readonly sigma: number; readonly next: number },
   estimates: readonly Term[],
-): Tensor {
+): Term[] {
   const signal = signalOf(context.sampling, way.sigma);
   const nextSignal = signalOf(context.sampling, way.next);
   const { down, up } = ancestral(way.sigma / signal, way.next / nextSignal, eta);
   const ratio = (down * signal) / way.sigma;
   const noise = eta > 0 && s_noise > 0 ? noiseTerm(context, way, nextSignal * s_noise * up) : [];
-  return weightedSum([
+  return [
     [(nextSignal * down) / way.sigma, x],
     ...estimates.map(([weight, tensor]): Term => [nextSignal * (1 - ratio) * weight, tensor]),
     ...noise,
-  ]);
+  ];
 }

@@ -1,4 +1,4 @@
-import { weightedSum } from "../../../../tensor/ops.js";
+import type { Term } from "../../../../tensor/ops.js";
 import { ancestral } from "../../../../tensor/sampling/ancestral.js";
 import { signalOf } from "../../../../tensor/sampling/exponential.js";
 import type { Tensor } from "../../../../tensor/tensor.js";
@@ -11,15 +11,14 @@ export const eulerCfgPp: Solver = {
   noise: "none",
   options: {},
   sample: (start, context) =>
-    integrate(start, context.sigmas, (x, step) => cfgPpStep(x, step, context, { eta: 0, s_noise: 0 })),
+    integrate(start, context, (x, step) => cfgPpStep(x, step, context, { eta: 0, s_noise: 0 })),
 };
 
 /** `eulerCfgPp` with new noise after each step. */
 export const eulerAncestralCfgPp: Solver<AncestralOptions> = {
   noise: "stream",
   options: ANCESTRAL,
-  sample: (start, context, options) =>
-    integrate(start, context.sigmas, (x, step) => cfgPpStep(x, step, context, options)),
+  sample: (start, context, options) => integrate(start, context, (x, step) => cfgPpStep(x, step, context, options)),
 };
 
 async function cfgPpStep(
@@ -27,15 +26,15 @@ async function cfgPpStep(
   step: Step,
   context: SolverContext,
   { eta, s_noise }: AncestralOptions,
-): Promise<Tensor> {
+): Promise<readonly Term[]> {
   const { index, sigma, next } = step;
   const { denoised, uncond } = await context.denoiseBoth(x, sigma);
   context.report(index, denoised);
-  if (next === 0) return denoised;
+  if (next === 0) return [[1, denoised]];
   const signal = signalOf(context.sampling, sigma);
   const nextSignal = signalOf(context.sampling, next);
   const { down, up } = ancestral(sigma / signal, next / nextSignal, eta);
   const ratio = (nextSignal * down) / sigma;
   const noise = eta > 0 && s_noise > 0 ? noiseTerm(context, step, nextSignal * s_noise * up) : [];
-  return weightedSum([[nextSignal, denoised], [ratio, x], [-ratio * signal, uncond], ...noise]);
+  return [[nextSignal, denoised], [ratio, x], [-ratio * signal, uncond], ...noise];
 }

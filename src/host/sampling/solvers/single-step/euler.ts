@@ -1,4 +1,3 @@
-import { weightedSum } from "../../../../tensor/ops.js";
 import { ancestral, ancestralOf } from "../../../../tensor/sampling/ancestral.js";
 import { signalOf } from "../../../../tensor/sampling/exponential.js";
 import { isFlow } from "../../../../tensor/sampling/noise-level.js";
@@ -19,9 +18,7 @@ export const euler: Solver<ChurnOptions> = {
   noise: "global",
   options: CHURN,
   sample: (start, context, options) =>
-    integrate(start, context.sigmas, async (x, step) =>
-      eulerTo(await beginChurned(context, x, step, options), step.next),
-    ),
+    integrate(start, context, async (x, step) => eulerTo(await beginChurned(context, x, step, options), step.next)),
 };
 
 /** Euler's method with new noise after each step; a flow's by rectified flow. */
@@ -29,12 +26,12 @@ export const eulerAncestral: Solver<AncestralOptions> = {
   noise: "stream",
   options: ANCESTRAL,
   sample: (start, context, { eta, s_noise }) => {
-    const { sampling, sigmas } = context;
+    const { sampling } = context;
     const drawsAlways = !isFlow(sampling);
-    return integrate(start, sigmas, async (x, step) => {
+    return integrate(start, context, async (x, step) => {
       const point = await begin(context, x, step.sigma, step.index);
       const { down, up, scale } = ancestralOf(sampling, step.sigma, step.next, eta);
-      if (down === 0) return point.denoised;
+      if (down === 0) return [[1, point.denoised]];
       return eulerTo(point, down, scale, drawsAlways || eta > 0 ? noiseTerm(context, step, s_noise * up) : []);
     });
   },
@@ -48,7 +45,7 @@ export const ddpm: Solver = {
   noise: "stream",
   options: {},
   sample: (start, context) =>
-    integrate(start, context.sigmas, async (x, step) => {
+    integrate(start, context, async (x, step) => {
       const point = await begin(context, x, step.sigma, step.index);
       const { down, up } = ancestral(step.sigma, step.next, 1);
       return eulerTo(point, down, 1, step.next > 0 ? noiseTerm(context, step, up) : []);
@@ -60,10 +57,10 @@ export const lcm: Solver = {
   noise: "stream",
   options: {},
   sample: (start, context) =>
-    integrate(start, context.sigmas, async (x, step) => {
+    integrate(start, context, async (x, step) => {
       const { denoised } = await begin(context, x, step.sigma, step.index);
-      if (!(step.next > 0)) return denoised;
+      if (!(step.next > 0)) return [[1, denoised]];
       const signal = signalOf(context.sampling, step.next);
-      return weightedSum([[signal, denoised], ...noiseTerm(context, step, step.next)]);
+      return [[signal, denoised], ...noiseTerm(context, step, step.next)];
     }),
 };

@@ -7,11 +7,11 @@ export const heun: Solver<ChurnOptions> = {
   noise: "global",
   options: CHURN,
   sample: (start, context, options) =>
-    integrate(start, context.sigmas, async (x, step) => {
+    integrate(start, context, async (x, step) => {
       const { next } = step;
       const first = await beginChurned(context, x, step, options);
-      const predicted = eulerTo(first, next);
-      if (next === 0) return predicted;
+      const predicted = context.sum(eulerTo(first, next));
+      if (next === 0) return [[1, predicted]];
       const last = await evaluate(context, predicted, next);
       const half = (next - first.sigma) / 2;
       return along(first.x, [
@@ -31,11 +31,11 @@ export const heunpp2: Solver<ChurnOptions> = {
   sample: (start, context, options) => {
     const { sigmas } = context;
     const end = sigmas[sigmas.length - 1]!;
-    return integrate(start, sigmas, async (x, step) => {
+    return integrate(start, context, async (x, step) => {
       const { index, next } = step;
       const first = await beginChurned(context, x, step, options, true);
-      const predicted = eulerTo(first, next);
-      if (next === end) return predicted;
+      const predicted = context.sum(eulerTo(first, next));
+      if (next === end) return [[1, predicted]];
       const distance = next - first.sigma;
       const second = await evaluate(context, predicted, next);
       const afterNext = sigmas[index + 2]!;
@@ -46,7 +46,7 @@ export const heunpp2: Solver<ChurnOptions> = {
           [distance * weight, second],
         ]);
       }
-      const third = await evaluate(context, eulerTo(second, afterNext), afterNext);
+      const third = await evaluate(context, context.sum(eulerTo(second, afterNext)), afterNext);
       const weights = [next / (3 * sigmas[0]!), afterNext / (3 * sigmas[0]!)] as const;
       return along(first.x, [
         [distance * (1 - weights[0] - weights[1]), first],

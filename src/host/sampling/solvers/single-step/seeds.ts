@@ -1,5 +1,5 @@
 import { exp } from "../../../../native/elementary.js";
-import { type Term, weightedSum } from "../../../../tensor/ops.js";
+import type { Term } from "../../../../tensor/ops.js";
 import { firstWeight, secondWeight, signalOf } from "../../../../tensor/sampling/exponential.js";
 import { halfLogSnr, sigmaOfHalfLogSnr } from "../../../../tensor/sampling/noise-level.js";
 import { withSignal } from "../../../../tensor/sampling/percent-to-sigma.js";
@@ -66,15 +66,16 @@ function stages(
   start: Tensor,
   context: SolverContext,
   options: AncestralOptions,
-  run: (way: Way) => Promise<Tensor>,
+  run: (way: Way) => Promise<readonly Term[]>,
 ): Promise<Tensor> {
-  return integrate(start, withSignal(context.sampling, context.sigmas), async (x, step) => {
+  const advance = async (x: Tensor, step: Step): Promise<readonly Term[]> => {
     const { denoised } = await begin(context, x, step.sigma, step.index);
-    return step.next === 0 ? denoised : run(new Way(context, options, x, step, denoised));
-  });
+    return step.next === 0 ? [[1, denoised]] : run(new Way(context, options, x, step, denoised));
+  };
+  return integrate(start, context, advance, withSignal(context.sampling, context.sigmas));
 }
 
-async function twoStages(way: Way, { r, solver_type }: Seeds2Options): Promise<Tensor> {
+async function twoStages(way: Way, { r, solver_type }: Seeds2Options): Promise<readonly Term[]> {
   const full = firstWeight(way.reach);
   const second = await way.estimateAt(r, [[firstWeight(r * way.reach), way.denoised]]);
   const weight = solver_type === "phi_1" ? full / (2 * r) : secondWeight(way.reach) / r;
@@ -84,7 +85,7 @@ async function twoStages(way: Way, { r, solver_type }: Seeds2Options): Promise<T
   ]);
 }
 
-async function threeStages(way: Way, { r_1, r_2 }: Seeds3Options): Promise<Tensor> {
+async function threeStages(way: Way, { r_1, r_2 }: Seeds3Options): Promise<readonly Term[]> {
   const { denoised, reach } = way;
   const second = await way.estimateAt(r_1, [[firstWeight(r_1 * reach), denoised]]);
   const inner = (r_2 / r_1) * secondWeight(r_2 * reach);
@@ -123,17 +124,17 @@ class Way {
   /** The estimate at a share of the way, from a weighted sum of earlier ones. */
   estimateAt(share: number, estimates: readonly Term[]): Promise<Tensor> {
     const sigma = sigmaOfHalfLogSnr(this.context.sampling, this.from + share * this.length);
-    return this.context.denoise(this.latentAt(share, sigma, estimates), sigma);
+    return this.context.denoise(this.context.sum(this.latentAt(share, sigma, estimates)), sigma);
   }
 
-  /** The latent at a share of the way and its noise level. */
-  latentAt(share: number, sigma: number, estimates: readonly Term[]): Tensor {
+  /** The terms of the latent at a share of the way and its noise level. */
+  latentAt(share: number, sigma: number, estimates: readonly Term[]): Term[] {
     const { eta, s_noise } = this.options;
     const faded = share * this.length * eta;
     const signal = signalOf(this.context.sampling, sigma);
     const terms: Term[] = [[(sigma / this.step.sigma) * exp(-faded), this.x]];
     for (const [weight, tensor] of estimates) if (weight !== 0) terms.push([signal * weight, tensor]);
     if (eta > 0 && s_noise > 0) terms.push(...this.noise.advanced(sigma, faded, sigma * s_noise));
-    return weightedSum(terms);
+    return terms;
   }
 }

@@ -16,15 +16,17 @@ export interface Point {
   readonly denoised: Tensor;
 }
 
-/** Runs `advance` from each noise level to the next. */
+/** Runs `advance` from each noise level to the next: it returns the terms of the next x, and keeps no tensor of the step. */
 export async function integrate(
   start: Tensor,
-  sigmas: Float32Array,
-  advance: (x: Tensor, step: Step) => Promise<Tensor>,
+  context: SolverContext,
+  advance: (x: Tensor, step: Step) => Promise<readonly Term[]>,
+  sigmas = context.sigmas,
 ): Promise<Tensor> {
   let x = start;
   for (let index = 0; index + 1 < sigmas.length; index++) {
-    x = await advance(x, { index, sigma: sigmas[index]!, next: sigmas[index + 1]! });
+    x = context.sum(await advance(x, { index, sigma: sigmas[index]!, next: sigmas[index + 1]! }));
+    context.keepOnly([x]);
   }
   return x;
 }
@@ -36,25 +38,44 @@ export async function evaluate(context: SolverContext, x: Tensor, sigma: number)
 
 /** The point that a step begins at; its estimate is the one that the step reports. */
 export async function begin(context: SolverContext, x: Tensor, sigma: number, index: number): Promise<Point> {
-  const point = await evaluate(context, x, sigma);
-  context.report(index, point.denoised);
-  return point;
+  const denoised = await context.denoise(x, sigma);
+  context.report(index, denoised);
+  return { x, sigma, denoised };
 }
 
-/** Euler's step from a point to another noise level, times `scale`, and further terms. */
-export function eulerTo({ x, sigma, denoised }: Point, to: number, scale = 1, terms: readonly Term[] = []): Tensor {
+/** The terms of Euler's step from a point to another noise level, times `scale`, and further terms. */
+export function eulerTo(point: Point, to: number, scale = 1, terms: readonly Term[] = []): Term[] {
+  const { x, sigma, denoised } = point;
   const ratio = to / sigma;
-  if (ratio !== 0) return weightedSum([[scale * ratio, x], [scale * (1 - ratio), denoised], ...terms]);
-  return scale === 1 && terms.length === 0 ? denoised : weightedSum([[scale, denoised], ...terms]);
+  if (sigma >= COARSE_SIGMA && ratio !== 0 && scale === 1 && terms.length === 0) return coarseStep(point, to);
+  if (ratio !== 0) return [[scale * ratio, x], [scale * (1 - ratio), denoised], ...terms];
+  return [[scale, denoised], ...terms];
 }
 
-/** x and a distance along the slope at each point, times `scale`, and further terms: one pass over all of them. */
+// decision 225
+/** Noise level from which on roundings of x are larger than what follows may differ: schedules of zero terminal SNR begin there. */
+const COARSE_SIGMA = 1000;
+
+/** The same step with the roundings of the reference: slope, distance and sum are float32 one by one. */
+function coarseStep({ x, sigma, denoised }: Point, to: number): Term[] {
+  const noise = weightedSum([
+    [1, x],
+    [-1, denoised],
+  ]);
+  const slope = weightedSum([[1 / sigma, noise]], noise);
+  return [
+    [1, x],
+    [1, weightedSum([[Math.fround(to - sigma), slope]], slope)],
+  ];
+}
+
+/** The terms of x and a distance along the slope at each point, times `scale`, and further terms. */
 export function along(
   x: Tensor,
   slopes: readonly (readonly [distance: number, point: Point])[],
   scale = 1,
   terms: readonly Term[] = [],
-): Tensor {
+): Term[] {
   let own = scale;
   const others: Term[] = [];
   for (const [distance, point] of slopes) {
@@ -63,7 +84,7 @@ export function along(
     else others.push([weight, point.x]);
     others.push([-weight, point.denoised]);
   }
-  return weightedSum([[own, x], ...others, ...terms]);
+  return [[own, x], ...others, ...terms];
 }
 
 /** Noise times a coefficient, as a term. It is drawn where the coefficient is 0 too: later draws follow in the stream. */

@@ -25,7 +25,7 @@ function crash(path: string, statement: number): Promise<{ wakes: string[]; runs
 describe("a process killed at any statement", () => {
   const folder = temporaryFolder();
 
-  it("loses nothing acknowledged: one end a run, one run a wake and a key", async () => {
+  it("loses nothing acknowledged: one end a run, one run a wake and a key @long", async () => {
     const { all } = await crash(join(folder(), "whole.db"), Number.MAX_SAFE_INTEGER);
     assert.ok(all !== undefined && all > 50, `${all} statements`);
     let crashed = 0;

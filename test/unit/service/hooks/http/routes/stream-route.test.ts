@@ -341,7 +341,7 @@ describe("limits of readers", () => {
     await until(async () => (await openStreams(service)) === 0);
   });
 
-  it("10,000 connections leave nothing behind", async () => {
+  it("10,000 connections leave nothing behind @long", async () => {
     const service = await startService({ config: { limits: { streams_per_run: 100 } } });
     const { stream_url } = await service.start("hold");
     const request = requestText(`GET ${stream_url}`, []);
