@@ -1,30 +1,28 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import type { Clip, ClipEncoder } from "../types.js";
-import type { ModelPart } from "./model-part.js";
-import { buildTextEncoder, type TextEncoderConfig } from "./networks/text-encoder.js";
+import type { TextEncoderConfig, TextEncoderOptions } from "./networks/text-encoder.js";
 import type { Family } from "./recognition/recognise.js";
-import type { Runtime } from "./runtime/client.js";
-import type { EmbeddingRows } from "./tokenizer/embedding-rows.js";
 import { tokenizeClip } from "./tokenizer/tokenize.js";
 import { END, START } from "./tokenizer/vocabulary.js";
 
-/** A text encoder with the rows of textual inversions that it knows. */
-export interface EncoderSource {
-  readonly part: ModelPart<TextEncoderConfig>;
-  readonly rows: EmbeddingRows;
+/** The network of a text encoder, from either format. */
+export interface TextNetwork {
+  readonly name: TextEncoderConfig["name"];
+  /** Looks up a textual inversion, as ClipEncoder does. */
+  embedding(word: string): { readonly ids: readonly number[]; readonly rest: string };
+  /** Encodes chunks of 77 ids to cond [chunks, 77, dim] and pooled [chunks, dim]. */
+  encode(chunks: number[][], output: TextEncoderOptions): Promise<{ cond: Tensor; pooled?: Tensor }>;
 }
 
 /** Everything that a clip of a checkpoint is made of. */
 export interface ClipSource {
-  readonly runtime: Runtime;
-  readonly encoders: readonly EncoderSource[];
+  readonly encoders: readonly TextNetwork[];
   readonly family: Family;
   /** Layer that nodes ask for, -1 (the last) to -24; undefined: the family's own. */
   readonly layer?: number;
 }
 
-const LENGTH = 77;
 const FIRST_LAYER = -24;
 
 /** The text encoders of a checkpoint, which run in the runtime's process. */
@@ -51,13 +49,13 @@ export class CheckpointEncoder implements ClipEncoder {
   readonly start = START;
   readonly end = END;
   readonly pad: number;
-  readonly length = LENGTH;
+  readonly length = 77;
 
   constructor(
-    readonly own: EncoderSource,
+    readonly network: TextNetwork,
     readonly source: ClipSource,
   ) {
-    this.name = own.part.config.name;
+    this.name = network.name;
     // OpenCLIP fills a chunk with zeros
     this.pad = this.name === "l" ? END : 0;
   }
@@ -67,23 +65,19 @@ export class CheckpointEncoder implements ClipEncoder {
   }
 
   embedding(word: string): { readonly ids: readonly number[]; readonly rest: string } {
-    return this.own.rows.lookUp(word);
+    return this.network.embedding(word);
   }
 
-  async encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }> {
-    const { part, rows } = this.own;
-    const output = outputLayer(this.source);
-    const variant = `text encoder ${this.name}, layer ${output.layer}${output.finalNorm ? ", normalised" : ""}`;
-    const session = part.session(variant, (network, config) => buildTextEncoder(network, config, output));
-    const { tokens, embeddings } = rows.feed(chunks);
-    const ids = { int64: tokens.flat(), shape: [tokens.length, LENGTH] };
-    const { cond, pooled } = await this.source.runtime.run(session, { tokens: ids, embeddings });
-    return { cond: cond!, pooled };
+  encode(chunks: number[][]): Promise<{ cond: Tensor; pooled?: Tensor }> {
+    return this.network.encode(chunks, outputLayer(this.source));
   }
 }
 
-/** The layer whose output is the context: for SD 1 the last, else the one before. SDXL has no final norm there. */
-const outputLayer = ({ family, layer = family === "sd1" ? -1 : -2 }: ClipSource) => ({
+/** The layer that a family is trained with: for SD 1 the last, else the one before. */
+export const ownLayer = (family: Family): number => (family === "sd1" ? -1 : -2);
+
+/** The layer whose output is the context. SDXL has no final norm there. */
+const outputLayer = ({ family, layer = ownLayer(family) }: ClipSource): TextEncoderOptions => ({
   layer,
   finalNorm: family === "sd1" || family === "sd2",
 });

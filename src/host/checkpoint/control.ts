@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { firstChannels } from "../../tensor/channels.js";
+import { channelsFirst } from "../../tensor/image/planes.js";
 import { weightedSum } from "../../tensor/ops.js";
 import { cycled } from "../../tensor/parts.js";
 import { resizeImage } from "../../tensor/resize.js";
@@ -111,7 +112,7 @@ export class RunControls {
     const colours = firstChannels(control.hint, COLOURS);
     const batch = this.#run.latent.shape[0]!;
     const sized = resizeImage(colours, { method: "nearest-exact", height, width, crop: "center" });
-    const planes = toPlanes(sized);
+    const planes = channelsFirst(sized);
     const hint = planes.shape[0] === 1 ? planes : cycled(cycled(planes, batch), items);
     this.#hints.set(control, hint);
     return hint;
@@ -141,21 +142,6 @@ function requireOutput(outputs: Record<string, Tensor>, name: string): Tensor {
   const output = outputs[name];
   if (output !== undefined) return output;
   throw new LatentkitError("value.invalid", `ControlNets of one model have different outputs: ${describe(name)}.`);
-}
-
-/** Images [B, H, W, 3] as planes [B, 3, H, W]. */
-function toPlanes(image: Tensor): Tensor {
-  const [batch, height, width, channels] = image.shape as [number, number, number, number];
-  const out = Tensor.unfilled([batch, channels, height, width]);
-  const [from, to] = [image.data, out.data];
-  const plane = height * width;
-  for (let item = 0; item < batch; item++) {
-    for (let i = 0; i < plane; i++) {
-      for (let channel = 0; channel < channels; channel++)
-        to[(item * channels + channel) * plane + i] = from[(item * plane + i) * channels + channel]!;
-    }
-  }
-  return out;
 }
 
 /** Adds the weights of a UNet to those of the same key. */

@@ -1,14 +1,19 @@
-import { stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
 
 /** Number of files whose objects stay. They are small: weights are the runtime's. */
 const MOST = 256;
+/** Folders of diffusers have their networks' files one folder down. */
+const DEPTH = 2;
+/** Entries of a folder that count. */
+const MOST_ENTRIES = 1024;
 
 interface Cached {
   readonly state: string;
   readonly object: Promise<unknown>;
 }
 
-/** Objects made of files, one for each file and variant as long as the file does not change. */
+/** Objects made of files and folders, one for each and its variant as long as they do not change. */
 export class FileCache {
   /** In order of last use, most recent last. */
   readonly #objects = new Map<string, Cached>();
@@ -16,7 +21,7 @@ export class FileCache {
   /** The object of a file. One that could not be made is tried again. */
   async get<Value>(path: string, variant: string, make: () => Promise<Value>): Promise<Value> {
     const key = `${variant}\n${path}`;
-    const state = await stateOf(path);
+    const state = await stateOf(path, DEPTH);
     const known = this.#objects.get(key);
     this.#objects.delete(key);
     const object = known?.state === state ? (known.object as Promise<Value>) : make();
@@ -31,11 +36,15 @@ export class FileCache {
   }
 }
 
-/** Size, time of change and inode; what is wrong with a file is said by who reads it. */
-async function stateOf(path: string): Promise<string> {
+/** Size, time of change and inode, of a folder's entries too; what is wrong with a file is said by who reads it. */
+async function stateOf(path: string, depth: number): Promise<string> {
   try {
-    const { size, mtimeNs, ino } = await stat(path, { bigint: true });
-    return `${size} ${mtimeNs} ${ino}`;
+    const stats = await stat(path, { bigint: true });
+    const own = `${stats.size} ${stats.mtimeNs} ${stats.ino}`;
+    if (depth === 0 || !stats.isDirectory()) return own;
+    const entries = (await readdir(path)).sort().slice(0, MOST_ENTRIES);
+    const states = await Promise.all(entries.map((entry) => stateOf(join(path, entry), depth - 1)));
+    return JSON.stringify([own, ...entries, ...states]);
   } catch {
     return "";
   }

@@ -46,7 +46,7 @@ export interface CheckpointHost extends Host {
 
 /**
  * Makes a host that runs people's own checkpoints: `.safetensors` files of Stable Diffusion 1, 2 and XL in ComfyUI's
- * folders, as they are. Networks run in a child process, by ONNX Runtime (the package `onnxruntime-node`), which maps the
+ * folders, as they are, and folders of diffusers whose networks are exported to ONNX. Networks run in a child process, by ONNX Runtime (the package `onnxruntime-node`), which maps the
  * weights from the files. Throws config.invalid for folders that do not exist.
  */
 export function createCheckpointHost(options: CheckpointHostOptions): CheckpointHost {

@@ -1,7 +1,9 @@
-import { LatentkitError } from "../../base/errors.js";
+import { describe, LatentkitError } from "../../base/errors.js";
 import type { Clip, Lora, Model } from "../types.js";
-import { CheckpointClip, CheckpointEncoder } from "./clip.js";
-import { CheckpointModel } from "./model.js";
+import { BuiltTextEncoder } from "./built-text-encoder.js";
+import { BuiltUnet } from "./built-unet.js";
+import { CheckpointClip, CheckpointEncoder, type TextNetwork } from "./clip.js";
+import { CheckpointModel, type ModelSource } from "./model.js";
 import { type ModelPart, stateOf } from "./model-part.js";
 import type { TextEncoderConfig } from "./networks/text-encoder.js";
 import { changesOf, unmatchedModules, unmatchedWarning } from "./weights/lora/changes.js";
@@ -21,21 +23,24 @@ export class CheckpointLora implements Lora {
 
   apply(model: Model, clip: Clip | undefined, strengths: { model: number; clip: number }): [Model, Clip?] {
     const { source } = requireOwn(model);
-    const unet = this.#adapted(source.unet, targetOf(source.unet), strengths.model);
+    const { runtime, part } = requireUnet(source);
+    const unet = new BuiltUnet(runtime, this.#adapted(part, targetOf(part), strengths.model));
     const changed = new CheckpointModel({ ...source, unet });
     if (clip === undefined) return [changed];
     const encoders = encodersOf(clip);
-    const adapted = encoders.map(({ own: { part, rows } }) => {
-      return { part: this.#adapted(part, textTargetOf(part), strengths.clip), rows };
+    const adapted = encoders.map(({ network }) => {
+      const { runtime, part, rows } = requireTextEncoder(network);
+      return new BuiltTextEncoder(runtime, this.#adapted(part, textTargetOf(part), strengths.clip), rows);
     });
     return [changed, new CheckpointClip({ ...encoders[0]!.source, encoders: adapted })];
   }
 
   unmatched(model: Model, clip: Clip | undefined): string | undefined {
-    const texts = clip === undefined ? [] : encodersOf(clip).map(({ own }) => textTargetOf(own.part));
+    const texts =
+      clip === undefined ? [] : encodersOf(clip).map(({ network }) => textTargetOf(requireTextEncoder(network).part));
     return unmatchedWarning(
       this.#lora,
-      unmatchedModules(this.#lora, [targetOf(requireOwn(model).source.unet), ...texts]),
+      unmatchedModules(this.#lora, [targetOf(requireUnet(requireOwn(model).source).part), ...texts]),
     );
   }
 
@@ -58,6 +63,19 @@ function requireOwn(model: Model): CheckpointModel {
   if (model instanceof CheckpointModel) return model;
   throw foreign("a model");
 }
+
+function requireUnet({ unet }: ModelSource): BuiltUnet {
+  if (unet instanceof BuiltUnet) return unet;
+  throw exported(unet.label);
+}
+
+function requireTextEncoder(network: TextNetwork): BuiltTextEncoder {
+  if (network instanceof BuiltTextEncoder) return network;
+  throw exported(`Text encoder ${describe(network.name)}`);
+}
+
+const exported = (label: string): LatentkitError =>
+  new LatentkitError("host.missing", `${label} is a finished ONNX model, whose weights no LoRA can change.`);
 
 const encodersOf = ({ encoders }: Clip): CheckpointEncoder[] =>
   encoders.map((encoder) => {

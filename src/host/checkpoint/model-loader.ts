@@ -1,7 +1,12 @@
+import { statSync } from "node:fs";
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { Checkpoint, Clip, HostFiles, Model, UpscaleModel, Vae } from "../types.js";
-import { CheckpointClip, type EncoderSource } from "./clip.js";
+import { BuiltTextEncoder } from "./built-text-encoder.js";
+import { BuiltUnet } from "./built-unet.js";
+import { BuiltVae } from "./built-vae.js";
+import { CheckpointClip } from "./clip.js";
 import { CheckpointControlNet } from "./control-net.js";
+import { loadPipeline } from "./exported/pipeline.js";
 import { FileCache } from "./file-cache.js";
 import type { ModelKind } from "./files/kinds.js";
 import type { ModelFile, ModelFolders } from "./files/model-folders.js";
@@ -45,6 +50,9 @@ const CLIP_TYPES: Readonly<Record<string, readonly Family[]>> = {
 /** Family of an encoder that is alone in its clip. */
 const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
 
+/** Sizes of an encoder that rows of textual inversions depend on. */
+type EncoderSizes = Pick<TextEncoderConfig, "name" | "hidden" | "vocabulary">;
+
 /** Loads model files: it reads their headers, the runtime reads the weights when a network first runs. */
 export class ModelLoader {
   readonly #folders: ModelFolders;
@@ -61,9 +69,10 @@ export class ModelLoader {
     this.#warn = warn;
   }
 
-  /** Loads a checkpoint. A part that the file lacks fails when it is used. Throws model.* and file.*. */
+  /** Loads a checkpoint, or a folder of diffusers with networks exported to ONNX. A part that the file lacks fails when it is used. Throws model.* and file.*. */
   async checkpoint(name: string): Promise<Checkpoint> {
     const model = this.#folders.resolve("checkpoints", name);
+    if (statSync(model.path, { throwIfNoEntry: false })?.isDirectory()) return this.#pipeline(model);
     return this.#files.get(model.path, "checkpoint", async () => {
       const file = await openModelFile(model.path);
       const recognised = await recogniseCheckpoint(file, readValues);
@@ -104,8 +113,7 @@ export class ModelLoader {
 
   #model(model: ModelFile, file: WeightFile, { family, sampling, unet }: RecognisedCheckpoint): Model {
     return new CheckpointModel({
-      runtime: this.#runtime,
-      unet: partOf("UNet", model, file, unet),
+      unet: new BuiltUnet(this.#runtime, partOf("UNet", model, file, unet)),
       family,
       sampling: samplingOf(model.name, family, sampling),
       reading: readingOf(sampling),
@@ -118,14 +126,23 @@ export class ModelLoader {
   }
 
   #clipOf(model: ModelFile, file: WeightFile, family: Family, encoders: readonly Part<TextEncoderConfig>[]): Clip {
-    const sources = encoders.map((encoder): EncoderSource => {
+    const networks = encoders.map((encoder) => {
       const part = partOf(`text encoder ${encoder.config.name}`, model, file, encoder);
-      return { part, rows: this.#rowsOf(encoder.config) };
+      return new BuiltTextEncoder(this.#runtime, part, this.#rowsOf(encoder.config));
     });
-    return new CheckpointClip({ runtime: this.#runtime, encoders: sources, family });
+    return new CheckpointClip({ encoders: networks, family });
   }
 
-  #rowsOf({ name, hidden, vocabulary }: TextEncoderConfig): EmbeddingRows {
+  #pipeline(model: ModelFile): Promise<Checkpoint> {
+    const surroundings = {
+      runtime: this.#runtime,
+      warn: this.#warn,
+      rowsOf: (sizes: EncoderSizes) => this.#rowsOf(sizes),
+    };
+    return this.#files.get(model.path, "pipeline", () => loadPipeline(model, surroundings));
+  }
+
+  #rowsOf({ name, hidden, vocabulary }: EncoderSizes): EmbeddingRows {
     const key = `${name} ${hidden} ${vocabulary}`;
     const rows =
       this.#rows.get(key) ?? new EmbeddingRows({ name, width: hidden, vocabulary }, this.#folders, this.#warn);
@@ -144,7 +161,8 @@ export class ModelLoader {
 
   #vae(model: ModelFile, file: WeightFile, vae: RecognisedCheckpoint["vae"]): Vae {
     if (vae === undefined) return new AbsentVae(model.name);
-    return new CheckpointVae(this.#runtime, { kind: "vae", part: partOf("VAE", model, file, vae) });
+    const part = partOf("VAE", model, file, vae);
+    return new CheckpointVae(new BuiltVae(this.#runtime, { kind: "vae", part }));
   }
 
   async #vaeFile(model: ModelFile, file: WeightFile): Promise<Vae> {
@@ -153,7 +171,7 @@ export class ModelLoader {
     const scale = file.weights.get("vae_scale");
     const [scaleFactor = 1] = scale === undefined ? [] : await readValues(scale);
     const part = partOf("TAESD", model, file, vae.part);
-    return new CheckpointVae(this.#runtime, { kind: "taesd", part, scaleFactor });
+    return new CheckpointVae(new BuiltVae(this.#runtime, { kind: "taesd", part, scaleFactor }));
   }
 
   #controlNet(model: ModelFile, file: WeightFile): CheckpointControlNet {

@@ -2,7 +2,7 @@ import { LatentkitError } from "../../base/errors.js";
 import { OnnxGraph } from "./onnx/graph.js";
 import type { SessionSource } from "./runtime/sessions.js";
 import { type Network, networkOf, type WeightChange, type WeightChanges } from "./weights/network.js";
-import { hasChanged, type WeightFile, type WeightMap } from "./weights/stored.js";
+import { type FileState, hasChanged, type WeightFile, type WeightMap } from "./weights/stored.js";
 
 /** Changes of weights by one LoRA at one strength. */
 export interface Adapter {
@@ -13,7 +13,7 @@ export interface Adapter {
 }
 
 /** Names a file in the state in which it was opened. */
-export const stateOf = ({ path, bytes, modifiedNs, inode }: WeightFile): string =>
+export const stateOf = ({ path, bytes, modifiedNs, inode }: FileState): string =>
   `${path} ${bytes} ${modifiedNs} ${inode}`;
 
 /** One network of a model file, with the LoRAs that change it. */
@@ -57,9 +57,7 @@ export class ModelPart<Config> {
         await new Promise((resolve) => setImmediate(resolve));
         return graph.encode({ overridable: plan === "stream" });
       },
-      verify: async () => {
-        for (const file of files) if (await hasChanged(file)) throw changed(file);
-      },
+      verify: () => requireUnchanged(files),
     };
   }
 }
@@ -72,5 +70,10 @@ function merged(adapters: readonly Adapter[]): WeightChanges {
   return all;
 }
 
-const changed = ({ path }: WeightFile): LatentkitError =>
-  new LatentkitError("model.invalid", `${path} has changed since it was loaded: run this again.`);
+/** Rejects with model.invalid where a file has changed since it was opened. */
+export async function requireUnchanged(files: readonly FileState[]): Promise<void> {
+  for (const file of files) {
+    if (!(await hasChanged(file))) continue;
+    throw new LatentkitError("model.invalid", `${file.path} has changed since it was loaded: run this again.`);
+  }
+}

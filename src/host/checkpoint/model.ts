@@ -5,19 +5,50 @@ import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { Conditioning, Model, ModelPatch, SamplingRun } from "../types.js";
-import { RunControls } from "./control.js";
 import { inArea, inpaintChannels } from "./inpaint-channels.js";
-import type { ModelPart } from "./model-part.js";
-import { buildUnet, type UnetConfig } from "./networks/unet.js";
 import { cleanOf, inputScale, type Reading } from "./reading.js";
 import type { Family } from "./recognition/recognise.js";
-import type { Runtime } from "./runtime/client.js";
-import { sizeLabel } from "./size-label.js";
+import type { LabelSource } from "./size-label.js";
+
+/** Inputs of a network by name. */
+export type NamedTensors = Readonly<Record<string, Tensor>>;
+
+/** The network of a model, from either format. */
+export interface UnetNetwork {
+  /** Name for messages, such as "UNet of anime/model.safetensors". */
+  readonly label: string;
+  readonly inChannels: number;
+  readonly outChannels: number;
+  /** Width of its context; undefined where its file does not say. */
+  readonly contextDim?: number;
+  /** Inputs beside latent, timestep and context for one entry, those of SDXL's label. Fails with value.invalid. */
+  labelInputs(entry: Conditioning[number], source: LabelSource): NamedTensors;
+  forRun(run: SamplingRun): UnetRun;
+}
+
+/** A network in one run. */
+export interface UnetRun {
+  /** The network's output [B, outChannels, h, w]. */
+  predict(call: UnetCall): Promise<Tensor>;
+}
+
+/** One call of a network. */
+export interface UnetCall {
+  /** Scaled latent [B, inChannels, h, w], with the channels of inpainting. */
+  readonly x: Tensor;
+  readonly timestep: number;
+  /** [B, tokens, contextDim]. The same tensor at each step, as are the labels. */
+  readonly context: Tensor;
+  readonly labels: NamedTensors;
+  /** First entry of the call; the others share its control. */
+  readonly entry: Conditioning[number];
+  readonly sigma: number;
+  readonly signal?: AbortSignal;
+}
 
 /** Everything that a model of a checkpoint is made of. */
 export interface ModelSource {
-  readonly runtime: Runtime;
-  readonly unet: ModelPart<UnetConfig>;
+  readonly unet: UnetNetwork;
   readonly family: Family;
   readonly sampling: ModelSampling;
   readonly reading: Reading;
@@ -72,7 +103,7 @@ interface Composed {
   readonly entries: Conditioning;
   readonly items: number;
   readonly context: Tensor;
-  readonly y: Tensor | undefined;
+  readonly labels: NamedTensors;
   readonly inpaint: Tensor | undefined;
 }
 
@@ -80,39 +111,27 @@ interface Composed {
 class ModelRun {
   readonly #source: ModelSource;
   readonly #run: SamplingRun;
-  readonly #controls: RunControls;
+  readonly #unet: UnetRun;
   readonly #composed: Composed[] = [];
 
   constructor(source: ModelSource, run: SamplingRun) {
     this.#source = source;
     this.#run = run;
-    this.#controls = new RunControls(source.runtime, source.unet, run);
+    this.#unet = source.unet.forRun(run);
   }
 
   async predict(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor> {
     this.#refuseMisfit(x, sigma, cond);
-    const { runtime, unet, reading } = this.#source;
-    const { sampling, steps } = this.#run;
-    const timestep = sampling.timestep(sigma);
-    const { context, y, inpaint } = this.#compose(x, cond);
+    const { reading } = this.#source;
+    const timestep = this.#run.sampling.timestep(sigma);
+    const { context, labels, inpaint } = this.#compose(x, cond);
     const scaled = scale(x, inputScale(reading, sigma));
-    const feeds = {
-      x: inpaint === undefined ? scaled : joined([scaled, inpaint], 1),
-      timestep: Tensor.full([x.shape[0]!], timestep),
-      context,
-      ...(y === undefined ? {} : { y }),
-    };
-    const control = await this.#controls.feeds(cond[0]!, feeds, sigma, signal);
-    const session =
-      control === undefined
-        ? unet.session("UNet", buildUnet)
-        : unet.session("UNet with control", (network, config) => buildUnet(network, config, { control: true }));
-    const options = { signal, keep: ["context", "y"], calls: steps };
-    const { out } = await runtime.run(session, { ...feeds, ...control }, options);
-    return cleanOf(reading, { x, out: out!, sigma, timestep });
+    const input = inpaint === undefined ? scaled : joined([scaled, inpaint], 1);
+    const out = await this.#unet.predict({ x: input, timestep, context, labels, entry: cond[0]!, sigma, signal });
+    return cleanOf(reading, { x, out, sigma, timestep });
   }
 
-  /** The context, label and extra channels of a call. Tensors are the same at every step, so that they are sent once. */
+  /** The context, labels and extra channels of a call. Tensors are the same at every step, so that they are sent once. */
   #compose(x: Tensor, cond: Conditioning): Composed {
     const [items = 0, , rows, columns] = x.shape;
     const isSame = ({ entries, items: count, inpaint }: Composed): boolean =>
@@ -123,19 +142,22 @@ class ModelRun {
     const known = this.#composed.find(isSame);
     if (known !== undefined) return known;
     const batch = items / cond.length;
-    const each = (part: (entry: Conditioning[number]) => Tensor): Tensor =>
+    const batched = (parts: readonly Tensor[]): Tensor =>
       joined(
-        cond.map((entry) => cycled(part(entry), batch)),
+        parts.map((part) => cycled(part, batch)),
         0,
       );
-    const { config } = this.#source.unet;
     const tokens = cond.map(([tensor]) => this.#requireContext(tensor)).reduce(commonMultiple, 1);
+    const labels = cond.map((entry) => this.#labelInputs(entry));
+    const names = Object.keys(labels[0]!);
     const composed: Composed = {
       entries: [...cond],
       items,
-      context: each(([tensor]) => lengthened(tensor, tokens)),
-      y: config.labelDim === undefined ? undefined : each((entry) => this.#label(entry, config.labelDim!)),
-      inpaint: this.#takesMask() ? each((entry) => this.#extraChannels(entry, rows!, columns!)) : undefined,
+      context: batched(cond.map(([tensor]) => lengthened(tensor, tokens))),
+      labels: Object.fromEntries(names.map((name) => [name, batched(labels.map((label) => label[name]!))])),
+      inpaint: this.#takesMask()
+        ? batched(cond.map((entry) => this.#extraChannels(entry, rows!, columns!)))
+        : undefined,
     };
     if (this.#composed.length === COMPOSED) this.#composed.shift();
     this.#composed.push(composed);
@@ -143,8 +165,8 @@ class ModelRun {
   }
 
   #takesMask(): boolean {
-    const { config } = this.#source.unet;
-    return config.inChannels > config.outChannels;
+    const { inChannels, outChannels } = this.#source.unet;
+    return inChannels > outChannels;
   }
 
   #extraChannels(entry: Conditioning[number], rows: number, columns: number): Tensor {
@@ -153,11 +175,11 @@ class ModelRun {
     return isWhole ? channels : inArea(channels, entry, this.#run);
   }
 
-  #label(entry: Conditioning[number], width: number): Tensor {
+  #labelInputs(entry: Conditioning[number]): NamedTensors {
     const [, , rows, columns] = this.#run.latent.shape as [number, number, number, number];
-    return sizeLabel(entry, {
-      kind: this.#source.family === "sdxl-refiner" ? "sdxl-refiner" : "sdxl",
-      width,
+    const { family, unet } = this.#source;
+    return unet.labelInputs(entry, {
+      kind: family === "sdxl-refiner" ? "sdxl-refiner" : "sdxl",
       cells: [rows, columns],
       isNegative: this.#run.negative.includes(entry),
     });
@@ -165,19 +187,20 @@ class ModelRun {
 
   /** Number of tokens of a context. Fails with value.invalid for that of another family's text encoder. */
   #requireContext(tensor: Tensor): number {
-    const { config, label } = this.#source.unet;
+    const { contextDim, label } = this.#source.unet;
     const [count, tokens, width] = tensor.shape;
-    if (tensor.shape.length === 3 && count! > 0 && tokens! > 0 && width === config.contextDim) return tokens!;
-    const expected = `[n, tokens, ${config.contextDim}], as its own text encoder makes it`;
+    const isFit = tensor.shape.length === 3 && count! > 0 && tokens! > 0 && width === (contextDim ?? width);
+    if (isFit) return tokens!;
+    const expected = `[n, tokens, ${contextDim ?? "width"}], as its own text encoder makes it`;
     const message = `${label}: expected a conditioning ${expected}, received ${describe(tensor)}.`;
     throw new LatentkitError("value.invalid", message);
   }
 
   #refuseMisfit(x: Tensor, sigma: number, cond: Conditioning): void {
     const [batch, channels, rows, columns] = fourSides("predict", x);
-    const { config, label } = this.#source.unet;
-    if (channels !== config.outChannels || rows === 0 || columns === 0) {
-      const message = `${label}: expected a latent [B, ${config.outChannels}, h, w], received ${describe(x)}.`;
+    const { outChannels, label } = this.#source.unet;
+    if (channels !== outChannels || rows === 0 || columns === 0) {
+      const message = `${label}: expected a latent [B, ${outChannels}, h, w], received ${describe(x)}.`;
       throw new LatentkitError("tensor.bad-shape", message);
     }
     if (!Number.isFinite(sigma) || sigma < 0)

@@ -1,4 +1,4 @@
-import { LATENT_FORMATS } from "../../tensor/sampling/latent-format.js";
+import { LATENT_FORMATS, type LatentFormat } from "../../tensor/sampling/latent-format.js";
 import { type ModelSampling, modelSampling } from "../../tensor/sampling/model-sampling.js";
 import type { Reading } from "./reading.js";
 import type { CheckpointSampling, Family } from "./recognition/recognise.js";
@@ -16,8 +16,12 @@ export function samplingOf(file: string, family: Family, facts: CheckpointSampli
     schedule === "edm"
       ? modelSampling(prediction === "edm" ? "playground25" : "svd", { sigmaMin, sigmaMax })
       : modelSampling(prediction === "v" ? "sd21-v" : "sd15", { zsnr });
-  return Object.freeze({ ...table, name: NAMES[family], latentFormat: LATENT_FORMATS[latentFormat] });
+  return ofFamily(table, family, LATENT_FORMATS[latentFormat]);
 }
+
+/** Noise levels under a family's name, with its latents. */
+export const ofFamily = (table: ModelSampling, family: Family, latentFormat: LatentFormat): ModelSampling =>
+  Object.freeze({ ...table, name: NAMES[family], latentFormat });
 
 /** The quantity that the network of a checkpoint predicts. */
 export const readingOf = ({ prediction }: CheckpointSampling): Reading => prediction as Reading;

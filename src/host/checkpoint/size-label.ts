@@ -14,33 +14,46 @@ const AESTHETIC_SCORES = { positive: 6, negative: 2.5 };
 /** Everything that the label of an entry depends on. */
 export interface LabelSource {
   readonly kind: "sdxl" | "sdxl-refiner";
-  /** Width of the label that the network takes. */
-  readonly width: number;
   /** Rows and columns of the run's latent. */
   readonly cells: readonly [number, number];
   readonly isNegative: boolean;
 }
 
+/** The label of an SDXL network for one entry. */
+export interface SizeLabel {
+  /** Pooled text, [n, width]. */
+  readonly pooled: Tensor;
+  /** Sizes that its prompt names, height first: 6, for the refiner 5. */
+  readonly numbers: readonly number[];
+}
+
 /**
- * The label [n, width] of an SDXL network for one entry: its pooled text, and embeddings of the sizes that its prompt
- * names, height first. Podell et al. 2023, "SDXL", section 2.2. Fails with value.invalid.
+ * The label of an SDXL network for one entry: its pooled text and sizes; `width` is that of both in one vector, where it
+ * is known. Podell et al. 2023, "SDXL", section 2.2. Fails with value.invalid.
  */
-export function sizeLabel([, options]: Conditioning[number], source: LabelSource): Tensor {
+export function sizeLabel([, options]: Conditioning[number], source: LabelSource, width?: number): SizeLabel {
   const numbers = source.kind === "sdxl" ? baseNumbers(options, source) : refinerNumbers(options, source);
-  const pooledWidth = source.width - numbers.length * WIDTH;
+  const pooledWidth = width === undefined ? undefined : width - numbers.length * WIDTH;
   const pooled = options.pooled_output;
-  if (!(pooled instanceof Tensor) || pooled.shape.length !== 2 || pooled.shape[1] !== pooledWidth) {
-    const expected = `pooled_output [n, ${pooledWidth}], as SDXL's text encoders make it`;
+  const isPooled = pooled instanceof Tensor && pooled.shape.length === 2 && pooled.shape[0]! > 0;
+  if (!isPooled || pooled.shape[1] !== (pooledWidth ?? pooled.shape[1])) {
+    const expected = `pooled_output [n, ${pooledWidth ?? "width"}], as SDXL's text encoders make it`;
     throw new LatentkitError("value.invalid", `conditioning: expected ${expected}, received ${describe(pooled)}.`);
   }
+  return { pooled, numbers };
+}
+
+/** The label as one vector for each pooled text, in which each size is embedded: [n, width]. */
+export function labelVectors({ pooled, numbers }: SizeLabel): Tensor {
   const sizes = Float32Array.from(numbers.flatMap(embedding));
-  const count = pooled.shape[0]!;
-  const label = Tensor.unfilled([count, source.width]);
+  const [count, pooledWidth] = pooled.shape as [number, number];
+  const width = pooledWidth + sizes.length;
+  const vectors = Tensor.unfilled([count, width]);
   for (let item = 0; item < count; item++) {
-    label.data.set(pooled.data.subarray(item * pooledWidth, (item + 1) * pooledWidth), item * source.width);
-    label.data.set(sizes, item * source.width + pooledWidth);
+    vectors.data.set(pooled.data.subarray(item * pooledWidth, (item + 1) * pooledWidth), item * width);
+    vectors.data.set(sizes, item * width + pooledWidth);
   }
-  return label;
+  return vectors;
 }
 
 function baseNumbers(options: Record<string, unknown>, { cells }: LabelSource): number[] {

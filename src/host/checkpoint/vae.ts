@@ -3,33 +3,33 @@ import { cropped } from "../../tensor/parts.js";
 import { fourSides } from "../../tensor/shape.js";
 import type { Tensor } from "../../tensor/tensor.js";
 import type { Vae } from "../types.js";
-import type { ModelPart } from "./model-part.js";
-import { buildTaesdDecoder, buildTaesdEncoder, type TaesdConfig } from "./networks/taesd.js";
-import { buildVaeDecoder, buildVaeEncoder, type VaeConfig } from "./networks/vae.js";
-import type { Runtime } from "./runtime/client.js";
-import type { SessionSource } from "./runtime/sessions.js";
 
 /** Side of a latent cell in pixels. */
 const CELL = 8;
 
-/** A VAE of a model file: the trained one of a checkpoint, or a tiny one. */
-export type VaePart =
-  | { readonly kind: "vae"; readonly part: ModelPart<VaeConfig> }
-  | { readonly kind: "taesd"; readonly part: ModelPart<TaesdConfig>; readonly scaleFactor: number };
+/** The networks of a VAE, from either format. */
+export interface VaeNetworks {
+  /** Name for messages, such as "VAE of anime/model.safetensors". */
+  readonly label: string;
+  readonly latentChannels: number;
+  readonly hasEncoder: boolean;
+  /** Encodes an image [B, 8h, 8w, 3] in 0…1 to a latent [B, latentChannels, h, w]. */
+  encode(image: Tensor): Promise<Tensor>;
+  /** Decodes a latent [B, latentChannels, h, w] to an image [B, 8h, 8w, 3] in 0…1. */
+  decode(latent: Tensor): Promise<Tensor>;
+}
 
 /** The VAE of a model file, which runs in the runtime's process. */
 export class CheckpointVae implements Vae {
-  readonly #runtime: Runtime;
-  readonly #vae: VaePart;
+  readonly #networks: VaeNetworks;
 
-  constructor(runtime: Runtime, vae: VaePart) {
-    this.#runtime = runtime;
-    this.#vae = vae;
+  constructor(networks: VaeNetworks) {
+    this.#networks = networks;
   }
 
   async encode(image: Tensor): Promise<Tensor> {
-    const { label, config } = this.#vae.part;
-    if (!config.hasEncoder) throw new LatentkitError("model.invalid", `${label} has no encoder.`);
+    const { label, hasEncoder } = this.#networks;
+    if (!hasEncoder) throw new LatentkitError("model.invalid", `${label} has no encoder.`);
     const [, height, width, channels] = fourSides("VAE encode", image, "[B, H, W, 3]");
     const [rows, columns] = [Math.floor(height / CELL), Math.floor(width / CELL)];
     if (channels !== 3 || rows === 0 || columns === 0) {
@@ -42,32 +42,16 @@ export class CheckpointVae implements Vae {
       height: rows * CELL,
       width: columns * CELL,
     };
-    const { latent } = await this.#runtime.run(this.#encoder(), { image: cropped(image, 1, middle) });
-    return latent!;
+    return this.#networks.encode(cropped(image, 1, middle));
   }
 
   async decode(latent: Tensor): Promise<Tensor> {
-    const { label, config } = this.#vae.part;
+    const { label, latentChannels } = this.#networks;
     const [, channels, rows, columns] = fourSides("VAE decode", latent);
-    if (channels !== config.latentChannels || rows === 0 || columns === 0) {
-      const expected = `a latent [B, ${config.latentChannels}, h, w]`;
+    if (channels !== latentChannels || rows === 0 || columns === 0) {
+      const expected = `a latent [B, ${latentChannels}, h, w]`;
       throw new LatentkitError("tensor.bad-shape", `${label}: expected ${expected}, received ${describe(latent)}.`);
     }
-    const { image } = await this.#runtime.run(this.#decoder(), { z: latent });
-    return image!;
-  }
-
-  #encoder(): SessionSource {
-    const vae = this.#vae;
-    return vae.kind === "vae"
-      ? vae.part.session("VAE encoder", (network, config) => buildVaeEncoder(network, config, { asImages: true }))
-      : vae.part.session("TAESD encoder", (network, config) => buildTaesdEncoder(network, config, vae));
-  }
-
-  #decoder(): SessionSource {
-    const vae = this.#vae;
-    return vae.kind === "vae"
-      ? vae.part.session("VAE decoder", (network, config) => buildVaeDecoder(network, config, { asImages: true }))
-      : vae.part.session("TAESD decoder", (network, config) => buildTaesdDecoder(network, config, vae));
+    return this.#networks.decode(latent);
   }
 }

@@ -1,16 +1,22 @@
 import { join } from "node:path";
 import { Tensor } from "latentkit";
-import { OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
+import { type EncodedGraph, OnnxGraph } from "#src/host/checkpoint/onnx/graph.js";
+import type { Plan } from "#src/host/checkpoint/runtime/session-options.js";
 import type { SessionSource } from "#src/host/checkpoint/runtime/sessions.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
 import { words, writeWeights } from "./weight-file.js";
 
+/** A network whose graph is written for each plan. */
+export interface GraphSource extends SessionSource {
+  make(plan: Plan): EncodedGraph;
+}
+
 /** Halves of 1, 2 and so on. */
 const HALVES = [0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600];
 
 /** y = x · Wᵀ with W = [[1, 2, 3], [4, 5, 6]], stored as F16 in a file of the folder. */
-export async function linearSource(folder: string, name = "linear"): Promise<SessionSource> {
+export async function linearSource(folder: string, name = "linear"): Promise<GraphSource> {
   const path = writeWeights(join(folder, `${name}.safetensors`), { w: words("F16", [2, 3], HALVES) });
   const { weights, bytes } = await openWeightFile(path);
   return {
@@ -34,7 +40,7 @@ export const ROW = (): Tensor => Tensor.from([1, 1, 1], [1, 3]);
 const SIDE = 1024;
 
 /** `times` products of [1024, 1024] matrices, 40 ms and more each. */
-export function slowSource(times: number): SessionSource {
+export function slowSource(times: number): GraphSource {
   return {
     key: `slow ${times}`,
     label: "slow",
@@ -55,7 +61,7 @@ export function slowSource(times: number): SessionSource {
 export const slowInput = (): Tensor => Tensor.full([SIDE, SIDE], 1 / SIDE);
 
 /** y = x + 1 for a float x of any shape [n]. */
-export function plusOneSource(key = "plus one"): SessionSource {
+export function plusOneSource(key = "plus one"): GraphSource {
   return {
     key,
     label: key,

@@ -1,12 +1,11 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parse, YAMLParseError } from "yaml";
 import { LatentkitError } from "../../../base/errors.js";
 import { isObject } from "../../../base/options.js";
+import { readBoundedText } from "./bounded-text.js";
 import { kindOf, type ModelKind } from "./kinds.js";
 
-const MAX_BYTES = 2 ** 20;
 /** Folders that a file may list. */
 const MAX_FOLDERS = 1000;
 
@@ -61,15 +60,9 @@ function readYaml(file: string): Record<string, unknown> {
 }
 
 function readBounded(file: string): string {
-  // O_NONBLOCK: a pipe of that name does not wait for its writer
-  const descriptor = openSync(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-  try {
-    const stats = fstatSync(descriptor);
-    if (!stats.isFile() || stats.size > MAX_BYTES) throw invalid(file, "expected a file of at most 1 MiB");
-    return readFileSync(descriptor, "utf8");
-  } finally {
-    closeSync(descriptor);
-  }
+  const text = readBoundedText(file);
+  if (text === undefined) throw invalid(file, "expected a file of at most 1 MiB");
+  return text;
 }
 
 function pathsOf(file: string, section: string, key: string, value: unknown): string[] {

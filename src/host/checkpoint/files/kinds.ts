@@ -5,7 +5,7 @@ export type ModelKind = keyof HostFiles | "checkpoints" | "embeddings" | "vae_ap
 
 /** Folders of each kind below a root: ComfyUI has renamed some. */
 export const KIND_FOLDERS: Readonly<Record<ModelKind, readonly string[]>> = {
-  checkpoints: ["checkpoints"],
+  checkpoints: ["checkpoints", "diffusers"],
   loras: ["loras"],
   vae: ["vae"],
   vae_approx: ["vae_approx"],

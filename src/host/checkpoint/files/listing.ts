@@ -1,9 +1,12 @@
-import { type Dirent, readdirSync, realpathSync, statSync } from "node:fs";
+import { type Dirent, existsSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "../../../base/errors.js";
 
 /** Endings of model files. Those of formats that are never loaded are listed too, so that they are refused by name. */
 const ENDINGS = [".safetensors", ".sft", ".ckpt", ".pt", ".pth", ".bin", ".gguf"];
+
+/** File that makes a folder a model of diffusers. */
+export const MODEL_INDEX = "model_index.json";
 
 const MAX_DEPTH = 32;
 const MAX_FOLDERS = 20_000;
@@ -32,9 +35,10 @@ interface OpenFolder {
 /**
  * Lists the model files below a folder, 32 folders deep. Follows links, but none to a folder that it is in; leaves out
  * names that begin with a dot. A folder that is absent holds nothing. Throws value.out-of-range for more than a hundred
- * thousand files or twenty thousand folders, file.read-failed where the disk fails.
+ * thousand files or twenty thousand folders, file.read-failed where the disk fails. With `asModels` a folder of diffusers
+ * is one model, under its own name.
  */
-export function listFolder(folder: string): Listing {
+export function listFolder(folder: string, { asModels = false }: { readonly asModels?: boolean } = {}): Listing {
   const names: string[] = [];
   const folders = new Map<string, bigint | undefined>([[folder, undefined]]);
   const pending: OpenFolder[] = [];
@@ -56,8 +60,9 @@ export function listFolder(folder: string): Listing {
       if (entry.name.startsWith(".")) continue;
       const entryPath = join(path, entry.name);
       const type = typeOf(entry, entryPath);
-      if (type === "folder") open(entryPath, `${prefix}${entry.name}/`, current);
-      if (type === "file" && hasEnding(entry.name)) names.push(prefix + entry.name);
+      const isModel = asModels && type === "folder" && existsSync(join(entryPath, MODEL_INDEX));
+      if (type === "folder" && !isModel) open(entryPath, `${prefix}${entry.name}/`, current);
+      if (isModel || (type === "file" && hasEnding(entry.name))) names.push(prefix + entry.name);
       if (names.length > MAX_FILES) throw tooMany(folder, `${MAX_FILES} files`);
     }
   }

@@ -21,7 +21,7 @@ export const MODELS_RULE: Rule = [
   (value) => typeof value === "string" || (TEXTS[1](value) && (value as readonly string[]).length > 0),
 ];
 
-/** A model file that was found. */
+/** A model file, or a folder of diffusers, that was found. */
 export interface ModelFile {
   readonly kind: ModelKind;
   /** Relative to a folder of the kind, with "/". */
@@ -111,7 +111,7 @@ export class ModelFolders {
     const cached = this.#cached.get(kind);
     if (cached !== undefined && isUsable(cached, now)) return cached;
     const folders = this.folders(kind);
-    const listings = folders.map(listFolder);
+    const listings = folders.map((folder) => listFolder(folder, { asModels: kind === "checkpoints" }));
     const paths = new Map<string, string>();
     for (const [i, { names }] of listings.entries()) {
       for (const name of names) if (!paths.has(name)) paths.set(name, join(folders[i]!, name));

@@ -12,7 +12,7 @@ export type Attribute = { int: number } | { float: number } | { ints: readonly n
 export type Sides = readonly (number | string)[];
 
 /** Types of a graph's own inputs and outputs. */
-export type PortType = "float" | "int64";
+export type PortType = keyof typeof TYPE;
 
 interface NodeOptions {
   /** Domain of the operator; the default is ONNX's own. */
@@ -54,7 +54,7 @@ interface Constant {
 }
 
 /** Numbers of TensorProto.DataType. */
-const TYPE = { float: 1, int64: 7 } as const;
+const TYPE = { float: 1, int32: 6, int64: 7, float16: 10 } as const;
 const STORED_TYPE: Readonly<Partial<Record<StoredType, number>>> = {
   F32: 1,
   F16: 10,

@@ -6,6 +6,8 @@ import {
   ReceivedBytes,
   type Reply,
   type Request,
+  type RunRequest,
+  type SentModel,
   sendBytes,
   type ToChild,
   type ToParent,
@@ -40,11 +42,10 @@ class Server {
         case "ping":
           break;
         case "create": {
-          const model = new Uint8Array(this.received.get(request.model));
-          this.received.drop(request.model);
-          this.#sessions.set(request.session, await OnnxSession.create(this.ort, model, request.options));
+          const session = await OnnxSession.create(this.ort, this.#take(request.model), request.options);
+          this.#sessions.set(request.session, session);
           libc?.trimHeap();
-          break;
+          return { type: "created", ports: session.ports };
         }
         case "release":
           await this.#sessions.get(request.session)?.release();
@@ -63,7 +64,14 @@ class Server {
     }
   }
 
-  async #run({ session: number, feeds }: Request & { type: "run" }): Promise<Reply> {
+  #take(model: SentModel): Uint8Array | string {
+    if (typeof model !== "number") return model.path;
+    const bytes = new Uint8Array(this.received.get(model));
+    this.received.drop(model);
+    return bytes;
+  }
+
+  async #run({ session: number, feeds, outputs: names }: RunRequest): Promise<Reply> {
     const session = this.#sessions.get(number);
     if (session === undefined) throw new Error(`no session ${number} was made`);
     const inputs = Object.entries(feeds).map(([name, feed]) => {
@@ -73,7 +81,7 @@ class Server {
       if (!feed.keep) this.received.drop(feed.values);
       return { name, shape, values };
     });
-    const outputs = await session.run(inputs);
+    const outputs = await session.run(inputs, names);
     for (const [index, { values }] of outputs.entries()) await sendBytes(index, bytesOf(values), send);
     return { type: "result", outputs: outputs.map(({ name, shape }, values) => ({ name, shape, values })) };
   }

@@ -6,7 +6,7 @@ import { KeptValues } from "./kept-values.js";
 import { coreCount, freeMemory } from "./machine.js";
 import { fits, preferredPlan } from "./plan.js";
 import { RuntimeProcess } from "./process.js";
-import { bytesOf, type SentFeed } from "./protocol.js";
+import { bytesOf, type SentFeed, type SessionPorts } from "./protocol.js";
 import { chooseProvider } from "./providers.js";
 import { type Plan, PROVIDERS, type Provider, sessionOptions } from "./session-options.js";
 import { type Feed, type LoadedSession, LoadedSessions, type SessionSource } from "./sessions.js";
@@ -35,6 +35,8 @@ export interface CallOptions {
   readonly keep?: readonly string[];
   /** Number of runs of this network to expect, which decides how to load it; 1 by default. */
   readonly calls?: number;
+  /** Names of the outputs to compute; all by default. */
+  readonly outputs?: readonly string[];
 }
 
 /** A network that has run. */
@@ -71,6 +73,8 @@ export interface Runtime {
     feeds: Readonly<Record<string, Feed>>,
     options?: CallOptions,
   ): Promise<Record<string, Tensor>>;
+  /** Loads a network where it is not loaded and returns its inputs and outputs. Rejects as `run`. */
+  ports(source: SessionSource, options?: Pick<CallOptions, "signal" | "calls">): Promise<SessionPorts>;
   /** Interrupts all runs and gives all memory back. A later run starts anew. */
   close(): Promise<void>;
   describe(): RuntimeState;
@@ -129,16 +133,24 @@ class ChildRuntime implements Runtime {
   run(
     source: SessionSource,
     feeds: Readonly<Record<string, Feed>>,
-    { signal, keep = [], calls = 1 }: CallOptions = {},
+    options: CallOptions = {},
   ): Promise<Record<string, Tensor>> {
-    return this.#queue.add(signal, async (turn) => {
-      const provider = await this.#chooseProvider();
-      const loaded = await this.#live();
-      const session = await this.#session(loaded, provider, source, calls);
-      const outputs = await call(loaded, session, feeds, keep, turn);
+    return this.#queue.add(options.signal, async (turn) => {
+      const { loaded, session } = await this.#load(source, options.calls);
+      const outputs = await call(loaded, session, feeds, options, turn);
       this.#remember(source, session);
       return outputs;
     });
+  }
+
+  ports(source: SessionSource, { signal, calls }: Pick<CallOptions, "signal" | "calls"> = {}): Promise<SessionPorts> {
+    return this.#queue.add(signal, async () => (await this.#load(source, calls)).session.ports);
+  }
+
+  async #load(source: SessionSource, calls = 1): Promise<{ loaded: LoadedProcess; session: LoadedSession }> {
+    const provider = await this.#chooseProvider();
+    const loaded = await this.#live();
+    return { loaded, session: await this.#session(loaded, provider, source, calls) };
   }
 
   async close(): Promise<void> {
@@ -213,11 +225,11 @@ class ChildRuntime implements Runtime {
     await source.verify?.();
     if (known !== undefined) return known;
     const budget = this.#budget(loaded.sessions.bytes);
-    const isForced = this.#options.plan === "fold" || provider !== "cpu";
+    const isForced = this.#options.plan === "fold" || provider !== "cpu" || source.isFixed === true;
     const plan = isForced || (wish === "fold" && fits(source, budget)) ? wish : "stream";
     // streamed for want of memory: it stays so until it is released
     if (plan === "stream" && streamed !== undefined) return streamed;
-    return this.#load(loaded, provider, source, plan, budget);
+    return this.#create(loaded, provider, source, plan, budget);
   }
 
   /** Bytes for weights, those of loaded sessions included. */
@@ -226,7 +238,7 @@ class ChildRuntime implements Runtime {
     return Math.min(this.#options.memory ?? free, free);
   }
 
-  async #load(
+  async #create(
     { process, sessions }: LoadedProcess,
     provider: Provider,
     source: SessionSource,
@@ -234,18 +246,19 @@ class ChildRuntime implements Runtime {
     budget: number,
   ): Promise<LoadedSession> {
     const { onLoad } = this.#options;
-    const session = sessions.next(source, plan);
-    for (const surplus of sessions.surplus(session.bytes, budget)) {
+    const next = sessions.next(source, plan);
+    for (const surplus of sessions.surplus(next.bytes, budget)) {
       await process.request({ type: "release", session: surplus.number }, `${surplus.label}, while it was released`);
       sessions.remove(surplus);
       onLoad?.(surplus.label, "released");
     }
     onLoad?.(source.label, "loading");
-    const { bytes, folder } = await source.make(plan);
+    const made = await source.make(plan);
     const task = `${source.label}, while it was loaded`;
-    const model = await process.sendBytes(bytes, task);
+    const model = "path" in made ? made : await process.sendBytes(made.bytes, task);
+    const folder = "path" in made ? "" : made.folder;
     const options = sessionOptions({ provider, threads: this.#threads }, plan, folder);
-    await process.request({ type: "create", session: session.number, model, options }, task);
+    const session = { ...next, ports: await process.create({ session: next.number, model, options }, task) };
     sessions.add(session);
     onLoad?.(source.label, "loaded");
     return session;
@@ -257,7 +270,7 @@ async function call(
   { process, kept }: LoadedProcess,
   session: LoadedSession,
   feeds: Readonly<Record<string, Feed>>,
-  keep: readonly string[],
+  { keep = [], outputs: names }: CallOptions,
   turn: Turn,
 ): Promise<Record<string, Tensor>> {
   const task = `${session.label}, while it ran`;
@@ -282,7 +295,7 @@ async function call(
     await process.request({ type: "forget", values: temporary }, task);
     throw new LatentkitError("run.interrupted", "The run was interrupted.");
   }
-  const outputs = await process.run(session.number, sent, task);
+  const outputs = await process.run({ session: session.number, feeds: sent, outputs: names }, task);
   const surplus = kept.takeSurplus();
   if (surplus.length > 0) await process.request({ type: "forget", values: surplus }, task);
   return Object.fromEntries(outputs.map(({ name, shape, values }) => [name, Tensor.from(values, shape)]));

@@ -1,5 +1,6 @@
 import type { InferenceSession, OnnxValue, Tensor } from "onnxruntime-node";
 import { fromHalves, toHalves } from "./float16.js";
+import type { Port, SessionPorts } from "./protocol.js";
 import type { SessionOptions } from "./session-options.js";
 
 type Ort = typeof import("onnxruntime-node");
@@ -20,23 +21,31 @@ export interface SessionOutput {
 
 /** A session of ONNX Runtime that takes and returns float32, whatever the types of its inputs and outputs are. */
 export class OnnxSession {
+  readonly ports: SessionPorts;
   readonly #types: ReadonlyMap<string, string>;
 
   private constructor(
     private readonly ort: Ort,
     private readonly session: InferenceSession,
   ) {
-    this.#types = new Map(session.inputMetadata.map((input) => [input.name, input.isTensor ? input.type : "none"]));
+    this.ports = { inputs: session.inputMetadata.map(portOf), outputs: session.outputMetadata.map(portOf) };
+    this.#types = new Map(this.ports.inputs.map(({ name, type }) => [name, type]));
   }
 
-  /** Makes a session of a model, a ModelProto. Throws what ONNX Runtime throws. */
-  static async create(ort: Ort, model: Uint8Array, options: SessionOptions): Promise<OnnxSession> {
-    return new OnnxSession(ort, await ort.InferenceSession.create(model, options));
+  /** Makes a session of a model: a ModelProto, or the path of a file that holds one. Throws what ONNX Runtime throws. */
+  static async create(ort: Ort, model: Uint8Array | string, options: SessionOptions): Promise<OnnxSession> {
+    const { InferenceSession } = ort;
+    // two overloads
+    const session = await (typeof model === "string"
+      ? InferenceSession.create(model, options)
+      : InferenceSession.create(model, options));
+    return new OnnxSession(ort, session);
   }
 
-  async run(inputs: readonly SessionInput[]): Promise<SessionOutput[]> {
+  /** Runs the session; `names` are those of the outputs to compute, all where absent. */
+  async run(inputs: readonly SessionInput[], names?: readonly string[]): Promise<SessionOutput[]> {
     const feeds = Object.fromEntries(inputs.map((input) => [input.name, this.#toOnnx(input)]));
-    const results = Object.entries(await this.session.run(feeds));
+    const results = Object.entries(await this.session.run(feeds, names ?? this.session.outputNames));
     return results.map(([name, value]) => ({ name, shape: value.dims, values: toFloats(name, value) }));
   }
 
@@ -73,6 +82,11 @@ export class OnnxSession {
     }
   }
 }
+
+const portOf = (metadata: InferenceSession.ValueMetadata): Port =>
+  metadata.isTensor
+    ? { name: metadata.name, type: metadata.type, shape: metadata.shape }
+    : { name: metadata.name, type: "none", shape: [] };
 
 /** Values of an output as float32. */
 function toFloats(name: string, { type, data }: OnnxValue): Float32Array {

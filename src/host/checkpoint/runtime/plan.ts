@@ -5,6 +5,8 @@ export interface PlannedNetwork {
   readonly parameters: number;
   /** Size of its weights in their files. */
   readonly fileBytes: number;
+  /** Whether its graph is a file too: weights are held as that file says, which counts as folded. */
+  readonly isFixed?: boolean;
 }
 
 /** Bytes of a parameter in memory. */
@@ -31,6 +33,7 @@ export function sessionBytes({ parameters }: PlannedNetwork, plan: Plan): number
  *
  * | Case | Plan | Why |
  * |---|---|---|
+ * | the graph is a file | fold | its weights cannot be inputs |
  * | the user wishes one | that | |
  * | a GPU runs it | fold | its memory holds the weights anyway |
  * | 8-bit floats | fold | their conversion takes longer than a run |
@@ -39,9 +42,10 @@ export function sessionBytes({ parameters }: PlannedNetwork, plan: Plan): number
  * | one run | stream | reads each weight once, as folding does, and keeps nothing |
  */
 export function preferredPlan(
-  { parameters, fileBytes }: PlannedNetwork,
+  { parameters, fileBytes, isFixed = false }: PlannedNetwork,
   { calls, isGpu, wish }: { readonly calls: number; readonly isGpu: boolean; readonly wish?: Plan },
 ): Plan {
+  if (isFixed) return "fold";
   if (wish !== undefined) return wish;
   if (isGpu || fileBytes < FLOAT_8_BELOW * parameters) return "fold";
   return parameters <= SMALL_PARAMETERS || calls >= FOLD_FROM_CALLS ? "fold" : "stream";

@@ -3,10 +3,12 @@ import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../../../base/errors.js";
 import { takeMemory } from "../../../tensor/memory.js";
 import {
+  type CreateRequest,
   type Ready,
   ReceivedBytes,
   type Request,
-  type SentFeed,
+  type RunRequest,
+  type SessionPorts,
   sendBytes,
   type ToChild,
   type ToParent,
@@ -117,14 +119,21 @@ export class RuntimeProcess {
    * Sends a request and waits until it is done. Rejects with runtime.failed if ONNX Runtime fails or the process ends;
    * `task` is the subject of the message: "UNet of a.safetensors, while it was loaded".
    */
-  async request(request: Exclude<Request, { type: "run" }>, task: string): Promise<void> {
+  async request(request: Exclude<Request, CreateRequest | RunRequest>, task: string): Promise<void> {
     const reply = await this.#exchange(request, task);
     if (reply.type !== "done") throw this.#unexpected(reply);
   }
 
+  /** Makes a session and returns its inputs and outputs. Rejects as `request`. */
+  async create(request: Omit<CreateRequest, "type">, task: string): Promise<SessionPorts> {
+    const reply = await this.#exchange({ type: "create", ...request }, task);
+    if (reply.type !== "created") throw this.#unexpected(reply);
+    return reply.ports;
+  }
+
   /** Runs a session and returns its outputs. Rejects as `request`. */
-  async run(session: number, feeds: Readonly<Record<string, SentFeed>>, task: string): Promise<Output[]> {
-    const reply = await this.#exchange({ type: "run", session, feeds }, task);
+  async run(request: Omit<RunRequest, "type">, task: string): Promise<Output[]> {
+    const reply = await this.#exchange({ type: "run", ...request }, task);
     if (reply.type !== "result") throw this.#unexpected(reply);
     return reply.outputs.map(({ name, shape, values }) => {
       const bytes = this.#received.get(values);

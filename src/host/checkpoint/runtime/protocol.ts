@@ -30,12 +30,45 @@ export interface SentOutput {
   readonly values: number;
 }
 
+/** An input or output of a session. */
+export interface Port {
+  readonly name: string;
+  /** Name of its type as in ONNX Runtime: "float32", "int64"; "none" for what is no tensor. */
+  readonly type: string;
+  /** Sides; a text names one that is known when the session runs. */
+  readonly shape: readonly (number | string)[];
+}
+
+/** Inputs and outputs of a session, as its model declares them. */
+export interface SessionPorts {
+  readonly inputs: readonly Port[];
+  readonly outputs: readonly Port[];
+}
+
+/** A model sent before under a number, or in a file, beside which the files of its weights lie. */
+export type SentModel = number | { readonly path: string };
+
+export interface CreateRequest {
+  readonly type: "create";
+  readonly session: number;
+  readonly model: SentModel;
+  readonly options: SessionOptions;
+}
+
+export interface RunRequest {
+  readonly type: "run";
+  readonly session: number;
+  readonly feeds: Readonly<Record<string, SentFeed>>;
+  /** Names of outputs to compute; all where absent. */
+  readonly outputs?: readonly string[];
+}
+
 export type Request =
   | { readonly type: "ping" }
-  | { readonly type: "create"; readonly session: number; readonly model: number; readonly options: SessionOptions }
+  | CreateRequest
   | { readonly type: "release"; readonly session: number }
   | { readonly type: "forget"; readonly values: readonly number[] }
-  | { readonly type: "run"; readonly session: number; readonly feeds: Readonly<Record<string, SentFeed>> };
+  | RunRequest;
 
 export type ToChild = Request | BytesMessage;
 
@@ -50,6 +83,7 @@ export interface Ready {
 
 export type Reply =
   | { readonly type: "done" }
+  | { readonly type: "created"; readonly ports: SessionPorts }
   | { readonly type: "result"; readonly outputs: readonly SentOutput[] }
   | { readonly type: "failed"; readonly message: string };
 

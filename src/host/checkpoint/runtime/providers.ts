@@ -134,11 +134,11 @@ async function runProbe(
   const model = await child.sendBytes(graph.bytes, task);
   const options = sessionOptions({ provider, threads: 1 }, "fold", graph.folder);
   const session = 0;
-  await child.request({ type: "create", session, model, options }, task);
+  await child.create({ session, model, options }, task);
   const sent: Record<string, SentFeed> = {};
   for (const [name, { data, shape }] of Object.entries(feeds))
     sent[name] = { values: await child.sendBytes(bytesOf(data), task), shape, keep: false };
-  const outputs = await child.run(session, sent, task);
+  const outputs = await child.run({ session, feeds: sent }, task);
   await child.request({ type: "release", session }, task);
   return outputs.map(({ values }) => values);
 }

@@ -1,6 +1,7 @@
 import type { Tensor } from "../../../tensor/tensor.js";
 import type { EncodedGraph } from "../onnx/graph.js";
 import { type PlannedNetwork, sessionBytes } from "./plan.js";
+import type { SessionPorts } from "./protocol.js";
 import type { Plan } from "./session-options.js";
 
 /** A network that a runtime can load. */
@@ -11,8 +12,8 @@ export interface SessionSource extends PlannedNetwork {
   readonly label: string;
   /** Paths of the files of its weights, without symbolic links. */
   readonly files?: readonly string[];
-  /** Writes its graph for a plan: `overridable` for "stream". */
-  make(plan: Plan): EncodedGraph | Promise<EncodedGraph>;
+  /** Writes its graph for a plan, `overridable` for "stream", or returns the path of a file that holds it (`isFixed`). */
+  make(plan: Plan): EncodedGraph | { readonly path: string } | Promise<EncodedGraph>;
   /** Rejects where a file has changed since `key` was made. Called before it is loaded, and before each streamed run. */
   verify?(): Promise<void>;
 }
@@ -20,8 +21,8 @@ export interface SessionSource extends PlannedNetwork {
 /** Value of an input: a tensor, or whole numbers. */
 export type Feed = Tensor | { readonly int64: readonly number[]; readonly shape: readonly number[] };
 
-/** A session in the child process. */
-export interface LoadedSession {
+/** A session that is about to be made. */
+interface NextSession {
   readonly number: number;
   readonly key: string;
   readonly label: string;
@@ -35,6 +36,11 @@ export interface LoadedSession {
  * whose own memory, 20 MB even of tiny networks, is not in the estimate.
  */
 const MOST_SESSIONS = 16;
+
+/** A session in the child process. */
+export interface LoadedSession extends NextSession {
+  readonly ports: SessionPorts;
+}
 
 /** Sessions in one child process, in order of last use. */
 export class LoadedSessions {
@@ -61,7 +67,7 @@ export class LoadedSessions {
   }
 
   /** Session for a source, which is not loaded yet. */
-  next(source: SessionSource, plan: Plan): LoadedSession {
+  next(source: SessionSource, plan: Plan): NextSession {
     const { key, label } = source;
     return { number: this.#nextNumber++, key, label, plan, bytes: sessionBytes(source, plan) };
   }

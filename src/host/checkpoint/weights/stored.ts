@@ -11,14 +11,18 @@ export interface StoredWeight extends StoredEntry {
 /** Weights of one part of a checkpoint by key, without the part's prefix. */
 export type WeightMap = ReadonlyMap<string, StoredWeight>;
 
-/** A .safetensors file on disk, of which only the header has been read. */
-export interface WeightFile {
+/** A file in the state in which it was opened. */
+export interface FileState {
   /** Path without symbolic links. */
   readonly path: string;
   readonly bytes: number;
   /** Time of the last change in nanoseconds since 1970. */
   readonly modifiedNs: bigint;
   readonly inode: bigint;
+}
+
+/** A .safetensors file on disk, of which only the header has been read. */
+export interface WeightFile extends FileState {
   readonly metadata: Readonly<Record<string, string>>;
   /** By the file's own keys, in the order of the header. */
   readonly weights: WeightMap;
@@ -49,7 +53,7 @@ export async function openWeightFile(path: string): Promise<WeightFile> {
 }
 
 /** Whether the file has another size, time of change or inode than when it was opened, or is gone. */
-export async function hasChanged({ path, bytes, modifiedNs, inode }: WeightFile): Promise<boolean> {
+export async function hasChanged({ path, bytes, modifiedNs, inode }: FileState): Promise<boolean> {
   try {
     const { size, mtimeNs, ino } = await stat(path, { bigint: true });
     return Number(size) !== bytes || mtimeNs !== modifiedNs || ino !== inode;

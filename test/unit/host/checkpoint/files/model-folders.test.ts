@@ -28,6 +28,17 @@ describe("ModelFolders", () => {
     assert.deepEqual(models.list("loras"), []);
   });
 
+  it("lists a folder of diffusers as one checkpoint, and of other kinds its files", () => {
+    for (const path of ["checkpoints/sd/onnx", "diffusers/xl", "diffusion_models/sd"]) {
+      write(`models/${path}/model_index.json`, "{}");
+      write(`models/${path}/unet/model.safetensors`);
+    }
+    const models = roots("models");
+    assert.deepEqual(models.list("checkpoints"), ["sd/onnx", "xl"]);
+    assert.equal(models.resolve("checkpoints", "onnx").path, join(folder(), "models/checkpoints/sd/onnx"));
+    assert.deepEqual(models.list("diffusion_models"), ["sd/unet/model.safetensors"]);
+  });
+
   it("prefers the first of several roots", () => {
     write("one/loras/a.safetensors");
     write("two/loras/a.safetensors");

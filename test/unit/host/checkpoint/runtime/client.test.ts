@@ -62,6 +62,18 @@ describe("createRuntime", () => {
     });
   });
 
+  it("tells the inputs and outputs of a network, which it loads once", async () => {
+    const states: string[] = [];
+    const runtime = make({ onLoad: (_, state) => states.push(state) });
+    const source = plusOneSource();
+    assert.deepEqual(await runtime.ports(source), {
+      inputs: [{ name: "x", type: "float32", shape: ["n"] }],
+      outputs: [{ name: "y", type: "float32", shape: ["n"] }],
+    });
+    assert.deepEqual(values(await runtime.run(source, { x: Tensor.from([2], [1]) })), [3]);
+    assert.deepEqual(states, ["loading", "loaded"]);
+  });
+
   for (const plan of ["stream", "fold"] as const) {
     it(`runs a network with the plan ${plan}, loaded once`, async () => {
       const states: string[] = [];

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import * as ort from "onnxruntime-node";
 import { ProtobufWriter } from "#src/host/checkpoint/onnx/protobuf.js";
 import { OnnxSession } from "#src/host/checkpoint/runtime/onnx-session.js";
 import { sessionOptions } from "#src/host/checkpoint/runtime/session-options.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
 
 /** Numbers of TensorProto.DataType. */
 const TYPES = { float: 1, uint8: 2, int32: 6, int64: 7, bool: 9, float16: 10, double: 11 };
@@ -55,6 +58,7 @@ async function cast(from: number, to: number, values: Float32Array | number[]) {
 }
 
 describe("OnnxSession", () => {
+  const folder = temporaryFolder();
   for (const type of ["float", "float16", "double", "int32", "int64"] as const) {
     it(`gives float32 to an input of type ${type}, and takes it from such an output`, async () => {
       const values = [-2, 0, 1, 100];
@@ -80,6 +84,23 @@ describe("OnnxSession", () => {
       cast(TYPES.float, TYPES.float16, values),
     ]);
     assert.deepEqual(ours.values, theirs.values);
+  });
+
+  it("loads a file, tells its ports, and computes the outputs that are asked for", async () => {
+    const file = join(folder(), "model.onnx");
+    writeFileSync(file, castGraph(TYPES.int32, TYPES.float16));
+    const session = await OnnxSession.create(ort, file, options);
+    assert.deepEqual(session.ports, {
+      inputs: [{ name: "x", type: "int32", shape: ["n"] }],
+      outputs: [{ name: "y", type: "float16", shape: ["n"] }],
+    });
+    const inputs = [{ name: "x", shape: [1], values: [3] }];
+    assert.deepEqual(
+      (await session.run(inputs, ["y"])).map(({ values }) => [...values]),
+      [[3]],
+    );
+    await assert.rejects(session.run(inputs, ["z"]), /z/);
+    await session.release();
   });
 
   it("refuses a name that is no input, and a type that it does not know", async () => {

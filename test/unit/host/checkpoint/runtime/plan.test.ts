@@ -10,6 +10,10 @@ describe("preferredPlan", () => {
     assert.equal(preferredPlan(unet, cpu(1, "fold")), "fold");
   });
 
+  it("folds a network whose graph is a file, whatever the wish", () => {
+    assert.equal(preferredPlan({ ...unet, isFixed: true }, cpu(1, "stream")), "fold");
+  });
+
   it("folds a large network from two runs on", () => {
     assert.equal(preferredPlan(unet, cpu(1)), "stream");
     assert.equal(preferredPlan(unet, cpu(2)), "fold");

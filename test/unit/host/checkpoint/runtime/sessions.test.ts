@@ -10,7 +10,7 @@ const EACH = sessionBytes(source(""), "fold");
 describe("LoadedSessions", () => {
   const loaded = (...keys: string[]) => {
     const sessions = new LoadedSessions();
-    for (const key of keys) sessions.add(sessions.next(source(key), "fold"));
+    for (const key of keys) sessions.add({ ...sessions.next(source(key), "fold"), ports: { inputs: [], outputs: [] } });
     return sessions;
   };
   const keys = (sessions: readonly { key: string }[]) => sessions.map(({ key }) => key);

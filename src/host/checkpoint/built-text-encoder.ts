@@ -1,0 +1,33 @@
+import type { Tensor } from "../../tensor/tensor.js";
+import type { TextNetwork } from "./clip.js";
+import type { ModelPart } from "./model-part.js";
+import { buildTextEncoder, type TextEncoderConfig, type TextEncoderOptions } from "./networks/text-encoder.js";
+import type { Runtime } from "./runtime/client.js";
+import type { EmbeddingRows } from "./tokenizer/embedding-rows.js";
+
+/** A text encoder whose graph is built over the weights of a file, with the rows of textual inversions that it knows. */
+export class BuiltTextEncoder implements TextNetwork {
+  readonly name: TextEncoderConfig["name"];
+
+  constructor(
+    readonly runtime: Runtime,
+    readonly part: ModelPart<TextEncoderConfig>,
+    readonly rows: EmbeddingRows,
+  ) {
+    this.name = part.config.name;
+  }
+
+  embedding(word: string): { readonly ids: readonly number[]; readonly rest: string } {
+    return this.rows.lookUp(word);
+  }
+
+  async encode(chunks: number[][], output: TextEncoderOptions): Promise<{ cond: Tensor; pooled?: Tensor }> {
+    const { layer, finalNorm } = output;
+    const variant = `text encoder ${this.name}, layer ${layer}${finalNorm ? ", normalised" : ""}`;
+    const session = this.part.session(variant, (network, config) => buildTextEncoder(network, config, output));
+    const { tokens, embeddings } = this.rows.feed(chunks);
+    const ids = { int64: tokens.flat(), shape: [tokens.length, this.part.config.positions] };
+    const { cond, pooled } = await this.runtime.run(session, { tokens: ids, embeddings });
+    return { cond: cond!, pooled };
+  }
+}

@@ -1,0 +1,50 @@
+import { Tensor } from "../../tensor/tensor.js";
+import type { Conditioning, SamplingRun } from "../types.js";
+import { RunControls } from "./control.js";
+import type { NamedTensors, UnetCall, UnetNetwork, UnetRun } from "./model.js";
+import type { ModelPart } from "./model-part.js";
+import { buildUnet, type UnetConfig } from "./networks/unet.js";
+import type { Runtime } from "./runtime/client.js";
+import { type LabelSource, labelVectors, sizeLabel } from "./size-label.js";
+
+/** A UNet whose graph is built over the weights of a file: LoRAs change it and control nets guide it. */
+export class BuiltUnet implements UnetNetwork {
+  readonly label: string;
+  readonly inChannels: number;
+  readonly outChannels: number;
+  readonly contextDim: number;
+
+  constructor(
+    readonly runtime: Runtime,
+    readonly part: ModelPart<UnetConfig>,
+  ) {
+    const { label, config } = part;
+    this.label = label;
+    this.inChannels = config.inChannels;
+    this.outChannels = config.outChannels;
+    this.contextDim = config.contextDim;
+  }
+
+  labelInputs(entry: Conditioning[number], source: LabelSource): NamedTensors {
+    const { labelDim } = this.part.config;
+    return labelDim === undefined ? {} : { y: labelVectors(sizeLabel(entry, source, labelDim)) };
+  }
+
+  forRun(run: SamplingRun): UnetRun {
+    const controls = new RunControls(this.runtime, this.part, run);
+    return { predict: (call) => this.#predict(call, controls, run.steps) };
+  }
+
+  async #predict({ labels, entry, sigma, signal, ...call }: UnetCall, controls: RunControls, calls: number) {
+    const { x, context } = call;
+    const feeds = { x, timestep: Tensor.full([x.shape[0]!], call.timestep), context, ...labels };
+    const control = await controls.feeds(entry, feeds, sigma, signal);
+    const session =
+      control === undefined
+        ? this.part.session("UNet", buildUnet)
+        : this.part.session("UNet with control", (network, config) => buildUnet(network, config, { control: true }));
+    const options = { signal, keep: ["context", "y"], calls };
+    const { out } = await this.runtime.run(session, { ...feeds, ...control }, options);
+    return out!;
+  }
+}
