@@ -59,6 +59,7 @@ describe("createRuntime", () => {
       threads: 1,
       processId: undefined,
       sessions: [],
+      networks: [],
     });
   });
 
@@ -81,12 +82,15 @@ describe("createRuntime", () => {
       const source = await linearSource(folder());
       for (let i = 0; i < 3; i++) assert.deepEqual(values(await runtime.run(source, { x: ROW() })), [6, 15]);
       assert.deepEqual(states, ["linear loading", "linear loaded"]);
-      const { version, sessions } = runtime.describe();
+      const { version, sessions, networks } = runtime.describe();
       assert.match(version!, /^\d+\.\d+\.\d+$/);
       assert.deepEqual(
         sessions.map((session) => [session.label, session.plan]),
         [["linear", plan]],
       );
+      assert.deepEqual(networks, [{ label: "linear", plan, files: [] }]);
+      await runtime.close();
+      assert.equal(runtime.describe().networks.length, 1, "a picture is saved after its networks have gone");
     });
   }
 
