@@ -1,9 +1,11 @@
-import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { parseJson } from "#src/io/json/lossless.js";
 import { block, defineNode, type NodeDefinition } from "#src/nodes/define.js";
 import type { ComfyInput } from "#src/nodes/inputs.js";
 import { createRegistry, type Registry } from "#src/nodes/registry.js";
 import { plain } from "#src/nodes/values.js";
+import { root } from "../folders.js";
+import { goldenText } from "../golden-file.js";
 
 type Inputs = Record<string, unknown>;
 
@@ -70,8 +72,7 @@ export function executorGolden(): {
   validate: ValidateCase[];
   execute: ExecuteCase[];
 } {
-  const path = new URL("../../../../test/golden/executor.json", import.meta.url);
-  const file = parseJson(readFileSync(path, "utf8")) as {
+  const file = parseJson(goldenText(join(root, "test/golden/executor.json"))) as {
     meta: { node_definitions: Record<string, Described> };
     cases: (ValidateCase | ExecuteCase)[];
   };

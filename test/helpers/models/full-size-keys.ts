@@ -1,12 +1,11 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { gunzipSync } from "node:zlib";
+import { goldenText } from "../golden-file.js";
 import { goldenModels } from "./golden.js";
 
 /** Full-size checkpoints whose keys and shapes are known. */
 export type FullSizeFamily = "sd1" | "sd1_inpaint" | "sd2" | "sdxl" | "sdxl_refiner";
 
-const files = JSON.parse(gunzipSync(readFileSync(join(goldenModels(), "keys.json.gz"))).toString()) as Record<
+const files = JSON.parse(goldenText(join(goldenModels(), "keys.json"))) as Record<
   FullSizeFamily,
   Record<string, number[]>
 >;

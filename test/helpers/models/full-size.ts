@@ -1,8 +1,7 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { gunzipSync } from "node:zlib";
 import type { ModelFile } from "#src/host/checkpoint/recognition/part.js";
 import type { StoredWeight } from "#src/host/checkpoint/weights/stored.js";
+import { goldenText } from "../golden-file.js";
 import { goldenModels } from "./golden.js";
 
 /** Shapes of weights by key. */
@@ -10,7 +9,7 @@ export type Shapes = Readonly<Record<string, readonly number[]>>;
 
 /** Keys and shapes of the full-size checkpoints. */
 export const fullSizeShapes = (): Readonly<Record<"sd1" | "sd1_inpaint" | "sd2" | "sdxl" | "sdxl_refiner", Shapes>> =>
-  JSON.parse(gunzipSync(readFileSync(join(goldenModels(), "keys.json.gz"))).toString());
+  JSON.parse(goldenText(join(goldenModels(), "keys.json")));
 
 /** A model file that exists by its header alone. */
 export const headerOf = (shapes: Shapes, path = "/models/model.safetensors"): ModelFile => ({

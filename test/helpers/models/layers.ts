@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Tensor } from "latentkit";
 import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
+import { goldenBytes, goldenText } from "../golden-file.js";
 import { goldenModels } from "./golden.js";
 
 /** One run of a bare UNet; strings name tensors. */
@@ -19,9 +19,9 @@ export interface TextVector {
   readonly encoder: "l" | "h" | "g";
   readonly ids: readonly number[];
   /** The last layer with the final norm. */
-  readonly last: string;
-  readonly penultimate: string;
-  readonly penultimate_ln: string;
+  readonly last?: string;
+  readonly penultimate?: string;
+  readonly penultimate_ln?: string;
   readonly hidden_3rd_last?: string;
   readonly pooled: string;
   readonly projected?: string;
@@ -31,17 +31,17 @@ interface Layers {
   readonly text: readonly TextVector[];
   readonly vae_decode: readonly { z: string; raw: string; image?: string }[];
   readonly vae_encode: readonly { image: string; moments?: string; latent: string }[];
-  readonly vae_trace: { z: string; raw: string; pixels: string; after: Readonly<Record<string, string>> };
+  readonly vae_trace?: { z: string; raw: string; pixels: string; after: Readonly<Record<string, string>> };
   readonly unet: readonly UnetVector[];
-  readonly unet_trace: UnetVector & { readonly after: Readonly<Record<string, string>> };
+  readonly unet_trace?: UnetVector & { readonly after: Readonly<Record<string, string>> };
   readonly modules: readonly { key: string; x: string; emb?: string; context?: string; out: string }[];
 }
 
-/** The layer vectors of one golden checkpoint. */
+/** The layer vectors of one golden checkpoint, all of them or some. */
 export function goldenLayers(name: string): Layers & { tensor(name: string): Tensor } {
   const path = join(goldenModels(), "layers", name);
-  const { tensors } = readSafetensors(readFileSync(`${path}.safetensors`));
-  const layers = JSON.parse(readFileSync(`${path}.json`, "utf8")) as Layers;
+  const { tensors } = readSafetensors(goldenBytes(`${path}.safetensors`)!);
+  const layers = JSON.parse(goldenText(`${path}.json`)) as Layers;
   return { ...layers, tensor: (key) => toTensor(tensors.get(key)!) };
 }
 

@@ -1,10 +1,16 @@
 import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
 import { type RecognisedCheckpoint, recogniseCheckpoint } from "#src/host/checkpoint/recognition/recognise.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
-import { unpackModel } from "./golden.js";
+import { isWholeSet, unpackModel } from "./golden.js";
 
-/** The golden checkpoints. */
-export const CHECKPOINTS = ["sd1", "sd1_fp32", "sd1_inpaint", "sd2_v", "sd2_eps_inpaint", "sdxl", "sd1_fp8"] as const;
+/** The golden checkpoints of the whole set. */
+const WHOLE_SET = ["sd1", "sd1_fp32", "sd1_fp8", "sd1_inpaint", "sd2_eps_inpaint", "sd2_v", "sdxl"] as const;
+
+/** Name of a golden checkpoint. */
+export type CheckpointName = (typeof WHOLE_SET)[number];
+
+/** The golden checkpoints at hand: those of the repository are three families, and three types of weights. */
+export const CHECKPOINTS: readonly CheckpointName[] = isWholeSet ? WHOLE_SET : ["sd1_fp8", "sd1_inpaint", "sdxl"];
 
 /** Unpacks a golden checkpoint into a folder and recognises it. */
 export const recognised = async (name: string, folder: string): Promise<RecognisedCheckpoint> =>

@@ -1,7 +1,9 @@
-import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Tensor } from "latentkit";
+import { root } from "../folders.js";
+import { goldenBytes, goldenText } from "../golden-file.js";
 
-const folder = new URL("../../../../test/golden/", import.meta.url);
+const folder = join(root, "test/golden");
 
 /** A tensor of a .safetensors file: raw typed values and their shape. */
 export interface StoredTensor {
@@ -20,7 +22,7 @@ export interface Golden<Case, Meta = Record<string, unknown>> {
   has(name: string): boolean;
 }
 
-/** Loads test/golden/NAME.json and, where it exists, NAME.safetensors. */
+/** Loads test/golden/NAME.json and, where it exists, NAME.safetensors, gzipped or not. */
 export function golden<Case = Record<string, unknown>, Meta = Record<string, unknown>>(
   name: string,
 ): Golden<Case, Meta> {
@@ -46,18 +48,13 @@ export function golden<Case = Record<string, unknown>, Meta = Record<string, unk
 }
 
 export function goldenJson<T>(name: string): T {
-  return JSON.parse(readFileSync(new URL(`${name}.json`, folder), "utf8")) as T;
+  return JSON.parse(goldenText(join(folder, `${name}.json`))) as T;
 }
 
 function readSafetensors(name: string): Map<string, StoredTensor> {
   const tensors = new Map<string, StoredTensor>();
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(new URL(`${name}.safetensors`, folder));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return tensors;
-    throw error;
-  }
+  const bytes = goldenBytes(join(folder, `${name}.safetensors`));
+  if (bytes === undefined) return tensors;
   const headerLength = Number(bytes.readBigUInt64LE(0));
   const header = JSON.parse(bytes.toString("utf8", 8, 8 + headerLength)) as Record<
     string,

@@ -38,7 +38,7 @@ describe("buildTextEncoder", function () {
       const { text, tensor } = goldenLayers(name);
       for (const part of textEncoders) {
         const vectors = text.filter(({ encoder }) => encoder === part.config.name);
-        assert.ok(vectors.length >= 5);
+        assert.ok(vectors.length >= 1);
         const check = async (layer: number, finalNorm: boolean, nameOf: (vector: TextVector) => string | undefined) => {
           const outputs = await encoded(
             part,
@@ -61,10 +61,15 @@ describe("buildTextEncoder", function () {
       }
     });
 
+  /** The OpenCLIP encoder of SDXL, with its vectors. */
+  const openClip = async () => {
+    const { textEncoders } = await recognised("sdxl", folder());
+    const { text, tensor } = goldenLayers("sdxl");
+    return { ...textEncoders[1]!, text: text.filter(({ encoder }) => encoder === "g"), tensor };
+  };
+
   it("pools without the projection where there is none", async () => {
-    const { textEncoders } = await recognised("sd2_v", folder());
-    const { weights, config } = textEncoders[0]!;
-    const { text, tensor } = goldenLayers("sd2_v");
+    const { weights, config, text, tensor } = await openClip();
     const part = { weights, config: { ...config, projection: undefined } };
     const outputs = await encoded(
       part,
@@ -76,23 +81,21 @@ describe("buildTextEncoder", function () {
   });
 
   it("counts layers from the end of an encoder whose last is not in the file", async () => {
-    const { textEncoders } = await recognised("sd2_v", folder());
-    const { weights, config } = textEncoders[0]!;
+    const { weights, config, text, tensor } = await openClip();
     const part = { weights, config: { ...config, layers: config.layers - 1, missing: 1 } };
-    const { text, tensor } = goldenLayers("sd2_v");
     for (const [layer, finalNorm, vectorOf] of [
       [-2, true, ({ penultimate_ln }: TextVector) => penultimate_ln],
       [-1, true, ({ penultimate_ln }: TextVector) => penultimate_ln],
       [-2, false, ({ penultimate }: TextVector) => penultimate],
     ] as const) {
       const outputs = await encoded(part, { layer, finalNorm }, [text[0]!.ids]);
-      assert.ok(layerError(outputs[0]!.cond!, batched(tensor(vectorOf(text[0]!)))) < TOLERANCE);
+      assert.ok(layerError(outputs[0]!.cond!, batched(tensor(vectorOf(text[0]!)!))) < TOLERANCE);
     }
   });
 
   it("encodes several chunks at once, each as alone", async () => {
-    const { textEncoders } = await recognised("sd1", folder());
-    const ids = goldenLayers("sd1").text.map((vector) => vector.ids);
+    const { textEncoders } = await recognised("sd1_fp8", folder());
+    const ids = goldenLayers("sd1_fp8").text.map((vector) => vector.ids);
     const options = { layer: -1, finalNorm: true };
     const [together] = await encoded(textEncoders[0]!, options, [ids.flat()]);
     const alone = await encoded(textEncoders[0]!, options, ids);
@@ -104,9 +107,9 @@ describe("buildTextEncoder", function () {
   });
 
   it("takes ids after the vocabulary from the embeddings", async () => {
-    const { textEncoders } = await recognised("sd1", folder());
+    const { textEncoders } = await recognised("sd1_fp8", folder());
     const part = textEncoders[0]!;
-    const { ids } = goldenLayers("sd1").text[1]!;
+    const { ids } = goldenLayers("sd1_fp8").text[1]!;
     const table = part.weights.get("embeddings.token_embedding.weight")!;
     const row = (id: number): StoredWeight => {
       const from = table.from + id * 2 * 64;
@@ -124,8 +127,7 @@ describe("buildTextEncoder", function () {
   });
 
   it("computes the same for Hugging Face's keys as for OpenCLIP's", async () => {
-    const { textEncoders } = await recognised("sd2_v", folder());
-    const { weights, config } = textEncoders[0]!;
+    const { weights, config, text, tensor } = await openClip();
     const renamed = new Map<string, StoredWeight>();
     for (const [key, weight] of weights) {
       const name = huggingFaceName(key);
@@ -151,16 +153,15 @@ describe("buildTextEncoder", function () {
     renamed.delete("text_projection");
     for (const [key, weight] of (await openWeightFile(path)).weights) renamed.set(key, weight);
     const file = { path: "h.safetensors", metadata: {}, weights: renamed };
-    const part = textEncoderPart(file, findTextEncoders(renamed)[0]!, "h");
+    const part = textEncoderPart(file, findTextEncoders(renamed)[0]!, "g");
     assert.equal(part.config.layout, "hf");
-    const { text, tensor } = goldenLayers("sd2_v");
     const outputs = await encoded(
       part,
       { layer: -2, finalNorm: true },
       text.map(({ ids }) => ids),
     );
     for (const [i, vector] of text.entries()) {
-      assert.ok(layerError(outputs[i]!.cond!, batched(tensor(vector.penultimate_ln))) < TOLERANCE);
+      assert.ok(layerError(outputs[i]!.cond!, batched(tensor(vector.penultimate_ln!))) < TOLERANCE);
       assert.ok(layerError(outputs[i]!.pooled!, batched(tensor(vector.projected!))) < TOLERANCE);
     }
   });

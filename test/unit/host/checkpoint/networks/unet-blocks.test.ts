@@ -7,13 +7,14 @@ import { openWeightFile } from "#src/host/checkpoint/weights/stored.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { unpackModel } from "../../../../helpers/models/golden.js";
 import { goldenLayers, layerError } from "../../../../helpers/models/layers.js";
+import { CHECKPOINTS } from "../../../../helpers/models/recognised.js";
 import { graphSession } from "../../../../helpers/models/session.js";
 import { under, unetConfigOf } from "../../../../helpers/models/unet-config.js";
 
 describe("blocks of a UNet", () => {
   const folder = temporaryFolder();
 
-  for (const name of ["sd1", "sd2_v", "sdxl"])
+  for (const name of CHECKPOINTS.filter((name) => goldenLayers(name).modules.length > 0))
     it(`computes a residual block and a transformer of ${name} as the reference does`, async () => {
       const { weights } = await openWeightFile(unpackModel(`checkpoints/${name}`, folder()));
       const own = under("model.diffusion_model.", weights);

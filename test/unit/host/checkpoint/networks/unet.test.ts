@@ -1,7 +1,4 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { gunzipSync } from "node:zlib";
 import { randn, Tensor } from "latentkit";
 import { buildUnet, type UnetConfig } from "#src/host/checkpoint/networks/unet.js";
 import { OnnxGraph, type Value } from "#src/host/checkpoint/onnx/graph.js";
@@ -9,15 +6,16 @@ import { listedNetwork, networkOf } from "#src/host/checkpoint/weights/network.j
 import { openWeightFile, type WeightMap } from "#src/host/checkpoint/weights/stored.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
-import { goldenModels, unpackModel } from "../../../../helpers/models/golden.js";
+import { fullSizeShapes } from "../../../../helpers/models/full-size.js";
+import { unpackModel } from "../../../../helpers/models/golden.js";
 import { goldenLayers, layerError, unetFeeds } from "../../../../helpers/models/layers.js";
+import { CHECKPOINTS } from "../../../../helpers/models/recognised.js";
 import { graphSession } from "../../../../helpers/models/session.js";
 import { under, unetConfigOf } from "../../../../helpers/models/unet-config.js";
 import { assertSameBits } from "../../../../helpers/tensor/bits.js";
 
 const UNET = "model.diffusion_model.";
 const TOLERANCE = 1e-5;
-const CHECKPOINTS = ["sd1", "sd1_fp32", "sd1_inpaint", "sd2_v", "sd2_eps_inpaint", "sdxl", "sd1_fp8"];
 const PARAMETERS = {
   sd1: [686, 859_520_964],
   sd1_inpaint: [686, 859_535_364],
@@ -53,10 +51,11 @@ describe("buildUnet", () => {
         await session.release();
       });
 
-  for (const name of ["sd1", "sd2_v", "sdxl"])
+  for (const name of CHECKPOINTS.filter((name) => goldenLayers(name).unet_trace !== undefined))
     it(`has the reference's value after every block of ${name}`, async () => {
       const weights = await unetWeights(name);
-      const { unet_trace: vector, tensor } = goldenLayers(name);
+      const { unet_trace, tensor } = goldenLayers(name);
+      const vector = unet_trace!;
       const graph = new OnnxGraph(name);
       const trace = (key: string, value: Value): void => {
         const rank = key.endsWith("_emb") || key.endsWith("_embed") ? 2 : 4;
@@ -76,8 +75,7 @@ describe("buildUnet", () => {
     });
 
   it("asks for every weight of the full-size files and no other, each in its shape", () => {
-    const file = gunzipSync(readFileSync(join(goldenModels(), "keys.json.gz"))).toString();
-    const models = JSON.parse(file) as Record<keyof typeof PARAMETERS, Record<string, number[]>>;
+    const models = fullSizeShapes();
     for (const [family, [tensors, parameters]] of Object.entries(PARAMETERS)) {
       const shapes = under(UNET, new Map(Object.entries(models[family as keyof typeof PARAMETERS])));
       const network = listedNetwork();
@@ -93,10 +91,10 @@ describe("buildUnet", () => {
   });
 
   it("adds the residuals of control nets to the skips and after the middle", async () => {
-    const weights = await unetWeights("sd1");
+    const weights = await unetWeights("sd1_fp8");
     const config = unetConfigOf(shapesOf(weights));
-    const { unet, tensor } = goldenLayers("sd1");
-    const feeds = unetFeeds(unet[0]!, tensor);
+    const { unet, tensor } = goldenLayers("sd1_fp8");
+    const feeds = unetFeeds(unet.find(({ x }) => x === "unet.quiet.x")!, tensor);
     const sessions = await Promise.all(
       [false, true].map((control) => {
         const graph = new OnnxGraph("control");
@@ -111,7 +109,7 @@ describe("buildUnet", () => {
           `control_${i}`,
           filled([1, channels, sides[i]!, sides[i]!], scale, i),
         ]),
-        ["control_middle", filled([1, 128, 1, 1], scale, 99)],
+        ["control_middle", filled([1, config.middle!.channels, 1, 1], scale, 99)],
       ]) as Record<string, Tensor>;
     const [plain] = [await sessions[0]!.run(feeds)];
     const [none, all] = [
@@ -166,7 +164,7 @@ describe("buildUnet", () => {
   });
 
   it("refuses channels that do not split into groups or heads, and weights of other shapes", async () => {
-    const weights = await unetWeights("sd1");
+    const weights = await unetWeights("sd1_fp8");
     const config = unetConfigOf(shapesOf(weights));
     const build = (changed: Partial<UnetConfig>) => () =>
       buildUnet(networkOf(new OnnxGraph("bad"), weights), { ...config, ...changed });

@@ -8,7 +8,7 @@ import { listedNetwork } from "#src/host/checkpoint/weights/network.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
-import { unpackModel } from "../../../../helpers/models/golden.js";
+import { goldenNames, isWholeSet, unpackModel } from "../../../../helpers/models/golden.js";
 
 /** Shapes of the ControlNet that belongs to a full-size checkpoint. */
 async function shapesFor(name: "sd1" | "sd2" | "sdxl"): Promise<Shapes> {
@@ -21,13 +21,17 @@ async function shapesFor(name: "sd1" | "sd2" | "sdxl"): Promise<Shapes> {
 describe("controlNetPart", () => {
   const folder = temporaryFolder();
 
-  it("reads the golden file", async () => {
-    const file = await openModelFile(unpackModel("controlnet/sd1_control", folder()));
-    const { config, weights, isDifference } = controlNetPart(file);
-    assert.deepEqual([config.modelChannels, config.contextDim, config.input.length], [32, 64, 12]);
-    assert.deepEqual([config.heads, config.middle!.depth], [{ count: 8 }, 1]);
-    assert.deepEqual([weights.size, isDifference], [file.weights.size, false]);
-  });
+  const names = goldenNames("controlnet");
+  it("has the golden files at hand", () => assert.deepEqual(names, isWholeSet ? ["sd1_control"] : []));
+
+  for (const name of names)
+    it(`reads the golden ${name}`, async () => {
+      const file = await openModelFile(unpackModel(`controlnet/${name}`, folder()));
+      const { config, weights, isDifference } = controlNetPart(file);
+      assert.deepEqual([config.modelChannels, config.contextDim, config.input.length], [32, 64, 12]);
+      assert.deepEqual([config.heads, config.middle!.depth], [{ count: 8 }, 1]);
+      assert.deepEqual([weights.size, isDifference], [file.weights.size, false]);
+    });
 
   it("reads nets of each family, with and without prefix and in diffusers' names", async () => {
     for (const name of ["sd1", "sd2", "sdxl"] as const) {

@@ -5,7 +5,7 @@ import { levelsOfLdm, renaming, unetModules } from "#src/host/checkpoint/weights
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
-import { CHECKPOINTS, recognised } from "../../../../helpers/models/recognised.js";
+import { CHECKPOINTS, type CheckpointName, recognised } from "../../../../helpers/models/recognised.js";
 import { seededInts } from "../../../../helpers/seeded.js";
 
 const UNET = "model.diffusion_model.";
@@ -45,7 +45,7 @@ const SD1 = { family: "sd1", heads: { count: 8 }, linear: false, ignored: 1 } as
 const SD2 = { family: "sd2", heads: { size: 64 }, linear: true, ignored: 6 } as const;
 
 /** From the table of the golden models. */
-const EXPECTED: Readonly<Record<(typeof CHECKPOINTS)[number], Described>> = {
+const EXPECTED: Readonly<Record<CheckpointName, Described>> = {
   sd1: {
     ...SD1,
     ...FOUR_LEVELS(32, [64, 128, 128]),

@@ -3,8 +3,9 @@ import { openModelFile } from "#src/host/checkpoint/recognition/open.js";
 import { recogniseVae } from "#src/host/checkpoint/recognition/vae.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
+import { diffusersVaeShapes } from "../../../../helpers/models/diffusers-vae.js";
 import { fullSizeShapes, headerOf, type Shapes, withKeys } from "../../../../helpers/models/full-size.js";
-import { unpackModel } from "../../../../helpers/models/golden.js";
+import { goldenNames, isWholeSet, unpackModel } from "../../../../helpers/models/golden.js";
 
 const PREFIX = "first_stage_model.";
 const SHAPES = withKeys(fullSizeShapes().sd1, (key) => (key.startsWith(PREFIX) ? key.slice(PREFIX.length) : undefined));
@@ -22,10 +23,10 @@ describe("recogniseVae", () => {
   const folder = temporaryFolder();
 
   it("reads the golden files in LDM's and in diffusers' names", async () => {
-    for (const [name, attention] of [
-      ["ext", 4],
-      ["ext_diffusers", 2],
-    ] as const) {
+    const names = goldenNames("vae");
+    assert.deepEqual(names, isWholeSet ? ["ext", "ext_diffusers"] : []);
+    for (const name of names) {
+      const attention = name === "ext" ? 4 : 2;
       const file = await openModelFile(unpackModel(`vae/${name}`, folder()));
       const { config, weights } = recogniseVae(file).part;
       assert.deepEqual(config, { ...CONFIG, channels: 32, multipliers: [1, 1, 2, 2], attention });
@@ -47,8 +48,8 @@ describe("recogniseVae", () => {
     );
     assert.deepEqual(partOf(linear).config, { ...CONFIG, attention: 2 });
     const older = { to_q: "query", to_k: "key", to_v: "value", "to_out.0": "proj_attn" };
-    const { weights } = await openModelFile(unpackModel("vae/ext_diffusers", folder()));
-    const shapes = Object.fromEntries([...weights].map(([key, { shape }]) => [key, shape]));
+    const shapes = diffusersVaeShapes(SHAPES);
+    assert.deepEqual(partOf(shapes).config, { ...CONFIG, attention: 2 });
     const renamed = withKeys(shapes, (key) =>
       Object.entries(older).reduce((name, [to, from]) => name.replace(`.${to}.`, `.${from}.`), key),
     );
@@ -68,15 +69,14 @@ describe("recogniseVae", () => {
   });
 
   it("refuses damaged files with the key of the file", async () => {
-    const { weights } = await openModelFile(unpackModel("vae/ext_diffusers", folder()));
-    const diffusers = Object.fromEntries([...weights].map(([key, { shape }]) => [key, shape]));
+    const diffusers = diffusersVaeShapes(SHAPES);
     const cases: [Shapes, RegExp][] = [
       [{ ...SHAPES, "decoder.norm_out.weight": [64] }, /"decoder\.norm_out\.weight" of shape \[128\], received \[64\]/],
       [{ ...SHAPES, "decoder.up.2.block.0.conv1.weight": [500, 512, 3, 3] }, /level 2/],
       [withKeys(SHAPES, (key) => (key === "quant_conv.bias" ? undefined : key)), /"quant_conv\.bias"/],
       [
         { ...diffusers, "decoder.up_blocks.3.resnets.1.norm1.bias": [1] },
-        /"decoder\.up_blocks\.3\.resnets\.1\.norm1\.bias" of shape \[32\]/,
+        /"decoder\.up_blocks\.3\.resnets\.1\.norm1\.bias" of shape \[128\]/,
       ],
       [
         { ...diffusers, "decoder.mid_block.attentions.0.to_out.0.bias": [1] },

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ClipEncoder, tokenizePrompt } from "latentkit";
 import { tokenizeClip } from "#src/host/checkpoint/tokenizer/tokenize.js";
 import { END, START } from "#src/host/checkpoint/tokenizer/vocabulary.js";
 import { cpuMsSince } from "../../../../helpers/cpu-time.js";
+import { goldenText } from "../../../../helpers/golden-file.js";
 import { goldenModels } from "../../../../helpers/models/golden.js";
 
 interface Golden {
@@ -17,7 +17,7 @@ interface Golden {
   }[];
 }
 
-const golden = JSON.parse(readFileSync(join(goldenModels(), "tokenizer.json"), "utf8")) as Golden;
+const golden = JSON.parse(goldenText(join(goldenModels(), "tokenizer.json"))) as Golden;
 
 const encoder = (pad: number): ClipEncoder => ({
   name: "l",
