@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 // A call of Stable Diffusion 1's UNet, two items of 64 x 64, folded and streamed, beside PyTorch in float32 on the same
-// cores, in turn. The weights are random, and all three outputs are compared.
+// cores, in turn: the time, and the processor's time, which other programs on the computer disturb less (Linux). The weights
+// are random, and all three outputs are compared.
 //   node bench/unet.mjs [--rounds 5] [--threads N] [--model FILE]
 // FILE is a checkpoint; scripts/make-full-size-model.mjs writes one where absent, 2.1 GB. BENCH_PYTHON names an interpreter
 // with PyTorch 2, Debian's where absent.
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -55,9 +56,10 @@ try {
     runtimes.push(runtime);
     const feeds = { x, context, timestep: Tensor.full([2], 500) };
     return async () => {
-      const start = performance.now();
+      const [start, before] = [performance.now(), cpuMs(runtime.describe().processId)];
       const { out } = await runtime.run(session, feeds, { keep: ["context"], calls: CALLS_OF_A_RUN });
-      return { ms: performance.now() - start, out: out.data };
+      const ms = performance.now() - start;
+      return { ms, cpu: cpuMs(runtime.describe().processId) - before, out: out.data };
     };
   }
 
@@ -72,9 +74,10 @@ try {
     const first = await lines.next();
     if (first.done) return {};
     const call = async () => {
+      const before = cpuMs(child.pid);
       child.stdin.write("\n");
       const { value } = await lines.next();
-      return { ...JSON.parse(value), out: outOf() };
+      return { ...JSON.parse(value), cpu: cpuMs(child.pid) - before, out: outOf() };
     };
     return { [`PyTorch ${JSON.parse(first.value).version}`]: call };
   }
@@ -89,20 +92,19 @@ try {
   let expected;
   for (let round = 0; round <= Number(options.rounds); round++) {
     for (const [name, call] of Object.entries(subjects)) {
-      const { ms, out } = await call();
+      const { ms, cpu, out } = await call();
       expected ??= out;
       const difference = out.reduce((most, value, i) => Math.max(most, Math.abs(value - expected[i])), 0);
       if (!(difference <= MOST_DIFFERENCE)) throw new Error(`${name} differs by ${difference}.`);
       // the first call loads
       if (round === 0) console.log(`${name}: first call ${seconds(ms)}, differs by ${difference.toExponential(1)}`);
-      else times.set(name, [...(times.get(name) ?? []), ms]);
+      else times.set(name, [...(times.get(name) ?? []), { ms, cpu }]);
     }
-    const latest = [...times].map(([name, list]) => `${name} ${seconds(list.at(-1))}`);
+    const latest = [...times].map(([name, list]) => `${name} ${both(list.at(-1))}`);
     if (round > 0) console.log(`  round ${round}: ${latest.join(", ")}`);
   }
   for (const [name, list] of times) {
-    const sorted = list.toSorted((a, b) => a - b);
-    console.log(`${name}: median ${seconds(sorted[sorted.length >> 1])}, least ${seconds(sorted[0])} a call`);
+    console.log(`${name}: median ${both({ ms: median(list, "ms"), cpu: median(list, "cpu") })} a call`);
   }
 } finally {
   for (const runtime of runtimes) await runtime.close();
@@ -111,4 +113,21 @@ try {
 
 function seconds(ms) {
   return `${(ms / 1000).toFixed(2)} s`;
+}
+
+function both({ ms, cpu }) {
+  return `${seconds(ms)} (${seconds(cpu)} of processors)`;
+}
+
+function median(list, field) {
+  const sorted = list.map((entry) => entry[field]).toSorted((a, b) => a - b);
+  return sorted[sorted.length >> 1] ?? Number.NaN;
+}
+
+/** Processor time of a process, in ms; 0 before it is there, and where there is no /proc. */
+function cpuMs(id) {
+  if (id === undefined || !existsSync(`/proc/${id}/stat`)) return 0;
+  // after the program's name, which may hold blanks: fields 14 and 15 in ticks of 10 ms
+  const fields = readFileSync(`/proc/${id}/stat`, "utf8").split(") ").at(-1).split(" ");
+  return 10 * (Number(fields[11]) + Number(fields[12]));
 }

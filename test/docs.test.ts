@@ -7,7 +7,13 @@ import { PageRunner } from "./helpers/page-runner.js";
 import { blocksOf, isGenerated, pages } from "./helpers/process/docs.js";
 
 /** The only reasons for a block not to run here; `<!-- not run: REASON -->` stands above it. */
-const REASONS = ["installs from a registry", "runs the tests", "needs a CUDA compiler", "takes minutes"];
+const REASONS = [
+  "installs from a registry",
+  "runs the tests",
+  "needs a CUDA compiler",
+  "needs a checkpoint",
+  "takes minutes",
+];
 const DIRECTIVES = ["exit", "file", "in", "not run"];
 
 /** The page whose blocks go into the sources: scripts/check-adding.mjs runs it. */
