@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { filesIn, hashesIn, root, temporaryFolder } from "../../helpers/folders.js";
-import { tinyModels } from "../../helpers/models/model-folder.js";
+import { tinyModels } from "../../helpers/models/tiny-host.js";
 import { latentkit } from "../../helpers/process/cli.js";
 
 const source = join(root, "test/graphs/sampling/text-to-image.json");
@@ -26,14 +26,14 @@ describe("latentkit with --models", function () {
     assert.match(own.stderr, /^Checkpoint host: your models, on ONNX Runtime\.\n/);
     assert.equal(filesIn(out).length, 1);
     const config = join(folder(), "latentkit.yaml");
-    writeFileSync(config, `models: ${JSON.stringify(tinyModels())}\n`);
+    writeFileSync(config, `models: [${JSON.stringify(tinyModels())}]\n`);
     const configured = await render("--config", config, "--out", join(folder(), "again"));
     assert.equal(configured.code, 0, configured.stderr);
     assert.match(configured.stderr, /^Checkpoint host/);
     assert.deepEqual(hashesIn(join(folder(), "again")), hashesIn(out));
   });
 
-  it("validates names against the folder, with folders left out, and lists the nearest", async () => {
+  it("validates names against the folder, in whatever folder a graph has them, and lists the nearest", async () => {
     const models = ["--models", tinyModels()];
     const known = await latentkit(["validate", graphWith("tiny-sd1.safetensors"), ...models]);
     assert.equal(known.code, 0, known.stdout);

@@ -71,7 +71,7 @@ describe("createCheckpointHost", function () {
       await of("vae", { vae_name: "tiny-vae.safetensors" }),
       await of("taesd", { vae_name: "tiny-taesd.safetensors" }),
       await of("skip", { clip_skip: -2 }),
-      await of("lora", { lora_name: "tiny-sd1-lora", lora_model_strength: 0.5, lora_clip_strength: 0.5 }),
+      await of("lora", { lora_name: "tiny-sd1-lora.safetensors", lora_model_strength: 0.5, lora_clip_strength: 0.5 }),
     ];
     assert.equal(new Set(pictures).size, pictures.length);
   });

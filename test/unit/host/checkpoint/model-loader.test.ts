@@ -4,8 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randn, Tensor } from "latentkit";
 import { refuses } from "../../../helpers/errors.js";
-import { tinyModels } from "../../../helpers/models/model-folder.js";
-import { copyWeights, someContext, tinyHost } from "../../../helpers/models/tiny-host.js";
+import { copyWeights, someContext, tinyHost, tinyModels } from "../../../helpers/models/tiny-host.js";
 
 const tiny = (name: string): string => join(tinyModels(), `${name}.safetensors`);
 
