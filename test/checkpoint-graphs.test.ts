@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { decodePng, type RunEvent, render } from "latentkit";
 import { type CheckpointHost, createCheckpointHost } from "latentkit/models";
 import { hashesIn, root, temporaryFolder } from "./helpers/folders.js";
-import { tinyModels } from "./helpers/models/model-folder.js";
+import { tinyModels } from "./helpers/models/tiny-host.js";
 
 const graphs = join(root, "test/graphs/sampling");
 const inputDir = join(root, "test/graphs/input");

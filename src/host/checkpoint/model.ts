@@ -74,7 +74,7 @@ export class CheckpointModel implements Model {
 
   predict(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor> {
     const [items, ...sides] = fourSides("predict", x);
-    const latent = Tensor.zeros([items / Math.max(1, cond.length), ...sides]);
+    const latent = Tensor.zeros([Math.ceil(items / Math.max(1, cond.length)), ...sides]);
     const run = { sampling: this.sampling, latent, negative: [], steps: USUAL_CALLS };
     return this.forRun(run).predict(x, sigma, cond, signal);
   }

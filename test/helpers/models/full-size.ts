@@ -7,8 +7,11 @@ import { goldenModels } from "./golden.js";
 /** Shapes of weights by key. */
 export type Shapes = Readonly<Record<string, readonly number[]>>;
 
+/** Full-size checkpoints whose keys and shapes are known. */
+export type FullSizeFamily = "sd1" | "sd1_inpaint" | "sd2" | "sdxl" | "sdxl_refiner";
+
 /** Keys and shapes of the full-size checkpoints. */
-export const fullSizeShapes = (): Readonly<Record<"sd1" | "sd1_inpaint" | "sd2" | "sdxl" | "sdxl_refiner", Shapes>> =>
+export const fullSizeShapes = (): Readonly<Record<FullSizeFamily, Shapes>> =>
   JSON.parse(goldenText(join(goldenModels(), "keys.json")));
 
 /** A model file that exists by its header alone. */
@@ -31,3 +34,7 @@ export const withKeys = (shapes: Shapes, rename: (key: string) => string | undef
       return name === undefined ? [] : [[name, shape]];
     }),
   );
+
+/** Shapes by key, without the prefix, of one part of a full-size checkpoint. */
+export const fullSizePart = (family: FullSizeFamily, prefix: string): Shapes =>
+  withKeys(fullSizeShapes()[family], (key) => (key.startsWith(prefix) ? key.slice(prefix.length) : undefined));

@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../folders.js";
 import { goldenBytes } from "../golden-file.js";
@@ -23,4 +23,13 @@ export function unpackModel(name: string, folder: string): string {
   if (bytes === undefined) throw new Error(`no golden model ${name}`);
   writeFileSync(path, bytes);
   return path;
+}
+
+/** Unpacks all golden models at hand into a models folder. */
+export function goldenModelFolder(folder: string): string {
+  for (const kind of ["checkpoints", "loras", "vae", "controlnet", "embeddings"]) {
+    mkdirSync(join(folder, kind), { recursive: true });
+    for (const name of goldenNames(kind)) unpackModel(`${kind}/${name}`, join(folder, kind));
+  }
+  return folder;
 }

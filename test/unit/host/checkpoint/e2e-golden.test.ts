@@ -6,8 +6,7 @@ import { executeGraph, Tensor } from "latentkit";
 import { type CheckpointHost, createCheckpointHost } from "latentkit/models";
 import { readSafetensors, toTensor } from "#src/io/safetensors/read.js";
 import { goldenBytes, goldenText } from "../../../helpers/golden-file.js";
-import { goldenModels, isWholeSet } from "../../../helpers/models/golden.js";
-import { goldenModelFolder } from "../../../helpers/models/model-folder.js";
+import { goldenModelFolder, goldenModels, isWholeSet } from "../../../helpers/models/golden.js";
 
 /** One graph; strings of values name tensors. */
 interface Case {

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { levelsOfDiffusers, levelsOfLdm, renaming, unetModules } from "#src/host/checkpoint/weights/diffusers-names.js";
-import { type FullSizeFamily, fullSizeShapes } from "../../../../helpers/models/full-size-keys.js";
+import { type FullSizeFamily, fullSizePart } from "../../../../helpers/models/full-size.js";
 
 const PREFIX = "model.diffusion_model.";
 
 /** UNet keys of a full-size file, without their prefix. */
-const unetKeys = (family: FullSizeFamily): string[] => Object.keys(fullSizeShapes(family, PREFIX));
+const unetKeys = (family: FullSizeFamily): string[] => Object.keys(fullSizePart(family, PREFIX));
 
 /** The name that diffusers has for a key, as far as the names differ. */
 function diffusersNames(keys: readonly string[]): (key: string) => string | undefined {

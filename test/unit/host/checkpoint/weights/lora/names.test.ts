@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { type LoraTarget, placesByName } from "#src/host/checkpoint/weights/lora/names.js";
-import { type FullSizeFamily, fullSizeShapes } from "../../../../../helpers/models/full-size-keys.js";
+import { type FullSizeFamily, fullSizePart } from "../../../../../helpers/models/full-size.js";
 import { weightsOf } from "../../../../../helpers/models/lora.js";
 
 const unet = (family: FullSizeFamily): LoraTarget => ({
   kind: "unet",
-  weights: weightsOf(fullSizeShapes(family, "model.diffusion_model.")),
+  weights: weightsOf(fullSizePart(family, "model.diffusion_model.")),
 });
 
 const text = (
@@ -16,7 +16,7 @@ const text = (
 ): LoraTarget => ({
   kind: "text",
   config: { name, layout },
-  weights: weightsOf(fullSizeShapes(family, prefix)),
+  weights: weightsOf(fullSizePart(family, prefix)),
 });
 
 const TARGETS = {

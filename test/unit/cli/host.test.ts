@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { filesIn, hashesIn, root, temporaryFolder } from "../../helpers/folders.js";
+import { tinyModels } from "../../helpers/models/tiny-host.js";
+import { latentkit } from "../../helpers/process/cli.js";
+
+const source = join(root, "test/graphs/sampling/text-to-image.json");
+const small = ["--set", "4.width=64", "--set", "4.height=64", "--set", "5.steps=2"];
+
+describe("latentkit with --models", function () {
+  this.timeout(60_000);
+  const folder = temporaryFolder();
+  const graphWith = (checkpoint: string): string => {
+    const path = join(folder(), "graph.json");
+    writeFileSync(path, readFileSync(source, "utf8").replace("preview-sd15.safetensors", checkpoint));
+    return path;
+  };
+
+  it("renders with a checkpoint of the folder, and its first line says so", async () => {
+    const graph = graphWith("tiny-sd1.safetensors");
+    const out = join(folder(), "out");
+    const render = (...args: string[]) => latentkit(["render", graph, "--out", out, ...small, ...args]);
+    const own = await render("--models", tinyModels());
+    assert.equal(own.code, 0, own.stderr);
+    assert.match(own.stderr, /^Checkpoint host: your models, on ONNX Runtime\.\n/);
+    assert.equal(filesIn(out).length, 1);
+    const config = join(folder(), "latentkit.yaml");
+    writeFileSync(config, `models: [${JSON.stringify(tinyModels())}]\n`);
+    const configured = await render("--config", config, "--out", join(folder(), "again"));
+    assert.equal(configured.code, 0, configured.stderr);
+    assert.match(configured.stderr, /^Checkpoint host/);
+    assert.deepEqual(hashesIn(join(folder(), "again")), hashesIn(out));
+  });
+
+  it("validates names against the folder, in whatever folder a graph has them, and lists the nearest", async () => {
+    const models = ["--models", tinyModels()];
+    const known = await latentkit(["validate", graphWith("tiny-sd1.safetensors"), ...models]);
+    assert.equal(known.code, 0, known.stdout);
+    const foldered = await latentkit(["validate", graphWith("some/folder/tiny-sd1.safetensors"), ...models]);
+    assert.equal(foldered.code, 0, foldered.stdout);
+    const missing = await latentkit(["validate", graphWith("tiny-sd11.safetensors"), ...models]);
+    assert.notEqual(missing.code, 0);
+    assert.match(missing.stdout, /tiny-sd1\.safetensors/);
+  });
+
+  it("says which host renders without it, and refuses a folder that does not exist", async () => {
+    const graph = graphWith("preview-sd15.safetensors");
+    const preview = await latentkit(["render", graph, "--out", folder(), ...small]);
+    assert.match(preview.stderr, /^Preview host: .* --models DIR renders with your checkpoints\.\n/);
+    const none = await latentkit(["render", graph, "--models", join(folder(), "none")]);
+    assert.notEqual(none.code, 0);
+    assert.match(none.stderr, /none/);
+  });
+});

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { type Conditioning, type Control, type ControlNet, type Model, randn, Tensor } from "latentkit";
+import { refuses } from "../../../helpers/errors.js";
+import { layerError } from "../../../helpers/models/layers.js";
+import { someContext, tinyHost } from "../../../helpers/models/tiny-host.js";
+
+const x = randn([1, 4, 8, 8], { seed: 1 });
+const hint = Tensor.from(
+  randn([1, 64, 64, 3], { seed: 2 }).data.map((value) => Math.min(1, Math.abs(value))),
+  [1, 64, 64, 3],
+);
+
+describe("controls of a checkpoint's model", function () {
+  this.timeout(60_000);
+  const host = tinyHost();
+  let model: Model;
+  let net: ControlNet;
+  before(async () => {
+    ({ model } = await host().loadCheckpoint("tiny-sd1.safetensors"));
+    net = await host().loadFile!("controlnet", "tiny-sd1-control.safetensors");
+  });
+  const control = (changes: Partial<Control> = {}): Control => ({
+    net,
+    hint,
+    strength: 1,
+    start: 0,
+    end: 1,
+    ...changes,
+  });
+  const cond = (control?: Control) => [[someContext(1), control ? { control } : {}]] as unknown as Conditioning;
+  const predicted = (sigma: number, by?: Control, of = model) => of.predict!(x, sigma, cond(by));
+
+  it("change the prediction by their strength", async () => {
+    const [plain, none, full] = [
+      await predicted(2),
+      await predicted(2, control({ strength: 0 })),
+      await predicted(2, control()),
+    ];
+    assert.ok(layerError(none, plain) < 1e-6);
+    assert.ok(layerError(full, plain) > 1e-3);
+  });
+
+  it("count between start and end of sampling alone", async () => {
+    const early = control({ end: 0.5 });
+    const late = control({ start: 0.5 });
+    for (const [sigma, on, off] of [
+      [10, early, late],
+      [0.1, late, early],
+    ] as const) {
+      const plain = await predicted(sigma);
+      assert.ok(layerError(await predicted(sigma, on), plain) > 1e-4, `${sigma}, on`);
+      assert.ok(layerError(await predicted(sigma, off), plain) < 1e-6, `${sigma}, off`);
+    }
+  });
+
+  it("add up along a chain", async () => {
+    const half = control({ strength: 0.5 });
+    const chain = control({ strength: 0.5, previous: half });
+    assert.ok(layerError(await predicted(2, chain), await predicted(2, control())) < 1e-5);
+    const over = control({ start: 0.9, previous: half });
+    assert.ok(layerError(await predicted(10, over), await predicted(10, half)) < 1e-6);
+  });
+
+  it("take hints of other sizes", async () => {
+    const large = Tensor.full([1, 100, 50, 3], 0.5);
+    const even = Tensor.full([1, 64, 64, 3], 0.5);
+    const [a, b] = [await predicted(2, control({ hint: large })), await predicted(2, control({ hint: even }))];
+    assert.deepEqual(a.data, b.data);
+  });
+
+  it("refuse nets of other hosts and families", async () => {
+    const foreign = { ofType: () => foreign } as unknown as ControlNet;
+    await refuses(predicted(2, control({ net: foreign })), "host.missing", /cannot run a ControlNet of another host/);
+    const { model: other } = await host().loadCheckpoint("tiny-sd2.safetensors");
+    const sentence =
+      /^ControlNet of tiny-sd1-control\.safetensors is for models of another family than UNet of tiny-sd2/;
+    await refuses(predicted(2, control(), other), "value.invalid", sentence);
+  });
+});

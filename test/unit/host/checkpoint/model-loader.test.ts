@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync, utimesSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { randn, Tensor } from "latentkit";
+import { refuses } from "../../../helpers/errors.js";
+import { copyWeights, someContext, tinyHost, tinyModels } from "../../../helpers/models/tiny-host.js";
+
+const tiny = (name: string): string => join(tinyModels(), `${name}.safetensors`);
+
+describe("ModelLoader", function () {
+  this.timeout(60_000);
+  const more = mkdtempSync(join(tmpdir(), "latentkit-loader-"));
+  const own = (name: string): string => join(more, `${name}.safetensors`);
+  before(() => {
+    for (const kind of ["checkpoints/sub", "text_encoders", "diffusion_models"])
+      mkdirSync(join(more, kind), { recursive: true });
+    const sd1 = tiny("checkpoints/tiny-sd1");
+    const isUnet = (key: string): boolean => key.startsWith("model.diffusion_model.");
+    copyWeights(sd1, own("checkpoints/sub/bare"), (key) => (isUnet(key) ? key : undefined));
+    copyWeights(sd1, own("diffusion_models/alone"), (key) =>
+      isUnet(key) ? key.slice("model.diffusion_model.".length) : undefined,
+    );
+    const [prefix, first] = ["cond_stage_model.transformer.", "conditioner.embedders.0.transformer."];
+    copyWeights(sd1, own("text_encoders/clip-l"), (key) =>
+      key.startsWith(prefix) ? key.slice(prefix.length) : undefined,
+    );
+    copyWeights(tiny("checkpoints/tiny-sdxl"), own("checkpoints/one-encoder"), (key) =>
+      key.startsWith(first) ? undefined : key,
+    );
+    copyFileSync(sd1, own("checkpoints/changing"));
+  });
+  after(() => rmSync(more, { recursive: true }));
+  const host = tinyHost(() => [more]);
+
+  it("loads a checkpoint of every family", async () => {
+    const families = {
+      "tiny-sd1": "sd15",
+      "tiny-sd1-inpainting": "sd15",
+      "tiny-sd2": "sd21",
+      "tiny-sd2-v": "sd21",
+      "tiny-sdxl": "sdxl",
+      "tiny-sdxl-refiner": "sdxl-refiner",
+    };
+    for (const [name, sampling] of Object.entries(families)) {
+      const { model, clip } = await host().loadCheckpoint(`${name}.safetensors`);
+      assert.equal(model.sampling.name, sampling, name);
+      assert.equal(clip.encoders.length, name === "tiny-sdxl" ? 2 : 1);
+    }
+  });
+
+  it("says which loader has what a checkpoint lacks", async () => {
+    const { clip, vae } = await host().loadCheckpoint("bare.safetensors");
+    const sentence = (part: string, loader: string) =>
+      new RegExp(`^"sub/bare\\.safetensors" holds no ${part}: load one with ${loader}\\.$`);
+    await refuses(() => clip.encoders, "model.invalid", sentence("text encoder", "CLIPLoader or DualCLIPLoader"));
+    const decoded = vae.decode!(Tensor.zeros([1, 4, 8, 8]));
+    await refuses(decoded, "model.invalid", sentence("VAE", "VAELoader"));
+    await refuses(vae.encode!(Tensor.zeros([1, 64, 64, 3])), "model.invalid", sentence("VAE", "VAELoader"));
+    const one = host().loadCheckpoint("one-encoder.safetensors");
+    await refuses(one, "model.invalid", /expected text encoders of 128 channels, as its UNet takes, received 64/);
+  });
+
+  it("lists the nearest names where one is missing", async () => {
+    const work = host().loadCheckpoint("tiny-sd1-inpaintng.safetensors");
+    await refuses(work, /^model\.|^file\./, /tiny-sd1-inpaintng/, /tiny-sd1-inpainting\.safetensors/);
+  });
+
+  it("gives one object for a file as long as it does not change", async () => {
+    const name = "changing.safetensors";
+    const first = await host().loadCheckpoint(name);
+    assert.equal(await host().loadCheckpoint(name), first);
+    assert.equal(host().fileOf!("checkpoints", "bare.safetensors"), "sub/bare.safetensors");
+    const { mtimeMs } = statSync(own("checkpoints/changing"));
+    utimesSync(own("checkpoints/changing"), new Date(), new Date(mtimeMs + 5000));
+    const x = randn([1, 4, 8, 8], { seed: 1 });
+    const cond = [[someContext(1), {}]] as never;
+    await refuses(first.model.predict!(x, 1, cond), "model.invalid", /changing\.safetensors has changed since it was/);
+    const second = await host().loadCheckpoint(name);
+    assert.notEqual(second, first);
+    assert.deepEqual([...(await second.model.predict!(x, 1, cond)).shape], [1, 4, 8, 8]);
+  });
+
+  it("loads a UNet and a text encoder alone, and they compute as in their checkpoint", async () => {
+    const { model, clip } = await host().loadCheckpoint("tiny-sd1.safetensors");
+    const alone = await host().loadFile!("diffusion_models", "alone.safetensors");
+    const x = randn([1, 4, 8, 8], { seed: 1 });
+    const cond = [[someContext(1), {}]] as never;
+    const [a, b] = [await model.predict!(x, 1, cond), await alone.predict!(x, 1, cond)];
+    assert.deepEqual(b.data, a.data);
+    const encoder = await host().loadFile!("text_encoders", "clip-l.safetensors");
+    const chunk = [[49406, 320, 2368, ...new Array<number>(74).fill(49407)]];
+    const [c, d] = [await clip.encoders[0]!.encode(chunk), await encoder.encoders[0]!.encode(chunk)];
+    assert.deepEqual(d.cond.data, c.cond.data);
+    const signal = new AbortController().signal;
+    const odd = host().loadFile!("text_encoders", "clip-l.safetensors", signal, { type: "flux" });
+    await refuses(odd, "model.unsupported", /type "flux"/);
+    await host().loadFile!("diffusion_models", "alone.safetensors", signal, { weight_dtype: "fp8_e4m3fn" });
+    assert.match(host().warnings.join(), /"alone\.safetensors": weight_dtype fp8_e4m3fn has no effect/);
+  });
+
+  it("refuses files of another kind by name", async () => {
+    const vae = tiny("vae/tiny-vae");
+    copyFileSync(vae, own("checkpoints/vae-as-checkpoint"));
+    await refuses(host().loadCheckpoint("vae-as-checkpoint.safetensors"), "model.unsupported", /received a VAE/);
+  });
+});

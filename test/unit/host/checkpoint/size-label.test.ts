@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { Tensor } from "latentkit";
+import { type LabelSource, sizeLabel } from "#src/host/checkpoint/size-label.js";
+import { refuses } from "../../../helpers/errors.js";
+
+const POOLED = 3;
+const pooled = Tensor.from([1, 2, 3], [1, POOLED]);
+const base: LabelSource = { kind: "sdxl", width: POOLED + 6 * 256, cells: [64, 96], isNegative: false };
+const refiner: LabelSource = { ...base, kind: "sdxl-refiner", width: POOLED + 5 * 256 };
+
+/** The numbers of a label, from the first two angles of each: the first frequency is 1. */
+function numbersOf({ data }: Tensor): number[] {
+  const numbers: number[] = [];
+  for (let at = POOLED; at < data.length; at += 256) {
+    // cosines first; the last frequency is near 1 / 10,000, so its angle is the number's without a turn
+    const slowest = 10_000 ** (-127 / 128);
+    numbers.push(Math.round(Math.atan2(data[at + 255]!, data[at + 127]!) / slowest / 0.5) * 0.5);
+    assert.ok(Math.abs(data[at]! - Math.cos(numbers.at(-1)!)) < 1e-5);
+    assert.ok(Math.abs(data[at + 128]! - Math.sin(numbers.at(-1)!)) < 1e-5);
+  }
+  return numbers;
+}
+
+const label = (options: object, source: LabelSource) =>
+  sizeLabel([Tensor.zeros([1, 77, 8]), { pooled_output: pooled, ...options }] as never, source);
+
+describe("sizeLabel", () => {
+  it("has the pooled text, then the sizes of the latent where the prompt names none", () => {
+    const whole = label({}, base);
+    assert.deepEqual([...whole.data.slice(0, POOLED)], [1, 2, 3]);
+    assert.deepEqual(numbersOf(whole), [512, 768, 0, 0, 512, 768]);
+  });
+
+  it("has the prompt's own sizes, height first; the target is the size where it is not named", () => {
+    const own = { width: 1024, height: 832, crop_w: 8, crop_h: 16 };
+    assert.deepEqual(numbersOf(label(own, base)), [832, 1024, 16, 8, 832, 1024]);
+    const target = { ...own, target_width: 640, target_height: 320 };
+    assert.deepEqual(numbersOf(label(target, base)), [832, 1024, 16, 8, 320, 640]);
+  });
+
+  it("has a score for the refiner, lower for what it moves away from", () => {
+    assert.deepEqual(numbersOf(label({}, refiner)), [512, 768, 0, 0, 6]);
+    assert.deepEqual(numbersOf(label({}, { ...refiner, isNegative: true })), [512, 768, 0, 0, 2.5]);
+    assert.deepEqual(numbersOf(label({ aesthetic_score: 9 }, refiner)), [512, 768, 0, 0, 9]);
+  });
+
+  it("refuses another pooled text and sizes that are no numbers", async () => {
+    const wide = Tensor.zeros([1, 4]);
+    await refuses(() => label({ pooled_output: wide }, base), "value.invalid", /expected pooled_output \[n, 3\]/);
+    await refuses(() => label({ pooled_output: undefined }, base), "value.invalid", /received undefined/);
+    await refuses(() => label({ crop_w: "8" }, base), "value.invalid", /conditioning, crop_w: expected a number/);
+  });
+});
