@@ -1,17 +1,23 @@
 import { copyFileSync, mkdirSync } from "node:fs";
-import { join } from "node:path";
-import { goldenModels, unpackModel } from "./golden.js";
+import { basename, dirname, join } from "node:path";
+import { goldenNames, unpackModel } from "./golden.js";
+import { tinyModels } from "./tiny-host.js";
 
-/** Fills a new `models` folder in a folder with golden models, "checkpoints/sd1_fp8" or the like, and returns its path. */
+/** Puts a golden model, "checkpoints/sd1_fp8" or the like, or a tiny one ("checkpoints/tiny-sd1") into a folder. */
+export function modelFile(name: string, folder: string): string {
+  const isGolden = goldenNames(dirname(name)).includes(basename(name));
+  if (isGolden) return unpackModel(name, folder);
+  const path = join(folder, `${basename(name)}.safetensors`);
+  copyFileSync(join(tinyModels(), `${name}.safetensors`), path);
+  return path;
+}
+
+/** Fills a new `models` folder in a folder with golden and tiny models, and returns its path. */
 export function modelsFolder(folder: string, ...names: readonly string[]): string {
   const models = join(folder, "models");
   for (const name of names) {
-    const [kind, file] = name.split("/") as [string, string];
-    mkdirSync(join(models, kind), { recursive: true });
-    // small ones are not packed
-    if (kind === "loras" || kind === "embeddings")
-      copyFileSync(join(goldenModels(), `${name}.safetensors`), join(models, kind, `${file}.safetensors`));
-    else unpackModel(name, join(models, kind));
+    mkdirSync(join(models, dirname(name)), { recursive: true });
+    modelFile(name, join(models, dirname(name)));
   }
   return models;
 }

@@ -232,15 +232,15 @@ describe("--device", () => {
         ["--device", "cuda:7"],
         {},
         1,
-        /^latentkit: Device cuda:7 cannot be used: The CUDA driver sees one device, .+\.\n$/,
+        /^(?:Preview host: .+\n)?latentkit: Device cuda:7 cannot be used: The CUDA driver sees one device, .+\.\n$/,
       ],
       [
         ["--device", "cuda:0"],
         { LATENTKIT_CUDA: "/nonexistent.so" },
         1,
-        /^latentkit: Device cuda:0 .+ no CUDA library .+\.\n$/,
+        /^Preview host: .+\nlatentkit: Device cuda:0 .+ no CUDA library .+\.\n$/,
       ],
-      [[], { LATENTKIT_DEVICE: "cuda:7" }, 1, /^latentkit: Device cuda:7 cannot be used/],
+      [[], { LATENTKIT_DEVICE: "cuda:7" }, 1, /^latentkit: Device cuda:7 cannot be used/m],
       [
         [],
         { LATENTKIT_DEVICE: "gpu" },

@@ -11,7 +11,7 @@ describe("latentkit models", () => {
   ownCacheFolder(folder);
 
   it("prints a line for each file", async () => {
-    const models = modelsFolder(folder(), "loras/sd1_kohya", "embeddings/tiny-a");
+    const models = modelsFolder(folder(), "loras/sd1_diffusers", "embeddings/tiny-a");
     writeFileSync(join(models, "loras/old.pt"), Buffer.from([0x80, 2]));
     const { code, out, err } = await runHere("models", "--models", models);
     assert.deepEqual([code, err], [0, "3 files, 1 of which cannot be loaded\n"]);
@@ -19,7 +19,7 @@ describe("latentkit models", () => {
     assert.match(refused!, /^loras\/old\.pt +Model "old\.pt": expected a \.safetensors file, received a pickle of/);
     assert.match(
       lora!,
-      /^loras\/sd1_kohya\.safetensors +LoRA, LoCon \(kohya\) +562 kB {2}F16 {2}226 K {2}[0-9a-f]{10}$/,
+      /^loras\/sd1_diffusers\.safetensors +LoRA \(diffusers\) +76\.2 kB {2}F32 {2}17\.\d K {2}[0-9a-f]{10}$/,
     );
     assert.match(
       embedding!,
@@ -64,7 +64,7 @@ describe("latentkit doctor", () => {
   const folder = temporaryFolder();
 
   it("names ONNX Runtime, what each provider is worth, and the files of models", async () => {
-    const models = modelsFolder(folder(), "loras/sd1_kohya", "embeddings/tiny-a");
+    const models = modelsFolder(folder(), "loras/sd1_diffusers", "embeddings/tiny-a");
     const { code, out } = await runHere("doctor", "--json", "--models", models, "--out", folder());
     const { findings } = JSON.parse(out) as { findings: { name: string; ok: boolean; value: string }[] };
     const reported = (name: string) => findings.find((finding) => finding.name === name)?.value;

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { Tensor } from "latentkit";
-import { type LabelSource, sizeLabel } from "#src/host/checkpoint/size-label.js";
+import { type LabelSource, labelVectors, sizeLabel } from "#src/host/checkpoint/size-label.js";
 import { refuses } from "../../../helpers/errors.js";
 
 const POOLED = 3;
 const pooled = Tensor.from([1, 2, 3], [1, POOLED]);
-const base: LabelSource = { kind: "sdxl", width: POOLED + 6 * 256, cells: [64, 96], isNegative: false };
-const refiner: LabelSource = { ...base, kind: "sdxl-refiner", width: POOLED + 5 * 256 };
+const base: LabelSource = { kind: "sdxl", cells: [64, 96], isNegative: false };
+const refiner: LabelSource = { ...base, kind: "sdxl-refiner" };
 
 /** The numbers of a label, from the first two angles of each: the first frequency is 1. */
 function numbersOf({ data }: Tensor): number[] {
@@ -21,8 +21,11 @@ function numbersOf({ data }: Tensor): number[] {
   return numbers;
 }
 
-const label = (options: object, source: LabelSource) =>
-  sizeLabel([Tensor.zeros([1, 77, 8]), { pooled_output: pooled, ...options }] as never, source);
+const label = (options: object, source: LabelSource) => {
+  const width = POOLED + (source.kind === "sdxl" ? 6 : 5) * 256;
+  const entry = [Tensor.zeros([1, 77, 8]), { pooled_output: pooled, ...options }] as never;
+  return labelVectors(sizeLabel(entry, source, width));
+};
 
 describe("sizeLabel", () => {
   it("has the pooled text, then the sizes of the latent where the prompt names none", () => {

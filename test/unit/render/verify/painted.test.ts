@@ -44,7 +44,7 @@ describe("pictures that models painted", () => {
     assert.equal(result.status, "success", result.error?.message);
     return result.files.at(-1)!.path;
   };
-  const models = () => modelsFolder(folder(), "checkpoints/sd1_fp8", "loras/sd1_kohya", "embeddings/tiny-a");
+  const models = () => modelsFolder(folder(), "checkpoints/sd1_fp8", "loras/sd1_diffusers", "embeddings/tiny-a");
   /** A host whose pictures are lighter by that many 255ths. */
   const lighter = (host: Host, by: number): Host => ({
     ...host,

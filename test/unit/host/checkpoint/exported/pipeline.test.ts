@@ -74,13 +74,13 @@ describe("loadPipeline", () => {
   }
 
   for (const [name, flavour, tolerance] of [
-    ["sd1", "optimum", 1e-5],
-    ["sd1", "old optimum", 1e-5],
-    ["sd1", "script", 1e-5],
-    ["sd1", "halves", 5e-3],
-    ["sd2_v", "optimum", 1e-5],
-    ["sd2_v", "script", 1e-5],
-    ["sdxl", "optimum", 1e-5],
+    ["tiny-sd1", "optimum", 1e-5],
+    ["tiny-sd1", "old optimum", 1e-5],
+    ["tiny-sd1", "script", 1e-5],
+    ["tiny-sd1", "halves", 5e-3],
+    ["tiny-sd2-v", "optimum", 1e-5],
+    ["tiny-sd2-v", "script", 1e-5],
+    ["tiny-sdxl", "optimum", 1e-5],
   ] as const)
     it(`renders the picture of ${name} from an export of ${flavour}`, async () => {
       await exported(name, flavour);
@@ -101,9 +101,9 @@ describe("loadPipeline", () => {
   }
 
   it("encodes a picture to the mean", async () => {
-    await exported("sd1");
+    await exported("tiny-sd1");
     const image = noiseTensor([1, 24, 19, 3]);
-    const [own, other] = await both("sd1");
+    const [own, other] = await both("tiny-sd1");
     const [expected, received] = [await own.vae.encode(image), await other.vae.encode(image)];
     assert.deepEqual([...received.shape], [1, 4, 3, 2]);
     assert.ok(largestDifference(expected, received) <= 1e-5);
@@ -111,15 +111,15 @@ describe("loadPipeline", () => {
   });
 
   it("warns of an encoder that draws noise", async () => {
-    await exported("sd1", "script");
-    const [, { vae }] = await both("sd1");
+    await exported("tiny-sd1", "script");
+    const [, { vae }] = await both("tiny-sd1");
     await vae.encode(noiseTensor([1, 16, 16, 3]));
     assert.match(warnings.join(), /exported draws noise without a seed/);
   });
 
   it("takes earlier layers of SDXL's text encoders, and refuses those that an export lacks", async () => {
-    await exported("sdxl");
-    const [own, other] = await both("sdxl");
+    await exported("tiny-sdxl");
+    const [own, other] = await both("tiny-sdxl");
     const ids = [[49406, 320, 736, ...new Array<number>(74).fill(49407)]];
     for (const layer of [-1, -2, -24])
       for (const index of [0, 1]) {
@@ -130,14 +130,14 @@ describe("loadPipeline", () => {
         assert.ok(largestDifference(expected!.pooled!, received!.pooled!) <= 1e-5);
       }
     rmSync(at(), { recursive: true });
-    await exported("sd1");
+    await exported("tiny-sd1");
     const { clip } = await hostOf().loadCheckpoint("exported");
     const encoded = clip.atLayer!(-2).encoders[0]!.encode(ids);
     await refuses(encoded, "value.invalid", /expected clip layer -1, received -2.*num_hidden_layers/);
   });
 
   it("gives the refiner one encoder and five sizes", async () => {
-    await exported("sdxl");
+    await exported("tiny-sdxl");
     rmSync(join(at(), "text_encoder"), { recursive: true });
     rmSync(join(at(), "unet/config.json"));
     const graph = new OnnxGraph("sum");
@@ -163,7 +163,7 @@ describe("loadPipeline", () => {
   });
 
   it("lists a folder of models/diffusers, and sees that a file of it has changed", async () => {
-    const checkpoint = await recognised("sd1", folder());
+    const checkpoint = await recognised("tiny-sd1", folder());
     const path = join(folder(), "diffusers/art/exported");
     writeExportedFolder(path, checkpoint);
     const host = hostOf();
@@ -177,7 +177,7 @@ describe("loadPipeline", () => {
   });
 
   it("reads the schedule", async () => {
-    await exported("sd2_v");
+    await exported("tiny-sd2-v");
     const file = join(at(), "scheduler/scheduler_config.json");
     const config = JSON.parse(readFileSync(file, "utf8"));
     const host = hostOf();
@@ -227,7 +227,7 @@ describe("loadPipeline", () => {
     });
 
     it("a folder without a network, and one with other formats", async () => {
-      await exported("sd1");
+      await exported("tiny-sd1");
       rmSync(join(at(), "unet/model.onnx"));
       await refuses(load(), "model.invalid", /^Model "exported": expected unet\/model.onnx, received a folder without/);
       writeFileSync(join(at(), "unet/diffusion_pytorch_model.safetensors"), "");
@@ -237,7 +237,7 @@ describe("loadPipeline", () => {
     });
 
     it("networks of other sizes", async () => {
-      await exported("sd1");
+      await exported("tiny-sd1");
       for (const [file, values, pattern] of [
         ["unet/config.json", { in_channels: 8 }, /in_channels of unet\/config.json to be 4 or 9, received 8/],
         ["text_encoder/config.json", { vocab_size: 1000 }, /vocab_size.*49408, received 1000/],
@@ -252,7 +252,7 @@ describe("loadPipeline", () => {
     });
 
     it("a UNet with other inputs and outputs, and a file that is no model", async () => {
-      await exported("sd1");
+      await exported("tiny-sd1");
       const original = readFileSync(unet()).toString("latin1");
       const rename = (from: string, to: string) => writeFileSync(unet(), original.replaceAll(from, to), "latin1");
       rename("encoder_hidden_states", "encoder_hidden_stat3s");
@@ -272,7 +272,7 @@ describe("loadPipeline", () => {
     });
 
     it("a UNet whose output has another shape", async () => {
-      await exported("sd1");
+      await exported("tiny-sd1");
       const graph = new OnnxGraph("mean");
       const sample = graph.input("sample", "float", ["batch", 4, "height", "width"]);
       graph.input("timestep", "float", []);
@@ -288,7 +288,7 @@ describe("loadPipeline", () => {
     });
 
     it("weights outside a network's folder", async () => {
-      await exported("sd1");
+      await exported("tiny-sd1");
       const [own, outside] = ["model.onnx_data", "../onnx_weights"];
       assert.equal(own.length, outside.length);
       writeFileSync(unet(), readFileSync(unet()).toString("latin1").replaceAll(own, outside), "latin1");
@@ -297,14 +297,14 @@ describe("loadPipeline", () => {
     });
 
     it("a file that has changed since it was loaded", async () => {
-      await exported("sd1");
+      await exported("tiny-sd1");
       const { vae } = await load();
       utimesSync(join(at(), "vae_decoder/model.onnx_data"), 1, 1);
       await refuses(vae.decode(noiseTensor([1, 4, 2, 2])), "model.invalid", /model\.onnx_data has changed since/);
     });
 
     it("fractional timesteps where it takes whole ones", async () => {
-      await exported("sd1", "old optimum");
+      await exported("tiny-sd1", "old optimum");
       const { model } = await load();
       const patched = model.patch!({ node: "ModelSamplingContinuousEDM", inputs: { sampling: "eps" } });
       const { cross_attention_dim: width } = JSON.parse(readFileSync(join(at(), "unet/config.json"), "utf8"));
@@ -315,7 +315,7 @@ describe("loadPipeline", () => {
     });
 
     it("LoRAs and ControlNets", async () => {
-      await exported("sd1");
+      await exported("tiny-sd1");
       mkdirSync(join(folder(), "loras"));
       writeWeights(join(folder(), "loras/a.safetensors"), {
         "lora_unet_mid_block_resnets_0_conv1.lora_up.weight": f32([1, 1]),

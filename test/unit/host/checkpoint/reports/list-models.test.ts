@@ -13,9 +13,9 @@ describe("listModels", () => {
   it("recognises files of every kind, with sizes, types and hashes", async () => {
     const models = modelsFolder(
       folder(),
-      ...["checkpoints/sd1_fp8", "checkpoints/sdxl", "checkpoints/sd2_v", "checkpoints/sd1_inpaint"],
-      ...["vae/ext", "loras/sd1_kohya", "loras/sd1_lycoris", "loras/sd1_diffusers", "embeddings/tiny_xl"],
-      "controlnet/sd1_control",
+      ...["checkpoints/sd1_fp8", "checkpoints/sdxl", "checkpoints/tiny-sd2-v", "checkpoints/sd1_inpaint"],
+      ...["vae/tiny-vae", "loras/sdxl_kohya", "loras/sd1_lycoris", "loras/sd1_diffusers", "embeddings/tiny_xl"],
+      ...["controlnet/tiny-sd1-control", "upscale_models/tiny-4x"],
     );
     const listed = await listModels({ models });
     assert.deepEqual(
@@ -23,14 +23,15 @@ describe("listModels", () => {
       [
         ["checkpoints/sd1_fp8.safetensors", "SD 1", "F16 F8_E4M3"],
         ["checkpoints/sd1_inpaint.safetensors", "SD 1 inpainting", "BF16"],
-        ["checkpoints/sd2_v.safetensors", "SD 2 v", "F16 F32"],
         ["checkpoints/sdxl.safetensors", "SDXL", "F16"],
+        ["checkpoints/tiny-sd2-v.safetensors", "SD 2 v", "F16"],
         ["loras/sd1_diffusers.safetensors", "LoRA (diffusers)", "F32"],
-        ["loras/sd1_kohya.safetensors", "LoRA, LoCon (kohya)", "F16"],
         ["loras/sd1_lycoris.safetensors", "LoRA, LoHa, LoKr (kohya, DoRA)", "F32"],
-        ["vae/ext.safetensors", "VAE", "F32"],
+        ["loras/sdxl_kohya.safetensors", "LoRA (kohya)", "F16"],
+        ["vae/tiny-vae.safetensors", "VAE", "F16"],
         ["embeddings/tiny_xl.safetensors", "embedding of SDXL, 2 tokens of 128", "F32"],
-        ["controlnet/sd1_control.safetensors", "ControlNet of SD 1", "F16"],
+        ["controlnet/tiny-sd1-control.safetensors", "ControlNet of SD 1", "F16"],
+        ["upscale_models/tiny-4x.safetensors", "upscaler, 4 times", "F16"],
       ],
     );
     for (const { path, bytes, parameters, sha256: hash, autoV2, refusal } of listed) {
@@ -42,10 +43,10 @@ describe("listModels", () => {
   });
 
   it("says in one sentence why a file cannot be loaded", async () => {
-    const models = modelsFolder(folder(), "checkpoints/sd1_fp8", "loras/sd1_kohya", "embeddings/tiny-a");
+    const models = modelsFolder(folder(), "checkpoints/sd1_fp8", "loras/sd1_diffusers", "embeddings/tiny-a");
     const cut = join(models, "checkpoints/sd1_fp8.safetensors");
     truncateSync(cut, 5_000_000);
-    const lora = readFileSync(join(models, "loras/sd1_kohya.safetensors"));
+    const lora = readFileSync(join(models, "loras/sd1_diffusers.safetensors"));
     writeFileSync(join(models, "checkpoints/lora.safetensors"), lora);
     writeFileSync(join(models, "checkpoints/old.ckpt"), Buffer.from([0x50, 0x4b, 3, 4]));
     writeFileSync(
@@ -78,11 +79,11 @@ describe("listModels", () => {
   });
 
   it("reports progress, stops at a signal, and refuses folders that are not there", async () => {
-    const models = modelsFolder(folder(), "loras/sd1_kohya", "embeddings/tiny-a");
+    const models = modelsFolder(folder(), "loras/sd1_diffusers", "embeddings/tiny-a");
     const seen: ListProgress[] = [];
     await listModels({ models, onProgress: (progress) => seen.push(progress) });
     assert.deepEqual(seen, [
-      { done: 0, total: 2, name: "sd1_kohya.safetensors" },
+      { done: 0, total: 2, name: "sd1_diffusers.safetensors" },
       { done: 1, total: 2, name: "tiny-a.safetensors" },
     ]);
     await refuses(listModels({ models, signal: AbortSignal.abort() }), "run.interrupted", /interrupted\.$/);
