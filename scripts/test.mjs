@@ -10,7 +10,7 @@ import { orExplain, root, setup } from "./setup.mjs";
 
 /** Tag in the title of a test that needs the machine for itself: it measures time or memory. */
 const ALONE = "@alone";
-/** Tag of a test that repeats something for long; npm run test:long runs these. */
+/** Tag of a test that takes long; npm run test:long runs these. */
 const LONG = "@long";
 const MOST_JOBS = 8;
 /** Above the processors: tests wait too, for processes, timers and disks. */

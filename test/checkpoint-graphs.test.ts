@@ -28,6 +28,9 @@ const SMALLER: Readonly<Record<string, Record<string, number>>> = {
   "upscale-and-refine": sides(4, 192),
 };
 
+/** Graphs of every run of the tests; the others are rendered by npm run test:long. */
+const QUICK = ["image-to-image", "inpainting", "noise-injection"];
+
 describe("graphs that sample, on tiny checkpoints", function () {
   this.timeout(120_000);
   const folder = temporaryFolder();
@@ -40,7 +43,7 @@ describe("graphs that sample, on tiny checkpoints", function () {
   it("are those of the preview host", () => assert.equal(names.length, 10));
 
   for (const name of names)
-    it(`${name}: well-formed pictures, the same again`, async () => {
+    it(`${name}: well-formed pictures, the same again${QUICK.includes(name) ? "" : " @long"}`, async () => {
       const set = SMALLER[name] ?? {};
       const graph = join(graphs, `${name}.json`);
       const [first, again] = [join(folder(), "first"), join(folder(), "again")];

@@ -11,7 +11,7 @@ interface Report {
 }
 
 describe("tensors on a device", () => {
-  it("pass the golden vectors and all tests of nodes and graphs", async function () {
+  it("pass the golden vectors and all tests of nodes and graphs @long", async function () {
     this.timeout(600_000);
     const files = SUITES.map((suite) => join("build/test", suite));
     const report = join(root, "build/test/helpers/process/report-launches.js");

@@ -66,7 +66,7 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   scheduleTexts: (it) => scheduleTexts(it, 20),
   takeTimestep: (it) => takeTimestep(`${it}\n${it}`.slice(-CHARACTERS)),
   tokenizePrompt: (it) => tokenizePrompt(it, clip.encoders[0]!),
-  "the tokenizer of CLIP": tokenizeClip,
+  "the tokenizer of CLIP @long": tokenizeClip,
   tokenGroups: (it) => tokenGroups(it, { ...clip.encoders[0]!, embedding: (rest) => ({ ids: [], rest }) }),
   "nearest names": (it) => nearest(it, [it, `a/${it}`]),
   "the tokenizer of the preview": (it) => previewClip("l").encoders[0]!.tokenize(it),

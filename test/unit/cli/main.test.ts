@@ -295,7 +295,7 @@ describe("latentkit", () => {
     assert.equal((JSON.parse(bad.out) as { ok: boolean }).ok, false);
   });
 
-  it("doctor: reports a variable with an invalid value", async () => {
+  it("doctor: reports a variable with an invalid value @long", async () => {
     for (const [name, expected] of [
       ["LATENTKIT_ISA", "avx512, avx2 or baseline"],
       ["LATENTKIT_THREADS", "a whole number from 1 to 256"],

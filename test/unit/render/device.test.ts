@@ -266,7 +266,7 @@ describe("--device", () => {
     assert.deepEqual([ran.code, ran.stderr], [0, ""]);
   });
 
-  it("of doctor's: device, driver, memory, and why not", async () => {
+  it("of doctor's: device, driver, memory, and why not @long", async () => {
     const doctor = async (env: Record<string, string>) =>
       (await latentkit(["doctor"], { env: fakeGpu("devices=2", { LATENTKIT_DEVICE: "", ...env }) })).stdout;
     const used = await doctor({});

@@ -82,7 +82,7 @@ describe("loadPipeline", () => {
     ["tiny-sd2-v", "script", 1e-5],
     ["tiny-sdxl", "optimum", 1e-5],
   ] as const)
-    it(`renders the picture of ${name} from an export of ${flavour}`, async () => {
+    it(`renders the picture of ${name} from an export of ${flavour}${flavour === "script" ? "" : " @long"}`, async () => {
       await exported(name, flavour);
       const host = hostOf();
       assert.deepEqual(host.checkpoints(), ["exported", `${name}.safetensors`]);

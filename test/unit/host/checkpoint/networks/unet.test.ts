@@ -52,7 +52,7 @@ describe("buildUnet", () => {
       });
 
   for (const name of CHECKPOINTS.filter((name) => goldenLayers(name).unet_trace !== undefined))
-    it(`has the reference's value after every block of ${name}`, async () => {
+    it(`has the reference's value after every block of ${name} @long`, async () => {
       const weights = await unetWeights(name);
       const { unet_trace, tensor } = goldenLayers(name);
       const vector = unet_trace!;
@@ -90,7 +90,7 @@ describe("buildUnet", () => {
     }
   });
 
-  it("adds the residuals of control nets to the skips and after the middle", async () => {
+  it("adds the residuals of control nets to the skips and after the middle @long", async () => {
     const weights = await unetWeights("sd1_fp8");
     const config = unetConfigOf(shapesOf(weights));
     const { unet, tensor } = goldenLayers("sd1_fp8");
@@ -125,7 +125,7 @@ describe("buildUnet", () => {
     for (const session of sessions) await session.release();
   });
 
-  it("builds relatives: no middle, a middle without transformer, blocks of their own depth", () => {
+  it("builds relatives: no middle, a middle without transformer, own depths @long", () => {
     const config: UnetConfig = {
       inChannels: 4,
       outChannels: 4,

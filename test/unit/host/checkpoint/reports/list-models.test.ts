@@ -31,7 +31,7 @@ describe("listModels", () => {
         ["vae/tiny-vae.safetensors", "VAE", "F16"],
         ["embeddings/tiny_xl.safetensors", "embedding of SDXL, 2 tokens of 128", "F32"],
         ["controlnet/tiny-sd1-control.safetensors", "ControlNet of SD 1", "F16"],
-        ["upscale_models/tiny-4x.safetensors", "upscaler, 4 times", "F16"],
+        ["upscale_models/tiny-4x.safetensors", "ESRGAN x4", "F16"],
       ],
     );
     for (const { path, bytes, parameters, sha256: hash, autoV2, refusal } of listed) {
