@@ -31,7 +31,7 @@ const CHAIN = `
   };
 `;
 
-describe("a graph on a device", () => {
+describe("a graph on a device @long", () => {
   it("keeps its latents there between the nodes", async () => {
     const program = `${CHAIN}
       const { graph, ...options } = chain();
@@ -144,7 +144,7 @@ describe("pictures from a device", () => {
   });
 });
 
-describe("rendering threads on a device", () => {
+describe("rendering threads on a device @long", () => {
   const folder = temporaryFolder();
 
   it("share it, and give it back when they end", async () => {
@@ -218,7 +218,7 @@ describe("rendering threads on a device", () => {
   });
 });
 
-describe("--device", () => {
+describe("--device @long", () => {
   const folder = temporaryFolder();
   const run = (args: string[], env: Record<string, string> = {}) =>
     latentkit(["render", EXAMPLE, "--targets", "11", "--out", join(folder(), "out"), ...args], {

@@ -45,7 +45,7 @@ describe("scripts/gpu-check", () => {
   // a Python that is not there: this machine's PyTorch is none of this test's business
   const fake = ["--driver", DRIVER, "--library", LIBRARY, "--python", "/nowhere/python3"];
 
-  it("passes what the fake driver can show, and names what it cannot", async function () {
+  it("passes what the fake driver can show, and names what it cannot @long", async function () {
     this.timeout(300_000);
     const { code, states } = await check([...fake, "--seconds", "280"]);
     const { shapes, bench = [], ...others } = states;

@@ -63,7 +63,7 @@ extern "C" __attribute__((visibility("default"))) const engine_cuda_table *laten
 }
 `;
 
-describe("trust in a CUDA library", () => {
+describe("trust in a CUDA library @long", () => {
   const folder = temporaryFolder();
   const cache = () => join(folder(), "cache");
   const ask = (options: TrustOptions = {}, question: Partial<TrustQuestion> = {}) =>

@@ -204,7 +204,7 @@ describe("operations on a device", () => {
   });
 });
 
-describe("the choice of a device", () => {
+describe("the choice of a device @long", () => {
   it("auto sends large operations and those with operands on the device", async () => {
     const program = `
       const small = randn([100], { seed: 1n, source: "GPU" });
@@ -333,7 +333,7 @@ describe("the choice of a device", () => {
   });
 });
 
-describe("a device that fails", () => {
+describe("a device that fails @long", () => {
   it("without memory left, lets the CPU compute the same, and warns once", async () => {
     const program = `${EVERYTHING}
       const expected = withDevice("cpu", everything);
