@@ -46,8 +46,8 @@ export interface CheckpointHost extends Host {
 
 /**
  * Makes a host that runs people's own checkpoints: `.safetensors` files of Stable Diffusion 1, 2 and XL in ComfyUI's
- * folders, as they are, and folders of diffusers whose networks are exported to ONNX. Networks run in a child process, by ONNX Runtime (the package `onnxruntime-node`), which maps the
- * weights from the files. Throws config.invalid for folders that do not exist.
+ * folders, as they are, and folders of diffusers whose networks are exported to ONNX. Networks run in a child process, by
+ * ONNX Runtime (the package `onnxruntime-node`), which maps the weights from the files. Throws config.invalid for folders that do not exist.
  */
 export function createCheckpointHost(options: CheckpointHostOptions): CheckpointHost {
   checkOptions("createCheckpointHost", options, HOST_RULES, ["models"]);

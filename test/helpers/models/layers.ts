@@ -45,7 +45,7 @@ export function goldenLayers(name: string): Layers & { tensor(name: string): Ten
   return { ...layers, tensor: (key) => toTensor(tensors.get(key)!) };
 }
 
-/** What a UNet takes for a vector. */
+/** Inputs of a UNet for one vector. */
 export const unetFeeds = (vector: UnetVector, tensor: (name: string) => Tensor): Record<string, Tensor> => ({
   x: tensor(vector.x),
   timestep: Tensor.from(vector.timestep, [vector.timestep.length]),
