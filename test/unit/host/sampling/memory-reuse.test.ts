@@ -5,7 +5,7 @@ import { type SampleOptions, sample } from "#src/host/sampling/sample.js";
 import { clearPool } from "#src/tensor/memory.js";
 import { assertClose, assertSameBits } from "../../../helpers/tensor/bits.js";
 
-/** Sides large enough for pooled memory. */
+/** A shape large enough for pooled memory. */
 const SHAPE = [1, 4, 32, 32];
 const SAMPLING = modelSampling("sd15");
 const SIGMAS = Float32Array.of(14, 9, 6, 4, 2.5, 1.5, 0.8, 0.3, 0);
