@@ -128,6 +128,6 @@ function median(list, field) {
 function cpuMs(id) {
   if (id === undefined || !existsSync(`/proc/${id}/stat`)) return 0;
   // after the program's name, which may hold blanks: fields 14 and 15 in ticks of 10 ms
-  const fields = readFileSync(`/proc/${id}/stat`, "utf8").split(") ").at(-1).split(" ");
+  const fields = String(readFileSync(`/proc/${id}/stat`, "utf8").split(") ").at(-1)).split(" ");
   return 10 * (Number(fields[11]) + Number(fields[12]));
 }
