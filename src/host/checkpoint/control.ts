@@ -33,7 +33,7 @@ export class RunControls {
   readonly #runtime: Runtime;
   readonly #unet: ModelPart<UnetConfig>;
   readonly #run: SamplingRun;
-  /** Hints in the size of a call, which is that of the run or of an area. */
+  /** Hints in the size and number of the last call. */
   readonly #hints = new WeakMap<Control, Tensor>();
   /** Nets that are differences, with the UNet's weights added. */
   readonly #sums = new WeakMap<object, CheckpointControlNet["part"]>();
@@ -82,11 +82,11 @@ export class RunControls {
       hint,
       strength: Tensor.full([1], control.strength),
     };
-    const keep = ["context", "y", "hint", "strength"];
+    const keep = ["context", "y", "hint"];
     return this.#runtime.run(session, inputs, { signal, keep, calls: this.#run.steps });
   }
 
-  /** The net of a control, with what the UNet's own weights add to it. Fails with host.missing and model.invalid. */
+  /** The net of a control, with what the UNet's own weights add to it. Fails with host.missing and value.invalid. */
   #partOf({ net }: Control): CheckpointControlNet["part"] {
     if (!(net instanceof CheckpointControlNet))
       throw new LatentkitError("host.missing", 'host "checkpoint": it cannot run a ControlNet of another host.');
@@ -107,7 +107,8 @@ export class RunControls {
     const [items, , rows, columns] = shape as [number, number, number, number];
     const [height, width] = [rows * CELL, columns * CELL];
     const known = this.#hints.get(control);
-    if (known !== undefined && known.shape[2] === height && known.shape[3] === width) return known;
+    const isFit = known?.shape[2] === height && known.shape[3] === width && [1, items].includes(known.shape[0]!);
+    if (known !== undefined && isFit) return known;
     fourSides("ControlNet", control.hint, "[B, H, W, C]");
     const colours = firstChannels(control.hint, COLOURS);
     const batch = this.#run.latent.shape[0]!;

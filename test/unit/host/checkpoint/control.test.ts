@@ -68,6 +68,19 @@ describe("controls of a checkpoint's model", function () {
     assert.deepEqual(a.data, b.data);
   });
 
+  it("keep a picture for each latent where calls of a run have other numbers of entries", async () => {
+    const pictures = Tensor.from([...hint.data, ...hint.data.map((value) => 1 - value)], [2, 64, 64, 3]);
+    const [entry] = cond(control({ hint: pictures })) as [Conditioning[number]];
+    const [two, four] = [randn([2, 4, 8, 8], { seed: 3 }), Tensor.zeros([4, 4, 8, 8])];
+    four.data.set(two.data);
+    four.data.set(two.data, two.size);
+    const start = { sampling: model.sampling, latent: Tensor.zeros(two.shape), negative: [], steps: 2 };
+    const run = model.forRun!(start);
+    const both = await run.predict(four, 2, [entry, entry]);
+    const one = await run.predict(two, 2, [entry]);
+    assert.ok(layerError(one, Tensor.from(both.data.slice(0, two.size), two.shape)) < 1e-5);
+  });
+
   it("refuse nets of other hosts and families", async () => {
     const foreign = { ofType: () => foreign } as unknown as ControlNet;
     await refuses(predicted(2, control({ net: foreign })), "host.missing", /cannot run a ControlNet of another host/);
