@@ -93,7 +93,7 @@ describe("a graph on a device @long", () => {
   });
 });
 
-describe("pictures from a device", () => {
+describe("pictures from a device @long", () => {
   const folder = temporaryFolder();
 
   it("are the processor's files, byte for byte", async () => {

@@ -40,7 +40,7 @@ function largestDifference(a: Tensor, b: Tensor): number {
   return a.data.reduce((most, value, i) => Math.max(most, Math.abs(value - b.data[i]!)), 0);
 }
 
-describe("loadPipeline", () => {
+describe("loadPipeline @long", () => {
   const folder = temporaryFolder();
   const hosts: CheckpointHost[] = [];
   const warnings: string[] = [];
@@ -82,7 +82,7 @@ describe("loadPipeline", () => {
     ["tiny-sd2-v", "script", 1e-5],
     ["tiny-sdxl", "optimum", 1e-5],
   ] as const)
-    it(`renders the picture of ${name} from an export of ${flavour}${flavour === "script" ? "" : " @long"}`, async () => {
+    it(`renders the picture of ${name} from an export of ${flavour}`, async () => {
       await exported(name, flavour);
       const host = hostOf();
       assert.deepEqual(host.checkpoints(), ["exported", `${name}.safetensors`]);
