@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// npm test: set up, check the layers, run mocha. Arguments go to mocha; named files replace the whole suite.
+// npm test: set up, check the layers, run mocha. --long runs the tests that take long. Other arguments go to mocha; named
+// files replace the whole suite.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -16,7 +17,7 @@ const MOST_JOBS = 8;
 /** Above the processors: tests wait too, for processes, timers and disks. */
 const EXTRA_JOBS = 2;
 /** Files of tests that take longest, started first: one that came last would run on alone. */
-const LONGEST = ["docs", "nodes-on-device", "unit/cli/batch/render-batch", "unit/render/threads/thread-pool"];
+const LONGEST = ["nodes-on-device", "docs", "unit/cli/batch/render-batch", "unit/render/threads/thread-pool"];
 const LISTED_PARTS = 12;
 
 orExplain(() => setup({ tests: true }));
@@ -28,17 +29,22 @@ if (layers !== 0) process.exit(layers);
 
 const mocha = "node_modules/mocha/bin/mocha.js";
 const args = process.argv.slice(2);
-if (args.length > 0) {
+const isLong = args.join(" ") === "--long";
+if (args.length > 0 && !isLong) {
   const files = args.some((argument) => argument.endsWith(".test.js")) ? [] : ["build/test/**/*.test.js"];
   process.exit(node(mocha, ...args, ...files));
 }
 
 const started = performance.now();
 const jobs = Math.min(MOST_JOBS, availableParallelism() + EXTRA_JOBS);
-const parallel = pass(["--grep", `${ALONE}|${LONG}`, "--invert", "--parallel", "--jobs", String(jobs)], testFiles());
-const alone = pass(["--grep", ALONE], testFiles().filter(hasAlone));
-report([parallel, alone]);
-process.exit(parallel.status || alone.status);
+const inParallel = ["--parallel", "--jobs", String(jobs)];
+const length = isLong ? `(?=.*${LONG})` : `(?!.*${LONG})`;
+const passes = [
+  pass(["--grep", `^${length}(?!.*${ALONE})`, ...inParallel], isLong ? testFiles().filter(has(LONG)) : testFiles()),
+  pass(["--grep", `^${length}(?=.*${ALONE})`], testFiles().filter(has(ALONE))),
+];
+report(passes);
+process.exit(passes.find(({ status }) => status !== 0)?.status ?? 0);
 
 function testFiles() {
   const names = readdirSync(join(root, "build/test"), { recursive: true, encoding: "utf8" });
@@ -47,9 +53,9 @@ function testFiles() {
   return [...longest, ...files.filter((file) => !longest.includes(file))];
 }
 
-/** @param {string} file */
-function hasAlone(file) {
-  return readFileSync(join(root, file), "utf8").includes(ALONE);
+/** @param {string} tag */
+function has(tag) {
+  return (/** @type {string} */ file) => readFileSync(join(root, file), "utf8").includes(tag);
 }
 
 /**

@@ -16,6 +16,9 @@ const REASONS = [
 ];
 const DIRECTIVES = ["exit", "file", "in", "not run"];
 
+/** Pages that every run of the tests runs; npm run test:long runs the others. */
+const QUICK = ["README.md", "CONTRIBUTING.md", "docs/batch.md", "docs/hooks.md"];
+
 /** The page whose blocks go into the sources: scripts/check-adding.mjs runs it. */
 const ADDING = "docs/adding.md";
 
@@ -26,7 +29,7 @@ const written = [...texts].filter(([page, text]) => !isGenerated(text) && page !
 for (const [page, text] of written) {
   const blocks = blocksOf(text);
   if (blocks.length === 0) continue;
-  describe(page, () => {
+  describe(QUICK.includes(page) ? page : `${page} @long`, () => {
     let folder: string;
     let runner: PageRunner;
     before(() => {

@@ -9,6 +9,9 @@ const graphs = join(root, "test/graphs/sampling");
 const inputDir = join(root, "test/graphs/input");
 const names = readdirSync(graphs).map((file) => file.replace(/\.json$/, ""));
 
+/** Graphs that every run of the tests renders twice; npm run test:long does so with the others. */
+const QUICK = ["image-to-image", "inpainting", "text-to-image"];
+
 type Colour = readonly [number, number, number];
 
 /** Mean colour in 0 … 255 of a part of a picture, in shares of its sides. */
@@ -50,7 +53,7 @@ describe("graphs that sample, on the preview host", () => {
   it("are the ten shapes that people use", () => assert.equal(names.length, 10));
 
   for (const name of names)
-    it(`${name}: gives the same files again`, async () => {
+    it(`${name}: gives the same files again${QUICK.includes(name) ? "" : " @long"}`, async () => {
       await filesOf(name);
       await run(name);
       assert.deepEqual(hashesIn(folder()), hashesIn(join(shared, name)));

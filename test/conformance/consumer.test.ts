@@ -51,7 +51,7 @@ describe("a project that uses the package", () => {
     { module: "node16", moduleResolution: "node16" },
     { module: "esnext", moduleResolution: "bundler" },
   ]) {
-    it(`compiles strictly with moduleResolution ${settings.moduleResolution}`, () => {
+    it(`compiles strictly with moduleResolution ${settings.moduleResolution} @long`, () => {
       const strict = { strict: true, skipLibCheck: false, verbatimModuleSyntax: true };
       const compilerOptions = { ...settings, ...strict, target: "es2022", types: ["node"], noEmit: true };
       writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["program.ts"] }));

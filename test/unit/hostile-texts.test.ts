@@ -65,11 +65,11 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   parseA1111: parseA1111,
   scheduleTexts: (it) => scheduleTexts(it, 20),
   takeTimestep: (it) => takeTimestep(`${it}\n${it}`.slice(-CHARACTERS)),
-  tokenizePrompt: (it) => tokenizePrompt(it, clip.encoders[0]!),
+  "tokenizePrompt @long": (it) => tokenizePrompt(it, clip.encoders[0]!),
   "the tokenizer of CLIP @long": tokenizeClip,
-  tokenGroups: (it) => tokenGroups(it, { ...clip.encoders[0]!, embedding: (rest) => ({ ids: [], rest }) }),
+  "tokenGroups @long": (it) => tokenGroups(it, { ...clip.encoders[0]!, embedding: (rest) => ({ ids: [], rest }) }),
   "nearest names": (it) => nearest(it, [it, `a/${it}`]),
-  "the tokenizer of the preview": (it) => previewClip("l").encoders[0]!.tokenize(it),
+  "the tokenizer of the preview @long": (it) => previewClip("l").encoders[0]!.tokenize(it),
   parseJson: (it) => parseJson(it),
   readGraph: (it) => parseJson(readGraph(`{${it}`).graph as string),
   parseSeeds: parseSeeds,
@@ -130,7 +130,7 @@ describe("hostile texts", () => {
   }
 });
 
-describe("hostile files and prompts", () => {
+describe("hostile files and prompts @long", () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), "latentkit-hostile-"));

@@ -18,7 +18,7 @@ function packagesOf(program: string): string[] {
 }
 
 describe("packages", () => {
-  it("are not loaded by an import of latentkit, its hooks or its service", () => {
+  it("are not loaded by an import of latentkit, its hooks or its service @long", () => {
     for (const name of ["latentkit", "latentkit/hooks", "latentkit/service"])
       assert.deepEqual(packagesOf(`await import("${name}");`), [], name);
     assert.deepEqual(packagesOf('await import("zod");'), ["zod"]);

@@ -40,7 +40,7 @@ describe("bench/run", () => {
     assert.match(stdout, /^\| call overhead +\| scale of 16 values +\| [\d.]+ us /m);
   });
 
-  it("names what has become slower than the earlier figures of the same machine", () => {
+  it("names what has become slower than the earlier figures of the same machine @long", () => {
     bench("call overhead");
     const before = report();
     before.rows[0]!.ours.median /= 100;

@@ -307,7 +307,7 @@ describe("latentkit", () => {
     }
   });
 
-  it("every command warns of an unknown variable", async () => {
+  it("every command warns of an unknown variable @long", async () => {
     const env = { LATENTKIT_OUTPUT_DIRR: folder(), LATENTKIT_ISA: "baseline" };
     const warning =
       "Warning: Environment variable LATENTKIT_OUTPUT_DIRR sets nothing. Did you mean LATENTKIT_OUTPUT_DIR?\n";
@@ -371,7 +371,7 @@ describe("latentkit as a process", () => {
     assert.deepEqual([child.status, child.stderr], [1, "latentkit: Cannot write the output (ENOSPC).\n"]);
   });
 
-  it("keeps its exit code where stderr cannot be written", async function () {
+  it("keeps its exit code where stderr cannot be written @long", async function () {
     if (!existsSync("/dev/full")) skip(this, "there is no /dev/full");
     const { spawnSync } = await import("node:child_process");
     const full = openSync("/dev/full", "w");

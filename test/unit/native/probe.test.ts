@@ -49,7 +49,7 @@ describe("probeCuda", () => {
     assert.equal(probeCuda([path]).available, false);
   });
 
-  it("leaves everything but the driver to an installation where koffi does not load", async () => {
+  it("leaves everything but the driver to an installation where koffi does not load @long", async () => {
     const [hook, program] = [join(folder(), "no-koffi.cjs"), join(folder(), "program.mjs")];
     writeFileSync(
       hook,

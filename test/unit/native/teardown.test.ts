@@ -54,7 +54,7 @@ describe("native module at the end of a thread or process", () => {
     assert.match(done.stderr, /on purpose/);
   });
 
-  it("survives workers that are terminated in the middle of jobs", () => {
+  it("survives workers that are terminated in the middle of jobs @long", () => {
     const after = `${JOBS} console.log((await Promise.all(jobs)).length);`;
     assert.deepEqual(runProgram(`${inWorkers(JOBS, 6, 120)} ${after}`), quiet(0, "4\n"));
   });
@@ -64,7 +64,7 @@ describe("native module at the end of a thread or process", () => {
     assert.deepEqual(runProgram(`${inWorkers(loaded, 2, 10_000)} await setTimeout(700);`), quiet(0));
   });
 
-  it("survives a worker that exits by itself in the middle of jobs", () => {
+  it("survives a worker that exits by itself in the middle of jobs @long", () => {
     assert.deepEqual(runProgram(`${inWorkers(`${JOBS} process.exit(0);`, 3, 300)} await setTimeout(300);`), quiet(0));
   });
 
@@ -78,7 +78,7 @@ describe("native module at the end of a thread or process", () => {
     assert.deepEqual(runProgram(inWorkers(loop, 5, 40)), quiet(0));
   });
 
-  it("works in several workers at once", () => {
+  it("works in several workers at once @long", () => {
     const workerSource = `
       ${JOBS}
       const sizes = (await Promise.all(jobs)).map((file) => file.length);

@@ -137,7 +137,7 @@ describe("a run that may not reach the network", () => {
     assert.deepEqual([status, error!.code, error!.details.nodeId], ["failed", "network.forbidden", "1"]);
   });
 
-  it("is asked for by --offline, allow_network and LATENTKIT_ALLOW_NETWORK; without them nodes may call out", async () => {
+  it("is asked for by --offline, allow_network and LATENTKIT_ALLOW_NETWORK; without them nodes may call out @long", async () => {
     assert.equal(loadConfig({ env: {} }).allow_network, true);
     assert.equal(loadConfig({ env: { LATENTKIT_ALLOW_NETWORK: "false" } }).allow_network, false);
     const graph = join(folder(), "graph.json");
@@ -196,7 +196,7 @@ describe("a run that may not reach the network", () => {
 describe("the list of files on stdout", () => {
   const folder = temporaryFolder();
 
-  it("has a line for each, whatever folder or node wrote it", async () => {
+  it("has a line for each, whatever folder or node wrote it @long", async () => {
     const out = join(folder(), "a\nb");
     const graph = join(folder(), "graph.json");
     writeFileSync(

@@ -189,7 +189,7 @@ describe("an output that cannot be computed", () => {
       );
     });
 
-    it("without `partial` renders again what an earlier run rendered without an output", async () => {
+    it("without `partial` renders again what an earlier run rendered without an output @long", async () => {
       const items = [{ side: "red" }, { side: "none" }];
       const more = { journal: journal() };
       await run(twoSides("{{side}}"), items, { ...more, partial: true });
@@ -238,7 +238,7 @@ describe("an output that cannot be computed", () => {
     }
   });
 
-  it("makes the command line exit with 2, and with 0 by --partial", async () => {
+  it("makes the command line exit with 2, and with 0 by --partial @long", async () => {
     const graph = join(folder(), "graph.json");
     writeFileSync(graph, JSON.stringify(twoSides("{{side}}")));
     const options = ["--set", "side=none", "--out", out(), "--input", inputDir];

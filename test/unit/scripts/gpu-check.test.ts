@@ -69,7 +69,7 @@ describe("scripts/gpu-check", () => {
     assert.match(readFileSync(join(folder(), "summary.txt"), "utf8"), /\n[45] passed, 0 failed, [67] not run; /);
   });
 
-  it("reports a device that is lost on the way, step by step", async function () {
+  it("reports a device that is lost on the way, step by step @long", async function () {
     this.timeout(120_000);
     const { code, states } = await check([...fake, "--only", "trial", "--only", "doctor"], {
       LATENTKIT_FAKE_CUDA: "fail=lk_scale:700",

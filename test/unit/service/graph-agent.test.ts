@@ -232,7 +232,7 @@ describe("createGraphAgent", () => {
     assert.equal((await run("stays")).state, "succeeded");
   });
 
-  it("cancelled run: stops its thread, leaves no temporary file, frees its slot", async () => {
+  it("cancelled run: stops its thread, leaves no temporary file, frees its slot @long", async () => {
     mkdirSync(folder(), { recursive: true });
     const setup = join(folder(), "setup.mjs");
     writeFileSync(

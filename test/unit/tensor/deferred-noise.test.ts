@@ -75,7 +75,7 @@ describe("noise of the GPU's stream on a device", () => {
   });
 });
 
-describe("noise that injectNoise mixes", () => {
+describe("noise that injectNoise mixes @long", () => {
   it("is drawn by injectNoise where it is unread, with the same bits", async () => {
     const program = `${NOISE}
       const shapes = [[1, 1, 1, 1], [2, 3, 5, 7], [1, 4, 16, 16], [3, 2, 33, 20]];
@@ -125,7 +125,7 @@ describe("noise that injectNoise mixes", () => {
   });
 });
 
-describe("noise that a device cannot draw", () => {
+describe("noise that a device cannot draw @long", () => {
   const FILLED = `
     const filler = [];
     const { cuda } = openCuda(0);

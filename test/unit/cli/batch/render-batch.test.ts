@@ -249,7 +249,7 @@ describe("latentkit render, many times", () => {
     );
   });
 
-  it("makes a contact sheet, the same one for a batch that was resumed", async () => {
+  it("makes a contact sheet, the same one for a batch that was resumed @long", async () => {
     const sheet = join(folder(), "sheet.png");
     const args = ["--seeds", "0..4", "--quiet"];
     assert.equal((await run([...args, "--contact-sheet", sheet])).code, 0);
@@ -267,7 +267,7 @@ describe("latentkit render, many times", () => {
     assert.ok(told.paths.every((path) => !path.includes("contact-sheet")));
   });
 
-  it("keeps redacted values out of contact sheet and journal", async () => {
+  it("keeps redacted values out of contact sheet and journal @long", async () => {
     const sheetOf = async (name: string, args: string[]) => {
       const { code, err } = await run([...args, "--out", out(name), "--contact-sheet", "--quiet"], {}, SMALL);
       assert.equal(code, 0, err);
@@ -317,7 +317,7 @@ describe("latentkit render, many times", () => {
     assert.equal(await seedOf("latent-noisy/gpu-stream_00002.png"), "2");
   });
 
-  it("keeps results for other batches with --cache", async () => {
+  it("keeps results for other batches with --cache @long", async () => {
     // there and back: what takes less than encoding is not worth a file
     const twice = JSON.parse(readFileSync(graph, "utf8")) as Record<string, { inputs: object } & object>;
     twice["5"] = { class_type: "VAEEncode", inputs: { pixels: ["3", 0], vae: ["1", 2] } } as never;
@@ -394,7 +394,7 @@ describe("latentkit render, many times, as a process", () => {
   const pictures = () => filesIn(join(folder(), "out")).filter((file) => file.endsWith(".png"));
   const leftovers = () => filesIn(join(folder(), "out")).filter((file) => basename(file).startsWith("."));
 
-  it("finishes running items at Ctrl-C, and resumes to equal files", async () => {
+  it("finishes running items at Ctrl-C, and resumes to equal files @long", async () => {
     let isSent = false;
     const cut = await latentkit(args("--seeds", "0..99999"), {
       onStdout: (_, kill) => {
@@ -424,7 +424,7 @@ describe("latentkit render, many times, as a process", () => {
     assert.deepEqual(hashesIn(join(folder(), "out/latent-noisy")), whole);
   });
 
-  it("takes a closed terminal as Ctrl-C, and leaves no temporary file", async () => {
+  it("takes a closed terminal as Ctrl-C, and leaves no temporary file @long", async () => {
     let isSent = false;
     const cut = await latentkit(args("--seeds", "0..99999"), {
       onStdout: (_, kill) => {
@@ -437,7 +437,7 @@ describe("latentkit render, many times, as a process", () => {
     assert.deepEqual(leftovers(), []);
   });
 
-  it("comes to its end though its own terminal is gone", async function () {
+  it("comes to its end though its own terminal is gone @long", async function () {
     if (spawnSync("script", ["--version"]).error !== undefined) skip(this, "script is not installed");
     const code = join(folder(), "code");
     const command = [process.execPath, join(root, "bin/latentkit.mjs"), ...args("--seeds", "0..1999")]

@@ -63,7 +63,7 @@ describe("latentkit models", () => {
 describe("latentkit doctor", () => {
   const folder = temporaryFolder();
 
-  it("names ONNX Runtime, what each provider is worth, and the files of models", async () => {
+  it("names ONNX Runtime, what each provider is worth, and the files of models @long", async () => {
     const models = modelsFolder(folder(), "loras/sd1_diffusers", "embeddings/tiny-a");
     const { code, out } = await runHere("doctor", "--json", "--models", models, "--out", folder());
     const { findings } = JSON.parse(out) as { findings: { name: string; ok: boolean; value: string }[] };

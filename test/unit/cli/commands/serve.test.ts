@@ -191,7 +191,7 @@ describe("latentkit serve", () => {
     assert.deepEqual(events.at(-1), { event: "done", data: { response: "WAIT 700" } });
   });
 
-  it("interrupts runs after the drain, stops at once at a second signal", async () => {
+  it("interrupts runs after the drain, stops at once at a second signal @long", async () => {
     const service = await openSlow({ drain_seconds: 1 });
     const run = await start(service.url, { message: "wait 60000" });
     await sleep(200);
@@ -219,7 +219,7 @@ describe("latentkit serve", () => {
     assert.equal(eventsOf(await (await get(again.url + queued.stream_url)).text()).at(-1)!.event, "done");
   });
 
-  it("agent throws in a timer: its run fails, others end, exit code 1", async () => {
+  it("agent throws in a timer: its run fails, others end, exit code 1 @long", async () => {
     const service = await openSlow({ running_per_session: 2, running: 2 });
     const other = await start(service.url, { message: "wait 700" });
     const crashing = await start(service.url, { message: "crash 60000" });

@@ -79,7 +79,7 @@ describe("latentkit verify", () => {
     assert.match(missing.stderr, /^latentkit: Device cuda:7 cannot be used: The CUDA driver sees /);
   });
 
-  it("a device computes the CPU's pixels", async () => {
+  it("a device computes the CPU's pixels @long", async () => {
     const path = await rendered();
     const program = `
       import { readFileSync } from "node:fs";

@@ -53,7 +53,7 @@ describe("processes that share a disk cache", () => {
     assert.deepEqual([hashesIn(join(folder(), "second")), Object.keys(first)], [first, ["fox_00001_.png"]]);
   });
 
-  it("write and evict concurrently without a wrong result or a broken bound", async () => {
+  it("write and evict concurrently without a wrong result or a broken bound @long", async () => {
     const bound = 40 * 204_800;
     const given = (first: number) => [writer, cacheFolder(), String(first), "120", String(bound)];
     const ends = await Promise.all([0, 0, 60].map((first) => run(process.execPath, given(first))));

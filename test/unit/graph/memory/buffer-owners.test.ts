@@ -182,7 +182,7 @@ describe("memory of a contained run", () => {
     });
   }
 
-  it("is never that of a result which a node, run or cache still holds", async () => {
+  it("is never that of a result which a node, run or cache still holds @long", async () => {
     const ints = seededInts(11);
     const random = () => ints(1000) / 1000;
     for (let round = 0; round < 12; round++) {

@@ -69,7 +69,7 @@ describe("prompts in the A1111 style", () => {
     assert.deepEqual(parsed("BREAK"), [[]]);
   });
 
-  it("parses a million hostile characters in bounded time", () => {
+  it("parses a million hostile characters in bounded time @long", () => {
     const n = 1_000_000;
     for (const text of [
       "(".repeat(n),

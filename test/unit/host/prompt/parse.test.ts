@@ -59,7 +59,7 @@ describe("parsePrompt", () => {
     assert.deepEqual(parsePrompt("(a\\)"), [["(a)", 1]]);
   });
 
-  it("parses a million hostile characters in bounded time", () => {
+  it("parses a million hostile characters in bounded time @long", () => {
     const n = 1_000_000;
     const hostile = [
       "(".repeat(n),

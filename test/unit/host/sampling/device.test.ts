@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { onFakeGpu } from "../../../helpers/process/fake-gpu.js";
 
 describe("sampling on a device", () => {
-  it("has the CPU's bits, within areas and masks too", async () => {
+  it("has the CPU's bits, within areas and masks too @long", async () => {
     const program = `
       const sampling = latentkit.modelSampling("sd3");
       const predict = async (x, sigma, cond) => ops.scale(x, 0.9 - sigma / 10 + cond.length / 100);

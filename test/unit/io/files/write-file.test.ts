@@ -114,7 +114,7 @@ describe("io/files/write-file", () => {
     assert.deepEqual(tree(folder()), []);
   });
 
-  it("lets two processes save 200 images each into one folder", async function () {
+  it("lets two processes save 200 images each into one folder @long", async function () {
     this.timeout(120_000);
     const runs = [1, 2].map(
       () =>
@@ -129,7 +129,7 @@ describe("io/files/write-file", () => {
     assert.deepEqual(tree(folder()), expected);
   });
 
-  it("leaves nothing under a final name when it is killed", async function () {
+  it("leaves nothing under a final name when it is killed @long", async function () {
     this.timeout(60_000);
     for (let round = 0; round < 5; round++) {
       const child = fork(program, [folder(), "10000"], { stdio: "inherit" });

@@ -62,7 +62,7 @@ describe("cases of the trial", () => {
   });
 
   for (const operation of OPERATIONS) {
-    it(`find one wrong bit of ${operation}`, async () => {
+    it(`find one wrong bit of ${operation} @long`, async () => {
       const side = isOfTensors(operation) ? faulty(operation) : { ...CPU_SIDE, ...FAULTS[operation] };
       const failing = await failures(side);
       assert.ok(failing.length > 0 && failing.every((name) => name.includes(operation)), failing.join("; "));

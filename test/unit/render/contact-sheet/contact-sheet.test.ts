@@ -80,7 +80,7 @@ describe("contact sheet", () => {
     assert.ok(isRed(at(MARGIN + 5, next + 5)) && isRed(at(second + 5, next + 5)));
   });
 
-  it("begins a new page after 400 pictures, while items still come", async () => {
+  it("begins a new page after 400 pictures, while items still come @long", async () => {
     const picture = await save("p.png", plain(4, 4, [7, 7, 7]));
     const sheet = createContactSheet(path("sheet.png"), "graph.json");
     for (let index = 0; index < 900; index++) {
@@ -128,7 +128,7 @@ describe("contact sheet", () => {
     });
   });
 
-  it("removes the later pages of a longer sheet, and no other file", async () => {
+  it("removes the later pages of a longer sheet, and no other file @long", async () => {
     const picture = await save("p.png", plain(2, 2, [9, 9, 9]));
     const make = async (count: number) => {
       const sheet = createContactSheet(path("sheet.png"), "graph.json");

@@ -230,7 +230,7 @@ describe("createThreadPool", () => {
     });
   }
 
-  it("rejects with what the setup says, and tries it again in a new thread", async () => {
+  it("rejects with what the setup says, and tries it again in a new thread @long", async () => {
     const run = (name: string, text: string) => open({ threads: 1, setup: write(name, text) }).render(one("throws"));
     await refuses(
       run("a.mjs", "export default () => { throw new Error('no model'); }"),
@@ -282,7 +282,7 @@ describe("createThreadPool", () => {
     assert.deepEqual([aborted.status, aborted.files], ["interrupted", []]);
   });
 
-  it("survives the end of threads in the middle of PNG encoding", async () => {
+  it("survives the end of threads in the middle of PNG encoding @long", async () => {
     const pool = openOdd({ threads: 2, graceMs: 1 });
     for (let k = 0; k < 6; k++) {
       const { status } = await pool.render(one("encodes"), {}, { signal: AbortSignal.timeout(400 + 37 * k) });

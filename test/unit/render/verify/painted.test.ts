@@ -140,7 +140,7 @@ describe("pictures that models painted", () => {
     ]);
   }).timeout(60_000);
 
-  it("cannot be verified without models, which the sentence asks for", async () => {
+  it("cannot be verified without models, which the sentence asks for @long", async () => {
     const own = models();
     const path = await paint(hostOf(own));
     const without = await runHere("verify", path);

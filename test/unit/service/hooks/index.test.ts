@@ -36,7 +36,7 @@ express.Router().use(hooks.router);
 /** Packages whose types the package's own refer to; @types/express is not among them. */
 const PACKAGES = ["zod", "pino", "@types/node", "undici-types"];
 
-describe("types of latentkit/hooks in a strict project", () => {
+describe("types of latentkit/hooks in a strict project @long", () => {
   const folder = temporaryFolder();
 
   function makeConsumer(packages: readonly string[], files: Readonly<Record<string, string>>): void {

@@ -35,7 +35,7 @@ describe("buildUnet", () => {
   for (const name of CHECKPOINTS)
     for (const [mode, overridable] of [
       ["fold", false],
-      ["stream", true],
+      ["stream @long", true],
     ] as const)
       it(`computes ${name} as the reference does, ${mode}`, async () => {
         const weights = await unetWeights(name);

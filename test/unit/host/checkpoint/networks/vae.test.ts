@@ -145,7 +145,7 @@ describe("VAE networks", function () {
     });
   }
 
-  it("encoder equals double precision where a norm's variance is near its epsilon", async () => {
+  it("encoder equals double precision where a norm's variance is near its epsilon @long", async () => {
     const { weights, config } = (await recognised("sd1_fp8", folder())).vae!;
     const values = new Map<string, Float32Array>();
     for (const [key, weight] of weights) if (!key.startsWith("decoder.")) values.set(key, await readValues(weight));

@@ -377,7 +377,7 @@ describe("recogniseCheckpoint", function () {
     assert.equal(ignored, 2);
   });
 
-  it("recognises or refuses whatever is removed, renamed or reshaped", async () => {
+  it("recognises or refuses whatever is removed, renamed or reshaped @long", async () => {
     const int = seededInts(16);
     const families = Object.values(fullSizeShapes());
     for (let round = 0; round < 150; round++) {

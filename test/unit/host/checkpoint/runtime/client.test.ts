@@ -177,7 +177,7 @@ describe("createRuntime", () => {
     assert.deepEqual(values(await runtime.run(plusOneSource(), { x: Tensor.from([1], [1]) })), [2]);
   });
 
-  it("rejects an aborted run at once, and leaves the process alone while nobody waits for it", async () => {
+  it("rejects an aborted run at once, and leaves the process alone while nobody waits for it @long", async () => {
     const { runtime, abort, run } = await longRun();
     const { processId } = runtime.describe();
     const start = performance.now();
@@ -189,7 +189,7 @@ describe("createRuntime", () => {
     assert.equal(runtime.describe().processId, processId);
   });
 
-  it("kills the process where an aborted run keeps the next one waiting", async () => {
+  it("kills the process where an aborted run keeps the next one waiting @long", async () => {
     const { runtime, abort, run } = await longRun();
     const { processId } = runtime.describe();
     abort.abort();

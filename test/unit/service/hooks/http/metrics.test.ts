@@ -30,7 +30,7 @@ describe("metrics", () => {
     assert.match(text, /latentkit_streams_open 0/);
   });
 
-  it("10,000 session keys, paths and methods add no label", async () => {
+  it("10,000 session keys, paths and methods add no label @long", async () => {
     const config = {
       hooks_allow_request_session_key: true,
       limits: { starts_per_10s: 100_000, queued: 20_000, running: 16, failed_auth_per_minute: 1 },

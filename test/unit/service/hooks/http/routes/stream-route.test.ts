@@ -380,7 +380,7 @@ describe("slow readers", () => {
   };
   const limits = { run_events: 60_000, run_bytes: 100_000_000, slow_reader_bytes: 100_000, slow_reader_seconds: 1 };
 
-  it("a paused reader of 50,000 events is cut, resumes by id, delays nobody", async () => {
+  it("a paused reader of 50,000 events is cut, resumes by id, delays nobody @long", async () => {
     const service = await startService({ agent: flood, config: { limits } });
     const unsent: number[] = [];
     service.listening.server.on("connection", (socket) => {
@@ -477,7 +477,7 @@ describe("many readers at once", () => {
     assert.ok(longest < 250, `${longest} ms in one turn`);
   });
 
-  it("that never read share the waiting bytes and delay nobody @alone", async () => {
+  it("that never read share the waiting bytes and delay nobody @alone @long", async () => {
     const service = await flooded();
     const before = process.memoryUsage().arrayBuffers;
     let clients: RawClient[] = [];
