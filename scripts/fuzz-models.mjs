@@ -2,8 +2,9 @@
 // Damages model files (bytes, keys, types, shapes, offsets, lengths) and loads them: each is recognised or refused in one
 // sentence, soon, and ONNX Runtime accepts the graphs of those that are recognised.
 //   node scripts/fuzz-models.mjs [--models FOLDER] [--minutes 10] [--seed 1] [--sessions 50]
-// FOLDER holds models; test/golden/models where absent. One in --sessions graphs becomes a session, 0 for none. A finding
+// FOLDER holds models; those of make-tiny-models.mjs where absent. One in --sessions graphs becomes a session, 0 for none. A finding
 // names its seed; --seed SEED --minutes 0 repeats that one.
+import { execFileSync } from "node:child_process";
 import { closeSync, ftruncateSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -45,7 +46,7 @@ const STRANGE_KEYS = ["", "__proto__", "constructor", "é\u0000\n", "a".repeat(1
 
 const { values: options } = parseArgs({
   options: {
-    models: { type: "string", default: fileURLToPath(new URL("../test/golden/models", import.meta.url)) },
+    models: { type: "string" },
     minutes: { type: "string", default: "10" },
     seed: { type: "string", default: "1" },
     sessions: { type: "string", default: "50" },
@@ -86,9 +87,10 @@ const vaeGraphs = (vae) => [
   ...(vae.config.hasEncoder ? [["VAE encoder", vae, buildVaeEncoder]] : []),
 ];
 
-const models = listModels(options.models);
-if (models.length === 0) fail(`${options.models} holds no models.`);
 const folder = mkdtempSync(join(tmpdir(), "latentkit-fuzz-"));
+const source = options.models ?? tinyModels(join(folder, "tiny"));
+const models = listModels(source);
+if (models.length === 0) fail(`${source} holds no models.`);
 /** A sound UNet that damaged LoRAs change. */
 const base = await firstUnet();
 const oneIn = Number(options.sessions);
@@ -175,7 +177,7 @@ async function sessionFlaw({ bytes, folder: root }) {
     const task = "A session";
     const settings = sessionOptions({ provider: "cpu", threads: 1 }, "stream", root);
     const sent = await runtime.sendBytes(bytes, task);
-    await runtime.request({ type: "create", session, model: sent, options: settings }, task);
+    await runtime.create({ session, model: sent, options: settings }, task);
     await runtime.request({ type: "release", session }, task);
     return undefined;
   } catch (error) {
@@ -307,7 +309,12 @@ async function firstUnet() {
       if (!(error instanceof LatentkitError)) throw error;
     }
   }
-  return fail(`${options.models} holds no checkpoint.`);
+  return fail(`${source} holds no checkpoint.`);
+}
+
+function tinyModels(target) {
+  execFileSync(process.execPath, [fileURLToPath(new URL("make-tiny-models.mjs", import.meta.url)), target]);
+  return target;
 }
 
 /** Whole numbers below n, from a seed: mulberry32. */

@@ -43,6 +43,7 @@ function derived(base: Model, changes: readonly ModelChange[]): Model {
     guidance,
     predict: base.predict?.bind(base),
     forRun: base.forRun?.bind(base),
+    preview: base.preview?.bind(base),
     patch: base.patch && ((patch) => withHostModel(model, (own) => own.patch!(patch))),
   };
   // not enumerable: a spread copy is a model of its own

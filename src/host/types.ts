@@ -61,6 +61,8 @@ export interface Model {
   predict?(x: Tensor, sigma: number, cond: Conditioning, signal?: AbortSignal): Promise<Tensor>;
   /** Returns the model for one run, whose predictions may depend on it. Absent: they do not. */
   forRun?(run: SamplingRun): Required<Pick<Model, "predict">>;
+  /** Returns a small image [B, h, w, 3] of an estimate, which it copies. Absent: one pixel a cell, by the latent's format. */
+  preview?(denoised: Tensor): Promise<Tensor>;
   readonly guidance?: Guidance;
   /** Returns a model with a changed network. Absent: its network cannot be changed. */
   patch?(patch: ModelPatch): Model;

@@ -14,7 +14,8 @@ export interface NodeContext {
   readonly signal: AbortSignal;
   /**
    * Reports progress as value of max. `preview` is any image of the state, or a function that returns one: it is called
-   * where the run has `previews`, at most every 100 ms.
+   * where the run has `previews`, at most every 100 ms. A promise of an image is reported when it settles, beside
+   * the value that is reached by then.
    */
   progress(value: number, max: number, preview?: unknown): void;
   /** Memory of this node instance, kept in the cache under the node's id. */

@@ -9,6 +9,7 @@ import type { RunSetting } from "./setting.js";
 export class RunningNode implements NodeContext {
   readonly nodeId: string;
   private isOver = false;
+  private reached: [value: number, max: number] = [0, 0];
 
   constructor(
     private readonly node: PreparedNode,
@@ -55,7 +56,16 @@ export class RunningNode implements NodeContext {
   // functions that nodes take out of the context, made for those that do
   get progress(): (value: number, max: number, preview?: unknown) => void {
     return (value, max, preview) => {
-      if (!this.isOver) this.setting.progress(this.nodeId, value, max, preview);
+      if (this.isOver) return;
+      this.reached = [value, max];
+      // a picture that comes late stands beside what is reached by then: progress never goes back
+      const report = (image: unknown) => {
+        if (!this.isOver) this.setting.progress(this.nodeId, ...this.reached, image);
+      };
+      const image = this.setting.previewOf(preview);
+      if (!(image instanceof Promise)) return report(image);
+      report(undefined);
+      image.then(report, (error) => this.log(`No preview: ${error instanceof Error ? error.message : String(error)}`));
     };
   }
 

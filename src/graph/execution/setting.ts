@@ -60,8 +60,13 @@ export class RunSetting {
     this.extraPnginfo = cloneJson(job.extraPnginfo);
   }
 
-  progress(nodeId: string, value: number, max: number, image: unknown): void {
-    const preview = typeof image !== "function" ? image : this.isPreviewDue() ? image() : undefined;
+  /** The image of a node's progress, where it is due: its own, or what its function returns. */
+  previewOf(image: unknown): unknown {
+    if (typeof image !== "function") return image;
+    return this.isPreviewDue() ? image() : undefined;
+  }
+
+  progress(nodeId: string, value: number, max: number, preview: unknown): void {
     this.emit(
       preview === undefined
         ? { type: "progress", nodeId, value, max }

@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import { basename } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { Checkpoint, Clip, HostFiles, Model, UpscaleModel, Vae } from "../types.js";
 import { BuiltTextEncoder } from "./built-text-encoder.js";
@@ -11,7 +12,7 @@ import { FileCache } from "./file-cache.js";
 import type { ModelKind } from "./files/kinds.js";
 import type { ModelFile, ModelFolders } from "./files/model-folders.js";
 import { CheckpointLora } from "./lora.js";
-import { CheckpointModel } from "./model.js";
+import { CheckpointModel, type ModelSource } from "./model.js";
 import { ModelPart } from "./model-part.js";
 import type { TextEncoderConfig } from "./networks/text-encoder.js";
 import { controlNetPart } from "./recognition/controlnet.js";
@@ -49,6 +50,9 @@ const CLIP_TYPES: Readonly<Record<string, readonly Family[]>> = {
 };
 /** Family of an encoder that is alone in its clip. */
 const FAMILY_OF_ENCODER = { l: "sd1", h: "sd2", g: "sdxl-refiner" } as const;
+
+/** Beginnings of the names of tiny decoders, as ComfyUI looks for them, by the format of their latents. */
+const TINY_DECODERS: Readonly<Record<string, string>> = { SD15: "taesd_decoder", SDXL: "taesdxl_decoder" };
 
 /** Sizes of an encoder that rows of textual inversions depend on. */
 type EncoderSizes = Pick<TextEncoderConfig, "name" | "hidden" | "vocabulary">;
@@ -112,12 +116,31 @@ export class ModelLoader {
   }
 
   #model(model: ModelFile, file: WeightFile, { family, sampling, unet }: RecognisedCheckpoint): Model {
+    const modelSampling = samplingOf(model.name, family, sampling);
     return new CheckpointModel({
       unet: new BuiltUnet(this.#runtime, partOf("UNet", model, file, unet)),
       family,
-      sampling: samplingOf(model.name, family, sampling),
+      sampling: modelSampling,
       reading: readingOf(sampling),
+      tinyDecoder: this.#tinyDecoder(modelSampling.latentFormat.name),
     });
+  }
+
+  /** Finds a tiny decoder for previews in its folder; undefined where there is none. */
+  #tinyDecoder(latentFormat: string): ModelSource["tinyDecoder"] {
+    const start = TINY_DECODERS[latentFormat];
+    const isDecoder = (name: string): boolean => basename(name).startsWith(start!) && name.endsWith(".safetensors");
+    const name = start === undefined ? undefined : this.#folders.list("vae_approx").find(isDecoder);
+    if (name === undefined) return undefined;
+    const model = this.#folders.resolve("vae_approx", name);
+    return () =>
+      this.#files.get(model.path, "preview", async () => {
+        const file = await openModelFile(model.path);
+        const tiny = recogniseVae(file);
+        if (tiny.kind !== "taesd") throw unsupported(file.path, "a tiny decoder for previews", "a whole VAE");
+        const part = partOf("TAESD", model, file, tiny.part);
+        return new CheckpointVae(new BuiltVae(this.#runtime, { kind: "taesd", part, scaleFactor: 1 }));
+      });
   }
 
   #clip(model: ModelFile, file: WeightFile, { family, textEncoders }: RecognisedCheckpoint): Clip {

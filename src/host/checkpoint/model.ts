@@ -4,7 +4,7 @@ import { cycled, joined } from "../../tensor/parts.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { fourSides } from "../../tensor/shape.js";
 import { Tensor } from "../../tensor/tensor.js";
-import type { Conditioning, Model, ModelPatch, SamplingRun } from "../types.js";
+import type { Conditioning, Model, ModelPatch, SamplingRun, Vae } from "../types.js";
 import { inArea, inpaintChannels } from "./inpaint-channels.js";
 import { cleanOf, inputScale, type Reading } from "./reading.js";
 import type { Family } from "./recognition/recognise.js";
@@ -52,6 +52,8 @@ export interface ModelSource {
   readonly family: Family;
   readonly sampling: ModelSampling;
   readonly reading: Reading;
+  /** Loads a tiny decoder of latents in the model's units, for previews. */
+  readonly tinyDecoder?: () => Promise<Pick<Vae, "decode">>;
 }
 
 /** Calls of the network that a run of unknown length is planned for. */
@@ -63,9 +65,17 @@ const COMPOSED = 8;
 /** The diffusion model of a checkpoint, which predicts in the runtime's process. */
 export class CheckpointModel implements Model {
   readonly sampling: ModelSampling;
+  readonly preview: Model["preview"];
 
   constructor(readonly source: ModelSource) {
     this.sampling = source.sampling;
+    const { tinyDecoder } = source;
+    if (tinyDecoder === undefined) return;
+    this.preview = async (denoised) => {
+      // the estimate's memory is the sampler's again once this has returned a promise
+      const copy = denoised.clone();
+      return (await tinyDecoder()).decode(copy);
+    };
   }
 
   forRun(run: SamplingRun): Required<Pick<Model, "predict">> {

@@ -1,4 +1,5 @@
 import { type Sampled, type SampleOptions, sample } from "../../../host/sampling/sample.js";
+import type { Model } from "../../../host/types.js";
 import { latentToRgb } from "../../../tensor/latent-rgb.js";
 import { planesToImage } from "../../../tensor/ops.js";
 import { LATENT_RGB } from "../../../tensor/sampling/latent-rgb.js";
@@ -16,11 +17,15 @@ export const sampledIn = (
     signal,
     // adaptive steps may be more than the schedule has
     onStep: ({ step, total, denoised }) =>
-      progress(Math.min(step + 1, total), total, () => previewOf(denoised, options.guider.model.sampling)),
+      progress(Math.min(step + 1, total), total, () => previewOf(denoised, options.guider.model)),
   });
 
-/** An estimate in the model's units as a small image [B, h, w, 3]; undefined for a format without published factors. */
-function previewOf(denoised: Tensor, { latentFormat }: ModelSampling): Tensor | undefined {
+/** An estimate in the model's units as a picture, by the host's own decoder where it has one. */
+const previewOf = (denoised: Tensor, model: Model): Tensor | Promise<Tensor> | undefined =>
+  model.preview?.(denoised) ?? cellsOf(denoised, model.sampling);
+
+/** A small image [B, h, w, 3]; undefined for a format without published factors. */
+function cellsOf(denoised: Tensor, { latentFormat }: ModelSampling): Tensor | undefined {
   const table = LATENT_RGB.find(({ format }) => format.name === latentFormat.name);
   if (table === undefined || denoised.shape.length !== 4 || denoised.shape[1] !== table.factors.length)
     return undefined;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, statSync, utimesSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { randn, Tensor } from "latentkit";
+import { executeGraph, randn, Tensor } from "latentkit";
 import { refuses } from "../../../helpers/errors.js";
 import { copyWeights, someContext, tinyHost, tinyModels } from "../../../helpers/models/tiny-host.js";
 
@@ -13,7 +13,7 @@ describe("ModelLoader", function () {
   const more = mkdtempSync(join(tmpdir(), "latentkit-loader-"));
   const own = (name: string): string => join(more, `${name}.safetensors`);
   before(() => {
-    for (const kind of ["checkpoints/sub", "text_encoders", "diffusion_models"])
+    for (const kind of ["checkpoints/sub", "text_encoders", "diffusion_models", "vae_approx"])
       mkdirSync(join(more, kind), { recursive: true });
     const sd1 = tiny("checkpoints/tiny-sd1");
     const isUnet = (key: string): boolean => key.startsWith("model.diffusion_model.");
@@ -29,6 +29,8 @@ describe("ModelLoader", function () {
       key.startsWith(first) ? undefined : key,
     );
     copyFileSync(sd1, own("checkpoints/changing"));
+    copyFileSync(tiny("vae/tiny-taesd"), own("vae_approx/taesd_decoder"));
+    copyFileSync(tiny("vae/tiny-vae"), own("checkpoints/vae-as-checkpoint"));
   });
   after(() => rmSync(more, { recursive: true }));
   const host = tinyHost(() => [more]);
@@ -99,9 +101,59 @@ describe("ModelLoader", function () {
     assert.match(host().warnings.join(), /"alone\.safetensors": weight_dtype fp8_e4m3fn has no effect/);
   });
 
+  it("decodes previews with a tiny decoder of the folder vae_approx, by the format of the latents", async () => {
+    const { model } = await host().loadCheckpoint("tiny-sd1.safetensors");
+    const denoised = randn([1, 4, 8, 6], { seed: 7 });
+    const picture = model.preview!(denoised);
+    const tinyVae = await host().loadFile!("vae", "tiny-taesd.safetensors");
+    // a file without vae_scale takes latents in the model's units
+    const expected = await tinyVae.decode(denoised.clone());
+    // sampling writes over an estimate as soon as it is reported
+    denoised.data.fill(0);
+    const { shape, data } = await picture;
+    assert.deepEqual([...shape], [1, 64, 48, 3]);
+    assert.ok(data.every((value, i) => Math.abs(value - expected.data[i]!) < 1e-5));
+    const { model: sdxl } = await host().loadCheckpoint("tiny-sdxl.safetensors");
+    assert.equal(sdxl.preview, undefined);
+  });
+
+  it("reports previews of the tiny decoder behind the steps that they show", async () => {
+    const node = (class_type: string, inputs: object) => ({ class_type, inputs });
+    const graph = {
+      1: node("CheckpointLoaderSimple", { ckpt_name: "tiny-sd1.safetensors" }),
+      2: node("CLIPTextEncode", { clip: ["1", 1], text: "a lake" }),
+      3: node("EmptyLatentImage", { width: 64, height: 64, batch_size: 1 }),
+      4: node("KSampler", {
+        ...{
+          model: ["1", 0],
+          positive: ["2", 0],
+          negative: ["2", 0],
+          latent_image: ["3", 0],
+          seed: 1,
+          steps: 3,
+          cfg: 5,
+        },
+        ...{ sampler_name: "euler", scheduler: "normal", denoise: 1 },
+      }),
+      5: node("SaveLatent", { samples: ["4", 0], filename_prefix: "latent" }),
+    };
+    const steps: [number, readonly number[] | undefined][] = [];
+    for await (const event of executeGraph(graph, { host: host(), outputDir: join(more, "out"), previews: true })) {
+      if (event.type !== "progress") continue;
+      steps.push([event.value, (event.preview as Tensor | undefined)?.shape]);
+    }
+    const previews = steps.filter(([, preview]) => preview !== undefined);
+    assert.ok(previews.length > 0);
+    for (const [, preview] of previews) assert.deepEqual(preview, [1, 64, 64, 3]);
+    const values = steps.map(([value]) => value);
+    assert.deepEqual(
+      values,
+      values.toSorted((a, b) => a - b),
+    );
+    assert.equal(steps.filter(([, preview]) => preview === undefined).length, 3);
+  });
+
   it("refuses files of another kind by name", async () => {
-    const vae = tiny("vae/tiny-vae");
-    copyFileSync(vae, own("checkpoints/vae-as-checkpoint"));
     await refuses(host().loadCheckpoint("vae-as-checkpoint.safetensors"), "model.unsupported", /received a VAE/);
   });
 });
