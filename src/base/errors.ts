@@ -61,6 +61,12 @@ export const ERROR_CODES = {
   "png.invalid": badGraph("custom_validation_failed"),
   /** A picture has more than 2^27 pixels, or a part of the file is larger than allowed. */
   "png.too-large": badGraph("custom_validation_failed"),
+  /** The bytes are no picture of a format that is read, or a damaged one. */
+  "picture.invalid": badGraph("custom_validation_failed"),
+  /** A picture other than PNG has more than 2^27 pixels. */
+  "picture.too-large": badGraph("custom_validation_failed"),
+  /** sharp, which reads and writes pictures other than PNG, is not installed. */
+  "picture.needs-sharp": RUN_FAILED,
   /** The bytes are no safetensors file, or a damaged one, or hold other types than expected. */
   "safetensors.invalid": badGraph("custom_validation_failed"),
   /** A model's file is damaged, or its weights do not fit together. */

@@ -8,6 +8,7 @@ export const loadExpress = () => require("express") as typeof import("express");
 export const loadKoffi = () => require("koffi") as typeof import("koffi");
 export const loadPino = () => require("pino") as typeof import("pino");
 export const loadPromClient = () => require("prom-client") as typeof import("prom-client");
+export const loadSharp = () => require("sharp") as typeof import("sharp", { with: { "resolution-mode": "require" }});
 export const loadZod = () => require("zod") as typeof import("zod");
 export const loadZodToOpenApi = () =>
   require("@asteasolutions/zod-to-openapi") as typeof import("@asteasolutions/zod-to-openapi");

@@ -1,0 +1,53 @@
+import type { Sharp } from "sharp";
+import { LatentkitError } from "../../base/errors.js";
+import { loadSharp } from "../../base/lazy-packages.js";
+import { KIND_NAMES, type PictureKind } from "./kind.js";
+
+/** Limit of pixels of a file, all frames together, checked before they are allocated. */
+export const MAX_PIXELS = 2 ** 27;
+
+/** The package sharp. Fails with picture.needs-sharp where it is missing; `purpose` begins the sentence. */
+export function requireSharp(purpose: string): ReturnType<typeof loadSharp> {
+  try {
+    return loadSharp();
+  } catch (error) {
+    const message = `${purpose} needs the package sharp, which does not load here: run "npm install sharp".`;
+    throw new LatentkitError("picture.needs-sharp", message, {}, { cause: error });
+  }
+}
+
+/**
+ * Lets sharp read a file. Fails with picture.needs-sharp, picture.invalid and picture.too-large.
+ */
+export async function openWithSharp<T>(
+  bytes: Uint8Array,
+  kind: PictureKind,
+  read: (image: Sharp) => Promise<T>,
+  { frames = false }: { readonly frames?: boolean } = {},
+): Promise<T> {
+  const name = KIND_NAMES[kind];
+  const sharp = requireSharp(`Reading ${name} file`);
+  try {
+    // "truncated" is the strictest that lets the warnings of sound files pass
+    const image = sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: "truncated", pages: frames ? -1 : 1 });
+    return await read(image);
+  } catch (error) {
+    if (error instanceof LatentkitError) throw error;
+    const { message } = error as Error;
+    if (/pixel limit/i.test(message)) {
+      const expected = `at most ${MAX_PIXELS} pixels in all frames`;
+      throw new LatentkitError(
+        "picture.too-large",
+        `Picture: expected ${expected}, received more.`,
+        {},
+        { cause: error },
+      );
+    }
+    const reason = message
+      .split("\n", 1)[0]!
+      .slice(0, 200)
+      .replace(/(?<!\.)\.+$/, "");
+    const text = `Picture: expected ${name} file that can be read, received a damaged one (${reason}).`;
+    throw new LatentkitError("picture.invalid", text, {}, { cause: error });
+  }
+}
