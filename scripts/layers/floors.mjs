@@ -42,7 +42,7 @@ export const FLOORS = {
   ],
   graph: [
     "*",
-    "validation/",
+    "validation/ workflow/",
     "validate validation-error",
     "memory/",
     "disk-cache/",

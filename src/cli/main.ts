@@ -18,6 +18,7 @@ const commandsWith = (startService: StartService): Commands => ({
   nodes: () => (load("./commands/nodes.js") as typeof import("./commands/nodes.js")).nodesCommand,
   models: () => (load("./commands/models.js") as typeof import("./commands/models.js")).modelsCommand,
   validate: () => (load("./commands/validate.js") as typeof import("./commands/validate.js")).validateCommand,
+  convert: () => (load("./commands/convert.js") as typeof import("./commands/convert.js")).convertCommand,
   inspect: () => (load("./commands/inspect.js") as typeof import("./commands/inspect.js")).inspectCommand,
   verify: () => (load("./commands/verify.js") as typeof import("./commands/verify.js")).verifyCommand,
   doctor: () => (load("./commands/doctor.js") as typeof import("./commands/doctor.js")).doctorCommand,

@@ -24,7 +24,8 @@ export interface RenderOptions extends JobOptions, Surroundings {}
 const RENDER_RULES: OptionRules<RenderOptions> = { ...JOB_OPTION_RULES, ...SURROUNDINGS_RULES };
 
 /**
- * Renders one graph: an object, JSON text or a path. Rejects with a LatentkitError where the graph or an option is
+ * Renders one graph: an object, JSON text, the bytes or the path of a JSON file or of a picture that carries a graph; in API
+ * format or as the editor saves it. Rejects with a LatentkitError where the graph or an option is
  * wrong, before anything is written; a node that fails later, or an abort, shows in `status`. A node that does not
  * listen to an abort has 2 s, then it is left alone: what it writes afterwards is refused.
  */
@@ -43,11 +44,14 @@ export async function renderJob(
 ): Promise<RenderResult> {
   const { metadata = "full", classAliases = {}, redact = [], set = {} } = job;
   const { registry, host, signal, output, clock } = surroundings;
-  const source = readGraph(graph);
+  const source = readGraph(graph, { registry, classAliases, clock });
   const parsed = parseGraph(source.graph, { classAliases });
   const inputsOf = (type: string) => findDefinition(parsed, type, registry)?.inputs;
   const prompt = fillGraph(parsed.prompt, set, inputsOf);
-  const visible = redactMetadata({ prompt, extraPnginfo: job.extraPnginfo }, redact, inputsOf);
+  // a workflow that says something else than the graph that ran would mislead who opens the picture in the editor
+  const isAsSaved = Object.keys(set).length === 0 && redact.length === 0;
+  const extraPnginfo = job.extraPnginfo ?? (isAsSaved && source.workflow ? { workflow: source.workflow } : undefined);
+  const visible = redactMetadata({ prompt, extraPnginfo }, redact, inputsOf);
   const inputDir = resolve(job.inputDir ?? source.inputDir);
   const outputDir = resolve(job.outputDir ?? "out");
   const receiptRun = { prompt, shownPrompt: visible.prompt, redact, registry, classAliases, host, inputDir, signal };

@@ -84,7 +84,7 @@ const PICTURES: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp",
  */
 export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   checkOptions("createGraphAgent", options, AGENT_RULES, ["graph", "outputDir"]);
-  const source = readGraph(options.graph);
+  const source = readGraph(options.graph, { registry: options.registry, classAliases: options.classAliases });
   const { inputDir = source.inputDir, ...rest } = jobOf(options);
   const job: Job = { ...rest, inputDir: resolve(inputDir) };
   const parsed = parseGraph(source.graph, job);

@@ -43,7 +43,7 @@ export async function planBatch(
   const graph = args.positionals[0]!;
   const options = await renderOptions(args, terminal);
   const { outputDir } = options;
-  const source = readGraph(graph).graph;
+  const source = readGraph(graph, { classAliases: options.classAliases }).graph;
   const keys = createGraphKeys(source, options);
   const limit = wholeNumber(args, "limit", 1);
   const concurrency = wholeNumber(args, "concurrency", 1);

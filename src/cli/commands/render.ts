@@ -16,7 +16,7 @@ import { harmless, oneLine, red, type Terminal } from "../terminal.js";
 const INTERRUPTED = 130;
 
 export const renderCommand: Command = {
-  usage: "render GRAPH.json",
+  usage: "render GRAPH",
   summary: "Render a graph, once or many times, and print the files it writes.",
   help: [
     "  --set KEY=VALUE    6.text=… sets an input of node 6, any other key fills {{key}}; repeatable",

@@ -48,5 +48,5 @@ export function webpExif(file: Uint8Array): Uint8Array | undefined {
 }
 
 /** The block itself: some programs write the header of JPEG segments before it. */
-export const withoutHeader = (block: Buffer): Buffer =>
+const withoutHeader = (block: Buffer): Buffer =>
   block.subarray(0, EXIF_HEADER.length).equals(EXIF_HEADER) ? block.subarray(EXIF_HEADER.length) : block;

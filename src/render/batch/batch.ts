@@ -124,12 +124,12 @@ export async function* runBatch(
   }
   if (concurrency !== undefined) checkCount("concurrency", concurrency, CONCURRENCY);
   chooseDevice(options.device);
-  const source = readGraph(graph);
-  const { inputDir = source.inputDir, ...rest } = jobOf(options);
-  const job = { ...rest, inputDir, outputDir: run.outputDir };
   const live = pickOptions<BatchSurroundings>(options, LIVE_RULES);
   const surroundings = withDefaults(live);
   const { registry } = surroundings;
+  const source = readGraph(graph, { registry, classAliases: options.classAliases, clock: options.clock });
+  const { inputDir = source.inputDir, ...rest } = jobOf(options);
+  const job = { ...rest, inputDir, outputDir: run.outputDir };
   const parsed = parseGraph(source.graph, job);
   // the nodes of a setup module are known in its threads only
   if (job.setup === undefined) refuseUnknown(parsed, job, registry);

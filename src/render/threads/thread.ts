@@ -122,7 +122,12 @@ function serve(port: MessagePort, data: ThreadData): void {
     try {
       const shared = jobOf(job);
       if (message.type === "check") {
-        refuseWrong(parseGraph(readGraph(graph).graph, shared), shared, surroundings, keys);
+        refuseWrong(
+          parseGraph(readGraph(graph, { ...shared, registry: surroundings.registry }).graph, shared),
+          shared,
+          surroundings,
+          keys,
+        );
         send({ id, type: "end" });
         return;
       }

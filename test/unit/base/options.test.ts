@@ -75,6 +75,10 @@ const CASES: Cases = {
       partialExecutionTargets: "takes null",
     },
   },
+  convertWorkflow: {
+    call: (options) => api.convertWorkflow({ nodes: [{ id: 1, type: "A" }], links: [] }, options),
+    options: { registry: true, classAliases: true, clock: true, onWarning: true },
+  },
   invokeNode: {
     call: (options) => api.invokeNode("SolidMask", { value: 0, width: 8, height: 8 }, options),
     options: {
