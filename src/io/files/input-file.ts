@@ -12,8 +12,10 @@ import {
 } from "node:fs";
 import { dirname, isAbsolute, resolve, win32 } from "node:path";
 import { describe, type ErrorCode, hintOf, LatentkitError, suggest } from "../../base/errors.js";
+import { isRead, READ_NAMES } from "../pictures/decode.js";
+import { HEAD_BYTES, KIND_NAMES, pictureKind } from "../pictures/kind.js";
+import { requireSharp } from "../pictures/sharp.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
-import { HEAD_BYTES, notPng } from "./picture-format.js";
 
 /** Larger files are refused before they are read. */
 const MAX_BYTES = 2 ** 30;
@@ -48,22 +50,23 @@ export async function readInputFile(file: InputFile): Promise<Buffer> {
   }
 }
 
-/** Reads a PNG file like readInputFile; fails with png.invalid for any other format, which the message names. */
-export async function readInputPng(file: InputFile): Promise<Buffer> {
+/** Reads a picture's file like readInputFile; fails with picture.invalid for other formats, which the message names. */
+export async function readInputPicture(file: InputFile): Promise<Buffer> {
   const bytes = await readInputFile(file);
   checkHead(file, bytes);
   return bytes;
 }
 
 /**
- * Throws what readInputPng would throw by the file's path, kind and first bytes; synchronous, without reading the rest.
- * `hints` is the number of suggestions that may still be searched for.
+ * Throws what readInputPicture would throw by the file's path, kind and first bytes; synchronous, without reading the rest.
+ * Fails with picture.needs-sharp where sharp would have to read it. `hints` is the number of suggestions that may still be
+ * searched for.
  */
-export function checkInputPng(file: InputFile, hints?: { left: number }): void {
+export function checkInputPicture(file: InputFile, hints?: { left: number }): void {
   checkInputFile(file, hints, (head) => checkHead(file, head));
 }
 
-/** Throws what readInputFile would throw, as checkInputPng does; `check` gets the first bytes. */
+/** Throws what readInputFile would throw, as checkInputPicture does; `check` gets the first bytes. */
 export function checkInputFile(file: InputFile, hints?: { left: number }, check?: (head: Uint8Array) => void): void {
   const path = resolveInput(file);
   let descriptor: number | undefined;
@@ -126,8 +129,12 @@ function checkStat(file: InputFile, stat: { size: number; isFile(): boolean; isD
 }
 
 function checkHead(file: InputFile, head: Uint8Array): void {
-  const reason = notPng(head);
-  if (reason !== undefined) throw fault("png.invalid", file, "a PNG file", `, which is ${reason}`);
+  const kind = pictureKind(head);
+  if (!isRead(kind)) {
+    const reason = head.length === 0 ? "empty" : kind === undefined ? "no picture" : KIND_NAMES[kind];
+    throw fault("picture.invalid", file, `a ${READ_NAMES} file`, `, which is ${reason}`);
+  }
+  if (kind !== "png") requireSharp(`${file.subject ?? "Input file"}: reading ${KIND_NAMES[kind]} file`);
 }
 
 const outside = (file: InputFile): LatentkitError =>

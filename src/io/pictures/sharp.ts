@@ -4,7 +4,7 @@ import { loadSharp } from "../../base/lazy-packages.js";
 import { KIND_NAMES, type PictureKind } from "./kind.js";
 
 /** Limit of pixels of a file, all frames together, checked before they are allocated. */
-export const MAX_PIXELS = 2 ** 27;
+const MAX_PIXELS = 2 ** 27;
 
 /** The package sharp. Fails with picture.needs-sharp where it is missing; `purpose` begins the sentence. */
 export function requireSharp(purpose: string): ReturnType<typeof loadSharp> {
@@ -16,20 +16,18 @@ export function requireSharp(purpose: string): ReturnType<typeof loadSharp> {
   }
 }
 
-/**
- * Lets sharp read a file. Fails with picture.needs-sharp, picture.invalid and picture.too-large.
- */
+/** Lets sharp read the first frames of a file. Fails with picture.needs-sharp, picture.invalid and picture.too-large. */
 export async function openWithSharp<T>(
   bytes: Uint8Array,
   kind: PictureKind,
   read: (image: Sharp) => Promise<T>,
-  { frames = false }: { readonly frames?: boolean } = {},
+  frames = 1,
 ): Promise<T> {
   const name = KIND_NAMES[kind];
   const sharp = requireSharp(`Reading ${name} file`);
   try {
     // "truncated" is the strictest that lets the warnings of sound files pass
-    const image = sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: "truncated", pages: frames ? -1 : 1 });
+    const image = sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: "truncated", pages: frames });
     return await read(image);
   } catch (error) {
     if (error instanceof LatentkitError) throw error;
@@ -49,5 +47,15 @@ export async function openWithSharp<T>(
       .replace(/(?<!\.)\.+$/, "");
     const text = `Picture: expected ${name} file that can be read, received a damaged one (${reason}).`;
     throw new LatentkitError("picture.invalid", text, {}, { cause: error });
+  }
+}
+
+/** Version of what reads files other than PNG, which its pixels follow from; undefined where sharp is missing. */
+export function decoderVersion(): string | undefined {
+  try {
+    const { versions } = loadSharp();
+    return `sharp ${versions.sharp ?? ""} libvips ${versions.vips}`;
+  } catch {
+    return undefined;
   }
 }

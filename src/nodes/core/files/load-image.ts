@@ -1,6 +1,10 @@
+import { createHash } from "node:crypto";
 import { describe, LatentkitError } from "../../../base/errors.js";
-import { checkInputPng, inputFileHash, readInputPng } from "../../../io/files/input-file.js";
-import { decodePngFrames, imageTensor } from "../../../io/png/png.js";
+import { checkInputPicture, readInputFile, readInputPicture } from "../../../io/files/input-file.js";
+import { decodePicture } from "../../../io/pictures/decode.js";
+import { pictureKind } from "../../../io/pictures/kind.js";
+import { decoderVersion } from "../../../io/pictures/sharp.js";
+import { imageTensor } from "../../../io/png/png.js";
 import { channelOf, firstChannels, inverted } from "../../../tensor/channels.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { defineNode, type ValidateContext, type ValidationResult } from "../../define.js";
@@ -9,20 +13,26 @@ import { text } from "../../inputs.js";
 const SUBJECT = 'input "image"';
 
 /** Input with the name of an image file in the input folder. */
-export const imageFile = () => text({ image_upload: true, tooltip: "A PNG file, relative to the input folder." });
+export const imageFile = () =>
+  text({ image_upload: true, tooltip: "A PNG, JPEG, WebP, AVIF, GIF or TIFF file, relative to the input folder." });
 
 /**
- * Hash of the file, so that another image under the same name counts as changed. NaN (always changed) where the name
- * comes through a link.
+ * Hash of the file, so that another image under the same name counts as changed, and the version of sharp where it reads
+ * the file. NaN (always changed) where the name comes through a link.
  */
-export const fileHash = ({ image }: Record<string, unknown>, { inputDir }: { inputDir?: string }) =>
-  typeof image === "string" && inputDir !== undefined ? inputFileHash(inputDir, image) : Number.NaN;
+export async function fileHash({ image }: Record<string, unknown>, { inputDir }: { inputDir?: string }) {
+  if (typeof image !== "string" || inputDir === undefined) return Number.NaN;
+  const bytes = await readInputFile({ folder: inputDir, name: image });
+  const hash = createHash("sha256").update(bytes).digest("hex");
+  const kind = pictureKind(bytes);
+  return kind === undefined || kind === "png" ? hash : `${hash} ${decoderVersion()}`;
+}
 
 /** Checks the file where the graph holds its name, so that a graph fails before anything runs. */
 export function validImage({ image }: Record<string, unknown>, { inputDir, hints }: ValidateContext): ValidationResult {
   if (typeof image !== "string" || inputDir === undefined) return true;
   try {
-    checkInputPng({ folder: inputDir, name: image, subject: SUBJECT }, hints);
+    checkInputPicture({ folder: inputDir, name: image, subject: SUBJECT }, hints);
     return true;
   } catch (error) {
     if (error instanceof LatentkitError) return { image: error };
@@ -32,14 +42,14 @@ export function validImage({ image }: Record<string, unknown>, { inputDir, hints
 
 /** Reads the first `limit` frames of a file as [frames, H, W, 3 or 4]; `isKeyed`: alpha is one transparent colour. */
 export async function loadPictures(folder: string, name: string, limit?: number) {
-  const bytes = await readInputPng({ folder, name, subject: SUBJECT });
+  const bytes = await readInputPicture({ folder, name, subject: SUBJECT });
   try {
-    const decoded = await decodePngFrames(bytes, limit);
+    const decoded = await decodePicture(bytes, limit);
     return { pictures: imageTensor(decoded), isKeyed: decoded.isKeyed };
   } catch (error) {
-    if (!(error instanceof LatentkitError) || !error.code.startsWith("png.")) throw error;
+    if (!(error instanceof LatentkitError) || !/^(png|picture)\./.test(error.code)) throw error;
     const received = describe(name);
-    const message = `${SUBJECT}: expected a PNG file that can be read, received ${received}. ${error.message}`;
+    const message = `${SUBJECT}: expected a picture that can be read, received ${received}. ${error.message}`;
     throw new LatentkitError(error.code, message, { input: "image", received }, { cause: error });
   }
 }
@@ -52,7 +62,7 @@ export const loadImage = defineNode({
   key: "LoadImage",
   displayName: "Load Image",
   category: "image",
-  description: "Reads a PNG file: the colours of each frame, and its transparency as a mask.",
+  description: "Reads a picture: the colours of each frame, and its transparency as a mask.",
   inputs: { image: imageFile() },
   outputs: [
     { name: "IMAGE", type: "IMAGE" },

@@ -4,11 +4,20 @@ import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "nod
 import { dirname, join } from "node:path";
 import { encodePng, executeGraph, invokeNode, Tensor, validateGraph } from "latentkit";
 import { PNG } from "pngjs";
+import sharp from "sharp";
 import { registry } from "#src/nodes/index.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { skip } from "../../../../helpers/skip.js";
 import { assertSameBits } from "../../../../helpers/tensor/bits.js";
+
+/** Hides sharp from a process, as if it were not installed. */
+const HIDE_SHARP = `const Module = require("node:module");
+  const load = Module._load;
+  Module._load = (name, ...rest) => {
+    if (name === "sharp") throw new Error("Cannot find module");
+    return load.call(Module, name, ...rest);
+  };`;
 
 describe("LoadImage and LoadImageMask", () => {
   const folder = temporaryFolder();
@@ -100,16 +109,16 @@ describe("LoadImage and LoadImageMask", () => {
     await refuses(load("portrait.png"), "file.not-found");
   });
 
-  it("refuses files that are no PNG, and inputs of the wrong type", async () => {
+  it("refuses files that are no picture, and inputs of the wrong type", async () => {
     writeFileSync(join(folder(), "text.png"), "no picture");
-    await refuses(load("text.png"), "png.invalid");
+    await refuses(load("text.png"), "picture.invalid");
     await refuses(load(undefined), "input.missing", /input "image"/);
     await refuses(load(["text.png"]), "input.wrong-type", /input "image"/);
     await refuses(load("text.png", "hue"), "input.not-in-list", /alpha, red, green or blue/);
   });
 
   const sentence = (name: string, reason: string) =>
-    `Node 1 (LoadImage), input "image": expected a PNG file, received "${name}", which is ${reason}.`;
+    `Node 1 (LoadImage), input "image": expected a PNG, JPEG, WebP, AVIF, GIF or TIFF file, received "${name}", which is ${reason}.`;
   const validated = (image: unknown, options: { inputDir?: string } = {}) =>
     validateGraph(
       {
@@ -120,15 +129,12 @@ describe("LoadImage and LoadImageMask", () => {
     );
   const errorOf = (image: unknown) => validated(image).nodeErrors["1"]?.errors[0];
 
-  it("names the format of a file that is no PNG, before and while it runs", async () => {
+  it("names the format of a file that is not read, before and while it runs", async () => {
     const heads: [string, string, string][] = [
-      ["photo.jpg", "a JPEG; latentkit reads PNG", "\xff\xd8\xff\xe0\0\x10JFIF"],
-      ["a.png", "a WebP; latentkit reads PNG", "RIFF\x10\0\0\0WEBPVP8 "],
-      ["a.gif", "a GIF; latentkit reads PNG", "GIF89a"],
-      ["a.heic", "a HEIC; latentkit reads PNG", "\0\0\0\x18ftypheic"],
-      ["a.avif", "an AVIF; latentkit reads PNG", "\0\0\0\x18ftypavif"],
-      ["a.txt", "no PNG", "hello"],
-      ["short.png", "no PNG", "\x89PNG"],
+      ["a.png", "a HEIC", "\0\0\0\x18ftypheic"],
+      ["a.bmp", "a BMP", "BM6"],
+      ["a.txt", "no picture", "hello"],
+      ["short.png", "no picture", "\x89PNG"],
       ["empty.png", "empty", ""],
     ];
     for (const [name, reason, head] of heads) {
@@ -136,8 +142,11 @@ describe("LoadImage and LoadImageMask", () => {
       const error = errorOf(name)!;
       assert.equal(error.sentence, sentence(name, reason));
       assert.equal(error.type, "custom_validation_failed");
-      assert.equal(error.details, `image - expected a PNG file, received "${name}", which is ${reason}.`);
-      assert.deepEqual([error.code, error.input, error.received], ["png.invalid", "image", JSON.stringify(name)]);
+      assert.equal(
+        error.details,
+        `image - expected a PNG, JPEG, WebP, AVIF, GIF or TIFF file, received "${name}", which is ${reason}.`,
+      );
+      assert.deepEqual([error.code, error.input, error.received], ["picture.invalid", "image", JSON.stringify(name)]);
       const ran = executeGraph(
         {
           "1": { class_type: "LoadImage", inputs: { image: ["3", 0] } },
@@ -202,7 +211,59 @@ describe("LoadImage and LoadImageMask", () => {
     const error = await refuses(load("half.png"), "png.invalid");
     assert.match(
       error.message,
-      /^LoadImage, input "image": expected a PNG file that can be read, received "half.png". PNG: [^:]+\.$/,
+      /^LoadImage, input "image": expected a picture that can be read, received "half.png". PNG: [^:]+\.$/,
+    );
+  });
+
+  it("reads other formats by their content, under any name", async () => {
+    const picture = sharp(Buffer.from([255, 0, 51, 255, 0, 102, 255, 51]), {
+      raw: { width: 2, height: 1, channels: 4 },
+    });
+    writeFileSync(join(folder(), "photo.jpg"), await picture.clone().webp({ lossless: true, exact: true }).toBuffer());
+    assert.equal(validated("photo.jpg").ok, true);
+    const [image, mask] = await load("photo.jpg");
+    const fifth = (n: number) => Math.fround(Math.fround(n * 51) / 255);
+    assertSameBits(image, Tensor.from([1, 0, fifth(1), 0, fifth(2), 1], [1, 1, 2, 3]));
+    assertSameBits(mask, Tensor.from([0, 1 - fifth(1)], [1, 1, 2]));
+    const hash = await registry.get("LoadImage")?.isChanged?.({ image: "photo.jpg" }, { inputDir: folder() });
+    assert.match(String(hash), /^[0-9a-f]{64} sharp \d+\.\d+\.\d+ libvips \d/);
+  });
+
+  it("reads an animation as a batch of images and masks, and its first frame as a mask", async () => {
+    const frames = [0, 255].map((alpha) => Buffer.from([255, 255, 0, 255, 0, 0, 0, alpha]));
+    const options = { raw: { width: 2, height: 2, channels: 4, pageHeight: 1 } } as const;
+    writeFileSync(
+      join(folder(), "moving"),
+      await sharp(Buffer.concat(frames), options).webp({ lossless: true }).toBuffer(),
+    );
+    const [images, masks] = await load("moving");
+    assert.deepEqual(
+      [images!.shape, masks!.shape],
+      [
+        [2, 1, 2, 3],
+        [2, 1, 2],
+      ],
+    );
+    assert.deepEqual([...masks!.data], [0, 1, 0, 0]);
+    assertSameBits((await load("moving", "alpha"))[0], Tensor.from([0, 1], [1, 1, 2]));
+  });
+
+  it("says in one sentence that sharp is missing, before it runs", () => {
+    writeFileSync(join(folder(), "hide.cjs"), HIDE_SHARP);
+    writeFileSync(join(folder(), "photo.png"), Buffer.from("\xff\xd8\xff\xe0\0\x10JFIF", "latin1"));
+    const program = `import { validateGraph } from "latentkit";
+      const graph = {
+        1: { class_type: "LoadImage", inputs: { image: "photo.png" } },
+        2: { class_type: "PreviewImage", inputs: { images: ["1", 0] } },
+      };
+      const [error] = validateGraph(graph, { inputDir: ${JSON.stringify(folder())} }).nodeErrors["1"].errors;
+      console.log(error.code, error.sentence);`;
+    const args = ["--require", join(folder(), "hide.cjs"), "--input-type=module", "--eval", program];
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+    assert.equal(
+      stdout,
+      'picture.needs-sharp Node 1 (LoadImage), input "image": reading a JPEG file needs the package sharp, which does not load here: run "npm install sharp".\n',
+      stderr,
     );
   });
 

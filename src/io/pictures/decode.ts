@@ -1,0 +1,75 @@
+import type { Metadata } from "sharp";
+import { describe, LatentkitError } from "../../base/errors.js";
+import { type DecodedFrames, decodePngFrames } from "../png/png.js";
+import { type PictureKind, pictureKind } from "./kind.js";
+import { openWithSharp } from "./sharp.js";
+
+/** Formats that are read. */
+const READ: ReadonlySet<PictureKind> = new Set(["png", "jpeg", "webp", "avif", "gif", "tiff"]);
+
+/** Formats that are read, in words. */
+export const READ_NAMES = "PNG, JPEG, WebP, AVIF, GIF or TIFF";
+
+export const isRead = (kind: PictureKind | undefined): kind is PictureKind => kind !== undefined && READ.has(kind);
+
+/**
+ * Reads a picture of any format by its content, as a viewer shows it: turned by its EXIF orientation, its colours in sRGB
+ * (PNG files as they are), 8 or 16 bits a sample, the first `limit` frames of an animation or pages of a TIFF. PNG files
+ * natively, others by sharp. Fails with picture.invalid, picture.too-large, picture.needs-sharp, and as decodePngFrames.
+ */
+export async function decodePicture(bytes: Uint8Array, limit?: number): Promise<DecodedFrames> {
+  const kind = bytes instanceof Uint8Array ? pictureKind(bytes) : undefined;
+  if (!isRead(kind)) {
+    const received = bytes instanceof Uint8Array ? "another file" : describe(bytes);
+    const message = `Picture: expected the bytes of a ${READ_NAMES} file, received ${received}.`;
+    throw new LatentkitError("picture.invalid", message, { received });
+  }
+  if (kind === "png") return decodePngFrames(bytes, limit);
+  const metadata = await openWithSharp(bytes, kind, (image) => image.metadata());
+  const { pages = 1 } = metadata;
+  const frames = Math.min(limit ?? pages, pages);
+  try {
+    return await decoded(bytes, kind, metadata, frames);
+  } catch (error) {
+    // pages of several sizes are no batch
+    if (frames > 1 && kind === "tiff" && /page/i.test((error as Error).message))
+      return decoded(bytes, kind, metadata, 1);
+    throw error;
+  }
+}
+
+async function decoded(
+  bytes: Uint8Array,
+  kind: PictureKind,
+  { depth, space, bitsPerSample }: Metadata,
+  frames: number,
+): Promise<DecodedFrames> {
+  const isDeep = depth !== "uchar";
+  const { data, info } = await openWithSharp(
+    bytes,
+    kind,
+    (image) => {
+      const turned = image.autoOrient();
+      const converted = isDeep
+        ? turned.toColourspace(space === "grey16" ? "grey16" : "rgb16").raw({ depth: "ushort" })
+        : turned.raw();
+      return converted.timeout({ seconds: MOST_SECONDS }).toBuffer({ resolveWithObject: true });
+    },
+    frames,
+  );
+  const { width, channels } = info;
+  const size = { width, height: info.height / frames, channels, frames, isKeyed: false };
+  if (!isDeep) return { ...size, bitDepth: 8, data };
+  const samples = new Uint16Array(aligned(data), data.byteOffset % 2 === 0 ? data.byteOffset : 0, data.byteLength / 2);
+  // libvips leaves the low bits of an AVIF's 10 or 12 empty: white would be grey
+  if (kind === "avif" && bitsPerSample !== undefined && bitsPerSample < 16) {
+    for (let i = 0; i < samples.length; i++) samples[i] = samples[i]! | (samples[i]! >>> bitsPerSample);
+  }
+  return { ...size, bitDepth: 16, data: samples };
+}
+
+/** Time in which sharp reads any picture of that many pixels. */
+const MOST_SECONDS = 120;
+
+const aligned = ({ buffer, byteOffset, byteLength }: Buffer): ArrayBuffer =>
+  (byteOffset % 2 === 0 ? buffer : buffer.slice(byteOffset, byteOffset + byteLength)) as ArrayBuffer;
