@@ -68,6 +68,7 @@ export { type ExecuteGraphOptions, executeGraph, type ValidateGraphOptions, vali
 export type { RenderedFile } from "./render/files.js";
 export type { MetadataPolicy } from "./render/job.js";
 export { type RenderOptions, render } from "./render/render.js";
+export { createRenderer, type Renderer, type RendererJob, type RendererOptions } from "./render/renderer.js";
 export type { RenderResult } from "./render/result.js";
 export type { DeviceChoice } from "./tensor/device/choice.js";
 export { type Device, type DeviceReport, device } from "./tensor/device/device.js";

@@ -59,7 +59,7 @@ export const FLOORS = {
     "render",
     "items/",
     "threads/",
-    "batch/",
+    "batch/ renderer",
     "contact-sheet/ verify/",
   ],
   "render/batch": ["names", "journal/", "*"],

@@ -54,6 +54,15 @@ const CASES: Cases = {
     call: (options) => api.render(graph, options),
     options: { ...run, ...picture, ...shared, passing: true, cacheDir: true },
   },
+  createRenderer: {
+    call: (options) => api.createRenderer(options).close(),
+    options: {
+      ...picture,
+      ...{ targets: true, outputDir: true, inputDir: true, classAliases: true, config: true, partial: true },
+      ...{ allowNetwork: true, device: true, previews: true, cacheDir: true },
+      ...{ threads: true, cacheBytes: true, resourceLimits: true, graceMs: true },
+    },
+  },
   batch: {
     call: (options) => drained(api.batch(graph, [], options)),
     options: {
