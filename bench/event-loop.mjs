@@ -32,6 +32,9 @@ try {
   await renderer.render({ graph: graphOf(64, 1) });
   await measure("idle", () => sleep(1000));
   for (let i = 0; i < renders; i++) await measure("renderer, files", () => renderer.render({ graph }));
+  for (let i = 0; i < renders; i++) {
+    await measure("renderer, memory", () => renderer.render({ graph, output: "memory" }));
+  }
   for (let i = 0; i < renders; i++) await measure("render()", () => render(graph, { outputDir }));
 } finally {
   await renderer.close();
