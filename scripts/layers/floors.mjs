@@ -11,7 +11,7 @@ export const FLOORS = {
   tensor: [
     "*",
     "sampling/",
-    "inspect",
+    "inspect picture-codec",
     "tensor",
     "shape",
     "device/",

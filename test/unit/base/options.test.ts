@@ -123,7 +123,7 @@ const CASES: Cases = {
       zsnr: true,
     },
   },
-  encodePng: { call: (options) => api.encodePng(pixel, options), options: { level: true, text: true } },
+  encodePng: { call: (options) => api.encodePng(pixel, options), options: { level: true, text: true, bitDepth: true } },
   createCache: { call: (options) => api.createCache(options), options: { policy: true, size: true } },
   createDiskCache: {
     call: (options) => api.createDiskCache({ folder: "never-made", ...(options as object) }),
