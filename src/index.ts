@@ -1,5 +1,6 @@
 // The public API on one screen.
 import "./base/package.js"; // first: in a bundle it throws the sentence that says what to do
+import "./io/files/tensor-pictures.js"; // Tensor.fromImage and toPng
 
 export { type ErrorCode, type ErrorDetails, LatentkitError } from "./base/errors.js";
 export { createDiskCache, type DiskCache, type DiskCacheOptions } from "./graph/disk-cache/disk-cache.js";
@@ -69,9 +70,11 @@ export { type ExecuteGraphOptions, executeGraph, type ValidateGraphOptions, vali
 export type { RenderedFile } from "./render/files.js";
 export type { MetadataPolicy } from "./render/job.js";
 export { type RenderOptions, render } from "./render/render.js";
+export { createRenderer, type Renderer, type RendererJob, type RendererOptions } from "./render/renderer.js";
 export type { RenderResult } from "./render/result.js";
 export type { DeviceChoice } from "./tensor/device/choice.js";
 export { type Device, type DeviceReport, device } from "./tensor/device/device.js";
+export type { TensorPngOptions } from "./tensor/picture-codec.js";
 export {
   type Card,
   createGenerator,

@@ -11,7 +11,7 @@ export const FLOORS = {
   tensor: [
     "*",
     "sampling/",
-    "inspect",
+    "inspect picture-codec",
     "tensor",
     "shape",
     "device/",
@@ -59,7 +59,7 @@ export const FLOORS = {
     "render",
     "items/",
     "threads/",
-    "batch/",
+    "batch/ renderer",
     "contact-sheet/ verify/",
   ],
   "render/batch": ["names", "journal/", "*"],

@@ -17,7 +17,7 @@ export interface Surroundings {
   /** A cache on a disk, shared with other processes, for results that cost some time; nodes that write files run. */
   diskCache?: DiskCache;
   /** Names and receipts of saved images; where absent the next free counter, and receipts that name what a picture was made from. */
-  output?: OutputHandling;
+  outputHandling?: OutputHandling;
   clock?: () => Date;
   fetch?: typeof fetch;
   signal?: AbortSignal;
@@ -30,7 +30,7 @@ export const SURROUNDINGS_RULES: OptionRules<Surroundings> = {
   host: HOST,
   cache: ["a cache, as createCache makes one", (value) => hasMethods(value, "begin", "has")],
   diskCache: ["a disk cache, as createDiskCache makes one", (value) => hasMethods(value, "read", "write")],
-  output: OBJECT,
+  outputHandling: OBJECT,
   clock: FUNCTION,
   fetch: FUNCTION,
   signal: SIGNAL,

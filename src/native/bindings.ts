@@ -151,7 +151,7 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   /** BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples, as 64 hex digits. */
   pixelHash(samples: Uint8Array, width: number, height: number, channels: number): string;
 
-  /** Encodes on the pool. Floats are converted as by floatToByte. 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA. Text goes into tEXt chunks before IDAT. */
+  /** Encodes on the pool. Floats are converted as by floatToByte; `isDeep`: to 16 bits, rounded. 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA. Text goes into tEXt chunks before IDAT. */
   encodePng(
     pixels: Uint8Array | Float32Array,
     width: number,
@@ -159,6 +159,7 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     channels: number,
     level: number,
     text: readonly (readonly [string, string])[],
+    isDeep?: boolean,
   ): Promise<Uint8Array>;
   /** Size of such a file without text, at most; 0 where the format cannot hold the picture. */
   pngBound(width: number, height: number, channels: number, level: number): number;

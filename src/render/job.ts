@@ -8,6 +8,10 @@ export const METADATA_POLICIES = ["full", "prompt", "none"] as const;
 /** Metadata of PNG files: "full" has graph, receipt and extra_pnginfo, "prompt" graph and receipt, "none" nothing. */
 export type MetadataPolicy = (typeof METADATA_POLICIES)[number];
 
+const OUTPUTS = ["files", "memory"] as const;
+/** Where the files of a render go: into the output folder, or into its result. */
+export type OutputChoice = (typeof OUTPUTS)[number];
+
 /**
  * One render as plain data: what a worker thread is sent, a batch's hash covers and a hook renders, beside the graph.
  * An option of a render is one field here and one rule below; live objects are fields of `Surroundings`.
@@ -23,6 +27,8 @@ export interface Job extends GraphJob {
   metadata?: MetadataPolicy;
   /** Keys whose values PNG files hide: "6.text", or a bare key at any depth of the graph and of extra_pnginfo. */
   redact?: readonly string[];
+  /** "memory": files are not written, and come as `bytes` of the result's files; "files" where absent. */
+  output?: OutputChoice;
   /** Folder of a disk cache, see `createDiskCache`; none where absent. */
   cacheDir?: string;
   /** Address of a module whose default export (or `setup`) is `() => ({ registry, host })`. */
@@ -37,6 +43,7 @@ export const JOB_RULES: OptionRules<Job> = {
   extraPnginfo: VALUES,
   metadata: [METADATA_POLICIES.join(", "), (value) => (METADATA_POLICIES as readonly unknown[]).includes(value)],
   redact: ["a list of keys", TEXTS[1]],
+  output: [OUTPUTS.join(", "), (value) => (OUTPUTS as readonly unknown[]).includes(value)],
   cacheDir: FOLDER,
   setup: TEXT,
 };

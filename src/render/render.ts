@@ -5,6 +5,7 @@ import { runGraph } from "../graph/execute.js";
 import type { GraphRun } from "../graph/job.js";
 import { findDefinition, type Graph, parseGraph } from "../graph/parse.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
+import { MemoryFiles } from "../io/files/memory-files.js";
 import { counterFiles } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
 import type { RenderSurroundings } from "./defaults.js";
@@ -43,7 +44,7 @@ export async function renderJob(
   runId?: string,
 ): Promise<RenderResult> {
   const { metadata = "full", classAliases = {}, redact = [], set = {} } = job;
-  const { registry, host, signal, output, clock } = surroundings;
+  const { registry, host, signal, outputHandling, clock } = surroundings;
   const source = readGraph(graph, { registry, classAliases, clock });
   const parsed = parseGraph(source.graph, { classAliases });
   const inputsOf = (type: string) => findDefinition(parsed, type, registry)?.inputs;
@@ -55,10 +56,12 @@ export async function renderJob(
   const inputDir = resolve(job.inputDir ?? source.inputDir);
   const outputDir = resolve(job.outputDir ?? "out");
   const receiptRun = { prompt, shownPrompt: visible.prompt, redact, registry, classAliases, host, inputDir, signal };
-  const receipts = metadata === "none" || output?.receipt !== undefined ? undefined : createReceipts(receiptRun);
-  const receipt = metadata === "none" ? undefined : (output?.receipt ?? receipts?.of);
-  const closable = createClosable(output?.files ?? counterFiles);
-  const fold = createFold(outputDir);
+  const receipts =
+    metadata === "none" || outputHandling?.receipt !== undefined ? undefined : createReceipts(receiptRun);
+  const receipt = metadata === "none" ? undefined : (outputHandling?.receipt ?? receipts?.of);
+  const memory = job.output === "memory" ? new MemoryFiles() : undefined;
+  const closable = createClosable(outputHandling?.files ?? memory ?? counterFiles);
+  const fold = createFold(outputDir, memory);
   /** A node did not listen to an abort: what it still reports and writes does not count. */
   let isLeft = false;
   let nodeId: string | undefined;
@@ -89,7 +92,7 @@ export async function renderJob(
   };
   const running = runGraph(prompt, run, {
     ...surroundings,
-    output: { ...output, files: closable.files, receipt },
+    outputHandling: { ...outputHandling, files: closable.files, receipt },
     hasTransientEvents: surroundings.hasTransientEvents ?? surroundings.onEvent === undefined,
     onEvent,
   });

@@ -34,7 +34,7 @@ import { fillsOf } from "./message.js";
 
 /** Options of `createGraphAgent`: those of a render but `set`, which messages fill, and options of the threads. */
 export interface GraphAgentOptions
-  extends Readonly<Omit<JobOptions, "set" | "passing">>,
+  extends Readonly<Omit<JobOptions, "set" | "passing" | "output">>,
     Pick<ThreadPoolOptions, "threads" | "cacheBytes" | "resourceLimits" | "graceMs"> {
   /** A path, JSON text or an object; read once. Its placeholders are what messages fill. */
   readonly graph: string | object;
@@ -46,7 +46,7 @@ export interface GraphAgentOptions
 }
 
 const AGENT_RULES: OptionRules<GraphAgentOptions> = {
-  ...rulesWithout(JOB_OPTION_RULES, "set", "passing"),
+  ...rulesWithout(JOB_OPTION_RULES, "set", "passing", "output"),
   host: SURROUNDINGS_RULES.host,
   registry: SURROUNDINGS_RULES.registry,
   graph: ["a path, JSON text or an object", (value) => typeof value === "string" || isObject(value)],

@@ -84,6 +84,16 @@ class EncodeJob final : public Job {
   size_t written_ = 0;
 };
 
+/* A copy of floats as samples of 16 bits. */
+Bytes DeepPixels(const Args &a, size_t count) {
+  const View pixels = a.view(a.at(0), "pixels", "a Float32Array");
+  if (pixels.type != napi_float32_array) a.type_error("pixels", "a Float32Array", a.at(0));
+  a.expect("pixels", pixels.len, {count});
+  Bytes copy(2 * pixels.len);
+  a.done(engine_f32_to_u16({copy.data.get(), copy.len}, {static_cast<const float *>(pixels.data), pixels.len}));
+  return copy;
+}
+
 /* A copy of the pixels as bytes: the job must own them, and converting costs no more than copying. */
 Bytes CopyPixels(const Args &a, size_t count) {
   const char *expected = "a Uint8Array or Float32Array";
@@ -110,10 +120,12 @@ engine_png_options ReadOptions(const Args &a, size_t i) {
 Napi::Value EncodePng(const Napi::CallbackInfo &info) {
   const Args a(info);
   Texts texts = ReadTexts(a, 5);
-  const engine_png_options options = ReadOptions(a, 1);
+  engine_png_options options = ReadOptions(a, 1);
+  if (a.has(6) && a.boolean(6, "isDeep")) options.depth = 16;
   // at most 2^31 * 2^31 * 4: never wraps
   const size_t count = size_t{options.width} * options.height * static_cast<size_t>(options.channels);
-  return Submit(info.Env(), std::make_unique<EncodeJob>(options, std::move(texts), CopyPixels(a, count), false));
+  Bytes pixels = options.depth == 16 ? DeepPixels(a, count) : CopyPixels(a, count);
+  return Submit(info.Env(), std::make_unique<EncodeJob>(options, std::move(texts), std::move(pixels), false));
 }
 
 Napi::Value PngBound(const Napi::CallbackInfo &info) {

@@ -50,7 +50,7 @@ export class RunningNode implements NodeContext {
   }
 
   get output(): OutputHandling | undefined {
-    return this.setting.surroundings.output;
+    return this.setting.surroundings.outputHandling;
   }
 
   // functions that nodes take out of the context, made for those that do

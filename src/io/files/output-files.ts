@@ -1,9 +1,13 @@
 import type { RawImage } from "../png/png.js";
-import { counterName, endingOf, nextCounter, type Tail } from "./output-path.js";
+import { counterName, endingOf, makeFolder, nextCounter, type OutputTarget, type Tail } from "./output-path.js";
 import { writeAppending, writeNew, writeReplacing } from "./write-file.js";
 
 /** Writes the files of a run. */
 export interface OutputFiles {
+  /** Bytes are kept as they are, not written: nobody uses their memory again. */
+  readonly keepsBytes?: boolean;
+  /** Prepares the folder of the files that follow. Fails as `makeFolder`. */
+  makeFolder(outputFolder: string, target: OutputTarget): Promise<void>;
   /**
    * Writes a new file whose name begins with `name` and ends with `endingOf(tail)`. Returns the name. The folder exists.
    * Fails with file.write-failed and then leaves nothing behind.
@@ -32,6 +36,7 @@ export interface OutputHandling {
 
 /** Writes files under ComfyUI's names: `<name>_<counter>`, one more than the highest counter in the folder. */
 export const counterFiles: OutputFiles = {
+  makeFolder,
   writeNumbered: async (folder, name, tail, bytes) => {
     const counter = await nextCounter(folder, name, tail);
     const nameAt = (attempt: number) => `${counterName(name, counter + BigInt(attempt))}${endingOf(tail)}`;

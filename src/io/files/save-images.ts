@@ -8,7 +8,7 @@ import { filterOnDevice } from "../png/filtered-image.js";
 import { encodeFiltered, encodeHere, encodePng, type RawImage } from "../png/png.js";
 import { checkTextKey } from "../png/text-chunks.js";
 import { counterFiles, type OutputFiles } from "./output-files.js";
-import { expandPrefix, makeFolder, resolvePrefix } from "./output-path.js";
+import { expandPrefix, resolvePrefix } from "./output-path.js";
 
 // decision 168
 /** A saved file, relative to the output folder. */
@@ -69,13 +69,15 @@ function refuseShadows(text: readonly (readonly [string, string])[]): void {
  * Fails with tensor.bad-shape, path.outside, value.invalid, file.write-failed and run.interrupted.
  */
 export async function saveImages(images: Tensor, options: SaveImagesOptions): Promise<SavedFile[]> {
-  const { outputFolder, tail = "", text = [], files = counterFiles, encodesHere = false } = options;
+  const { outputFolder, tail = "", text = [], files = counterFiles } = options;
+  // the calling thread encodes into memory that is used again
+  const encodesHere = options.encodesHere === true && !files.keepsBytes;
   const sides = batchSides(images);
   for (const [key] of text) checkTextKey(key);
   if (options.receipt !== undefined) refuseShadows(text);
   const prefix = expandPrefix(options.prefix, sides, options.now);
   const target = resolvePrefix(outputFolder, prefix, options.prefixInput);
-  await makeFolder(outputFolder, target);
+  await files.makeFolder(outputFolder, target);
   const saved: SavedFile[] = [];
   for (let index = 0; index < sides.batch; index++) {
     const filtered = await filterOnDevice(images, index, sides);
@@ -92,7 +94,7 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
     if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
     const name = target.name.replaceAll("%batch_num%", String(index));
     saved.push({ filename: await files.writeNumbered(target.folder, name, tail, bytes), subfolder: target.subfolder });
-    returnMemory(bytes.buffer);
+    if (!files.keepsBytes) returnMemory(bytes.buffer);
   }
   return saved;
 }

@@ -1,6 +1,6 @@
 import { inputError } from "../../base/errors.js";
 import { counterFiles, type OutputFiles } from "../../io/files/output-files.js";
-import { makeFolder, type OutputTarget, resolveFile } from "../../io/files/output-path.js";
+import { type OutputTarget, resolveFile } from "../../io/files/output-path.js";
 import { split } from "../../io/files/save-images.js";
 import { encodePng } from "../../io/png/png.js";
 import { defineNode } from "../define.js";
@@ -41,8 +41,8 @@ export const saveTextLazy = defineNode({
     const bytes = utf8(content);
     const pictures =
       image === undefined ? [] : await Promise.all(split(image, "image").map((picture) => encodePng(picture)));
-    await makeFolder(folders.output, target);
     const files = output?.files ?? counterFiles;
+    await files.makeFolder(folders.output, target);
     if (overwrite) await files.writeReplacing(target.folder, fileName, bytes);
     else await files.writeAppending(target.folder, fileName, bytes);
     const names = [fileName, ...(await savePictures(files, target, name, pictures, overwrite))];

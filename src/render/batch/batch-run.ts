@@ -1,7 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
 import { discardFiles, type ItemNames, settleFiles } from "../../io/files/item-files.js";
+import type { EventQueue } from "../event-queue.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
-import type { EventQueue } from "./event-queue.js";
 import type { BatchEvent, BatchStatus } from "./events.js";
 import { Intake, type NumberedItem } from "./intake.js";
 import { type Entry, Journal } from "./journal/journal.js";

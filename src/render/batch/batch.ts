@@ -20,13 +20,13 @@ import { refuseReservedKeys } from "../../io/files/save-images.js";
 import { printJson } from "../../io/json/lossless.js";
 import { chooseDevice } from "../../tensor/device/choice.js";
 import { withDefaults } from "../defaults.js";
+import { EventQueue } from "../event-queue.js";
 import type { BatchItem } from "../items/item.js";
 import { keysOf, programItems } from "../items/program-items.js";
 import { JOB_OPTION_RULES, type JobOptions, jobOf, refuseUnsendable } from "../job.js";
 import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";
 import { readGraph } from "../source.js";
 import { BatchRun, type BatchRunOptions } from "./batch-run.js";
-import { EventQueue } from "./event-queue.js";
 import type { BatchEvent } from "./events.js";
 import { createFaults } from "./faults.js";
 import { batchHash } from "./identity.js";
@@ -35,7 +35,7 @@ import { createItemRedaction } from "./redaction.js";
 import { type BatchSurroundings, createRunner } from "./runner.js";
 
 /** Options of a batch: the job that its items share, live objects around it, and how it goes on. */
-export interface BatchOptions extends Omit<JobOptions, "passing">, BatchSurroundings {
+export interface BatchOptions extends Omit<JobOptions, "passing" | "output">, BatchSurroundings {
   /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects. */
   concurrency?: number;
   /** A file that a killed batch goes on from; none where absent. */
@@ -54,10 +54,10 @@ export interface BatchOptions extends Omit<JobOptions, "passing">, BatchSurround
   drain?: AbortSignal;
 }
 
-const LIVE_RULES = rulesWithout(SURROUNDINGS_RULES, "cache", "diskCache", "output", "onEvent");
+const LIVE_RULES = rulesWithout(SURROUNDINGS_RULES, "cache", "diskCache", "outputHandling", "onEvent");
 
 const BATCH_RULES: OptionRules<BatchOptions> = {
-  ...rulesWithout(JOB_OPTION_RULES, "passing"),
+  ...rulesWithout(JOB_OPTION_RULES, "passing", "output"),
   ...LIVE_RULES,
   concurrency: checkedLater("a whole number"),
   journal: FILE,

@@ -22,6 +22,7 @@ const IS_HASHED = {
   allowNetwork: false,
   device: false,
   previews: false,
+  output: false,
   // every item has its own
   passing: false,
 } as const satisfies Record<keyof Job, boolean>;

@@ -144,10 +144,10 @@ export class RenderThread {
     if (running === undefined) return;
     if (message.type === "event") this.emit(id, running, message.event);
     else if (message.type === "end") {
-      const { written, failure, result } = message;
+      const { written, failure, result, files } = message;
       const rendered = result === undefined ? running.fold.end() : received(result);
       const failed = failure && { status: "failed" as const, error: revive(failure) as LatentkitError };
-      this.settle(id, () => running.resolve({ ...rendered, ...failed, written }));
+      this.settle(id, () => running.resolve({ ...rendered, ...(files && { files }), ...failed, written }));
     } else {
       if (message.isFatal) this.end();
       this.settle(id, () => running.reject(revive(message.error)));

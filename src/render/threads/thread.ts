@@ -78,6 +78,8 @@ export type FromThread = { readonly id: number } & (
       readonly written?: readonly WrittenFile[];
       /** Sent for a quiet run; for others it follows from the events. */
       readonly result?: SentResult;
+      /** Sent for a run with its output in memory, whose bytes move to the owner. */
+      readonly files?: RenderResult["files"];
       /** Why a run that came to its end has failed after all. */
       readonly failure?: SentError;
     }
@@ -101,7 +103,7 @@ function serve(port: MessagePort, data: ThreadData): void {
   let graph = "";
   let job = "";
   const running = new Map<number, AbortController>();
-  const send = (message: FromThread) => port.postMessage(message);
+  const send = (message: FromThread, moved: readonly ArrayBuffer[] = []) => port.postMessage(message, moved);
 
   const run = async (id: number, message: RunMessage, graph: string, job: string, signal: AbortSignal) => {
     let surroundings: RenderSurroundings;
@@ -132,13 +134,21 @@ function serve(port: MessagePort, data: ThreadData): void {
         return;
       }
       const own = item && { ...shared, set: parseJson(item.set) as Job["set"], passing: item.passing };
-      const around = { ...surroundings, output: { files, encodesHere }, signal, onEvent, hasTransientEvents: true };
+      const around = {
+        ...surroundings,
+        outputHandling: { files, encodesHere },
+        signal,
+        onEvent,
+        hasTransientEvents: true,
+      };
       // nobody reads the events of items: a random id costs more than a node
       const runId = item && `${item.names.batch}-${item.names.position}`;
       const rendered = await renderJob(graphOf(graph), own ?? shared, around, runId);
       const failure = rendered.status === "success" ? await commit(files) : undefined;
       const result = isQuiet ? sentResult(rendered, item !== undefined) : undefined;
-      send({ id, type: "end", written: files?.written, result, failure });
+      const bytes = new Set(rendered.files.flatMap((file) => (file.bytes === undefined ? [] : [file.bytes.buffer])));
+      const moved = bytes.size === 0 ? undefined : rendered.files;
+      send({ id, type: "end", written: files?.written, result, files: moved, failure }, [...bytes] as ArrayBuffer[]);
     } catch (error) {
       send({ id, type: "refused", error: sent(error), isFatal: false });
     }
@@ -164,7 +174,7 @@ const namesFiles = (event: RunEvent): boolean => event.type === "node-done" && e
 function sentResult({ error, ...result }: RenderResult, isItem: boolean): SentResult {
   const values = isItem
     ? { ...result, ui: {}, outputs: {}, nodeMs: {} }
-    : (plainResult(result, Number) as RenderResult);
+    : (plainResult({ ...result, files: result.files.map(({ bytes, ...file }) => file) }, Number) as RenderResult);
   return { ...values, error: error && sent(error) };
 }
 

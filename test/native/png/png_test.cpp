@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <string>
@@ -77,6 +78,43 @@ void round_trips() {
           CHECK(d.status == ENGINE_OK && d.info.bit_depth == 8 && d.info.channels == channels);
           CHECK(d.pixels == pixels);
         }
+}
+
+void deep_round_trips() {
+  unsigned seed = 0;
+  for (int channels = 1; channels <= 4; channels++)
+    for (const uint32_t width : {1u, 2u, 5u, 17u, 700u})
+      for (const int level : {0, 1, 4, 9}) {
+        const uint32_t height = 31;
+        const size_t count = size_t{width} * height * static_cast<size_t>(channels);
+        const Bytes samples = picture(2 * count, seed++);
+        engine_png_options options{width, height, channels, level, nullptr, 0, 16};
+        Bytes file(engine_png_bound(&options));
+        size_t written = 0;
+        CHECK(engine_png_encode({file.data(), file.size()}, {samples.data(), samples.size()}, &options, &written) ==
+              ENGINE_OK);
+        file.resize(written);
+        const Decoded d = decode(file);
+        CHECK(d.status == ENGINE_OK && d.info.bit_depth == 16 && d.info.channels == channels);
+        CHECK(d.pixels.size() == samples.size());
+        for (size_t i = 0; i < count; i++) {
+          uint16_t sample;
+          std::memcpy(&sample, d.pixels.data() + 2 * i, 2);
+          CHECK(sample == (samples[2 * i] << 8 | samples[2 * i + 1]));
+        }
+      }
+  const engine_png_options odd{1, 1, 1, 4, nullptr, 0, 4};
+  CHECK(engine_png_bound(&odd) == 0);
+}
+
+void floats_become_deep() {
+  const float nan = std::nanf("");
+  const float x[] = {0, 1, -1, 2, nan, 0.5f, 65534.0f / 65535.0f, 1.0f / 65535.0f};
+  const int expected[] = {0, 65535, 0, 65535, 0, 32768, 65534, 1};
+  uint8_t out[16];
+  CHECK(engine_f32_to_u16({out, 16}, {x, 8}) == ENGINE_OK);
+  for (int i = 0; i < 8; i++) CHECK((out[2 * i] << 8 | out[2 * i + 1]) == expected[i]);
+  CHECK(engine_f32_to_u16({out, 15}, {x, 8}) == ENGINE_BAD_LENGTH);
 }
 
 void same_bytes_everywhere() {
@@ -315,6 +353,8 @@ void reads_text() {
 
 int main() {
   round_trips();
+  deep_round_trips();
+  floats_become_deep();
   same_bytes_everywhere();
   options_are_checked();
   reads_every_kind();

@@ -40,7 +40,7 @@ const run = {
   signal: true,
 } as const;
 const picture = { set: true, setup: true, metadata: true, redact: true, extraPnginfo: true } as const;
-const shared = { cache: true, diskCache: true, output: true, onEvent: true } as const;
+const shared = { cache: true, diskCache: true, outputHandling: true, onEvent: true } as const;
 const agent = async () => ({ response: "" });
 /** Marks functions whose arguments are no options. */
 const INPUT = "takes no options";
@@ -52,7 +52,16 @@ async function drained(events: AsyncIterable<unknown>): Promise<void> {
 const CASES: Cases = {
   render: {
     call: (options) => api.render(graph, options),
-    options: { ...run, ...picture, ...shared, passing: true, cacheDir: true },
+    options: { ...run, ...picture, ...shared, passing: true, cacheDir: true, output: true },
+  },
+  createRenderer: {
+    call: (options) => api.createRenderer(options).close(),
+    options: {
+      ...picture,
+      ...{ targets: true, outputDir: true, inputDir: true, classAliases: true, config: true, partial: true },
+      ...{ allowNetwork: true, device: true, previews: true, cacheDir: true, output: true },
+      ...{ threads: true, cacheBytes: true, resourceLimits: true, graceMs: true },
+    },
   },
   batch: {
     call: (options) => drained(api.batch(graph, [], options)),
@@ -118,7 +127,7 @@ const CASES: Cases = {
       zsnr: true,
     },
   },
-  encodePng: { call: (options) => api.encodePng(pixel, options), options: { level: true, text: true } },
+  encodePng: { call: (options) => api.encodePng(pixel, options), options: { level: true, text: true, bitDepth: true } },
   createCache: { call: (options) => api.createCache(options), options: { policy: true, size: true } },
   createDiskCache: {
     call: (options) => api.createDiskCache({ folder: "never-made", ...(options as object) }),
