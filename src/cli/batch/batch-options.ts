@@ -14,6 +14,7 @@ export const batchOptions = {
   journal: { type: "string" },
   cache: { type: "string" },
   "contact-sheet": { type: "string" },
+  grid: { type: "string" },
 } as const satisfies Command["options"];
 
 export const batchHelp: readonly string[] = [
@@ -30,6 +31,7 @@ export const batchHelp: readonly string[] = [
   "  --journal FILE     what --resume goes on from (GRAPH.journal.jsonl in the output folder)",
   "  --cache DIR        keep results of nodes on disk, for other batches and processes",
   "  --contact-sheet [FILE.png]  the pictures in a grid (contact-sheet.png in the output folder)",
+  "  --grid [FILE.png]  sweeps as labelled rows, columns and pages (grid.png in the output folder)",
   "Ctrl-C lets items that run come to their end, a second one stops at once.",
 ];
 

@@ -5,7 +5,9 @@ import { parseGraph } from "../../graph/parse.js";
 import type { BatchOptions } from "../../render/batch/batch.js";
 import { isFinished } from "../../render/batch/journal/journal.js";
 import { createItemRedaction } from "../../render/batch/redaction.js";
-import { isFree } from "../../render/contact-sheet/own-pages.js";
+import type { GridOptions } from "../../render/contact-sheet/grid.js";
+import { isFree, SHEET } from "../../render/contact-sheet/own-pages.js";
+import type { Axis } from "../../render/items/axis.js";
 import { combine } from "../../render/items/combine.js";
 import { createGraphKeys, type GraphKeys, requireKey } from "../../render/items/graph-keys.js";
 import type { BatchItem, ItemValues } from "../../render/items/item.js";
@@ -49,7 +51,7 @@ export async function planBatch(
   const concurrency = wholeNumber(args, "concurrency", 1);
   const retry = wholeNumber(args, "retry", 0);
   const sheet = await sheetPath(args.value("contact-sheet"), outputDir);
-  const combination = await combineItems(args, keys, Object.keys(options.set), limit, report);
+  const { axes, ...combination } = await combineItems(args, keys, Object.keys(options.set), limit, report);
   const resume = args.flag("resume");
   const journal = args.value("journal") ?? (await ownJournal(graph, outputDir, resume));
   return {
@@ -67,6 +69,7 @@ export async function planBatch(
       retry,
       failFast: args.flag("fail-fast"),
       name: args.value("name"),
+      grid: gridOf(args, axes, sheet, outputDir),
       cacheDir: args.value("cache"),
     },
   };
@@ -91,7 +94,7 @@ async function combineItems(
   const seeds = args.value("seeds");
   const taken = [...set, ...sweeps.flatMap((axis) => axis.keys), ...(file?.keys ?? [])];
   const axes = seeds === undefined ? sweeps : [...sweeps, seedAxis(seeds, keys, taken)];
-  return combine(file, axes, limit, createOverrideReport(set, report));
+  return { ...combine(file, axes, limit, createOverrideReport(set, report)), axes };
 }
 
 /** Reports once for each key of --set that a line of the file has its own value for it. */
@@ -107,13 +110,35 @@ function createOverrideReport(set: readonly string[], report: (text: string) => 
   };
 }
 
+/** The grid of --grid: its rows, columns and pages are the sweeps and seeds in their order. */
+function gridOf(
+  args: Arguments,
+  axes: readonly Axis[],
+  sheet: string | undefined,
+  outputDir: string,
+): GridOptions | undefined {
+  const name = args.value("grid");
+  if (name === undefined) return undefined;
+  const refused = (expected: string, received: string) =>
+    new LatentkitError("usage.invalid", `--grid: expected ${expected}, received ${received}.`);
+  if (args.has("items")) throw refused("sweeps alone", "--items");
+  if (axes.length < 2 || axes.length > 3) {
+    throw refused("two or three of --sweep and --seeds", String(axes.length));
+  }
+  const path = resolve(name === "" ? join(outputDir, "grid.png") : name);
+  if (path === sheet) throw refused("another file than the contact sheet's", describe(path));
+  // seeds of several nodes go together
+  const [rows, columns, pages] = axes.map(({ keys }) => keys[0]!);
+  return { path, rows: rows!, columns, pages };
+}
+
 async function sheetPath(name: string | undefined, outputDir: string): Promise<string | undefined> {
   if (name === undefined) return undefined;
   const path = name === "" ? join(outputDir, "contact-sheet.png") : resolve(name);
   const refused = (expected: string) =>
     new LatentkitError("usage.invalid", `--contact-sheet: expected ${expected}, received ${describe(name || path)}.`);
   if (!/\.png$/i.test(path)) throw refused("a name that ends in .png");
-  if (!(await isFree(path))) throw refused("a free name or an earlier sheet's");
+  if (!(await isFree(path, SHEET))) throw refused("a free name or an earlier sheet's");
   return path;
 }
 

@@ -40,12 +40,13 @@ export async function renderBatch(
   };
   try {
     const plan = await planBatch(args, terminal, printer.report);
-    const { status, pages } = await follow(plan, { drain, signal: urgent() }, printer, progress, summary);
+    const { status, pages, grid } = await follow(plan, { drain, signal: urgent() }, printer, progress, summary);
     const { journal } = plan.options;
-    result(status, { journal, contactSheet: pages });
+    result(status, { journal, contactSheet: pages, ...(plan.options.grid && { grid }) });
     if (!isQuiet) {
       terminal.err(`${summaryLine(summary.read(), performance.now() - started)}\n`);
       for (const page of pages) terminal.err(`Contact sheet: ${shortest(page)}\n`);
+      for (const page of grid) terminal.err(`Grid: ${shortest(page)}\n`);
     }
     if (status === "interrupted") {
       terminal.err(`Interrupted. The same command with --resume goes on from ${shortest(journal)}.\n`);
@@ -66,19 +67,20 @@ async function follow(plan: BatchPlan, stops: Stops, printer: Printer, progress:
   const sheet = followWithSheet(plan);
   const endNotice = reportStops(stops, printer.report);
   let status: BatchStatus = "interrupted";
+  let grid: readonly string[] = [];
   try {
     for await (const event of runBatch(graph, items, { ...options, ...stops }, keys)) {
       summary.add(event);
       printer.print(event);
       progress.show(event);
       await sheet.add(event);
-      if (event.type === "batch-done") ({ status } = event);
+      if (event.type === "batch-done") ({ status, grid = [] } = event);
     }
   } finally {
     endNotice();
     progress.end();
   }
-  return { status, pages: stops.signal.aborted ? [] : await sheet.finish() };
+  return { status, grid, pages: stops.signal.aborted ? [] : await sheet.finish() };
 }
 
 interface Printer {

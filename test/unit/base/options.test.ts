@@ -58,7 +58,7 @@ const CASES: Cases = {
     call: (options) => drained(api.batch(graph, [], options)),
     options: {
       ...{ ...run, ...picture, cacheDir: true, concurrency: true, journal: true, resume: true, failFast: true },
-      ...{ retry: true, name: true, total: true, drain: true },
+      ...{ retry: true, name: true, grid: true, total: true, drain: true },
     },
   },
   executeGraph: {
