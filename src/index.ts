@@ -68,6 +68,7 @@ export type { GridOptions } from "./render/contact-sheet/grid.js";
 export type { GridAxes } from "./render/contact-sheet/grid-axes.js";
 export { type ExecuteGraphOptions, executeGraph, type ValidateGraphOptions, validateGraph } from "./render/defaults.js";
 export type { RenderedFile } from "./render/files.js";
+export { type PictureFile, type Pictures, picturesIn } from "./render/items/pictures.js";
 export type { MetadataPolicy } from "./render/job.js";
 export { type RenderOptions, render } from "./render/render.js";
 export type { RenderResult } from "./render/result.js";

@@ -1,4 +1,4 @@
-import { rm } from "node:fs/promises";
+import { rm, stat } from "node:fs/promises";
 import { basename, extname, join, resolve } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { parseGraph } from "../../graph/parse.js";
@@ -11,7 +11,9 @@ import type { Axis } from "../../render/items/axis.js";
 import { combine } from "../../render/items/combine.js";
 import { createGraphKeys, type GraphKeys, requireKey } from "../../render/items/graph-keys.js";
 import type { BatchItem, ItemValues } from "../../render/items/item.js";
-import { openItems } from "../../render/items/open.js";
+import { isItemFile, openItems } from "../../render/items/open.js";
+import { hasWildcard, isPictureName } from "../../render/items/picture-pattern.js";
+import { type InputFolders, openPictures, picturesIn } from "../../render/items/pictures.js";
 import { seedAxis } from "../../render/items/seeds.js";
 import { sweepAxis } from "../../render/items/sweep.js";
 import { readGraph } from "../../render/source.js";
@@ -26,6 +28,8 @@ export interface BatchPlan {
   readonly items: AsyncIterable<BatchItem>;
   /** Keys that every item sets, where they are known. */
   readonly keys: readonly string[] | undefined;
+  /** Fields of the name template that every item has beside. */
+  readonly fields: readonly string[];
   /** An item's values without those that pictures must not show. */
   readonly redacted: (values: ItemValues) => ItemValues;
   readonly options: BatchOptions & { readonly outputDir: string; readonly journal: string };
@@ -45,23 +49,26 @@ export async function planBatch(
   const graph = args.positionals[0]!;
   const options = await renderOptions(args, terminal);
   const { outputDir } = options;
-  const source = readGraph(graph).graph;
+  const { graph: source, inputDir: usual } = readGraph(graph);
   const keys = createGraphKeys(source, options);
   const limit = wholeNumber(args, "limit", 1);
   const concurrency = wholeNumber(args, "concurrency", 1);
   const retry = wholeNumber(args, "retry", 0);
   const sheet = await sheetPath(args.value("contact-sheet"), outputDir);
-  const { axes, ...combination } = await combineItems(args, keys, Object.keys(options.set), limit, report);
+  const folders = { named: options.inputDir, usual };
+  const { axes, ...combination } = await combineItems(args, keys, Object.keys(options.set), folders, limit, report);
   const resume = args.flag("resume");
   const journal = args.value("journal") ?? (await ownJournal(graph, outputDir, resume));
   return {
     graph,
     items: combination.items,
     keys: combination.keys,
+    fields: combination.fields,
     redacted: createItemRedaction(parseGraph(source, options).prompt, options.redact),
     sheet,
     options: {
       ...options,
+      inputDir: combination.inputDir ?? options.inputDir,
       total: combination.total,
       journal,
       resume,
@@ -79,6 +86,7 @@ async function combineItems(
   args: Arguments,
   keys: GraphKeys,
   set: readonly string[],
+  folders: InputFolders,
   limit: number | undefined,
   report: (text: string) => void,
 ) {
@@ -90,11 +98,24 @@ async function combineItems(
     throw new LatentkitError("usage.invalid", `${option}: ${twice} is set by --set already.`);
   }
   const path = args.value("items");
-  const file = path === undefined ? undefined : await openItems(path, keys);
+  const swept = sweeps.flatMap((axis) => axis.keys);
+  const pictures =
+    path !== undefined && (await namesPictures(path))
+      ? await openPictures(picturesIn(path), keys, [...set, ...swept], folders)
+      : undefined;
+  const file = pictures ?? (path === undefined ? undefined : await openItems(path, keys));
   const seeds = args.value("seeds");
-  const taken = [...set, ...sweeps.flatMap((axis) => axis.keys), ...(file?.keys ?? [])];
+  const taken = [...set, ...swept, ...(file?.keys ?? [])];
   const axes = seeds === undefined ? sweeps : [...sweeps, seedAxis(seeds, keys, taken)];
-  return { ...combine(file, axes, limit, createOverrideReport(set, report)), axes };
+  const combination = combine(file, axes, limit, createOverrideReport(set, report));
+  return { ...combination, axes, fields: pictures?.fields ?? [], inputDir: pictures?.inputDir };
+}
+
+/** Whether --items means pictures: a folder, a pattern or a picture, and no file of items. */
+async function namesPictures(path: string): Promise<boolean> {
+  if (isItemFile(path)) return false;
+  const info = await stat(path).catch(() => undefined);
+  return info === undefined ? hasWildcard(path) : info.isDirectory() || isPictureName(path);
 }
 
 /** Reports once for each key of --set that a line of the file has its own value for it. */

@@ -1,6 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
 import { runBatch } from "../../render/batch/batch.js";
 import type { BatchEvent, BatchStatus } from "../../render/batch/events.js";
+import { isItemFile } from "../../render/items/open.js";
 import type { Arguments } from "../command.js";
 import { batchLine } from "../event-json.js";
 import { shortest } from "../render-options.js";
@@ -32,7 +33,7 @@ export async function renderBatch(
   const isJson = args.flag("json");
   const isQuiet = args.flag("quiet") || isJson;
   const started = performance.now();
-  const summary = createSummary(args.has("items"));
+  const summary = createSummary(isItemFile(args.value("items") ?? ""));
   const progress = isQuiet ? noProgress : createBatchProgress(terminal);
   const printer = createPrinter(terminal, progress, isJson);
   const result = (status: BatchStatus, more: object) => {
@@ -63,13 +64,13 @@ export async function renderBatch(
 }
 
 async function follow(plan: BatchPlan, stops: Stops, printer: Printer, progress: BatchProgress, summary: Summary) {
-  const { graph, items, keys, options } = plan;
+  const { graph, items, keys, fields, options } = plan;
   const sheet = followWithSheet(plan);
   const endNotice = reportStops(stops, printer.report);
   let status: BatchStatus = "interrupted";
   let grid: readonly string[] = [];
   try {
-    for await (const event of runBatch(graph, items, { ...options, ...stops }, keys)) {
+    for await (const event of runBatch(graph, items, { ...options, ...stops }, keys, keys, fields)) {
       summary.add(event);
       printer.print(event);
       progress.show(event);

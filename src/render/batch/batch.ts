@@ -22,7 +22,10 @@ import { printJson } from "../../io/json/lossless.js";
 import { chooseDevice } from "../../tensor/device/choice.js";
 import { checkGrid, type Grid, type GridOptions, openGrid } from "../contact-sheet/grid.js";
 import { withDefaults } from "../defaults.js";
+import { combine } from "../items/combine.js";
+import { createGraphKeys } from "../items/graph-keys.js";
 import type { BatchItem, ItemValues } from "../items/item.js";
+import { openPictures, Pictures } from "../items/pictures.js";
 import { keysOf, programItems } from "../items/program-items.js";
 import { JOB_OPTION_RULES, type JobOptions, jobOf, refuseUnsendable } from "../job.js";
 import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";
@@ -96,13 +99,29 @@ export function batch(
   checkOptions("batch", options, BATCH_RULES);
   refuseUnsendable(jobOf(options));
   refuseReservedKeys(options.extraPnginfo);
+  if (items instanceof Pictures) return pictureBatch(graph, items, options);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
   return runBatch(graph, programItems(items), { ...options, total }, undefined, keysOf(items));
 }
 
+async function* pictureBatch(
+  graph: string | object,
+  pictures: Pictures,
+  options: BatchOptions,
+): AsyncGenerator<BatchEvent, void, undefined> {
+  const { inputDir: named, set = {} } = options;
+  const source = readGraph(graph);
+  const opened = await openPictures(pictures, createGraphKeys(source.graph, options), Object.keys(set), {
+    named,
+    usual: source.inputDir,
+  });
+  const { inputDir, keys, fields } = opened;
+  yield* runBatch(graph, combine(opened, []).items, { ...options, inputDir }, keys, keys, fields);
+}
+
 /**
  * `batch` for items that carry their origin, with checked options. `keys`: keys that each of them sets, `settable`: keys
- * that any of them may set, where they are known.
+ * that any of them may set, where they are known; `fields`: fields of the name template that each of them has beside.
  */
 export async function* runBatch(
   graph: string | object,
@@ -110,6 +129,7 @@ export async function* runBatch(
   options: BatchOptions = {},
   keys?: readonly string[],
   settable = keys,
+  fields: readonly string[] = [],
 ): AsyncGenerator<BatchEvent, void, undefined> {
   const { journal, resume, failFast, retry, name, total, drain, concurrency } = options;
   const run: BatchRunOptions = {
@@ -141,7 +161,7 @@ export async function* runBatch(
   // the nodes of a setup module are known in its threads only
   if (job.setup === undefined) refuseUnknown(parsed, job, registry);
   refuseTargets(parsed, job.targets);
-  const faultOf = createFaults(parsed, { ...job, registry }, run.name, keys);
+  const faultOf = createFaults(parsed, { ...job, registry }, run.name, keys && [...keys, ...fields]);
   if (job.setup === undefined) refuseWrong(parsed, job, surroundings, settable);
   const stop = new AbortController();
   const abort = () => stop.abort();
