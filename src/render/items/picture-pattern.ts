@@ -38,7 +38,10 @@ export function readPattern(text: string): PicturePattern {
   const at = first === -1 ? names.length - 1 : first;
   const folder = names.slice(0, at).join("/");
   const rest = names.slice(at).join("/");
-  const paths = alternatives(rest).map((path) => path.split("/").filter((name) => name !== ""));
+  const paths = alternatives(rest).map((path) => {
+    const names = path.split("/").filter((name) => name !== "");
+    return names.at(-1) === "**" ? [...names, "*"] : names;
+  });
   return { folder: folder === "" ? (text.startsWith("/") ? "/" : ".") : folder, paths };
 }
 

@@ -172,6 +172,7 @@ const CASES: Cases = {
   createRegistry: INPUT,
   decodePng: INPUT,
   parsePrompt: INPUT,
+  picturesIn: INPUT,
   device: INPUT,
   block: INPUT,
   // the second argument of these describes the input to ComfyUI's clients, which have keys of their own
