@@ -53,8 +53,8 @@ export const renderCommand: Command = {
     quiet: { type: "boolean" },
     ...batchOptions,
   },
-  // an argument that is neither an option nor a graph is the sheet's name
-  bare: { "contact-sheet": /^(?!-)(?!.*\.json$)./is },
+  // an argument that is neither an option nor a graph is the picture's name
+  bare: { "contact-sheet": /^(?!-)(?!.*\.json$)./is, grid: /^(?!-)(?!.*\.json$)./is },
   positionals: { min: 1, max: 1 },
   run: async (args, terminal, signal, urgent) => {
     if (isBatch(args))

@@ -1,22 +1,13 @@
 // Gives Tensor its files, which it cannot import from the layer below.
-import { describe, LatentkitError } from "../../base/errors.js";
+import { LatentkitError } from "../../base/errors.js";
 import { checkOptions } from "../../base/options.js";
 import type { TensorPngOptions } from "../../tensor/picture-codec.js";
 import { Tensor } from "../../tensor/tensor.js";
-import { decodePngFrames, ENCODE_RULES, encodePng, imageTensor } from "../png/png.js";
-import { HEAD_BYTES, notPng } from "./picture-format.js";
+import { decodePicture } from "../pictures/decode.js";
+import { ENCODE_RULES, encodePng, imageTensor } from "../png/png.js";
 
-/** Reads a picture's file as LoadImage does; every format that can be read is read here. */
-async function readPicture(bytes: Uint8Array): Promise<Tensor> {
-  if (!(bytes instanceof Uint8Array)) {
-    throw new LatentkitError("png.invalid", `Image: expected the bytes of a file, received ${describe(bytes)}.`);
-  }
-  const reason = notPng(bytes.subarray(0, HEAD_BYTES));
-  if (reason !== undefined) {
-    throw new LatentkitError("png.invalid", `Image: expected a PNG file, received bytes of a file that is ${reason}.`);
-  }
-  return imageTensor(await decodePngFrames(bytes));
-}
+/** Reads a picture's file as LoadImage does. */
+const readPicture = async (bytes: Uint8Array): Promise<Tensor> => imageTensor(await decodePicture(bytes));
 
 async function writePicture(pictures: Tensor, options: TensorPngOptions = {}): Promise<Buffer> {
   checkOptions("toPng", options, { ...ENCODE_RULES, index: ["a whole number", Number.isInteger] });

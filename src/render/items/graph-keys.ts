@@ -11,6 +11,8 @@ export interface GraphKeys {
   find(key: string): readonly KeyInput[] | UnknownKey;
   /** Inputs by these names that are no links, as keys, in the order of the graph. */
   literals(names: ReadonlySet<string>): readonly KeyInput[];
+  /** Inputs with the name of an image file that are no links, in the order of the graph. */
+  pictures(): readonly KeyInput[];
 }
 
 const TEXT_TYPES: ReadonlySet<string> = new Set(["STRING", "*", ""]);
@@ -46,6 +48,14 @@ export function createGraphKeys(
       }
       return literals;
     },
+    pictures: () =>
+      parsed.ids.flatMap((nodeId) => {
+        const { class_type, inputs } = parsed.prompt[nodeId] as { class_type?: unknown; inputs?: unknown };
+        const own = isPlainObject(inputs) ? inputs : {};
+        return Object.entries(inputsOf(String(class_type)) ?? {})
+          .filter(([input, { options }]) => options.image_upload === true && !Array.isArray(own[input]))
+          .map(([input, { type }]) => ({ nodeId, input, type }));
+      }),
   };
 }
 

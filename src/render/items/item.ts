@@ -17,6 +17,10 @@ export interface ItemOrigin {
 export interface BatchItem {
   readonly values: ItemValues;
   readonly origin?: ItemOrigin;
+  /** Further fields of the name template, which set nothing in the graph. */
+  readonly fields?: Readonly<Record<string, string>>;
+  /** State of a file that the values name: another one makes another item. */
+  readonly state?: string;
   readonly fault?: LatentkitError;
 }
 

@@ -67,7 +67,7 @@ const CASES: Cases = {
     call: (options) => drained(api.batch(graph, [], options)),
     options: {
       ...{ ...run, ...picture, cacheDir: true, concurrency: true, journal: true, resume: true, failFast: true },
-      ...{ retry: true, name: true, total: true, drain: true },
+      ...{ retry: true, name: true, grid: true, total: true, drain: true },
     },
   },
   executeGraph: {
@@ -185,6 +185,7 @@ const CASES: Cases = {
   createRegistry: INPUT,
   decodePng: INPUT,
   parsePrompt: INPUT,
+  picturesIn: INPUT,
   device: INPUT,
   block: INPUT,
   // the second argument of these describes the input to ComfyUI's clients, which have keys of their own
