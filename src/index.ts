@@ -69,6 +69,8 @@ export type { RenderedFile } from "./render/files.js";
 export type { MetadataPolicy } from "./render/job.js";
 export { type RenderOptions, render } from "./render/render.js";
 export type { RenderResult } from "./render/result.js";
+export { type GraphSchema, type GraphSchemaOptions, graphSchema } from "./render/schema/graph-schema.js";
+export type { PropertySchema } from "./render/schema/property.js";
 export type { DeviceChoice } from "./tensor/device/choice.js";
 export { type Device, type DeviceReport, device } from "./tensor/device/device.js";
 export {

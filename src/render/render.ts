@@ -45,9 +45,9 @@ export async function renderJob(
   const { registry, host, signal, output, clock } = surroundings;
   const source = readGraph(graph);
   const parsed = parseGraph(source.graph, { classAliases });
-  const inputsOf = (type: string) => findDefinition(parsed, type, registry)?.inputs;
-  const prompt = fillGraph(parsed.prompt, set, inputsOf);
-  const visible = redactMetadata({ prompt, extraPnginfo: job.extraPnginfo }, redact, inputsOf);
+  const definitionOf = (type: string) => findDefinition(parsed, type, registry);
+  const prompt = fillGraph(parsed.prompt, set, definitionOf);
+  const visible = redactMetadata({ prompt, extraPnginfo: job.extraPnginfo }, redact, definitionOf);
   const inputDir = resolve(job.inputDir ?? source.inputDir);
   const outputDir = resolve(job.outputDir ?? "out");
   const receiptRun = { prompt, shownPrompt: visible.prompt, redact, registry, classAliases, host, inputDir, signal };

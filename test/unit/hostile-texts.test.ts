@@ -39,7 +39,7 @@ const CHARACTERS = 100_000;
 /** Files and turns of the event loop take their own time. */
 const ASYNC_LIMIT_MS = 2000;
 
-const inputsOf = (key: string) => registry.get(key)?.inputs;
+const definitionOf = (key: string) => registry.get(key);
 const graphOf = (value: string) => ({ "1": { class_type: "SaveImage", inputs: { filename_prefix: value } } });
 const keys = createGraphKeys(graphOf("x"), { registry });
 const at = { input: "x" };
@@ -49,11 +49,11 @@ const now = new Date(0);
 
 /** Everything that reads text which others wrote; what it throws does not matter here. */
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {
-  "fillGraph, a text": (it) => fillGraph(graphOf(it), {}, inputsOf),
-  "fillGraph, a text and a value": (it) => fillGraph(graphOf(`{{x}}${it}`), { x: "y" }, inputsOf),
-  "fillGraph, a key": (it) => fillGraph(graphOf("x"), { [it]: 1 }, inputsOf),
-  "inputsOfKey, a key": (it) => inputsOfKey(graphOf("x"), `1.${it}`, inputsOf),
-  "redact, a key": (it) => redactMetadata({ prompt: graphOf("x"), extraPnginfo: {} }, [it], inputsOf),
+  "fillGraph, a text": (it) => fillGraph(graphOf(it), {}, definitionOf),
+  "fillGraph, a text and a value": (it) => fillGraph(graphOf(`{{x}}${it}`), { x: "y" }, definitionOf),
+  "fillGraph, a key": (it) => fillGraph(graphOf("x"), { [it]: 1 }, definitionOf),
+  "inputsOfKey, a key": (it) => inputsOfKey(graphOf("x"), `1.${it}`, definitionOf),
+  "redact, a key": (it) => redactMetadata({ prompt: graphOf("x"), extraPnginfo: {} }, [it], definitionOf),
   "names of batches": (it) => [prefixesOf(graphOf(it)), checkTemplate(it)],
   FLOAT: (it) => convertInput(float(), it, at),
   INT: (it) => convertInput(int(), it, at),

@@ -75,6 +75,10 @@ const CASES: Cases = {
       partialExecutionTargets: "takes null",
     },
   },
+  graphSchema: {
+    call: (options) => api.graphSchema(graph, options),
+    options: { registry: true, host: true, inputDir: true, classAliases: true, named: true },
+  },
   invokeNode: {
     call: (options) => api.invokeNode("SolidMask", { value: 0, width: 8, height: 8 }, options),
     options: {
