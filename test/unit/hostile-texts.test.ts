@@ -26,6 +26,7 @@ import { JsonlParser } from "#src/render/items/jsonl.js";
 import { parseSeeds } from "#src/render/items/seeds.js";
 import { sweepAxis } from "#src/render/items/sweep.js";
 import { redactMetadata } from "#src/render/redact.js";
+import { mismatchOf } from "#src/render/schema/check-value.js";
 import { readGraph } from "#src/render/source.js";
 import { addressKey } from "#src/service/hooks/http/access/client-address.js";
 import { createTokens } from "#src/service/hooks/http/access/token.js";
@@ -39,6 +40,7 @@ const CHARACTERS = 100_000;
 /** Files and turns of the event loop take their own time. */
 const ASYNC_LIMIT_MS = 2000;
 
+const parameters = [{ key: "message", isRequired: true, property: { title: "message" } }];
 const definitionOf = (key: string) => registry.get(key);
 const graphOf = (value: string) => ({ "1": { class_type: "SaveImage", inputs: { filename_prefix: value } } });
 const keys = createGraphKeys(graphOf("x"), { registry });
@@ -80,8 +82,9 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   "token in a header": (it) => tokens.identify(["Authorization", it]),
   "bearer token in a header": (it) => tokens.identify(["Authorization", `Bearer ${it}`]),
   addressKey: addressKey,
-  "message of a hook": (it) => fillsOf(it, new Set(["message"])),
-  "message of a hook after an event": (it) => fillsOf(`System event: ${it}`, new Set(["message"])),
+  "message of a hook": (it) => fillsOf(it, parameters),
+  "message of a hook after an event": (it) => fillsOf(`System event: ${it}`, parameters),
+  "number in a message": (it) => mismatchOf({ type: "number" }, it),
   closest: (it) => closest(it, ["text", "image", it]),
   describe: describeValue,
 };

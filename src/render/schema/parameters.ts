@@ -1,7 +1,7 @@
 import { findDefinition, type Graph } from "../../graph/parse.js";
 import { HOSTILE_KEYS, isPlainObject, keysInOrder, NumberLiteral } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
-import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
+import type { Choice, ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 import { isWidget } from "../../nodes/values.js";
 import { inputsOfKey, placeholders } from "../fill/fill.js";
@@ -15,11 +15,14 @@ export interface Parameter {
   /** A placeholder needs a value: the graph has none. */
   readonly isRequired: boolean;
   readonly property: PropertySchema<Exact>;
+  /** Values by names that they had before, which inputs still take. */
+  readonly renamed?: ReadonlyMap<unknown, Choice>;
 }
 
 export interface ParameterOptions {
   readonly registry: Registry;
-  readonly context: ChoiceContext;
+  /** Source of the choices that depend on it; without one they are any text. */
+  readonly context?: ChoiceContext;
   /** Leaves out inputs that only the id of their node names. */
   readonly named?: boolean;
 }
@@ -34,7 +37,7 @@ interface GraphValue {
   readonly spec: InputSpec | undefined;
 }
 
-// decision 250
+// decision 227
 /**
  * Parameters of a graph: placeholders, then primitives by their titles, then all other inputs that hold a value, each
  * in the order of the graph.
@@ -92,6 +95,7 @@ function inputParameter(key: string, at: GraphValue, { context }: ParameterOptio
   return {
     key,
     isRequired: false,
+    renamed: spec?.renamed,
     property: {
       title: titleOf(at),
       description: descriptionOf(at),
@@ -110,25 +114,29 @@ function titleOf({ node, definition, input, nodeId }: GraphValue): string {
   return `${title ?? definition?.displayName ?? `Node ${nodeId}`}: ${input}`;
 }
 
-function placeholderParameters(graph: Graph, values: readonly GraphValue[], context: ChoiceContext): Parameter[] {
-  const properties = new Map<string, PropertySchema<Exact>>();
+function placeholderParameters(
+  graph: Graph,
+  values: readonly GraphValue[],
+  context: ChoiceContext | undefined,
+): Parameter[] {
+  const parameters = new Map<string, Parameter>();
   for (const value of values) {
     const whole = typeof value.value === "string" ? wholePlaceholder(value.value) : undefined;
     for (const key of placeholders(value.value)) {
-      const limits = key === whole ? limitsOf(value.spec, context) : IN_TEXT;
-      const before = properties.get(key);
-      if (before === undefined) properties.set(key, { title: key, description: descriptionOf(value), ...limits });
-      else {
-        const { title, description, ...first } = before;
-        properties.set(key, { title, description, ...bothLimits(first, limits) });
-      }
+      const spec = key === whole ? value.spec : undefined;
+      const limits = key === whole ? limitsOf(spec, context) : IN_TEXT;
+      const before = parameters.get(key);
+      const { title, description, ...first } = before?.property ?? { title: key, description: descriptionOf(value) };
+      const both = before === undefined ? limits : bothLimits(first, limits);
+      const renamed = before?.renamed ?? spec?.renamed;
+      parameters.set(key, { key, isRequired: true, renamed, property: { title, description, ...both } });
     }
   }
   // a title or a class may hold one too
   for (const key of placeholders(graph.prompt)) {
-    if (!properties.has(key)) properties.set(key, { title: key, ...IN_TEXT });
+    if (!parameters.has(key)) parameters.set(key, { key, isRequired: true, property: { title: key, ...IN_TEXT } });
   }
-  return Array.from(properties, ([key, property]) => ({ key, isRequired: true, property }));
+  return [...parameters.values()];
 }
 
 /** The input's own description, or where the value goes. */

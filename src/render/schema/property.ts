@@ -31,8 +31,11 @@ const TEXT: Limits<Exact> = { type: "string" };
 /** Limits of a text that holds a placeholder among other words. */
 export const IN_TEXT = TEXT;
 
-/** Limits of an input by its declaration; any text, number or boolean where there is none. */
-export function limitsOf(spec: InputSpec | undefined, context: ChoiceContext): Limits<Exact> {
+/**
+ * Limits of an input by its declaration; any text, number or boolean where there is none. Choices that depend on a
+ * context are any text without one.
+ */
+export function limitsOf(spec: InputSpec | undefined, context: ChoiceContext | undefined): Limits<Exact> {
   if (spec === undefined) return ANY;
   const { min, max, step } = spec.options;
   const bounds = { ...(min !== undefined && { minimum: min }), ...(max !== undefined && { maximum: max }) };
@@ -46,7 +49,9 @@ export function limitsOf(spec: InputSpec | undefined, context: ChoiceContext): L
     case "BOOLEAN":
       return { type: "boolean" };
     case "COMBO":
-      return choiceLimits(choicesOf(spec, context));
+      return choiceLimits(
+        typeof spec.choices === "function" && context === undefined ? undefined : choicesOf(spec, context),
+      );
     default:
       return ANY;
   }
