@@ -75,6 +75,8 @@ export type { MetadataPolicy } from "./render/job.js";
 export { type RenderOptions, render } from "./render/render.js";
 export { createRenderer, type Renderer, type RendererJob, type RendererOptions } from "./render/renderer.js";
 export type { RenderResult } from "./render/result.js";
+export { type GraphSchema, type GraphSchemaOptions, graphSchema } from "./render/schema/graph-schema.js";
+export type { PropertySchema } from "./render/schema/property.js";
 export type { DeviceChoice } from "./tensor/device/choice.js";
 export { type Device, type DeviceReport, device } from "./tensor/device/device.js";
 export type { TensorPngOptions } from "./tensor/picture-codec.js";

@@ -53,6 +53,7 @@ export const FLOORS = {
   render: [
     "*",
     "config/ fill/",
+    "schema/",
     "redact refuse-invalid",
     "refuse-wrong",
     "receipt/",

@@ -17,6 +17,7 @@ const commandsWith = (startService: StartService): Commands => ({
   serve: () => (load("./commands/serve.js") as typeof import("./commands/serve.js")).serveCommand(startService),
   nodes: () => (load("./commands/nodes.js") as typeof import("./commands/nodes.js")).nodesCommand,
   models: () => (load("./commands/models.js") as typeof import("./commands/models.js")).modelsCommand,
+  schema: () => (load("./commands/schema.js") as typeof import("./commands/schema.js")).schemaCommand,
   validate: () => (load("./commands/validate.js") as typeof import("./commands/validate.js")).validateCommand,
   convert: () => (load("./commands/convert.js") as typeof import("./commands/convert.js")).convertCommand,
   inspect: () => (load("./commands/inspect.js") as typeof import("./commands/inspect.js")).inspectCommand,

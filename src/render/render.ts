@@ -47,12 +47,12 @@ export async function renderJob(
   const { registry, host, signal, outputHandling, clock } = surroundings;
   const source = readGraph(graph, { registry, classAliases, clock });
   const parsed = parseGraph(source.graph, { classAliases });
-  const inputsOf = (type: string) => findDefinition(parsed, type, registry)?.inputs;
-  const prompt = fillGraph(parsed.prompt, set, inputsOf);
+  const definitionOf = (type: string) => findDefinition(parsed, type, registry);
+  const prompt = fillGraph(parsed.prompt, set, definitionOf);
   // a workflow that says something else than the graph that ran would mislead who opens the picture in the editor
   const isAsSaved = Object.keys(set).length === 0 && redact.length === 0;
   const extraPnginfo = job.extraPnginfo ?? (isAsSaved && source.workflow ? { workflow: source.workflow } : undefined);
-  const visible = redactMetadata({ prompt, extraPnginfo }, redact, inputsOf);
+  const visible = redactMetadata({ prompt, extraPnginfo }, redact, definitionOf);
   const inputDir = resolve(job.inputDir ?? source.inputDir);
   const outputDir = resolve(job.outputDir ?? "out");
   const receiptRun = { prompt, shownPrompt: visible.prompt, redact, registry, classAliases, host, inputDir, signal };

@@ -88,6 +88,10 @@ const CASES: Cases = {
     call: (options) => api.convertWorkflow({ nodes: [{ id: 1, type: "A" }], links: [] }, options),
     options: { registry: true, classAliases: true, clock: true, onWarning: true },
   },
+  graphSchema: {
+    call: (options) => api.graphSchema(graph, options),
+    options: { registry: true, host: true, inputDir: true, classAliases: true, named: true },
+  },
   invokeNode: {
     call: (options) => api.invokeNode("SolidMask", { value: 0, width: 8, height: 8 }, options),
     options: {
