@@ -243,9 +243,10 @@ export function hideSecrets(config: unknown, at: readonly PropertyKey[] = []): u
   return Object.fromEntries(Object.entries(config).map(([key, value]) => [key, hideSecrets(value, [...at, key])]));
 }
 
-/** redis://user:password@host */
+/** postgres://user:password@host/database?password=… */
 function hidePassword(text: string): string {
-  return text.replace(/^(\w+:\/\/[^/@:]*:)([^@]*)@/, (_, before: string, secret: string) => {
-    return `${before}set (${secret.length} chars)@`;
-  });
+  const hide = (_: string, before: string, secret: string) => `${before}set (${secret.length} chars)`;
+  return text
+    .replace(/^(\w+:\/\/[^/@:]*:)([^@]*)(?=@)/, hide)
+    .replace(/(^\w+:\/\/[^?]*\?(?:[^#]*&)?password=)([^&#]*)/i, hide);
 }

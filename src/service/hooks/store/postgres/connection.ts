@@ -48,7 +48,8 @@ export class Connection {
       keepAlive: true,
       application_name: "latentkit",
     });
-    // an idle connection that breaks is replaced by the next statement
+    // a connection that breaks fails its statement, or is replaced by the next one; its event would end the process
+    this.#pool.on("connect", (client) => client.on("error", () => undefined));
     this.#pool.on("error", () => undefined);
   }
 
