@@ -65,9 +65,9 @@ export { type Invoked, type InvokeOptions, invokeNode } from "./nodes/invoke.js"
 export { createRegistry, type Registry } from "./nodes/registry.js";
 export { type BatchOptions, batch } from "./render/batch/batch.js";
 export type { BatchEvent, BatchStatus } from "./render/batch/events.js";
-export { type ConvertOptions, convertWorkflow } from "./render/convert-workflow.js";
 export type { GridOptions } from "./render/contact-sheet/grid.js";
 export type { GridAxes } from "./render/contact-sheet/grid-axes.js";
+export { type ConvertOptions, convertWorkflow } from "./render/convert-workflow.js";
 export { type ExecuteGraphOptions, executeGraph, type ValidateGraphOptions, validateGraph } from "./render/defaults.js";
 export type { RenderedFile } from "./render/files.js";
 export { type PictureFile, type Pictures, picturesIn } from "./render/items/pictures.js";

@@ -67,7 +67,7 @@ export const FLOORS = {
   cli: ["*", "batch/", "commands/", "main"],
   service: ["agent token-headers", "graph-agent log message", "hooks/", "*"],
   "service/hooks": ["*", "store/", "runs/", "http/", "service", "index"],
-  "service/hooks/store": ["*", "sqlite/"],
+  "service/hooks/store": ["*", "postgres/ sqlite/"],
   "service/hooks/http": ["*", "access/ stream/", "context gate", "openapi router", "routes/"],
 };
 
@@ -101,6 +101,12 @@ export const MAY_HOLD_STATE = [
 ];
 
 /** Entry files of the package: the users for whom src exports. */
-export const ENTRIES = ["index.ts", "host/checkpoint/index.ts", "service/hooks/index.ts", "service/index.ts"];
+export const ENTRIES = [
+  "index.ts",
+  "host/checkpoint/index.ts",
+  "service/hooks/index.ts",
+  "service/hooks/store/postgres/index.ts",
+  "service/index.ts",
+];
 
 export const MOST_FILES = 15;

@@ -11,6 +11,7 @@ import { createTokens } from "./hooks/http/access/token.js";
 import { messageOf, stackOf } from "./hooks/runs/safe-json.js";
 import { createHookService } from "./hooks/service.js";
 import { createMemoryStore } from "./hooks/store/memory-store.js";
+import { createPostgresStore } from "./hooks/store/postgres/postgres-store.js";
 import { createSqliteStore } from "./hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "./hooks/store/store.js";
 import { loadAgent } from "./load-agent.js";
@@ -68,7 +69,7 @@ export async function startService(input: ConfigInput, options: StartOptions = {
   try {
     const agent = await openAgent(config);
     closers.push(agent.close);
-    const store = openStore(config.store);
+    const store = await openStore(config.store);
     const hooks = createHookService({ agent: agent.run, store, config: { ...web, limits: config.limits }, logger });
     closers.push(() => hooks.close(0));
     await hooks.runs.open();
@@ -140,14 +141,18 @@ async function openHost(models: readonly string[]): Promise<Host> {
   return createCheckpointHost({ models });
 }
 
-function openStore(address: string): Store {
+async function openStore(address: string): Promise<Store> {
   if (address === "memory:") return createMemoryStore();
   if (address.startsWith("sqlite:")) return openSqlite(address.slice("sqlite:".length));
-  const scheme = address.slice(0, address.indexOf(":"));
-  throw new LatentkitError(
-    "config.invalid",
-    `store: this version has no ${scheme}:// store; expected sqlite:FILE or memory:.`,
-  );
+  const store = createPostgresStore({ url: address });
+  try {
+    // a server that cannot be reached is a wrong configuration here
+    await store.open();
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
 }
 
 /** Opens the store; a file that cannot be opened is a wrong configuration here. */

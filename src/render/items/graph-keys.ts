@@ -52,7 +52,7 @@ export function createGraphKeys(
       parsed.ids.flatMap((nodeId) => {
         const { class_type, inputs } = parsed.prompt[nodeId] as { class_type?: unknown; inputs?: unknown };
         const own = isPlainObject(inputs) ? inputs : {};
-        return Object.entries(inputsOf(String(class_type)) ?? {})
+        return Object.entries(definitionOf(String(class_type))?.inputs ?? {})
           .filter(([input, { options }]) => options.image_upload === true && !Array.isArray(own[input]))
           .map(([input, { type }]) => ({ nodeId, input, type }));
       }),

@@ -56,7 +56,7 @@ export function graphSchema(graph: string | object, options: GraphSchemaOptions 
 export function exactSchema(source: string | object, options: GraphSchemaOptions = {}): GraphSchema<Exact> {
   checkOptions("graphSchema", options, SCHEMA_RULES);
   const { registry = defaultRegistry, host = defaultHost, classAliases, named } = options;
-  const { graph, inputDir } = readGraph(source);
+  const { graph, inputDir } = readGraph(source, { registry, classAliases });
   const context = { host, inputDir: resolve(options.inputDir ?? inputDir) };
   const parameters = parametersOf(parseGraph(graph, { classAliases }), { registry, context, named });
   return {

@@ -1,10 +1,12 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
+import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { loadSqliteDriver, type SqliteDriver } from "#src/service/hooks/store/sqlite/driver.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "#src/service/hooks/store/store.js";
 import { temporaryFolder } from "../folders.js";
+import { newSchema, postgres } from "../postgres/cluster.js";
 
 /** One kind of store, as tests use it. */
 export interface StoreKind {
@@ -42,6 +44,30 @@ export function describeStores(title: string, tests: (kind: StoreKind) => void):
       });
     });
   }
+  describe(`${title}, PostgreSQL store`, () => {
+    const url = postgres();
+    const open: Store[] = [];
+    let schema = "";
+    const create = (): Store => {
+      const store = createPostgresStore({ url, schema });
+      open.push(store);
+      return store;
+    };
+    beforeEach(() => {
+      schema = newSchema();
+    });
+    afterEach(async () => {
+      for (const store of open.splice(0)) await store.close();
+    });
+    tests({
+      name: "PostgreSQL",
+      create,
+      reopen: async (store) => {
+        await store.close();
+        return create();
+      },
+    });
+  });
 }
 
 /** Every SQLite that this Node can load. */
