@@ -1,5 +1,13 @@
 import { type Classes, readDefinitions } from "./definitions.js";
-import { BYPASSED, type EditorGraph, type EditorNode, invalid, MUTED, readEditorGraph } from "./document.js";
+import {
+  BYPASSED,
+  type EditorGraph,
+  type EditorNode,
+  invalid,
+  MUTED,
+  nameOfNode,
+  readEditorGraph,
+} from "./document.js";
 import { sourceFinder } from "./links.js";
 import { openScopes, type Scope } from "./scopes.js";
 import { filledPrefix } from "./texts.js";
@@ -41,12 +49,12 @@ export function toApiGraph(
       if (linksInvisibly(node.type)) {
         const reason =
           "its links are drawn by the editor and are not in the file; link the nodes, or export it in API format";
-        throw invalid(`node ${id} (${node.type}) cannot be converted: ${reason}.`);
+        throw invalid(`${nameOfNode(node, scope.prefix)} cannot be converted: ${reason}.`);
       }
       const definition = classes(node.type);
       if (definition === undefined && !linked(scope.graph).has(node.id)) {
         onWarning?.(
-          `Workflow: node ${id} (${node.type}) is left out: its class is not known, and nothing is linked to it.`,
+          `Workflow: ${nameOfNode(node, scope.prefix)} is left out: its class is not known, and nothing is linked to it.`,
         );
         continue;
       }

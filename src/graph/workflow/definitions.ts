@@ -1,3 +1,4 @@
+import { describe } from "../../base/errors.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import {
@@ -15,6 +16,7 @@ import {
   outputLinksOf,
   readEditorGraph,
   readNode,
+  textOf,
 } from "./document.js";
 import { namedWidgets, widgetsOf } from "./widgets.js";
 
@@ -31,7 +33,7 @@ export function readDefinitions(
     const subgraph = objectOf(entry);
     const id = idOf(subgraph.id);
     if (id !== undefined)
-      byType.set(id, readEditorGraph(subgraph, `the subgraph ${JSON.stringify(subgraph.name ?? id)}`));
+      byType.set(id, readEditorGraph(subgraph, `the subgraph ${describe(textOf(subgraph.name) ?? id)}`));
   }
   for (const [name, group] of Object.entries(objectOf(objectOf(workflow.extra).groupNodes))) {
     if (!isPlainObject(group)) continue;
@@ -46,8 +48,8 @@ export function readDefinitions(
  * sockets of the group node: those are the inner nodes' sockets that no inner link reaches, in order.
  */
 function readGroup(group: Readonly<Record<string, unknown>>, name: string, classes: Classes): EditorGraph {
-  const source = listOf(group.nodes, `nodes of the group node ${JSON.stringify(name)}`);
-  const nodes = source.map((entry, place) => readNode(entry, `the group node ${JSON.stringify(name)}`, String(place)));
+  const source = listOf(group.nodes, `nodes of the group node ${describe(name)}`);
+  const nodes = source.map((entry, place) => readNode(entry, `the group node ${describe(name)}`, String(place)));
   const config = objectOf(group.config);
   const links = new Map<string, EditorLink>();
   const linkOf = new Map<string, string>();

@@ -86,8 +86,15 @@ export function outputLinksOf(links: ReadonlyMap<string, EditorLink>): Map<numbe
   return byOutput;
 }
 
+/** A node in a message, however long or odd its id and type are. */
+export const nameOfNode = ({ id, type }: Pick<EditorNode, "id" | "type">, prefix = ""): string =>
+  `node ${shown(prefix + id)} (${shown(type)})`;
+
+const shown = (text: string): string => describe(text).slice(1, -1);
+
+/** A list of bounded length, without holes. Throws graph.invalid. */
 export function listOf(value: unknown, what: string): readonly unknown[] {
-  if (Array.isArray(value) && value.length <= MOST_ENTRIES) return value;
+  if (Array.isArray(value) && value.length <= MOST_ENTRIES) return [...value];
   if (Array.isArray(value)) throw invalid(`expected at most ${MOST_ENTRIES} ${what}, received ${value.length}.`);
   throw invalid(`expected the ${what} as a list, received ${describe(value)}.`);
 }
@@ -98,7 +105,7 @@ export function readNode(entry: unknown, name: string, place?: string): EditorNo
   const id = place ?? idOf(entry.id);
   const type = textOf(entry.type);
   if (id === undefined) throw invalid(`expected an id for each node of ${name}, received ${describe(entry.id)}.`);
-  if (type === undefined) throw invalid(`node ${id}: expected a type, received ${describe(entry.type)}.`);
+  if (type === undefined) throw invalid(`node ${shown(id)}: expected a type, received ${describe(entry.type)}.`);
   const properties = objectOf(entry.properties);
   const values = Array.isArray(entry.widgets_values) ? entry.widgets_values : objectOf(entry.widgets_values);
   for (const key of Object.keys(values)) nameOf(key);
@@ -151,7 +158,7 @@ export const listed = (value: unknown): readonly unknown[] => (Array.isArray(val
 
 export const objectOf = (value: unknown): Entries => (isPlainObject(value) ? value : {});
 
-const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+export const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 /** Ids are numbers, and texts in what was copied from elsewhere. */
 export const idOf = (value: unknown): string | undefined =>

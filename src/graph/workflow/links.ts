@@ -1,4 +1,5 @@
-import { BYPASSED, type EditorGraph, type EditorNode, INPUT_NODE, invalid, MUTED } from "./document.js";
+import { describe } from "../../base/errors.js";
+import { BYPASSED, type EditorGraph, type EditorNode, INPUT_NODE, invalid, MUTED, nameOfNode } from "./document.js";
 import type { Scope } from "./scopes.js";
 import { carrierOf } from "./virtual-nodes.js";
 
@@ -109,8 +110,8 @@ function throughCarrier(
     const set = setNodes(at.graph).get(firstValue(node));
     if (set !== undefined) return through(at, set, 0);
   }
-  const name = JSON.stringify(firstValue(node) ?? "");
-  throw invalid(`node ${scope.prefix}${node.id} (${node.type}) reads ${name}, which no Set node names.`);
+  const name = describe(firstValue(node) ?? "");
+  throw invalid(`${nameOfNode(node, scope.prefix)} reads ${name}, which no Set node names.`);
 }
 
 function through(scope: Scope, node: EditorNode, slot: number): Place | undefined {

@@ -1,5 +1,5 @@
 import type { Classes } from "./definitions.js";
-import { BYPASSED, type EditorGraph, type EditorNode, invalid, MUTED } from "./document.js";
+import { BYPASSED, type EditorGraph, type EditorNode, invalid, MUTED, nameOfNode } from "./document.js";
 import { assignValues, namedWidgets, widgetsOf } from "./widgets.js";
 
 /** Deeper than people nest subgraphs. */
@@ -39,9 +39,7 @@ export function openScopes(
       if (inside === undefined || node.mode === MUTED || node.mode === BYPASSED) continue;
       const prefix = `${scope.prefix}${node.id}:`;
       if (prefix.split(":").length > MAX_DEPTH + 1) {
-        throw invalid(
-          `node ${prefix.slice(0, -1)} (${node.type}): subgraphs are nested deeper than ${MAX_DEPTH} levels.`,
-        );
+        throw invalid(`${nameOfNode(node, scope.prefix)}: subgraphs are nested deeper than ${MAX_DEPTH} levels.`);
       }
       const values = inside.groupWidgets === undefined ? valuesOf(scope, node) : groupValues(node, inside, classes);
       const inner: Scope = { graph: inside, prefix, outer: { scope, node }, ...values, inner: new Map() };

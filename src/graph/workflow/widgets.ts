@@ -1,7 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { InputSpec } from "../../nodes/inputs.js";
-import type { EditorNode } from "./document.js";
+import { type EditorNode, nameOfNode } from "./document.js";
 
 /** Types whose inputs are widgets in the editor; all others are sockets. */
 const WIDGET_TYPES: ReadonlySet<string> = new Set(["INT", "FLOAT", "STRING", "BOOLEAN", "COMBO"]);
@@ -84,9 +84,9 @@ function afterRun(values: readonly unknown[], at: number, left: readonly Widget[
 const isInputValue = (value: unknown): boolean =>
   value !== null && value !== "" && value !== "image" && typeof value !== "object" && !AFTER_RUN.has(value);
 
-const unnamed = ({ id, type }: EditorNode): LatentkitError =>
+const unnamed = (node: EditorNode): LatentkitError =>
   new LatentkitError(
     "graph.invalid",
-    `Workflow: node ${id} (${type}) cannot be converted: its class is not known here, and the file does not name its widgets. Save the workflow in a newer editor, or export it in API format.`,
-    { nodeId: id },
+    `Workflow: ${nameOfNode(node)} cannot be converted: its class is not known here, and the file does not name its widgets. Save the workflow in a newer editor, or export it in API format.`,
+    { nodeId: node.id },
   );
