@@ -62,6 +62,7 @@ export const FLOORS = {
     "threads/",
     "batch/",
     "contact-sheet/ verify/",
+    "snapshot/",
   ],
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
