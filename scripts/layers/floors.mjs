@@ -62,6 +62,7 @@ export const FLOORS = {
     "contact-sheet/ threads/",
     "batch/ renderer",
     "verify/",
+    "snapshot/",
   ],
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
