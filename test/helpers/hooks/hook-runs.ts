@@ -73,8 +73,12 @@ export async function startRun(runs: Runs, extra: Partial<StartRequest> = {}): P
 
 /** Closes without a drain; agents that ignore their signal get their grace. */
 export async function closeNow(runs: Runs, clock: FakeClock): Promise<void> {
-  const closed = runs.close(0);
-  await clock.advance(1000);
+  let isClosed = false;
+  const closed = runs.close(0).finally(() => {
+    isClosed = true;
+  });
+  // a store on a network answers later than in some turns of the event loop
+  while (!isClosed) await clock.advance(1000);
   await closed;
 }
 

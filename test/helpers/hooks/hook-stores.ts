@@ -17,8 +17,8 @@ export interface StoreKind {
   reopen(store: Store): Promise<Store>;
 }
 
-/** Runs the same tests on every store. Call at the top of a test file. */
-export function describeStores(title: string, tests: (kind: StoreKind) => void): void {
+/** Runs the same tests on every store. Call at the top of a test file. `slow`: the title of a store on a network gets @long. */
+export function describeStores(title: string, tests: (kind: StoreKind) => void, slow = false): void {
   describe(`${title}, memory store`, () => {
     tests({ name: "memory", create: createMemoryStore, reopen: async (store) => store });
   });
@@ -44,7 +44,7 @@ export function describeStores(title: string, tests: (kind: StoreKind) => void):
       });
     });
   }
-  describe(`${title}, PostgreSQL store`, () => {
+  describe(`${title}, PostgreSQL store${slow ? " @long" : ""}`, () => {
     const url = postgres();
     const open: Store[] = [];
     let schema = "";

@@ -30,10 +30,12 @@ export async function startProxy(url: string): Promise<Proxy> {
       [upstream, client],
     ] as const) {
       open.add(one);
-      one.on("error", () => undefined).on("close", () => {
-        open.delete(one);
-        other.destroy();
-      });
+      one
+        .on("error", () => undefined)
+        .on("close", () => {
+          open.delete(one);
+          other.destroy();
+        });
     }
     upstream.on("data", (bytes) => client.write(bytes));
     client.on("data", (bytes) => {

@@ -49,7 +49,11 @@ describe("createPostgresStore", () => {
     await refused({ url, connections: 0 }, /connections: expected a whole number from 1/);
     await refused({ url, conections: 1 }, /Did you mean connections\?/);
     const store = create("x", "postgres://user:3141592@127.0.0.1:1/db");
-    await refuses(store.open(), "config.invalid", /^((?!3141592).)*postgres:\/\/127.0.0.1:1\/db: .*ECONNREFUSED((?!3141592).)*$/);
+    await refuses(
+      store.open(),
+      "config.invalid",
+      /^((?!3141592).)*postgres:\/\/127.0.0.1:1\/db: .*ECONNREFUSED((?!3141592).)*$/,
+    );
     await refusesHook(store.getRun("r1"), "store_unavailable");
   });
 
