@@ -9,6 +9,7 @@ import * as events from "./event-rows.js";
 import { InOrder } from "./in-order.js";
 import * as inbox from "./inbox.js";
 import * as leases from "./lease-rows.js";
+import { Owner } from "./owner.js";
 import { ping } from "./ping.js";
 import * as runs from "./run-rows.js";
 import { sweep } from "./sweep.js";
@@ -67,11 +68,15 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   const sessions = new InOrder();
   const single = new InOrder();
   const worker = randomUUID();
-  /** Of the runs that were started by their id: a later start of such a run, by another process, ends this one's. */
+  const owner = new Owner(db, worker);
+  /** Tokens of the runs that were started by their id: another process may start them later, and then this one is late. */
   const tokens = new Map<string, number>();
   return {
     open: () => db.open().catch((cause: unknown) => Promise.reject(openError(cause, url))),
-    leftOver: () => runs.leftOver(db),
+    async leftOver() {
+      await owner.take();
+      return runs.leftOver(db);
+    },
     findReply: (scope, nowMark) => inbox.findReply(db, scope, nowMark),
     createRun: (run, key) => sessions.run(run.sessionKey, () => db.transaction((tx) => inbox.createRun(tx, run, key))),
     addWake: (wake, key) => sessions.run(wake.sessionKey, () => db.transaction((tx) => inbox.addWake(tx, wake, key))),
@@ -82,6 +87,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     listRuns: (before, limit, filter) => runs.listRuns(db, before, limit, filter),
     startRun: (id, startedAt, event) =>
       single.run(id, async () => {
+        owner.check();
         const held = await runs.startRun(db, id, { worker, leaseMs: null, startedAt, event });
         if (held !== null) tokens.set(id, held.token);
         return held?.run ?? null;
@@ -103,7 +109,10 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     getFile: (id, name) => events.getFile(db, id, name),
     sweep: (request) => db.transaction((tx) => sweep(tx, request, schema)),
     ping: () => ping(db),
-    close: () => db.close(),
+    async close() {
+      await owner.release();
+      await db.close();
+    },
   };
 }
 

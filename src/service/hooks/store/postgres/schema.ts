@@ -91,6 +91,12 @@ const STEPS = [
     expires_mark bigint NOT NULL
   );
   CREATE INDEX replies_expiry ON lk.replies (expires_mark);
+  CREATE TABLE lk.owner (                    -- one row: the process whose queue orders the runs
+    id integer PRIMARY KEY CHECK (id = 1),
+    process text NOT NULL,
+    until timestamptz
+  );
+  INSERT INTO lk.owner VALUES (1, '', NULL);
   CREATE TABLE lk.pings (id integer PRIMARY KEY CHECK (id = 1), at timestamptz NOT NULL);
   INSERT INTO lk.pings VALUES (1, now());
   `,
