@@ -8,9 +8,17 @@ import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.j
 /** Columns of a run that its events change. */
 export const EVENT_COLUMNS = "runs.seq, runs.oldest_event, runs.last_event, runs.event_bytes, runs.files";
 
-export async function append(tx: Transaction, id: string, batch: EventBatch, limits: EventLimits): Promise<boolean> {
-  const sql = `SELECT ${EVENT_COLUMNS} FROM lk.runs WHERE id = $1 AND state = 'running' FOR UPDATE`;
-  const [run] = await tx.query(sql, toStored(id));
+/** `token` undefined: whoever runs it. */
+export async function append(
+  tx: Transaction,
+  id: string,
+  batch: EventBatch,
+  limits: EventLimits,
+  token?: number,
+): Promise<boolean> {
+  const sql = `SELECT ${EVENT_COLUMNS} FROM lk.runs
+    WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) FOR UPDATE`;
+  const [run] = await tx.query(sql, toStored(id), token ?? null);
   if (run === undefined) return false;
   await addEvents(tx, run, batch, limits);
   return true;

@@ -4,7 +4,7 @@ import type { Connection, Transaction } from "./connection.js";
 import { getSummary } from "./run-rows.js";
 import { fromStored, toStored, toStoredOrNull } from "./text.js";
 
-// Locks are taken in one order, so that no two transactions wait for each other: session, backlog, reply.
+// Locks are taken in one order, so that no two transactions wait for each other: session, run, backlog, reply.
 
 /** Tries to lock a session's row, which another transaction may delete or create meanwhile. */
 const LOCK_ATTEMPTS = 10;
@@ -29,8 +29,10 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
   if (message === null) return tx.undo({ kind: "empty" });
   await tx.query(
     `WITH run AS (
-       INSERT INTO lk.runs (id, session, origin, name, state, timeout_seconds, created_at)
-       VALUES ($1, $2, $3, $4, 'queued', $5, $6) RETURNING seq, session
+       INSERT INTO lk.runs (id, session, origin, name, state, timeout_seconds, created_at, priority, active)
+       VALUES ($1, $2, $3, $4, 'queued', $5, $6, $10,
+         NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $2 AND others.active))
+       RETURNING seq, session
      ), message AS (INSERT INTO lk.messages SELECT seq, $7 FROM run)
      UPDATE lk.sessions SET runs = runs + 1, wakes = wakes - $8, wake_bytes = wake_bytes - $9 WHERE id = $2`,
     toStored(run.id),
@@ -42,6 +44,7 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
     toStored(message),
     wakes.texts.length,
     wakes.bytes,
+    run.priority ?? 0,
   );
   if (wakes.texts.length > 0) await grow(tx, { wakes: -wakes.texts.length, bytes: -wakes.bytes });
   const { id: runId, sessionKey, createdAt, createdMark } = run;
@@ -87,7 +90,7 @@ interface LockedSession extends Backlog {
 async function lockSession(tx: Transaction, sessionKey: string): Promise<LockedSession> {
   const key = toStored(sessionKey);
   for (let attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
-    const select = "SELECT id, wakes, wake_bytes FROM lk.sessions WHERE key = $1 FOR UPDATE";
+    const select = "SELECT id, wakes, wake_bytes FROM lk.sessions WHERE key = $1 FOR NO KEY UPDATE";
     const insert = "INSERT INTO lk.sessions (key) VALUES ($1) ON CONFLICT DO NOTHING RETURNING id, wakes, wake_bytes";
     const row = (await tx.query(select, key))[0] ?? (await tx.query(insert, key))[0];
     if (row !== undefined) return { id: Number(row.id), wakes: Number(row.wakes), bytes: Number(row.wake_bytes) };

@@ -1,10 +1,15 @@
+import { randomUUID } from "node:crypto";
 import { LatentkitError } from "../../../../base/errors.js";
 import { checkOptions, type OptionRules } from "../../../../base/options.js";
-import type { Store } from "../store.js";
+import type { RunSummary } from "../../run.js";
+import type { Leases } from "../leases.js";
+import type { Ending, EventBatch, EventLimits, Store } from "../store.js";
 import { Connection } from "./connection.js";
 import * as events from "./event-rows.js";
 import { InOrder } from "./in-order.js";
 import * as inbox from "./inbox.js";
+import * as leases from "./lease-rows.js";
+import { Owner } from "./owner.js";
 import { ping } from "./ping.js";
 import * as runs from "./run-rows.js";
 import { sweep } from "./sweep.js";
@@ -22,8 +27,17 @@ export interface PostgresStoreOptions {
   readonly connections?: number;
 }
 
-/** A store in a PostgreSQL database. */
-export interface PostgresStore extends Store {
+/** A store in a PostgreSQL database. `token`, where it is given, must be that of the run's last start. */
+export interface PostgresStore extends Store, Leases {
+  append(id: string, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
+  endRun(
+    id: string,
+    ending: Ending,
+    batch: EventBatch,
+    limits: EventLimits,
+    token?: number,
+  ): Promise<RunSummary | null>;
+
   /**
    * Connects and migrates the tables; every other method does so where it has not been done. Rejects with config.invalid
    * where the server cannot be reached or is older than 15, or the schema belongs to another program or a newer version.
@@ -53,9 +67,16 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   const db = new Connection({ url, schema, connections });
   const sessions = new InOrder();
   const single = new InOrder();
+  const worker = randomUUID();
+  const owner = new Owner(db, worker);
+  /** Tokens of the runs that were started by their id: another process may start them later, and then this one is late. */
+  const tokens = new Map<string, number>();
   return {
     open: () => db.open().catch((cause: unknown) => Promise.reject(openError(cause, url))),
-    leftOver: () => runs.leftOver(db),
+    async leftOver() {
+      await owner.take();
+      return runs.leftOver(db);
+    },
     findReply: (scope, nowMark) => inbox.findReply(db, scope, nowMark),
     createRun: (run, key) => sessions.run(run.sessionKey, () => db.transaction((tx) => inbox.createRun(tx, run, key))),
     addWake: (wake, key) => sessions.run(wake.sessionKey, () => db.transaction((tx) => inbox.addWake(tx, wake, key))),
@@ -64,17 +85,34 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     getSummary: (id) => runs.getSummary(db, id),
     getStatus: (id, maxFiles) => runs.getStatus(db, id, maxFiles),
     listRuns: (before, limit, filter) => runs.listRuns(db, before, limit, filter),
-    startRun: (id, startedAt, event) => single.run(id, () => runs.startRun(db, id, startedAt, event)),
+    startRun: (id, startedAt, event) =>
+      single.run(id, async () => {
+        owner.check();
+        const held = await runs.startRun(db, id, { worker, leaseMs: null, startedAt, event });
+        if (held !== null) tokens.set(id, held.token);
+        return held?.run ?? null;
+      }),
     requeueRun: (id) => single.run(id, () => runs.requeueRun(db, id)),
-    append: (id, batch, limits) => single.run(id, () => db.transaction((tx) => events.append(tx, id, batch, limits))),
-    endRun: (id, ending, batch, limits) =>
-      single.run(id, () => db.transaction((tx) => runs.endRun(tx, id, ending, batch, limits))),
+    append: (id, batch, limits, token = tokens.get(id)) =>
+      single.run(id, () => db.transaction((tx) => events.append(tx, id, batch, limits, token))),
+    endRun: (id, ending, batch, limits, token = tokens.get(id)) =>
+      single.run(id, async () => {
+        const ended = await db.transaction((tx) => runs.endRun(tx, id, ending, batch, limits, token));
+        tokens.delete(id);
+        return ended;
+      }),
+    claim: (claim) => leases.claim(db, claim),
+    renew: (holder, leaseMs) => leases.renew(db, holder, leaseMs),
+    recoverLost: (policy) => leases.recoverLost(db, policy),
     readEvents: (id, after, maxEvents, maxBytes) => events.readEvents(db, id, after, maxEvents, maxBytes),
     terminalEvent: (id) => events.terminalEvent(db, id),
     getFile: (id, name) => events.getFile(db, id, name),
     sweep: (request) => db.transaction((tx) => sweep(tx, request, schema)),
     ping: () => ping(db),
-    close: () => db.close(),
+    async close() {
+      await owner.release();
+      await db.close();
+    },
   };
 }
 

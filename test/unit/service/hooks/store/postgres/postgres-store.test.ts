@@ -214,6 +214,42 @@ describe("createPostgresStore", () => {
     assert.ok(created > 5, `created at statement ${created}`);
   });
 
+  it("belongs to one service process: a second one is refused, the next one follows", async () => {
+    const schema = newSchema();
+    const [first, second] = [create(schema), create(schema)];
+    await first.leftOver();
+    await first.leftOver();
+    assert.match((await refusesHook(second.leftOver(), "store_unavailable")).message, /another service process/);
+    // it may read and queue: only the queue of runs belongs to one
+    await second.createRun(newRun("r1"));
+    await first.close();
+    assert.deepEqual(
+      (await second.leftOver()).queued.map(({ id }) => id),
+      ["r1"],
+    );
+  });
+
+  it("follows a killed process when its lease ends; that one starts nothing more if it was only stopped @long", async () => {
+    const schema = newSchema();
+    const proxy = await startProxy(url);
+    open.push(proxy);
+    const [stopped, next] = [create(schema, proxy.url), create(schema)];
+    await stopped.createRun(newRun("r1"));
+    await stopped.createRun(newRun("r2", { sessionKey: "hook:b" }));
+    await stopped.leftOver();
+    await stopped.startRun("r1", 1, started);
+    await proxy.stop();
+    const left = await next.leftOver();
+    assert.deepEqual([left.running.map(({ id }) => id), left.queued.map(({ id }) => id)], [["r1"], ["r2"]]);
+    await next.requeueRun("r1");
+    await next.startRun("r1", 2, started);
+    await proxy.start();
+    assert.equal(await stopped.append("r1", { ...NOTHING, skip: 5 }, KEEP), false);
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    await refusesHook(stopped.startRun("r2", 1, started), "store_unavailable");
+    assert.equal((await next.getRun("r2"))?.state, "queued");
+  });
+
   it("closes twice, and refuses work then", async () => {
     const store = create(newSchema());
     await store.open();
