@@ -95,7 +95,8 @@ try {
     `${cpus()[0].model}, ${availableParallelism()} processors, load ${loadavg()[0].toFixed(1)}; ${photos} photographs of ${width} x ${height}, medians of ${rounds} rounds`,
   );
   const subjects = { "latentkit, 2 threads": ours, "PyTorch and Pillow, 2 processes": torch };
-  const rates = new Map(Object.keys(subjects).map((name) => [name, []]));
+  /** @type {Record<string, number[]>} */
+  const rates = Object.fromEntries(Object.keys(subjects).map((name) => [name, []]));
   const ratios = [];
   for (let round = 0; round < rounds; round++) {
     const outs = [];
@@ -103,14 +104,15 @@ try {
       const out = fresh();
       const result = subject(out);
       if (result.why !== undefined) throw new Error(`${name}: not run (${result.why})`);
-      rates.get(name).push(photos / result.seconds);
+      rates[name]?.push(photos / result.seconds);
       outs.push(out);
     }
-    const [mine, peer] = [...rates.values()].map((list) => list.at(-1));
+    const [mine = 0, peer = 0] = Object.values(rates).map((list) => list.at(-1));
     ratios.push(mine / peer);
     if (round === 0) console.log(`largest difference of the first picture: ${await difference(outs)} of 255`);
   }
-  for (const [name, list] of rates) console.log(`${name}: ${median(list).toFixed(1)} photographs a second`);
+  for (const [name, list] of Object.entries(rates))
+    console.log(`${name}: ${median(list).toFixed(1)} photographs a second`);
   console.log(
     `ratio ${median(ratios).toFixed(2)} (${ratios.map((ratio) => ratio.toFixed(2)).join(", ")}; must ${MUST})`,
   );
