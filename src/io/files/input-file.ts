@@ -15,10 +15,13 @@ import { describe, type ErrorCode, hintOf, LatentkitError, suggest } from "../..
 import { isRead, READ_NAMES } from "../pictures/decode.js";
 import { HEAD_BYTES, KIND_NAMES, pictureKind } from "../pictures/kind.js";
 import { requireSharp } from "../pictures/sharp.js";
+import { returnMemory, takeMemory } from "../../tensor/memory.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 
 /** Larger files are refused before they are read. */
 const MAX_BYTES = 2 ** 30;
+
+const MIN_POOL_STEP = 2 ** 14;
 
 /** Number of names that a wrong name is compared with. */
 const MAX_NEIGHBOURS = 4096;
@@ -38,23 +41,58 @@ interface InputFile {
  * @internal
  */
 export async function readInputFile(file: InputFile): Promise<Buffer> {
+  return await readInside(file, (path) => promises.readFile(path));
+}
+
+/** `read` gets the real path of a file that lies inside the folder, and its size. */
+async function readInside(file: InputFile, read: (path: string, size: number) => Promise<Buffer>): Promise<Buffer> {
   const path = resolveInput(file);
   try {
     const [root, real] = await Promise.all([promises.realpath(file.folder), promises.realpath(path)]);
     if (!isInside(root, real)) throw outside(file);
     // a pipe or device would never end
-    checkStat(file, await promises.stat(real));
-    return await promises.readFile(real);
+    const stat = await promises.stat(real);
+    checkStat(file, stat);
+    return await read(real, stat.size);
   } catch (error) {
     throw readFailed(error, file, path);
   }
 }
 
-/** Reads a picture's file like readInputFile; fails with picture.invalid for other formats, which the message names. */
+/**
+ * Reads a picture's file like readInputFile, into memory of `takeMemory`; fails with picture.invalid for other formats,
+ * which the message names.
+ */
 export async function readInputPicture(file: InputFile): Promise<Buffer> {
-  const bytes = await readInputFile(file);
+  const bytes = await readInside(file, readPooled);
   checkHead(file, bytes);
   return bytes;
+}
+
+/** Reads into a buffer of the pool: one of its own for each photograph of a batch would have V8 collect its heap often. */
+async function readPooled(path: string, size: number): Promise<Buffer> {
+  const capacity = pooledLength(size + 1);
+  const bytes = Buffer.from(takeMemory(capacity), 0, capacity);
+  const handle = await promises.open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  try {
+    let length = 0;
+    while (length < capacity) {
+      const { bytesRead } = await handle.read(bytes, length, capacity - length, length);
+      if (bytesRead === 0) return bytes.subarray(0, length);
+      length += bytesRead;
+    }
+  } finally {
+    await handle.close();
+  }
+  // it has grown meanwhile
+  returnMemory(bytes.buffer);
+  return await promises.readFile(path);
+}
+
+/** At most an eighth more, so that files of similar sizes share buffers. */
+function pooledLength(size: number): number {
+  const step = Math.max(MIN_POOL_STEP, 2 ** (28 - Math.clz32(size)));
+  return Math.ceil(size / step) * step;
 }
 
 /**
@@ -89,9 +127,10 @@ export function checkInputFile(file: InputFile, hints?: { left: number }, check?
 
 /** SHA-256 of an input file's bytes, in hex. */
 export async function inputFileHash(inputFolder: string, name: string): Promise<string> {
-  return createHash("sha256")
-    .update(await readInputFile({ folder: inputFolder, name }))
-    .digest("hex");
+  const bytes = await readInside({ folder: inputFolder, name }, readPooled);
+  const hash = createHash("sha256").update(bytes).digest("hex");
+  returnMemory(bytes.buffer);
+  return hash;
 }
 
 /** Makes an inputFileHash for one run, which reads a file once as long as it does not change. */

@@ -6,6 +6,7 @@ import { pictureKind } from "../../../io/pictures/kind.js";
 import { decoderVersion } from "../../../io/pictures/sharp.js";
 import { imageTensor } from "../../../io/png/png.js";
 import { channelOf, firstChannels, inverted } from "../../../tensor/channels.js";
+import { returnMemory } from "../../../tensor/memory.js";
 import { Tensor } from "../../../tensor/tensor.js";
 import { defineNode, type ValidateContext, type ValidationResult } from "../../define.js";
 import { text } from "../../inputs.js";
@@ -51,12 +52,21 @@ export async function loadPictures(folder: string, name: string, limit?: number)
     const received = describe(name);
     const message = `${SUBJECT}: expected a picture that can be read, received ${received}. ${error.message}`;
     throw new LatentkitError(error.code, message, { input: "image", received }, { cause: error });
+  } finally {
+    returnMemory(bytes.buffer);
   }
 }
 
 /** Inverted alpha [B, H, W]; zeros of the images' size where they have none. */
 export const transparency = (pictures: Tensor): Tensor =>
-  pictures.shape[3] === 4 ? inverted(channelOf(pictures, 3)) : Tensor.zeros(pictures.shape.slice(0, 3));
+  pictures.shape[3] === 4 ? inverted(channelOf(pictures, 3)) : emptyMask(pictures.shape.slice(0, 3));
+
+/** Zeros in memory of the pool: most graphs never read them. */
+function emptyMask(shape: readonly number[]): Tensor {
+  const mask = Tensor.unfilled(shape);
+  mask.data.fill(0);
+  return mask;
+}
 
 export const loadImage = defineNode({
   key: "LoadImage",
