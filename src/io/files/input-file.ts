@@ -12,6 +12,8 @@ import {
 } from "node:fs";
 import { dirname, isAbsolute, resolve, win32 } from "node:path";
 import { describe, type ErrorCode, hintOf, LatentkitError, suggest } from "../../base/errors.js";
+import { parseAddress } from "../http/download.js";
+import { dataBytes, type FilesByName, givenBytes, isAddress, isDataText, withoutType } from "./input-text.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 import { HEAD_BYTES, notPng } from "./picture-format.js";
 
@@ -26,16 +28,22 @@ interface InputFile {
   readonly folder: string;
   readonly name: string;
   readonly subject?: string;
+  /** Files at hand, which precede those of the folder. */
+  readonly files?: FilesByName;
 }
 
+const SUBJECT = "Input file";
+
 /**
- * Reads a file of the input folder. `name` is relative to it, with folders, and may end in " [input]" as ComfyUI writes
+ * Reads a file at hand, of a data: text, or of the input folder. `name` is relative to it, with folders, and may end in " [input]" as ComfyUI writes
  * it. Fails with path.outside where it would leave the folder, by a symbolic link too, with file.not-found and
  * file.read-failed.
  *
  * @internal
  */
 export async function readInputFile(file: InputFile): Promise<Buffer> {
+  const inline = inlineBytes(file);
+  if (inline !== undefined) return inline;
   const path = resolveInput(file);
   try {
     const [root, real] = await Promise.all([promises.realpath(file.folder), promises.realpath(path)]);
@@ -48,23 +56,25 @@ export async function readInputFile(file: InputFile): Promise<Buffer> {
   }
 }
 
-/** Reads a PNG file like readInputFile; fails with png.invalid for any other format, which the message names. */
-export async function readInputPng(file: InputFile): Promise<Buffer> {
-  const bytes = await readInputFile(file);
-  checkHead(file, bytes);
-  return bytes;
-}
-
 /**
- * Throws what readInputPng would throw by the file's path, kind and first bytes; synchronous, without reading the rest.
+ * Throws what reading a PNG file would throw by its path, kind and first bytes; synchronous, without reading the rest.
  * `hints` is the number of suggestions that may still be searched for.
  */
 export function checkInputPng(file: InputFile, hints?: { left: number }): void {
-  checkInputFile(file, hints, (head) => checkHead(file, head));
+  checkInputFile(file, hints, (head) => checkPngHead(file, head));
 }
 
 /** Throws what readInputFile would throw, as checkInputPng does; `check` gets the first bytes. */
 export function checkInputFile(file: InputFile, hints?: { left: number }, check?: (head: Uint8Array) => void): void {
+  const inline = inlineBytes(file);
+  if (inline !== undefined) {
+    check?.(inline.subarray(0, HEAD_BYTES));
+    return;
+  }
+  if (isAddress(file.name)) {
+    parseAddress(file.name, file.subject ?? SUBJECT);
+    return;
+  }
   const path = resolveInput(file);
   let descriptor: number | undefined;
   try {
@@ -85,29 +95,37 @@ export function checkInputFile(file: InputFile, hints?: { left: number }, check?
 }
 
 /** SHA-256 of an input file's bytes, in hex. */
-export async function inputFileHash(inputFolder: string, name: string): Promise<string> {
+export async function inputFileHash(folder: string, name: string, files?: FilesByName): Promise<string> {
   return createHash("sha256")
-    .update(await readInputFile({ folder: inputFolder, name }))
+    .update(await readInputFile({ folder, name, files }))
     .digest("hex");
 }
 
 /** Makes an inputFileHash for one run, which reads a file once as long as it does not change. */
-export function createInputHashes(inputFolder: string): (name: string) => Promise<string> {
+export function createInputHashes(folder: string, files?: FilesByName): (name: string) => Promise<string> {
   const hashes = new Map<string, { state: string; hash: string }>();
   return async (name) => {
-    const path = resolveInput({ folder: inputFolder, name });
+    if (inlineBytes({ folder, name, files }) !== undefined) return inputFileHash(folder, name, files);
+    const path = resolveInput({ folder, name });
     const { size = 0, mtimeMs = 0 } = (await promises.stat(path).catch(() => undefined)) ?? {};
     const state = `${size} ${mtimeMs}`;
     const cached = hashes.get(path);
     if (cached?.state === state) return cached.hash;
-    const hash = await inputFileHash(inputFolder, name);
+    const hash = await inputFileHash(folder, name);
     hashes.set(path, { state, hash });
     return hash;
   };
 }
 
+/** Bytes that are no file of the folder; undefined where there are none. */
+function inlineBytes({ name, files, subject = SUBJECT }: InputFile): Buffer | undefined {
+  const given = givenBytes(files, name);
+  if (given !== undefined) return given;
+  return isDataText(name) ? dataBytes(name, subject) : undefined;
+}
+
 function resolveInput(file: InputFile): string {
-  const plain = file.name.replace(/ \[input\]$/, "");
+  const plain = withoutType(file.name);
   const isForeign =
     isAbsolute(plain) || win32.isAbsolute(plain) || plain.includes("\0") || plain.length > MAX_PATH_CHARACTERS;
   // refused on every system alike: a graph is equally safe everywhere
@@ -125,7 +143,8 @@ function checkStat(file: InputFile, stat: { size: number; isFile(): boolean; isD
     throw fault("file.read-failed", file, `a file of at most ${MAX_BYTES} bytes`, `, which has ${stat.size}`);
 }
 
-function checkHead(file: InputFile, head: Uint8Array): void {
+/** Throws png.invalid for the first bytes of any other format, which the message names. */
+export function checkPngHead(file: Pick<InputFile, "name" | "subject">, head: Uint8Array): void {
   const reason = notPng(head);
   if (reason !== undefined) throw fault("png.invalid", file, "a PNG file", `, which is ${reason}`);
 }
@@ -136,7 +155,7 @@ const outside = (file: InputFile): LatentkitError =>
 /** Makes an error; a `suggestion` is appended to the sentence. */
 function fault(
   code: ErrorCode,
-  { name, subject = "Input file" }: InputFile,
+  { name, subject = SUBJECT }: Pick<InputFile, "name" | "subject">,
   expected: string,
   reason: string,
   { suggestion, cause }: { suggestion?: string; cause?: unknown } = {},

@@ -1,28 +1,40 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
-import { checkInputPng, inputFileHash, readInputPng } from "../../../io/files/input-file.js";
+import { checkInputPng, checkPngHead, inputFileHash } from "../../../io/files/input-file.js";
+import { type FilesByName, givenBytes, isAddress } from "../../../io/files/input-text.js";
 import { decodePngFrames, imageTensor } from "../../../io/png/png.js";
 import { channelOf, firstChannels, inverted } from "../../../tensor/channels.js";
 import { Tensor } from "../../../tensor/tensor.js";
-import { defineNode, type ValidateContext, type ValidationResult } from "../../define.js";
+import { defineNode, type NodeContext, type ValidateContext, type ValidationResult } from "../../define.js";
 import { text } from "../../inputs.js";
 
 const SUBJECT = 'input "image"';
 
 /** Input with the name of an image file in the input folder. */
-export const imageFile = () => text({ image_upload: true, tooltip: "A PNG file, relative to the input folder." });
+export const imageFile = () =>
+  text({ image_upload: true, tooltip: "A PNG file, relative to the input folder; a data: text; an https: address." });
 
 /**
  * Hash of the file, so that another image under the same name counts as changed. NaN (always changed) where the name
- * comes through a link.
+ * comes through a link, and for an address.
  */
-export const fileHash = ({ image }: Record<string, unknown>, { inputDir }: { inputDir?: string }) =>
-  typeof image === "string" && inputDir !== undefined ? inputFileHash(inputDir, image) : Number.NaN;
+export function fileHash(
+  { image }: Record<string, unknown>,
+  { inputDir, files }: { readonly inputDir?: string; readonly files?: FilesByName },
+) {
+  const isKnown = typeof image === "string" && inputDir !== undefined;
+  return isKnown && (!isAddress(image) || givenBytes(files, image))
+    ? inputFileHash(inputDir, image, files)
+    : Number.NaN;
+}
 
 /** Checks the file where the graph holds its name, so that a graph fails before anything runs. */
-export function validImage({ image }: Record<string, unknown>, { inputDir, hints }: ValidateContext): ValidationResult {
+export function validImage(
+  { image }: Record<string, unknown>,
+  { inputDir, files, hints }: ValidateContext,
+): ValidationResult {
   if (typeof image !== "string" || inputDir === undefined) return true;
   try {
-    checkInputPng({ folder: inputDir, name: image, subject: SUBJECT }, hints);
+    checkInputPng({ folder: inputDir, name: image, subject: SUBJECT, files }, hints);
     return true;
   } catch (error) {
     if (error instanceof LatentkitError) return { image: error };
@@ -31,8 +43,9 @@ export function validImage({ image }: Record<string, unknown>, { inputDir, hints
 }
 
 /** Reads the first `limit` frames of a file as [frames, H, W, 3 or 4]; `isKeyed`: alpha is one transparent colour. */
-export async function loadPictures(folder: string, name: string, limit?: number) {
-  const bytes = await readInputPng({ folder, name, subject: SUBJECT });
+export async function loadPictures({ readInput }: Pick<NodeContext, "readInput">, name: string, limit?: number) {
+  const bytes = await readInput(name, SUBJECT);
+  checkPngHead({ name, subject: SUBJECT }, bytes);
   try {
     const decoded = await decodePngFrames(bytes, limit);
     return { pictures: imageTensor(decoded), isKeyed: decoded.isKeyed };
@@ -60,8 +73,8 @@ export const loadImage = defineNode({
   ],
   validate: validImage,
   isChanged: fileHash,
-  run: async ({ image }, { folders }) => {
-    const { pictures, isKeyed } = await loadPictures(folders.input, image);
+  run: async ({ image }, context) => {
+    const { pictures, isKeyed } = await loadPictures(context, image);
     const colours = firstChannels(pictures, 3);
     // ComfyUI masks by alpha and by palettes, not by one transparent colour
     return { IMAGE: colours, MASK: transparency(isKeyed ? colours : pictures) };
