@@ -43,7 +43,7 @@ export function validImage(
 }
 
 /** Reads the first `limit` frames of a file as [frames, H, W, 3 or 4]; `isKeyed`: alpha is one transparent colour. */
-export async function loadPictures({ readInput }: Pick<NodeContext, "readInput">, name: string, limit?: number) {
+export async function loadPictures(readInput: NodeContext["readInput"], name: string, limit?: number) {
   const bytes = await readInput(name, SUBJECT);
   checkPngHead({ name, subject: SUBJECT }, bytes);
   try {
@@ -73,8 +73,8 @@ export const loadImage = defineNode({
   ],
   validate: validImage,
   isChanged: fileHash,
-  run: async ({ image }, context) => {
-    const { pictures, isKeyed } = await loadPictures(context, image);
+  run: async ({ image }, { readInput }) => {
+    const { pictures, isKeyed } = await loadPictures(readInput, image);
     const colours = firstChannels(pictures, 3);
     // ComfyUI masks by alpha and by palettes, not by one transparent colour
     return { IMAGE: colours, MASK: transparency(isKeyed ? colours : pictures) };
