@@ -18,7 +18,7 @@ export const FLOORS = {
     "random ops resize areas items latent-rgb channels parts turned directions",
     "image/",
   ],
-  io: ["*", "json/", "python-text", "png/ safetensors/", "pictures/", "files/ http/"],
+  io: ["*", "json/", "python-text", "png/ safetensors/", "pictures/ http/", "files/"],
   host: ["*", "sampling/", "preview/ prompt/", "checkpoint/"],
   "host/checkpoint": [
     "onnx/ files/",

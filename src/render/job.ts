@@ -68,12 +68,13 @@ export function jobOf(options: JobOptions): Job {
 }
 
 /**
- * A job as JSON text, which keeps every digit of `set` and `extraPnginfo`. Throws usage.invalid for a value that JSON
- * would lose.
+ * A job as JSON text, which keeps every digit of `set` and `extraPnginfo`, without its `files`. Throws usage.invalid for a
+ * value that JSON would lose.
  */
 export function printJob(job: Job): string {
   refuseUnsendable(job);
-  return printJson(job);
+  const { files, ...printed } = job;
+  return printJson(printed);
 }
 
 /** The job that `printJob` printed. */
@@ -87,7 +88,7 @@ export function parseJob(text: string): Job {
 const STRICTNESS: { readonly [Option in keyof Job]?: Strictness } = { set: { digits: true }, config: { absent: true } };
 
 /** Throws usage.invalid for a value that would not reach a worker thread as it is. */
-export function refuseUnsendable(job: Job): void {
+export function refuseUnsendable({ files, ...job }: Job): void {
   for (const [option, values] of Object.entries(job)) {
     // by their rules the others are flags, texts and lists of texts
     for (const [key, value] of isObject(values) ? Object.entries(values) : []) {

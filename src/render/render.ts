@@ -5,6 +5,7 @@ import { runGraph } from "../graph/execute.js";
 import type { GraphRun } from "../graph/job.js";
 import { findDefinition, type Graph, parseGraph } from "../graph/parse.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
+import { InputFiles } from "../io/files/input-files.js";
 import { MemoryFiles } from "../io/files/memory-files.js";
 import { counterFiles } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
@@ -55,7 +56,10 @@ export async function renderJob(
   const visible = redactMetadata({ prompt, extraPnginfo }, redact, definitionOf);
   const inputDir = resolve(job.inputDir ?? source.inputDir);
   const outputDir = resolve(job.outputDir ?? "out");
-  const receiptRun = { prompt, shownPrompt: visible.prompt, redact, registry, classAliases, host, inputDir, signal };
+  const { files } = job;
+  const inputs = new InputFiles({ folder: inputDir, files, isOffline: job.allowNetwork === false });
+  const around = { registry, host, inputDir, files, inputs, signal };
+  const receiptRun = { prompt, shownPrompt: visible.prompt, redact, classAliases, ...around };
   const receipts =
     metadata === "none" || outputHandling?.receipt !== undefined ? undefined : createReceipts(receiptRun);
   const receipt = metadata === "none" ? undefined : (outputHandling?.receipt ?? receipts?.of);
@@ -92,6 +96,7 @@ export async function renderJob(
   };
   const running = runGraph(prompt, run, {
     ...surroundings,
+    inputs,
     outputHandling: { ...outputHandling, files: closable.files, receipt },
     hasTransientEvents: surroundings.hasTransientEvents ?? surroundings.onEvent === undefined,
     onEvent,

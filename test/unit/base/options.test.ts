@@ -29,6 +29,7 @@ const run = {
   targets: true,
   outputDir: true,
   inputDir: true,
+  files: true,
   classAliases: true,
   config: true,
   partial: true,
@@ -58,7 +59,8 @@ const CASES: Cases = {
     call: (options) => api.createRenderer(options).close(),
     options: {
       ...picture,
-      ...{ targets: true, outputDir: true, inputDir: true, classAliases: true, config: true, partial: true },
+      ...{ targets: true, outputDir: true, inputDir: true, files: true, classAliases: true, config: true },
+      partial: true,
       ...{ allowNetwork: true, device: true, previews: true, cacheDir: true, output: true },
       ...{ threads: true, cacheBytes: true, resourceLimits: true, graceMs: true },
     },
@@ -80,7 +82,8 @@ const CASES: Cases = {
   validateGraph: {
     call: (options) => api.validateGraph(graph, options),
     options: {
-      ...{ registry: true, host: true, inputDir: true, classAliases: true, targets: true, allowNetwork: true },
+      ...{ registry: true, host: true, inputDir: true, files: true, classAliases: true, targets: true },
+      allowNetwork: true,
       partialExecutionTargets: "takes null",
     },
   },
@@ -95,7 +98,7 @@ const CASES: Cases = {
   invokeNode: {
     call: (options) => api.invokeNode("SolidMask", { value: 0, width: 8, height: 8 }, options),
     options: {
-      ...{ hidden: true, host: true, outputDir: true, inputDir: true, registry: true, signal: true },
+      ...{ hidden: true, host: true, outputDir: true, inputDir: true, files: true, registry: true, signal: true },
       ...{ clock: true, fetch: true, config: true, device: true, log: true },
     },
   },
@@ -169,6 +172,7 @@ const CASES: Cases = {
         targets: true,
         extraPnginfo: true,
         cacheDir: true,
+        files: true,
       },
     },
   },
