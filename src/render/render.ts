@@ -12,8 +12,10 @@ import { fillGraph, nodesOfKeys } from "./fill/fill.js";
 import { createUnfilled } from "./fill/unfilled.js";
 import { createClosable, GRACE_MS, orGivenUp } from "./give-up.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf } from "./job.js";
+import { parametersOf } from "./receipt/parameters.js";
 import { createReceipts } from "./receipt/receipt.js";
 import { redactMetadata } from "./redact.js";
+import { refuseUnwritable } from "./refuse-wrong.js";
 import { createFold, type RenderResult } from "./result.js";
 import { readGraph } from "./source.js";
 import { openSurroundings } from "./surroundings.js";
@@ -43,6 +45,7 @@ export async function renderJob(
 ): Promise<RenderResult> {
   const { metadata = "full", classAliases = {}, redact = [], set = {} } = job;
   const { registry, host, signal, output, clock } = surroundings;
+  refuseUnwritable(job);
   const source = readGraph(graph);
   const parsed = parseGraph(source.graph, { classAliases });
   const inputsOf = (type: string) => findDefinition(parsed, type, registry)?.inputs;
@@ -53,6 +56,11 @@ export async function renderJob(
   const receiptRun = { prompt, shownPrompt: visible.prompt, redact, registry, classAliases, host, inputDir, signal };
   const receipts = metadata === "none" || output?.receipt !== undefined ? undefined : createReceipts(receiptRun);
   const receipt = metadata === "none" ? undefined : (output?.receipt ?? receipts?.of);
+  const parameters =
+    job.parameters === true && metadata !== "none"
+      ? async (nodeId: string, size: { width: number; height: number }) =>
+          parametersOf(visible.prompt, nodeId, size, await receipts?.modelsOf(nodeId))
+      : undefined;
   const closable = createClosable(output?.files ?? counterFiles);
   const fold = createFold(outputDir);
   /** A node did not listen to an abort: what it still reports and writes does not count. */
@@ -85,7 +93,7 @@ export async function renderJob(
   };
   const running = runGraph(prompt, run, {
     ...surroundings,
-    output: { ...output, files: closable.files, receipt },
+    output: { ...output, files: closable.files, receipt, parameters, format: job.format },
     hasTransientEvents: surroundings.hasTransientEvents ?? surroundings.onEvent === undefined,
     onEvent,
   });

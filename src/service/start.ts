@@ -125,6 +125,8 @@ async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise
     allowNetwork: config.allow_network,
     config: { remote_image_api: config.remote_image_api },
     device: config.device,
+    format: config.format,
+    parameters: config.parameters,
     threads: Math.min(config.limits.running, availableParallelism()),
   });
   const close = async () => {

@@ -7,7 +7,7 @@ using Bytes = std::vector<uint8_t>;
 
 Bytes hash(const Bytes &samples, uint32_t width, uint32_t height, uint32_t channels) {
   Bytes out(ENGINE_HASH_BYTES);
-  CHECK(engine_pixel_hash(out.data(), {samples.data(), samples.size()}, width, height, channels) == ENGINE_OK);
+  CHECK(engine_pixel_hash(out.data(), {samples.data(), samples.size()}, width, height, channels, 8) == ENGINE_OK);
   return out;
 }
 
@@ -46,7 +46,7 @@ void lengths() {
 void refusals() {
   Bytes out(ENGINE_HASH_BYTES), samples = picture(24);
   const auto status = [&](uint32_t width, uint32_t height, uint32_t channels) {
-    return engine_pixel_hash(out.data(), {samples.data(), samples.size()}, width, height, channels);
+    return engine_pixel_hash(out.data(), {samples.data(), samples.size()}, width, height, channels, 8);
   };
   CHECK(status(4, 2, 3) == ENGINE_OK);
   CHECK(status(4, 2, 4) == ENGINE_BAD_LENGTH);

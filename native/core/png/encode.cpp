@@ -20,12 +20,15 @@ uint8_t *close_chunk(uint8_t *p, uint32_t type, size_t len) {
   return p + len + kChunkOverhead;
 }
 
+size_t sample_bytes(const engine_png_options &o) { return o.bit_depth == 16 ? 2 : 1; }
+size_t pixel_bytes(const engine_png_options &o) { return static_cast<size_t>(o.channels) * sample_bytes(o); }
+
 uint8_t *write_header(uint8_t *p, const engine_png_options &o) {
   std::memcpy(p, kSignature, sizeof kSignature);
   p += sizeof kSignature;
   write32(p + 8, o.width);
   write32(p + 12, o.height);
-  const uint8_t rest[5] = {8, kColours[o.channels], 0, 0, 0};
+  const uint8_t rest[5] = {static_cast<uint8_t>(8 * sample_bytes(o)), kColours[o.channels], 0, 0, 0};
   std::memcpy(p + 16, rest, sizeof rest);
   return close_chunk(p, type_of("IHDR"), 13);
 }
@@ -43,8 +46,9 @@ bool has_nul(const char *text, size_t len) { return len > 0 && std::memchr(text,
 size_t raw_size(const engine_png_options &o) {
   if (o.width == 0 || o.height == 0 || o.width > kMaxChunk || o.height > kMaxChunk) return 0;
   if (o.channels < 1 || o.channels > 4 || o.level < 0 || o.level > 9) return 0;
+  if (o.bit_depth != 8 && o.bit_depth != 16) return 0;
   size_t size = 0;
-  if (__builtin_mul_overflow(size_t{o.width} * static_cast<size_t>(o.channels) + 1, size_t{o.height}, &size)) return 0;
+  if (__builtin_mul_overflow(size_t{o.width} * pixel_bytes(o) + 1, size_t{o.height}, &size)) return 0;
   return size <= kMaxChunk && libdeflate_zlib_compress_bound(nullptr, size) <= kMaxChunk ? size : 0;
 }
 
@@ -60,7 +64,7 @@ size_t frame_size(const engine_png_options &o) {
   return size;
 }
 
-size_t row_bytes(const engine_png_options &o) { return size_t{o.width} * static_cast<size_t>(o.channels); }
+size_t row_bytes(const engine_png_options &o) { return size_t{o.width} * pixel_bytes(o); }
 
 /* The file around the stream that compress(to, room) writes. */
 template <class Compress>
@@ -79,7 +83,7 @@ engine_status write(engine_u8 out, const engine_png_options &o, size_t *written,
 
 engine_status encode(engine_u8 out, engine_cu8 pixels, const engine_png_options &o, size_t *written) {
   if (pixels.len != raw_size(o) - o.height) return ENGINE_BAD_LENGTH;
-  const Picture picture = {pixels.data, o.height, row_bytes(o), static_cast<size_t>(o.channels)};
+  const Picture picture = {pixels.data, o.height, row_bytes(o), pixel_bytes(o)};
   return write(out, o, written, [&](uint8_t *to, size_t room) { return compress(to, room, picture, o.level); });
 }
 
@@ -90,7 +94,7 @@ engine_status encode_filtered(engine_u8 out, engine_cu8 lines, const engine_png_
     if (lines.data[at] >= kFilters) return ENGINE_BAD_ARGUMENT;
   }
   return write(out, o, written, [&](uint8_t *to, size_t room) {
-    return compress_filtered(to, room, lines.data, o.height, row_bytes(o), static_cast<size_t>(o.channels), o.level);
+    return compress_filtered(to, room, lines.data, o.height, row_bytes(o), pixel_bytes(o), o.level);
   });
 }
 

@@ -3,7 +3,7 @@ import type { BatchEvent } from "../../render/batch/events.js";
 import { createContactSheet } from "../../render/contact-sheet/contact-sheet.js";
 import type { BatchPlan } from "./batch-plan.js";
 
-const PNG = /\.png$/i;
+const PICTURE = /\.(png|webp|jpg|avif)$/i;
 
 /** A contact sheet that follows a batch's events, items of earlier runs included. */
 export interface BatchSheet {
@@ -19,7 +19,7 @@ export function followWithSheet({ graph, sheet: path, redacted }: BatchPlan): Ba
   return {
     async add(event) {
       if (event.type === "item-done" || event.type === "item-skipped") {
-        const pictures = event.files.map(({ path }) => path).filter((path) => PNG.test(path));
+        const pictures = event.files.map(({ path }) => path).filter((path) => PICTURE.test(path));
         await sheet.add({ index: event.index, values: redacted(event.values), pictures });
       } else if (event.type === "item-failed" && !event.willRetry) {
         await sheet.add({ index: event.index, values: redacted(event.values), pictures: [], isFailed: true });

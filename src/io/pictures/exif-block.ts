@@ -1,6 +1,7 @@
 import { pictureKind } from "./kind.js";
 
-const EXIF_HEADER = Buffer.from("Exif\0\0", "latin1");
+/** Begins the EXIF segments of JPEG files. */
+export const EXIF_HEADER = Buffer.from("Exif\0\0", "latin1");
 const APP1 = 0xe1;
 const START_OF_SCAN = 0xda;
 const END_OF_IMAGE = 0xd9;

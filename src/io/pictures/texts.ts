@@ -1,14 +1,14 @@
 import { describe, LatentkitError } from "../../base/errors.js";
 import { readPngTexts } from "../png/read-texts.js";
+import { avifExif } from "./avif-exif.js";
 import { type ExifText, exifTexts, USER_COMMENT } from "./exif.js";
-import { jpegExif, webpExif, withoutHeader } from "./exif-block.js";
+import { jpegExif, webpExif } from "./exif-block.js";
 import { type PictureKind, pictureKind } from "./kind.js";
-import { openWithSharp } from "./sharp.js";
 
 /**
  * Texts that a picture's file carries, by their keys in ComfyUI's PNG files: `prompt`, `workflow`, `parameters` and any
- * other; PNG, WebP, JPEG, TIFF, and AVIF by sharp. Without pixels: they may be damaged. A damaged text is passed over.
- * Fails with picture.invalid for any other file, with picture.needs-sharp and png.too-large.
+ * other; PNG, WebP, JPEG, TIFF and AVIF, without sharp. The pixels may be damaged. A damaged text is passed over. Fails
+ * with picture.invalid for any other file, and with png.too-large.
  */
 export async function pictureTexts(bytes: Uint8Array): Promise<Record<string, string>> {
   const kind = bytes instanceof Uint8Array ? pictureKind(bytes) : undefined;
@@ -18,20 +18,17 @@ export async function pictureTexts(bytes: Uint8Array): Promise<Record<string, st
     throw new LatentkitError("picture.invalid", message, { received });
   }
   if (kind === "png") return readPngTexts(bytes);
-  const block = await EXIF_BLOCKS[kind]?.(bytes);
+  const block = EXIF_BLOCKS[kind]?.(bytes);
   return block === undefined ? {} : textsOf(exifTexts(block));
 }
 
 const EXIF_BLOCKS: {
-  readonly [Kind in PictureKind]?: (bytes: Uint8Array) => Uint8Array | undefined | Promise<Uint8Array | undefined>;
+  readonly [Kind in PictureKind]?: (bytes: Uint8Array) => Uint8Array | undefined;
 } = {
   jpeg: jpegExif,
   webp: webpExif,
   tiff: (bytes) => bytes,
-  avif: async (bytes) => {
-    const { exif } = await openWithSharp(bytes, "avif", (image) => image.metadata());
-    return exif && withoutHeader(exif);
-  },
+  avif: avifExif,
 };
 
 /** Keys that programs spell with capitals too. */

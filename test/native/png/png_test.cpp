@@ -47,7 +47,7 @@ engine_status read_text(const Bytes &file, std::string *text) {
 
 Bytes encode(const Bytes &pixels, uint32_t width, uint32_t height, int channels, int level,
              const std::vector<engine_text> &text = {}) {
-  const engine_png_options options{width, height, channels, level, text.data(), text.size()};
+  const engine_png_options options{width, height, channels, level, 8, text.data(), text.size()};
   Bytes file(engine_png_bound(&options));
   CHECK(!file.empty());
   size_t written = 0;
@@ -89,17 +89,17 @@ void options_are_checked() {
   const Bytes long_key(80, 'k');
   const engine_text too_long{reinterpret_cast<const char *>(long_key.data()), "v", 80, 1};
   for (const engine_png_options &bad :
-       {engine_png_options{0, 1, 3, 4, nullptr, 0}, engine_png_options{1, 0, 3, 4, nullptr, 0},
-        engine_png_options{1, 1, 0, 4, nullptr, 0}, engine_png_options{1, 1, 5, 4, nullptr, 0},
-        engine_png_options{1, 1, 3, -1, nullptr, 0}, engine_png_options{1, 1, 3, 10, nullptr, 0},
-        engine_png_options{0x80000000u, 1, 1, 4, nullptr, 0}, engine_png_options{1u << 20, 1u << 20, 4, 4, nullptr, 0},
-        engine_png_options{1, 1, 1, 4, &no_key, 1}, engine_png_options{1, 1, 1, 4, &nul_key, 1},
-        engine_png_options{1, 1, 1, 4, &nul_value, 1}, engine_png_options{1, 1, 1, 4, &too_long, 1}}) {
+       {engine_png_options{0, 1, 3, 4, 8, nullptr, 0}, engine_png_options{1, 0, 3, 4, 8, nullptr, 0},
+        engine_png_options{1, 1, 0, 4, 8, nullptr, 0}, engine_png_options{1, 1, 5, 4, 8, nullptr, 0},
+        engine_png_options{1, 1, 3, -1, 8, nullptr, 0}, engine_png_options{1, 1, 3, 10, 8, nullptr, 0},
+        engine_png_options{0x80000000u, 1, 1, 4, 8, nullptr, 0}, engine_png_options{1u << 20, 1u << 20, 4, 4, 8, nullptr, 0},
+        engine_png_options{1, 1, 1, 4, 8, &no_key, 1}, engine_png_options{1, 1, 1, 4, 8, &nul_key, 1},
+        engine_png_options{1, 1, 1, 4, 8, &nul_value, 1}, engine_png_options{1, 1, 1, 4, 8, &too_long, 1}}) {
     size_t written;
     CHECK(engine_png_bound(&bad) == 0);
     CHECK(engine_png_encode({nullptr, 0}, {nullptr, 0}, &bad, &written) == ENGINE_BAD_ARGUMENT);
   }
-  const engine_png_options good{2, 2, 3, 4, nullptr, 0};
+  const engine_png_options good{2, 2, 3, 4, 8, nullptr, 0};
   Bytes out(engine_png_bound(&good)), pixels(12);
   size_t written;
   CHECK(engine_png_encode({out.data(), out.size()}, {pixels.data(), 11}, &good, &written) == ENGINE_BAD_LENGTH);

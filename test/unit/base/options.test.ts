@@ -39,7 +39,15 @@ const run = {
   fetch: true,
   signal: true,
 } as const;
-const picture = { set: true, setup: true, metadata: true, redact: true, extraPnginfo: true } as const;
+const picture = {
+  set: true,
+  setup: true,
+  metadata: true,
+  format: true,
+  parameters: true,
+  redact: true,
+  extraPnginfo: true,
+} as const;
 const shared = { cache: true, diskCache: true, output: true, onEvent: true } as const;
 const agent = async () => ({ response: "" });
 /** Marks functions whose arguments are no options. */
@@ -114,7 +122,7 @@ const CASES: Cases = {
       zsnr: true,
     },
   },
-  encodePng: { call: (options) => api.encodePng(pixel, options), options: { level: true, text: true } },
+  encodePng: { call: (options) => api.encodePng(pixel, options), options: { level: true, text: true, bitDepth: true } },
   createCache: { call: (options) => api.createCache(options), options: { policy: true, size: true } },
   createDiskCache: {
     call: (options) => api.createDiskCache({ folder: "never-made", ...(options as object) }),
@@ -152,6 +160,8 @@ const CASES: Cases = {
         targets: true,
         extraPnginfo: true,
         cacheDir: true,
+        format: true,
+        parameters: true,
       },
     },
   },
