@@ -81,7 +81,7 @@ const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
  */
 export async function encodePng(image: Tensor | PixelImage, options: EncodePngOptions = {}): Promise<Buffer> {
   checkOptions("encodePng", options, ENCODE_RULES);
-  const source = image instanceof Tensor ? image : bytesOf(image);
+  const source = image instanceof Tensor ? image : toRawImage(image);
   const sides = source instanceof Tensor ? tensorSides(source) : rawSides(source);
   const { level, latin, international } = settingsOf(options);
   const isTensor = source instanceof Tensor;
@@ -94,7 +94,7 @@ export async function encodePng(image: Tensor | PixelImage, options: EncodePngOp
 }
 
 /** An image of 16-bit numbers as bytes; any other one itself. */
-function bytesOf(image: PixelImage): RawImage {
+export function toRawImage(image: PixelImage): RawImage {
   if (!(image?.data instanceof Uint16Array)) return image as RawImage;
   const { data, width, height, channels } = image;
   const bytes = Buffer.from(data.slice().buffer);

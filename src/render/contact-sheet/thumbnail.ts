@@ -1,4 +1,7 @@
-import { type DecodedImage, decodePng, type RawImage } from "../../io/png/png.js";
+import { decodePicture } from "../../io/pictures/decode.js";
+import { pictureKind } from "../../io/pictures/kind.js";
+import { type DecodedImage, decodePng } from "../../io/png/png.js";
+import type { RawImage } from "../../io/raw-image.js";
 import type { Colour } from "./canvas.js";
 
 /** Shares of the source pixels in the output: `at` gets `near` of one, `at + 1` gets `far` of it. */
@@ -10,17 +13,17 @@ interface Shares {
 
 /**
  * A picture in RGB whose longer side is at most `side`, each pixel the mean of the area it stands for. A smaller one
- * keeps its size. What is transparent shows `ground`. Fails as decodePng.
+ * keeps its size. What is transparent shows `ground`. Fails as decodePicture.
  */
 export async function thumbnail(bytes: Uint8Array, side: number, ground: Colour): Promise<RawImage> {
-  const image = await decodePng(bytes);
+  const image = pictureKind(bytes) === "png" ? await decodePng(bytes) : await decodePicture(bytes, 1);
   const scale = Math.min(1, side / Math.max(image.width, image.height));
   const width = Math.max(1, Math.round(image.width * scale));
   const height = Math.max(1, Math.round(image.height * scale));
   return { data: shrink(image, width, height, ground), width, height, channels: 3 };
 }
 
-function shrink(image: DecodedImage, width: number, height: number, ground: Colour): Uint8Array {
+function shrink(image: Omit<DecodedImage, "text">, width: number, height: number, ground: Colour): Uint8Array {
   const across = sharesOf(image.width, width);
   const down = sharesOf(image.height, height);
   const row = new Float64Array((width + 1) * 3);
@@ -39,7 +42,13 @@ function shrink(image: DecodedImage, width: number, height: number, ground: Colo
   return new Uint8Array(new Uint8ClampedArray(sums.subarray(0, width * height * 3)).buffer);
 }
 
-function shrinkRow(image: DecodedImage, y: number, across: Shares, ground: Colour, row: Float64Array): void {
+function shrinkRow(
+  image: Omit<DecodedImage, "text">,
+  y: number,
+  across: Shares,
+  ground: Colour,
+  row: Float64Array,
+): void {
   const { data, width, channels } = image;
   const [green, blue] = channels >= 3 ? [1, 2] : [0, 0];
   const hasAlpha = channels === 2 || channels === 4;

@@ -105,7 +105,10 @@ describe("io/png/png", () => {
       assert.equal(pngChunks(file)[0]!.data[8], 16);
       const read = PNG.sync.read(file, { skipRescale: true }).data as unknown as Uint16Array;
       assert.equal(read[4 * 777], samples[channels * 777]);
-      const tensor = Tensor.from(Float32Array.from(samples, (value) => value / 65535), [30, 40, channels]);
+      const tensor = Tensor.from(
+        Float32Array.from(samples, (value) => value / 65535),
+        [30, 40, channels],
+      );
       assert.deepEqual(await encodePng(tensor, { text: { prompt: "{}" }, bitDepth: 16 }), file);
       const bytes = Buffer.from(samples.slice().buffer).swap16();
       const raw = { data: bytes, width: 40, height: 30, channels, bitDepth: 16 };
