@@ -1,4 +1,4 @@
-import type { Rule } from "../../base/options.js";
+import { isObject, type Rule } from "../../base/options.js";
 
 export const PICTURE_TYPES = ["png", "webp", "jpeg", "avif"] as const;
 export type PictureType = (typeof PICTURE_TYPES)[number];
@@ -26,8 +26,8 @@ export const FORMAT: Rule = [
 ];
 
 function isFormat(value: unknown): boolean {
-  if (typeof value !== "object" || value === null || Object.keys(value).some((key) => !KEYS.has(key))) return false;
-  const { type = "png", quality, lossless, bitDepth } = value as Record<string, unknown>;
+  if (!isObject(value) || Object.keys(value).some((key) => !KEYS.has(key))) return false;
+  const { type = "png", quality, lossless, bitDepth } = value;
   if (!(PICTURE_TYPES as readonly unknown[]).includes(type)) return false;
   if (bitDepth !== undefined && (type !== "png" || (bitDepth !== 8 && bitDepth !== 16))) return false;
   if (lossless !== undefined && (typeof lossless !== "boolean" || (lossless && type === "jpeg"))) return false;
