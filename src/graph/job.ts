@@ -30,7 +30,7 @@ export interface GraphJob {
   files?: FilesByName;
   /** Other names of node classes: prefix to prefix, or whole key to whole key. */
   classAliases?: ClassAliases;
-  /** Further texts for the PNG files, a chunk for each key. */
+  /** Further texts for the pictures, by key. */
   extraPnginfo?: unknown;
   config?: NodeConfig;
   /**

@@ -14,8 +14,10 @@ import { fillGraph, nodesOfKeys } from "./fill/fill.js";
 import { createUnfilled } from "./fill/unfilled.js";
 import { createClosable, GRACE_MS, orGivenUp } from "./give-up.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf } from "./job.js";
+import { parametersOf } from "./receipt/parameters.js";
 import { createReceipts } from "./receipt/receipt.js";
 import { redactMetadata } from "./redact.js";
+import { refuseUnwritable } from "./refuse-wrong.js";
 import { createFold, type RenderResult } from "./result.js";
 import { readGraph } from "./source.js";
 import { openSurroundings } from "./surroundings.js";
@@ -46,6 +48,7 @@ export async function renderJob(
 ): Promise<RenderResult> {
   const { metadata = "full", classAliases = {}, redact = [], set = {} } = job;
   const { registry, host, signal, outputHandling, clock } = surroundings;
+  refuseUnwritable(job);
   const source = readGraph(graph, { registry, classAliases, clock });
   const parsed = parseGraph(source.graph, { classAliases });
   const definitionOf = (type: string) => findDefinition(parsed, type, registry);
@@ -66,6 +69,11 @@ export async function renderJob(
   const memory = job.output === "memory" ? new MemoryFiles() : undefined;
   const closable = createClosable(outputHandling?.files ?? memory ?? counterFiles);
   const fold = createFold(outputDir, memory);
+  const parameters =
+    job.parameters === true && metadata !== "none"
+      ? async (nodeId: string, size: { width: number; height: number }) =>
+          parametersOf(visible.prompt, nodeId, size, await receipts?.modelsOf(nodeId))
+      : undefined;
   /** A node did not listen to an abort: what it still reports and writes does not count. */
   let isLeft = false;
   let nodeId: string | undefined;
@@ -97,7 +105,7 @@ export async function renderJob(
   const running = runGraph(prompt, run, {
     ...surroundings,
     inputs,
-    outputHandling: { ...outputHandling, files: closable.files, receipt },
+    outputHandling: { ...outputHandling, files: closable.files, receipt, parameters, format: job.format },
     hasTransientEvents: surroundings.hasTransientEvents ?? surroundings.onEvent === undefined,
     onEvent,
   });

@@ -7,8 +7,8 @@ import type { Host } from "../host/types.js";
 import { type Config, type ConfigInput, parseConfig } from "../render/config/config.js";
 import type { Agent } from "./agent.js";
 import { createGraphAgent } from "./graph-agent.js";
-import { createTokens } from "./hooks/http/access/token.js";
 import { HookError } from "./hooks/hook-error.js";
+import { createTokens } from "./hooks/http/access/token.js";
 import type { Runs } from "./hooks/runs/create-runs.js";
 import { messageOf, stackOf } from "./hooks/runs/safe-json.js";
 import { createHookService } from "./hooks/service.js";
@@ -128,6 +128,8 @@ async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise
     allowNetwork: config.allow_network,
     config: { remote_image_api: config.remote_image_api },
     device: config.device,
+    format: config.format,
+    parameters: config.parameters,
     threads: Math.min(config.limits.running, availableParallelism()),
   });
   const close = async () => {

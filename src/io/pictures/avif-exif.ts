@@ -1,90 +1,142 @@
-/** A box of an ISO media file: its type and content. */
-interface Box {
-  readonly type: string;
-  readonly content: Buffer;
+import { withoutHeader } from "./exif-block.js";
+
+/** The place of an AVIF file's EXIF item: where its entry has offset and length, and what these are. */
+interface ExifItem {
+  /** Index of the offset in the file, and its bytes: 0, 4 or 8. */
+  readonly offsetAt: number;
+  readonly offsetBytes: number;
+  readonly lengthAt: number;
+  readonly lengthBytes: number;
+  /** Added to the offset. */
+  readonly base: number;
+  readonly start: number;
+  readonly end: number;
 }
 
-/** EXIF block of an AVIF file (ISO/IEC 23008-12, annex A); undefined where it has none. */
+const MAX_BOXES = 1000;
+const MAX_ITEMS = 1000;
+
+/** EXIF block of an AVIF file; undefined where it has none. */
 export function avifExif(file: Uint8Array): Uint8Array | undefined {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
-  const meta = find(boxes(bytes), "meta");
-  // the content of a full box begins with a version and flags
-  const inner = meta === undefined ? [] : [...boxes(meta.content.subarray(4))];
-  const id = exifItem(find(inner, "iinf")?.content);
-  const parts = id === undefined ? undefined : itemParts(find(inner, "iloc")?.content, id);
-  if (parts === undefined) return undefined;
-  const source = parts.isInside ? (find(inner, "idat")?.content ?? Buffer.alloc(0)) : bytes;
-  const total = parts.extents.reduce((sum, [, length]) => sum + length, 0);
-  if (total > source.length) return undefined;
-  const item = Buffer.concat(parts.extents.map(([start, length]) => source.subarray(start, start + length)));
-  // the item begins with the distance to the block
-  return item.length < 4 ? undefined : item.subarray(4 + item.readUInt32BE(0));
+  const item = exifItem(bytes);
+  if (item === undefined || item.start + 4 > item.end || item.end > bytes.length) return undefined;
+  // the item begins with the distance from there to the block
+  const start = item.start + 4 + bytes.readUInt32BE(item.start);
+  return start < item.end ? withoutHeader(bytes.subarray(start, item.end)) : undefined;
 }
 
-const find = (list: Iterable<Box>, type: string): Box | undefined => [...list].find((box) => box.type === type);
+/** The file with another block in place of its EXIF item's; undefined where it has no such item. */
+export function withAvifExif(file: Uint8Array, block: Uint8Array): Buffer | undefined {
+  const item = exifItem(Buffer.from(file.buffer, file.byteOffset, file.byteLength));
+  if (item === undefined || item.offsetBytes !== 4 || item.lengthBytes !== 4) return undefined;
+  const HEAD = 8;
+  const box = Buffer.alloc(HEAD + 4);
+  box.writeUInt32BE(box.length + block.length);
+  box.write("mdat", 4, "latin1");
+  const out = Buffer.concat([file, box, block]);
+  out.writeUInt32BE(file.length + HEAD - item.base, item.offsetAt);
+  out.writeUInt32BE(4 + block.length, item.lengthAt);
+  return out;
+}
 
-function* boxes(bytes: Buffer): Generator<Box> {
-  for (let at = 0; at + 8 <= bytes.length; ) {
-    const short = bytes.readUInt32BE(at);
-    const isLong = short === 1 && at + 16 <= bytes.length;
-    const size = isLong ? Number(bytes.readBigUInt64BE(at + 8)) : short === 0 ? bytes.length - at : short;
-    const head = isLong ? 16 : 8;
-    if (size < head) return;
-    yield { type: bytes.toString("latin1", at + 4, at + 8), content: bytes.subarray(at + head, at + size) };
+interface Box {
+  readonly type: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Boxes in a part of a file. */
+function boxes(bytes: Buffer, start: number, end: number): Box[] {
+  const found: Box[] = [];
+  for (let at = start; at + 8 <= end && found.length < MAX_BOXES; ) {
+    const size = bytes.readUInt32BE(at);
+    const type = bytes.toString("latin1", at + 4, at + 8);
+    // of a box of more than 4 GiB, and of one that goes to the end, nothing is needed
+    if (size < 8 || at + size > end) break;
+    found.push({ type, start: at + 8, end: at + size });
     at += size;
   }
+  return found;
 }
 
-/** Id of the item that is an EXIF block. */
-function exifItem(list: Buffer | undefined): number | undefined {
-  if (list === undefined || list.length < 8) return undefined;
-  for (const { type, content } of boxes(list.subarray(list[0] === 0 ? 6 : 8))) {
-    if (type !== "infe" || content.length < 12 || content[0]! < 2) continue;
-    const isLong = content[0] === 3;
-    const end = isLong ? 8 : 6;
-    if (content.toString("latin1", end + 2, end + 6) === "Exif") return content.readUIntBE(4, end - 4);
+const boxOf = (bytes: Buffer, type: string, { start, end }: Pick<Box, "start" | "end">): Box | undefined =>
+  boxes(bytes, start, end).find((box) => box.type === type);
+
+function exifItem(bytes: Buffer): ExifItem | undefined {
+  const meta = boxOf(bytes, "meta", { start: 0, end: bytes.length });
+  // version and flags come first
+  const inside = meta && { start: meta.start + 4, end: meta.end };
+  const infos = inside && boxOf(bytes, "iinf", inside);
+  const places = inside && boxOf(bytes, "iloc", inside);
+  if (infos === undefined || places === undefined) return undefined;
+  const id = exifId(bytes, infos);
+  return id === undefined ? undefined : new Places(bytes, places).find(id);
+}
+
+/** Id of the item of type "Exif". */
+function exifId(bytes: Buffer, { start, end }: Box): number | undefined {
+  if (end - start < 6) return undefined;
+  const first = start + (bytes[start] === 0 ? 6 : 8);
+  for (const { type, start: at, end: last } of boxes(bytes, first, end)) {
+    if (type !== "infe" || last - at < 12) continue;
+    const version = bytes[at];
+    if (version !== 2 && version !== 3) continue;
+    const idBytes = version === 2 ? 2 : 4;
+    const typeAt = at + 4 + idBytes + 2;
+    if (typeAt + 4 > last) continue;
+    if (bytes.toString("latin1", typeAt, typeAt + 4) === "Exif") return bytes.readUIntBE(at + 4, idBytes);
   }
   return undefined;
 }
 
-interface ItemParts {
-  /** In the box of item data, rather than anywhere in the file. */
-  readonly isInside: boolean;
-  readonly extents: readonly (readonly [start: number, length: number])[];
-}
+/** Reads the places of a file's items, in fields of several sizes. */
+class Places {
+  private at: number;
 
-/** Places of an item's bytes; undefined where the list is damaged or another item's alone. */
-function itemParts(list: Buffer | undefined, wanted: number): ItemParts | undefined {
-  if (list === undefined || list.length < 6) return undefined;
-  const version = list[0]!;
-  const [offsetBytes, lengthBytes] = [list[4]! >> 4, list[4]! & 15];
-  const [baseBytes, indexBytes] = [list[5]! >> 4, version === 0 ? 0 : list[5]! & 15];
-  let at = 6;
-  const read = (length: number): number => {
-    const value = length === 0 ? 0 : length > 6 ? Number(list.readBigUInt64BE(at)) : list.readUIntBE(at, length);
-    at += length;
-    return value;
-  };
-  const idBytes = version < 2 ? 2 : 4;
-  try {
-    for (let left = read(idBytes); left > 0; left--) {
-      const id = read(idBytes);
-      const method = version === 0 ? 0 : read(2) & 15;
-      read(2); // the file itself
-      const base = read(baseBytes);
-      const extents: [number, number][] = [];
-      let count = read(2);
-      // extents without a length are the whole item, and only one can be that
-      if (count > 1 && lengthBytes === 0) return undefined;
-      for (; count > 0; count--) {
-        read(indexBytes);
-        const start = base + read(offsetBytes);
-        extents.push([start, read(lengthBytes)]);
+  constructor(
+    private readonly bytes: Buffer,
+    private readonly box: Box,
+  ) {
+    this.at = box.start;
+  }
+
+  find(id: number): ExifItem | undefined {
+    const version = this.take(1);
+    this.take(3);
+    const sizes = this.take(2);
+    const [offsetBytes, lengthBytes, baseBytes] = [sizes >> 12, (sizes >> 8) & 15, (sizes >> 4) & 15];
+    const indexBytes = version === 0 ? 0 : sizes & 15;
+    const wide = version === 2 ? 4 : 2;
+    const count = Math.min(this.take(wide), MAX_ITEMS);
+    for (let item = 0; item < count && this.at < this.box.end; item++) {
+      const own = this.take(wide);
+      const method = version === 0 ? 0 : this.take(2) & 15;
+      this.take(2);
+      const base = this.take(baseBytes);
+      const extents = Math.min(this.take(2), MAX_ITEMS);
+      for (let extent = 0; extent < extents && this.at < this.box.end; extent++) {
+        this.take(indexBytes);
+        const offsetAt = this.at;
+        const offset = this.take(offsetBytes);
+        const lengthAt = this.at;
+        const length = this.take(lengthBytes);
+        // one in several parts, or in another box, is nobody's
+        if (own !== id || extents !== 1 || method !== 0 || this.at > this.box.end) continue;
+        const start = base + offset;
+        return { offsetAt, offsetBytes, lengthAt, lengthBytes, base, start, end: start + length };
       }
-      if (id === wanted) return { isInside: method === 1, extents };
     }
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
+    return undefined;
   }
-  return undefined;
+
+  /** A whole number of up to 8 bytes; 0 where they are none or lie beyond the box. */
+  private take(count: number): number {
+    const at = this.at;
+    this.at += count;
+    if (count === 0 || count > 8 || this.at > this.box.end) return 0;
+    return count <= 4
+      ? this.bytes.readUIntBE(at, count)
+      : this.bytes.readUIntBE(at, count - 4) * 2 ** 32 + this.bytes.readUInt32BE(at + count - 4);
+  }
 }

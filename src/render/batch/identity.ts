@@ -14,6 +14,8 @@ const IS_HASHED = {
   redact: true,
   extraPnginfo: true,
   setup: true,
+  format: true,
+  parameters: true,
   outputDir: false,
   inputDir: false,
   cacheDir: false,

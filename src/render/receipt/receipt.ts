@@ -60,6 +60,8 @@ export interface ReceiptRun {
 export interface Receipts {
   /** Makes the receipt of a picture, as JSON. */
   readonly of: NonNullable<OutputHandling["receipt"]>;
+  /** Hashes of the model files of a node's pictures, as their receipts have them. */
+  modelsOf(nodeId: string): Promise<Receipt["models"]>;
   /** Begins to hash the model files of the pictures that these nodes save, so that it takes place while they run. */
   begin(nodeIds: readonly string[]): void;
   /** Ends what `begin` began and nobody waits for. */
@@ -80,6 +82,10 @@ export function createReceipts(run: ReceiptRun): Receipts {
       const made = { ...origins, host, models, runtime, redacted };
       const receipt: Receipt = { version: 1, engine, graph, node, index, pixels, ...made };
       return printJson(receipt);
+    },
+    modelsOf: async (nodeId) => {
+      maker ??= createMaker(run);
+      return (await maker.provenanceOf(nodeId)).models;
     },
     begin: (nodeIds) => {
       if (run.host.provenance === undefined) return;

@@ -40,7 +40,15 @@ const run = {
   fetch: true,
   signal: true,
 } as const;
-const picture = { set: true, setup: true, metadata: true, redact: true, extraPnginfo: true } as const;
+const picture = {
+  set: true,
+  setup: true,
+  metadata: true,
+  format: true,
+  parameters: true,
+  redact: true,
+  extraPnginfo: true,
+} as const;
 const shared = { cache: true, diskCache: true, outputHandling: true, onEvent: true } as const;
 const agent = async () => ({ response: "" });
 /** Marks functions whose arguments are no options. */
@@ -173,6 +181,8 @@ const CASES: Cases = {
         extraPnginfo: true,
         cacheDir: true,
         files: true,
+        format: true,
+        parameters: true,
       },
     },
   },

@@ -62,6 +62,7 @@ const CORE: All<NativeBindings> = {
   samplingSigma: true,
   linspace: true,
   schedule: true,
+  floatToUint16: true,
   pixelHash: true,
   encodePng: true,
   pngBound: true,

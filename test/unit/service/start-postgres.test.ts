@@ -15,7 +15,7 @@ describe("startService with store: postgres://…", () => {
   const open: RunningService[] = [];
   const start = async (store: string): Promise<RunningService> => {
     const module = join(folder(), "agent.mjs");
-    writeFileSync(module, "export default async ({ message }) => ({ response: `heard ${message}` });");
+    writeFileSync(module, 'export default async ({ message }) => ({ response: "heard " + message });');
     const channels = { web: { hooks_token: "a-token-of-the-tests" } };
     const config = { port: 0, store, output_dir: folder(), agent: { module }, channels };
     const service = await startService(config, { log: () => undefined });
@@ -33,7 +33,7 @@ describe("startService with store: postgres://…", () => {
     const posted = await fetch(`${first.url}/hooks/agent`, { method: "POST", headers, body });
     const { run_id: id, status_url } = (await posted.json()) as { run_id: string; status_url: string };
     const state = async (service: RunningService) =>
-      ((await (await fetch(service.url + status_url, { headers })).json()) as { status?: string; state?: string });
+      (await (await fetch(service.url + status_url, { headers })).json()) as { status?: string; state?: string };
     await until(async () => JSON.stringify(await state(first)).includes("succeeded"), "the end of the run");
     assert.equal((await fetch(`${first.url}/ready`)).status, 200);
     await first.close(0);
