@@ -281,8 +281,8 @@ engine_status engine_inject_noise(engine_f32 out, engine_cf32 base, engine_cf32 
 /* x * 255, clipped to 0 … 255, truncated; NaN is 0. */
 engine_status engine_f32_to_u8(engine_u8 out, engine_cf32 x);
 engine_status engine_u8_to_f32(engine_f32 out, engine_cu8 x); /* f32(x) / 255 */
-/* In double x * 65535, rounded to the nearest whole number, halves up, clipped to 0 … 65535; two bytes each, big-endian.
- * NaN is 0. Fails: BAD_LENGTH. */
+/* In double x * 65535, rounded to the nearest whole number, halves up, clipped to 0 … 65535; two bytes each,
+ * big-endian. NaN is 0. Fails: BAD_LENGTH. */
 engine_status engine_f32_to_u16(engine_u8 out, engine_cf32 x);
 /* image [pixels, channels], channels 1, 3 or 4, channel 0 to 2 (grey replicated): v = byte / 255, (v + v + v) / 3.
  * Fails: BAD_LENGTH, BAD_ARGUMENT. */
@@ -335,8 +335,8 @@ engine_status engine_extremes_along(engine_f32 out, engine_cf32 x, size_t outer,
 #define ENGINE_HASH_BYTES 32
 
 /* BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples in rows from the top. Samples of 16
- * bits are big-endian, and the channels have 2^20 added. Fails: BAD_LENGTH, BAD_ARGUMENT (channels not 1 to 4, bit_depth
- * neither 8 nor 16). */
+ * bits are big-endian, and the channels have 2^20 added. Fails: BAD_LENGTH, BAD_ARGUMENT (channels not 1 to 4,
+ * bit_depth neither 8 nor 16). */
 engine_status engine_pixel_hash(uint8_t out[ENGINE_HASH_BYTES], engine_cu8 samples, uint32_t width, uint32_t height,
                                 uint32_t channels, uint32_t bit_depth);
 
@@ -349,8 +349,8 @@ typedef struct {
 
 typedef struct {
   uint32_t width, height;
-  int32_t channels; /* 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA */
-  int32_t level;    /* 0 stored, 1 fastest to 9 smallest: native/core/png/levels.cpp */
+  int32_t channels;  /* 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA */
+  int32_t level;     /* 0 stored, 1 fastest to 9 smallest: native/core/png/levels.cpp */
   int32_t bit_depth; /* 8, or 16 with big-endian samples */
   const engine_text *text;
   size_t text_count;

@@ -134,7 +134,8 @@ Napi::Value EncodePngHere(const Napi::CallbackInfo &info) {
   options.text_count = text.size();
   const engine_u8 out = a.bytes_out(0, "out");
   const engine_cu8 pixels = a.bytes_in(1, "pixels");
-  a.expect("pixels", pixels.len, {options.height, size_t{options.width} * static_cast<size_t>(options.channels * options.bit_depth / 8)});
+  a.expect("pixels", pixels.len,
+           {options.height, size_t{options.width} * static_cast<size_t>(options.channels * options.bit_depth / 8)});
   a.apart(out.data, out.len, pixels.data, pixels.len, "pixels", false);
   size_t written = 0;
   a.done(engine_png_encode(out, pixels, &options, &written));
@@ -146,7 +147,8 @@ Napi::Value DeflatePng(const Napi::CallbackInfo &info) {
   Texts texts = ReadTexts(a, 5);
   const engine_png_options options = ReadOptions(a, 1, 6);
   const engine_cu8 rows = a.bytes_in(0, "rows");
-  a.expect("rows", rows.len, {options.height, size_t{options.width} * static_cast<size_t>(options.channels * options.bit_depth / 8) + 1});
+  a.expect("rows", rows.len,
+           {options.height, size_t{options.width} * static_cast<size_t>(options.channels * options.bit_depth / 8) + 1});
   Bytes copy(rows.len);
   if (rows.len > 0) std::memcpy(copy.data.get(), rows.data, rows.len);
   return Submit(info.Env(), std::make_unique<EncodeJob>(options, std::move(texts), std::move(copy), true));

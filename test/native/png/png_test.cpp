@@ -119,9 +119,10 @@ void options_are_checked() {
         engine_png_options{1, 1, 0, 4, 8, nullptr, 0}, engine_png_options{1, 1, 5, 4, 8, nullptr, 0},
         engine_png_options{1, 1, 3, 4, 0, nullptr, 0}, engine_png_options{1, 1, 3, 4, 12, nullptr, 0},
         engine_png_options{1, 1, 3, -1, 8, nullptr, 0}, engine_png_options{1, 1, 3, 10, 8, nullptr, 0},
-        engine_png_options{0x80000000u, 1, 1, 4, 8, nullptr, 0}, engine_png_options{1u << 20, 1u << 20, 4, 4, 8, nullptr, 0},
-        engine_png_options{1, 1, 1, 4, 8, &no_key, 1}, engine_png_options{1, 1, 1, 4, 8, &nul_key, 1},
-        engine_png_options{1, 1, 1, 4, 8, &nul_value, 1}, engine_png_options{1, 1, 1, 4, 8, &too_long, 1}}) {
+        engine_png_options{0x80000000u, 1, 1, 4, 8, nullptr, 0},
+        engine_png_options{1u << 20, 1u << 20, 4, 4, 8, nullptr, 0}, engine_png_options{1, 1, 1, 4, 8, &no_key, 1},
+        engine_png_options{1, 1, 1, 4, 8, &nul_key, 1}, engine_png_options{1, 1, 1, 4, 8, &nul_value, 1},
+        engine_png_options{1, 1, 1, 4, 8, &too_long, 1}}) {
     size_t written;
     CHECK(engine_png_bound(&bad) == 0);
     CHECK(engine_png_encode({nullptr, 0}, {nullptr, 0}, &bad, &written) == ENGINE_BAD_ARGUMENT);
