@@ -36,7 +36,9 @@ export async function loadPictures(folder: string, name: string, limit?: number)
   const bytes = await readInputPng({ folder, name, subject: SUBJECT });
   try {
     const decoded = await decodePngFrames(bytes, limit);
-    return { pictures: imageTensor(decoded), isKeyed: decoded.isKeyed };
+    const pictures = imageTensor(decoded);
+    returnMemory(decoded.data.buffer);
+    return { pictures, isKeyed: decoded.isKeyed };
   } catch (error) {
     if (!(error instanceof LatentkitError) || !error.code.startsWith("png.")) throw error;
     const received = describe(name);
