@@ -140,10 +140,15 @@ export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
 
 /**
  * Reads the first `limit` frames of a PNG file as a viewer shows them: composited, and turned by the EXIF orientation.
- * Fails as decodePng, whose limit holds for all frames together.
+ * The samples lie in a buffer of `takeMemory`. Fails as decodePng, whose limit holds for all frames together.
  */
 export async function decodePngFrames(bytes: Uint8Array, limit = MAX_PIXELS): Promise<DecodedFrames> {
-  return decoded(bytes, (native) => native.decodePngFrames(bytes, MAX_PIXELS, limit));
+  return decoded(bytes, async (native) => {
+    const { samples, byteLength, ...frames } = await native.decodePngFrames(bytes, MAX_PIXELS, limit);
+    const data = new Uint8Array(takeMemory(byteLength));
+    native.takeSamples(samples, data);
+    return { ...frames, data: frames.bitDepth === 16 ? new Uint16Array(data.buffer) : data };
+  });
 }
 
 async function decoded<T>(bytes: Uint8Array, decode: (native: NativeBindings) => Promise<T>): Promise<T> {
