@@ -10,6 +10,7 @@ const ENTRIES = {
   "./models": "People's own checkpoints, on ONNX Runtime.",
   "./hooks": "The hook service as a library, to mount in an application of your own.",
   "./service": "The hook service with its own hardened HTTP server.",
+  "./testing": "Comparison of rendered graphs with snapshots, for vitest, jest and mocha.",
 };
 
 export function body() {

@@ -6,7 +6,7 @@
  * @type {Record<string, readonly string[]>}
  */
 export const FLOORS = {
-  "": ["base/", "native/", "tensor/", "io/", "host/", "nodes/", "graph/", "render/", "cli/ service/", "index"],
+  "": ["base/", "native/", "tensor/", "io/", "host/", "nodes/", "graph/", "render/", "cli/ service/", "index testing"],
   native: ["*", "cuda/"],
   tensor: [
     "*",
@@ -102,6 +102,12 @@ export const MAY_HOLD_STATE = [
 ];
 
 /** Entry files of the package: the users for whom src exports. */
-export const ENTRIES = ["index.ts", "host/checkpoint/index.ts", "service/hooks/index.ts", "service/index.ts"];
+export const ENTRIES = [
+  "index.ts",
+  "host/checkpoint/index.ts",
+  "service/hooks/index.ts",
+  "service/index.ts",
+  "testing.ts",
+];
 
 export const MOST_FILES = 15;
