@@ -6,7 +6,7 @@
  * @type {Record<string, readonly string[]>}
  */
 export const FLOORS = {
-  "": ["base/", "native/", "tensor/", "io/", "host/", "nodes/", "graph/", "render/", "cli/ service/", "index"],
+  "": ["base/", "native/", "tensor/", "io/", "host/", "nodes/", "graph/", "render/", "cli/ service/", "index testing"],
   native: ["*", "cuda/"],
   tensor: [
     "*",
@@ -108,6 +108,7 @@ export const ENTRIES = [
   "service/hooks/index.ts",
   "service/hooks/store/postgres/index.ts",
   "service/index.ts",
+  "testing.ts",
 ];
 
 export const MOST_FILES = 15;

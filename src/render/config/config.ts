@@ -209,8 +209,10 @@ function step(schema: z.core.$ZodType, key: PropertyKey): z.core.$ZodType[] {
 }
 
 function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
-  const isWrapper = schema instanceof loadZod().ZodDefault || schema instanceof loadZod().ZodOptional;
-  return isWrapper ? unwrap(schema.unwrap()) : schema;
+  const { ZodDefault, ZodOptional, ZodPipe, ZodObject } = loadZod();
+  if (schema instanceof ZodDefault || schema instanceof ZodOptional) return unwrap(schema.unwrap());
+  // an object whose keys are renamed
+  return schema instanceof ZodPipe && schema.in instanceof ZodObject ? schema.in : schema;
 }
 
 /** Dotted paths of all values an environment variable can set, with the type of each. */
