@@ -33,7 +33,7 @@ describe("startService with store: postgres://…", () => {
     const posted = await fetch(`${first.url}/hooks/agent`, { method: "POST", headers, body });
     const { run_id: id, status_url } = (await posted.json()) as { run_id: string; status_url: string };
     const state = async (service: RunningService) =>
-      ((await (await fetch(service.url + status_url, { headers })).json()) as { status?: string; state?: string });
+      (await (await fetch(service.url + status_url, { headers })).json()) as { status?: string; state?: string };
     await until(async () => JSON.stringify(await state(first)).includes("succeeded"), "the end of the run");
     assert.equal((await fetch(`${first.url}/ready`)).status, 200);
     await first.close(0);

@@ -95,7 +95,12 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       }),
     requeueRun: (id) => single.run(id, () => runs.requeueRun(db, id)),
     append: (id, batch, limits, token = tokens.get(id)) =>
-      single.run(id, () => db.transaction((tx) => events.append(tx, id, batch, limits, token))),
+      single.run(
+        id,
+        async () =>
+          (await events.appendWithinLimits(db, id, batch, limits, token)) ||
+          db.transaction((tx) => events.append(tx, id, batch, limits, token)),
+      ),
     endRun: (id, ending, batch, limits, token = tokens.get(id)) =>
       single.run(id, async () => {
         const ended = await db.transaction((tx) => runs.endRun(tx, id, ending, batch, limits, token));
