@@ -75,7 +75,9 @@ const schemaAt = (path) => path.reduce((inner, key) => inner.properties[key], sc
 function words(type) {
   if (type.enum !== undefined) return type.enum.map(code).join(", ");
   if (type.anyOf !== undefined) return type.anyOf.map(words).join(" or ");
-  if (type.additionalProperties) return `object of ${kind(words(type.additionalProperties))}`;
+  if (type.additionalProperties) {
+    return type.additionalProperties.properties === undefined ? "object" : "object of senders, see below";
+  }
   if (type.type === "array") return `list of ${words(type.items).replace(/^(text|object)/, "$1s")}`;
   if (type.type === "number") return "number";
   if (type.type === "object") return code(`{ ${Object.keys(type.properties).join(", ")} }`);

@@ -84,11 +84,13 @@ export function incomingSchema() {
       issues.push({ code: "custom", input: value, path: ["secrets"], message: "expected base64, as in whsec_…" });
     });
 
-  return z
-    .record(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,63}$/, "expected a name of a-z, 0-9, - and _"), sender)
-    .refine((senders) => Object.keys(senders).length <= MOST_SENDERS, {
-      error: `expected at most ${MOST_SENDERS} senders`,
-    });
+  return z.record(z.string(), sender).check(({ value, issues }) => {
+    const names = Object.keys(value);
+    const wrong = names.find((name) => !/^[a-z0-9][a-z0-9_-]{0,63}$/.test(name));
+    const fail = (message: string, path: string[]) => issues.push({ code: "custom", input: value, message, path });
+    if (names.length > MOST_SENDERS) fail(`expected at most ${MOST_SENDERS} senders`, []);
+    else if (wrong !== undefined) fail("expected a name of a-z, 0-9, - and _", [wrong]);
+  });
 }
 
 function faultOf(parse: () => unknown): string | undefined {

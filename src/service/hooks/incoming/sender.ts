@@ -2,7 +2,7 @@ import { printJson } from "../../../io/json/lossless.js";
 import type { Config } from "../../../render/config/config.js";
 import type { SignatureScheme } from "../../../render/config/incoming.js";
 import { parseReference, parseTemplate, type Template } from "../../../render/config/template.js";
-import { type SignedRequest, TemplateFiller, textOf, lookUp } from "./request-values.js";
+import { lookUp, type SignedRequest, TemplateFiller, textOf } from "./request-values.js";
 import { type Claim, type Headers, signatureCheck } from "./signatures.js";
 
 export type SenderConfig = Config["channels"]["web"]["incoming"][string];
