@@ -1,5 +1,6 @@
 // The public API on one screen.
 import "./base/package.js"; // first: in a bundle it throws the sentence that says what to do
+import "./io/files/tensor-pictures.js"; // Tensor.fromImage and toPng
 
 export { type ErrorCode, type ErrorDetails, LatentkitError } from "./base/errors.js";
 export { createDiskCache, type DiskCache, type DiskCacheOptions } from "./graph/disk-cache/disk-cache.js";
@@ -71,13 +72,21 @@ export { type Invoked, type InvokeOptions, invokeNode } from "./nodes/invoke.js"
 export { createRegistry, type Registry } from "./nodes/registry.js";
 export { type BatchOptions, batch } from "./render/batch/batch.js";
 export type { BatchEvent, BatchStatus } from "./render/batch/events.js";
+export type { GridOptions } from "./render/contact-sheet/grid.js";
+export type { GridAxes } from "./render/contact-sheet/grid-axes.js";
+export { type ConvertOptions, convertWorkflow } from "./render/convert-workflow.js";
 export { type ExecuteGraphOptions, executeGraph, type ValidateGraphOptions, validateGraph } from "./render/defaults.js";
 export type { RenderedFile } from "./render/files.js";
+export { type PictureFile, type Pictures, picturesIn } from "./render/items/pictures.js";
 export type { MetadataPolicy } from "./render/job.js";
 export { type RenderOptions, render } from "./render/render.js";
+export { createRenderer, type Renderer, type RendererJob, type RendererOptions } from "./render/renderer.js";
 export type { RenderResult } from "./render/result.js";
+export { type GraphSchema, type GraphSchemaOptions, graphSchema } from "./render/schema/graph-schema.js";
+export type { PropertySchema } from "./render/schema/property.js";
 export type { DeviceChoice } from "./tensor/device/choice.js";
 export { type Device, type DeviceReport, device } from "./tensor/device/device.js";
+export type { TensorPngOptions } from "./tensor/picture-codec.js";
 export {
   type Card,
   createGenerator,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { render } from "latentkit";
 
 /** Noise of one seed, injected into a latent, decoded and saved: `batch` pictures of size x size. */
-const graphOf = (size, batch) => ({
+export const graphOf = (size, batch) => ({
   1: {
     class_type: "ext pipeLoader",
     inputs: {

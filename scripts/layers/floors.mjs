@@ -11,14 +11,14 @@ export const FLOORS = {
   tensor: [
     "*",
     "sampling/",
-    "inspect",
+    "inspect picture-codec",
     "tensor",
     "shape",
     "device/",
     "random ops resize areas items latent-rgb channels parts turned directions",
     "image/",
   ],
-  io: ["*", "json/", "python-text", "png/ safetensors/", "pictures/", "files/ http/"],
+  io: ["*", "json/", "python-text", "png/ safetensors/", "pictures/ http/", "files/"],
   host: ["*", "sampling/", "preview/ prompt/", "checkpoint/"],
   "host/checkpoint": [
     "onnx/ files/",
@@ -42,7 +42,7 @@ export const FLOORS = {
   ],
   graph: [
     "*",
-    "validation/",
+    "validation/ workflow/",
     "validate validation-error",
     "memory/",
     "disk-cache/",
@@ -53,20 +53,22 @@ export const FLOORS = {
   render: [
     "*",
     "config/ fill/",
+    "schema/",
     "redact refuse-invalid",
     "refuse-wrong",
     "receipt/",
     "render",
     "items/",
-    "threads/",
-    "batch/",
-    "contact-sheet/ verify/",
+    "contact-sheet/ threads/",
+    "batch/ renderer",
+    "verify/",
+    "snapshot/",
   ],
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
   service: ["agent token-headers", "graph-agent log message", "hooks/", "*"],
   "service/hooks": ["*", "store/", "runs/", "http/", "service", "index"],
-  "service/hooks/store": ["*", "sqlite/"],
+  "service/hooks/store": ["*", "postgres/ sqlite/"],
   "service/hooks/http": ["*", "access/ stream/", "context gate", "openapi router", "routes/"],
 };
 
@@ -100,6 +102,12 @@ export const MAY_HOLD_STATE = [
 ];
 
 /** Entry files of the package: the users for whom src exports. */
-export const ENTRIES = ["index.ts", "host/checkpoint/index.ts", "service/hooks/index.ts", "service/index.ts"];
+export const ENTRIES = [
+  "index.ts",
+  "host/checkpoint/index.ts",
+  "service/hooks/index.ts",
+  "service/hooks/store/postgres/index.ts",
+  "service/index.ts",
+];
 
 export const MOST_FILES = 15;

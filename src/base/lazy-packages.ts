@@ -6,6 +6,7 @@ const require = createRequire(import.meta.url);
 
 export const loadExpress = () => require("express") as typeof import("express");
 export const loadKoffi = () => require("koffi") as typeof import("koffi");
+export const loadPg = () => require("pg") as typeof import("pg");
 export const loadPino = () => require("pino") as typeof import("pino");
 export const loadPromClient = () => require("prom-client") as typeof import("prom-client");
 export const loadSharp = () => require("sharp") as typeof import("sharp", { with: { "resolution-mode": "require" }});

@@ -11,7 +11,7 @@ import {
 import type { NodeDefinition } from "../nodes/define.js";
 import type { Registry } from "../nodes/registry.js";
 import { titleOf, type UnknownNode, unknownClassesError } from "./unknown-classes.js";
-import { ignoredNote, nodesOnly, refuseEditorFile, unwrapGraph } from "./unwrap-graph.js";
+import { ignoredNote, isEditorFile, nodesOnly, refuseEditorFile, unwrapGraph } from "./unwrap-graph.js";
 
 // decisions 16, 22
 /** Other names of node classes: prefix to prefix, or whole key to whole key. */
@@ -62,7 +62,7 @@ export function parseGraph(input: unknown, options: { classAliases?: ClassAliase
   }
   if (ids.length === 0 && ignored.length > 0) throw invalid("Graph: expected nodes by id, received none.");
   const aliases = options.classAliases ?? {};
-  return { prompt, ids, note: ignoredNote(ignored), classOf: (classType) => followAlias(classType, aliases) };
+  return { prompt, ids, note: ignoredNote(ignored), classOf: aliasesOf(aliases) };
 }
 
 const invalid = (message: string) => new LatentkitError("graph.invalid", message);
@@ -110,16 +110,19 @@ function numberLackingDigits(value: unknown): number | undefined {
 
 /**
  * Parses a graph's JSON text as an object that keeps every digit, which JSON.parse does not: whole numbers beyond 2^53
- * are bigints. Fails as `render` does where the text is no graph.
+ * are bigints. A workflow as the editor saves it stays one. Fails as `render` does where the text is no graph.
  */
 export function parseGraphText(text: string): Record<string, unknown> {
   if (typeof text !== "string") {
     throw new LatentkitError("usage.invalid", `parseGraphText: expected a JSON text, received ${describe(text)}.`);
   }
   const graph = parseJson(text, { what: "Graph" }) as Record<string, unknown>;
-  parseGraph(graph);
+  if (!isPlainObject(graph) || !isEditorFile(unwrapGraph(graph))) parseGraph(graph);
   return graph;
 }
+
+/** Returns the lookup of a class's name in a registry. */
+export const aliasesOf = (aliases: ClassAliases) => (classType: string) => followAlias(classType, aliases);
 
 function followAlias(classType: string, aliases: ClassAliases): string {
   if (Object.hasOwn(aliases, classType)) return aliases[classType]!;
@@ -131,9 +134,12 @@ function followAlias(classType: string, aliases: ClassAliases): string {
 }
 
 /** Definition of a class, by its alias where that is registered, else by its own name. */
-export function findDefinition(graph: Graph, classType: string, registry: Registry): NodeDefinition | undefined {
-  const aliased = graph.classOf(classType);
-  return registry.get(aliased) ?? registry.get(classType);
+export function findDefinition(
+  { classOf }: Pick<Graph, "classOf">,
+  classType: string,
+  registry: Registry,
+): NodeDefinition | undefined {
+  return registry.get(classOf(classType)) ?? registry.get(classType);
 }
 
 /**

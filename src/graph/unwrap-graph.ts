@@ -31,11 +31,12 @@ export function refuseEditorFile(object: Entries): void {
   if (!isEditorFile(object)) return;
   throw new LatentkitError(
     "graph.invalid",
-    "Graph: this is a workflow as the editor saves it; export it in API format: File → Export (API) in the editor's menu, or Save (API Format) in older versions, where the settings enable dev mode options.",
+    "Graph: expected API format, received a workflow as the editor saves it, which convertWorkflow converts.",
   );
 }
 
-const isEditorFile = ({ nodes, links }: Entries): boolean => Array.isArray(nodes) && Array.isArray(links);
+/** Whether an object is a workflow as the editor saves it. */
+export const isEditorFile = ({ nodes, links }: Entries): boolean => Array.isArray(nodes) && Array.isArray(links);
 
 const isNode = (value: unknown): boolean => isPlainObject(value) && Object.hasOwn(value, "class_type");
 

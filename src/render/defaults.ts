@@ -9,6 +9,7 @@ import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
 import { registry } from "../nodes/index.js";
 import type { Registry } from "../nodes/registry.js";
+import { apiGraph } from "./convert-workflow.js";
 
 // decisions 2, 20
 /** Every node of the package. */
@@ -34,10 +35,10 @@ export const withDefaults = (surroundings: Surroundings): RenderSurroundings => 
 export interface ValidateGraphOptions extends Omit<ValidateOptions, "registry"> {
   readonly registry?: Registry;
 }
-const { targets, partialExecutionTargets, inputDir, classAliases, allowNetwork } = EXECUTE_JOB_RULES;
+const { targets, partialExecutionTargets, inputDir, files, classAliases, allowNetwork } = EXECUTE_JOB_RULES;
 
 const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {
-  ...{ targets, partialExecutionTargets, inputDir, classAliases, allowNetwork },
+  ...{ targets, partialExecutionTargets, inputDir, files, classAliases, allowNetwork },
   registry: REGISTRY,
   host: [HOST[0], (value) => hasMethods(value, "checkpoints")],
 };
@@ -48,7 +49,8 @@ const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {
  */
 export function validateGraph(prompt: unknown, options: ValidateGraphOptions = {}): Validation {
   checkOptions("validateGraph", options, VALIDATE_RULES);
-  return validate(prompt, {
+  const { registry, classAliases } = options;
+  return validate(apiGraph(prompt, { registry, classAliases }), {
     ...options,
     registry: options.registry ?? defaultRegistry,
     host: options.host ?? defaultHost,
@@ -73,5 +75,8 @@ export function executeGraph(
   const job = pickOptions<ExecuteJob>(options, EXECUTE_JOB_RULES);
   const { outputDir = "out", inputDir = "input" } = job;
   const folders = { outputDir: resolve(outputDir), inputDir: resolve(inputDir) };
-  return execute(prompt, { ...job, ...folders }, withDefaults(pickOptions<Surroundings>(options, SURROUNDINGS_RULES)));
+  const surroundings = withDefaults(pickOptions<Surroundings>(options, SURROUNDINGS_RULES));
+  const { registry, clock } = surroundings;
+  const graph = apiGraph(prompt, { registry, clock, classAliases: job.classAliases });
+  return execute(graph, { ...job, ...folders }, surroundings);
 }

@@ -3,13 +3,15 @@ import { TEMPORARY } from "../nodes/core/files/preview-image.js";
 
 /** A file that a run wrote. */
 export interface RenderedFile {
-  /** Absolute. */
+  /** Absolute; of a file in memory where it would be. */
   readonly path: string;
   readonly filename: string;
   /** Folder below the root of its type, with "/" between names; "" for the root. */
   readonly subfolder: string;
   /** "output", or "temp" for previews. */
   readonly type: string;
+  /** Content of a file that was not written: with `output: "memory"`. */
+  readonly bytes?: Uint8Array;
 }
 
 /** A file by its path below the output folder, with "/". */

@@ -36,6 +36,8 @@ export function createClosable(files: OutputFiles): { readonly files: OutputFile
   };
   return {
     files: {
+      keepsBytes: files.keepsBytes,
+      makeFolder: async (...args) => open().makeFolder(...args),
       writeNumbered: async (...args) => open().writeNumbered(...args),
       writeNew: async (...args) => open().writeNew(...args),
       writeReplacing: async (...args) => open().writeReplacing(...args),

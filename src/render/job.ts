@@ -19,12 +19,16 @@ export const METADATA_POLICIES = ["full", "prompt", "none"] as const;
 /** Metadata of pictures: "full" has graph, receipt and extra_pnginfo, "prompt" graph and receipt, "none" nothing. */
 export type MetadataPolicy = (typeof METADATA_POLICIES)[number];
 
+const OUTPUTS = ["files", "memory"] as const;
+/** Where the files of a render go: into the output folder, or into its result. */
+export type OutputChoice = (typeof OUTPUTS)[number];
+
 /**
  * One render as plain data: what a worker thread is sent, a batch's hash covers and a hook renders, beside the graph.
  * An option of a render is one field here and one rule below; live objects are fields of `Surroundings`.
  */
 export interface Job extends GraphJob {
-  /** "6.text" sets an input of node 6; any other key fills the placeholder {{key}}. */
+  /** "6.text" sets an input of node 6; others fill the placeholder {{key}} or set the primitive of that title. */
   set?: Readonly<Record<string, unknown>>;
   /** Keys of `set` whose values other runs will not have: the cache keeps nothing that follows from them. */
   passing?: readonly string[];
@@ -38,6 +42,8 @@ export interface Job extends GraphJob {
   parameters?: boolean;
   /** Keys whose values pictures hide: "6.text", or a bare key at any depth of the graph and of extra_pnginfo. */
   redact?: readonly string[];
+  /** "memory": files are not written, and come as `bytes` of the result's files; "files" where absent. */
+  output?: OutputChoice;
   /** Folder of a disk cache, see `createDiskCache`; none where absent. */
   cacheDir?: string;
   /** Address of a module whose default export (or `setup`) is `() => ({ registry, host })`. */
@@ -54,6 +60,7 @@ export const JOB_RULES: OptionRules<Job> = {
   format: FORMAT,
   parameters: FLAG,
   redact: ["a list of keys", TEXTS[1]],
+  output: [OUTPUTS.join(", "), (value) => (OUTPUTS as readonly unknown[]).includes(value)],
   cacheDir: FOLDER,
   setup: TEXT,
 };
@@ -78,12 +85,13 @@ export function jobOf(options: JobOptions): Job {
 }
 
 /**
- * A job as JSON text, which keeps every digit of `set` and `extraPnginfo`. Throws usage.invalid for a value that JSON
- * would lose.
+ * A job as JSON text, which keeps every digit of `set` and `extraPnginfo`, without its `files`. Throws usage.invalid for a
+ * value that JSON would lose.
  */
 export function printJob(job: Job): string {
   refuseUnsendable(job);
-  return printJson(job);
+  const { files, ...printed } = job;
+  return printJson(printed);
 }
 
 /** The job that `printJob` printed. */
@@ -97,7 +105,7 @@ export function parseJob(text: string): Job {
 const STRICTNESS: { readonly [Option in keyof Job]?: Strictness } = { set: { digits: true }, config: { absent: true } };
 
 /** Throws usage.invalid for a value that would not reach a worker thread as it is. */
-export function refuseUnsendable(job: Job): void {
+export function refuseUnsendable({ files, ...job }: Job): void {
   for (const [option, values] of Object.entries(job)) {
     // by their rules the others are flags, texts and lists of texts
     for (const [key, value] of isObject(values) ? Object.entries(values) : []) {

@@ -1,7 +1,8 @@
 import { describe, LatentkitError } from "../base/errors.js";
 import { cloneJson, isPlainObject } from "../io/json/lossless.js";
 import { readDottedKey } from "./fill/dotted-key.js";
-import { findInput, type InputsOf } from "./fill/fill.js";
+import { type DefinitionOf, findInput } from "./fill/fill.js";
+import { nodesTitled, PRIMITIVE_INPUT } from "./fill/titled.js";
 
 // decisions 163, 164
 /** Stands in metadata where a value was. */
@@ -16,14 +17,15 @@ export interface Metadata {
 }
 
 /**
- * Metadata without the values of some keys: `node.input`, or a bare key at any depth of the graph and of extra_pnginfo.
+ * Metadata without the values of some keys: `node.input`, the title of a primitive, or a bare key at any depth of the
+ * graph and of extra_pnginfo.
  * An editor's workflow holds a node's values without names: all of a node go of which the graph hides one. The arguments
  * are not changed. Fails with usage.invalid for a list of anything but keys and for a `node.input` that is nowhere.
  */
 export function redactMetadata(
   { prompt, extraPnginfo }: Metadata,
   keys: readonly string[],
-  inputsOf: InputsOf,
+  definitionOf: DefinitionOf,
 ): Metadata {
   if (!Array.isArray(keys) || keys.some((key) => typeof key !== "string" || key === "")) {
     throw new LatentkitError("usage.invalid", `redact: expected a list of keys, received ${describe(keys)}.`);
@@ -41,6 +43,11 @@ export function redactMetadata(
       matches.add(key);
       hidden.add(nodeId);
     }
+    for (const nodeId of nodesTitled(redacted.prompt, key, definitionOf)) {
+      inputsAt(redacted.prompt, nodeId)![PRIMITIVE_INPUT] = REDACTED;
+      matches.add(key);
+      hidden.add(nodeId);
+    }
   }
   for (const [nodeId, node] of Object.entries(redacted.prompt)) {
     if (keySet.has(nodeId)) {
@@ -52,7 +59,7 @@ export function redactMetadata(
   hide(redacted.extraPnginfo, keySet, matches);
   hideWidgets(redacted.extraPnginfo, hidden);
   // a misspelt key would show what it was to hide
-  for (const key of keys) if (key.includes(".") && !matches.has(key)) findInput(prompt, key, inputsOf, "redact");
+  for (const key of keys) if (key.includes(".") && !matches.has(key)) findInput(prompt, key, definitionOf, "redact");
   return redacted;
 }
 

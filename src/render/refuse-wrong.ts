@@ -29,9 +29,9 @@ export function refuseUnknown(
   registry: Registry,
 ): Record<string, unknown> {
   findDefinitions(graph, registry);
-  const inputsOf = (type: string) => findDefinition(graph, type, registry)?.inputs;
-  const prompt = fillGraph(graph.prompt, set, inputsOf);
-  redactMetadata({ prompt, extraPnginfo: undefined }, redact, inputsOf);
+  const definitionOf = (type: string) => findDefinition(graph, type, registry);
+  const prompt = fillGraph(graph.prompt, set, definitionOf);
+  redactMetadata({ prompt, extraPnginfo: undefined }, redact, definitionOf);
   return prompt;
 }
 

@@ -5,6 +5,8 @@ import { runGraph } from "../graph/execute.js";
 import type { GraphRun } from "../graph/job.js";
 import { findDefinition, type Graph, parseGraph } from "../graph/parse.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
+import { InputFiles } from "../io/files/input-files.js";
+import { MemoryFiles } from "../io/files/memory-files.js";
 import { counterFiles } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
 import type { RenderSurroundings } from "./defaults.js";
@@ -26,7 +28,8 @@ export interface RenderOptions extends JobOptions, Surroundings {}
 const RENDER_RULES: OptionRules<RenderOptions> = { ...JOB_OPTION_RULES, ...SURROUNDINGS_RULES };
 
 /**
- * Renders one graph: an object, JSON text or a path. Rejects with a LatentkitError where the graph or an option is
+ * Renders one graph: an object, JSON text, the bytes or the path of a JSON file or of a picture that carries a graph; in API
+ * format or as the editor saves it. Rejects with a LatentkitError where the graph or an option is
  * wrong, before anything is written; a node that fails later, or an abort, shows in `status`. A node that does not
  * listen to an abort has 2 s, then it is left alone: what it writes afterwards is refused.
  */
@@ -44,25 +47,33 @@ export async function renderJob(
   runId?: string,
 ): Promise<RenderResult> {
   const { metadata = "full", classAliases = {}, redact = [], set = {} } = job;
-  const { registry, host, signal, output, clock } = surroundings;
+  const { registry, host, signal, outputHandling, clock } = surroundings;
   refuseUnwritable(job);
-  const source = readGraph(graph);
+  const source = readGraph(graph, { registry, classAliases, clock });
   const parsed = parseGraph(source.graph, { classAliases });
-  const inputsOf = (type: string) => findDefinition(parsed, type, registry)?.inputs;
-  const prompt = fillGraph(parsed.prompt, set, inputsOf);
-  const visible = redactMetadata({ prompt, extraPnginfo: job.extraPnginfo }, redact, inputsOf);
+  const definitionOf = (type: string) => findDefinition(parsed, type, registry);
+  const prompt = fillGraph(parsed.prompt, set, definitionOf);
+  // a workflow that says something else than the graph that ran would mislead who opens the picture in the editor
+  const isAsSaved = Object.keys(set).length === 0 && redact.length === 0;
+  const extraPnginfo = job.extraPnginfo ?? (isAsSaved && source.workflow ? { workflow: source.workflow } : undefined);
+  const visible = redactMetadata({ prompt, extraPnginfo }, redact, definitionOf);
   const inputDir = resolve(job.inputDir ?? source.inputDir);
   const outputDir = resolve(job.outputDir ?? "out");
-  const receiptRun = { prompt, shownPrompt: visible.prompt, redact, registry, classAliases, host, inputDir, signal };
-  const receipts = metadata === "none" || output?.receipt !== undefined ? undefined : createReceipts(receiptRun);
-  const receipt = metadata === "none" ? undefined : (output?.receipt ?? receipts?.of);
+  const { files } = job;
+  const inputs = new InputFiles({ folder: inputDir, files, isOffline: job.allowNetwork === false });
+  const around = { registry, host, inputDir, files, inputs, signal };
+  const receiptRun = { prompt, shownPrompt: visible.prompt, redact, classAliases, ...around };
+  const receipts =
+    metadata === "none" || outputHandling?.receipt !== undefined ? undefined : createReceipts(receiptRun);
+  const receipt = metadata === "none" ? undefined : (outputHandling?.receipt ?? receipts?.of);
   const parameters =
     job.parameters === true && metadata !== "none"
       ? async (nodeId: string, size: { width: number; height: number }) =>
           parametersOf(visible.prompt, nodeId, size, await receipts?.modelsOf(nodeId))
       : undefined;
-  const closable = createClosable(output?.files ?? counterFiles);
-  const fold = createFold(outputDir);
+  const memory = job.output === "memory" ? new MemoryFiles() : undefined;
+  const closable = createClosable(outputHandling?.files ?? memory ?? counterFiles);
+  const fold = createFold(outputDir, memory);
   /** A node did not listen to an abort: what it still reports and writes does not count. */
   let isLeft = false;
   let nodeId: string | undefined;
@@ -93,7 +104,8 @@ export async function renderJob(
   };
   const running = runGraph(prompt, run, {
     ...surroundings,
-    output: { ...output, files: closable.files, receipt, parameters, format: job.format },
+    inputs,
+    outputHandling: { ...outputHandling, files: closable.files, receipt, parameters, format: job.format },
     hasTransientEvents: surroundings.hasTransientEvents ?? surroundings.onEvent === undefined,
     onEvent,
   });

@@ -1,5 +1,6 @@
 import type { LatentkitError } from "../base/errors.js";
 import type { RunEvent } from "../graph/events.js";
+import type { MemoryFiles } from "../io/files/memory-files.js";
 import { filesOf, type RenderedFile } from "./files.js";
 
 /** Result of `render`: files, values and times of one run. */
@@ -19,8 +20,8 @@ export interface RenderResult {
   readonly error?: LatentkitError;
 }
 
-/** Gathers a run's events into its result; `end` before the last event means that the run failed. */
-export function createFold(outputDir: string) {
+/** Gathers a run's events into its result; `end` before the last event means that the run failed. `memory` has its files. */
+export function createFold(outputDir: string, memory?: MemoryFiles) {
   const files: RenderedFile[] = [];
   const ui: Record<string, Record<string, unknown[]>> = {};
   const nodeMs: Record<string, number> = {};
@@ -43,7 +44,7 @@ export function createFold(outputDir: string) {
     },
     end: (): RenderResult => ({
       status,
-      files,
+      files: memory === undefined ? files : files.map((file) => ({ ...file, bytes: memory.bytesOf(file.path) })),
       ui,
       outputs,
       nodeMs,

@@ -25,4 +25,11 @@ export interface AgentContext {
 }
 
 /** The application's function that does the work of a run. */
-export type Agent = (run: AgentRun, context: AgentContext) => Promise<{ response: string }>;
+export interface Agent {
+  (run: AgentRun, context: AgentContext): Promise<{ response: string }>;
+  /**
+   * Looks at the message of a request before its run exists, at once. A LatentkitError that it throws refuses the request
+   * with 400 and its sentence. Not asked for wakes.
+   */
+  readonly check?: (message: string) => void;
+}

@@ -17,13 +17,14 @@ import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js"
 import { refuseReservedKeys } from "../io/files/save-images.js";
 import { TEMPORARY_SUFFIX } from "../io/files/write-file.js";
 import { printJson } from "../io/json/lossless.js";
+import { createRegistry } from "../nodes/registry.js";
 import { defaultRegistry } from "../render/defaults.js";
 import { filesOf, type RenderedFile } from "../render/files.js";
-import { placeholders } from "../render/fill/fill.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "../render/job.js";
 import { refuseTargets } from "../render/refuse-wrong.js";
 import { renderJob } from "../render/render.js";
 import type { RenderResult } from "../render/result.js";
+import { parametersOf } from "../render/schema/parameters.js";
 import { readGraph } from "../render/source.js";
 import { surroundingsOf } from "../render/surroundings.js";
 import type { RunListener } from "../render/threads/render-thread.js";
@@ -34,7 +35,7 @@ import { fillsOf } from "./message.js";
 
 /** Options of `createGraphAgent`: those of a render but `set`, which messages fill, and options of the threads. */
 export interface GraphAgentOptions
-  extends Readonly<Omit<JobOptions, "set" | "passing">>,
+  extends Readonly<Omit<JobOptions, "set" | "passing" | "output">>,
     Pick<ThreadPoolOptions, "threads" | "cacheBytes" | "resourceLimits" | "graceMs"> {
   /** A path, JSON text or an object; read once. Its placeholders are what messages fill. */
   readonly graph: string | object;
@@ -46,7 +47,7 @@ export interface GraphAgentOptions
 }
 
 const AGENT_RULES: OptionRules<GraphAgentOptions> = {
-  ...rulesWithout(JOB_OPTION_RULES, "set", "passing"),
+  ...rulesWithout(JOB_OPTION_RULES, "set", "passing", "output"),
   host: SURROUNDINGS_RULES.host,
   registry: SURROUNDINGS_RULES.registry,
   graph: ["a path, JSON text or an object", (value) => typeof value === "string" || isObject(value)],
@@ -58,6 +59,8 @@ const AGENT_RULES: OptionRules<GraphAgentOptions> = {
 
 /** An agent that renders a graph for each run. Close it to end its threads. */
 export interface GraphAgent extends Agent {
+  /** Throws usage.invalid for a message that `graphSchema(graph, { named: true })` does not allow. */
+  check(message: string): void;
   /** Interrupts what runs and ends the threads. */
   close(): Promise<void>;
 }
@@ -80,11 +83,11 @@ const PICTURES: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp",
 /**
  * Creates an agent that renders a graph for each run, in worker threads. Emits node_start, progress, node_done, image
  * (file for other files), warning and node_error; its response is the list of files as JSON. Throws where the graph cannot
- * be read or names an unknown class; a run fails where its message does not fill the graph's placeholders.
+ * be read or names an unknown class; a message that the graph's schema does not allow is refused, or fails its run.
  */
 export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   checkOptions("createGraphAgent", options, AGENT_RULES, ["graph", "outputDir"]);
-  const source = readGraph(options.graph);
+  const source = readGraph(options.graph, { registry: options.registry, classAliases: options.classAliases });
   const { inputDir = source.inputDir, ...rest } = jobOf(options);
   const job: Job = { ...rest, inputDir: resolve(inputDir) };
   const parsed = parseGraph(source.graph, job);
@@ -93,7 +96,9 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   // nodes of a setup module exist in the threads alone
   if (options.setup === undefined) findDefinitions(parsed, options.registry ?? defaultRegistry);
   const graph = printJson(parsed.prompt);
-  const keys = placeholders(parsed.prompt);
+  // a setup module may replace nodes of the package
+  const registry = options.registry ?? (options.setup === undefined ? defaultRegistry : createRegistry([]));
+  const parameters = parametersOf(parsed, { registry, named: true });
   const outputDir = resolve(options.outputDir);
   chooseDevice(job.device);
   const renderer = createRenderer(job, options);
@@ -101,7 +106,7 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   const agent: Agent = async (run, context) => {
     const folder = join(outputDir, "runs", run.id);
     const reporter = createReporter(parsed.prompt, { outputDir, folder }, context);
-    const set = fillsOf(run.message, keys);
+    const set = fillsOf(run.message, parameters);
     const { signal } = context;
     // the next message is another one: results that follow from this one would only fill the cache
     const own = { ...job, set, passing: Object.keys(set), outputDir: folder };
@@ -111,7 +116,8 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
     if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
     return { response: JSON.stringify(reporter.files) };
   };
-  return Object.assign(agent, { close: () => renderer.close() });
+  const check = (message: string) => void fillsOf(message, parameters);
+  return Object.assign(agent, { check, close: () => renderer.close() });
 }
 
 function createRenderer(job: Job, options: GraphAgentOptions): Renderer {

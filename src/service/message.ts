@@ -1,22 +1,25 @@
-import { describe, LatentkitError, suggest } from "../base/errors.js";
-import { isPlainObject, NumberLiteral, parseJson } from "../io/json/lossless.js";
+import { describe, hintOf, LatentkitError, suggest } from "../base/errors.js";
+import { isPlainObject, parseJson } from "../io/json/lossless.js";
+import { mismatchOf } from "../render/schema/check-value.js";
+import type { Parameter } from "../render/schema/parameters.js";
 
 /** Lines of a session's pending events in front of a message. */
 const EVENT_LINES = /^(?:System event: [^\n]*\n)+/;
 
 // decisions 179, 180
 /**
- * Values for a graph's placeholders: a message that is a JSON object fills `{{key}}`, any other fills `{{message}}`.
- * Keys without a placeholder are left out: a message sets nothing else in the graph. Throws usage.invalid where a
- * placeholder gets no value, or one that is no text, number or boolean (a list would become a link to a node).
+ * Values for a graph's named parameters: a message that is a JSON object has a property for each, any other is the value
+ * of `message`. Properties that name no parameter are left out: a message sets nothing else in the graph. Throws
+ * usage.invalid where a placeholder gets no value, or one is outside its schema (a list would become a link to a node).
  */
-export function fillsOf(message: string, placeholders: ReadonlySet<string>): Record<string, unknown> {
+export function fillsOf(message: string, parameters: readonly Parameter[]): Record<string, unknown> {
   const object = readObject(message);
   const values: Record<string, unknown> = object ?? { message };
   const fills: Record<string, unknown> = {};
-  for (const key of placeholders) {
-    if (!Object.hasOwn(values, key)) throw missing(key, object);
-    fills[key] = checkScalar(key, values[key]);
+  for (const parameter of parameters) {
+    const { key, isRequired } = parameter;
+    if (Object.hasOwn(values, key)) fills[key] = checkValue(parameter, values[key]);
+    else if (isRequired) throw missing(key, object);
   }
   return fills;
 }
@@ -34,10 +37,13 @@ function readObject(message: string): Record<string, unknown> | undefined {
   }
 }
 
-function checkScalar(key: string, value: unknown): unknown {
-  if (value instanceof NumberLiteral || ["string", "number", "bigint", "boolean"].includes(typeof value)) return value;
-  const message = `Message: {{${key}}} expected a text, number or boolean, received ${describe(value)}.`;
-  throw new LatentkitError("usage.invalid", message, { input: key, received: describe(value) });
+function checkValue({ key, property, renamed }: Parameter, value: unknown): unknown {
+  const mismatch = renamed?.has(value) ? undefined : mismatchOf(property, value);
+  if (mismatch === undefined) return value;
+  const { expected, suggestion } = mismatch;
+  const received = describe(value);
+  const message = `Message, property ${describe(key)}: expected ${expected}, received ${received}.${hintOf(suggestion)}`;
+  throw new LatentkitError("usage.invalid", message, { input: key, expected, received, suggestion });
 }
 
 function missing(key: string, object: Record<string, unknown> | undefined): LatentkitError {

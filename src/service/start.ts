@@ -7,10 +7,13 @@ import type { Host } from "../host/types.js";
 import { type Config, type ConfigInput, parseConfig } from "../render/config/config.js";
 import type { Agent } from "./agent.js";
 import { createGraphAgent } from "./graph-agent.js";
+import { HookError } from "./hooks/hook-error.js";
 import { createTokens } from "./hooks/http/access/token.js";
+import type { Runs } from "./hooks/runs/create-runs.js";
 import { messageOf, stackOf } from "./hooks/runs/safe-json.js";
 import { createHookService } from "./hooks/service.js";
 import { createMemoryStore } from "./hooks/store/memory-store.js";
+import { createPostgresStore } from "./hooks/store/postgres/postgres-store.js";
 import { createSqliteStore } from "./hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "./hooks/store/store.js";
 import { loadAgent } from "./load-agent.js";
@@ -68,10 +71,10 @@ export async function startService(input: ConfigInput, options: StartOptions = {
   try {
     const agent = await openAgent(config);
     closers.push(agent.close);
-    const store = openStore(config.store);
+    const store = await openStore(config.store);
     const hooks = createHookService({ agent: agent.run, store, config: { ...web, limits: config.limits }, logger });
     closers.push(() => hooks.close(0));
-    await hooks.runs.open();
+    await openRuns(hooks.runs);
     const server = createServer({ hooks, host: config.host, port: config.port, limits: config.limits, logger });
     const { url } = await server.listen();
     return {
@@ -142,14 +145,29 @@ async function openHost(models: readonly string[]): Promise<Host> {
   return createCheckpointHost({ models });
 }
 
-function openStore(address: string): Store {
+async function openStore(address: string): Promise<Store> {
   if (address === "memory:") return createMemoryStore();
   if (address.startsWith("sqlite:")) return openSqlite(address.slice("sqlite:".length));
-  const scheme = address.slice(0, address.indexOf(":"));
-  throw new LatentkitError(
-    "config.invalid",
-    `store: this version has no ${scheme}:// store; expected sqlite:FILE or memory:.`,
-  );
+  const store = createPostgresStore({ url: address });
+  try {
+    // a server that cannot be reached is a wrong configuration here
+    await store.open();
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+/** Recovers the runs of an earlier process; a store that another one uses is a wrong configuration here. */
+async function openRuns(runs: Runs): Promise<void> {
+  try {
+    await runs.open();
+  } catch (cause) {
+    if (!(cause instanceof HookError)) throw cause;
+    const reason = cause.cause instanceof Error ? ` (${messageOf(cause.cause)})` : "";
+    throw new LatentkitError("config.invalid", `store: ${cause.message}${reason}.`, {}, { cause });
+  }
 }
 
 /** Opens the store; a file that cannot be opened is a wrong configuration here. */

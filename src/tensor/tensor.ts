@@ -3,6 +3,7 @@ import type { DeferredImage } from "./deferred-image.js";
 import type { DeviceValues } from "./device-values.js";
 import { rangeOf } from "./inspect.js";
 import { takeMemory } from "./memory.js";
+import type { PictureCodec, TensorPngOptions } from "./picture-codec.js";
 
 /** Number of elements of one tensor at most: 4 GiB of float32. */
 const MAX_ELEMENTS = 2 ** 30;
@@ -17,6 +18,9 @@ const FLOAT_BYTES = Float32Array.BYTES_PER_ELEMENT;
  * computed yet.
  */
 export class Tensor {
+  /** @internal Reads and writes pictures; installed by the package's entry. */
+  static pictures: PictureCodec<Tensor> | undefined;
+
   readonly shape: readonly number[];
   readonly size: number;
   private values: Float32Array | undefined;
@@ -52,6 +56,14 @@ export class Tensor {
       throw new LatentkitError("tensor.bad-shape", message);
     }
     return new Tensor(data instanceof Float32Array ? data : Float32Array.from(data), shape);
+  }
+
+  /**
+   * Reads a picture's file as an image [frames, H, W, 3 or 4] in 0…1, as LoadImage does; decoded off the event loop. 16 bits
+   * keep their precision. Fails with png.invalid and png.too-large.
+   */
+  static async fromImage(bytes: Uint8Array): Promise<Tensor> {
+    return codec().decode(bytes);
   }
 
   static zeros(shape: readonly number[]): Tensor {
@@ -132,6 +144,15 @@ export class Tensor {
     return values;
   }
 
+  /**
+   * Encodes an image [H, W, C] or [B, H, W, C], or a mask [H, W] or [B, H, W], as a PNG file, off the event loop; a last
+   * axis of 1 to 4 is that of the channels. Of a batch the picture `index`. Fails with tensor.bad-shape,
+   * value.out-of-range and value.invalid.
+   */
+  async toPng(options?: TensorPngOptions): Promise<Buffer> {
+    return codec().encode(this, options);
+  }
+
   /** Whether the tensor has this shape, or the shape of this tensor. */
   hasShape(shape: Tensor | readonly number[]): boolean {
     const sides = shape instanceof Tensor ? shape.sides : shape;
@@ -155,6 +176,11 @@ export class Tensor {
     if (remote === undefined || elementCount(shape) !== this.size) return Tensor.from(this.data, shape);
     return new Tensor(undefined, shape, remote);
   }
+}
+
+function codec(): PictureCodec<Tensor> {
+  if (Tensor.pictures !== undefined) return Tensor.pictures;
+  throw new LatentkitError("usage.invalid", 'Tensor: expected import "latentkit" before pictures are read or written.');
 }
 
 /** Product of a shape. Fails for anything but a list of sizes, and for sizes that could not be allocated. */

@@ -26,6 +26,7 @@ import { JsonlParser } from "#src/render/items/jsonl.js";
 import { parseSeeds } from "#src/render/items/seeds.js";
 import { sweepAxis } from "#src/render/items/sweep.js";
 import { redactMetadata } from "#src/render/redact.js";
+import { mismatchOf } from "#src/render/schema/check-value.js";
 import { readGraph } from "#src/render/source.js";
 import { addressKey } from "#src/service/hooks/http/access/client-address.js";
 import { createTokens } from "#src/service/hooks/http/access/token.js";
@@ -39,7 +40,8 @@ const CHARACTERS = 100_000;
 /** Files and turns of the event loop take their own time. */
 const ASYNC_LIMIT_MS = 2000;
 
-const inputsOf = (key: string) => registry.get(key)?.inputs;
+const parameters = [{ key: "message", isRequired: true, property: { title: "message" } }];
+const definitionOf = (key: string) => registry.get(key);
 const graphOf = (value: string) => ({ "1": { class_type: "SaveImage", inputs: { filename_prefix: value } } });
 const keys = createGraphKeys(graphOf("x"), { registry });
 const at = { input: "x" };
@@ -49,11 +51,11 @@ const now = new Date(0);
 
 /** Everything that reads text which others wrote; what it throws does not matter here. */
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {
-  "fillGraph, a text": (it) => fillGraph(graphOf(it), {}, inputsOf),
-  "fillGraph, a text and a value": (it) => fillGraph(graphOf(`{{x}}${it}`), { x: "y" }, inputsOf),
-  "fillGraph, a key": (it) => fillGraph(graphOf("x"), { [it]: 1 }, inputsOf),
-  "inputsOfKey, a key": (it) => inputsOfKey(graphOf("x"), `1.${it}`, inputsOf),
-  "redact, a key": (it) => redactMetadata({ prompt: graphOf("x"), extraPnginfo: {} }, [it], inputsOf),
+  "fillGraph, a text": (it) => fillGraph(graphOf(it), {}, definitionOf),
+  "fillGraph, a text and a value": (it) => fillGraph(graphOf(`{{x}}${it}`), { x: "y" }, definitionOf),
+  "fillGraph, a key": (it) => fillGraph(graphOf("x"), { [it]: 1 }, definitionOf),
+  "inputsOfKey, a key": (it) => inputsOfKey(graphOf("x"), `1.${it}`, definitionOf),
+  "redact, a key": (it) => redactMetadata({ prompt: graphOf("x"), extraPnginfo: {} }, [it], definitionOf),
   "names of batches": (it) => [prefixesOf(graphOf(it)), checkTemplate(it)],
   FLOAT: (it) => convertInput(float(), it, at),
   INT: (it) => convertInput(int(), it, at),
@@ -80,8 +82,9 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   "token in a header": (it) => tokens.identify(["Authorization", it]),
   "bearer token in a header": (it) => tokens.identify(["Authorization", `Bearer ${it}`]),
   addressKey: addressKey,
-  "message of a hook": (it) => fillsOf(it, new Set(["message"])),
-  "message of a hook after an event": (it) => fillsOf(`System event: ${it}`, new Set(["message"])),
+  "message of a hook": (it) => fillsOf(it, parameters),
+  "message of a hook after an event": (it) => fillsOf(`System event: ${it}`, parameters),
+  "number in a message": (it) => mismatchOf({ type: "number" }, it),
   closest: (it) => closest(it, ["text", "image", it]),
   describe: describeValue,
 };

@@ -26,6 +26,8 @@ constexpr size_t kMostBits = 7;      /* halves for each byte: above, strings com
 
 /* True where the sampled rows have few colours. */
 bool has_few_colours(const Picture &picture, const Band &band) {
+  // colours of 16 bits are many, or a picture of 8
+  if (picture.step > sizeof(uint32_t)) return false;
   constexpr size_t kSlots = 1024;
   std::array<uint32_t, kSlots> colours;
   std::array<bool, kSlots> is_taken{};

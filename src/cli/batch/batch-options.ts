@@ -14,12 +14,14 @@ export const batchOptions = {
   journal: { type: "string" },
   cache: { type: "string" },
   "contact-sheet": { type: "string" },
+  grid: { type: "string" },
 } as const satisfies Command["options"];
 
 export const batchHelp: readonly string[] = [
   "Many times, each with other values; any of these makes a batch:",
   "  --seeds SEEDS      0..999 or 1,2,10..20, for every seed and noise_seed that --set does not set",
   "  --items FILE       an item a line: .csv with keys in its first row, .jsonl with an object a line",
+  "  --items PICTURES   a folder or 'photos/**/*.png' in quotes, for {{image}} or the one image input",
   "  --sweep KEY=VALUES 3.steps=10,20,30 or 5.seed=0..3 or a JSON list; repeated, every combination",
   "  --limit N          the first N items only",
   "  --name TEMPLATE    file names, such as {prefix}_{5.seed}_{number}",
@@ -30,6 +32,7 @@ export const batchHelp: readonly string[] = [
   "  --journal FILE     what --resume goes on from (GRAPH.journal.jsonl in the output folder)",
   "  --cache DIR        keep results of nodes on disk, for other batches and processes",
   "  --contact-sheet [FILE.png]  the pictures in a grid (contact-sheet.png in the output folder)",
+  "  --grid [FILE.png]  sweeps as labelled rows, columns and pages (grid.png in the output folder)",
   "Ctrl-C lets items that run come to their end, a second one stops at once.",
 ];
 

@@ -1,15 +1,19 @@
-import { rm } from "node:fs/promises";
+import { rm, stat } from "node:fs/promises";
 import { basename, extname, join, resolve } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { parseGraph } from "../../graph/parse.js";
 import type { BatchOptions } from "../../render/batch/batch.js";
 import { isFinished } from "../../render/batch/journal/journal.js";
 import { createItemRedaction } from "../../render/batch/redaction.js";
-import { isFree } from "../../render/contact-sheet/own-pages.js";
+import type { GridOptions } from "../../render/contact-sheet/grid.js";
+import { isFree, SHEET } from "../../render/contact-sheet/own-pages.js";
+import type { Axis } from "../../render/items/axis.js";
 import { combine } from "../../render/items/combine.js";
 import { createGraphKeys, type GraphKeys, requireKey } from "../../render/items/graph-keys.js";
 import type { BatchItem, ItemValues } from "../../render/items/item.js";
-import { openItems } from "../../render/items/open.js";
+import { isItemFile, openItems } from "../../render/items/open.js";
+import { hasWildcard, isPictureName } from "../../render/items/picture-pattern.js";
+import { type InputFolders, openPictures, picturesIn } from "../../render/items/pictures.js";
 import { seedAxis } from "../../render/items/seeds.js";
 import { sweepAxis } from "../../render/items/sweep.js";
 import { readGraph } from "../../render/source.js";
@@ -24,6 +28,8 @@ export interface BatchPlan {
   readonly items: AsyncIterable<BatchItem>;
   /** Keys that every item sets, where they are known. */
   readonly keys: readonly string[] | undefined;
+  /** Fields of the name template that every item has beside. */
+  readonly fields: readonly string[];
   /** An item's values without those that pictures must not show. */
   readonly redacted: (values: ItemValues) => ItemValues;
   readonly options: BatchOptions & { readonly outputDir: string; readonly journal: string };
@@ -43,23 +49,26 @@ export async function planBatch(
   const graph = args.positionals[0]!;
   const options = await renderOptions(args, terminal);
   const { outputDir } = options;
-  const source = readGraph(graph).graph;
+  const { graph: source, inputDir: usual } = readGraph(graph, { classAliases: options.classAliases });
   const keys = createGraphKeys(source, options);
   const limit = wholeNumber(args, "limit", 1);
   const concurrency = wholeNumber(args, "concurrency", 1);
   const retry = wholeNumber(args, "retry", 0);
   const sheet = await sheetPath(args.value("contact-sheet"), outputDir);
-  const combination = await combineItems(args, keys, Object.keys(options.set), limit, report);
+  const folders = { named: options.inputDir, usual };
+  const { axes, ...combination } = await combineItems(args, keys, Object.keys(options.set), folders, limit, report);
   const resume = args.flag("resume");
   const journal = args.value("journal") ?? (await ownJournal(graph, outputDir, resume));
   return {
     graph,
     items: combination.items,
     keys: combination.keys,
+    fields: combination.fields,
     redacted: createItemRedaction(parseGraph(source, options).prompt, options.redact),
     sheet,
     options: {
       ...options,
+      inputDir: combination.inputDir ?? options.inputDir,
       total: combination.total,
       journal,
       resume,
@@ -67,6 +76,7 @@ export async function planBatch(
       retry,
       failFast: args.flag("fail-fast"),
       name: args.value("name"),
+      grid: gridOf(args, axes, sheet, outputDir),
       cacheDir: args.value("cache"),
     },
   };
@@ -76,6 +86,7 @@ async function combineItems(
   args: Arguments,
   keys: GraphKeys,
   set: readonly string[],
+  folders: InputFolders,
   limit: number | undefined,
   report: (text: string) => void,
 ) {
@@ -87,11 +98,24 @@ async function combineItems(
     throw new LatentkitError("usage.invalid", `${option}: ${twice} is set by --set already.`);
   }
   const path = args.value("items");
-  const file = path === undefined ? undefined : await openItems(path, keys);
+  const swept = sweeps.flatMap((axis) => axis.keys);
+  const pictures =
+    path !== undefined && (await namesPictures(path))
+      ? await openPictures(picturesIn(path), keys, [...set, ...swept], folders)
+      : undefined;
+  const file = pictures ?? (path === undefined ? undefined : await openItems(path, keys));
   const seeds = args.value("seeds");
-  const taken = [...set, ...sweeps.flatMap((axis) => axis.keys), ...(file?.keys ?? [])];
+  const taken = [...set, ...swept, ...(file?.keys ?? [])];
   const axes = seeds === undefined ? sweeps : [...sweeps, seedAxis(seeds, keys, taken)];
-  return combine(file, axes, limit, createOverrideReport(set, report));
+  const combination = combine(file, axes, limit, createOverrideReport(set, report));
+  return { ...combination, axes, fields: pictures?.fields ?? [], inputDir: pictures?.inputDir };
+}
+
+/** Whether --items means pictures: a folder, a pattern or a picture, and no file of items. */
+async function namesPictures(path: string): Promise<boolean> {
+  if (isItemFile(path)) return false;
+  const info = await stat(path).catch(() => undefined);
+  return info === undefined ? hasWildcard(path) : info.isDirectory() || isPictureName(path);
 }
 
 /** Reports once for each key of --set that a line of the file has its own value for it. */
@@ -107,13 +131,35 @@ function createOverrideReport(set: readonly string[], report: (text: string) => 
   };
 }
 
+/** The grid of --grid: its rows, columns and pages are the sweeps and seeds in their order. */
+function gridOf(
+  args: Arguments,
+  axes: readonly Axis[],
+  sheet: string | undefined,
+  outputDir: string,
+): GridOptions | undefined {
+  const name = args.value("grid");
+  if (name === undefined) return undefined;
+  const refused = (expected: string, received: string) =>
+    new LatentkitError("usage.invalid", `--grid: expected ${expected}, received ${received}.`);
+  if (args.has("items")) throw refused("sweeps alone", "--items");
+  if (axes.length < 2 || axes.length > 3) {
+    throw refused("two or three of --sweep and --seeds", String(axes.length));
+  }
+  const path = resolve(name === "" ? join(outputDir, "grid.png") : name);
+  if (path === sheet) throw refused("another file than the contact sheet's", describe(path));
+  // seeds of several nodes go together
+  const [rows, columns, pages] = axes.map(({ keys }) => keys[0]!);
+  return { path, rows: rows!, columns, pages };
+}
+
 async function sheetPath(name: string | undefined, outputDir: string): Promise<string | undefined> {
   if (name === undefined) return undefined;
   const path = name === "" ? join(outputDir, "contact-sheet.png") : resolve(name);
   const refused = (expected: string) =>
     new LatentkitError("usage.invalid", `--contact-sheet: expected ${expected}, received ${describe(name || path)}.`);
   if (!/\.png$/i.test(path)) throw refused("a name that ends in .png");
-  if (!(await isFree(path))) throw refused("a free name or an earlier sheet's");
+  if (!(await isFree(path, SHEET))) throw refused("a free name or an earlier sheet's");
   return path;
 }
 

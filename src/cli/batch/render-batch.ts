@@ -1,6 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
 import { runBatch } from "../../render/batch/batch.js";
 import type { BatchEvent, BatchStatus } from "../../render/batch/events.js";
+import { isItemFile } from "../../render/items/open.js";
 import type { Arguments } from "../command.js";
 import { batchLine } from "../event-json.js";
 import { shortest } from "../render-options.js";
@@ -32,7 +33,7 @@ export async function renderBatch(
   const isJson = args.flag("json");
   const isQuiet = args.flag("quiet") || isJson;
   const started = performance.now();
-  const summary = createSummary(args.has("items"));
+  const summary = createSummary(isItemFile(args.value("items") ?? ""));
   const progress = isQuiet ? noProgress : createBatchProgress(terminal);
   const printer = createPrinter(terminal, progress, isJson);
   const result = (status: BatchStatus, more: object) => {
@@ -40,12 +41,13 @@ export async function renderBatch(
   };
   try {
     const plan = await planBatch(args, terminal, printer.report);
-    const { status, pages } = await follow(plan, { drain, signal: urgent() }, printer, progress, summary);
+    const { status, pages, grid } = await follow(plan, { drain, signal: urgent() }, printer, progress, summary);
     const { journal } = plan.options;
-    result(status, { journal, contactSheet: pages });
+    result(status, { journal, contactSheet: pages, ...(plan.options.grid && { grid }) });
     if (!isQuiet) {
       terminal.err(`${summaryLine(summary.read(), performance.now() - started)}\n`);
       for (const page of pages) terminal.err(`Contact sheet: ${shortest(page)}\n`);
+      for (const page of grid) terminal.err(`Grid: ${shortest(page)}\n`);
     }
     if (status === "interrupted") {
       terminal.err(`Interrupted. The same command with --resume goes on from ${shortest(journal)}.\n`);
@@ -62,23 +64,24 @@ export async function renderBatch(
 }
 
 async function follow(plan: BatchPlan, stops: Stops, printer: Printer, progress: BatchProgress, summary: Summary) {
-  const { graph, items, keys, options } = plan;
+  const { graph, items, keys, fields, options } = plan;
   const sheet = followWithSheet(plan);
   const endNotice = reportStops(stops, printer.report);
   let status: BatchStatus = "interrupted";
+  let grid: readonly string[] = [];
   try {
-    for await (const event of runBatch(graph, items, { ...options, ...stops }, keys)) {
+    for await (const event of runBatch(graph, items, { ...options, ...stops }, keys, keys, fields)) {
       summary.add(event);
       printer.print(event);
       progress.show(event);
       await sheet.add(event);
-      if (event.type === "batch-done") ({ status } = event);
+      if (event.type === "batch-done") ({ status, grid = [] } = event);
     }
   } finally {
     endNotice();
     progress.end();
   }
-  return { status, pages: stops.signal.aborted ? [] : await sheet.finish() };
+  return { status, grid, pages: stops.signal.aborted ? [] : await sheet.finish() };
 }
 
 interface Printer {

@@ -1,6 +1,6 @@
 import { LatentkitError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
-import { parseGraph } from "../../graph/parse.js";
+import { type ClassAliases, parseGraph } from "../../graph/parse.js";
 import { pythonText } from "../../io/python-text.js";
 import { render } from "../../render/render.js";
 import type { RenderResult } from "../../render/result.js";
@@ -16,7 +16,7 @@ import { harmless, oneLine, red, type Terminal } from "../terminal.js";
 const INTERRUPTED = 130;
 
 export const renderCommand: Command = {
-  usage: "render GRAPH.json",
+  usage: "render GRAPH",
   summary: "Render a graph, once or many times, and print the files it writes.",
   help: [
     "  --set KEY=VALUE    6.text=… sets an input of node 6, any other key fills {{key}}; repeatable",
@@ -63,8 +63,8 @@ export const renderCommand: Command = {
     quiet: { type: "boolean" },
     ...batchOptions,
   },
-  // an argument that is neither an option nor a graph is the sheet's name
-  bare: { "contact-sheet": /^(?!-)(?!.*\.json$)./is },
+  // an argument that is neither an option nor a graph is the picture's name
+  bare: { "contact-sheet": /^(?!-)(?!.*\.json$)./is, grid: /^(?!-)(?!.*\.json$)./is },
   positionals: { min: 1, max: 1 },
   run: async (args, terminal, signal, urgent) => {
     if (isBatch(args))
@@ -103,10 +103,11 @@ async function runJson(path: string, args: Arguments, terminal: Terminal, signal
 }
 
 async function runText(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
-  const labelOf = labels(path);
+  const options = await renderOptions(args, terminal);
+  const labelOf = labels(path, options.classAliases);
   const progress = args.flag("quiet") ? undefined : createProgress(terminal, labelOf);
   const onEvent = (event: RunEvent) => progress?.show(event);
-  const result = await render(path, { ...(await renderOptions(args, terminal)), signal, onEvent });
+  const result = await render(path, { ...options, signal, onEvent });
   progress?.clear();
   if (progress !== undefined) printMessages(result, labelOf, terminal);
   for (const file of result.files) terminal.out(`${shortest(file.path)}\n`);
@@ -121,8 +122,11 @@ function printMessages({ warnings, ui }: RenderResult, labelOf: (nodeId: string)
   }
 }
 
-function labels(path: string): (nodeId: string) => string {
-  const graph = parseGraph(readGraph(path).graph).prompt as Record<string, { class_type?: unknown } | undefined>;
+function labels(path: string, classAliases: ClassAliases): (nodeId: string) => string {
+  const graph = parseGraph(readGraph(path, { classAliases }).graph).prompt as Record<
+    string,
+    { class_type?: unknown } | undefined
+  >;
   return (nodeId) => {
     const type = Object.hasOwn(graph, nodeId) ? graph[nodeId]?.class_type : undefined;
     return oneLine(typeof type === "string" ? `${nodeId} ${type}` : nodeId);

@@ -14,7 +14,7 @@ const INVALID = 2;
 
 // decision 13
 export const validateCommand: Command = {
-  usage: "validate GRAPH.json",
+  usage: "validate GRAPH",
   summary: "Check a graph without running it.",
   help: [
     "  --targets IDS    nodes to compute, separated by commas (the graph's output nodes)",
@@ -55,7 +55,7 @@ function verdictOf(path: string, args: Arguments, host: Host | undefined): Valid
     classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
   };
   try {
-    const { graph, inputDir } = readGraph(path);
+    const { graph, inputDir } = readGraph(path, { classAliases: options.classAliases });
     return validateGraph(graph, { ...options, inputDir: args.value("input") ?? inputDir });
   } catch (error) {
     if (!(error instanceof LatentkitError) || !error.code.startsWith("graph.")) throw error;

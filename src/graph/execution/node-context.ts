@@ -37,6 +37,11 @@ export class RunningNode implements NodeContext {
     throw new LatentkitError("host.missing", message, { nodeId: this.nodeId });
   }
 
+  get readInput(): (name: string, subject?: string) => Promise<Buffer> {
+    const { inputs, scope } = this.setting;
+    return (name, subject) => inputs.read(name, subject, scope.signal);
+  }
+
   get clock(): () => Date {
     return this.setting.clock;
   }
@@ -50,7 +55,7 @@ export class RunningNode implements NodeContext {
   }
 
   get output(): OutputHandling | undefined {
-    return this.setting.surroundings.output;
+    return this.setting.surroundings.outputHandling;
   }
 
   // functions that nodes take out of the context, made for those that do

@@ -32,13 +32,13 @@ export interface PreparedRun {
  */
 export function prepareRun(graph: Graph, job: GraphRun, surroundings: RunSurroundings): PreparedRun {
   const definitions = findDefinitions(graph, surroundings.registry);
-  const choiceContext = { host: surroundings.host, inputDir: job.inputDir };
+  const choiceContext = { host: surroundings.host, inputDir: job.inputDir, files: job.files };
   const unchecked = (id: string) => prepareLoosely(graph, id, definitions, choiceContext);
   if (job.validate === false) {
     const roots = findRoots(graph, definitions, job);
     const nodes = reachable(unchecked, roots);
     const { order, cycles } = findCycles(linkedNodes(nodes));
-    if (job.allowNetwork === false) refuseNetwork(nodes.values());
+    if (job.allowNetwork === false) refuseNetwork(nodes.values(), job.files);
     return { roots, leftOut: [], nodes, order, cycles, others: rest(graph, nodes, unchecked), warnings: noteOf(graph) };
   }
   const { validation, prepared, order, leftOut } = checkGraph(graph, definitions, job, surroundings);

@@ -3,7 +3,7 @@ import { promises, unlink } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import type { OutputFiles } from "./output-files.js";
-import type { Ending } from "./output-path.js";
+import { type Ending, makeFolder } from "./output-path.js";
 import { type Disk, TEMPORARY_SUFFIX, writeAppending, writeLinked, writeReplacing } from "./write-file.js";
 
 /** Facts that the names of one item's files follow from, as data that can be sent to a thread. */
@@ -64,6 +64,7 @@ export const itemStem = ({ number, name }: Pick<ItemNames, "number" | "name">, p
  */
 export class ItemFiles implements OutputFiles {
   readonly written: WrittenFile[] = [];
+  readonly makeFolder = makeFolder;
   private readonly next = new Map<string, number>();
   private readonly waiting: (() => Promise<void>)[] = [];
   private isClosed = false;

@@ -1,10 +1,14 @@
 import type { PictureFormat } from "../pictures/format.js";
 import type { RawImage } from "../raw-image.js";
-import { counterName, type Ending, nextCounter } from "./output-path.js";
+import { counterName, type Ending, makeFolder, nextCounter, type OutputTarget } from "./output-path.js";
 import { writeAppending, writeNew, writeReplacing } from "./write-file.js";
 
 /** Writes the files of a run. */
 export interface OutputFiles {
+  /** Bytes are kept as they are, not written: nobody uses their memory again. */
+  readonly keepsBytes?: boolean;
+  /** Prepares the folder of the files that follow. Fails as `makeFolder`. */
+  makeFolder(outputFolder: string, target: OutputTarget): Promise<void>;
   /**
    * Writes a new file whose name begins with `name` and ends with `ending`. Returns the name. The folder exists.
    * Fails with file.write-failed and then leaves nothing behind.
@@ -37,6 +41,7 @@ export interface OutputHandling {
 
 /** Writes files under ComfyUI's names: `<name>_<counter>`, one more than the highest counter in the folder. */
 export const counterFiles: OutputFiles = {
+  makeFolder,
   writeNumbered: async (folder, name, ending, bytes) => {
     const counter = await nextCounter(folder, name, ending);
     const nameAt = (attempt: number) => `${counterName(name, counter + BigInt(attempt))}${ending}`;

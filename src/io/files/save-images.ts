@@ -8,7 +8,7 @@ import { checkTextKey } from "../png/text-chunks.js";
 import type { RawImage } from "../raw-image.js";
 import { encodeItem, viewOf } from "./encode-item.js";
 import { counterFiles, type OutputFiles } from "./output-files.js";
-import { expandPrefix, makeFolder, resolvePrefix } from "./output-path.js";
+import { expandPrefix, resolvePrefix } from "./output-path.js";
 
 // decision 168
 /** A saved file, relative to the output folder. */
@@ -73,13 +73,15 @@ function refuseShadows(text: readonly (readonly [string, string])[]): void {
  */
 export async function saveImages(images: Tensor, options: SaveImagesOptions): Promise<SavedFile[]> {
   const { outputFolder, tail = "", text = [], files = counterFiles, format = {} } = options;
+  // the calling thread encodes into memory that is used again
+  const encodesHere = options.encodesHere === true && !files.keepsBytes;
   const sides = batchSides(images);
   for (const [key] of text) checkTextKey(key);
   if (options.receipt !== undefined) refuseShadows(text);
   const prefix = expandPrefix(options.prefix, sides, options.now);
   const target = resolvePrefix(outputFolder, prefix, options.prefixInput);
   const ending = `${tail}${EXTENSIONS[format.type ?? "png"]}` as const;
-  const { encodesHere, receipt } = options;
+  const { receipt } = options;
   const parameters = text.some(([key]) => key === PARAMETERS_KEY) ? undefined : await options.parameters?.(sides);
   const common = parameters === undefined ? text : [...text, [PARAMETERS_KEY, parameters] as const];
   const textOf =
@@ -88,7 +90,7 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
       const written = await receipt(pixels);
       return written === undefined ? undefined : ([RECEIPT_KEY, written] as const);
     });
-  await makeFolder(outputFolder, target);
+  await files.makeFolder(outputFolder, target);
   const saved: SavedFile[] = [];
   for (let index = 0; index < sides.batch; index++) {
     const bytes = await encodeItem(images, index, { format, text: common, textOf, encodesHere });
@@ -99,7 +101,7 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
       subfolder: target.subfolder,
     });
     // what sharp makes may be Node's own memory
-    if (ending.endsWith(EXTENSIONS.png)) returnMemory(bytes.buffer);
+    if (!files.keepsBytes && ending.endsWith(EXTENSIONS.png)) returnMemory(bytes.buffer);
   }
   return saved;
 }

@@ -7,10 +7,10 @@ import { type PictureKind, pictureKind } from "./kind.js";
 
 /**
  * Texts that a picture's file carries, by their keys in ComfyUI's PNG files: `prompt`, `workflow`, `parameters` and any
- * other; PNG, WebP, JPEG, TIFF and AVIF, without sharp. The pixels may be damaged. A damaged text is passed over. Fails
- * with picture.invalid for any other file, and with png.too-large.
+ * other; PNG, WebP, JPEG, AVIF and TIFF, without sharp. The pixels may be damaged. A damaged text is passed over. Throws
+ * picture.invalid for any other file, and png.too-large.
  */
-export async function pictureTexts(bytes: Uint8Array): Promise<Record<string, string>> {
+export function pictureTexts(bytes: Uint8Array): Record<string, string> {
   const kind = bytes instanceof Uint8Array ? pictureKind(bytes) : undefined;
   if (kind === undefined) {
     const received = bytes instanceof Uint8Array ? "another file" : describe(bytes);

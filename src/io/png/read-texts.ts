@@ -1,5 +1,4 @@
-import { promisify } from "node:util";
-import { crc32, inflate } from "node:zlib";
+import { crc32, inflateSync } from "node:zlib";
 import { LatentkitError } from "../../base/errors.js";
 
 const SIGNATURE_BYTES = 8;
@@ -10,13 +9,11 @@ const CHUNK_BYTES = 12;
 const MAX_TEXT_BYTES = 2 ** 24;
 const MAX_TEXTS_BYTES = 2 ** 26;
 
-const inflateOff = promisify(inflate);
-
 /**
  * Texts of a PNG file by key, without its pixels: chunks tEXt, zTXt and iTXt before and after them; of several with one
- * key, the last. A damaged chunk is passed over, and what a file lacks at its end is missing. Fails with png.too-large.
+ * key, the last. A damaged chunk is passed over, and what a file lacks at its end is missing. Throws png.too-large.
  */
-export async function readPngTexts(file: Uint8Array): Promise<Record<string, string>> {
+export function readPngTexts(file: Uint8Array): Record<string, string> {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
   const texts: [string, string][] = [];
   let left = MAX_TEXTS_BYTES;
@@ -27,7 +24,7 @@ export async function readPngTexts(file: Uint8Array): Promise<Record<string, str
     if (type === "IEND" || end + LENGTH_BYTES > bytes.length) break;
     const parts = PARTS[type]?.(bytes.subarray(at + 8, end));
     if (parts !== undefined && crc32(bytes.subarray(at + LENGTH_BYTES, end)) === bytes.readUInt32BE(end)) {
-      const value = parts.isDeflated ? await inflated(parts.value, left) : parts.value;
+      const value = parts.isDeflated ? inflated(parts.value, left) : parts.value;
       if (value !== undefined) {
         if (value.length > Math.min(left, MAX_TEXT_BYTES)) throw tooLong();
         left -= value.length;
@@ -67,9 +64,9 @@ function keyed(data: Buffer, take: (rest: Buffer) => Omit<Parts, "key"> | undefi
   return parts && { key: data.toString("latin1", 0, end), ...parts };
 }
 
-async function inflated(value: Buffer, left: number): Promise<Buffer | undefined> {
+function inflated(value: Buffer, left: number): Buffer | undefined {
   try {
-    return await inflateOff(value, { maxOutputLength: Math.max(1, Math.min(left, MAX_TEXT_BYTES)) });
+    return inflateSync(value, { maxOutputLength: Math.max(1, Math.min(left, MAX_TEXT_BYTES)) });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") throw tooLong();
     return undefined;

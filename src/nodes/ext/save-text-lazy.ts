@@ -1,7 +1,7 @@
 import { inputError } from "../../base/errors.js";
 import { encodeItem } from "../../io/files/encode-item.js";
 import { counterFiles, type OutputFiles } from "../../io/files/output-files.js";
-import { makeFolder, type OutputTarget, resolveFile } from "../../io/files/output-path.js";
+import { type OutputTarget, resolveFile } from "../../io/files/output-path.js";
 import { split } from "../../io/files/save-images.js";
 import { EXTENSIONS, type PictureFormat } from "../../io/pictures/format.js";
 import { defineNode } from "../define.js";
@@ -45,8 +45,8 @@ export const saveTextLazy = defineNode({
       image === undefined
         ? []
         : await Promise.all(split(image, "image").map((_, i) => encodeItem(image, i, { format })));
-    await makeFolder(folders.output, target);
     const files = output?.files ?? counterFiles;
+    await files.makeFolder(folders.output, target);
     if (overwrite) await files.writeReplacing(target.folder, fileName, bytes);
     else await files.writeAppending(target.folder, fileName, bytes);
     const names = [fileName, ...(await savePictures(files, target, { name, format }, pictures, overwrite))];

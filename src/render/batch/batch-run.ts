@@ -1,7 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
 import { discardFiles, type ItemNames, settleFiles } from "../../io/files/item-files.js";
+import type { EventQueue } from "../event-queue.js";
 import { type BatchItem, type ItemValues, withOrigin } from "../items/item.js";
-import type { EventQueue } from "./event-queue.js";
 import type { BatchEvent, BatchStatus } from "./events.js";
 import { Intake, type NumberedItem } from "./intake.js";
 import { type Entry, Journal } from "./journal/journal.js";
@@ -153,19 +153,19 @@ export class BatchRun {
     try {
       const fault = this.graph.faultOf(values);
       if (fault !== undefined) throw fault;
-      return { index, values, entry, passing, names: this.namesFor(entry, values), item };
+      return { index, values, entry, passing, names: this.namesFor(entry, item), item };
     } catch (error) {
       if (!(error instanceof LatentkitError)) throw error;
       return withOrigin(error, item);
     }
   }
 
-  private namesFor({ position, leftovers }: Entry, values: ItemValues): ItemNames {
+  private namesFor({ position, leftovers }: Entry, { values, fields: own }: BatchItem): ItemNames {
     const { isKept, header } = this.journal;
     const number = header.first + position;
     const { name: template } = this.options;
     const { prompt, set } = this.graph;
-    const fields = { index: position, number, values: { ...set, ...values }, prompt };
+    const fields = { index: position, number, values: { ...set, ...own, ...values }, prompt };
     const name = template === undefined ? undefined : fillTemplate(template, fields);
     return { batch: header.id, position, number, name, isKept, own: leftovers };
   }

@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { onAbort } from "../../base/abort.js";
 import { describe, LatentkitError } from "../../base/errors.js";
 import {
@@ -8,6 +8,7 @@ import {
   checkOptions,
   FILE,
   FLAG,
+  OBJECT,
   type OptionRules,
   pickOptions,
   rulesWithout,
@@ -19,23 +20,28 @@ import { SURROUNDINGS_RULES } from "../../graph/surroundings.js";
 import { refuseReservedKeys } from "../../io/files/save-images.js";
 import { printJson } from "../../io/json/lossless.js";
 import { chooseDevice } from "../../tensor/device/choice.js";
+import { checkGrid, type Grid, type GridOptions, openGrid } from "../contact-sheet/grid.js";
 import { withDefaults } from "../defaults.js";
-import type { BatchItem } from "../items/item.js";
+import { EventQueue } from "../event-queue.js";
+import { combine } from "../items/combine.js";
+import { createGraphKeys } from "../items/graph-keys.js";
+import type { BatchItem, ItemValues } from "../items/item.js";
+import { openPictures, Pictures } from "../items/pictures.js";
 import { keysOf, programItems } from "../items/program-items.js";
 import { JOB_OPTION_RULES, type JobOptions, jobOf, refuseUnsendable } from "../job.js";
 import { refuseTargets, refuseUnknown, refuseWrong } from "../refuse-wrong.js";
 import { readGraph } from "../source.js";
 import { BatchRun, type BatchRunOptions } from "./batch-run.js";
-import { EventQueue } from "./event-queue.js";
 import type { BatchEvent } from "./events.js";
 import { createFaults } from "./faults.js";
 import { batchHash } from "./identity.js";
 import { checkTemplate, prefixesOf } from "./names.js";
 import { createItemRedaction } from "./redaction.js";
 import { type BatchSurroundings, createRunner } from "./runner.js";
+import { sheetItemOf } from "./sheet-item.js";
 
 /** Options of a batch: the job that its items share, live objects around it, and how it goes on. */
-export interface BatchOptions extends Omit<JobOptions, "passing">, BatchSurroundings {
+export interface BatchOptions extends Omit<JobOptions, "passing" | "output">, BatchSurroundings {
   /** Items that render at once, 1 to 256: worker threads, or turns where the options hold live objects. */
   concurrency?: number;
   /** A file that a killed batch goes on from; none where absent. */
@@ -48,16 +54,18 @@ export interface BatchOptions extends Omit<JobOptions, "passing">, BatchSurround
   retry?: number;
   /** File part of the images' names, as "{prefix}_{5.seed}_{number}"; "{prefix}_{number}" where absent. */
   name?: string;
+  /** A labelled grid of the pictures by the values of two or three keys, written at the end. */
+  grid?: GridOptions;
   /** Number of items, where the application knows it. */
   total?: number;
   /** Ends the batch once what runs has come to its end; `signal` ends it at once. */
   drain?: AbortSignal;
 }
 
-const LIVE_RULES = rulesWithout(SURROUNDINGS_RULES, "cache", "diskCache", "output", "onEvent");
+const LIVE_RULES = rulesWithout(SURROUNDINGS_RULES, "cache", "diskCache", "outputHandling", "onEvent");
 
 const BATCH_RULES: OptionRules<BatchOptions> = {
-  ...rulesWithout(JOB_OPTION_RULES, "passing"),
+  ...rulesWithout(JOB_OPTION_RULES, "passing", "output"),
   ...LIVE_RULES,
   concurrency: checkedLater("a whole number"),
   journal: FILE,
@@ -65,6 +73,7 @@ const BATCH_RULES: OptionRules<BatchOptions> = {
   failFast: FLAG,
   retry: checkedLater("a whole number"),
   name: TEXT,
+  grid: OBJECT,
   total: COUNT,
   drain: SIGNAL,
 };
@@ -90,13 +99,29 @@ export function batch(
   checkOptions("batch", options, BATCH_RULES);
   refuseUnsendable(jobOf(options));
   refuseReservedKeys(options.extraPnginfo);
+  if (items instanceof Pictures) return pictureBatch(graph, items, options);
   const total = options.total ?? (Array.isArray(items) ? items.length : undefined);
   return runBatch(graph, programItems(items), { ...options, total }, undefined, keysOf(items));
 }
 
+async function* pictureBatch(
+  graph: string | object,
+  pictures: Pictures,
+  options: BatchOptions,
+): AsyncGenerator<BatchEvent, void, undefined> {
+  const { inputDir: named, set = {} } = options;
+  const source = readGraph(graph, { registry: options.registry, classAliases: options.classAliases });
+  const opened = await openPictures(pictures, createGraphKeys(source.graph, options), Object.keys(set), {
+    named,
+    usual: source.inputDir,
+  });
+  const { inputDir, keys, fields } = opened;
+  yield* runBatch(graph, combine(opened, []).items, { ...options, inputDir }, keys, keys, fields);
+}
+
 /**
  * `batch` for items that carry their origin, with checked options. `keys`: keys that each of them sets, `settable`: keys
- * that any of them may set, where they are known.
+ * that any of them may set, where they are known; `fields`: fields of the name template that each of them has beside.
  */
 export async function* runBatch(
   graph: string | object,
@@ -104,6 +129,7 @@ export async function* runBatch(
   options: BatchOptions = {},
   keys?: readonly string[],
   settable = keys,
+  fields: readonly string[] = [],
 ): AsyncGenerator<BatchEvent, void, undefined> {
   const { journal, resume, failFast, retry, name, total, drain, concurrency } = options;
   const run: BatchRunOptions = {
@@ -123,18 +149,19 @@ export async function* runBatch(
     throw new LatentkitError("usage.invalid", "resume: expected a journal to go on from, received none.");
   }
   if (concurrency !== undefined) checkCount("concurrency", concurrency, CONCURRENCY);
+  if (options.grid !== undefined) checkGrid(options.grid, settable);
   chooseDevice(options.device);
-  const source = readGraph(graph);
-  const { inputDir = source.inputDir, ...rest } = jobOf(options);
-  const job = { ...rest, inputDir, outputDir: run.outputDir };
   const live = pickOptions<BatchSurroundings>(options, LIVE_RULES);
   const surroundings = withDefaults(live);
   const { registry } = surroundings;
+  const source = readGraph(graph, { registry, classAliases: options.classAliases, clock: options.clock });
+  const { inputDir = source.inputDir, ...rest } = jobOf(options);
+  const job = { ...rest, inputDir, outputDir: run.outputDir };
   const parsed = parseGraph(source.graph, job);
   // the nodes of a setup module are known in its threads only
   if (job.setup === undefined) refuseUnknown(parsed, job, registry);
   refuseTargets(parsed, job.targets);
-  const faultOf = createFaults(parsed, { ...job, registry }, run.name, keys);
+  const faultOf = createFaults(parsed, { ...job, registry }, run.name, keys && [...keys, ...fields]);
   if (job.setup === undefined) refuseWrong(parsed, job, surroundings, settable);
   const stop = new AbortController();
   const abort = () => stop.abort();
@@ -151,11 +178,14 @@ export async function* runBatch(
     const { set = {}, redact } = job;
     const hash = batchHash(prompt, job, name);
     const redacted = createItemRedaction(prompt, redact);
+    const grid = await gridOf(options.grid, run.outputDir, graph, redacted);
     const batchGraph = { prompt, note, prefixes: prefixesOf(prompt, set), hash, set, faultOf, redacted };
     work = new BatchRun(batchGraph, runner, { ...run, signal }, queue).render(items).finally(() => queue.end());
     // it may reject while nobody waits for it yet
     work.catch(() => {});
-    for (let events = await queue.take(); events !== undefined; events = await queue.take()) yield* events;
+    for (let events = await queue.take(); events !== undefined; events = await queue.take()) {
+      yield* grid === undefined ? events : withGrid(events, grid, options.signal);
+    }
     await work;
   } finally {
     // a consumer that stops listening stops what runs
@@ -164,6 +194,41 @@ export async function* runBatch(
     queue.abandon();
     await work.catch(() => {});
     await runner.close();
+  }
+}
+
+function gridOf(
+  options: GridOptions | undefined,
+  outputDir: string,
+  graph: string | object,
+  redacted: (values: ItemValues) => ItemValues,
+): Promise<Grid> | undefined {
+  if (options === undefined) return undefined;
+  const isPath = typeof graph === "string" && !graph.trimStart().startsWith("{");
+  return openGrid(
+    resolve(options.path ?? join(outputDir, "grid.png")),
+    options,
+    isPath ? basename(graph) : "",
+    redacted,
+  );
+}
+
+/** Events of a batch, the last one with the pages of its grid. A batch that was ended at once has none. */
+async function* withGrid(events: readonly BatchEvent[], grid: Grid, signal: AbortSignal | undefined) {
+  for (const event of events) {
+    const item = sheetItemOf(event);
+    if (item !== undefined) grid.add(item);
+    if (event.type !== "batch-done" || signal?.aborted === true) {
+      yield event;
+      continue;
+    }
+    let failure: { error: unknown } | undefined;
+    const pages = await grid.finish().catch((error: unknown) => {
+      failure = { error };
+      return undefined;
+    });
+    yield pages === undefined ? event : { ...event, grid: pages };
+    if (failure !== undefined) throw failure.error;
   }
 }
 

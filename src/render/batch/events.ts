@@ -58,5 +58,7 @@ export type BatchEvent = { readonly at: number } & (
       readonly skipped: number;
       readonly failed: number;
       readonly ms: number;
+      /** Paths of the grid's pages, where there is one. */
+      readonly grid?: readonly string[];
     }
 );

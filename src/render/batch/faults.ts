@@ -26,11 +26,11 @@ export function createFaults(
 ): (values: ItemValues) => LatentkitError | undefined {
   const shared = Object.keys(set);
   if (name !== undefined) {
-    const inputsOf = (type: string) => findDefinition(graph, type, registry)?.inputs;
+    const definitionOf = (type: string) => findDefinition(graph, type, registry);
     const allKeys = keys === undefined ? undefined : new Set([...shared, ...keys]);
     // a setup's nodes may have inputs that nobody knows here
     const isNode = (key: string) => setup !== undefined && graph.ids.some((id) => key.startsWith(`${id}.`));
-    const isInput = (key: string) => !("reason" in inputsOfKey(graph.prompt, key, inputsOf));
+    const isInput = (key: string) => !("reason" in inputsOfKey(graph.prompt, key, definitionOf));
     checkFields(name, graph.prompt, (key) => allKeys?.has(key) ?? (isNode(key) || isInput(key)));
   }
   const unfilled = createUnfilled(graph, { registry, targets });

@@ -51,7 +51,7 @@ export interface Runner {
 }
 
 /** Surroundings of a batch; it keeps its own caches, names its files and reports its items. */
-export type BatchSurroundings = Omit<Surroundings, "cache" | "diskCache" | "output" | "onEvent">;
+export type BatchSurroundings = Omit<Surroundings, "cache" | "diskCache" | "outputHandling" | "onEvent">;
 
 /** While one item of a thread waits for its file, another one computes. */
 const RUNS_PER_THREAD = 2;
@@ -76,7 +76,7 @@ function liveRunner(graph: string | object, job: Job, live: BatchSurroundings, c
     const files = new ItemFiles(names);
     try {
       const own = { ...job, set: merged(job, values), passing };
-      const result = await renderJob(graph, own, { ...surroundings, output: { files } });
+      const result = await renderJob(graph, own, { ...surroundings, outputHandling: { files } });
       if (result.status === "success") await files.commit();
       if (result.status === "interrupted") files.close();
       return { ...result, written: files.written };

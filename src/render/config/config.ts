@@ -116,9 +116,11 @@ export const configSchema = lazy(() => {
     port: z.int().min(0).max(65535).default(8188).describe("Port of `serve`; 0 takes a free one."),
     store: z
       .string()
-      .regex(/^(memory:|sqlite:.+|rediss?:\/\/.+)$/, "expected memory:, sqlite:FILE or redis://…")
+      .regex(/^(memory:|sqlite:.+|postgres(ql)?:\/\/.+)$/, "expected memory:, sqlite:FILE or postgres://…")
       .default("sqlite:./latentkit.db")
-      .describe("Where the service keeps runs and events: `memory:` or `sqlite:FILE`."),
+      .describe(
+        "Where the service keeps runs and events: `memory:`, `sqlite:FILE` or `postgres://USER:PASSWORD@HOST/DATABASE`.",
+      ),
     agent: z
       .union([graphAgent, z.strictObject({ module: path })], { error: "expected { graph: FILE } or { module: FILE }" })
       .optional()
@@ -254,9 +256,10 @@ export function hideSecrets(config: unknown, at: readonly PropertyKey[] = []): u
   return Object.fromEntries(Object.entries(config).map(([key, value]) => [key, hideSecrets(value, [...at, key])]));
 }
 
-/** redis://user:password@host */
+/** postgres://user:password@host/database?password=… */
 function hidePassword(text: string): string {
-  return text.replace(/^(\w+:\/\/[^/@:]*:)([^@]*)@/, (_, before: string, secret: string) => {
-    return `${before}set (${secret.length} chars)@`;
-  });
+  const hide = (_: string, before: string, secret: string) => `${before}set (${secret.length} chars)`;
+  return text
+    .replace(/^(\w+:\/\/[^/@:]*:)([^@]*)(?=@)/, hide)
+    .replace(/(^\w+:\/\/[^?]*\?(?:[^#]*&)?password=)([^&#]*)/i, hide);
 }

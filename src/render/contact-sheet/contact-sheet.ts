@@ -1,14 +1,8 @@
-import { readFile, stat } from "node:fs/promises";
-import { basename, dirname } from "node:path";
-import { describe, LatentkitError } from "../../base/errors.js";
-import { makeEach } from "../../io/files/output-path.js";
-import { writeFailed, writeReplacing } from "../../io/files/write-file.js";
-import { encodePng } from "../../io/png/png.js";
 import type { ItemValues } from "../items/item.js";
 import { Varying } from "./labels.js";
-import { isFree, PAGE_KEY, pagePath, removeLater } from "./own-pages.js";
+import { removeLater, SHEET, writePage } from "./own-pages.js";
 import { drawPage, GROUND, SIDE, type Tile } from "./page.js";
-import { thumbnail } from "./thumbnail.js";
+import { fileThumbnail } from "./thumbnail.js";
 
 /** Result of one item. */
 export interface SheetItem {
@@ -37,7 +31,6 @@ interface TileSource {
 }
 
 const MAX_TILES = 400;
-const MAX_FILE_BYTES = 2 ** 30;
 
 /**
  * A grid of a batch's pictures with number and the values that vary, in PNG files of at most 400 pictures each: `path`,
@@ -57,7 +50,7 @@ export function createContactSheet(path: string, title: string): ContactSheet {
   const write = async (page: readonly TileSource[]) => {
     if (failure !== undefined) return;
     try {
-      pages.push(await writePage(path, pages.length + 1, page, title, varying));
+      pages.push(await drawAndWrite(path, pages.length + 1, page, title, varying));
     } catch (error) {
       failure = { error };
     }
@@ -88,7 +81,7 @@ export function createContactSheet(path: string, title: string): ContactSheet {
       if (sources.length > 0) work = work.then(() => write(sources));
       await work;
       if (failure !== undefined) throw failure.error;
-      if (pages.length > 0) await removeLater(path, pages.length);
+      if (pages.length > 0) await removeLater(path, pages.length, SHEET);
       return pages;
     },
   };
@@ -99,7 +92,7 @@ function sourcesOf({ index, values, pictures, isFailed = false }: SheetItem): Ti
   return pictures.map((path, i) => ({ index, values, number: i === 0 ? String(index) : `${index}-${i + 1}`, path }));
 }
 
-async function writePage(
+async function drawAndWrite(
   path: string,
   page: number,
   sources: readonly TileSource[],
@@ -109,29 +102,13 @@ async function writePage(
   for (const { values } of sources) varying.add(values);
   const tiles: Tile[] = [];
   for (const { number, values, path } of sources) {
-    tiles.push({ number, parts: varying.of(values), picture: path === undefined ? "failed" : await pictureOf(path) });
+    tiles.push({
+      number,
+      parts: varying.of(values),
+      picture: path === undefined ? "failed" : ((await fileThumbnail(path, SIDE, GROUND)) ?? "unreadable"),
+    });
   }
-  const file = pagePath(path, page);
-  const bytes = await encodePng(drawPage(tiles, title, subtitle(sources)), { text: { [PAGE_KEY]: String(page) } });
-  await makeEach(dirname(file)).catch((error: unknown) => {
-    throw writeFailed(file, error);
-  });
-  if (!(await isFree(file))) {
-    const message = `Contact sheet: expected a free name or an earlier sheet's, received ${describe(file)}, another picture.`;
-    throw new LatentkitError("file.write-failed", message);
-  }
-  await writeReplacing(dirname(file), basename(file), bytes);
-  return file;
-}
-
-async function pictureOf(path: string): Promise<Tile["picture"]> {
-  try {
-    if ((await stat(path)).size > MAX_FILE_BYTES) return "unreadable";
-    return await thumbnail(await readFile(path), SIDE, GROUND);
-  } catch {
-    // another program moved or replaced the file; the sheet shows it
-    return "unreadable";
-  }
+  return await writePage(path, page, drawPage(tiles, title, subtitle(sources)), SHEET);
 }
 
 function subtitle(sources: readonly TileSource[]): string {

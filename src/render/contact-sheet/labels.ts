@@ -30,7 +30,8 @@ export class Varying {
   }
 }
 
-function inWords(value: unknown): string {
+/** A value on one line, cut where it is long. */
+export function inWords(value: unknown): string {
   const text =
     value instanceof NumberLiteral ? value.text : typeof value === "object" ? describe(value) : String(value);
   return text.slice(0, MAX_VALUE_CHARACTERS).replace(/\s+/g, " ");
@@ -48,6 +49,30 @@ export function wrap(parts: readonly string[], characters: number, lines: number
   if (all.length <= lines) return all;
   const visible = all.slice(0, lines);
   visible[lines - 1] = cut(`${visible[lines - 1]!.replace(/…$/, "")} …`, characters);
+  return visible;
+}
+
+/**
+ * Breaks a text between words, and words that are longer than a line within, into at most so many lines; what does not
+ * fit is cut and ends with "…".
+ */
+export function wrapText(text: string, characters: number, lines: number): string[] {
+  const width = Math.max(1, characters);
+  const all = [""];
+  for (const word of text.split(" ")) {
+    const joined = all.at(-1) === "" ? word : `${all.at(-1)} ${word}`;
+    if ([...joined].length <= width) {
+      all[all.length - 1] = joined;
+      continue;
+    }
+    let rest = [...word];
+    if (all.at(-1) !== "") all.push("");
+    for (; rest.length > width; rest = rest.slice(width)) all.splice(-1, 1, rest.slice(0, width).join(""), "");
+    all[all.length - 1] = rest.join("");
+  }
+  if (all.length <= lines) return all;
+  const visible = all.slice(0, lines);
+  visible[lines - 1] = cut(`${visible[lines - 1]} …`, width);
   return visible;
 }
 

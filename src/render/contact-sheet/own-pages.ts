@@ -1,33 +1,57 @@
 import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
-import { LatentkitError } from "../../base/errors.js";
-import { decodePng } from "../../io/png/png.js";
+import { describe, LatentkitError } from "../../base/errors.js";
+import { makeEach } from "../../io/files/output-path.js";
+import { writeFailed, writeReplacing } from "../../io/files/write-file.js";
+import { decodePng, encodePng, type RawImage } from "../../io/png/png.js";
 
-/** Key of the PNG text that marks a page of a contact sheet. */
-export const PAGE_KEY = "latentkit-contact-sheet";
+/** Names of a kind of pages in messages, and the key of the PNG text that marks them. */
+export interface PageKind {
+  readonly name: string;
+  readonly short: string;
+  readonly mark: string;
+}
+
+export const SHEET: PageKind = { name: "Contact sheet", short: "sheet", mark: "latentkit-contact-sheet" };
+export const GRID: PageKind = { name: "Grid", short: "grid", mark: "latentkit-grid" };
 
 const MAX_FILE_BYTES = 2 ** 28;
 
-/** Path of a sheet's page, from 1: `sheet.png`, `sheet-2.png` … */
-export function pagePath(path: string, page: number): string {
+/** Path of a page, from 1: `sheet.png`, `sheet-2.png` … */
+function pagePath(path: string, page: number): string {
   if (page === 1) return path;
   const extension = extname(path);
   return join(dirname(path), `${basename(path, extension)}-${page}${extension}`);
 }
 
-/** Whether a path is free for a page: nothing is there, or the page of an earlier sheet. */
-export async function isFree(path: string): Promise<boolean> {
+/** Whether a path is free for a page: nothing is there, or an earlier page of its kind. */
+export async function isFree(path: string, { mark }: PageKind): Promise<boolean> {
   try {
     const { size } = await stat(path);
-    return size <= MAX_FILE_BYTES && Object.hasOwn((await decodePng(await readFile(path))).text, PAGE_KEY);
+    return size <= MAX_FILE_BYTES && Object.hasOwn((await decodePng(await readFile(path))).text, mark);
   } catch (error) {
     if (error instanceof LatentkitError) return false;
     return (error as NodeJS.ErrnoException).code === "ENOENT";
   }
 }
 
-/** Takes away the pages that an earlier, longer sheet of the same name had beyond these. */
-export async function removeLater(path: string, pages: number): Promise<void> {
+/** Writes a page in one step and returns its path. Fails with file.write-failed, also where another picture is there. */
+export async function writePage(path: string, page: number, picture: RawImage, kind: PageKind): Promise<string> {
+  const file = pagePath(path, page);
+  const bytes = await encodePng(picture, { text: { [kind.mark]: String(page) } });
+  await makeEach(dirname(file)).catch((error: unknown) => {
+    throw writeFailed(file, error);
+  });
+  if (!(await isFree(file, kind))) {
+    const message = `${kind.name}: expected a free name or an earlier ${kind.short}'s, received ${describe(file)}, another picture.`;
+    throw new LatentkitError("file.write-failed", message);
+  }
+  await writeReplacing(dirname(file), basename(file), bytes);
+  return file;
+}
+
+/** Takes away the pages that earlier, longer ones of the same name had beyond these. */
+export async function removeLater(path: string, pages: number, kind: PageKind): Promise<void> {
   const extension = extname(path);
   const start = `${basename(path, extension)}-`;
   for (const name of await readdir(dirname(path))) {
@@ -35,6 +59,6 @@ export async function removeLater(path: string, pages: number): Promise<void> {
     const number = name.slice(start.length, name.length - extension.length);
     if (!/^[1-9]\d{0,8}$/.test(number) || Number(number) <= Math.max(1, pages)) continue;
     const page = join(dirname(path), name);
-    if (await isFree(page)) await rm(page, { force: true });
+    if (await isFree(page, kind)) await rm(page, { force: true });
   }
 }

@@ -16,11 +16,11 @@ export interface Tile {
 export const SIDE = 192;
 export const GROUND: Colour = [248, 248, 246];
 
-const INK: Colour = [34, 34, 38];
-const SOFT_INK: Colour = [92, 92, 98];
-const BED: Colour = [236, 236, 232];
-const FAILED_BED: Colour = [252, 234, 231];
-const FAILED_INK: Colour = [176, 42, 32];
+export const INK: Colour = [34, 34, 38];
+export const SOFT_INK: Colour = [92, 92, 98];
+export const BED: Colour = [236, 236, 232];
+export const FAILED_BED: Colour = [252, 234, 231];
+export const FAILED_INK: Colour = [176, 42, 32];
 
 const MARGIN = 28;
 const GAP = 20;

@@ -1,8 +1,12 @@
+import { readFile, stat } from "node:fs/promises";
 import { decodePicture } from "../../io/pictures/decode.js";
 import { pictureKind } from "../../io/pictures/kind.js";
 import { type DecodedImage, decodePng } from "../../io/png/png.js";
 import type { RawImage } from "../../io/raw-image.js";
 import type { Colour } from "./canvas.js";
+
+/** Larger files are not read. */
+const MAX_FILE_BYTES = 2 ** 30;
 
 /** Shares of the source pixels in the output: `at` gets `near` of one, `at + 1` gets `far` of it. */
 interface Shares {
@@ -11,16 +15,33 @@ interface Shares {
   readonly far: Float64Array;
 }
 
+/** Largest width and height. */
+export interface Box {
+  readonly width: number;
+  readonly height: number;
+}
+
 /**
- * A picture in RGB whose longer side is at most `side`, each pixel the mean of the area it stands for. A smaller one
- * keeps its size. What is transparent shows `ground`. Fails as decodePicture.
+ * A picture in RGB that fits a box, or whose longer side is at most a number, each pixel the mean of the area it stands
+ * for. A smaller one keeps its size. What is transparent shows `ground`. Fails as decodePicture. @internal
  */
-export async function thumbnail(bytes: Uint8Array, side: number, ground: Colour): Promise<RawImage> {
+export async function thumbnail(bytes: Uint8Array, box: number | Box, ground: Colour): Promise<RawImage> {
   const image = pictureKind(bytes) === "png" ? await decodePng(bytes) : await decodePicture(bytes, 1);
-  const scale = Math.min(1, side / Math.max(image.width, image.height));
+  const most = typeof box === "number" ? { width: box, height: box } : box;
+  const scale = Math.min(1, most.width / image.width, most.height / image.height);
   const width = Math.max(1, Math.round(image.width * scale));
   const height = Math.max(1, Math.round(image.height * scale));
   return { data: shrink(image, width, height, ground), width, height, channels: 3 };
+}
+
+/** Thumbnail of a file; undefined where it cannot be read: another program may have moved or replaced it. */
+export async function fileThumbnail(path: string, box: number | Box, ground: Colour): Promise<RawImage | undefined> {
+  try {
+    if ((await stat(path)).size > MAX_FILE_BYTES) return undefined;
+    return await thumbnail(await readFile(path), box, ground);
+  } catch {
+    return undefined;
+  }
 }
 
 function shrink(image: Omit<DecodedImage, "text">, width: number, height: number, ground: Colour): Uint8Array {

@@ -1,12 +1,14 @@
 import { describe, LatentkitError, suggest } from "../../base/errors.js";
+import { titleOf } from "../../graph/unknown-classes.js";
 import { isFrozenJson, keysInOrder, NumberLiteral, parseJson, recall, rememberOrder } from "../../io/json/lossless.js";
-import type { InputSpec } from "../../nodes/inputs.js";
+import type { NodeDefinition } from "../../nodes/define.js";
 import { readDottedKey } from "./dotted-key.js";
 import { placeholderKeys, replacePlaceholders, wholePlaceholder } from "./placeholders.js";
+import { nodesTitled, PRIMITIVE_INPUT, titledPrimitives } from "./titled.js";
 
 // decisions 9, 10
-/** Inputs of a node by name, as its class declares them; undefined for an unknown class. */
-export type InputsOf = (classType: string) => Readonly<Record<string, InputSpec>> | undefined;
+/** The part of a node's definition that says which values it takes; undefined for an unknown class. */
+export type DefinitionOf = (classType: string) => Pick<NodeDefinition, "inputs" | "displayName"> | undefined;
 
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/;
 const LITERALS = { INT: NUMBER, FLOAT: NUMBER, BOOLEAN: /^(true|false)$/ };
@@ -14,11 +16,12 @@ const LITERALS = { INT: NUMBER, FLOAT: NUMBER, BOOLEAN: /^(true|false)$/ };
 type Graph = Record<string, unknown>;
 
 /**
- * A copy of the graph, but for frozen nodes that stay as they are, with values put in: "6.text" sets that input of node 6, any other key fills the placeholder
- * `{{key}}` wherever a string holds it. A string that is nothing but a placeholder becomes the value itself.
- * Fails with usage.invalid for a key that names no node, no input and no placeholder.
+ * A copy of the graph, but for frozen nodes that stay as they are, with values put in: "6.text" sets that input of node
+ * 6, any other key fills the placeholder `{{key}}` wherever a string holds it, or sets the primitive of that title. A
+ * string that is nothing but a placeholder becomes the value itself. Fails with usage.invalid for a key that names no
+ * node, no input, no placeholder and no title.
  */
-export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>>, inputsOf: InputsOf): Graph {
+export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>>, definitionOf: DefinitionOf): Graph {
   const marks = placeholders(graph);
   const fills = new Map<string, unknown>();
   const sets: { nodeId: string; input: string; value: unknown }[] = [];
@@ -27,7 +30,7 @@ export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>
       fills.set(key, value);
       continue;
     }
-    sets.push({ ...findInput(graph, key, inputsOf, "set", marks), value });
+    sets.push({ ...findInput(graph, key, definitionOf, "set", marks), value });
   }
   const changed = new Set(sets.map(({ nodeId }) => nodeId));
   const order = keysInOrder(graph);
@@ -43,7 +46,7 @@ export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>
     rememberAdded(inputs, input, value);
   }
   for (const [nodeId, node] of Object.entries(filled)) {
-    if (node !== graph[nodeId]) readNumbers(node, graph[nodeId], inputsOf);
+    if (node !== graph[nodeId]) readNumbers(node, graph[nodeId], definitionOf);
   }
   return filled;
 }
@@ -55,11 +58,11 @@ export function fillGraph(graph: Graph, values: Readonly<Record<string, unknown>
 export function findInput(
   graph: Graph,
   key: string,
-  inputsOf: InputsOf,
+  definitionOf: DefinitionOf,
   verb: "set" | "redact",
   marks: ReadonlySet<string> = new Set(),
 ): { nodeId: string; input: string } {
-  const match = target(graph, key, marks, inputsOf);
+  const match = target(graph, key, marks, definitionOf);
   if (!("reason" in match)) return match;
   const { reason, suggestion } = match;
   throw new LatentkitError("usage.invalid", `Cannot ${verb} a value: ${reason}`, { suggestion });
@@ -82,38 +85,48 @@ export interface UnknownKey {
  * The inputs that a key of `set` gives its whole value to: the one that "6.text" names, or all that are nothing but the
  * placeholder. None where a placeholder stands inside texts only.
  */
-export function inputsOfKey(graph: Graph, key: string, inputsOf: InputsOf): readonly KeyInput[] | UnknownKey {
+export function inputsOfKey(graph: Graph, key: string, definitionOf: DefinitionOf): readonly KeyInput[] | UnknownKey {
   const marks = placeholders(graph);
-  if (marks.has(key)) return wholeInputs(graph, key, inputsOf);
-  const match = target(graph, key, marks, inputsOf);
+  if (marks.has(key)) return wholeInputs(graph, key, definitionOf);
+  const match = target(graph, key, marks, definitionOf);
   if ("reason" in match) return match;
-  return [{ ...match, type: typeOf(graph[match.nodeId], match.input, inputsOf) }];
+  return [{ ...match, type: typeOf(graph[match.nodeId], match.input, definitionOf) }];
 }
 
-function wholeInputs(graph: Graph, key: string, inputsOf: InputsOf): KeyInput[] {
+function wholeInputs(graph: Graph, key: string, definitionOf: DefinitionOf): KeyInput[] {
   const inputs: KeyInput[] = [];
   for (const [nodeId, node] of Object.entries(graph)) {
     if (!isObject(node) || !isObject(node.inputs)) continue;
     for (const [input, value] of Object.entries(node.inputs)) {
       if (typeof value === "string" && wholePlaceholder(value) === key)
-        inputs.push({ nodeId, input, type: typeOf(node, input, inputsOf) });
+        inputs.push({ nodeId, input, type: typeOf(node, input, definitionOf) });
     }
   }
   return inputs;
 }
 
-function typeOf(node: unknown, input: string, inputsOf: InputsOf): string {
-  const declared = inputsOf(String((node as Graph).class_type)) ?? {};
+function typeOf(node: unknown, input: string, definitionOf: DefinitionOf): string {
+  const declared = definitionOf(String((node as Graph).class_type))?.inputs ?? {};
   return Object.hasOwn(declared, input) ? declared[input]!.type : "";
 }
 
+/** Node and input that a key names by the node's id or, where none has it, by the title of a primitive. */
+function target(graph: Graph, key: string, marks: ReadonlySet<string>, definitionOf: DefinitionOf) {
+  const match = dottedTarget(graph, key, marks, definitionOf);
+  if (!("reason" in match)) return match;
+  const nodes = nodesTitled(graph, key, definitionOf);
+  if (nodes.length === 0) return match;
+  if (nodes.length === 1) return { nodeId: nodes[0]!, input: PRIMITIVE_INPUT };
+  return { reason: `nodes ${nodes[0]} and ${nodes[1]} both have the title ${describe(key)}; set one by its id.` };
+}
+
 /** Node and input that a dotted key names; node ids and input names may hold dots themselves. */
-function target(graph: Graph, key: string, marks: ReadonlySet<string>, inputsOf: InputsOf) {
+function dottedTarget(graph: Graph, key: string, marks: ReadonlySet<string>, definitionOf: DefinitionOf) {
   for (const { nodeId, input } of readDottedKey(key)) {
     const node = Object.hasOwn(graph, nodeId) ? graph[nodeId] : undefined;
     if (!isObject(node)) continue;
     const present = isObject(node.inputs) ? node.inputs : {};
-    const declared = inputsOf(String(node.class_type)) ?? {};
+    const declared = definitionOf(String(node.class_type))?.inputs ?? {};
     if (Object.hasOwn(present, input) || Object.hasOwn(declared, input)) return { nodeId, input };
     const names = [...Object.keys(declared), ...Object.keys(present)];
     return unknownKey(
@@ -129,7 +142,10 @@ function target(graph: Graph, key: string, marks: ReadonlySet<string>, inputsOf:
   }
   const reason =
     marks.size === 0 ? "and the graph has no placeholder" : `and no placeholder {{${key}}} is in the graph`;
-  return unknownKey(`"${key}" names no node's input (6.text) ${reason}`, key, marks);
+  return unknownKey(`"${key}" names no node's input (6.text) ${reason}`, key, [
+    ...marks,
+    ...titledPrimitives(graph, definitionOf).keys(),
+  ]);
 }
 
 function unknownKey(what: string, word: string, candidates: Iterable<string>, before = "", after = ""): UnknownKey {
@@ -143,7 +159,8 @@ export function nodesOfKeys(graph: Graph, keys: readonly string[]): Set<string> 
   const keySet = new Set(keys);
   const nodes = new Set<string>();
   for (const [nodeId, node] of Object.entries(graph)) {
-    const isNamed = keys.some((key) => key.startsWith(`${nodeId}.`));
+    const title = isObject(node) ? titleOf(node)?.trim() : undefined;
+    const isNamed = keys.some((key) => key.startsWith(`${nodeId}.`)) || (title !== undefined && keySet.has(title));
     if (isNamed || [...placeholders(node)].some((key) => keySet.has(key))) nodes.add(nodeId);
   }
   return nodes;
@@ -180,10 +197,10 @@ function inText(value: unknown): string {
 }
 
 /** A string that was put in becomes a number or boolean where the input is one: the metadata shows 7, not "7". */
-function readNumbers(node: unknown, original: unknown, inputsOf: InputsOf): void {
+function readNumbers(node: unknown, original: unknown, definitionOf: DefinitionOf): void {
   if (!isObject(node) || !isObject(node.inputs)) return;
   const before = (original as { inputs: Graph }).inputs;
-  const declared = inputsOf(String(node.class_type)) ?? {};
+  const declared = definitionOf(String(node.class_type))?.inputs ?? {};
   for (const [name, value] of Object.entries(node.inputs)) {
     const type = Object.hasOwn(declared, name) ? declared[name]!.type : "";
     if (typeof value !== "string" || value === before[name] || !(type in LITERALS)) continue;

@@ -57,12 +57,11 @@ async function* combined(
   try {
     let item = file === undefined ? { values: {} } : await file.next();
     while (item !== undefined) {
-      const { origin } = item;
       onItem?.(item);
       const fault = item.fault ?? clash(item, axes);
       // a faulty item counts as often as a good one, so that the others keep their numbers when it is corrected
       for (const values of grid(axes, 0, item.values)) {
-        yield { values, origin, ...(fault !== undefined && { fault }) };
+        yield { ...item, values, ...(fault !== undefined && { fault }) };
         // the next item is not even read
         if (--left === 0) return;
       }

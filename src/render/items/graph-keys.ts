@@ -11,6 +11,8 @@ export interface GraphKeys {
   find(key: string): readonly KeyInput[] | UnknownKey;
   /** Inputs by these names that are no links, as keys, in the order of the graph. */
   literals(names: ReadonlySet<string>): readonly KeyInput[];
+  /** Inputs with the name of an image file that are no links, in the order of the graph. */
+  pictures(): readonly KeyInput[];
 }
 
 const TEXT_TYPES: ReadonlySet<string> = new Set(["STRING", "*", ""]);
@@ -21,12 +23,12 @@ export function createGraphKeys(
   { classAliases, registry = defaultRegistry }: { classAliases?: ClassAliases; registry?: Registry } = {},
 ): GraphKeys {
   const parsed = parseGraph(graph, { classAliases });
-  const inputsOf = (type: string) => findDefinition(parsed, type, registry)?.inputs;
+  const definitionOf = (type: string) => findDefinition(parsed, type, registry);
   const cached = new Map<string, readonly KeyInput[] | UnknownKey>();
   return {
     find(key) {
       if (HOSTILE_KEYS.has(key)) return { reason: `"${key}" is refused as a key.` };
-      const inputs = cached.get(key) ?? inputsOfKey(parsed.prompt, key, inputsOf);
+      const inputs = cached.get(key) ?? inputsOfKey(parsed.prompt, key, definitionOf);
       // unknown keys differ from line to line of a hostile file
       if (!("reason" in inputs)) cached.set(key, inputs);
       return inputs;
@@ -36,7 +38,7 @@ export function createGraphKeys(
       for (const nodeId of parsed.ids) {
         const { class_type, inputs } = parsed.prompt[nodeId] as { class_type?: unknown; inputs?: unknown };
         const own = isPlainObject(inputs) ? inputs : {};
-        const declared = inputsOf(String(class_type)) ?? {};
+        const declared = definitionOf(String(class_type))?.inputs ?? {};
         for (const input of names) {
           const type = Object.hasOwn(declared, input) ? declared[input]!.type : "";
           const isLiteral = Object.hasOwn(own, input) && !Array.isArray(own[input]);
@@ -46,6 +48,14 @@ export function createGraphKeys(
       }
       return literals;
     },
+    pictures: () =>
+      parsed.ids.flatMap((nodeId) => {
+        const { class_type, inputs } = parsed.prompt[nodeId] as { class_type?: unknown; inputs?: unknown };
+        const own = isPlainObject(inputs) ? inputs : {};
+        return Object.entries(definitionOf(String(class_type))?.inputs ?? {})
+          .filter(([input, { options }]) => options.image_upload === true && !Array.isArray(own[input]))
+          .map(([input, { type }]) => ({ nodeId, input, type }));
+      }),
   };
 }
 

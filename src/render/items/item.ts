@@ -1,6 +1,6 @@
 import { LatentkitError } from "../../base/errors.js";
 
-/** Values of one item, as in `set`: "6.text" sets an input of node 6, any other key fills the placeholder {{key}}. */
+/** Values of one item, as in `set`: "6.text" sets an input of node 6, others fill the placeholder {{key}} or set the primitive of that title. */
 export type ItemValues = Readonly<Record<string, unknown>>;
 
 /** File and line that an item was read from, for messages. */
@@ -17,6 +17,10 @@ export interface ItemOrigin {
 export interface BatchItem {
   readonly values: ItemValues;
   readonly origin?: ItemOrigin;
+  /** Further fields of the name template, which set nothing in the graph. */
+  readonly fields?: Readonly<Record<string, string>>;
+  /** State of a file that the values name: another one makes another item. */
+  readonly state?: string;
   readonly fault?: LatentkitError;
 }
 

@@ -12,6 +12,9 @@ const PARSERS: Readonly<Record<string, new (file: string, keys: GraphKeys) => It
   ".ndjson": JsonlParser,
 };
 
+/** Whether a path names a file of items by its end. */
+export const isItemFile = (path: string): boolean => Object.hasOwn(PARSERS, extname(path).toLowerCase());
+
 /**
  * Opens a file of items by the end of its name and reads up to the first item; a file without one is refused. Fails
  * with usage.invalid, items.invalid, file.not-found and file.read-failed.
@@ -19,7 +22,8 @@ const PARSERS: Readonly<Record<string, new (file: string, keys: GraphKeys) => It
 export async function openItems(path: string, keys: GraphKeys): Promise<ItemFile> {
   const Parser = PARSERS[extname(path).toLowerCase()];
   if (Parser === undefined) {
-    throw new LatentkitError("usage.invalid", `Items ${path}: expected a file named .csv or .jsonl.`);
+    const expected = "a file named .csv or .jsonl, a folder of pictures or a pattern such as 'photos/*.png'";
+    throw new LatentkitError("usage.invalid", `Items ${path}: expected ${expected}.`);
   }
   const file = new ItemFile(path, new Parser(path, keys));
   // an export that failed leaves such a file; a batch of nothing would look like success

@@ -3,7 +3,8 @@ import { LatentkitError } from "../../base/errors.js";
 import { packageVersion } from "../../base/package.js";
 import { type ClassAliases, findDefinitions, parseGraph } from "../../graph/parse.js";
 import type { Host, NamedModels, RuntimeRecord } from "../../host/types.js";
-import { createInputHashes } from "../../io/files/input-file.js";
+import type { InputFiles } from "../../io/files/input-files.js";
+import type { FilesByName } from "../../io/files/input-text.js";
 import type { OutputHandling } from "../../io/files/output-files.js";
 import { isPlainObject, printJson } from "../../io/json/lossless.js";
 import { pixelHash } from "../../io/png/pixel-hash.js";
@@ -29,7 +30,7 @@ export interface Receipt {
   /** Seeds of the nodes that the picture is made from, as digits by "9.seed". */
   readonly seeds: Readonly<Record<string, string>>;
   readonly noise: Readonly<Record<string, NoiseStream>>;
-  /** Hashes of image files, by the names that the graph has. */
+  /** Hashes of image files, by the names that the graph has; of a data: text by "data:" and its input, "data:3.image". */
   readonly inputs: Readonly<Record<string, string>>;
   readonly host: { readonly name: string; readonly preview: boolean };
   /** Hashes of model files by kind and name, "loras/ink/wash.safetensors"; absent where the host says nothing of models. */
@@ -50,6 +51,8 @@ export interface ReceiptRun {
   readonly classAliases: ClassAliases;
   readonly host: Host;
   readonly inputDir: string;
+  readonly files?: FilesByName;
+  readonly inputs: InputFiles;
   readonly signal?: AbortSignal;
 }
 
@@ -118,14 +121,13 @@ interface Maker {
 }
 
 function createMaker(run: ReceiptRun): Maker {
-  const { registry, classAliases, inputDir, redact, signal } = run;
+  const { registry, classAliases, inputDir, files, inputs: inputFiles, redact, signal } = run;
   const { name, preview } = run.host;
   const engine = packageVersion();
   const graph = textHash(printJson(run.shownPrompt));
-  const surroundings = { host: run.host, inputDir };
+  const surroundings = { host: run.host, inputDir, files };
   const parsed = parseGraph(run.prompt, { classAliases });
   const originsOf = createOrigins(parsed, registry, surroundings, isShownOf(run));
-  const hashOf = createInputHashes(inputDir);
   const redacted = redact.length === 0 ? undefined : [...new Set(redact)];
   const cached = new Map<string, ReturnType<typeof originsOf>>();
   const onceOf = (nodeId: string) => {
@@ -138,9 +140,9 @@ function createMaker(run: ReceiptRun): Maker {
   const make: Maker["make"] = async (nodeId) => {
     const { seeds, noise, files } = await onceOf(nodeId);
     const inputs: Record<string, string> = {};
-    for (const file of files) {
-      const hash = await readable(hashOf(file));
-      if (hash !== undefined) inputs[file] = `sha256:${hash}`;
+    for (const [key, file] of files) {
+      const hash = await readable(inputFiles.hash(file));
+      if (hash !== undefined) inputs[key] = `sha256:${hash}`;
     }
     return { engine, graph, seeds, noise, inputs, host: { name, preview }, ...(await provenanceOf(nodeId)), redacted };
   };
@@ -164,7 +166,7 @@ export async function provenanceFields(
 }
 
 /** A branch that did not run may name a file that is not there. */
-async function readable(hash: Promise<string>): Promise<string | undefined> {
+async function readable(hash: Promise<string | undefined>): Promise<string | undefined> {
   try {
     return await hash;
   } catch (error) {

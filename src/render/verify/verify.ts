@@ -176,7 +176,7 @@ async function renderAgain(
     "value.invalid",
     `Node ${receipt.node} saves no picture of number ${receipt.index}.`,
   );
-  const output: OutputHandling = {
+  const outputHandling: OutputHandling = {
     files: NOTHING_WRITTEN,
     receipt: async (nodeId, picture) => {
       const isReceipts = countOf(nodeId) === receipt.index && nodeId === receipt.node;
@@ -188,7 +188,7 @@ async function renderAgain(
   const outputDir = await mkdtemp(join(tmpdir(), "latentkit-verify-"));
   try {
     const targets = [receipt.node];
-    const result = await render(graph, { ...options, targets, outputDir, output, allowNetwork: false });
+    const result = await render(graph, { ...options, targets, outputDir, outputHandling, allowNetwork: false });
     if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
     return result.error ?? again;
   } catch (error) {
@@ -201,6 +201,7 @@ async function renderAgain(
 
 /** Every name is free, and no byte is written. */
 const NOTHING_WRITTEN: OutputFiles = {
+  makeFolder: async () => {},
   writeNumbered: async (_, name) => name,
   writeNew: async (_folder, _bytes, nameAt) => nameAt(0),
   writeReplacing: async () => {},

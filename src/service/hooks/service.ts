@@ -103,6 +103,7 @@ export function createHookService(options: HookServiceOptions): HookService {
     slices: new SliceSource(runs, memory),
     turns: new Turns(),
     runs,
+    checkMessage: agent.check,
     metrics,
     log,
     clock,

@@ -1,10 +1,12 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
+import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { loadSqliteDriver, type SqliteDriver } from "#src/service/hooks/store/sqlite/driver.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "#src/service/hooks/store/store.js";
 import { temporaryFolder } from "../folders.js";
+import { newSchema, postgres } from "../postgres/cluster.js";
 
 /** One kind of store, as tests use it. */
 export interface StoreKind {
@@ -15,8 +17,14 @@ export interface StoreKind {
   reopen(store: Store): Promise<Store>;
 }
 
-/** Runs the same tests on every store. Call at the top of a test file. */
-export function describeStores(title: string, tests: (kind: StoreKind) => void): void {
+/**
+ * Runs the same tests on every store. Call at the top of a test file. `network` is added to the title of a store on a
+ * network: @long where the tests take long there.
+ */
+export function describeStores(
+  { title, network = "" }: { title: string; network?: string },
+  tests: (kind: StoreKind) => void,
+): void {
   describe(`${title}, memory store`, () => {
     tests({ name: "memory", create: createMemoryStore, reopen: async (store) => store });
   });
@@ -42,6 +50,30 @@ export function describeStores(title: string, tests: (kind: StoreKind) => void):
       });
     });
   }
+  describe(`${title}, PostgreSQL store ${network}`, () => {
+    const url = postgres();
+    const open: Store[] = [];
+    let schema = "";
+    const create = (): Store => {
+      const store = createPostgresStore({ url, schema });
+      open.push(store);
+      return store;
+    };
+    beforeEach(() => {
+      schema = newSchema();
+    });
+    afterEach(async () => {
+      for (const store of open.splice(0)) await store.close();
+    });
+    tests({
+      name: "PostgreSQL",
+      create,
+      reopen: async (store) => {
+        await store.close();
+        return create();
+      },
+    });
+  });
 }
 
 /** Every SQLite that this Node can load. */

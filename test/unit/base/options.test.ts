@@ -29,6 +29,7 @@ const run = {
   targets: true,
   outputDir: true,
   inputDir: true,
+  files: true,
   classAliases: true,
   config: true,
   partial: true,
@@ -48,7 +49,7 @@ const picture = {
   redact: true,
   extraPnginfo: true,
 } as const;
-const shared = { cache: true, diskCache: true, output: true, onEvent: true } as const;
+const shared = { cache: true, diskCache: true, outputHandling: true, onEvent: true } as const;
 const agent = async () => ({ response: "" });
 /** Marks functions whose arguments are no options. */
 const INPUT = "takes no options";
@@ -60,13 +61,23 @@ async function drained(events: AsyncIterable<unknown>): Promise<void> {
 const CASES: Cases = {
   render: {
     call: (options) => api.render(graph, options),
-    options: { ...run, ...picture, ...shared, passing: true, cacheDir: true },
+    options: { ...run, ...picture, ...shared, passing: true, cacheDir: true, output: true },
+  },
+  createRenderer: {
+    call: (options) => api.createRenderer(options).close(),
+    options: {
+      ...picture,
+      ...{ targets: true, outputDir: true, inputDir: true, files: true, classAliases: true, config: true },
+      partial: true,
+      ...{ allowNetwork: true, device: true, previews: true, cacheDir: true, output: true },
+      ...{ threads: true, cacheBytes: true, resourceLimits: true, graceMs: true },
+    },
   },
   batch: {
     call: (options) => drained(api.batch(graph, [], options)),
     options: {
       ...{ ...run, ...picture, cacheDir: true, concurrency: true, journal: true, resume: true, failFast: true },
-      ...{ retry: true, name: true, total: true, drain: true },
+      ...{ retry: true, name: true, grid: true, total: true, drain: true },
     },
   },
   executeGraph: {
@@ -79,14 +90,23 @@ const CASES: Cases = {
   validateGraph: {
     call: (options) => api.validateGraph(graph, options),
     options: {
-      ...{ registry: true, host: true, inputDir: true, classAliases: true, targets: true, allowNetwork: true },
+      ...{ registry: true, host: true, inputDir: true, files: true, classAliases: true, targets: true },
+      allowNetwork: true,
       partialExecutionTargets: "takes null",
     },
+  },
+  convertWorkflow: {
+    call: (options) => api.convertWorkflow({ nodes: [{ id: 1, type: "A" }], links: [] }, options),
+    options: { registry: true, classAliases: true, clock: true, onWarning: true },
+  },
+  graphSchema: {
+    call: (options) => api.graphSchema(graph, options),
+    options: { registry: true, host: true, inputDir: true, classAliases: true, named: true },
   },
   invokeNode: {
     call: (options) => api.invokeNode("SolidMask", { value: 0, width: 8, height: 8 }, options),
     options: {
-      ...{ hidden: true, host: true, outputDir: true, inputDir: true, registry: true, signal: true },
+      ...{ hidden: true, host: true, outputDir: true, inputDir: true, files: true, registry: true, signal: true },
       ...{ clock: true, fetch: true, config: true, device: true, log: true },
     },
   },
@@ -162,6 +182,7 @@ const CASES: Cases = {
         cacheDir: true,
         format: true,
         parameters: true,
+        files: true,
       },
     },
   },
@@ -182,6 +203,7 @@ const CASES: Cases = {
   createRegistry: INPUT,
   decodePng: INPUT,
   parsePrompt: INPUT,
+  picturesIn: INPUT,
   device: INPUT,
   block: INPUT,
   // the second argument of these describes the input to ComfyUI's clients, which have keys of their own

@@ -24,7 +24,11 @@ describe("parseGraph", () => {
     for (const input of [[], 5, new Map()])
       await refuses(() => parseGraph(input), "graph.invalid", /expected an object/);
     await refuses(() => parseGraph("{"), "graph.invalid-json", /line 1/);
-    await refuses(() => parseGraph({ nodes: [], links: [] }), "graph.invalid", /export it in API format/);
+    await refuses(
+      () => parseGraph({ nodes: [], links: [] }),
+      "graph.invalid",
+      /expected API format, received a workflow as the editor saves it/,
+    );
     for (const bad of [5, null, "x", [], undefined]) {
       await refuses(() => parseGraph({ "7": bad }), "graph.invalid", /Node 7: expected an object/);
     }

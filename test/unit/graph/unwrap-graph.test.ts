@@ -39,12 +39,12 @@ describe("request bodies around a graph", () => {
     assert.deepEqual(ids, ["1", "prompt", "input"]);
   });
 
-  it("are refused with the editor's own format inside, which names the way to export", async () => {
+  it("are refused with the editor's own format inside, which names the function that converts it", async () => {
     for (const body of [editor, { input: { workflow: editor } }, { prompt: editor }]) {
       await refuses(
         () => parseGraph(body),
         "graph.invalid",
-        /export it in API format: File → Export \(API\).*dev mode/,
+        /^Graph: expected API format, .*convertWorkflow converts\.$/,
       );
     }
   });

@@ -12,7 +12,10 @@ import { noisyLake, receiptOf, saved, textsOf } from "../../helpers/graph/receip
 const inputDir = join(root, "test/graphs/input");
 const HIDDEN = "[redacted]";
 const redact = (prompt: object, keys: readonly string[], extraPnginfo?: unknown) =>
-  redactMetadata({ prompt: prompt as Record<string, unknown>, extraPnginfo }, keys, () => ({}));
+  redactMetadata({ prompt: prompt as Record<string, unknown>, extraPnginfo }, keys, () => ({
+    inputs: {},
+    displayName: "",
+  }));
 
 describe("redactMetadata", () => {
   it("hides one input of one node, or a key at any depth, and changes nothing it is given", () => {

@@ -138,6 +138,27 @@ describe("createGraphAgent", () => {
     assert.equal((await run('{"width": ["2", 0], "seed": 1, "scale": 1}')).last.code, "usage.invalid");
   });
 
+  it("checks a message against the graph's schema before the run, and in it", async () => {
+    const noise = { class_type: "SolidMask", inputs: { value: "{{value}}", width: 8, height: ["3", 0] } };
+    const height = { class_type: "PrimitiveInt", inputs: { value: 4 }, _meta: { title: "Height" } };
+    const image = { class_type: "MaskToImage", inputs: { mask: ["1", 0] } };
+    const graph = { "1": noise, "2": save(["4", 0], "x"), "3": height, "4": image };
+    const sentence = 'Message, property "value": expected a number from 0 to 1, received 7.';
+    const agent = open(graph);
+    await refuses(() => agent.check('{"value": 7}'), "usage.invalid");
+    agent.check('{"value": 0.5, "Height": 16, "Width": 8}');
+    const { run } = serve(graph);
+    const failed = await run('{"value": 7}');
+    assert.deepEqual([failed.state, failed.last.error], ["failed", sentence]);
+    const { last } = await run('{"value": 0.5, "Height": 16, "6.x": 1}');
+    const [file] = JSON.parse(String(last.response)) as { filename: string; subfolder: string }[];
+    const picture = await decodePng(readFileSync(join(out(), file!.subfolder, file!.filename)));
+    assert.deepEqual([picture.width, picture.height, picture.data[0]], [8, 16, 127]);
+    // nodes of a setup module may take other values than the package's
+    const setup = pathToFileURL(join(root, "dist/index.js"));
+    open(graph, { setup }).check('{"value": 7}');
+  });
+
   it("emits texts as file, previews as image, with distinct names", async () => {
     const graph = {
       "1": lake,

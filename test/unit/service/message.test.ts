@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { printJson } from "#src/io/json/lossless.js";
+import type { Parameter } from "#src/render/schema/parameters.js";
 import { fillsOf } from "#src/service/message.js";
 import { refuses } from "../../helpers/errors.js";
 
-const fills = (message: string, ...keys: string[]) => fillsOf(message, new Set(keys));
+const placeholder = (key: string): Parameter => ({ key, isRequired: true, property: { title: key, type: "string" } });
+const fills = (message: string, ...keys: string[]) => fillsOf(message, keys.map(placeholder));
 
 describe("fillsOf", () => {
   it("fills {{message}} with any text", () => {
@@ -67,5 +69,35 @@ describe("fillsOf", () => {
     ] as const) {
       await refuses(() => fills(`{"message": ${value}}`, "message"), "usage.invalid", /text, number or boolean/, words);
     }
+  });
+
+  const typed: Parameter[] = [
+    { key: "steps", isRequired: false, property: { title: "steps", type: "integer", minimum: 1, maximum: 100 } },
+    {
+      key: "Sampler",
+      isRequired: false,
+      property: { title: "Sampler", type: "string", enum: ["euler", "ddim"] },
+      renamed: new Map([["sample_euler", "euler"]]),
+    },
+  ];
+
+  it("takes optional properties where they are there, by names of before too", () => {
+    assert.deepEqual(fillsOf("a fox", typed), {});
+    assert.deepEqual(fillsOf('{"steps": "20", "other": 1}', typed), { steps: "20" });
+    assert.deepEqual(fillsOf('{"Sampler": "sample_euler"}', typed), { Sampler: "sample_euler" });
+  });
+
+  it("refuses a value outside the schema in one sentence", async () => {
+    const refused = async (message: string, sentence: string) =>
+      assert.equal((await refuses(() => fillsOf(message, typed), "usage.invalid")).message, sentence);
+    const whole = 'Message, property "steps": expected a whole number from 1 to 100';
+    await refused('{"steps": 101}', `${whole}, received 101.`);
+    await refused('{"steps": "many"}', `${whole}, received "many".`);
+    await refused('{"steps": ["4", 0]}', `${whole}, received a list of 2.`);
+    await refused('{"Sampler": "eulre"}', 'Message, property "Sampler": expected "euler" or "ddim", received "eulre".');
+    await refused(
+      '{"Sampler": "eule"}',
+      'Message, property "Sampler": expected "euler" or "ddim", received "eule". Did you mean euler?',
+    );
   });
 });

@@ -90,9 +90,9 @@ describe("startService", () => {
 
   it("names a store or agent that is not available", async () => {
     await refuses(
-      start({ store: "redis://user:secret@host/0" }),
+      start({ store: "postgres://user:secret@127.0.0.1:1/db" }),
       "config.invalid",
-      /this version has no redis:\/\/ store/,
+      /^Cannot open the PostgreSQL store at postgres:\/\/127\.0\.0\.1:1\/db: .*ECONNREFUSED/,
     );
     await refuses(start({ agent: { module: join(folder(), "none.mjs") } }), "config.invalid", /none\.mjs/);
     await refuses(start({ agent: { graph: join(folder(), "none.json") } }), "file.not-found", /none\.json/);

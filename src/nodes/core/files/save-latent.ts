@@ -1,5 +1,5 @@
 import { counterFiles } from "../../../io/files/output-files.js";
-import { expandPrefix, makeFolder, resolvePrefix } from "../../../io/files/output-path.js";
+import { expandPrefix, resolvePrefix } from "../../../io/files/output-path.js";
 import { metadataText } from "../../../io/files/save-images.js";
 import { writeSafetensors } from "../../../io/safetensors/write.js";
 import { Tensor } from "../../../tensor/tensor.js";
@@ -31,8 +31,8 @@ export const saveLatent = defineNode({
     const target = resolvePrefix(folders.output, prefix, "filename_prefix");
     const tensors = { [SAMPLES]: samples.samples, [FORMAT]: Tensor.zeros([0]) };
     const bytes = writeSafetensors(tensors, metadataText(prompt, extra_pnginfo));
-    await makeFolder(folders.output, target);
     const files = output?.files ?? counterFiles;
+    await files.makeFolder(folders.output, target);
     const filename = await files.writeNumbered(target.folder, target.name, "_.latent", bytes);
     return { result: [], ui: { latents: [{ filename, subfolder: target.subfolder, type: "output" }] } };
   },

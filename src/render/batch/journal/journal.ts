@@ -98,8 +98,8 @@ export class Journal {
   }
 
   /** Finds the entry of an item; takes the items in order, each once. */
-  async find(index: number, { values, fault }: BatchItem): Promise<Entry> {
-    const key = itemKey(this.header, values, fault !== undefined);
+  async find(index: number, item: BatchItem): Promise<Entry> {
+    const key = itemKey(this.header, item);
     const position = this.positions.of(index, key);
     if (this.log === undefined) return { position, key, finished: undefined, leftovers: [] };
     const { state, files } = this.log;
@@ -153,9 +153,9 @@ export class Journal {
  * Key of an item: 16 hexadecimal digits, equal for values in another order. An item that could not be read has another
  * one than an item of the same values.
  */
-function itemKey({ graph, engine }: Journal["header"], values: ItemValues, isFaulty: boolean): string {
+function itemKey({ graph, engine }: Journal["header"], { values, fault, state }: BatchItem): string {
   const sorted = Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1));
-  const text = `${graph} ${engine} ${printJson(sorted)}${isFaulty ? " faulty" : ""}`;
+  const text = `${graph} ${engine} ${printJson(sorted)}${fault === undefined ? "" : " faulty"}${state === undefined ? "" : ` ${state}`}`;
   return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 

@@ -24,6 +24,8 @@ export interface HookContext {
   readonly slices: SliceSource;
   readonly turns: Turns;
   readonly runs: Runs;
+  /** The agent's own look at the message of a request. */
+  readonly checkMessage?: (message: string) => void;
   readonly metrics: Metrics;
   readonly log: HookLog;
   readonly clock: Clock;

@@ -267,6 +267,30 @@ describe("latentkit render, many times", () => {
     assert.ok(told.paths.every((path) => !path.includes("contact-sheet")));
   });
 
+  it("makes a labelled grid of two or three sweeps, a page for each value of the third", async () => {
+    const sweeps = ["--sweep", "2.steps=10,20", "--sweep", "2.scheduler=normal,karras"];
+    const two = await run([...sweeps, "--seeds", "3", "--grid", "--contact-sheet", "--json"]);
+    assert.equal(two.code, 0, two.err);
+    assert.deepEqual(json(two.out).at(-1)!.grid, [join(out(), "grid.png")]);
+    const named = join(folder(), "named.png");
+    const three = await run([...sweeps, "--seeds", "3..4", "--grid", named, "--out", out("three")]);
+    assert.deepEqual(three.err.match(/^Grid: .*$/gm)?.length, 2, three.err);
+    assert.ok(existsSync(named) && existsSync(join(folder(), "named-2.png")));
+    for (const [args, pattern] of [
+      [["--seeds", "1"], /--grid: expected two or three of --sweep and --seeds, received 1\./],
+      [
+        ["--seeds", "1", "--items", write("items.csv", "scene\nlake\n")],
+        /--grid: expected sweeps alone, received --items/,
+      ],
+      [[...sweeps, "--grid", "x.jpg"], /grid: expected a name that ends in \.png/],
+      [[...sweeps, "--grid", "x.png", "--contact-sheet", "x.png"], /--grid: expected another file than the contact/],
+    ] as const) {
+      const { code, err } = await run([...args, ...(args.includes("--grid" as never) ? [] : ["--grid"])]);
+      assert.match(err, pattern);
+      assert.equal(code, 2);
+    }
+  });
+
   it("keeps redacted values out of contact sheet and journal @long", async () => {
     const sheetOf = async (name: string, args: string[]) => {
       const { code, err } = await run([...args, "--out", out(name), "--contact-sheet", "--quiet"], {}, SMALL);

@@ -157,7 +157,9 @@ describe("latentkit serve", () => {
     await refused(["--host", "0.0.0.0"], 3, /hooks_token.*received "0\.0\.0\.0"/);
     await refused(["--host", "::"], 3, /loopback/);
     await refused(["--host", "0.0.0.0"], 3, /loopback/, { LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN: "  " });
-    await refused([], 3, /this version has no redis:\/\/ store/, { LATENTKIT_STORE: "redis://user:secret@host" });
+    await refused([], 3, /Cannot open the PostgreSQL store at postgres:\/\/127\.0\.0\.1:1\/db: .*ECONNREFUSED/, {
+      LATENTKIT_STORE: "postgres://user:secret@127.0.0.1:1/db",
+    });
     await refused(["--port", "70000"], 2, /--port/);
     await refused(["extra"], 2, /Usage/);
     await refused(["--config", write("a.json", '{"stor": 1}')], 3, /unknown key "stor"\. Did you mean "store"/);

@@ -62,7 +62,7 @@ describe("parseConfig", () => {
     refused({ port: "80" }, /"port": expected number, received "80"\./);
     refused({ limits: { running: 0 } }, /"limits\.running": expected number to be >0, received 0\./);
     refused({ limits: { running: Number.NaN } }, /"limits\.running"/);
-    refused({ store: "mysql:x" }, /"store": expected memory:, sqlite:FILE or redis:/);
+    refused({ store: "mysql:x" }, /"store": expected memory:, sqlite:FILE or postgres:/);
     refused({ agent: { graph: "a", module: "b" } }, /"agent": expected \{ graph: FILE \} or \{ module: FILE \}/);
     refused({ agent: { graph: "a", targets: [4] } }, /"agent": expected \{ graph: FILE \} or \{ module: FILE \}/);
     refused({ remote_image_api: { base_url: "file:///etc/passwd" } }, /"remote_image_api\.base_url"/);
@@ -86,7 +86,7 @@ describe("parseConfig", () => {
     ["a list of tokens for the channel", { channels: { web: ["3141592"] } }],
     ["a token as a word in braces", { channels: { web: { "3141592": null } } }],
     ["a token without a blank before it", { channels: { web: { "hooks_token:3141592": null } } }],
-    ["a password in a store that is none", { store: "postgres://user:3141592@host/db" }],
+    ["a password in a store that is none", { store: "mysql://user:3141592@host/db" }],
     ["a password in an address that is none", { remote_image_api: { base_url: "ftp://user:3141592@host" } }],
   ];
   for (const [what, config] of slips) {
@@ -118,7 +118,7 @@ describe("hideSecrets", () => {
     const key = "k".repeat(32);
     const config = parseConfig(
       {
-        store: "redis://user:secret@localhost/1",
+        store: "postgres://user:secret@localhost/1?sslmode=require&password=secrets",
         remote_image_api: { keys: [{ name: "default", key }] },
         channels: { web: { hooks_token: ["abc", "defg"] } },
       },
@@ -132,7 +132,7 @@ describe("hideSecrets", () => {
     const shown = hideSecrets(config) as typeof config;
     assert.deepEqual(shown.remote_image_api.keys, [{ name: "default", key: "set (32 chars)" }]);
     assert.deepEqual(shown.channels.web.hooks_token, ["set (3 chars)", "set (4 chars)"]);
-    assert.equal(shown.store, "redis://user:set (6 chars)@localhost/1");
+    assert.equal(shown.store, "postgres://user:set (6 chars)@localhost/1?sslmode=require&password=set (7 chars)");
     assert.equal(shown.channels.web.hooks_default_session_key, "hook:ingress");
     assert.equal(config.remote_image_api.keys[0]!.key, key);
   });

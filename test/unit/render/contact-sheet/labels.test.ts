@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { NumberLiteral } from "#src/io/json/lossless.js";
 import { Canvas } from "#src/render/contact-sheet/canvas.js";
-import { cut, Varying, wrap } from "#src/render/contact-sheet/labels.js";
+import { cut, Varying, wrap, wrapText } from "#src/render/contact-sheet/labels.js";
 
 describe("labels of a contact sheet", () => {
   it("name the values that vary, seeds of several nodes once", () => {
@@ -26,6 +26,15 @@ describe("labels of a contact sheet", () => {
     assert.deepEqual(wrap([], 4, 3), []);
     assert.equal(cut("hügel🦊🦊", 6), "hügel…");
     assert.equal(cut("hügel🦊", 6), "hügel🦊");
+  });
+
+  it("wrap between words, and within a word that is longer than a line", () => {
+    assert.deepEqual(wrapText("a red fox asleep", 8, 3), ["a red", "fox", "asleep"]);
+    assert.deepEqual(wrapText("sgm_uniform x", 6, 3), ["sgm_un", "iform", "x"]);
+    assert.deepEqual(wrapText("one two three four", 5, 2), ["one", "two …"]);
+    assert.deepEqual(wrapText("abcdefghij", 3, 2), ["abc", "de…"]);
+    assert.deepEqual(wrapText("", 3, 2), [""]);
+    assert.deepEqual(wrapText("ab", 0, 5), ["a", "b"]);
   });
 
   it("are drawn in a font of 5 x 7, unknown characters as question marks", () => {

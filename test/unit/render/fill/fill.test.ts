@@ -10,14 +10,17 @@ const CLASSES: Record<string, Record<string, InputSpec>> = {
   Text: { text: spec("STRING"), mode: spec("COMBO") },
   Noise: { seed: spec("INT"), strength: spec("FLOAT"), average: spec("BOOLEAN"), pipe: spec("PIPE_LINE") },
 };
-const inputsOf = (type: string) => CLASSES[type];
+const definitionOf = (type: string) => {
+  const inputs = CLASSES[type];
+  return inputs && { inputs, displayName: `The ${type}` };
+};
 const graph = () =>
   parseJson(`{
     "10": { "class_type": "Text", "inputs": { "text": "a {{animal}} and a {{ animal }}, {{light}}" } },
     "2.1": { "class_type": "Noise", "inputs": { "seed": "{{seed}}", "strength": 7.0, "pipe": ["10", 0] } },
     "3": { "class_type": "Unheard", "inputs": { "odd.name": 1 } }
   }`) as Record<string, unknown>;
-const fill = (values: Record<string, unknown>) => printJson(fillGraph(graph(), values, inputsOf));
+const fill = (values: Record<string, unknown>) => printJson(fillGraph(graph(), values, definitionOf));
 const refused = (values: Record<string, unknown>, pattern: RegExp) =>
   assert.throws(
     () => fill(values),
@@ -29,7 +32,7 @@ describe("fillGraph", () => {
   it("changes nothing without values, and never the graph it was given", () => {
     assert.equal(fill({}), printJson(graph()));
     const given = graph();
-    fillGraph(given, { animal: "fox", "3.odd.name": 2 }, inputsOf);
+    fillGraph(given, { animal: "fox", "3.odd.name": 2 }, definitionOf);
     assert.equal(printJson(given), printJson(graph()));
   });
 
@@ -37,13 +40,13 @@ describe("fillGraph", () => {
     const given = graph();
     for (const node of Object.values(given)) freezeJson(node);
     const values = { animal: "fox", "3.odd.name": 2 };
-    const filled = fillGraph(given, values, inputsOf);
+    const filled = fillGraph(given, values, definitionOf);
     assert.equal(printJson(filled), fill(values));
     assert.deepEqual(
       Object.keys(given).filter((id) => filled[id] === given[id]),
       [],
     );
-    const other = fillGraph(given, { "10.text": "x" }, inputsOf);
+    const other = fillGraph(given, { "10.text": "x" }, definitionOf);
     assert.equal(printJson(other), fill({ "10.text": "x" }));
     assert.equal(other["3"], given["3"]);
     assert.notEqual(other["2.1"], given["2.1"], "it holds a placeholder");

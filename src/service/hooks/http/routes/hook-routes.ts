@@ -1,3 +1,4 @@
+import { LatentkitError } from "../../../../base/errors.js";
 import { HookError } from "../../hook-error.js";
 import type { Idempotency } from "../../runs/replies.js";
 import type { Started } from "../../runs/run-starter.js";
@@ -24,6 +25,7 @@ export function hookRoutes(context: HookContext): Route[] {
     const name = body.name?.trim() || undefined;
     const timeoutSeconds = body.timeoutSeconds ?? undefined;
     const payload = [body.message, name, sessionKey, timeoutSeconds];
+    const admit = admission(call.tokenId, sessionKey);
     const started = await runs.start({
       origin: "agent",
       message: body.message,
@@ -31,7 +33,10 @@ export function hookRoutes(context: HookContext): Route[] {
       sessionKey,
       timeoutSeconds,
       idempotency: idempotencyOf(call, "agent", body.idempotencyKey, payload),
-      admit: admission(call.tokenId, sessionKey),
+      admit: () => {
+        refuseMessage(context, body.message);
+        admit();
+      },
     });
     sendStarted(context, call, started);
   };
@@ -57,6 +62,16 @@ export function hookRoutes(context: HookContext): Route[] {
     { name: "agent", paths: ["/hooks/agent", "/api/hooks/agent"], access: "token", handlers: { POST: agent } },
     { name: "wake", paths: ["/hooks/wake", "/api/hooks/wake"], access: "token", handlers: { POST: wake } },
   ];
+}
+
+/** Throws invalid_request where the agent refuses the message. */
+function refuseMessage({ checkMessage }: HookContext, message: string): void {
+  try {
+    checkMessage?.(message);
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    throw new HookError("invalid_request", error.message, { cause: error });
+  }
 }
 
 function readBody({ runs, config, clock }: HookContext, { req, res }: Call): Promise<unknown> {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { LatentkitError } from "latentkit";
 import { FakeClock } from "../../../../../helpers/hooks/fake-clock.js";
 import { bearer, serviceStarter, TOKEN, until } from "../../../../../helpers/hooks/hook-service.js";
 import { RawClient, requestText } from "../../../../../helpers/http/raw-http.js";
@@ -37,6 +38,24 @@ describe("POST /hooks/agent", () => {
       assert.equal(new Date(run.createdAt).toISOString(), payload.created_at);
     });
   }
+
+  it("refuses a message that the agent refuses, without a run, a key or a start of the rate", async () => {
+    const check = (message: string) => {
+      if (message === "bug") throw new TypeError("a secret");
+      if (message !== "good") throw new LatentkitError("usage.invalid", 'Message, property "a": expected b.');
+    };
+    const agent = Object.assign(async () => ({ response: "" }), { check });
+    const { post, hooks } = await startService({ agent, config: { limits: { starts_per_10s: 1 } } });
+    const headers = { "idempotency-key": "one" };
+    for (let i = 0; i < 3; i++) {
+      const refused = await post("/hooks/agent", { message: "bad" }, headers);
+      assert.deepEqual([refused.status, (await json(refused)).error], [400, 'Message, property "a": expected b.']);
+    }
+    const failed = await post("/hooks/agent", { message: "bug" });
+    assert.deepEqual([failed.status, (await json(failed)).error], [500, "internal error"]);
+    assert.equal((await hooks.runs.list({ limit: 10 })).runs.length, 0);
+    assert.equal((await post("/hooks/agent", { message: "good" }, headers)).status, 200);
+  });
 
   it("accepts a time-out up to an hour", async () => {
     const { start, hooks } = await startService();

@@ -13,6 +13,13 @@ export class EventQueue<Event> {
     this.wakeReader();
   }
 
+  /** Adds an event in place of the newest that waits, where that one `isOutdated` by it. */
+  replace(event: Event, isOutdated: (waiting: Event) => boolean): void {
+    const newest = this.events.at(-1);
+    if (!this.isOver && newest !== undefined && isOutdated(newest)) this.events[this.events.length - 1] = event;
+    else this.add(event);
+  }
+
   /** Resolves when the reader has caught up so far that more may be added. */
   async room(): Promise<void> {
     while (this.events.length >= this.limit) {

@@ -1,0 +1,133 @@
+import { type Classes, readDefinitions } from "./definitions.js";
+import {
+  BYPASSED,
+  type EditorGraph,
+  type EditorNode,
+  invalid,
+  MUTED,
+  nameOfNode,
+  readEditorGraph,
+} from "./document.js";
+import { sourceFinder } from "./links.js";
+import { openScopes, type Scope } from "./scopes.js";
+import { filledPrefix } from "./texts.js";
+import { isVirtual, linksInvisibly } from "./virtual-nodes.js";
+import { widgetValues } from "./widgets.js";
+
+/** Surroundings of a conversion. */
+export interface Conversion {
+  readonly classes: Classes;
+  /** Time that %date:…% in a prefix of file names stands for. */
+  readonly now: Date;
+  readonly onWarning?: (message: string) => void;
+}
+
+export interface ApiNode {
+  inputs: Record<string, unknown>;
+  class_type: string;
+  _meta: { title: string };
+}
+
+// decision 15
+/**
+ * Converts a workflow as the editor saves it to a graph in API format, as the editor does when it queues one. Throws
+ * graph.invalid, which names the node, its type and the reason.
+ */
+export function toApiGraph(
+  workflow: Readonly<Record<string, unknown>>,
+  { classes, now, onWarning }: Conversion,
+): Record<string, ApiNode> {
+  const definitions = readDefinitions(workflow, classes);
+  const scopes = openScopes(readEditorGraph(workflow), definitions, classes);
+  const findSource = sourceFinder();
+  const [names, linked] = [once(namesOf), once(linkedNodes)];
+  const entries: [string, ApiNode, links: [input: string, id: string][]][] = [];
+  for (const scope of scopes) {
+    for (const node of scope.graph.nodes.values()) {
+      const id = scope.prefix + node.id;
+      if (isVirtual(node.type) || node.mode === MUTED || node.mode === BYPASSED || scope.inner.has(node.id)) continue;
+      if (linksInvisibly(node.type)) {
+        const reason =
+          "its links are drawn by the editor and are not in the file; link the nodes, or export it in API format";
+        throw invalid(`${nameOfNode(node, scope.prefix)} cannot be converted: ${reason}.`);
+      }
+      const definition = classes(node.type);
+      if (definition === undefined && !linked(scope.graph).has(node.id)) {
+        onWarning?.(
+          `Workflow: ${nameOfNode(node, scope.prefix)} is left out: its class is not known, and nothing is linked to it.`,
+        );
+        continue;
+      }
+      const inputs: Record<string, unknown> = {};
+      const links: [string, string][] = [];
+      for (const [name, value] of valuesIn(scope, node, classes)) {
+        const isPrefix = name === "filename_prefix" && typeof value === "string" && isSaving(node.type);
+        inputs[name] = literal(
+          isPrefix ? filledPrefix(value, lookupIn(scope, scopes[0]!, classes, names), now) : value,
+        );
+      }
+      for (const { name, type, link } of node.inputs) {
+        const source = link === undefined ? undefined : findSource(scope, link, type);
+        if (source === undefined) continue;
+        if (source.kind === "muted") delete inputs[name];
+        else if (source.kind === "value") inputs[name] = literal(source.value);
+        else {
+          inputs[name] = [source.id, source.slot];
+          links.push([name, source.id]);
+        }
+      }
+      const title = node.title ?? definition?.displayName ?? node.type;
+      entries.push([id, { inputs, class_type: node.type, _meta: { title } }, links]);
+    }
+  }
+  const graph: Record<string, ApiNode> = Object.fromEntries(entries.map(([id, node]) => [id, node]));
+  for (const [, { inputs }, links] of entries)
+    for (const [name, id] of links) if (!Object.hasOwn(graph, id)) delete inputs[name];
+  return graph;
+}
+
+/** Lists would be read as links. */
+const literal = (value: unknown): unknown => (Array.isArray(value) ? { __value__: value } : value);
+
+/** Names of the classes in whose prefix the editor fills texts. */
+const isSaving = (type: string): boolean => type.startsWith("Save") || type.endsWith("Save");
+
+/** Values of a node's widgets, those that a subgraph's node holds for it in their place. */
+function valuesIn({ shown, prefix }: Scope, node: EditorNode, classes: Classes): Map<string, unknown> {
+  const values = widgetValues(prefix === "" ? node : { ...node, id: prefix + node.id }, classes(node.type));
+  for (const [name, value] of shown.get(node.id) ?? []) if (values.has(name)) values.set(name, value);
+  return values;
+}
+
+/** Looks up a widget among the nodes of a scope, else of the workflow, by the search name of a node, else by its title. */
+const lookupIn = (scope: Scope, root: Scope, classes: Classes, names: Names) => (name: string, widget: string) => {
+  for (const place of scope === root ? [root] : [scope, root]) {
+    const { bySearchName, byTitle } = names(place.graph);
+    const node = bySearchName.get(name) ?? byTitle.get(name);
+    if (node !== undefined) return valuesIn(place, node, classes).get(widget);
+  }
+  return undefined;
+};
+
+type Names = (graph: EditorGraph) => Record<"bySearchName" | "byTitle", ReadonlyMap<unknown, EditorNode>>;
+
+/** The first node of each name. */
+const namesOf: Names = ({ nodes }) => {
+  const backwards = [...nodes.values()].reverse();
+  return {
+    bySearchName: new Map(backwards.map((node) => [node.searchName, node])),
+    byTitle: new Map(backwards.map((node) => [node.title, node])),
+  };
+};
+
+const linkedNodes = ({ links }: EditorGraph): ReadonlySet<string> =>
+  new Set([...links.values()].flatMap(({ origin, target }) => [origin, target]));
+
+/** Computes a function of a graph once. */
+function once<Value>(compute: (graph: EditorGraph) => Value): (graph: EditorGraph) => Value {
+  const byGraph = new Map<EditorGraph, Value>();
+  return (graph) => {
+    if (!byGraph.has(graph)) byGraph.set(graph, compute(graph));
+    return byGraph.get(graph)!;
+  };
+}

@@ -1,0 +1,106 @@
+import { describe } from "../../base/errors.js";
+import { isPlainObject } from "../../io/json/lossless.js";
+import type { NodeDefinition } from "../../nodes/define.js";
+import {
+  type EditorGraph,
+  type EditorInput,
+  type EditorLink,
+  type EditorNode,
+  type GroupWidget,
+  INPUT_NODE,
+  idOf,
+  listed,
+  listOf,
+  OUTPUT_NODE,
+  objectOf,
+  outputLinksOf,
+  readEditorGraph,
+  readNode,
+  textOf,
+} from "./document.js";
+import { namedWidgets, widgetsOf } from "./widgets.js";
+
+export type Classes = (type: string) => NodeDefinition | undefined;
+
+/** The insides of a workflow's subgraphs and group nodes, by the type of the nodes that stand for them. */
+export function readDefinitions(
+  workflow: Readonly<Record<string, unknown>>,
+  classes: Classes,
+): Map<string, EditorGraph> {
+  const byType = new Map<string, EditorGraph>();
+  const subgraphs = objectOf(workflow.definitions).subgraphs;
+  for (const entry of listOf(subgraphs ?? [], "subgraphs")) {
+    const subgraph = objectOf(entry);
+    const id = idOf(subgraph.id);
+    if (id !== undefined)
+      byType.set(id, readEditorGraph(subgraph, `the subgraph ${describe(textOf(subgraph.name) ?? id)}`));
+  }
+  for (const [name, group] of Object.entries(objectOf(objectOf(workflow.extra).groupNodes))) {
+    if (!isPlainObject(group)) continue;
+    const graph = readGroup(group, name, classes);
+    for (const separator of ["/", ">"]) byType.set(`workflow${separator}${name}`, graph);
+  }
+  return byType;
+}
+
+/**
+ * Reads the inside of a group node as a subgraph. The file writes neither ids, which are places in the list, nor the
+ * sockets of the group node: those are the inner nodes' sockets that no inner link reaches, in order.
+ */
+function readGroup(group: Readonly<Record<string, unknown>>, name: string, classes: Classes): EditorGraph {
+  const source = listOf(group.nodes, `nodes of the group node ${describe(name)}`);
+  const nodes = source.map((entry, place) => readNode(entry, `the group node ${describe(name)}`, String(place)));
+  const config = objectOf(group.config);
+  const links = new Map<string, EditorLink>();
+  const linkOf = new Map<string, string>();
+  const linked = new Set<string>();
+  const connect = (origin: string, originSlot: number, target: string, targetSlot: number) => {
+    const id = String(links.size);
+    links.set(id, { origin, originSlot, target, targetSlot });
+    linkOf.set(`${target} ${targetSlot}`, id);
+  };
+  for (const entry of listed(group.links)) {
+    const [origin, originSlot, target, targetSlot] = listed(entry);
+    const [from, to] = [idOf(origin), idOf(target)];
+    if (from === undefined || to === undefined) continue;
+    connect(from, Number(originSlot), to, Number(targetSlot));
+    linked.add(`${from} ${Number(originSlot)}`);
+  }
+  const external = new Set(listed(group.external).map((entry) => `${idOf(listed(entry)[0])} ${listed(entry)[1]}`));
+  const groupWidgets: GroupWidget[] = [];
+  let [inputs, outputs] = [0, 0];
+  for (const node of nodes) {
+    const own = objectOf(config[node.id]);
+    const isHidden = (input: EditorInput) => objectOf(objectOf(own.input)[input.name]).visible === false;
+    const converted = convertedWidgets(node, classes(node.type));
+    const sockets = [...node.inputs.keys()].filter((slot) => {
+      const input = node.inputs[slot]!;
+      return input.widget === undefined || converted.has(input.widget);
+    });
+    // inputs that were widgets come after the others
+    sockets.sort((a, b) => Number(node.inputs[a]!.widget !== undefined) - Number(node.inputs[b]!.widget !== undefined));
+    for (const slot of sockets) {
+      if (linkOf.has(`${node.id} ${slot}`) || isHidden(node.inputs[slot]!)) continue;
+      connect(INPUT_NODE, inputs++, node.id, slot);
+    }
+    const hidden = Object.entries(objectOf(own.input)).filter(([, input]) => objectOf(input).visible === false);
+    groupWidgets.push({ node, hidden: new Set([...converted, ...hidden.map(([widget]) => widget)]) });
+    for (const slot of node.outputs.keys()) {
+      const key = `${node.id} ${slot}`;
+      const visible = objectOf(objectOf(own.output)[slot]).visible ?? (!linked.has(key) || external.has(key));
+      if (visible !== false) connect(node.id, slot, OUTPUT_NODE, outputs++);
+    }
+  }
+  const inside = nodes.map((node): [string, EditorNode] => [
+    node.id,
+    { ...node, inputs: node.inputs.map((input, slot) => ({ ...input, link: linkOf.get(`${node.id} ${slot}`) })) },
+  ]);
+  return { nodes: new Map(inside), links, inputs: [], outputLinks: outputLinksOf(links), groupWidgets };
+}
+
+/** Widgets that were made inputs: in older files those among the inputs, unless the file lists all widgets there. */
+function convertedWidgets(node: EditorNode, definition: NodeDefinition | undefined): Set<string> {
+  const names = new Set(namedWidgets(node).map(({ name }) => name));
+  const listsAll = definition !== undefined && widgetsOf(node, definition).every(({ name }) => names.has(name));
+  return listsAll ? new Set() : names;
+}

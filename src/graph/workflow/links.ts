@@ -1,0 +1,128 @@
+import { describe } from "../../base/errors.js";
+import { BYPASSED, type EditorGraph, type EditorNode, INPUT_NODE, invalid, MUTED, nameOfNode } from "./document.js";
+import type { Scope } from "./scopes.js";
+import { carrierOf } from "./virtual-nodes.js";
+
+/** Where a value comes from: a node's output, the file itself, or a node that does not run. */
+export type Source =
+  | { readonly kind: "output"; readonly id: string; readonly slot: number }
+  | { readonly kind: "value"; readonly value: unknown }
+  | { readonly kind: "muted" };
+
+/** A place on the way back from an input: a link in a scope. */
+interface Place {
+  readonly scope: Scope;
+  readonly link: string;
+}
+
+/** Finds what feeds an input of a type through a link; undefined where the way back ends at an open input. */
+export type FindSource = (scope: Scope, link: string, type: string) => Source | undefined;
+
+/** Returns a search that walks each link once for each type, however many inputs share a chain of reroutes. */
+export function sourceFinder(): FindSource {
+  const memo = new Map<Scope, Map<string, Source | undefined>>();
+  const setNodes = setNodesByName();
+  return (scope, link, type) => {
+    const walked: [seen: Map<string, Source | undefined>, key: string][] = [];
+    let place: Place | undefined = { scope, link };
+    let source: Source | undefined;
+    while (place !== undefined) {
+      const seen: Map<string, Source | undefined> = memo.get(place.scope) ?? new Map();
+      memo.set(place.scope, seen);
+      const key = `${place.link} ${type}`;
+      if (seen.has(key)) {
+        source = seen.get(key);
+        break;
+      }
+      // a chain that comes back here finds nothing, and ends
+      seen.set(key, undefined);
+      walked.push([seen, key]);
+      const next = stepBack(place, type, setNodes);
+      if (next !== undefined && "kind" in next) source = next;
+      place = next === undefined || "kind" in next ? undefined : next;
+    }
+    for (const [seen, key] of walked) seen.set(key, source);
+    return source;
+  };
+}
+
+type SetNodes = (graph: EditorGraph) => ReadonlyMap<unknown, EditorNode>;
+
+/** Nodes that name a value for Get nodes, by that name. */
+function setNodesByName(): SetNodes {
+  const byGraph = new Map<EditorGraph, Map<unknown, EditorNode>>();
+  return (graph) => {
+    const found = byGraph.get(graph);
+    if (found !== undefined) return found;
+    const sets = [...graph.nodes.values()].filter(({ type, mode }) => carrierOf(type) === "set" && mode !== MUTED);
+    const byName = new Map(sets.map((node) => [firstValue(node), node]));
+    byGraph.set(graph, byName);
+    return byName;
+  };
+}
+
+const firstValue = ({ values }: EditorNode): unknown => (Array.isArray(values) ? values[0] : undefined);
+
+function stepBack({ scope, link }: Place, type: string, setNodes: SetNodes): Place | Source | undefined {
+  const found = scope.graph.links.get(link);
+  if (found === undefined) return undefined;
+  const { origin, originSlot } = found;
+  if (origin === INPUT_NODE) return throughInput(scope, originSlot);
+  const node = scope.graph.nodes.get(origin);
+  if (node === undefined) return undefined;
+  const carrier = carrierOf(node.type);
+  if (carrier !== undefined) return throughCarrier(scope, node, carrier, setNodes);
+  if (node.mode === MUTED) return { kind: "muted" };
+  if (node.mode === BYPASSED) return through(scope, node, bypassSlot(node, originSlot, type));
+  const inner = scope.inner.get(origin);
+  if (inner === undefined) return { kind: "output", id: scope.prefix + origin, slot: originSlot };
+  const output = inner.graph.outputLinks.get(originSlot);
+  return output === undefined ? undefined : { scope: inner, link: output };
+}
+
+function throughInput({ graph, outer, own }: Scope, slot: number): Place | Source | undefined {
+  if (outer === undefined) return undefined;
+  const { node, scope } = outer;
+  const name = graph.inputs[slot];
+  // the file may list them in another order than the subgraph
+  const input =
+    node.inputs[slot]?.name === name || name === undefined
+      ? node.inputs[slot]
+      : node.inputs.find((other) => other.name === name);
+  if (input?.link !== undefined) return { scope, link: input.link };
+  const widget = input?.widget ?? name;
+  return widget !== undefined && own.has(widget) ? { kind: "value", value: own.get(widget) } : undefined;
+}
+
+function throughCarrier(
+  scope: Scope,
+  node: EditorNode,
+  carrier: NonNullable<ReturnType<typeof carrierOf>>,
+  setNodes: SetNodes,
+): Place | Source | undefined {
+  if (carrier === "primitive") {
+    const value = firstValue(node);
+    return value === undefined ? undefined : { kind: "value", value };
+  }
+  if (carrier !== "get") return through(scope, node, 0);
+  // a Get node inside a subgraph reads names of the graphs around it too
+  for (let at: Scope | undefined = scope; at !== undefined; at = at.outer?.scope) {
+    const set = setNodes(at.graph).get(firstValue(node));
+    if (set !== undefined) return through(at, set, 0);
+  }
+  const name = describe(firstValue(node) ?? "");
+  throw invalid(`${nameOfNode(node, scope.prefix)} reads ${name}, which no Set node names.`);
+}
+
+function through(scope: Scope, node: EditorNode, slot: number): Place | undefined {
+  const link = node.inputs[slot]?.link;
+  return link === undefined ? undefined : { scope, link };
+}
+
+/** Number of the input that a bypassed node passes on: the one of the output's number, else the first of its type. */
+function bypassSlot({ inputs }: EditorNode, slot: number, type: string): number {
+  if (type === "*") return slot < inputs.length ? slot : 0;
+  if (inputs[slot]?.type === type) return slot;
+  const exact = inputs.findIndex((input) => input.type === type);
+  return exact >= 0 ? exact : inputs.findIndex((input) => input.type === "*");
+}

@@ -1,0 +1,171 @@
+import { setMaxListeners } from "node:events";
+import { onAbort } from "../base/abort.js";
+import {
+  COUNT,
+  checkedLater,
+  checkOptions,
+  FUNCTION,
+  isObject,
+  OBJECT,
+  type OptionRules,
+  pickOptions,
+  rulesWithout,
+  SIGNAL,
+} from "../base/options.js";
+import type { RunEvent } from "../graph/events.js";
+import { refuseReservedKeys } from "../io/files/save-images.js";
+import { chooseDevice } from "../tensor/device/choice.js";
+import { EventQueue } from "./event-queue.js";
+import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "./job.js";
+import type { RenderResult } from "./result.js";
+import type { RunListener } from "./threads/render-thread.js";
+import { createThreadPool, type ThreadPool, type ThreadPoolOptions } from "./threads/thread-pool.js";
+
+type ThreadOptions = Pick<ThreadPoolOptions, "threads" | "cacheBytes" | "resourceLimits" | "graceMs">;
+
+/** Options of `createRenderer`: its threads, and those of `render` that all jobs have unless they set their own. */
+export interface RendererOptions extends Omit<JobOptions, "passing">, ThreadOptions {}
+
+/** Options of one render in a renderer's threads: those of `render` that are plain data, and its graph. */
+export interface RendererJob extends Omit<JobOptions, "setup" | "cacheDir"> {
+  /** A path, JSON text or an object. */
+  graph: string | object;
+  /** Interrupts the render, or takes it out of the queue. */
+  signal?: AbortSignal;
+  /** Receives each event, as `stream` yields them. Must not throw. */
+  onEvent?: (event: RunEvent) => void;
+}
+
+/** Renders graphs in worker threads, which it keeps until `close`. Idle threads do not keep the process alive. */
+export interface Renderer {
+  /**
+   * Renders as `render` does, without work on the caller's event loop. Values in `outputs` are described in words where
+   * they are no scalars. Jobs wait for a free thread in order of the calls. Rejects with thread.lost where the thread
+   * ends before the job does; the next job gets a new one.
+   */
+  render(job: RendererJob): Promise<RenderResult>;
+  /**
+   * Renders and yields the events of `executeGraph`; returns the result. A reader that falls behind misses progress and
+   * nothing else; one that leaves interrupts the render.
+   */
+  stream(job: RendererJob): AsyncGenerator<RunEvent, RenderResult, undefined>;
+  /** Interrupts what runs, refuses what follows with run.interrupted as its status, and ends the threads. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+const THREAD_RULES: OptionRules<ThreadOptions> = {
+  threads: checkedLater("a whole number"),
+  cacheBytes: ["a number of bytes", (value) => typeof value === "number" && value >= 0],
+  resourceLimits: OBJECT,
+  graceMs: COUNT,
+};
+
+const RENDERER_RULES: OptionRules<RendererOptions> = {
+  ...rulesWithout(JOB_OPTION_RULES, "passing"),
+  ...THREAD_RULES,
+};
+
+const RENDERER_JOB_RULES: OptionRules<RendererJob> = {
+  ...rulesWithout(JOB_OPTION_RULES, "setup", "cacheDir"),
+  graph: ["a path, JSON text or an object", (value) => typeof value === "string" || isObject(value)],
+  signal: SIGNAL,
+  onEvent: FUNCTION,
+};
+
+/**
+ * Creates a renderer: graphs render in `threads` worker threads (one for each processor, at most 4, where absent), each of
+ * which calls the setup module once and keeps its models and cache. Close it to end the threads.
+ */
+export function createRenderer(options: RendererOptions = {}): Renderer {
+  checkOptions("createRenderer", options, RENDERER_RULES);
+  const { setup, cacheDir, ...common } = jobOf(options);
+  checkJob(common);
+  const pool = createThreadPool({ ...pickOptions<ThreadOptions>(options, THREAD_RULES), setup, cacheDir });
+  const checked = (name: string, job: RendererJob): RendererJob => {
+    checkOptions(name, job, RENDERER_JOB_RULES, ["graph"]);
+    return job;
+  };
+  const run = async (own: RendererJob, listener: RunListener) =>
+    renderIn(pool, own.graph, withCommon(common, own), listener);
+  return {
+    render: async (job) => {
+      const { signal, onEvent } = checked("render", job);
+      return run(job, { signal, onEvent });
+    },
+    stream: (job) => {
+      const { signal } = checked("stream", job);
+      return follow((listener) => run(job, listener), job, signal);
+    },
+    close: () => pool.close(),
+    [Symbol.asyncDispose]: () => pool.close(),
+  };
+}
+
+// decision 243
+/** A job with the common options that it has none of its own for; entries of `set` and `files` are joined. */
+function withCommon(common: Job, options: RendererJob): Job {
+  const own = jobOf(options);
+  const job: Job = { ...common, ...own };
+  if (common.set !== undefined) job.set = { ...common.set, ...own.set };
+  if (common.files !== undefined) job.files = { ...common.files, ...own.files };
+  checkJob(job);
+  return job;
+}
+
+function checkJob(job: Job): void {
+  refuseUnsendable(job);
+  refuseReservedKeys(job.extraPnginfo);
+  chooseDevice(job.device);
+}
+
+async function renderIn(
+  pool: ThreadPool,
+  graph: string | object,
+  job: Job,
+  listener: RunListener,
+): Promise<RenderResult> {
+  const { written, ...result } = await pool.render(graph, job, listener);
+  if (result.error?.code === "thread.lost") throw result.error;
+  return result;
+}
+
+/** Events of a run, while a reader takes them. */
+async function* follow(
+  run: (listener: RunListener) => Promise<RenderResult>,
+  { onEvent }: RendererJob,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<RunEvent, RenderResult, undefined> {
+  const queue = new EventQueue<RunEvent>();
+  const stop = new AbortController();
+  setMaxListeners(0, stop.signal);
+  const leave = onAbort(signal, () => stop.abort());
+  let isDone = false;
+  const listen = (event: RunEvent) => {
+    onEvent?.(event);
+    isDone = event.type === "run-done";
+    if (event.type !== "progress") queue.add(event);
+    else queue.replace(event, (waiting) => waiting.type === "progress" && waiting.nodeId === event.nodeId);
+  };
+  const done = run({ signal: stop.signal, onEvent: listen }).finally(() => queue.end());
+  // it may reject while nobody waits for it yet
+  done.catch(() => {});
+  try {
+    for (let events = await queue.take(); events !== undefined; events = await queue.take()) yield* events;
+    const result = await done;
+    if (!isDone) yield* ending(result);
+    return result;
+  } finally {
+    stop.abort();
+    leave();
+    queue.abandon();
+    await done.catch(() => {});
+  }
+}
+
+/** Last events of a run that was given up, or never began. */
+function* ending({ status, outputs, ui }: RenderResult): Generator<RunEvent, void, undefined> {
+  const at = Date.now();
+  if (status === "interrupted") yield { type: "interrupted", at };
+  yield { type: "run-done", status, outputs, ui: { ...ui } as Record<string, Record<string, unknown[]>>, at };
+}

@@ -1,0 +1,170 @@
+import { HookError } from "../../hook-error.js";
+import { createPool, type Pool, type PoolClient, type SqlRow, type SqlValue } from "./driver.js";
+import { migrate } from "./schema.js";
+
+/** Time in which a connection must be free or made. */
+const CONNECT_MS = 1500;
+/** Time in which the server must answer a statement. */
+const STATEMENT_MS = 5000;
+/** Ends a transaction on the server whose process was stopped: others wait for its locks. */
+const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${STATEMENT_MS}; SET LOCAL lock_timeout = ${STATEMENT_MS}`;
+const ATTEMPTS = 4;
+/** The transaction was undone by the server and may be tried again: serialization failure, deadlock. */
+const TRANSIENT = ["40001", "40P01"];
+
+export interface ConnectionOptions {
+  readonly url: string;
+  readonly schema: string;
+  readonly connections: number;
+}
+
+/** Statements of one transaction. */
+export interface Transaction {
+  query(sql: string, ...values: Values): Promise<SqlRow[]>;
+  /** Lets the transaction end with a rollback, and with this result. */
+  undo<T>(result: T): T;
+}
+
+type Values = readonly (SqlValue | readonly SqlValue[])[];
+
+/**
+ * A bounded pool of connections to one schema, migrated before the first statement; failures are HookErrors. Nothing
+ * depends on the state of a session, so a pooler may give each transaction another one.
+ */
+export class Connection {
+  readonly #pool: Pool;
+  readonly #schema: string;
+  readonly #statements = new Map<string, string>();
+  #opening: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor({ url, schema, connections }: ConnectionOptions) {
+    this.#schema = schema;
+    this.#pool = createPool({
+      connectionString: url,
+      max: connections,
+      connectionTimeoutMillis: CONNECT_MS,
+      query_timeout: STATEMENT_MS,
+      keepAlive: true,
+      application_name: "latentkit",
+    });
+    // a connection that breaks fails its statement, or is replaced by the next one; its event would end the process
+    this.#pool.on("connect", (client) => client.on("error", () => undefined));
+    this.#pool.on("error", () => undefined);
+  }
+
+  /** Connects and migrates. Rejects with config.invalid, or with what the server or the network said. */
+  open(): Promise<void> {
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  /** Runs one statement, which is a transaction of its own. */
+  query(sql: string, ...values: Values): Promise<SqlRow[]> {
+    return this.#guard(
+      async () => (await this.#pool.query(this.#statement(sql), values as unknown[])).rows as SqlRow[],
+    );
+  }
+
+  /** Runs `work` as one transaction, again where the server undid it for the sake of another one. */
+  transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return this.#guard(async () => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await this.#once(work);
+        } catch (error) {
+          if (attempt >= ATTEMPTS || !TRANSIENT.includes(codeOf(error))) throw error;
+        }
+      }
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#pool.end();
+    return this.#closing;
+  }
+
+  async #open(): Promise<void> {
+    const client = await this.#pool.connect();
+    try {
+      await migrate(client, this.#schema);
+      client.release();
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  }
+
+  async #once<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    const client = await this.#begin();
+    let end = "COMMIT";
+    const query = async (sql: string, ...values: Values) =>
+      (await client.query(this.#statement(sql), values as unknown[])).rows as SqlRow[];
+    const undo = <R>(result: R): R => {
+      end = "ROLLBACK";
+      return result;
+    };
+    try {
+      const result = await work({ query, undo });
+      await client.query(end);
+      client.release();
+      return result;
+    } catch (error) {
+      if (isTimeout(error)) client.release(true);
+      else await rollBack(client);
+      throw error;
+    }
+  }
+
+  /** Begins on a connection that works: one that was idle may have broken unnoticed, and nothing is lost with it. */
+  async #begin(): Promise<PoolClient> {
+    for (let attempt = 1; ; attempt++) {
+      const client = await this.#pool.connect();
+      try {
+        await client.query(BEGIN);
+        return client;
+      } catch (error) {
+        client.release(true);
+        if (attempt > 1 || isTimeout(error)) throw error;
+      }
+    }
+  }
+
+  #statement(sql: string): string {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = sql.replaceAll("lk.", `${this.#schema}.`);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
+  async #guard<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      if (this.#closing !== undefined) throw new Error("the store is closed");
+      await this.open();
+      return await work();
+    } catch (error) {
+      if (error instanceof HookError) throw error;
+      throw new HookError("store_unavailable", undefined, { cause: error });
+    }
+  }
+}
+
+/** Returns a connection to the pool, or drops one whose state is not known. */
+async function rollBack(client: PoolClient): Promise<void> {
+  try {
+    await client.query("ROLLBACK");
+    client.release();
+  } catch {
+    client.release(true);
+  }
+}
+
+/** Whether `pg` gave up waiting: its connection still waits for the answer. */
+const isTimeout = (error: unknown): boolean => /timeout/i.test(String(error)) && codeOf(error) === "";
+
+const codeOf = (error: unknown): string => String((error as { code?: unknown } | null)?.code ?? "");

@@ -1,0 +1,169 @@
+import type { EventSlice, RunFile, StoredEvent } from "../../run.js";
+import { sliceOf } from "../event-slice.js";
+import type { EventBatch, EventLimits } from "../store.js";
+import type { Connection, Transaction } from "./connection.js";
+import type { SqlRow } from "./driver.js";
+import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
+
+/** Columns of a run that its events change. */
+export const EVENT_COLUMNS = "runs.seq, runs.oldest_event, runs.last_event, runs.event_bytes, runs.files";
+
+/** `token` undefined: whoever runs it. */
+export async function append(
+  tx: Transaction,
+  id: string,
+  batch: EventBatch,
+  limits: EventLimits,
+  token?: number,
+): Promise<boolean> {
+  const sql = `SELECT ${EVENT_COLUMNS} FROM lk.runs
+    WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) FOR UPDATE`;
+  const [run] = await tx.query(sql, toStored(id), token ?? null);
+  if (run === undefined) return false;
+  await addEvents(tx, run, batch, limits);
+  return true;
+}
+
+/** Adds events and files to a run, given its locked row, and trims its head to the limits. */
+export async function addEvents(tx: Transaction, row: SqlRow, batch: EventBatch, limits: EventLimits): Promise<void> {
+  const run = Number(row.seq);
+  let oldest = Number(row.oldest_event);
+  let last = Number(row.last_event);
+  let bytes = Number(row.event_bytes);
+  if (batch.skip > 0) {
+    await tx.query("DELETE FROM lk.events WHERE run = $1", run);
+    last += batch.skip;
+    [oldest, bytes] = [last + 1, 0];
+  }
+  const files = Number(row.files) + (await addFiles(tx, run, batch.files, Number(row.files)));
+  const sizes = batch.events.map(({ data }) => Buffer.byteLength(data));
+  if (batch.events.length > 0) {
+    await tx.query(
+      `INSERT INTO lk.events SELECT $1::bigint, $2 + row.n, row.event, row.data, row.bytes
+       FROM unnest($3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY AS row (event, data, bytes, n)`,
+      run,
+      last,
+      batch.events.map(({ event }) => event),
+      batch.events.map(({ data }) => data),
+      sizes,
+    );
+    last += batch.events.length;
+    bytes += sizes.reduce((sum, size) => sum + size, 0);
+  }
+  [oldest, bytes] = await trim(tx, run, { oldest, last, bytes }, limits);
+  await tx.query(
+    `UPDATE lk.runs SET oldest_event = $2, last_event = $3, event_bytes = $4, files = $5,
+     progress = coalesce($6, progress) WHERE seq = $1`,
+    run,
+    oldest,
+    last,
+    bytes,
+    files,
+    batch.progress === undefined ? null : JSON.stringify(batch.progress),
+  );
+}
+
+/** Returns the number of files that the run has more now. */
+async function addFiles(tx: Transaction, run: number, files: readonly RunFile[], position: number): Promise<number> {
+  if (files.length === 0) return 0;
+  // one statement may write a row once
+  const byName = [...new Map(files.map((file) => [file.name, file])).values()];
+  const added = await tx.query(
+    `INSERT INTO lk.files SELECT $1::bigint, row.name, row.path, row.content_type, $2 + row.n
+     FROM unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY AS row (name, path, content_type, n)
+     ON CONFLICT (run, name) DO UPDATE SET path = excluded.path, content_type = excluded.content_type
+     RETURNING xmax = 0 AS is_new`,
+    run,
+    position,
+    byName.map(({ name }) => toStored(name)),
+    byName.map(({ path }) => toStored(path)),
+    byName.map(({ contentType }) => toStoredOrNull(contentType)),
+  );
+  return added.filter((row) => row.is_new === true).length;
+}
+
+async function trim(
+  tx: Transaction,
+  run: number,
+  { oldest, last, bytes }: { oldest: number; last: number; bytes: number },
+  limits: EventLimits,
+): Promise<[oldest: number, bytes: number]> {
+  let first = oldest;
+  let left = bytes;
+  const isOver = () => first < last && (last - first + 1 > limits.events || left > limits.bytes);
+  while (isOver()) {
+    const sql = "SELECT id, bytes FROM lk.events WHERE run = $1 AND id >= $2 ORDER BY id LIMIT 500";
+    for (const row of await tx.query(sql, run, first)) {
+      if (!isOver()) break;
+      first = Number(row.id) + 1;
+      left -= Number(row.bytes);
+    }
+  }
+  if (first > oldest) await tx.query("DELETE FROM lk.events WHERE run = $1 AND id < $2", run, first);
+  return [first, left];
+}
+
+/** One statement: run and events are of the same moment. Data that does not fit is not read. */
+export async function readEvents(
+  db: Connection,
+  id: string,
+  after: number,
+  maxEvents: number,
+  maxBytes: number,
+): Promise<EventSlice | null> {
+  const rows = await db.query(
+    `WITH run AS (
+       SELECT seq, oldest_event, last_event, ended_mark IS NOT NULL AS ended,
+         least(greatest($2::bigint, 0), last_event) AS cursor
+       FROM lk.runs WHERE id = $1
+     )
+     SELECT run.oldest_event, run.last_event, run.ended, run.cursor, page.id, page.event, page.data
+     FROM run LEFT JOIN LATERAL (
+       SELECT id, event, data, row_number() OVER front AS n, sum(bytes) OVER front AS total
+       FROM (
+         SELECT id, event, data, bytes FROM lk.events
+         WHERE events.run = run.seq AND events.id > run.cursor ORDER BY id LIMIT $3
+       ) AS next WINDOW front AS (ORDER BY id)
+     ) AS page ON page.n = 1 OR page.total <= $4
+     ORDER BY page.id`,
+    toStored(id),
+    Math.min(Math.max(after, 0), Number.MAX_SAFE_INTEGER),
+    maxEvents,
+    maxBytes,
+  );
+  const [run] = rows;
+  if (run === undefined) return null;
+  const ids = {
+    oldestEventId: Number(run.oldest_event),
+    lastEventId: Number(run.last_event),
+    hasEnded: run.ended === true,
+  };
+  const events = rows.filter((row) => row.id !== null).map(toEvent);
+  return sliceOf(events, Number(run.cursor), ids);
+}
+
+export async function terminalEvent(db: Connection, id: string): Promise<StoredEvent | null> {
+  const sql = `SELECT events.id, events.event, events.data FROM lk.runs JOIN lk.events ON events.run = runs.seq
+    AND events.id = runs.last_event WHERE runs.id = $1 AND runs.ended_mark IS NOT NULL`;
+  const [row] = await db.query(sql, toStored(id));
+  return row === undefined ? null : toEvent(row);
+}
+
+export async function getFile(db: Connection, id: string, name: string): Promise<RunFile | null> {
+  const sql = `SELECT files.name, files.path, files.content_type FROM lk.files JOIN lk.runs ON runs.seq = files.run
+    WHERE runs.id = $1 AND files.name = $2`;
+  const [row] = await db.query(sql, toStored(id), toStored(name));
+  return row === undefined ? null : toFile(row);
+}
+
+export const toFile = (row: SqlRow): RunFile => ({
+  name: fromStored(row.name),
+  path: fromStored(row.path),
+  contentType: fromStoredOrNull(row.content_type),
+});
+
+const toEvent = (row: SqlRow): StoredEvent => ({
+  id: Number(row.id),
+  event: String(row.event),
+  data: String(row.data),
+});

@@ -1,0 +1,144 @@
+import { type Backlog, countFitting, exceededScope, wakeBytes } from "../backlog.js";
+import type { AddWakeResult, CreateRunResult, NewKey, NewRun, NewWake, Reply, StoredReply } from "../store.js";
+import type { Connection, Transaction } from "./connection.js";
+import { getSummary } from "./run-rows.js";
+import { fromStored, toStored, toStoredOrNull } from "./text.js";
+
+// Locks are taken in one order, so that no two transactions wait for each other: session, run, backlog, reply.
+
+/** Tries to lock a session's row, which another transaction may delete or create meanwhile. */
+const LOCK_ATTEMPTS = 10;
+
+export async function findReply(
+  db: Pick<Connection, "query">,
+  scope: string,
+  nowMark: number,
+): Promise<StoredReply | null> {
+  const sql = "SELECT payload_hash, reply FROM lk.replies WHERE scope = $1 AND expires_mark > $2";
+  const [row] = await db.query(sql, toStored(scope), nowMark);
+  if (row === undefined) return null;
+  return { payloadHash: fromStored(row.payload_hash), reply: JSON.parse(String(row.reply)) as Reply };
+}
+
+export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Promise<CreateRunResult> {
+  const stored = key && (await findReply(tx, key.scope, key.nowMark));
+  if (stored) return tx.undo({ kind: "replayed", stored });
+  const session = await lockSession(tx, run.sessionKey);
+  const wakes = session.wakes > 0 ? await takeWakes(tx, session.id, run.maxWakeBytes) : NO_WAKES;
+  const message = run.compose(wakes.texts);
+  if (message === null) return tx.undo({ kind: "empty" });
+  await tx.query(
+    `WITH run AS (
+       INSERT INTO lk.runs (id, session, origin, name, state, timeout_seconds, created_at, priority, active)
+       VALUES ($1, $2, $3, $4, 'queued', $5, $6, $10,
+         NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $2 AND others.active))
+       RETURNING seq, session
+     ), message AS (INSERT INTO lk.messages SELECT seq, $7 FROM run)
+     UPDATE lk.sessions SET runs = runs + 1, wakes = wakes - $8, wake_bytes = wake_bytes - $9 WHERE id = $2`,
+    toStored(run.id),
+    session.id,
+    run.origin,
+    toStoredOrNull(run.name),
+    run.timeoutSeconds,
+    run.createdAt,
+    toStored(message),
+    wakes.texts.length,
+    wakes.bytes,
+    run.priority ?? 0,
+  );
+  if (wakes.texts.length > 0) await grow(tx, { wakes: -wakes.texts.length, bytes: -wakes.bytes });
+  const { id: runId, sessionKey, createdAt, createdMark } = run;
+  const earlier = key && (await saveReply(tx, key, { run: { runId, sessionKey, createdAt, createdMark } }));
+  if (earlier) return tx.undo({ kind: "replayed", stored: earlier });
+  return { kind: "created", run: (await getSummary(tx, run.id))!, wakes: wakes.texts.length };
+}
+
+export async function addWake(tx: Transaction, wake: NewWake, key?: NewKey): Promise<AddWakeResult> {
+  const stored = key && (await findReply(tx, key.scope, key.nowMark));
+  if (stored) return tx.undo({ kind: "replayed", stored });
+  const bytes = wakeBytes(wake.text);
+  const session = await lockSession(tx, wake.sessionKey);
+  const [all] = await tx.query("SELECT wakes, bytes FROM lk.backlog WHERE id = 1 FOR UPDATE");
+  const service = { wakes: Number(all!.wakes), bytes: Number(all!.bytes) };
+  const scope = exceededScope(bytes, { session, service }, wake.limits);
+  if (scope !== undefined) return tx.undo({ kind: "full", scope });
+  const [row] = await tx.query(
+    `WITH counted AS (UPDATE lk.sessions SET wakes = wakes + 1, wake_bytes = wake_bytes + $3 WHERE id = $1)
+     INSERT INTO lk.wakes (session, text, bytes) VALUES ($1, $2, $3) RETURNING id`,
+    session.id,
+    toStored(wake.text),
+    bytes,
+  );
+  await grow(tx, { wakes: 1, bytes });
+  const queued = { chatId: session.id, eventId: Number(row!.id), pending: session.wakes + 1 };
+  const earlier = key && (await saveReply(tx, key, { wake: { sessionKey: wake.sessionKey, ...queued } }));
+  if (earlier) return tx.undo({ kind: "replayed", stored: earlier });
+  return { kind: "queued", ...queued };
+}
+
+export async function pendingSessions(db: Connection): Promise<string[]> {
+  const sql = `SELECT sessions.key FROM lk.sessions WHERE wakes > 0
+    ORDER BY (SELECT min(wakes.id) FROM lk.wakes WHERE wakes.session = sessions.id)`;
+  return (await db.query(sql)).map(({ key }) => fromStored(key));
+}
+
+interface LockedSession extends Backlog {
+  readonly id: number;
+}
+
+/** Locks a session's row and creates it where it is absent: the runs and wakes of a session come one after the other. */
+async function lockSession(tx: Transaction, sessionKey: string): Promise<LockedSession> {
+  const key = toStored(sessionKey);
+  for (let attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
+    const select = "SELECT id, wakes, wake_bytes FROM lk.sessions WHERE key = $1 FOR NO KEY UPDATE";
+    const insert = "INSERT INTO lk.sessions (key) VALUES ($1) ON CONFLICT DO NOTHING RETURNING id, wakes, wake_bytes";
+    const row = (await tx.query(select, key))[0] ?? (await tx.query(insert, key))[0];
+    if (row !== undefined) return { id: Number(row.id), wakes: Number(row.wakes), bytes: Number(row.wake_bytes) };
+  }
+  throw new Error("a session's row could not be locked");
+}
+
+/** Wakes at the front of a session's queue. */
+interface Front {
+  readonly texts: readonly string[];
+  readonly bytes: number;
+}
+
+const NO_WAKES: Front = { texts: [], bytes: 0 };
+
+/** Deletes the wakes that fit, and returns them. Reads the sizes first: texts that do not fit are not read. */
+async function takeWakes(tx: Transaction, session: number, maxBytes: number): Promise<Front> {
+  const sizes = await tx.query("SELECT id, bytes FROM lk.wakes WHERE session = $1 ORDER BY id", session);
+  const bytes = sizes.map((row) => Number(row.bytes));
+  const count = countFitting(bytes, maxBytes);
+  if (count === 0) return NO_WAKES;
+  const sql = `WITH taken AS (DELETE FROM lk.wakes WHERE session = $1 AND id <= $2 RETURNING id, text)
+    SELECT text FROM taken ORDER BY id`;
+  const rows = await tx.query(sql, session, sizes[count - 1]!.id!);
+  const total = bytes.slice(0, count).reduce((sum, size) => sum + size, 0);
+  return { texts: rows.map(({ text }) => fromStored(text)), bytes: total };
+}
+
+/** Adds to the counts of all sessions together: a wake costs the same however many are pending. */
+async function grow(tx: Transaction, { wakes, bytes }: Backlog): Promise<void> {
+  await tx.query("UPDATE lk.backlog SET wakes = wakes + $1, bytes = bytes + $2 WHERE id = 1", wakes, bytes);
+}
+
+/** Returns the reply that another transaction has saved for the key, else null: then this one is saved. */
+async function saveReply(tx: Transaction, key: NewKey, reply: Reply): Promise<StoredReply | null> {
+  const saved = await tx.query(
+    `INSERT INTO lk.replies VALUES ($1, $2, $3, $4)
+     ON CONFLICT (scope) DO UPDATE
+     SET payload_hash = excluded.payload_hash, reply = excluded.reply, expires_mark = excluded.expires_mark
+     WHERE replies.expires_mark <= $5 RETURNING 1`,
+    toStored(key.scope),
+    toStored(key.payloadHash),
+    JSON.stringify(reply),
+    key.expiresMark,
+    key.nowMark,
+  );
+  if (saved.length > 0) return null;
+  const stored = await findReply(tx, key.scope, key.nowMark);
+  if (stored === null) throw new Error("a stored reply expired while it was read");
+  return stored;
+}

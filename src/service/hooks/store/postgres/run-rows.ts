@@ -1,0 +1,210 @@
+import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../run.js";
+import type { Claim, HeldRun } from "../leases.js";
+import type { Ending, EventBatch, EventLimits, LeftOver } from "../store.js";
+import type { Connection, Transaction } from "./connection.js";
+import type { SqlRow, SqlValue } from "./driver.js";
+import { addEvents, EVENT_COLUMNS, toFile } from "./event-rows.js";
+import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
+
+const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
+  runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
+  runs.error, runs.error_code`;
+const JOIN_SESSIONS = "JOIN lk.sessions ON sessions.id = runs.session";
+
+export async function getRun(db: Connection, id: string): Promise<RunRow | null> {
+  const sql = `SELECT ${SUMMARY}, messages.message FROM lk.runs ${JOIN_SESSIONS}
+    JOIN lk.messages ON messages.run = runs.seq WHERE runs.id = $1`;
+  const [row] = await db.query(sql, toStored(id));
+  return row === undefined ? null : toRun(row);
+}
+
+export async function getSummary(db: Pick<Connection, "query">, id: string): Promise<RunSummary | null> {
+  const [row] = await db.query(`SELECT ${SUMMARY} FROM lk.runs ${JOIN_SESSIONS} WHERE runs.id = $1`, toStored(id));
+  return row === undefined ? null : toSummary(row);
+}
+
+/** One statement: run, files and terminal event are of the same moment. */
+export async function getStatus(db: Connection, id: string, maxFiles: number): Promise<StoredStatus | null> {
+  const [row] = await db.query(
+    `SELECT ${SUMMARY}, runs.progress, runs.files AS file_count,
+       events.id AS event_id, events.event, events.data, (
+         SELECT json_agg(first) FROM (
+           SELECT name, path, content_type FROM lk.files WHERE run = runs.seq ORDER BY place, name LIMIT $2
+         ) AS first
+       )::text AS first_files
+     FROM lk.runs ${JOIN_SESSIONS}
+     LEFT JOIN lk.events ON events.run = runs.seq AND events.id = runs.last_event AND runs.ended_mark IS NOT NULL
+     WHERE runs.id = $1`,
+    toStored(id),
+    maxFiles,
+  );
+  if (row === undefined) return null;
+  const files = JSON.parse(String(row.first_files ?? "[]")) as SqlRow[];
+  return {
+    ...toSummary(row),
+    progress: row.progress === null ? null : (JSON.parse(String(row.progress)) as RunProgress),
+    files: files.map(toFile),
+    fileCount: Number(row.file_count),
+    terminal:
+      row.event_id === null ? null : { id: Number(row.event_id), event: String(row.event), data: String(row.data) },
+  };
+}
+
+export async function listRuns(
+  db: Connection,
+  before: number | null,
+  limit: number,
+  { state, sessionKey }: RunFilter = {},
+): Promise<RunSummary[]> {
+  const values: SqlValue[] = [limit];
+  const conditions: string[] = [];
+  const add = (condition: string, value: SqlValue | undefined) => {
+    if (value !== undefined) conditions.push(condition.replace("?", `$${values.push(value)}`));
+  };
+  add("runs.session = (SELECT id FROM lk.sessions WHERE key = ?)", sessionKey && toStored(sessionKey));
+  add("runs.state = ?", state);
+  add("runs.seq < ?", before === null ? undefined : Math.min(before, Number.MAX_SAFE_INTEGER));
+  const where = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
+  const sql = `SELECT ${SUMMARY} FROM lk.runs ${JOIN_SESSIONS} ${where} ORDER BY runs.seq DESC LIMIT $1`;
+  return (await db.query(sql, ...values)).map(toSummary);
+}
+
+/** One statement: a run that starts meanwhile is in one of the lists. */
+export async function leftOver(db: Connection): Promise<{ queued: LeftOver[]; running: LeftOver[]; lastMark: number }> {
+  const rows = await db.query(
+    `SELECT runs.seq, runs.id, sessions.key AS session_key, runs.created_at, runs.state,
+       (SELECT max(ended_mark) FROM lk.runs WHERE ended_mark IS NOT NULL) AS last_mark
+     FROM (SELECT 1) AS one LEFT JOIN (lk.runs ${JOIN_SESSIONS}) ON runs.ended_mark IS NULL ORDER BY runs.seq`,
+  );
+  const inState = (state: RunState): LeftOver[] =>
+    rows
+      .filter((row) => row.state === state)
+      .map((row) => ({
+        id: fromStored(row.id),
+        seq: Number(row.seq),
+        sessionKey: fromStored(row.session_key),
+        createdAt: Number(row.created_at),
+      }));
+  return { queued: inState("queued"), running: inState("running"), lastMark: Number(rows[0]?.last_mark ?? 0) };
+}
+
+/** Starts runs: those that `which` names as SQL of their seqs. The first event trims nothing, unless a run runs again. */
+export async function startRuns(
+  db: Pick<Connection, "query">,
+  { which, value, worker, leaseMs, startedAt, event }: Start,
+): Promise<HeldRun[]> {
+  const rows = await db.query(
+    `WITH chosen AS MATERIALIZED (${which}),
+     started AS (
+       UPDATE lk.runs SET state = 'running', started_at = $2, token = token + 1, worker = $3,
+         lease_until = clock_timestamp() + $4 * interval '1 ms',
+         last_event = last_event + 1, event_bytes = event_bytes + $7::bigint
+       FROM chosen WHERE runs.seq = chosen.seq AND runs.state = 'queued' RETURNING runs.*
+     ), added AS (
+       INSERT INTO lk.events SELECT seq, last_event, $5, $6, $7::bigint FROM started
+     )
+     SELECT ${SUMMARY}, runs.token, messages.message
+     FROM started AS runs ${JOIN_SESSIONS} JOIN lk.messages ON messages.run = runs.seq
+     ORDER BY runs.priority DESC, runs.seq`,
+    value,
+    startedAt,
+    worker,
+    leaseMs,
+    event.event,
+    event.data,
+    Buffer.byteLength(event.data),
+  );
+  return rows.map((row) => ({ run: toRun(row), token: Number(row.token) }));
+}
+
+interface Start extends StartById {
+  /** A statement that returns column `seq` for the value $1. */
+  readonly which: string;
+  readonly value: SqlValue;
+}
+
+interface StartById extends Omit<Claim, "count" | "leaseMs"> {
+  /** null: the lease has no end. */
+  readonly leaseMs: number | null;
+}
+
+export async function startRun(db: Pick<Connection, "query">, id: string, start: StartById): Promise<HeldRun | null> {
+  const which = "SELECT seq FROM lk.runs WHERE id = $1 AND state = 'queued' FOR UPDATE";
+  const [started] = await startRuns(db, { ...start, which, value: toStored(id) });
+  return started ?? null;
+}
+
+export async function requeueRun(db: Pick<Connection, "query">, id: string): Promise<boolean> {
+  const sql = `UPDATE lk.runs SET ${QUEUED} WHERE id = $1 AND state = 'running' RETURNING seq`;
+  return (await db.query(sql, toStored(id))).length > 0;
+}
+
+/** Sets what a run that is queued again has lost. */
+export const QUEUED = "state = 'queued', started_at = NULL, progress = NULL, worker = NULL, lease_until = NULL";
+
+/**
+ * Ends a run and lets the next one of its session be claimed. The session is locked first, as by a start: otherwise a run
+ * that is created meanwhile could wait for one that has ended.
+ */
+export async function endRun(
+  tx: Transaction,
+  id: string,
+  ending: Ending,
+  batch: EventBatch,
+  limits: EventLimits,
+  token?: number,
+): Promise<RunSummary | null> {
+  const key = toStored(id);
+  await lockSessionOf(tx, key);
+  const [row] = await tx.query(
+    `UPDATE lk.runs SET state = $2, finished_at = $3, ended_mark = $4, error = $5, error_code = $6, active = false,
+       lease_until = NULL
+     WHERE id = $1 AND state = ANY($7) AND ($8::bigint IS NULL OR token = $8)
+     RETURNING runs.session, ${EVENT_COLUMNS}`,
+    key,
+    ending.to,
+    ending.finishedAt,
+    ending.endedMark,
+    toStoredOrNull(ending.error?.error ?? null),
+    ending.error?.code ?? null,
+    ending.from,
+    token ?? null,
+  );
+  if (row === undefined) return null;
+  await addEvents(tx, row, { ...batch, events: [...batch.events, ending.terminal] }, limits);
+  await tx.query(
+    `UPDATE lk.runs SET active = true
+     WHERE seq = (SELECT min(seq) FROM lk.runs WHERE session = $1 AND state = 'queued')
+     AND NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $1 AND others.active)`,
+    row.session!,
+  );
+  return getSummary(tx, id);
+}
+
+/** Locks the session of a run, given its stored id. */
+export async function lockSessionOf(tx: Transaction, id: string): Promise<void> {
+  const session = "SELECT session FROM lk.runs WHERE runs.id = $1";
+  await tx.query(`SELECT 1 FROM lk.sessions WHERE id = (${session}) FOR NO KEY UPDATE`, id);
+}
+
+const toRun = (row: SqlRow): RunRow => ({ ...toSummary(row), message: fromStored(row.message) });
+
+function toSummary(row: SqlRow): RunSummary {
+  const orNull = (value: unknown) => (value === null ? null : Number(value));
+  return {
+    id: fromStored(row.id),
+    seq: Number(row.seq),
+    sessionKey: fromStored(row.session_key),
+    chatId: Number(row.session),
+    origin: row.origin as RunOrigin,
+    name: fromStoredOrNull(row.name),
+    state: row.state as RunState,
+    timeoutSeconds: Number(row.timeout_seconds),
+    createdAt: Number(row.created_at),
+    startedAt: orNull(row.started_at),
+    finishedAt: orNull(row.finished_at),
+    oldestEventId: Number(row.oldest_event),
+    lastEventId: Number(row.last_event),
+    error: row.error === null ? null : { error: fromStored(row.error), code: String(row.error_code) },
+  };
+}

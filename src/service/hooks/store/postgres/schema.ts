@@ -1,0 +1,162 @@
+import { LatentkitError } from "../../../../base/errors.js";
+import type { PoolClient, QueryConfig } from "./driver.js";
+
+/** Oldest server that is supported: 15. */
+const OLDEST_SERVER = 150_000;
+const MIGRATION_MS = 60_000;
+/** Class of our advisory locks, "lkit"; the schema's name makes the second key. */
+export const LOCK_CLASS = 0x6c6b6974;
+
+/** One migration per schema version; a released one never changes. `lk.` becomes the schema. */
+const STEPS = [
+  `
+  CREATE TABLE lk.sessions (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key text NOT NULL UNIQUE,
+    runs bigint NOT NULL DEFAULT 0,          -- how many are stored
+    wakes bigint NOT NULL DEFAULT 0,         -- how many are pending, and their bytes
+    wake_bytes bigint NOT NULL DEFAULT 0
+  ) WITH (fillfactor = 70);
+  CREATE TABLE lk.runs (
+    seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id text NOT NULL UNIQUE,
+    session bigint NOT NULL REFERENCES lk.sessions,
+    origin text NOT NULL,
+    name text,
+    state text NOT NULL,
+    timeout_seconds double precision NOT NULL,
+    created_at bigint NOT NULL,
+    started_at bigint,
+    finished_at bigint,
+    ended_mark bigint,                       -- steady ms; set exactly in terminal states
+    oldest_event bigint NOT NULL DEFAULT 1,
+    last_event bigint NOT NULL DEFAULT 0,
+    event_bytes bigint NOT NULL DEFAULT 0,
+    files bigint NOT NULL DEFAULT 0,         -- how many
+    progress text,                           -- JSON text
+    error text,
+    error_code text,
+    priority integer NOT NULL DEFAULT 0,     -- higher ones first
+    active boolean NOT NULL DEFAULT false,   -- the oldest unfinished run of its session: workers claim these
+    token bigint NOT NULL DEFAULT 0,         -- number of starts
+    losses integer NOT NULL DEFAULT 0,       -- number of workers that were lost with it
+    worker text,
+    lease_until timestamptz
+  ) WITH (fillfactor = 70);
+  CREATE INDEX runs_waiting ON lk.runs (session, seq) WHERE state = 'queued';
+  CREATE INDEX runs_live ON lk.runs (seq) WHERE ended_mark IS NULL;
+  CREATE INDEX runs_leased ON lk.runs (worker) WHERE state = 'running';
+  CREATE INDEX runs_ended ON lk.runs (ended_mark, seq) WHERE ended_mark IS NOT NULL;
+  CREATE INDEX runs_state ON lk.runs (state, seq);
+  CREATE UNIQUE INDEX runs_session ON lk.runs (session, seq);
+  CREATE UNIQUE INDEX runs_active ON lk.runs (session) WHERE active;
+  CREATE INDEX runs_claim ON lk.runs (priority DESC, seq) WHERE active AND state = 'queued';
+  CREATE TABLE lk.messages (                 -- apart: a run's row is written anew with each of its events
+    run bigint PRIMARY KEY,
+    message text NOT NULL
+  );
+  CREATE TABLE lk.events (
+    run bigint NOT NULL,
+    id bigint NOT NULL,
+    event text NOT NULL,
+    data text NOT NULL,
+    bytes bigint NOT NULL,
+    PRIMARY KEY (run, id)
+  );
+  CREATE TABLE lk.files (
+    run bigint NOT NULL,
+    name text NOT NULL,
+    path text NOT NULL,
+    content_type text,
+    place bigint NOT NULL,                   -- order of report
+    PRIMARY KEY (run, name)
+  );
+  CREATE TABLE lk.wakes (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    session bigint NOT NULL REFERENCES lk.sessions,
+    text text NOT NULL,
+    bytes bigint NOT NULL
+  );
+  CREATE UNIQUE INDEX wakes_session ON lk.wakes (session, id);
+  CREATE TABLE lk.backlog (                  -- one row: the pending wakes of all sessions
+    id integer PRIMARY KEY CHECK (id = 1),
+    wakes bigint NOT NULL,
+    bytes bigint NOT NULL
+  );
+  INSERT INTO lk.backlog VALUES (1, 0, 0);
+  CREATE TABLE lk.replies (
+    scope text PRIMARY KEY,
+    payload_hash text NOT NULL,
+    reply text NOT NULL,                     -- JSON text
+    expires_mark bigint NOT NULL
+  );
+  CREATE INDEX replies_expiry ON lk.replies (expires_mark);
+  CREATE TABLE lk.owner (                    -- one row: the process whose queue orders the runs
+    id integer PRIMARY KEY CHECK (id = 1),
+    process text NOT NULL,
+    until timestamptz
+  );
+  INSERT INTO lk.owner VALUES (1, '', NULL);
+  CREATE TABLE lk.pings (id integer PRIMARY KEY CHECK (id = 1), at timestamptz NOT NULL);
+  INSERT INTO lk.pings VALUES (1, now());
+  `,
+];
+
+/**
+ * Migrates a new or older schema to the newest one, in one transaction; processes that start together take turns. Throws
+ * config.invalid for a server that is too old, and for a schema of a newer version or of another program. `to` names an
+ * older version, for tests.
+ */
+export async function migrate(client: PoolClient, schema: string, to = STEPS.length): Promise<void> {
+  // a migration may wait for another one, and may rewrite tables
+  const query: Query = (text, values = []) => {
+    // an option of `pg` that its types lack
+    const config: QueryConfig & { query_timeout: number } = { text, values, query_timeout: MIGRATION_MS };
+    return client.query(config);
+  };
+  const server = Number((await query("SHOW server_version_num")).rows[0]?.server_version_num);
+  if (server < OLDEST_SERVER) {
+    const received = `${Math.floor(server / 10_000)}`;
+    throw new LatentkitError(
+      "config.invalid",
+      `The PostgreSQL store needs PostgreSQL 15 or newer, received ${received}.`,
+    );
+  }
+  await query("BEGIN");
+  try {
+    await query("SELECT pg_advisory_xact_lock($1, hashtext($2))", [LOCK_CLASS, schema]);
+    const version = await versionOf(query, schema);
+    if (version > STEPS.length) {
+      throw refusal(
+        schema,
+        `has version ${version}, but this latentkit reads versions up to ${STEPS.length}: update latentkit.`,
+      );
+    }
+    if (version === 0) {
+      await query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
+      await query(`CREATE TABLE ${schema}.latentkit_version (version integer NOT NULL)`);
+      await query(`INSERT INTO ${schema}.latentkit_version VALUES (0)`);
+    }
+    for (const step of STEPS.slice(version, to)) await query(step.replaceAll("lk.", `${schema}.`));
+    if (version < to) await query(`UPDATE ${schema}.latentkit_version SET version = $1`, [to]);
+    await query("COMMIT");
+  } catch (error) {
+    await query("ROLLBACK").catch(() => undefined);
+    throw error;
+  }
+}
+
+type Query = (text: string, values?: unknown[]) => Promise<{ rows: Record<string, unknown>[] }>;
+
+/** Returns 0 for a schema that is absent or empty. */
+async function versionOf(query: Query, schema: string): Promise<number> {
+  const { rows } = await query("SELECT tablename FROM pg_tables WHERE schemaname = $1", [schema]);
+  if (rows.length === 0) return 0;
+  if (!rows.some(({ tablename }) => tablename === "latentkit_version")) {
+    throw refusal(schema, "holds tables of another program: name another schema.");
+  }
+  return Number((await query(`SELECT version FROM ${schema}.latentkit_version`)).rows[0]?.version);
+}
+
+const refusal = (schema: string, why: string) =>
+  new LatentkitError("config.invalid", `The schema ${schema} of the PostgreSQL store ${why}`);

@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { convertWorkflow, registry } from "latentkit";
+import { coreWidgets } from "#src/graph/workflow/core-widgets.js";
+import { parseJson } from "#src/io/json/lossless.js";
+import { refuses } from "../../../helpers/errors.js";
+import { root } from "../../../helpers/folders.js";
+
+const folder = join(root, "test/graphs/workflows");
+const names = readdirSync(folder).flatMap((name) => (name.endsWith(".api.json") ? [name.slice(0, -9)] : []));
+const clock = () => new Date(2026, 2, 7, 8, 5, 2);
+
+type Links = readonly (readonly unknown[])[];
+
+const node = (id: number, type: string, rest: object = {}) => ({ id, type, ...rest });
+const open = (name: string, link: number | null = null, type = "*") => ({ name, type, link });
+const convert = (nodes: object[], links: Links = [], rest: object = {}) =>
+  convertWorkflow({ nodes, links, ...rest }) as Record<string, { inputs: Record<string, unknown> }>;
+const preview = node(9, "PreviewImage", { inputs: [open("images", 1, "IMAGE")] });
+
+describe("graph/workflow/convert", () => {
+  it("has ten pairs", () => assert.equal(names.length, 10));
+
+  for (const name of names) {
+    it(`${name}: the graph that the editor queues`, () => {
+      const read = (file: string) => readFileSync(join(folder, file), "utf8");
+      const converted = convertWorkflow(read(`${name}.json`), { clock });
+      assert.deepEqual(converted, parseJson(read(`${name}.api.json`)));
+    });
+  }
+
+  it("refuses a class that is not known where the file does not name its widgets, by node, type and reason", async () => {
+    const linked = { inputs: [open("images", 1)], widgets_values: [3, "fast"] };
+    const workflow = { nodes: [node(4, "Far Away", linked), node(5, "EmptyImage")], links: [[1, 5, 0, 4, 0, "IMAGE"]] };
+    const reason =
+      /^Workflow: node 4 \(Far Away\) cannot be converted: its class is not known here, and the file does not/;
+    const { details } = await refuses(() => convertWorkflow(workflow), "graph.invalid", reason);
+    assert.equal(details.nodeId, "4");
+  });
+
+  it("knows the widgets of ComfyUI's core classes that are no nodes here", () => {
+    assert.deepEqual(
+      registry.keys().filter((name) => coreWidgets(name) !== undefined),
+      [],
+    );
+    const guidance = node(4, "CLIPTextEncodeFlux", { inputs: [open("clip", 1)], widgets_values: ["a", "b", 3.5] });
+    const graph = convert(
+      [node(5, "CLIPLoader", { widgets_values: ["t5", "flux"] }), guidance],
+      [[1, 5, 0, 4, 0, "CLIP"]],
+    );
+    assert.deepEqual(graph["4"]!.inputs, { clip_l: "a", t5xxl: "b", guidance: 3.5, clip: ["5", 0] });
+    assert.deepEqual(graph["5"]!.inputs, { clip_name: "t5", type: "flux" });
+  });
+
+  it("follows the order of a newer editor's file, which lists all widgets of a node", () => {
+    const widget = (name: string, link: number | null = null) => ({ ...open(name, link), widget: { name } });
+    const listed = (...names: string[]) => names.map((name) => widget(name));
+    const newer = listed("height", "tint", "width", "batch_size", "color");
+    const inputsOf = (inputs: object[], values: unknown[]) =>
+      convert([node(1, "EmptyImage", { inputs, widgets_values: values })])["1"]!.inputs;
+    const expected = { height: 8, tint: "red", width: 16, batch_size: 1, color: 0 };
+    assert.deepEqual(inputsOf(newer, [8, "red", 16, 1, 0]), expected);
+    // of an older file, inputs that take links: their order is that in which they were made
+    const older = [widget("height", 7), widget("width", 8), widget("color", 9), widget("batch_size", 10)];
+    assert.deepEqual(inputsOf(older, [16, 8, 1, 0]), { width: 16, height: 8, batch_size: 1, color: 0 });
+  });
+
+  it("leaves out a node of such a class that nothing is linked to, and says so", () => {
+    const warnings: string[] = [];
+    const workflow = { nodes: [node(4, "Some Label", { widgets_values: ["x"] })], links: [] };
+    assert.deepEqual(convertWorkflow(workflow, { onWarning: (message) => warnings.push(message) }), {});
+    assert.deepEqual(warnings, [
+      "Workflow: node 4 (Some Label) is left out: its class is not known, and nothing is linked to it.",
+    ]);
+  });
+
+  it("refuses nodes whose links are not in the file", async () => {
+    const expected = /^Workflow: node 4 \(Anything Everywhere\) cannot be converted: its links are drawn by the editor/;
+    await refuses(() => convert([node(4, "Anything Everywhere")]), "graph.invalid", expected);
+    assert.deepEqual(convert([node(4, "Anything Everywhere", { mode: 2 })]), {});
+  });
+
+  it("refuses a Get node without its Set node", async () => {
+    const get = node(3, "GetNode", { widgets_values: ["picture"] });
+    const expected = /^Workflow: node 3 \(GetNode\) reads "picture", which no Set node names\.$/;
+    await refuses(() => convert([get, preview], [[1, 3, 0, 9, 0, "IMAGE"]]), "graph.invalid", expected);
+  });
+
+  it("drops inputs whose reroutes lead back to themselves, nowhere, or to a node that is not there", () => {
+    const reroutes = [node(1, "Reroute", { inputs: [open("", 2)] }), node(2, "Reroute", { inputs: [open("", 3)] })];
+    for (const last of [[3, 1, 0, 2, 0, "*"], [3, 77, 0, 2, 0, "*"], null]) {
+      const links = [[1, 1, 0, 9, 0, "IMAGE"], [2, 2, 0, 1, 0, "*"], last] as Links;
+      assert.deepEqual(convert([...reroutes, preview], links)["9"]!.inputs, {});
+    }
+  });
+
+  it("follows twenty thousand reroutes for a thousand readers", () => {
+    const count = 20_000;
+    const nodes: object[] = [node(0, "EmptyImage", { widgets_values: [8, 8, 1, 0] })];
+    const links: [number, number, number, number, number, string][] = [];
+    for (let id = 1; id <= count; id++) {
+      links.push([id, id - 1, 0, id, 0, "IMAGE"]);
+      nodes.push(node(id, "Reroute", { inputs: [open("", id)] }));
+    }
+    for (let id = count + 1; id <= count + 1000; id++) {
+      links.push([id, count, 0, id, 0, "IMAGE"]);
+      nodes.push(node(id, "PreviewImage", { inputs: [open("images", id, "IMAGE")] }));
+    }
+    const graph = convert(nodes, links);
+    assert.equal(Object.keys(graph).length, 1001);
+    assert.deepEqual(graph[count + 1000]!.inputs, { images: ["0", 0] });
+  });
+
+  it("refuses a subgraph inside itself, and one that grows beyond the bound @long", async () => {
+    const subgraph = (id: string, ...types: string[]) => ({
+      id,
+      nodes: types.map((type, at) => node(at, type)),
+      links: [],
+    });
+    const workflow = (...subgraphs: object[]) => ({ nodes: [node(1, "A")], links: [], definitions: { subgraphs } });
+    const deep = /^Workflow: node 1(:0){31,} \(A\): subgraphs are nested deeper than 32 levels\.$/;
+    await refuses(() => convertWorkflow(workflow(subgraph("A", "A"))), "graph.invalid", deep);
+    const letters = [..."ABCDEFGHIJKLMNOPQRSTU"];
+    const doubling = letters.map((id, at) => subgraph(id, letters[at + 1] ?? "Note", letters[at + 1] ?? "Note"));
+    const large = /^Workflow: expected at most 200000 nodes with all subgraphs, received more\.$/;
+    await refuses(() => convertWorkflow(workflow(...doubling)), "graph.invalid", large);
+  });
+
+  it("refuses what is no workflow, and names of inputs that objects have themselves", async () => {
+    const cases: [object, RegExp][] = [
+      [{ nodes: [3], links: [] }, /^Workflow: expected each node of the workflow as an object, received 3\.$/],
+      [{ nodes: [{ type: "A" }], links: [] }, /^Workflow: expected an id for each node of the workflow/],
+      [{ nodes: [{ id: 3 }], links: [] }, /^Workflow: node 3: expected a type, received/],
+      [{ nodes: [node(3, "A")], links: [["x"]] }, /^Workflow: expected each link of the workflow from node and output/],
+      [{ nodes: [node(3, "A", { inputs: [open("__proto__")] })], links: [] }, /^Workflow: .*"__proto__" is refused\.$/],
+    ];
+    for (const [workflow, expected] of cases) await refuses(() => convertWorkflow(workflow), "graph.invalid", expected);
+    await refuses(() => convertWorkflow("[]"), "graph.invalid", /^Workflow: expected an object, received/);
+    await refuses(() => convertWorkflow("{"), "graph.invalid-json");
+    await refuses(() => convertWorkflow({}, { clocks: 1 } as never), "usage.invalid");
+  });
+
+  it("returns a graph in API format as it is, out of any wrapper", () => {
+    const graph = { "3": { class_type: "EmptyImage", inputs: { width: 8 } } };
+    assert.equal(convertWorkflow(graph), graph);
+    assert.equal(convertWorkflow({ prompt: graph }), graph);
+    const workflow = { nodes: [node(3, "EmptyImage", { widgets_values: [8, 8, 1, 0] })], links: [] };
+    assert.deepEqual(Object.keys(convertWorkflow({ input: { workflow } })), ["3"]);
+  });
+
+  it("passes on, through a bypassed node, the input of the output's number, else the first of its type", () => {
+    const passing = (inputs: object[], type: string) => {
+      const nodes = [
+        node(1, "EmptyImage"),
+        node(2, "SolidMask"),
+        node(3, "Blend", { mode: 4, inputs, outputs: [{ type }, { type }] }),
+        node(9, "PreviewImage", { inputs: [open("images", 3, type)] }),
+      ];
+      const links = [
+        [1, 1, 0, 3, 0, "IMAGE"],
+        [2, 2, 0, 3, 1, "MASK"],
+        [3, 3, 1, 9, 0, type],
+      ];
+      return convert(nodes, links)["9"]!.inputs.images;
+    };
+    assert.deepEqual(passing([open("a", 1, "IMAGE"), open("b", 2, "IMAGE")], "IMAGE"), ["2", 0]);
+    assert.deepEqual(passing([open("a", 1, "IMAGE"), open("b", 2, "MASK")], "IMAGE"), ["1", 0]);
+    assert.deepEqual(passing([open("a", 1, "*"), open("b", 2, "MASK")], "IMAGE"), ["1", 0]);
+    assert.deepEqual(passing([open("a", 1, "IMAGE"), open("b", 2, "MASK")], "*"), ["2", 0]);
+    assert.equal(passing([open("a", 1, "LATENT"), open("b", 2, "MASK")], "IMAGE"), undefined);
+  });
+});

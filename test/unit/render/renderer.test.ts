@@ -1,0 +1,187 @@
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import { createRenderer, decodePng, executeGraph, type Renderer, type RendererOptions, render } from "latentkit";
+import type { RunEvent } from "#src/graph/events.js";
+import { refuses } from "../../helpers/errors.js";
+import { filesIn, hashesIn, root, temporaryFolder } from "../../helpers/folders.js";
+
+const inputDir = join(root, "test/graphs/input");
+const library = JSON.stringify(pathToFileURL(join(root, "dist/index.js")).href);
+
+const NODES = `
+  import { createRegistry, defineNode, int, registry } from ${library};
+  const node = (key, run, inputs = {}) =>
+    defineNode({ key, inputs, outputs: { value: "INT" }, outputNode: true, notIdempotent: true, run });
+  export default () => ({ registry: createRegistry([
+    node("waits", async ({ ms }, { signal }) => {
+      await new Promise((resolve) => { setTimeout(resolve, ms); signal.addEventListener("abort", resolve); });
+      return { value: ms };
+    }, { ms: int({ default: 0, max: 100_000 }) }),
+    node("spins", (_, context) => { for (;;); }),
+    node("eats memory", () => { const all = []; for (;;) all.push(new Array(1e5).fill({})); }),
+    node("throws", () => { throw new TypeError("no such thing"); }),
+    node("counts", async (_, { progress }) => {
+      for (let i = 1; i <= 12; i++) { progress(i, 12); await new Promise((resolve) => setTimeout(resolve, 45)); }
+      return { value: 12 };
+    }),
+  ], registry) });
+`;
+
+const one = (class_type: string, inputs: object = {}) => ({ "1": { class_type, inputs } });
+const picture = {
+  "1": { class_type: "LoadImage", inputs: { image: "{{name}}" } },
+  "2": { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "a" } },
+};
+const typesOf = (events: readonly RunEvent[]) => events.map(({ type }) => type);
+
+describe("createRenderer", () => {
+  const folder = temporaryFolder();
+  let renderers: Renderer[] = [];
+  const open = (options: RendererOptions = {}) => {
+    const renderer = createRenderer(options);
+    renderers.push(renderer);
+    return renderer;
+  };
+  const openOdd = (options: RendererOptions = {}) => {
+    writeFileSync(join(folder(), "setup.mjs"), NODES);
+    return open({ threads: 1, graceMs: 100, setup: pathToFileURL(join(folder(), "setup.mjs")), ...options });
+  };
+  const collect = async (events: AsyncIterable<RunEvent>) => {
+    const all: RunEvent[] = [];
+    for await (const event of events) all.push(event);
+    return all;
+  };
+  afterEach(async () => {
+    await Promise.all(renderers.map((renderer) => renderer.close()));
+    renderers = [];
+  });
+
+  it("renders the files and events of render() and executeGraph()", async () => {
+    const [there, here] = [join(folder(), "there"), join(folder(), "here")];
+    const renderer = open({ threads: 1, inputDir, set: { name: "sea.png" } });
+    const set = { name: "lake.png" };
+    const events = await collect(renderer.stream({ graph: picture, set, outputDir: there }));
+    const own = await render(picture, { set, inputDir, outputDir: here });
+    assert.deepEqual(hashesIn(there), hashesIn(here));
+    const graph = JSON.parse(JSON.stringify(picture).replace("{{name}}", "lake.png")) as object;
+    const expected = await collect(executeGraph(graph, { inputDir, outputDir: join(folder(), "third") }));
+    assert.deepEqual(typesOf(events), typesOf(expected));
+    const heard: RunEvent[] = [];
+    const outputDir = join(folder(), "fourth");
+    const result = await renderer.render({ graph: picture, set, outputDir, onEvent: (event) => heard.push(event) });
+    assert.deepEqual([result.status, result.ui], ["success", own.ui]);
+    assert.deepEqual(hashesIn(outputDir), hashesIn(here));
+    assert.equal(typesOf(heard).at(-1), "run-done");
+  });
+
+  it("returns the result at the end of a stream", async () => {
+    const stream = open({ threads: 1, inputDir }).stream({
+      graph: picture,
+      set: { name: "lake.png" },
+      outputDir: folder(),
+    });
+    let next = await stream.next();
+    while (!next.done) next = await stream.next();
+    assert.equal(next.value.files[0]?.path, join(folder(), "a_00001_.png"));
+  });
+
+  it("reports a node's failure in the status, and rejects for a wrong graph", async () => {
+    const renderer = openOdd();
+    const failed = await renderer.render({ graph: one("throws") });
+    assert.deepEqual([failed.status, failed.error?.code], ["failed", "node.failed"]);
+    await refuses(renderer.render({ graph: one("no such node") }), "graph.unknown-class");
+    await refuses(collect(renderer.stream({ graph: one("no such node") })), "graph.unknown-class");
+  });
+
+  it("rejects the job of a thread that runs out of memory, and goes on with a new one", async () => {
+    const renderer = openOdd({ resourceLimits: { maxOldGenerationSizeMb: 48 } });
+    await refuses(renderer.render({ graph: one("eats memory") }), "thread.lost", /^Node 1: the rendering thread ended/);
+    const events: RunEvent[] = [];
+    const stream = async () => {
+      for await (const event of renderer.stream({ graph: one("eats memory") })) events.push(event);
+    };
+    await refuses(stream, "thread.lost", /memory/);
+    assert.equal(typesOf(events)[0], "run-start");
+    const { outputs } = await renderer.render({ graph: one("waits", { ms: 1 }) });
+    assert.deepEqual(outputs, { "1": [1] });
+  });
+
+  it("ends the stream of an aborted job with run-done, whether its node listens or not", async () => {
+    const renderer = openOdd({ threads: 2 });
+    for (const graph of [one("waits", { ms: 60_000 }), one("spins")]) {
+      const events = await collect(renderer.stream({ graph, signal: AbortSignal.timeout(400) }));
+      assert.deepEqual(typesOf(events).slice(-2), ["interrupted", "run-done"]);
+      const last = events.at(-1)!;
+      assert.equal(last.type === "run-done" && last.status, "interrupted");
+    }
+  });
+
+  it("interrupts the job of a reader that leaves", async () => {
+    const renderer = openOdd();
+    for await (const { type } of renderer.stream({ graph: one("waits", { ms: 60_000 }) })) {
+      if (type === "node-start") break;
+    }
+    // the only thread is free again
+    assert.equal((await renderer.render({ graph: one("waits", { ms: 1 }) })).status, "success");
+  });
+
+  it("drops progress, and nothing else, for a reader that falls behind", async () => {
+    const types: string[] = [];
+    let last = 0;
+    for await (const event of openOdd().stream({ graph: one("counts") })) {
+      types.push(event.type);
+      if (event.type === "node-start") await sleep(900);
+      if (event.type === "progress") last = event.value;
+    }
+    const others = types.filter((type) => type !== "progress");
+    assert.deepEqual(others, ["run-start", "cached", "node-start", "node-done", "run-done"]);
+    assert.equal(last, 12);
+    assert.ok(types.length - others.length <= 2, types.join(" "));
+  });
+
+  it("closes by `await using`, and interrupts what comes later", async () => {
+    const renderer = open({ threads: 1 });
+    await renderer[Symbol.asyncDispose]();
+    assert.equal((await renderer.render({ graph: picture })).status, "interrupted");
+    assert.deepEqual(typesOf(await collect(renderer.stream({ graph: picture }))), ["interrupted", "run-done"]);
+  });
+
+  it("refuses wrong options with a suggestion", async () => {
+    await refuses(() => createRenderer({ thread: 1 } as never), "usage.invalid", /"thread"\. Did you mean threads\?/);
+    await refuses(() => createRenderer({ threads: 0 }), "value.out-of-range", /1 to 256/);
+    const renderer = open();
+    await refuses(renderer.render({} as never), "usage.invalid", /graph: expected a path, JSON text or an object/);
+    await refuses(renderer.render({ graph: {}, setup: "x" } as never), "usage.invalid", /unknown option "setup"/);
+    await refuses(async () => renderer.stream({ graph: {}, targets: 5 } as never), "usage.invalid", /targets/);
+    const set = { a: Number.NaN };
+    await refuses(renderer.render({ graph: picture, set }), "usage.invalid", /set, a/);
+  });
+
+  it("leaves the caller's event loop free while a picture of 4096 x 4096 is made @alone @long", async () => {
+    const graph = {
+      "1": { class_type: "EmptyImage", inputs: { width: 4096, height: 4096, batch_size: 1, color: 0x336699 } },
+      "2": { class_type: "ImageBlur", inputs: { image: ["1", 0], blur_radius: 3, sigma: 1 } },
+      "3": { class_type: "SaveImage", inputs: { images: ["2", 0], filename_prefix: "large" } },
+    };
+    const renderer = open({ threads: 1, outputDir: folder() });
+    // the thread starts once for all jobs
+    await renderer.render({
+      graph: one("EmptyImage", { width: 8, height: 8, batch_size: 1, color: 0 }),
+      targets: ["1"],
+    });
+    await sleep(50);
+    const delay = monitorEventLoopDelay({ resolution: 1 });
+    delay.enable();
+    const { status } = await renderer.render({ graph });
+    delay.disable();
+    assert.equal(status, "success");
+    const { width } = await decodePng(readFileSync(join(folder(), filesIn(folder())[0]!)));
+    assert.equal(width, 4096);
+    // loose: under 10 ms on a quiet machine, see bench/event-loop.mjs
+    assert.ok(delay.max < 100e6, `${delay.max / 1e6} ms`);
+  }).timeout(60_000);
+});

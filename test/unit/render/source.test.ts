@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { batch, decodePng, encodePng, executeGraph, render, validateGraph } from "latentkit";
+import { readGraph } from "#src/render/source.js";
+import { refuses } from "../../helpers/errors.js";
+import { root, temporaryFolder } from "../../helpers/folders.js";
+import { ascii, exifBlock, exifSegment, jpegWith, webpWith } from "../../helpers/pictures/exif-files.js";
+import { runHere as run } from "../../helpers/process/run-here.js";
+
+const folder = temporaryFolder();
+const pixel = { width: 1, height: 1, channels: 3, data: new Uint8Array(3) };
+const API = {
+  "1": { class_type: "EmptyImage", inputs: { width: 8, height: 8, batch_size: 1, color: 255 } },
+  "2": { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "blue" } },
+};
+const EDITOR = {
+  nodes: [
+    { id: 1, type: "EmptyImage", widgets_values: [8, 8, 1, 255] },
+    { id: 2, type: "SaveImage", inputs: [{ name: "images", type: "IMAGE", link: 1 }], widgets_values: ["blue"] },
+  ],
+  links: [[1, 1, 0, 2, 0, "IMAGE"]],
+};
+const prompt = JSON.stringify(API);
+const workflow = JSON.stringify(EDITOR);
+
+function file(name: string, bytes: string | Uint8Array): string {
+  const path = join(folder(), name);
+  writeFileSync(path, bytes);
+  return path;
+}
+
+const inputsOf = (graph: unknown) =>
+  Object.values(graph as typeof API).map(({ class_type, inputs }) => ({ class_type, inputs }));
+
+describe("render/source", () => {
+  it("reads a graph out of JSON files, pictures and bytes, in either format", async () => {
+    const block = exifBlock([ascii(0x010f, `workflow:${workflow}`), ascii(0x0110, `prompt:${prompt}`)]);
+    const carriers: Record<string, string | Uint8Array> = {
+      "api.json": prompt,
+      "editor.json": `\ufeff${workflow}`,
+      "body.json": `{"input": {"workflow": ${workflow}}}`,
+      "prompt.png": await encodePng(pixel, { text: { prompt, workflow: "{}" } }),
+      "workflow.png": await encodePng(pixel, { text: { workflow } }),
+      "picture.webp": webpWith(block),
+      "picture.jpg": jpegWith(exifSegment(block)),
+      "misnamed.json": webpWith(block),
+    };
+    for (const [name, bytes] of Object.entries(carriers)) {
+      const { graph } = readGraph(file(name, bytes));
+      assert.deepEqual(inputsOf(graph), inputsOf(API), name);
+      const whole = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
+      assert.deepEqual(inputsOf(readGraph(whole).graph), inputsOf(API), name);
+    }
+    assert.deepEqual(inputsOf(readGraph(workflow).graph), inputsOf(API));
+    assert.deepEqual(inputsOf(readGraph(EDITOR).graph), inputsOf(API));
+    assert.equal(readGraph(API).graph, API);
+  });
+
+  it("reads texts of Python with NaN, and the workflow where the prompt is damaged", async () => {
+    const nan = prompt.replace('"class_type":"SaveImage"', '"class_type":"SaveImage","is_changed":[NaN]');
+    assert.notEqual(nan, prompt);
+    const path = file("nan.png", await encodePng(pixel, { text: { prompt: nan } }));
+    assert.equal((await render(path, { outputDir: folder() })).status, "success");
+    for (const bad of ["{", "[]", '"x"']) {
+      const bytes = await encodePng(pixel, { text: { prompt: bad, workflow } });
+      assert.deepEqual(inputsOf(readGraph(bytes).graph), inputsOf(API));
+    }
+  });
+
+  it("refuses a picture without a graph, and names its texts", async () => {
+    const plain = file("plain.png", await encodePng(pixel, {}));
+    const lined = file("lined.png", await encodePng(pixel, { text: { parameters: "a fox\nSteps: 20" } }));
+    const start = 'expected a picture with a graph in its text "prompt" or "workflow", received one with';
+    await refuses(() => readGraph(plain), "graph.invalid", new RegExp(`plain\\.png: ${start} no text\\.$`));
+    const expected = new RegExp(`${start} "parameters"\\. Its parameters are a line for people, not a graph\\.$`);
+    await refuses(() => readGraph(lined), "graph.invalid", expected);
+  });
+
+  it("renders a picture again from itself, and writes the workflow that made it beside the graph", async () => {
+    const first = await render(EDITOR, { outputDir: join(folder(), "first") });
+    const { text } = await decodePng(readFileSync(first.files[0]!.path));
+    assert.deepEqual(JSON.parse(text.workflow!), EDITOR);
+    const second = await render(first.files[0]!.path, { outputDir: join(folder(), "second") });
+    assert.deepEqual(readFileSync(second.files[0]!.path), readFileSync(first.files[0]!.path));
+  });
+
+  it("leaves the workflow out where a value was set or is redacted", async () => {
+    for (const options of [{ set: { "1.color": 7 } }, { redact: ["1.color"] }]) {
+      const { files } = await render(EDITOR, { outputDir: folder(), ...options });
+      assert.deepEqual(Object.keys((await decodePng(readFileSync(files[0]!.path))).text), ["prompt", "latentkit"]);
+    }
+  });
+
+  it("is what batches, validation, events and the command line read", async () => {
+    const out = join(folder(), "batch");
+    let done = 0;
+    for await (const event of batch(EDITOR, [{ "1.color": 1 }, { "1.color": 2 }], { outputDir: out, concurrency: 1 })) {
+      if (event.type === "item-done") done++;
+    }
+    assert.equal(done, 2);
+    assert.equal(validateGraph(EDITOR).ok, true);
+    const events: string[] = [];
+    for await (const { type } of executeGraph(EDITOR, { outputDir: out })) events.push(type);
+    assert.equal(events.at(-1), "run-done");
+    const path = file("cli.json", workflow);
+    const { code, out: printed } = await run("validate", path);
+    assert.equal(code, 0);
+    assert.match(printed, /cli\.json can run and computes 2\./);
+  });
+
+  it("converts on the command line, to a file or to the terminal", async () => {
+    const path = file("convert.json", workflow);
+    const target = join(folder(), "graph.json");
+    const first = await run("convert", path);
+    assert.deepEqual([first.code, inputsOf(JSON.parse(first.out))], [0, inputsOf(API)]);
+    const second = await run("convert", path, target);
+    assert.deepEqual([second.code, readFileSync(target, "utf8")], [0, first.out]);
+    mkdirSync(join(folder(), "taken"));
+    const third = await run("convert", path, join(folder(), "taken"));
+    assert.match(third.err, /a folder has that name/);
+    assert.equal(third.code, 1);
+  });
+
+  it("validates the editor's files that have only nodes of ours", async () => {
+    const names = ["text-to-image", "reroutes", "group-node", "nested-subgraphs", "subgraph-instances"];
+    for (const name of names) {
+      const text = readFileSync(join(root, `test/graphs/workflows/${name}.json`), "utf8");
+      const verdict = validateGraph(JSON.parse(text.replaceAll("dreamer-v8", "preview-sd15")));
+      assert.deepEqual([name, verdict.ok], [name, true]);
+    }
+  });
+});
