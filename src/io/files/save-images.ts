@@ -101,7 +101,7 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
       subfolder: target.subfolder,
     });
     // what sharp makes may be Node's own memory
-    if (ending.endsWith(EXTENSIONS.png) && !files.keepsBytes) returnMemory(bytes.buffer);
+    if (!files.keepsBytes && ending.endsWith(EXTENSIONS.png)) returnMemory(bytes.buffer);
   }
   return saved;
 }

@@ -1,35 +1,46 @@
 import { withoutHeader } from "./exif-block.js";
 
-/** The place of an AVIF file's EXIF item: where its entry has offset and length, and what these are. */
-interface ExifItem {
-  /** Index of the offset in the file, and its bytes: 0, 4 or 8. */
-  readonly offsetAt: number;
-  readonly offsetBytes: number;
-  readonly lengthAt: number;
-  readonly lengthBytes: number;
-  /** Added to the offset. */
-  readonly base: number;
+/** Part of a file, or what an item consists of. */
+interface Span {
   readonly start: number;
   readonly end: number;
 }
 
+/** A box of an ISO media file: its type and the place of its content. */
+interface Box extends Span {
+  readonly type: string;
+}
+
+/** A file's EXIF item: its parts, and where the entry of the first one has offset and length. */
+interface ExifItem {
+  readonly parts: readonly Span[];
+  readonly offsetAt: number;
+  readonly lengthAt: number;
+  /** Both numbers have 32 bits, and it is one part of the file itself. */
+  readonly isReplaceable: boolean;
+  /** Added to the offset. */
+  readonly base: number;
+}
+
 const MAX_BOXES = 1000;
 const MAX_ITEMS = 1000;
+const NUMBER_BYTES = 4;
 
-/** EXIF block of an AVIF file; undefined where it has none. */
+/** EXIF block of an AVIF file (ISO/IEC 23008-12, annex A); undefined where it has none. */
 export function avifExif(file: Uint8Array): Uint8Array | undefined {
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
-  const item = exifItem(bytes);
-  if (item === undefined || item.start + 4 > item.end || item.end > bytes.length) return undefined;
-  // the item begins with the distance from there to the block
-  const start = item.start + 4 + bytes.readUInt32BE(item.start);
-  return start < item.end ? withoutHeader(bytes.subarray(start, item.end)) : undefined;
+  const parts = exifItem(bytes)?.parts ?? [];
+  const total = parts.reduce((sum, { start, end }) => sum + end - start, 0);
+  if (total > bytes.length) return undefined;
+  const item = Buffer.concat(parts.map(({ start, end }) => bytes.subarray(start, end)));
+  // the item begins with the distance to the block
+  return item.length < 4 ? undefined : withoutHeader(item.subarray(4 + item.readUInt32BE(0)));
 }
 
 /** The file with another block in place of its EXIF item's; undefined where it has no such item. */
 export function withAvifExif(file: Uint8Array, block: Uint8Array): Buffer | undefined {
   const item = exifItem(Buffer.from(file.buffer, file.byteOffset, file.byteLength));
-  if (item === undefined || item.offsetBytes !== 4 || item.lengthBytes !== 4) return undefined;
+  if (item === undefined || !item.isReplaceable) return undefined;
   const HEAD = 8;
   const box = Buffer.alloc(HEAD + 4);
   box.writeUInt32BE(box.length + block.length);
@@ -40,49 +51,40 @@ export function withAvifExif(file: Uint8Array, block: Uint8Array): Buffer | unde
   return out;
 }
 
-interface Box {
-  readonly type: string;
-  readonly start: number;
-  readonly end: number;
-}
-
 /** Boxes in a part of a file. */
-function boxes(bytes: Buffer, start: number, end: number): Box[] {
+function boxes(bytes: Buffer, { start, end }: Span): Box[] {
   const found: Box[] = [];
   for (let at = start; at + 8 <= end && found.length < MAX_BOXES; ) {
-    const size = bytes.readUInt32BE(at);
-    const type = bytes.toString("latin1", at + 4, at + 8);
-    // of a box of more than 4 GiB, and of one that goes to the end, nothing is needed
-    if (size < 8 || at + size > end) break;
-    found.push({ type, start: at + 8, end: at + size });
+    const short = bytes.readUInt32BE(at);
+    const isLong = short === 1 && at + 16 <= end;
+    const size = isLong ? Number(bytes.readBigUInt64BE(at + 8)) : short === 0 ? end - at : short;
+    const head = isLong ? 16 : 8;
+    if (size < head || at + size > end) break;
+    found.push({ type: bytes.toString("latin1", at + 4, at + 8), start: at + head, end: at + size });
     at += size;
   }
   return found;
 }
 
-const boxOf = (bytes: Buffer, type: string, { start, end }: Pick<Box, "start" | "end">): Box | undefined =>
-  boxes(bytes, start, end).find((box) => box.type === type);
-
 function exifItem(bytes: Buffer): ExifItem | undefined {
-  const meta = boxOf(bytes, "meta", { start: 0, end: bytes.length });
+  const meta = boxes(bytes, { start: 0, end: bytes.length }).find(({ type }) => type === "meta");
   // version and flags come first
-  const inside = meta && { start: meta.start + 4, end: meta.end };
-  const infos = inside && boxOf(bytes, "iinf", inside);
-  const places = inside && boxOf(bytes, "iloc", inside);
+  const inside = meta === undefined ? [] : boxes(bytes, { start: meta.start + 4, end: meta.end });
+  const named = (name: string) => inside.find(({ type }) => type === name);
+  const infos = named("iinf");
+  const places = named("iloc");
   if (infos === undefined || places === undefined) return undefined;
   const id = exifId(bytes, infos);
-  return id === undefined ? undefined : new Places(bytes, places).find(id);
+  return id === undefined ? undefined : new Places(bytes, places, named("idat")).find(id);
 }
 
 /** Id of the item of type "Exif". */
 function exifId(bytes: Buffer, { start, end }: Box): number | undefined {
   if (end - start < 6) return undefined;
   const first = start + (bytes[start] === 0 ? 6 : 8);
-  for (const { type, start: at, end: last } of boxes(bytes, first, end)) {
-    if (type !== "infe" || last - at < 12) continue;
-    const version = bytes[at];
-    if (version !== 2 && version !== 3) continue;
-    const idBytes = version === 2 ? 2 : 4;
+  for (const { type, start: at, end: last } of boxes(bytes, { start: first, end })) {
+    if (type !== "infe" || last - at < 12 || bytes[at]! < 2) continue;
+    const idBytes = bytes[at] === 2 ? 2 : 4;
     const typeAt = at + 4 + idBytes + 2;
     if (typeAt + 4 > last) continue;
     if (bytes.toString("latin1", typeAt, typeAt + 4) === "Exif") return bytes.readUIntBE(at + 4, idBytes);
@@ -97,6 +99,7 @@ class Places {
   constructor(
     private readonly bytes: Buffer,
     private readonly box: Box,
+    private readonly data: Box | undefined,
   ) {
     this.at = box.start;
   }
@@ -114,18 +117,21 @@ class Places {
       const method = version === 0 ? 0 : this.take(2) & 15;
       this.take(2);
       const base = this.take(baseBytes);
+      // relative to the box of item data, or to the file
+      const origin = base + (method === 1 ? (this.data?.start ?? this.bytes.length) : 0);
       const extents = Math.min(this.take(2), MAX_ITEMS);
+      const offsetAt = this.at + indexBytes;
+      const parts: Span[] = [];
       for (let extent = 0; extent < extents && this.at < this.box.end; extent++) {
         this.take(indexBytes);
-        const offsetAt = this.at;
-        const offset = this.take(offsetBytes);
-        const lengthAt = this.at;
-        const length = this.take(lengthBytes);
-        // one in several parts, or in another box, is nobody's
-        if (own !== id || extents !== 1 || method !== 0 || this.at > this.box.end) continue;
-        const start = base + offset;
-        return { offsetAt, offsetBytes, lengthAt, lengthBytes, base, start, end: start + length };
+        const start = origin + this.take(offsetBytes);
+        parts.push({ start, end: start + this.take(lengthBytes) });
       }
+      if (own !== id) continue;
+      if (method > 1 || this.at > this.box.end) return undefined;
+      const areNumbers = offsetBytes === NUMBER_BYTES && lengthBytes === NUMBER_BYTES;
+      const isReplaceable = areNumbers && parts.length === 1 && method === 0;
+      return { parts, offsetAt, lengthAt: offsetAt + offsetBytes, isReplaceable, base };
     }
     return undefined;
   }

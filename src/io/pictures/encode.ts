@@ -44,7 +44,8 @@ export async function encodeBySharp(
     const [reason = ""] = (error as Error).message.split("\n", 1);
     throw new LatentkitError("file.write-failed", `Cannot encode a ${type} file: ${reason}.`, {}, { cause: error });
   }
-  return block === undefined ? file : EMBEDDERS[type](file, block, image);
+  // a copy: memory of sharp cannot move to another thread
+  return block === undefined ? Buffer.from(file) : EMBEDDERS[type](file, block, image);
 }
 
 const ENCODERS: Readonly<Record<SharpType, (image: Sharp, format: PictureFormat) => Sharp>> = {

@@ -73,6 +73,9 @@ export async function encodePng(image: Tensor | PixelImage, options: EncodePngOp
   const { level, latin, international } = settingsOf(options);
   const isTensor = source instanceof Tensor;
   const bitDepth = isTensor ? options.bitDepth : source.bitDepth;
+  if (options.bitDepth === 16 && bitDepth !== 16) {
+    throw new LatentkitError("value.invalid", "PNG image: expected a Tensor for 16 bits, received bytes.");
+  }
   const filtered = isTensor && bitDepth !== 16 ? await filterOnDevice(source, 0, sides) : undefined;
   if (filtered !== undefined) return encodeFiltered(filtered, options);
   const { width, height, channels } = sides;

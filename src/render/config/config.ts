@@ -139,7 +139,11 @@ export const configSchema = lazy(() => {
       ),
     allow_network: flag(true, "false refuses a graph in which a node reaches the network or uses a key."),
     output_dir: path.default("./out").describe("Folder of files that are written."),
-    format: format.optional(),
+    format: format
+      .optional()
+      .describe(
+        "Format of saved pictures: `type` png, webp, jpeg or avif, `quality` 1 to 100, `lossless`, and `bit_depth` 8 or 16 of png.",
+      ),
     parameters: flag(false, "Adds the line of settings that A1111 writes to pictures, as the text `parameters`."),
     device: z
       .string()

@@ -22,8 +22,8 @@ export interface Box {
 }
 
 /**
- * A picture in RGB that fits a box, or whose longer side is at most a number, each pixel the mean of the area it stands for. A smaller one
- * keeps its size. What is transparent shows `ground`. Fails as decodePicture. @internal
+ * A picture in RGB that fits a box, or whose longer side is at most a number, each pixel the mean of the area it stands
+ * for. A smaller one keeps its size. What is transparent shows `ground`. Fails as decodePicture. @internal
  */
 export async function thumbnail(bytes: Uint8Array, box: number | Box, ground: Colour): Promise<RawImage> {
   const image = pictureKind(bytes) === "png" ? await decodePng(bytes) : await decodePicture(bytes, 1);

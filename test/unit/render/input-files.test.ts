@@ -118,7 +118,7 @@ describe("input files of a render", () => {
       const validation = validateGraph(graphOf(image), { inputDir: folder(), targets: ["1"], ...more });
       return validation.nodeErrors["1"]!.errors[0]!;
     };
-    assert.match(errorOf("a.png", { files: { "a.png": Buffer.from([0xff, 0xd8, 0xff]) } }).sentence, /which is a JPEG/);
+    assert.match(errorOf("a.png", { files: { "a.png": Buffer.from("BM bitmap") } }).sentence, /which is a BMP/);
     assert.match(errorOf("data:image/png,abc").sentence, /^Node 1 \(LoadImage\), input "image": expected a data: text/);
     assert.match(errorOf("http://a.example/b.png").sentence, /expected an https: address without a password/);
     const offline = errorOf("https://a.example/b.png", { allowNetwork: false });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { MemoryFiles } from "#src/io/files/memory-files.js";
+import type { Ending } from "#src/io/files/output-path.js";
 import { refuses } from "../../../helpers/errors.js";
 
 const folder = join("out", "a");
@@ -9,7 +10,7 @@ const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toStrin
 describe("MemoryFiles", () => {
   it("numbers files from 1, by folder, name and ending", async () => {
     const files = new MemoryFiles();
-    const number = (where: string, name: string, ending: ".png" | "_.png") =>
+    const number = (where: string, name: string, ending: Ending) =>
       files.writeNumbered(where, name, ending, Buffer.from("x"));
     assert.equal(await number(folder, "fox", "_.png"), "fox_00001_.png");
     assert.equal(await number(folder, "fox", "_.png"), "fox_00002_.png");
