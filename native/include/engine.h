@@ -351,7 +351,7 @@ typedef struct {
   int32_t level;    /* 0 stored, 1 fastest to 9 smallest: native/core/png/levels.cpp */
   const engine_text *text;
   size_t text_count;
-  int32_t depth;    /* bits of a sample: 8 (0, too), or 16, big-endian */
+  int32_t depth; /* bits of a sample: 8 (0, too), or 16, big-endian */
 } engine_png_options;
 
 /* An upper bound of the encoded size; 0 when the options are bad or the size would overflow. */
