@@ -19,6 +19,7 @@ const MINUTE_MS = 60_000;
 const CHANGES = 6;
 const STRANGE_BYTES = [0, 1, 0x7f, 0x80, 0xff];
 const STRANGE_WORDS = [0, 1, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xffffffff];
+/** @type {readonly (readonly [string, string])[]} */
 const TEXTS = [
   ["prompt", '{"1": {"class_type": "SaveImage", "inputs": {}}}'],
   ["workflow", JSON.stringify({ nodes: [], links: [], text: "x".repeat(300) })],
@@ -49,7 +50,11 @@ process.exitCode = findings === 0 ? 0 : 1;
 
 /** Files of every format, small so that most changes hit what describes them. */
 async function soundFiles() {
-  const image = Tensor.from(Float32Array.from({ length: 24 * 16 * 4 }, (_, i) => (i % 83) / 83), [1, 16, 24, 4]);
+  const image = Tensor.from(
+    Float32Array.from({ length: 24 * 16 * 4 }, (_, i) => (i % 83) / 83),
+    [1, 16, 24, 4],
+  );
+  /** @type {import("#src/io/pictures/format.js").PictureFormat[]} */
   const formats = [
     {},
     { bitDepth: 16 },
@@ -65,6 +70,7 @@ async function soundFiles() {
       return [name, await encodeItem(image, 0, { format, text: TEXTS })];
     }),
   );
+  /** @type {import("sharp").SharpOptions} */
   const frames = { raw: { width: 12, height: 24, channels: 4, pageHeight: 8 } };
   const moving = () => sharp(Buffer.from(Array.from({ length: 12 * 24 * 4 }, (_, i) => (i * 7) % 256)), frames);
   const commented = { IFD0: { ImageDescription: "Workflow:{}" }, IFD2: { UserComment: "Steps: 20" } };

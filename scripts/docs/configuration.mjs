@@ -21,6 +21,11 @@ export function body() {
       ["Key", "Type", "Default", "Meaning"],
       ...keys.map(([key, type, fallback, description]) => [code(key), type, fallback, description]),
     ]);
+  const sender = schemaAt(INCOMING).additionalProperties;
+  const senderRows = Object.entries(sender.properties).map(([key, type]) => {
+    const fallback = type.default === undefined ? "" : code(JSON.stringify(type.default));
+    return [key, words(type), fallback, type.description];
+  });
   const others = Object.entries(OTHER_VARIABLES).map(([name, meaning]) => [code(name), meaning]);
   return `
 # Configuration
@@ -43,6 +48,14 @@ In a program these are the keys of \`config\` of \`createHookService\`, without 
 
 ${section(group("channels."))}
 
+### A sender that signs: \`${INCOMING.join(".")}.NAME\`
+
+Keys of one sender; \`signature\`, \`secrets\` and one of \`message\` and \`placeholders\` are required. A template is a text
+with \`{{/pointer}}\` (a JSON pointer into the payload) and \`{{Header-Name}}\` in it. See
+[Senders that sign](hooks.md#senders-that-sign).
+
+${section(senderRows)}
+
 ## Limits: \`limits\`
 
 ${section(group("limits."))}
@@ -53,6 +66,8 @@ ${table([["Variable", "Meaning"], ...others])}
 `;
 }
 
+const INCOMING = ["channels", "web", "incoming"];
+
 const schema = loadZod().toJSONSchema(configSchema(), { io: "input", unrepresentable: "any" });
 
 const schemaAt = (path) => path.reduce((inner, key) => inner.properties[key], schema);
@@ -60,7 +75,11 @@ const schemaAt = (path) => path.reduce((inner, key) => inner.properties[key], sc
 function words(type) {
   if (type.enum !== undefined) return type.enum.map(code).join(", ");
   if (type.anyOf !== undefined) return type.anyOf.map(words).join(" or ");
+  if (type.additionalProperties) {
+    return type.additionalProperties.properties === undefined ? "object" : "object of senders, see below";
+  }
   if (type.type === "array") return `list of ${words(type.items).replace(/^(text|object)/, "$1s")}`;
+  if (type.type === "number") return "number";
   if (type.type === "object") return code(`{ ${Object.keys(type.properties).join(", ")} }`);
   if (type.type === "integer") return wholeNumber(type);
   return { string: "text", boolean: "true or false" }[type.type] ?? "text or list of texts";

@@ -6,7 +6,7 @@
  * @type {Record<string, readonly string[]>}
  */
 export const FLOORS = {
-  "": ["base/", "native/", "tensor/", "io/", "host/", "nodes/", "graph/", "render/", "cli/ service/", "index"],
+  "": ["base/", "native/", "tensor/", "io/", "host/", "nodes/", "graph/", "render/", "cli/ service/", "index testing"],
   native: ["*", "cuda/"],
   tensor: [
     "*",
@@ -67,7 +67,7 @@ export const FLOORS = {
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
   service: ["agent token-headers", "graph-agent log message", "hooks/", "*"],
-  "service/hooks": ["*", "store/", "runs/", "http/", "service", "index"],
+  "service/hooks": ["*", "store/", "runs/", "incoming/", "http/", "service", "index"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
   "service/hooks/http": ["*", "access/ stream/", "context gate", "openapi router", "routes/"],
 };
@@ -108,6 +108,7 @@ export const ENTRIES = [
   "service/hooks/index.ts",
   "service/hooks/store/postgres/index.ts",
   "service/index.ts",
+  "testing.ts",
 ];
 
 export const MOST_FILES = 15;

@@ -194,9 +194,11 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   decodePng(bytes: Uint8Array, maxPixels: number): Promise<DecodedPng>;
   /**
    * The first `most` pictures of a file as a viewer shows them, one after the other: frames of an animation composited,
-   * turned as EXIF says. maxPixels counts the pixels of all of them.
+   * turned as EXIF says. maxPixels counts the pixels of all of them. `takeSamples` fetches their samples.
    */
   decodePngFrames(bytes: Uint8Array, maxPixels: number, most: number): Promise<DecodedPngFrames>;
+  /** Copies samples into an array of their byteLength and frees them; they can be taken once. */
+  takeSamples(samples: DecodedPngFrames["samples"], out: Uint8Array): void;
 
   /** The same operations on devices; see native/include/engine_cuda.h. */
   readonly cuda: CudaBindings;
@@ -235,7 +237,10 @@ export interface DecodedPng {
   text: [string, string][];
 }
 
-export interface DecodedPngFrames extends Omit<DecodedPng, "text"> {
+export interface DecodedPngFrames extends Omit<DecodedPng, "text" | "data"> {
+  /** Memory of the core, for `takeSamples`. */
+  samples: object;
+  byteLength: number;
   frames: number;
   /** The alpha comes from one transparent colour of a grey or RGB file, not from samples. */
   isKeyed: boolean;

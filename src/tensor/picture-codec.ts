@@ -10,7 +10,7 @@ export interface EncodePngOptions {
    * Latin-1 are tEXt chunks, others iTXt chunks, which come first.
    */
   text?: Readonly<Record<string, string>> | readonly (readonly [string, string])[];
-  /** Bits of a sample: 8, or 16 for a Tensor, whose values are times 65535 and rounded then. 8 where absent; samples that are numbers have their own. */
+  /** Bits of a sample: 8, or 16 for a tensor times 65535, rounded. 8 where absent; samples that are numbers have their own. */
   bitDepth?: 8 | 16;
 }
 

@@ -63,7 +63,8 @@ const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
 /**
  * Encodes an image as a PNG file of 8 or 16 bits, off the event loop. A Tensor is [H, W], [H, W, C] or [1, H, W, C] in
- * 0…1, times 255, clipped and truncated. Fails with value.invalid, value.out-of-range or tensor.bad-shape.
+ * 0…1, times 255, clipped and truncated; with 16 bits rounded. Fails with value.invalid, value.out-of-range or
+ * tensor.bad-shape.
  */
 export async function encodePng(image: Tensor | PixelImage, options: EncodePngOptions = {}): Promise<Buffer> {
   checkOptions("encodePng", options, ENCODE_RULES);
@@ -142,10 +143,15 @@ export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
 
 /**
  * Reads the first `limit` frames of a PNG file as a viewer shows them: composited, and turned by the EXIF orientation.
- * Fails as decodePng, whose limit holds for all frames together.
+ * The samples lie in a buffer of `takeMemory`. Fails as decodePng, whose limit holds for all frames together.
  */
 export async function decodePngFrames(bytes: Uint8Array, limit = MAX_PIXELS): Promise<DecodedFrames> {
-  return decoded(bytes, (native) => native.decodePngFrames(bytes, MAX_PIXELS, limit));
+  return decoded(bytes, async (native) => {
+    const { samples, byteLength, ...frames } = await native.decodePngFrames(bytes, MAX_PIXELS, limit);
+    const data = new Uint8Array(takeMemory(byteLength));
+    native.takeSamples(samples, data);
+    return { ...frames, data: frames.bitDepth === 16 ? new Uint16Array(data.buffer) : data };
+  });
 }
 
 async function decoded<T>(bytes: Uint8Array, decode: (native: NativeBindings) => Promise<T>): Promise<T> {

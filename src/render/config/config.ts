@@ -3,6 +3,7 @@ import { describe, LatentkitError, suggest } from "../../base/errors.js";
 import { lazy, loadZod } from "../../base/lazy-packages.js";
 import { FORMAT, PICTURE_TYPES, type PictureFormat } from "../../io/pictures/format.js";
 import type { DeviceChoice } from "../../tensor/device/choice.js";
+import { incomingSchema } from "./incoming.js";
 import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
 
 /** The whole configuration of the command line and the service; every key has its default and its meaning here. @internal */
@@ -75,6 +76,9 @@ export const configSchema = lazy(() => {
       false,
       "Whether the last address of `X-Forwarded-For` is the client's. Only behind your own proxy.",
     ),
+    incoming: incomingSchema()
+      .default({})
+      .describe("Senders that sign their requests instead of sending the token, by the name in `POST /hooks/in/NAME`."),
     metrics: access.describe("Who may read `/metrics`; none: the path does not exist."),
     openapi: access.describe("Who may read `/openapi.json`; none: the path does not exist."),
   });
@@ -205,6 +209,7 @@ function keysAt(schema: z.core.$ZodType, at: readonly PropertyKey[]): string[] {
 
 function step(schema: z.core.$ZodType, key: PropertyKey): z.core.$ZodType[] {
   if (schema instanceof loadZod().ZodArray) return [unwrap(schema.element)];
+  if (schema instanceof loadZod().ZodRecord) return [unwrap(schema.valueType)];
   const next =
     schema instanceof loadZod().ZodObject ? (schema.shape as Record<PropertyKey, z.core.$ZodType>)[key] : undefined;
   if (next === undefined) return [];
@@ -213,8 +218,10 @@ function step(schema: z.core.$ZodType, key: PropertyKey): z.core.$ZodType[] {
 }
 
 function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
-  const isWrapper = schema instanceof loadZod().ZodDefault || schema instanceof loadZod().ZodOptional;
-  return isWrapper ? unwrap(schema.unwrap()) : schema;
+  const { ZodDefault, ZodOptional, ZodPipe, ZodObject } = loadZod();
+  if (schema instanceof ZodDefault || schema instanceof ZodOptional) return unwrap(schema.unwrap());
+  // an object whose keys are renamed
+  return schema instanceof ZodPipe && schema.in instanceof ZodObject ? schema.in : schema;
 }
 
 /** Dotted paths of all values an environment variable can set, with the type of each. */
@@ -229,19 +236,25 @@ export function configLeaves(
   );
 }
 
+/** Keys of secrets; ANY stands for each key. */
+const ANY = Symbol("any key");
 const SECRETS = [
   ["channels", "web", "hooks_token"],
+  ["channels", "web", "incoming", ANY, "secrets"],
   ["remote_image_api", "keys"],
 ];
 
 /** Everything below a secret's key, but the names of the remote keys. */
 const isSecret = (at: readonly PropertyKey[]) =>
-  SECRETS.some((secret) => secret.every((key, depth) => at[depth] === key)) &&
+  SECRETS.some((secret) => secret.every((key, depth) => depth < at.length && isKey(key, at[depth]))) &&
   !(at.length === 4 && at[1] === "keys" && at[3] === "name");
 
 /** Whether a secret stands at, below or, by mistake, above a path: `channels: { web: "the token" }`. */
 const mayHoldSecret = (at: readonly PropertyKey[]) =>
-  at.length === 0 || SECRETS.some((secret) => secret.every((key, depth) => depth >= at.length || at[depth] === key));
+  at.length === 0 ||
+  SECRETS.some((secret) => secret.every((key, depth) => depth >= at.length || isKey(key, at[depth])));
+
+const isKey = (expected: PropertyKey, key: PropertyKey | undefined) => expected === ANY || expected === key;
 
 /** Kind of a value, without a letter of it. */
 function kindOf(value: unknown): string {

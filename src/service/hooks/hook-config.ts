@@ -1,8 +1,9 @@
-import { type Config, parseConfig } from "../../render/config/config.js";
+import { type Config, type ConfigInput, parseConfig } from "../../render/config/config.js";
 import { normalizeSessionKey } from "../../render/config/session-key.js";
 
 export type Limits = Config["limits"];
 type WebConfig = Config["channels"]["web"];
+type WebInput = NonNullable<NonNullable<ConfigInput["channels"]>["web"]>;
 
 /** Session keys that a request may run under. */
 export interface SessionPolicy {
@@ -13,10 +14,11 @@ export interface SessionPolicy {
 }
 
 /** Configuration of a hook service: the keys of `channels.web` and `limits`, all optional. */
-export type HookConfigInput = Partial<Omit<WebConfig, "hooks_token" | "hooks_default_session_key">> & {
+export type HookConfigInput = Partial<Omit<WebConfig, "hooks_token" | "hooks_default_session_key" | "incoming">> & {
   /** A string, or a list for rotation. Blank, or anything else: not configured. */
   readonly hooks_token?: unknown;
   readonly hooks_default_session_key?: string | null;
+  readonly incoming?: WebInput["incoming"];
   readonly limits?: Partial<Limits>;
 };
 

@@ -9,11 +9,13 @@ import { type HookConfigInput, readHookConfig } from "./hook-config.js";
 import { type HookLog, LOGGER } from "./hook-log.js";
 import { createAuthBudget } from "./http/access/auth-budget.js";
 import { createUrlSigner } from "./http/access/signed-url.js";
+import { createStartRates } from "./http/access/start-rates.js";
 import { createTokens } from "./http/access/token.js";
 import type { HookContext } from "./http/context.js";
 import { createMetrics } from "./http/metrics.js";
 import { createRouter } from "./http/router.js";
 import { hookRoutes } from "./http/routes/hook-routes.js";
+import { incomingRoutes } from "./http/routes/incoming-routes.js";
 import { probeRoutes } from "./http/routes/probe-routes.js";
 import { runRoutes } from "./http/routes/run-routes.js";
 import { streamRoute } from "./http/routes/stream-route.js";
@@ -97,6 +99,7 @@ export function createHookService(options: HookServiceOptions): HookService {
     tokens,
     budget: createAuthBudget({ limit: limits.failed_auth_per_minute, clock }),
     signer: createUrlSigner(tokens),
+    startRates: createStartRates(limits, clock),
     schemas: requestSchemas(limits),
     slots,
     memory,
@@ -109,9 +112,14 @@ export function createHookService(options: HookServiceOptions): HookService {
     clock,
     newId: randomUUID,
   };
-  const routes = [...hookRoutes(context), streamRoute(context), ...runRoutes(context), ...probeRoutes(context)];
+  const routes = [
+    ...hookRoutes(context),
+    ...incomingRoutes(context),
+    streamRoute(context),
+    ...runRoutes(context),
+    ...probeRoutes(context),
+  ];
   return {
-    // the application passes it requests and responses of Express
     // the application hands it requests and responses of Express
     router: createRouter(context, routes) as unknown as HookRouter,
     runs,

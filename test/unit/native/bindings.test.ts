@@ -70,6 +70,7 @@ const CORE: All<NativeBindings> = {
   deflatePng: true,
   decodePng: true,
   decodePngFrames: true,
+  takeSamples: true,
   cuda: true,
 };
 

@@ -15,7 +15,7 @@ describe("startService with store: postgres://…", () => {
   const open: RunningService[] = [];
   const start = async (store: string): Promise<RunningService> => {
     const module = join(folder(), "agent.mjs");
-    writeFileSync(module, "export default async ({ message }) => ({ response: `heard ${message}` });");
+    writeFileSync(module, "export default async ({ message }) => ({ response: message.toUpperCase() });");
     const channels = { web: { hooks_token: "a-token-of-the-tests" } };
     const config = { port: 0, store, output_dir: folder(), agent: { module }, channels };
     const service = await startService(config, { log: () => undefined });
@@ -40,7 +40,7 @@ describe("startService with store: postgres://…", () => {
     const second = await start(store);
     assert.match(JSON.stringify(await state(second)), /succeeded/);
     const stream = await (await fetch(`${second.url}/api/stream?run_id=${id}`, { headers })).text();
-    assert.match(stream, /event: done\ndata: \{"response":"heard a fox"\}/);
+    assert.match(stream, /event: done\ndata: \{"response":"A FOX"\}/);
   });
 
   it("refuses a second process on the same database @long", async () => {

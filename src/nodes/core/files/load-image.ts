@@ -60,7 +60,9 @@ export async function loadPictures(readInput: NodeContext["readInput"], name: st
   checkPictureHead({ name, subject: SUBJECT }, bytes);
   try {
     const decoded = await decodePicture(bytes, limit);
-    return { pictures: imageTensor(decoded), isKeyed: decoded.isKeyed };
+    const pictures = imageTensor(decoded);
+    returnMemory(decoded.data.buffer);
+    return { pictures, isKeyed: decoded.isKeyed };
   } catch (error) {
     if (!(error instanceof LatentkitError) || !/^(png|picture)\./.test(error.code)) throw error;
     const received = describe(name);

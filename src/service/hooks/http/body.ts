@@ -21,18 +21,37 @@ export interface BodyLimits {
 const JSON_TYPE = /^application\/(?:json|[a-z0-9!#$&^_.-]+\+json)$/;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/**
- * Reads a JSON body: UTF-8 (a byte order mark is skipped), plain or gzip, `maxBytes` at most before and after
- * decompression. Fails: unsupported_media_type before any byte is read, payload_too_large, request_timeout,
- * invalid_request, ClientGone.
- */
+/** Reads a JSON body: UTF-8 (a byte order mark is skipped). Fails as `readBodyBytes` does. */
 export async function readJsonBody(req: IncomingMessage, res: ServerResponse, limits: BodyLimits): Promise<unknown> {
+  const text = decodeBody(await readBodyBytes(req, res, limits));
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    // the parser's own message quotes the body
+    throw new HookError("invalid_request", "the body is not valid JSON", { cause });
+  }
+}
+
+/**
+ * Reads the bytes of a JSON body, plain or gzip, `maxBytes` at most before and after decompression. Fails:
+ * unsupported_media_type before any byte is read, payload_too_large, request_timeout, invalid_request, ClientGone.
+ */
+export async function readBodyBytes(req: IncomingMessage, res: ServerResponse, limits: BodyLimits): Promise<Buffer> {
   const isGzip = checkHeaders(req, limits.maxBytes);
   if ((req as { [AWAITS_CONTINUE]?: boolean })[AWAITS_CONTINUE]) res.writeContinue();
   const bytes = await collect(req, isGzip, limits);
   keepConnection(res);
   if (bytes.length === 0) throw new HookError("invalid_request", "the body is empty, expected a JSON object");
-  return parse(bytes);
+  return bytes;
+}
+
+/** Decodes UTF-8 without its byte order mark. Fails with invalid_request. */
+export function decodeBody(bytes: Buffer): string {
+  try {
+    return utf8.decode(bytes);
+  } catch (cause) {
+    throw new HookError("invalid_request", "the body is not valid UTF-8", { cause });
+  }
 }
 
 /** Checks content type and length. Returns whether the body is compressed. */
@@ -99,19 +118,4 @@ function collect(req: IncomingMessage, isGzip: boolean, { maxBytes, timeoutMs, c
     timer = clock.setTimer(timeoutMs, () => fail(new HookError("request_timeout")));
     if (gunzip !== undefined) req.pipe(gunzip);
   });
-}
-
-function parse(bytes: Buffer): unknown {
-  let text: string;
-  try {
-    text = utf8.decode(bytes);
-  } catch (cause) {
-    throw new HookError("invalid_request", "the body is not valid UTF-8", { cause });
-  }
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    // the parser's own message quotes the body
-    throw new HookError("invalid_request", "the body is not valid JSON", { cause });
-  }
 }

@@ -19,8 +19,11 @@ export type Handler = (call: Call) => Promise<void> | void;
 /** Methods that routes handle; a handler of GET handles HEAD too. */
 export const METHODS = ["GET", "POST"] as const;
 
-/** open: for all. token: with the hook token. run: with the token or the run's signed URL, as `stream_auth` says. */
-export type Access = "open" | "token" | "run";
+/**
+ * open: for all. token: with the hook token. run: with the token or the run's signed URL, as `stream_auth` says. sender: with
+ * the signature of a configured sender, which the handler checks.
+ */
+export type Access = "open" | "token" | "run" | "sender";
 
 export interface Route {
   /** Label in logs and metrics. */

@@ -4,6 +4,7 @@ import type { HookLog } from "../hook-log.js";
 import type { Runs } from "../runs/create-runs.js";
 import type { AuthBudget } from "./access/auth-budget.js";
 import type { UrlSigner } from "./access/signed-url.js";
+import type { StartRates } from "./access/start-rates.js";
 import type { Tokens } from "./access/token.js";
 import type { Metrics } from "./metrics.js";
 import type { RequestSchemas } from "./schemas.js";
@@ -18,6 +19,7 @@ export interface HookContext {
   readonly tokens: Tokens;
   readonly budget: AuthBudget;
   readonly signer: UrlSigner;
+  readonly startRates: StartRates;
   readonly schemas: RequestSchemas;
   readonly slots: StreamSlots;
   readonly memory: StreamMemory;

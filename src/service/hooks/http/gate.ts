@@ -9,16 +9,22 @@ import type { HookContext } from "./context.js";
  */
 export function passGate(context: HookContext, access: Access, call: Pick<Call, "req" | "query" | "params">): string {
   if (access === "open") return "";
-  const { config, tokens, budget, metrics } = context;
+  const { tokens } = context;
   if (!tokens.configured) throw new HookError("hooks_not_configured");
   if (call.query.has("token")) {
     throw new HookError("invalid_request", "send the token in a header: URLs end up in logs");
   }
+  if (access === "sender") return "";
   const tokenId = access === "run" ? enterRun(context, call) : tokens.identify(call.req.rawHeaders);
   if (tokenId !== null) return tokenId;
-  const refusal = budget.refusal(clientKey(call.req, config.web.trust_proxy));
+  throw countFailure(context, call.req);
+}
+
+/** Counts a failed attempt of the request's client. Returns the refusal to throw; `sentence` replaces that of a 401. */
+export function countFailure({ config, budget, metrics }: HookContext, req: Call["req"], sentence?: string): HookError {
+  const refusal = budget.refusal(clientKey(req, config.web.trust_proxy), sentence);
   metrics.authFailed(refusal.kind === "unauthorized" ? "refused" : "limited");
-  throw refusal;
+  return refusal;
 }
 
 function enterRun(context: HookContext, call: Pick<Call, "req" | "query" | "params">): string | null {

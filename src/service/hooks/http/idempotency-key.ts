@@ -7,11 +7,15 @@ export const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
 /**
  * Key under which a repeated request gets the first one's response: header Idempotency-Key, else webhook-id, else the
- * body's. undefined: none. Fails with invalid_request: a key that protects nothing must not pass silently.
+ * body's. undefined: none. Fails with invalid_request.
  */
 export function readIdempotencyKey(req: IncomingMessage, fromBody: string | null | undefined): string | undefined {
   const key = req.headers["idempotency-key"] ?? req.headers["webhook-id"] ?? fromBody ?? undefined;
-  if (key === undefined) return undefined;
+  return key === undefined ? undefined : checkIdempotencyKey(key);
+}
+
+/** Fails with invalid_request: a key that protects nothing must not pass silently. */
+export function checkIdempotencyKey(key: unknown): string {
   if (typeof key !== "string" || !IDEMPOTENCY_KEY.test(key)) {
     throw new HookError("invalid_request", "the idempotency key must be 1 to 255 visible ASCII characters");
   }

@@ -17,9 +17,19 @@ export function resolveSessionKey(
   if (key === undefined) return policy.defaultKey;
   if (!policy.isOverrideAllowed) throw new HookError("session_key_override_disabled");
   if (keys.some((other) => other !== key)) throw new HookError("invalid_request", "sessionKey and session_key differ");
+  return checkSessionKey(policy, key, "sessionKey");
+}
+
+/** Session key from a sender's template; absent and blank mean the default. Fails as `resolveSessionKey` does. */
+export function mappedSessionKey(policy: SessionPolicy, mapped: string | undefined): string {
+  const key = normalizeSessionKey(mapped ?? "");
+  return key === "" ? policy.defaultKey : checkSessionKey(policy, key, "session_key");
+}
+
+function checkSessionKey({ prefixes }: SessionPolicy, key: string, field: string): string {
   const fault = sessionKeyFault(key);
-  if (fault !== undefined) throw new HookError("invalid_request", `sessionKey: ${fault}`);
-  const isAllowed = policy.prefixes.length === 0 || policy.prefixes.some((prefix) => key.startsWith(prefix));
+  if (fault !== undefined) throw new HookError("invalid_request", `${field}: ${fault}`);
+  const isAllowed = prefixes.length === 0 || prefixes.some((prefix) => key.startsWith(prefix));
   if (!isAllowed) throw new HookError("session_key_prefix_denied");
   return key;
 }

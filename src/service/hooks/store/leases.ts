@@ -8,6 +8,7 @@ export interface HeldRun {
   readonly token: number;
 }
 
+/** A worker's request for runs. */
 export interface Claim {
   /** Id of the worker, unique to its process. */
   readonly worker: string;
@@ -32,6 +33,7 @@ export interface LostRunPolicy {
   readonly count: number;
 }
 
+/** Runs that were taken from lost workers. */
 export interface LostRuns {
   /** Ids of the runs that are queued again. */
   readonly requeued: readonly string[];

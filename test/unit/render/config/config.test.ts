@@ -14,6 +14,8 @@ const refused = (value: unknown, pattern: RegExp) =>
     },
   );
 
+const sender = (signature: string) => ({ signature, secrets: "3141592 is no base64!", message: "x" });
+
 describe("parseConfig", () => {
   it("fills in every documented default", () => {
     const config = parseConfig({}, "test");
@@ -27,6 +29,7 @@ describe("parseConfig", () => {
       stream_auth: "token",
       on_restart: "interrupt",
       trust_proxy: false,
+      incoming: {},
       metrics: "open",
       openapi: "open",
     });
@@ -86,6 +89,12 @@ describe("parseConfig", () => {
     ["a list of tokens for the channel", { channels: { web: ["3141592"] } }],
     ["a token as a word in braces", { channels: { web: { "3141592": null } } }],
     ["a token without a blank before it", { channels: { web: { "hooks_token:3141592": null } } }],
+    ["a secret for a list of secrets", { channels: { web: { incoming: { a: { secrets: "3141592" } } } } }],
+    ["a secret that is no text", { channels: { web: { incoming: { a: { signature: "github", secrets: 3141592 } } } } }],
+    ["secrets for the senders", { channels: { web: { incoming: "3141592" } } }],
+    ["a secret for a sender", { channels: { web: { incoming: { a: "3141592" } } } }],
+    ["a secret as a word in braces", { channels: { web: { incoming: { a: { "secrets:3141592": null } } } } }],
+    ["a secret that is no base64", { channels: { web: { incoming: { a: sender("standard-webhooks") } } } }],
     ["a password in a store that is none", { store: "mysql://user:3141592@host/db" }],
     ["a password in an address that is none", { remote_image_api: { base_url: "ftp://user:3141592@host" } }],
   ];
@@ -120,7 +129,15 @@ describe("hideSecrets", () => {
       {
         store: "postgres://user:secret@localhost/1?sslmode=require&password=secrets",
         remote_image_api: { keys: [{ name: "default", key }] },
-        channels: { web: { hooks_token: ["abc", "defg"] } },
+        channels: {
+          web: {
+            hooks_token: ["abc", "defg"],
+            incoming: {
+              it: { signature: "github", secrets: key, message: "{{/a}}" },
+              other: { signature: "slack", secrets: [key.slice(8)], message: "x" },
+            },
+          },
+        },
       },
       "test",
     );
@@ -133,6 +150,9 @@ describe("hideSecrets", () => {
     assert.deepEqual(shown.remote_image_api.keys, [{ name: "default", key: "set (32 chars)" }]);
     assert.deepEqual(shown.channels.web.hooks_token, ["set (3 chars)", "set (4 chars)"]);
     assert.equal(shown.store, "postgres://user:set (6 chars)@localhost/1?sslmode=require&password=set (7 chars)");
+    assert.equal(shown.channels.web.incoming.it!.secrets, "set (32 chars)");
+    assert.deepEqual(shown.channels.web.incoming.other!.secrets, ["set (24 chars)"]);
+    assert.equal(shown.channels.web.incoming.it!.message, "{{/a}}");
     assert.equal(shown.channels.web.hooks_default_session_key, "hook:ingress");
     assert.equal(config.remote_image_api.keys[0]!.key, key);
   });

@@ -57,6 +57,7 @@ const STORE_RULES: OptionRules<PostgresStoreOptions> = {
   ],
 };
 
+// decisions 227, 229
 /**
  * Stores runs and events in a PostgreSQL database, by the package `pg`. Connects with the first call. Throws
  * config.invalid where `pg` is not installed.
@@ -69,7 +70,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   const single = new InOrder();
   const worker = randomUUID();
   const owner = new Owner(db, worker);
-  /** Tokens of the runs that were started by their id: another process may start them later, and then this one is late. */
+  /** Tokens of the runs that were started by their id: a later start by another process ends this one's right to write. */
   const tokens = new Map<string, number>();
   return {
     open: () => db.open().catch((cause: unknown) => Promise.reject(openError(cause, url))),
@@ -94,7 +95,12 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       }),
     requeueRun: (id) => single.run(id, () => runs.requeueRun(db, id)),
     append: (id, batch, limits, token = tokens.get(id)) =>
-      single.run(id, () => db.transaction((tx) => events.append(tx, id, batch, limits, token))),
+      single.run(
+        id,
+        async () =>
+          (await events.appendWithinLimits(db, id, batch, limits, token)) ||
+          db.transaction((tx) => events.append(tx, id, batch, limits, token)),
+      ),
     endRun: (id, ending, batch, limits, token = tokens.get(id)) =>
       single.run(id, async () => {
         const ended = await db.transaction((tx) => runs.endRun(tx, id, ending, batch, limits, token));

@@ -156,29 +156,31 @@ export async function endRun(
 ): Promise<RunSummary | null> {
   const key = toStored(id);
   await lockSessionOf(tx, key);
+  const { to, finishedAt, endedMark, error } = ending;
   const [row] = await tx.query(
     `UPDATE lk.runs SET state = $2, finished_at = $3, ended_mark = $4, error = $5, error_code = $6, active = false,
        lease_until = NULL
-     WHERE id = $1 AND state = ANY($7) AND ($8::bigint IS NULL OR token = $8)
-     RETURNING runs.session, ${EVENT_COLUMNS}`,
+     FROM lk.sessions
+     WHERE sessions.id = runs.session AND runs.id = $1 AND state = ANY($7) AND ($8::bigint IS NULL OR token = $8)
+     RETURNING ${SUMMARY}, ${EVENT_COLUMNS}`,
     key,
-    ending.to,
-    ending.finishedAt,
-    ending.endedMark,
-    toStoredOrNull(ending.error?.error ?? null),
-    ending.error?.code ?? null,
+    to,
+    finishedAt,
+    endedMark,
+    toStoredOrNull(error?.error ?? null),
+    error?.code ?? null,
     ending.from,
     token ?? null,
   );
   if (row === undefined) return null;
-  await addEvents(tx, row, { ...batch, events: [...batch.events, ending.terminal] }, limits);
+  const { oldest, last } = await addEvents(tx, row, { ...batch, events: [...batch.events, ending.terminal] }, limits);
   await tx.query(
     `UPDATE lk.runs SET active = true
      WHERE seq = (SELECT min(seq) FROM lk.runs WHERE session = $1 AND state = 'queued')
      AND NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $1 AND others.active)`,
     row.session!,
   );
-  return getSummary(tx, id);
+  return { ...toSummary(row), oldestEventId: oldest, lastEventId: last };
 }
 
 /** Locks the session of a run, given its stored id. */

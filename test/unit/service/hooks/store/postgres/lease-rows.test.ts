@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import type { Claim, HeldRun, LostRunPolicy } from "#src/service/hooks/store/leases.js";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import type { Ending, EventBatch, EventLimits, NewRun } from "#src/service/hooks/store/store.js";
 import { newSchema, postgres } from "../../../../../helpers/postgres/cluster.js";
 
+const WORKER = fileURLToPath(new URL("../../../../../helpers/postgres/worker.js", import.meta.url));
 const KEEP: EventLimits = { events: 1000, bytes: 1_000_000 };
 const NOTHING: EventBatch = { skip: 0, events: [], files: [] };
 const LONG_MS = 60_000;
@@ -193,6 +197,33 @@ describe("leases of the PostgreSQL store", () => {
     assert.deepEqual(await events(stores[0]!, "r1"), ["1 status", "2 status", "3 error"]);
     assert.deepEqual(idsOf(await stores[1]!.claim(claim("w"))), ["r2"]);
   });
+
+  for (const [signal, outcome] of [
+    ["SIGSTOP", "wrote false false"],
+    ["SIGKILL", undefined],
+  ] as const) {
+    it(`takes the run of a process after ${signal}, which then writes nothing @long`, async () => {
+      const store = create();
+      await add(store, "r1", "a");
+      const child = spawn(process.execPath, [WORKER, url, schema, "300"], { stdio: ["pipe", "pipe", "inherit"] });
+      const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+      assert.equal((await lines.next()).value, "claimed r1");
+      child.kill(signal);
+      let taken: HeldRun[] = [];
+      while (taken.length === 0) {
+        await sleep(20);
+        await store.recoverLost(policy(1));
+        taken = await store.claim(claim("other"));
+      }
+      assert.deepEqual([taken[0]!.run.id, taken[0]!.token], ["r1", 2]);
+      child.kill("SIGCONT");
+      if (outcome !== undefined) child.stdin.write("go\n");
+      assert.equal((await lines.next()).value, outcome);
+      assert.ok(await store.endRun("r1", ending(), NOTHING, KEEP, 2));
+      assert.equal(await store.getFile("r1", "late.png"), null);
+      assert.deepEqual(await events(store, "r1"), ["1 status", "2 status", "3 done"]);
+    });
+  }
 
   it("ends a lost run at once where none is to be queued again", async () => {
     const store = create();

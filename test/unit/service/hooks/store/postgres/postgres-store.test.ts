@@ -191,6 +191,27 @@ describe("createPostgresStore", () => {
     assert.equal((await store.createRun(newRun("r2"))).kind, "created");
   });
 
+  it("fails with store_unavailable where the server hangs, and recovers @long", async () => {
+    const proxy = await startProxy(url);
+    open.push(proxy);
+    const store = create(newSchema(), proxy.url);
+    await store.createRun(newRun("r1"));
+    await store.startRun("r1", 1, started);
+    proxy.freeze(true);
+    const begun = performance.now();
+    await Promise.all([
+      refusesHook(store.createRun(newRun("r2")), "store_unavailable"),
+      refusesHook(store.append("r1", { ...NOTHING, events: [started] }, KEEP), "store_unavailable"),
+      refusesHook(store.getRun("r1"), "store_unavailable"),
+      refusesHook(store.ping(), "store_unavailable"),
+    ]);
+    assert.ok(performance.now() - begun < 8000, `${performance.now() - begun} ms`);
+    proxy.freeze(false);
+    assert.equal(await store.getRun("r2"), null);
+    assert.equal((await store.getRun("r1"))?.lastEventId, 1);
+    assert.equal((await store.createRun(newRun("r2"))).kind, "created");
+  });
+
   it("undoes a transaction that is cut off at any statement", async () => {
     const proxy = await startProxy(url);
     open.push(proxy);

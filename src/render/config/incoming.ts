@@ -1,0 +1,103 @@
+import { LatentkitError } from "../../base/errors.js";
+import { loadZod } from "../../base/lazy-packages.js";
+import { parseReference, parseTemplate } from "./template.js";
+
+/** Schemes by which senders sign their requests. */
+const SIGNATURES = ["standard-webhooks", "github", "stripe", "slack"] as const;
+export type SignatureScheme = (typeof SIGNATURES)[number];
+
+/** Shorter secrets could be guessed from one signed request. */
+const SHORTEST_SECRET = 16;
+const MOST_SENDERS = 100;
+const MOST_SECRETS = 8;
+const MOST_ENTRIES = 64;
+const MOST_CHARS = 16_384;
+
+/** Key of a Standard Webhooks secret: base64 after `whsec_`, which may be left out; undefined where it is none. */
+export function standardKey(secret: string): Buffer | undefined {
+  const text = secret.startsWith("whsec_") ? secret.slice("whsec_".length) : secret;
+  const key = Buffer.from(text, "base64");
+  const unpadded = (base64: string) => base64.split("=")[0];
+  return key.length > 0 && unpadded(key.toString("base64")) === unpadded(text) ? key : undefined;
+}
+
+/** Schema of `channels.web.incoming`: senders that sign their requests, by the name in their path. */
+export function incomingSchema() {
+  const { z } = loadZod();
+  const text = z.string().min(1).max(MOST_CHARS);
+  const template = text.check(({ value, issues }) => {
+    const message = faultOf(() => parseTemplate(value));
+    if (message !== undefined) issues.push({ code: "custom", input: value, message });
+  });
+  const secret = z.string().trim().min(SHORTEST_SECRET);
+  const scalar = z.union([z.string(), z.number(), z.boolean()]);
+  const entries = <T extends Parameters<typeof z.record>[1]>(value: T) =>
+    z.record(z.string(), value).refine((record) => Object.keys(record).length <= MOST_ENTRIES, {
+      error: `expected at most ${MOST_ENTRIES} entries`,
+    });
+  const conditions = entries(z.union([scalar, z.array(scalar).max(MOST_ENTRIES)])).check(({ value, issues }) => {
+    for (const key of Object.keys(value)) {
+      const message = faultOf(() => parseReference(key));
+      if (message !== undefined) issues.push({ code: "custom", input: value, message });
+    }
+  });
+
+  const sender = z
+    .strictObject({
+      signature: z.enum(SIGNATURES).describe("Scheme by which the sender signs."),
+      secrets: z
+        .union([secret, z.array(secret).min(1).max(MOST_SECRETS)], {
+          error: `expected a text of at least ${SHORTEST_SECRET} characters, or a list of up to ${MOST_SECRETS}`,
+        })
+        .describe("The secret shared with the sender, or a list of them for rotation."),
+      replay_seconds: z
+        .int()
+        .positive()
+        .max(86_400)
+        .default(300)
+        .describe("Difference allowed between the signed time and the clock. `github` signs no time."),
+      when: conditions
+        .optional()
+        .describe(
+          "Values that JSON pointers or headers must have: one, or one of a list. Any other request is acknowledged and ignored.",
+        ),
+      message: template.optional().describe("Template of the run's message."),
+      placeholders: entries(z.union([template, z.number(), z.boolean()]))
+        .optional()
+        .describe("Templates of the graph's placeholders, by their keys; `message` is one more of them."),
+      session_key: template
+        .optional()
+        .describe("Template of the session's key; the allowed prefixes apply. Absent: the default session."),
+      idempotency_key: template
+        .optional()
+        .describe(
+          "Template of the key under which a delivery starts one run. Absent: the sender's id of the delivery.",
+        ),
+      name: template.optional().describe("Template of the sender's name."),
+    })
+    .check(({ value, issues }) => {
+      if (value.message === undefined && value.placeholders === undefined) {
+        issues.push({ code: "custom", input: value, message: "expected message or placeholders" });
+      }
+      if (value.signature !== "standard-webhooks") return;
+      if ([value.secrets].flat().every((secret) => standardKey(secret) !== undefined)) return;
+      issues.push({ code: "custom", input: value, path: ["secrets"], message: "expected base64, as in whsec_…" });
+    });
+
+  return z.record(z.string(), sender).check(({ value, issues }) => {
+    const names = Object.keys(value);
+    const wrong = names.find((name) => !/^[a-z0-9][a-z0-9_-]{0,63}$/.test(name));
+    const fail = (message: string, path: string[]) => issues.push({ code: "custom", input: value, message, path });
+    if (names.length > MOST_SENDERS) fail(`expected at most ${MOST_SENDERS} senders`, []);
+    else if (wrong !== undefined) fail("expected a name of a-z, 0-9, - and _", [wrong]);
+  });
+}
+
+function faultOf(parse: () => unknown): string | undefined {
+  try {
+    parse();
+  } catch (error) {
+    if (error instanceof LatentkitError) return error.message;
+    throw error;
+  }
+}

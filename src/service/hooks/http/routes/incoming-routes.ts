@@ -1,0 +1,72 @@
+import { LatentkitError } from "../../../../base/errors.js";
+import { parseJson } from "../../../../io/json/lossless.js";
+import { HookError } from "../../hook-error.js";
+import { createSender, type SenderConfig } from "../../incoming/sender.js";
+import { SignatureFault } from "../../incoming/signatures.js";
+import { decodeBody, readBodyBytes } from "../body.js";
+import type { Call, Route } from "../call.js";
+import type { HookContext } from "../context.js";
+import { countFailure } from "../gate.js";
+import { checkIdempotencyKey } from "../idempotency-key.js";
+import { sendJson } from "../responses.js";
+import { parseBody } from "../schemas.js";
+import { mappedSessionKey } from "../session-key.js";
+import { respondToStart, startBodyLimits } from "./start.js";
+
+/** `POST /hooks/in/NAME`, and its alias, for each configured sender. */
+export const incomingRoutes = (context: HookContext): Route[] =>
+  Object.entries(context.config.web.incoming).map(([name, config]) => ({
+    name: `in/${name}`,
+    paths: [`/hooks/in/${name}`, `/api/hooks/in/${name}`],
+    access: "sender",
+    handlers: { POST: incomingHandler(context, name, config) },
+  }));
+
+function incomingHandler(context: HookContext, name: string, senderConfig: SenderConfig) {
+  const { config, schemas, clock } = context;
+  const sender = createSender(senderConfig);
+  return async (call: Call) => {
+    const { req, res } = call;
+    const limits = startBodyLimits(context);
+    const claim = orRefuse(context, req, () => sender.claim(req.headers, clock.now()));
+    const bytes = await readBodyBytes(req, res, limits);
+    if (!claim.holdsFor(bytes)) throw countFailure(context, req, "the signature is not that of the body");
+    const request = { headers: req.headers, payload: readPayload(bytes) };
+    const trial = sender.trial(request);
+    if (trial !== undefined) return sendJson(req, res, { status: 200, body: trial });
+    const unmet = sender.unmet(request);
+    // an acknowledgement: senders repeat what is refused
+    if (unmet !== undefined) return sendJson(req, res, { status: 202, body: { ok: true, status: "ignored", unmet } });
+    const mapped = sender.map(request, config.limits.message_chars);
+    const body = parseBody(schemas.agent, { message: mapped.message, name: mapped.name });
+    const { idempotencyKey: key } = mapped;
+    await respondToStart(context, call, {
+      origin: "agent",
+      message: body.message,
+      name: body.name?.trim() || undefined,
+      sessionKey: mappedSessionKey(config.sessions, mapped.sessionKey),
+      tokenId: `in/${name}`,
+      endpoint: `in/${name}`,
+      idempotencyKey: key === undefined ? undefined : checkIdempotencyKey(key),
+    });
+  };
+}
+
+function orRefuse<T>(context: HookContext, req: Call["req"], check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof SignatureFault) throw countFailure(context, req, error.message);
+    throw error;
+  }
+}
+
+function readPayload(bytes: Buffer): unknown {
+  try {
+    return parseJson(decodeBody(bytes), { what: "the body" });
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    // quotes the body, to the sender who signed it
+    throw new HookError("invalid_request", error.message, { cause: error });
+  }
+}

@@ -1,0 +1,59 @@
+import { LatentkitError } from "../../../../base/errors.js";
+import { HookError } from "../../hook-error.js";
+import type { Idempotency } from "../../runs/replies.js";
+import type { Started, StartRequest } from "../../runs/run-starter.js";
+import type { BodyLimits } from "../body.js";
+import type { Call } from "../call.js";
+import type { HookContext } from "../context.js";
+import { hashPayload } from "../idempotency-key.js";
+import { sendJson } from "../responses.js";
+import { runPayload, statusUrl } from "./payloads.js";
+
+/** A start as a route asks for it. `tokenId`: the token or sender that the rates count. */
+export type Start = Omit<StartRequest, "admit" | "idempotency"> & {
+  readonly tokenId: string;
+  readonly endpoint: Idempotency["endpoint"];
+  readonly idempotencyKey: string | undefined;
+};
+
+/** Limits of a body that may start a run. Fails with shutting_down. */
+export function startBodyLimits({ runs, config, clock }: HookContext): BodyLimits {
+  if (runs.closing) throw new HookError("shutting_down");
+  const { body_bytes, header_seconds } = config.limits;
+  return { maxBytes: body_bytes, timeoutMs: header_seconds * 1000, clock };
+}
+
+/** Starts a run, or finds the one of the same key, and responds with it. */
+export async function respondToStart(context: HookContext, call: Call, start: Start): Promise<void> {
+  const { tokenId, endpoint, idempotencyKey: key, ...request } = start;
+  const { message, name, sessionKey, timeoutSeconds, origin } = request;
+  const payload =
+    origin === "wake" ? [message, sessionKey, timeoutSeconds, "now"] : [message, name, sessionKey, timeoutSeconds];
+  const started = await context.runs.start({
+    ...request,
+    idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payload) },
+    admit() {
+      if (origin === "agent") refuseMessage(context, message);
+      context.startRates.count(tokenId, sessionKey);
+    },
+  });
+  sendStarted(context, call, started);
+}
+
+/** Throws invalid_request where the agent refuses the message. */
+function refuseMessage({ checkMessage }: HookContext, message: string): void {
+  try {
+    checkMessage?.(message);
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    throw new HookError("invalid_request", error.message, { cause: error });
+  }
+}
+
+function sendStarted(context: HookContext, { req, res }: Call, started: Started): void {
+  const headers = { ...replayHeader(started), Location: statusUrl(req.baseUrl, started.runId) };
+  sendJson(req, res, { status: 200, body: runPayload(context, req.baseUrl, started), headers });
+}
+
+export const replayHeader = ({ replayed }: { replayed: boolean }): Record<string, string> =>
+  replayed ? { "Idempotent-Replayed": "true" } : {};

@@ -1,0 +1,110 @@
+import { printJson } from "../../../io/json/lossless.js";
+import type { Config } from "../../../render/config/config.js";
+import type { SignatureScheme } from "../../../render/config/incoming.js";
+import { parseReference, parseTemplate, type Template } from "../../../render/config/template.js";
+import { lookUp, type SignedRequest, TemplateFiller, textOf } from "./request-values.js";
+import { type Claim, type Headers, signatureCheck } from "./signatures.js";
+
+export type SenderConfig = Config["channels"]["web"]["incoming"][string];
+
+/** The request body of a start, from a sender's payload. */
+export interface MappedStart {
+  readonly message: string;
+  readonly name?: string;
+  readonly sessionKey?: string;
+  readonly idempotencyKey?: string;
+}
+
+/** A configured sender: the check of its signatures, and the way from its payload to a run. */
+export interface Sender {
+  /** Fails with SignatureFault, before there is a body. */
+  claim(headers: Headers, nowMs: number): Claim;
+  /** Response to a request that asks only whether the address works; undefined for any other. */
+  trial(request: SignedRequest): object | undefined;
+  /** The key of the first condition that the request does not meet; undefined where it meets all. */
+  unmet(request: SignedRequest): string | undefined;
+  /** Fails with invalid_request where a template has no value. */
+  map(request: SignedRequest, maxChars: number): MappedStart;
+}
+
+interface Custom {
+  /** Template of the sender's own id of a delivery, which may be absent. */
+  readonly deliveryId: string;
+  readonly trial?: (request: SignedRequest) => object | undefined;
+}
+
+const CUSTOMS: Readonly<Record<SignatureScheme, Custom>> = {
+  "standard-webhooks": { deliveryId: "{{webhook-id}}" },
+  github: {
+    deliveryId: "{{X-GitHub-Delivery}}",
+    trial: ({ headers }) => (headers["x-github-event"] === "ping" ? { ok: true, status: "ignored" } : undefined),
+  },
+  stripe: { deliveryId: "{{/id}}" },
+  slack: {
+    deliveryId: "{{/event_id}}",
+    trial(request) {
+      const challenge = lookUp(request, { pointer: ["challenge"] });
+      const isTrial = lookUp(request, { pointer: ["type"] }) === "url_verification" && typeof challenge === "string";
+      return isTrial ? { challenge } : undefined;
+    },
+  },
+};
+
+/** Makes a sender of its configuration, whose templates are known to be right. */
+export function createSender(config: SenderConfig): Sender {
+  const { trial, deliveryId } = CUSTOMS[config.signature];
+  const conditions = Object.entries(config.when ?? {}).map(([written, allowed]) => ({
+    written,
+    reference: parseReference(written),
+    allowed: [allowed].flat().map(String),
+  }));
+  const message = optional(config.message);
+  const placeholders = Object.entries(config.placeholders ?? {}).map(
+    ([key, value]) => [key, typeof value === "string" ? parseTemplate(value) : value] as const,
+  );
+  const sessionKey = optional(config.session_key);
+  const name = optional(config.name);
+  const idempotencyKey = optional(config.idempotency_key);
+  const delivery = parseTemplate(deliveryId);
+
+  return {
+    claim: signatureCheck({
+      scheme: config.signature,
+      secrets: [config.secrets].flat(),
+      replaySeconds: config.replay_seconds,
+    }),
+    trial: (request) => trial?.(request),
+    unmet(request) {
+      const isUnmet = ({ reference, allowed }: (typeof conditions)[number]) => {
+        const value = lookUp(request, reference);
+        return value === undefined || !allowed.includes(textOf(value));
+      };
+      return conditions.find(isUnmet)?.written;
+    },
+    map(request, maxChars) {
+      const filler = new TemplateFiller(request, maxChars);
+      const text = (key: string, template: Template | undefined) => template && filler.text(key, template);
+      const fills = placeholders.map(([key, value]) => [
+        key,
+        typeof value === "object" ? filler.value(`placeholders.${key}`, value) : value,
+      ]);
+      const own = text("message", message);
+      return {
+        message: config.placeholders === undefined ? own! : messageOf(own, fills),
+        name: text("name", name),
+        sessionKey: text("session_key", sessionKey),
+        idempotencyKey: text("idempotency_key", idempotencyKey ?? present(request, delivery)),
+      };
+    },
+  };
+}
+
+const optional = (text: string | undefined) => (text === undefined ? undefined : parseTemplate(text));
+
+/** The template where the request has all its values. */
+const present = (request: SignedRequest, template: Template) =>
+  template.every((piece) => typeof piece === "string" || lookUp(request, piece) !== undefined) ? template : undefined;
+
+/** A message that fills placeholders: a JSON object. */
+const messageOf = (own: string | undefined, fills: unknown[][]): string =>
+  printJson(Object.fromEntries(own === undefined ? fills : [["message", own], ...fills]));

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { parseConfig } from "#src/render/config/config.js";
+import { standardKey } from "#src/render/config/incoming.js";
+import { loadConfig } from "#src/render/config/load-config.js";
+
+const SECRET = "MDEyMzQ1Njc4OWFiY2RlZg==";
+const GOOD = { signature: "github", secrets: SECRET, message: "x" };
+const parse = (incoming: unknown) => parseConfig({ channels: { web: { incoming } } }, "test");
+
+describe("channels.web.incoming", () => {
+  it("fills in its defaults, and is the same when read again", () => {
+    const config = parse({ it: { ...GOOD, secrets: `  ${SECRET} ` } });
+    assert.deepEqual(config.channels.web.incoming, { it: { ...GOOD, replay_seconds: 300 } });
+    assert.deepEqual(parseConfig(config, "test"), config);
+  });
+
+  it("can be an environment variable", () => {
+    const env = {
+      LATENTKIT_CHANNELS_WEB_INCOMING: `{ it: { signature: slack, secrets: [${SECRET}], message: "{{/a}}" } }`,
+    };
+    assert.equal(loadConfig({ env }).channels.web.incoming.it!.message, "{{/a}}");
+  });
+
+  for (const [what, incoming, pattern] of [
+    ["a name with a slash", { "a/b": GOOD }, /expected a name of a-z, 0-9, - and _/],
+    ["a name with capitals", { GitHub: GOOD }, /expected a name/],
+    ["an unknown scheme", { it: { ...GOOD, signature: "gitlab" } }, /"channels.web.incoming.it.signature": .*github/],
+    [
+      "a misspelt key",
+      { it: { ...GOOD, mesage: "x" } },
+      /unknown key "channels.web.incoming.it.mesage". Did you mean "message"/,
+    ],
+    ["no secret", { it: { signature: "github", message: "x" } }, /secrets": expected a text of at least 16 characters/],
+    [
+      "a short secret",
+      { it: { ...GOOD, secrets: "short" } },
+      /expected string to have >=16 characters, received a text of 5 characters/,
+    ],
+    ["no secrets in the list", { it: { ...GOOD, secrets: [] } }, /secrets": expected array to have >=1 items/],
+    [
+      "a secret that is no base64",
+      { it: { ...GOOD, signature: "standard-webhooks", secrets: "it's a secret, no base64" } },
+      /expected base64, as in whsec_/,
+    ],
+    [
+      "neither message nor placeholders",
+      { it: { signature: "github", secrets: SECRET } },
+      /incoming.it": expected message or placeholders/,
+    ],
+    ["a broken template", { it: { ...GOOD, message: "{{/a" } }, /incoming.it.message": expected }} after "{{\/a"/],
+    [
+      "a broken template of a placeholder",
+      { it: { ...GOOD, placeholders: { a: "{{" } } },
+      /incoming.it.placeholders.a"/,
+    ],
+    ["a broken condition", { it: { ...GOOD, when: { "a b": "x" } } }, /incoming.it.when": expected a JSON pointer/],
+    ["101 senders", Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`s${i}`, GOOD])), /at most 100 senders/],
+    [
+      "65 placeholders",
+      { it: { ...GOOD, placeholders: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [i, 1])) } },
+      /at most 64 entries/,
+    ],
+  ] as [string, unknown, RegExp][]) {
+    it(`refuses ${what}`, () => assert.throws(() => parse(incoming), pattern));
+  }
+
+  it("knows a key of Standard Webhooks, with and without its prefix and padding", () => {
+    for (const secret of [SECRET, `whsec_${SECRET}`, SECRET.replace("==", "")]) {
+      assert.equal(standardKey(secret)?.toString(), "0123456789abcdef");
+    }
+    for (const secret of ["", "whsec_", "a b c d", "MDEy-_=="]) assert.equal(standardKey(secret), undefined);
+  });
+});
