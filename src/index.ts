@@ -39,6 +39,7 @@ export type {
   UpscaleModel,
   Vae,
 } from "./host/types.js";
+export type { PictureFormat } from "./io/pictures/format.js";
 export {
   type DecodedImage,
   decodePng,
