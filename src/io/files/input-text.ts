@@ -40,5 +40,7 @@ export function givenBytes(files: FilesByName | undefined, name: string): Buffer
   const key = [name, withoutType(name)].find((key) => Object.hasOwn(files, key));
   if (key === undefined) return undefined;
   const { buffer, byteOffset, byteLength } = files[key]!;
-  return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
+  // the core reads no memory that another thread may write
+  if (buffer instanceof SharedArrayBuffer) return Buffer.from(files[key]!);
+  return Buffer.from(buffer, byteOffset, byteLength);
 }
