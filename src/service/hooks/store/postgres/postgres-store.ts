@@ -71,7 +71,7 @@ const STORE_RULES: OptionRules<PostgresStoreOptions> = {
   ],
 };
 
-// decisions 227, 232
+// decisions 229, 232
 /**
  * Stores runs and events in a PostgreSQL database, by the package `pg`. Connects with the first call. Throws
  * config.invalid where `pg` is not installed.
