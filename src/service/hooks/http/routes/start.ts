@@ -31,6 +31,7 @@ export async function respondToStart(context: HookContext, call: Call, start: St
   const { message, name, sessionKey, timeoutSeconds, origin } = request;
   const payload =
     origin === "wake" ? [message, sessionKey, timeoutSeconds, "now"] : [message, name, sessionKey, timeoutSeconds];
+  if (origin === "wake" && name !== undefined) payload.push(name);
   const started = await context.runs.start({
     ...request,
     idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payload) },
