@@ -1,6 +1,7 @@
 """The work of bench/photos.mjs as users of PyTorch and Pillow write it: two processes, one thread each."""
 import json
 import os
+import resource
 import sys
 import time
 
@@ -68,4 +69,6 @@ for read in ready:
 started = time.perf_counter()
 os.write(go[1], b"x" * processes)
 failed = sum(os.waitpid(pid, 0)[1] for pid in children)
-print(json.dumps({"seconds": time.perf_counter() - started, "failed": failed}))
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+cpu = usage.ru_utime + usage.ru_stime
+print(json.dumps({"seconds": time.perf_counter() - started, "cpu": cpu, "failed": failed}))

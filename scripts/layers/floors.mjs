@@ -69,7 +69,7 @@ export const FLOORS = {
   service: ["agent token-headers", "graph-agent log message", "hooks/", "*"],
   "service/hooks": ["*", "store/", "runs/", "incoming/", "http/", "service", "index"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
-  "service/hooks/http": ["*", "access/ stream/", "context gate", "openapi router", "routes/"],
+  "service/hooks/http": ["negotiation/", "*", "access/ stream/", "context gate", "openapi router", "routes/"],
 };
 
 /** Files of a layer that another layer may use alone: the contracts of the nodes, without any node. */

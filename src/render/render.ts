@@ -66,14 +66,14 @@ export async function renderJob(
   const receipts =
     metadata === "none" || outputHandling?.receipt !== undefined ? undefined : createReceipts(receiptRun);
   const receipt = metadata === "none" ? undefined : (outputHandling?.receipt ?? receipts?.of);
+  const memory = job.output === "memory" ? new MemoryFiles() : undefined;
+  const closable = createClosable(outputHandling?.files ?? memory ?? counterFiles);
+  const fold = createFold(outputDir, memory);
   const parameters =
     job.parameters === true && metadata !== "none"
       ? async (nodeId: string, size: { width: number; height: number }) =>
           parametersOf(visible.prompt, nodeId, size, await receipts?.modelsOf(nodeId))
       : undefined;
-  const memory = job.output === "memory" ? new MemoryFiles() : undefined;
-  const closable = createClosable(outputHandling?.files ?? memory ?? counterFiles);
-  const fold = createFold(outputDir, memory);
   /** A node did not listen to an abort: what it still reports and writes does not count. */
   let isLeft = false;
   let nodeId: string | undefined;

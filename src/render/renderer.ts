@@ -102,7 +102,7 @@ export function createRenderer(options: RendererOptions = {}): Renderer {
   };
 }
 
-// decision 243
+// decision 235
 /** A job with the common options that it has none of its own for; entries of `set` and `files` are joined. */
 function withCommon(common: Job, options: RendererJob): Job {
   const own = jobOf(options);

@@ -118,7 +118,8 @@ describe("latentkit/testing", () => {
     });
   });
 
-  it("vitest runs the matcher, fails on another pixel, and updates @long", () => {
+  it("vitest runs the matcher, fails on another pixel, and updates @long", function () {
+    this.timeout(300_000);
     makeProject(folder());
     writeFileSync(join(folder(), "package.json"), '{ "type": "module" }');
     const write = (value: number) =>

@@ -36,8 +36,11 @@ function lengthOf(text: string, start: number): number | undefined {
 
 /** Bytes under a name among those at hand; undefined where it is none of them. */
 export function givenBytes(files: FilesByName | undefined, name: string): Buffer | undefined {
-  const key = [name, withoutType(name)].find((key) => files !== undefined && Object.hasOwn(files, key));
+  if (files === undefined) return undefined;
+  const key = [name, withoutType(name)].find((key) => Object.hasOwn(files, key));
   if (key === undefined) return undefined;
-  const { buffer, byteOffset, byteLength } = files![key]!;
-  return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
+  const { buffer, byteOffset, byteLength } = files[key]!;
+  // the core reads no memory that another thread may write
+  if (buffer instanceof SharedArrayBuffer) return Buffer.from(files[key]!);
+  return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -6,7 +6,7 @@ import { counterName, type Ending } from "./output-path.js";
 /** Bytes that the files of one render may have in all. */
 const MAX_BYTES = 2 ** 31;
 
-// decision 241
+// decision 230
 /** Keeps the files of one run under the names that an empty output folder would give them, and writes nothing. */
 export class MemoryFiles implements OutputFiles {
   readonly keepsBytes = true;

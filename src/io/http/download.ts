@@ -106,7 +106,7 @@ async function readBody(response: IncomingMessage, maxBytes: number, tooLarge: (
   return Buffer.concat(chunks);
 }
 
-// decision 240
+// decision 228
 /** A lookup whose result is what is connected to: a name that resolves to one closed address is refused altogether. */
 function createLookup(isAllowed: (ip: string) => boolean, refusal: () => LatentkitError): LookupFunction {
   return (name, { all, family, hints }, callback) => {

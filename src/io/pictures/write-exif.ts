@@ -1,6 +1,6 @@
 import { USER_COMMENT } from "./exif.js";
 
-// decision 260
+// decision 240
 const MODEL = 0x0110;
 const MAKE = 0x010f;
 const EXIF_DIRECTORY = 0x8769;

@@ -93,7 +93,7 @@ function add(
   for (const [input, { options, files }] of Object.entries(definition.inputs)) {
     const value = values[input];
     if (typeof value !== "string") continue;
-    // decision 242
+    // decision 233
     if (options.image_upload === true) origins.files.set(isDataText(value) ? `data:${id}.${input}` : value, value);
     if (files !== undefined) origins.modelFiles.push({ kind: files, name: value });
     if (value.includes(EMBEDDING)) origins.texts.add(value);

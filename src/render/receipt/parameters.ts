@@ -2,7 +2,7 @@ import { packageVersion } from "../../base/package.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 import { printJson } from "../../io/json/print.js";
 
-// decision 261
+// decision 241
 type Inputs = Readonly<Record<string, unknown>>;
 type Prompt = Readonly<Record<string, unknown>>;
 type Link = readonly [nodeId: string, output: unknown];

@@ -143,7 +143,7 @@ class Pool implements ThreadPool {
     return text;
   }
 
-  // decision 244
+  // decision 237
   /** Files without what their memory holds besides, which would be sent with them. */
   private filesOf(job: Job): FilesByName | undefined {
     if (job.files === undefined) return undefined;

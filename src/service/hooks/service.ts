@@ -14,6 +14,7 @@ import { createTokens } from "./http/access/token.js";
 import type { HookContext } from "./http/context.js";
 import { createMetrics } from "./http/metrics.js";
 import { createRouter } from "./http/router.js";
+import { againRoute } from "./http/routes/again-route.js";
 import { hookRoutes } from "./http/routes/hook-routes.js";
 import { incomingRoutes } from "./http/routes/incoming-routes.js";
 import { probeRoutes } from "./http/routes/probe-routes.js";
@@ -117,6 +118,7 @@ export function createHookService(options: HookServiceOptions): HookService {
     ...incomingRoutes(context),
     streamRoute(context),
     ...runRoutes(context),
+    againRoute(context),
     ...probeRoutes(context),
   ];
   return {

@@ -13,7 +13,13 @@ process.stdin.once("data", async () => {
   const batch = { skip: 0, events: [{ event: "delta", data: '"late"' }], files: [file] };
   const ending = { from: ["running"], to: "succeeded", finishedAt: 1, endedMark: 1, error: null } as const;
   const isAppended = await store.append(run.id, batch, limits, token);
-  const ended = await store.endRun(run.id, { ...ending, terminal: { event: "done", data: "{}" } }, batch, limits, token);
+  const ended = await store.endRun(
+    run.id,
+    { ...ending, terminal: { event: "done", data: "{}" } },
+    batch,
+    limits,
+    token,
+  );
   console.log(`wrote ${isAppended} ${ended !== null}`);
   await store.close();
 });

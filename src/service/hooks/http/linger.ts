@@ -33,7 +33,8 @@ export function keepConnection(res: ServerResponse): void {
   res.shouldKeepAlive = (res as PreparedResponse)[CLIENT_KEEPS_ALIVE] ?? res.shouldKeepAlive;
 }
 
-const hasBody = ({ headers }: IncomingMessage) =>
+/** Whether a request announces a body. */
+export const hasBody = ({ headers }: IncomingMessage) =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 
 /**

@@ -31,7 +31,7 @@ export function createMetrics(source: {
   });
   const requestSeconds = new Histogram({
     name: "latentkit_http_request_seconds",
-    help: "Time from the headers to the end of the response, without streams.",
+    help: "Time from the headers to the end of the response, with waits for runs and without streams.",
     labelNames: ["route"],
     buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
     registers,

@@ -17,7 +17,7 @@ type Access = NonNullable<RouteConfig["security"]>;
 /** The HTTP interface as an OpenAPI 3.1 document, made from the schemas that check the requests. */
 export function createOpenApi(
   limits: Limits,
-  { metrics, openapi }: Pick<HookConfig["web"], "metrics" | "openapi">,
+  { metrics, openapi, incoming }: Pick<HookConfig["web"], "metrics" | "openapi" | "incoming">,
 ): Omit<Document, "servers"> {
   const { z } = loadZod();
   const generator = loadZodToOpenApi();
@@ -26,6 +26,7 @@ export function createOpenApi(
   const responses = responseSchemas();
   const schemas = {
     agentRequest: bodies.agent.meta({ id: "AgentRequest" }),
+    againRequest: bodies.again.meta({ id: "AgainRequest" }),
     wakeRequest: bodies.wake.meta({ id: "WakeRequest" }),
     runPayload: responses.runPayload.meta({ id: "RunPayload" }),
     queueMetadata: responses.queueMetadata.meta({ id: "QueueMetadata" }),
@@ -51,13 +52,38 @@ export function createOpenApi(
     signature: z.string().optional().meta({ description: "Part of a signed URL." }),
   };
 
+  const waitHeaders = {
+    Prefer: z
+      .string()
+      .optional()
+      .meta({ description: `wait=SECONDS: respond when the run has ended; ${limits.wait_seconds} at most.` }),
+    Accept: z.string().optional().meta({ description: "With wait, image/*: respond with the run's first picture." }),
+  };
+  const keyHeader = {
+    "Idempotency-Key": z
+      .string()
+      .optional()
+      .meta({ description: "A repeated request with the same key gets the first one's response." }),
+  };
+  /** Responses of a start, which may wait for its end. */
+  const starts = (description: string, ...others: z.ZodType[]): Responses => ({
+    200: {
+      description: `${description} With wait: the run has succeeded.`,
+      content: {
+        "application/json": { schema: z.union([schemas.runPayload, schemas.runStatus, ...others]) },
+        "image/*": { schema: z.string() },
+      },
+    },
+    202: {
+      description: "With wait: the run goes on.",
+      content: { "application/json": { schema: schemas.runPayload } },
+    },
+    ...refusals(400, 401, 408, 409, 413, 415, 422, 429, 500, 503, 504),
+  });
+
   for (const [name, body, responses] of [
-    ["agent", schemas.agentRequest, json("The run is accepted.", schemas.runPayload)],
-    [
-      "wake",
-      schemas.wakeRequest,
-      json("A run is accepted, or the text is queued.", z.union([schemas.runPayload, schemas.queueMetadata])),
-    ],
+    ["agent", schemas.agentRequest, starts("The run is accepted.")],
+    ["wake", schemas.wakeRequest, starts("A run is accepted, or the text is queued.", schemas.queueMetadata)],
   ] as const) {
     for (const path of [`/hooks/${name}`, `/api/hooks/${name}`]) {
       registry.registerPath({
@@ -67,15 +93,25 @@ export function createOpenApi(
         summary: name === "agent" ? "Start an asynchronous run" : "Start a run, or queue a system event",
         security: token,
         request: {
-          headers: z.object({
-            "Idempotency-Key": z
-              .string()
-              .optional()
-              .meta({ description: "A repeated request with the same key gets the first one's response." }),
-          }),
+          headers: z.object({ ...keyHeader, ...waitHeaders }),
           body: { required: true, content: { "application/json": { schema: body } } },
         },
-        responses: { ...responses, ...refusals(400, 401, 408, 413, 415, 422, 429, 500, 503) },
+        responses,
+      });
+    }
+  }
+  for (const [name, { signature }] of Object.entries(incoming)) {
+    for (const path of [`/hooks/in/${name}`, `/api/hooks/in/${name}`]) {
+      registry.registerPath({
+        method: "post",
+        path,
+        operationId: path === `/hooks/in/${name}` ? `in-${name}` : `in-${name}Alias`,
+        summary: `Start a run from a delivery that is signed (${signature})`,
+        request: {
+          headers: z.object(waitHeaders),
+          body: { required: true, content: { "application/json": { schema: z.looseObject({}) } } },
+        },
+        responses: starts("The run is accepted, or a trial request answered.", z.looseObject({})),
       });
     }
   }
@@ -133,6 +169,19 @@ export function createOpenApi(
     summary: "Cancel a run; an ended one stays as it is",
     ...status,
     request: { params: z.object({ id: runId }) },
+  });
+  registry.registerPath({
+    method: "post",
+    path: "/api/runs/{id}/again",
+    operationId: "again",
+    summary: "Start a run with the message of another one, or a changed one",
+    security: token,
+    request: {
+      params: z.object({ id: runId }),
+      headers: z.object({ ...keyHeader, ...waitHeaders }),
+      body: { content: { "application/json": { schema: schemas.againRequest } } },
+    },
+    responses: { ...starts("The run is accepted."), ...refusals(404) },
   });
   get("/api/runs/{id}/files/{name}", "file", "A file that the run reported", {
     security: [...token, {}],

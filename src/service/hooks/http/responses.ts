@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { HookError } from "../hook-error.js";
+import { readAccept } from "./negotiation/accept.js";
 
 const PROBLEM = "application/problem+json";
 const BASE_HEADERS = { "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff" };
@@ -33,7 +34,7 @@ export function sendBytes(
 /** Sends a refusal as JSON, or as RFC 9457 where the client prefers it. */
 export function sendError(req: IncomingMessage, res: ServerResponse, error: HookError, requestId: string): void {
   const { status } = error;
-  const headers = { ...error.headers, Vary: "Accept", "X-Request-Id": requestId };
+  const headers = { Vary: "Accept", ...error.headers, "X-Request-Id": requestId };
   const body = errorBody(error, requestId);
   if (wantsProblem(req.headers.accept)) {
     const title = STATUS_CODES[status] ?? "Error";
@@ -56,16 +57,4 @@ function wantsProblem(accept: string | undefined): boolean {
   const problem = weights.get(PROBLEM) ?? 0;
   const json = weights.get("application/json") ?? weights.get("application/*") ?? weights.get("*/*") ?? 0;
   return problem > 0 && problem >= json;
-}
-
-/** Media ranges with their weights (RFC 9110); a range with an invalid weight is left out. */
-function readAccept(accept: string): Map<string, number> {
-  const weights = new Map<string, number>();
-  for (const range of accept.match(/(?:[^,"]|"(?:\\.|[^"\\])*"?)+/g) ?? []) {
-    const [type = "", ...parameters] = range.split(";").map((part) => part.trim().toLowerCase());
-    const weight = parameters.find((parameter) => /^q\s*=/.test(parameter))?.replace(/^q\s*=\s*/, "") ?? "1";
-    if (!/^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(weight)) continue;
-    weights.set(type, Math.max(Number(weight), weights.get(type) ?? 0));
-  }
-  return weights;
 }

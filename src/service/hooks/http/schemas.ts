@@ -47,6 +47,11 @@ export function requestSchemas(limits: Limits) {
   };
   return {
     agent: z.object({ message: prompt.meta({ description: "The prompt for the run." }), name, ...common }),
+    again: z.object({
+      message: prompt.nullish().meta({ description: "Another prompt; absent: that of the earlier run." }),
+      name,
+      ...common,
+    }),
     wake: z.object({
       text: prompt.meta({ description: "The wake text." }),
       mode: z

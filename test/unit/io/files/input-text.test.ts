@@ -44,6 +44,9 @@ describe("input-text", () => {
     assert.deepEqual([[...found], found.buffer], [[1, 2, 3], memory.buffer]);
     assert.equal(givenBytes(files, "b.png [input]")!.length, 4);
     for (const name of ["b.png", "toString", "__proto__"]) assert.equal(givenBytes(files, name), undefined);
+    const shared = new Uint8Array(new SharedArrayBuffer(2)).fill(7);
+    const copy = givenBytes({ s: shared }, "s")!;
+    assert.deepEqual([[...copy], copy.buffer instanceof ArrayBuffer], [[7, 7], true]);
     assert.equal(givenBytes(undefined, "a.png"), undefined);
   });
 });

@@ -3,6 +3,7 @@ import { type FileHandle, lstat, open, realpath } from "node:fs/promises";
 import { extname } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { HookError } from "../../hook-error.js";
+import type { RunFile } from "../../run.js";
 import { type Call, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
 
@@ -10,9 +11,18 @@ import type { HookContext } from "../context.js";
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial<typeof constants>;
 const GONE = ["ENOENT", "ENOTDIR", "ELOOP", "EACCES", "EPERM", "ENXIO"];
 
-/** Sends a file that the run reported, with ETag and Last-Modified. Fails: run_not_found, not_found. */
-export async function sendRunFile({ runs, turns }: HookContext, { req, res, params, ...call }: Call): Promise<void> {
-  const file = await runs.file(requireRunId({ params, ...call }), params.name!);
+/** Sends the file that the path names. Fails: run_not_found, not_found. */
+export async function sendRunFile(context: HookContext, call: Call): Promise<void> {
+  await sendFile(context, call, await context.runs.file(requireRunId(call), call.params.name!));
+}
+
+/** Sends a file that a run reported, with ETag and Last-Modified. Fails with not_found. */
+export async function sendFile(
+  { turns }: HookContext,
+  { req, res }: Call,
+  file: RunFile,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<void> {
   await turns.next();
   const handle = await openReported(file.path);
   try {
@@ -20,6 +30,7 @@ export async function sendRunFile({ runs, turns }: HookContext, { req, res, para
     res.type(file.contentType ?? extname(file.path));
     // files come from agents: their content must not run as a page of this origin
     res.set({
+      ...headers,
       "Content-Length": String(size),
       "Cache-Control": "private, no-cache",
       ETag: `W/"${size.toString(16)}-${Math.floor(mtimeMs).toString(16)}"`,

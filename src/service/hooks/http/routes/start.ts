@@ -6,8 +6,10 @@ import type { BodyLimits } from "../body.js";
 import type { Call } from "../call.js";
 import type { HookContext } from "../context.js";
 import { hashPayload } from "../idempotency-key.js";
+import { waitSeconds } from "../negotiation/prefer.js";
 import { sendJson } from "../responses.js";
 import { runPayload, statusUrl } from "./payloads.js";
+import { sendEnded, waitForEnd } from "./waited.js";
 
 /** A start as a route asks for it. `tokenId`: the token or sender that the rates count. */
 export type Start = Omit<StartRequest, "admit" | "idempotency"> & {
@@ -29,6 +31,7 @@ export async function respondToStart(context: HookContext, call: Call, start: St
   const { message, name, sessionKey, timeoutSeconds, origin } = request;
   const payload =
     origin === "wake" ? [message, sessionKey, timeoutSeconds, "now"] : [message, name, sessionKey, timeoutSeconds];
+  if (origin === "wake" && name !== undefined) payload.push(name);
   const started = await context.runs.start({
     ...request,
     idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payload) },
@@ -37,7 +40,7 @@ export async function respondToStart(context: HookContext, call: Call, start: St
       context.startRates.count(tokenId, sessionKey);
     },
   });
-  sendStarted(context, call, started);
+  await respond(context, call, started);
 }
 
 /** Throws invalid_request where the agent refuses the message. */
@@ -50,9 +53,21 @@ function refuseMessage({ checkMessage }: HookContext, message: string): void {
   }
 }
 
-function sendStarted(context: HookContext, { req, res }: Call, started: Started): void {
-  const headers = { ...replayHeader(started), Location: statusUrl(req.baseUrl, started.runId) };
-  sendJson(req, res, { status: 200, body: runPayload(context, req.baseUrl, started), headers });
+/** Responds with a started run or, where the client prefers to wait, with the run's result. */
+async function respond(context: HookContext, call: Call, started: Started): Promise<void> {
+  const { req, res } = call;
+  const { runId } = started;
+  const headers = { ...replayHeader(started), Location: statusUrl(req.baseUrl, runId) };
+  const send = (status: number, more = {}) =>
+    sendJson(req, res, { status, body: runPayload(context, req.baseUrl, started), headers: { ...headers, ...more } });
+  const preferred = waitSeconds(req.headers.prefer?.toString());
+  const seconds = Math.min(preferred ?? 0, context.config.limits.wait_seconds);
+  if (seconds === 0) return send(200);
+  const vary = { Vary: "Accept, Prefer" };
+  const ended = await waitForEnd(context, res, runId, seconds);
+  if (res.destroyed) return;
+  if (ended === undefined) return send(202, vary);
+  await sendEnded(context, call, ended, { ...headers, ...vary, "Preference-Applied": `wait=${seconds}` });
 }
 
 export const replayHeader = ({ replayed }: { replayed: boolean }): Record<string, string> =>

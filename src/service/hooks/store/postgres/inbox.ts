@@ -92,7 +92,7 @@ interface LockedSession extends Backlog {
   readonly id: number;
 }
 
-// decision 232
+// decision 238
 /** Locks a session's row and creates it where it is absent: the runs and wakes of a session come one after the other. */
 async function lockSession(tx: Transaction, sessionKey: string): Promise<LockedSession> {
   const key = toStored(sessionKey);

@@ -6,7 +6,7 @@ import { fromStored } from "./text.js";
 
 const NOTHING = { skip: 0, events: [], files: [] };
 
-// decisions 230, 231
+// decisions 234, 236
 /** One statement. Runs that another worker claims at this moment are left to it. */
 export const claim = (db: Connection, { count, ...start }: Claim): Promise<HeldRun[]> => {
   const which = `SELECT seq FROM lk.runs WHERE active AND state = 'queued'

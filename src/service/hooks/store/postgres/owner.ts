@@ -34,6 +34,10 @@ export class Owner {
     this.#timer = setInterval(() => void this.#keep(), RENEW_MS).unref();
   }
 
+  get isHeld(): boolean {
+    return this.#timer !== undefined && !this.#isLost;
+  }
+
   /** Throws where another process has taken the schema since: this one was stopped for too long. */
   check(): void {
     if (this.#isLost) throw refusal();

@@ -4,8 +4,9 @@ import type { PoolClient, QueryConfig } from "./driver.js";
 /** Oldest server that is supported: 15. */
 const OLDEST_SERVER = 150_000;
 const MIGRATION_MS = 60_000;
-/** Class of our advisory locks, "lkit"; the schema's name makes the second key. */
-export const LOCK_CLASS = 0x6c6b6974;
+/** Classes of advisory locks, from "lkit"; the schema's name makes the second key. */
+const MIGRATION_LOCKS = 0x6c6b6974;
+export const SWEEP_LOCKS = MIGRATION_LOCKS + 1;
 
 /** One migration per schema version; a released one never changes. `lk.` becomes the schema. */
 const STEPS = [
@@ -124,7 +125,7 @@ export async function migrate(client: PoolClient, schema: string, to = STEPS.len
   }
   await query("BEGIN");
   try {
-    await query("SELECT pg_advisory_xact_lock($1, hashtext($2))", [LOCK_CLASS, schema]);
+    await query("SELECT pg_advisory_xact_lock($1, hashtext($2))", [MIGRATION_LOCKS, schema]);
     const version = await versionOf(query, schema);
     if (version > STEPS.length) {
       throw refusal(

@@ -8,7 +8,8 @@ const startService = serviceStarter();
 type Json = Record<string, unknown>;
 
 async function document(): Promise<Json & { paths: Record<string, Record<string, Json>> }> {
-  const { url } = await startService();
+  const incoming = { it: { signature: "github", secrets: "0123456789abcdef", message: "x" } } as const;
+  const { url } = await startService({ config: { incoming } });
   const response = await fetch(`${url}/openapi.json`);
   assert.equal(response.status, 200);
   return (await response.json()) as Json & { paths: Record<string, Record<string, Json>> };
@@ -32,9 +33,12 @@ describe("openapi.json", () => {
       "GET /openapi.json",
       "GET /ready",
       "POST /api/hooks/agent",
+      "POST /api/hooks/in/it",
       "POST /api/hooks/wake",
+      "POST /api/runs/{id}/again",
       "POST /api/runs/{id}/cancel",
       "POST /hooks/agent",
+      "POST /hooks/in/it",
       "POST /hooks/wake",
     ]);
   });
