@@ -67,7 +67,8 @@ export const FLOORS = {
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
   service: ["agent token-headers", "graph-agent log message", "hooks/", "*"],
-  "service/hooks": ["*", "store/", "runs/", "incoming/", "http/", "service", "index"],
+  "service/hooks": ["*", "store/ files/", "runs/", "incoming/", "http/", "service", "index"],
+  "service/hooks/files": ["*", "s3/"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
   "service/hooks/http": ["negotiation/", "*", "access/ stream/", "context gate", "openapi router", "routes/"],
 };

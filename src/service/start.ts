@@ -1,5 +1,6 @@
 import { BlockList, isIP } from "node:net";
 import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, LatentkitError } from "../base/errors.js";
 import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../base/options.js";
@@ -7,6 +8,8 @@ import type { Host } from "../host/types.js";
 import { type Config, type ConfigInput, parseConfig } from "../render/config/config.js";
 import type { Agent } from "./agent.js";
 import { createGraphAgent } from "./graph-agent.js";
+import type { FileStore } from "./hooks/files/file-store.js";
+import { createS3Files } from "./hooks/files/s3/s3-files.js";
 import { HookError } from "./hooks/hook-error.js";
 import { createTokens } from "./hooks/http/access/token.js";
 import type { Runs } from "./hooks/runs/create-runs.js";
@@ -71,8 +74,12 @@ export async function startService(input: ConfigInput, options: StartOptions = {
   try {
     const agent = await openAgent(config);
     closers.push(agent.close);
+    const files = openFiles(config);
     const store = await openStore(config.store);
-    const hooks = createHookService({ agent: agent.run, store, config: { ...web, limits: config.limits }, logger });
+    const hooks = createHookService({
+      ...{ agent: agent.run, store, files, logger },
+      config: { ...web, limits: config.limits },
+    });
     closers.push(() => hooks.close(0));
     await openRuns(hooks.runs);
     const server = createServer({ hooks, host: config.host, port: config.port, limits: config.limits, logger });
@@ -143,6 +150,13 @@ async function openHost(models: readonly string[]): Promise<Host> {
   // loaded where there are models alone: it brings a runtime of its own
   const { createCheckpointHost } = await import("../host/checkpoint/index.js");
   return createCheckpointHost({ models });
+}
+
+function openFiles({ files, agent, output_dir }: Config): FileStore | undefined {
+  if (files === undefined) return undefined;
+  // files of a module are its own
+  const isOwn = agent === undefined || "graph" in agent;
+  return createS3Files({ url: files, ...(isOwn && { scratch: join(output_dir, "runs") }) });
 }
 
 async function openStore(address: string): Promise<Store> {

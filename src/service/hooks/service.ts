@@ -5,6 +5,8 @@ import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules, TEXT } from 
 import type { Agent } from "../agent.js";
 import { createLogger } from "../log.js";
 import { type Clock, systemClock } from "./clock.js";
+import type { FileStore } from "./files/file-store.js";
+import { localFiles } from "./files/local-files.js";
 import { type HookConfigInput, readHookConfig } from "./hook-config.js";
 import { type HookLog, LOGGER } from "./hook-log.js";
 import { createAuthBudget } from "./http/access/auth-budget.js";
@@ -40,6 +42,8 @@ export interface HookServiceOptions {
   readonly agent: Agent;
   /** Default: in memory, gone with the process. */
   readonly store?: Store;
+  /** Keeper of the files that runs report, as `createS3Files` makes one. Default: they stay where the agent wrote them. */
+  readonly files?: FileStore;
   readonly config: HookConfigInput;
   /** A pino logger, or one like it. Default: warnings and errors to stderr. */
   readonly logger?: HookLog;
@@ -50,6 +54,7 @@ export interface HookServiceOptions {
 const HOOK_RULES: OptionRules<HookServiceOptions> = {
   agent: CHECKED_LATER,
   store: CHECKED_LATER,
+  files: ["a store of files, as createS3Files makes one", (value) => hasMethods(value, "put", "open")],
   config: CHECKED_LATER,
   logger: LOGGER,
   clock: ["a clock with now, monotonic and setTimer", (value) => hasMethods(value, "now", "monotonic", "setTimer")],
@@ -75,7 +80,7 @@ export interface HookService {
 export function createHookService(options: HookServiceOptions): HookService {
   checkTypes(options);
   checkOptions("createHookService", options, HOOK_RULES, [], "config.invalid");
-  const { agent, clock = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
+  const { agent, files = localFiles, clock = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
   const config = readHookConfig(options.config);
   const { web, limits, sessions } = config;
   const tokens = createTokens(options.config.hooks_token);
@@ -84,6 +89,7 @@ export function createHookService(options: HookServiceOptions): HookService {
   const runs = createRuns({
     agent,
     store: options.store ?? createMemoryStore(),
+    files,
     limits,
     onRestart: web.on_restart,
     clock,
@@ -107,6 +113,7 @@ export function createHookService(options: HookServiceOptions): HookService {
     slices: new SliceSource(runs, memory),
     turns: new Turns(),
     runs,
+    files,
     checkMessage: agent.check,
     metrics,
     log,
@@ -170,6 +177,9 @@ function observe(counters: Required<RunObserver>, log: HookLog): RunObserver {
     finished(run) {
       counters.finished(run);
       log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended");
+    },
+    fileStored(file) {
+      counters.fileStored(file);
     },
     fault(what, error) {
       counters.fault(what, error);

@@ -66,6 +66,17 @@ export function createMetrics(source: {
     buckets: [0.01, 0.1, 1, 10, 60, 600, 3600],
     registers,
   });
+  const stored = new Histogram({
+    name: "latentkit_file_store_seconds",
+    help: "Time in which files of runs were put in a bucket.",
+    buckets: [0.01, 0.05, 0.2, 1, 5, 30],
+    registers,
+  });
+  const lost = new Counter({
+    name: "latentkit_files_failed_total",
+    help: "Files of runs that could not be stored; their runs fail.",
+    registers,
+  });
   const faults = new Counter({
     name: "latentkit_faults_total",
     help: "Failures that no response shows: of the store, or an agent's misuse.",
@@ -97,6 +108,10 @@ export function createMetrics(source: {
       finished({ state, ranMs }) {
         finished.inc({ state });
         if (ranMs !== null) ran.observe(ranMs / 1000);
+      },
+      fileStored({ isStored, ms }) {
+        if (isStored) stored.observe(ms / 1000);
+        else lost.inc();
       },
       fault: () => faults.inc(),
     },

@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Agent } from "../../agent.js";
 import { type Clock, steadyWall, systemClock } from "../clock.js";
+import type { FileStore } from "../files/file-store.js";
+import { localFiles } from "../files/local-files.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
 import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../run.js";
@@ -85,6 +87,8 @@ export interface Runs {
 export interface RunsOptions extends StarterOptions {
   readonly agent: Agent;
   readonly store: Store;
+  /** Default: files stay where the agent wrote them. */
+  readonly files?: FileStore;
   readonly limits: Limits;
   readonly onRestart: "interrupt" | "requeue";
   readonly clock?: Clock;
@@ -95,7 +99,7 @@ export interface RunsOptions extends StarterOptions {
 
 /** Joins queue, starter and reader of runs over a store. Begins to recover at once. */
 export function createRuns(options: RunsOptions): Runs {
-  const { agent, store, limits, observer = {}, clock = systemClock } = options;
+  const { agent, store, files = localFiles, limits, observer = {}, clock = systemClock } = options;
   const now = steadyWall(clock);
   const bus = new EventBus();
   const current = new AsyncLocalStorage<string>();
@@ -104,7 +108,7 @@ export function createRuns(options: RunsOptions): Runs {
     retention.countEnded();
   };
   const context: RunContext = {
-    ...{ agent, store, clock, mark: now, bus, current },
+    ...{ agent, store, files, clock, mark: now, bus, current },
     eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
     observer: { ...observer, finished },
   };

@@ -1,6 +1,6 @@
 import type { Timer } from "../clock.js";
 import { HookError } from "../hook-error.js";
-import type { RunRow } from "../run.js";
+import type { RunFile, RunRow, TerminalState } from "../run.js";
 import type { EventBatch } from "../store/store.js";
 import { AgentOutput } from "./agent-output.js";
 import { EventBuffer } from "./event-buffer.js";
@@ -11,6 +11,8 @@ import { toJsonLine } from "./safe-json.js";
 /** Time for which the agent of an ended run keeps its slot when it does not return. */
 const ABORT_GRACE_MS = 1000;
 const RETRY_MS = 1000;
+/** Files of a run that are stored at the same time. */
+const FILES_AT_ONCE = 4;
 
 /** One run from its slot to its terminal event: exactly one, whatever the agent does. */
 export class RunTask {
@@ -24,6 +26,8 @@ export class RunTask {
   #attempt = deferred<HookError | null>();
   #hasEnded = false;
   #hasGivenUp = false;
+  /** Failure to store a file: the run cannot succeed any more. */
+  #lost: { readonly error: unknown } | undefined;
   #flushing: Promise<void> | undefined;
   #isFlushDue = false;
   #pause: Timer | undefined;
@@ -52,9 +56,10 @@ export class RunTask {
     const settled = this.#hasEnded ? Promise.resolve() : this.#callAgent(row);
     const outcome = await this.#outcome.promise;
     timer.cancel();
-    const isStored = await this.#storeEnding(outcome);
-    if (isStored) observer.finished?.({ id: this.#id, state: outcome.state, ranMs: clock.monotonic() - startedAt });
+    const state = await this.#storeEnding(outcome);
+    if (state !== null) observer.finished?.({ id: this.#id, state, ranMs: clock.monotonic() - startedAt });
     await this.#settledOrGrace(settled);
+    if (state !== null) await this.#tidy();
   }
 
   cancel(): void {
@@ -110,23 +115,64 @@ export class RunTask {
     }
   }
 
-  /** Returns true where this call wrote the terminal event. */
-  async #storeEnding(outcome: Outcome): Promise<boolean> {
+  /** Returns the state where this call wrote the terminal event, else null. */
+  async #storeEnding(settled: Outcome): Promise<TerminalState | null> {
     for (;;) {
       let lastEvents: EventBatch | undefined;
       try {
         if (this.#flushing !== undefined || !this.#buffer.isShort) await this.#flush();
         lastEvents = this.#buffer.take();
+        lastEvents = await this.#storeFiles(lastEvents);
+        const outcome = this.#lost !== undefined && settled.state === "succeeded" ? failed(this.#lost.error) : settled;
         const isStored = await storeEnding(this.#context, this.#id, "running", outcome, lastEvents);
         this.#attempt.resolve(null);
-        return isStored;
+        return isStored ? outcome.state : null;
       } catch (error) {
         if (lastEvents !== undefined) this.#buffer.restore(lastEvents);
         this.#failAttempt(error);
-        if (this.#hasGivenUp) return false;
+        if (this.#hasGivenUp) return null;
         await this.#waitForRetry();
       }
     }
+  }
+
+  /**
+   * Stores the files of a batch, before readers learn of them. A file that cannot be stored is left out and fails the run;
+   * one of a run that was cut off is left out.
+   */
+  async #storeFiles(batch: EventBatch): Promise<EventBatch> {
+    const files: RunFile[] = [];
+    for (let at = 0; at < batch.files.length; at += FILES_AT_ONCE) {
+      const some = batch.files.slice(at, at + FILES_AT_ONCE);
+      files.push(...(await Promise.all(some.map((file) => this.#storeFile(file)))).flat());
+    }
+    return { ...batch, files };
+  }
+
+  async #storeFile(file: RunFile): Promise<RunFile[]> {
+    const { files, clock, observer } = this.#context;
+    const since = clock.monotonic();
+    const report = (isStored: boolean) => observer.fileStored?.({ isStored, ms: clock.monotonic() - since });
+    try {
+      const stored = await files.put(this.#id, file, this.#abort.signal);
+      if (stored !== file) report(true);
+      return [stored];
+    } catch (error) {
+      if (this.#abort.signal.aborted) return [];
+      report(false);
+      observer.fault?.("files", error);
+      this.#lost ??= { error };
+      this.#end(failed(error));
+      this.#abort.abort(new DOMException("A file of the run could not be stored.", "AbortError"));
+      return [];
+    }
+  }
+
+  /** Leaves the files on this machine where one of them is nowhere else. */
+  async #tidy(): Promise<void> {
+    if (this.#lost !== undefined) return;
+    const { files, observer } = this.#context;
+    await files.tidy?.(this.#id).catch((error: unknown) => observer.fault?.("files", error));
   }
 
   #failAttempt(error: unknown): void {
@@ -184,7 +230,7 @@ export class RunTask {
     const { store, eventLimits, bus } = this.#context;
     try {
       while (!this.#buffer.isEmpty) {
-        const batch = this.#buffer.take();
+        const batch = await this.#storeFiles(this.#buffer.take());
         try {
           // not running any more in the store: it was ended elsewhere, and `endRun` will return null
           if (!(await store.append(this.#id, batch, eventLimits))) return this.#end(interrupted());
