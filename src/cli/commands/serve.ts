@@ -1,5 +1,5 @@
 import { LatentkitError } from "../../base/errors.js";
-import type { Config } from "../../render/config/config.js";
+import { type Config, hideSecrets } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import type { Command } from "../command.js";
 import { hostOptions, modelsOf } from "../host.js";
@@ -122,6 +122,7 @@ function greeting(service: { url: string; hasToken: boolean }, config: Config, {
       `  ${post} -d '{"message":"a quiet lake"}' ${url}/hooks/agent | ${watch}`,
     );
   }
-  lines.push(`Files are written to ${config.output_dir}, runs are stored in ${config.store}.`);
+  const { output_dir, files = output_dir, store } = hideSecrets(config) as Config;
+  lines.push(`Files are written to ${files}, runs are stored in ${store}.`);
   return `${lines.join("\n")}\n`;
 }

@@ -28,6 +28,9 @@ export class RunTask {
   #hasGivenUp = false;
   /** Failure to store a file: the run cannot succeed any more. */
   #lost: { readonly error: unknown } | undefined;
+  /** Outcome of a run that was cut off after its agent, and counts where that left a file out. */
+  #late: Outcome | undefined;
+  #hasLeftOut = false;
   #flushing: Promise<void> | undefined;
   #isFlushDue = false;
   #pause: Timer | undefined;
@@ -63,7 +66,7 @@ export class RunTask {
   }
 
   cancel(): void {
-    this.#end(cancelled(this.#output.partialText));
+    this.#cut(cancelled(this.#output.partialText));
   }
 
   fail(thrown: unknown): void {
@@ -71,7 +74,7 @@ export class RunTask {
   }
 
   interrupt(): void {
-    this.#end(interrupted());
+    this.#cut(interrupted());
   }
 
   /** Resolves to null when the terminal event is stored (here or elsewhere), to the error when the next attempt fails. */
@@ -83,6 +86,14 @@ export class RunTask {
   giveUp(): void {
     this.#hasGivenUp = true;
     this.#endPause?.();
+  }
+
+  /** Ends the run from outside: its agent, or the storing of its last files. */
+  #cut(outcome: Outcome): void {
+    if (this.#hasEnded) {
+      this.#late ??= outcome;
+      this.#abort.abort(new DOMException(`The run was ended (${outcome.state}).`, "AbortError"));
+    } else this.#end(outcome);
   }
 
   /** Settles the outcome: the first one wins. Aborts the agent unless it ended itself. */
@@ -123,7 +134,7 @@ export class RunTask {
         if (this.#flushing !== undefined || !this.#buffer.isShort) await this.#flush();
         lastEvents = this.#buffer.take();
         lastEvents = await this.#storeFiles(lastEvents);
-        const outcome = this.#lost !== undefined && settled.state === "succeeded" ? failed(this.#lost.error) : settled;
+        const outcome = settled.state === "succeeded" ? this.#withFiles(settled) : settled;
         const isStored = await storeEnding(this.#context, this.#id, "running", outcome, lastEvents);
         this.#attempt.resolve(null);
         return isStored ? outcome.state : null;
@@ -149,6 +160,12 @@ export class RunTask {
     return { ...batch, files };
   }
 
+  /** Outcome of a run whose agent succeeded: without all of its files the run has not. */
+  #withFiles(outcome: Outcome): Outcome {
+    if (this.#lost !== undefined) return failed(this.#lost.error);
+    return this.#hasLeftOut ? (this.#late ?? interrupted()) : outcome;
+  }
+
   async #storeFile(file: RunFile): Promise<RunFile[]> {
     const { files, clock, observer } = this.#context;
     const since = clock.monotonic();
@@ -158,7 +175,10 @@ export class RunTask {
       if (stored !== file) report(true);
       return [stored];
     } catch (error) {
-      if (this.#abort.signal.aborted) return [];
+      if (this.#abort.signal.aborted) {
+        this.#hasLeftOut = true;
+        return [];
+      }
       report(false);
       observer.fault?.("files", error);
       this.#lost ??= { error };

@@ -10,6 +10,8 @@ import { encodeKey, type S3Credentials, signV4 } from "./signature-v4.js";
 const EMPTY_HASH = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 /** Longest silence of a connection. */
 const IDLE_MS = 30_000;
+/** Longest way from the first byte of a request to the headers of its response. */
+const LONGEST_MS = 15 * 60_000;
 const MOST_SOCKETS = 256;
 const ATTEMPTS = 4;
 const FIRST_PAUSE_MS = 200;
@@ -83,6 +85,8 @@ export function createS3Client({ address, credentials, pauseMs = FIRST_PAUSE_MS 
     const content = body?.read();
     if (content === undefined) request.end();
     else pipeline(content, request, (error) => error && reject(error));
+    const late = () => request.destroy(new Error(`no response for ${LONGEST_MS / 1000} s`));
+    const timer = setTimeout(late, LONGEST_MS).unref();
     try {
       const received = await promise;
       if (received.statusCode === 200) return received;
@@ -91,6 +95,7 @@ export function createS3Client({ address, credentials, pauseMs = FIRST_PAUSE_MS 
       request.destroy();
       throw error;
     } finally {
+      clearTimeout(timer);
       // a server may refuse before it has read the body
       if (response?.statusCode !== 200) content?.destroy();
     }

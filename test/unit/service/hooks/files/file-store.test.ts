@@ -42,7 +42,10 @@ describe("runs with files in a bucket", () => {
       files: { url: string }[];
     };
     let status: Status | undefined;
-    await until(async () => (status = (await (await get(url)).json()) as Status).done);
+    await until(async () => {
+      status = (await (await get(url)).json()) as Status;
+      return status.done;
+    });
     return status!;
   };
 
@@ -123,6 +126,22 @@ describe("runs with files in a bucket", () => {
     await running.post(`${status_url}/cancel`, {});
     const { status, files } = await ended(running, status_url);
     assert.deepEqual([status, files], ["cancelled", []]);
+  });
+
+  it("a run that is cut off while its last file is on the way has not succeeded", async () => {
+    const running = await service();
+    s3().intercept = (req) => req.method === "PUT";
+    const cut = await running.start("fox.png");
+    await until(() => s3().requests.length === 1);
+    await running.post(`${cut.status_url}/cancel`, {});
+    assert.equal((await ended(running, cut.status_url)).status, "cancelled");
+    const { run_id } = await running.start("fox.png");
+    await until(() => s3().requests.length === 2);
+    const end = running.hooks.runs.follow(run_id, 0);
+    await running.hooks.close(0);
+    let last = "";
+    for await (const { events } of end) last = events.at(-1)!.data;
+    assert.match(last, /"code":"interrupted"/);
   });
 
   it("a reader gets 503 while the bucket cannot be reached, and a cut response where it breaks off", async () => {
