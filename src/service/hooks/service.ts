@@ -85,7 +85,7 @@ export function createHookService(options: HookServiceOptions): HookService {
   const { web, limits, sessions } = config;
   const tokens = createTokens(options.config.hooks_token);
   const slots = new StreamSlots(limits);
-  const metrics = createMetrics({ stats: () => runs.stats(), streams: () => slots.size });
+  const metrics = createMetrics({ stats: () => runs.stats(), streams: () => slots.size, limits });
   const runs = createRuns({
     agent,
     store: options.store ?? createMemoryStore(),

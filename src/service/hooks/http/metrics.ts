@@ -1,6 +1,9 @@
 import { loadPromClient } from "../../../base/lazy-packages.js";
+import type { Limits } from "../hook-config.js";
 import type { RunObserver } from "../runs/run-context.js";
 import { METHODS } from "./call.js";
+
+const STARTED = performance.timeOrigin / 1000;
 
 /** Methods with a label of their own. */
 const METHOD_LABELS: readonly string[] = [...METHODS, "HEAD"];
@@ -15,11 +18,14 @@ export interface Metrics {
   readonly observer: Required<RunObserver>;
 }
 
-/** `stats` and `streams` are read when the metrics are. */
-export function createMetrics(source: {
-  stats: () => { queued: number; running: number };
-  streams: () => number;
-}): Metrics {
+/** Sources of what is measured when the metrics are read, and the limits beside which it is seen. */
+export interface MetricSources {
+  readonly stats: () => { readonly queued: number; readonly running: number; readonly waitedMs: number };
+  readonly streams: () => number;
+  readonly limits: Pick<Limits, "queued" | "running" | "streams">;
+}
+
+export function createMetrics({ stats, streams, limits }: MetricSources): Metrics {
   const { Counter, Gauge, Histogram, Registry } = loadPromClient();
   const registry = new Registry();
   const registers = [registry];
@@ -91,9 +97,19 @@ export function createMetrics(source: {
         this.set(read());
       },
     });
-  gauge("latentkit_runs_queued", "Runs in the queue.", () => source.stats().queued);
-  gauge("latentkit_runs_running", "Runs whose agent is working.", () => source.stats().running);
-  gauge("latentkit_streams_open", "Open event streams.", () => source.streams());
+  gauge("latentkit_runs_queued", "Runs in the queue.", () => stats().queued);
+  gauge("latentkit_runs_running", "Runs whose agent is working.", () => stats().running);
+  gauge("latentkit_queue_wait_seconds", "Time for which the next run has waited.", () => stats().waitedMs / 1000);
+  gauge("latentkit_streams_open", "Open event streams.", streams);
+  gauge("latentkit_runs_queued_limit", "Runs that may wait.", () => limits.queued);
+  gauge("latentkit_runs_running_limit", "Runs that may work at the same time.", () => limits.running);
+  gauge("latentkit_streams_limit", "Streams that may be open.", () => limits.streams);
+  gauge("process_resident_memory_bytes", "Memory of the process.", () => process.memoryUsage.rss());
+  gauge("process_start_time_seconds", "Start of the process, in seconds since 1970.", () => STARTED);
+  gauge("process_cpu_seconds_total", "Processor time of the process.", () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1e6;
+  });
   return {
     contentType: registry.contentType,
     text: () => registry.metrics(),

@@ -30,6 +30,8 @@ const LAST_TURNS = 1000;
 export interface RunStats {
   readonly queued: number;
   readonly running: number;
+  /** Time for which the next run of the queue has waited. */
+  readonly waitedMs: number;
   /** Runs with at least one reader waiting for events. */
   readonly followed: number;
 }
@@ -176,7 +178,7 @@ export function createRuns(options: RunsOptions): Runs {
       await open();
       await store.ping();
     },
-    stats: () => ({ queued: queue.queued, running: queue.running, followed: bus.runs }),
+    stats: () => ({ queued: queue.queued, running: queue.running, waitedMs: queue.waitedMs, followed: bus.runs }),
     get closing() {
       return closing !== undefined;
     },

@@ -56,6 +56,12 @@ export class RunQueue {
     return this.#active.size;
   }
 
+  /** Time for which the next run has waited, in ms; 0 where none waits. */
+  get waitedMs(): number {
+    const [next] = this.#queue;
+    return next === undefined ? 0 : Math.max(0, this.#context.clock.monotonic() - next.since);
+  }
+
   /** Position of a queued run, 1 for the next: 1 while its start is under way, behind all before it is in the queue. */
   positionOf(id: string): number {
     if (this.#active.has(id)) return 1;
