@@ -106,9 +106,15 @@ export function createMetrics({ stats, streams, limits }: MetricSources): Metric
   gauge("latentkit_streams_limit", "Streams that may be open.", () => limits.streams);
   gauge("process_resident_memory_bytes", "Memory of the process.", () => process.memoryUsage.rss());
   gauge("process_start_time_seconds", "Start of the process, in seconds since 1970.", () => STARTED);
-  gauge("process_cpu_seconds_total", "Processor time of the process.", () => {
-    const { user, system } = process.cpuUsage();
-    return (user + system) / 1e6;
+  new Counter({
+    name: "process_cpu_seconds_total",
+    help: "Processor time of the process.",
+    registers,
+    collect() {
+      const { user, system } = process.cpuUsage();
+      this.reset();
+      this.inc((user + system) / 1e6);
+    },
   });
   return {
     contentType: registry.contentType,
