@@ -109,7 +109,13 @@ export function createOpenApi(
         summary: `Start a run from a delivery that is signed (${signature})`,
         request: {
           headers: z.object(waitHeaders),
-          body: { required: true, content: { "application/json": { schema: z.looseObject({}) } } },
+          body: {
+            required: true,
+            content: {
+              "application/json": { schema: z.looseObject({}) },
+              "application/x-www-form-urlencoded": { schema: z.looseObject({}) },
+            },
+          },
         },
         responses: starts("The run is accepted, or a trial request answered.", z.looseObject({})),
       });
