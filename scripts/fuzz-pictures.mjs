@@ -12,6 +12,7 @@ import { decodePicture } from "#src/io/pictures/decode.js";
 import { readStill } from "#src/io/pictures/still.js";
 import { pictureTexts } from "#src/io/pictures/texts.js";
 import { Tensor } from "#src/tensor/tensor.js";
+import { seededRandom } from "./seeded-random.mjs";
 
 /** Time of one file: pictures of 2^27 pixels, the most that are read, take two seconds. */
 const MOST_MS = 10_000;
@@ -46,7 +47,8 @@ let findings = 0;
 let seed = first;
 for (; seed === first || performance.now() < until; seed++) {
   await tryOne(seed);
-  if ((seed - first + 1) % (options.texts ? 1_000_000 : 10_000) === 0) console.log(`${seed - first + 1} files, ${JSON.stringify(counts)}`);
+  if ((seed - first + 1) % (options.texts ? 1_000_000 : 10_000) === 0)
+    console.log(`${seed - first + 1} files, ${JSON.stringify(counts)}`);
 }
 console.log(
   `${seed - first} damaged files from seed ${first}: ${counts.texts} with texts, ${counts.pictures} pictures read, ` +
@@ -90,7 +92,7 @@ async function soundFiles() {
 }
 
 async function tryOne(seed) {
-  const next = random(seed);
+  const next = seededRandom(seed);
   const [name, sound] = files[next(files.length)];
   const file = damaged(sound, next);
   const report = (what) => {
@@ -142,15 +144,4 @@ function damaged(sound, next) {
     else file[at] ^= 1 << next(8);
   }
   return file;
-}
-
-/** Whole numbers below n, from a seed: mulberry32. */
-function random(seed) {
-  let state = seed >>> 0;
-  return (n) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return n < 1 ? 0 : ((t ^ (t >>> 14)) >>> 0) % n;
-  };
 }

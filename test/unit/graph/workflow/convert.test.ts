@@ -86,10 +86,7 @@ describe("graph/workflow/convert", () => {
       ["{a|b|", "a"],
     ];
     for (const [text, expected] of cases) {
-      const nodes = [
-        node(6, "CLIPTextEncode", { widgets_values: [text] }),
-        node(7, "TextEncodeX", { widgets_values: {} }),
-      ];
+      const nodes = [node(6, "CLIPTextEncode", { widgets_values: [text] })];
       assert.equal(convert(nodes)["6"]!.inputs.text, expected, text);
     }
     const other = convert([node(6, "PrimitiveString", { widgets_values: ["{a|b} // c"] })]);
