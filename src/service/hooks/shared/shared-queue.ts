@@ -2,7 +2,7 @@ import type { SteadyWall, Timer } from "../clock.js";
 import { HookError } from "../hook-error.js";
 import { expired, type Outcome } from "../runs/outcome.js";
 import { type RunContext, storeEnding } from "../runs/run-context.js";
-import { full, type Queue, type QueueLimits, type Reservation } from "../runs/run-queue.js";
+import { full, type Queue, type QueuedRun, type QueueLimits, type Reservation } from "../runs/run-queue.js";
 import type { RunCounts, SharedStore } from "../store/leases.js";
 import { joinStore, storeTime } from "./store-time.js";
 
@@ -23,10 +23,10 @@ export class SharedQueue implements Queue {
   readonly #store: SharedStore;
   readonly #limits: QueueLimits;
   readonly #now: SteadyWall;
-  #counts: RunCounts = { queued: 0, running: 0 };
+  #counts: RunCounts = { queued: 0, running: 0, newest: 0 };
   #reserved = 0;
-  /** Runs that were created here since the counts were read. */
-  #created = 0;
+  /** Sequence numbers of the runs that were created here since the counts were read. */
+  #created: number[] = [];
   #revisions: ReadonlyMap<string, string> = new Map();
   #polls = 0;
   #timer: Timer | undefined;
@@ -48,12 +48,12 @@ export class SharedQueue implements Queue {
       if (id === null) void this.#poll();
       else this.#context.bus.wake(id);
     });
-    await this.#poll();
+    await this.#look();
     this.#pollLater();
   }
 
   get queued(): number {
-    return this.#counts.queued + this.#created;
+    return this.#counts.queued + this.#created.length;
   }
 
   get running(): number {
@@ -80,8 +80,8 @@ export class SharedQueue implements Queue {
     return { release };
   }
 
-  enqueue(): void {
-    this.#created += 1;
+  enqueue({ seq }: QueuedRun): void {
+    this.#created.push(seq);
   }
 
   async cancel(id: string, outcome: Outcome): Promise<void> {
@@ -137,9 +137,8 @@ export class SharedQueue implements Queue {
     // a run that was removed: its readers learn it when they read
     for (const id of this.#revisions.keys()) if (!revisions.has(id)) bus.wake(id);
     this.#revisions = revisions;
-    const created = this.#created;
     this.#counts = await this.#store.countRuns(this.#limits.queued + 1);
-    this.#created -= created;
+    this.#created = this.#created.filter((seq) => seq > this.#counts.newest);
     if (this.#polls++ % SLOW_POLLS !== 0) return;
     this.#now.notBefore(await storeTime(this.#store, clock));
     const { queue_seconds: seconds } = this.#limits;

@@ -55,10 +55,12 @@ export interface Leases {
   recoverLost(policy: LostRunPolicy): Promise<LostRuns>;
 }
 
-/** Numbers of the unfinished runs of a store. */
+/** Numbers of the unfinished runs of a store at one moment. */
 export interface RunCounts {
   readonly queued: number;
   readonly running: number;
+  /** Sequence number of the newest stored run, 0 without any. */
+  readonly newest: number;
 }
 
 /**

@@ -5,11 +5,12 @@ import { fromStored, toStored } from "./text.js";
 /** Counts up to a bound: it takes as long with 100,000 runs queued as with the bound. */
 export async function countRuns(db: Connection, most: number): Promise<RunCounts> {
   const [row] = await db.query(
-    `SELECT (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'queued' LIMIT $1) AS some) AS queued,
-       (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'running' LIMIT $1) AS some) AS running`,
+    `SELECT (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'queued' LIMIT $1) AS first) AS queued,
+       (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'running' LIMIT $1) AS first) AS running,
+       (SELECT max(seq) FROM lk.runs) AS newest`,
     most,
   );
-  return { queued: Number(row!.queued), running: Number(row!.running) };
+  return { queued: Number(row!.queued), running: Number(row!.running), newest: Number(row!.newest) };
 }
 
 export async function positionOf(db: Connection, id: string, most: number): Promise<number> {
