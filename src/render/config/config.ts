@@ -285,8 +285,8 @@ export function hideSecrets(config: unknown, at: readonly PropertyKey[] = []): u
   return Object.fromEntries(Object.entries(config).map(([key, value]) => [key, hideSecrets(value, [...at, key])]));
 }
 
-/** postgres://user:password@host/database?password=… */
-function hidePassword(text: string): string {
+/** A text with the password of an address hidden: postgres://user:password@host/database?password=… */
+export function hidePassword(text: string): string {
   const hide = (_: string, before: string, secret: string) => `${before}set (${secret.length} chars)`;
   return text
     .replace(/^(\w+:\/\/[^/@:]*:)([^@]*)(?=@)/, hide)
