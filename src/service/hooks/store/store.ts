@@ -21,6 +21,8 @@ export interface NewRun {
   readonly timeoutSeconds: number;
   /** Workers claim runs of a higher priority first (leases.ts), whole numbers of 32 bits. Default: 0. */
   readonly priority?: number;
+  /** Most runs of the session that wait behind the next one; only a shared store (leases.ts) counts them. */
+  readonly mostQueued?: number;
   /** Wall clock ms. */
   readonly createdAt: number;
   /** Steady ms (clock.ts), for expiry. */
@@ -73,7 +75,9 @@ export interface NewKey {
 export type CreateRunResult =
   | { readonly kind: "created"; readonly run: RunSummary; readonly wakes: number }
   | { readonly kind: "replayed"; readonly stored: StoredReply }
-  | { readonly kind: "empty" };
+  | { readonly kind: "empty" }
+  /** As many runs of the session wait as `mostQueued` allows. */
+  | { readonly kind: "full" };
 
 export type AddWakeResult =
   | { readonly kind: "queued"; readonly chatId: number; readonly eventId: number; readonly pending: number }

@@ -134,9 +134,10 @@ export async function startRun(db: Pick<Connection, "query">, id: string, start:
   return started ?? null;
 }
 
-export async function requeueRun(db: Pick<Connection, "query">, id: string): Promise<boolean> {
-  const sql = `UPDATE lk.runs SET ${QUEUED} WHERE id = $1 AND state = 'running' RETURNING seq`;
-  return (await db.query(sql, toStored(id))).length > 0;
+export async function requeueRun(db: Pick<Connection, "query">, id: string, token?: number): Promise<boolean> {
+  const sql = `UPDATE lk.runs SET ${QUEUED}
+    WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) RETURNING seq`;
+  return (await db.query(sql, toStored(id), token ?? null)).length > 0;
 }
 
 /** Sets what a run that is queued again has lost. */
