@@ -95,14 +95,42 @@ export const PICTURE_NAMES = Object.keys(PICTURES);
 export function writePicture(folder, name) {
   const data = Buffer.from(PICTURES[name]().buffer);
   writeFileSync(join(folder, `${name}.rgb`), data);
-  const picture = new PNG({ width: SIZE, height: SIZE });
+  writeFileSync(join(folder, `${name}.png`), neutralPng(data, { width: SIZE, height: SIZE }));
+}
+
+/**
+ * Writes so many photographs, `00000.png` and so on, all different: crops of `natural` in different brightness. `encode`
+ * turns RGB bytes into a file's.
+ * @param {string} folder
+ * @param {number} count
+ * @param {{ width: number, height: number }} size
+ * @param {(rgb: Buffer, size: { width: number, height: number }) => Buffer | Promise<Buffer>} encode
+ */
+export async function writePhotos(folder, count, { width, height }, encode) {
+  const natural = PICTURES.natural();
+  for (let i = 0; i < count; i++) {
+    const [left, top] = [(i * 131) % (SIZE - width + 1), (i * 71) % (SIZE - height + 1)];
+    const gain = 0.7 + 0.3 * ((i * 0.618) % 1);
+    const rgb = Buffer.alloc(3 * width * height);
+    for (let y = 0; y < height; y++) {
+      const from = 3 * ((top + y) * SIZE + left);
+      for (let x = 0; x < 3 * width; x++) rgb[3 * width * y + x] = natural[from + x] * gain;
+    }
+    // none is like another, whatever the crop
+    rgb.writeUInt32BE(i, 0);
+    writeFileSync(join(folder, `${String(i).padStart(5, "0")}.png`), await encode(rgb, { width, height }));
+  }
+}
+
+/** A PNG file by pngjs, which no decoder here is tuned to. */
+export function neutralPng(data, { width, height }) {
+  const picture = new PNG({ width, height });
   picture.data = data;
-  const file = PNG.sync.write(picture, {
+  return PNG.sync.write(picture, {
     deflateLevel: 4,
     deflateStrategy: 0,
     inputColorType: 2,
     colorType: 2,
     inputHasAlpha: false,
   });
-  writeFileSync(join(folder, `${name}.png`), file);
 }

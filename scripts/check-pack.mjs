@@ -62,6 +62,8 @@ function pack() {
     "examples/first-light.json",
     "examples/items.csv",
     "dist/cli/commands/init.js",
+    "dist/testing.js",
+    "dist/testing.d.ts",
     "dist/host/checkpoint/tokenizer/clip-vocab/merges.txt.gz",
     "dist/host/checkpoint/tokenizer/clip-vocab/LICENSE",
     "LICENSE",
@@ -100,6 +102,8 @@ function checkModule(project, env) {
   );
   assert.equal(required.trim(), '["function",16,true]');
   assert.equal(imported, required);
+  const testing = node(["-p", 'typeof require("latentkit/testing").expectRender'], project, env);
+  assert.equal(testing.trim(), "function");
 }
 
 /** The commands of README.md's first picture, word by word, but for those that need a registry. */

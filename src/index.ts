@@ -39,7 +39,15 @@ export type {
   UpscaleModel,
   Vae,
 } from "./host/types.js";
-export { type DecodedImage, decodePng, type EncodePngOptions, encodePng, type RawImage } from "./io/png/png.js";
+export type { PictureFormat } from "./io/pictures/format.js";
+export {
+  type DecodedImage,
+  decodePng,
+  type EncodePngOptions,
+  encodePng,
+  type PixelImage,
+  type RawImage,
+} from "./io/png/png.js";
 export { block, defineNode, type NodeContext, type NodeDefinition, type TypedNode } from "./nodes/define.js";
 export { registry } from "./nodes/index.js";
 export {

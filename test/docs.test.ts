@@ -12,6 +12,7 @@ const REASONS = [
   "runs the tests",
   "needs a CUDA compiler",
   "needs a checkpoint",
+  "needs a PostgreSQL server",
   "takes minutes",
 ];
 const DIRECTIVES = ["exit", "file", "in", "not run"];

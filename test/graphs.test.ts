@@ -145,3 +145,15 @@ describe("test/graphs", () => {
     assert.equal(readFileSync(join(folder(), "show-anything-lazy/sigma.txt"), "utf8"), text);
   });
 });
+
+describe("examples/noise.json", () => {
+  it("is another picture with another seed", async () => {
+    const pictureOf = async (seed: number) => {
+      const { files } = await render(join(root, "examples/noise.json"), { set: { "3.seed": seed }, output: "memory" });
+      return (await decodePng(files[0]!.bytes!)).data;
+    };
+    const [first, second] = [await pictureOf(1), await pictureOf(2)];
+    assert.notDeepEqual(first, second);
+    assert.ok(new Set(first).size > 100);
+  });
+});

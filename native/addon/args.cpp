@@ -136,6 +136,13 @@ bool Args::boolean(Napi::Value value, const char *name) const {
   return result;
 }
 
+int32_t Args::bit_depth(size_t i) const {
+  if (!has(i)) return 8;
+  const auto depth = static_cast<int32_t>(integer(i, "bitDepth", 8, 16));
+  if (depth != 8 && depth != 16) range_error("bitDepth", "8 or 16", std::to_string(depth));
+  return depth;
+}
+
 int64_t Args::integer(Napi::Value value, const char *name, int64_t low, int64_t high) const {
   const double result = number(value, name);
   if (!(result >= static_cast<double>(low) && result <= static_cast<double>(high)) || std::trunc(result) != result)

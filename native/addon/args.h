@@ -60,6 +60,8 @@ class Args {
   /* A bigint in 0 … 2^64-1. */
   uint64_t u64(size_t i, const char *name) const { return u64(info_[i], name); }
   uint64_t u64(Napi::Value value, const char *name) const;
+  /* Bits of a sample, 8 or 16; 8 where it is absent. */
+  int32_t bit_depth(size_t i) const;
   std::string text(size_t i, const char *name) const { return text(info_[i], name); }
   std::string text(Napi::Value value, const char *name) const;
   Napi::Object object(size_t i, const char *name) const { return object(info_[i], name); }

@@ -281,7 +281,8 @@ engine_status engine_inject_noise(engine_f32 out, engine_cf32 base, engine_cf32 
 /* x * 255, clipped to 0 … 255, truncated; NaN is 0. */
 engine_status engine_f32_to_u8(engine_u8 out, engine_cf32 x);
 engine_status engine_u8_to_f32(engine_f32 out, engine_cu8 x); /* f32(x) / 255 */
-/* x * 65535 + 0.5, clipped to 0 … 65535, truncated, big-endian: two bytes each; NaN is 0. Fails: BAD_LENGTH. */
+/* In double x * 65535, rounded to the nearest whole number, halves up, clipped to 0 … 65535; two bytes each,
+ * big-endian. NaN is 0. Fails: BAD_LENGTH. */
 engine_status engine_f32_to_u16(engine_u8 out, engine_cf32 x);
 /* image [pixels, channels], channels 1, 3 or 4, channel 0 to 2 (grey replicated): v = byte / 255, (v + v + v) / 3.
  * Fails: BAD_LENGTH, BAD_ARGUMENT. */
@@ -333,10 +334,11 @@ engine_status engine_extremes_along(engine_f32 out, engine_cf32 x, size_t outer,
 
 #define ENGINE_HASH_BYTES 32
 
-/* BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples in rows from the top.
- * Fails: BAD_LENGTH, BAD_ARGUMENT (channels not 1 to 4). */
+/* BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples in rows from the top. Samples of 16
+ * bits are big-endian, and the channels have 2^20 added. Fails: BAD_LENGTH, BAD_ARGUMENT (channels not 1 to 4,
+ * bit_depth neither 8 nor 16). */
 engine_status engine_pixel_hash(uint8_t out[ENGINE_HASH_BYTES], engine_cu8 samples, uint32_t width, uint32_t height,
-                                uint32_t channels);
+                                uint32_t channels, uint32_t bit_depth);
 
 /* ---- PNG ---------------------------------------------------------------------------------------------------- */
 
@@ -347,11 +349,11 @@ typedef struct {
 
 typedef struct {
   uint32_t width, height;
-  int32_t channels; /* 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA */
-  int32_t level;    /* 0 stored, 1 fastest to 9 smallest: native/core/png/levels.cpp */
+  int32_t channels;  /* 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA */
+  int32_t level;     /* 0 stored, 1 fastest to 9 smallest: native/core/png/levels.cpp */
+  int32_t bit_depth; /* 8, or 16 with big-endian samples */
   const engine_text *text;
   size_t text_count;
-  int32_t depth;    /* bits of a sample: 8 (0, too), or 16, big-endian */
 } engine_png_options;
 
 /* An upper bound of the encoded size; 0 when the options are bad or the size would overflow. */
@@ -360,7 +362,7 @@ size_t engine_png_bound(const engine_png_options *options);
  * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_SPACE, NO_MEMORY. */
 engine_status engine_png_encode(engine_u8 out, engine_cu8 pixels, const engine_png_options *options, size_t *written);
 /* The file of engine_png_encode from rows already filtered by the least sums of absolute differences: height lines of a
- * filter byte, 0 to 4, and width * channels samples. Levels with other filters undo these first.
+ * filter byte, 0 to 4, and the bytes of a row. Levels with other filters undo these first.
  * Fails: BAD_LENGTH, BAD_ARGUMENT, NO_SPACE, NO_MEMORY. */
 engine_status engine_png_deflate(engine_u8 out, engine_cu8 filtered, const engine_png_options *options,
                                  size_t *written);

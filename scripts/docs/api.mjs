@@ -11,6 +11,7 @@ const ENTRIES = {
   "./hooks": "The hook service as a library, to mount in an application of your own.",
   "./postgres": "A store of the hook service in PostgreSQL.",
   "./service": "The hook service with its own hardened HTTP server.",
+  "./testing": "Comparison of rendered graphs with snapshots, for vitest, jest and mocha.",
 };
 
 export function body() {

@@ -6,7 +6,7 @@
  * @type {Record<string, readonly string[]>}
  */
 export const FLOORS = {
-  "": ["base/", "native/", "tensor/", "io/", "host/", "nodes/", "graph/", "render/", "cli/ service/", "index"],
+  "": ["base/", "native/", "tensor/", "io/", "host/", "nodes/", "graph/", "render/", "cli/ service/", "index testing"],
   native: ["*", "cuda/"],
   tensor: [
     "*",
@@ -18,7 +18,7 @@ export const FLOORS = {
     "random ops resize areas items latent-rgb channels parts turned directions",
     "image/",
   ],
-  io: ["*", "json/", "python-text", "png/ safetensors/", "pictures/", "files/ http/"],
+  io: ["*", "json/", "python-text", "png/ safetensors/", "pictures/ http/", "files/"],
   host: ["*", "sampling/", "preview/ prompt/", "checkpoint/"],
   "host/checkpoint": [
     "onnx/ files/",
@@ -62,6 +62,7 @@ export const FLOORS = {
     "contact-sheet/ threads/",
     "batch/ renderer",
     "verify/",
+    "snapshot/",
   ],
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
@@ -107,6 +108,7 @@ export const ENTRIES = [
   "service/hooks/index.ts",
   "service/hooks/store/postgres/index.ts",
   "service/index.ts",
+  "testing.ts",
 ];
 
 export const MOST_FILES = 15;

@@ -91,6 +91,10 @@ export const ERROR_CODES = {
   "remote.failed": RUN_FAILED,
   /** The remote image service did not reply in time. */
   "remote.timeout": RUN_FAILED,
+  /** An address of an input file is not to be downloaded: not https:, not public, or too large. */
+  "download.refused": badGraph("custom_validation_failed"),
+  /** An input file could not be downloaded. */
+  "download.failed": RUN_FAILED,
   /** The native core of this platform is missing or cannot be loaded. */
   "native.unavailable": RUN_FAILED,
   /** The native core reported a failure, or ran out of memory. */

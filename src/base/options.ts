@@ -34,6 +34,10 @@ export const FOLDER: Rule = ["the path of a folder", isPath];
 export const FUNCTION: Rule = ["a function", (value) => typeof value === "function"];
 export const OBJECT: Rule = ["an object", isObject];
 export const VALUES: Rule = ["an object of values by key", isKeyed];
+export const FILES: Rule = [
+  "an object of Uint8Arrays by name",
+  (value) => isKeyed(value) && Object.values(value).every((bytes) => bytes instanceof Uint8Array),
+];
 export const NAMES: Rule = [
   "an object of names by name",
   (value) => isKeyed(value) && Object.values(value).every((name) => typeof name === "string"),

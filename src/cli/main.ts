@@ -22,6 +22,7 @@ const commandsWith = (startService: StartService): Commands => ({
   convert: () => (load("./commands/convert.js") as typeof import("./commands/convert.js")).convertCommand,
   inspect: () => (load("./commands/inspect.js") as typeof import("./commands/inspect.js")).inspectCommand,
   verify: () => (load("./commands/verify.js") as typeof import("./commands/verify.js")).verifyCommand,
+  test: () => (load("./commands/test.js") as typeof import("./commands/test.js")).testCommand,
   doctor: () => (load("./commands/doctor.js") as typeof import("./commands/doctor.js")).doctorCommand,
 });
 
@@ -73,7 +74,8 @@ export async function main(
 }
 
 /** A run or check that nobody reads to the end has not succeeded; a listing has. */
-const ownTerminal = (argv: readonly string[]) => processTerminal(argv[0] === "render" || argv[0] === "verify" ? 1 : 0);
+const ownTerminal = (argv: readonly string[]) =>
+  processTerminal(["render", "verify", "test"].includes(argv[0] ?? "") ? 1 : 0);
 
 async function dispatch(
   argv: readonly string[],

@@ -1,9 +1,10 @@
 import { relative } from "node:path";
 import { LatentkitError } from "../base/errors.js";
+import { FORMAT, type PictureFormat } from "../io/pictures/format.js";
 import { loadConfig } from "../render/config/load-config.js";
 import { METADATA_POLICIES, type MetadataPolicy } from "../render/job.js";
 import { type DeviceChoice, parseDevice } from "../tensor/device/choice.js";
-import { type Arguments, idList, pair } from "./command.js";
+import { type Arguments, idList, pair, wholeNumber } from "./command.js";
 import { hostLine, loadsModels, modelsOf, openHost } from "./host.js";
 import { oneLine, type Terminal } from "./terminal.js";
 
@@ -30,6 +31,8 @@ export async function renderOptions(args: Arguments, terminal: Terminal) {
     device: config.device,
     inputDir: args.value("input"),
     metadata: policy(args.value("metadata")),
+    format: formatOf(args, config.format),
+    parameters: config.parameters || args.flag("parameters"),
     redact: args.values("redact"),
     classAliases: Object.fromEntries(args.values("alias").map((text) => pair("alias", text))),
     partial: args.flag("partial"),
@@ -46,6 +49,28 @@ export function deviceOf(args: Arguments): DeviceChoice | undefined {
 
 /** `allow_network` as --offline sets it; undefined without it. */
 export const networkOf = (args: Arguments): false | undefined => (args.flag("offline") ? false : undefined);
+
+/** The format of --format, --quality, --lossless and --bits: of the configuration where the first one is absent. */
+function formatOf(args: Arguments, configured: PictureFormat | undefined): PictureFormat | undefined {
+  const type = args.value("format");
+  const bits = wholeNumber(args, "bits", 1);
+  const own = {
+    ...(type !== undefined && { type }),
+    ...(args.has("quality") && { quality: wholeNumber(args, "quality", 1) }),
+    ...(args.flag("lossless") && { lossless: true }),
+    ...(bits !== undefined && { bitDepth: bits }),
+  };
+  if (Object.keys(own).length === 0) return configured;
+  const format: unknown = type === undefined ? { ...configured, ...own } : own;
+  if (FORMAT[1](format)) return format as PictureFormat;
+  const received = ["format", "quality", "lossless", "bits"]
+    .filter((name) => args.has(name))
+    .map((name) => `--${name}${name === "lossless" ? "" : ` ${args.value(name)}`}`);
+  throw new LatentkitError(
+    "usage.invalid",
+    `--format: expected png with --bits 8 or 16, webp or avif with --quality 1 to 100 or --lossless, or jpeg with --quality 1 to 100, received ${received.join(" ")}.`,
+  );
+}
 
 function policy(text: string | undefined): MetadataPolicy | undefined {
   if (text === undefined || METADATA_POLICIES.includes(text as MetadataPolicy))

@@ -1,5 +1,6 @@
 import {
   CHECKED_LATER,
+  FILES,
   FLAG,
   FOLDER,
   NAMES,
@@ -9,6 +10,7 @@ import {
   TEXTS,
   VALUES,
 } from "../base/options.js";
+import type { FilesByName } from "../io/files/input-text.js";
 import type { NodeConfig } from "../nodes/define.js";
 import type { DeviceChoice } from "../tensor/device/choice.js";
 import type { ClassAliases } from "./parse.js";
@@ -21,9 +23,14 @@ export interface GraphJob {
   outputDir?: string;
   /** Where images are read; ./input where absent, for a graph's file `input` beside it where that exists. */
   inputDir?: string;
+  /**
+   * Input files at hand, by the names that the graph has for them; they precede those of `inputDir`. Their bytes must stay
+   * as they are until the run ends.
+   */
+  files?: FilesByName;
   /** Other names of node classes: prefix to prefix, or whole key to whole key. */
   classAliases?: ClassAliases;
-  /** Further texts for the PNG files, a chunk for each key. */
+  /** Further texts for the pictures, by key. */
   extraPnginfo?: unknown;
   config?: NodeConfig;
   /**
@@ -49,6 +56,7 @@ export const GRAPH_JOB_RULES: OptionRules<GraphJob> = {
   targets: IDS,
   outputDir: FOLDER,
   inputDir: FOLDER,
+  files: FILES,
   classAliases: NAMES,
   extraPnginfo: CHECKED_LATER,
   config: VALUES,

@@ -1,5 +1,6 @@
 import { FUNCTION, HOST, hasMethods, OBJECT, type OptionRules, REGISTRY, SIGNAL } from "../base/options.js";
 import type { Host } from "../host/types.js";
+import type { InputFiles } from "../io/files/input-files.js";
 import type { OutputHandling } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
 import type { DiskCache } from "./disk-cache/disk-cache.js";
@@ -40,6 +41,8 @@ export const SURROUNDINGS_RULES: OptionRules<Surroundings> = {
 /** Surroundings as the executor takes them, with fields for callers inside the package alone. */
 export interface RunSurroundings extends Readonly<Surroundings> {
   readonly registry: Registry;
+  /** The run's input files; those of its job where absent. */
+  readonly inputs?: InputFiles;
   /** The package's own nodes: the disk cache keeps results of these, and of others that have a `cacheVersion`. */
   readonly builtIns?: Registry;
   /** No listener retains values of the run's events after it has returned: memory of results without readers is used again. */

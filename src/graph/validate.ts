@@ -23,7 +23,7 @@ import {
 /** The part of a job that decides what of a graph is checked, and how. */
 export interface CheckJob
   extends Readonly<
-    Pick<ExecuteJob, "targets" | "partialExecutionTargets" | "inputDir" | "classAliases" | "allowNetwork">
+    Pick<ExecuteJob, "targets" | "partialExecutionTargets" | "inputDir" | "files" | "classAliases" | "allowNetwork">
   > {}
 
 export interface ValidateOptions extends CheckJob {
@@ -104,7 +104,7 @@ export function checkGraph(
   { host, builtIns }: { readonly host?: ChoiceContext["host"]; readonly builtIns?: Registry },
 ): CheckedGraph {
   const roots = findRoots(graph, definitions, job);
-  const context: ChoiceContext = { host, inputDir: job.inputDir, hints: { left: MAX_WARNINGS } };
+  const context: ChoiceContext = { host, inputDir: job.inputDir, files: job.files, hints: { left: MAX_WARNINGS } };
   const prepared = new Map<string, PreparedNode>();
   const errors = new Map<string, GraphError[]>();
   const warnings: GraphWarning[] = graph.note === undefined ? [] : [{ message: graph.note }];
@@ -126,7 +126,8 @@ export function checkGraph(
     const { fault } = checked;
     if (fault !== undefined) errors.set(id, [validationFailure(fault.error, fault.kind, linkTo(id))]);
     else if (checked.errors.length > 0) errors.set(id, checked.errors);
-    if (job.allowNetwork === false && needsNetwork(definition)) {
+    const named = checked.fault === undefined ? (raw.inputs as Record<string, unknown>) : {};
+    if (job.allowNetwork === false && needsNetwork(definition, named, job.files)) {
       errors.set(id, [...(errors.get(id) ?? []), networkError({ nodeId: id, node: raw.class_type as string })]);
     }
     const links = fault === undefined ? checked.links : [];

@@ -4,4 +4,6 @@ export interface RawImage {
   readonly width: number;
   readonly height: number;
   readonly channels: number;
+  /** Bits of a sample, 8 or 16: 16 are two bytes in `data`, big-endian; 8 where absent. */
+  readonly bitDepth?: number;
 }

@@ -148,10 +148,16 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     denoise: number,
   ): Float32Array;
 
-  /** BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples, as 64 hex digits. */
-  pixelHash(samples: Uint8Array, width: number, height: number, channels: number): string;
+  /** BLAKE3 of width, height and channels, 32 bits big-endian each, and the samples, as 64 hex digits. `bitDepth` as of encodePng. */
+  pixelHash(samples: Uint8Array, width: number, height: number, channels: number, bitDepth?: number): string;
+  /** x * 65535, rounded and clipped: two bytes each, big-endian. */
+  floatToUint16(out: Uint8Array, x: Float32Array): void;
 
-  /** Encodes on the pool. Floats are converted as by floatToByte; `isDeep`: to 16 bits, rounded. 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA. Text goes into tEXt chunks before IDAT. */
+  /**
+   * Encodes on the pool. Floats are converted as by floatToByte, or floatToUint16. 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA.
+   * Text goes into tEXt chunks before IDAT. Samples of 16 bits are two bytes each, big-endian; 8 bits where `bitDepth` is
+   * absent.
+   */
   encodePng(
     pixels: Uint8Array | Float32Array,
     width: number,
@@ -159,10 +165,10 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     channels: number,
     level: number,
     text: readonly (readonly [string, string])[],
-    isDeep?: boolean,
+    bitDepth?: number,
   ): Promise<Uint8Array>;
   /** Size of such a file without text, at most; 0 where the format cannot hold the picture. */
-  pngBound(width: number, height: number, channels: number, level: number): number;
+  pngBound(width: number, height: number, channels: number, level: number, bitDepth?: number): number;
   /** As encodePng, in the calling thread, into `out`: pngBound bytes, 13 and its characters for each text. Returns how many were written. */
   encodePngHere(
     out: Uint8Array,
@@ -172,6 +178,7 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     channels: number,
     level: number,
     text: readonly (readonly [string, string])[],
+    bitDepth?: number,
   ): number;
   /** As encodePng, of rows that are filtered already: a filter byte and width * channels bytes each. */
   deflatePng(
@@ -181,14 +188,17 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
     channels: number,
     level: number,
     text: readonly (readonly [string, string])[],
+    bitDepth?: number,
   ): Promise<Uint8Array>;
   /** Decodes on the pool; refuses more than maxPixels before it allocates. Palettes are expanded, interlacing undone. */
   decodePng(bytes: Uint8Array, maxPixels: number): Promise<DecodedPng>;
   /**
    * The first `most` pictures of a file as a viewer shows them, one after the other: frames of an animation composited,
-   * turned as EXIF says. maxPixels counts the pixels of all of them.
+   * turned as EXIF says. maxPixels counts the pixels of all of them. `takeSamples` fetches their samples.
    */
   decodePngFrames(bytes: Uint8Array, maxPixels: number, most: number): Promise<DecodedPngFrames>;
+  /** Copies samples into an array of their byteLength and frees them; they can be taken once. */
+  takeSamples(samples: DecodedPngFrames["samples"], out: Uint8Array): void;
 
   /** The same operations on devices; see native/include/engine_cuda.h. */
   readonly cuda: CudaBindings;
@@ -227,7 +237,10 @@ export interface DecodedPng {
   text: [string, string][];
 }
 
-export interface DecodedPngFrames extends Omit<DecodedPng, "text"> {
+export interface DecodedPngFrames extends Omit<DecodedPng, "text" | "data"> {
+  /** Memory of the core, for `takeSamples`. */
+  samples: object;
+  byteLength: number;
   frames: number;
   /** The alpha comes from one transparent colour of a grey or RGB file, not from samples. */
   isKeyed: boolean;

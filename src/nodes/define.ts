@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../base/errors.js";
 import { checkOptions, FLAG, FUNCTION, isKeyed, type OptionRules, type Rule, TEXT, VALUES } from "../base/options.js";
+import { type FilesByName, givenBytes, isAddress } from "../io/files/input-text.js";
 import { type ComfyInput, type InputSpec, toInputSpec } from "./inputs.js";
 import { type OutputSource, outputSpecs, type ResultOf } from "./outputs.js";
 import type { HiddenType, NodeDefinition, NodeResult, NodeSource, TypedNode } from "./types.js";
@@ -48,8 +49,20 @@ export function defineNode<
   });
 }
 
-/** Whether a run that may not reach the network refuses the node. */
-export const needsNetwork = ({ reachesNetwork, usesKey }: NodeDefinition): boolean => reachesNetwork || usesKey;
+/** Whether a run that may not reach the network refuses the node; an address of an input file among its values, too. */
+export function needsNetwork(
+  definition: NodeDefinition,
+  values: Readonly<Record<string, unknown>> = {},
+  files?: FilesByName,
+): boolean {
+  if (definition.reachesNetwork || definition.usesKey) return true;
+  for (const [input, { options }] of Object.entries(definition.inputs)) {
+    if (options.image_upload !== true) continue;
+    const name = values[input];
+    if (isAddress(name) && givenBytes(files, name) === undefined) return true;
+  }
+  return false;
+}
 
 /** Title of a key: "ext latentNoisy" becomes LatentNoisy. */
 function titleOf(key: string): string {

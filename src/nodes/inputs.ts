@@ -3,6 +3,7 @@ import type { Guider } from "../host/sampling/guiders/guider.js";
 import type { InitialNoise } from "../host/sampling/noise.js";
 import type { SamplerChoice } from "../host/sampling/solver.js";
 import type { Clip, Conditioning, Host, HostFiles, Latent, Model, Pipe, Vae } from "../host/types.js";
+import type { FilesByName } from "../io/files/input-text.js";
 import type { Tensor } from "../tensor/tensor.js";
 
 /** A value of a choice: ComfyUI's combos mix strings and numbers. */
@@ -13,6 +14,8 @@ export type Choices = readonly Choice[] | ((context: ChoiceContext) => readonly 
 export interface ChoiceContext {
   readonly host?: Pick<Host, "checkpoints" | "files" | "fileOf">;
   readonly inputDir?: string;
+  /** Input files at hand, which precede those of the folder. */
+  readonly files?: FilesByName;
   /** Number of suggestions that validation may still search for. */
   readonly hints?: { left: number };
 }

@@ -4,6 +4,7 @@ import { atNode, describe, inputError, LatentkitError, nodeName, suggest } from 
 import {
   CHECKED_LATER,
   checkOptions,
+  FILES,
   FOLDER,
   FUNCTION,
   HOST,
@@ -15,6 +16,8 @@ import {
 } from "../base/options.js";
 import { createPreviewHost } from "../host/preview/index.js";
 import type { Host } from "../host/types.js";
+import { InputFiles } from "../io/files/input-files.js";
+import type { FilesByName } from "../io/files/input-text.js";
 import { parseJson } from "../io/json/lossless.js";
 import { chooseDevice, type DeviceChoice, withDevice } from "../tensor/device/choice.js";
 import { type HiddenType, type NodeConfig, type NodeContext, type NodeDefinition, toResult } from "./define.js";
@@ -35,6 +38,8 @@ export interface InvokeOptions {
   outputDir?: string;
   /** Folder that files are read from; ./input where absent. */
   inputDir?: string;
+  /** Input files at hand, by their names; they precede those of `inputDir`. */
+  files?: FilesByName;
   registry?: Registry;
   signal?: AbortSignal;
   clock?: () => Date;
@@ -51,6 +56,7 @@ const INVOKE_RULES: OptionRules<InvokeOptions> = {
   host: HOST,
   outputDir: FOLDER,
   inputDir: FOLDER,
+  files: FILES,
   registry: REGISTRY,
   signal: SIGNAL,
   clock: FUNCTION,
@@ -116,9 +122,10 @@ export async function invokeNode(
       return context.host;
     },
     inputDir: context.folders.input,
+    files: options.files,
   };
   const received = readInputs(definition, inputs, choices);
-  validateInputs(definition, received, context.folders.input);
+  validateInputs(definition, received, choices);
   refuseAborted(options.signal);
   let returned: unknown;
   try {
@@ -149,6 +156,8 @@ function findNode(key: string, registry: Registry): NodeDefinition {
 
 function contextOf(key: string, options: InvokeOptions, span: Span): NodeContext {
   let { host } = options;
+  const folders = { output: resolve(options.outputDir ?? "out"), input: resolve(options.inputDir ?? "input") };
+  const inputs = new InputFiles({ folder: folders.input, files: options.files });
   return {
     nodeId: String(options.hidden?.unique_id ?? key),
     // made only for a node that reads it
@@ -162,7 +171,8 @@ function contextOf(key: string, options: InvokeOptions, span: Span): NodeContext
       host ??= createPreviewHost();
       return host;
     },
-    folders: { output: resolve(options.outputDir ?? "out"), input: resolve(options.inputDir ?? "input") },
+    folders,
+    readInput: (name, subject) => inputs.read(name, subject, span.signal),
     clock: options.clock ?? (() => new Date()),
     fetch: options.fetch ?? globalThis.fetch,
     config: options.config ?? {},
@@ -212,9 +222,9 @@ function readValue(
   return value === undefined || value === null ? spec.options.default : checkSocket(spec.type, value, at);
 }
 
-function validateInputs(definition: NodeDefinition, received: Record<string, unknown>, inputDir: string): void {
+function validateInputs(definition: NodeDefinition, received: Record<string, unknown>, choices: ChoiceContext): void {
   const inputTypes = Object.fromEntries(Object.keys(received).map((name) => [name, definition.inputs[name]!.type]));
-  const result = definition.validate?.(received, { inputTypes, inputDir });
+  const result = definition.validate?.(received, { inputTypes, inputDir: choices.inputDir, files: choices.files });
   if (result === undefined || result === true) return;
   const [input, reason] =
     typeof result === "object"

@@ -1,5 +1,6 @@
 import type { LatentkitError } from "../base/errors.js";
 import type { Host } from "../host/types.js";
+import type { FilesByName } from "../io/files/input-text.js";
 import type { OutputHandling } from "../io/files/output-files.js";
 import type { ChoiceContext, ComfyInput, InputSpec } from "./inputs.js";
 import type { OutputSource, OutputSpec } from "./outputs.js";
@@ -22,6 +23,11 @@ export interface NodeContext {
   readonly state: Record<string, unknown>;
   readonly host: Host;
   readonly folders: Folders;
+  /**
+   * Reads an input file by the name that the graph has for it: one of the job's `files`, a data: text, an https: address or
+   * a file of the input folder. `subject` names it in messages, as `input "image"`.
+   */
+  readInput(name: string, subject?: string): Promise<Buffer>;
   readonly clock: () => Date;
   readonly fetch: typeof fetch;
   readonly config: NodeConfig;
@@ -53,10 +59,12 @@ export type NoiseStream = "cpu" | "gpu";
  */
 export type ValidationResult = boolean | string | Readonly<Record<string, string | LatentkitError>> | undefined;
 
-/** Context of a node's own validation: types of linked inputs, folder of input files. */
+/** Context of a node's own validation: types of linked inputs, input files. */
 export interface ValidateContext {
   readonly inputTypes: Readonly<Record<string, string>>;
   readonly inputDir?: string;
+  /** Input files at hand, which precede those of the folder. */
+  readonly files?: FilesByName;
   /** Number of suggestions that may still be searched for in this graph; each search decrements it. */
   readonly hints?: { left: number };
 }

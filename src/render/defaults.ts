@@ -35,10 +35,10 @@ export const withDefaults = (surroundings: Surroundings): RenderSurroundings => 
 export interface ValidateGraphOptions extends Omit<ValidateOptions, "registry"> {
   readonly registry?: Registry;
 }
-const { targets, partialExecutionTargets, inputDir, classAliases, allowNetwork } = EXECUTE_JOB_RULES;
+const { targets, partialExecutionTargets, inputDir, files, classAliases, allowNetwork } = EXECUTE_JOB_RULES;
 
 const VALIDATE_RULES: OptionRules<ValidateGraphOptions> = {
-  ...{ targets, partialExecutionTargets, inputDir, classAliases, allowNetwork },
+  ...{ targets, partialExecutionTargets, inputDir, files, classAliases, allowNetwork },
   registry: REGISTRY,
   host: [HOST[0], (value) => hasMethods(value, "checkpoints")],
 };

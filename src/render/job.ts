@@ -1,11 +1,22 @@
-import { FOLDER, isObject, type OptionRules, pickOptions, type Rule, TEXT, TEXTS, VALUES } from "../base/options.js";
+import {
+  FLAG,
+  FOLDER,
+  isObject,
+  type OptionRules,
+  pickOptions,
+  type Rule,
+  TEXT,
+  TEXTS,
+  VALUES,
+} from "../base/options.js";
 import { GRAPH_JOB_RULES, type GraphJob } from "../graph/job.js";
 import { parseJson, printJson } from "../io/json/lossless.js";
+import { FORMAT, type PictureFormat } from "../io/pictures/format.js";
 import { plain } from "../nodes/values.js";
 import { refuseLoss, type Strictness } from "./json-loss.js";
 
 export const METADATA_POLICIES = ["full", "prompt", "none"] as const;
-/** Metadata of PNG files: "full" has graph, receipt and extra_pnginfo, "prompt" graph and receipt, "none" nothing. */
+/** Metadata of pictures: "full" has graph, receipt and extra_pnginfo, "prompt" graph and receipt, "none" nothing. */
 export type MetadataPolicy = (typeof METADATA_POLICIES)[number];
 
 const OUTPUTS = ["files", "memory"] as const;
@@ -21,11 +32,15 @@ export interface Job extends GraphJob {
   set?: Readonly<Record<string, unknown>>;
   /** Keys of `set` whose values other runs will not have: the cache keeps nothing that follows from them. */
   passing?: readonly string[];
-  /** Further texts for the PNG files, a chunk for each key. */
+  /** Further texts for the pictures, by key. */
   extraPnginfo?: Readonly<Record<string, unknown>>;
   /** "full" where absent. */
   metadata?: MetadataPolicy;
-  /** Keys whose values PNG files hide: "6.text", or a bare key at any depth of the graph and of extra_pnginfo. */
+  /** Format of the pictures; PNG files of 8 bits where absent. */
+  format?: PictureFormat;
+  /** Adds the line of settings that A1111 writes to pictures, as the text `parameters`; false where absent. */
+  parameters?: boolean;
+  /** Keys whose values pictures hide: "6.text", or a bare key at any depth of the graph and of extra_pnginfo. */
   redact?: readonly string[];
   /** "memory": files are not written, and come as `bytes` of the result's files; "files" where absent. */
   output?: OutputChoice;
@@ -42,6 +57,8 @@ export const JOB_RULES: OptionRules<Job> = {
   passing: TEXTS,
   extraPnginfo: VALUES,
   metadata: [METADATA_POLICIES.join(", "), (value) => (METADATA_POLICIES as readonly unknown[]).includes(value)],
+  format: FORMAT,
+  parameters: FLAG,
   redact: ["a list of keys", TEXTS[1]],
   output: [OUTPUTS.join(", "), (value) => (OUTPUTS as readonly unknown[]).includes(value)],
   cacheDir: FOLDER,
@@ -68,12 +85,13 @@ export function jobOf(options: JobOptions): Job {
 }
 
 /**
- * A job as JSON text, which keeps every digit of `set` and `extraPnginfo`. Throws usage.invalid for a value that JSON
- * would lose.
+ * A job as JSON text, which keeps every digit of `set` and `extraPnginfo`, without its `files`. Throws usage.invalid for a
+ * value that JSON would lose.
  */
 export function printJob(job: Job): string {
   refuseUnsendable(job);
-  return printJson(job);
+  const { files, ...printed } = job;
+  return printJson(printed);
 }
 
 /** The job that `printJob` printed. */
@@ -87,7 +105,7 @@ export function parseJob(text: string): Job {
 const STRICTNESS: { readonly [Option in keyof Job]?: Strictness } = { set: { digits: true }, config: { absent: true } };
 
 /** Throws usage.invalid for a value that would not reach a worker thread as it is. */
-export function refuseUnsendable(job: Job): void {
+export function refuseUnsendable({ files, ...job }: Job): void {
   for (const [option, values] of Object.entries(job)) {
     // by their rules the others are flags, texts and lists of texts
     for (const [key, value] of isObject(values) ? Object.entries(values) : []) {

@@ -1,6 +1,7 @@
 import { describe, LatentkitError } from "../base/errors.js";
 import { findDefinition, findDefinitions, type Graph } from "../graph/parse.js";
 import type { RunSurroundings } from "../graph/surroundings.js";
+import { requireSharp } from "../io/pictures/sharp.js";
 import type { Registry } from "../nodes/registry.js";
 import { fillGraph } from "./fill/fill.js";
 import type { Job } from "./job.js";
@@ -12,7 +13,13 @@ import { refuseInvalid } from "./refuse-invalid.js";
  * nothing, outputs that cannot be computed whatever an item sets. `keys`: those that items may set; undefined: any.
  */
 export function refuseWrong(graph: Graph, job: Job, surroundings: RunSurroundings, keys?: readonly string[]): void {
+  refuseUnwritable(job);
   refuseInvalid(graph, refuseUnknown(graph, job, surroundings.registry), job, surroundings, keys);
+}
+
+/** Fails with picture.needs-sharp where sharp would have to write the pictures, and is missing. */
+export function refuseUnwritable({ format: { type = "png" } = {} }: Job): void {
+  if (type !== "png") requireSharp(`Writing ${type} files`);
 }
 
 /** Refuses unknown classes and keys alone. Returns the graph with the values that all items share. */

@@ -5,6 +5,7 @@ import { runGraph } from "../graph/execute.js";
 import type { GraphRun } from "../graph/job.js";
 import { findDefinition, type Graph, parseGraph } from "../graph/parse.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
+import { InputFiles } from "../io/files/input-files.js";
 import { MemoryFiles } from "../io/files/memory-files.js";
 import { counterFiles } from "../io/files/output-files.js";
 import type { Registry } from "../nodes/registry.js";
@@ -13,8 +14,10 @@ import { fillGraph, nodesOfKeys } from "./fill/fill.js";
 import { createUnfilled } from "./fill/unfilled.js";
 import { createClosable, GRACE_MS, orGivenUp } from "./give-up.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf } from "./job.js";
+import { parametersOf } from "./receipt/parameters.js";
 import { createReceipts } from "./receipt/receipt.js";
 import { redactMetadata } from "./redact.js";
+import { refuseUnwritable } from "./refuse-wrong.js";
 import { createFold, type RenderResult } from "./result.js";
 import { readGraph } from "./source.js";
 import { openSurroundings } from "./surroundings.js";
@@ -45,6 +48,7 @@ export async function renderJob(
 ): Promise<RenderResult> {
   const { metadata = "full", classAliases = {}, redact = [], set = {} } = job;
   const { registry, host, signal, outputHandling, clock } = surroundings;
+  refuseUnwritable(job);
   const source = readGraph(graph, { registry, classAliases, clock });
   const parsed = parseGraph(source.graph, { classAliases });
   const definitionOf = (type: string) => findDefinition(parsed, type, registry);
@@ -55,13 +59,21 @@ export async function renderJob(
   const visible = redactMetadata({ prompt, extraPnginfo }, redact, definitionOf);
   const inputDir = resolve(job.inputDir ?? source.inputDir);
   const outputDir = resolve(job.outputDir ?? "out");
-  const receiptRun = { prompt, shownPrompt: visible.prompt, redact, registry, classAliases, host, inputDir, signal };
+  const { files } = job;
+  const inputs = new InputFiles({ folder: inputDir, files, isOffline: job.allowNetwork === false });
+  const around = { registry, host, inputDir, files, inputs, signal };
+  const receiptRun = { prompt, shownPrompt: visible.prompt, redact, classAliases, ...around };
   const receipts =
     metadata === "none" || outputHandling?.receipt !== undefined ? undefined : createReceipts(receiptRun);
   const receipt = metadata === "none" ? undefined : (outputHandling?.receipt ?? receipts?.of);
   const memory = job.output === "memory" ? new MemoryFiles() : undefined;
   const closable = createClosable(outputHandling?.files ?? memory ?? counterFiles);
   const fold = createFold(outputDir, memory);
+  const parameters =
+    job.parameters === true && metadata !== "none"
+      ? async (nodeId: string, size: { width: number; height: number }) =>
+          parametersOf(visible.prompt, nodeId, size, await receipts?.modelsOf(nodeId))
+      : undefined;
   /** A node did not listen to an abort: what it still reports and writes does not count. */
   let isLeft = false;
   let nodeId: string | undefined;
@@ -92,7 +104,8 @@ export async function renderJob(
   };
   const running = runGraph(prompt, run, {
     ...surroundings,
-    outputHandling: { ...outputHandling, files: closable.files, receipt },
+    inputs,
+    outputHandling: { ...outputHandling, files: closable.files, receipt, parameters, format: job.format },
     hasTransientEvents: surroundings.hasTransientEvents ?? surroundings.onEvent === undefined,
     onEvent,
   });

@@ -102,11 +102,13 @@ export function createRenderer(options: RendererOptions = {}): Renderer {
   };
 }
 
-/** A job with the common options that it has none of its own for; values of `set` are joined. */
+// decision 235
+/** A job with the common options that it has none of its own for; entries of `set` and `files` are joined. */
 function withCommon(common: Job, options: RendererJob): Job {
   const own = jobOf(options);
-  const set = common.set === undefined ? own.set : { ...common.set, ...own.set };
-  const job: Job = { ...common, ...own, ...(set !== undefined && { set }) };
+  const job: Job = { ...common, ...own };
+  if (common.set !== undefined) job.set = { ...common.set, ...own.set };
+  if (common.files !== undefined) job.files = { ...common.files, ...own.files };
   checkJob(job);
   return job;
 }

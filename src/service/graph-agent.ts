@@ -12,19 +12,18 @@ import {
 } from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
 import { createCache } from "../graph/memory/cache.js";
-import { findDefinitions, parseGraph } from "../graph/parse.js";
+import { findDefinitions, type Graph, parseGraph } from "../graph/parse.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { refuseReservedKeys } from "../io/files/save-images.js";
 import { TEMPORARY_SUFFIX } from "../io/files/write-file.js";
 import { printJson } from "../io/json/lossless.js";
-import { createRegistry } from "../nodes/registry.js";
 import { defaultRegistry } from "../render/defaults.js";
 import { filesOf, type RenderedFile } from "../render/files.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "../render/job.js";
 import { refuseTargets } from "../render/refuse-wrong.js";
 import { renderJob } from "../render/render.js";
 import type { RenderResult } from "../render/result.js";
-import { parametersOf } from "../render/schema/parameters.js";
+import { type Parameter, parametersOf } from "../render/schema/parameters.js";
 import { readGraph } from "../render/source.js";
 import { surroundingsOf } from "../render/surroundings.js";
 import type { RunListener } from "../render/threads/render-thread.js";
@@ -96,9 +95,7 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   // nodes of a setup module exist in the threads alone
   if (options.setup === undefined) findDefinitions(parsed, options.registry ?? defaultRegistry);
   const graph = printJson(parsed.prompt);
-  // a setup module may replace nodes of the package
-  const registry = options.registry ?? (options.setup === undefined ? defaultRegistry : createRegistry([]));
-  const parameters = parametersOf(parsed, { registry, named: true });
+  const parameters = messageParameters(parsed, options);
   const outputDir = resolve(options.outputDir);
   chooseDevice(job.device);
   const renderer = createRenderer(job, options);
@@ -118,6 +115,16 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   };
   const check = (message: string) => void fillsOf(message, parameters);
   return Object.assign(agent, { check, close: () => renderer.close() });
+}
+
+/**
+ * Parameters that a message is checked against. Only scalars count where a setup module may replace nodes of the package,
+ * and where a value that an output cannot be computed from leaves that output out.
+ */
+function messageParameters(graph: Graph, { registry, setup, partial }: GraphAgentOptions): readonly Parameter[] {
+  const parameters = parametersOf(graph, { registry: registry ?? defaultRegistry, named: true });
+  if (setup === undefined && !partial) return parameters;
+  return parameters.map(({ property: { title }, ...rest }) => ({ ...rest, property: { title } }));
 }
 
 function createRenderer(job: Job, options: GraphAgentOptions): Renderer {

@@ -7,7 +7,9 @@ import type { Host } from "../host/types.js";
 import { type Config, type ConfigInput, parseConfig } from "../render/config/config.js";
 import type { Agent } from "./agent.js";
 import { createGraphAgent } from "./graph-agent.js";
+import { HookError } from "./hooks/hook-error.js";
 import { createTokens } from "./hooks/http/access/token.js";
+import type { Runs } from "./hooks/runs/create-runs.js";
 import { messageOf, stackOf } from "./hooks/runs/safe-json.js";
 import { createHookService } from "./hooks/service.js";
 import { createMemoryStore } from "./hooks/store/memory-store.js";
@@ -72,7 +74,7 @@ export async function startService(input: ConfigInput, options: StartOptions = {
     const store = await openStore(config.store);
     const hooks = createHookService({ agent: agent.run, store, config: { ...web, limits: config.limits }, logger });
     closers.push(() => hooks.close(0));
-    await hooks.runs.open();
+    await openRuns(hooks.runs);
     const server = createServer({ hooks, host: config.host, port: config.port, limits: config.limits, logger });
     const { url } = await server.listen();
     return {
@@ -126,6 +128,8 @@ async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise
     allowNetwork: config.allow_network,
     config: { remote_image_api: config.remote_image_api },
     device: config.device,
+    format: config.format,
+    parameters: config.parameters,
     threads: Math.min(config.limits.running, availableParallelism()),
   });
   const close = async () => {
@@ -152,6 +156,17 @@ async function openStore(address: string): Promise<Store> {
   } catch (error) {
     await store.close();
     throw error;
+  }
+}
+
+/** Recovers the runs of an earlier process; a store that another one uses is a wrong configuration here. */
+async function openRuns(runs: Runs): Promise<void> {
+  try {
+    await runs.open();
+  } catch (cause) {
+    if (!(cause instanceof HookError)) throw cause;
+    const reason = cause.cause instanceof Error ? ` (${messageOf(cause.cause)})` : "";
+    throw new LatentkitError("config.invalid", `store: ${cause.message}${reason}.`, {}, { cause });
   }
 }
 

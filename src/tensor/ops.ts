@@ -1,4 +1,5 @@
 import { LatentkitError } from "../base/errors.js";
+import { loadNative } from "../native/load.js";
 import { DeferredImage } from "./deferred-image.js";
 import { compute, produce } from "./device/compute.js";
 import { CPU_SIDE, type Memory, type Side } from "./device/sides.js";
@@ -277,6 +278,14 @@ export function itemToBytes(x: Tensor, index: number): Uint8Array {
   const out = new Uint8Array(takeMemory(size));
   if (x.deferred !== undefined) x.deferred.toBytes(out, index, 1);
   else toBytes(Tensor.from(x.data.subarray(index * size, (index + 1) * size), [size]), out);
+  return out;
+}
+
+/** x * 65535 of item `index` of a batch, rounded and clipped, NaN 0: two bytes each, big-endian, in a buffer of the pool. */
+export function itemToUint16(x: Tensor, index: number): Uint8Array {
+  const size = x.size / x.shape[0]!;
+  const out = new Uint8Array(takeMemory(2 * size));
+  loadNative().floatToUint16(out, x.data.subarray(index * size, (index + 1) * size));
   return out;
 }
 

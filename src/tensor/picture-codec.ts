@@ -5,9 +5,12 @@ export interface EncodePngOptions {
    * 1024 x 1024, 9 up to eight times what 4 takes; photographs gain nothing above 2.
    */
   level?: number;
-  /** tEXt chunks, in order before the pixels; pairs allow repeated keys. Keys have 1 … 79 characters; Latin-1. */
+  /**
+   * Text chunks, in order before the pixels; pairs allow repeated keys. Keys have 1 … 79 characters of Latin-1. Texts in
+   * Latin-1 are tEXt chunks, others iTXt chunks, which come first.
+   */
   text?: Readonly<Record<string, string>> | readonly (readonly [string, string])[];
-  /** Bits of a sample: 8, or 16 for a Tensor, whose values are times 65535 and rounded then. 8 where absent. */
+  /** Bits of a sample: 8, or 16 for a tensor times 65535, rounded. 8 where absent; samples that are numbers have their own. */
   bitDepth?: 8 | 16;
 }
 

@@ -89,6 +89,7 @@ void lengths() {
   CHECK(engine_average(out(b), in(a), in(b)) == ENGINE_BAD_LENGTH);
   CHECK(engine_lerp(out(a), in(a), in(b), 1) == ENGINE_BAD_LENGTH);
   CHECK(engine_f32_to_u8({bytes.data(), 7}, in(a)) == ENGINE_BAD_LENGTH);
+  CHECK(engine_f32_to_u16({bytes.data(), 7}, in(a)) == ENGINE_BAD_LENGTH);
   CHECK(engine_u8_to_f32(out(a), {bytes.data(), 7}) == ENGINE_BAD_LENGTH);
   CHECK(engine_channel_to_mask(out(a), in(b), 1, 0) == ENGINE_BAD_LENGTH);
   CHECK(engine_channel_to_mask(out(a), in(a), 2, 0) == ENGINE_BAD_ARGUMENT);

@@ -5,9 +5,10 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-Bytes hash(const Bytes &samples, uint32_t width, uint32_t height, uint32_t channels) {
+Bytes hash(const Bytes &samples, uint32_t width, uint32_t height, uint32_t channels, uint32_t bit_depth = 8) {
   Bytes out(ENGINE_HASH_BYTES);
-  CHECK(engine_pixel_hash(out.data(), {samples.data(), samples.size()}, width, height, channels) == ENGINE_OK);
+  const engine_cu8 span{samples.data(), samples.size()};
+  CHECK(engine_pixel_hash(out.data(), span, width, height, channels, bit_depth) == ENGINE_OK);
   return out;
 }
 
@@ -33,6 +34,13 @@ void golden() {
   CHECK(hex(digest) == "12c947ed3995339f5595b8297a9cd99b50aef2bd6f1155a72a5470d5d7951d07");
 }
 
+/* The same bytes are another picture with samples of 16 bits, whatever its sides. */
+void depths() {
+  const Bytes samples = picture(12 * 8 * 3 * 2);
+  CHECK(hash(samples, 12, 8, 3, 16) != hash(samples, 24, 8, 3));
+  CHECK(hash(samples, 12, 8, 3, 16) != hash(samples, 12, 16, 3));
+}
+
 /* Around each border of blocks, chunks and vectors; the vectors end where the memory does. */
 void lengths() {
   for (const size_t border : {12, 64, 1024, 2048, 4096, 8192, 16384, 32768, 262144}) {
@@ -46,7 +54,7 @@ void lengths() {
 void refusals() {
   Bytes out(ENGINE_HASH_BYTES), samples = picture(24);
   const auto status = [&](uint32_t width, uint32_t height, uint32_t channels) {
-    return engine_pixel_hash(out.data(), {samples.data(), samples.size()}, width, height, channels);
+    return engine_pixel_hash(out.data(), {samples.data(), samples.size()}, width, height, channels, 8);
   };
   CHECK(status(4, 2, 3) == ENGINE_OK);
   CHECK(status(4, 2, 4) == ENGINE_BAD_LENGTH);
@@ -54,12 +62,17 @@ void refusals() {
   CHECK(status(0xffffffff, 0xffffffff, 4) == ENGINE_BAD_LENGTH);
   CHECK(status(24, 1, 0) == ENGINE_BAD_ARGUMENT);
   CHECK(status(4, 1, 6) == ENGINE_BAD_ARGUMENT);
+  const engine_cu8 span{samples.data(), samples.size()};
+  CHECK(engine_pixel_hash(out.data(), span, 4, 1, 3, 16) == ENGINE_OK);
+  CHECK(engine_pixel_hash(out.data(), span, 4, 2, 3, 16) == ENGINE_BAD_LENGTH);
+  CHECK(engine_pixel_hash(out.data(), span, 4, 2, 3, 12) == ENGINE_BAD_ARGUMENT);
 }
 
 }  // namespace
 
 int main() {
   golden();
+  depths();
   lengths();
   refusals();
   return report();

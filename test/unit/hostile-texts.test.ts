@@ -13,7 +13,9 @@ import { scheduleTexts } from "#src/host/prompt/schedule.js";
 import { takeTimestep } from "#src/host/prompt/timestep.js";
 import { tokenGroups } from "#src/host/prompt/token-groups.js";
 import { readInputFile } from "#src/io/files/input-file.js";
+import { dataBytes, givenBytes } from "#src/io/files/input-text.js";
 import { expandPrefix, resolveFile, resolvePrefix } from "#src/io/files/output-path.js";
+import { parseAddress } from "#src/io/http/download.js";
 import { parseJson } from "#src/io/json/lossless.js";
 import { pythonText } from "#src/io/python-text.js";
 import { float, int, seed, text } from "#src/nodes/inputs.js";
@@ -82,6 +84,9 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   "token in a header": (it) => tokens.identify(["Authorization", it]),
   "bearer token in a header": (it) => tokens.identify(["Authorization", `Bearer ${it}`]),
   addressKey: addressKey,
+  dataBytes: (it) => dataBytes(`data:${it};base64,${it}`, "x"),
+  parseAddress: (it) => parseAddress(`https://${it}`, "x"),
+  givenBytes: (it) => givenBytes({ a: new Uint8Array(1) }, it),
   "message of a hook": (it) => fillsOf(it, parameters),
   "message of a hook after an event": (it) => fillsOf(`System event: ${it}`, parameters),
   "number in a message": (it) => mismatchOf({ type: "number" }, it),

@@ -70,6 +70,15 @@ Napi::Value ResizeToBytes(const Napi::CallbackInfo &info) {
   return ResizeToPixels(a, out, out.len, engine_resize_to_bytes);
 }
 
+Napi::Value FloatToUint16(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  const engine_u8 out = a.bytes_out(0, "out");
+  const engine_cf32 x = a.in(1, "x");
+  a.expect("out", out.len, {x.len, 2});
+  a.apart(out.data, out.len, x.data, x.len * 4, "x", false);
+  return a.done(engine_f32_to_u16(out, x));
+}
+
 Napi::Value PixelHash(const Napi::CallbackInfo &info) {
   const Args a(info);
   const auto side = [&a](size_t i, const char *name) {
@@ -77,10 +86,11 @@ Napi::Value PixelHash(const Napi::CallbackInfo &info) {
   };
   const uint32_t width = side(1, "width"), height = side(2, "height");
   const auto channels = static_cast<uint32_t>(a.integer(3, "channels", 1, 4));
+  const auto bit_depth = static_cast<uint32_t>(a.bit_depth(4));
   const engine_cu8 samples = a.bytes_in(0, "samples");
-  a.expect("samples", samples.len, {height, width, channels});
+  a.expect("samples", samples.len, {height, width, channels * bit_depth / 8});
   uint8_t hash[ENGINE_HASH_BYTES];
-  const engine_status status = engine_pixel_hash(hash, samples, width, height, channels);
+  const engine_status status = engine_pixel_hash(hash, samples, width, height, channels, bit_depth);
   if (status != ENGINE_OK) return a.done(status);
   char text[2 * ENGINE_HASH_BYTES];
   for (size_t i = 0; i < sizeof text; i++) text[i] = "0123456789abcdef"[hash[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
@@ -120,6 +130,7 @@ void ExportImages(const Exports &exports) {
   SetAll(exports.core, {{"latentToRgb", LatentToRgb},
                         {"resizeToImage", ResizeToImage},
                         {"resizeToBytes", ResizeToBytes},
+                        {"floatToUint16", FloatToUint16},
                         {"pixelHash", PixelHash}});
 }
 

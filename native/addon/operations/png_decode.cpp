@@ -10,16 +10,13 @@
 namespace latentkit {
 namespace {
 
-/* Width, height, channels, bit depth and samples. */
-Napi::Object PictureOf(Napi::Env env, const engine_png_info &info, const Bytes &pixels) {
+/* Width, height, channels and bit depth. */
+Napi::Object SidesOf(Napi::Env env, const engine_png_info &info) {
   Napi::Object result = Napi::Object::New(env);
   result.Set("width", Napi::Number::New(env, info.width));
   result.Set("height", Napi::Number::New(env, info.height));
   result.Set("channels", Napi::Number::New(env, info.channels));
   result.Set("bitDepth", Napi::Number::New(env, info.bit_depth));
-  const Napi::ArrayBuffer buffer = CopyOut(env, pixels.data.get(), pixels.len);
-  if (info.bit_depth == 16) result.Set("data", Napi::Uint16Array::New(env, pixels.len / 2, buffer, 0));
-  else result.Set("data", Napi::Uint8Array::New(env, pixels.len, buffer, 0));
   return result;
 }
 
@@ -40,7 +37,10 @@ class DecodeJob final : public Job {
   }
 
   Napi::Value Result(Napi::Env env) override {
-    Napi::Object result = PictureOf(env, info_, pixels_);
+    Napi::Object result = SidesOf(env, info_);
+    const Napi::ArrayBuffer buffer = CopyOut(env, pixels_.data.get(), pixels_.len);
+    if (info_.bit_depth == 16) result.Set("data", Napi::Uint16Array::New(env, pixels_.len / 2, buffer, 0));
+    else result.Set("data", Napi::Uint8Array::New(env, pixels_.len, buffer, 0));
     result.Set("text", TextList(env));
     return result;
   }
@@ -87,7 +87,10 @@ class DecodeFramesJob final : public Job {
   }
 
   Napi::Value Result(Napi::Env env) override {
-    Napi::Object result = PictureOf(env, info_, pixels_);
+    Napi::Object result = SidesOf(env, info_);
+    result.Set("byteLength", Napi::Number::New(env, static_cast<double>(pixels_.len)));
+    const auto release = [](Napi::Env, Bytes *samples) { delete samples; };
+    result.Set("samples", Napi::External<Bytes>::New(env, new Bytes(std::move(pixels_)), release));
     result.Set("frames", Napi::Number::New(env, info_.frames));
     result.Set("isKeyed", Napi::Boolean::New(env, info_.is_keyed != 0));
     return result;
@@ -121,10 +124,24 @@ Napi::Value DecodePngFrames(const Napi::CallbackInfo &info) {
   return Submit(info.Env(), std::make_unique<DecodeFramesJob>(CopyFile(a), max_pixels, most));
 }
 
+/* Copies samples of decodePngFrames into a buffer of their length and frees them; they can be taken once. */
+Napi::Value TakeSamples(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  const Napi::Value held = a.at(0);
+  if (!held.IsExternal())
+    throw Napi::TypeError::New(info.Env(), "takeSamples: samples must be those of decodePngFrames");
+  Bytes &samples = *held.As<Napi::External<Bytes>>().Data();
+  const engine_u8 out = a.bytes_out(1, "out");
+  a.expect("out", out.len, {samples.len});
+  if (samples.len > 0) std::memcpy(out.data, samples.data.get(), samples.len);
+  samples = Bytes(0);
+  return info.Env().Undefined();
+}
+
 }  // namespace
 
 void ExportPngDecode(const Exports &exports) {
-  SetAll(exports.core, {{"decodePng", DecodePng}, {"decodePngFrames", DecodePngFrames}});
+  SetAll(exports.core, {{"decodePng", DecodePng}, {"decodePngFrames", DecodePngFrames}, {"takeSamples", TakeSamples}});
 }
 
 }  // namespace latentkit

@@ -84,65 +84,58 @@ class EncodeJob final : public Job {
   size_t written_ = 0;
 };
 
-/* A copy of floats as samples of 16 bits. */
-Bytes DeepPixels(const Args &a, size_t count) {
-  const View pixels = a.view(a.at(0), "pixels", "a Float32Array");
-  if (pixels.type != napi_float32_array) a.type_error("pixels", "a Float32Array", a.at(0));
-  a.expect("pixels", pixels.len, {count});
-  Bytes copy(2 * pixels.len);
-  a.done(engine_f32_to_u16({copy.data.get(), copy.len}, {static_cast<const float *>(pixels.data), pixels.len}));
-  return copy;
-}
-
 /* A copy of the pixels as bytes: the job must own them, and converting costs no more than copying. */
-Bytes CopyPixels(const Args &a, size_t count) {
+Bytes CopyPixels(const Args &a, size_t count, int32_t bit_depth) {
   const char *expected = "a Uint8Array or Float32Array";
   const View pixels = a.view(a.at(0), "pixels", expected);
   if (pixels.type != napi_uint8_array && pixels.type != napi_float32_array) a.type_error("pixels", expected, a.at(0));
-  a.expect("pixels", pixels.len, {count});
-  Bytes copy(pixels.len);
-  if (pixels.type == napi_float32_array)
-    a.done(engine_f32_to_u8({copy.data.get(), copy.len}, {static_cast<const float *>(pixels.data), pixels.len}));
+  const size_t sample = static_cast<size_t>(bit_depth / 8);
+  const bool is_float = pixels.type == napi_float32_array;
+  a.expect("pixels", pixels.len, {count, is_float ? 1 : sample});
+  Bytes copy(is_float ? pixels.len * sample : pixels.len);
+  const auto convert = sample == 2 ? engine_f32_to_u16 : engine_f32_to_u8;
+  if (is_float) a.done(convert({copy.data.get(), copy.len}, {static_cast<const float *>(pixels.data), pixels.len}));
   else if (pixels.len > 0) std::memcpy(copy.data.get(), pixels.data, pixels.len);
   return copy;
 }
 
-/* From the four arguments at i on. */
-engine_png_options ReadOptions(const Args &a, size_t i) {
+/* From the four arguments at i on, and the bit depth. */
+engine_png_options ReadOptions(const Args &a, size_t i, size_t depth) {
   engine_png_options options{};
   options.width = static_cast<uint32_t>(a.integer(i, "width", 1, INT32_MAX));
   options.height = static_cast<uint32_t>(a.integer(i + 1, "height", 1, INT32_MAX));
   options.channels = static_cast<int32_t>(a.integer(i + 2, "channels", 1, 4));
   options.level = static_cast<int32_t>(a.integer(i + 3, "level", 0, 9));
+  options.bit_depth = a.bit_depth(depth);
   return options;
 }
 
 Napi::Value EncodePng(const Napi::CallbackInfo &info) {
   const Args a(info);
   Texts texts = ReadTexts(a, 5);
-  engine_png_options options = ReadOptions(a, 1);
-  if (a.has(6) && a.boolean(6, "isDeep")) options.depth = 16;
-  // at most 2^31 * 2^31 * 4: never wraps
+  const engine_png_options options = ReadOptions(a, 1, 6);
+  // at most 2^31 * 2^31 * 4: never wraps, nor where twice that does
   const size_t count = size_t{options.width} * options.height * static_cast<size_t>(options.channels);
-  Bytes pixels = options.depth == 16 ? DeepPixels(a, count) : CopyPixels(a, count);
+  Bytes pixels = CopyPixels(a, count, options.bit_depth);
   return Submit(info.Env(), std::make_unique<EncodeJob>(options, std::move(texts), std::move(pixels), false));
 }
 
 Napi::Value PngBound(const Napi::CallbackInfo &info) {
-  const engine_png_options options = ReadOptions(Args(info), 0);
+  const engine_png_options options = ReadOptions(Args(info), 0, 4);
   return Napi::Number::New(info.Env(), static_cast<double>(engine_png_bound(&options)));
 }
 
 Napi::Value EncodePngHere(const Napi::CallbackInfo &info) {
   const Args a(info);
   const Texts texts = ReadTexts(a, 6);
-  engine_png_options options = ReadOptions(a, 2);
+  engine_png_options options = ReadOptions(a, 2, 7);
   const std::vector<engine_text> text = ViewsOf(texts);
   options.text = text.data();
   options.text_count = text.size();
   const engine_u8 out = a.bytes_out(0, "out");
   const engine_cu8 pixels = a.bytes_in(1, "pixels");
-  a.expect("pixels", pixels.len, {options.height, size_t{options.width} * static_cast<size_t>(options.channels)});
+  a.expect("pixels", pixels.len,
+           {options.height, size_t{options.width} * static_cast<size_t>(options.channels * options.bit_depth / 8)});
   a.apart(out.data, out.len, pixels.data, pixels.len, "pixels", false);
   size_t written = 0;
   a.done(engine_png_encode(out, pixels, &options, &written));
@@ -152,9 +145,10 @@ Napi::Value EncodePngHere(const Napi::CallbackInfo &info) {
 Napi::Value DeflatePng(const Napi::CallbackInfo &info) {
   const Args a(info);
   Texts texts = ReadTexts(a, 5);
-  const engine_png_options options = ReadOptions(a, 1);
+  const engine_png_options options = ReadOptions(a, 1, 6);
   const engine_cu8 rows = a.bytes_in(0, "rows");
-  a.expect("rows", rows.len, {options.height, size_t{options.width} * static_cast<size_t>(options.channels) + 1});
+  a.expect("rows", rows.len,
+           {options.height, size_t{options.width} * static_cast<size_t>(options.channels * options.bit_depth / 8) + 1});
   Bytes copy(rows.len);
   if (rows.len > 0) std::memcpy(copy.data.get(), rows.data, rows.len);
   return Submit(info.Env(), std::make_unique<EncodeJob>(options, std::move(texts), std::move(copy), true));

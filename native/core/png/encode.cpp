@@ -12,9 +12,6 @@ constexpr size_t kChunkOverhead = 12;
 constexpr size_t kMaxKey = 79;
 constexpr uint8_t kColours[5] = {0, kGrey, kGreyAlpha, kRgb, kRgba};
 
-size_t sample_bytes(const engine_png_options &o) { return o.depth == 16 ? 2 : 1; }
-size_t step_of(const engine_png_options &o) { return static_cast<size_t>(o.channels) * sample_bytes(o); }
-
 /* Writes length, name and check sum around `len` bytes that already lie at p + 8; returns the end. */
 uint8_t *close_chunk(uint8_t *p, uint32_t type, size_t len) {
   write32(p, static_cast<uint32_t>(len));
@@ -22,6 +19,9 @@ uint8_t *close_chunk(uint8_t *p, uint32_t type, size_t len) {
   write32(p + 8 + len, libdeflate_crc32(0, p + 4, len + 4));
   return p + len + kChunkOverhead;
 }
+
+size_t sample_bytes(const engine_png_options &o) { return o.bit_depth == 16 ? 2 : 1; }
+size_t pixel_bytes(const engine_png_options &o) { return static_cast<size_t>(o.channels) * sample_bytes(o); }
 
 uint8_t *write_header(uint8_t *p, const engine_png_options &o) {
   std::memcpy(p, kSignature, sizeof kSignature);
@@ -46,9 +46,9 @@ bool has_nul(const char *text, size_t len) { return len > 0 && std::memchr(text,
 size_t raw_size(const engine_png_options &o) {
   if (o.width == 0 || o.height == 0 || o.width > kMaxChunk || o.height > kMaxChunk) return 0;
   if (o.channels < 1 || o.channels > 4 || o.level < 0 || o.level > 9) return 0;
-  if (o.depth != 0 && o.depth != 8 && o.depth != 16) return 0;
+  if (o.bit_depth != 8 && o.bit_depth != 16) return 0;
   size_t size = 0;
-  if (__builtin_mul_overflow(size_t{o.width} * step_of(o) + 1, size_t{o.height}, &size)) return 0;
+  if (__builtin_mul_overflow(size_t{o.width} * pixel_bytes(o) + 1, size_t{o.height}, &size)) return 0;
   return size <= kMaxChunk && libdeflate_zlib_compress_bound(nullptr, size) <= kMaxChunk ? size : 0;
 }
 
@@ -64,7 +64,7 @@ size_t frame_size(const engine_png_options &o) {
   return size;
 }
 
-size_t row_bytes(const engine_png_options &o) { return size_t{o.width} * step_of(o); }
+size_t row_bytes(const engine_png_options &o) { return size_t{o.width} * pixel_bytes(o); }
 
 /* The file around the stream that compress(to, room) writes. */
 template <class Compress>
@@ -83,7 +83,7 @@ engine_status write(engine_u8 out, const engine_png_options &o, size_t *written,
 
 engine_status encode(engine_u8 out, engine_cu8 pixels, const engine_png_options &o, size_t *written) {
   if (pixels.len != raw_size(o) - o.height) return ENGINE_BAD_LENGTH;
-  const Picture picture = {pixels.data, o.height, row_bytes(o), step_of(o)};
+  const Picture picture = {pixels.data, o.height, row_bytes(o), pixel_bytes(o)};
   return write(out, o, written, [&](uint8_t *to, size_t room) { return compress(to, room, picture, o.level); });
 }
 
@@ -94,7 +94,7 @@ engine_status encode_filtered(engine_u8 out, engine_cu8 lines, const engine_png_
     if (lines.data[at] >= kFilters) return ENGINE_BAD_ARGUMENT;
   }
   return write(out, o, written, [&](uint8_t *to, size_t room) {
-    return compress_filtered(to, room, lines.data, o.height, row_bytes(o), step_of(o), o.level);
+    return compress_filtered(to, room, lines.data, o.height, row_bytes(o), pixel_bytes(o), o.level);
   });
 }
 

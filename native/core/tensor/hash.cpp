@@ -60,14 +60,16 @@ size_t blake3_simd_degree(void) {
 }
 
 engine_status engine_pixel_hash(uint8_t out[ENGINE_HASH_BYTES], engine_cu8 samples, uint32_t width, uint32_t height,
-                                uint32_t channels) {
-  if (channels == 0 || channels > 4) return ENGINE_BAD_ARGUMENT;
+                                uint32_t channels, uint32_t bit_depth) {
+  if (channels == 0 || channels > 4 || (bit_depth != 8 && bit_depth != 16)) return ENGINE_BAD_ARGUMENT;
   // with the channels it could pass 2^64
   const uint64_t pixels = uint64_t{width} * height;
-  if (samples.len % channels != 0 || samples.len / channels != pixels) return ENGINE_BAD_LENGTH;
+  const size_t pixel = size_t{channels} * (bit_depth / 8);
+  if (samples.len % pixel != 0 || samples.len / pixel != pixels) return ENGINE_BAD_LENGTH;
+  const uint32_t kind = bit_depth == 8 ? channels : channels + (bit_depth << 16);
   blake3_hasher hasher;
   blake3_hasher_init(&hasher);
-  for (const uint32_t side : {width, height, channels}) {
+  for (const uint32_t side : {width, height, kind}) {
     const std::array<uint8_t, 4> bytes = {static_cast<uint8_t>(side >> 24), static_cast<uint8_t>(side >> 16),
                                           static_cast<uint8_t>(side >> 8), static_cast<uint8_t>(side)};
     blake3_hasher_update(&hasher, bytes.data(), bytes.size());

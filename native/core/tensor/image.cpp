@@ -1,6 +1,4 @@
 // Floats and bytes of images.
-#include <algorithm>
-
 #include "runtime/dispatch.h"
 #include "runtime/parallel.h"
 #include "runtime/spans.h"
@@ -22,26 +20,25 @@ engine_status engine_f32_to_u8(engine_u8 out, engine_cf32 x) {
   return ENGINE_OK;
 }
 
+engine_status engine_f32_to_u16(engine_u8 out, engine_cf32 x) {
+  if (out.len % 2 != 0 || x.len != out.len / 2) return ENGINE_BAD_LENGTH;
+  for_ranges(x.len, kGrain, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; i++) {
+      const double scaled = static_cast<double>(x.data[i]) * 65535.0 + 0.5;
+      // a NaN passes neither comparison
+      const auto sample = static_cast<uint32_t>(scaled >= 65535.0 ? 65535.0 : scaled >= 0.0 ? scaled : 0.0);
+      out.data[2 * i] = static_cast<uint8_t>(sample >> 8);
+      out.data[2 * i + 1] = static_cast<uint8_t>(sample);
+    }
+  });
+  return ENGINE_OK;
+}
+
 engine_status engine_u8_to_f32(engine_f32 out, engine_cu8 x) {
   if (x.len != out.len) return ENGINE_BAD_LENGTH;
   int stream = latentkit::streams(out.len + out.len / 4);
   for_ranges(out.len, kGrain, [&](size_t begin, size_t end) {
     kernels().from_bytes(out.data + begin, x.data + begin, end - begin, stream);
-  });
-  return ENGINE_OK;
-}
-
-engine_status engine_f32_to_u16(engine_u8 out, engine_cf32 x) {
-  if (out.len != 2 * x.len) return ENGINE_BAD_LENGTH;
-  for_ranges(x.len, kGrain, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; i++) {
-      const float scaled = x.data[i] * 65535.0f + 0.5f;
-      // false for NaN
-      const float clipped = scaled > 0 ? std::min(scaled, 65535.0f) : 0;
-      const auto sample = static_cast<uint16_t>(clipped);
-      out.data[2 * i] = static_cast<uint8_t>(sample >> 8);
-      out.data[2 * i + 1] = static_cast<uint8_t>(sample);
-    }
   });
   return ENGINE_OK;
 }

@@ -2,7 +2,8 @@ import { LatentkitError } from "../../base/errors.js";
 import { RECEIPT_KEY } from "../../io/files/save-images.js";
 import { parseJson } from "../../io/json/lossless.js";
 import { printJson, printJsonPretty } from "../../io/json/print.js";
-import { type DecodedImage, decodePng } from "../../io/png/png.js";
+import { KIND_NAMES } from "../../io/pictures/kind.js";
+import { readStill, type StillImage } from "../../io/pictures/still.js";
 import { readReceipt } from "../../render/receipt/read.js";
 import type { Receipt } from "../../render/receipt/receipt.js";
 import { hasPixels } from "../../render/verify/same-pixels.js";
@@ -13,15 +14,15 @@ import { harmless, oneLine } from "../terminal.js";
 const COLOURS: Readonly<Record<number, string>> = { 1: "grey", 2: "grey and alpha", 3: "RGB", 4: "RGBA" };
 
 export const inspectCommand: Command = {
-  usage: "inspect IMAGE.png",
-  summary: "Show the size, receipt and texts of a PNG file, including the graph that made it.",
+  usage: "inspect IMAGE",
+  summary: "Show the size, receipt and texts of a picture, including the graph that made it.",
   help: ["  --json   one JSON object"],
   options: { json: { type: "boolean" } },
   positionals: { min: 1, max: 1 },
   run: async (args, terminal) => {
     const path = args.positionals[0]!;
-    const image = await decodePng(await readImage(path));
-    const { width, height, channels, bitDepth } = image;
+    const image = await readStill(await readImage(path));
+    const { width, height, channels, bitDepth, kind } = image;
     const { [RECEIPT_KEY]: written, ...others } = image.text;
     const receipt = written === undefined ? undefined : readReceipt(written);
     // a text that is no valid receipt is printed like any other
@@ -30,12 +31,12 @@ export const inspectCommand: Command = {
     if (args.flag("json")) {
       const text = Object.fromEntries(Object.entries(image.text).map(([key, value]) => [key, readText(value)]));
       terminal.out(
-        `${printJson({ path, width, height, channels, bitDepth, text, receipt: receipt && { ...receipt, pixelsMatch } })}\n`,
+        `${printJson({ path, format: kind, width, height, channels, bitDepth, text, receipt: receipt && { ...receipt, pixelsMatch } })}\n`,
       );
       return 0;
     }
     terminal.out(`${oneLine(path)}: ${width} x ${height}, ${describeColour(image)}\n`);
-    if (receipt !== undefined) terminal.out(harmless(receiptLines(receipt, pixelsMatch === true)));
+    if (receipt !== undefined) terminal.out(harmless(receiptLines(receipt, matchOf(image, pixelsMatch === true))));
     for (const [key, text] of texts) {
       const value = readText(text);
       terminal.out(harmless(`${key}:\n${typeof value === "string" ? value : printJsonPretty(value)}\n`));
@@ -44,15 +45,22 @@ export const inspectCommand: Command = {
   },
 };
 
-const describeColour = ({ channels, bitDepth }: DecodedImage) => `${COLOURS[channels]}, ${bitDepth} bits`;
+const describeColour = ({ channels, bitDepth, kind }: StillImage) =>
+  `${COLOURS[channels]}, ${bitDepth} bits${kind === "png" ? "" : `, ${KIND_NAMES[kind]}`}`;
 
-function receiptLines(receipt: Receipt, pixelsMatch: boolean): string {
+/** Whether a receipt's pixels are the file's, in words. */
+function matchOf({ loss }: StillImage, isMatch: boolean): string {
+  if (isMatch) return "match this file";
+  return loss === undefined ? "differ from this file's" : "are this file's only nearly, or not at all";
+}
+
+function receiptLines(receipt: Receipt, match: string): string {
   const { engine, graph, node, index, pixels, seeds, noise, inputs, host, models = {}, runtime, redacted } = receipt;
   const rows: [string, string][] = [
     ["version", `latentkit ${engine}`],
     ["host", host.preview ? `${host.name} (a stand-in for real models)` : host.name],
     ["saved by", `node ${node}, picture ${index}`],
-    ["pixels", `${pixels} (${pixelsMatch ? "match this file" : "differ from this file's"})`],
+    ["pixels", `${pixels} (${match})`],
     ["graph", graph],
     ...Object.entries(seeds).map(([key, digits]): [string, string] => ["seed", `${key} = ${digits}`]),
     ...Object.entries(noise).map(([id, stream]): [string, string] => ["noise", `node ${id}: ${stream}`]),

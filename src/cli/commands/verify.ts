@@ -9,7 +9,7 @@ import { harmless, oneLine, red } from "../terminal.js";
 const EXIT_CODES: Readonly<Record<Verdict["status"], number>> = { verified: 0, different: 1, unverifiable: 2 };
 
 export const verifyCommand: Command = {
-  usage: "verify IMAGE.png",
+  usage: "verify IMAGE",
   summary: "Render a picture again from the graph in it and compare the pixels.",
   help: [
     "  --input DIR       folder of the input images (./input)",
@@ -19,6 +19,7 @@ export const verifyCommand: Command = {
     "  --alias OLD=NEW   run nodes of class OLD (or of prefix OLD) as NEW; repeatable",
     "  --json            print one JSON object",
     "",
+    "PNG files, and WebP and AVIF files saved with --lossless, can be verified.",
     "A picture that models painted takes --models. Its pixels may be equal or close: at most 4 of 255 off.",
     "Exit code 0: verified, 1: different, 2: no receipt, or no graph that can be rendered again.",
   ],

@@ -37,6 +37,11 @@ export class RunningNode implements NodeContext {
     throw new LatentkitError("host.missing", message, { nodeId: this.nodeId });
   }
 
+  get readInput(): (name: string, subject?: string) => Promise<Buffer> {
+    const { inputs, scope } = this.setting;
+    return (name, subject) => inputs.read(name, subject, scope.signal);
+  }
+
   get clock(): () => Date {
     return this.setting.clock;
   }

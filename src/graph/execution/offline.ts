@@ -1,12 +1,13 @@
 import { LatentkitError } from "../../base/errors.js";
+import type { FilesByName } from "../../io/files/input-text.js";
 import { type NodeConfig, needsNetwork } from "../../nodes/define.js";
 import type { PreparedNode } from "../prepared.js";
 import { networkError } from "../validation/graph-error.js";
 
 /** Throws network.forbidden for the first node that reaches the network or uses a key. */
-export function refuseNetwork(nodes: Iterable<PreparedNode>): void {
-  for (const { displayId, definition } of nodes) {
-    if (!needsNetwork(definition)) continue;
+export function refuseNetwork(nodes: Iterable<PreparedNode>, files: FilesByName | undefined): void {
+  for (const { displayId, definition, values } of nodes) {
+    if (!needsNetwork(definition, values, files)) continue;
     const at = { nodeId: displayId, node: definition.key };
     throw new LatentkitError("network.forbidden", networkError(at).sentence, at);
   }

@@ -32,13 +32,13 @@ export interface PreparedRun {
  */
 export function prepareRun(graph: Graph, job: GraphRun, surroundings: RunSurroundings): PreparedRun {
   const definitions = findDefinitions(graph, surroundings.registry);
-  const choiceContext = { host: surroundings.host, inputDir: job.inputDir };
+  const choiceContext = { host: surroundings.host, inputDir: job.inputDir, files: job.files };
   const unchecked = (id: string) => prepareLoosely(graph, id, definitions, choiceContext);
   if (job.validate === false) {
     const roots = findRoots(graph, definitions, job);
     const nodes = reachable(unchecked, roots);
     const { order, cycles } = findCycles(linkedNodes(nodes));
-    if (job.allowNetwork === false) refuseNetwork(nodes.values());
+    if (job.allowNetwork === false) refuseNetwork(nodes.values(), job.files);
     return { roots, leftOut: [], nodes, order, cycles, others: rest(graph, nodes, unchecked), warnings: noteOf(graph) };
   }
   const { validation, prepared, order, leftOut } = checkGraph(graph, definitions, job, surroundings);
@@ -113,7 +113,7 @@ function prepareLoosely(
 
 /**
  * Signs all nodes, cycles aside. `isChanged` is called for nodes that run; `onSigned` receives its result for each of
- * them, sources before their readers.
+ * them, sources before their readers. Without it, volatile nodes are not asked: no other run could use their results.
  */
 export async function signAll(
   { nodes, others, order }: PreparedRun,
@@ -126,7 +126,8 @@ export async function signAll(
   for (const id of order) {
     const node = nodes.get(id)!;
     const hasChange = node.definition.isChanged !== undefined;
-    const change = hasChange ? await readChange(node, context) : undefined;
+    const isAsked = hasChange && (onSigned !== undefined || !signer.isVolatile(id));
+    const change = isAsked ? await readChange(node, context) : undefined;
     const isAlwaysNew = hasChange && change === undefined;
     signatures.set(id, isAlwaysNew ? signer.unique() : signer.sign(node, sourceOf, change));
     onSigned?.(node, change);

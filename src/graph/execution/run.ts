@@ -182,7 +182,7 @@ export class Run {
     const exists = (id: string) => this.nodes.has(id);
     const around = { graph: scope.graph, registry: surroundings.registry, choiceContext, exists };
     const expansion = expandNode(node, results, around);
-    if (isOffline) refuseNetwork(expansion.nodes);
+    if (isOffline) refuseNetwork(expansion.nodes, choiceContext.files);
     for (const inner of expansion.nodes) {
       this.nodes.set(inner.id, inner);
       this.memory.addReader(inner);

@@ -1,4 +1,5 @@
 import { inputError, LatentkitError } from "../../base/errors.js";
+import { InputFiles } from "../../io/files/input-files.js";
 import { cloneJson } from "../../io/json/lossless.js";
 import type { Folders, HiddenType, NodeConfig } from "../../nodes/define.js";
 import type { ChoiceContext, InputSpec } from "../../nodes/inputs.js";
@@ -31,6 +32,7 @@ export interface RunScope {
 export class RunSetting {
   readonly choiceContext: ChoiceContext;
   readonly folders: Folders;
+  readonly inputs: InputFiles;
   readonly clock: () => Date;
   readonly fetch: typeof fetch;
   readonly config: NodeConfig;
@@ -48,11 +50,12 @@ export class RunSetting {
     readonly scope: RunScope,
     private readonly emit: (happening: Happening) => void,
   ) {
-    this.choiceContext = { host: surroundings.host, inputDir: job.inputDir };
+    this.choiceContext = { host: surroundings.host, inputDir: job.inputDir, files: job.files };
     this.folders = foldersOf(job);
     this.isChecked = job.validate !== false;
     this.isOffline = job.allowNetwork === false;
-    const { config = {} } = job;
+    const { inputDir: folder, files, config = {} } = job;
+    this.inputs = surroundings.inputs ?? new InputFiles({ folder, files, isOffline: this.isOffline });
     this.clock = surroundings.clock ?? (() => new Date());
     this.fetch = this.isOffline ? refusedFetch : (surroundings.fetch ?? globalThis.fetch);
     this.config = this.isOffline ? withoutKeys(config) : config;

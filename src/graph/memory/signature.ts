@@ -66,6 +66,11 @@ export class Signer {
     return isNew || this.memory.isVolatile(node.id) ? this.ownNumber(text) : this.memory.cache.intern(text);
   }
 
+  /** Whether a node's results are of no use to other runs. */
+  isVolatile(id: string): boolean {
+    return this.memory.isVolatile(id);
+  }
+
   private ownNumber(text: string): number {
     const number = this.own.get(text) ?? this.memory.cache.unique();
     this.own.set(text, number);

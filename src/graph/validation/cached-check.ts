@@ -21,7 +21,13 @@ export function checkCached(
   const definition = definitions.get(id)!;
   const check = () => checkNode(id, raw, definitions, context);
   if (!isFrozenJson(raw) || builtIns?.get(definition.key) !== definition) return check();
-  const dependencies = [definition, context.host, context.inputDir, ...linkedClasses(raw.inputs, definitions)];
+  const dependencies = [
+    definition,
+    context.host,
+    context.inputDir,
+    context.files,
+    ...linkedClasses(raw.inputs, definitions),
+  ];
   return recall(raw, CHECKED, check, dependencies, ({ errors, fault }) => fault === undefined && errors.length === 0);
 }
 

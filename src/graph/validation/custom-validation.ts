@@ -19,7 +19,7 @@ export function validateCustom(
   at: { nodeId: string; node: string },
   values: Readonly<Record<string, unknown>>,
   inputTypes: Readonly<Record<string, string>>,
-  { inputDir, hints }: ChoiceContext = {},
+  { inputDir, files, hints }: ChoiceContext = {},
 ): CustomValidation {
   const read = new Set<string>();
   const inputs = new Proxy<Record<string, unknown>>(
@@ -36,6 +36,7 @@ export function validateCustom(
   );
   const context = {
     inputDir,
+    files,
     hints,
     get inputTypes() {
       read.add("input_types");

@@ -1,6 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
 import type { NodeDefinition } from "../../nodes/define.js";
 import type { InputSpec } from "../../nodes/inputs.js";
+import { coreWidgets } from "./core-widgets.js";
 import { type EditorNode, nameOfNode } from "./document.js";
 
 /** Types whose inputs are widgets in the editor; all others are sockets. */
@@ -18,10 +19,20 @@ export interface Widget {
 
 const isWidget = ({ type, options }: InputSpec): boolean => WIDGET_TYPES.has(type) && options.forceInput !== true;
 
-/** Widgets of a class in the editor's order, required inputs first; of an unknown class those that the file names. */
+/**
+ * Widgets of a node in the editor's order: its class's, required inputs first, unless the file names them all, as newer
+ * editors do; of a class that nobody here knows, those that the file names.
+ */
 export function widgetsOf(node: EditorNode, definition: NodeDefinition | undefined): Widget[] {
-  if (definition === undefined) return namedWidgets(node);
-  const specs = Object.entries(definition.inputs).filter(([, spec]) => isWidget(spec));
+  const named = namedWidgets(node);
+  const known = definition === undefined ? coreWidgets(node.type)?.map(plainWidget) : classWidgets(definition);
+  return known === undefined || namesAll(node, named, known) ? named : known;
+}
+
+const plainWidget = (name: string): Widget => ({ name, type: "*", isSeed: SEEDS.has(name) });
+
+function classWidgets({ inputs }: NodeDefinition): Widget[] {
+  const specs = Object.entries(inputs).filter(([, spec]) => isWidget(spec));
   const ordered = [...specs.filter(([, { optional }]) => !optional), ...specs.filter(([, { optional }]) => optional)];
   return ordered.map(([name, { type, options }]) => ({
     name,
@@ -30,22 +41,27 @@ export function widgetsOf(node: EditorNode, definition: NodeDefinition | undefin
   }));
 }
 
+/** Whether a newer editor wrote the file: it lists each widget, where older ones list those alone that take a link. */
+function namesAll({ inputs }: EditorNode, named: readonly Widget[], known: readonly Widget[]): boolean {
+  if (!inputs.some(({ widget, link }) => widget !== undefined && link === undefined)) return false;
+  const names = new Set(named.map(({ name }) => name));
+  return known.every(({ name }) => names.has(name));
+}
+
 /** Widgets that the file names among a node's inputs: all of them in files of newer editors. */
 export const namedWidgets = ({ inputs }: EditorNode): Widget[] =>
   inputs
     .filter(({ widget }) => widget !== undefined)
     .map(({ widget, type }) => ({ name: widget!, type, isSeed: SEEDS.has(widget!) }));
 
-/**
- * Values of a node's widgets by name. Their order is that of the class's inputs; of a class that is not registered it is
- * that of the inputs which the file itself calls widgets. Throws graph.invalid where neither says which value is whose.
- */
+/** Values of a node's widgets by name. Throws graph.invalid where nothing says which value is whose. */
 export function widgetValues(node: EditorNode, definition: NodeDefinition | undefined): Map<string, unknown> {
   const { values } = node;
   const widgets = widgetsOf(node, definition);
   if (!Array.isArray(values)) return namedValues(values as Readonly<Record<string, unknown>>, definition && widgets);
   const { byName, next } = assignValues(widgets, values);
-  if (definition === undefined && values.slice(next).some(isInputValue)) throw unnamed(node);
+  const isKnown = definition !== undefined || coreWidgets(node.type) !== undefined;
+  if (!isKnown && values.slice(next).some(isInputValue)) throw unnamed(node);
   return byName;
 }
 

@@ -12,13 +12,18 @@ import {
 } from "node:fs";
 import { dirname, isAbsolute, resolve, win32 } from "node:path";
 import { describe, type ErrorCode, hintOf, LatentkitError, suggest } from "../../base/errors.js";
+import { returnMemory, takeMemory } from "../../tensor/memory.js";
+import { parseAddress } from "../http/download.js";
 import { isRead, READ_NAMES } from "../pictures/decode.js";
 import { HEAD_BYTES, KIND_NAMES, pictureKind } from "../pictures/kind.js";
 import { requireSharp } from "../pictures/sharp.js";
+import { dataBytes, type FilesByName, givenBytes, isAddress, isDataText, withoutType } from "./input-text.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 
 /** Larger files are refused before they are read. */
 const MAX_BYTES = 2 ** 30;
+
+const MIN_POOL_STEP = 2 ** 14;
 
 /** Number of names that a wrong name is compared with. */
 const MAX_NEIGHBOURS = 4096;
@@ -28,46 +33,81 @@ interface InputFile {
   readonly folder: string;
   readonly name: string;
   readonly subject?: string;
+  /** Files at hand, which precede those of the folder. */
+  readonly files?: FilesByName;
 }
 
+const SUBJECT = "Input file";
+
 /**
- * Reads a file of the input folder. `name` is relative to it, with folders, and may end in " [input]" as ComfyUI writes
- * it. Fails with path.outside where it would leave the folder, by a symbolic link too, with file.not-found and
- * file.read-failed.
+ * Reads a file at hand, of a data: text, or of the input folder, into memory of `takeMemory`. `name` is relative to the
+ * folder, with folders, and may end in " [input]" as ComfyUI writes it. Fails with path.outside where it would leave the
+ * folder, by a symbolic link too, with file.not-found and file.read-failed.
  *
  * @internal
  */
 export async function readInputFile(file: InputFile): Promise<Buffer> {
+  const inline = inlineBytes(file);
+  if (inline !== undefined) return inline;
   const path = resolveInput(file);
   try {
     const [root, real] = await Promise.all([promises.realpath(file.folder), promises.realpath(path)]);
     if (!isInside(root, real)) throw outside(file);
     // a pipe or device would never end
-    checkStat(file, await promises.stat(real));
-    return await promises.readFile(real);
+    const stat = await promises.stat(real);
+    checkStat(file, stat);
+    return await readPooled(real, stat.size);
   } catch (error) {
     throw readFailed(error, file, path);
   }
 }
 
-/** Reads a picture's file like readInputFile; fails with picture.invalid for other formats, which the message names. */
-export async function readInputPicture(file: InputFile): Promise<Buffer> {
-  const bytes = await readInputFile(file);
-  checkHead(file, bytes);
-  return bytes;
+/** Reads into a buffer of the pool: one of its own for each photograph of a batch would have V8 collect its heap often. */
+async function readPooled(path: string, size: number): Promise<Buffer> {
+  const capacity = pooledLength(size + 1);
+  const bytes = Buffer.from(takeMemory(capacity), 0, capacity);
+  const handle = await promises.open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  try {
+    let length = 0;
+    while (length < capacity) {
+      const { bytesRead } = await handle.read(bytes, length, capacity - length, length);
+      if (bytesRead === 0) return bytes.subarray(0, length);
+      length += bytesRead;
+    }
+  } finally {
+    await handle.close();
+  }
+  // it has grown meanwhile
+  returnMemory(bytes.buffer);
+  return await promises.readFile(path);
+}
+
+/** At most an eighth more, so that files of similar sizes share buffers. */
+function pooledLength(size: number): number {
+  const step = Math.max(MIN_POOL_STEP, 2 ** (28 - Math.clz32(size)));
+  return Math.ceil(size / step) * step;
 }
 
 /**
- * Throws what readInputPicture would throw by the file's path, kind and first bytes; synchronous, without reading the rest.
+ * Throws what reading a picture would throw by the file's path, kind and first bytes; synchronous, without reading the rest.
  * Fails with picture.needs-sharp where sharp would have to read it. `hints` is the number of suggestions that may still be
  * searched for.
  */
 export function checkInputPicture(file: InputFile, hints?: { left: number }): void {
-  checkInputFile(file, hints, (head) => checkHead(file, head));
+  checkInputFile(file, hints, (head) => checkPictureHead(file, head));
 }
 
 /** Throws what readInputFile would throw, as checkInputPicture does; `check` gets the first bytes. */
 export function checkInputFile(file: InputFile, hints?: { left: number }, check?: (head: Uint8Array) => void): void {
+  const inline = inlineBytes(file);
+  if (inline !== undefined) {
+    check?.(inline.subarray(0, HEAD_BYTES));
+    return;
+  }
+  if (isAddress(file.name)) {
+    parseAddress(file.name, file.subject ?? SUBJECT);
+    return;
+  }
   const path = resolveInput(file);
   let descriptor: number | undefined;
   try {
@@ -88,29 +128,38 @@ export function checkInputFile(file: InputFile, hints?: { left: number }, check?
 }
 
 /** SHA-256 of an input file's bytes, in hex. */
-export async function inputFileHash(inputFolder: string, name: string): Promise<string> {
-  return createHash("sha256")
-    .update(await readInputFile({ folder: inputFolder, name }))
-    .digest("hex");
+export async function inputFileHash(folder: string, name: string, files?: FilesByName): Promise<string> {
+  const bytes = await readInputFile({ folder, name, files });
+  const hash = createHash("sha256").update(bytes).digest("hex");
+  returnMemory(bytes.buffer);
+  return hash;
 }
 
 /** Makes an inputFileHash for one run, which reads a file once as long as it does not change. */
-export function createInputHashes(inputFolder: string): (name: string) => Promise<string> {
+export function createInputHashes(folder: string, files?: FilesByName): (name: string) => Promise<string> {
   const hashes = new Map<string, { state: string; hash: string }>();
   return async (name) => {
-    const path = resolveInput({ folder: inputFolder, name });
+    if (inlineBytes({ folder, name, files }) !== undefined) return inputFileHash(folder, name, files);
+    const path = resolveInput({ folder, name });
     const { size = 0, mtimeMs = 0 } = (await promises.stat(path).catch(() => undefined)) ?? {};
     const state = `${size} ${mtimeMs}`;
     const cached = hashes.get(path);
     if (cached?.state === state) return cached.hash;
-    const hash = await inputFileHash(inputFolder, name);
+    const hash = await inputFileHash(folder, name);
     hashes.set(path, { state, hash });
     return hash;
   };
 }
 
+/** Bytes that are no file of the folder; undefined where there are none. */
+function inlineBytes({ name, files, subject = SUBJECT }: InputFile): Buffer | undefined {
+  const given = givenBytes(files, name);
+  if (given !== undefined) return given;
+  return isDataText(name) ? dataBytes(name, subject) : undefined;
+}
+
 function resolveInput(file: InputFile): string {
-  const plain = file.name.replace(/ \[input\]$/, "");
+  const plain = withoutType(file.name);
   const isForeign =
     isAbsolute(plain) || win32.isAbsolute(plain) || plain.includes("\0") || plain.length > MAX_PATH_CHARACTERS;
   // refused on every system alike: a graph is equally safe everywhere
@@ -128,7 +177,8 @@ function checkStat(file: InputFile, stat: { size: number; isFile(): boolean; isD
     throw fault("file.read-failed", file, `a file of at most ${MAX_BYTES} bytes`, `, which has ${stat.size}`);
 }
 
-function checkHead(file: InputFile, head: Uint8Array): void {
+/** Throws picture.invalid for the first bytes of any other format, which the message names, and picture.needs-sharp. */
+export function checkPictureHead(file: Pick<InputFile, "name" | "subject">, head: Uint8Array): void {
   const kind = pictureKind(head);
   if (!isRead(kind)) {
     const reason = head.length === 0 ? "empty" : kind === undefined ? "no picture" : KIND_NAMES[kind];
@@ -143,7 +193,7 @@ const outside = (file: InputFile): LatentkitError =>
 /** Makes an error; a `suggestion` is appended to the sentence. */
 function fault(
   code: ErrorCode,
-  { name, subject = "Input file" }: InputFile,
+  { name, subject = SUBJECT }: Pick<InputFile, "name" | "subject">,
   expected: string,
   reason: string,
   { suggestion, cause }: { suggestion?: string; cause?: unknown } = {},

@@ -3,7 +3,7 @@ import { promises, unlink } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "../../base/errors.js";
 import type { OutputFiles } from "./output-files.js";
-import { endingOf, makeFolder, type Tail } from "./output-path.js";
+import { type Ending, makeFolder } from "./output-path.js";
 import { type Disk, TEMPORARY_SUFFIX, writeAppending, writeLinked, writeReplacing } from "./write-file.js";
 
 /** Facts that the names of one item's files follow from, as data that can be sent to a thread. */
@@ -77,14 +77,14 @@ export class ItemFiles implements OutputFiles {
     this.own = new Set(names.own);
   }
 
-  async writeNumbered(folder: string, prefix: string, tail: Tail, bytes: Uint8Array): Promise<string> {
+  async writeNumbered(folder: string, prefix: string, ending: Ending, bytes: Uint8Array): Promise<string> {
     const stem = itemStem(this.names, prefix);
-    const key = join(folder, stem + tail);
+    const key = join(folder, stem + ending);
     const first = this.next.get(key) ?? 1;
     let taken = first;
     const filename = await this.writeNew(folder, bytes, (attempt) => {
       taken = first + attempt;
-      return `${stem}${taken === 1 ? "" : `-${taken}`}${endingOf(tail)}`;
+      return `${stem}${taken === 1 ? "" : `-${taken}`}${ending}`;
     });
     this.next.set(key, taken + 1);
     return filename;

@@ -1,11 +1,12 @@
 import { join } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
 import type { OutputFiles } from "./output-files.js";
-import { counterName, endingOf, type Tail } from "./output-path.js";
+import { counterName, type Ending } from "./output-path.js";
 
 /** Bytes that the files of one render may have in all. */
 const MAX_BYTES = 2 ** 31;
 
+// decision 230
 /** Keeps the files of one run under the names that an empty output folder would give them, and writes nothing. */
 export class MemoryFiles implements OutputFiles {
   readonly keepsBytes = true;
@@ -22,13 +23,13 @@ export class MemoryFiles implements OutputFiles {
 
   async makeFolder(): Promise<void> {}
 
-  async writeNumbered(folder: string, name: string, tail: Tail, bytes: Uint8Array): Promise<string> {
-    const key = join(folder, name + tail);
+  async writeNumbered(folder: string, name: string, ending: Ending, bytes: Uint8Array): Promise<string> {
+    const key = join(folder, name + ending);
     const first = this.counters.get(key) ?? 1n;
     let counter = first;
     const filename = await this.writeNew(folder, bytes, (attempt) => {
       counter = first + BigInt(attempt);
-      return `${counterName(name, counter)}${endingOf(tail)}`;
+      return `${counterName(name, counter)}${ending}`;
     });
     this.counters.set(key, counter + 1n);
     return filename;

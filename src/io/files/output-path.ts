@@ -1,6 +1,7 @@
 import { promises, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, normalize, relative, resolve, sep, win32 } from "node:path";
 import { describe, LatentkitError } from "../../base/errors.js";
+import type { EXTENSIONS, PictureType } from "../pictures/format.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 import { writeFailed } from "./write-file.js";
 
@@ -180,24 +181,23 @@ async function realPathOf(path: string): Promise<string | undefined> {
   return entry?.isSymbolicLink() ? resolve(dirname(path), await promises.readlink(path)) : undefined;
 }
 
-/** End of a numbered name: with ".png" after it, or with an ending of its own. */
-export type Tail = "" | "_" | "_.latent";
+/** End of a numbered name of a picture: extension, with what ComfyUI's SaveImage writes before it. */
+export type PictureEnding = `${"" | "_"}${(typeof EXTENSIONS)[PictureType]}`;
 
-export const endingOf = (tail: Tail): string => (tail === "_.latent" ? tail : `${tail}.png`);
+/** End of a numbered name. */
+export type Ending = PictureEnding | "_.latent";
 
-const COUNTED: Readonly<Record<Tail, RegExp>> = {
-  "": /^([0-9]+).{4}$/su,
-  _: /^([0-9]+)_.{4}$/su,
-  "_.latent": /^([0-9]+)_\.latent$/,
-};
+const WITH_LINE = /^([0-9]+)_(?:.{4}|\.webp|\.avif)$/su;
+const WITHOUT_LINE = /^([0-9]+)(?:.{4}|\.webp|\.avif)$/su;
 
 /**
- * Returns one more than the highest counter of `<name>_<digits><tail>` and any four characters (none after ".latent") among
- * the folder's entries; gaps are not filled. 1 where the folder holds none.
+ * Returns one more than the highest counter of `<name>_<digits>` among the folder's entries, with "_" where the ending has
+ * it, and an extension: any of four characters or a picture's; gaps are not filled. 1 where the folder holds none.
  */
-export async function nextCounter(folder: string, name: string, tail: Tail = ""): Promise<bigint> {
+export async function nextCounter(folder: string, name: string, ending: Ending): Promise<bigint> {
   const start = `${name}_`;
-  const counted = COUNTED[tail];
+  const ofPictures = ending.startsWith("_") ? WITH_LINE : WITHOUT_LINE;
+  const counted = ending === "_.latent" ? /^([0-9]+)_\.latent$/ : ofPictures;
   let highest = 0n;
   for (const entry of await entriesOf(folder)) {
     if (!entry.startsWith(start)) continue;

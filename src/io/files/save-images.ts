@@ -1,12 +1,12 @@
 import { describe, inputError, LatentkitError } from "../../base/errors.js";
 import { returnMemory } from "../../tensor/memory.js";
-import { itemToBytes } from "../../tensor/ops.js";
-import { Tensor } from "../../tensor/tensor.js";
+import type { Tensor } from "../../tensor/tensor.js";
 import { keysInOrder } from "../json/lossless.js";
 import { printJson } from "../json/print.js";
-import { filterOnDevice } from "../png/filtered-image.js";
-import { encodeFiltered, encodeHere, encodePng, type RawImage } from "../png/png.js";
+import { EXTENSIONS, type PictureFormat } from "../pictures/format.js";
 import { checkTextKey } from "../png/text-chunks.js";
+import type { RawImage } from "../raw-image.js";
+import { encodeItem, viewOf } from "./encode-item.js";
 import { counterFiles, type OutputFiles } from "./output-files.js";
 import { expandPrefix, resolvePrefix } from "./output-path.js";
 
@@ -25,30 +25,33 @@ export interface SaveImagesOptions {
   readonly prefix: string;
   /** Input of the node that holds the prefix, for messages. */
   readonly prefixInput?: string;
-  /** Text between counter and ".png": "" or, as ComfyUI's SaveImage writes it, "_". */
+  /** Text between counter and extension: "" or, as ComfyUI's SaveImage writes it, "_". */
   readonly tail?: "" | "_";
+  /** PNG files of 8 bits where absent. */
+  readonly format?: PictureFormat;
   readonly text?: readonly (readonly [string, string])[];
   /** Chooses file names; the next free counter where absent. */
   readonly files?: OutputFiles;
-  /** Makes the text of the chunk "latentkit" for each image. */
+  /** Makes the text "latentkit" of each image. */
   readonly receipt?: (picture: RawImage) => Promise<string | undefined>;
+  /** Makes the text "parameters" of the images. */
+  readonly parameters?: (size: { width: number; height: number }) => Promise<string | undefined>;
   /** Encodes images in the calling thread; see `OutputHandling`. */
   readonly encodesHere?: boolean;
   readonly now: Date;
   readonly signal: AbortSignal;
 }
 
-const LEVEL = 4;
-
-/** Key of the text chunk that holds a receipt. */
+/** Key of the text that holds a receipt. */
 export const RECEIPT_KEY = "latentkit";
 
 const GRAPH_KEY = "prompt";
+const PARAMETERS_KEY = "parameters";
 
 const reservedWords = (where: string, key: string) =>
   `${where}: expected keys other than ${GRAPH_KEY} and ${RECEIPT_KEY}, which hold the graph and its receipt, received ${describe(key)}.`;
 
-/** Throws usage.invalid for a text that would replace the graph or its receipt in PNG files. */
+/** Throws usage.invalid for a text that would replace the graph or its receipt in files. */
 export function refuseReservedKeys(extraPnginfo: unknown): void {
   if (typeof extraPnginfo !== "object" || extraPnginfo === null) return;
   for (const key of [GRAPH_KEY, RECEIPT_KEY])
@@ -64,12 +67,12 @@ function refuseShadows(text: readonly (readonly [string, string])[]): void {
 }
 
 /**
- * Saves each image of [B, H, W, C] as a PNG file under the next free `<prefix>_<counter>`; nothing is overwritten, also
+ * Saves each image of [B, H, W, C] as a file under the next free `<prefix>_<counter>`; nothing is overwritten, also
  * while other processes save into the same folder. Everything is checked before the first file is written.
- * Fails with tensor.bad-shape, path.outside, value.invalid, file.write-failed and run.interrupted.
+ * Fails with tensor.bad-shape, path.outside, value.invalid, file.write-failed, run.interrupted and picture.needs-sharp.
  */
 export async function saveImages(images: Tensor, options: SaveImagesOptions): Promise<SavedFile[]> {
-  const { outputFolder, tail = "", text = [], files = counterFiles } = options;
+  const { outputFolder, tail = "", text = [], files = counterFiles, format = {} } = options;
   // the calling thread encodes into memory that is used again
   const encodesHere = options.encodesHere === true && !files.keepsBytes;
   const sides = batchSides(images);
@@ -77,24 +80,28 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
   if (options.receipt !== undefined) refuseShadows(text);
   const prefix = expandPrefix(options.prefix, sides, options.now);
   const target = resolvePrefix(outputFolder, prefix, options.prefixInput);
+  const ending = `${tail}${EXTENSIONS[format.type ?? "png"]}` as const;
+  const { receipt } = options;
+  const parameters = text.some(([key]) => key === PARAMETERS_KEY) ? undefined : await options.parameters?.(sides);
+  const common = parameters === undefined ? text : [...text, [PARAMETERS_KEY, parameters] as const];
+  const textOf =
+    receipt &&
+    (async (pixels: RawImage) => {
+      const written = await receipt(pixels);
+      return written === undefined ? undefined : ([RECEIPT_KEY, written] as const);
+    });
   await files.makeFolder(outputFolder, target);
   const saved: SavedFile[] = [];
   for (let index = 0; index < sides.batch; index++) {
-    const filtered = await filterOnDevice(images, index, sides);
-    // a receipt hashes the very bytes that are encoded
-    const pixels = filtered?.pixels ?? pictureOf(images, index, options.receipt !== undefined || encodesHere);
-    const receipt = pixels instanceof Tensor ? undefined : await options.receipt?.(pixels);
-    const texts = receipt === undefined ? text : [...text, [RECEIPT_KEY, receipt] as const];
-    const settings = { level: LEVEL, text: texts };
-    const isHere = encodesHere && filtered === undefined && !(pixels instanceof Tensor);
-    const bytes = isHere
-      ? encodeHere(pixels, settings)
-      : await (filtered === undefined ? encodePng(pixels, settings) : encodeFiltered(filtered, settings));
-    if (!(pixels instanceof Tensor)) returnMemory(pixels.data.buffer);
+    const bytes = await encodeItem(images, index, { format, text: common, textOf, encodesHere });
     if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
     const name = target.name.replaceAll("%batch_num%", String(index));
-    saved.push({ filename: await files.writeNumbered(target.folder, name, tail, bytes), subfolder: target.subfolder });
-    if (!files.keepsBytes) returnMemory(bytes.buffer);
+    saved.push({
+      filename: await files.writeNumbered(target.folder, name, ending, bytes),
+      subfolder: target.subfolder,
+    });
+    // what sharp makes may be Node's own memory
+    if (!files.keepsBytes && ending.endsWith(EXTENSIONS.png)) returnMemory(bytes.buffer);
   }
   return saved;
 }
@@ -114,21 +121,7 @@ function batchSides({ shape }: Tensor, input = "images") {
   return { batch, height, width, channels };
 }
 
-function viewOf({ data, shape }: Tensor, index: number): Tensor {
-  const [, height, width, channels] = shape as [number, number, number, number];
-  const size = height * width * channels;
-  return Tensor.from(data.subarray(index * size, (index + 1) * size), [height, width, channels]);
-}
-
-/** One of the images, as bytes where a receipt or the calling thread reads these. */
-function pictureOf(images: Tensor, index: number, asBytes: boolean): Tensor | RawImage {
-  // a deferred image is cheaper to compute as bytes
-  if (!asBytes && images.deferred === undefined) return viewOf(images, index);
-  const [, height, width, channels] = images.shape as [number, number, number, number];
-  return { data: itemToBytes(images, index), width, height, channels };
-}
-
-/** Text chunks as ComfyUI writes them: `prompt`, then each key of extra_pnginfo in order, all as JSON. */
+/** Texts as ComfyUI writes them: `prompt`, then each key of extra_pnginfo in order, all as JSON. */
 export function metadataText(prompt: unknown, extraPnginfo: unknown): [string, string][] {
   const text: [string, string][] = [];
   if (prompt !== undefined && prompt !== null) text.push([GRAPH_KEY, printJson(prompt)]);

@@ -24,6 +24,7 @@ export async function decodePicture(bytes: Uint8Array, limit?: number): Promise<
     const message = `Picture: expected the bytes of a ${READ_NAMES} file, received ${received}.`;
     throw new LatentkitError("picture.invalid", message, { received });
   }
+  // decision 242
   if (kind === "png") return decodePngFrames(bytes, limit);
   const metadata = await openWithSharp(bytes, kind, (image) => image.metadata());
   const { pages = 1 } = metadata;

@@ -1,6 +1,7 @@
 import { pictureKind } from "./kind.js";
 
-const EXIF_HEADER = Buffer.from("Exif\0\0", "latin1");
+/** Begins the EXIF segments of JPEG files. */
+export const EXIF_HEADER = Buffer.from("Exif\0\0", "latin1");
 const APP1 = 0xe1;
 const START_OF_SCAN = 0xda;
 const END_OF_IMAGE = 0xd9;
@@ -48,5 +49,5 @@ export function webpExif(file: Uint8Array): Uint8Array | undefined {
 }
 
 /** The block itself: some programs write the header of JPEG segments before it. */
-const withoutHeader = (block: Buffer): Buffer =>
+export const withoutHeader = (block: Buffer): Buffer =>
   block.subarray(0, EXIF_HEADER.length).equals(EXIF_HEADER) ? block.subarray(EXIF_HEADER.length) : block;

@@ -7,8 +7,8 @@ import { type PictureKind, pictureKind } from "./kind.js";
 
 /**
  * Texts that a picture's file carries, by their keys in ComfyUI's PNG files: `prompt`, `workflow`, `parameters` and any
- * other; PNG, WebP, JPEG, AVIF and TIFF. Without pixels: they may be damaged. A damaged text is passed over.
- * Throws picture.invalid for any other file, and png.too-large.
+ * other; PNG, WebP, JPEG, AVIF and TIFF, without sharp. The pixels may be damaged. A damaged text is passed over. Throws
+ * picture.invalid for any other file, and png.too-large.
  */
 export function pictureTexts(bytes: Uint8Array): Record<string, string> {
   const kind = bytes instanceof Uint8Array ? pictureKind(bytes) : undefined;

@@ -16,7 +16,7 @@ export interface FilteredImage {
 export async function filterOnDevice(
   images: Tensor,
   index: number,
-  { width, height, channels }: Omit<RawImage, "data">,
+  { width, height, channels }: Omit<RawImage, "data" | "bitDepth">,
 ): Promise<FilteredImage | undefined> {
   const { onDevice } = images;
   if (onDevice === undefined) return undefined;

@@ -1,3 +1,4 @@
+import { endianness } from "node:os";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { CHECKED_LATER, checkOptions, type OptionRules } from "../../base/options.js";
 import type { NativeBindings } from "../../native/bindings.js";
@@ -8,6 +9,7 @@ import type { EncodePngOptions } from "../../tensor/picture-codec.js";
 import { Tensor } from "../../tensor/tensor.js";
 import type { RawImage } from "../raw-image.js";
 import { type FilteredImage, filterOnDevice } from "./filtered-image.js";
+import { isInternational, withInternationalTexts } from "./international-text.js";
 import { checkTexts } from "./text-chunks.js";
 
 export type { EncodePngOptions } from "../../tensor/picture-codec.js";
@@ -33,6 +35,11 @@ export interface DecodedFrames extends Omit<DecodedImage, "text"> {
   isKeyed: boolean;
 }
 
+/** Pixels as `decodePng` returns them: samples of 16 bits are numbers. */
+export interface PixelImage extends Omit<RawImage, "data"> {
+  readonly data: Uint8Array | Uint16Array;
+}
+
 export const ENCODE_RULES: OptionRules<EncodePngOptions> = {
   level: CHECKED_LATER,
   text: ["texts by key, or a list of pairs", (value) => typeof value === "object" && value !== null],
@@ -45,6 +52,8 @@ const MAX_PIXELS = 2 ** 27;
 /** Limit of a side in the PNG format. */
 const MAX_SIDE = 2 ** 31 - 1;
 
+const IS_LITTLE_ENDIAN = endianness() === "LE";
+
 const MEMORY_STEP = 2 ** 16;
 
 /** Bytes of a text chunk besides its text: length, name, checksum, and the NUL after the key. */
@@ -53,22 +62,33 @@ const TEXT_OVERHEAD = 13;
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
 /**
- * Encodes an image as a PNG file, off the event loop. A Tensor is [H, W], [H, W, C] or [1, H, W, C] in 0…1, times 255,
- * clipped and truncated; with 16 bits rounded. Fails with value.invalid, value.out-of-range or tensor.bad-shape.
+ * Encodes an image as a PNG file of 8 or 16 bits, off the event loop. A Tensor is [H, W], [H, W, C] or [1, H, W, C] in
+ * 0…1, times 255, clipped and truncated; with 16 bits rounded. Fails with value.invalid, value.out-of-range or
+ * tensor.bad-shape.
  */
-export async function encodePng(image: Tensor | RawImage, options: EncodePngOptions = {}): Promise<Buffer> {
+export async function encodePng(image: Tensor | PixelImage, options: EncodePngOptions = {}): Promise<Buffer> {
   checkOptions("encodePng", options, ENCODE_RULES);
-  const sides = image instanceof Tensor ? tensorSides(image) : rawSides(image);
-  const level = checkLevel(options.level);
-  const text = checkTexts(options.text ?? {});
-  const isDeep = options.bitDepth === 16;
-  if (isDeep && !(image instanceof Tensor)) {
+  const source = image instanceof Tensor ? image : toRawImage(image);
+  const sides = source instanceof Tensor ? tensorSides(source) : rawSides(source);
+  const { level, latin, international } = settingsOf(options);
+  const isTensor = source instanceof Tensor;
+  const bitDepth = isTensor ? options.bitDepth : source.bitDepth;
+  if (options.bitDepth === 16 && bitDepth !== 16) {
     throw new LatentkitError("value.invalid", "PNG image: expected a Tensor for 16 bits, received bytes.");
   }
-  const filtered = image instanceof Tensor && !isDeep ? await filterOnDevice(image, 0, sides) : undefined;
+  const filtered = isTensor && bitDepth !== 16 ? await filterOnDevice(source, 0, sides) : undefined;
   if (filtered !== undefined) return encodeFiltered(filtered, options);
   const { width, height, channels } = sides;
-  return whole(await loadNative().encodePng(image.data, width, height, channels, level, text, isDeep));
+  const file = await loadNative().encodePng(source.data, width, height, channels, level, latin, bitDepth);
+  return withInternationalTexts(whole(file), international);
+}
+
+/** An image of 16-bit numbers as bytes; any other one itself. */
+export function toRawImage(image: PixelImage): RawImage {
+  if (!(image?.data instanceof Uint16Array)) return image as RawImage;
+  const { data, width, height, channels } = image;
+  const bytes = Buffer.from(data.slice().buffer);
+  return { data: IS_LITTLE_ENDIAN ? bytes.swap16() : bytes, width, height, channels, bitDepth: 16 };
 }
 
 /**
@@ -77,23 +97,31 @@ export async function encodePng(image: Tensor | RawImage, options: EncodePngOpti
  */
 export function encodeHere(image: RawImage, options: EncodePngOptions = {}): Buffer {
   const { width, height, channels } = rawSides(image);
-  const level = checkLevel(options.level);
-  const text = checkTexts(options.text ?? {});
+  const { level, latin, international } = settingsOf(options);
   const native = loadNative();
-  let bytes = native.pngBound(width, height, channels, level);
-  for (const [key, value] of text) bytes += TEXT_OVERHEAD + key.length + value.length;
+  let bytes = native.pngBound(width, height, channels, level, image.bitDepth);
+  for (const [key, value] of latin) bytes += TEXT_OVERHEAD + key.length + value.length;
   // rounded up: texts differ a little from picture to picture, and the pool needs equal lengths
   const out = new Uint8Array(takeMemory(Math.ceil(bytes / MEMORY_STEP) * MEMORY_STEP));
-  const written = native.encodePngHere(out, image.data, width, height, channels, level, text);
-  return whole(out.subarray(0, written));
+  const written = native.encodePngHere(out, image.data, width, height, channels, level, latin, image.bitDepth);
+  return withInternationalTexts(whole(out.subarray(0, written)), international);
 }
 
 /** Encodes an image that a device has filtered, to the same bytes as `encodePng`. */
 export async function encodeFiltered({ pixels, rows }: FilteredImage, options: EncodePngOptions = {}): Promise<Buffer> {
   const { width, height, channels } = checkSides(pixels);
-  const level = checkLevel(options.level);
-  const text = checkTexts(options.text ?? {});
-  return whole(await loadNative().deflatePng(rows, width, height, channels, level, text));
+  const { level, latin, international } = settingsOf(options);
+  const file = await loadNative().deflatePng(rows, width, height, channels, level, latin);
+  return withInternationalTexts(whole(file), international);
+}
+
+function settingsOf({ level, text = {} }: EncodePngOptions) {
+  const texts = checkTexts(text);
+  return {
+    level: checkLevel(level),
+    latin: texts.filter(([, value]) => !isInternational(value)),
+    international: texts.filter(([, value]) => isInternational(value)),
+  };
 }
 
 const whole = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer => Buffer.from(buffer, byteOffset, byteLength);
@@ -115,10 +143,15 @@ export async function decodePng(bytes: Uint8Array): Promise<DecodedImage> {
 
 /**
  * Reads the first `limit` frames of a PNG file as a viewer shows them: composited, and turned by the EXIF orientation.
- * Fails as decodePng, whose limit holds for all frames together.
+ * The samples lie in a buffer of `takeMemory`. Fails as decodePng, whose limit holds for all frames together.
  */
 export async function decodePngFrames(bytes: Uint8Array, limit = MAX_PIXELS): Promise<DecodedFrames> {
-  return decoded(bytes, (native) => native.decodePngFrames(bytes, MAX_PIXELS, limit));
+  return decoded(bytes, async (native) => {
+    const { samples, byteLength, ...frames } = await native.decodePngFrames(bytes, MAX_PIXELS, limit);
+    const data = new Uint8Array(takeMemory(byteLength));
+    native.takeSamples(samples, data);
+    return { ...frames, data: frames.bitDepth === 16 ? new Uint16Array(data.buffer) : data };
+  });
 }
 
 async function decoded<T>(bytes: Uint8Array, decode: (native: NativeBindings) => Promise<T>): Promise<T> {
@@ -171,7 +204,7 @@ function greyToColour(grey: Tensor): Tensor {
   return out;
 }
 
-type Sides = Omit<RawImage, "data">;
+type Sides = Omit<RawImage, "data" | "bitDepth">;
 
 function tensorSides({ shape }: Tensor): Sides {
   const [height, width, channels = 1] = shape.length === 4 && shape[0] === 1 ? shape.slice(1) : shape;
@@ -205,10 +238,15 @@ function rawSides(image: RawImage): Sides {
       );
     }
   }
-  if (data.length !== width * height * channels) {
+  const { bitDepth = 8 } = image;
+  if (bitDepth !== 8 && bitDepth !== 16) {
+    throw new LatentkitError("value.invalid", `PNG bitDepth: expected 8 or 16, received ${describe(bitDepth)}.`);
+  }
+  const expected = (width * height * channels * bitDepth) / 8;
+  if (data.length !== expected) {
     throw new LatentkitError(
       "value.invalid",
-      `PNG data: expected ${width * height * channels} bytes for ${width} x ${height} x ${channels}, received ${data.length}.`,
+      `PNG data: expected ${expected} bytes for ${width} x ${height} x ${channels}, received ${data.length}.`,
     );
   }
   return checkSides(image);

@@ -18,7 +18,7 @@ export function textKeys(file: Uint8Array): string[] {
   return keys;
 }
 
-/** Pairs of texts for a file, checked: Latin-1 without NUL, under keys that `checkTextKey` takes. Fails with value.invalid. */
+/** Pairs of texts for a file, checked: without NUL, under keys that `checkTextKey` takes. Fails with value.invalid. */
 export function checkTexts(
   text: Readonly<Record<string, string>> | readonly (readonly [string, string])[],
 ): [string, string][] {
@@ -29,10 +29,10 @@ export function checkTexts(
     }
     const [key, value] = pair as readonly [string, string];
     checkTextKey(key);
-    if (typeof value !== "string" || value.includes("\0") || /[\u0100-\uffff]/.test(value)) {
+    if (typeof value !== "string" || value.includes("\0")) {
       throw new LatentkitError(
         "value.invalid",
-        `PNG text ${JSON.stringify(key)}: expected Latin-1 text without NUL, received ${describe(value)}.`,
+        `PNG text ${JSON.stringify(key)}: expected text without NUL, received ${describe(value)}.`,
       );
     }
     return [key, value];

@@ -1,12 +1,12 @@
 import { metadataText, saveImages } from "../../io/files/save-images.js";
-import { receiptsOf } from "../core/files/save-image.js";
+import { savingOf } from "../core/files/save-image.js";
 import { defineNode } from "../define.js";
 import { boolean, image, text } from "../inputs.js";
 import { validPaths } from "../output-inputs.js";
 
 export const saveImageLazy = defineNode({
   key: "ext saveImageLazy",
-  description: "Saves each image as PNG in the output folder and passes the images on.",
+  description: "Saves each image in the output folder, as PNG or in the format of the run, and passes the images on.",
   deprecated: true,
   inputs: {
     images: image(),
@@ -23,12 +23,8 @@ export const saveImageLazy = defineNode({
       outputFolder: context.folders.output,
       prefix: filename_prefix,
       prefixInput: "filename_prefix",
-      files: context.output?.files,
-      encodesHere: context.output?.encodesHere,
-      receipt: save_metadata ? receiptsOf(context) : undefined,
       text: save_metadata ? metadataText(prompt, extra_pnginfo) : [],
-      now: context.clock(),
-      signal: context.signal,
+      ...savingOf(context, save_metadata),
     });
     return { result: [images], ui: { images: saved.map((file) => ({ ...file, type: "output" })) } };
   },

@@ -1,8 +1,9 @@
 import { inputError } from "../../base/errors.js";
+import { encodeItem } from "../../io/files/encode-item.js";
 import { counterFiles, type OutputFiles } from "../../io/files/output-files.js";
 import { type OutputTarget, resolveFile } from "../../io/files/output-path.js";
 import { split } from "../../io/files/save-images.js";
-import { encodePng } from "../../io/png/png.js";
+import { EXTENSIONS, type PictureFormat } from "../../io/pictures/format.js";
 import { defineNode } from "../define.js";
 import { boolean, choice, image, text } from "../inputs.js";
 import { validPaths } from "../output-inputs.js";
@@ -37,29 +38,33 @@ export const saveTextLazy = defineNode({
     if (path === "" || name === "") return { text: inputs.text, image: null };
     const fileName = `${name}.${inputs.file_extension}`;
     const target = resolveFile(folders.output, path, fileName, { folder: "output_file_path", name: "file_name" });
+    const { format } = output ?? {};
     const content = inputs.file_extension === "csv" ? csvRows(inputs.text) : inputs.text;
     const bytes = utf8(content);
     const pictures =
-      image === undefined ? [] : await Promise.all(split(image, "image").map((picture) => encodePng(picture)));
+      image === undefined
+        ? []
+        : await Promise.all(split(image, "image").map((_, i) => encodeItem(image, i, { format })));
     const files = output?.files ?? counterFiles;
     await files.makeFolder(folders.output, target);
     if (overwrite) await files.writeReplacing(target.folder, fileName, bytes);
     else await files.writeAppending(target.folder, fileName, bytes);
-    const names = [fileName, ...(await savePictures(files, target, name, pictures, overwrite))];
+    const names = [fileName, ...(await savePictures(files, target, { name, format }, pictures, overwrite))];
     const saved = names.map((filename) => ({ filename, subfolder: target.subfolder, type: "output" }));
     return { result: { text: inputs.text, image: image ?? null }, ui: { files: saved } };
   },
 });
 
-/** Writes NAME.png, NAME_1.png, NAME_2.png …; without `overwrite` the next free names. Returns the names. */
+/** Writes NAME.png, NAME_1.png, NAME_2.png …, or with the format's extension; without `overwrite` the next free names. Returns the names. */
 async function savePictures(
   files: OutputFiles,
   target: OutputTarget,
-  name: string,
+  { name, format }: { name: string; format?: PictureFormat },
   pictures: readonly Uint8Array[],
   overwrite: boolean,
 ): Promise<string[]> {
-  const nameAt = (index: number) => (index === 0 ? `${name}.png` : `${name}_${index}.png`);
+  const extension = EXTENSIONS[format?.type ?? "png"];
+  const nameAt = (index: number) => `${index === 0 ? name : `${name}_${index}`}${extension}`;
   const names: string[] = [];
   for (const [index, picture] of pictures.entries()) {
     if (!overwrite) names.push(await files.writeNew(target.folder, picture, (attempt) => nameAt(index + attempt)));

@@ -14,6 +14,8 @@ const IS_HASHED = {
   redact: true,
   extraPnginfo: true,
   setup: true,
+  format: true,
+  parameters: true,
   outputDir: false,
   inputDir: false,
   cacheDir: false,
@@ -23,6 +25,7 @@ const IS_HASHED = {
   device: false,
   previews: false,
   output: false,
+  files: true,
   // every item has its own
   passing: false,
 } as const satisfies Record<keyof Job, boolean>;
@@ -30,6 +33,16 @@ const IS_HASHED = {
 /** Hash of a batch: of its graph, its job and the template of its files' names. */
 export function batchHash(prompt: object, job: Job, name: string | undefined): string {
   const hashed = (Object.keys(IS_HASHED) as (keyof Job)[]).filter((key) => IS_HASHED[key]);
-  const text = printJson({ prompt, ...Object.fromEntries(hashed.map((key) => [key, job[key]])), name });
-  return `sha256:${createHash("sha256").update(text).digest("hex")}`;
+  const text = printJson({
+    prompt,
+    ...Object.fromEntries(hashed.map((key) => [key, job[key]])),
+    files: hashesOf(job.files),
+    name,
+  });
+  return `sha256:${sha256(text)}`;
 }
+
+const hashesOf = (files: Job["files"]) =>
+  files && Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, sha256(bytes)]));
+
+const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex");

@@ -42,8 +42,8 @@ export async function firstNumber(outputDir: string, prefixes: Readonly<Record<s
   for (const prefix of Object.values(prefixes)) {
     if (/[%{]/.test(prefix)) continue;
     const { folder, name } = resolvePrefix(outputDir, prefix);
-    for (const tail of ["", "_"] as const) {
-      const next = await nextCounter(folder, name, tail);
+    for (const ending of [".png", "_.png"] as const) {
+      const next = await nextCounter(folder, name, ending);
       if (next > first) first = next;
     }
   }

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { describe, LatentkitError, suggest } from "../../base/errors.js";
 import { lazy, loadZod } from "../../base/lazy-packages.js";
+import { FORMAT, PICTURE_TYPES, type PictureFormat } from "../../io/pictures/format.js";
 import type { DeviceChoice } from "../../tensor/device/choice.js";
 import { incomingSchema } from "./incoming.js";
 import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
@@ -38,6 +39,16 @@ export const configSchema = lazy(() => {
     extra_pnginfo: z.record(z.string(), z.unknown()).optional(),
     cache_dir: path.optional(),
   });
+
+  const format = z
+    .strictObject({
+      type: z.enum(PICTURE_TYPES).optional().describe("Format of saved pictures, `png` where absent."),
+      quality: z.int().optional().describe("Quality of webp, jpeg and avif files, 1 to 100; 90 where absent."),
+      lossless: z.boolean().optional().describe("true keeps every pixel of webp and avif files."),
+      bit_depth: z.int().optional().describe("Bits of a sample of png files, 8 or 16; 8 where absent."),
+    })
+    .transform(({ bit_depth: bitDepth, ...rest }) => ({ ...rest, ...(bitDepth !== undefined && { bitDepth }) }))
+    .refine((format): format is PictureFormat => FORMAT[1](format), `expected ${FORMAT[0]}`);
 
   const access = z.enum(["open", "token", "none"]).default("open");
 
@@ -129,6 +140,12 @@ export const configSchema = lazy(() => {
       ),
     allow_network: flag(true, "false refuses a graph in which a node reaches the network or uses a key."),
     output_dir: path.default("./out").describe("Folder of files that are written."),
+    format: format
+      .optional()
+      .describe(
+        "Format of saved pictures: `type` png, webp, jpeg or avif, `quality` 1 to 100, `lossless`, and `bit_depth` 8 or 16 of png.",
+      ),
+    parameters: flag(false, "Adds the line of settings that A1111 writes to pictures, as the text `parameters`."),
     device: z
       .string()
       .regex(/^(auto|cpu|cuda:\d{1,3})$/, "expected auto, cpu or cuda:N")
@@ -202,8 +219,10 @@ function step(schema: z.core.$ZodType, key: PropertyKey): z.core.$ZodType[] {
 }
 
 function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
-  const isWrapper = schema instanceof loadZod().ZodDefault || schema instanceof loadZod().ZodOptional;
-  return isWrapper ? unwrap(schema.unwrap()) : schema;
+  const { ZodDefault, ZodOptional, ZodPipe, ZodObject } = loadZod();
+  if (schema instanceof ZodDefault || schema instanceof ZodOptional) return unwrap(schema.unwrap());
+  // an object whose keys are renamed
+  return schema instanceof ZodPipe && schema.in instanceof ZodObject ? schema.in : schema;
 }
 
 /** Dotted paths of all values an environment variable can set, with the type of each. */

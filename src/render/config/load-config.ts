@@ -14,6 +14,7 @@ export const OTHER_VARIABLES: Readonly<Record<string, string>> = {
     "Instruction set of the native core: avx512, avx2 or baseline; the best of this processor where absent.",
   LATENTKIT_THREADS: "Threads of the native core; one for each processor where absent.",
   LATENTKIT_NATIVE: "Another native core: the path of a latentkit.node.",
+  LATENTKIT_UPDATE_SNAPSHOTS: "1 writes the snapshots of `latentkit/testing` that differ.",
   LATENTKIT_DEBUG: "1 adds stack traces to errors of the command line.",
   LATENTKIT_CUDA: "Another CUDA library: the path of a latentkit_cuda.so.",
   LATENTKIT_CUDA_DRIVER: "Another CUDA driver: the path of a libcuda.",

@@ -9,7 +9,7 @@ export interface SheetItem {
   /** From 0. */
   readonly index: number;
   readonly values: ItemValues;
-  /** Paths of its PNG files; none for an item that shows none. */
+  /** Paths of its pictures; none for an item that shows none. */
   readonly pictures: readonly string[];
   readonly isFailed?: boolean;
 }

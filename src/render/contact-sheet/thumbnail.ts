@@ -1,5 +1,8 @@
 import { readFile, stat } from "node:fs/promises";
-import { type DecodedImage, decodePng, type RawImage } from "../../io/png/png.js";
+import { decodePicture } from "../../io/pictures/decode.js";
+import { pictureKind } from "../../io/pictures/kind.js";
+import { type DecodedImage, decodePng } from "../../io/png/png.js";
+import type { RawImage } from "../../io/raw-image.js";
 import type { Colour } from "./canvas.js";
 
 /** Larger files are not read. */
@@ -19,11 +22,11 @@ export interface Box {
 }
 
 /**
- * A picture in RGB that fits a box, or whose longer side is at most a number, each pixel the mean of the area it stands for. A smaller one
- * keeps its size. What is transparent shows `ground`. Fails as decodePng. @internal
+ * A picture in RGB that fits a box, or whose longer side is at most a number, each pixel the mean of the area it stands
+ * for. A smaller one keeps its size. What is transparent shows `ground`. Fails as decodePicture. @internal
  */
 export async function thumbnail(bytes: Uint8Array, box: number | Box, ground: Colour): Promise<RawImage> {
-  const image = await decodePng(bytes);
+  const image = pictureKind(bytes) === "png" ? await decodePng(bytes) : await decodePicture(bytes, 1);
   const most = typeof box === "number" ? { width: box, height: box } : box;
   const scale = Math.min(1, most.width / image.width, most.height / image.height);
   const width = Math.max(1, Math.round(image.width * scale));
@@ -41,7 +44,7 @@ export async function fileThumbnail(path: string, box: number | Box, ground: Col
   }
 }
 
-function shrink(image: DecodedImage, width: number, height: number, ground: Colour): Uint8Array {
+function shrink(image: Omit<DecodedImage, "text">, width: number, height: number, ground: Colour): Uint8Array {
   const across = sharesOf(image.width, width);
   const down = sharesOf(image.height, height);
   const row = new Float64Array((width + 1) * 3);
@@ -60,7 +63,13 @@ function shrink(image: DecodedImage, width: number, height: number, ground: Colo
   return new Uint8Array(new Uint8ClampedArray(sums.subarray(0, width * height * 3)).buffer);
 }
 
-function shrinkRow(image: DecodedImage, y: number, across: Shares, ground: Colour, row: Float64Array): void {
+function shrinkRow(
+  image: Omit<DecodedImage, "text">,
+  y: number,
+  across: Shares,
+  ground: Colour,
+  row: Float64Array,
+): void {
   const { data, width, channels } = image;
   const [green, blue] = channels >= 3 ? [1, 2] : [0, 0];
   const hasAlpha = channels === 2 || channels === 4;

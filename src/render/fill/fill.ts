@@ -112,29 +112,16 @@ function typeOf(node: unknown, input: string, definitionOf: DefinitionOf): strin
 
 /** Node and input that a key names by the node's id or, where none has it, by the title of a primitive. */
 function target(graph: Graph, key: string, marks: ReadonlySet<string>, definitionOf: DefinitionOf) {
-  const match = dottedTarget(graph, key, marks, definitionOf);
-  if (!("reason" in match)) return match;
-  const nodes = nodesTitled(graph, key, definitionOf);
-  if (nodes.length === 0) return match;
-  if (nodes.length === 1) return { nodeId: nodes[0]!, input: PRIMITIVE_INPUT };
-  return { reason: `nodes ${nodes[0]} and ${nodes[1]} both have the title ${describe(key)}; set one by its id.` };
-}
-
-/** Node and input that a dotted key names; node ids and input names may hold dots themselves. */
-function dottedTarget(graph: Graph, key: string, marks: ReadonlySet<string>, definitionOf: DefinitionOf) {
-  for (const { nodeId, input } of readDottedKey(key)) {
-    const node = Object.hasOwn(graph, nodeId) ? graph[nodeId] : undefined;
-    if (!isObject(node)) continue;
-    const present = isObject(node.inputs) ? node.inputs : {};
-    const declared = definitionOf(String(node.class_type))?.inputs ?? {};
-    if (Object.hasOwn(present, input) || Object.hasOwn(declared, input)) return { nodeId, input };
-    const names = [...Object.keys(declared), ...Object.keys(present)];
-    return unknownKey(
-      `node ${nodeId} (${String(node.class_type)}) has no input "${input}"`,
-      input,
-      names,
-      `${nodeId}.`,
-    );
+  const dotted = readNode(graph, key, definitionOf);
+  if (dotted?.isInput) return { nodeId: dotted.nodeId, input: dotted.input };
+  const [nodeId, other] = nodesTitled(graph, key, definitionOf);
+  if (nodeId !== undefined && other === undefined) return { nodeId, input: PRIMITIVE_INPUT };
+  if (nodeId !== undefined) {
+    return { reason: `nodes ${nodeId} and ${other} both have the title ${describe(key)}; set one by its id.` };
+  }
+  if (dotted !== undefined) {
+    const { nodeId, input, names, classType } = dotted;
+    return unknownKey(`node ${nodeId} (${classType}) has no input "${input}"`, input, names(), `${nodeId}.`);
   }
   if (key.includes(".")) {
     const nodeId = key.slice(0, key.indexOf("."));
@@ -142,10 +129,34 @@ function dottedTarget(graph: Graph, key: string, marks: ReadonlySet<string>, def
   }
   const reason =
     marks.size === 0 ? "and the graph has no placeholder" : `and no placeholder {{${key}}} is in the graph`;
-  return unknownKey(`"${key}" names no node's input (6.text) ${reason}`, key, [
-    ...marks,
-    ...titledPrimitives(graph, definitionOf).keys(),
-  ]);
+  const known = [...marks, ...titledPrimitives(graph, definitionOf).keys()];
+  return unknownKey(`"${key}" names no node's input (6.text) ${reason}`, key, known);
+}
+
+/** The first node that a dotted key may mean; node ids and input names may hold dots themselves. */
+function readNode(graph: Graph, key: string, definitionOf: DefinitionOf) {
+  for (const { nodeId, input } of readDottedKey(key)) {
+    const node = Object.hasOwn(graph, nodeId) ? graph[nodeId] : undefined;
+    if (!isObject(node)) continue;
+    const classType = String(node.class_type);
+    const present = isObject(node.inputs) ? node.inputs : {};
+    const declared = definitionOf(classType)?.inputs ?? {};
+    const isInput = Object.hasOwn(present, input) || Object.hasOwn(declared, input);
+    const names = () => [...Object.keys(declared), ...Object.keys(present)];
+    return { nodeId, input, isInput, names, classType };
+  }
+  return undefined;
+}
+
+/** Titles that name one primitive as keys of `set`, by its id: a placeholder or the input of a node may have the key. */
+export function titleKeys(graph: Graph, definitionOf: DefinitionOf): Map<string, string> {
+  const marks = placeholders(graph);
+  const titles = new Map<string, string>();
+  for (const [title, [nodeId, other]] of titledPrimitives(graph, definitionOf)) {
+    const isTaken = marks.has(title) || readNode(graph, title, definitionOf)?.isInput;
+    if (nodeId !== undefined && other === undefined && !isTaken) titles.set(nodeId, title);
+  }
+  return titles;
 }
 
 function unknownKey(what: string, word: string, candidates: Iterable<string>, before = "", after = ""): UnknownKey {

@@ -1,6 +1,7 @@
 import { findDefinitions, type Graph } from "../../graph/parse.js";
 import { type PreparedLink, type PreparedNode, prepareUnchecked } from "../../graph/prepared.js";
 import type { NamedModels } from "../../host/types.js";
+import { isDataText } from "../../io/files/input-text.js";
 import { isPlainObject, NumberLiteral, recall } from "../../io/json/lossless.js";
 import type { NoiseStream } from "../../nodes/define.js";
 import type { ChoiceContext } from "../../nodes/inputs.js";
@@ -11,8 +12,8 @@ export interface Origins {
   /** "9.seed": digits. */
   readonly seeds: Readonly<Record<string, string>>;
   readonly noise: Readonly<Record<string, NoiseStream>>;
-  /** Names of image files, as the graph has them. */
-  readonly files: readonly string[];
+  /** Names of image files, as the graph has them, by their keys in a receipt. */
+  readonly files: ReadonlyMap<string, string>;
   /** Model files that the graph names, and its texts with an embedding in them. */
   readonly models: NamedModels;
 }
@@ -21,7 +22,7 @@ export interface Origins {
 interface Gathered {
   readonly seeds: Record<string, string>;
   readonly noise: Record<string, NoiseStream>;
-  readonly files: Set<string>;
+  readonly files: Map<string, string>;
   readonly modelFiles: NamedModels["files"][number][];
   readonly texts: Set<string>;
 }
@@ -50,7 +51,7 @@ export function createOrigins(
     const raw = graph.prompt[id] as { inputs?: unknown };
     const inputs = isPlainObject(raw.inputs) ? raw.inputs : {};
     const definition = definitions.get(id)!;
-    const around = [definition, surroundings.host, surroundings.inputDir];
+    const around = [definition, surroundings.host, surroundings.inputDir, surroundings.files];
     const read = (some: Readonly<Record<string, unknown>>) =>
       prepareUnchecked({ id, displayId: id, definition, inputs: some }, surroundings, exists);
     const node = recall(raw, PREPARED, () => read(inputs), around);
@@ -68,13 +69,13 @@ export function createOrigins(
       prepared.set(id, one);
       for (const { source } of await followed(one.node)) queue.push(source);
     }
-    const origins: Gathered = { seeds: {}, noise: {}, files: new Set(), modelFiles: [], texts: new Set() };
+    const origins: Gathered = { seeds: {}, noise: {}, files: new Map(), modelFiles: [], texts: new Set() };
     for (const id of graph.ids) {
       const one = prepared.get(id);
       if (one !== undefined) add(one.visible, one.inputs, origins);
     }
     const { seeds, noise, files, modelFiles, texts } = origins;
-    return { seeds, noise, files: [...files], models: { files: modelFiles, texts: [...texts] } };
+    return { seeds, noise, files, models: { files: modelFiles, texts: [...texts] } };
   };
 }
 
@@ -92,7 +93,8 @@ function add(
   for (const [input, { options, files }] of Object.entries(definition.inputs)) {
     const value = values[input];
     if (typeof value !== "string") continue;
-    if (options.image_upload === true) origins.files.add(value);
+    // decision 233
+    if (options.image_upload === true) origins.files.set(isDataText(value) ? `data:${id}.${input}` : value, value);
     if (files !== undefined) origins.modelFiles.push({ kind: files, name: value });
     if (value.includes(EMBEDDING)) origins.texts.add(value);
   }

@@ -3,7 +3,8 @@ import { LatentkitError } from "../../base/errors.js";
 import { packageVersion } from "../../base/package.js";
 import { type ClassAliases, findDefinitions, parseGraph } from "../../graph/parse.js";
 import type { Host, NamedModels, RuntimeRecord } from "../../host/types.js";
-import { createInputHashes } from "../../io/files/input-file.js";
+import type { InputFiles } from "../../io/files/input-files.js";
+import type { FilesByName } from "../../io/files/input-text.js";
 import type { OutputHandling } from "../../io/files/output-files.js";
 import { isPlainObject, printJson } from "../../io/json/lossless.js";
 import { pixelHash } from "../../io/png/pixel-hash.js";
@@ -29,7 +30,7 @@ export interface Receipt {
   /** Seeds of the nodes that the picture is made from, as digits by "9.seed". */
   readonly seeds: Readonly<Record<string, string>>;
   readonly noise: Readonly<Record<string, NoiseStream>>;
-  /** Hashes of image files, by the names that the graph has. */
+  /** Hashes of image files, by the names that the graph has; of a data: text by "data:" and its input, "data:3.image". */
   readonly inputs: Readonly<Record<string, string>>;
   readonly host: { readonly name: string; readonly preview: boolean };
   /** Hashes of model files by kind and name, "loras/ink/wash.safetensors"; absent where the host says nothing of models. */
@@ -50,6 +51,8 @@ export interface ReceiptRun {
   readonly classAliases: ClassAliases;
   readonly host: Host;
   readonly inputDir: string;
+  readonly files?: FilesByName;
+  readonly inputs: InputFiles;
   readonly signal?: AbortSignal;
 }
 
@@ -57,6 +60,8 @@ export interface ReceiptRun {
 export interface Receipts {
   /** Makes the receipt of a picture, as JSON. */
   readonly of: NonNullable<OutputHandling["receipt"]>;
+  /** Hashes of the model files of a node's pictures, as their receipts have them. */
+  modelsOf(nodeId: string): Promise<Receipt["models"]>;
   /** Begins to hash the model files of the pictures that these nodes save, so that it takes place while they run. */
   begin(nodeIds: readonly string[]): void;
   /** Ends what `begin` began and nobody waits for. */
@@ -77,6 +82,10 @@ export function createReceipts(run: ReceiptRun): Receipts {
       const made = { ...origins, host, models, runtime, redacted };
       const receipt: Receipt = { version: 1, engine, graph, node, index, pixels, ...made };
       return printJson(receipt);
+    },
+    modelsOf: async (nodeId) => {
+      maker ??= createMaker(run);
+      return (await maker.provenanceOf(nodeId)).models;
     },
     begin: (nodeIds) => {
       if (run.host.provenance === undefined) return;
@@ -112,14 +121,13 @@ interface Maker {
 }
 
 function createMaker(run: ReceiptRun): Maker {
-  const { registry, classAliases, inputDir, redact, signal } = run;
+  const { registry, classAliases, inputDir, files, inputs: inputFiles, redact, signal } = run;
   const { name, preview } = run.host;
   const engine = packageVersion();
   const graph = textHash(printJson(run.shownPrompt));
-  const surroundings = { host: run.host, inputDir };
+  const surroundings = { host: run.host, inputDir, files };
   const parsed = parseGraph(run.prompt, { classAliases });
   const originsOf = createOrigins(parsed, registry, surroundings, isShownOf(run));
-  const hashOf = createInputHashes(inputDir);
   const redacted = redact.length === 0 ? undefined : [...new Set(redact)];
   const cached = new Map<string, ReturnType<typeof originsOf>>();
   const onceOf = (nodeId: string) => {
@@ -132,9 +140,9 @@ function createMaker(run: ReceiptRun): Maker {
   const make: Maker["make"] = async (nodeId) => {
     const { seeds, noise, files } = await onceOf(nodeId);
     const inputs: Record<string, string> = {};
-    for (const file of files) {
-      const hash = await readable(hashOf(file));
-      if (hash !== undefined) inputs[file] = `sha256:${hash}`;
+    for (const [key, file] of files) {
+      const hash = await readable(inputFiles.hash(file));
+      if (hash !== undefined) inputs[key] = `sha256:${hash}`;
     }
     return { engine, graph, seeds, noise, inputs, host: { name, preview }, ...(await provenanceOf(nodeId)), redacted };
   };
@@ -158,7 +166,7 @@ export async function provenanceFields(
 }
 
 /** A branch that did not run may name a file that is not there. */
-async function readable(hash: Promise<string>): Promise<string | undefined> {
+async function readable(hash: Promise<string | undefined>): Promise<string | undefined> {
   try {
     return await hash;
   } catch (error) {

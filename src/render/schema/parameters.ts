@@ -4,9 +4,9 @@ import type { NodeDefinition } from "../../nodes/define.js";
 import type { Choice, ChoiceContext, InputSpec } from "../../nodes/inputs.js";
 import type { Registry } from "../../nodes/registry.js";
 import { isWidget } from "../../nodes/values.js";
-import { inputsOfKey, placeholders } from "../fill/fill.js";
+import { placeholders, titleKeys } from "../fill/fill.js";
 import { wholePlaceholder } from "../fill/placeholders.js";
-import { ownTitle, PRIMITIVE_INPUT, titledPrimitives } from "../fill/titled.js";
+import { ownTitle, PRIMITIVE_INPUT } from "../fill/titled.js";
 import { bothLimits, defaultOf, type Exact, IN_TEXT, limitsOf, type PropertySchema } from "./property.js";
 
 /** A value that a graph takes from outside, under its key in `set`. */
@@ -45,7 +45,7 @@ interface GraphValue {
 export function parametersOf(graph: Graph, options: ParameterOptions): Parameter[] {
   const values = valuesOf(graph, options.registry);
   const settable = values.filter((value) => placeholders(value.value).size === 0 && isSettable(value));
-  const titles = titlesOf(graph, options.registry);
+  const titles = titleKeys(graph.prompt, (type) => findDefinition(graph, type, options.registry));
   const isTitled = ({ nodeId, input }: GraphValue) => input === PRIMITIVE_INPUT && titles.has(nodeId);
   const others = options.named ? [] : settable.filter((value) => !isTitled(value));
   return [
@@ -67,19 +67,6 @@ function valuesOf(graph: Graph, registry: Registry): GraphValue[] {
       return { nodeId, input, value: inputs[input], node, definition, spec };
     });
   });
-}
-
-/** Titles that name a primitive in `set`, by its id. */
-function titlesOf(graph: Graph, registry: Registry): Map<string, string> {
-  const definitionOf = (type: string) => findDefinition(graph, type, registry);
-  const titles = new Map<string, string>();
-  for (const [title, [nodeId, other]] of titledPrimitives(graph.prompt, definitionOf)) {
-    if (nodeId === undefined || other !== undefined) continue;
-    // a placeholder or the id of a node may take the key
-    const inputs = inputsOfKey(graph.prompt, title, definitionOf);
-    if (!("reason" in inputs) && inputs.length === 1 && inputs[0]!.nodeId === nodeId) titles.set(nodeId, title);
-  }
-  return titles;
 }
 
 /** Whether a graph may hold another text, number or boolean there: no link, and no list. */

@@ -56,9 +56,10 @@ export class RenderThread {
   private readonly running = new Map<number, Running>();
   /** Marks of runs that are over. */
   private readonly marks: SharedArrayBuffer[] = [];
-  /** Graph and job that were sent last: those of a batch are sent once. */
+  /** Graph, job and files that were sent last: those of a batch are sent once. */
   private graph: string | undefined;
   private job: string | undefined;
+  private files: PooledRun["files"];
   private nextId = 0;
   private crash: Error | undefined;
   private isOver = false;
@@ -108,9 +109,11 @@ export class RenderThread {
     this.worker.ref();
     const graph = run.graph === this.graph ? undefined : run.graph;
     const job = run.job === this.job ? undefined : run.job;
-    this.send({ id, type, run: { ...run, graph, job, isQuiet: onEvent === undefined, mark } });
+    const files = run.files === this.files ? undefined : (run.files ?? null);
+    this.send({ id, type, run: { ...run, graph, job, files, isQuiet: onEvent === undefined, mark } });
     this.graph = run.graph;
     this.job = run.job;
+    this.files = run.files;
     const leave = onAbort(signal, () => this.abort(id));
     return done.finally(() => leave());
   }

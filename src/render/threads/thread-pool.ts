@@ -4,6 +4,7 @@ import type { ResourceLimits } from "node:worker_threads";
 import { onAbort } from "../../base/abort.js";
 import { describe, LatentkitError } from "../../base/errors.js";
 import { createDiskCache } from "../../graph/disk-cache/disk-cache.js";
+import type { FilesByName } from "../../io/files/input-text.js";
 import type { ItemNames } from "../../io/files/item-files.js";
 import { printJson } from "../../io/json/lossless.js";
 import { loadNative } from "../../native/load.js";
@@ -88,6 +89,7 @@ class Pool implements ThreadPool {
   private isClosed = false;
   /** A job never changes: that of a batch is printed once for all items. */
   private readonly texts = new WeakMap<Job, string>();
+  private readonly files = new WeakMap<Job, FilesByName>();
 
   constructor(
     private readonly limit: number,
@@ -123,7 +125,7 @@ class Pool implements ThreadPool {
     const outputDir = resolve(job.outputDir ?? "out");
     // both travel as JSON text, which keeps every digit and the order of the keys
     const text = typeof graph === "string" ? graph : printJson(graph);
-    const run: PooledRun = { ...more, type, graph: text, job: this.textOf(job), outputDir };
+    const run: PooledRun = { ...more, type, graph: text, job: this.textOf(job), files: this.filesOf(job), outputDir };
     if (!(await this.turn(listener.signal))) return { ...createFold(outputDir).end(), status: "interrupted" };
     let thread: RenderThread | undefined;
     try {
@@ -139,6 +141,16 @@ class Pool implements ThreadPool {
     const text = this.texts.get(job) ?? printJob(job);
     this.texts.set(job, text);
     return text;
+  }
+
+  // decision 237
+  /** Files without what their memory holds besides, which would be sent with them. */
+  private filesOf(job: Job): FilesByName | undefined {
+    if (job.files === undefined) return undefined;
+    const entries = Object.entries(job.files).map(([name, bytes]) => [name, alone(bytes)]);
+    const files = this.files.get(job) ?? (Object.fromEntries(entries) as FilesByName);
+    this.files.set(job, files);
+    return files;
   }
 
   async close(): Promise<void> {
@@ -195,6 +207,9 @@ class Pool implements ThreadPool {
     else next(true);
   }
 }
+
+const alone = (bytes: Uint8Array): Uint8Array =>
+  bytes.byteLength === bytes.buffer.byteLength ? bytes : Uint8Array.from(bytes);
 
 /** Threads that each open pool may have. */
 const rendering = new Map<Pool, number>();

@@ -5,6 +5,7 @@ import type { RunEvent } from "../../graph/events.js";
 import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph } from "../../graph/parse.js";
 import { blockingDisk } from "../../io/files/blocking-disk.js";
+import type { FilesByName } from "../../io/files/input-text.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/files/item-files.js";
 import { parseJson } from "../../io/json/lossless.js";
 import type { RenderSurroundings } from "../defaults.js";
@@ -30,6 +31,8 @@ export interface ThreadRun {
   readonly graph?: string;
   /** Text of `printJob`; that of the message before where absent. */
   readonly job?: string;
+  /** Files of the job; those of the message before where absent, null for none. */
+  readonly files?: FilesByName | null;
   /** The item of a batch that is rendered; the job as it is where absent. */
   readonly item?: ThreadItem;
   /** For a check: keys that items may set; anything where absent. */
@@ -91,6 +94,13 @@ export type FromThread = { readonly id: number } & (
     }
 );
 
+/** Graph, job and files of the newest message; later ones leave out what is the same. */
+interface Sent {
+  readonly graph: string;
+  readonly job: string;
+  readonly files: FilesByName | undefined;
+}
+
 /** A node that reports each of a million steps would fill the other thread's queue. */
 const PROGRESS_EVERY_MS = 40;
 
@@ -100,12 +110,15 @@ function serve(port: MessagePort, data: ThreadData): void {
   const open = once(() => openSurroundings(data, { cache: createCache({ policy: "bytes", size: data.cacheBytes }) }));
   const graphOf = lastOf(readGraphText);
   const jobOf = lastOf(parseJob);
+  const withFiles = (text: string, files: FilesByName | undefined): Job =>
+    files === undefined ? jobOf(text) : { ...jobOf(text), files };
   let graph = "";
   let job = "";
+  let given: FilesByName | undefined;
   const running = new Map<number, AbortController>();
   const send = (message: FromThread, moved: readonly ArrayBuffer[] = []) => port.postMessage(message, moved);
 
-  const run = async (id: number, message: RunMessage, graph: string, job: string, signal: AbortSignal) => {
+  const run = async (id: number, message: RunMessage, { graph, job, files: given }: Sent, signal: AbortSignal) => {
     let surroundings: RenderSurroundings;
     try {
       surroundings = await open();
@@ -122,7 +135,7 @@ function serve(port: MessagePort, data: ThreadData): void {
     };
     const files = item && new ItemFiles(item.names, blockingDisk);
     try {
-      const shared = jobOf(job);
+      const shared = withFiles(job, given);
       if (message.type === "check") {
         refuseWrong(
           parseGraph(readGraph(graph, { ...shared, registry: surroundings.registry }).graph, shared),
@@ -162,7 +175,8 @@ function serve(port: MessagePort, data: ThreadData): void {
       running.set(id, controller);
       graph = message.run.graph ?? graph;
       job = message.run.job ?? job;
-      void run(id, message, graph, job, controller.signal).finally(() => running.delete(id));
+      given = message.run.files === null ? undefined : (message.run.files ?? given);
+      void run(id, message, { graph, job, files: given }, controller.signal).finally(() => running.delete(id));
     }
   });
 }

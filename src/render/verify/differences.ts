@@ -3,10 +3,10 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { packageVersion } from "../../base/package.js";
 import type { Graph } from "../../graph/parse.js";
 import type { Host } from "../../host/types.js";
-import { createInputHashes } from "../../io/files/input-file.js";
+import { InputFiles } from "../../io/files/input-files.js";
 import { isPlainObject } from "../../io/json/lossless.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
-import { createOrigins } from "../receipt/origins.js";
+import { createOrigins, type Origins } from "../receipt/origins.js";
 import { unknownFields } from "../receipt/read.js";
 import { provenanceFields, type Receipt } from "../receipt/receipt.js";
 import { REDACTED } from "../redact.js";
@@ -92,16 +92,15 @@ function hostDifferences({ host }: Receipt, own: Host): Difference[] {
 }
 
 /** Differences of input files between the receipt, the graph and the input folder. */
-async function inputDifferences(recorded: Values, files: readonly string[], folder: string): Promise<Difference[]> {
-  const hashOf = createInputHashes(folder);
-  const named = new Set(files);
+async function inputDifferences(recorded: Values, files: Origins["files"], folder: string): Promise<Difference[]> {
+  const inputs = new InputFiles({ folder, isOffline: true });
   const differences: Difference[] = [];
   let left = 0;
-  for (const name of new Set([...Object.keys(recorded), ...files])) {
+  for (const name of new Set([...Object.keys(recorded), ...files.keys()])) {
     if (differences.length === NAMED_INPUTS) left++;
     else {
       const hash = Object.hasOwn(recorded, name) ? recorded[name] : undefined;
-      const message = await inputDifference(name, hash, named.has(name), hashOf);
+      const message = await inputDifference(name, hash, files.get(name), inputs);
       if (message !== undefined) differences.push({ what: "input", message });
     }
   }
@@ -112,12 +111,13 @@ async function inputDifferences(recorded: Values, files: readonly string[], fold
 async function inputDifference(
   name: string,
   recorded: string | undefined,
-  isNamed: boolean,
-  hashOf: (name: string) => Promise<string>,
+  file: string | undefined,
+  inputs: InputFiles,
 ): Promise<string | undefined> {
-  if (!isNamed) return `The receipt has the input file ${describe(name)}, which the graph in the file does not need.`;
+  if (file === undefined)
+    return `The receipt has the input file ${describe(name)}, which the graph in the file does not need.`;
   try {
-    const hash = `sha256:${await hashOf(name)}`;
+    const hash = `sha256:${await inputs.hash(file)}`;
     if (recorded === undefined)
       return `The receipt lacks the input file ${describe(name)}, which the graph in the file needs.`;
     return hash === recorded ? undefined : `The input file ${describe(name)} is another one now.`;

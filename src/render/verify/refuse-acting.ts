@@ -1,5 +1,6 @@
 import { LatentkitError, nodeName } from "../../base/errors.js";
 import { findDefinitions, type Graph } from "../../graph/parse.js";
+import { isPlainObject } from "../../io/json/lossless.js";
 import { type NodeDefinition, needsNetwork } from "../../nodes/define.js";
 import { defaultRegistry } from "../defaults.js";
 import { neededBy } from "../fill/needed.js";
@@ -19,7 +20,9 @@ export function refuseActing(graph: Graph, nodeId: string): void {
   if (!savesImages(saver)) throw refusal(`${label(nodeId, saver.key)} saves no images`);
   for (const id of neededBy(graph, [nodeId])) {
     const definition = definitions.get(id)!;
-    if (needsNetwork(definition)) throw refusal(`${label(id, definition.key)} reaches the network`);
+    const { inputs } = graph.prompt[id] as { inputs?: unknown };
+    if (needsNetwork(definition, isPlainObject(inputs) ? inputs : {}))
+      throw refusal(`${label(id, definition.key)} reaches the network`);
   }
 }
 

@@ -1,35 +1,48 @@
 import { pixelHash } from "../../io/png/pixel-hash.js";
-import type { DecodedImage } from "../../io/png/png.js";
+import { type DecodedImage, toRawImage } from "../../io/png/png.js";
 import type { RawImage } from "../../io/raw-image.js";
 
 /**
  * Whether a file shows the picture of that hash. A program that packs PNG files more tightly stores grey pictures as
- * grey and drops an alpha that hides nothing: these show the same.
+ * grey and drops an alpha that hides nothing; WebP and AVIF files have no grey: these show the same.
  */
-export function hasPixels(image: DecodedImage, hash: string): boolean {
+export function hasPixels(image: Pixels, hash: string): boolean {
   const { data, channels, width, height } = image;
-  // only 8-bit pictures are saved
-  if (!(data instanceof Uint8Array)) return false;
-  for (let wider = channels; wider <= 4; wider++) {
-    const pixels = wider === channels ? data : widen(data, channels, wider);
+  if (!(data instanceof Uint8Array)) return pixelHash(toRawImage(image)) === hash;
+  for (let other = 1; other <= 4; other++) {
+    const pixels =
+      other === channels ? data : other > channels ? widen(data, channels, other) : narrow(data, channels, other);
     if (pixels === undefined) continue;
-    if (pixelHash({ data: pixels, width, height, channels: wider }) === hash) return true;
+    if (pixelHash({ data: pixels, width, height, channels: other }) === hash) return true;
   }
   return false;
 }
+
+/** Pixels of a file. */
+type Pixels = Pick<DecodedImage, "data" | "channels" | "width" | "height">;
 
 /**
  * Largest difference of a sample between a file's picture and another one, 0 to 255; undefined where their sizes, depths or
  * colours differ. Grey counts as three equal samples, as in `hasPixels`.
  */
-export function largestDifference(
-  { data, channels, width, height }: DecodedImage,
-  other: RawImage,
-): number | undefined {
-  if (!(data instanceof Uint8Array) || width !== other.width || height !== other.height) return undefined;
+export function largestDifference({ data, channels, width, height }: Pixels, other: RawImage): number | undefined {
+  if (!(data instanceof Uint8Array) || other.bitDepth === 16 || width !== other.width || height !== other.height)
+    return undefined;
   if (other.channels < channels) return undefined;
   const pixels = other.channels === channels ? data : widen(data, channels, other.channels);
   return pixels?.reduce((largest, value, i) => Math.max(largest, Math.abs(value - other.data[i]!)), 0);
+}
+
+/** Three equal samples become grey; undefined where they differ. */
+function narrow(data: Uint8Array, from: number, to: number): Uint8Array | undefined {
+  if (from !== to + 2) return undefined;
+  const out = new Uint8Array((data.length / from) * to);
+  for (let at = 0, pixel = 0; at < data.length; at += from, pixel++) {
+    if (data[at] !== data[at + 1] || data[at] !== data[at + 2]) return undefined;
+    out[pixel * to] = data[at]!;
+    if (to === 2) out[pixel * to + 1] = data[at + 3]!;
+  }
+  return out;
 }
 
 /** Grey becomes three equal samples, an alpha that is not there 255; undefined where there is more to lose. */

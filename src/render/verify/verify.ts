@@ -6,8 +6,10 @@ import { type Graph, parseGraph } from "../../graph/parse.js";
 import type { OutputFiles, OutputHandling } from "../../io/files/output-files.js";
 import { RECEIPT_KEY } from "../../io/files/save-images.js";
 import { parseJson } from "../../io/json/lossless.js";
+import type { PictureFormat } from "../../io/pictures/format.js";
+import { pictureKind } from "../../io/pictures/kind.js";
+import { readStill, type StillImage } from "../../io/pictures/still.js";
 import { pixelHash } from "../../io/png/pixel-hash.js";
-import { type DecodedImage, decodePng } from "../../io/png/png.js";
 import { textKeys } from "../../io/png/text-chunks.js";
 import type { RawImage } from "../../io/raw-image.js";
 import { chooseDevice } from "../../tensor/device/choice.js";
@@ -42,20 +44,23 @@ export interface Verdict {
 export type VerifyOptions = Readonly<Pick<RenderOptions, "inputDir" | "host" | "classAliases" | "device" | "signal">>;
 
 /**
- * Checks a PNG file against its receipt: its own pixels, those of the node that saved it when the graph in the file is
+ * Checks a picture's file against its receipt: its own pixels, those of the node that saved it when the graph in the file is
  * rendered again, into a temporary folder that is removed, and all else that the receipt holds. A graph that would reach
- * the network is not rendered, nor is one that models painted where the host has none or other ones.
- * Fails with png.invalid, png.too-large, run.interrupted, usage.invalid and device.unavailable.
+ * the network is not rendered, nor is one that models painted where the host has none or other ones. JPEG files, and WebP
+ * and AVIF files without `lossless`, cannot be verified. Fails as decodePicture, and with run.interrupted, usage.invalid
+ * and device.unavailable.
  */
 export async function verifyImage(file: Uint8Array, options: VerifyOptions = {}): Promise<Verdict> {
   chooseDevice(options.device);
-  const image = await decodePng(file);
+  const image = await readStill(file);
   const { prompt, [RECEIPT_KEY]: written } = image.text;
   const receipt = written === undefined ? undefined : readReceipt(written);
   if (receipt === undefined) {
     const why = written === undefined ? "the file has no receipt" : UNREADABLE;
     return unverifiable("prompt", why);
   }
+  const loss = image.loss && !hasPixels(image, receipt.pixels) ? image.loss : undefined;
+  if (loss !== undefined) return unverifiable("pixels", loss, receipt);
   const own = [...ownDifferences(image, receipt), ...doubles(file)];
   const graph = prompt === undefined ? undefined : harmlessGraph(prompt, receipt, options);
   const isGraph = graph !== undefined && !(graph instanceof LatentkitError);
@@ -70,7 +75,8 @@ export async function verifyImage(file: Uint8Array, options: VerifyOptions = {})
     // other models paint another picture
     if (untrue.some(({ what }) => what === "model")) return verdictOf("different", untrue, receipt);
   }
-  const again = await renderAgain(graph.prompt, receipt, options);
+  const format: PictureFormat = { bitDepth: image.bitDepth === 16 ? 16 : 8 };
+  const again = await renderAgain(graph.prompt, receipt, { ...options, format });
   const { untrue: other, runtime } = await compare();
   const pixels = comparePixels(image, again, receipt);
   if (pixels.isVerified) {
@@ -124,7 +130,7 @@ const unverifiable = (what: Difference["what"], why: string, receipt?: Receipt):
   verdictOf("unverifiable", [{ what, message: `The picture cannot be verified: ${why}.` }], receipt);
 
 /** Differences that the file alone shows. */
-function ownDifferences(image: DecodedImage, receipt: Receipt): Difference[] {
+function ownDifferences(image: StillImage, receipt: Receipt): Difference[] {
   const differences: Difference[] = [];
   if (!hasPixels(image, receipt.pixels)) {
     differences.push({ what: "pixels", message: "The picture was edited: its pixels are not those that were saved." });
@@ -139,9 +145,9 @@ function ownDifferences(image: DecodedImage, receipt: Receipt): Difference[] {
   return differences;
 }
 
-/** Texts that the file has twice: readers take either, so what is verified may not be what another one shows. */
+/** Texts that a PNG file has twice: readers take either, so what is verified may not be what another one shows. */
 function doubles(file: Uint8Array): Difference[] {
-  const keys = textKeys(file);
+  const keys = pictureKind(file) === "png" ? textKeys(file) : [];
   return ["prompt", RECEIPT_KEY]
     .filter((key) => keys.indexOf(key) !== keys.lastIndexOf(key))
     .map((key) => ({ what: "prompt", message: `The file has the text "${key}" more than once.` }));
@@ -163,7 +169,7 @@ function harmlessGraph(prompt: string, { node }: Receipt, { classAliases }: Veri
 async function renderAgain(
   graph: object,
   receipt: Receipt,
-  options: VerifyOptions,
+  options: VerifyOptions & { readonly format: PictureFormat },
 ): Promise<RawImage | LatentkitError> {
   const countOf = createCounter();
   let again: RawImage | LatentkitError = new LatentkitError(
@@ -207,7 +213,7 @@ type PixelComparison =
   | { readonly isVerified: true; readonly remark?: Difference }
   | { readonly isVerified: false; readonly difference: Difference };
 
-function comparePixels(image: DecodedImage, again: RawImage | LatentkitError, receipt: Receipt): PixelComparison {
+function comparePixels(image: StillImage, again: RawImage | LatentkitError, receipt: Receipt): PixelComparison {
   const { node, index, models, pixels } = receipt;
   const different = (message: string): PixelComparison => {
     return { isVerified: false, difference: { what: "rendered", message } };

@@ -72,10 +72,16 @@ export async function startRun(runs: Runs, extra: Partial<StartRequest> = {}): P
 }
 
 /** Closes without a drain; agents that ignore their signal get their grace. */
-export async function closeNow(runs: Runs, clock: FakeClock): Promise<void> {
-  const closed = runs.close(0);
-  await clock.advance(1000);
-  await closed;
+export const closeNow = (runs: Runs, clock: FakeClock): Promise<void> => advanceUntil(clock, runs.close(0));
+
+/** Moves the clock on, second by second, until the work is done: a store on a network takes real time as well. */
+export async function advanceUntil(clock: FakeClock, work: Promise<void>): Promise<void> {
+  let isDone = false;
+  const done = work.finally(() => {
+    isDone = true;
+  });
+  while (!isDone) await clock.advance(1000);
+  await done;
 }
 
 /** All events of a run from the store. */

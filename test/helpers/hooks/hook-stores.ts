@@ -17,8 +17,14 @@ export interface StoreKind {
   reopen(store: Store): Promise<Store>;
 }
 
-/** Runs the same tests on every store. Call at the top of a test file. */
-export function describeStores(title: string, tests: (kind: StoreKind) => void): void {
+/**
+ * Runs the same tests on every store. Call at the top of a test file. `network` is added to the title of a store on a
+ * network: @long where the tests take long there.
+ */
+export function describeStores(
+  { title, network = "" }: { title: string; network?: string },
+  tests: (kind: StoreKind) => void,
+): void {
   describe(`${title}, memory store`, () => {
     tests({ name: "memory", create: createMemoryStore, reopen: async (store) => store });
   });
@@ -44,7 +50,7 @@ export function describeStores(title: string, tests: (kind: StoreKind) => void):
       });
     });
   }
-  describe(`${title}, PostgreSQL store`, () => {
+  describe(`${title}, PostgreSQL store ${network}`, () => {
     const url = postgres();
     const open: Store[] = [];
     let schema = "";

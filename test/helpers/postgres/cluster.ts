@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Context } from "mocha";
+import { createPool } from "#src/service/hooks/store/postgres/driver.js";
 import { skip } from "../skip.js";
 import { PROGRAMS } from "./programs.js";
 
@@ -35,6 +36,18 @@ export function postgres(): string {
     await started();
   });
   return SERVER;
+}
+
+/** Creates an empty database and returns its address. Call it in a test of a block that called `postgres`. */
+export async function newDatabase(): Promise<string> {
+  const name = newSchema();
+  const pool = createPool({ connectionString: SERVER });
+  try {
+    await pool.query(`CREATE DATABASE ${name}`);
+  } finally {
+    await pool.end();
+  }
+  return SERVER.replace("/postgres?", `/${name}?`);
 }
 
 async function started(): Promise<void> {

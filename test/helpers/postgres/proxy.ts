@@ -8,6 +8,8 @@ export interface Proxy {
   cut(): void;
   /** Breaks the connection that sends this many messages from now on, at the last of them, which does not arrive. */
   cutAfter(messages: number): void;
+  /** Forwards nothing that clients send, as a server that hangs. */
+  freeze(isFrozen: boolean): void;
   /** Breaks all connections and accepts none. */
   stop(): Promise<void>;
   start(): Promise<void>;
@@ -18,6 +20,7 @@ export async function startProxy(url: string): Promise<Proxy> {
   const socketPath = join(new URL(url).searchParams.get("host")!, ".s.PGSQL.5432");
   const open = new Set<Socket>();
   let left = Number.POSITIVE_INFINITY;
+  let isFrozen = false;
   let port = 0;
   let server: Server;
   const cut = () => {
@@ -39,6 +42,7 @@ export async function startProxy(url: string): Promise<Proxy> {
     }
     upstream.on("data", (bytes) => client.write(bytes));
     client.on("data", (bytes) => {
+      if (isFrozen) return;
       left -= 1;
       if (left <= 0) client.destroy();
       else upstream.write(bytes);
@@ -62,6 +66,9 @@ export async function startProxy(url: string): Promise<Proxy> {
     cut,
     cutAfter: (messages) => {
       left = messages;
+    },
+    freeze: (value) => {
+      isFrozen = value;
     },
     stop,
     start,

@@ -50,11 +50,11 @@ export function pages(): Map<string, string> {
   return new Map(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
 }
 
-/** Makes a folder look like a project of a reader: latentkit and express installed, and `npx` without a search. */
+/** Makes a folder look like a project of a reader: latentkit, express, vitest and mocha installed, and `npx` without a search. */
 export function makeProject(folder: string): void {
   const bin = join(folder, "node_modules/.bin");
   mkdirSync(bin, { recursive: true });
-  for (const name of ["express", "@types"])
+  for (const name of ["express", "@types", "vitest", "mocha"])
     symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
   symlinkSync(root, join(folder, "node_modules/latentkit"));
   const program = (name: string, line: string) => {
@@ -62,6 +62,8 @@ export function makeProject(folder: string): void {
     chmodSync(join(bin, name), 0o755);
   };
   program("latentkit", `"${process.execPath}" "${join(root, "bin/latentkit.mjs")}" "$@"`);
+  program("vitest", `"${process.execPath}" "${join(root, "node_modules/vitest/vitest.mjs")}" "$@"`);
+  program("mocha", `"${process.execPath}" "${join(root, "node_modules/mocha/bin/mocha.js")}" "$@"`);
   program("npx", '"$@"');
 }
 

@@ -149,7 +149,7 @@ void round_trip(const uint8_t *data, size_t len) {
   const auto height = static_cast<uint32_t>(1 + std::min<size_t>((len - 4) / row, 255));
   Bytes pixels(row * height);
   for (size_t i = 0; i < pixels.size(); i++) pixels[i] = data[4 + i % (len - 4)];
-  const engine_png_options options{width, height, channels, level, nullptr, 0};
+  const engine_png_options options{width, height, channels, level, 8, nullptr, 0};
   Bytes file(engine_png_bound(&options));
   EXPECT(!file.empty());
   size_t written = 0;

@@ -40,14 +40,14 @@ void same_files() {
           for (size_t i = 0; i < pixels.size(); i++)
             pixels[i] = seed % 2 == 0 ? static_cast<uint8_t>(i / 3 + (i % 5) * (noise[i] > 0))
                                       : static_cast<uint8_t>(i / 40 % 5 * 51 + (noise[i / step] > 39));
-          const engine_png_options options{width, height, channels, level, text, 2};
+          const engine_png_options options{width, height, channels, level, 8, text, 2};
           const Bytes lines = filtered(pixels, row, height, step);
           CHECK(file_of(options, lines, engine_png_deflate) == file_of(options, pixels, engine_png_encode));
         }
 }
 
 void refused() {
-  const engine_png_options good{2, 2, 3, 4, nullptr, 0}, bad{0, 2, 3, 4, nullptr, 0};
+  const engine_png_options good{2, 2, 3, 4, 8, nullptr, 0}, bad{0, 2, 3, 4, 8, nullptr, 0};
   Bytes lines(14), out(engine_png_bound(&good));
   size_t written = 1;
   const auto status = [&](size_t room, size_t length, const engine_png_options &options) {

@@ -22,7 +22,7 @@ struct Size {
 };
 
 Bytes encode(const Bytes &pixels, const Size &size, int level) {
-  const engine_png_options options{size.width, size.height, size.channels, level, nullptr, 0};
+  const engine_png_options options{size.width, size.height, size.channels, level, 8, nullptr, 0};
   Bytes file(engine_png_bound(&options));
   size_t written = 0;
   CHECK(engine_png_encode({file.data(), file.size()}, {pixels.data(), pixels.size()}, &options, &written) == ENGINE_OK);

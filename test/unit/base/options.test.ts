@@ -29,6 +29,7 @@ const run = {
   targets: true,
   outputDir: true,
   inputDir: true,
+  files: true,
   classAliases: true,
   config: true,
   partial: true,
@@ -39,7 +40,15 @@ const run = {
   fetch: true,
   signal: true,
 } as const;
-const picture = { set: true, setup: true, metadata: true, redact: true, extraPnginfo: true } as const;
+const picture = {
+  set: true,
+  setup: true,
+  metadata: true,
+  format: true,
+  parameters: true,
+  redact: true,
+  extraPnginfo: true,
+} as const;
 const shared = { cache: true, diskCache: true, outputHandling: true, onEvent: true } as const;
 const agent = async () => ({ response: "" });
 /** Marks functions whose arguments are no options. */
@@ -58,7 +67,8 @@ const CASES: Cases = {
     call: (options) => api.createRenderer(options).close(),
     options: {
       ...picture,
-      ...{ targets: true, outputDir: true, inputDir: true, classAliases: true, config: true, partial: true },
+      ...{ targets: true, outputDir: true, inputDir: true, files: true, classAliases: true, config: true },
+      partial: true,
       ...{ allowNetwork: true, device: true, previews: true, cacheDir: true, output: true },
       ...{ threads: true, cacheBytes: true, resourceLimits: true, graceMs: true },
     },
@@ -80,7 +90,8 @@ const CASES: Cases = {
   validateGraph: {
     call: (options) => api.validateGraph(graph, options),
     options: {
-      ...{ registry: true, host: true, inputDir: true, classAliases: true, targets: true, allowNetwork: true },
+      ...{ registry: true, host: true, inputDir: true, files: true, classAliases: true, targets: true },
+      allowNetwork: true,
       partialExecutionTargets: "takes null",
     },
   },
@@ -95,7 +106,7 @@ const CASES: Cases = {
   invokeNode: {
     call: (options) => api.invokeNode("SolidMask", { value: 0, width: 8, height: 8 }, options),
     options: {
-      ...{ hidden: true, host: true, outputDir: true, inputDir: true, registry: true, signal: true },
+      ...{ hidden: true, host: true, outputDir: true, inputDir: true, files: true, registry: true, signal: true },
       ...{ clock: true, fetch: true, config: true, device: true, log: true },
     },
   },
@@ -169,6 +180,9 @@ const CASES: Cases = {
         targets: true,
         extraPnginfo: true,
         cacheDir: true,
+        format: true,
+        parameters: true,
+        files: true,
       },
     },
   },

@@ -62,6 +62,7 @@ const CORE: All<NativeBindings> = {
   samplingSigma: true,
   linspace: true,
   schedule: true,
+  floatToUint16: true,
   pixelHash: true,
   encodePng: true,
   pngBound: true,
@@ -69,6 +70,7 @@ const CORE: All<NativeBindings> = {
   deflatePng: true,
   decodePng: true,
   decodePngFrames: true,
+  takeSamples: true,
   cuda: true,
 };
 

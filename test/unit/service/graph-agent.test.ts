@@ -157,6 +157,8 @@ describe("createGraphAgent", () => {
     // nodes of a setup module may take other values than the package's
     const setup = pathToFileURL(join(root, "dist/index.js"));
     open(graph, { setup }).check('{"value": 7}');
+    open(graph, { partial: true }).check('{"value": 7}');
+    await refuses(() => open(graph, { partial: true }).check('{"value": [7]}'), "usage.invalid", /text, number/);
   });
 
   it("emits texts as file, previews as image, with distinct names", async () => {

@@ -1,5 +1,6 @@
 import { describe, LatentkitError } from "../../../base/errors.js";
-import { checkInputFile, inputFileHash, readInputFile } from "../../../io/files/input-file.js";
+import { checkInputFile, inputFileHash } from "../../../io/files/input-file.js";
+import { isAddress } from "../../../io/files/input-text.js";
 import { readSafetensors, toTensor } from "../../../io/safetensors/read.js";
 import { scale } from "../../../tensor/ops.js";
 import type { Tensor } from "../../../tensor/tensor.js";
@@ -19,20 +20,21 @@ export const loadLatent = defineNode({
   description: "Reads a latent that SaveLatent has written.",
   inputs: { latent: text({ tooltip: "A .latent file, relative to the input folder." }) },
   outputs: { LATENT: "LATENT" },
-  validate: ({ latent: name }, { inputDir: folder, hints }) => {
+  validate: ({ latent: name }, { inputDir: folder, files, hints }) => {
     if (typeof name !== "string" || folder === undefined) return true;
+    if (isAddress(name)) return { latent: `expected a file's name, received ${describe(name)}` };
     try {
-      checkInputFile({ folder, name, subject: SUBJECT }, hints);
+      checkInputFile({ folder, name, subject: SUBJECT, files }, hints);
       return true;
     } catch (error) {
       if (error instanceof LatentkitError) return { latent: error };
       throw error;
     }
   },
-  isChanged: ({ latent }, { inputDir }) =>
-    typeof latent === "string" && inputDir !== undefined ? inputFileHash(inputDir, latent) : Number.NaN,
-  run: async ({ latent: name }, { folders }) => {
-    const bytes = await readInputFile({ folder: folders.input, name, subject: SUBJECT });
+  isChanged: ({ latent }, { inputDir, files }) =>
+    typeof latent === "string" && inputDir !== undefined ? inputFileHash(inputDir, latent, files) : Number.NaN,
+  run: async ({ latent: name }, { readInput }) => {
+    const bytes = await readInput(name, SUBJECT);
     return { LATENT: { samples: samplesOf(bytes, name) } };
   },
 });

@@ -10,7 +10,7 @@ export const maskPreview = defineNode({
   key: "MaskPreview",
   displayName: "Preview Mask",
   category: "mask",
-  description: "Saves each mask as a grey PNG in a folder for temporary files.",
+  description: "Saves each mask as a grey picture in a folder for temporary files, as PNG or in the format of the run.",
   inputs: { mask: mask() },
   outputs: {},
   hidden: metadataInputs,

@@ -10,7 +10,7 @@ export const previewImage = defineNode({
   key: "PreviewImage",
   displayName: "Preview Image",
   category: "image",
-  description: "Saves each image as PNG in a folder for temporary files.",
+  description: "Saves each image in a folder for temporary files, as PNG or in the format of the run.",
   inputs: { images: image() },
   outputs: {},
   hidden: metadataInputs,

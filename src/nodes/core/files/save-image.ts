@@ -1,4 +1,5 @@
-import { metadataText, type SaveImagesOptions, saveImages } from "../../../io/files/save-images.js";
+import { metadataText, saveImages } from "../../../io/files/save-images.js";
+import type { RawImage } from "../../../io/raw-image.js";
 import type { Tensor } from "../../../tensor/tensor.js";
 import { defineNode, type NodeContext } from "../../define.js";
 import { image, text } from "../../inputs.js";
@@ -16,13 +17,19 @@ interface Save {
   readonly extraPnginfo: unknown;
 }
 
-/** Makes receipts for this node's images; undefined where the run has none. */
-export function receiptsOf({ output, nodeId }: NodeContext): SaveImagesOptions["receipt"] {
-  const receipt = output?.receipt;
-  return receipt === undefined ? undefined : (picture) => receipt(nodeId, picture);
+/** Settings of the run for this node's images; without `hasMetadata` those alone that are not about texts. */
+export function savingOf({ output = {}, nodeId, clock, signal }: NodeContext, hasMetadata: boolean) {
+  const { files, encodesHere, format, receipt, parameters } = output;
+  const settings = { files, encodesHere, format, now: clock(), signal };
+  if (!hasMetadata) return settings;
+  return {
+    ...settings,
+    receipt: receipt && ((picture: RawImage) => receipt(nodeId, picture)),
+    parameters: parameters && ((size: { width: number; height: number }) => parameters(nodeId, size)),
+  };
 }
 
-/** Saves PNG files under ComfyUI's names, `prefix_00001_.png`; nothing is overwritten. */
+/** Saves files under ComfyUI's names, `prefix_00001_.png`; nothing is overwritten. */
 export async function savePictures({ images, prefix, folder, type, prompt, extraPnginfo }: Save, context: NodeContext) {
   const saved = await saveImages(images, {
     outputFolder: folder,
@@ -30,11 +37,7 @@ export async function savePictures({ images, prefix, folder, type, prompt, extra
     prefixInput: "filename_prefix",
     tail: "_",
     text: metadataText(prompt, extraPnginfo),
-    now: context.clock(),
-    signal: context.signal,
-    files: context.output?.files,
-    receipt: receiptsOf(context),
-    encodesHere: context.output?.encodesHere,
+    ...savingOf(context, true),
   });
   return { result: [], ui: { images: saved.map((file) => ({ ...file, type })) } };
 }
@@ -43,7 +46,7 @@ export const saveImage = defineNode({
   key: "SaveImage",
   displayName: "Save Image",
   category: "image",
-  description: "Saves each image as PNG in the output folder.",
+  description: "Saves each image in the output folder, as PNG or in the format of the run.",
   inputs: { images: image(), filename_prefix: text({ default: "latentkit" }) },
   outputs: {},
   hidden: metadataInputs,

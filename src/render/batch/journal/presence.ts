@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { open, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { isPngEnd, PNG_END_BYTES } from "../../../io/png/end.js";
+import { isWholePicture } from "../../../io/pictures/whole.js";
 import { TEMPORARY } from "../../../nodes/core/files/preview-image.js";
 
 /** State of a file since it was written; "cut": a picture whose end never reached the disk. */
@@ -22,7 +22,7 @@ export function createPresence(root: string): Presence {
     const names = listed.get(folder) ?? list(join(root, folder));
     listed.set(folder, names);
     if (!(await names).has(file.slice(folder === "." ? 0 : folder.length + 1))) return "gone";
-    return file.endsWith(".png") && !(await isWhole(join(root, file))) ? "cut" : "whole";
+    return (await isWhole(join(root, file))) ? "whole" : "cut";
   };
 }
 
@@ -37,7 +37,7 @@ async function list(folder: string): Promise<ReadonlySet<string>> {
   }
 }
 
-/** Whether a picture has its end; one that cannot be read is taken as whole. */
+/** Whether a picture has its end; one that cannot be read, and any other file, is taken as whole. */
 async function isWhole(path: string): Promise<boolean> {
   // without the flag, opening a pipe would wait
   const flags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
@@ -46,10 +46,10 @@ async function isWhole(path: string): Promise<boolean> {
   try {
     const stats = await file.stat();
     if (!stats.isFile()) return true;
-    const { size } = stats;
-    const end = Buffer.alloc(PNG_END_BYTES);
-    await file.read(end, 0, end.length, Math.max(0, size - end.length));
-    return isPngEnd(end);
+    return await isWholePicture(path, stats.size, async (at, length) => {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, at);
+      return buffer.subarray(0, bytesRead);
+    });
   } finally {
     await file.close();
   }

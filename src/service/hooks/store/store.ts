@@ -19,6 +19,8 @@ export interface NewRun {
   readonly origin: RunOrigin;
   readonly name: string | null;
   readonly timeoutSeconds: number;
+  /** Workers claim runs of a higher priority first (leases.ts), whole numbers of 32 bits. Default: 0. */
+  readonly priority?: number;
   /** Wall clock ms. */
   readonly createdAt: number;
   /** Steady ms (clock.ts), for expiry. */

@@ -53,7 +53,7 @@ function tracked() {
     outputs: { o: "*" },
     run: () => ({ expand: { x: node("Next", { a: ["n1", 0] }) }, result: { o: ["x", 0] } }),
   });
-  return { registry: createRegistry([Start, Next, Count, Back]), ran };
+  return { registry: createRegistry([Start, Next, Count, Back]), Count, ran };
 }
 
 /** s → n1 → … → n<length> → out */
@@ -154,6 +154,25 @@ describe("results of volatile nodes", () => {
     // the same again is computed again: it was not to come
     assert.equal((await started(2)).includes("sum"), true);
     assert.equal(cache.size, 1);
+  });
+
+  it("are not asked whether they have changed, which others are", async () => {
+    let asked = 0;
+    const { Count } = tracked();
+    const file = defineNode({
+      key: "File",
+      inputs: {},
+      outputs: { o: "*" },
+      isChanged: () => ++asked,
+      run: () => [{ value: 1 }],
+    });
+    const registry = createRegistry([file, Count]);
+    const graph = { a: node("File", {}), out: node("Count", { a: ["a", 0] }) };
+    assert.equal(endOf(await eventsOf(graph, { registry, cache: createCache() })).status, "success");
+    assert.equal(asked, 1);
+    const volatileNodes = new Set(["a"]);
+    assert.equal(endOf(await eventsOf(graph, { registry, cache: createCache(), volatileNodes })).status, "success");
+    assert.equal(asked, 1);
   });
 
   it("leave no signature in the cache", async () => {

@@ -9,11 +9,11 @@ describe("files of a batch's item", () => {
   it("keep second links only where there is a journal, and number further images", async () => {
     const names = { batch: "0123456789ab", position: 0, number: 1, isKept: false };
     const files = new ItemFiles(names);
-    await files.writeNumbered(folder(), "p", "_", Buffer.from("x"));
-    await files.writeNumbered(folder(), "p", "_", Buffer.from("x"));
+    await files.writeNumbered(folder(), "p", "_.png", Buffer.from("x"));
+    await files.writeNumbered(folder(), "p", "_.png", Buffer.from("x"));
     assert.deepEqual(filesIn(folder()), ["p_00001-2_.png", "p_00001_.png"]);
     const kept = new ItemFiles({ ...names, number: 2, isKept: true });
-    await kept.writeNumbered(folder(), "p", "_", Buffer.from("x"));
+    await kept.writeNumbered(folder(), "p", "_.png", Buffer.from("x"));
     assert.deepEqual(kept.written, [{ path: join(folder(), "p_00002_.png"), temporary: kept.written[0]!.temporary }]);
     assert.deepEqual(readTemporary(basename(kept.written[0]!.temporary)), {
       batch: names.batch,

@@ -1,20 +1,21 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { MemoryFiles } from "#src/io/files/memory-files.js";
+import type { Ending } from "#src/io/files/output-path.js";
 import { refuses } from "../../../helpers/errors.js";
 
 const folder = join("out", "a");
 const text = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString();
 
 describe("MemoryFiles", () => {
-  it("numbers files from 1, by folder, name and tail", async () => {
+  it("numbers files from 1, by folder, name and ending", async () => {
     const files = new MemoryFiles();
-    const number = (where: string, name: string, tail: "" | "_") =>
-      files.writeNumbered(where, name, tail, Buffer.from("x"));
-    assert.equal(await number(folder, "fox", "_"), "fox_00001_.png");
-    assert.equal(await number(folder, "fox", "_"), "fox_00002_.png");
-    assert.equal(await number(folder, "fox", ""), "fox_00001.png");
-    assert.equal(await number("out", "fox", "_"), "fox_00001_.png");
+    const number = (where: string, name: string, ending: Ending) =>
+      files.writeNumbered(where, name, ending, Buffer.from("x"));
+    assert.equal(await number(folder, "fox", "_.png"), "fox_00001_.png");
+    assert.equal(await number(folder, "fox", "_.png"), "fox_00002_.png");
+    assert.equal(await number(folder, "fox", ".png"), "fox_00001.png");
+    assert.equal(await number("out", "fox", "_.png"), "fox_00001_.png");
   });
 
   it("passes names that are taken, replaces, and appends", async () => {
@@ -44,7 +45,7 @@ describe("MemoryFiles", () => {
     const files = new MemoryFiles(5);
     await files.writeReplacing(folder, "a", new Uint8Array(4));
     await files.writeReplacing(folder, "a", new Uint8Array(5));
-    const more = () => files.writeNumbered(folder, "fox", "", new Uint8Array(1));
+    const more = () => files.writeNumbered(folder, "fox", ".png", new Uint8Array(1));
     await refuses(
       more,
       "file.write-failed",

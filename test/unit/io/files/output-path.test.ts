@@ -105,16 +105,16 @@ describe("io/files/output-path", () => {
     for (const name of [...names, "p_-902.png", "p_٩٠٣.png", "p_904", "P_00905.png", ".p_906.png"]) {
       writeFileSync(join(folder(), name), "");
     }
-    assert.equal(await nextCounter(folder(), "p"), 501n);
-    assert.equal(await nextCounter(folder(), "q"), 1n);
-    assert.equal(await nextCounter(join(folder(), "missing"), "p"), 1n);
-    assert.equal(await nextCounter(folder(), "p_x"), 901n);
+    assert.equal(await nextCounter(folder(), "p", ".png"), 501n);
+    assert.equal(await nextCounter(folder(), "q", ".png"), 1n);
+    assert.equal(await nextCounter(join(folder(), "missing"), "p", ".png"), 1n);
+    assert.equal(await nextCounter(folder(), "p_x", ".png"), 901n);
   });
 
   it("counts SaveImage's names separately", async () => {
     for (const name of ["p_00001_.png", "p_00002.png", "p_00009_.png"]) writeFileSync(join(folder(), name), "");
-    assert.equal(await nextCounter(folder(), "p"), 3n);
-    assert.equal(await nextCounter(folder(), "p", "_"), 10n);
+    assert.equal(await nextCounter(folder(), "p", ".png"), 3n);
+    assert.equal(await nextCounter(folder(), "p", "_.png"), 10n);
   });
 
   it("writes counters with at least five digits", () => {

@@ -111,11 +111,11 @@ describe("Tensor.fromImage", () => {
     const jpeg = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 16]);
     await refuses(
       Tensor.fromImage(jpeg),
-      "png.invalid",
-      /^Image: .*bytes of a file that is a JPEG; latentkit reads PNG\.$/,
+      "picture.invalid",
+      /^Picture: expected a JPEG file that can be read, received a damaged one \([^()]+\)\.$/,
     );
-    await refuses(Tensor.fromImage(new Uint8Array()), "png.invalid", /that is empty/);
-    await refuses(Tensor.fromImage("a.png" as never), "png.invalid", /received "a\.png"/);
+    await refuses(Tensor.fromImage(new Uint8Array()), "picture.invalid", /received another file/);
+    await refuses(Tensor.fromImage("a.png" as never), "picture.invalid", /received "a\.png"/);
     const cut = readFileSync(join(inputDir, "lake.png")).subarray(0, 300);
     await refuses(Tensor.fromImage(cut), "png.invalid", /^PNG: /);
   });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { deflateSync } from "node:zlib";
 import { type DecodedFrames, decodePng, decodePngFrames } from "#src/io/png/png.js";
+import { loadNative } from "#src/native/load.js";
 import { refuses } from "../../../helpers/errors.js";
 import { type ApngPlan, apngChunks, exifChunk, makeApng, words } from "../../../helpers/png/apng-file.js";
 import { assemble } from "../../../helpers/png/png-file.js";
@@ -138,6 +139,18 @@ describe("decodePngFrames", () => {
     const broken = assemble(chunks.filter(([type]) => type !== "fdAT"));
     assert.deepEqual([...(await decodePng(broken)).data], [1, 1, 1, 0, 0, 1]);
     assert.deepEqual(samplesOf(await decodePngFrames(broken, 1)), [1, 1, 1, 0, 0, 1]);
+  });
+
+  it("hands samples out once, into an array of their length", async () => {
+    const native = loadNative();
+    const { samples, byteLength } = await native.decodePngFrames(makeApng(rgb), 100, 2);
+    assert.throws(() => native.takeSamples(samples, new Uint8Array(byteLength + 1)), /out/);
+    const out = new Uint8Array(byteLength);
+    native.takeSamples(samples, out);
+    assert.deepEqual([...out], [1, 1, 1, 0, 0, 1, 2, 2, 2, 0, 0, 2]);
+    assert.throws(() => native.takeSamples(samples, out), /out/);
+    native.takeSamples(samples, new Uint8Array(0));
+    assert.throws(() => native.takeSamples({}, out), /samples must be those of decodePngFrames/);
   });
 
   it("reads a late, repeated or empty animation chunk as a still picture", async () => {

@@ -78,16 +78,56 @@ describe("io/png/png", () => {
     clearPool();
     const wrong = { data: new Uint8Array(11), width: 2, height: 2, channels: 3 };
     assert.throws(() => encodeHere(wrong), { code: "value.invalid" });
-    assert.throws(() => encodeHere({ ...wrong, data: new Uint8Array(12) }, { text: { key: "猫" } }), /Latin-1/);
+    const right = { ...wrong, data: new Uint8Array(12) };
+    assert.throws(() => encodeHere(right, { text: { key: "a\0" } }), /without NUL/);
+    const texts = { text: { prompt: "{}", key: "猫" } };
+    assert.ok(encodeHere(right, texts).equals(await encodePng(right, texts)));
   });
 
-  it("refuses text that tEXt cannot hold", async () => {
+  it("writes text beyond Latin-1 as iTXt, before the others", async () => {
+    const file = await encodePng(Tensor.zeros([1, 1, 3]), { text: { prompt: "é", parameters: "狐, 🦊\nSteps: 20" } });
+    assert.deepEqual(
+      pngChunks(file).map(({ type }) => type),
+      ["IHDR", "iTXt", "tEXt", "IDAT", "IEND"],
+    );
+    assert.deepEqual((await decodePng(file)).text, { prompt: "é", parameters: "狐, 🦊\nSteps: 20" });
+    assert.equal(PNG.sync.read(file).width, 1);
+  });
+
+  it("writes 16 bits a sample, from tensors and from numbers, as the decoder and an independent one read them", async () => {
+    for (const channels of [1, 2, 3, 4]) {
+      const samples = Uint16Array.from({ length: 40 * 30 * channels }, (_, i) => (i * 2477) % 65536);
+      const image = { data: samples, width: 40, height: 30, channels };
+      const file = await encodePng(image, { text: { prompt: "{}" } });
+      const decoded = await decodePng(file);
+      assert.deepEqual([decoded.bitDepth, decoded.channels, decoded.text], [16, channels, { prompt: "{}" }]);
+      assert.deepEqual(decoded.data, samples);
+      assert.equal(pngChunks(file)[0]!.data[8], 16);
+      const read = PNG.sync.read(file, { skipRescale: true }).data as unknown as Uint16Array;
+      assert.equal(read[4 * 777], samples[channels * 777]);
+      const tensor = Tensor.from(
+        Float32Array.from(samples, (value) => value / 65535),
+        [30, 40, channels],
+      );
+      assert.deepEqual(await encodePng(tensor, { text: { prompt: "{}" }, bitDepth: 16 }), file);
+      const bytes = Buffer.from(samples.slice().buffer).swap16();
+      const raw = { data: bytes, width: 40, height: 30, channels, bitDepth: 16 };
+      assert.deepEqual(encodeHere(raw, { text: { prompt: "{}" } }), file);
+    }
+    const odd = Tensor.from([-1, 2, Number.NaN, 0.5], [1, 4]);
+    assert.deepEqual([...(await decodePng(await encodePng(odd, { bitDepth: 16 }))).data], [0, 65535, 0, 32768]);
+    await refuses(encodePng(odd, { bitDepth: 12 as 16 }), "usage.invalid", /bitDepth: expected 8 or 16, received 12/);
+    const wrong = { data: new Uint8Array(3), width: 1, height: 1, channels: 3, bitDepth: 16 };
+    await refuses(encodePng(wrong), "value.invalid", /expected 6 bytes for 1 x 1 x 3, received 3/);
+  });
+
+  it("refuses text that no chunk can hold", async () => {
     const image = Tensor.zeros([1, 1, 3]);
     for (const key of ["", "a".repeat(80), "工", "a\0", "a\n", "\u0085"]) {
       await refuses(encodePng(image, { text: { [key]: "x" } }), "value.invalid", /1 to 79/);
     }
-    for (const value of ["a\0", "猫", 5 as unknown as string]) {
-      await refuses(encodePng(image, { text: { key: value } }), "value.invalid", /Latin-1/);
+    for (const value of ["a\0", 5 as unknown as string]) {
+      await refuses(encodePng(image, { text: { key: value } }), "value.invalid", /without NUL/);
     }
   });
 

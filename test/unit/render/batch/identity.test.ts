@@ -37,4 +37,12 @@ describe("batchHash", () => {
       );
     }
   });
+
+  it("depends on names and bytes of files at hand", () => {
+    const hashOf = (files: Job["files"]) => batchHash(prompt, { ...whole, files }, undefined);
+    const [a, b] = [new Uint8Array([1, 2]), new Uint8Array([1, 3])];
+    assert.equal(hashOf({ a }), hashOf({ a: Buffer.from(a) }));
+    const choices: Job["files"][] = [undefined, { a }, { a: b }, { b: a }, { a, b }];
+    assert.equal(new Set(choices.map(hashOf)).size, choices.length);
+  });
 });

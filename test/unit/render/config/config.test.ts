@@ -161,4 +161,23 @@ describe("hideSecrets", () => {
     const config = parseConfig({ channels: { web: { hooks_token: 654321 } } }, "test");
     assert.doesNotMatch(JSON.stringify(hideSecrets(config)), /654321/);
   });
+
+  it("takes a format of pictures, and says what one can be", () => {
+    const { format, parameters } = parseConfig({ format: { type: "png", bit_depth: 16 }, parameters: true }, "a.yaml");
+    assert.deepEqual([format, parameters], [{ type: "png", bitDepth: 16 }, true]);
+    assert.deepEqual([parseConfig({}, "a.yaml").format, parseConfig({}, "a.yaml").parameters], [undefined, false]);
+    for (const wrong of [
+      { type: "gif" },
+      { type: "jpeg", lossless: true },
+      { type: "webp", quality: 0 },
+      { bit_depth: 9 },
+    ]) {
+      assert.throws(
+        () => parseConfig({ format: wrong }, "a.yaml"),
+        /^LatentkitError: a\.yaml: "format/,
+        JSON.stringify(wrong),
+      );
+    }
+    assert.throws(() => parseConfig({ format: { kind: "webp" } }, "a.yaml"), /unknown key "format\.kind"/);
+  });
 });

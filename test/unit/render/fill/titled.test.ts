@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { parseGraphText, registry, render } from "latentkit";
+import { batch, graphSchema, parseGraphText, registry, render } from "latentkit";
 import { nodesTitled, titledPrimitives } from "#src/render/fill/titled.js";
 import { refuses } from "../../../helpers/errors.js";
+import { temporaryFolder } from "../../../helpers/folders.js";
 
 const definitionOf = (type: string) => registry.get(type);
 const primitive = (class_type: string, value: unknown, title?: string) => ({
@@ -36,6 +37,7 @@ describe("titledPrimitives", () => {
 });
 
 describe("set by a title", () => {
+  const folder = temporaryFolder();
   const graph = () => ({
     "1": primitive("PrimitiveInt", 8, "Width"),
     "2": { class_type: "SolidMask", inputs: { value: 1, width: ["1", 0], height: 8 } },
@@ -59,6 +61,28 @@ describe("set by a title", () => {
       "usage.invalid",
       /nodes 7 and 8 both have the title "Twice"; set one by its id/,
     );
+  });
+
+  it("items of a batch and sweeps may name titles", async () => {
+    const events = batch(graph(), [{ Width: 8 }, { Width: "9007199254740993" }], {
+      targets: ["1"],
+      outputDir: folder(),
+    });
+    const values: unknown[] = [];
+    for await (const event of events) {
+      if (event.type === "item-done") values.push(event.values);
+      else if (event.type === "item-failed") assert.fail(event.error.message);
+    }
+    assert.equal(values.length, 2);
+  });
+
+  it("finds titles in a graph of many in little time @alone", () => {
+    const many = Object.fromEntries(
+      Array.from({ length: 20_000 }, (_, i) => [String(i), primitive("PrimitiveInt", i, `${i}.title ${i}`)]),
+    );
+    const started = performance.now();
+    assert.equal(Object.keys(graphSchema(many, { named: true }).properties).length, 20_000);
+    assert.ok(performance.now() - started < 5000);
   });
 
   it("hides such a value where its title is redacted", async () => {

@@ -106,7 +106,7 @@ describe("pictures as items", () => {
     assert.match(results["link.png"]!, /expected the name of a file inside the input folder, received "link\.png"/);
     assert.match(results["dead.png"]!, /which is not there/);
     assert.match(results["empty.png"]!, /which is empty/);
-    assert.match(results["text.png"]!, /which is no PNG/);
+    assert.match(results["text.png"]!, /which is no picture/);
   });
 
   it("render again where a picture has changed, and only there", async () => {

@@ -27,6 +27,7 @@ export interface Transaction {
 
 type Values = readonly (SqlValue | readonly SqlValue[])[];
 
+// decision 231
 /**
  * A bounded pool of connections to one schema, migrated before the first statement; failures are HookErrors. Nothing
  * depends on the state of a session, so a pooler may give each transaction another one.

@@ -8,16 +8,64 @@ import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.j
 /** Columns of a run that its events change. */
 export const EVENT_COLUMNS = "runs.seq, runs.oldest_event, runs.last_event, runs.event_bytes, runs.files";
 
-export async function append(tx: Transaction, id: string, batch: EventBatch, limits: EventLimits): Promise<boolean> {
-  const sql = `SELECT ${EVENT_COLUMNS} FROM lk.runs WHERE id = $1 AND state = 'running' FOR UPDATE`;
-  const [run] = await tx.query(sql, toStored(id));
+/** Adds events without files to a run that stays within its limits: one statement. Returns false for any other. */
+export async function appendWithinLimits(
+  db: Connection,
+  id: string,
+  { skip, events, files, progress }: EventBatch,
+  limits: EventLimits,
+  token?: number,
+): Promise<boolean> {
+  if (skip > 0 || files.length > 0) return false;
+  const sizes = events.map(({ data }) => Buffer.byteLength(data));
+  const rows = await db.query(
+    `WITH run AS (
+       UPDATE lk.runs SET last_event = last_event + $3, event_bytes = event_bytes + $4, progress = coalesce($5, progress)
+       WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2)
+         AND last_event + $3 - oldest_event < $6 AND event_bytes + $4 <= $7
+       RETURNING seq, last_event - $3 AS last
+     ), added AS (
+       INSERT INTO lk.events SELECT run.seq, run.last + row.n, row.event, row.data, row.bytes
+       FROM run, unnest($8::text[], $9::text[], $10::bigint[]) WITH ORDINALITY AS row (event, data, bytes, n)
+     )
+     SELECT 1 FROM run`,
+    toStored(id),
+    token ?? null,
+    events.length,
+    sizes.reduce((sum, size) => sum + size, 0),
+    progress === undefined ? null : JSON.stringify(progress),
+    limits.events,
+    limits.bytes,
+    events.map(({ event }) => event),
+    events.map(({ data }) => data),
+    sizes,
+  );
+  return rows.length > 0;
+}
+
+/** Adds any events to a running run; `token` undefined: whoever runs it. */
+export async function append(
+  tx: Transaction,
+  id: string,
+  batch: EventBatch,
+  limits: EventLimits,
+  token?: number,
+): Promise<boolean> {
+  const sql = `SELECT ${EVENT_COLUMNS} FROM lk.runs
+    WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) FOR NO KEY UPDATE`;
+  const [run] = await tx.query(sql, toStored(id), token ?? null);
   if (run === undefined) return false;
   await addEvents(tx, run, batch, limits);
   return true;
 }
 
 /** Adds events and files to a run, given its locked row, and trims its head to the limits. */
-export async function addEvents(tx: Transaction, row: SqlRow, batch: EventBatch, limits: EventLimits): Promise<void> {
+export async function addEvents(
+  tx: Transaction,
+  row: SqlRow,
+  batch: EventBatch,
+  limits: EventLimits,
+): Promise<{ oldest: number; last: number }> {
   const run = Number(row.seq);
   let oldest = Number(row.oldest_event);
   let last = Number(row.last_event);
@@ -29,30 +77,28 @@ export async function addEvents(tx: Transaction, row: SqlRow, batch: EventBatch,
   }
   const files = Number(row.files) + (await addFiles(tx, run, batch.files, Number(row.files)));
   const sizes = batch.events.map(({ data }) => Buffer.byteLength(data));
-  if (batch.events.length > 0) {
-    await tx.query(
-      `INSERT INTO lk.events SELECT $1::bigint, $2 + row.n, row.event, row.data, row.bytes
-       FROM unnest($3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY AS row (event, data, bytes, n)`,
-      run,
-      last,
-      batch.events.map(({ event }) => event),
-      batch.events.map(({ data }) => data),
-      sizes,
-    );
-    last += batch.events.length;
-    bytes += sizes.reduce((sum, size) => sum + size, 0);
-  }
-  [oldest, bytes] = await trim(tx, run, { oldest, last, bytes }, limits);
+  const before = last;
+  last += sizes.length;
+  bytes += sizes.reduce((sum, size) => sum + size, 0);
   await tx.query(
-    `UPDATE lk.runs SET oldest_event = $2, last_event = $3, event_bytes = $4, files = $5,
-     progress = coalesce($6, progress) WHERE seq = $1`,
+    `WITH added AS (
+       INSERT INTO lk.events SELECT $1::bigint, $2::bigint + row.n, row.event, row.data, row.bytes
+       FROM unnest($3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY AS row (event, data, bytes, n)
+     )
+     UPDATE lk.runs SET oldest_event = $6, last_event = $7, event_bytes = $8, files = $9,
+       progress = coalesce($10, progress) WHERE seq = $1::bigint`,
     run,
+    before,
+    batch.events.map(({ event }) => event),
+    batch.events.map(({ data }) => data),
+    sizes,
     oldest,
     last,
     bytes,
     files,
     batch.progress === undefined ? null : JSON.stringify(batch.progress),
   );
+  return { oldest: await trim(tx, run, { oldest, last, bytes }, limits), last };
 }
 
 /** Returns the number of files that the run has more now. */
@@ -74,12 +120,13 @@ async function addFiles(tx: Transaction, run: number, files: readonly RunFile[],
   return added.filter((row) => row.is_new === true).length;
 }
 
+/** Returns the id of the oldest event that is left. */
 async function trim(
   tx: Transaction,
   run: number,
   { oldest, last, bytes }: { oldest: number; last: number; bytes: number },
   limits: EventLimits,
-): Promise<[oldest: number, bytes: number]> {
+): Promise<number> {
   let first = oldest;
   let left = bytes;
   const isOver = () => first < last && (last - first + 1 > limits.events || left > limits.bytes);
@@ -91,8 +138,12 @@ async function trim(
       left -= Number(row.bytes);
     }
   }
-  if (first > oldest) await tx.query("DELETE FROM lk.events WHERE run = $1 AND id < $2", run, first);
-  return [first, left];
+  if (first > oldest) {
+    const sql = `WITH trimmed AS (DELETE FROM lk.events WHERE run = $1 AND id < $2)
+      UPDATE lk.runs SET oldest_event = $2, event_bytes = $3 WHERE seq = $1`;
+    await tx.query(sql, run, first, left);
+  }
+  return first;
 }
 
 /** One statement: run and events are of the same moment. Data that does not fit is not read. */

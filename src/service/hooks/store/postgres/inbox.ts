@@ -1,10 +1,10 @@
+import type { RunSummary } from "../../run.js";
 import { type Backlog, countFitting, exceededScope, wakeBytes } from "../backlog.js";
 import type { AddWakeResult, CreateRunResult, NewKey, NewRun, NewWake, Reply, StoredReply } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
-import { getSummary } from "./run-rows.js";
 import { fromStored, toStored, toStoredOrNull } from "./text.js";
 
-// Locks are taken in one order, so that no two transactions wait for each other: session, backlog, reply.
+// Locks are taken in one order, so that no two transactions wait for each other: session, run, backlog, reply.
 
 /** Tries to lock a session's row, which another transaction may delete or create meanwhile. */
 const LOCK_ATTEMPTS = 10;
@@ -21,33 +21,42 @@ export async function findReply(
 }
 
 export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Promise<CreateRunResult> {
-  const stored = key && (await findReply(tx, key.scope, key.nowMark));
-  if (stored) return tx.undo({ kind: "replayed", stored });
   const session = await lockSession(tx, run.sessionKey);
   const wakes = session.wakes > 0 ? await takeWakes(tx, session.id, run.maxWakeBytes) : NO_WAKES;
   const message = run.compose(wakes.texts);
-  if (message === null) return tx.undo({ kind: "empty" });
-  await tx.query(
+  if (message === null) {
+    const stored = key && (await findReply(tx, key.scope, key.nowMark));
+    return tx.undo(stored ? { kind: "replayed", stored } : { kind: "empty" });
+  }
+  if (wakes.texts.length > 0) await grow(tx, { wakes: -wakes.texts.length, bytes: -wakes.bytes });
+  const { id, sessionKey, origin, name, timeoutSeconds, createdAt, createdMark } = run;
+  const earlier = key && (await saveReply(tx, key, { run: { runId: id, sessionKey, createdAt, createdMark } }));
+  if (earlier) return tx.undo({ kind: "replayed", stored: earlier });
+  const [row] = await tx.query(
     `WITH run AS (
-       INSERT INTO lk.runs (id, session, origin, name, state, timeout_seconds, created_at)
-       VALUES ($1, $2, $3, $4, 'queued', $5, $6) RETURNING seq, session
-     ), message AS (INSERT INTO lk.messages SELECT seq, $7 FROM run)
-     UPDATE lk.sessions SET runs = runs + 1, wakes = wakes - $8, wake_bytes = wake_bytes - $9 WHERE id = $2`,
-    toStored(run.id),
+       INSERT INTO lk.runs (id, session, origin, name, state, timeout_seconds, created_at, priority, active)
+       VALUES ($1, $2, $3, $4, 'queued', $5, $6, $10,
+         NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $2 AND others.active))
+       RETURNING seq
+     ), message AS (INSERT INTO lk.messages SELECT seq, $7 FROM run),
+     counted AS (UPDATE lk.sessions SET runs = runs + 1, wakes = wakes - $8, wake_bytes = wake_bytes - $9 WHERE id = $2)
+     SELECT seq FROM run`,
+    toStored(id),
     session.id,
-    run.origin,
-    toStoredOrNull(run.name),
-    run.timeoutSeconds,
-    run.createdAt,
+    origin,
+    toStoredOrNull(name),
+    timeoutSeconds,
+    createdAt,
     toStored(message),
     wakes.texts.length,
     wakes.bytes,
+    run.priority ?? 0,
   );
-  if (wakes.texts.length > 0) await grow(tx, { wakes: -wakes.texts.length, bytes: -wakes.bytes });
-  const { id: runId, sessionKey, createdAt, createdMark } = run;
-  const earlier = key && (await saveReply(tx, key, { run: { runId, sessionKey, createdAt, createdMark } }));
-  if (earlier) return tx.undo({ kind: "replayed", stored: earlier });
-  return { kind: "created", run: (await getSummary(tx, run.id))!, wakes: wakes.texts.length };
+  const created: RunSummary = {
+    ...{ id, seq: Number(row!.seq), sessionKey, chatId: session.id, origin, name, state: "queued", timeoutSeconds },
+    ...{ createdAt, startedAt: null, finishedAt: null, oldestEventId: 1, lastEventId: 0, error: null },
+  };
+  return { kind: "created", run: created, wakes: wakes.texts.length };
 }
 
 export async function addWake(tx: Transaction, wake: NewWake, key?: NewKey): Promise<AddWakeResult> {
@@ -83,11 +92,12 @@ interface LockedSession extends Backlog {
   readonly id: number;
 }
 
+// decision 238
 /** Locks a session's row and creates it where it is absent: the runs and wakes of a session come one after the other. */
 async function lockSession(tx: Transaction, sessionKey: string): Promise<LockedSession> {
   const key = toStored(sessionKey);
   for (let attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
-    const select = "SELECT id, wakes, wake_bytes FROM lk.sessions WHERE key = $1 FOR UPDATE";
+    const select = "SELECT id, wakes, wake_bytes FROM lk.sessions WHERE key = $1 FOR NO KEY UPDATE";
     const insert = "INSERT INTO lk.sessions (key) VALUES ($1) ON CONFLICT DO NOTHING RETURNING id, wakes, wake_bytes";
     const row = (await tx.query(select, key))[0] ?? (await tx.query(insert, key))[0];
     if (row !== undefined) return { id: Number(row.id), wakes: Number(row.wakes), bytes: Number(row.wake_bytes) };

@@ -14,7 +14,8 @@ export async function ping(db: Connection): Promise<void> {
     const common = { id, sessionKey: id, origin: "agent", name: null, timeoutSeconds: 1, createdAt: 0 } as const;
     const key = { scope: id, payloadHash: "", nowMark: 0, expiresMark: 0 };
     await createRun(tx, { ...common, createdMark: 0, maxWakeBytes: 0, compose: () => message }, key);
-    await startRun(tx, id, 0, { event: "status", data: message });
+    const event = { event: "status", data: message };
+    await startRun(tx, id, { worker: id, leaseMs: null, startedAt: 0, event });
     const ending = { from: ["running"], to: "succeeded", finishedAt: 0, endedMark: 0, error: null } as const;
     const terminal = { event: "done", data: message };
     await endRun(tx, id, { ...ending, terminal }, { skip: 0, events: [], files: [] }, { events: 1, bytes: 1 });

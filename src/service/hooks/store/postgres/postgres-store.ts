@@ -1,13 +1,20 @@
+import { randomUUID } from "node:crypto";
 import { LatentkitError } from "../../../../base/errors.js";
-import { checkOptions, type OptionRules } from "../../../../base/options.js";
-import type { Store } from "../store.js";
+import { checkOptions, type OptionRules, type Rule } from "../../../../base/options.js";
+import type { RunSummary } from "../../run.js";
+import type { Leases } from "../leases.js";
+import type { Ending, EventBatch, EventLimits, Store } from "../store.js";
+import { Changes } from "./changes.js";
 import { Connection } from "./connection.js";
 import * as events from "./event-rows.js";
 import { InOrder } from "./in-order.js";
 import * as inbox from "./inbox.js";
+import * as leases from "./lease-rows.js";
+import { Owner } from "./owner.js";
 import { ping } from "./ping.js";
 import * as runs from "./run-rows.js";
 import { sweep } from "./sweep.js";
+import { fromStored, toStored } from "./text.js";
 
 const SCHEMA = "latentkit";
 const CONNECTIONS = 10;
@@ -18,12 +25,28 @@ export interface PostgresStoreOptions {
   readonly url: string;
   /** Schema that holds the tables; created where it is absent. Default: latentkit. */
   readonly schema?: string;
-  /** Most connections that are open at once. Default: 10. */
+  /** Most connections that are open at once, without the one of `listen`. Default: 10. */
   readonly connections?: number;
+  /** Address for `listen`, of the server itself, where `url` is that of a pooler. Default: url. */
+  readonly listenUrl?: string;
 }
 
-/** A store in a PostgreSQL database. */
-export interface PostgresStore extends Store {
+/** A store in a PostgreSQL database. `token`, where it is given, must be that of the run's last start. */
+export interface PostgresStore extends Store, Leases {
+  append(id: string, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
+  endRun(
+    id: string,
+    ending: Ending,
+    batch: EventBatch,
+    limits: EventLimits,
+    token?: number,
+  ): Promise<RunSummary | null>;
+  /**
+   * Calls back when a run was created, changed or ended, in whatever process, with its id; with null where any may have.
+   * A hint, which may be lost with a connection: look by yourself as well, every second or so. Returns the end of it.
+   */
+  listen(listener: (runId: string | null) => void): () => void;
+
   /**
    * Connects and migrates the tables; every other method does so where it has not been done. Rejects with config.invalid
    * where the server cannot be reached or is older than 15, or the schema belongs to another program or a newer version.
@@ -31,8 +54,13 @@ export interface PostgresStore extends Store {
   open(): Promise<void>;
 }
 
+const ADDRESS: Rule = [
+  "an address postgres://…",
+  (value) => typeof value === "string" && /^postgres(ql)?:\/\//.test(value),
+];
 const STORE_RULES: OptionRules<PostgresStoreOptions> = {
-  url: ["an address postgres://…", (value) => typeof value === "string" && /^postgres(ql)?:\/\//.test(value)],
+  url: ADDRESS,
+  listenUrl: ADDRESS,
   schema: [
     "a name of a-z, 0-9 and _, at most 63 characters",
     (value) => typeof value === "string" && /^[a-z_][a-z0-9_]{0,62}$/.test(value) && !value.startsWith("pg_"),
@@ -43,6 +71,7 @@ const STORE_RULES: OptionRules<PostgresStoreOptions> = {
   ],
 };
 
+// decisions 229, 232
 /**
  * Stores runs and events in a PostgreSQL database, by the package `pg`. Connects with the first call. Throws
  * config.invalid where `pg` is not installed.
@@ -53,37 +82,96 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
   const db = new Connection({ url, schema, connections });
   const sessions = new InOrder();
   const single = new InOrder();
+  // on connections of their own, two runs of a session that may run at once could change places
+  const starts = new InOrder();
+  const worker = randomUUID();
+  const owner = new Owner(db, worker);
+  /** Tokens of the runs that were started by their id: a later start by another process ends this one's right to write. */
+  const tokens = new Map<string, number>();
+  const changes = new Changes(db, options.listenUrl ?? url, schema);
+  /** The owner of a schema has nobody to tell. */
+  const tell = (id: string) => {
+    if (!owner.isHeld) changes.tell(toStored(id));
+  };
+  const tellIf = <T>(result: T, id: string): T => {
+    if (result !== null && result !== false) tell(id);
+    return result;
+  };
   return {
     open: () => db.open().catch((cause: unknown) => Promise.reject(openError(cause, url))),
-    leftOver: () => runs.leftOver(db),
+    async leftOver() {
+      await owner.take();
+      return runs.leftOver(db);
+    },
     findReply: (scope, nowMark) => inbox.findReply(db, scope, nowMark),
-    createRun: (run, key) => sessions.run(run.sessionKey, () => db.transaction((tx) => inbox.createRun(tx, run, key))),
+    createRun: (run, key) =>
+      sessions.run(run.sessionKey, async () => {
+        const result = await db.transaction((tx) => inbox.createRun(tx, run, key));
+        if (result.kind === "created") tell(run.id);
+        return result;
+      }),
     addWake: (wake, key) => sessions.run(wake.sessionKey, () => db.transaction((tx) => inbox.addWake(tx, wake, key))),
     pendingSessions: () => inbox.pendingSessions(db),
     getRun: (id) => runs.getRun(db, id),
     getSummary: (id) => runs.getSummary(db, id),
     getStatus: (id, maxFiles) => runs.getStatus(db, id, maxFiles),
     listRuns: (before, limit, filter) => runs.listRuns(db, before, limit, filter),
-    startRun: (id, startedAt, event) => single.run(id, () => runs.startRun(db, id, startedAt, event)),
-    requeueRun: (id) => single.run(id, () => runs.requeueRun(db, id)),
-    append: (id, batch, limits) => single.run(id, () => db.transaction((tx) => events.append(tx, id, batch, limits))),
-    endRun: (id, ending, batch, limits) =>
-      single.run(id, () => db.transaction((tx) => runs.endRun(tx, id, ending, batch, limits))),
+    startRun: (id, startedAt, event) =>
+      starts.run("", async () => {
+        owner.check();
+        const held = await runs.startRun(db, id, { worker, leaseMs: null, startedAt, event });
+        if (held === null) return null;
+        tokens.set(id, held.token);
+        tell(id);
+        return held.run;
+      }),
+    requeueRun: (id) => single.run(id, async () => tellIf(await runs.requeueRun(db, id), id)),
+    append: (id, batch, limits, token = tokens.get(id)) =>
+      single.run(id, async () => {
+        const isAdded =
+          (await events.appendWithinLimits(db, id, batch, limits, token)) ||
+          (await db.transaction((tx) => events.append(tx, id, batch, limits, token)));
+        return tellIf(isAdded, id);
+      }),
+    endRun: (id, ending, batch, limits, token = tokens.get(id)) =>
+      single.run(id, async () => {
+        const ended = await db.transaction((tx) => runs.endRun(tx, id, ending, batch, limits, token));
+        tokens.delete(id);
+        return tellIf(ended, id);
+      }),
+    async claim(claim) {
+      const held = await leases.claim(db, claim);
+      for (const { run } of held) tell(run.id);
+      return held;
+    },
+    renew: (holder, leaseMs) => leases.renew(db, holder, leaseMs),
+    async recoverLost(policy) {
+      const lost = await leases.recoverLost(db, policy);
+      for (const id of [...lost.requeued, ...lost.ended.map((run) => run.id)]) tell(id);
+      return lost;
+    },
+    listen: (listener) => changes.listen((stored) => listener(stored === null ? null : fromStored(stored))),
     readEvents: (id, after, maxEvents, maxBytes) => events.readEvents(db, id, after, maxEvents, maxBytes),
     terminalEvent: (id) => events.terminalEvent(db, id),
     getFile: (id, name) => events.getFile(db, id, name),
     sweep: (request) => db.transaction((tx) => sweep(tx, request, schema)),
     ping: () => ping(db),
-    close: () => db.close(),
+    async close() {
+      await owner.release();
+      await changes.close();
+      await db.close();
+    },
   };
 }
 
-/** The address may hold a password: no message quotes it. */
+/** An address may hold a password: no message quotes it. */
 function checkTypes(options: Partial<PostgresStoreOptions>): void {
-  const { url, ...rest } = { ...options };
+  const { url, listenUrl, ...rest } = { ...options };
   checkOptions("createPostgresStore", rest, STORE_RULES, [], "config.invalid");
-  if (STORE_RULES.url[1](url)) return;
-  throw new LatentkitError("config.invalid", `createPostgresStore: expected "url", ${STORE_RULES.url[0]}.`);
+  for (const [name, value] of Object.entries({ url, listenUrl: listenUrl ?? url })) {
+    if (ADDRESS[1](value)) continue;
+    throw new LatentkitError("config.invalid", `createPostgresStore: expected "${name}", ${ADDRESS[0]}.`);
+  }
 }
 
 function openError(cause: unknown, url: string): LatentkitError {

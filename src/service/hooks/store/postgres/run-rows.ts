@@ -1,5 +1,6 @@
 import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../run.js";
-import type { Ending, EventBatch, EventLimits, LeftOver, NewEvent } from "../store.js";
+import type { Claim, HeldRun } from "../leases.js";
+import type { Ending, EventBatch, EventLimits, LeftOver } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, EVENT_COLUMNS, toFile } from "./event-rows.js";
@@ -87,58 +88,105 @@ export async function leftOver(db: Connection): Promise<{ queued: LeftOver[]; ru
   return { queued: inState("queued"), running: inState("running"), lastMark: Number(rows[0]?.last_mark ?? 0) };
 }
 
-/** One statement; the first event of a run trims nothing, unless it runs again. */
-export async function startRun(
+/** Starts runs: those that `which` names as SQL of their seqs. The first event trims nothing, unless a run runs again. */
+export async function startRuns(
   db: Pick<Connection, "query">,
-  id: string,
-  startedAt: number,
-  { event, data }: NewEvent,
-): Promise<RunRow | null> {
-  const [row] = await db.query(
-    `WITH runs AS (
-       UPDATE lk.runs SET state = 'running', started_at = $2, last_event = last_event + 1,
-         event_bytes = event_bytes + $5::bigint
-       WHERE id = $1 AND state = 'queued' RETURNING *
+  { which, value, worker, leaseMs, startedAt, event }: Start,
+): Promise<HeldRun[]> {
+  const rows = await db.query(
+    `WITH chosen AS MATERIALIZED (${which}),
+     started AS (
+       UPDATE lk.runs SET state = 'running', started_at = $2, token = token + 1, worker = $3,
+         lease_until = clock_timestamp() + $4 * interval '1 ms',
+         last_event = last_event + 1, event_bytes = event_bytes + $7::bigint
+       FROM chosen WHERE runs.seq = chosen.seq AND runs.state = 'queued' RETURNING runs.*
      ), added AS (
-       INSERT INTO lk.events SELECT seq, last_event, $3, $4, $5::bigint FROM runs
+       INSERT INTO lk.events SELECT seq, last_event, $5, $6, $7::bigint FROM started
      )
-     SELECT ${SUMMARY}, messages.message FROM runs ${JOIN_SESSIONS} JOIN lk.messages ON messages.run = runs.seq`,
-    toStored(id),
+     SELECT ${SUMMARY}, runs.token, messages.message
+     FROM started AS runs ${JOIN_SESSIONS} JOIN lk.messages ON messages.run = runs.seq
+     ORDER BY runs.priority DESC, runs.seq`,
+    value,
     startedAt,
-    event,
-    data,
-    Buffer.byteLength(data),
+    worker,
+    leaseMs,
+    event.event,
+    event.data,
+    Buffer.byteLength(event.data),
   );
-  return row === undefined ? null : toRun(row);
+  return rows.map((row) => ({ run: toRun(row), token: Number(row.token) }));
 }
 
-export async function requeueRun(db: Connection, id: string): Promise<boolean> {
-  const sql = `UPDATE lk.runs SET state = 'queued', started_at = NULL, progress = NULL
-    WHERE id = $1 AND state = 'running' RETURNING seq`;
+interface Start extends StartById {
+  /** A statement that returns column `seq` for the value $1. */
+  readonly which: string;
+  readonly value: SqlValue;
+}
+
+interface StartById extends Omit<Claim, "count" | "leaseMs"> {
+  /** null: the lease has no end. */
+  readonly leaseMs: number | null;
+}
+
+export async function startRun(db: Pick<Connection, "query">, id: string, start: StartById): Promise<HeldRun | null> {
+  const which = "SELECT seq FROM lk.runs WHERE id = $1 AND state = 'queued' FOR UPDATE";
+  const [started] = await startRuns(db, { ...start, which, value: toStored(id) });
+  return started ?? null;
+}
+
+export async function requeueRun(db: Pick<Connection, "query">, id: string): Promise<boolean> {
+  const sql = `UPDATE lk.runs SET ${QUEUED} WHERE id = $1 AND state = 'running' RETURNING seq`;
   return (await db.query(sql, toStored(id))).length > 0;
 }
 
+/** Sets what a run that is queued again has lost. */
+export const QUEUED = "state = 'queued', started_at = NULL, progress = NULL, worker = NULL, lease_until = NULL";
+
+/**
+ * Ends a run and lets the next one of its session be claimed. The session is locked first, as by a start: otherwise a run
+ * that is created meanwhile could wait for one that has ended.
+ */
 export async function endRun(
   tx: Transaction,
   id: string,
   ending: Ending,
   batch: EventBatch,
   limits: EventLimits,
+  token?: number,
 ): Promise<RunSummary | null> {
+  const key = toStored(id);
+  await lockSessionOf(tx, key);
+  const { to, finishedAt, endedMark, error } = ending;
   const [row] = await tx.query(
-    `UPDATE lk.runs SET state = $2, finished_at = $3, ended_mark = $4, error = $5, error_code = $6
-     WHERE id = $1 AND state = ANY($7) RETURNING ${EVENT_COLUMNS}`,
-    toStored(id),
-    ending.to,
-    ending.finishedAt,
-    ending.endedMark,
-    toStoredOrNull(ending.error?.error ?? null),
-    ending.error?.code ?? null,
+    `UPDATE lk.runs SET state = $2, finished_at = $3, ended_mark = $4, error = $5, error_code = $6, active = false,
+       lease_until = NULL
+     FROM lk.sessions
+     WHERE sessions.id = runs.session AND runs.id = $1 AND state = ANY($7) AND ($8::bigint IS NULL OR token = $8)
+     RETURNING ${SUMMARY}, ${EVENT_COLUMNS}`,
+    key,
+    to,
+    finishedAt,
+    endedMark,
+    toStoredOrNull(error?.error ?? null),
+    error?.code ?? null,
     ending.from,
+    token ?? null,
   );
   if (row === undefined) return null;
-  await addEvents(tx, row, { ...batch, events: [...batch.events, ending.terminal] }, limits);
-  return getSummary(tx, id);
+  const { oldest, last } = await addEvents(tx, row, { ...batch, events: [...batch.events, ending.terminal] }, limits);
+  await tx.query(
+    `UPDATE lk.runs SET active = true
+     WHERE seq = (SELECT min(seq) FROM lk.runs WHERE session = $1 AND state = 'queued')
+     AND NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $1 AND others.active)`,
+    row.session!,
+  );
+  return { ...toSummary(row), oldestEventId: oldest, lastEventId: last };
+}
+
+/** Locks the session of a run, given its stored id. */
+export async function lockSessionOf(tx: Transaction, id: string): Promise<void> {
+  const session = "SELECT session FROM lk.runs WHERE runs.id = $1";
+  await tx.query(`SELECT 1 FROM lk.sessions WHERE id = (${session}) FOR NO KEY UPDATE`, id);
 }
 
 const toRun = (row: SqlRow): RunRow => ({ ...toSummary(row), message: fromStored(row.message) });

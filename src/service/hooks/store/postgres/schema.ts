@@ -4,8 +4,9 @@ import type { PoolClient, QueryConfig } from "./driver.js";
 /** Oldest server that is supported: 15. */
 const OLDEST_SERVER = 150_000;
 const MIGRATION_MS = 60_000;
-/** Class of our advisory locks, "lkit"; the schema's name makes the second key. */
-export const LOCK_CLASS = 0x6c6b6974;
+/** Classes of advisory locks, from "lkit"; the schema's name makes the second key. */
+const MIGRATION_LOCKS = 0x6c6b6974;
+export const SWEEP_LOCKS = MIGRATION_LOCKS + 1;
 
 /** One migration per schema version; a released one never changes. `lk.` becomes the schema. */
 const STEPS = [
@@ -35,12 +36,22 @@ const STEPS = [
     files bigint NOT NULL DEFAULT 0,         -- how many
     progress text,                           -- JSON text
     error text,
-    error_code text
+    error_code text,
+    priority integer NOT NULL DEFAULT 0,     -- higher ones first
+    active boolean NOT NULL DEFAULT false,   -- the oldest unfinished run of its session: workers claim these
+    token bigint NOT NULL DEFAULT 0,         -- number of starts
+    losses integer NOT NULL DEFAULT 0,       -- number of workers that were lost with it
+    worker text,
+    lease_until timestamptz
   ) WITH (fillfactor = 70);
-  CREATE INDEX runs_live ON lk.runs (state, seq) WHERE ended_mark IS NULL;
+  CREATE INDEX runs_waiting ON lk.runs (session, seq) WHERE state = 'queued';
+  CREATE INDEX runs_live ON lk.runs (seq) WHERE ended_mark IS NULL;
+  CREATE INDEX runs_leased ON lk.runs (worker) WHERE state = 'running';
   CREATE INDEX runs_ended ON lk.runs (ended_mark, seq) WHERE ended_mark IS NOT NULL;
   CREATE INDEX runs_state ON lk.runs (state, seq);
   CREATE UNIQUE INDEX runs_session ON lk.runs (session, seq);
+  CREATE UNIQUE INDEX runs_active ON lk.runs (session) WHERE active;
+  CREATE INDEX runs_claim ON lk.runs (priority DESC, seq) WHERE active AND state = 'queued';
   CREATE TABLE lk.messages (                 -- apart: a run's row is written anew with each of its events
     run bigint PRIMARY KEY,
     message text NOT NULL
@@ -81,6 +92,12 @@ const STEPS = [
     expires_mark bigint NOT NULL
   );
   CREATE INDEX replies_expiry ON lk.replies (expires_mark);
+  CREATE TABLE lk.owner (                    -- one row: the process whose queue orders the runs
+    id integer PRIMARY KEY CHECK (id = 1),
+    process text NOT NULL,
+    until timestamptz
+  );
+  INSERT INTO lk.owner VALUES (1, '', NULL);
   CREATE TABLE lk.pings (id integer PRIMARY KEY CHECK (id = 1), at timestamptz NOT NULL);
   INSERT INTO lk.pings VALUES (1, now());
   `,
@@ -108,7 +125,7 @@ export async function migrate(client: PoolClient, schema: string, to = STEPS.len
   }
   await query("BEGIN");
   try {
-    await query("SELECT pg_advisory_xact_lock($1, hashtext($2))", [LOCK_CLASS, schema]);
+    await query("SELECT pg_advisory_xact_lock($1, hashtext($2))", [MIGRATION_LOCKS, schema]);
     const version = await versionOf(query, schema);
     if (version > STEPS.length) {
       throw refusal(

@@ -1,7 +1,7 @@
 import type { SweepRequest, SweepResult } from "../store.js";
 import type { Transaction } from "./connection.js";
 import type { SqlRow } from "./driver.js";
-import { LOCK_CLASS } from "./schema.js";
+import { SWEEP_LOCKS } from "./schema.js";
 
 /** Runs that are removed by one statement. */
 const BATCH = 200;
@@ -11,8 +11,7 @@ const BATCH = 200;
  * it deletes nothing.
  */
 export async function sweep(tx: Transaction, request: SweepRequest, schema: string): Promise<SweepResult> {
-  // SQL of the lock: the class says whose it is, one below that of a migration
-  const [lock] = await tx.query("SELECT pg_try_advisory_xact_lock($1, hashtext($2)) AS held", LOCK_CLASS - 1, schema);
+  const [lock] = await tx.query("SELECT pg_try_advisory_xact_lock($1, hashtext($2)) AS held", SWEEP_LOCKS, schema);
   const [counted] = await tx.query("SELECT count(*) AS n FROM lk.runs WHERE ended_mark IS NOT NULL");
   const ended = Number(counted!.n);
   if (lock!.held !== true) return { removedRuns: 0, endedRuns: ended, more: false };

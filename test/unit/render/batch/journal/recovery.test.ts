@@ -11,7 +11,7 @@ const names = (position: number) => ({ batch: BATCH, position, number: position 
 describe("sweep of a killed batch", () => {
   const folder = temporaryFolder();
   const write = async (index: number, where = folder()) =>
-    new ItemFiles(names(index)).writeNumbered(where, "p", "", Buffer.from(`item ${index}`));
+    new ItemFiles(names(index)).writeNumbered(where, "p", ".png", Buffer.from(`item ${index}`));
   const finals = () => filesIn(folder()).filter((name) => readTemporary(name.split("/").at(-1)!) === undefined);
 
   it("removes files of a cut item, keeps those of a finished one", async () => {

@@ -41,7 +41,7 @@ async function running(store: Store, id: string): Promise<void> {
 const eventIds = async (store: Store, id: string, after = 0) =>
   (await store.readEvents(id, after, 1000, 1e9))!.events.map((event) => event.id);
 
-describeStores("store contract", (kind) => {
+describeStores({ title: "store contract" }, (kind) => {
   it("stores a run from its creation to its end", async () => {
     const store = kind.create();
     const created = await store.createRun(newRun("r1", { name: "CI" }));

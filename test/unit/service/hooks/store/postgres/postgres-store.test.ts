@@ -191,6 +191,27 @@ describe("createPostgresStore", () => {
     assert.equal((await store.createRun(newRun("r2"))).kind, "created");
   });
 
+  it("fails with store_unavailable where the server hangs, and recovers @long", async () => {
+    const proxy = await startProxy(url);
+    open.push(proxy);
+    const store = create(newSchema(), proxy.url);
+    await store.createRun(newRun("r1"));
+    await store.startRun("r1", 1, started);
+    proxy.freeze(true);
+    const begun = performance.now();
+    await Promise.all([
+      refusesHook(store.createRun(newRun("r2")), "store_unavailable"),
+      refusesHook(store.append("r1", { ...NOTHING, events: [started] }, KEEP), "store_unavailable"),
+      refusesHook(store.getRun("r1"), "store_unavailable"),
+      refusesHook(store.ping(), "store_unavailable"),
+    ]);
+    assert.ok(performance.now() - begun < 8000, `${performance.now() - begun} ms`);
+    proxy.freeze(false);
+    assert.equal(await store.getRun("r2"), null);
+    assert.equal((await store.getRun("r1"))?.lastEventId, 1);
+    assert.equal((await store.createRun(newRun("r2"))).kind, "created");
+  });
+
   it("undoes a transaction that is cut off at any statement", async () => {
     const proxy = await startProxy(url);
     open.push(proxy);
@@ -212,6 +233,42 @@ describe("createPostgresStore", () => {
       if (result !== undefined) assert.equal(result.kind, "created");
     }
     assert.ok(created > 5, `created at statement ${created}`);
+  });
+
+  it("belongs to one service process: a second one is refused, the next one follows", async () => {
+    const schema = newSchema();
+    const [first, second] = [create(schema), create(schema)];
+    await first.leftOver();
+    await first.leftOver();
+    assert.match((await refusesHook(second.leftOver(), "store_unavailable")).message, /another service process/);
+    // it may read and queue: only the queue of runs belongs to one
+    await second.createRun(newRun("r1"));
+    await first.close();
+    assert.deepEqual(
+      (await second.leftOver()).queued.map(({ id }) => id),
+      ["r1"],
+    );
+  });
+
+  it("follows a killed process when its lease ends; that one starts nothing more if it was only stopped @long", async () => {
+    const schema = newSchema();
+    const proxy = await startProxy(url);
+    open.push(proxy);
+    const [stopped, next] = [create(schema, proxy.url), create(schema)];
+    await stopped.createRun(newRun("r1"));
+    await stopped.createRun(newRun("r2", { sessionKey: "hook:b" }));
+    await stopped.leftOver();
+    await stopped.startRun("r1", 1, started);
+    await proxy.stop();
+    const left = await next.leftOver();
+    assert.deepEqual([left.running.map(({ id }) => id), left.queued.map(({ id }) => id)], [["r1"], ["r2"]]);
+    await next.requeueRun("r1");
+    await next.startRun("r1", 2, started);
+    await proxy.start();
+    assert.equal(await stopped.append("r1", { ...NOTHING, skip: 5 }, KEEP), false);
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    await refusesHook(stopped.startRun("r2", 1, started), "store_unavailable");
+    assert.equal((await next.getRun("r2"))?.state, "queued");
   });
 
   it("closes twice, and refuses work then", async () => {

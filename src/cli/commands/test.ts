@@ -1,0 +1,184 @@
+import { readdir, readFile, stat } from "node:fs/promises";
+import { basename, dirname, extname, join } from "node:path";
+import { LatentkitError } from "../../base/errors.js";
+import { parseGraph } from "../../graph/parse.js";
+import { createGraphKeys } from "../../render/items/graph-keys.js";
+import { checkSnapshot, type SnapshotVerdict } from "../../render/snapshot/check-snapshot.js";
+import { renderOutputs } from "../../render/snapshot/outputs.js";
+import { removeSnapshot } from "../../render/snapshot/snapshot-files.js";
+import { readGraph } from "../../render/source.js";
+import { type Arguments, type Command, pair, wholeNumber } from "../command.js";
+import { hostOptions, openHost } from "../host.js";
+import { deviceOf, shortest } from "../render-options.js";
+import { harmless, oneLine, red, type Terminal } from "../terminal.js";
+
+const FAILED = 1;
+const SNAPSHOTS = "__snapshots__";
+const MAX_TOLERANCE = 255;
+/** Larger files are no graphs, and the render says so. */
+const MAX_READ_BYTES = 64 * 1024 * 1024;
+
+/** Result of one graph. */
+type Status = SnapshotVerdict["status"] | "failed";
+
+interface Outcome {
+  readonly graph: string;
+  readonly status: Status;
+  /** A sentence or clause for each difference, or why the graph failed. */
+  readonly messages: readonly string[];
+  /** Pictures that show differences. */
+  readonly pictures: readonly string[];
+}
+
+const WRONG: ReadonlySet<Status> = new Set(["failed", "different", "missing"]);
+
+export const testCommand: Command = {
+  usage: "test [DIR]",
+  summary: "Render the graphs of a folder and compare their pixels with snapshots.",
+  help: [
+    "  --update         write the snapshots of graphs that differ, and remove those without a graph",
+    "  --set KEY=VALUE  a value for the graphs that have the key; repeatable",
+    "  --tolerance N    accept pixels that are up to N of 255 off (0)",
+    "  --input DIR      folder of the input images (input beside the graph, else ./input)",
+    "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
+    "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
+    "  --alias OLD=NEW  run nodes of class OLD (or of prefix OLD) as NEW; repeatable",
+    "  --json           print one JSON object a graph",
+    "",
+    "DIR (.) is a folder of graphs, or one graph. Snapshots lie in __snapshots__ beside the graphs, pictures of",
+    "differences in __differences__. A missing snapshot is written, but for CI=true in the environment: there it is a",
+    "failure. Exit code 0: all equal or written, 1: a graph differs, fails or has no snapshot, 2: bad usage.",
+  ],
+  options: {
+    update: { type: "boolean" },
+    set: { type: "string", multiple: true },
+    tolerance: { type: "string" },
+    input: { type: "string" },
+    ...hostOptions,
+    device: { type: "string" },
+    alias: { type: "string", multiple: true },
+    json: { type: "boolean" },
+  },
+  positionals: { min: 0, max: 1 },
+  run: async (args, terminal, signal) => {
+    const path = args.positionals[0] ?? ".";
+    const { graphs, folder } = await findGraphs(path);
+    const test = await createTest(args, terminal, graphs, signal);
+    const counts = new Map<Status, number>();
+    for (const graph of graphs) {
+      const outcome = await test(graph);
+      counts.set(outcome.status, (counts.get(outcome.status) ?? 0) + 1);
+      print(outcome, args, terminal);
+    }
+    const obsolete = folder === undefined ? [] : await obsoleteSnapshots(folder, graphs);
+    for (const stem of obsolete) {
+      if (args.flag("update")) await removeSnapshot(stem);
+      const what = args.flag("update") ? "was removed" : "has no graph any more; --update removes it";
+      terminal.err(`The snapshot ${shortest(`${stem}.json`)} ${what}.\n`);
+    }
+    const parts = Array.from(counts, ([status, count]) => `${count} ${status}`);
+    if (!args.flag("json")) {
+      terminal.err(`${graphs.length} ${graphs.length === 1 ? "graph" : "graphs"}: ${parts.join(", ")}.\n`);
+    }
+    return [...counts.keys()].some((status) => WRONG.has(status)) ? FAILED : 0;
+  },
+};
+
+/** Graphs of a folder by name, or the one graph; `folder` is the folder that was searched. */
+async function findGraphs(path: string): Promise<{ graphs: string[]; folder?: string }> {
+  const found = await stat(path).catch((cause: unknown) => {
+    throw new LatentkitError("file.not-found", `${path} does not exist.`, {}, { cause });
+  });
+  if (!found.isDirectory()) return { graphs: [path] };
+  const names = (await readdir(path)).filter((name) => extname(name).toLowerCase() === ".json").sort();
+  const graphs: string[] = [];
+  for (const name of names) if (await isGraph(join(path, name))) graphs.push(join(path, name));
+  if (graphs.length > 0) return { graphs, folder: path };
+  throw new LatentkitError("usage.invalid", `${path}: expected a folder with graphs (*.json), received none.`);
+}
+
+/** Whether a file is meant as a graph, also where it is a wrong one; package.json and the like are not. */
+async function isGraph(path: string): Promise<boolean> {
+  const { size } = await stat(path);
+  const text = size > MAX_READ_BYTES ? "" : await readFile(path, "utf8");
+  return (
+    size > MAX_READ_BYTES || text.includes('"class_type"') || (text.includes('"nodes"') && text.includes('"links"'))
+  );
+}
+
+/** Makes the test of one graph. Fails with usage.invalid, before anything renders, for a key that no graph has. */
+async function createTest(
+  args: Arguments,
+  terminal: Terminal,
+  graphs: readonly string[],
+  signal: AbortSignal,
+): Promise<(graph: string) => Promise<Outcome>> {
+  const values = args.values("set").map((text) => pair("set", text));
+  const classAliases = Object.fromEntries(args.values("alias").map((text) => pair("alias", text)));
+  const tolerance = wholeNumber(args, "tolerance", 0);
+  if (tolerance !== undefined && tolerance > MAX_TOLERANCE) {
+    throw new LatentkitError("usage.invalid", `--tolerance: expected 0 to ${MAX_TOLERANCE}, received ${tolerance}.`);
+  }
+  const valuesOf = (path: string) => {
+    try {
+      const keys = createGraphKeys(parseGraph(readGraph(path, { classAliases }).graph).prompt, { classAliases });
+      return values.filter(([key]) => !("reason" in keys.find(key)));
+    } catch {
+      // the render says what is wrong with it
+      return [];
+    }
+  };
+  const known = new Set(graphs.flatMap((path) => valuesOf(path).map(([key]) => key)));
+  const unknown = values.find(([key]) => !known.has(key))?.[0];
+  if (unknown !== undefined) {
+    throw new LatentkitError("usage.invalid", `--set: no graph has the key ${JSON.stringify(unknown)}.`);
+  }
+  const { CI = "" } = terminal.env;
+  const isCi = CI !== "" && CI !== "0" && CI !== "false";
+  const write = args.flag("update") ? "all" : isCi ? "none" : "missing";
+  const options = {
+    inputDir: args.value("input"),
+    host: await openHost(args.values("models"), terminal, args.flag("json")),
+    device: deviceOf(args),
+    classAliases,
+    signal,
+  };
+  return async (graph) => {
+    try {
+      const set = Object.fromEntries(valuesOf(graph));
+      const { outputs, warnings } = await renderOutputs(graph, { ...options, set });
+      for (const warning of warnings) terminal.err(`Warning: ${oneLine(graph)}: ${harmless(warning)}\n`);
+      const { status, differences, pictures } = await checkSnapshot(stemOf(graph), outputs, { write, tolerance });
+      return { graph, status, messages: differences, pictures };
+    } catch (error) {
+      // what stops one graph says nothing about the next; an interruption stops all
+      if (!(error instanceof LatentkitError) || error.code === "run.interrupted") throw error;
+      return { graph, status: "failed", messages: [error.message], pictures: [] };
+    }
+  };
+}
+
+const stemOf = (graph: string): string => join(dirname(graph), SNAPSHOTS, basename(graph, extname(graph)));
+
+async function obsoleteSnapshots(folder: string, graphs: readonly string[]): Promise<string[]> {
+  const stems = new Set(graphs.map(stemOf));
+  const names = await readdir(join(folder, SNAPSHOTS)).catch(() => []);
+  return names
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => join(folder, SNAPSHOTS, name.slice(0, -".json".length)))
+    .filter((stem) => !stems.has(stem))
+    .sort();
+}
+
+function print({ graph, status, messages, pictures }: Outcome, args: Arguments, terminal: Terminal): void {
+  if (args.flag("json")) {
+    terminal.out(`${JSON.stringify({ graph, status, messages, pictures })}\n`);
+    return;
+  }
+  const word = WRONG.has(status) ? red(terminal, status) : status;
+  const hints = [...messages, ...pictures.map((path) => `see ${shortest(path)}`)];
+  const more =
+    status === "missing" ? ["no snapshot; run latentkit test without CI=true, and commit what it writes"] : hints;
+  const detail = more.length === 0 || status === "updated" ? "" : `: ${more.join("; ")}`;
+  terminal.out(`${word} ${oneLine(graph)}${harmless(oneLine(detail))}\n`);
+}

@@ -1,0 +1,68 @@
+import { createHash } from "node:crypto";
+import { LatentkitError } from "../../base/errors.js";
+import { download } from "../http/download.js";
+import { createInputHashes, readInputFile } from "./input-file.js";
+import { type FilesByName, isAddress } from "./input-text.js";
+
+/** Places where the input files of a run are found. */
+export interface InputPlaces {
+  readonly folder: string | undefined;
+  /** Files at hand, which precede those of the folder. */
+  readonly files?: FilesByName;
+  /** No address may be downloaded. */
+  readonly isOffline?: boolean;
+  /** Downloads an address; `download` where absent. */
+  readonly download?: typeof download;
+}
+
+/** Bytes that one run may download in all. */
+const MAX_BYTES = 512 * 2 ** 20;
+
+/** The input files of one run. An address is downloaded once, so that a receipt hashes the bytes that a node has read. */
+export class InputFiles {
+  private readonly downloads = new Map<string, Promise<Buffer>>();
+  private bytes = 0;
+  private readonly hashOf: (name: string) => Promise<string>;
+
+  constructor(private readonly places: InputPlaces) {
+    const { folder = "", files } = places;
+    this.hashOf = createInputHashes(folder, files);
+  }
+
+  /**
+   * Reads a file at hand, of a data: text, an https: address or the input folder. `subject` names it in messages. Fails as
+   * `readInputFile` and `download`, and with network.forbidden.
+   */
+  async read(name: string, subject?: string, signal?: AbortSignal): Promise<Buffer> {
+    const { folder, files } = this.places;
+    const isGiven = files !== undefined && Object.hasOwn(files, name);
+    if (isAddress(name) && !isGiven) return this.load(name, subject, signal);
+    if (folder !== undefined) return readInputFile({ folder, name, subject, files });
+    throw new LatentkitError("usage.invalid", "inputDir: expected a folder, received none.");
+  }
+
+  /** SHA-256 of a file's bytes, in hex; undefined for an address that nobody has read. */
+  async hash(name: string): Promise<string | undefined> {
+    if (!isAddress(name) || Object.hasOwn(this.places.files ?? {}, name)) return this.hashOf(name);
+    const bytes = await this.downloads.get(name)?.catch(() => undefined);
+    return bytes && createHash("sha256").update(bytes).digest("hex");
+  }
+
+  private load(address: string, subject: string | undefined, signal: AbortSignal | undefined): Promise<Buffer> {
+    const { isOffline, download: get = download } = this.places;
+    if (isOffline) {
+      const message = "The network may not be reached (allowNetwork, allow_network, --offline).";
+      throw new LatentkitError("network.forbidden", message);
+    }
+    const started = this.downloads.get(address);
+    if (started !== undefined) return started;
+    const loading = get(address, { subject, signal }).then((bytes) => {
+      this.bytes += bytes.length;
+      if (this.bytes <= MAX_BYTES) return bytes;
+      const message = `${subject ?? "Download"}: expected at most ${MAX_BYTES} bytes of downloads in one run, received ${this.bytes}.`;
+      throw new LatentkitError("download.refused", message);
+    });
+    this.downloads.set(address, loading);
+    return loading;
+  }
+}

@@ -1,0 +1,31 @@
+import { BlockList, isIPv4, isIPv6 } from "node:net";
+
+/** Networks of IPv4 that are no part of the public internet: private, shared, loopback, link-local, tests, multicast. */
+const CLOSED_V4 = [
+  ...["0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24"],
+  ...["192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"],
+  ...["224.0.0.0/4", "240.0.0.0/4"],
+];
+/** Public addresses of IPv6, and networks among them that lead elsewhere: tunnels to IPv4, tests. */
+const OPEN_V6 = "2000::/3";
+const CLOSED_V6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
+
+const closed = listOf("ipv4", CLOSED_V4);
+const openV6 = listOf("ipv6", [OPEN_V6]);
+const closedV6 = listOf("ipv6", CLOSED_V6);
+
+/** Whether an IP address is one of the public internet. */
+export function isPublicAddress(ip: string): boolean {
+  if (isIPv4(ip)) return !closed.check(ip, "ipv4");
+  // a zone ("%eth0") names a link
+  return isIPv6(ip) && !ip.includes("%") && openV6.check(ip, "ipv6") && !closedV6.check(ip, "ipv6");
+}
+
+function listOf(family: "ipv4" | "ipv6", networks: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address, bits] = network.split("/") as [string, string];
+    list.addSubnet(address, Number(bits), family);
+  }
+  return list;
+}

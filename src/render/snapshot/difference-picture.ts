@@ -1,0 +1,152 @@
+import type { RawImage } from "../../io/raw-image.js";
+import { Canvas, type Colour, charactersIn, textHeight, textWidth } from "../contact-sheet/canvas.js";
+import { cut } from "../contact-sheet/labels.js";
+import { offAt, type PixelDifference, type WidePicture } from "./pixel-difference.js";
+
+const GROUND: Colour = [248, 248, 246];
+const INK: Colour = [34, 34, 38];
+const SOFT_INK: Colour = [92, 92, 98];
+const LINE: Colour = [214, 214, 208];
+
+const MARGIN = 24;
+const GAP = 20;
+const CAPTION_GAP = 10;
+const LARGE = 2;
+/** Longest side of a picture on the page; larger ones shrink by a whole number. */
+const MAX_SIDE = 768;
+/** Smaller pictures grow by a whole number, so that single pixels can be seen. */
+const MIN_SIDE = 192;
+
+/** The picture is this many times as large as what a frame is drawn around. */
+const MIN_FRAMED = 16;
+const FRAME: Colour = [208, 0, 0];
+const FRAME_GAP = 6;
+const FRAME_LINES = 2;
+
+/** Difference of the faintest pixel that is drawn, from 0 to 1: one step of 255 must catch the eye too. */
+const FAINTEST = 0.45;
+
+/**
+ * Expected picture, actual one and difference side by side, each with its name. In the difference grey is equal, red is
+ * not, and a frame shows where a few pixels are. `off` is absent for pictures of two sizes.
+ */
+export function drawDifference(
+  expected: WidePicture,
+  actual: WidePicture,
+  off: PixelDifference | undefined,
+  { title, subtitle }: { title: string; subtitle: string },
+): Canvas {
+  const width = Math.max(expected.width, actual.width);
+  const height = Math.max(expected.height, actual.height);
+  const scale = scaleOf(width, height);
+  const panels = [
+    { name: "expected", image: scaled(expected.width, expected.height, scale, meanOf(expected)) },
+    { name: "actual", image: scaled(actual.width, actual.height, scale, meanOf(actual)) },
+    { name: "difference", image: scaled(width, height, scale, differenceOf(expected, actual)) },
+  ];
+  const column = Math.max(...panels.map(({ image, name }) => Math.max(image.width, textWidth(name, LARGE))));
+  const row = Math.max(...panels.map(({ image }) => image.height));
+  const top = MARGIN + textHeight(LARGE) * 2 + CAPTION_GAP + GAP;
+  const pageWidth = MARGIN * 2 + panels.length * (column + GAP) - GAP;
+  const page = new Canvas(pageWidth, top + textHeight(LARGE) + CAPTION_GAP + row + MARGIN, GROUND);
+  const room = charactersIn(pageWidth - MARGIN * 2, LARGE);
+  page.text(cut(title, room), MARGIN, MARGIN, LARGE, INK);
+  page.text(cut(subtitle, room), MARGIN, MARGIN + textHeight(LARGE) + CAPTION_GAP, LARGE, SOFT_INK);
+  for (const [i, { name, image }] of panels.entries()) {
+    const left = MARGIN + i * (column + GAP);
+    const y = top + textHeight(LARGE) + CAPTION_GAP;
+    page.text(name, left, top, LARGE, INK);
+    page.frame(left - 1, y - 1, image.width + 2, image.height + 2, LINE);
+    page.draw(image, left, y);
+    if (name === "difference" && off !== undefined) frameBox(page, off, image, { left, top: y }, scale);
+  }
+  return page;
+}
+
+/** Draws a frame around differences that fill a small part of the picture. */
+function frameBox(
+  page: Canvas,
+  { box }: PixelDifference,
+  image: RawImage,
+  at: { left: number; top: number },
+  { shrink, grow }: Scale,
+): void {
+  const onPage = (pixel: number) => Math.floor(pixel / shrink) * grow;
+  const [left, top] = [onPage(box.left), onPage(box.top)];
+  const [width, height] = [onPage(box.right - 1) + grow - left, onPage(box.bottom - 1) + grow - top];
+  if (width * height * MIN_FRAMED > image.width * image.height) return;
+  const pad = FRAME_GAP + FRAME_LINES;
+  for (let line = 0; line < FRAME_LINES; line++) {
+    const out = pad - line;
+    page.frame(at.left + left - out, at.top + top - out, width + 2 * out, height + 2 * out, FRAME);
+  }
+}
+
+/** Pixels of the picture for one of the page (shrink), or the other way round (grow); one of both is 1. */
+interface Scale {
+  readonly shrink: number;
+  readonly grow: number;
+}
+
+function scaleOf(width: number, height: number): Scale {
+  const side = Math.max(width, height);
+  return { shrink: Math.ceil(side / MAX_SIDE), grow: Math.max(1, Math.floor(MIN_SIDE / side)) };
+}
+
+/** Colour of a rectangle of a picture, in 0…255. */
+type ColourOf = (left: number, top: number, right: number, bottom: number) => Colour;
+
+function scaled(width: number, height: number, { shrink, grow }: Scale, colourOf: ColourOf): RawImage {
+  const columns = Math.ceil(width / shrink);
+  const rows = Math.ceil(height / shrink);
+  const out = new Canvas(columns * grow, rows * grow, GROUND);
+  for (let y = 0; y < rows; y++) {
+    for (let x = 0; x < columns; x++) {
+      const right = Math.min(width, (x + 1) * shrink);
+      const bottom = Math.min(height, (y + 1) * shrink);
+      out.fill(x * grow, y * grow, grow, grow, colourOf(x * shrink, y * shrink, right, bottom));
+    }
+  }
+  return out;
+}
+
+/** Mean colours, where transparent on the page's ground. */
+function meanOf({ width, samples }: WidePicture): ColourOf {
+  return (left, top, right, bottom) => {
+    const sums = [0, 0, 0];
+    for (let y = top; y < bottom; y++) {
+      for (let x = left; x < right; x++) {
+        const at = (y * width + x) * 4;
+        const opacity = samples[at + 3]! / 65535;
+        for (let c = 0; c < 3; c++) sums[c]! += (samples[at + c]! / 257) * opacity + GROUND[c]! * (1 - opacity);
+      }
+    }
+    const count = (right - left) * (bottom - top);
+    return [sums[0]! / count, sums[1]! / count, sums[2]! / count];
+  };
+}
+
+/**
+ * The actual picture in faint grey, and red where a pixel of the rectangle differs: the largest difference counts, so
+ * that shrinking hides none. What only one of both pictures has is full red.
+ */
+function differenceOf(expected: WidePicture, actual: WidePicture): ColourOf {
+  const mean = meanOf(actual);
+  const has = (picture: WidePicture, x: number, y: number) => x < picture.width && y < picture.height;
+  return (left, top, right, bottom) => {
+    let most = 0;
+    for (let y = top; y < bottom; y++) {
+      for (let x = left; x < right; x++) {
+        const isInBoth = has(expected, x, y) && has(actual, x, y);
+        const [from, other] = [(y * expected.width + x) * 4, (y * actual.width + x) * 4];
+        most = Math.max(most, isInBoth ? offAt(expected, from, actual, other) : 65535);
+      }
+    }
+    const isInside = has(actual, right - 1, bottom - 1);
+    const [red, green, blue] = isInside ? mean(left, top, right, bottom) : GROUND;
+    const grey = 200 + (red * 0.3 + green * 0.59 + blue * 0.11) * 0.2;
+    if (most === 0) return [grey, grey, grey];
+    const strength = FAINTEST + (1 - FAINTEST) * Math.sqrt(most / 65535);
+    return [grey + (208 - grey) * strength, grey * (1 - strength), grey * (1 - strength)];
+  };
+}

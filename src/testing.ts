@@ -1,0 +1,158 @@
+// Comparison of rendered graphs with committed snapshots, for vitest, jest and mocha.
+import "./base/package.js"; // first: in a bundle it throws the sentence that says what to do
+import { AssertionError } from "node:assert";
+import { createHash } from "node:crypto";
+import { basename, dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, LatentkitError } from "./base/errors.js";
+import { checkOptions, FLAG, type OptionRules, pickOptions, rulesWithout, TEXT } from "./base/options.js";
+import { SURROUNDINGS_RULES } from "./graph/surroundings.js";
+import { JOB_OPTION_RULES } from "./render/job.js";
+import { checkSnapshot, type SnapshotVerdict, type SnapshotWrites } from "./render/snapshot/check-snapshot.js";
+import { renderOutputs, type SnapshotRenderOptions } from "./render/snapshot/outputs.js";
+
+/** Options of a comparison: those of the render that change its pixels, and how much they may differ. */
+export interface MatchRenderOptions extends SnapshotRenderOptions {
+  /** Largest difference of a sample that counts as equal, 0 to 255; 0 where absent. Models of another machine need 4. */
+  readonly tolerance?: number;
+  /** Name of the snapshot in place of the test's: where one test compares two graphs. */
+  readonly name?: string;
+}
+
+/** Options of `expectRender`. */
+export interface ExpectRenderOptions extends Omit<MatchRenderOptions, "name"> {
+  /** Path of the snapshot without ".json", or its URL: `new URL("__snapshots__/portrait", import.meta.url)`. */
+  readonly snapshot: string | URL;
+  /** true: writes the snapshot where it differs. Where absent: whether LATENTKIT_UPDATE_SNAPSHOTS is 1. */
+  readonly update?: boolean;
+}
+
+/** Result of a matcher, as vitest and jest take it. */
+export interface MatcherResult {
+  readonly pass: boolean;
+  readonly message: () => string;
+}
+
+/** State of a test that vitest and jest pass to a matcher as `this`. */
+export interface MatcherContext {
+  readonly testPath?: string;
+  readonly currentTestName?: string;
+  readonly isNot?: boolean;
+  readonly snapshotState?: object;
+}
+
+/** Matchers by name, to merge into the runner's own types. */
+export interface RenderMatchers<Result = unknown> {
+  /** Renders the graph and compares its pixels, texts and files with the test's snapshot. */
+  toMatchRender(options?: MatchRenderOptions): Result;
+}
+
+const RULES: OptionRules<MatchRenderOptions> = {
+  set: JOB_OPTION_RULES.set,
+  targets: JOB_OPTION_RULES.targets,
+  inputDir: JOB_OPTION_RULES.inputDir,
+  classAliases: JOB_OPTION_RULES.classAliases,
+  config: JOB_OPTION_RULES.config,
+  partial: JOB_OPTION_RULES.partial,
+  device: JOB_OPTION_RULES.device,
+  setup: JOB_OPTION_RULES.setup,
+  registry: SURROUNDINGS_RULES.registry,
+  host: SURROUNDINGS_RULES.host,
+  signal: SURROUNDINGS_RULES.signal,
+  tolerance: ["a number from 0 to 255", (value) => typeof value === "number" && value >= 0 && value <= 255],
+  name: TEXT,
+};
+const RENDER_RULES: OptionRules<SnapshotRenderOptions> = rulesWithout(RULES, "name", "tolerance");
+
+const EXPECT_RULES: OptionRules<ExpectRenderOptions> = {
+  ...RENDER_RULES,
+  tolerance: RULES.tolerance,
+  snapshot: ["a path or a URL", (value) => (typeof value === "string" && value !== "") || value instanceof URL],
+  update: FLAG,
+};
+
+/**
+ * Renders a graph (a path, JSON text or an object) and compares its pixels, texts and files with a snapshot. A missing one
+ * is written, but for CI in the environment. Rejects with an AssertionError that names each difference and the picture
+ * that shows it, and as `render` where the graph cannot be rendered.
+ */
+export async function expectRender(graph: string | object, options: ExpectRenderOptions): Promise<void> {
+  checkOptions("expectRender", options, EXPECT_RULES, ["snapshot"]);
+  const { snapshot, update = process.env.LATENTKIT_UPDATE_SNAPSHOTS === "1" } = options;
+  const stem = resolve(snapshot instanceof URL ? fileURLToPath(snapshot) : snapshot);
+  const verdict = await compare(graph, stem, options, update ? "all" : writesOf());
+  if (isMatch(verdict)) return;
+  throw new AssertionError({ message: sentenceOf(stem, verdict), stackStartFn: expectRender });
+}
+
+/** Matchers for `expect.extend` of vitest and jest; `--update` (`-u`) of the runner writes snapshots. */
+export const matchers = {
+  /**
+   * Renders the graph and compares its pixels, texts and files with the snapshot of the test: a file of `__snapshots__`
+   * beside the test's, named after both. To be awaited.
+   */
+  async toMatchRender(this: MatcherContext, graph: unknown, options: MatchRenderOptions = {}): Promise<MatcherResult> {
+    checkOptions("toMatchRender", options, RULES);
+    if (typeof graph !== "string" && (typeof graph !== "object" || graph === null)) {
+      const message = `toMatchRender: expected a graph (a path, JSON text or an object), received ${describe(graph)}.`;
+      throw new LatentkitError("usage.invalid", message);
+    }
+    const stem = stemOf(this, options.name);
+    const verdict = await compare(graph, stem, options, this.isNot ? "none" : writesOf(this.snapshotState));
+    const pass = isMatch(verdict);
+    const message = () =>
+      pass ? `The graph was expected to differ from the snapshot ${stem}.json.` : sentenceOf(stem, verdict);
+    return { pass, message };
+  },
+};
+
+async function compare(
+  graph: string | object,
+  stem: string,
+  options: SnapshotRenderOptions & { readonly tolerance?: number },
+  write: SnapshotWrites,
+): Promise<SnapshotVerdict> {
+  const { outputs } = await renderOutputs(graph, pickOptions<SnapshotRenderOptions>(options, RENDER_RULES));
+  return checkSnapshot(stem, outputs, { write, tolerance: options.tolerance });
+}
+
+const isMatch = ({ status }: SnapshotVerdict): boolean => status !== "different" && status !== "missing";
+
+function sentenceOf(stem: string, { status, differences, pictures }: SnapshotVerdict): string {
+  if (status === "missing") {
+    return `The snapshot ${stem}.json is missing, and CI writes none: run the test elsewhere, and commit what it writes.`;
+  }
+  const lines = [...differences, ...pictures.map((path) => `see ${path}`)].map((line) => `\n  ${line}`);
+  return `The graph differs from the snapshot ${stem}.json:${lines.join("")}`;
+}
+
+/** Writes as the runner's own snapshots have them, which both vitest and jest keep in a private field. */
+function writesOf(snapshotState: object = {}): SnapshotWrites {
+  const { _updateSnapshot: update } = snapshotState as { _updateSnapshot?: unknown };
+  if (update === "all" || process.env.LATENTKIT_UPDATE_SNAPSHOTS === "1") return "all";
+  if (update === "new" || update === "none") return update === "new" ? "missing" : "none";
+  const { CI = "" } = process.env;
+  return CI === "" || CI === "0" || CI === "false" ? "missing" : "none";
+}
+
+const MAX_NAME_CHARACTERS = 80;
+
+function stemOf({ testPath, currentTestName = "" }: MatcherContext, name = currentTestName): string {
+  if (testPath === undefined || name === "") {
+    throw new LatentkitError("usage.invalid", "toMatchRender: expected to be called within a test.");
+  }
+  const [file] = basename(testPath).split(".");
+  return join(dirname(testPath), "__snapshots__", `${file}-${fileName(name)}`);
+}
+
+/** Name of a file for a test's name; a hash tells those apart whose letters cannot all be kept. */
+function fileName(name: string): string {
+  const words = name
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word !== "");
+  const short = words.join("-").slice(0, MAX_NAME_CHARACTERS);
+  const isWhole = words.join("-").length <= MAX_NAME_CHARACTERS && /^[\x20-\x7e]*$/.test(name);
+  const hash = createHash("sha256").update(name).digest("hex").slice(0, 8);
+  return isWhole && short !== "" ? short : [short, hash].filter((part) => part !== "").join("-");
+}
