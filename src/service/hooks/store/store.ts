@@ -92,6 +92,11 @@ export interface NewEvent {
 
 /** Events to add to a run, in order. */
 export interface EventBatch {
+  /**
+   * Id of the event before the batch, where the writer knows it: what a shared store (leases.ts) holds of the batch
+   * already, from a call whose answer was lost, it does not add again.
+   */
+  readonly after?: number;
   /** Number of ids before `events` whose events were dropped: everything stored before them is trimmed as well. */
   readonly skip: number;
   readonly events: readonly NewEvent[];

@@ -3,7 +3,7 @@ import type { Claim, HeldRun } from "../leases.js";
 import type { Ending, EventBatch, EventLimits, LeftOver } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import type { SqlRow, SqlValue } from "./driver.js";
-import { addEvents, EVENT_COLUMNS, toFile } from "./event-rows.js";
+import { addEvents, EVENT_COLUMNS, toFile, unstored } from "./event-rows.js";
 import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
@@ -174,7 +174,8 @@ export async function endRun(
     token ?? null,
   );
   if (row === undefined) return null;
-  const { oldest, last } = await addEvents(tx, row, { ...batch, events: [...batch.events, ending.terminal] }, limits);
+  const rest = unstored(batch, Number(row.last_event));
+  const { oldest, last } = await addEvents(tx, row, { ...rest, events: [...rest.events, ending.terminal] }, limits);
   await tx.query(
     `UPDATE lk.runs SET active = true
      WHERE seq = (SELECT min(seq) FROM lk.runs WHERE session = $1 AND state = 'queued')

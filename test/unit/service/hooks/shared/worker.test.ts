@@ -177,6 +177,34 @@ describe("front ends and workers of one store", () => {
     assert.equal(losses, 1);
   });
 
+  it("store events once whose writer lost the answer @long", async () => {
+    const schema = newSchema();
+    const runs = front(schema);
+    const store = createPostgresStore({ url, schema, connections: 3 });
+    let losses = 0;
+    const append: typeof store.append = async (...batch) => {
+      const isAdded = await store.append(...batch);
+      if (losses > 1) return isAdded;
+      losses += 1;
+      throw new Error("the answer was lost");
+    };
+    const agent: Agent = async (_run, { emit }) => {
+      emit("delta", { delta: "one" });
+      await sleep(100);
+      emit("delta", { delta: "two" });
+      await sleep(1500);
+      emit("delta", { delta: "three" });
+      return { response: "done" };
+    };
+    open.push(await startWorker({ agent, store: { ...store, append }, logger: silent }));
+    const events = await eventsOf(runs, await begin(runs, "a fox"));
+    assert.deepEqual(
+      events.slice(1).map(({ data }) => data),
+      ['{"delta":"one"}', '{"delta":"two"}', '{"delta":"three"}', '{"response":"done"}'],
+    );
+    assert.equal(losses, 2);
+  });
+
   it("count the runs that wait, of a session and of all", async () => {
     const schema = newSchema();
     const runs = front(schema, { queued_per_session: 2, queued: 5 });
