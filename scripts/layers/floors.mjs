@@ -67,7 +67,7 @@ export const FLOORS = {
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
   service: ["agent token-headers", "graph-agent log message", "hooks/", "*"],
-  "service/hooks": ["*", "store/", "runs/", "incoming/", "http/", "service", "index"],
+  "service/hooks": ["*", "store/", "runs/", "incoming/ webhooks/", "http/", "service", "index"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
   "service/hooks/store/postgres": ["driver schema text", "connection", "outbox/", "*"],
   "service/hooks/http": ["negotiation/", "*", "access/ stream/", "context gate", "openapi router", "routes/"],

@@ -15,8 +15,10 @@ import type { HookContext } from "./http/context.js";
 import { createMetrics } from "./http/metrics.js";
 import { createRouter } from "./http/router.js";
 import { againRoute } from "./http/routes/again-route.js";
+import { deliveryRoutes } from "./http/routes/delivery-routes.js";
 import { hookRoutes } from "./http/routes/hook-routes.js";
 import { incomingRoutes } from "./http/routes/incoming-routes.js";
+import { runEndedPayload } from "./http/routes/payloads.js";
 import { probeRoutes } from "./http/routes/probe-routes.js";
 import { runRoutes } from "./http/routes/run-routes.js";
 import { streamRoute } from "./http/routes/stream-route.js";
@@ -31,8 +33,12 @@ import type { RunObserver } from "./runs/run-context.js";
 import type { HeartbeatResult } from "./runs/run-starter.js";
 import { createMemoryStore } from "./store/memory-store.js";
 import type { Store } from "./store/store.js";
+import { Deliverer } from "./webhooks/deliverer.js";
+import { createEndpoints, receiversOfEnd } from "./webhooks/endpoints.js";
 
 const LAST_FRAMES_MS = 1000;
+/** Most files that a webhook names. */
+const WEBHOOK_FILES = 100;
 
 // decisions 138, 152
 /** Options of `createHookService`. */
@@ -81,14 +87,35 @@ export function createHookService(options: HookServiceOptions): HookService {
   const tokens = createTokens(options.config.hooks_token);
   const slots = new StreamSlots(limits);
   const metrics = createMetrics({ stats: () => runs.stats(), streams: () => slots.size });
+  const store = options.store ?? createMemoryStore();
+  const endpoints = createEndpoints(web.webhooks);
+  const observer = observe(metrics.observer, log);
   const runs = createRuns({
     agent,
-    store: options.store ?? createMemoryStore(),
+    store,
     limits,
     onRestart: web.on_restart,
     clock,
     heartbeatSeconds: web.hooks_heartbeat_seconds,
-    observer: observe(metrics.observer, log),
+    observer: {
+      ...observer,
+      finished(run) {
+        observer.finished?.(run);
+        deliverer.wake();
+      },
+    },
+    receiversOf: (state) => receiversOfEnd(endpoints, state),
+    beforeClose: () => deliverer.stop(),
+  });
+  const deliverer = new Deliverer({
+    ...{ endpoints, store, clock, limits, log },
+    mark: () => runs.now(),
+    opened: () => runs.open(),
+    bodyOf: async (delivery) => {
+      const run = await store.getStatus(delivery.runId, WEBHOOK_FILES);
+      return JSON.stringify(runEndedPayload(context, delivery, run));
+    },
+    attempted: (result, seconds) => metrics.webhookAttempted(result, seconds),
   });
   if (!tokens.configured) log.warn({}, "hooks_token is not configured: every hook endpoint responds 503");
   if (sessions.isOverrideAllowed && sessions.prefixes.length === 0) {
@@ -107,6 +134,8 @@ export function createHookService(options: HookServiceOptions): HookService {
     slices: new SliceSource(runs, memory),
     turns: new Turns(),
     runs,
+    outbox: store,
+    wakeDeliverer: () => deliverer.wake(),
     checkMessage: agent.check,
     metrics,
     log,
@@ -119,8 +148,10 @@ export function createHookService(options: HookServiceOptions): HookService {
     streamRoute(context),
     ...runRoutes(context),
     againRoute(context),
+    ...deliveryRoutes(context),
     ...probeRoutes(context),
   ];
+  deliverer.wake();
   return {
     // the application hands it requests and responses of Express
     router: createRouter(context, routes) as unknown as HookRouter,

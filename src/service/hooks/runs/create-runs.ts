@@ -91,6 +91,9 @@ export interface RunsOptions extends StarterOptions {
   /** Seconds between heartbeats of all sessions; 0 or absent: none. */
   readonly heartbeatSeconds?: number;
   readonly observer?: RunObserver;
+  readonly receiversOf?: RunContext["receiversOf"];
+  /** Called before the store is closed. */
+  readonly beforeClose?: () => Promise<void>;
 }
 
 /** Joins queue, starter and reader of runs over a store. Begins to recover at once. */
@@ -107,6 +110,7 @@ export function createRuns(options: RunsOptions): Runs {
     ...{ agent, store, clock, mark: now, bus, current },
     eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
     observer: { ...observer, finished },
+    receiversOf: options.receiversOf,
   };
   const queue = new RunQueue(context, limits);
   const retention = new Retention(context, limits);
@@ -142,6 +146,7 @@ export function createRuns(options: RunsOptions): Runs {
     await retention.stop();
     await readersCaughtUp(bus);
     bus.close();
+    await options.beforeClose?.();
     await store.close();
     // an enabled one costs every promise of the process
     current.disable();
