@@ -67,7 +67,7 @@ export const FLOORS = {
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
   service: ["agent token-headers", "graph-agent log message", "hooks/", "*"],
-  "service/hooks": ["*", "store/", "runs/", "incoming/ webhooks/", "http/", "service", "index"],
+  "service/hooks": ["*", "store/", "webhooks/", "runs/", "shared/ incoming/", "http/", "service", "index postgres"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
   "service/hooks/store/postgres": ["driver schema text", "connection", "outbox/", "*"],
   "service/hooks/http": ["negotiation/", "*", "access/ stream/", "context gate", "openapi router", "routes/"],
@@ -107,7 +107,7 @@ export const ENTRIES = [
   "index.ts",
   "host/checkpoint/index.ts",
   "service/hooks/index.ts",
-  "service/hooks/store/postgres/index.ts",
+  "service/hooks/postgres.ts",
   "service/index.ts",
   "testing.ts",
 ];

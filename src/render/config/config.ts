@@ -73,6 +73,10 @@ export const configSchema = lazy(() => {
       .enum(["interrupt", "requeue"])
       .default("interrupt")
       .describe("Fate of runs that a restart cut: they end as interrupted, or start again."),
+    on_loss: z
+      .enum(["requeue", "interrupt"])
+      .default("requeue")
+      .describe("Fate of runs whose worker was lost: they start again, once, or end as interrupted."),
     trust_proxy: flag(
       false,
       "Whether the last address of `X-Forwarded-For` is the client's. Only behind your own proxy.",
@@ -117,6 +121,12 @@ export const configSchema = lazy(() => {
     retention_runs: count(10000, "Ended runs that are kept."),
     run_events: count(10000, "Events of one run that are kept."),
     run_bytes: count(16777216, "Bytes of the events of one run that are kept."),
+    lease_seconds: z
+      .int()
+      .min(3)
+      .max(10_000)
+      .default(15)
+      .describe("Time after which a worker that says nothing has lost its runs."),
     idempotency_hours: count(24, "Time for which an idempotency key is known."),
     webhook_hours: count(24, "Time for which the delivery of a webhook is tried."),
     webhook_seconds: count(15, "Longest request to a webhook."),
@@ -136,6 +146,7 @@ export const configSchema = lazy(() => {
       .describe(
         "Where the service keeps runs and events: `memory:`, `sqlite:FILE` or `postgres://USER:PASSWORD@HOST/DATABASE`.",
       ),
+    render: flag(true, "false: `serve` leaves the runs to the workers of a PostgreSQL store."),
     agent: z
       .union([graphAgent, z.strictObject({ module: path })], { error: "expected { graph: FILE } or { module: FILE }" })
       .optional()
@@ -285,8 +296,8 @@ export function hideSecrets(config: unknown, at: readonly PropertyKey[] = []): u
   return Object.fromEntries(Object.entries(config).map(([key, value]) => [key, hideSecrets(value, [...at, key])]));
 }
 
-/** postgres://user:password@host/database?password=… */
-function hidePassword(text: string): string {
+/** A text with the password of an address hidden: postgres://user:password@host/database?password=… */
+export function hidePassword(text: string): string {
   const hide = (_: string, before: string, secret: string) => `${before}set (${secret.length} chars)`;
   return text
     .replace(/^(\w+:\/\/[^/@:]*:)([^@]*)(?=@)/, hide)

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, LatentkitError } from "../../base/errors.js";
-import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules, TEXT } from "../../base/options.js";
+import { CHECKED_LATER, checkOptions, FLAG, hasMethods, type OptionRules, TEXT } from "../../base/options.js";
 import type { Agent } from "../agent.js";
 import { createLogger } from "../log.js";
-import { type Clock, systemClock } from "./clock.js";
-import { type HookConfigInput, readHookConfig } from "./hook-config.js";
+import { type Clock, systemClock, withWall } from "./clock.js";
+import { type HookConfigInput, type Limits, readHookConfig } from "./hook-config.js";
 import { type HookLog, LOGGER } from "./hook-log.js";
 import { createAuthBudget } from "./http/access/auth-budget.js";
 import { createUrlSigner } from "./http/access/signed-url.js";
@@ -28,9 +28,11 @@ import { StreamMemory } from "./http/stream/stream-memory.js";
 import { StreamSlots } from "./http/stream/stream-slots.js";
 import { Turns } from "./http/stream/turns.js";
 import type { Runs } from "./runs/create-runs.js";
-import { createRuns } from "./runs/create-runs.js";
+import { createRuns, type RunsOptions } from "./runs/create-runs.js";
 import type { RunObserver } from "./runs/run-context.js";
 import type { HeartbeatResult } from "./runs/run-starter.js";
+import { SharedQueue } from "./shared/shared-queue.js";
+import type { SharedStore } from "./store/leases.js";
 import { createMemoryStore } from "./store/memory-store.js";
 import type { Store } from "./store/store.js";
 import { Deliverer } from "./webhooks/deliverer.js";
@@ -50,6 +52,8 @@ export interface HookServiceOptions {
   /** A pino logger, or one like it. Default: warnings and errors to stderr. */
   readonly logger?: HookLog;
   readonly clock?: Clock;
+  /** Leaves the runs to the workers of a shared store (`startWorker`); the agent then checks messages only. */
+  readonly workers?: boolean;
 }
 
 /** The messages about agent, store and config quote no text, which may be a token; so they are checked elsewhere. */
@@ -58,6 +62,7 @@ const HOOK_RULES: OptionRules<HookServiceOptions> = {
   store: CHECKED_LATER,
   config: CHECKED_LATER,
   logger: LOGGER,
+  workers: FLAG,
   clock: ["a clock with now, monotonic and setTimer", (value) => hasMethods(value, "now", "monotonic", "setTimer")],
 };
 
@@ -106,10 +111,13 @@ export function createHookService(options: HookServiceOptions): HookService {
     },
     receiversOf: (state) => receiversOfEnd(endpoints, state),
     beforeClose: () => deliverer.stop(),
+    createQueue: options.workers ? sharedQueueOf(options.store, limits) : undefined,
   });
   const deliverer = new Deliverer({
-    ...{ endpoints, store, clock, limits, log },
-    mark: () => runs.now(),
+    ...{ endpoints, store, limits, log },
+    // receivers refuse a message of a clock that is wrong
+    clock: options.workers ? withWall(clock, runs.now) : clock,
+    mark: runs.now,
     opened: () => runs.open(),
     bodyOf: async (delivery) => {
       const run = await store.getStatus(delivery.runId, WEBHOOK_FILES);
@@ -186,6 +194,21 @@ function checkTypes(options: Partial<HookServiceOptions> | undefined): void {
   check(isObject(config), '"config": ', "an object", config);
   check(store === undefined || typeof store?.createRun === "function", '"store": ', "a store", store);
 }
+
+function sharedQueueOf(store: Store | undefined, limits: Limits): RunsOptions["createQueue"] {
+  if (!isShared(store)) {
+    const sentence =
+      'createHookService: "workers": expected a shared store, as createPostgresStore makes one, with it.';
+    throw new LatentkitError("config.invalid", sentence);
+  }
+  if (limits.running_per_session > 1) {
+    const sentence = `createHookService: "limits.running_per_session": expected 1 with "workers", received ${limits.running_per_session}.`;
+    throw new LatentkitError("config.invalid", sentence);
+  }
+  return (context, now) => new SharedQueue(context, store, limits, now);
+}
+
+const isShared = (store: Store | undefined): store is SharedStore => hasMethods(store, "claim", "join", "listen");
 
 /** Counts and logs the events of runs. */
 function observe(counters: Required<RunObserver>, log: HookLog): RunObserver {

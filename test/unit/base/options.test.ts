@@ -188,7 +188,7 @@ const CASES: Cases = {
   },
   createHookService: {
     call: (options) => hooks.createHookService({ agent, config: {}, ...(options as object) }),
-    options: { agent: true, store: true, config: true, logger: true, clock: true },
+    options: { agent: true, store: true, config: true, logger: true, clock: true, workers: true },
   },
   createSqliteStore: { call: (options) => hooks.createSqliteStore(":memory:", options), options: { driver: true } },
   createServer: {

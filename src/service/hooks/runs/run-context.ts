@@ -35,18 +35,18 @@ export interface RunContext {
 const NO_EVENTS: EventBatch = { skip: 0, events: [], files: [] };
 
 /**
- * Stores the end of a run that is in the state `from`, after its last events, and wakes its readers. Returns false where
- * the run has left that state. Fails with store_unavailable.
+ * Stores the end of a run that is in a state of `from`, after its last events, and wakes its readers. Returns false where
+ * the run is in another state. Fails with store_unavailable.
  */
 export async function storeEnding(
   { store, clock, mark, eventLimits, bus, receiversOf }: RunContext,
   id: string,
-  from: RunState,
+  from: readonly RunState[],
   { state: to, terminal, error }: Outcome,
   lastEvents: EventBatch = NO_EVENTS,
 ): Promise<boolean> {
   const times = { finishedAt: clock.now(), endedMark: mark() };
-  const ending = { from: [from], to, ...times, error, terminal, receivers: receiversOf?.(to) };
+  const ending = { from: from, to, ...times, error, terminal, receivers: receiversOf?.(to) };
   const row = await store.endRun(id, ending, lastEvents, eventLimits);
   bus.wake(id);
   return row !== null;

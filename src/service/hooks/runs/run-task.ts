@@ -19,6 +19,7 @@ export class RunTask {
   readonly #context: RunContext;
   readonly #buffer: EventBuffer;
   readonly #output: AgentOutput;
+  readonly #startNumber: number;
   readonly #abort = new AbortController();
   readonly #outcome = deferred<Outcome>();
   #attempt = deferred<HookError | null>();
@@ -29,10 +30,12 @@ export class RunTask {
   #pause: Timer | undefined;
   #endPause: (() => void) | undefined;
 
-  constructor(id: string, waitedMs: number, context: RunContext) {
+  /** `attempt`: number of the run's start. */
+  constructor(id: string, waitedMs: number, context: RunContext, attempt = 1) {
     this.#id = id;
     this.#waitedMs = waitedMs;
     this.#context = context;
+    this.#startNumber = attempt;
     const { eventLimits } = context;
     this.#buffer = new EventBuffer(eventLimits);
     this.#output = new AgentOutput(id, this.#buffer, eventLimits.events, () => this.#flushSoon());
@@ -103,7 +106,9 @@ export class RunTask {
     try {
       const { agent, current, eventLimits } = this.#context;
       const context = this.#output.context(this.#abort.signal);
-      const result = await current.run(id, () => agent({ id, sessionKey, message, name }, context));
+      const isAgain = this.#startNumber > 1;
+      const run = { id, sessionKey, message, name, ...(isAgain && { attempt: this.#startNumber }) };
+      const result = await current.run(id, () => agent(run, context));
       this.#end(returned(result, eventLimits.bytes));
     } catch (error) {
       this.#end(failed(error));
@@ -117,7 +122,7 @@ export class RunTask {
       try {
         if (this.#flushing !== undefined || !this.#buffer.isShort) await this.#flush();
         lastEvents = this.#buffer.take();
-        const isStored = await storeEnding(this.#context, this.#id, "running", outcome, lastEvents);
+        const isStored = await storeEnding(this.#context, this.#id, ["running"], outcome, lastEvents);
         this.#attempt.resolve(null);
         return isStored;
       } catch (error) {

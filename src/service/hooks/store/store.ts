@@ -22,6 +22,8 @@ export interface NewRun {
   readonly timeoutSeconds: number;
   /** Workers claim runs of a higher priority first (leases.ts), whole numbers of 32 bits. Default: 0. */
   readonly priority?: number;
+  /** Most runs of the session that wait behind the next one; only a shared store (leases.ts) counts them. */
+  readonly mostQueued?: number;
   /** Wall clock ms. */
   readonly createdAt: number;
   /** Steady ms (clock.ts), for expiry. */
@@ -74,7 +76,9 @@ export interface NewKey {
 export type CreateRunResult =
   | { readonly kind: "created"; readonly run: RunSummary; readonly wakes: number }
   | { readonly kind: "replayed"; readonly stored: StoredReply }
-  | { readonly kind: "empty" };
+  | { readonly kind: "empty" }
+  /** As many runs of the session wait as `mostQueued` allows. */
+  | { readonly kind: "full" };
 
 export type AddWakeResult =
   | { readonly kind: "queued"; readonly chatId: number; readonly eventId: number; readonly pending: number }
@@ -89,6 +93,11 @@ export interface NewEvent {
 
 /** Events to add to a run, in order. */
 export interface EventBatch {
+  /**
+   * Id of the event before the batch, where the writer knows it: what a shared store (leases.ts) holds of the batch
+   * already, from a call whose answer was lost, it does not add again.
+   */
+  readonly after?: number;
   /** Number of ids before `events` whose events were dropped: everything stored before them is trimmed as well. */
   readonly skip: number;
   readonly events: readonly NewEvent[];

@@ -13,6 +13,7 @@ import { parseBody } from "../schemas.js";
 import { mappedSessionKey } from "../session-key.js";
 import { respondToStart, startBodyLimits } from "./start.js";
 
+// decisions 244, 245, 247
 /** `POST /hooks/in/NAME`, and its alias, for each configured sender. */
 export const incomingRoutes = (context: HookContext): Route[] =>
   Object.entries(context.config.web.incoming).map(([name, config]) => ({

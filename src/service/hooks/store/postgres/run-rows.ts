@@ -3,7 +3,7 @@ import type { Claim, HeldRun } from "../leases.js";
 import type { Ending, EventBatch, EventLimits, LeftOver } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import type { SqlRow, SqlValue } from "./driver.js";
-import { addEvents, EVENT_COLUMNS, toFile } from "./event-rows.js";
+import { addEvents, EVENT_COLUMNS, toFile, unstored } from "./event-rows.js";
 import { addDeliveries } from "./outbox/delivery-rows.js";
 import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
 
@@ -135,9 +135,10 @@ export async function startRun(db: Pick<Connection, "query">, id: string, start:
   return started ?? null;
 }
 
-export async function requeueRun(db: Pick<Connection, "query">, id: string): Promise<boolean> {
-  const sql = `UPDATE lk.runs SET ${QUEUED} WHERE id = $1 AND state = 'running' RETURNING seq`;
-  return (await db.query(sql, toStored(id))).length > 0;
+export async function requeueRun(db: Pick<Connection, "query">, id: string, token?: number): Promise<boolean> {
+  const sql = `UPDATE lk.runs SET ${QUEUED}
+    WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) RETURNING seq`;
+  return (await db.query(sql, toStored(id), token ?? null)).length > 0;
 }
 
 /** Sets what a run that is queued again has lost. */
@@ -174,7 +175,8 @@ export async function endRun(
     token ?? null,
   );
   if (row === undefined) return null;
-  const { oldest, last } = await addEvents(tx, row, { ...batch, events: [...batch.events, ending.terminal] }, limits);
+  const rest = unstored(batch, Number(row.last_event));
+  const { oldest, last } = await addEvents(tx, row, { ...rest, events: [...rest.events, ending.terminal] }, limits);
   await tx.query(
     `UPDATE lk.runs SET active = true
      WHERE seq = (SELECT min(seq) FROM lk.runs WHERE session = $1 AND state = 'queued')
