@@ -44,6 +44,7 @@ export async function startWorkerProcess(
         leaseSeconds: limits.lease_seconds,
         onLoss: channels.web.on_loss,
         eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
+        webhooks: channels.web.webhooks,
         logger,
       }),
     ).catch(async (error: unknown) => {

@@ -1,5 +1,6 @@
 import { loadPromClient } from "../../../base/lazy-packages.js";
 import type { RunObserver } from "../runs/run-context.js";
+import type { AttemptResult } from "../webhooks/deliverer.js";
 import { METHODS } from "./call.js";
 
 /** Methods with a label of their own. */
@@ -12,6 +13,8 @@ export interface Metrics {
   /** Counts a request when its connection is done with it; status gone: the client left first. */
   countRequest(request: { route: string; method: string; status: number | "gone"; seconds: number }): void;
   authFailed(reason: "refused" | "limited"): void;
+  /** Counts one request to a webhook. */
+  webhookAttempted(result: AttemptResult, seconds: number): void;
   readonly observer: Required<RunObserver>;
 }
 
@@ -71,6 +74,18 @@ export function createMetrics(source: {
     help: "Failures that no response shows: of the store, or an agent's misuse.",
     registers,
   });
+  const webhookAttempts = new Counter({
+    name: "latentkit_webhook_attempts_total",
+    help: "Requests to webhooks by result; failed: tried again later, dead: given up, gone: 410.",
+    labelNames: ["result"],
+    registers,
+  });
+  const webhookSeconds = new Histogram({
+    name: "latentkit_webhook_seconds",
+    help: "Time of requests to webhooks.",
+    buckets: [0.01, 0.1, 0.5, 2, 10, 60],
+    registers,
+  });
   const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({
       name,
@@ -91,6 +106,10 @@ export function createMetrics(source: {
       if (route !== "stream") requestSeconds.observe({ route }, seconds);
     },
     authFailed: (reason) => authFailures.inc({ reason }),
+    webhookAttempted(result, seconds) {
+      webhookAttempts.inc({ result });
+      webhookSeconds.observe(seconds);
+    },
     observer: {
       created: ({ origin }) => created.inc({ origin }),
       started: ({ waitedMs }) => waited.observe(waitedMs / 1000),

@@ -91,6 +91,9 @@ export interface RunsOptions extends StarterOptions {
   /** Seconds between heartbeats of all sessions; 0 or absent: none. */
   readonly heartbeatSeconds?: number;
   readonly observer?: RunObserver;
+  readonly receiversOf?: RunContext["receiversOf"];
+  /** Called before the store is closed. */
+  readonly beforeClose?: () => Promise<void>;
   /** Creates the queue of a store that is shared: its `open` sets `now` by the store's clock. Default: this process's. */
   readonly createQueue?: (context: RunContext, now: SteadyWall) => Queue & { open(): Promise<void> };
 }
@@ -111,6 +114,7 @@ export function createRuns(options: RunsOptions): Runs {
     ...{ agent, store, clock, mark: now, bus, current },
     eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
     observer: { ...observer, finished },
+    receiversOf: options.receiversOf,
   };
   const sharedQueue = createQueue?.(context, now);
   const ownQueue = new RunQueue(context, limits);
@@ -149,6 +153,7 @@ export function createRuns(options: RunsOptions): Runs {
     await retention.stop();
     await readersCaughtUp(bus);
     bus.close();
+    await options.beforeClose?.();
     await store.close();
     // an enabled one costs every promise of the process
     current.disable();
