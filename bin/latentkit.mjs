@@ -10,4 +10,7 @@ const load = createRequire(import.meta.url);
 /** @type {import("../dist/cli/commands/serve.js").StartService} */
 const startService = async (...options) => load("../dist/service/start.js").startService(...options);
 
-process.exitCode = await main(process.argv.slice(2), undefined, startService);
+/** @type {import("../dist/cli/commands/worker.js").StartWorker} */
+const startWorker = async (...options) => load("../dist/service/start-worker.js").startWorkerProcess(...options);
+
+process.exitCode = await main(process.argv.slice(2), undefined, startService, startWorker);

@@ -9,7 +9,7 @@ const ENTRIES = {
   ".": "Graphs, nodes, tensors, noise, PNG, batches.",
   "./models": "People's own checkpoints, on ONNX Runtime.",
   "./hooks": "The hook service as a library, to mount in an application of your own.",
-  "./postgres": "A store of the hook service in PostgreSQL.",
+  "./postgres": "A store of the hook service in PostgreSQL, and the workers that share it.",
   "./service": "The hook service with its own hardened HTTP server.",
   "./testing": "Comparison of rendered graphs with snapshots, for vitest, jest and mocha.",
 };

@@ -67,9 +67,19 @@ export const FLOORS = {
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
   service: ["agent token-headers", "graph-agent log message", "hooks/", "*"],
-  "service/hooks": ["*", "store/ files/", "runs/", "incoming/", "http/", "service", "index"],
+  "service/hooks": [
+    "*",
+    "store/ files/",
+    "webhooks/",
+    "runs/",
+    "shared/ incoming/",
+    "http/",
+    "service",
+    "index postgres",
+  ],
   "service/hooks/files": ["*", "s3/"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
+  "service/hooks/store/postgres": ["driver schema text", "connection", "outbox/", "*"],
   "service/hooks/http": ["negotiation/", "*", "access/ stream/", "context gate", "openapi router", "routes/"],
 };
 
@@ -107,7 +117,7 @@ export const ENTRIES = [
   "index.ts",
   "host/checkpoint/index.ts",
   "service/hooks/index.ts",
-  "service/hooks/store/postgres/index.ts",
+  "service/hooks/postgres.ts",
   "service/index.ts",
   "testing.ts",
 ];

@@ -3,6 +3,7 @@ import { LatentkitError, suggest } from "../base/errors.js";
 import { packageVersion } from "../base/package.js";
 import { type Command, readArguments } from "./command.js";
 import type { StartService } from "./commands/serve.js";
+import type { StartWorker } from "./commands/worker.js";
 import { harmless, processTerminal, red, type Terminal } from "./terminal.js";
 
 type Commands = Readonly<Record<string, () => Command>>;
@@ -11,10 +12,11 @@ type Commands = Readonly<Record<string, () => Command>>;
 const load = createRequire(import.meta.url);
 
 // loaded on demand: a command loads only what it needs
-const commandsWith = (startService: StartService): Commands => ({
+const commandsWith = (startService: StartService, startWorker: StartWorker): Commands => ({
   init: () => (load("./commands/init.js") as typeof import("./commands/init.js")).initCommand,
   render: () => (load("./commands/render.js") as typeof import("./commands/render.js")).renderCommand,
   serve: () => (load("./commands/serve.js") as typeof import("./commands/serve.js")).serveCommand(startService),
+  worker: () => (load("./commands/worker.js") as typeof import("./commands/worker.js")).workerCommand(startWorker),
   nodes: () => (load("./commands/nodes.js") as typeof import("./commands/nodes.js")).nodesCommand,
   models: () => (load("./commands/models.js") as typeof import("./commands/models.js")).modelsCommand,
   schema: () => (load("./commands/schema.js") as typeof import("./commands/schema.js")).schemaCommand,
@@ -26,7 +28,7 @@ const commandsWith = (startService: StartService): Commands => ({
   doctor: () => (load("./commands/doctor.js") as typeof import("./commands/doctor.js")).doctorCommand,
 });
 
-const noService: StartService = () => {
+const noService = () => {
   throw new LatentkitError("usage.invalid", "This program cannot serve: use the command latentkit.");
 };
 
@@ -38,12 +40,13 @@ const STOP_SIGNALS = ["SIGINT", "SIGTERM", HANG_UP] as const;
 // decision 39
 /**
  * Runs the command line and returns the exit code: 0 done, 1 run failed, 2 bad graph or usage, 3 bad configuration,
- * 130 interrupted. `serve` calls `startService`: the command line itself does not import the service.
+ * 130 interrupted. `serve` and `worker` call what they are handed: the command line itself does not import the service.
  */
 export async function main(
   argv: readonly string[],
   terminal: Terminal = ownTerminal(argv),
   startService: StartService = noService,
+  startWorker: StartWorker = noService,
 ): Promise<number> {
   const controller = new AbortController();
   let second: AbortController | undefined;
@@ -61,7 +64,7 @@ export async function main(
   };
   for (const name of STOP_SIGNALS) process.on(name, interrupt);
   try {
-    return await dispatch(argv, terminal, controller.signal, urgent, commandsWith(startService));
+    return await dispatch(argv, terminal, controller.signal, urgent, commandsWith(startService, startWorker));
   } catch (error) {
     return report(error, terminal, controller.signal);
   } finally {
@@ -126,7 +129,7 @@ function overview(commands: Commands): string {
   const width = Math.max(...loaded.map(({ usage }) => usage.length));
   const lines = loaded.map(({ usage, summary }) => `  latentkit ${usage.padEnd(width)}  ${summary}`);
   return [
-    "Runs ComfyUI API-format graphs inside Node.js.",
+    "Runs ComfyUI graphs inside Node.js.",
     "",
     ...lines,
     "",

@@ -5,6 +5,8 @@ export interface AgentRun {
   /** Pending system events first, one line each, then the request's message. */
   readonly message: string;
   readonly name: string | null;
+  /** Number of the run's start, from 2 where a worker was lost with it; its output is read, not that of earlier starts. */
+  readonly attempt?: number;
 }
 
 /** Context of a run for its agent: what it may emit, read and store while it runs. */

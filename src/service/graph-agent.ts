@@ -101,7 +101,8 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   const renderer = createRenderer(job, options);
 
   const agent: Agent = async (run, context) => {
-    const folder = join(outputDir, "runs", run.id);
+    // a worker that was lost may still write: the next one never shares its folder
+    const folder = join(outputDir, "runs", run.attempt === undefined ? run.id : `${run.id}.${run.attempt}`);
     const reporter = createReporter(parsed.prompt, { outputDir, folder }, context);
     const set = fillsOf(run.message, parameters);
     const { signal } = context;

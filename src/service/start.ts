@@ -1,33 +1,15 @@
 import { BlockList, isIP } from "node:net";
-import { availableParallelism } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, LatentkitError } from "../base/errors.js";
 import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../base/options.js";
-import type { Host } from "../host/types.js";
-import { type Config, type ConfigInput, parseConfig } from "../render/config/config.js";
-import type { Agent } from "./agent.js";
-import { createGraphAgent } from "./graph-agent.js";
-import type { FileStore } from "./hooks/files/file-store.js";
-import { createS3Files } from "./hooks/files/s3/s3-files.js";
-import { HookError } from "./hooks/hook-error.js";
+import { type ConfigInput, parseConfig } from "../render/config/config.js";
 import { createTokens } from "./hooks/http/access/token.js";
-import type { Runs } from "./hooks/runs/create-runs.js";
-import { messageOf, stackOf } from "./hooks/runs/safe-json.js";
 import { createHookService } from "./hooks/service.js";
-import { createMemoryStore } from "./hooks/store/memory-store.js";
-import { createPostgresStore } from "./hooks/store/postgres/postgres-store.js";
-import { createSqliteStore } from "./hooks/store/sqlite/sqlite-store.js";
-import type { Store } from "./hooks/store/store.js";
-import { loadAgent } from "./load-agent.js";
 import { createLogger } from "./log.js";
+import { factsOf, isPostgres, openAgent, openFiles, openStore, refusingStore } from "./parts.js";
 import { createServer } from "./server.js";
 
 /** Shortest token on an address that others can reach: a shorter one could be guessed. */
 const SHORTEST_TOKEN = 16;
-
-/** Graph of the agent where the configuration names none. */
-const EXAMPLE_GRAPH = fileURLToPath(new URL("../../examples/hook.json", import.meta.url));
 
 // decisions 151, 185, 186
 /** A service that listens. */
@@ -49,7 +31,7 @@ export interface StartOptions {
   readonly log?: (line: string) => void;
 }
 
-const START_RULES: OptionRules<StartOptions> = { log: FUNCTION };
+export const START_RULES: OptionRules<StartOptions> = { log: FUNCTION };
 
 /**
  * Starts a service from a configuration: agent, store, hooks and server. Throws config.invalid, and then leaves nothing
@@ -67,6 +49,9 @@ export async function startService(input: ConfigInput, options: StartOptions = {
   const { web } = config.channels;
   const { configured: hasToken, shortest } = createTokens(web.hooks_token);
   if (!isLoopback(config.host)) checkReachable(config.host, hasToken ? shortest : undefined);
+  if (!config.render && !isPostgres(config.store)) {
+    throw new LatentkitError("config.invalid", 'store: expected postgres://… where "render" is false.');
+  }
   const closers: (() => Promise<void>)[] = [];
   const closeAll = async () => {
     for (const close of closers.splice(0).reverse()) await close();
@@ -76,12 +61,11 @@ export async function startService(input: ConfigInput, options: StartOptions = {
     closers.push(agent.close);
     const files = openFiles(config);
     const store = await openStore(config.store);
-    const hooks = createHookService({
-      ...{ agent: agent.run, store, files, logger },
-      config: { ...web, limits: config.limits },
-    });
+    const workers = !config.render;
+    const options = { agent: agent.run, store, files, config: { ...web, limits: config.limits }, logger, workers };
+    const hooks = createHookService(options);
     closers.push(() => hooks.close(0));
-    await openRuns(hooks.runs);
+    await refusingStore(() => hooks.runs.open());
     const server = createServer({ hooks, host: config.host, port: config.port, limits: config.limits, logger });
     const { url } = await server.listen();
     return {
@@ -112,86 +96,6 @@ function checkReachable(host: string, shortestToken: number | undefined): void {
   if (shortestToken >= SHORTEST_TOKEN) return;
   const sentence = `channels.web.hooks_token: expected at least ${SHORTEST_TOKEN} characters where others can reach the service (host "${host}"), received ${shortestToken}.`;
   throw new LatentkitError("config.invalid", sentence);
-}
-
-/** Copies message and stack of an error: the thrown object may throw again when the logger reads it. */
-function factsOf(error: unknown, runId: string | undefined): object {
-  const err = new Error(messageOf(error));
-  err.stack = stackOf(error);
-  return { run_id: runId, err };
-}
-
-async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise<void> }> {
-  const settings = config.agent ?? { graph: EXAMPLE_GRAPH };
-  if ("module" in settings) return { run: await loadAgent(settings.module), close: async () => {} };
-  const { extra_pnginfo: extraPnginfo, cache_dir: cacheDir, ...own } = settings;
-  const host = config.models.length === 0 ? undefined : await openHost(config.models);
-  const agent = createGraphAgent({
-    ...own,
-    host,
-    extraPnginfo,
-    cacheDir,
-    outputDir: config.output_dir,
-    allowNetwork: config.allow_network,
-    config: { remote_image_api: config.remote_image_api },
-    device: config.device,
-    format: config.format,
-    parameters: config.parameters,
-    threads: Math.min(config.limits.running, availableParallelism()),
-  });
-  const close = async () => {
-    await agent.close();
-    await host?.close?.();
-  };
-  return { run: agent, close };
-}
-
-async function openHost(models: readonly string[]): Promise<Host> {
-  // loaded where there are models alone: it brings a runtime of its own
-  const { createCheckpointHost } = await import("../host/checkpoint/index.js");
-  return createCheckpointHost({ models });
-}
-
-function openFiles({ files, agent, output_dir }: Config): FileStore | undefined {
-  if (files === undefined) return undefined;
-  // files of a module are its own
-  const isOwn = agent === undefined || "graph" in agent;
-  return createS3Files({ url: files, ...(isOwn && { scratch: join(output_dir, "runs") }) });
-}
-
-async function openStore(address: string): Promise<Store> {
-  if (address === "memory:") return createMemoryStore();
-  if (address.startsWith("sqlite:")) return openSqlite(address.slice("sqlite:".length));
-  const store = createPostgresStore({ url: address });
-  try {
-    // a server that cannot be reached is a wrong configuration here
-    await store.open();
-    return store;
-  } catch (error) {
-    await store.close();
-    throw error;
-  }
-}
-
-/** Recovers the runs of an earlier process; a store that another one uses is a wrong configuration here. */
-async function openRuns(runs: Runs): Promise<void> {
-  try {
-    await runs.open();
-  } catch (cause) {
-    if (!(cause instanceof HookError)) throw cause;
-    const reason = cause.cause instanceof Error ? ` (${messageOf(cause.cause)})` : "";
-    throw new LatentkitError("config.invalid", `store: ${cause.message}${reason}.`, {}, { cause });
-  }
-}
-
-/** Opens the store; a file that cannot be opened is a wrong configuration here. */
-function openSqlite(path: string): Store {
-  try {
-    return createSqliteStore(path);
-  } catch (cause) {
-    if (!(cause instanceof LatentkitError) || cause.code === "config.invalid") throw cause;
-    throw new LatentkitError("config.invalid", cause.message, {}, { cause });
-  }
 }
 
 function isLoopback(host: string): boolean {

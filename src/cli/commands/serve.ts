@@ -1,26 +1,18 @@
 import { LatentkitError } from "../../base/errors.js";
-import { type Config, hideSecrets } from "../../render/config/config.js";
+import { type Config, hidePassword } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import type { Command } from "../command.js";
 import { hostOptions, modelsOf } from "../host.js";
 import { deviceOf, networkOf } from "../render-options.js";
 import type { Terminal } from "../terminal.js";
+import { type Stoppable, untilStopped } from "../until-stopped.js";
 
 /** The function that starts the service, as far as this command needs it; bin/latentkit.mjs passes the real one. */
 export type StartService = (
   config: Config,
   options: { log: (line: string) => void },
-) => Promise<{
-  readonly url: string;
-  readonly hasToken: boolean;
-  /** Logs an error that no caller awaited. */
-  fault(what: string, error: unknown): void;
-  /** Logs an error that nobody could catch, and fails its run. */
-  crash(error: unknown): void;
-  close(): Promise<void>;
-}>;
+) => Promise<Stoppable & { readonly url: string; readonly hasToken: boolean }>;
 
-const EXIT_DELAY_MS = 500;
 const TOKEN_VARIABLE = "LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN";
 
 export const serveCommand = (startService: StartService): Command => ({
@@ -30,6 +22,8 @@ export const serveCommand = (startService: StartService): Command => ({
     "  --config FILE    configuration, YAML or JSON",
     "  --host ADDRESS   address to listen on (127.0.0.1); one that others can reach needs a hook token",
     "  --port PORT      port to listen on, 0 for any free one (8188)",
+    "  --store URL      where runs are kept: memory:, sqlite:FILE or postgres://… (sqlite:./latentkit.db)",
+    "  --no-render      leave runs to the processes of latentkit worker; needs a PostgreSQL store",
     "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
     "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline        refuse graphs whose nodes use the network or a key",
@@ -43,6 +37,8 @@ export const serveCommand = (startService: StartService): Command => ({
     config: { type: "string" },
     host: { type: "string" },
     port: { type: "string" },
+    store: { type: "string" },
+    "no-render": { type: "boolean" },
     ...hostOptions,
     device: { type: "string" },
     offline: { type: "boolean" },
@@ -56,6 +52,8 @@ export const serveCommand = (startService: StartService): Command => ({
       flags: {
         host: args.value("host"),
         port: portOf(args.value("port")),
+        store: args.value("store"),
+        render: args.flag("no-render") ? false : undefined,
         device: deviceOf(args),
         allow_network: networkOf(args),
         models: modelsOf(args),
@@ -65,28 +63,13 @@ export const serveCommand = (startService: StartService): Command => ({
     const print = (text: string) => (args.flag("quiet") ? undefined : terminal.err(text));
     const emit = (event: object) => (args.flag("json") ? terminal.out(`${JSON.stringify(event)}\n`) : undefined);
     const service = await startService(config, { log: (line) => terminal.err(line) });
-    // a rejected promise that an agent forgot must not end the runs of others
-    const onRejection = (reason: unknown) => service.fault("unhandled rejection", reason);
-    process.on("unhandledRejection", onRejection);
-    // the state after an uncaught error is unknown: the other runs may end, then the process does
-    const crashed = new AbortController();
-    const onException = (error: unknown) => {
-      service.crash(error);
-      crashed.abort();
-    };
-    process.on("uncaughtException", onException);
     print(greeting(service, config, terminal));
     emit({ type: "listening", url: service.url });
-    await Promise.race([aborted(signal), aborted(crashed.signal)]);
-    if (crashed.signal.aborted) terminal.err("An agent threw an error that nothing could catch; the log has it.\n");
-    print(`Stopping: running runs have up to ${config.limits.drain_seconds} s to end.\n`);
-    await service.close();
-    process.off("unhandledRejection", onRejection);
-    process.off("uncaughtException", onException);
+    const code = await untilStopped(service, terminal, signal, () =>
+      print(`Stopping: running runs have up to ${config.limits.drain_seconds} s to end.\n`),
+    );
     emit({ type: "stopped" });
-    // an agent's leftover timers and sockets must not keep the process alive
-    setTimeout(() => process.exit(), EXIT_DELAY_MS).unref();
-    return crashed.signal.aborted ? 1 : 0;
+    return code;
   },
 });
 
@@ -94,13 +77,6 @@ function portOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (/^\d{1,5}$/.test(text) && Number(text) <= 65535) return Number(text);
   throw new LatentkitError("usage.invalid", `--port: expected 0 to 65535, received ${JSON.stringify(text)}.`);
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }
 
 /** The service's URL, and a command line that starts a run. The token itself is never printed. */
@@ -122,7 +98,8 @@ function greeting(service: { url: string; hasToken: boolean }, config: Config, {
       `  ${post} -d '{"message":"a quiet lake"}' ${url}/hooks/agent | ${watch}`,
     );
   }
-  const { output_dir, files = output_dir, store } = hideSecrets(config) as Config;
-  lines.push(`Files are written to ${files}, runs are stored in ${store}.`);
+  const { render, output_dir, store, files: address = output_dir } = config;
+  const files = render ? `Files are written to ${hidePassword(address)}` : "Workers run what it takes";
+  lines.push(`${files}, runs are stored in ${hidePassword(store)}.`);
   return `${lines.join("\n")}\n`;
 }

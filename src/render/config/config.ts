@@ -5,6 +5,7 @@ import { FORMAT, PICTURE_TYPES, type PictureFormat } from "../../io/pictures/for
 import type { DeviceChoice } from "../../tensor/device/choice.js";
 import { incomingSchema } from "./incoming.js";
 import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
+import { webhooksSchema } from "./webhooks.js";
 
 /** The whole configuration of the command line and the service; every key has its default and its meaning here. @internal */
 export const configSchema = lazy(() => {
@@ -72,6 +73,10 @@ export const configSchema = lazy(() => {
       .enum(["interrupt", "requeue"])
       .default("interrupt")
       .describe("Fate of runs that a restart cut: they end as interrupted, or start again."),
+    on_loss: z
+      .enum(["requeue", "interrupt"])
+      .default("requeue")
+      .describe("Fate of runs whose worker was lost: they start again, once, or end as interrupted."),
     trust_proxy: flag(
       false,
       "Whether the last address of `X-Forwarded-For` is the client's. Only behind your own proxy.",
@@ -79,6 +84,12 @@ export const configSchema = lazy(() => {
     incoming: incomingSchema()
       .default({})
       .describe("Senders that sign their requests instead of sending the token, by the name in `POST /hooks/in/NAME`."),
+    webhooks: webhooksSchema().default({}).describe("Endpoints that are told of the ends of runs, by their names."),
+    public_url: z
+      .url({ protocol: /^https?$/ })
+      .transform((url) => url.replace(/\/+$/, ""))
+      .optional()
+      .describe("Address of the service for others, for the addresses in webhooks; absent: these are paths."),
     metrics: access.describe("Who may read `/metrics`; none: the path does not exist."),
     openapi: access.describe("Who may read `/openapi.json`; none: the path does not exist."),
   });
@@ -110,7 +121,16 @@ export const configSchema = lazy(() => {
     retention_runs: count(10000, "Ended runs that are kept."),
     run_events: count(10000, "Events of one run that are kept."),
     run_bytes: count(16777216, "Bytes of the events of one run that are kept."),
+    lease_seconds: z
+      .int()
+      .min(3)
+      .max(10_000)
+      .default(15)
+      .describe("Time after which a worker that says nothing has lost its runs."),
     idempotency_hours: count(24, "Time for which an idempotency key is known."),
+    webhook_hours: count(24, "Time for which the delivery of a webhook is tried."),
+    webhook_seconds: count(15, "Longest request to a webhook."),
+    webhook_requests: count(4, "Requests to one webhook at the same time."),
     drain_seconds: countOrOff(30, "Time that running runs have to end when the service stops."),
   });
 
@@ -133,6 +153,7 @@ export const configSchema = lazy(() => {
       .describe(
         "Where the service keeps files of runs: `s3://BUCKET/PREFIX?endpoint=…&region=…&path_style=…`. Absent: below `output_dir`.",
       ),
+    render: flag(true, "false: `serve` leaves the runs to the workers of a PostgreSQL store."),
     agent: z
       .union([graphAgent, z.strictObject({ module: path })], { error: "expected { graph: FILE } or { module: FILE }" })
       .optional()
@@ -249,6 +270,7 @@ const ANY = Symbol("any key");
 const SECRETS = [
   ["channels", "web", "hooks_token"],
   ["channels", "web", "incoming", ANY, "secrets"],
+  ["channels", "web", "webhooks", ANY, "secrets"],
   ["remote_image_api", "keys"],
 ];
 
@@ -281,8 +303,8 @@ export function hideSecrets(config: unknown, at: readonly PropertyKey[] = []): u
   return Object.fromEntries(Object.entries(config).map(([key, value]) => [key, hideSecrets(value, [...at, key])]));
 }
 
-/** postgres://user:password@host/database?password=… */
-function hidePassword(text: string): string {
+/** A text with the password of an address hidden: postgres://user:password@host/database?password=… */
+export function hidePassword(text: string): string {
   const hide = (_: string, before: string, secret: string) => `${before}set (${secret.length} chars)`;
   return text
     .replace(/^(\w+:\/\/[^/@:]*:)([^@]*)(?=@)/, hide)

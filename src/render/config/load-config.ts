@@ -30,7 +30,7 @@ type Tree = { [key: string]: unknown };
  */
 export function loadConfig(options: {
   file?: string;
-  flags?: Partial<Config>;
+  flags?: Partial<Omit<Config, "limits">> & { limits?: Partial<Config["limits"]> };
   env?: Readonly<Record<string, string | undefined>>;
   cwd?: string;
 }): Config {

@@ -37,6 +37,8 @@ export interface SteadyWall {
   (): number;
   /** Advances the time to `mark` where it is behind. */
   notBefore(mark: number): void;
+  /** Sets the time, also back: for the moment before anything is measured. */
+  set(mark: number): void;
 }
 
 /** Wall time read once and advanced by the monotonic clock: a jump of the wall clock expires nothing. */
@@ -46,5 +48,15 @@ export function steadyWall(clock: Clock): SteadyWall {
   const notBefore = (mark: number) => {
     anchor += Math.max(0, mark - now());
   };
-  return Object.assign(now, { notBefore });
+  const set = (mark: number) => {
+    anchor = mark - clock.monotonic();
+  };
+  return Object.assign(now, { notBefore, set });
 }
+
+/** A clock with the wall time of another one. */
+export const withWall = (clock: Clock, now: () => number): Clock => ({
+  now,
+  monotonic: () => clock.monotonic(),
+  setTimer: (ms, callback, keepAlive) => clock.setTimer(ms, callback, keepAlive),
+});

@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, LatentkitError } from "../../base/errors.js";
-import { CHECKED_LATER, checkOptions, hasMethods, type OptionRules, TEXT } from "../../base/options.js";
+import { CHECKED_LATER, checkOptions, FLAG, hasMethods, type OptionRules, TEXT } from "../../base/options.js";
 import type { Agent } from "../agent.js";
 import { createLogger } from "../log.js";
-import { type Clock, systemClock } from "./clock.js";
-import type { FileStore } from "./files/file-store.js";
+import { type Clock, systemClock, withWall } from "./clock.js";
+import { FILE_STORE, type FileStore } from "./files/file-store.js";
 import { localFiles } from "./files/local-files.js";
-import { type HookConfigInput, readHookConfig } from "./hook-config.js";
+import { type HookConfigInput, type Limits, readHookConfig } from "./hook-config.js";
 import { type HookLog, LOGGER } from "./hook-log.js";
 import { createAuthBudget } from "./http/access/auth-budget.js";
 import { createUrlSigner } from "./http/access/signed-url.js";
@@ -17,8 +17,10 @@ import type { HookContext } from "./http/context.js";
 import { createMetrics } from "./http/metrics.js";
 import { createRouter } from "./http/router.js";
 import { againRoute } from "./http/routes/again-route.js";
+import { deliveryRoutes } from "./http/routes/delivery-routes.js";
 import { hookRoutes } from "./http/routes/hook-routes.js";
 import { incomingRoutes } from "./http/routes/incoming-routes.js";
+import { runEndedPayload } from "./http/routes/payloads.js";
 import { probeRoutes } from "./http/routes/probe-routes.js";
 import { runRoutes } from "./http/routes/run-routes.js";
 import { streamRoute } from "./http/routes/stream-route.js";
@@ -28,13 +30,19 @@ import { StreamMemory } from "./http/stream/stream-memory.js";
 import { StreamSlots } from "./http/stream/stream-slots.js";
 import { Turns } from "./http/stream/turns.js";
 import type { Runs } from "./runs/create-runs.js";
-import { createRuns } from "./runs/create-runs.js";
+import { createRuns, type RunsOptions } from "./runs/create-runs.js";
 import type { RunObserver } from "./runs/run-context.js";
 import type { HeartbeatResult } from "./runs/run-starter.js";
+import { SharedQueue } from "./shared/shared-queue.js";
+import type { SharedStore } from "./store/leases.js";
 import { createMemoryStore } from "./store/memory-store.js";
 import type { Store } from "./store/store.js";
+import { Deliverer } from "./webhooks/deliverer.js";
+import { createEndpoints, receiversOfEnd } from "./webhooks/endpoints.js";
 
 const LAST_FRAMES_MS = 1000;
+/** Most files that a webhook names. */
+const WEBHOOK_FILES = 100;
 
 // decisions 138, 152
 /** Options of `createHookService`. */
@@ -48,15 +56,18 @@ export interface HookServiceOptions {
   /** A pino logger, or one like it. Default: warnings and errors to stderr. */
   readonly logger?: HookLog;
   readonly clock?: Clock;
+  /** Leaves the runs to the workers of a shared store (`startWorker`); the agent then checks messages only. */
+  readonly workers?: boolean;
 }
 
 /** The messages about agent, store and config quote no text, which may be a token; so they are checked elsewhere. */
 const HOOK_RULES: OptionRules<HookServiceOptions> = {
   agent: CHECKED_LATER,
   store: CHECKED_LATER,
-  files: ["a store of files, as createS3Files makes one", (value) => hasMethods(value, "put", "open")],
+  files: FILE_STORE,
   config: CHECKED_LATER,
   logger: LOGGER,
+  workers: FLAG,
   clock: ["a clock with now, monotonic and setTimer", (value) => hasMethods(value, "now", "monotonic", "setTimer")],
 };
 
@@ -86,15 +97,39 @@ export function createHookService(options: HookServiceOptions): HookService {
   const tokens = createTokens(options.config.hooks_token);
   const slots = new StreamSlots(limits);
   const metrics = createMetrics({ stats: () => runs.stats(), streams: () => slots.size, limits });
+  const store = options.store ?? createMemoryStore();
+  const endpoints = createEndpoints(web.webhooks);
+  const observer = observe(metrics.observer, log);
   const runs = createRuns({
     agent,
-    store: options.store ?? createMemoryStore(),
+    store,
     files,
     limits,
     onRestart: web.on_restart,
     clock,
     heartbeatSeconds: web.hooks_heartbeat_seconds,
-    observer: observe(metrics.observer, log),
+    observer: {
+      ...observer,
+      finished(run) {
+        observer.finished?.(run);
+        deliverer.wake();
+      },
+    },
+    receiversOf: (state) => receiversOfEnd(endpoints, state),
+    beforeClose: () => deliverer.stop(),
+    createQueue: options.workers ? sharedQueueOf(options.store, limits) : undefined,
+  });
+  const deliverer = new Deliverer({
+    ...{ endpoints, store, limits, log },
+    // receivers refuse a message of a clock that is wrong
+    clock: options.workers ? withWall(clock, runs.now) : clock,
+    mark: runs.now,
+    opened: () => runs.open(),
+    bodyOf: async (delivery) => {
+      const run = await store.getStatus(delivery.runId, WEBHOOK_FILES);
+      return JSON.stringify(runEndedPayload(context, delivery, run));
+    },
+    attempted: (result, seconds) => metrics.webhookAttempted(result, seconds),
   });
   if (!tokens.configured) log.warn({}, "hooks_token is not configured: every hook endpoint responds 503");
   if (sessions.isOverrideAllowed && sessions.prefixes.length === 0) {
@@ -114,6 +149,8 @@ export function createHookService(options: HookServiceOptions): HookService {
     turns: new Turns(),
     runs,
     files,
+    outbox: store,
+    wakeDeliverer: () => deliverer.wake(),
     checkMessage: agent.check,
     metrics,
     log,
@@ -126,8 +163,10 @@ export function createHookService(options: HookServiceOptions): HookService {
     streamRoute(context),
     ...runRoutes(context),
     againRoute(context),
+    ...deliveryRoutes(context),
     ...probeRoutes(context),
   ];
+  deliverer.wake();
   return {
     // the application hands it requests and responses of Express
     router: createRouter(context, routes) as unknown as HookRouter,
@@ -162,6 +201,21 @@ function checkTypes(options: Partial<HookServiceOptions> | undefined): void {
   check(isObject(config), '"config": ', "an object", config);
   check(store === undefined || typeof store?.createRun === "function", '"store": ', "a store", store);
 }
+
+function sharedQueueOf(store: Store | undefined, limits: Limits): RunsOptions["createQueue"] {
+  if (!isShared(store)) {
+    const sentence =
+      'createHookService: "workers": expected a shared store, as createPostgresStore makes one, with it.';
+    throw new LatentkitError("config.invalid", sentence);
+  }
+  if (limits.running_per_session > 1) {
+    const sentence = `createHookService: "limits.running_per_session": expected 1 with "workers", received ${limits.running_per_session}.`;
+    throw new LatentkitError("config.invalid", sentence);
+  }
+  return (context, now) => new SharedQueue(context, store, limits, now);
+}
+
+const isShared = (store: Store | undefined): store is SharedStore => hasMethods(store, "claim", "join", "listen");
 
 /** Counts and logs the events of runs. */
 function observe(counters: Required<RunObserver>, log: HookLog): RunObserver {

@@ -1,5 +1,12 @@
 import type { Readable } from "node:stream";
+import { hasMethods, type Rule } from "../../../base/options.js";
 import type { RunFile } from "../run.js";
+
+/** Rule of an option that takes a file store. */
+export const FILE_STORE: Rule = [
+  "a store of files, as createS3Files makes one",
+  (value) => hasMethods(value, "put", "open"),
+];
 
 /** A file of a run, opened for one reader. */
 export interface OpenedFile {

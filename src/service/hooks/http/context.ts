@@ -3,6 +3,7 @@ import type { FileStore } from "../files/file-store.js";
 import type { HookConfig } from "../hook-config.js";
 import type { HookLog } from "../hook-log.js";
 import type { Runs } from "../runs/create-runs.js";
+import type { Outbox } from "../store/deliveries.js";
 import type { AuthBudget } from "./access/auth-budget.js";
 import type { UrlSigner } from "./access/signed-url.js";
 import type { StartRates } from "./access/start-rates.js";
@@ -28,6 +29,10 @@ export interface HookContext {
   readonly turns: Turns;
   readonly runs: Runs;
   readonly files: FileStore;
+  /** Deliveries to webhooks. */
+  readonly outbox: Outbox;
+  /** Looks for deliveries that are due. */
+  readonly wakeDeliverer: () => void;
   /** The agent's own look at the message of a request. */
   readonly checkMessage?: (message: string) => void;
   readonly metrics: Metrics;

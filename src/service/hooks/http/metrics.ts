@@ -1,6 +1,7 @@
 import { loadPromClient } from "../../../base/lazy-packages.js";
 import type { Limits } from "../hook-config.js";
 import type { RunObserver } from "../runs/run-context.js";
+import type { AttemptResult } from "../webhooks/deliverer.js";
 import { METHODS } from "./call.js";
 
 const STARTED = performance.timeOrigin / 1000;
@@ -15,12 +16,14 @@ export interface Metrics {
   /** Counts a request when its connection is done with it; status gone: the client left first. */
   countRequest(request: { route: string; method: string; status: number | "gone"; seconds: number }): void;
   authFailed(reason: "refused" | "limited"): void;
+  /** Counts one request to a webhook. */
+  webhookAttempted(result: AttemptResult, seconds: number): void;
   readonly observer: Required<RunObserver>;
 }
 
 /** Sources of what is measured when the metrics are read, and the limits beside which it is seen. */
 export interface MetricSources {
-  readonly stats: () => { readonly queued: number; readonly running: number; readonly waitedMs: number };
+  readonly stats: () => { readonly queued: number; readonly running: number; readonly waitedMs: number | undefined };
   readonly streams: () => number;
   readonly limits: Pick<Limits, "queued" | "running" | "streams">;
 }
@@ -88,6 +91,18 @@ export function createMetrics({ stats, streams, limits }: MetricSources): Metric
     help: "Failures that no response shows: of the store, or an agent's misuse.",
     registers,
   });
+  const webhookAttempts = new Counter({
+    name: "latentkit_webhook_attempts_total",
+    help: "Requests to webhooks by result; failed: tried again later, dead: given up, gone: 410.",
+    labelNames: ["result"],
+    registers,
+  });
+  const webhookSeconds = new Histogram({
+    name: "latentkit_webhook_seconds",
+    help: "Time of requests to webhooks.",
+    buckets: [0.01, 0.1, 0.5, 2, 10, 60],
+    registers,
+  });
   const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({
       name,
@@ -99,7 +114,11 @@ export function createMetrics({ stats, streams, limits }: MetricSources): Metric
     });
   gauge("latentkit_runs_queued", "Runs in the queue.", () => stats().queued);
   gauge("latentkit_runs_running", "Runs whose agent is working.", () => stats().running);
-  gauge("latentkit_queue_wait_seconds", "Time for which the next run has waited.", () => stats().waitedMs / 1000);
+  gauge(
+    "latentkit_queue_wait_seconds",
+    "Time for which the next run has waited.",
+    () => (stats().waitedMs ?? Number.NaN) / 1000,
+  );
   gauge("latentkit_streams_open", "Open event streams.", streams);
   gauge("latentkit_runs_queued_limit", "Runs that may wait.", () => limits.queued);
   gauge("latentkit_runs_running_limit", "Runs that may work at the same time.", () => limits.running);
@@ -124,6 +143,10 @@ export function createMetrics({ stats, streams, limits }: MetricSources): Metric
       if (route !== "stream") requestSeconds.observe({ route }, seconds);
     },
     authFailed: (reason) => authFailures.inc({ reason }),
+    webhookAttempted(result, seconds) {
+      webhookAttempts.inc({ result });
+      webhookSeconds.observe(seconds);
+    },
     observer: {
       created: ({ origin }) => created.inc({ origin }),
       started: ({ waitedMs }) => waited.observe(waitedMs / 1000),

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Agent } from "../../agent.js";
-import { type Clock, steadyWall, systemClock } from "../clock.js";
+import { type Clock, type SteadyWall, steadyWall, systemClock, withWall } from "../clock.js";
 import type { FileStore } from "../files/file-store.js";
 import { localFiles } from "../files/local-files.js";
 import type { Limits } from "../hook-config.js";
@@ -12,7 +12,7 @@ import { createHeartbeat } from "./heartbeat.js";
 import { cancelled, interrupted } from "./outcome.js";
 import { Retention } from "./retention.js";
 import { type RunContext, type RunObserver, storeEnding } from "./run-context.js";
-import { RunQueue } from "./run-queue.js";
+import { type Queue, RunQueue } from "./run-queue.js";
 import { RunReader } from "./run-reader.js";
 import {
   type HeartbeatResult,
@@ -30,8 +30,8 @@ const LAST_TURNS = 1000;
 export interface RunStats {
   readonly queued: number;
   readonly running: number;
-  /** Time for which the next run of the queue has waited. */
-  readonly waitedMs: number;
+  /** Time for which the next run of the queue has waited; absent where the store has the queue. */
+  readonly waitedMs: number | undefined;
   /** Runs with at least one reader waiting for events. */
   readonly followed: number;
 }
@@ -97,12 +97,19 @@ export interface RunsOptions extends StarterOptions {
   /** Seconds between heartbeats of all sessions; 0 or absent: none. */
   readonly heartbeatSeconds?: number;
   readonly observer?: RunObserver;
+  readonly receiversOf?: RunContext["receiversOf"];
+  /** Called before the store is closed. */
+  readonly beforeClose?: () => Promise<void>;
+  /** Creates the queue of a store that is shared: its `open` sets `now` by the store's clock. Default: this process's. */
+  readonly createQueue?: (context: RunContext, now: SteadyWall) => Queue & { open(): Promise<void> };
 }
 
 /** Joins queue, starter and reader of runs over a store. Begins to recover at once. */
 export function createRuns(options: RunsOptions): Runs {
-  const { agent, store, files = localFiles, limits, observer = {}, clock = systemClock } = options;
-  const now = steadyWall(clock);
+  const { agent, store, files = localFiles, limits, observer = {}, createQueue, clock: own = systemClock } = options;
+  const now = steadyWall(own);
+  // processes that share a store share its time too
+  const clock = createQueue === undefined ? own : withWall(own, now);
   const bus = new EventBus();
   const current = new AsyncLocalStorage<string>();
   const finished: RunObserver["finished"] = (run) => {
@@ -113,8 +120,11 @@ export function createRuns(options: RunsOptions): Runs {
     ...{ agent, store, files, clock, mark: now, bus, current },
     eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
     observer: { ...observer, finished },
+    receiversOf: options.receiversOf,
   };
-  const queue = new RunQueue(context, limits);
+  const sharedQueue = createQueue?.(context, now);
+  const ownQueue = new RunQueue(context, limits);
+  const queue: Queue = sharedQueue ?? ownQueue;
   const retention = new Retention(context, limits);
   const starter = new RunStarter(context, queue, options);
   const heartbeat = createHeartbeat(clock, options.heartbeatSeconds ?? 0, () =>
@@ -130,7 +140,8 @@ export function createRuns(options: RunsOptions): Runs {
     return opening;
   };
   async function recover(): Promise<void> {
-    await requeueLeftOver(context, queue, now.notBefore, options.onRestart);
+    if (sharedQueue !== undefined) await sharedQueue.open();
+    else await requeueLeftOver(context, ownQueue, now.notBefore, options.onRestart);
     retention.start();
     heartbeat.start();
   }
@@ -148,6 +159,7 @@ export function createRuns(options: RunsOptions): Runs {
     await retention.stop();
     await readersCaughtUp(bus);
     bus.close();
+    await options.beforeClose?.();
     await store.close();
     // an enabled one costs every promise of the process
     current.disable();
@@ -211,7 +223,7 @@ async function requeueLeftOver(
       continue;
     }
     const outcome = interrupted();
-    const isStored = await storeEnding(context, id, "running", outcome);
+    const isStored = await storeEnding(context, id, ["running"], outcome);
     if (isStored) observer.finished?.({ id, state: outcome.state, ranMs: null });
   }
   const [now, monotonic] = [clock.now(), clock.monotonic()];

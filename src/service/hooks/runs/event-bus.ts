@@ -22,6 +22,11 @@ export class EventBus {
     return this.#listeners.size;
   }
 
+  /** Ids of the runs with readers. */
+  get runIds(): string[] {
+    return [...this.#listeners.keys()];
+  }
+
   /** Every reader has read everything. */
   get isQuiet(): boolean {
     for (const listeners of this.#listeners.values()) {

@@ -3,6 +3,7 @@ import type { Agent } from "../../agent.js";
 import type { Clock } from "../clock.js";
 import type { FileStore } from "../files/file-store.js";
 import type { RunOrigin, RunState, TerminalState } from "../run.js";
+import type { Receiver } from "../store/deliveries.js";
 import type { EventBatch, EventLimits, Store } from "../store/store.js";
 import type { EventBus } from "./event-bus.js";
 import type { Outcome } from "./outcome.js";
@@ -31,22 +32,25 @@ export interface RunContext {
   readonly eventLimits: EventLimits;
   readonly bus: EventBus;
   readonly observer: RunObserver;
+  /** Webhooks that are told of runs that end in a state. */
+  readonly receiversOf?: (state: TerminalState) => readonly Receiver[];
 }
 
 const NO_EVENTS: EventBatch = { skip: 0, events: [], files: [] };
 
 /**
- * Stores the end of a run that is in the state `from`, after its last events, and wakes its readers. Returns false where
- * the run has left that state. Fails with store_unavailable.
+ * Stores the end of a run that is in a state of `from`, after its last events, and wakes its readers. Returns false where
+ * the run is in another state. Fails with store_unavailable.
  */
 export async function storeEnding(
-  { store, clock, mark, eventLimits, bus }: RunContext,
+  { store, clock, mark, eventLimits, bus, receiversOf }: RunContext,
   id: string,
-  from: RunState,
+  from: readonly RunState[],
   { state: to, terminal, error }: Outcome,
   lastEvents: EventBatch = NO_EVENTS,
 ): Promise<boolean> {
-  const ending = { from: [from], to, finishedAt: clock.now(), endedMark: mark(), error, terminal };
+  const times = { finishedAt: clock.now(), endedMark: mark() };
+  const ending = { from: from, to, ...times, error, terminal, receivers: receiversOf?.(to) };
   const row = await store.endRun(id, ending, lastEvents, eventLimits);
   bus.wake(id);
   return row !== null;

@@ -8,7 +8,7 @@ import { RunTask } from "./run-task.js";
 const RETRY_MS = 1000;
 
 /** A run that waits for a slot. */
-interface QueuedRun {
+export interface QueuedRun {
   readonly id: string;
   /** Order of creation; the queue is sorted by it. */
   readonly seq: number;
@@ -22,14 +22,39 @@ interface Entry extends QueuedRun {
 }
 
 /** Room in the queue for a run between its admission and its commit. */
-interface Reservation {
+export interface Reservation {
   release(): void;
 }
 
-type QueueLimits = Pick<Limits, "running" | "running_per_session" | "queued" | "queued_per_session" | "queue_seconds">;
+/** The queue of a service: of its own process, or of the store that it shares (shared/shared-queue.ts). */
+export interface Queue {
+  readonly queued: number;
+  readonly running: number;
+  /** Time for which the next run has waited, where this process knows it. */
+  readonly waitedMs?: number;
+  /** Most runs of a session that may wait, where the store counts them. */
+  readonly mostQueued?: number;
+  /** Position of a queued run, 1 for the next. */
+  positionOf(id: string): number | Promise<number>;
+  /** Reserves room for a run to be created. Fails with queue_full. */
+  reserve(sessionKey: string): Reservation;
+  /** Puts a committed run in the queue. */
+  enqueue(run: QueuedRun): void;
+  /** Ends a queued or running run, `outcome` being a queued one's; any other stays as it is. Fails with store_unavailable. */
+  cancel(id: string, outcome: Outcome): Promise<void>;
+  /** Ends a running run whose agent threw where nobody awaits it. */
+  fail(id: string, thrown: unknown): void;
+  /** Starts nothing more, lets running runs end for `seconds`, then interrupts them. */
+  drain(seconds: number): Promise<void>;
+}
+
+export type QueueLimits = Pick<
+  Limits,
+  "running" | "running_per_session" | "queued" | "queued_per_session" | "queue_seconds"
+>;
 
 /** Starts runs as slots become free: first in, first out within a session, and in order of creation across sessions. */
-export class RunQueue {
+export class RunQueue implements Queue {
   readonly #context: RunContext;
   readonly #limits: QueueLimits;
   readonly #queue: Entry[] = [];
@@ -69,7 +94,6 @@ export class RunQueue {
     return (at < 0 ? this.#queue.length : at) + 1;
   }
 
-  /** Reserves room for a run to be created. Fails with queue_full. */
   reserve(sessionKey: string): Reservation {
     const { running, running_per_session, queued, queued_per_session } = this.#limits;
     // runs that can start leave the queue before it is counted
@@ -96,7 +120,6 @@ export class RunQueue {
     return { release };
   }
 
-  /** Puts a committed run in the queue. */
   enqueue(run: QueuedRun): void {
     this.#insert(run, 0);
   }
@@ -111,7 +134,6 @@ export class RunQueue {
     this.#kick();
   }
 
-  /** Ends a queued or running run, `outcome` being a queued one's; any other stays as it is. Fails with store_unavailable. */
   async cancel(id: string, outcome: Outcome): Promise<void> {
     const task = this.#active.get(id);
     if (task === undefined) return this.#endQueued(id, outcome);
@@ -120,12 +142,10 @@ export class RunQueue {
     if (error !== null) throw error;
   }
 
-  /** Ends a running run whose agent threw where nobody awaits it. */
   fail(id: string, thrown: unknown): void {
     this.#active.get(id)?.fail(thrown);
   }
 
-  /** Starts nothing more, lets running runs end for `seconds`, then interrupts them. */
   async drain(seconds: number): Promise<void> {
     this.#isStopped = true;
     this.#pause?.cancel();
@@ -198,7 +218,7 @@ export class RunQueue {
     const at = this.#queue.findIndex((entry) => entry.id === id);
     const entry = at < 0 ? undefined : this.#pull(at);
     try {
-      const isStored = await storeEnding(this.#context, id, "queued", outcome);
+      const isStored = await storeEnding(this.#context, id, ["queued"], outcome);
       if (isStored) this.#context.observer.finished?.({ id, state: outcome.state, ranMs: null });
     } catch (error) {
       if (entry !== undefined) this.#retryLater(entry);
@@ -232,7 +252,7 @@ export class RunQueue {
   }
 }
 
-const full = (scope: "session" | "service") => `the queue of this ${scope} is full, try again later`;
+export const full = (scope: "session" | "service") => `the queue of this ${scope} is full, try again later`;
 
 /** Adds to a count; a count of 0 leaves the map. */
 function count(map: Map<string, number>, key: string, by: number): void {

@@ -16,9 +16,13 @@ export class RunReader {
   readonly #store: Store;
   readonly #bus: EventBus;
   readonly #open: () => Promise<void>;
-  readonly #positionOf: (runId: string) => number;
+  readonly #positionOf: (runId: string) => number | Promise<number>;
 
-  constructor({ store, bus }: RunContext, open: () => Promise<void>, positionOf: (runId: string) => number) {
+  constructor(
+    { store, bus }: RunContext,
+    open: () => Promise<void>,
+    positionOf: (runId: string) => number | Promise<number>,
+  ) {
     this.#store = store;
     this.#bus = bus;
     this.#open = open;
@@ -33,7 +37,7 @@ export class RunReader {
   async status(runId: string): Promise<RunStatus> {
     await this.#open();
     const status = existing(await this.#store.getStatus(runId, MOST_FILES));
-    return { ...status, queuePosition: status.state === "queued" ? this.#positionOf(runId) : null };
+    return { ...status, queuePosition: status.state === "queued" ? await this.#positionOf(runId) : null };
   }
 
   async outcome(runId: string): Promise<StoredEvent | null> {

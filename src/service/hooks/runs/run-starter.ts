@@ -6,7 +6,7 @@ import type { NewKey, StoredReply } from "../store/store.js";
 import { backlogLimits, composeMessage, TOO_MANY_PENDING } from "./pending-wakes.js";
 import { checkPayload, type Idempotency, Replies } from "./replies.js";
 import type { RunContext } from "./run-context.js";
-import type { RunQueue } from "./run-queue.js";
+import { full, type Queue } from "./run-queue.js";
 
 /** Longest run time a request may ask for, unless `run_seconds` allows more. */
 const LONGEST_RUN_SECONDS = 3600;
@@ -75,12 +75,12 @@ export interface StarterOptions {
 /** Creates runs: admits a request, stores the run with the wakes it takes, and puts it in the queue. */
 export class RunStarter {
   readonly #context: RunContext;
-  readonly #queue: RunQueue;
+  readonly #queue: Queue;
   readonly #limits: Limits;
   readonly #newId: () => string;
   readonly #replies: Replies;
 
-  constructor(context: RunContext, queue: RunQueue, { limits, newId = randomUUID }: StarterOptions) {
+  constructor(context: RunContext, queue: Queue, { limits, newId = randomUUID }: StarterOptions) {
     this.#context = context;
     this.#queue = queue;
     this.#limits = limits;
@@ -146,9 +146,11 @@ export class RunStarter {
       // a run stores its message until it is swept: no more than a request may bring
       const maxWakeBytes = this.#limits.body_bytes;
       const createdMark = mark();
-      const run = { ...rest, id, createdAt: clock.now(), createdMark, maxWakeBytes, compose };
+      const { mostQueued } = this.#queue;
+      const run = { ...rest, id, mostQueued, createdAt: clock.now(), createdMark, maxWakeBytes, compose };
       const result = await store.createRun(run, key);
       if (result.kind === "empty") return null;
+      if (result.kind === "full") throw new HookError("queue_full", full("session"));
       if (result.kind === "replayed") return { started: replayedRun(checkPayload(result.stored, key!)), wakes: 0 };
       const { seq, sessionKey, createdAt } = result.run;
       reservation.release();

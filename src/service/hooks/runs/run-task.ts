@@ -21,6 +21,7 @@ export class RunTask {
   readonly #context: RunContext;
   readonly #buffer: EventBuffer;
   readonly #output: AgentOutput;
+  readonly #startNumber: number;
   readonly #abort = new AbortController();
   readonly #outcome = deferred<Outcome>();
   #attempt = deferred<HookError | null>();
@@ -36,10 +37,12 @@ export class RunTask {
   #pause: Timer | undefined;
   #endPause: (() => void) | undefined;
 
-  constructor(id: string, waitedMs: number, context: RunContext) {
+  /** `attempt`: number of the run's start. */
+  constructor(id: string, waitedMs: number, context: RunContext, attempt = 1) {
     this.#id = id;
     this.#waitedMs = waitedMs;
     this.#context = context;
+    this.#startNumber = attempt;
     const { eventLimits } = context;
     this.#buffer = new EventBuffer(eventLimits);
     this.#output = new AgentOutput(id, this.#buffer, eventLimits.events, () => this.#flushSoon());
@@ -62,7 +65,8 @@ export class RunTask {
     const state = await this.#storeEnding(outcome);
     if (state !== null) observer.finished?.({ id: this.#id, state, ranMs: clock.monotonic() - startedAt });
     await this.#settledOrGrace(settled);
-    if (state !== null) await this.#tidy();
+    // an interrupted run may start again at once, in the same folder
+    if (state !== null && state !== "interrupted") await this.#tidy();
   }
 
   cancel(): void {
@@ -119,7 +123,9 @@ export class RunTask {
     try {
       const { agent, current, eventLimits } = this.#context;
       const context = this.#output.context(this.#abort.signal);
-      const result = await current.run(id, () => agent({ id, sessionKey, message, name }, context));
+      const isAgain = this.#startNumber > 1;
+      const run = { id, sessionKey, message, name, ...(isAgain && { attempt: this.#startNumber }) };
+      const result = await current.run(id, () => agent(run, context));
       this.#end(returned(result, eventLimits.bytes));
     } catch (error) {
       this.#end(failed(error));
@@ -135,7 +141,7 @@ export class RunTask {
         lastEvents = this.#buffer.take();
         lastEvents = await this.#storeFiles(lastEvents);
         const outcome = settled.state === "succeeded" ? this.#withFiles(settled) : settled;
-        const isStored = await storeEnding(this.#context, this.#id, "running", outcome, lastEvents);
+        const isStored = await storeEnding(this.#context, this.#id, ["running"], outcome, lastEvents);
         this.#attempt.resolve(null);
         return isStored ? outcome.state : null;
       } catch (error) {

@@ -1,5 +1,5 @@
 import type { RunRow, RunSummary } from "../run.js";
-import type { Ending, EventLimits, NewEvent } from "./store.js";
+import type { Ending, EventBatch, EventLimits, NewEvent, Store } from "./store.js";
 
 /** A run that a worker holds until the end of its lease. */
 export interface HeldRun {
@@ -49,6 +49,49 @@ export interface Leases {
   claim(claim: Claim): Promise<HeldRun[]>;
   /** Extends the leases of a worker; returns the runs that it holds. It must give up all others. */
   renew(worker: string, leaseMs: number): Promise<{ readonly id: string; readonly token: number }[]>;
+  /** Queues a run again that its worker gives up, which counts as no loss; false where the worker has lost it. */
+  release(id: string, token: number): Promise<boolean>;
   /** Takes the runs whose lease has ended from their workers. */
   recoverLost(policy: LostRunPolicy): Promise<LostRuns>;
+}
+
+/** Numbers of the unfinished runs of a store at one moment. */
+export interface RunCounts {
+  readonly queued: number;
+  readonly running: number;
+  /** Sequence number of the newest stored run, 0 without any. */
+  readonly newest: number;
+}
+
+/**
+ * A store that front ends and workers of several processes share. `token`, where it is given, must be that of the run's
+ * last start.
+ */
+export interface SharedStore extends Store, Leases {
+  append(id: string, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
+  endRun(
+    id: string,
+    ending: Ending,
+    batch: EventBatch,
+    limits: EventLimits,
+    token?: number,
+  ): Promise<RunSummary | null>;
+  /**
+   * Calls back when a run was created, changed or ended, in whatever process, with its id; with null where any may have.
+   * A hint, which may be lost with a connection: look by yourself as well, every second or so. Returns the end of it.
+   */
+  listen(listener: (runId: string | null) => void): () => void;
+
+  /** Joins the processes that share the store. Rejects with store_unavailable where one has it for itself. */
+  join(): Promise<void>;
+  /** Wall clock ms of the store, which is the same for all processes. */
+  now(): Promise<number>;
+  /** Counts at most `most` of each. */
+  countRuns(most: number): Promise<RunCounts>;
+  /** Position of a queued run among at most `most`, 1 for the next. */
+  positionOf(id: string, most: number): Promise<number>;
+  /** Ids of the oldest runs that were created at or before a time and never started. */
+  overdue(createdBefore: number, count: number): Promise<string[]>;
+  /** Texts that differ from earlier ones where a run has changed, by its id; none for a run that is not stored. */
+  revisions(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }

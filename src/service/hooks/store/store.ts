@@ -12,6 +12,7 @@ import type {
   TerminalState,
 } from "../run.js";
 import type { BacklogLimits } from "./backlog.js";
+import type { Outbox, Receiver } from "./deliveries.js";
 
 export interface NewRun {
   readonly id: string;
@@ -21,6 +22,8 @@ export interface NewRun {
   readonly timeoutSeconds: number;
   /** Workers claim runs of a higher priority first (leases.ts), whole numbers of 32 bits. Default: 0. */
   readonly priority?: number;
+  /** Most runs of the session that wait behind the next one; only a shared store (leases.ts) counts them. */
+  readonly mostQueued?: number;
   /** Wall clock ms. */
   readonly createdAt: number;
   /** Steady ms (clock.ts), for expiry. */
@@ -73,7 +76,9 @@ export interface NewKey {
 export type CreateRunResult =
   | { readonly kind: "created"; readonly run: RunSummary; readonly wakes: number }
   | { readonly kind: "replayed"; readonly stored: StoredReply }
-  | { readonly kind: "empty" };
+  | { readonly kind: "empty" }
+  /** As many runs of the session wait as `mostQueued` allows. */
+  | { readonly kind: "full" };
 
 export type AddWakeResult =
   | { readonly kind: "queued"; readonly chatId: number; readonly eventId: number; readonly pending: number }
@@ -88,6 +93,11 @@ export interface NewEvent {
 
 /** Events to add to a run, in order. */
 export interface EventBatch {
+  /**
+   * Id of the event before the batch, where the writer knows it: what a shared store (leases.ts) holds of the batch
+   * already, from a call whose answer was lost, it does not add again.
+   */
+  readonly after?: number;
   /** Number of ids before `events` whose events were dropped: everything stored before them is trimmed as well. */
   readonly skip: number;
   readonly events: readonly NewEvent[];
@@ -110,6 +120,8 @@ export interface Ending {
   readonly endedMark: number;
   readonly error: { readonly error: string; readonly code: string } | null;
   readonly terminal: NewEvent;
+  /** Endpoints that are told of the end, as far as the run's session is theirs. */
+  readonly receivers?: readonly Receiver[];
 }
 
 export interface LeftOver {
@@ -120,7 +132,7 @@ export interface LeftOver {
 }
 
 export interface SweepRequest {
-  /** Removes runs that ended at or before this mark. */
+  /** Removes runs that ended at or before this mark, and deliveries to webhooks that did. */
   readonly endedBefore: number;
   /** Removes ended runs beyond this number, oldest first. */
   readonly maxEndedRuns: number;
@@ -142,7 +154,7 @@ export interface SweepResult {
  * (create, wake, end) is on the disk when the promise resolves; a power loss may take the last events, a killed process
  * takes none.
  */
-export interface Store {
+export interface Store extends Outbox {
   /** Unfinished runs of an earlier process, in order of creation; the newest mark of an ended run, else 0. */
   leftOver(): Promise<{ queued: LeftOver[]; running: LeftOver[]; lastMark: number }>;
 

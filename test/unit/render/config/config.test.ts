@@ -30,10 +30,11 @@ describe("parseConfig", () => {
       on_restart: "interrupt",
       trust_proxy: false,
       incoming: {},
+      webhooks: {},
       metrics: "open",
       openapi: "open",
     });
-    assert.equal(Object.keys(config.limits).length, 28);
+    assert.equal(Object.keys(config.limits).length, 32);
     assert.deepEqual([config.limits.body_bytes, config.limits.drain_seconds], [262144, 30]);
     assert.deepEqual(parseConfig(undefined, "empty"), config);
   });

@@ -12,7 +12,7 @@ export const EVENT_COLUMNS = "runs.seq, runs.oldest_event, runs.last_event, runs
 export async function appendWithinLimits(
   db: Connection,
   id: string,
-  { skip, events, files, progress }: EventBatch,
+  { after, skip, events, files, progress }: EventBatch,
   limits: EventLimits,
   token?: number,
 ): Promise<boolean> {
@@ -22,7 +22,7 @@ export async function appendWithinLimits(
     `WITH run AS (
        UPDATE lk.runs SET last_event = last_event + $3, event_bytes = event_bytes + $4, progress = coalesce($5, progress)
        WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2)
-         AND last_event + $3 - oldest_event < $6 AND event_bytes + $4 <= $7
+         AND ($11::bigint IS NULL OR last_event = $11) AND last_event + $3 - oldest_event < $6 AND event_bytes + $4 <= $7
        RETURNING seq, last_event - $3 AS last
      ), added AS (
        INSERT INTO lk.events SELECT run.seq, run.last + row.n, row.event, row.data, row.bytes
@@ -39,6 +39,7 @@ export async function appendWithinLimits(
     events.map(({ event }) => event),
     events.map(({ data }) => data),
     sizes,
+    after ?? null,
   );
   return rows.length > 0;
 }
@@ -55,8 +56,15 @@ export async function append(
     WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) FOR NO KEY UPDATE`;
   const [run] = await tx.query(sql, toStored(id), token ?? null);
   if (run === undefined) return false;
-  await addEvents(tx, run, batch, limits);
+  await addEvents(tx, run, unstored(batch, Number(run.last_event)), limits);
   return true;
+}
+
+/** The part of a batch that a run does not hold yet. */
+export function unstored(batch: EventBatch, lastEvent: number): EventBatch {
+  const { after = lastEvent, skip, events } = batch;
+  const stored = lastEvent - after;
+  return { ...batch, skip: Math.max(0, skip - stored), events: events.slice(Math.max(0, stored - skip)) };
 }
 
 /** Adds events and files to a run, given its locked row, and trims its head to the limits. */

@@ -22,6 +22,10 @@ export async function findReply(
 
 export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Promise<CreateRunResult> {
   const session = await lockSession(tx, run.sessionKey);
+  if (run.mostQueued !== undefined && (await isFull(tx, session.id, run.mostQueued))) {
+    const stored = key && (await findReply(tx, key.scope, key.nowMark));
+    return tx.undo(stored ? { kind: "replayed", stored } : { kind: "full" });
+  }
   const wakes = session.wakes > 0 ? await takeWakes(tx, session.id, run.maxWakeBytes) : NO_WAKES;
   const message = run.compose(wakes.texts);
   if (message === null) {
@@ -103,6 +107,13 @@ async function lockSession(tx: Transaction, sessionKey: string): Promise<LockedS
     if (row !== undefined) return { id: Number(row.id), wakes: Number(row.wakes), bytes: Number(row.wake_bytes) };
   }
   throw new Error("a session's row could not be locked");
+}
+
+/** Whether more than `most` runs would wait behind the session's active one. */
+async function isFull(tx: Transaction, session: number, most: number): Promise<boolean> {
+  const waiting = "SELECT 1 FROM lk.runs WHERE session = $1 AND state = 'queued' AND NOT active LIMIT $2";
+  const [row] = await tx.query(`SELECT count(*) AS n FROM (${waiting}) AS waiting`, session, most);
+  return Number(row!.n) >= most;
 }
 
 /** Wakes at the front of a session's queue. */

@@ -1,17 +1,17 @@
 import { randomUUID } from "node:crypto";
 import { LatentkitError } from "../../../../base/errors.js";
 import { checkOptions, type OptionRules, type Rule } from "../../../../base/options.js";
-import type { RunSummary } from "../../run.js";
-import type { Leases } from "../leases.js";
-import type { Ending, EventBatch, EventLimits, Store } from "../store.js";
+import type { SharedStore } from "../leases.js";
 import { Changes } from "./changes.js";
 import { Connection } from "./connection.js";
 import * as events from "./event-rows.js";
 import { InOrder } from "./in-order.js";
 import * as inbox from "./inbox.js";
 import * as leases from "./lease-rows.js";
+import * as deliveries from "./outbox/delivery-rows.js";
 import { Owner } from "./owner.js";
 import { ping } from "./ping.js";
+import * as queue from "./queue-rows.js";
 import * as runs from "./run-rows.js";
 import { sweep } from "./sweep.js";
 import { fromStored, toStored } from "./text.js";
@@ -31,22 +31,8 @@ export interface PostgresStoreOptions {
   readonly listenUrl?: string;
 }
 
-/** A store in a PostgreSQL database. `token`, where it is given, must be that of the run's last start. */
-export interface PostgresStore extends Store, Leases {
-  append(id: string, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
-  endRun(
-    id: string,
-    ending: Ending,
-    batch: EventBatch,
-    limits: EventLimits,
-    token?: number,
-  ): Promise<RunSummary | null>;
-  /**
-   * Calls back when a run was created, changed or ended, in whatever process, with its id; with null where any may have.
-   * A hint, which may be lost with a connection: look by yourself as well, every second or so. Returns the end of it.
-   */
-  listen(listener: (runId: string | null) => void): () => void;
-
+/** A store in a PostgreSQL database, which one process has for itself or several share. */
+export interface PostgresStore extends SharedStore {
   /**
    * Connects and migrates the tables; every other method does so where it has not been done. Rejects with config.invalid
    * where the server cannot be reached or is older than 15, or the schema belongs to another program or a newer version.
@@ -106,6 +92,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     findReply: (scope, nowMark) => inbox.findReply(db, scope, nowMark),
     createRun: (run, key) =>
       sessions.run(run.sessionKey, async () => {
+        owner.check();
         const result = await db.transaction((tx) => inbox.createRun(tx, run, key));
         if (result.kind === "created") tell(run.id);
         return result;
@@ -140,20 +127,34 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
         return tellIf(ended, id);
       }),
     async claim(claim) {
+      owner.check();
       const held = await leases.claim(db, claim);
       for (const { run } of held) tell(run.id);
       return held;
     },
     renew: (holder, leaseMs) => leases.renew(db, holder, leaseMs),
+    release: async (id, token) => tellIf(await runs.requeueRun(db, id, token), id),
     async recoverLost(policy) {
       const lost = await leases.recoverLost(db, policy);
       for (const id of [...lost.requeued, ...lost.ended.map((run) => run.id)]) tell(id);
       return lost;
     },
     listen: (listener) => changes.listen((stored) => listener(stored === null ? null : fromStored(stored))),
+    join: () => owner.join(),
+    now: () => queue.now(db),
+    countRuns: (most) => queue.countRuns(db, most),
+    positionOf: (id, most) => queue.positionOf(db, id, most),
+    overdue: (createdBefore, count) => queue.overdue(db, createdBefore, count),
+    revisions: (ids) => queue.revisions(db, ids),
     readEvents: (id, after, maxEvents, maxBytes) => events.readEvents(db, id, after, maxEvents, maxBytes),
     terminalEvent: (id) => events.terminalEvent(db, id),
     getFile: (id, name) => events.getFile(db, id, name),
+    claimDeliveries: (claim) => deliveries.claimDeliveries(db, claim),
+    settleDelivery: (id, token, settlement) =>
+      db.transaction((tx) => deliveries.settleDelivery(tx, id, token, settlement)),
+    getDelivery: (id) => deliveries.getDelivery(db, id),
+    listDeliveries: (before, limit, filter) => deliveries.listDeliveries(db, before, limit, filter),
+    redeliver: (id) => deliveries.redeliver(db, id),
     sweep: (request) => db.transaction((tx) => sweep(tx, request, schema)),
     ping: () => ping(db),
     async close() {

@@ -3,7 +3,8 @@ import type { Claim, HeldRun } from "../leases.js";
 import type { Ending, EventBatch, EventLimits, LeftOver } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import type { SqlRow, SqlValue } from "./driver.js";
-import { addEvents, EVENT_COLUMNS, toFile } from "./event-rows.js";
+import { addEvents, EVENT_COLUMNS, toFile, unstored } from "./event-rows.js";
+import { addDeliveries } from "./outbox/delivery-rows.js";
 import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
@@ -134,9 +135,10 @@ export async function startRun(db: Pick<Connection, "query">, id: string, start:
   return started ?? null;
 }
 
-export async function requeueRun(db: Pick<Connection, "query">, id: string): Promise<boolean> {
-  const sql = `UPDATE lk.runs SET ${QUEUED} WHERE id = $1 AND state = 'running' RETURNING seq`;
-  return (await db.query(sql, toStored(id))).length > 0;
+export async function requeueRun(db: Pick<Connection, "query">, id: string, token?: number): Promise<boolean> {
+  const sql = `UPDATE lk.runs SET ${QUEUED}
+    WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) RETURNING seq`;
+  return (await db.query(sql, toStored(id), token ?? null)).length > 0;
 }
 
 /** Sets what a run that is queued again has lost. */
@@ -173,14 +175,17 @@ export async function endRun(
     token ?? null,
   );
   if (row === undefined) return null;
-  const { oldest, last } = await addEvents(tx, row, { ...batch, events: [...batch.events, ending.terminal] }, limits);
+  const rest = unstored(batch, Number(row.last_event));
+  const { oldest, last } = await addEvents(tx, row, { ...rest, events: [...rest.events, ending.terminal] }, limits);
   await tx.query(
     `UPDATE lk.runs SET active = true
      WHERE seq = (SELECT min(seq) FROM lk.runs WHERE session = $1 AND state = 'queued')
      AND NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $1 AND others.active)`,
     row.session!,
   );
-  return { ...toSummary(row), oldestEventId: oldest, lastEventId: last };
+  const ended = { ...toSummary(row), oldestEventId: oldest, lastEventId: last };
+  await addDeliveries(tx, ended, ending);
+  return ended;
 }
 
 /** Locks the session of a run, given its stored id. */

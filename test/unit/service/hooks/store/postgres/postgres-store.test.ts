@@ -71,14 +71,14 @@ describe("createPostgresStore", () => {
     await stores[0]!.createRun(newRun("r1"));
     await create(schema).open();
     assert.equal((await stores[1]!.getRun("r1"))?.seq, 1);
-    assert.deepEqual(await sql(`SELECT version FROM ${schema}.latentkit_version`), [{ version: 1 }]);
+    assert.deepEqual(await sql(`SELECT version FROM ${schema}.latentkit_version`), [{ version: 2 }]);
   });
 
   it("refuses a newer schema and one of another program", async () => {
     const newer = newSchema();
     await create(newer).open();
     await sql(`UPDATE ${newer}.latentkit_version SET version = 99`);
-    await refuses(create(newer).open(), "config.invalid", /has version 99, but this latentkit reads versions up to 1/);
+    await refuses(create(newer).open(), "config.invalid", /has version 99, but this latentkit reads versions up to 2/);
     await refusesHook(create(newer).getRun("r1"), "store_unavailable");
     const foreign = newSchema();
     await sql(`CREATE SCHEMA ${foreign}; CREATE TABLE ${foreign}.people (id int)`);

@@ -1,0 +1,47 @@
+import type { Terminal } from "./terminal.js";
+
+/** A process of the service, as far as its command needs it. */
+export interface Stoppable {
+  /** Logs an error that no caller awaited. */
+  fault(what: string, error: unknown): void;
+  /** Logs an error that nobody could catch, and fails its run. */
+  crash(error: unknown): void;
+  close(): Promise<void>;
+}
+
+const EXIT_DELAY_MS = 500;
+
+/** Waits for a signal or an error that nothing catches, then closes the process's part. Returns the exit code. */
+export async function untilStopped(
+  part: Stoppable,
+  terminal: Terminal,
+  signal: AbortSignal,
+  onStop: () => void,
+): Promise<number> {
+  // a rejected promise that an agent forgot must not end the runs of others
+  const onRejection = (reason: unknown) => part.fault("unhandled rejection", reason);
+  process.on("unhandledRejection", onRejection);
+  // the state after an uncaught error is unknown: the other runs may end, then the process does
+  const crashed = new AbortController();
+  const onException = (error: unknown) => {
+    part.crash(error);
+    crashed.abort();
+  };
+  process.on("uncaughtException", onException);
+  await Promise.race([aborted(signal), aborted(crashed.signal)]);
+  if (crashed.signal.aborted) terminal.err("An agent threw an error that nothing could catch; the log has it.\n");
+  onStop();
+  await part.close();
+  process.off("unhandledRejection", onRejection);
+  process.off("uncaughtException", onException);
+  // an agent's leftover timers and sockets must not keep the process alive
+  setTimeout(() => process.exit(), EXIT_DELAY_MS).unref();
+  return crashed.signal.aborted ? 1 : 0;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,52 @@
+import type { RunCounts } from "../leases.js";
+import type { Connection } from "./connection.js";
+import { fromStored, toStored } from "./text.js";
+
+/** Counts up to a bound: it takes as long with 100,000 runs queued as with the bound. */
+export async function countRuns(db: Connection, most: number): Promise<RunCounts> {
+  const [row] = await db.query(
+    `SELECT (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'queued' LIMIT $1) AS first) AS queued,
+       (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'running' LIMIT $1) AS first) AS running,
+       (SELECT max(seq) FROM lk.runs) AS newest`,
+    most,
+  );
+  return { queued: Number(row!.queued), running: Number(row!.running), newest: Number(row!.newest) };
+}
+
+export async function positionOf(db: Connection, id: string, most: number): Promise<number> {
+  const [row] = await db.query(
+    `SELECT count(*) AS n FROM (
+       SELECT 1 FROM lk.runs, (SELECT seq, priority FROM lk.runs WHERE id = $1) AS own
+       WHERE state = 'queued' AND (runs.priority > own.priority OR (runs.priority = own.priority AND runs.seq < own.seq))
+       LIMIT $2
+     ) AS ahead`,
+    toStored(id),
+    most,
+  );
+  return Number(row!.n) + 1;
+}
+
+/** Looks at the oldest runs alone. One that was started before waits for as long as it takes. */
+export async function overdue(db: Connection, createdBefore: number, count: number): Promise<string[]> {
+  const rows = await db.query(
+    `SELECT id FROM (
+       SELECT id, created_at FROM lk.runs WHERE state = 'queued' AND token = 0 ORDER BY seq LIMIT $2
+     ) AS oldest WHERE created_at <= $1`,
+    createdBefore,
+    count,
+  );
+  return rows.map(({ id }) => fromStored(id));
+}
+
+export async function revisions(db: Connection, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  if (ids.length === 0) return new Map();
+  const sql = "SELECT id, last_event || state AS revision FROM lk.runs WHERE id = ANY($1)";
+  const rows = await db.query(sql, ids.map(toStored));
+  return new Map(rows.map(({ id, revision }) => [fromStored(id), String(revision)]));
+}
+
+/** Wall clock of the server in ms. */
+export async function now(db: Connection): Promise<number> {
+  const [row] = await db.query("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now");
+  return Number(row!.now);
+}
