@@ -274,19 +274,6 @@ export function createOpenApi(
   });
 }
 
-/** Most cached documents: a router that is mounted at a pattern has any number of mount paths. */
-const MOST_MOUNT_PATHS = 8;
-
-/** Returns the document as JSON for a router mounted at `url`, cached by mount path. */
-export function openApiBytes(document: Omit<Document, "servers">): (url: string) => Buffer {
-  const cache = new Map<string, Buffer>();
-  return (url) => {
-    const bytes = cache.get(url) ?? Buffer.from(JSON.stringify({ ...document, servers: [{ url }] }));
-    if (cache.size < MOST_MOUNT_PATHS) cache.set(url, bytes);
-    return bytes;
-  };
-}
-
 /** Registers the headers that may carry the token: any one is enough. */
 function registerSecurity(registry: OpenAPIRegistry): Access {
   registry.registerComponent("securitySchemes", "bearer", { type: "http", scheme: "bearer" });
