@@ -22,7 +22,7 @@ const LEASE_SECONDS = 3;
 /** A worker that is paused for so long has lost its runs. */
 const PAUSE_MS = 5000;
 const DATABASE_STOP_MS = 10_000;
-const LONGEST_QUIET_MS = 1000;
+const LONGEST_QUIET_MS = 2500;
 /** A run that has not ended this long after its last event never will. */
 const PATIENCE_MS = 120_000;
 /** Unfinished runs of one client: more would only fill the queue. */
@@ -82,10 +82,14 @@ const isRoot = process.getuid?.() === 0;
 const NOBODY = 65534;
 const data = join(folder, "data");
 
+const installed = existsSync("/usr/lib/postgresql") ? readdirSync("/usr/lib/postgresql").map(Number) : [];
+const version = Math.max(...installed.filter((number) => number >= 15));
+if (!Number.isFinite(version)) {
+  console.error("Skipped: PostgreSQL 15 is not installed (Debian: apt-get install postgresql).");
+  process.exit(process.env.CI ? 1 : 0);
+}
+
 function postgres(program, ...args) {
-  const installed = existsSync("/usr/lib/postgresql") ? readdirSync("/usr/lib/postgresql").map(Number) : [];
-  const version = Math.max(...installed.filter((number) => number >= 15));
-  if (!Number.isFinite(version)) throw new Error("PostgreSQL 15 is not installed (Debian: apt-get install postgresql)");
   const path = `/usr/lib/postgresql/${version}/bin/${program}`;
   const command = isRoot ? ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups", path] : [path];
   execFileSync(command[0], [...command.slice(1), ...args], { cwd: folder, stdio: "ignore" });
@@ -159,8 +163,10 @@ async function attack() {
       counts.database += 1;
       continue;
     }
-    const idle = [...fronts, ...workers].filter(({ isBusy }) => !isBusy);
-    const victim = idle[below(idle.length)];
+    const idle = () => [...fronts, ...workers].filter(({ isBusy }) => !isBusy);
+    // half of the processes work at any time, or the clients could only wait
+    while (idle().length * 2 <= fronts.length + workers.length) await sleep(50);
+    const victim = idle()[below(idle().length)];
     if (victim === undefined) continue;
     victim.isBusy = true;
     const choice = below(10);

@@ -98,6 +98,7 @@ function greeting(service: { url: string; hasToken: boolean }, config: Config, {
       `  ${post} -d '{"message":"a quiet lake"}' ${url}/hooks/agent | ${watch}`,
     );
   }
-  lines.push(`Files are written to ${config.output_dir}, runs are stored in ${hidePassword(config.store)}.`);
+  const files = config.render ? `Files are written to ${config.output_dir}` : "Workers run what it takes";
+  lines.push(`${files}, runs are stored in ${hidePassword(config.store)}.`);
   return `${lines.join("\n")}\n`;
 }

@@ -54,6 +54,19 @@ describe("createGraphAgent", () => {
     return { ...service, start, read, run: async (message: string) => read(await start(message)) };
   };
 
+  it("writes in another folder when a run starts again: its lost worker may still write", async () => {
+    const agent = open({ "1": lake, "2": save(["1", 0], "{{message}}") });
+    const run = { id: "again", sessionKey: "s", message: "fox", name: null };
+    const context = {
+      signal: new AbortController().signal,
+      emit: () => undefined,
+      addFile: ({ path }: { path: string }) => ({ name: path, url: path }),
+    };
+    await agent(run, context);
+    await agent({ ...run, attempt: 2 }, context);
+    assert.deepEqual(filesIn(out()).sort(), ["runs/again.2/fox_00001.png", "runs/again/fox_00001.png"]);
+  });
+
   it("renders a message, emits its events, responds with the files", async () => {
     const { run, runs } = serve({ "1": lake, "2": save(["1", 0], "{{message}}") });
     const { id, state, events, last } = await run("fox");

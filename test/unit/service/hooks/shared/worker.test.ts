@@ -159,6 +159,15 @@ describe("front ends and workers of one store", () => {
     assert.equal(await stateOf(runs, id), "interrupted");
   });
 
+  it("find runs and their changes without any hint", async () => {
+    const schema = newSchema();
+    const deaf = () => ({ ...createPostgresStore({ url, schema, connections: 3 }), listen: () => () => undefined });
+    const runs = front(schema, {}, { store: deaf() });
+    await work(schema, upper, { store: deaf() });
+    const events = await eventsOf(runs, await begin(runs, "a fox"));
+    assert.equal(events.at(-1)?.event, "done");
+  });
+
   it("release what was claimed by a statement whose answer was lost", async () => {
     const schema = newSchema();
     const runs = front(schema);
