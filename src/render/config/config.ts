@@ -129,8 +129,8 @@ export const configSchema = lazy(() => {
       .describe("Time after which a worker that says nothing has lost its runs."),
     idempotency_hours: count(24, "Time for which an idempotency key is known."),
     webhook_hours: count(24, "Time for which the delivery of a webhook is tried."),
-    webhook_seconds: count(15, "Longest request to a webhook."),
-    webhook_requests: count(4, "Requests to one webhook at the same time."),
+    webhook_seconds: z.int().min(1).max(300).default(15).describe("Longest request to a webhook."),
+    webhook_requests: z.int().min(1).max(1000).default(4).describe("Requests to one webhook at the same time."),
     drain_seconds: countOrOff(30, "Time that running runs have to end when the service stops."),
   });
 

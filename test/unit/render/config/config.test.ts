@@ -28,6 +28,7 @@ describe("parseConfig", () => {
       hooks_heartbeat_seconds: 0,
       stream_auth: "token",
       on_restart: "interrupt",
+      on_loss: "requeue",
       trust_proxy: false,
       incoming: {},
       webhooks: {},
