@@ -146,6 +146,13 @@ export const configSchema = lazy(() => {
       .describe(
         "Where the service keeps runs and events: `memory:`, `sqlite:FILE` or `postgres://USER:PASSWORD@HOST/DATABASE`.",
       ),
+    files: z
+      .string()
+      .regex(/^s3:\/\/./, "expected s3://BUCKET/PREFIX")
+      .optional()
+      .describe(
+        "Where the service keeps files of runs: `s3://BUCKET/PREFIX?endpoint=…&region=…&path_style=…`. Absent: below `output_dir`.",
+      ),
     render: flag(true, "false: `serve` leaves the runs to the workers of a PostgreSQL store."),
     agent: z
       .union([graphAgent, z.strictObject({ module: path })], { error: "expected { graph: FILE } or { module: FILE }" })
