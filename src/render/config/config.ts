@@ -87,7 +87,7 @@ export const configSchema = lazy(() => {
     webhooks: webhooksSchema().default({}).describe("Endpoints that are told of the ends of runs, by their names."),
     public_url: z
       .url({ protocol: /^https?$/ })
-      .transform((url) => url.replace(/\/+$/, ""))
+      .transform(withoutSlashes)
       .optional()
       .describe("Address of the service for others, for the addresses in webhooks; absent: these are paths."),
     metrics: access.describe("Who may read `/metrics`; none: the path does not exist."),
@@ -244,6 +244,12 @@ function step(schema: z.core.$ZodType, key: PropertyKey): z.core.$ZodType[] {
   if (next === undefined) return [];
   const type = unwrap(next);
   return type instanceof loadZod().ZodUnion ? type.options.map(unwrap) : [type];
+}
+
+function withoutSlashes(url: string): string {
+  let end = url.length;
+  while (url[end - 1] === "/") end--;
+  return url.slice(0, end);
 }
 
 function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
