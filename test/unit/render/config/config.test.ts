@@ -28,12 +28,13 @@ describe("parseConfig", () => {
       hooks_heartbeat_seconds: 0,
       stream_auth: "token",
       on_restart: "interrupt",
+      on_loss: "requeue",
       trust_proxy: false,
       incoming: {},
       metrics: "open",
       openapi: "open",
     });
-    assert.equal(Object.keys(config.limits).length, 28);
+    assert.equal(Object.keys(config.limits).length, 29);
     assert.deepEqual([config.limits.body_bytes, config.limits.drain_seconds], [262144, 30]);
     assert.deepEqual(parseConfig(undefined, "empty"), config);
   });
