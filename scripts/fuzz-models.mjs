@@ -31,6 +31,7 @@ import { changesOf } from "#src/host/checkpoint/weights/lora/changes.js";
 import { readLora } from "#src/host/checkpoint/weights/lora/lora-file.js";
 import { networkOf } from "#src/host/checkpoint/weights/network.js";
 import { readValues } from "#src/host/checkpoint/weights/values.js";
+import { seededRandom } from "./seeded-random.mjs";
 
 /** Processor time of one file: the slowest sound one takes a tenth of it. */
 const MOST_MS = 2000;
@@ -119,7 +120,7 @@ process.exitCode = findings === 0 ? 0 : 1;
 
 /** Damages one file and loads it in every role. */
 async function tryOne(seed) {
-  const next = random(seed);
+  const next = seededRandom(seed);
   const model = models[next(models.length)];
   const path = join(folder, "damaged.safetensors");
   const how = write(path, model, next);
@@ -315,17 +316,6 @@ async function firstUnet() {
 function tinyModels(target) {
   execFileSync(process.execPath, [fileURLToPath(new URL("make-tiny-models.mjs", import.meta.url)), target]);
   return target;
-}
-
-/** Whole numbers below n, from a seed: mulberry32. */
-function random(seed) {
-  let state = seed >>> 0;
-  return (n) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) % n;
-  };
 }
 
 /** @returns {never} */

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // Damages pictures of every format (bytes, lengths, ends, texts) and reads their texts and their pixels: each is read or
 // refused in one sentence, soon.
-//   node scripts/fuzz-pictures.mjs [--minutes 10] [--seed 1]
+//   node scripts/fuzz-pictures.mjs [--minutes 10] [--seed 1] [--format webp] [--texts]
+// --format takes the files of one format, --texts reads texts alone.
 // A finding names its seed; --seed SEED --minutes 0 repeats that one.
 import { parseArgs } from "node:util";
 import sharp from "sharp";
@@ -11,6 +12,7 @@ import { decodePicture } from "#src/io/pictures/decode.js";
 import { readStill } from "#src/io/pictures/still.js";
 import { pictureTexts } from "#src/io/pictures/texts.js";
 import { Tensor } from "#src/tensor/tensor.js";
+import { seededRandom } from "./seeded-random.mjs";
 
 /** Time of one file: pictures of 2^27 pixels, the most that are read, take two seconds. */
 const MOST_MS = 10_000;
@@ -28,10 +30,15 @@ const TEXTS = [
 ];
 
 const { values: options } = parseArgs({
-  options: { minutes: { type: "string", default: "10" }, seed: { type: "string", default: "1" } },
+  options: {
+    minutes: { type: "string", default: "10" },
+    seed: { type: "string", default: "1" },
+    format: { type: "string", default: "" },
+    texts: { type: "boolean", default: false },
+  },
 });
 
-const files = await soundFiles();
+const files = (await soundFiles()).filter(([name]) => name.includes(options.format));
 const until = performance.now() + Number(options.minutes) * MINUTE_MS;
 const first = Number(options.seed);
 const counts = { texts: 0, pictures: 0, refused: 0 };
@@ -40,7 +47,8 @@ let findings = 0;
 let seed = first;
 for (; seed === first || performance.now() < until; seed++) {
   await tryOne(seed);
-  if ((seed - first + 1) % 10_000 === 0) console.log(`${seed - first + 1} files, ${JSON.stringify(counts)}`);
+  if ((seed - first + 1) % (options.texts ? 1_000_000 : 10_000) === 0)
+    console.log(`${seed - first + 1} files, ${JSON.stringify(counts)}`);
 }
 console.log(
   `${seed - first} damaged files from seed ${first}: ${counts.texts} with texts, ${counts.pictures} pictures read, ` +
@@ -84,7 +92,7 @@ async function soundFiles() {
 }
 
 async function tryOne(seed) {
-  const next = random(seed);
+  const next = seededRandom(seed);
   const [name, sound] = files[next(files.length)];
   const file = damaged(sound, next);
   const report = (what) => {
@@ -96,11 +104,13 @@ async function tryOne(seed) {
     const texts = await pictureTexts(file);
     if (Object.keys(texts).length > 0) counts.texts++;
   });
-  await refusesWell(report, async () => {
-    await decodePicture(file, 1 + next(3));
-    counts.pictures++;
-  });
-  if (next(10) === 0) await refusesWell(report, () => readStill(file));
+  if (!options.texts) {
+    await refusesWell(report, async () => {
+      await decodePicture(file, 1 + next(3));
+      counts.pictures++;
+    });
+  }
+  if (!options.texts && next(10) === 0) await refusesWell(report, () => readStill(file));
   const ms = performance.now() - started;
   longestMs = Math.max(longestMs, ms);
   if (ms > MOST_MS) report(`took ${ms.toFixed(0)} ms`);
@@ -134,15 +144,4 @@ function damaged(sound, next) {
     else file[at] ^= 1 << next(8);
   }
   return file;
-}
-
-/** Whole numbers below n, from a seed: mulberry32. */
-function random(seed) {
-  let state = seed >>> 0;
-  return (n) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return n < 1 ? 0 : ((t ^ (t >>> 14)) >>> 0) % n;
-  };
 }

@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { inflateSync } from "node:zlib";
 import { PNG } from "pngjs";
 import { loadNative } from "#src/native/load.js";
+import { seededRandom } from "./seeded-random.mjs";
 
 const { values } = parseArgs({
   options: { images: { type: "string", default: "100000" }, seed: { type: "string", default: "1" } },
@@ -16,7 +17,7 @@ const first = Number(values.seed);
 
 for (let k = 0; k < images; k++) {
   const seed = first + k;
-  const picture = randomPicture(random(seed));
+  const picture = randomPicture(seededRandom(seed));
   native.setIsa(isas[k % isas.length]);
   const { pixels, width, height, channels } = picture;
   const file = Buffer.from(await native.encodePng(pixels, width, height, channels, 4, []));
@@ -30,17 +31,6 @@ console.log(`${images} pictures from seed ${first}: no finding.`);
 function fail(seed, { width, height, channels }, what) {
   console.error(`seed ${seed}, ${width} x ${height} x ${channels}: ${what}.`);
   process.exit(1);
-}
-
-/** Whole numbers below n, from a seed: mulberry32. */
-function random(seed) {
-  let state = seed >>> 0;
-  return (n) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) % n;
-  };
 }
 
 function randomPicture(next) {

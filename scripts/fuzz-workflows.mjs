@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { convertWorkflow, LatentkitError } from "latentkit";
 import { printJson } from "#src/io/json/print.js";
+import { seededRandom } from "./seeded-random.mjs";
 import { root } from "./setup.mjs";
 
 const { values } = parseArgs({
@@ -39,7 +40,7 @@ const foreign = [
 
 let [converted, refused, seed] = [0, 0, first];
 for (; Date.now() < end; seed++) {
-  const next = random(seed);
+  const next = seededRandom(seed);
   const workflow = JSON.parse(texts[next(texts.length)]);
   for (let k = 1 + next(6); k > 0; k--) damage(workflow, next);
   const started = performance.now();
@@ -88,19 +89,4 @@ function damage(root, next) {
   else if (kind === 2) holder[key] = structuredClone(holder[other]);
   else if (kind === 3) [holder[key], holder[other]] = [holder[other], holder[key]];
   else if (typeof holder[key] === "number") holder[key] = next(90) - 25;
-}
-
-/**
- * Whole numbers below n, from a seed: mulberry32.
- *
- * @param {number} seed
- */
-function random(seed) {
-  let state = seed >>> 0;
-  return (/** @type {number} */ n) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) % n;
-  };
 }

@@ -1,7 +1,7 @@
 // Attacks on the service. An attack returns a text where the service did not do what it should.
 import { setTimeout as sleep } from "node:timers/promises";
 import { get, post } from "./http.mjs";
-import { AUTH } from "./service.mjs";
+import { AUTH, signed } from "./service.mjs";
 
 /** As many as `streams_per_run` allows. */
 const READERS_PER_RUN = 20;
@@ -65,6 +65,18 @@ export function allAttacks() {
       },
     },
     wakes: { attack: manyWakes },
+    senders: { attack: hostileSenders },
+    waiting: {
+      attack: async (service) => {
+        const headers = [AUTH, "Content-Type: application/json", "Prefer: wait=300"];
+        const request = post("/hooks/wake", headers, '{"text":"events 500 1000"}');
+        for (let i = 0; i < 1000; i++) {
+          service.pausedSocket(request);
+          if (i % 20 === 0) await sleep(100);
+        }
+        await sleep(3000);
+      },
+    },
   };
 }
 
@@ -120,6 +132,37 @@ async function hostileTexts(service) {
       if (performance.now() - since > 5000)
         return `a run was busy for 5 s with ${JSON.stringify(message.slice(0, 20))}`;
     }
+  }
+}
+
+/** Signatures that cannot be right, and signed payloads that are hard to read. */
+async function hostileSenders(service) {
+  const json = "Content-Type: application/json";
+  const commas = ",v1=00".repeat(2500);
+  const body = JSON.stringify({ a: "x".repeat(260_000) });
+  for (const headers of [
+    [`Stripe-Signature: t=1${commas}`],
+    [`Stripe-Signature: ${"t=1,".repeat(4000)}`],
+    [`X-Slack-Request-Timestamp: ${"1".repeat(15_000)}`, "X-Slack-Signature: v0=00"],
+    [`X-Hub-Signature-256: sha256=${"0".repeat(15_000)}`],
+    [`Prefer: ${'"'.repeat(7000)}${"\\".repeat(7000)}`, "X-Hub-Signature-256: sha256=00"],
+  ]) {
+    for (const name of ["stripe", "slack", "github"]) {
+      await inLanes(8, 100, () => service.send(post(`/hooks/in/${name}`, [json, ...headers], body)));
+    }
+  }
+  const form = "Content-Type: application/x-www-form-urlencoded";
+  for (const [type, text] of [
+    [json, "[".repeat(200_000)],
+    [json, `{"a":${"[".repeat(250)}${"1,".repeat(100_000)}1${"]".repeat(250)}}`],
+    [json, `{"a":{"b":"x"},"c":"${"\\ud800".repeat(40_000)}"}`],
+    [json, `{${Array.from({ length: 20_000 }, (_, i) => `"${i}":0`)}}`],
+    [json, `{"a":${"9".repeat(200_000)}}`],
+    [form, "&".repeat(200_000)],
+    [form, Array.from({ length: 30_000 }, (_, i) => `${i}=%`).join("&")],
+    [form, `payload=${"%5B".repeat(80_000)}`],
+  ]) {
+    await inLanes(4, 40, () => service.send(post("/hooks/in/github", [type, signed(text)], text)));
   }
 }
 

@@ -1,5 +1,6 @@
 // The service under attack, in a process and a folder of its own.
 import { spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,6 +12,16 @@ import { closeSockets, get, open, post, request } from "./http.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const TOKEN = "attack-token-attack-token";
+const SENDER_SECRET = "attack-secret-attack-secret";
+const SENDERS = Object.fromEntries(
+  ["github", "stripe", "slack"].map((signature) => [
+    signature,
+    { signature, secrets: SENDER_SECRET, message: "{{/a/b/c}}{{}}", when: { "/a/b": "x" } },
+  ]),
+);
+/** The header that GitHub adds to a body. */
+export const signed = (body) =>
+  `X-Hub-Signature-256: sha256=${createHmac("sha256", SENDER_SECRET).update(body).digest("hex")}`;
 export const AUTH = `Authorization: Bearer ${TOKEN}`;
 /** The longest wait for a start or within an attack. */
 export const PATIENCE_MS = 20_000;
@@ -47,7 +58,7 @@ export async function startService({ rendersGraph = false }) {
     output_dir: join(folder, "out"),
     // else the example graph of the package
     ...(rendersGraph ? {} : { agent: { module: join(folder, "agent.mjs") } }),
-    channels: { web: { hooks_token: TOKEN } },
+    channels: { web: { hooks_token: TOKEN, incoming: SENDERS } },
     // one rendering thread, whatever the machine
     limits: rendersGraph ? { running: 1 } : { running_per_session: 4 },
   };

@@ -67,8 +67,19 @@ export const FLOORS = {
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
   service: ["agent token-headers", "graph-agent log message", "hooks/", "*"],
-  "service/hooks": ["*", "store/", "runs/", "shared/ incoming/", "http/", "service", "index postgres"],
+  "service/hooks": [
+    "*",
+    "store/ files/",
+    "webhooks/",
+    "runs/",
+    "shared/ incoming/",
+    "http/",
+    "service",
+    "index postgres",
+  ],
+  "service/hooks/files": ["*", "s3/"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
+  "service/hooks/store/postgres": ["driver schema text", "connection", "outbox/", "*"],
   "service/hooks/http": ["negotiation/", "*", "access/ stream/", "context gate", "openapi router", "routes/"],
 };
 

@@ -129,7 +129,7 @@ function overview(commands: Commands): string {
   const width = Math.max(...loaded.map(({ usage }) => usage.length));
   const lines = loaded.map(({ usage, summary }) => `  latentkit ${usage.padEnd(width)}  ${summary}`);
   return [
-    "Runs ComfyUI API-format graphs inside Node.js.",
+    "Runs ComfyUI graphs inside Node.js.",
     "",
     ...lines,
     "",

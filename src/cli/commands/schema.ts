@@ -4,7 +4,7 @@ import { type Command, pair } from "../command.js";
 import { hostOptions, openHost } from "../host.js";
 
 export const schemaCommand: Command = {
-  usage: "schema GRAPH.json",
+  usage: "schema GRAPH",
   summary: "Print the values that a graph takes, as a JSON Schema.",
   help: [
     "  --named          placeholders and titled primitives alone: what a message of a hook may hold",

@@ -121,7 +121,7 @@ async function createTest(
   }
   const valuesOf = (path: string) => {
     try {
-      const keys = createGraphKeys(parseGraph(readGraph(path).graph).prompt, { classAliases });
+      const keys = createGraphKeys(parseGraph(readGraph(path, { classAliases }).graph).prompt, { classAliases });
       return values.filter(([key]) => !("reason" in keys.find(key)));
     } catch {
       // the render says what is wrong with it

@@ -11,7 +11,7 @@ export type StartWorker = (config: Config, options: { log: (line: string) => voi
 
 export const workerCommand = (startWorker: StartWorker): Command => ({
   usage: "worker",
-  summary: "Run what front ends take: claim runs from a PostgreSQL store.",
+  summary: "Claim runs from a PostgreSQL store and render them.",
   help: [
     "  --config FILE    configuration, YAML or JSON: the agent, its folders and limits",
     "  --store URL      postgres://USER:PASSWORD@HOST/DATABASE, that of the front ends",

@@ -1,3 +1,4 @@
+import type { NodeDefinition } from "../../nodes/define.js";
 import { type Classes, readDefinitions } from "./definitions.js";
 import {
   BYPASSED,
@@ -8,6 +9,7 @@ import {
   nameOfNode,
   readEditorGraph,
 } from "./document.js";
+import { firstAlternatives } from "./dynamic-prompts.js";
 import { sourceFinder } from "./links.js";
 import { openScopes, type Scope } from "./scopes.js";
 import { filledPrefix } from "./texts.js";
@@ -60,17 +62,18 @@ export function toApiGraph(
       }
       const inputs: Record<string, unknown> = {};
       const links: [string, string][] = [];
-      for (const [name, value] of valuesIn(scope, node, classes)) {
-        const isPrefix = name === "filename_prefix" && typeof value === "string" && isSaving(node.type);
-        inputs[name] = literal(
-          isPrefix ? filledPrefix(value, lookupIn(scope, scopes[0]!, classes, names), now) : value,
-        );
-      }
+      const lookup = lookupIn(scope, scopes[0]!, classes, names);
+      const queued = (name: string, value: unknown) => {
+        if (typeof value !== "string") return literal(value);
+        if (name === "filename_prefix" && isSaving(node.type)) return filledPrefix(value, lookup, now);
+        return isPrompt(node.type, name, definition) ? firstAlternatives(value) : value;
+      };
+      for (const [name, value] of valuesIn(scope, node, classes)) inputs[name] = queued(name, value);
       for (const { name, type, link } of node.inputs) {
         const source = link === undefined ? undefined : findSource(scope, link, type);
         if (source === undefined) continue;
         if (source.kind === "muted") delete inputs[name];
-        else if (source.kind === "value") inputs[name] = literal(source.value);
+        else if (source.kind === "value") inputs[name] = queued(name, source.value);
         else {
           inputs[name] = [source.id, source.slot];
           links.push([name, source.id]);
@@ -91,6 +94,12 @@ const literal = (value: unknown): unknown => (Array.isArray(value) ? { __value__
 
 /** Names of the classes in whose prefix the editor fills texts. */
 const isSaving = (type: string): boolean => type.startsWith("Save") || type.endsWith("Save");
+
+/** Whether a text is a prompt with alternatives and comments. */
+const isPrompt = (type: string, name: string, definition: NodeDefinition | undefined): boolean =>
+  definition === undefined
+    ? type.startsWith("CLIPTextEncode") || type.startsWith("TextEncode")
+    : Object.hasOwn(definition.inputs, name) && definition.inputs[name]!.options.dynamicPrompts === true;
 
 /** Values of a node's widgets, those that a subgraph's node holds for it in their place. */
 function valuesIn({ shown, prefix }: Scope, node: EditorNode, classes: Classes): Map<string, unknown> {

@@ -1,9 +1,9 @@
-import { type LookupAddress, lookup as resolveName } from "node:dns";
 import type { IncomingMessage } from "node:http";
 import { type RequestOptions, request } from "node:https";
-import { isIP, type LookupFunction } from "node:net";
+import { isIP } from "node:net";
 import { onAbort } from "../../base/abort.js";
 import { describe, LatentkitError } from "../../base/errors.js";
+import { createLookup } from "./checked-lookup.js";
 import { isPublicAddress } from "./public-address.js";
 
 export interface DownloadOptions {
@@ -104,19 +104,6 @@ async function readBody(response: IncomingMessage, maxBytes: number, tooLarge: (
     else chunks.push(chunk);
   }
   return Buffer.concat(chunks);
-}
-
-// decision 228
-/** A lookup whose result is what is connected to: a name that resolves to one closed address is refused altogether. */
-function createLookup(isAllowed: (ip: string) => boolean, refusal: () => LatentkitError): LookupFunction {
-  return (name, { all, family, hints }, callback) => {
-    resolveName(name, { family, hints, all: true }, (error, found: LookupAddress[] = []) => {
-      const isOpen = found.length > 0 && found.every(({ address }) => isAllowed(address));
-      if (error !== null || !isOpen) return callback(error ?? refusal(), []);
-      if (all) callback(null, found);
-      else callback(null, found[0]!.address, found[0]!.family);
-    });
-  };
 }
 
 function redirected(from: URL, location: string, subject: string): URL {

@@ -1,4 +1,4 @@
-import { BlockList, isIPv4, isIPv6 } from "node:net";
+import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
 
 /** Networks of IPv4 that are no part of the public internet: private, shared, loopback, link-local, tests, multicast. */
 const CLOSED_V4 = [
@@ -19,6 +19,24 @@ export function isPublicAddress(ip: string): boolean {
   if (isIPv4(ip)) return !closed.check(ip, "ipv4");
   // a zone ("%eth0") names a link
   return isIPv6(ip) && !ip.includes("%") && openV6.check(ip, "ipv6") && !closedV6.check(ip, "ipv6");
+}
+
+const NETWORK = /^([0-9a-f.:]{2,45})(?:\/(\d{1,3}))?$/i;
+
+/** Whether a text is an IP address, or a network such as `10.0.0.0/8`. */
+export function isNetwork(text: string): boolean {
+  const [, ip = "", bits] = NETWORK.exec(text) ?? [];
+  return isIP(ip) !== 0 && Number(bits ?? 0) <= (isIPv4(ip) ? 32 : 128);
+}
+
+/** Returns whether an IP address is in one of the networks. */
+export function isInNetworks(networks: readonly string[]): (ip: string) => boolean {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [ip, bits] = network.split("/") as [string, string | undefined];
+    list.addSubnet(ip, Number(bits ?? (isIPv4(ip) ? 32 : 128)), isIPv4(ip) ? "ipv4" : "ipv6");
+  }
+  return (ip) => list.check(ip, isIPv4(ip) ? "ipv4" : "ipv6");
 }
 
 function listOf(family: "ipv4" | "ipv6", networks: readonly string[]): BlockList {

@@ -5,6 +5,7 @@ import { FORMAT, PICTURE_TYPES, type PictureFormat } from "../../io/pictures/for
 import type { DeviceChoice } from "../../tensor/device/choice.js";
 import { incomingSchema } from "./incoming.js";
 import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
+import { webhooksSchema } from "./webhooks.js";
 
 /** The whole configuration of the command line and the service; every key has its default and its meaning here. @internal */
 export const configSchema = lazy(() => {
@@ -83,6 +84,12 @@ export const configSchema = lazy(() => {
     incoming: incomingSchema()
       .default({})
       .describe("Senders that sign their requests instead of sending the token, by the name in `POST /hooks/in/NAME`."),
+    webhooks: webhooksSchema().default({}).describe("Endpoints that are told of the ends of runs, by their names."),
+    public_url: z
+      .url({ protocol: /^https?$/ })
+      .transform((url) => url.replace(/\/+$/, ""))
+      .optional()
+      .describe("Address of the service for others, for the addresses in webhooks; absent: these are paths."),
     metrics: access.describe("Who may read `/metrics`; none: the path does not exist."),
     openapi: access.describe("Who may read `/openapi.json`; none: the path does not exist."),
   });
@@ -121,6 +128,9 @@ export const configSchema = lazy(() => {
       .default(15)
       .describe("Time after which a worker that says nothing has lost its runs."),
     idempotency_hours: count(24, "Time for which an idempotency key is known."),
+    webhook_hours: count(24, "Time for which the delivery of a webhook is tried."),
+    webhook_seconds: z.int().min(1).max(300).default(15).describe("Longest request to a webhook."),
+    webhook_requests: z.int().min(1).max(1000).default(4).describe("Requests to one webhook at the same time."),
     drain_seconds: countOrOff(30, "Time that running runs have to end when the service stops."),
   });
 
@@ -135,6 +145,13 @@ export const configSchema = lazy(() => {
       .default("sqlite:./latentkit.db")
       .describe(
         "Where the service keeps runs and events: `memory:`, `sqlite:FILE` or `postgres://USER:PASSWORD@HOST/DATABASE`.",
+      ),
+    files: z
+      .string()
+      .regex(/^s3:\/\/./, "expected s3://BUCKET/PREFIX")
+      .optional()
+      .describe(
+        "Where the service keeps files of runs: `s3://BUCKET/PREFIX?endpoint=…&region=…&path_style=…`. Absent: below `output_dir`.",
       ),
     render: flag(true, "false: `serve` leaves the runs to the workers of a PostgreSQL store."),
     agent: z
@@ -253,6 +270,7 @@ const ANY = Symbol("any key");
 const SECRETS = [
   ["channels", "web", "hooks_token"],
   ["channels", "web", "incoming", ANY, "secrets"],
+  ["channels", "web", "webhooks", ANY, "secrets"],
   ["remote_image_api", "keys"],
 ];
 

@@ -1,4 +1,4 @@
-import font from "oled-font-5x7";
+import { loadFont } from "../../base/lazy-packages.js";
 import type { RawImage } from "../../io/png/png.js";
 
 export type Colour = readonly [red: number, green: number, blue: number];
@@ -77,7 +77,8 @@ export class Canvas implements RawImage {
 
 function glyphOf(character: string): readonly number[] {
   if (character === "…") return ELLIPSIS;
-  const at = font.lookup.indexOf(character);
+  const { lookup, fontData } = loadFont();
+  const at = lookup.indexOf(character);
   if (at === -1) return glyphOf("?");
-  return font.fontData.slice(at * GLYPH_COLUMNS, (at + 1) * GLYPH_COLUMNS);
+  return fontData.slice(at * GLYPH_COLUMNS, (at + 1) * GLYPH_COLUMNS);
 }

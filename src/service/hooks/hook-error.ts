@@ -49,6 +49,7 @@ export const REFUSALS = {
   run_interrupted: { status: 503, code: "run_interrupted", sentence: "the run was interrupted" },
   run_expired: { status: 503, code: "run_expired", sentence: "the run waited too long" },
   run_not_found: { status: 404, code: "run_not_found", sentence: "no such run" },
+  delivery_not_found: { status: 404, code: "delivery_not_found", sentence: "no such delivery" },
   method_not_allowed: { status: 405, code: "method_not_allowed", sentence: "method not allowed" },
   not_found: { status: 404, code: "not_found", sentence: "not found" },
   shutting_down: {
@@ -61,6 +62,12 @@ export const REFUSALS = {
     status: 503,
     code: "internal",
     sentence: "the store is not available, try again later",
+    retryAfterSeconds: 2,
+  },
+  files_unavailable: {
+    status: 503,
+    code: "internal",
+    sentence: "the files are not available, try again later",
     retryAfterSeconds: 2,
   },
   internal: { status: 500, code: "internal", sentence: "internal error" },

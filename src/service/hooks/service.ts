@@ -4,7 +4,9 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { CHECKED_LATER, checkOptions, FLAG, hasMethods, type OptionRules, TEXT } from "../../base/options.js";
 import type { Agent } from "../agent.js";
 import { createLogger } from "../log.js";
-import { type Clock, systemClock } from "./clock.js";
+import { type Clock, systemClock, withWall } from "./clock.js";
+import { FILE_STORE, type FileStore } from "./files/file-store.js";
+import { localFiles } from "./files/local-files.js";
 import { type HookConfigInput, type Limits, readHookConfig } from "./hook-config.js";
 import { type HookLog, LOGGER } from "./hook-log.js";
 import { createAuthBudget } from "./http/access/auth-budget.js";
@@ -15,8 +17,10 @@ import type { HookContext } from "./http/context.js";
 import { createMetrics } from "./http/metrics.js";
 import { createRouter } from "./http/router.js";
 import { againRoute } from "./http/routes/again-route.js";
+import { deliveryRoutes } from "./http/routes/delivery-routes.js";
 import { hookRoutes } from "./http/routes/hook-routes.js";
 import { incomingRoutes } from "./http/routes/incoming-routes.js";
+import { runEndedPayload } from "./http/routes/payloads.js";
 import { probeRoutes } from "./http/routes/probe-routes.js";
 import { runRoutes } from "./http/routes/run-routes.js";
 import { streamRoute } from "./http/routes/stream-route.js";
@@ -33,8 +37,12 @@ import { SharedQueue } from "./shared/shared-queue.js";
 import type { SharedStore } from "./store/leases.js";
 import { createMemoryStore } from "./store/memory-store.js";
 import type { Store } from "./store/store.js";
+import { Deliverer } from "./webhooks/deliverer.js";
+import { createEndpoints, receiversOfEnd } from "./webhooks/endpoints.js";
 
 const LAST_FRAMES_MS = 1000;
+/** Most files that a webhook names. */
+const WEBHOOK_FILES = 100;
 
 // decisions 138, 152
 /** Options of `createHookService`. */
@@ -42,6 +50,8 @@ export interface HookServiceOptions {
   readonly agent: Agent;
   /** Default: in memory, gone with the process. */
   readonly store?: Store;
+  /** Keeper of the files that runs report, as `createS3Files` makes one. Default: they stay where the agent wrote them. */
+  readonly files?: FileStore;
   readonly config: HookConfigInput;
   /** A pino logger, or one like it. Default: warnings and errors to stderr. */
   readonly logger?: HookLog;
@@ -54,6 +64,7 @@ export interface HookServiceOptions {
 const HOOK_RULES: OptionRules<HookServiceOptions> = {
   agent: CHECKED_LATER,
   store: CHECKED_LATER,
+  files: FILE_STORE,
   config: CHECKED_LATER,
   logger: LOGGER,
   workers: FLAG,
@@ -80,21 +91,45 @@ export interface HookService {
 export function createHookService(options: HookServiceOptions): HookService {
   checkTypes(options);
   checkOptions("createHookService", options, HOOK_RULES, [], "config.invalid");
-  const { agent, clock = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
+  const { agent, files = localFiles, clock = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
   const config = readHookConfig(options.config);
   const { web, limits, sessions } = config;
   const tokens = createTokens(options.config.hooks_token);
   const slots = new StreamSlots(limits);
-  const metrics = createMetrics({ stats: () => runs.stats(), streams: () => slots.size });
+  const metrics = createMetrics({ stats: () => runs.stats(), streams: () => slots.size, limits });
+  const store = options.store ?? createMemoryStore();
+  const endpoints = createEndpoints(web.webhooks);
+  const observer = observe(metrics.observer, log);
   const runs = createRuns({
     agent,
-    store: options.store ?? createMemoryStore(),
+    store,
+    files,
     limits,
     onRestart: web.on_restart,
     clock,
     heartbeatSeconds: web.hooks_heartbeat_seconds,
-    observer: observe(metrics.observer, log),
+    observer: {
+      ...observer,
+      finished(run) {
+        observer.finished?.(run);
+        deliverer.wake();
+      },
+    },
+    receiversOf: (state) => receiversOfEnd(endpoints, state),
+    beforeClose: () => deliverer.stop(),
     createQueue: options.workers ? sharedQueueOf(options.store, limits) : undefined,
+  });
+  const deliverer = new Deliverer({
+    ...{ endpoints, store, limits, log },
+    // receivers refuse a message of a clock that is wrong
+    clock: options.workers ? withWall(clock, runs.now) : clock,
+    mark: runs.now,
+    opened: () => runs.open(),
+    bodyOf: async (delivery) => {
+      const run = await store.getStatus(delivery.runId, WEBHOOK_FILES);
+      return JSON.stringify(runEndedPayload(context, delivery, run));
+    },
+    attempted: (result, seconds) => metrics.webhookAttempted(result, seconds),
   });
   if (!tokens.configured) log.warn({}, "hooks_token is not configured: every hook endpoint responds 503");
   if (sessions.isOverrideAllowed && sessions.prefixes.length === 0) {
@@ -113,6 +148,9 @@ export function createHookService(options: HookServiceOptions): HookService {
     slices: new SliceSource(runs, memory),
     turns: new Turns(),
     runs,
+    files,
+    outbox: store,
+    wakeDeliverer: () => deliverer.wake(),
     checkMessage: agent.check,
     metrics,
     log,
@@ -125,8 +163,10 @@ export function createHookService(options: HookServiceOptions): HookService {
     streamRoute(context),
     ...runRoutes(context),
     againRoute(context),
+    ...deliveryRoutes(context),
     ...probeRoutes(context),
   ];
+  deliverer.wake();
   return {
     // the application hands it requests and responses of Express
     router: createRouter(context, routes) as unknown as HookRouter,
@@ -191,6 +231,9 @@ function observe(counters: Required<RunObserver>, log: HookLog): RunObserver {
     finished(run) {
       counters.finished(run);
       log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended");
+    },
+    fileStored(file) {
+      counters.fileStored(file);
     },
     fault(what, error) {
       counters.fault(what, error);

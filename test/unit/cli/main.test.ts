@@ -68,7 +68,7 @@ describe("latentkit", () => {
 
   it("misuse: one sentence with a suggestion, exit code 2", async () => {
     await refused(["rendr", "g.json"], 2, /Unknown command "rendr"\. Did you mean render\?/);
-    await refused(["render"], 2, /Usage: latentkit render GRAPH\.json/);
+    await refused(["render"], 2, /Usage: latentkit render GRAPH\./);
     await refused(["render", "a.json", "b.json"], 2, /Usage/);
     await refused(["render", "a.json", "--sett", "x=1"], 2, /Unknown option --sett\. Did you mean --set\?/);
     await refused(

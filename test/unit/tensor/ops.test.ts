@@ -47,6 +47,8 @@ describe("tensor ops", () => {
     assert.deepEqual(twice.shape, [4, 1, 3, 1]);
     assert.deepEqual([...twice.data], [...x.data, ...x.data]);
     assert.deepEqual([...ops.itemToBytes(twice, 3)], [...ops.toBytes(x)].slice(3));
+    const deep = Tensor.from([0, 0, 0, 1, 0.5, 1 / 65535], [2, 3]);
+    assert.deepEqual([...ops.itemToUint16(deep, 1)], [255, 255, 128, 0, 0, 1]);
   });
 
   it("do not change their inputs", () => {

@@ -16,7 +16,7 @@ export const gligenTextBoxApply = defineNode({
     conditioning_to: conditioning(),
     clip: clip(),
     gligen_textbox_model: socket<object>("GLIGEN"),
-    text: text({ multiline: true }),
+    text: text({ multiline: true, dynamicPrompts: true }),
     width: side(64, CELL),
     height: side(64, CELL),
     x: side(0, 0),

@@ -14,7 +14,7 @@ export const clipTextEncodeSdxlRefiner = defineNode({
     ascore: float({ default: 6, min: 0, max: 1000, step: 0.01 }),
     width: side(),
     height: side(),
-    text: text({ multiline: true }),
+    text: text({ multiline: true, dynamicPrompts: true }),
     clip: clip(),
   },
   outputs: { CONDITIONING: "CONDITIONING" },

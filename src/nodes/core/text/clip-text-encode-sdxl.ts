@@ -18,8 +18,8 @@ export const clipTextEncodeSdxl = defineNode({
     crop_h: side(0),
     target_width: side(1024),
     target_height: side(1024),
-    text_g: text({ multiline: true }),
-    text_l: text({ multiline: true }),
+    text_g: text({ multiline: true, dynamicPrompts: true }),
+    text_l: text({ multiline: true, dynamicPrompts: true }),
   },
   outputs: { CONDITIONING: "CONDITIONING" },
   run: async ({ clip, text_g, text_l, ...sizes }) => ({

@@ -8,7 +8,7 @@ export const clipTextEncode = defineNode({
   displayName: "CLIP Text Encode (Prompt)",
   category: "conditioning",
   description: "Encodes a prompt; (x:1.2) weighs it.",
-  inputs: { text: text({ multiline: true }), clip: clip() },
+  inputs: { text: text({ multiline: true, dynamicPrompts: true }), clip: clip() },
   outputs: { CONDITIONING: "CONDITIONING" },
   run: async ({ text, clip }) => ({ CONDITIONING: await encodePlain(clip, text) }),
 });

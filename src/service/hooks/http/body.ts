@@ -16,8 +16,11 @@ export interface BodyLimits {
   readonly maxBytes: number;
   readonly timeoutMs: number;
   readonly clock: Clock;
+  /** Whether the body may be a form instead of JSON. */
+  readonly takesForms?: boolean;
 }
 
+const FORM_TYPE = "application/x-www-form-urlencoded";
 const JSON_TYPE = /^application\/(?:json|[a-z0-9!#$&^_.-]+\+json)$/;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -33,11 +36,11 @@ export async function readJsonBody(req: IncomingMessage, res: ServerResponse, li
 }
 
 /**
- * Reads the bytes of a JSON body, plain or gzip, `maxBytes` at most before and after decompression. Fails:
+ * Reads the bytes of a body, plain or gzip, `maxBytes` at most before and after decompression. Fails:
  * unsupported_media_type before any byte is read, payload_too_large, request_timeout, invalid_request, ClientGone.
  */
 export async function readBodyBytes(req: IncomingMessage, res: ServerResponse, limits: BodyLimits): Promise<Buffer> {
-  const isGzip = checkHeaders(req, limits.maxBytes);
+  const isGzip = checkHeaders(req, limits);
   if ((req as { [AWAITS_CONTINUE]?: boolean })[AWAITS_CONTINUE]) res.writeContinue();
   const bytes = await collect(req, isGzip, limits);
   keepConnection(res);
@@ -54,10 +57,16 @@ export function decodeBody(bytes: Buffer): string {
   }
 }
 
+const mediaTypeOf = ({ headers }: IncomingMessage) =>
+  (headers["content-type"] ?? "").split(";", 1)[0]!.trim().toLowerCase();
+
+export const isForm = (req: IncomingMessage): boolean => mediaTypeOf(req) === FORM_TYPE;
+
 /** Checks content type and length. Returns whether the body is compressed. */
-function checkHeaders(req: IncomingMessage, maxBytes: number): boolean {
-  const [type = "", ...parameters] = (req.headers["content-type"] ?? "").split(";").map((part) => part.trim());
-  if (!JSON_TYPE.test(type.toLowerCase())) throw new HookError("unsupported_media_type");
+function checkHeaders(req: IncomingMessage, { maxBytes, takesForms = false }: BodyLimits): boolean {
+  const [, ...parameters] = (req.headers["content-type"] ?? "").split(";").map((part) => part.trim());
+  const isRead = takesForms && isForm(req);
+  if (!isRead && !JSON_TYPE.test(mediaTypeOf(req))) throw new HookError("unsupported_media_type");
   for (const parameter of parameters) {
     const charset = /^charset\s*=\s*"?([^"]*)"?$/i.exec(parameter)?.[1];
     if (charset !== undefined && !/^utf-?8$/i.test(charset)) throw new HookError("unsupported_media_type");

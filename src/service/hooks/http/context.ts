@@ -1,7 +1,9 @@
 import type { Clock } from "../clock.js";
+import type { FileStore } from "../files/file-store.js";
 import type { HookConfig } from "../hook-config.js";
 import type { HookLog } from "../hook-log.js";
 import type { Runs } from "../runs/create-runs.js";
+import type { Outbox } from "../store/deliveries.js";
 import type { AuthBudget } from "./access/auth-budget.js";
 import type { UrlSigner } from "./access/signed-url.js";
 import type { StartRates } from "./access/start-rates.js";
@@ -26,6 +28,11 @@ export interface HookContext {
   readonly slices: SliceSource;
   readonly turns: Turns;
   readonly runs: Runs;
+  readonly files: FileStore;
+  /** Deliveries to webhooks. */
+  readonly outbox: Outbox;
+  /** Looks for deliveries that are due. */
+  readonly wakeDeliverer: () => void;
   /** The agent's own look at the message of a request. */
   readonly checkMessage?: (message: string) => void;
   readonly metrics: Metrics;

@@ -5,6 +5,7 @@ import { BARE_TOKEN_HEADERS } from "../../token-headers.js";
 import type { HookConfig, Limits } from "../hook-config.js";
 import { REFUSALS } from "../hook-error.js";
 import { RUN_STATES } from "../run.js";
+import { DELIVERY_STATES } from "../store/deliveries.js";
 import { requestSchemas, responseSchemas } from "./schemas.js";
 
 const API_VERSION = "1.0.0";
@@ -32,6 +33,9 @@ export function createOpenApi(
     queueMetadata: responses.queueMetadata.meta({ id: "QueueMetadata" }),
     runStatus: responses.runStatus.meta({ id: "RunStatus" }),
     runList: responses.runList.meta({ id: "RunList" }),
+    runEnded: responses.runEnded.meta({ id: "RunEnded" }),
+    delivery: responses.delivery.meta({ id: "Delivery" }),
+    deliveryList: responses.deliveryList.meta({ id: "DeliveryList" }),
     probe: responses.probe.meta({ id: "Probe" }),
     error: responses.error.meta({ id: "Error" }),
     problem: responses.problem.meta({ id: "Problem" }),
@@ -47,6 +51,10 @@ export function createOpenApi(
   const refusals = (...statuses: number[]): Responses =>
     Object.fromEntries(statuses.map((status) => [status, { description: sentencesOf(status), content }]));
   const runId = z.uuid().meta({ description: "Id of the run." });
+  const page = {
+    cursor: z.string().optional().meta({ description: "next_cursor of the previous page." }),
+    limit: z.int().min(1).optional().meta({ description: "Default 50, at most 200." }),
+  };
   const signature = {
     expires: z.int().optional().meta({ description: "Part of a signed URL." }),
     signature: z.string().optional().meta({ description: "Part of a signed URL." }),
@@ -109,7 +117,13 @@ export function createOpenApi(
         summary: `Start a run from a delivery that is signed (${signature})`,
         request: {
           headers: z.object(waitHeaders),
-          body: { required: true, content: { "application/json": { schema: z.looseObject({}) } } },
+          body: {
+            required: true,
+            content: {
+              "application/json": { schema: z.looseObject({}) },
+              "application/x-www-form-urlencoded": { schema: z.looseObject({}) },
+            },
+          },
         },
         responses: starts("The run is accepted, or a trial request answered.", z.looseObject({})),
       });
@@ -154,8 +168,7 @@ export function createOpenApi(
     security: token,
     request: {
       query: z.object({
-        cursor: z.string().optional().meta({ description: "next_cursor of the previous page." }),
-        limit: z.int().min(1).optional().meta({ description: "Default 50, at most 200." }),
+        ...page,
         state: z.enum(RUN_STATES).optional().meta({ description: "Only runs in this state." }),
         session_key: z.string().optional().meta({ description: "Only runs of this session." }),
       }),
@@ -191,6 +204,51 @@ export function createOpenApi(
       ...refusals(401, 404, 429, 503),
     },
   });
+  const deliveries = "/api/webhooks/deliveries";
+  get(deliveries, "deliveries", "Deliveries to webhooks, newest first", {
+    security: token,
+    request: {
+      query: z.object({
+        ...page,
+        webhook: z.string().optional().meta({ description: "Only deliveries to this webhook." }),
+        state: z.enum(DELIVERY_STATES).optional().meta({ description: "Only deliveries in this state." }),
+        run_id: runId.optional().meta({ description: "Only deliveries of this run." }),
+      }),
+    },
+    responses: { ...json("One page.", schemas.deliveryList), ...refusals(400, 401, 429, 503) },
+  });
+  const delivery = {
+    security: token,
+    request: { params: z.object({ delivery: z.int().meta({ description: "Id of the delivery." }) }) },
+    responses: { ...json("The delivery.", schemas.delivery), ...refusals(401, 404, 429, 503) },
+  };
+  get(`${deliveries}/{delivery}`, "delivery", "One delivery, with its attempts", delivery);
+  registry.registerPath({
+    method: "post",
+    path: `${deliveries}/{delivery}/again`,
+    operationId: "deliveryAgain",
+    summary: "Send a delivery again, whatever its state",
+    ...delivery,
+  });
+  registry.registerWebhook({
+    method: "post",
+    path: "runEnded",
+    summary: "Sent to each configured webhook at the end of a run, signed by Standard Webhooks",
+    request: {
+      headers: z.object({
+        "webhook-id": z.string().meta({ description: "Run and state; the same each time the message is sent." }),
+        "webhook-timestamp": z.string().meta({ description: "Unix seconds of the attempt." }),
+        "webhook-signature": z
+          .string()
+          .meta({ description: "Signatures v1 (HMAC) and v1a (ed25519), one for each secret." }),
+      }),
+      body: { required: true, content: { "application/json": { schema: schemas.runEnded } } },
+    },
+    responses: {
+      204: { description: "Delivered, as with any 2xx." },
+      410: { description: "The webhook is sent nothing more." },
+    },
+  });
   get("/health", "health", "Whether the process is alive", { responses: json("It is.", schemas.probe) });
   get("/ready", "ready", "Whether runs can be started", {
     responses: { ...json("They can.", schemas.probe), ...refusals(503) },
@@ -214,19 +272,6 @@ export function createOpenApi(
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
   });
-}
-
-/** Most cached documents: a router that is mounted at a pattern has any number of mount paths. */
-const MOST_MOUNT_PATHS = 8;
-
-/** Returns the document as JSON for a router mounted at `url`, cached by mount path. */
-export function openApiBytes(document: Omit<Document, "servers">): (url: string) => Buffer {
-  const cache = new Map<string, Buffer>();
-  return (url) => {
-    const bytes = cache.get(url) ?? Buffer.from(JSON.stringify({ ...document, servers: [{ url }] }));
-    if (cache.size < MOST_MOUNT_PATHS) cache.set(url, bytes);
-    return bytes;
-  };
 }
 
 /** Registers the headers that may carry the token: any one is enough. */

@@ -1,10 +1,12 @@
 import type { z } from "zod";
 import { loadZod } from "../../../base/lazy-packages.js";
 import { MAX_SESSION_KEY_CHARS } from "../../../render/config/session-key.js";
+import { WEBHOOK_STATES } from "../../../render/config/webhooks.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
 import { RUN_ORIGINS, RUN_STATES } from "../run.js";
 import { maxRunSeconds } from "../runs/run-starter.js";
+import { DELIVERY_STATES } from "../store/deliveries.js";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.js";
 
 const MAX_NAME_CHARS = 200;
@@ -156,6 +158,39 @@ export function responseSchemas() {
     next_cursor: z.string().nullable(),
   });
 
+  const endedType = z.templateLiteral(["run.", z.enum(WEBHOOK_STATES)]);
+
+  // body of a webhook
+  const runEndedSchema = z.object({
+    type: endedType,
+    timestamp: time.meta({ description: "End of the run." }),
+    data: z.object({
+      run_id: runId,
+      status: z.enum(WEBHOOK_STATES),
+      session_key: z.string(),
+      name: z.string().nullable(),
+      error_code: z.string().nullable(),
+      status_url: z.string(),
+      stream_url: z.string().meta({ description: "Signed, as the addresses of the files." }),
+      files: z.array(fileSchema).meta({ description: "The first 100." }),
+      file_count: z.int().nonnegative(),
+    }),
+  });
+
+  const deliverySchema = z.object({
+    id: z.int().positive(),
+    webhook: z.string().meta({ description: "Name of the webhook in the configuration." }),
+    webhook_id: z.string().meta({ description: "Id of the message, as the receiver gets it." }),
+    type: z.string(),
+    run_id: runId,
+    session_key: z.string(),
+    created_at: time,
+    state: z.enum(DELIVERY_STATES).meta({ description: "dead: it is tried no more." }),
+    attempts: z
+      .array(z.object({ at: time, ms: z.int(), status: z.int().nullable(), error: z.string().nullable() }))
+      .meta({ description: "The last 20, oldest first." }),
+  });
+
   const probeSchema = z.object({ ok: z.literal(true), status: z.string() });
 
   const errorSchema = z.object({
@@ -177,6 +212,13 @@ export function responseSchemas() {
     queueMetadata: queueMetadataSchema,
     runStatus: runStatusSchema,
     runList: runListSchema,
+    runEnded: runEndedSchema,
+    delivery: z.object({ ok: z.literal(true), delivery: deliverySchema }),
+    deliveryList: z.object({
+      ok: z.literal(true),
+      deliveries: z.array(deliverySchema),
+      next_cursor: z.string().nullable(),
+    }),
     probe: probeSchema,
     error: errorSchema,
     problem: problemSchema,

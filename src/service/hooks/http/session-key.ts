@@ -20,6 +20,7 @@ export function resolveSessionKey(
   return checkSessionKey(policy, key, "sessionKey");
 }
 
+// decision 246
 /** Session key from a sender's template; absent and blank mean the default. Fails as `resolveSessionKey` does. */
 export function mappedSessionKey(policy: SessionPolicy, mapped: string | undefined): string {
   const key = normalizeSessionKey(mapped ?? "");

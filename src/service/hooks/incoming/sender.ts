@@ -28,20 +28,21 @@ export interface Sender {
 }
 
 interface Custom {
-  /** Template of the sender's own id of a delivery, which may be absent. */
-  readonly deliveryId: string;
+  /** References to the sender's own id of a delivery; the first one with a value counts, if any. */
+  readonly deliveryIds: readonly string[];
   readonly trial?: (request: SignedRequest) => object | undefined;
 }
 
 const CUSTOMS: Readonly<Record<SignatureScheme, Custom>> = {
-  "standard-webhooks": { deliveryId: "{{webhook-id}}" },
+  "standard-webhooks": { deliveryIds: ["{{webhook-id}}"] },
   github: {
-    deliveryId: "{{X-GitHub-Delivery}}",
+    deliveryIds: ["{{X-GitHub-Delivery}}"],
     trial: ({ headers }) => (headers["x-github-event"] === "ping" ? { ok: true, status: "ignored" } : undefined),
   },
-  stripe: { deliveryId: "{{/id}}" },
+  stripe: { deliveryIds: ["{{/id}}"] },
   slack: {
-    deliveryId: "{{/event_id}}",
+    // of events, and of commands
+    deliveryIds: ["{{/event_id}}", "{{/trigger_id}}"],
     trial(request) {
       const challenge = lookUp(request, { pointer: ["challenge"] });
       const isTrial = lookUp(request, { pointer: ["type"] }) === "url_verification" && typeof challenge === "string";
@@ -52,7 +53,7 @@ const CUSTOMS: Readonly<Record<SignatureScheme, Custom>> = {
 
 /** Makes a sender of its configuration, whose templates are known to be right. */
 export function createSender(config: SenderConfig): Sender {
-  const { trial, deliveryId } = CUSTOMS[config.signature];
+  const { trial, deliveryIds } = CUSTOMS[config.signature];
   const conditions = Object.entries(config.when ?? {}).map(([written, allowed]) => ({
     written,
     reference: parseReference(written),
@@ -65,7 +66,7 @@ export function createSender(config: SenderConfig): Sender {
   const sessionKey = optional(config.session_key);
   const name = optional(config.name);
   const idempotencyKey = optional(config.idempotency_key);
-  const delivery = parseTemplate(deliveryId);
+  const deliveries = deliveryIds.map(parseTemplate);
 
   return {
     claim: signatureCheck({
@@ -93,7 +94,7 @@ export function createSender(config: SenderConfig): Sender {
         message: config.placeholders === undefined ? own! : messageOf(own, fills),
         name: text("name", name),
         sessionKey: text("session_key", sessionKey),
-        idempotencyKey: text("idempotency_key", idempotencyKey ?? present(request, delivery)),
+        idempotencyKey: text("idempotency_key", idempotencyKey ?? deliveries.find(hasValues(request))),
       };
     },
   };
@@ -101,9 +102,8 @@ export function createSender(config: SenderConfig): Sender {
 
 const optional = (text: string | undefined) => (text === undefined ? undefined : parseTemplate(text));
 
-/** The template where the request has all its values. */
-const present = (request: SignedRequest, template: Template) =>
-  template.every((piece) => typeof piece === "string" || lookUp(request, piece) !== undefined) ? template : undefined;
+const hasValues = (request: SignedRequest) => (template: Template) =>
+  template.every((piece) => typeof piece === "string" || lookUp(request, piece) !== undefined);
 
 /** A message that fills placeholders: a JSON object. */
 const messageOf = (own: string | undefined, fills: unknown[][]): string =>

@@ -1,7 +1,9 @@
 import type { AsyncLocalStorage } from "node:async_hooks";
 import type { Agent } from "../../agent.js";
 import type { Clock } from "../clock.js";
+import type { FileStore } from "../files/file-store.js";
 import type { RunOrigin, RunState, TerminalState } from "../run.js";
+import type { Receiver } from "../store/deliveries.js";
 import type { EventBatch, EventLimits, Store } from "../store/store.js";
 import type { EventBus } from "./event-bus.js";
 import type { Outcome } from "./outcome.js";
@@ -11,6 +13,8 @@ export interface RunObserver {
   created?(run: { id: string; origin: RunOrigin }): void;
   started?(run: { id: string; waitedMs: number }): void;
   finished?(run: { id: string; state: TerminalState; ranMs: number | null }): void;
+  /** Reports an attempt to store a file, successful or not. */
+  fileStored?(file: { isStored: boolean; ms: number }): void;
   /** Reports a failure that no response shows: of the store, or an agent's misuse. */
   fault?(what: string, error: unknown): void;
 }
@@ -21,12 +25,15 @@ export interface RunContext {
   /** Id of the run whose agent's code is executing, in its timers and callbacks too. */
   readonly current: AsyncLocalStorage<string>;
   readonly store: Store;
+  readonly files: FileStore;
   readonly clock: Clock;
   /** Steady ms for expiry (clock.ts). */
   readonly mark: () => number;
   readonly eventLimits: EventLimits;
   readonly bus: EventBus;
   readonly observer: RunObserver;
+  /** Webhooks that are told of runs that end in a state. */
+  readonly receiversOf?: (state: TerminalState) => readonly Receiver[];
 }
 
 const NO_EVENTS: EventBatch = { skip: 0, events: [], files: [] };
@@ -36,13 +43,14 @@ const NO_EVENTS: EventBatch = { skip: 0, events: [], files: [] };
  * the run is in another state. Fails with store_unavailable.
  */
 export async function storeEnding(
-  { store, clock, mark, eventLimits, bus }: RunContext,
+  { store, clock, mark, eventLimits, bus, receiversOf }: RunContext,
   id: string,
   from: readonly RunState[],
   { state: to, terminal, error }: Outcome,
   lastEvents: EventBatch = NO_EVENTS,
 ): Promise<boolean> {
-  const ending = { from, to, finishedAt: clock.now(), endedMark: mark(), error, terminal };
+  const times = { finishedAt: clock.now(), endedMark: mark() };
+  const ending = { from: from, to, ...times, error, terminal, receivers: receiversOf?.(to) };
   const row = await store.endRun(id, ending, lastEvents, eventLimits);
   bus.wake(id);
   return row !== null;

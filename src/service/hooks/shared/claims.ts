@@ -186,14 +186,15 @@ export class Claims {
   }
 
   async #recoverLost(): Promise<void> {
-    const { clock, eventLimits: limits } = this.#context;
+    const { clock, eventLimits: limits, receiversOf } = this.#context;
     const { leaseMs, onLoss, recovered } = this.#options;
     if (this.#isFailing || clock.monotonic() < this.#recoverFrom) return;
     this.#recoverFrom = clock.monotonic() + leaseMs / LOOKS_PER_LEASE;
     await this.#try(async () => {
       this.#now.notBefore(await storeTime(this.#store, clock));
       const { state: to, terminal, error } = interrupted();
-      const ending = { to, terminal, error, finishedAt: this.#now(), endedMark: this.#now() };
+      const times = { finishedAt: this.#now(), endedMark: this.#now() };
+      const ending = { to, terminal, error, ...times, receivers: receiversOf?.(to) };
       const requeues = onLoss === "requeue" ? 1 : 0;
       const { requeued, ended } = await this.#store.recoverLost({ requeues, ending, limits, count: MOST_RECOVERED });
       if (requeued.length + ended.length > 0) recovered?.({ requeued, ended: ended.map(({ id }) => id) });

@@ -1,12 +1,24 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { checkOptions, FUNCTION, hasMethods, type OptionRules, type Rule } from "../../../base/options.js";
+import {
+  CHECKED_LATER,
+  checkOptions,
+  FUNCTION,
+  hasMethods,
+  type OptionRules,
+  type Rule,
+} from "../../../base/options.js";
+import { parseConfig } from "../../../render/config/config.js";
 import type { Agent } from "../../agent.js";
 import { createLogger } from "../../log.js";
 import { type Clock, steadyWall, systemClock, withWall } from "../clock.js";
+import { FILE_STORE, type FileStore } from "../files/file-store.js";
+import { localFiles } from "../files/local-files.js";
+import type { HookConfigInput } from "../hook-config.js";
 import { type HookLog, LOGGER } from "../hook-log.js";
 import { EventBus } from "../runs/event-bus.js";
 import type { RunContext, RunObserver } from "../runs/run-context.js";
 import type { SharedStore } from "../store/leases.js";
+import { createEndpoints, receiversOfEnd } from "../webhooks/endpoints.js";
 import { Claims } from "./claims.js";
 
 const LEASE_SECONDS = 15;
@@ -19,6 +31,8 @@ export interface WorkerOptions {
   readonly agent: Agent;
   /** As `createPostgresStore` makes one; the worker closes it. */
   readonly store: SharedStore;
+  /** Keeper of the files that runs report, the same as the front ends'. Default: they stay where the agent wrote them. */
+  readonly files?: FileStore;
   /** Most runs at the same time. Default: 4. */
   readonly concurrency?: number;
   /** Time after which a worker that says nothing has lost its runs, at least 3. Default: 15. */
@@ -27,6 +41,8 @@ export interface WorkerOptions {
   readonly onLoss?: "requeue" | "interrupt";
   /** Most events of one run that are kept, and their bytes. Default: 10,000 and 16 MiB. */
   readonly eventLimits?: { readonly events: number; readonly bytes: number };
+  /** Webhooks of the front ends, as in their configuration: the worker writes down what these will send. Default: none. */
+  readonly webhooks?: HookConfigInput["webhooks"];
   /** A pino logger, or one like it. Default: warnings and errors to stderr. */
   readonly logger?: HookLog;
   readonly clock?: Clock;
@@ -56,6 +72,7 @@ const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as num
 const WORKER_RULES: OptionRules<WorkerOptions> = {
   agent: FUNCTION,
   store: ["a shared store, as createPostgresStore makes one", (value) => hasMethods(value, "claim", "join", "renew")],
+  files: FILE_STORE,
   concurrency: whole(1),
   leaseSeconds: whole(3),
   onLoss: ["requeue or interrupt", (value) => value === "requeue" || value === "interrupt"],
@@ -63,6 +80,7 @@ const WORKER_RULES: OptionRules<WorkerOptions> = {
     "positive whole numbers { events, bytes }",
     (value) => isCount((value as { events?: unknown })?.events) && isCount((value as { bytes?: unknown })?.bytes),
   ],
+  webhooks: CHECKED_LATER,
   logger: LOGGER,
   clock: ["a clock with now, monotonic and setTimer", (value) => hasMethods(value, "now", "monotonic", "setTimer")],
 };
@@ -75,13 +93,16 @@ const WORKER_RULES: OptionRules<WorkerOptions> = {
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   checkOptions("startWorker", options, WORKER_RULES, ["agent", "store"]);
   const { agent, store, clock: own = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
-  const { concurrency = CONCURRENCY, leaseSeconds = LEASE_SECONDS, onLoss = "requeue" } = options;
+  const { files = localFiles, concurrency = CONCURRENCY, leaseSeconds = LEASE_SECONDS, onLoss = "requeue" } = options;
+  const config = parseConfig({ channels: { web: { webhooks: options.webhooks } } }, "startWorker");
+  const endpoints = createEndpoints(config.channels.web.webhooks);
   const now = steadyWall(own);
   const current = new AsyncLocalStorage<string>();
   const context: RunContext = {
-    ...{ agent, store, current, clock: withWall(own, now), mark: now, bus: new EventBus() },
+    ...{ agent, store, files, current, clock: withWall(own, now), mark: now, bus: new EventBus() },
     eventLimits: options.eventLimits ?? EVENT_LIMITS,
     observer: observe(log),
+    receiversOf: (state) => receiversOfEnd(endpoints, state),
   };
   const recovered = (lost: object) => log.warn(lost, "runs of lost workers");
   const claims = new Claims(context, store, { concurrency, leaseMs: leaseSeconds * 1000, onLoss, recovered }, now);

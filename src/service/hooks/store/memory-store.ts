@@ -1,5 +1,6 @@
 import type { RunFilter, RunRow, RunState, RunSummary, StoredStatus } from "../run.js";
 import { type Backlog, countFitting, exceededScope, wakeBytes } from "./backlog.js";
+import { createMemoryOutbox, type MemoryOutbox } from "./memory-deliveries.js";
 import { addEvents, type MemoryRun, type Mutable, readEvents, terminalEvent } from "./memory-events.js";
 import type { LeftOver, NewKey, Reply, Store, StoredReply, SweepRequest, SweepResult } from "./store.js";
 
@@ -16,6 +17,7 @@ interface State {
   readonly replies: Map<string, StoredReply & { readonly expiresMark: number }>;
   readonly lastIds: { session: number; run: number; wake: number };
   readonly pending: Mutable<Backlog>;
+  readonly outbox: MemoryOutbox;
 }
 
 const NOTHING: Backlog = { wakes: 0, bytes: 0 };
@@ -28,9 +30,12 @@ export function createMemoryStore(): Store {
     replies: new Map(),
     lastIds: { session: 0, run: 0, wake: 0 },
     pending: { ...NOTHING },
+    outbox: createMemoryOutbox(),
   };
   const { runs, sessions } = state;
+  const { add: addDeliveries, sweep: _, ...outbox } = state.outbox;
   return {
+    ...outbox,
     leftOver: async () => ({
       queued: inState(state, "queued"),
       running: inState(state, "running"),
@@ -121,7 +126,9 @@ export function createMemoryStore(): Store {
       Object.assign(run.row, { state: ending.to, finishedAt: ending.finishedAt, error: ending.error });
       run.endedMark = ending.endedMark;
       addEvents(run, { ...batch, events: [...batch.events, ending.terminal] }, limits);
-      return summary(run.row);
+      const ended = summary(run.row);
+      addDeliveries(ended, ending.endedMark, ending.receivers);
+      return ended;
     },
     readEvents: async (id, after, maxEvents, maxBytes) => {
       const run = runs.get(id);
@@ -203,6 +210,7 @@ function sweep(state: State, request: SweepRequest): SweepResult {
     budget -= 1 + run.events.length;
     removedRuns += 1;
   }
+  if (budget > 0) budget -= state.outbox.sweep(request.endedBefore, budget);
   for (const [scope, { expiresMark }] of state.replies) if (expiresMark <= request.nowMark) state.replies.delete(scope);
   return { removedRuns, endedRuns: ended.length - removedRuns, more: budget <= 0 };
 }

@@ -12,6 +12,7 @@ import type {
   TerminalState,
 } from "../run.js";
 import type { BacklogLimits } from "./backlog.js";
+import type { Outbox, Receiver } from "./deliveries.js";
 
 export interface NewRun {
   readonly id: string;
@@ -119,6 +120,8 @@ export interface Ending {
   readonly endedMark: number;
   readonly error: { readonly error: string; readonly code: string } | null;
   readonly terminal: NewEvent;
+  /** Endpoints that are told of the end, as far as the run's session is theirs. */
+  readonly receivers?: readonly Receiver[];
 }
 
 export interface LeftOver {
@@ -129,7 +132,7 @@ export interface LeftOver {
 }
 
 export interface SweepRequest {
-  /** Removes runs that ended at or before this mark. */
+  /** Removes runs that ended at or before this mark, and deliveries to webhooks that did. */
   readonly endedBefore: number;
   /** Removes ended runs beyond this number, oldest first. */
   readonly maxEndedRuns: number;
@@ -151,7 +154,7 @@ export interface SweepResult {
  * (create, wake, end) is on the disk when the promise resolves; a power loss may take the last events, a killed process
  * takes none.
  */
-export interface Store {
+export interface Store extends Outbox {
   /** Unfinished runs of an earlier process, in order of creation; the newest mark of an ended run, else 0. */
   leftOver(): Promise<{ queued: LeftOver[]; running: LeftOver[]; lastMark: number }>;
 

@@ -75,6 +75,24 @@ describe("graph/workflow/convert", () => {
     ]);
   });
 
+  it("takes the first of the alternatives in prompts, and removes comments", () => {
+    const cases: [string, string][] = [
+      ["a {red|blue} fox", "a red fox"],
+      ["{a|{b|c}} {{d|e} f|g} {h}", "a d f h"],
+      ["\\{kept\\|\\} a|b } \\x \\", "{kept|} a|b } \\x \\"],
+      ["one // two\nthree /* four\n */ five", "one \nthree  five"],
+      ["https://example.com/a, 1/2, /* open {a|b", "https:"],
+      ["1/2, /* open {a|b", "1/2, /* open a"],
+      ["{a|b|", "a"],
+    ];
+    for (const [text, expected] of cases) {
+      const nodes = [node(6, "CLIPTextEncode", { widgets_values: [text] })];
+      assert.equal(convert(nodes)["6"]!.inputs.text, expected, text);
+    }
+    const other = convert([node(6, "PrimitiveString", { widgets_values: ["{a|b} // c"] })]);
+    assert.equal(other["6"]!.inputs.value, "{a|b} // c");
+  });
+
   it("refuses nodes whose links are not in the file", async () => {
     const expected = /^Workflow: node 4 \(Anything Everywhere\) cannot be converted: its links are drawn by the editor/;
     await refuses(() => convert([node(4, "Anything Everywhere")]), "graph.invalid", expected);

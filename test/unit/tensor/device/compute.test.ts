@@ -53,6 +53,7 @@ const EVERYTHING = `
       reshaped: x.reshape([b * c, h * w]),
       pixels: ops.fromBytes(ops.toBytes(image), image.shape),
       one: ops.fromBytes(ops.itemToBytes(image, 1), image.shape.slice(1)),
+      deep: ops.fromBytes(ops.itemToUint16(image, 1), [(2 * image.size) / image.shape[0]]),
       none: ops.scale(randn([0, 4], { seed: 1n, source: "GPU" }), 2),
     };
     const numbers = { std: ops.std(x), items: ops.stdOfItems(x), error: ops.scaledError(x, y, z, 0.01, 0.05), products: ops.productOfItems(x, y) };

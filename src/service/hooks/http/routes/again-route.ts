@@ -8,6 +8,7 @@ import { parseBody } from "../schemas.js";
 import { resolveSessionKey } from "../session-key.js";
 import { respondToStart, startBodyLimits } from "./start.js";
 
+// decision 249
 /** `POST /api/runs/{id}/again`: a new run with what an earlier one had, as far as the body does not change it. */
 export function againRoute(context: HookContext): Route {
   const { runs, schemas, config } = context;

@@ -3,7 +3,7 @@ import { parseJson } from "../../../../io/json/lossless.js";
 import { HookError } from "../../hook-error.js";
 import { createSender, type SenderConfig } from "../../incoming/sender.js";
 import { SignatureFault } from "../../incoming/signatures.js";
-import { decodeBody, readBodyBytes } from "../body.js";
+import { decodeBody, isForm, readBodyBytes } from "../body.js";
 import type { Call, Route } from "../call.js";
 import type { HookContext } from "../context.js";
 import { countFailure } from "../gate.js";
@@ -13,6 +13,7 @@ import { parseBody } from "../schemas.js";
 import { mappedSessionKey } from "../session-key.js";
 import { respondToStart, startBodyLimits } from "./start.js";
 
+// decisions 244, 245, 247
 /** `POST /hooks/in/NAME`, and its alias, for each configured sender. */
 export const incomingRoutes = (context: HookContext): Route[] =>
   Object.entries(context.config.web.incoming).map(([name, config]) => ({
@@ -27,11 +28,11 @@ function incomingHandler(context: HookContext, name: string, senderConfig: Sende
   const sender = createSender(senderConfig);
   return async (call: Call) => {
     const { req, res } = call;
-    const limits = startBodyLimits(context);
+    const limits = { ...startBodyLimits(context), takesForms: true };
     const claim = orRefuse(context, req, () => sender.claim(req.headers, clock.now()));
     const bytes = await readBodyBytes(req, res, limits);
     if (!claim.holdsFor(bytes)) throw countFailure(context, req, "the signature is not that of the body");
-    const request = { headers: req.headers, payload: readPayload(bytes) };
+    const request = { headers: req.headers, payload: readPayload(req, bytes) };
     const trial = sender.trial(request);
     if (trial !== undefined) return sendJson(req, res, { status: 200, body: trial });
     const unmet = sender.unmet(request);
@@ -61,9 +62,17 @@ function orRefuse<T>(context: HookContext, req: Call["req"], check: () => T): T 
   }
 }
 
-function readPayload(bytes: Buffer): unknown {
+/** The payload of a form is an object of its fields, or the JSON in its one field "payload". */
+function readPayload(req: Call["req"], bytes: Buffer): unknown {
+  const text = decodeBody(bytes);
   try {
-    return parseJson(decodeBody(bytes), { what: "the body" });
+    if (!isForm(req)) return parseJson(text, { what: "the body" });
+    const fields = [...new URLSearchParams(text)];
+    const [field] = fields;
+    if (fields.length === 1 && field![0] === "payload") return parseJson(field![1], { what: "the field payload" });
+    // a map first: of equal names, the last one would win
+    if (new Map(fields).size === fields.length) return Object.fromEntries(fields);
+    throw new HookError("invalid_request", "the form has a field more than once");
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
     // quotes the body, to the sender who signed it

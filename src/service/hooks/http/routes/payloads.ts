@@ -1,7 +1,10 @@
 import type { z } from "zod";
 import { fileUrl, mountFileUrls } from "../../file-url.js";
-import type { RunStatus, RunSummary, StoredEvent } from "../../run.js";
+import type { RunStatus, RunSummary, StoredEvent, StoredStatus } from "../../run.js";
 import { maxRunSeconds, type QueuedWake, type Started } from "../../runs/run-starter.js";
+import type { Delivery } from "../../store/deliveries.js";
+import { messageId } from "../../webhooks/deliverer.js";
+import { eventOf } from "../../webhooks/endpoints.js";
 import type { HookContext } from "../context.js";
 import type { ResponseSchemas } from "../schemas.js";
 
@@ -11,21 +14,69 @@ export function runPayload(
   base: string,
   started: Started,
 ): z.output<ResponseSchemas["runPayload"]> {
-  const query = new URLSearchParams({ run_id: started.runId });
-  if (context.config.web.stream_auth !== "none") {
-    const until = retainedUntilSeconds(context, started.createdMark);
-    const { expires, signature } = context.signer.sign(started.runId, until);
-    query.set("expires", expires);
-    query.set("signature", signature);
-  }
+  const signed = signedQuery(context, started.runId, retainedUntilSeconds(context, started.createdMark));
   return {
     ok: true,
     run_id: started.runId,
     status: "queued",
     session_key: started.sessionKey,
     created_at: isoTime(started.createdAt),
-    stream_url: `${base}/api/stream?${query}`,
+    stream_url: streamUrl(base, started.runId, signed),
     status_url: statusUrl(base, started.runId),
+  };
+}
+
+const streamUrl = (base: string, runId: string, signed: Record<string, string>): string =>
+  `${base}/api/stream?${new URLSearchParams({ run_id: runId, ...signed })}`;
+
+/** Query that opens a run's stream and files until a time in steady seconds. */
+const signedQuery = ({ config, signer }: HookContext, runId: string, until: number): Record<string, string> =>
+  config.web.stream_auth === "none" ? {} : { ...signer.sign(runId, until) };
+
+/** Body of a webhook, from a delivery and its run, which may have been removed. */
+export function runEndedPayload(
+  context: HookContext,
+  delivery: Delivery,
+  run: StoredStatus | null,
+): z.output<ResponseSchemas["runEnded"]> {
+  const { limits, web } = context.config;
+  const base = web.public_url ?? "";
+  const { runId } = delivery;
+  const signed = signedQuery(context, runId, delivery.endedMark / 1000 + limits.retention_hours * 3600);
+  const query = new URLSearchParams(signed).toString();
+  return {
+    type: `run.${delivery.runState}`,
+    timestamp: isoTime(delivery.finishedAt),
+    data: {
+      run_id: runId,
+      status: delivery.runState,
+      session_key: delivery.sessionKey,
+      name: run?.name ?? null,
+      error_code: run?.error?.code ?? null,
+      status_url: statusUrl(base, runId),
+      stream_url: streamUrl(base, runId, signed),
+      files: (run?.files ?? []).map(({ name, contentType }) => ({
+        name,
+        url: base + fileUrl(runId, name) + (query === "" ? "" : `?${query}`),
+        content_type: contentType,
+      })),
+      file_count: run?.fileCount ?? 0,
+    },
+  };
+}
+
+/** One delivery of a webhook. */
+export function deliveryItem(delivery: Delivery): z.output<ResponseSchemas["delivery"]>["delivery"] {
+  return {
+    id: delivery.id,
+    webhook: delivery.endpoint,
+    webhook_id: messageId(delivery),
+    type: eventOf(delivery.runState),
+    run_id: delivery.runId,
+    session_key: delivery.sessionKey,
+    created_at: isoTime(delivery.finishedAt),
+    state: delivery.state,
+    attempts: delivery.attempts.map(({ at, ms, status, error }) => ({ at: isoTime(at), ms, status, error })),
   };
 }
 

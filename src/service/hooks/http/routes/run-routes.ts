@@ -4,12 +4,10 @@ import { HookError } from "../../hook-error.js";
 import { RUN_STATES, type RunState } from "../../run.js";
 import { type Call, type Route, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
+import { onlyValue, pageSize } from "../page.js";
 import { sendJson } from "../responses.js";
 import { runItem, runStatus } from "./payloads.js";
 import { sendRunFile } from "./run-file.js";
-
-const DEFAULT_PAGE = 50;
-const LARGEST_PAGE = 200;
 
 /** Routes for the state, list, cancellation and files of runs. */
 export function runRoutes(context: HookContext): Route[] {
@@ -50,12 +48,6 @@ export function runRoutes(context: HookContext): Route[] {
   ];
 }
 
-function onlyValue(query: URLSearchParams, name: string): string | undefined {
-  const values = query.getAll(name);
-  if (values.length > 1) throw new HookError("invalid_request", `${name}: expected at most one`);
-  return values[0] === "" ? undefined : values[0];
-}
-
 function readState(text: string | undefined): RunState | undefined {
   const state = RUN_STATES.find((name) => name === text);
   if (state !== undefined || text === undefined) return state;
@@ -70,11 +62,4 @@ function readSessionKey(text: string | undefined): string | undefined {
   const fault = sessionKeyFault(key);
   if (fault !== undefined) throw new HookError("invalid_request", `session_key: ${fault}`);
   return key;
-}
-
-function pageSize(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_PAGE;
-  const limit = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  if (limit < 1) throw new HookError("invalid_request", "limit: expected an integer of 1 or more");
-  return Math.min(limit, LARGEST_PAGE);
 }

@@ -27,6 +27,7 @@ const FAILURES: Readonly<Record<Exclude<TerminalState, "succeeded">, HookErrorKi
   expired: "run_expired",
 };
 
+// decision 248
 /**
  * Waits for the end of a run. Resolves to undefined where it goes on after `seconds`, the client leaves, the service stops,
  * or too many requests wait and read streams: whatever happens here, the run is stored and goes on.

@@ -8,6 +8,7 @@ import * as events from "./event-rows.js";
 import { InOrder } from "./in-order.js";
 import * as inbox from "./inbox.js";
 import * as leases from "./lease-rows.js";
+import * as deliveries from "./outbox/delivery-rows.js";
 import { Owner } from "./owner.js";
 import { ping } from "./ping.js";
 import * as queue from "./queue-rows.js";
@@ -148,6 +149,12 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     readEvents: (id, after, maxEvents, maxBytes) => events.readEvents(db, id, after, maxEvents, maxBytes),
     terminalEvent: (id) => events.terminalEvent(db, id),
     getFile: (id, name) => events.getFile(db, id, name),
+    claimDeliveries: (claim) => deliveries.claimDeliveries(db, claim),
+    settleDelivery: (id, token, settlement) =>
+      db.transaction((tx) => deliveries.settleDelivery(tx, id, token, settlement)),
+    getDelivery: (id) => deliveries.getDelivery(db, id),
+    listDeliveries: (before, limit, filter) => deliveries.listDeliveries(db, before, limit, filter),
+    redeliver: (id) => deliveries.redeliver(db, id),
     sweep: (request) => db.transaction((tx) => sweep(tx, request, schema)),
     ping: () => ping(db),
     async close() {

@@ -4,6 +4,7 @@ import type { Ending, EventBatch, EventLimits, LeftOver } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, EVENT_COLUMNS, toFile, unstored } from "./event-rows.js";
+import { addDeliveries } from "./outbox/delivery-rows.js";
 import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
@@ -182,7 +183,9 @@ export async function endRun(
      AND NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $1 AND others.active)`,
     row.session!,
   );
-  return { ...toSummary(row), oldestEventId: oldest, lastEventId: last };
+  const ended = { ...toSummary(row), oldestEventId: oldest, lastEventId: last };
+  await addDeliveries(tx, ended, ending);
+  return ended;
 }
 
 /** Locks the session of a run, given its stored id. */

@@ -101,6 +101,33 @@ const STEPS = [
   CREATE TABLE lk.pings (id integer PRIMARY KEY CHECK (id = 1), at timestamptz NOT NULL);
   INSERT INTO lk.pings VALUES (1, now());
   `,
+  `
+  CREATE TABLE lk.deliveries (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    endpoint text NOT NULL,
+    target text NOT NULL,
+    run_id text NOT NULL,                    -- outlives its run
+    session_key text NOT NULL,
+    run_state text NOT NULL,
+    finished_at bigint NOT NULL,
+    ended_mark bigint NOT NULL,
+    state text NOT NULL,
+    attempts text NOT NULL DEFAULT '[]',     -- JSON text
+    token bigint NOT NULL DEFAULT 0,         -- number of claims
+    due timestamptz NOT NULL,
+    since timestamptz NOT NULL,
+    settled timestamptz                      -- set exactly where the state is not pending
+  ) WITH (fillfactor = 70);
+  CREATE INDEX deliveries_due ON lk.deliveries (endpoint, due, id) WHERE state = 'pending';
+  CREATE INDEX deliveries_since ON lk.deliveries (since) WHERE state = 'pending';
+  CREATE INDEX deliveries_settled ON lk.deliveries (settled) WHERE settled IS NOT NULL;
+  CREATE INDEX deliveries_run ON lk.deliveries (run_id);
+  CREATE TABLE lk.gone (
+    endpoint text NOT NULL,
+    target text NOT NULL,
+    PRIMARY KEY (endpoint, target)
+  );
+  `,
 ];
 
 /**

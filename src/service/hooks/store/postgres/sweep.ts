@@ -1,6 +1,7 @@
 import type { SweepRequest, SweepResult } from "../store.js";
 import type { Transaction } from "./connection.js";
 import type { SqlRow } from "./driver.js";
+import { sweepDeliveries } from "./outbox/delivery-rows.js";
 import { SWEEP_LOCKS } from "./schema.js";
 
 /** Runs that are removed by one statement. */
@@ -31,6 +32,7 @@ export async function sweep(tx: Transaction, request: SweepRequest, schema: stri
     await removeRuns(tx, due);
     isDone = due.length < BATCH;
   }
+  if (budget > 0) budget -= await sweepDeliveries(tx, request.nowMark - request.endedBefore, budget);
   const expired = await tx.query(
     "DELETE FROM lk.replies WHERE scope IN (SELECT scope FROM lk.replies WHERE expires_mark <= $1 LIMIT $2) RETURNING 1",
     request.nowMark,

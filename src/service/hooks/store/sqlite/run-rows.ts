@@ -1,6 +1,7 @@
 import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../run.js";
 import type { Ending, EventBatch, EventLimits, LeftOver, NewEvent } from "../store.js";
 import type { Connection } from "./connection.js";
+import { addDeliveries } from "./delivery-rows.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, listFiles, terminalEvent } from "./event-rows.js";
 
@@ -103,7 +104,9 @@ export function endRun(
   );
   if (changes === 0) return null;
   addEvents(db, id, { ...batch, events: [...batch.events, ending.terminal] }, limits);
-  return getSummary(db, id);
+  const ended = getSummary(db, id)!;
+  addDeliveries(db, ended, ending);
+  return ended;
 }
 
 function toSummary(row: SqlRow): RunSummary {

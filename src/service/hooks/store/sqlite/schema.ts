@@ -104,6 +104,33 @@ const STEPS = [
   CREATE INDEX runs_state ON runs (state);
   CREATE INDEX runs_session_state ON runs (session, state);
   `,
+  `
+  CREATE TABLE deliveries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    endpoint TEXT NOT NULL,
+    target TEXT NOT NULL,
+    run_id TEXT NOT NULL,            -- outlives its run
+    session_key TEXT NOT NULL,
+    run_state TEXT NOT NULL,
+    finished_at INTEGER NOT NULL,
+    ended_mark INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    attempts TEXT NOT NULL DEFAULT '[]',       -- JSON text
+    token INTEGER NOT NULL DEFAULT 0,
+    due_mark INTEGER NOT NULL,       -- steady ms, as the next two
+    since_mark INTEGER NOT NULL,
+    settled_mark INTEGER             -- set exactly where the state is not pending
+  );
+  CREATE INDEX deliveries_due ON deliveries (endpoint, due_mark) WHERE state = 'pending';
+  CREATE INDEX deliveries_since ON deliveries (since_mark) WHERE state = 'pending';
+  CREATE INDEX deliveries_settled ON deliveries (settled_mark) WHERE settled_mark IS NOT NULL;
+  CREATE INDEX deliveries_run ON deliveries (run_id);
+  CREATE TABLE gone (
+    endpoint TEXT NOT NULL,
+    target TEXT NOT NULL,
+    PRIMARY KEY (endpoint, target)
+  ) WITHOUT ROWID;
+  `,
 ];
 
 /** Returns the file's schema version. Refuses another program's database and a newer schema, before any write. */

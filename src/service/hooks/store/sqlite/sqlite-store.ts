@@ -2,6 +2,7 @@ import { describe, LatentkitError } from "../../../../base/errors.js";
 import { checkOptions, FILE, hasMethods, type OptionRules } from "../../../../base/options.js";
 import type { Store } from "../store.js";
 import { Connection } from "./connection.js";
+import * as deliveries from "./delivery-rows.js";
 import { loadSqliteDriver, type SqliteDriver } from "./driver.js";
 import * as events from "./event-rows.js";
 import * as inbox from "./inbox.js";
@@ -49,6 +50,13 @@ export function createSqliteStore(path: string, options: SqliteStoreOptions = {}
       db.read(() => events.readEvents(db, id, after, maxEvents, maxBytes)),
     terminalEvent: async (id) => db.read(() => events.terminalEvent(db, id)),
     getFile: async (id, name) => db.read(() => events.getFile(db, id, name)),
+    claimDeliveries: async (claim) => deliveries.claimDeliveries(db, claim),
+    settleDelivery: async (id, token, settlement) =>
+      db.write("trailing", () => deliveries.settleDelivery(db, id, token, settlement)),
+    getDelivery: async (id) => db.read(() => deliveries.getDelivery(db, id)),
+    listDeliveries: async (before, limit, filter) =>
+      db.read(() => deliveries.listDeliveries(db, before, limit, filter)),
+    redeliver: async (id, nowMark) => db.write("durable", () => deliveries.redeliver(db, id, nowMark)),
     sweep: async (request) => db.write("trailing", () => sweep(db, request)),
     ping: async () => ping(db),
     close: async () => db.close(),

@@ -1,5 +1,6 @@
 import type { SweepRequest, SweepResult } from "../store.js";
 import type { Connection } from "./connection.js";
+import { sweepDeliveries } from "./delivery-rows.js";
 
 /** Deletes runs and replies that have outlived their retention, at most about `budget` rows. */
 export function sweep(db: Connection, request: SweepRequest): SweepResult {
@@ -17,6 +18,7 @@ export function sweep(db: Connection, request: SweepRequest): SweepResult {
     budget -= removeRun(db, Number(row.seq), Number(row.session));
     removedRuns += 1;
   }
+  if (budget > 0) budget -= sweepDeliveries(db, request.endedBefore, budget);
   const expired = db.run(
     "DELETE FROM answers WHERE scope IN (SELECT scope FROM answers WHERE expires_mark <= ? LIMIT ?)",
     request.nowMark,

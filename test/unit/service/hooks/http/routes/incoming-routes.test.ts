@@ -258,6 +258,47 @@ describe("POST /hooks/in/NAME", () => {
     assert.deepEqual([refused.status, (await json(refused)).error], [400, "No a quiet lake."]);
   });
 
+  describe("forms", () => {
+    const form = { "content-type": "application/x-www-form-urlencoded; charset=utf-8" };
+    const COMMAND: SenderInput = { signature: "slack", secrets: SECRET, message: "{{/text}}", name: "{{/user_name}}" };
+
+    it("are read by their fields, and a command of Slack starts one run", async () => {
+      const service = await oneSender({ ...COMMAND, when: { "/command": "/paint" } });
+      const body = "command=%2Fpaint&text=a+quiet+l%C3%A4ke&user_name=ada&trigger_id=1.2&__proto__=x";
+      const first = await service.send(body, { headers: form });
+      const run = await runOf(service, first.clone());
+      assert.deepEqual([run.message, run.name], ["a quiet läke", "ada"]);
+      const again = await service.send(body, { headers: form });
+      assert.deepEqual(await json(again), await json(first));
+      const other = await service.send("command=%2Fother", { headers: form });
+      assert.deepEqual((await json(other)).unmet, "/command");
+    });
+
+    it("with JSON in the one field payload are that payload", async () => {
+      const service = await oneSender(GITHUB);
+      const body = new URLSearchParams({ payload: JSON.stringify(ISSUE) }).toString();
+      assert.equal((await runOf(service, await service.send(body, { headers: form }))).message, "a quiet lake");
+    });
+
+    for (const [body, sentence] of [
+      ["text=a&text=b", "the form has a field more than once"],
+      ["payload=x", "the field payload, line 1, column 1"],
+      ["", "the body is empty, expected a JSON object"],
+    ] as const) {
+      it(`${body}: 400`, async () => {
+        const service = await oneSender(COMMAND);
+        const response = await service.send(body, { headers: form });
+        assert.equal(response.status, 400);
+        assert.ok(String((await json(response)).error).startsWith(sentence));
+      });
+    }
+
+    it("are refused elsewhere", async () => {
+      const { post } = await startService();
+      assert.equal((await post("/hooks/agent", "message=x", form)).status, 415);
+    });
+  });
+
   for (const [what, path, init, status] of [
     ["an unknown name", "/hooks/in/other", { method: "POST" }, 404],
     ["no name", "/hooks/in/", { method: "POST" }, 404],
@@ -270,7 +311,7 @@ describe("POST /hooks/in/NAME", () => {
   ] as [string, string, RequestInit, number][]) {
     it(`${what}: ${status}`, async () => {
       const { url } = await oneSender(GITHUB);
-      const type = status === 415 ? "application/x-www-form-urlencoded" : "application/json";
+      const type = status === 415 ? "text/plain" : "application/json";
       const headers = { "content-type": type, "x-hub-signature-256": "sha256=00" };
       assert.equal((await fetch(url + path, { ...init, headers })).status, status);
     });

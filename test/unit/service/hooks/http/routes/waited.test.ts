@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { LatentkitError } from "latentkit";
-import { createSqliteStore } from "latentkit/hooks";
 import type { Agent } from "#src/service/agent.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
 import { FakeClock, turns } from "../../../../../helpers/hooks/fake-clock.js";
@@ -154,8 +153,7 @@ describe("Prefer: wait", () => {
 
   it("a service that stops responds with 202 to those that wait", async () => {
     const { agent, waiting } = gatedAgent();
-    const store = createSqliteStore(join(newFolder(), "runs.db"));
-    const { post, hooks } = await startService({ agent, store, config: { limits: { running: 1, drain_seconds: 0 } } });
+    const { post, hooks } = await startService({ agent, config: { limits: { running: 1, drain_seconds: 0 } } });
     const running = post("/hooks/agent", { message: "hold" }, WAIT);
     await until(() => waiting.length === 1);
     const queued = post("/hooks/agent", { message: "next" }, WAIT);

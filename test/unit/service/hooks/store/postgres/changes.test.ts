@@ -22,7 +22,7 @@ describe("listen of the PostgreSQL store", () => {
       ...{ id, sessionKey: id, origin: "agent", name: null, timeoutSeconds: 60, createdAt: 1, createdMark: 1 },
       ...{ maxWakeBytes: 0, compose: () => "x" },
     });
-  /** What a listener has heard; begins when it hears. */
+  /** Hints that a listener has received; begins when it listens. */
   async function heard(store: PostgresStore): Promise<{ ids: (string | null)[]; end(): void }> {
     const ids: (string | null)[] = [];
     const end = store.listen((id) => ids.push(id));

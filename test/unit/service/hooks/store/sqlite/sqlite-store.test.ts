@@ -317,8 +317,11 @@ describe("sqlite store faults", () => {
     for (let i = 0; i < 200; i++) await store.createRun({ ...newRun(`r${i}`), compose: () => "x".repeat(500) });
     await store.close();
     const bytes = readFileSync(file());
-    // all pages but the first two: the schema is still readable
-    bytes.fill(0xa5, 8192);
+    const database = loadSqliteDriver().open(file());
+    const roots = database.prepare("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0").all();
+    database.close();
+    // the schema is still readable
+    for (const { rootpage } of roots) bytes.fill(0xa5, (Number(rootpage) - 1) * 4096, Number(rootpage) * 4096);
     writeFileSync(file(), bytes);
     const damaged = createSqliteStore(file());
     await assert.rejects(damaged.createRun(newRun("new")), isUnavailable);

@@ -1,0 +1,87 @@
+import { request as httpRequest } from "node:http";
+import { request as httpsRequest, type RequestOptions } from "node:https";
+import { isIP } from "node:net";
+import { onAbort } from "../../base/abort.js";
+import { createLookup } from "./checked-lookup.js";
+
+export interface Notification {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** IP addresses that may be connected to. */
+  readonly isAllowed: (ip: string) => boolean;
+  /** Limit of the whole exchange. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+  /** Further options of the request, as a certificate authority. */
+  readonly request?: Pick<RequestOptions, "ca">;
+}
+
+export interface Acknowledgement {
+  readonly status: number;
+  /** The header Retry-After. */
+  readonly retryAfter: string | undefined;
+}
+
+/** Why there was no response: a part of a sentence, without anything that the other side has sent. */
+export class NotifyFault extends Error {
+  override readonly name = "NotifyFault";
+}
+
+/** Most bytes of a response that are received, so that the connection ends as the other side expects. */
+const MOST_BYTES = 65_536;
+
+/**
+ * Posts a body and returns the response's status. The addresses of the name are checked when the connection is made; a
+ * redirect is a response like any other. Rejects with NotifyFault.
+ */
+export function notify(notification: Notification): Promise<Acknowledgement> {
+  const { url, headers, body, isAllowed, timeoutMs, signal } = notification;
+  const refusal = new NotifyFault("the address is not allowed");
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  // a literal address is not looked up
+  if (isIP(host) !== 0 && !isAllowed(host)) return Promise.reject(refusal);
+  return new Promise((resolve, reject) => {
+    const request = url.protocol === "https:" ? httpsRequest : httpRequest;
+    const length = String(Buffer.byteLength(body));
+    const sent = request(url, {
+      ...notification.request,
+      method: "POST",
+      // an agent could have a connection left that another check has let through
+      agent: false,
+      headers: { ...headers, "content-length": length, "user-agent": "latentkit" },
+      lookup: createLookup(isAllowed, () => refusal),
+    });
+    let acknowledgement: Acknowledgement | undefined;
+    const end = (fault?: NotifyFault) => {
+      clearTimeout(timer);
+      unsubscribe();
+      sent.destroy();
+      // what comes after the status changes nothing
+      if (acknowledgement !== undefined) resolve(acknowledgement);
+      else reject(fault ?? new NotifyFault("the connection ended early"));
+    };
+    const timer = setTimeout(() => end(new NotifyFault(`no response within ${timeoutMs / 1000} s`)), timeoutMs);
+    const unsubscribe = onAbort(signal, () => end(new NotifyFault("the service stops")));
+    sent.on("error", (error) => end(faultOf(error)));
+    sent.on("close", () => end());
+    sent.on("response", (response) => {
+      acknowledgement = { status: response.statusCode ?? 0, retryAfter: response.headers["retry-after"] };
+      let bytes = 0;
+      response.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > MOST_BYTES) end();
+      });
+      response.on("error", () => end());
+      response.on("end", () => end());
+    });
+    sent.end(body);
+  });
+}
+
+/** A code such as ECONNREFUSED; a message could have more of the other side than is safe to show. */
+function faultOf(error: unknown): NotifyFault {
+  if (error instanceof NotifyFault) return error;
+  const { code } = error as NodeJS.ErrnoException;
+  return new NotifyFault(`the connection failed (${typeof code === "string" ? code : "unknown reason"})`);
+}

@@ -1,0 +1,68 @@
+import { HookError } from "../../hook-error.js";
+import { DELIVERY_STATES, type Delivery } from "../../store/deliveries.js";
+import type { Call, Route } from "../call.js";
+import type { HookContext } from "../context.js";
+import { onlyValue, pageSize } from "../page.js";
+import { sendJson } from "../responses.js";
+import { deliveryItem } from "./payloads.js";
+
+const ID = /^[1-9]\d{0,14}$/;
+
+/** Routes for the log of webhooks, and for sending one again. */
+export function deliveryRoutes({ outbox, runs, wakeDeliverer }: HookContext): Route[] {
+  const respond = ({ req, res }: Call, delivery: Delivery | null) => {
+    if (delivery === null) throw new HookError("delivery_not_found");
+    sendJson(req, res, { status: 200, body: { ok: true, delivery: deliveryItem(delivery) } });
+  };
+
+  const list = async ({ req, res, query }: Call) => {
+    await runs.open();
+    const limit = pageSize(onlyValue(query, "limit"));
+    const filter = {
+      endpoint: onlyValue(query, "webhook"),
+      state: readState(onlyValue(query, "state")),
+      runId: onlyValue(query, "run_id"),
+    };
+    const found = await outbox.listDeliveries(readCursor(onlyValue(query, "cursor")), limit + 1, filter);
+    const page = found.slice(0, limit);
+    const next_cursor = found.length > limit ? String(page.at(-1)!.id) : null;
+    sendJson(req, res, { status: 200, body: { ok: true, deliveries: page.map(deliveryItem), next_cursor } });
+  };
+
+  const one = async (call: Call) => {
+    await runs.open();
+    respond(call, await outbox.getDelivery(deliveryId(call)));
+  };
+
+  const again = async (call: Call) => {
+    await runs.open();
+    if (runs.closing) throw new HookError("shutting_down");
+    const delivery = await outbox.redeliver(deliveryId(call), runs.now());
+    wakeDeliverer();
+    respond(call, delivery);
+  };
+
+  const path = "/api/webhooks/deliveries";
+  return [
+    { name: "deliveries", paths: [path], access: "token", handlers: { GET: list } },
+    { name: "delivery", paths: [`${path}/:delivery`], access: "token", handlers: { GET: one } },
+    { name: "delivery_again", paths: [`${path}/:delivery/again`], access: "token", handlers: { POST: again } },
+  ];
+}
+
+function deliveryId({ params }: Call): number {
+  if (!ID.test(params.delivery!)) throw new HookError("delivery_not_found");
+  return Number(params.delivery);
+}
+
+function readState(text: string | undefined): Delivery["state"] | undefined {
+  const state = DELIVERY_STATES.find((name) => name === text);
+  if (state !== undefined || text === undefined) return state;
+  throw new HookError("invalid_request", `state: expected one of ${DELIVERY_STATES.join(", ")}`);
+}
+
+function readCursor(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  if (ID.test(text)) return Number(text);
+  throw new HookError("invalid_request", "cursor: expected the next_cursor of a list");
+}

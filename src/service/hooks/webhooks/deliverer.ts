@@ -1,0 +1,176 @@
+import { randomInt } from "node:crypto";
+import { type Acknowledgement, NotifyFault, notify } from "../../../io/http/notify.js";
+import type { Clock, Timer } from "../clock.js";
+import type { Limits } from "../hook-config.js";
+import type { HookLog } from "../hook-log.js";
+import type { Delivery, HeldDelivery, Outbox, Settlement } from "../store/deliveries.js";
+import type { Endpoint } from "./endpoints.js";
+import { backOffMs, retryAfterMs } from "./retry.js";
+
+/** Interval at which the store is asked for deliveries that are due, also those of other processes. */
+const POLL_MS = 2000;
+/** Time beyond a request's limit after which a delivery is taken for lost with its process. */
+const LEASE_MARGIN_MS = 45_000;
+const GONE = 410;
+
+export type AttemptResult = "delivered" | "failed" | "dead" | "gone";
+
+export interface DelivererOptions {
+  readonly endpoints: readonly Endpoint[];
+  readonly store: Outbox;
+  readonly clock: Clock;
+  /** Steady ms (clock.ts). */
+  readonly mark: () => number;
+  readonly limits: Pick<Limits, "webhook_hours" | "webhook_seconds" | "webhook_requests">;
+  readonly log: HookLog;
+  /** Resolves when the store may be used. */
+  opened(): Promise<void>;
+  /** Returns the body of a delivery, JSON. */
+  bodyOf(delivery: Delivery): Promise<string>;
+  attempted?(result: AttemptResult, seconds: number): void;
+  /** From 0 to 1. */
+  readonly random?: () => number;
+}
+
+const chance = () => randomInt(2 ** 32) / 2 ** 32;
+
+/** Id of the message of a run's end: the same in each attempt and for each endpoint, so that receivers know repetitions. */
+export const messageId = ({ runId, runState }: Delivery): string => `${runId}_${runState}`;
+
+/** Sends the deliveries of a store to their endpoints, each until it is acknowledged. Runs never wait for it. */
+export class Deliverer {
+  readonly #options: DelivererOptions;
+  readonly #stopping = new AbortController();
+  readonly #underway = new Map<string, Set<Promise<void>>>();
+  #timer: Timer | undefined;
+  #polling: Promise<void> | undefined;
+  #isWoken = false;
+
+  constructor(options: DelivererOptions) {
+    this.#options = options;
+  }
+
+  /** Looks for deliveries now, and again at intervals. */
+  wake(): void {
+    if (this.#stopping.signal.aborted || this.#options.endpoints.length === 0) return;
+    this.#isWoken = true;
+    this.#polling ??= this.#poll().finally(() => {
+      this.#polling = undefined;
+    });
+  }
+
+  /** Ends the requests that are under way: their deliveries are due at once. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#timer?.cancel();
+    await this.#polling;
+    await Promise.all([...this.#underway.values()].flatMap((attempts) => [...attempts]));
+  }
+
+  async #poll(): Promise<void> {
+    this.#timer?.cancel();
+    try {
+      await this.#options.opened();
+      while (this.#isWoken && !this.#stopping.signal.aborted) {
+        this.#isWoken = false;
+        await this.#claim();
+      }
+    } catch (error) {
+      this.#options.log.error({ err: error }, "webhooks wait for the store");
+    }
+    if (!this.#stopping.signal.aborted) this.#timer = this.#options.clock.setTimer(POLL_MS, () => this.wake());
+  }
+
+  async #claim(): Promise<void> {
+    const { store, endpoints, limits, mark } = this.#options;
+    const free = endpoints
+      .map((endpoint) => ({
+        endpoint: endpoint.endpoint,
+        count: limits.webhook_requests - this.#attemptsTo(endpoint).size,
+      }))
+      .filter(({ count }) => count > 0);
+    if (free.length === 0) return;
+    const leaseMs = limits.webhook_seconds * 1000 + LEASE_MARGIN_MS;
+    for (const held of await store.claimDeliveries({ endpoints: free, leaseMs, nowMark: mark() })) {
+      const endpoint = endpoints.find(({ endpoint }) => endpoint === held.endpoint)!;
+      const attempts = this.#attemptsTo(endpoint);
+      const attempt = this.#attempt(endpoint, held).finally(() => {
+        attempts.delete(attempt);
+        this.wake();
+      });
+      attempts.add(attempt);
+    }
+  }
+
+  #attemptsTo({ endpoint }: Endpoint): Set<Promise<void>> {
+    const attempts = this.#underway.get(endpoint) ?? new Set();
+    this.#underway.set(endpoint, attempts);
+    return attempts;
+  }
+
+  /** Never rejects. */
+  async #attempt(endpoint: Endpoint, held: HeldDelivery): Promise<void> {
+    const { store, clock, log, mark, attempted } = this.#options;
+    const facts = { endpoint: held.endpoint, delivery: held.id, run_id: held.runId };
+    try {
+      const [at, since] = [clock.now(), clock.monotonic()];
+      const result = await this.#send(endpoint, held, at);
+      const ms = Math.round(clock.monotonic() - since);
+      if (result instanceof NotifyFault && this.#stopping.signal.aborted) {
+        await store.settleDelivery(held.id, held.token, { state: "pending", retryMs: 0, nowMark: mark() });
+        return;
+      }
+      const settlement = this.#settlementOf(held, result, { at, ms });
+      await store.settleDelivery(held.id, held.token, settlement);
+      const name = settlement.isGone ? "gone" : settlement.state === "pending" ? "failed" : settlement.state;
+      attempted?.(name, ms / 1000);
+      const { status, error } = settlement.attempt!;
+      if (name === "delivered") log.info({ ...facts, status, ms }, "webhook delivered");
+      else log.warn({ ...facts, status, error, retry_ms: settlement.retryMs }, `webhook ${name}`);
+    } catch (error) {
+      // its lease makes it due again
+      log.error({ ...facts, err: error }, "a delivery waits for the store");
+    }
+  }
+
+  async #send(endpoint: Endpoint, held: HeldDelivery, at: number): Promise<Acknowledgement | NotifyFault> {
+    const { bodyOf, limits } = this.#options;
+    const body = await bodyOf(held);
+    const id = messageId(held);
+    const seconds = Math.floor(at / 1000);
+    const headers = {
+      "content-type": "application/json",
+      "webhook-id": id,
+      "webhook-timestamp": String(seconds),
+      "webhook-signature": endpoint.sign(id, seconds, body),
+    };
+    const { url, isAllowed } = endpoint;
+    const timeoutMs = limits.webhook_seconds * 1000;
+    try {
+      return await notify({ url, headers, body, isAllowed, timeoutMs, signal: this.#stopping.signal });
+    } catch (error) {
+      if (error instanceof NotifyFault) return error;
+      throw error;
+    }
+  }
+
+  #settlementOf(
+    held: HeldDelivery,
+    result: Acknowledgement | NotifyFault,
+    { at, ms }: { at: number; ms: number },
+  ): Settlement {
+    const { clock, mark, limits, random = chance } = this.#options;
+    const nowMark = mark();
+    const status = result instanceof NotifyFault ? null : result.status;
+    const isDelivered = status !== null && status >= 200 && status < 300;
+    const error = isDelivered ? null : result instanceof NotifyFault ? result.message : `status ${status}`;
+    const attempt = { at, ms, status, error };
+    if (isDelivered) return { state: "delivered", attempt, nowMark };
+    if (status === GONE) return { state: "dead", attempt, isGone: true, nowMark };
+    const asked = result instanceof NotifyFault ? 0 : retryAfterMs(result.status, result.retryAfter, clock.now());
+    const leftMs = limits.webhook_hours * 3600_000 - held.ageMs - ms;
+    if (leftMs <= 0) return { state: "dead", attempt, nowMark };
+    const retryMs = Math.min(Math.max(backOffMs(held.ageMs, random), asked), leftMs);
+    return { state: "pending", attempt, retryMs, nowMark };
+  }
+}

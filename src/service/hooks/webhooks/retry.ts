@@ -1,0 +1,22 @@
+const FIRST_MS = 5000;
+const LONGEST_MS = 6 * 3600_000;
+/** Part of a delay that is left to chance: receivers that come back are not met by all at once. */
+const JITTER = 0.25;
+/** Statuses with which Retry-After says when to come again. */
+const BUSY: readonly number[] = [429, 503];
+
+/**
+ * Time to wait after an attempt at that age of the delivery: 5 s and twice the age, 6 h at most. So each wait is about
+ * three times the one before, whoever tried, and a delivery that is sent again begins anew.
+ */
+export function backOffMs(ageMs: number, random: () => number): number {
+  const delay = Math.min(FIRST_MS + 2 * Math.max(0, ageMs), LONGEST_MS);
+  return Math.round(delay * (1 - JITTER * random()));
+}
+
+/** Time that a receiver asks for, 6 h at most; 0 where it does not. */
+export function retryAfterMs(status: number, header: string | undefined, nowMs: number): number {
+  if (header === undefined || !BUSY.includes(status) || header.length > 64) return 0;
+  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - nowMs;
+  return Number.isNaN(ms) ? 0 : Math.min(Math.max(0, ms), LONGEST_MS);
+}
