@@ -4,11 +4,14 @@ import { join } from "node:path";
 import { createS3Files } from "latentkit/hooks";
 import { startService } from "latentkit/service";
 import type { Agent } from "#src/service/agent.js";
+import { startWorker } from "#src/service/hooks/shared/worker.js";
+import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { refuses } from "../../../../helpers/errors.js";
 import { temporaryFolder } from "../../../../helpers/folders.js";
 import { serviceStarter, TOKEN, until } from "../../../../helpers/hooks/hook-service.js";
 import { refuse, S3_KEYS, s3Server } from "../../../../helpers/hooks/s3-server.js";
 import { rawRequest, requestText } from "../../../../helpers/http/raw-http.js";
+import { newSchema, postgres } from "../../../../helpers/postgres/cluster.js";
 
 describe("runs with files in a bucket", () => {
   const s3 = s3Server();
@@ -216,6 +219,35 @@ describe("runs with files in a bucket", () => {
       await refuses(startService({ port: 0, store: "memory:", files: "s3://renders" }), "config.invalid", /AWS_SECRET/);
     } finally {
       process.env = before;
+    }
+  });
+});
+
+describe("front ends and workers with files in a bucket", () => {
+  const url = postgres();
+  const s3 = s3Server();
+  const folder = temporaryFolder();
+  const start = serviceStarter();
+
+  it("a front end serves what a worker of another machine has put there", async () => {
+    const schema = newSchema();
+    const connect = () => createPostgresStore({ url, schema, connections: 3 });
+    const scratch = join(folder(), "runs");
+    const create = () => createS3Files({ url: s3().url, credentials: S3_KEYS, scratch });
+    const front = await start({ store: connect(), files: create(), workers: true });
+    const agent: Agent = async ({ id }, { addFile }) => {
+      mkdirSync(join(scratch, id), { recursive: true });
+      writeFileSync(join(scratch, id, "fox.png"), "a fox");
+      return { response: addFile({ path: join(scratch, id, "fox.png") }).url };
+    };
+    const worker = await startWorker({ agent, store: connect(), files: create() });
+    try {
+      const { status_url, run_id } = await front.start("x");
+      await until(async () => ((await (await front.get(status_url)).json()) as { done: boolean }).done);
+      assert.equal(await (await front.get(`${status_url}/files/fox.png`)).text(), "a fox");
+      await until(() => !existsSync(join(scratch, run_id)));
+    } finally {
+      await worker.close(0);
     }
   });
 });
