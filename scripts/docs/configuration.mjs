@@ -21,11 +21,12 @@ export function body() {
       ["Key", "Type", "Default", "Meaning"],
       ...keys.map(([key, type, fallback, description]) => [code(key), type, fallback, description]),
     ]);
-  const sender = schemaAt(INCOMING).additionalProperties;
-  const senderRows = Object.entries(sender.properties).map(([key, type]) => {
-    const fallback = type.default === undefined ? "" : code(JSON.stringify(type.default));
-    return [key, words(type), fallback, type.description];
-  });
+  /** Rows of the objects that a map of a configuration holds. */
+  const rowsOfEach = (path) =>
+    Object.entries(schemaAt(path).additionalProperties.properties).map(([key, type]) => {
+      const fallback = type.default === undefined ? "" : code(JSON.stringify(type.default));
+      return [key, words(type), fallback, type.description];
+    });
   const others = Object.entries(OTHER_VARIABLES).map(([name, meaning]) => [code(name), meaning]);
   return `
 # Configuration
@@ -54,7 +55,14 @@ Keys of one sender; \`signature\`, \`secrets\` and one of \`message\` and \`plac
 with \`{{/pointer}}\` (a JSON pointer into the payload) and \`{{Header-Name}}\` in it. See
 [Senders that sign](hooks.md#senders-that-sign).
 
-${section(senderRows)}
+${section(rowsOfEach(INCOMING))}
+
+### A webhook: \`${WEBHOOKS.join(".")}.NAME\`
+
+Keys of one endpoint that is told of the ends of runs; \`url\` and \`secrets\` are required. See
+[Webhooks](hooks.md#webhooks).
+
+${section(rowsOfEach(WEBHOOKS))}
 
 ## Limits: \`limits\`
 
@@ -67,6 +75,7 @@ ${table([["Variable", "Meaning"], ...others])}
 }
 
 const INCOMING = ["channels", "web", "incoming"];
+const WEBHOOKS = ["channels", "web", "webhooks"];
 
 const schema = loadZod().toJSONSchema(configSchema(), { io: "input", unrepresentable: "any" });
 
@@ -76,7 +85,7 @@ function words(type) {
   if (type.enum !== undefined) return type.enum.map(code).join(", ");
   if (type.anyOf !== undefined) return type.anyOf.map(words).join(" or ");
   if (type.additionalProperties) {
-    return type.additionalProperties.properties === undefined ? "object" : "object of senders, see below";
+    return type.additionalProperties.properties === undefined ? "object" : "objects by name, see below";
   }
   if (type.type === "array") return `list of ${words(type.items).replace(/^(text|object)/, "$1s")}`;
   if (type.type === "number") return "number";

@@ -87,7 +87,7 @@ export const configSchema = lazy(() => {
     webhooks: webhooksSchema().default({}).describe("Endpoints that are told of the ends of runs, by their names."),
     public_url: z
       .url({ protocol: /^https?$/ })
-      .transform((url) => url.replace(/\/+$/, ""))
+      .transform(withoutSlashes)
       .optional()
       .describe("Address of the service for others, for the addresses in webhooks; absent: these are paths."),
     metrics: access.describe("Who may read `/metrics`; none: the path does not exist."),
@@ -129,8 +129,8 @@ export const configSchema = lazy(() => {
       .describe("Time after which a worker that says nothing has lost its runs."),
     idempotency_hours: count(24, "Time for which an idempotency key is known."),
     webhook_hours: count(24, "Time for which the delivery of a webhook is tried."),
-    webhook_seconds: count(15, "Longest request to a webhook."),
-    webhook_requests: count(4, "Requests to one webhook at the same time."),
+    webhook_seconds: z.int().min(1).max(300).default(15).describe("Longest request to a webhook."),
+    webhook_requests: z.int().min(1).max(1000).default(4).describe("Requests to one webhook at the same time."),
     drain_seconds: countOrOff(30, "Time that running runs have to end when the service stops."),
   });
 
@@ -244,6 +244,12 @@ function step(schema: z.core.$ZodType, key: PropertyKey): z.core.$ZodType[] {
   if (next === undefined) return [];
   const type = unwrap(next);
   return type instanceof loadZod().ZodUnion ? type.options.map(unwrap) : [type];
+}
+
+function withoutSlashes(url: string): string {
+  let end = url.length;
+  while (url[end - 1] === "/") end--;
+  return url.slice(0, end);
 }
 
 function unwrap(schema: z.core.$ZodType): z.core.$ZodType {

@@ -50,11 +50,14 @@ export function pages(): Map<string, string> {
   return new Map(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
 }
 
-/** Makes a folder look like a project of a reader: latentkit, express, vitest and mocha installed, and `npx` without a search. */
+/**
+ * Makes a folder look like a project of a reader: latentkit and the packages of the pages are installed, and `npx` needs
+ * no search.
+ */
 export function makeProject(folder: string): void {
   const bin = join(folder, "node_modules/.bin");
   mkdirSync(bin, { recursive: true });
-  for (const name of ["express", "@types", "vitest", "mocha"])
+  for (const name of ["express", "standardwebhooks", "@types", "vitest", "mocha"])
     symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
   symlinkSync(root, join(folder, "node_modules/latentkit"));
   const program = (name: string, line: string) => {

@@ -51,6 +51,10 @@ export function createOpenApi(
   const refusals = (...statuses: number[]): Responses =>
     Object.fromEntries(statuses.map((status) => [status, { description: sentencesOf(status), content }]));
   const runId = z.uuid().meta({ description: "Id of the run." });
+  const page = {
+    cursor: z.string().optional().meta({ description: "next_cursor of the previous page." }),
+    limit: z.int().min(1).optional().meta({ description: "Default 50, at most 200." }),
+  };
   const signature = {
     expires: z.int().optional().meta({ description: "Part of a signed URL." }),
     signature: z.string().optional().meta({ description: "Part of a signed URL." }),
@@ -164,8 +168,7 @@ export function createOpenApi(
     security: token,
     request: {
       query: z.object({
-        cursor: z.string().optional().meta({ description: "next_cursor of the previous page." }),
-        limit: z.int().min(1).optional().meta({ description: "Default 50, at most 200." }),
+        ...page,
         state: z.enum(RUN_STATES).optional().meta({ description: "Only runs in this state." }),
         session_key: z.string().optional().meta({ description: "Only runs of this session." }),
       }),
@@ -206,8 +209,7 @@ export function createOpenApi(
     security: token,
     request: {
       query: z.object({
-        cursor: z.string().optional().meta({ description: "next_cursor of the previous page." }),
-        limit: z.int().min(1).optional().meta({ description: "Default 50, at most 200." }),
+        ...page,
         webhook: z.string().optional().meta({ description: "Only deliveries to this webhook." }),
         state: z.enum(DELIVERY_STATES).optional().meta({ description: "Only deliveries in this state." }),
         run_id: runId.optional().meta({ description: "Only deliveries of this run." }),
@@ -270,19 +272,6 @@ export function createOpenApi(
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
   });
-}
-
-/** Most cached documents: a router that is mounted at a pattern has any number of mount paths. */
-const MOST_MOUNT_PATHS = 8;
-
-/** Returns the document as JSON for a router mounted at `url`, cached by mount path. */
-export function openApiBytes(document: Omit<Document, "servers">): (url: string) => Buffer {
-  const cache = new Map<string, Buffer>();
-  return (url) => {
-    const bytes = cache.get(url) ?? Buffer.from(JSON.stringify({ ...document, servers: [{ url }] }));
-    if (cache.size < MOST_MOUNT_PATHS) cache.set(url, bytes);
-    return bytes;
-  };
 }
 
 /** Registers the headers that may carry the token: any one is enough. */

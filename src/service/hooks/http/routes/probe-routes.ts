@@ -5,12 +5,14 @@ import type { Runs } from "../../runs/create-runs.js";
 import { RateWindow } from "../access/rate-window.js";
 import type { Access, Route } from "../call.js";
 import type { HookContext } from "../context.js";
-import { createOpenApi, openApiBytes } from "../openapi.js";
+import { createOpenApi } from "../openapi.js";
 import { sendBytes, sendJson } from "../responses.js";
 
 const PING_MS = 2000;
 /** Most checks of the store in a time window: /ready is open to all. */
 const CHECKS = { limit: 2, windowMs: 1000 };
+/** Most cached documents: a router that is mounted at a pattern has any number of mount paths. */
+const MOST_MOUNT_PATHS = 8;
 
 /** Liveness, readiness, metrics and the API's description. They reveal no run; open to all unless configured otherwise. */
 export function probeRoutes(context: HookContext): Route[] {
@@ -91,4 +93,14 @@ function inTime(pinging: Promise<void>, clock: Clock): Promise<void> {
     const timer = clock.setTimer(PING_MS, () => reject(new HookError("store_unavailable")));
     pinging.then(resolve, reject).finally(() => timer.cancel());
   });
+}
+
+/** Returns the document as JSON for a router mounted at `url`, cached by mount path. */
+function openApiBytes(document: ReturnType<typeof createOpenApi>): (url: string) => Buffer {
+  const cache = new Map<string, Buffer>();
+  return (url) => {
+    const bytes = cache.get(url) ?? Buffer.from(JSON.stringify({ ...document, servers: [{ url }] }));
+    if (cache.size < MOST_MOUNT_PATHS) cache.set(url, bytes);
+    return bytes;
+  };
 }

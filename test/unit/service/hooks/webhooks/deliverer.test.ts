@@ -1,62 +1,16 @@
 import assert from "node:assert/strict";
-import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { RequestListener } from "node:http";
 import { Webhook } from "standardwebhooks";
 import type { HookConfigInput } from "#src/service/hooks/hook-config.js";
 import type { Store } from "#src/service/hooks/store/store.js";
 import { FakeClock } from "../../../../helpers/hooks/fake-clock.js";
 import { serviceStarter, until } from "../../../../helpers/hooks/hook-service.js";
 import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
+import { Receiver } from "../../../../helpers/hooks/webhook-receiver.js";
 
 const SECRET = `whsec_${Buffer.from("a secret of at least 24 bytes").toString("base64")}`;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-
-interface Received {
-  readonly headers: IncomingHttpHeaders;
-  readonly body: string;
-  readonly at: number;
-}
-
-/** A receiver on the loopback interface whose responses a test writes. */
-class Receiver {
-  readonly received: Received[] = [];
-  respond: RequestListener = (_req, res) => void res.writeHead(204).end();
-  clock: FakeClock | undefined;
-  readonly #server: Server;
-
-  private constructor() {
-    this.#server = createServer((req, res) => {
-      const chunks: Buffer[] = [];
-      req.on("data", (chunk: Buffer) => chunks.push(chunk));
-      req.on("end", () => {
-        const body = Buffer.concat(chunks).toString();
-        this.received.push({ headers: req.headers, body, at: this.clock?.now() ?? Date.now() });
-        this.respond(req, res);
-      });
-    });
-  }
-
-  static async listen(): Promise<Receiver> {
-    const receiver = new Receiver();
-    await new Promise<void>((resolve) => receiver.#server.listen(0, "127.0.0.1", resolve));
-    return receiver;
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/hook?key=1`;
-  }
-
-  /** Ids of the messages, in the order of their arrival. */
-  get ids(): string[] {
-    return this.received.map(({ headers }) => String(headers["webhook-id"]));
-  }
-
-  close(): void {
-    this.#server.close();
-    this.#server.closeAllConnections();
-  }
-}
 
 const status = (code: number, headers = {}): RequestListener => {
   return (_req, res) => void res.writeHead(code, headers).end();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createPool } from "#src/service/hooks/store/postgres/driver.js";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
+import { migrate } from "#src/service/hooks/store/postgres/schema.js";
 import type { EventBatch, EventLimits, NewRun } from "#src/service/hooks/store/store.js";
 import { refuses } from "../../../../../helpers/errors.js";
 import { wakeLimits } from "../../../../../helpers/hooks/backlog.js";
@@ -72,6 +73,24 @@ describe("createPostgresStore", () => {
     await create(schema).open();
     assert.equal((await stores[1]!.getRun("r1"))?.seq, 1);
     assert.deepEqual(await sql(`SELECT version FROM ${schema}.latentkit_version`), [{ version: 2 }]);
+  });
+
+  it("migrates the first schema with its runs", async () => {
+    const schema = newSchema();
+    const pool = createPool({ connectionString: url });
+    const client = await pool.connect();
+    await migrate(client, schema, 1);
+    client.release();
+    await pool.end();
+    await sql(`INSERT INTO ${schema}.sessions (key) VALUES ('hook:a')`);
+    await sql(`INSERT INTO ${schema}.runs (id, session, origin, state, timeout_seconds, created_at)
+      VALUES ('r1', 1, 'agent', 'queued', 600, 1)`);
+    const store = create(schema);
+    const terminal = { event: "done", data: "{}" };
+    const ending = { from: ["queued"], to: "cancelled", finishedAt: 1, endedMark: 1, error: null, terminal } as const;
+    const receivers = [{ endpoint: "shop", target: "t", sessionPrefix: "" }];
+    await store.endRun("r1", { ...ending, receivers }, NOTHING, KEEP);
+    assert.equal((await store.listDeliveries(null, 9))[0]?.runId, "r1");
   });
 
   it("refuses a newer schema and one of another program", async () => {

@@ -3,6 +3,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { parseConfig } from "#src/render/config/config.js";
 import { systemClock } from "#src/service/hooks/clock.js";
+import { createHookService } from "#src/service/hooks/service.js";
+import { startWorker } from "#src/service/hooks/shared/worker.js";
 import { createPostgresStore, type PostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { Deliverer } from "#src/service/hooks/webhooks/deliverer.js";
 import { createEndpoints, receiversOfEnd } from "#src/service/hooks/webhooks/endpoints.js";
@@ -78,6 +80,44 @@ describe("deliveries of the PostgreSQL store", () => {
       assert.deepEqual(ids.sort(), Array.from({ length: RUNS }, (_, n) => `r${n}_cancelled`).sort());
     } finally {
       for (const deliverer of deliverers) await deliverer.stop();
+      receiver.close();
+      receiver.closeAllConnections();
+    }
+  });
+
+  it("of runs that workers end are sent by a front end", async () => {
+    const schema = newSchema();
+    const bodies: { type: string; data: { run_id: string; error_code: string | null } }[] = [];
+    const receiver = createServer(async (req, res) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of req) chunks.push(chunk as Buffer);
+      bodies.push(JSON.parse(Buffer.concat(chunks).toString()));
+      res.writeHead(204).end();
+    });
+    await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
+    const { port } = receiver.address() as AddressInfo;
+    const secrets = `whsec_${Buffer.alloc(24).toString("base64")}`;
+    const webhooks = { shop: { url: `http://127.0.0.1:${port}/`, secrets, allow_networks: ["127.0.0.1"] } };
+    const agent = async ({ message }: { message: string }) => {
+      if (message === "fail") throw new Error("out of paint");
+      return { response: message };
+    };
+    const config = { hooks_token: "a-token-of-the-tests", webhooks };
+    const shared = () => createPostgresStore({ url, schema, connections: 3 });
+    const front = createHookService({ agent, store: shared(), config, workers: true, logger: log });
+    const worker = await startWorker({ agent, store: shared(), webhooks, logger: log });
+    try {
+      const start = async (message: string) =>
+        (await front.runs.start({ origin: "agent", message, sessionKey: "s" })).runId;
+      const [good, bad] = [await start("a lake"), await start("fail")];
+      await until(async () => bodies.length === 2, "both webhooks");
+      assert.deepEqual(bodies.map(({ type, data }) => [type, data.run_id, data.error_code]).sort(), [
+        ["run.failed", bad, "agent_failed"],
+        ["run.succeeded", good, null],
+      ]);
+    } finally {
+      await worker.close(0);
+      await front.close(0);
       receiver.close();
       receiver.closeAllConnections();
     }
