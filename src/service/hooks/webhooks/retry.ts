@@ -11,7 +11,9 @@ const BUSY: readonly number[] = [429, 503];
  * service.
  */
 export function backOffMs({ ageMs, before }: { ageMs: number; before: number }, random: () => number): number {
-  const delay = Math.min(FIRST_MS + 2 * Math.max(0, ageMs), FIRST_MS * 3 ** before, LONGEST_MS);
+  let delay = FIRST_MS;
+  for (let attempt = 0; attempt < before && delay < LONGEST_MS; attempt++) delay *= 3;
+  delay = Math.min(delay, FIRST_MS + 2 * Math.max(0, ageMs), LONGEST_MS);
   return Math.round(delay * (1 - JITTER * random()));
 }
 
