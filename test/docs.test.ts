@@ -13,6 +13,7 @@ const REASONS = [
   "needs a CUDA compiler",
   "needs a checkpoint",
   "needs a PostgreSQL server",
+  "needs root",
   "takes minutes",
 ];
 const DIRECTIVES = ["exit", "file", "in", "not run"];

@@ -1,10 +1,13 @@
 import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../base/errors.js";
 import type { Host } from "../host/types.js";
 import type { Config } from "../render/config/config.js";
 import type { Agent } from "./agent.js";
 import { createGraphAgent } from "./graph-agent.js";
+import type { FileStore } from "./hooks/files/file-store.js";
+import { createS3Files } from "./hooks/files/s3/s3-files.js";
 import { HookError } from "./hooks/hook-error.js";
 import { messageOf, stackOf } from "./hooks/runs/safe-json.js";
 import { createMemoryStore } from "./hooks/store/memory-store.js";
@@ -49,6 +52,14 @@ export async function openAgent(config: Config): Promise<{ run: Agent; close(): 
     await host?.close?.();
   };
   return { run: agent, close };
+}
+
+/** Opens the bucket of a configuration; undefined where files stay on this machine. */
+export function openFiles({ files, agent, output_dir }: Config): FileStore | undefined {
+  if (files === undefined) return undefined;
+  // files of a module are its own
+  const isOwn = agent === undefined || "graph" in agent;
+  return createS3Files({ url: files, ...(isOwn && { scratch: join(output_dir, "runs") }) });
 }
 
 async function openHost(models: readonly string[]): Promise<Host> {

@@ -3,7 +3,7 @@ import { checkOptions, isKeyed } from "../base/options.js";
 import { type ConfigInput, parseConfig } from "../render/config/config.js";
 import { startWorker } from "./hooks/shared/worker.js";
 import { createLogger } from "./log.js";
-import { factsOf, isPostgres, openAgent, openPostgres, refusingStore } from "./parts.js";
+import { factsOf, isPostgres, openAgent, openFiles, openPostgres, refusingStore } from "./parts.js";
 import { START_RULES, type StartOptions } from "./start.js";
 
 /** A worker process. */
@@ -35,11 +35,13 @@ export async function startWorkerProcess(
   const { limits, channels } = config;
   const agent = await openAgent({ ...config, render: true });
   try {
+    const files = openFiles(config);
     const store = await openPostgres(config.store);
     const worker = await refusingStore(() =>
       startWorker({
         agent: agent.run,
         store,
+        files,
         concurrency: limits.running,
         leaseSeconds: limits.lease_seconds,
         onLoss: channels.web.on_loss,

@@ -5,7 +5,7 @@ import { type ConfigInput, parseConfig } from "../render/config/config.js";
 import { createTokens } from "./hooks/http/access/token.js";
 import { createHookService } from "./hooks/service.js";
 import { createLogger } from "./log.js";
-import { factsOf, isPostgres, openAgent, openStore, refusingStore } from "./parts.js";
+import { factsOf, isPostgres, openAgent, openFiles, openStore, refusingStore } from "./parts.js";
 import { createServer } from "./server.js";
 
 /** Shortest token on an address that others can reach: a shorter one could be guessed. */
@@ -59,9 +59,10 @@ export async function startService(input: ConfigInput, options: StartOptions = {
   try {
     const agent = await openAgent(config);
     closers.push(agent.close);
+    const files = openFiles(config);
     const store = await openStore(config.store);
     const workers = !config.render;
-    const options = { agent: agent.run, store, config: { ...web, limits: config.limits }, logger, workers };
+    const options = { agent: agent.run, store, files, config: { ...web, limits: config.limits }, logger, workers };
     const hooks = createHookService(options);
     closers.push(() => hooks.close(0));
     await refusingStore(() => hooks.runs.open());

@@ -1,9 +1,12 @@
 import { constants, cpSync, existsSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../../base/errors.js";
 import type { Command } from "../command.js";
 import { shortest } from "../render-options.js";
+
+/** Files for who operates a service; they are no examples of graphs. */
+const OPERATIONS = "operations";
 
 /** The package's own examples: graphs, a CSV file of items and the pictures that the graphs read. */
 const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
@@ -19,6 +22,7 @@ export const initCommand: Command = {
     const names = readdirSync(EXAMPLES, { recursive: true, encoding: "utf8", withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => join(entry.parentPath ?? entry.path, entry.name).slice(EXAMPLES.length + 1))
+      .filter((name) => !isOperations(name))
       .sort();
     const paths = names.map((name) => join(folder, name));
     const existing = paths.find((path) => existsSync(path));
@@ -33,9 +37,14 @@ export const initCommand: Command = {
   },
 };
 
+const isOperations = (name: string) => name.split(sep)[0] === OPERATIONS;
+
 function copy(folder: string): void {
   try {
-    cpSync(EXAMPLES, folder, { recursive: true, errorOnExist: true, force: false, mode: constants.COPYFILE_EXCL });
+    cpSync(EXAMPLES, folder, {
+      ...{ recursive: true, errorOnExist: true, force: false, mode: constants.COPYFILE_EXCL },
+      filter: (source) => !isOperations(relative(EXAMPLES, source)),
+    });
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).code ?? String(error);
     throw new LatentkitError(

@@ -98,7 +98,8 @@ function greeting(service: { url: string; hasToken: boolean }, config: Config, {
       `  ${post} -d '{"message":"a quiet lake"}' ${url}/hooks/agent | ${watch}`,
     );
   }
-  const files = config.render ? `Files are written to ${config.output_dir}` : "Workers run what it takes";
-  lines.push(`${files}, runs are stored in ${hidePassword(config.store)}.`);
+  const { render, output_dir, store, files: address = output_dir } = config;
+  const files = render ? `Files are written to ${hidePassword(address)}` : "Workers run what it takes";
+  lines.push(`${files}, runs are stored in ${hidePassword(store)}.`);
   return `${lines.join("\n")}\n`;
 }

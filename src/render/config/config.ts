@@ -87,7 +87,7 @@ export const configSchema = lazy(() => {
     webhooks: webhooksSchema().default({}).describe("Endpoints that are told of the ends of runs, by their names."),
     public_url: z
       .url({ protocol: /^https?$/ })
-      .transform((url) => url.replace(/\/+$/, ""))
+      .transform(withoutSlashes)
       .optional()
       .describe("Address of the service for others, for the addresses in webhooks; absent: these are paths."),
     metrics: access.describe("Who may read `/metrics`; none: the path does not exist."),
@@ -145,6 +145,13 @@ export const configSchema = lazy(() => {
       .default("sqlite:./latentkit.db")
       .describe(
         "Where the service keeps runs and events: `memory:`, `sqlite:FILE` or `postgres://USER:PASSWORD@HOST/DATABASE`.",
+      ),
+    files: z
+      .string()
+      .regex(/^s3:\/\/./, "expected s3://BUCKET/PREFIX")
+      .optional()
+      .describe(
+        "Where the service keeps files of runs: `s3://BUCKET/PREFIX?endpoint=…&region=…&path_style=…`. Absent: below `output_dir`.",
       ),
     render: flag(true, "false: `serve` leaves the runs to the workers of a PostgreSQL store."),
     agent: z
@@ -237,6 +244,12 @@ function step(schema: z.core.$ZodType, key: PropertyKey): z.core.$ZodType[] {
   if (next === undefined) return [];
   const type = unwrap(next);
   return type instanceof loadZod().ZodUnion ? type.options.map(unwrap) : [type];
+}
+
+function withoutSlashes(url: string): string {
+  let end = url.length;
+  while (url[end - 1] === "/") end--;
+  return url.slice(0, end);
 }
 
 function unwrap(schema: z.core.$ZodType): z.core.$ZodType {

@@ -64,6 +64,12 @@ export const REFUSALS = {
     sentence: "the store is not available, try again later",
     retryAfterSeconds: 2,
   },
+  files_unavailable: {
+    status: 503,
+    code: "internal",
+    sentence: "the files are not available, try again later",
+    retryAfterSeconds: 2,
+  },
   internal: { status: 500, code: "internal", sentence: "internal error" },
 } as const satisfies Record<string, Refusal>;
 

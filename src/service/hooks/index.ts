@@ -4,6 +4,9 @@ import "../../base/package.js"; // first: in a bundle it throws the sentence tha
 export type { Agent, AgentContext, AgentRun } from "../agent.js";
 export { createGraphAgent, type GraphAgent, type GraphAgentOptions } from "../graph-agent.js";
 export { type Clock, systemClock } from "./clock.js";
+export type { FileStore, OpenedFile } from "./files/file-store.js";
+export { createS3Files, type S3FilesOptions } from "./files/s3/s3-files.js";
+export type { S3Credentials } from "./files/s3/signature-v4.js";
 export type { HookConfigInput } from "./hook-config.js";
 export { HookError } from "./hook-error.js";
 export type { HookLog } from "./hook-log.js";

@@ -5,6 +5,8 @@ import { CHECKED_LATER, checkOptions, FLAG, hasMethods, type OptionRules, TEXT }
 import type { Agent } from "../agent.js";
 import { createLogger } from "../log.js";
 import { type Clock, systemClock, withWall } from "./clock.js";
+import { FILE_STORE, type FileStore } from "./files/file-store.js";
+import { localFiles } from "./files/local-files.js";
 import { type HookConfigInput, type Limits, readHookConfig } from "./hook-config.js";
 import { type HookLog, LOGGER } from "./hook-log.js";
 import { createAuthBudget } from "./http/access/auth-budget.js";
@@ -48,6 +50,8 @@ export interface HookServiceOptions {
   readonly agent: Agent;
   /** Default: in memory, gone with the process. */
   readonly store?: Store;
+  /** Keeper of the files that runs report, as `createS3Files` makes one. Default: they stay where the agent wrote them. */
+  readonly files?: FileStore;
   readonly config: HookConfigInput;
   /** A pino logger, or one like it. Default: warnings and errors to stderr. */
   readonly logger?: HookLog;
@@ -60,6 +64,7 @@ export interface HookServiceOptions {
 const HOOK_RULES: OptionRules<HookServiceOptions> = {
   agent: CHECKED_LATER,
   store: CHECKED_LATER,
+  files: FILE_STORE,
   config: CHECKED_LATER,
   logger: LOGGER,
   workers: FLAG,
@@ -86,18 +91,19 @@ export interface HookService {
 export function createHookService(options: HookServiceOptions): HookService {
   checkTypes(options);
   checkOptions("createHookService", options, HOOK_RULES, [], "config.invalid");
-  const { agent, clock = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
+  const { agent, files = localFiles, clock = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
   const config = readHookConfig(options.config);
   const { web, limits, sessions } = config;
   const tokens = createTokens(options.config.hooks_token);
   const slots = new StreamSlots(limits);
-  const metrics = createMetrics({ stats: () => runs.stats(), streams: () => slots.size });
+  const metrics = createMetrics({ stats: () => runs.stats(), streams: () => slots.size, limits });
   const store = options.store ?? createMemoryStore();
   const endpoints = createEndpoints(web.webhooks);
   const observer = observe(metrics.observer, log);
   const runs = createRuns({
     agent,
     store,
+    files,
     limits,
     onRestart: web.on_restart,
     clock,
@@ -142,6 +148,7 @@ export function createHookService(options: HookServiceOptions): HookService {
     slices: new SliceSource(runs, memory),
     turns: new Turns(),
     runs,
+    files,
     outbox: store,
     wakeDeliverer: () => deliverer.wake(),
     checkMessage: agent.check,
@@ -224,6 +231,9 @@ function observe(counters: Required<RunObserver>, log: HookLog): RunObserver {
     finished(run) {
       counters.finished(run);
       log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended");
+    },
+    fileStored(file) {
+      counters.fileStored(file);
     },
     fault(what, error) {
       counters.fault(what, error);

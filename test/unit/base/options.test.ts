@@ -188,7 +188,14 @@ const CASES: Cases = {
   },
   createHookService: {
     call: (options) => hooks.createHookService({ agent, config: {}, ...(options as object) }),
-    options: { agent: true, store: true, config: true, logger: true, clock: true, workers: true },
+    options: { agent: true, store: true, files: true, config: true, logger: true, clock: true, workers: true },
+  },
+  createS3Files: {
+    call: (options) => {
+      const credentials = { accessKeyId: "a", secretAccessKey: "b" };
+      return hooks.createS3Files({ url: "s3://bucket", credentials, ...(options as object) });
+    },
+    options: { url: true, credentials: true, scratch: true, pauseMs: true },
   },
   createSqliteStore: { call: (options) => hooks.createSqliteStore(":memory:", options), options: { driver: true } },
   createServer: {

@@ -1,4 +1,5 @@
 import type { Clock } from "../clock.js";
+import type { FileStore } from "../files/file-store.js";
 import type { HookConfig } from "../hook-config.js";
 import type { HookLog } from "../hook-log.js";
 import type { Runs } from "../runs/create-runs.js";
@@ -27,6 +28,7 @@ export interface HookContext {
   readonly slices: SliceSource;
   readonly turns: Turns;
   readonly runs: Runs;
+  readonly files: FileStore;
   /** Deliveries to webhooks. */
   readonly outbox: Outbox;
   /** Looks for deliveries that are due. */

@@ -1,7 +1,10 @@
 import { loadPromClient } from "../../../base/lazy-packages.js";
+import type { Limits } from "../hook-config.js";
 import type { RunObserver } from "../runs/run-context.js";
 import type { AttemptResult } from "../webhooks/deliverer.js";
 import { METHODS } from "./call.js";
+
+const STARTED = performance.timeOrigin / 1000;
 
 /** Methods with a label of their own. */
 const METHOD_LABELS: readonly string[] = [...METHODS, "HEAD"];
@@ -18,11 +21,14 @@ export interface Metrics {
   readonly observer: Required<RunObserver>;
 }
 
-/** `stats` and `streams` are read when the metrics are. */
-export function createMetrics(source: {
-  stats: () => { queued: number; running: number };
-  streams: () => number;
-}): Metrics {
+/** Sources of what is measured when the metrics are read, and the limits beside which it is seen. */
+export interface MetricSources {
+  readonly stats: () => { readonly queued: number; readonly running: number; readonly waitedMs: number | undefined };
+  readonly streams: () => number;
+  readonly limits: Pick<Limits, "queued" | "running" | "streams">;
+}
+
+export function createMetrics({ stats, streams, limits }: MetricSources): Metrics {
   const { Counter, Gauge, Histogram, Registry } = loadPromClient();
   const registry = new Registry();
   const registers = [registry];
@@ -69,6 +75,17 @@ export function createMetrics(source: {
     buckets: [0.01, 0.1, 1, 10, 60, 600, 3600],
     registers,
   });
+  const stored = new Histogram({
+    name: "latentkit_file_store_seconds",
+    help: "Time in which files of runs were put in a bucket.",
+    buckets: [0.01, 0.05, 0.2, 1, 5, 30],
+    registers,
+  });
+  const lost = new Counter({
+    name: "latentkit_files_failed_total",
+    help: "Files of runs that could not be stored; their runs fail.",
+    registers,
+  });
   const faults = new Counter({
     name: "latentkit_faults_total",
     help: "Failures that no response shows: of the store, or an agent's misuse.",
@@ -95,9 +112,29 @@ export function createMetrics(source: {
         this.set(read());
       },
     });
-  gauge("latentkit_runs_queued", "Runs in the queue.", () => source.stats().queued);
-  gauge("latentkit_runs_running", "Runs whose agent is working.", () => source.stats().running);
-  gauge("latentkit_streams_open", "Open event streams.", () => source.streams());
+  gauge("latentkit_runs_queued", "Runs in the queue.", () => stats().queued);
+  gauge("latentkit_runs_running", "Runs whose agent is working.", () => stats().running);
+  gauge(
+    "latentkit_queue_wait_seconds",
+    "Time for which the next run has waited.",
+    () => (stats().waitedMs ?? Number.NaN) / 1000,
+  );
+  gauge("latentkit_streams_open", "Open event streams.", streams);
+  gauge("latentkit_runs_queued_limit", "Runs that may wait.", () => limits.queued);
+  gauge("latentkit_runs_running_limit", "Runs that may work at the same time.", () => limits.running);
+  gauge("latentkit_streams_limit", "Streams that may be open.", () => limits.streams);
+  gauge("process_resident_memory_bytes", "Memory of the process.", () => process.memoryUsage.rss());
+  gauge("process_start_time_seconds", "Start of the process, in seconds since 1970.", () => STARTED);
+  new Counter({
+    name: "process_cpu_seconds_total",
+    help: "Processor time of the process.",
+    registers,
+    collect() {
+      const { user, system } = process.cpuUsage();
+      this.reset();
+      this.inc((user + system) / 1e6);
+    },
+  });
   return {
     contentType: registry.contentType,
     text: () => registry.metrics(),
@@ -116,6 +153,10 @@ export function createMetrics(source: {
       finished({ state, ranMs }) {
         finished.inc({ state });
         if (ranMs !== null) ran.observe(ranMs / 1000);
+      },
+      fileStored({ isStored, ms }) {
+        if (isStored) stored.observe(ms / 1000);
+        else lost.inc();
       },
       fault: () => faults.inc(),
     },

@@ -1,6 +1,6 @@
 import type { NextFunction, Request, Response, Router } from "express";
 import { loadExpress } from "../../../base/lazy-packages.js";
-import { HookError } from "../hook-error.js";
+import { HookError, type HookErrorKind } from "../hook-error.js";
 import { ClientGone } from "./body.js";
 import { type Call, METHODS, type Route } from "./call.js";
 import { enterConnection } from "./connection.js";
@@ -11,6 +11,9 @@ import { sendError } from "./responses.js";
 
 /** Route of requests with a path parameter that cannot be decoded. */
 const UNKNOWN: Route = { name: "unknown", paths: [], access: "open", handlers: {} };
+
+/** Refusals whose causes are logged. */
+const FAULTS: ReadonlySet<HookErrorKind> = new Set(["internal", "store_unavailable", "files_unavailable"]);
 
 // decisions 126, 127, 128
 /**
@@ -62,7 +65,7 @@ function refuse(
 ) {
   if (error instanceof ClientGone) return;
   const refusal = error instanceof HookError ? error : new HookError("internal");
-  if (refusal.kind === "internal" || refusal.kind === "store_unavailable") {
+  if (FAULTS.has(refusal.kind)) {
     // the cause of a refusal says more than its sentence
     const err = error instanceof HookError ? (error.cause ?? error) : error;
     context.log.error({ request_id: requestId, err }, refusal.message);

@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Agent } from "../../agent.js";
 import { type Clock, type SteadyWall, steadyWall, systemClock, withWall } from "../clock.js";
+import type { FileStore } from "../files/file-store.js";
+import { localFiles } from "../files/local-files.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
 import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../run.js";
@@ -28,6 +30,8 @@ const LAST_TURNS = 1000;
 export interface RunStats {
   readonly queued: number;
   readonly running: number;
+  /** Time for which the next run of the queue has waited; absent where the store has the queue. */
+  readonly waitedMs: number | undefined;
   /** Runs with at least one reader waiting for events. */
   readonly followed: number;
 }
@@ -85,6 +89,8 @@ export interface Runs {
 export interface RunsOptions extends StarterOptions {
   readonly agent: Agent;
   readonly store: Store;
+  /** Default: files stay where the agent wrote them. */
+  readonly files?: FileStore;
   readonly limits: Limits;
   readonly onRestart: "interrupt" | "requeue";
   readonly clock?: Clock;
@@ -100,7 +106,7 @@ export interface RunsOptions extends StarterOptions {
 
 /** Joins queue, starter and reader of runs over a store. Begins to recover at once. */
 export function createRuns(options: RunsOptions): Runs {
-  const { agent, store, limits, observer = {}, createQueue, clock: own = systemClock } = options;
+  const { agent, store, files = localFiles, limits, observer = {}, createQueue, clock: own = systemClock } = options;
   const now = steadyWall(own);
   // processes that share a store share its time too
   const clock = createQueue === undefined ? own : withWall(own, now);
@@ -111,7 +117,7 @@ export function createRuns(options: RunsOptions): Runs {
     retention.countEnded();
   };
   const context: RunContext = {
-    ...{ agent, store, clock, mark: now, bus, current },
+    ...{ agent, store, files, clock, mark: now, bus, current },
     eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
     observer: { ...observer, finished },
     receiversOf: options.receiversOf,
@@ -184,7 +190,7 @@ export function createRuns(options: RunsOptions): Runs {
       await open();
       await store.ping();
     },
-    stats: () => ({ queued: queue.queued, running: queue.running, followed: bus.runs }),
+    stats: () => ({ queued: queue.queued, running: queue.running, waitedMs: queue.waitedMs, followed: bus.runs }),
     get closing() {
       return closing !== undefined;
     },

@@ -1,6 +1,7 @@
 import type { AsyncLocalStorage } from "node:async_hooks";
 import type { Agent } from "../../agent.js";
 import type { Clock } from "../clock.js";
+import type { FileStore } from "../files/file-store.js";
 import type { RunOrigin, RunState, TerminalState } from "../run.js";
 import type { Receiver } from "../store/deliveries.js";
 import type { EventBatch, EventLimits, Store } from "../store/store.js";
@@ -12,6 +13,8 @@ export interface RunObserver {
   created?(run: { id: string; origin: RunOrigin }): void;
   started?(run: { id: string; waitedMs: number }): void;
   finished?(run: { id: string; state: TerminalState; ranMs: number | null }): void;
+  /** Reports an attempt to store a file, successful or not. */
+  fileStored?(file: { isStored: boolean; ms: number }): void;
   /** Reports a failure that no response shows: of the store, or an agent's misuse. */
   fault?(what: string, error: unknown): void;
 }
@@ -22,6 +25,7 @@ export interface RunContext {
   /** Id of the run whose agent's code is executing, in its timers and callbacks too. */
   readonly current: AsyncLocalStorage<string>;
   readonly store: Store;
+  readonly files: FileStore;
   readonly clock: Clock;
   /** Steady ms for expiry (clock.ts). */
   readonly mark: () => number;

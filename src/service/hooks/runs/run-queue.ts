@@ -30,6 +30,8 @@ export interface Reservation {
 export interface Queue {
   readonly queued: number;
   readonly running: number;
+  /** Time for which the next run has waited, where this process knows it. */
+  readonly waitedMs?: number;
   /** Most runs of a session that may wait, where the store counts them. */
   readonly mostQueued?: number;
   /** Position of a queued run, 1 for the next. */
@@ -77,6 +79,12 @@ export class RunQueue implements Queue {
 
   get running(): number {
     return this.#active.size;
+  }
+
+  /** Time for which the next run has waited, in ms; 0 where none waits. */
+  get waitedMs(): number {
+    const [next] = this.#queue;
+    return next === undefined ? 0 : Math.max(0, this.#context.clock.monotonic() - next.since);
   }
 
   /** Position of a queued run, 1 for the next: 1 while its start is under way, behind all before it is in the queue. */

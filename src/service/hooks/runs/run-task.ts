@@ -1,6 +1,6 @@
 import type { Timer } from "../clock.js";
 import { HookError } from "../hook-error.js";
-import type { RunRow } from "../run.js";
+import type { RunFile, RunRow, TerminalState } from "../run.js";
 import type { EventBatch } from "../store/store.js";
 import { AgentOutput } from "./agent-output.js";
 import { EventBuffer } from "./event-buffer.js";
@@ -11,6 +11,8 @@ import { toJsonLine } from "./safe-json.js";
 /** Time for which the agent of an ended run keeps its slot when it does not return. */
 const ABORT_GRACE_MS = 1000;
 const RETRY_MS = 1000;
+/** Files of a run that are stored at the same time. */
+const FILES_AT_ONCE = 4;
 
 /** One run from its slot to its terminal event: exactly one, whatever the agent does. */
 export class RunTask {
@@ -25,6 +27,11 @@ export class RunTask {
   #attempt = deferred<HookError | null>();
   #hasEnded = false;
   #hasGivenUp = false;
+  /** Failure to store a file: the run cannot succeed any more. */
+  #lost: { readonly error: unknown } | undefined;
+  /** Outcome of a run that was cut off after its agent, and counts where that left a file out. */
+  #late: Outcome | undefined;
+  #hasLeftOut = false;
   #flushing: Promise<void> | undefined;
   #isFlushDue = false;
   #pause: Timer | undefined;
@@ -55,13 +62,15 @@ export class RunTask {
     const settled = this.#hasEnded ? Promise.resolve() : this.#callAgent(row);
     const outcome = await this.#outcome.promise;
     timer.cancel();
-    const isStored = await this.#storeEnding(outcome);
-    if (isStored) observer.finished?.({ id: this.#id, state: outcome.state, ranMs: clock.monotonic() - startedAt });
+    const state = await this.#storeEnding(outcome);
+    if (state !== null) observer.finished?.({ id: this.#id, state, ranMs: clock.monotonic() - startedAt });
     await this.#settledOrGrace(settled);
+    // an interrupted run may start again at once, in the same folder
+    if (state !== null && state !== "interrupted") await this.#tidy();
   }
 
   cancel(): void {
-    this.#end(cancelled(this.#output.partialText));
+    this.#cut(cancelled(this.#output.partialText));
   }
 
   fail(thrown: unknown): void {
@@ -69,7 +78,7 @@ export class RunTask {
   }
 
   interrupt(): void {
-    this.#end(interrupted());
+    this.#cut(interrupted());
   }
 
   /** Resolves to null when the terminal event is stored (here or elsewhere), to the error when the next attempt fails. */
@@ -81,6 +90,14 @@ export class RunTask {
   giveUp(): void {
     this.#hasGivenUp = true;
     this.#endPause?.();
+  }
+
+  /** Ends the run from outside: its agent, or the storing of its last files. */
+  #cut(outcome: Outcome): void {
+    if (this.#hasEnded) {
+      this.#late ??= outcome;
+      this.#abort.abort(new DOMException(`The run was ended (${outcome.state}).`, "AbortError"));
+    } else this.#end(outcome);
   }
 
   /** Settles the outcome: the first one wins. Aborts the agent unless it ended itself. */
@@ -115,23 +132,73 @@ export class RunTask {
     }
   }
 
-  /** Returns true where this call wrote the terminal event. */
-  async #storeEnding(outcome: Outcome): Promise<boolean> {
+  /** Returns the state where this call wrote the terminal event, else null. */
+  async #storeEnding(settled: Outcome): Promise<TerminalState | null> {
     for (;;) {
       let lastEvents: EventBatch | undefined;
       try {
         if (this.#flushing !== undefined || !this.#buffer.isShort) await this.#flush();
         lastEvents = this.#buffer.take();
+        lastEvents = await this.#storeFiles(lastEvents);
+        const outcome = settled.state === "succeeded" ? this.#withFiles(settled) : settled;
         const isStored = await storeEnding(this.#context, this.#id, ["running"], outcome, lastEvents);
         this.#attempt.resolve(null);
-        return isStored;
+        return isStored ? outcome.state : null;
       } catch (error) {
         if (lastEvents !== undefined) this.#buffer.restore(lastEvents);
         this.#failAttempt(error);
-        if (this.#hasGivenUp) return false;
+        if (this.#hasGivenUp) return null;
         await this.#waitForRetry();
       }
     }
+  }
+
+  /**
+   * Stores the files of a batch, before readers learn of them. A file that cannot be stored is left out and fails the run;
+   * one of a run that was cut off is left out.
+   */
+  async #storeFiles(batch: EventBatch): Promise<EventBatch> {
+    const files: RunFile[] = [];
+    for (let at = 0; at < batch.files.length; at += FILES_AT_ONCE) {
+      const some = batch.files.slice(at, at + FILES_AT_ONCE);
+      files.push(...(await Promise.all(some.map((file) => this.#storeFile(file)))).flat());
+    }
+    return { ...batch, files };
+  }
+
+  /** Outcome of a run whose agent succeeded: without all of its files the run has not. */
+  #withFiles(outcome: Outcome): Outcome {
+    if (this.#lost !== undefined) return failed(this.#lost.error);
+    return this.#hasLeftOut ? (this.#late ?? interrupted()) : outcome;
+  }
+
+  async #storeFile(file: RunFile): Promise<RunFile[]> {
+    const { files, clock, observer } = this.#context;
+    const since = clock.monotonic();
+    const report = (isStored: boolean) => observer.fileStored?.({ isStored, ms: clock.monotonic() - since });
+    try {
+      const stored = await files.put(this.#id, file, this.#abort.signal);
+      if (stored !== file) report(true);
+      return [stored];
+    } catch (error) {
+      if (this.#abort.signal.aborted) {
+        this.#hasLeftOut = true;
+        return [];
+      }
+      report(false);
+      observer.fault?.("files", error);
+      this.#lost ??= { error };
+      this.#end(failed(error));
+      this.#abort.abort(new DOMException("A file of the run could not be stored.", "AbortError"));
+      return [];
+    }
+  }
+
+  /** Leaves the files on this machine where one of them is nowhere else. */
+  async #tidy(): Promise<void> {
+    if (this.#lost !== undefined) return;
+    const { files, observer } = this.#context;
+    await files.tidy?.(this.#id).catch((error: unknown) => observer.fault?.("files", error));
   }
 
   #failAttempt(error: unknown): void {
@@ -189,7 +256,7 @@ export class RunTask {
     const { store, eventLimits, bus } = this.#context;
     try {
       while (!this.#buffer.isEmpty) {
-        const batch = this.#buffer.take();
+        const batch = await this.#storeFiles(this.#buffer.take());
         try {
           // not running any more in the store: it was ended elsewhere, and `endRun` will return null
           if (!(await store.append(this.#id, batch, eventLimits))) return this.#end(interrupted());

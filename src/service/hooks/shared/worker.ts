@@ -11,6 +11,8 @@ import { parseConfig } from "../../../render/config/config.js";
 import type { Agent } from "../../agent.js";
 import { createLogger } from "../../log.js";
 import { type Clock, steadyWall, systemClock, withWall } from "../clock.js";
+import { FILE_STORE, type FileStore } from "../files/file-store.js";
+import { localFiles } from "../files/local-files.js";
 import type { HookConfigInput } from "../hook-config.js";
 import { type HookLog, LOGGER } from "../hook-log.js";
 import { EventBus } from "../runs/event-bus.js";
@@ -29,6 +31,8 @@ export interface WorkerOptions {
   readonly agent: Agent;
   /** As `createPostgresStore` makes one; the worker closes it. */
   readonly store: SharedStore;
+  /** Keeper of the files that runs report, the same as the front ends'. Default: they stay where the agent wrote them. */
+  readonly files?: FileStore;
   /** Most runs at the same time. Default: 4. */
   readonly concurrency?: number;
   /** Time after which a worker that says nothing has lost its runs, at least 3. Default: 15. */
@@ -68,6 +72,7 @@ const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as num
 const WORKER_RULES: OptionRules<WorkerOptions> = {
   agent: FUNCTION,
   store: ["a shared store, as createPostgresStore makes one", (value) => hasMethods(value, "claim", "join", "renew")],
+  files: FILE_STORE,
   concurrency: whole(1),
   leaseSeconds: whole(3),
   onLoss: ["requeue or interrupt", (value) => value === "requeue" || value === "interrupt"],
@@ -88,13 +93,13 @@ const WORKER_RULES: OptionRules<WorkerOptions> = {
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   checkOptions("startWorker", options, WORKER_RULES, ["agent", "store"]);
   const { agent, store, clock: own = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
-  const { concurrency = CONCURRENCY, leaseSeconds = LEASE_SECONDS, onLoss = "requeue" } = options;
+  const { files = localFiles, concurrency = CONCURRENCY, leaseSeconds = LEASE_SECONDS, onLoss = "requeue" } = options;
   const config = parseConfig({ channels: { web: { webhooks: options.webhooks } } }, "startWorker");
   const endpoints = createEndpoints(config.channels.web.webhooks);
   const now = steadyWall(own);
   const current = new AsyncLocalStorage<string>();
   const context: RunContext = {
-    ...{ agent, store, current, clock: withWall(own, now), mark: now, bus: new EventBus() },
+    ...{ agent, store, files, current, clock: withWall(own, now), mark: now, bus: new EventBus() },
     eventLimits: options.eventLimits ?? EVENT_LIMITS,
     observer: observe(log),
     receiversOf: (state) => receiversOfEnd(endpoints, state),

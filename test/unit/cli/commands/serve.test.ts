@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { decodePng } from "latentkit";
 import { startService } from "latentkit/service";
-import type { StartService } from "#src/cli/commands/serve.js";
+import { readArguments } from "#src/cli/command.js";
+import { type StartService, serveCommand } from "#src/cli/commands/serve.js";
 import { main } from "#src/cli/main.js";
 import type { Terminal } from "#src/cli/terminal.js";
 import { filesIn, temporaryFolder } from "../../../helpers/folders.js";
@@ -132,6 +133,24 @@ describe("latentkit serve", () => {
       .map((line) => JSON.parse(line) as { msg: string; run_id?: string });
     assert.ok(lines.some(({ msg, run_id }) => msg === "run ended" && run_id === run.run_id));
     assert.equal(service.output.err.includes(TOKEN), false);
+  });
+
+  it("prints where runs and files go, without a password", async () => {
+    let err = "";
+    const env = { LATENTKIT_STORE: "postgres://user:secret@db/runs", LATENTKIT_FILES: "s3://renders/a" };
+    const print = (text: string) => {
+      err += text;
+    };
+    const terminal = { out: () => {}, err: print, env } as unknown as Terminal;
+    const service = { url: "http://x", hasToken: true, fault: () => {}, crash: () => {}, close: async () => {} };
+    const command = serveCommand(async () => service);
+    const signal = AbortSignal.abort();
+    assert.equal(await command.run(readArguments(command, []), terminal, signal, () => signal), 0);
+    assert.match(
+      err,
+      /Files are written to s3:\/\/renders\/a, runs are stored in postgres:\/\/user:set \(6 chars\)@db/,
+    );
+    assert.doesNotMatch(err, /secret/);
   });
 
   it("bad configuration: one sentence, exit code 3, nothing left open", async () => {

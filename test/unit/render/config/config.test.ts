@@ -20,7 +20,7 @@ describe("parseConfig", () => {
   it("fills in every documented default", () => {
     const config = parseConfig({}, "test");
     assert.deepEqual([config.host, config.port, config.store], ["127.0.0.1", 8188, "sqlite:./latentkit.db"]);
-    assert.deepEqual([config.output_dir, config.device], ["./out", "auto"]);
+    assert.deepEqual([config.output_dir, config.device, config.files], ["./out", "auto", undefined]);
     assert.deepEqual(config.remote_image_api, { base_url: "https://api.stability.ai", keys: [] });
     assert.deepEqual(config.channels.web, {
       hooks_default_session_key: "hook:ingress",
@@ -68,6 +68,8 @@ describe("parseConfig", () => {
     refused({ limits: { running: 0 } }, /"limits\.running": expected number to be >0, received 0\./);
     refused({ limits: { running: Number.NaN } }, /"limits\.running"/);
     refused({ store: "mysql:x" }, /"store": expected memory:, sqlite:FILE or postgres:/);
+    refused({ files: "s3:bucket" }, /"files": expected s3:\/\/BUCKET\/PREFIX, received "s3:bucket"\./);
+    refused({ files: "https://a:3141592@b" }, /"files": .* received "https:\/\/a:set \(7 chars\)@b"/);
     refused({ agent: { graph: "a", module: "b" } }, /"agent": expected \{ graph: FILE \} or \{ module: FILE \}/);
     refused({ agent: { graph: "a", targets: [4] } }, /"agent": expected \{ graph: FILE \} or \{ module: FILE \}/);
     refused({ remote_image_api: { base_url: "file:///etc/passwd" } }, /"remote_image_api\.base_url"/);

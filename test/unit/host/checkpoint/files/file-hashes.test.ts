@@ -72,7 +72,7 @@ describe("FileHashes", () => {
     await refuses(hashes.sha256(write("other", Buffer.from("y")), AbortSignal.abort()), "run.interrupted");
   });
 
-  it("leave the event loop free", async () => {
+  it("leave the event loop free @alone", async () => {
     const path = write("large", Buffer.alloc(64 << 20, 1));
     let longest = 0;
     let last = performance.now();

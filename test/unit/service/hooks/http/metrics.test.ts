@@ -30,6 +30,20 @@ describe("metrics", () => {
     assert.match(text, /latentkit_streams_open 0/);
   });
 
+  it("show the queue beside its limits, and the process", async () => {
+    const { start, get } = await startService({ config: { limits: { running: 1, queued: 7, streams: 9 } } });
+    await start("hold");
+    await start("x");
+    const metrics = async () => (await get("/metrics")).text();
+    const value = async (name: string) => Number(new RegExp(`^${name} (\\S+)$`, "m").exec(await metrics())?.[1]);
+    await until(async () => (await value("latentkit_queue_wait_seconds")) > 0.05);
+    const names = ["runs_queued", "runs_running", "runs_queued_limit", "runs_running_limit", "streams_limit"];
+    assert.deepEqual(await Promise.all(names.map((name) => value(`latentkit_${name}`))), [1, 1, 7, 1, 9]);
+    assert.ok((await value("process_resident_memory_bytes")) > 2 ** 20);
+    assert.ok((await value("process_cpu_seconds_total")) > 0);
+    assert.ok(Math.abs((await value("process_start_time_seconds")) * 1000 - performance.timeOrigin) < 1);
+  });
+
   it("10,000 session keys, paths and methods add no label @long", async () => {
     const config = {
       hooks_allow_request_session_key: true,

@@ -577,7 +577,7 @@ describeStores({ title: "run engine", network: "@long" }, (kind) => {
         script.calls.map(({ run }) => run.id),
         [ids[0], ids[2], ids[3], ids[4]],
       );
-      assert.deepEqual(runs.stats(), { queued: 3, running: 4, followed: 0 });
+      assert.deepEqual({ ...runs.stats(), waitedMs: 0 }, { queued: 3, running: 4, followed: 0, waitedMs: 0 });
       script.calls[2]!.succeed("c");
       await until(() => script.calls.length === 5, "the next call");
       assert.equal(script.calls[4]!.run.id, ids[5]);
@@ -650,7 +650,7 @@ describeStores({ title: "run engine", network: "@long" }, (kind) => {
       await assertEnded(runs, first, "succeeded");
       await turns();
       assert.equal(script.calls.length, 1);
-      assert.deepEqual(runs.stats(), { queued: 0, running: 0, followed: 0 });
+      assert.deepEqual({ ...runs.stats(), waitedMs: 0 }, { queued: 0, running: 0, followed: 0, waitedMs: 0 });
       await runs.close();
     });
   });

@@ -37,7 +37,7 @@ describe("runs on a failing disk", () => {
     await refusesHook(runs.queueWake({ sessionKey: "hook:a", text: "x" }), "store_unavailable");
     await refusesHook(runs.ping(), "store_unavailable");
     assert.deepEqual((await runs.list({ limit: 10 })).runs, []);
-    assert.deepEqual(runs.stats(), { queued: 0, running: 0, followed: 0 });
+    assert.deepEqual({ ...runs.stats(), waitedMs: 0 }, { queued: 0, running: 0, followed: 0, waitedMs: 0 });
     disk.isFull = false;
     await runs.ping();
     await assertEnded(runs, await startRun(runs), "succeeded");
@@ -58,7 +58,7 @@ describe("runs on a failing disk", () => {
     const [first, second] = await Promise.all([startRun(runs), startRun(runs)]);
     disk.isFull = true;
     await turns();
-    assert.deepEqual(runs.stats(), { queued: 2, running: 0, followed: 0 });
+    assert.deepEqual({ ...runs.stats(), waitedMs: 0 }, { queued: 2, running: 0, followed: 0, waitedMs: 0 });
     await clock.advance(5000);
     assert.equal(script.calls.length, 0);
     disk.isFull = false;

@@ -1,0 +1,69 @@
+import { constants } from "node:fs";
+import { type FileHandle, lstat, open, realpath } from "node:fs/promises";
+import { Readable } from "node:stream";
+import { HookError } from "../hook-error.js";
+import type { FileStore, OpenedFile } from "./file-store.js";
+
+/** Flags that Windows lacks. Without O_NONBLOCK, opening a FIFO would block. */
+const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial<typeof constants>;
+const CHUNK_BYTES = 64 * 1024;
+const GONE = ["ENOENT", "ENOTDIR", "ELOOP", "EACCES", "EPERM", "ENXIO"];
+
+/** Files that stay where the agent wrote them: in a folder of this machine, or in one that all machines share. */
+export const localFiles: FileStore = {
+  put: async (_runId, file) => file,
+  open: ({ path }) => openLocalFile(path),
+};
+
+/** Opens a reported file, which only counts up to its present end. Fails with HookError not_found. */
+export async function openLocalFile(path: string): Promise<OpenedFile> {
+  const handle = await openReported(path);
+  try {
+    const { size, mtimeMs, mtime } = await handle.stat();
+    return {
+      size,
+      etag: `W/"${size.toString(16)}-${Math.floor(mtimeMs).toString(16)}"`,
+      modified: mtime,
+      // the length has been told: bytes appended meanwhile are left out
+      read: () => Readable.from(chunksOf(handle, size), { objectMode: false }),
+      close: () => handle.close(),
+    };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** Reads a file from its first byte. A stream of Node's own would close the file when it is destroyed. */
+async function* chunksOf(handle: FileHandle, size: number): AsyncGenerator<Buffer, void, undefined> {
+  for (let at = 0; at < size; ) {
+    const length = Math.min(CHUNK_BYTES, size - at);
+    const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(length), 0, length, at);
+    if (bytesRead === 0) throw new Error("the file has become shorter");
+    yield buffer.subarray(0, bytesRead);
+    at += bytesRead;
+  }
+}
+
+/**
+ * Opens the reported file itself: refuses a link at its path, and at the path of any folder above it. The opened file is
+ * compared with the one at the path, so a link that appears and disappears meanwhile gains nothing.
+ */
+async function openReported(path: string): Promise<FileHandle> {
+  const handle = await open(path, O_RDONLY! | O_NOFOLLOW | O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
+    throw GONE.includes(error.code ?? "") ? gone() : error;
+  });
+  try {
+    const opened = await handle.stat({ bigint: true });
+    if (!opened.isFile() || (await realpath(path).catch(() => undefined)) !== path) throw gone();
+    const atPath = await lstat(path, { bigint: true }).catch(() => undefined);
+    if (atPath?.ino !== opened.ino || atPath.dev !== opened.dev) throw gone();
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** The refusal of a file that is not there any more. */
+export const gone = () => new HookError("not_found", "the file is gone");
