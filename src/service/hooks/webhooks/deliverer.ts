@@ -170,7 +170,10 @@ export class Deliverer {
     const asked = result instanceof NotifyFault ? 0 : retryAfterMs(result.status, result.retryAfter, clock.now());
     const leftMs = limits.webhook_hours * 3600_000 - held.ageMs - ms;
     if (leftMs <= 0) return { state: "dead", attempt, nowMark };
-    const retryMs = Math.min(Math.max(backOffMs(held.ageMs, random), asked), leftMs);
+    const retryMs = Math.min(
+      Math.max(backOffMs({ ageMs: held.ageMs, before: held.attempts.length }, random), asked),
+      leftMs,
+    );
     return { state: "pending", attempt, retryMs, nowMark };
   }
 }

@@ -6,11 +6,14 @@ const JITTER = 0.25;
 const BUSY: readonly number[] = [429, 503];
 
 /**
- * Time to wait after an attempt at that age of the delivery: 5 s and twice the age, 6 h at most. So each wait is about
- * three times the one before, whoever tried, and a delivery that is sent again begins anew.
+ * Time to wait after an attempt: 5 s, then three times as long each time, 6 h at most. The age of the delivery bounds it
+ * too, so that one that is sent again begins anew; `before`, the number of earlier attempts, does after an outage of the
+ * service.
  */
-export function backOffMs(ageMs: number, random: () => number): number {
-  const delay = Math.min(FIRST_MS + 2 * Math.max(0, ageMs), LONGEST_MS);
+export function backOffMs({ ageMs, before }: { ageMs: number; before: number }, random: () => number): number {
+  let delay = FIRST_MS;
+  for (let attempt = 0; attempt < before && delay < LONGEST_MS; attempt++) delay *= 3;
+  delay = Math.min(delay, FIRST_MS + 2 * Math.max(0, ageMs), LONGEST_MS);
   return Math.round(delay * (1 - JITTER * random()));
 }
 

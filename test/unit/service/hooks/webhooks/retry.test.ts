@@ -6,21 +6,24 @@ const HOUR = 3600_000;
 describe("back-off of webhooks", () => {
   it("begins with 5 s, triples, and stays at 6 h", () => {
     const waits: number[] = [];
-    for (let age = 0; age < 24 * HOUR; age += waits.at(-1)!) waits.push(backOffMs(age, () => 0));
+    for (let ageMs = 0; ageMs < 24 * HOUR; ageMs += waits.at(-1)!) {
+      waits.push(backOffMs({ ageMs, before: waits.length }, () => 0));
+    }
     assert.deepEqual(waits.slice(0, 4), [5000, 15_000, 45_000, 135_000]);
     assert.equal(Math.max(...waits), 6 * HOUR);
     assert.ok(waits.length >= 10 && waits.length <= 14, `${waits.length} attempts in a day`);
   });
 
   it("varies by a quarter at most, and never falls below zero", () => {
-    assert.equal(
-      backOffMs(0, () => 1),
-      3750,
-    );
-    assert.equal(
-      backOffMs(-1000, () => 0),
-      5000,
-    );
+    const wait = (ageMs: number, before: number, random = 0) => backOffMs({ ageMs, before }, () => random);
+    assert.equal(wait(0, 0, 1), 3750);
+    assert.equal(wait(-1000, 3), 5000);
+  });
+
+  it("begins anew for a delivery that is sent again, and is short after an outage of the service", () => {
+    const wait = (ageMs: number, before: number) => backOffMs({ ageMs, before }, () => 0);
+    assert.deepEqual([wait(0, 20), wait(5000, 20)], [5000, 15_000]);
+    assert.deepEqual([wait(5 * HOUR, 0), wait(5 * HOUR, 1)], [5000, 15_000]);
   });
 
   it("reads Retry-After of a busy receiver, in seconds or as a date, bounded", () => {
