@@ -42,7 +42,7 @@ export interface EditorGraph {
   readonly inputs: readonly string[];
   /** Links into the node OUTPUT_NODE, by the number of the subgraph's output. */
   readonly outputLinks: ReadonlyMap<number, string>;
-  /** Widgets of a group node, in their order: [id of the inner node, name]; their values stand on the group node. */
+  /** Inner nodes of a group node, in their order: the values of their widgets stand on the group node. */
   readonly groupWidgets?: readonly GroupWidget[];
 }
 

@@ -22,6 +22,7 @@ export type FindSource = (scope: Scope, link: string, type: string) => Source | 
 export function sourceFinder(): FindSource {
   const memo = new Map<Scope, Map<string, Source | undefined>>();
   const setNodes = setNodesByName();
+  const bypass = bypassSlots();
   return (scope, link, type) => {
     const walked: [seen: Map<string, Source | undefined>, key: string][] = [];
     let place: Place | undefined = { scope, link };
@@ -37,7 +38,7 @@ export function sourceFinder(): FindSource {
       // a chain that comes back here finds nothing, and ends
       seen.set(key, undefined);
       walked.push([seen, key]);
-      const next = stepBack(place, type, setNodes);
+      const next = stepBack(place, type, setNodes, bypass);
       if (next !== undefined && "kind" in next) source = next;
       place = next === undefined || "kind" in next ? undefined : next;
     }
@@ -63,7 +64,12 @@ function setNodesByName(): SetNodes {
 
 const firstValue = ({ values }: EditorNode): unknown => (Array.isArray(values) ? values[0] : undefined);
 
-function stepBack({ scope, link }: Place, type: string, setNodes: SetNodes): Place | Source | undefined {
+function stepBack(
+  { scope, link }: Place,
+  type: string,
+  setNodes: SetNodes,
+  bypass: BypassSlot,
+): Place | Source | undefined {
   const found = scope.graph.links.get(link);
   if (found === undefined) return undefined;
   const { origin, originSlot } = found;
@@ -73,7 +79,7 @@ function stepBack({ scope, link }: Place, type: string, setNodes: SetNodes): Pla
   const carrier = carrierOf(node.type);
   if (carrier !== undefined) return throughCarrier(scope, node, carrier, setNodes);
   if (node.mode === MUTED) return { kind: "muted" };
-  if (node.mode === BYPASSED) return through(scope, node, bypassSlot(node, originSlot, type));
+  if (node.mode === BYPASSED) return through(scope, node, bypass(node, originSlot, type));
   const inner = scope.inner.get(origin);
   if (inner === undefined) return { kind: "output", id: scope.prefix + origin, slot: originSlot };
   const output = inner.graph.outputLinks.get(originSlot);
@@ -82,13 +88,10 @@ function stepBack({ scope, link }: Place, type: string, setNodes: SetNodes): Pla
 
 function throughInput({ graph, outer, own }: Scope, slot: number): Place | Source | undefined {
   if (outer === undefined) return undefined;
-  const { node, scope } = outer;
+  const { node, scope, inputs } = outer;
   const name = graph.inputs[slot];
   // the file may list them in another order than the subgraph
-  const input =
-    node.inputs[slot]?.name === name || name === undefined
-      ? node.inputs[slot]
-      : node.inputs.find((other) => other.name === name);
+  const input = node.inputs[slot]?.name === name || name === undefined ? node.inputs[slot] : inputs.get(name);
   if (input?.link !== undefined) return { scope, link: input.link };
   const widget = input?.widget ?? name;
   return widget !== undefined && own.has(widget) ? { kind: "value", value: own.get(widget) } : undefined;
@@ -120,9 +123,20 @@ function through(scope: Scope, node: EditorNode, slot: number): Place | undefine
 }
 
 /** Number of the input that a bypassed node passes on: the one of the output's number, else the first of its type. */
-function bypassSlot({ inputs }: EditorNode, slot: number, type: string): number {
-  if (type === "*") return slot < inputs.length ? slot : 0;
-  if (inputs[slot]?.type === type) return slot;
-  const exact = inputs.findIndex((input) => input.type === type);
-  return exact >= 0 ? exact : inputs.findIndex((input) => input.type === "*");
+type BypassSlot = (node: EditorNode, slot: number, type: string) => number;
+
+function bypassSlots(): BypassSlot {
+  const firstOfTypes = new Map<EditorNode, Map<string, number>>();
+  return (node, slot, type) => {
+    const { inputs } = node;
+    if (type === "*") return slot < inputs.length ? slot : 0;
+    if (inputs[slot]?.type === type) return slot;
+    let first = firstOfTypes.get(node);
+    if (first === undefined) {
+      // of several inputs of a type the first stays
+      first = new Map(inputs.map((input, index) => [input.type, index] as const).reverse());
+      firstOfTypes.set(node, first);
+    }
+    return first.get(type) ?? first.get("*") ?? -1;
+  };
 }

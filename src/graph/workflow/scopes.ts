@@ -1,19 +1,30 @@
 import type { Classes } from "./definitions.js";
-import { BYPASSED, type EditorGraph, type EditorNode, invalid, MUTED, nameOfNode } from "./document.js";
+import {
+  BYPASSED,
+  type EditorGraph,
+  type EditorInput,
+  type EditorNode,
+  invalid,
+  MUTED,
+  nameOfNode,
+} from "./document.js";
 import { assignValues, namedWidgets, widgetsOf } from "./widgets.js";
 
 /** Deeper than people nest subgraphs. */
 const MAX_DEPTH = 32;
 const MAX_NODES = 200_000;
+/** Inputs and values of all nodes together: a definition with many may stand behind many nodes. */
+const MAX_ENTRIES = 4_000_000;
 
 type Values = Map<string, unknown>;
+type InputsByName = ReadonlyMap<string, EditorInput>;
 
 /** One inside of a subgraph or group node, or the workflow itself: a definition may stand behind several nodes. */
 export interface Scope {
   readonly graph: EditorGraph;
   /** Ids of the nodes around it, each with a colon: "12:3:". */
   readonly prefix: string;
-  readonly outer?: { readonly scope: Scope; readonly node: EditorNode };
+  readonly outer?: { readonly scope: Scope; readonly node: EditorNode; readonly inputs: InputsByName };
   /** Values of the widgets that the node around it shows for its own inputs, by the widget's name. */
   readonly own: Values;
   /** Values that the node around it holds for widgets of inner nodes, by the inner node's id. */
@@ -29,11 +40,10 @@ export function openScopes(
   classes: Classes,
 ): Scope[] {
   const scopes: Scope[] = [{ graph, prefix: "", own: new Map(), shown: new Map(), inner: new Map() }];
-  let count = 0;
+  const count = createCounter();
+  count(graph);
   // grows while it is read
   for (const scope of scopes) {
-    count += scope.graph.nodes.size;
-    if (count > MAX_NODES) throw invalid(`expected at most ${MAX_NODES} nodes with all subgraphs, received more.`);
     for (const node of scope.graph.nodes.values()) {
       const inside = definitions.get(node.type);
       if (inside === undefined || node.mode === MUTED || node.mode === BYPASSED) continue;
@@ -41,13 +51,41 @@ export function openScopes(
       if (prefix.split(":").length > MAX_DEPTH + 1) {
         throw invalid(`${nameOfNode(node, scope.prefix)}: subgraphs are nested deeper than ${MAX_DEPTH} levels.`);
       }
+      count(inside);
       const values = inside.groupWidgets === undefined ? valuesOf(scope, node) : groupValues(node, inside, classes);
-      const inner: Scope = { graph: inside, prefix, outer: { scope, node }, ...values, inner: new Map() };
+      const inner: Scope = {
+        graph: inside,
+        prefix,
+        outer: { scope, node, inputs: new Map(node.inputs.map((input) => [input.name, input])) },
+        ...values,
+        inner: new Map(),
+      };
       scope.inner.set(node.id, inner);
       scopes.push(inner);
     }
   }
   return scopes;
+}
+
+/** Counts the graphs that are opened; throws graph.invalid beyond the bounds. */
+function createCounter(): (graph: EditorGraph) => void {
+  const sizes = new Map<EditorGraph, number>();
+  let [nodes, entries] = [0, 0];
+  return (graph) => {
+    const size = sizes.get(graph) ?? entriesOf(graph);
+    sizes.set(graph, size);
+    nodes += graph.nodes.size;
+    entries += size;
+    if (nodes > MAX_NODES) throw invalid(`expected at most ${MAX_NODES} nodes with all subgraphs, received more.`);
+    if (entries > MAX_ENTRIES) throw invalid(`expected at most ${MAX_ENTRIES} inputs of all nodes, received more.`);
+  };
+}
+
+function entriesOf({ nodes }: EditorGraph): number {
+  let entries = 0;
+  for (const { inputs, values } of nodes.values())
+    entries += inputs.length + (Array.isArray(values) ? values.length : 0);
+  return entries;
 }
 
 type Held = Pick<Scope, "own" | "shown">;
@@ -64,11 +102,11 @@ function valuesOf(scope: Scope, node: EditorNode): Held {
     for (const [name, value] of assignValues(namedWidgets(node), list).byName) own.set(name, value);
   }
   // the node around this one may show a widget that this one shows
-  for (const [name, value] of scope.shown.get(node.id) ?? []) {
-    const id = promoted.find(([inner, widget]) => widget === name && inner !== SELF)?.[0];
-    const isOwn = node.inputs.some(({ widget }) => widget === name);
-    give(own, shown, isOwn || id === undefined ? SELF : id, name, value);
-  }
+  const around = scope.shown.get(node.id);
+  if (around === undefined) return { own, shown };
+  const owners = new Map(promoted.filter(([inner]) => inner !== SELF).map(([inner, widget]) => [widget, inner]));
+  for (const { widget } of node.inputs) if (widget !== undefined) owners.set(widget, SELF);
+  for (const [name, value] of around) give(own, shown, owners.get(name) ?? SELF, name, value);
   return { own, shown };
 }
 

@@ -81,19 +81,24 @@ export function assignValues(
   for (const [index, { name, type, isSeed }] of widgets.entries()) {
     if (next >= values.length) break;
     byName.set(name, values[next++]);
-    if (isSeed || type === "INT") next += afterRun(values, next, widgets.slice(index + 1), isSeed);
+    if (isSeed || type === "INT") next += afterRun(values, next, { widgets, index: index + 1 }, isSeed);
   }
   return { byName, next };
 }
 
 /** Returns 1 where a value belongs to the widget behind a seed, else 0. */
-function afterRun(values: readonly unknown[], at: number, left: readonly Widget[], isSeed: boolean): number {
+function afterRun(
+  values: readonly unknown[],
+  at: number,
+  { widgets, index }: { readonly widgets: readonly Widget[]; readonly index: number },
+  isSeed: boolean,
+): number {
   const value = values[at];
-  const following = left[0]?.type;
+  const following = widgets[index]?.type;
   if (AFTER_RUN.has(value)) return isSeed || (following !== "STRING" && following !== "COMBO") ? 1 : 0;
   // files of 2023 have true or false there
   const isFlag = isSeed && typeof value === "boolean";
-  return isFlag && (following !== "BOOLEAN" || values.length - at > left.length) ? 1 : 0;
+  return isFlag && (following !== "BOOLEAN" || values.length - at > widgets.length - index) ? 1 : 0;
 }
 
 /** Values behind the last widget belong to buttons, such as the one that uploads a file. */

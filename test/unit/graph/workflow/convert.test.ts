@@ -145,6 +145,27 @@ describe("graph/workflow/convert", () => {
     await refuses(() => convertWorkflow(workflow(...doubling)), "graph.invalid", large);
   });
 
+  it("takes linear time for a node of many inputs, and bounds the inputs of all instances", async () => {
+    const many = Array.from({ length: 100_000 }, (_, at) => ({
+      ...open(`i${at}`, null, "INT"),
+      widget: { name: `i${at}` },
+    }));
+    const values = many.map((_, at) => at);
+    const graph = convert(
+      [node(1, "Wide", { inputs: many, widgets_values: values }), preview],
+      [[1, 1, 0, 9, 0, "IMAGE"]],
+    );
+    assert.equal(graph["1"]!.inputs.i99999, 99_999);
+    const wide = { id: "W", nodes: [node(1, "Wide", { inputs: many })], links: [] };
+    const nodes = Array.from({ length: 1000 }, (_, at) => node(at, "W"));
+    const expected = /^Workflow: expected at most 4000000 inputs of all nodes, received more\.$/;
+    await refuses(
+      () => convertWorkflow({ nodes, links: [], definitions: { subgraphs: [wide] } }),
+      "graph.invalid",
+      expected,
+    );
+  });
+
   it("refuses what is no workflow, and names of inputs that objects have themselves", async () => {
     const cases: [object, RegExp][] = [
       [{ nodes: [3], links: [] }, /^Workflow: expected each node of the workflow as an object, received 3\.$/],
