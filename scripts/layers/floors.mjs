@@ -107,6 +107,7 @@ export const MAY_HOLD_STATE = [
   "io/json/frozen.ts",
   "native/cuda/cuda.ts",
   "native/load.ts",
+  "render/threads/loaded-worker.ts",
   "render/threads/thread-pool.ts",
   "service/hooks/http/connection.ts",
   "tensor/device/compute.ts",

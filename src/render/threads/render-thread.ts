@@ -1,10 +1,10 @@
-import { fileURLToPath } from "node:url";
-import { type ResourceLimits, Worker } from "node:worker_threads";
+import type { ResourceLimits } from "node:worker_threads";
 import { onAbort } from "../../base/abort.js";
 import { LatentkitError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
 import type { WrittenFile } from "../../io/files/item-files.js";
 import { createFold, type RenderResult } from "../result.js";
+import { LoadedWorker } from "./loaded-worker.js";
 import { createMark, readMark, setMark } from "./mark.js";
 import type { FromThread, SentError, SentResult, ThreadData, ThreadRun, ToThread } from "./thread.js";
 
@@ -21,6 +21,7 @@ export interface ThreadResult extends RenderResult {
 }
 
 const LONGEST_REASON = 300;
+const PROGRAM = new URL("./thread.js", import.meta.url);
 
 /** One run as its owner asks for it; `outputDir` is the job's, absolute. */
 export interface PooledRun extends Omit<ThreadRun, "isQuiet" | "mark"> {
@@ -47,12 +48,9 @@ interface Running {
   grace: NodeJS.Timeout | undefined;
 }
 
-/** A thread's program: `require` takes half the time of `import` in Node 20. */
-const START = `require(${JSON.stringify(fileURLToPath(new URL("./thread.js", import.meta.url)))});`;
-
 /** One worker thread that renders graphs. It keeps the process alive only while it does. */
 export class RenderThread {
-  private readonly worker: Worker;
+  private readonly worker: LoadedWorker;
   private readonly running = new Map<number, Running>();
   /** Marks of runs that are over. */
   private readonly marks: SharedArrayBuffer[] = [];
@@ -68,9 +66,7 @@ export class RenderThread {
 
   constructor(private readonly settings: ThreadSettings) {
     const { data: workerData, resourceLimits } = settings;
-    // a program that node reads from its command line has a type; a thread's has its own
-    const execArgv = process.execArgv.some((flag) => flag.startsWith("--input-type")) ? [] : undefined;
-    this.worker = new Worker(START, { eval: true, workerData, resourceLimits, execArgv });
+    this.worker = new LoadedWorker(PROGRAM, { workerData, resourceLimits });
     this.worker.on("message", (message: FromThread) => this.receive(message));
     this.worker.on("error", (error) => {
       this.crash = error;
@@ -142,6 +138,7 @@ export class RenderThread {
   }
 
   private receive(message: FromThread): void {
+    if (message.type === "loaded") return;
     const { id } = message;
     const running = this.running.get(id);
     if (running === undefined) return;

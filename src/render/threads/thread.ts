@@ -70,7 +70,8 @@ interface RunMessage {
 
 /** Several runs may be in a thread at once; `id` distinguishes them. */
 export type ToThread = { readonly id: number } & (RunMessage | { readonly type: "abort" });
-export type FromThread = { readonly id: number } & (
+export type FromThread = { readonly type: "loaded" } | ReplyMessage;
+type ReplyMessage = { readonly id: number } & (
   | {
       /** A RunEvent, its errors as SentError and its values in words. */
       readonly type: "event";
