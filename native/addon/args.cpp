@@ -192,9 +192,10 @@ void Args::apart(const void *out, size_t out_bytes, const void *in, size_t in_by
     range_error(name, "memory apart from the output's", "memory that overlaps it");
 }
 
-Napi::Value Args::done(engine_status status) const {
+Napi::Value Args::done(engine_status status, const char *reason) const {
   if (status == ENGINE_OK) return env().Undefined();
-  throw StatusError(env(), status, std::string(function_) + ": " + engine_status_text(status) + ".");
+  const char *const why = reason != nullptr ? reason : engine_status_text(status);
+  throw StatusError(env(), status, std::string(function_) + ": " + why + ".");
 }
 
 }  // namespace latentkit

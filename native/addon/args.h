@@ -85,7 +85,7 @@ class Args {
   }
 
   /* undefined, or the failure thrown. */
-  Napi::Value done(engine_status status) const;
+  Napi::Value done(engine_status status, const char *reason = nullptr) const;
   [[noreturn]] void type_error(const char *name, const char *expected, Napi::Value received) const;
   [[noreturn]] void range_error(const char *name, const std::string &expected, const std::string &received) const;
   /* "function: argument "name": " */

@@ -326,6 +326,9 @@ typedef enum {
  * Fails: BAD_LENGTH, BAD_ARGUMENT. */
 engine_status engine_blend_images(engine_f32 out, engine_cf32 a, engine_cf32 b, engine_blend_mode mode, double factor);
 
+/* x clamped to 0 … 1, in place; NaN stays NaN. */
+void engine_clamp_to_unit(engine_f32 x);
+
 /* Lines x [outer, count, inner]: along the middle axis the greater (`least`: the lesser) of the values `before`
  * positions in front of each and `after` behind it, positions clamped to the line. `more`: and of what out holds. out
  * must not alias x. Fails: BAD_LENGTH. */

@@ -107,6 +107,8 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
   ): void;
   /** out = a * (1 - factor) + mode(a, b) * factor, clamped to 0 … 1; formulas of the modes are in engine.h. */
   blendImages(out: Float32Array, a: Float32Array, b: Float32Array, mode: BlendMode, factor: number): void;
+  /** x clamped to 0 … 1, in place; NaN stays NaN. */
+  clampToUnit(x: Float32Array): void;
 
   /**
    * Lines [outer, count, inner]: out = the greater (`least`: lesser) of the values `before` positions in front of each
@@ -197,6 +199,10 @@ export interface NativeBindings extends TensorOperations<Float32Array, Uint8Arra
    * turned as EXIF says. maxPixels counts the pixels of all of them. `takeSamples` fetches their samples.
    */
   decodePngFrames(bytes: Uint8Array, maxPixels: number, most: number): Promise<DecodedPngFrames>;
+  /** Sides of what `decodePngFramesHere` writes. */
+  inspectPngFrames(bytes: Uint8Array, maxPixels: number, most: number): PngFramesInfo;
+  /** Decodes in the calling thread, into an array of byteLength. */
+  decodePngFramesHere(out: Uint8Array, bytes: Uint8Array, maxPixels: number, most: number): void;
   /** Copies samples into an array of their byteLength and frees them; they can be taken once. */
   takeSamples(samples: DecodedPngFrames["samples"], out: Uint8Array): void;
 
@@ -237,11 +243,15 @@ export interface DecodedPng {
   text: [string, string][];
 }
 
-export interface DecodedPngFrames extends Omit<DecodedPng, "text" | "data"> {
-  /** Memory of the core, for `takeSamples`. */
-  samples: object;
+export interface PngFramesInfo extends Omit<DecodedPng, "text" | "data"> {
+  /** Length of all samples. */
   byteLength: number;
   frames: number;
   /** The alpha comes from one transparent colour of a grey or RGB file, not from samples. */
   isKeyed: boolean;
+}
+
+export interface DecodedPngFrames extends PngFramesInfo {
+  /** Memory of the core, for `takeSamples`. */
+  samples: object;
 }

@@ -60,7 +60,13 @@ export async function renderJob(
   const inputDir = resolve(job.inputDir ?? source.inputDir);
   const outputDir = resolve(job.outputDir ?? "out");
   const { files } = job;
-  const inputs = new InputFiles({ folder: inputDir, files, isOffline: job.allowNetwork === false });
+  const inputs = new InputFiles({
+    folder: inputDir,
+    files,
+    isOffline: job.allowNetwork === false,
+    isBlocking: outputHandling?.isBlocking,
+    hashesReads: metadata !== "none",
+  });
   const around = { registry, host, inputDir, files, inputs, signal };
   const receiptRun = { prompt, shownPrompt: visible.prompt, redact, classAliases, ...around };
   const receipts =

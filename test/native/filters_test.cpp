@@ -82,6 +82,21 @@ float mixed(engine_blend_mode mode, float a, float b) {
   return b <= 0.5f ? a - (1 - 2 * b) * a * (1 - a) : a + (2 * b - 1) * (curve - a);
 }
 
+void clamps() {
+  const size_t n = 70001;
+  Floats x = numbers(n, 5);
+  x[0] = NAN, x[1] = INFINITY, x[2] = -INFINITY, x[3] = -0.0f, x[4] = 1e-45f, x[n - 1] = 2;
+  const Floats result = everywhere([&] {
+    Floats out = x;
+    engine_clamp_to_unit({out.data(), n});
+    CHECK(std::isnan(out[0]));
+    out[0] = 0;
+    return out;
+  });
+  CHECK(result[1] == 1 && result[2] == 0 && result[3] == 0 && result[4] == 1e-45f && result[n - 1] == 1);
+  for (size_t i = 5; i < n; i++) CHECK(result[i] == std::min(std::max(x[i], 0.0f), 1.0f));
+}
+
 void blends() {
   const size_t n = 70001;
   Floats a = numbers(n, 3), b = numbers(n, 4);
@@ -140,6 +155,7 @@ void extremes() {
 int main() {
   convolutions();
   refusals();
+  clamps();
   blends();
   extremes();
   return report();

@@ -36,6 +36,11 @@ Napi::Value BlendImages(const Napi::CallbackInfo &info) {
   return args.done(engine_blend_images(out, a, b, static_cast<engine_blend_mode>(mode), factor));
 }
 
+Napi::Value ClampToUnit(const Napi::CallbackInfo &info) {
+  engine_clamp_to_unit(Args(info).out(0, "x"));
+  return info.Env().Undefined();
+}
+
 Napi::Value ExtremesAlong(const Napi::CallbackInfo &info) {
   const Args a(info);
   size_t lines[3];
@@ -53,7 +58,10 @@ Napi::Value ExtremesAlong(const Napi::CallbackInfo &info) {
 
 void ExportFilters(const Exports &exports) {
   SetAll(exports.core,
-         {{"convolveImage", ConvolveImage}, {"blendImages", BlendImages}, {"extremesAlong", ExtremesAlong}});
+         {{"convolveImage", ConvolveImage},
+          {"blendImages", BlendImages},
+          {"clampToUnit", ClampToUnit},
+          {"extremesAlong", ExtremesAlong}});
 }
 
 }  // namespace latentkit

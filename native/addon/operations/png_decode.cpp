@@ -20,6 +20,15 @@ Napi::Object SidesOf(Napi::Env env, const engine_png_info &info) {
   return result;
 }
 
+/* With the length of all samples in bytes. */
+Napi::Object FramesOf(Napi::Env env, const engine_png_info &info) {
+  Napi::Object result = SidesOf(env, info);
+  result.Set("frames", Napi::Number::New(env, info.frames));
+  result.Set("isKeyed", Napi::Boolean::New(env, info.is_keyed != 0));
+  result.Set("byteLength", Napi::Number::New(env, static_cast<double>(info.bytes)));
+  return result;
+}
+
 class DecodeJob final : public Job {
  public:
   DecodeJob(Bytes file, uint64_t max_pixels) : file_(std::move(file)), max_pixels_(max_pixels), pixels_(0), text_(0) {}
@@ -87,12 +96,9 @@ class DecodeFramesJob final : public Job {
   }
 
   Napi::Value Result(Napi::Env env) override {
-    Napi::Object result = SidesOf(env, info_);
-    result.Set("byteLength", Napi::Number::New(env, static_cast<double>(pixels_.len)));
+    Napi::Object result = FramesOf(env, info_);
     const auto release = [](Napi::Env, Bytes *samples) { delete samples; };
     result.Set("samples", Napi::External<Bytes>::New(env, new Bytes(std::move(pixels_)), release));
-    result.Set("frames", Napi::Number::New(env, info_.frames));
-    result.Set("isKeyed", Napi::Boolean::New(env, info_.is_keyed != 0));
     return result;
   }
 
@@ -124,6 +130,31 @@ Napi::Value DecodePngFrames(const Napi::CallbackInfo &info) {
   return Submit(info.Env(), std::make_unique<DecodeFramesJob>(CopyFile(a), max_pixels, most));
 }
 
+/* Sides, frames and length of what decodePngFramesHere would write. */
+Napi::Value InspectPngFrames(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  const engine_cu8 file = a.bytes_in(0, "bytes");
+  const auto max_pixels = static_cast<uint64_t>(a.integer(1, "maxPixels", 0, Args::kMaxSize));
+  const auto most = static_cast<uint32_t>(a.integer(2, "most", 1, UINT32_MAX));
+  engine_png_info png{};
+  const char *reason = nullptr;
+  const engine_status status = engine_png_inspect_frames(file, max_pixels, most, &png, &reason);
+  a.done(status, reason);
+  return FramesOf(info.Env(), png);
+}
+
+Napi::Value DecodePngFramesHere(const Napi::CallbackInfo &info) {
+  const Args a(info);
+  const engine_u8 out = a.bytes_out(0, "out");
+  const engine_cu8 file = a.bytes_in(1, "bytes");
+  const auto max_pixels = static_cast<uint64_t>(a.integer(2, "maxPixels", 0, Args::kMaxSize));
+  const auto most = static_cast<uint32_t>(a.integer(3, "most", 1, UINT32_MAX));
+  a.apart(out.data, out.len, file.data, file.len, "bytes", false);
+  const char *reason = nullptr;
+  const engine_status status = engine_png_decode_frames(out, file, max_pixels, most, &reason);
+  return a.done(status, reason);
+}
+
 /* Copies samples of decodePngFrames into a buffer of their length and frees them; they can be taken once. */
 Napi::Value TakeSamples(const Napi::CallbackInfo &info) {
   const Args a(info);
@@ -141,7 +172,11 @@ Napi::Value TakeSamples(const Napi::CallbackInfo &info) {
 }  // namespace
 
 void ExportPngDecode(const Exports &exports) {
-  SetAll(exports.core, {{"decodePng", DecodePng}, {"decodePngFrames", DecodePngFrames}, {"takeSamples", TakeSamples}});
+  SetAll(exports.core, {{"decodePng", DecodePng},
+                        {"decodePngFrames", DecodePngFrames},
+                        {"takeSamples", TakeSamples},
+                        {"inspectPngFrames", InspectPngFrames},
+                        {"decodePngFramesHere", DecodePngFramesHere}});
 }
 
 }  // namespace latentkit

@@ -71,15 +71,16 @@ float soft_light(float a, float b) {
 
 float overlay(float a, float b) { return a <= 0.5f ? 2 * a * b : 1 - 2 * (1 - a) * (1 - b); }
 
-/* a * (1 - factor) + mode(a, b) * factor, clamped to 0 … 1; a NaN stays one. */
+/* A NaN stays one. */
+float clamped(float v) { return v < 0 ? 0 : v > 1 ? 1 : v; }
+
+/* a * (1 - factor) + mode(a, b) * factor, clamped to 0 … 1. */
 template <class Mode>
 engine_status blend(engine_f32 out, engine_cf32 a, engine_cf32 b, double factor, Mode mode) {
   const float of_a = static_cast<float>(1 - factor), of_mode = static_cast<float>(factor);
   for_ranges(out.len, kGrain, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; i++) {
-      const float v = a.data[i] * of_a + mode(a.data[i], b.data[i]) * of_mode;
-      out.data[i] = v < 0 ? 0 : v > 1 ? 1 : v;
-    }
+    for (size_t i = begin; i < end; i++)
+      out.data[i] = clamped(a.data[i] * of_a + mode(a.data[i], b.data[i]) * of_mode);
   });
   return ENGINE_OK;
 }
@@ -176,6 +177,12 @@ engine_status engine_convolve_image(engine_f32 out, engine_cf32 x, size_t batch,
       }
     });
     return ENGINE_OK;
+  });
+}
+
+void engine_clamp_to_unit(engine_f32 x) {
+  latentkit::for_ranges(x.len, latentkit::kGrain, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; i++) x.data[i] = latentkit::clamped(x.data[i]);
   });
 }
 

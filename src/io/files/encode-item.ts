@@ -17,19 +17,19 @@ export interface ItemEncoding {
   /** Makes a further text of the very samples that are encoded. */
   readonly textOf?: (pixels: RawImage) => Promise<readonly [key: string, text: string] | undefined>;
   /** Encodes PNG files in the calling thread; see `OutputHandling`. */
-  readonly encodesHere?: boolean;
+  readonly isBlocking?: boolean;
 }
 
 const LEVEL = 4;
 
 /** Encodes image `index` of [B, H, W, C]. */
 export async function encodeItem(images: Tensor, index: number, encoding: ItemEncoding): Promise<Buffer> {
-  const { format: { type = "png", bitDepth = 8, ...format } = {}, text = [], textOf, encodesHere = false } = encoding;
+  const { format: { type = "png", bitDepth = 8, ...format } = {}, text = [], textOf, isBlocking = false } = encoding;
   const [, height, width, channels] = images.shape as [number, number, number, number];
   const isPng = type === "png";
   const filtered =
     isPng && bitDepth === 8 ? await filterOnDevice(images, index, { width, height, channels }) : undefined;
-  const needsBytes = textOf !== undefined || encodesHere || !isPng;
+  const needsBytes = textOf !== undefined || isBlocking || !isPng;
   const pixels = filtered?.pixels ?? pictureOf(images, index, bitDepth, needsBytes);
   const further = pixels instanceof Tensor ? undefined : await textOf?.(pixels);
   const texts = further === undefined ? text : [...text, further];
@@ -38,7 +38,7 @@ export async function encodeItem(images: Tensor, index: number, encoding: ItemEn
     if (filtered !== undefined) return await encodeFiltered(filtered, settings);
     if (pixels instanceof Tensor) return await encodePng(pixels, settings);
     if (!isPng) return await encodeBySharp(pixels, type, format, texts);
-    return encodesHere ? encodeHere(pixels, settings) : await encodePng(pixels, settings);
+    return isBlocking ? encodeHere(pixels, settings) : await encodePng(pixels, settings);
   } finally {
     if (!(pixels instanceof Tensor)) returnMemory(pixels.data.buffer);
   }

@@ -17,6 +17,7 @@ import { parseAddress } from "../http/download.js";
 import { isRead, READ_NAMES } from "../pictures/decode.js";
 import { HEAD_BYTES, KIND_NAMES, pictureKind } from "../pictures/kind.js";
 import { requireSharp } from "../pictures/sharp.js";
+import { freeInputDisk, type InputDisk } from "./input-disk.js";
 import { dataBytes, type FilesByName, givenBytes, isAddress, isDataText, withoutType } from "./input-text.js";
 import { isInside, MAX_PATH_CHARACTERS } from "./path-inside.js";
 
@@ -46,27 +47,27 @@ const SUBJECT = "Input file";
  *
  * @internal
  */
-export async function readInputFile(file: InputFile): Promise<Buffer> {
+export async function readInputFile(file: InputFile, disk = freeInputDisk): Promise<Buffer> {
   const inline = inlineBytes(file);
   if (inline !== undefined) return inline;
   const path = resolveInput(file);
   try {
-    const [root, real] = await Promise.all([promises.realpath(file.folder), promises.realpath(path)]);
+    const [root, real] = await Promise.all([disk.realpath(file.folder), disk.realpath(path)]);
     if (!isInside(root, real)) throw outside(file);
     // a pipe or device would never end
-    const stat = await promises.stat(real);
+    const stat = await disk.stat(real);
     checkStat(file, stat);
-    return await readPooled(real, stat.size);
+    return await readPooled(real, stat.size, disk);
   } catch (error) {
     throw readFailed(error, file, path);
   }
 }
 
 /** Reads into a buffer of the pool: one of its own for each photograph of a batch would have V8 collect its heap often. */
-async function readPooled(path: string, size: number): Promise<Buffer> {
+async function readPooled(path: string, size: number, disk: InputDisk): Promise<Buffer> {
   const capacity = pooledLength(size + 1);
   const bytes = Buffer.from(takeMemory(capacity), 0, capacity);
-  const handle = await promises.open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  const handle = await disk.open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     let length = 0;
     while (length < capacity) {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { LatentkitError } from "../../base/errors.js";
 import { download } from "../http/download.js";
+import { blockingInputDisk } from "./input-disk.js";
 import { createInputHashes, readInputFile } from "./input-file.js";
 import { type FilesByName, isAddress } from "./input-text.js";
 
@@ -13,16 +14,22 @@ export interface InputPlaces {
   readonly isOffline?: boolean;
   /** Downloads an address; `download` where absent. */
   readonly download?: typeof download;
+  /** The calling thread only renders: it may wait for files. */
+  readonly isBlocking?: boolean;
+  /** Hashes will be asked for: each file is hashed as it is read. */
+  readonly hashesReads?: boolean;
 }
 
 /** Bytes that one run may download in all. */
 const MAX_BYTES = 512 * 2 ** 20;
 
-/** The input files of one run. An address is downloaded once, so that a receipt hashes the bytes that a node has read. */
+/** The input files of one run. A receipt hashes the bytes that a node has read. */
 export class InputFiles {
   private readonly downloads = new Map<string, Promise<Buffer>>();
   private bytes = 0;
   private readonly hashOf: (name: string) => Promise<string>;
+  /** SHA-256 of the files as they were last read, by name. */
+  private readonly readHashes = new Map<string, string>();
 
   constructor(private readonly places: InputPlaces) {
     const { folder = "", files } = places;
@@ -34,18 +41,21 @@ export class InputFiles {
    * `readInputFile` and `download`, and with network.forbidden.
    */
   async read(name: string, subject?: string, signal?: AbortSignal): Promise<Buffer> {
-    const { folder, files } = this.places;
+    const { folder, files, isBlocking, hashesReads } = this.places;
     const isGiven = files !== undefined && Object.hasOwn(files, name);
     if (isAddress(name) && !isGiven) return this.load(name, subject, signal);
-    if (folder !== undefined) return readInputFile({ folder, name, subject, files });
-    throw new LatentkitError("usage.invalid", "inputDir: expected a folder, received none.");
+    if (folder === undefined) throw new LatentkitError("usage.invalid", "inputDir: expected a folder, received none.");
+    const bytes = await readInputFile({ folder, name, subject, files }, isBlocking ? blockingInputDisk : undefined);
+    if (hashesReads) this.readHashes.set(name, sha256(bytes));
+    return bytes;
   }
 
   /** SHA-256 of a file's bytes, in hex; undefined for an address that nobody has read. */
   async hash(name: string): Promise<string | undefined> {
-    if (!isAddress(name) || Object.hasOwn(this.places.files ?? {}, name)) return this.hashOf(name);
+    const isFile = !isAddress(name) || Object.hasOwn(this.places.files ?? {}, name);
+    if (isFile) return this.readHashes.get(name) ?? this.hashOf(name);
     const bytes = await this.downloads.get(name)?.catch(() => undefined);
-    return bytes && createHash("sha256").update(bytes).digest("hex");
+    return bytes && sha256(bytes);
   }
 
   private load(address: string, subject: string | undefined, signal: AbortSignal | undefined): Promise<Buffer> {
@@ -66,3 +76,5 @@ export class InputFiles {
     return loading;
   }
 }
+
+const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");

@@ -33,10 +33,10 @@ export interface OutputHandling {
   /** PNG files of 8 bits where absent. */
   readonly format?: PictureFormat;
   /**
-   * Encodes images in the calling thread: where every processor has a rendering thread, handing them to another one only
-   * costs the way there and back.
+   * The calling thread only renders: it reads files, decodes and encodes PNG pictures itself. Where every processor has such
+   * a thread, handing work to another one only costs the way there and back.
    */
-  readonly encodesHere?: boolean;
+  readonly isBlocking?: boolean;
 }
 
 /** Writes files under ComfyUI's names: `<name>_<counter>`, one more than the highest counter in the folder. */

@@ -37,7 +37,7 @@ export interface SaveImagesOptions {
   /** Makes the text "parameters" of the images. */
   readonly parameters?: (size: { width: number; height: number }) => Promise<string | undefined>;
   /** Encodes images in the calling thread; see `OutputHandling`. */
-  readonly encodesHere?: boolean;
+  readonly isBlocking?: boolean;
   readonly now: Date;
   readonly signal: AbortSignal;
 }
@@ -74,7 +74,7 @@ function refuseShadows(text: readonly (readonly [string, string])[]): void {
 export async function saveImages(images: Tensor, options: SaveImagesOptions): Promise<SavedFile[]> {
   const { outputFolder, tail = "", text = [], files = counterFiles, format = {} } = options;
   // the calling thread encodes into memory that is used again
-  const encodesHere = options.encodesHere === true && !files.keepsBytes;
+  const isBlocking = options.isBlocking === true && !files.keepsBytes;
   const sides = batchSides(images);
   for (const [key] of text) checkTextKey(key);
   if (options.receipt !== undefined) refuseShadows(text);
@@ -93,7 +93,7 @@ export async function saveImages(images: Tensor, options: SaveImagesOptions): Pr
   await files.makeFolder(outputFolder, target);
   const saved: SavedFile[] = [];
   for (let index = 0; index < sides.batch; index++) {
-    const bytes = await encodeItem(images, index, { format, text: common, textOf, encodesHere });
+    const bytes = await encodeItem(images, index, { format, text: common, textOf, isBlocking });
     if (options.signal.aborted) throw new LatentkitError("run.interrupted", "The run was interrupted.");
     const name = target.name.replaceAll("%batch_num%", String(index));
     saved.push({

@@ -1,6 +1,6 @@
 import type { Metadata } from "sharp";
 import { describe, LatentkitError } from "../../base/errors.js";
-import { type DecodedFrames, decodePngFrames } from "../png/png.js";
+import { type DecodedFrames, decodePngFrames, decodePngFramesHere } from "../png/png.js";
 import { type PictureKind, pictureKind } from "./kind.js";
 import { openWithSharp } from "./sharp.js";
 
@@ -15,9 +15,9 @@ export const isRead = (kind: PictureKind | undefined): kind is PictureKind => ki
 /**
  * Reads a picture of any format by its content, as a viewer shows it: turned by its EXIF orientation, its colours in sRGB
  * (PNG files as they are), 8 or 16 bits a sample, the first `limit` frames of an animation or pages of a TIFF. PNG files
- * natively, others by sharp. Fails with picture.invalid, picture.too-large, picture.needs-sharp, and as decodePngFrames.
+ * natively, and with `isBlocking` in the calling thread, others by sharp. Fails with picture.invalid, picture.too-large, picture.needs-sharp, and as decodePngFrames.
  */
-export async function decodePicture(bytes: Uint8Array, limit?: number): Promise<DecodedFrames> {
+export async function decodePicture(bytes: Uint8Array, limit?: number, isBlocking = false): Promise<DecodedFrames> {
   const kind = bytes instanceof Uint8Array ? pictureKind(bytes) : undefined;
   if (!isRead(kind)) {
     const received = bytes instanceof Uint8Array ? "another file" : describe(bytes);
@@ -25,7 +25,7 @@ export async function decodePicture(bytes: Uint8Array, limit?: number): Promise<
     throw new LatentkitError("picture.invalid", message, { received });
   }
   // decision 242
-  if (kind === "png") return decodePngFrames(bytes, limit);
+  if (kind === "png") return isBlocking ? decodePngFramesHere(bytes, limit) : decodePngFrames(bytes, limit);
   const metadata = await openWithSharp(bytes, kind, (image) => image.metadata());
   const { pages = 1 } = metadata;
   const frames = Math.min(limit ?? pages, pages);

@@ -3,7 +3,7 @@ import { describe, LatentkitError } from "../../base/errors.js";
 import { CHECKED_LATER, checkOptions, type OptionRules } from "../../base/options.js";
 import type { NativeBindings } from "../../native/bindings.js";
 import { loadNative } from "../../native/load.js";
-import { takeMemory } from "../../tensor/memory.js";
+import { returnMemory, takeMemory } from "../../tensor/memory.js";
 import { fromBytes } from "../../tensor/ops.js";
 import type { EncodePngOptions } from "../../tensor/picture-codec.js";
 import { Tensor } from "../../tensor/tensor.js";
@@ -150,32 +150,57 @@ export async function decodePngFrames(bytes: Uint8Array, limit = MAX_PIXELS): Pr
     const { samples, byteLength, ...frames } = await native.decodePngFrames(bytes, MAX_PIXELS, limit);
     const data = new Uint8Array(takeMemory(byteLength));
     native.takeSamples(samples, data);
-    return { ...frames, data: frames.bitDepth === 16 ? new Uint16Array(data.buffer) : data };
+    return framesOf(frames, data);
   });
 }
 
+/** Reads frames like `decodePngFrames`, but before it returns. */
+export function decodePngFramesHere(bytes: Uint8Array, limit = MAX_PIXELS): DecodedFrames {
+  checkFile(bytes);
+  const native = loadNative();
+  let data: Uint8Array<ArrayBuffer> | undefined;
+  try {
+    const { byteLength, ...frames } = native.inspectPngFrames(bytes, MAX_PIXELS, limit);
+    data = new Uint8Array(takeMemory(byteLength));
+    native.decodePngFramesHere(data, bytes, MAX_PIXELS, limit);
+    return framesOf(frames, data);
+  } catch (error) {
+    if (data !== undefined) returnMemory(data.buffer);
+    throw decodingFailed(error);
+  }
+}
+
+const framesOf = (frames: Omit<DecodedFrames, "data">, data: Uint8Array<ArrayBuffer>): DecodedFrames => ({
+  ...frames,
+  data: frames.bitDepth === 16 ? new Uint16Array(data.buffer) : data,
+});
+
 async function decoded<T>(bytes: Uint8Array, decode: (native: NativeBindings) => Promise<T>): Promise<T> {
+  checkFile(bytes);
+  try {
+    return await decode(loadNative());
+  } catch (error) {
+    throw decodingFailed(error);
+  }
+}
+
+function checkFile(bytes: Uint8Array): void {
   if (!(bytes instanceof Uint8Array)) {
     throw new LatentkitError("png.invalid", `PNG: expected the bytes of a file, received ${describe(bytes)}.`);
   }
   refuseLarge(bytes);
-  try {
-    return await decode(loadNative());
-  } catch (error) {
-    if (error instanceof LatentkitError) throw error;
-    const { message, status } = error as Error & { status?: string };
-    if (status === "too-large") {
-      throw new LatentkitError(
-        "png.too-large",
-        `PNG: expected at most ${MAX_PIXELS} pixels in all frames of an animation, received more.`,
-        {},
-        { cause: error },
-      );
-    }
-    // without the name of the native function
-    const reason = message.replace(/^decodePng(Frames)?: /, "").replace(/(?<!\.)\.+$/, "");
-    throw new LatentkitError("png.invalid", `PNG: ${reason}.`, {}, { cause: error });
+}
+
+function decodingFailed(error: unknown): LatentkitError {
+  if (error instanceof LatentkitError) return error;
+  const { message, status } = error as Error & { status?: string };
+  if (status === "too-large") {
+    const expected = `at most ${MAX_PIXELS} pixels in all frames of an animation`;
+    return new LatentkitError("png.too-large", `PNG: expected ${expected}, received more.`, {}, { cause: error });
   }
+  // without the name of the native function
+  const reason = message.replace(/^\w+: /, "").replace(/(?<!\.)\.+$/, "");
+  return new LatentkitError("png.invalid", `PNG: ${reason}.`, {}, { cause: error });
 }
 
 /** Converts decoded images to an IMAGE [frames, H, W, 3 or 4] in 0…1; grey becomes RGB. */

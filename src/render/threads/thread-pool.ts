@@ -74,7 +74,7 @@ export function createThreadPool(options: ThreadPoolOptions = {}): ThreadPool {
   const { cacheBytes = DEFAULT_CACHE_BYTES } = options;
   const cacheDir = options.cacheDir === undefined ? undefined : createDiskCache({ folder: options.cacheDir }).folder;
   return new Pool(threads, options.runsPerThread ?? 1, {
-    data: { setup: options.setup, cacheBytes, cacheDir, encodesHere: threads >= availableParallelism() },
+    data: { setup: options.setup, cacheBytes, cacheDir, isBlocking: threads >= availableParallelism() },
     resourceLimits: options.resourceLimits,
     graceMs: options.graceMs ?? GRACE_MS,
   });

@@ -22,7 +22,7 @@ import { setMark } from "./mark.js";
 export interface ThreadData extends Readonly<Pick<Job, "setup" | "cacheDir">> {
   readonly cacheBytes: number;
   /** See `OutputHandling`. */
-  readonly encodesHere: boolean;
+  readonly isBlocking: boolean;
 }
 
 /** One run, as data that can be sent. */
@@ -106,7 +106,7 @@ interface Sent {
 const PROGRESS_EVERY_MS = 40;
 
 function serve(port: MessagePort, data: ThreadData): void {
-  const { encodesHere } = data;
+  const { isBlocking } = data;
   // once for all runs: models are loaded once, and the cache recognises the host
   const open = once(() => openSurroundings(data, { cache: createCache({ policy: "bytes", size: data.cacheBytes }) }));
   const graphOf = lastOf(readGraphText);
@@ -150,7 +150,7 @@ function serve(port: MessagePort, data: ThreadData): void {
       const own = item && { ...shared, set: parseJson(item.set) as Job["set"], passing: item.passing };
       const around = {
         ...surroundings,
-        outputHandling: { files, encodesHere },
+        outputHandling: { files, isBlocking },
         signal,
         onEvent,
         hasTransientEvents: true,

@@ -28,12 +28,7 @@ export function convolved(image: Tensor, weights: Float32Array): Tensor {
 
 /** x clamped to 0 … 1, in place; NaN stays NaN. */
 export function clampToUnit(x: Tensor): Tensor {
-  const { data } = x;
-  for (let i = 0; i < data.length; i++) {
-    const value = data[i]!;
-    if (value < 0) data[i] = 0;
-    else if (value > 1) data[i] = 1;
-  }
+  loadNative().clampToUnit(x.data);
   return x;
 }
 

@@ -47,6 +47,7 @@ const CORE: All<NativeBindings> = {
   resizeToBytes: true,
   convolveImage: true,
   blendImages: true,
+  clampToUnit: true,
   extremesAlong: true,
   exp: true,
   expm1: true,
@@ -70,6 +71,8 @@ const CORE: All<NativeBindings> = {
   deflatePng: true,
   decodePng: true,
   decodePngFrames: true,
+  inspectPngFrames: true,
+  decodePngFramesHere: true,
   takeSamples: true,
   cuda: true,
 };

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { LatentkitError } from "latentkit";
 import { InputFiles } from "#src/io/files/input-files.js";
 import { refuses } from "../../../helpers/errors.js";
 import { sha256, temporaryFolder } from "../../../helpers/folders.js";
@@ -28,6 +29,35 @@ describe("InputFiles", () => {
     await refuses(inputs.read("../d"), "path.outside");
     await refuses(inputs.read("c.txt", 'input "image"'), "file.not-found", /^input "image"/);
     await refuses(new InputFiles({ folder: undefined }).read("a.txt"), "usage.invalid", /inputDir/);
+  });
+
+  it("hashes what was read, where it hashes reads, else what is there", async () => {
+    const path = join(folder(), "a.txt");
+    for (const hashesReads of [true, false]) {
+      writeFileSync(path, "read");
+      const inputs = new InputFiles({ folder: folder(), hashesReads });
+      await inputs.read("a.txt");
+      writeFileSync(path, "replaced");
+      assert.equal(await inputs.hash("a.txt"), sha256(Buffer.from(hashesReads ? "read" : "replaced")));
+      await inputs.read("a.txt");
+      assert.equal(await inputs.hash("a.txt"), sha256(Buffer.from("replaced")));
+    }
+  });
+
+  it("reads the same and fails the same where it may block", async () => {
+    const large = Buffer.alloc(3_000_001, "large ");
+    writeFileSync(join(folder(), "large"), large);
+    writeFileSync(join(folder(), "empty"), "");
+    mkdirSync(join(folder(), "sub"));
+    symlinkSync("/etc/passwd", join(folder(), "link"));
+    const [free, blocking] = [false, true].map((isBlocking) => new InputFiles({ folder: folder(), isBlocking }));
+    assert.deepEqual(await blocking!.read("large"), large);
+    assert.equal((await blocking!.read("empty")).length, 0);
+    for (const name of ["none", "sub", "link", "../a", "large/a", "\0"]) {
+      const [expected, error] = await Promise.all([free, blocking].map((inputs) => inputs!.read(name).catch((e) => e)));
+      assert.ok(error instanceof LatentkitError, name);
+      assert.deepEqual([error.code, error.message], [expected.code, expected.message]);
+    }
   });
 
   it("downloads an address once, and hashes what was downloaded", async () => {

@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { deflateSync } from "node:zlib";
-import { type DecodedFrames, decodePng, decodePngFrames } from "#src/io/png/png.js";
+import {
+  type DecodedFrames,
+  decodePng,
+  decodePngFramesHere,
+  decodePngFrames as decodePngFramesLater,
+} from "#src/io/png/png.js";
 import { loadNative } from "#src/native/load.js";
 import { refuses } from "../../../helpers/errors.js";
 import { type ApngPlan, apngChunks, exifChunk, makeApng, words } from "../../../helpers/png/apng-file.js";
@@ -42,6 +47,21 @@ const inside = (box: { x: number; y: number; width: number; height: number }, wi
   const [x, y] = [at % width, Math.floor(at / width)];
   return x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height;
 };
+
+/** Frames as both functions read them, which agree in samples and errors. */
+async function decodePngFrames(bytes: Uint8Array, limit?: number): Promise<DecodedFrames> {
+  const [later, here] = await Promise.allSettled([
+    decodePngFramesLater(bytes, limit),
+    (async () => decodePngFramesHere(bytes, limit))(),
+  ]);
+  if (later.status === "rejected") {
+    const { code, message } = (here as PromiseRejectedResult).reason;
+    assert.deepEqual([code, message], [later.reason.code, later.reason.message]);
+    throw later.reason;
+  }
+  assert.deepEqual(here, later);
+  return later.value;
+}
 
 const samplesOf = ({ data }: DecodedFrames): number[] => [...data];
 
@@ -151,6 +171,17 @@ describe("decodePngFrames", () => {
     assert.throws(() => native.takeSamples(samples, out), /out/);
     native.takeSamples(samples, new Uint8Array(0));
     assert.throws(() => native.takeSamples({}, out), /samples must be those of decodePngFrames/);
+  });
+
+  it("writes into memory that has room for the samples, apart from the file", () => {
+    const native = loadNative();
+    const file = makeApng(rgb);
+    const { byteLength, frames, width } = native.inspectPngFrames(file, 100, 2);
+    assert.deepEqual([byteLength, frames, width], [12, 2, 2]);
+    const short = new Uint8Array(byteLength - 1);
+    assert.throws(() => native.decodePngFramesHere(short, file, 100, 2), /^RangeError: decodePngFramesHere: /);
+    assert.throws(() => native.decodePngFramesHere(file.subarray(0, 12), file, 100, 2), /bytes/);
+    assert.throws(() => native.inspectPngFrames(new Uint8Array(new SharedArrayBuffer(9)), 100, 2), /SharedArrayBuffer/);
   });
 
   it("reads a late, repeated or empty animation chunk as a still picture", async () => {
