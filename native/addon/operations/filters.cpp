@@ -57,11 +57,10 @@ Napi::Value ExtremesAlong(const Napi::CallbackInfo &info) {
 }  // namespace
 
 void ExportFilters(const Exports &exports) {
-  SetAll(exports.core,
-         {{"convolveImage", ConvolveImage},
-          {"blendImages", BlendImages},
-          {"clampToUnit", ClampToUnit},
-          {"extremesAlong", ExtremesAlong}});
+  SetAll(exports.core, {{"convolveImage", ConvolveImage},
+                        {"blendImages", BlendImages},
+                        {"clampToUnit", ClampToUnit},
+                        {"extremesAlong", ExtremesAlong}});
 }
 
 }  // namespace latentkit

@@ -79,8 +79,7 @@ template <class Mode>
 engine_status blend(engine_f32 out, engine_cf32 a, engine_cf32 b, double factor, Mode mode) {
   const float of_a = static_cast<float>(1 - factor), of_mode = static_cast<float>(factor);
   for_ranges(out.len, kGrain, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; i++)
-      out.data[i] = clamped(a.data[i] * of_a + mode(a.data[i], b.data[i]) * of_mode);
+    for (size_t i = begin; i < end; i++) out.data[i] = clamped(a.data[i] * of_a + mode(a.data[i], b.data[i]) * of_mode);
   });
   return ENGINE_OK;
 }
