@@ -47,4 +47,6 @@ export interface RunSurroundings extends Readonly<Surroundings> {
   readonly builtIns?: Registry;
   /** No listener retains values of the run's events after it has returned: memory of results without readers is used again. */
   readonly hasTransientEvents?: boolean;
+  /** The calling thread only renders: nodes may hold it while they read, decode and encode. */
+  readonly isBlocking?: boolean;
 }

@@ -34,6 +34,11 @@ export interface NodeContext {
   readonly log: (message: string) => void;
   /** Names and receipts of saved images; where absent, counters and no receipts. */
   readonly output?: OutputHandling;
+  /**
+   * The calling thread only renders: it reads files, decodes and encodes PNG pictures itself. Where every processor has such
+   * a thread, handing work to another one only costs the way there and back.
+   */
+  readonly isBlocking?: boolean;
 }
 
 /** Absolute paths. */

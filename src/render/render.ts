@@ -47,7 +47,7 @@ export async function renderJob(
   runId?: string,
 ): Promise<RenderResult> {
   const { metadata = "full", classAliases = {}, redact = [], set = {} } = job;
-  const { registry, host, signal, outputHandling, clock } = surroundings;
+  const { registry, host, signal, outputHandling, isBlocking, clock } = surroundings;
   refuseUnwritable(job);
   const source = readGraph(graph, { registry, classAliases, clock });
   const parsed = parseGraph(source.graph, { classAliases });
@@ -64,7 +64,7 @@ export async function renderJob(
     folder: inputDir,
     files,
     isOffline: job.allowNetwork === false,
-    isBlocking: outputHandling?.isBlocking,
+    isBlocking,
     hashesReads: metadata !== "none",
   });
   const around = { registry, host, inputDir, files, inputs, signal };

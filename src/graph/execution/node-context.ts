@@ -58,6 +58,10 @@ export class RunningNode implements NodeContext {
     return this.setting.surroundings.outputHandling;
   }
 
+  get isBlocking(): boolean | undefined {
+    return this.setting.surroundings.isBlocking;
+  }
+
   // functions that nodes take out of the context, made for those that do
   get progress(): (value: number, max: number, preview?: unknown) => void {
     return (value, max, preview) => {

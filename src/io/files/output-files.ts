@@ -32,11 +32,6 @@ export interface OutputHandling {
   readonly parameters?: (nodeId: string, size: { width: number; height: number }) => Promise<string | undefined>;
   /** PNG files of 8 bits where absent. */
   readonly format?: PictureFormat;
-  /**
-   * The calling thread only renders: it reads files, decodes and encodes PNG pictures itself. Where every processor has such
-   * a thread, handing work to another one only costs the way there and back.
-   */
-  readonly isBlocking?: boolean;
 }
 
 /** Writes files under ComfyUI's names: `<name>_<counter>`, one more than the highest counter in the folder. */

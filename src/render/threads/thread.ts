@@ -150,7 +150,8 @@ function serve(port: MessagePort, data: ThreadData): void {
       const own = item && { ...shared, set: parseJson(item.set) as Job["set"], passing: item.passing };
       const around = {
         ...surroundings,
-        outputHandling: { files, isBlocking },
+        outputHandling: { files },
+        isBlocking,
         signal,
         onEvent,
         hasTransientEvents: true,

@@ -14,8 +14,8 @@ export const loadImageMask = defineNode({
   outputs: { MASK: "MASK" },
   validate: validImage,
   isChanged: fileHash,
-  run: async ({ image, channel }, context) => {
-    const { pictures } = await loadPictures(image, context, 1);
+  run: async ({ image, channel }, { readInput, isBlocking }) => {
+    const { pictures } = await loadPictures(image, { readInput, isBlocking }, 1);
     return { MASK: channel === "alpha" ? transparency(pictures) : channelOf(pictures, COLOURS.indexOf(channel)) };
   },
 });

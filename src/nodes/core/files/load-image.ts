@@ -55,11 +55,15 @@ export function validImage(
 }
 
 /** Reads the first `limit` frames of a file as [frames, H, W, 3 or 4]; `isKeyed`: alpha is one transparent colour. */
-export async function loadPictures(name: string, { readInput, output }: NodeContext, limit?: number) {
+export async function loadPictures(
+  name: string,
+  { readInput, isBlocking }: Pick<NodeContext, "readInput" | "isBlocking">,
+  limit?: number,
+) {
   const bytes = await readInput(name, SUBJECT);
   checkPictureHead({ name, subject: SUBJECT }, bytes);
   try {
-    const decoded = await decodePicture(bytes, limit, output?.isBlocking);
+    const decoded = await decodePicture(bytes, limit, isBlocking);
     const pictures = imageTensor(decoded);
     returnMemory(decoded.data.buffer);
     return { pictures, isKeyed: decoded.isKeyed };
@@ -96,8 +100,8 @@ export const loadImage = defineNode({
   ],
   validate: validImage,
   isChanged: fileHash,
-  run: async ({ image }, context) => {
-    const { pictures, isKeyed } = await loadPictures(image, context);
+  run: async ({ image }, { readInput, isBlocking }) => {
+    const { pictures, isKeyed } = await loadPictures(image, { readInput, isBlocking });
     const colours = firstChannels(pictures, 3);
     // ComfyUI masks by alpha and by palettes, not by one transparent colour
     return { IMAGE: colours, MASK: transparency(isKeyed ? colours : pictures) };

@@ -18,8 +18,8 @@ interface Save {
 }
 
 /** Settings of the run for this node's images; without `hasMetadata` those alone that are not about texts. */
-export function savingOf({ output = {}, nodeId, clock, signal }: NodeContext, hasMetadata: boolean) {
-  const { files, isBlocking, format, receipt, parameters } = output;
+export function savingOf({ output = {}, isBlocking, nodeId, clock, signal }: NodeContext, hasMetadata: boolean) {
+  const { files, format, receipt, parameters } = output;
   const settings = { files, isBlocking, format, now: clock(), signal };
   if (!hasMetadata) return settings;
   return {
