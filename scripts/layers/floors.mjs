@@ -72,6 +72,7 @@ export const FLOORS = {
     "store/ files/",
     "webhooks/",
     "runs/",
+    "metrics/",
     "shared/ incoming/",
     "http/",
     "service",

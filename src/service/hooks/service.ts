@@ -96,7 +96,12 @@ export function createHookService(options: HookServiceOptions): HookService {
   const { web, limits, sessions } = config;
   const tokens = createTokens(options.config.hooks_token);
   const slots = new StreamSlots(limits);
-  const metrics = createMetrics({ stats: () => runs.stats(), streams: () => slots.size, limits });
+  const metrics = createMetrics({
+    stats: () => runs.stats(),
+    streams: () => slots.size,
+    pendingWebhooks: () => deliverer.pending,
+    limits,
+  });
   const store = options.store ?? createMemoryStore();
   const endpoints = createEndpoints(web.webhooks);
   const observer = observe(metrics.observer, log);

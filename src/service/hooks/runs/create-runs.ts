@@ -30,8 +30,8 @@ const LAST_TURNS = 1000;
 export interface RunStats {
   readonly queued: number;
   readonly running: number;
-  /** Time for which the next run of the queue has waited; absent where the store has the queue. */
-  readonly waitedMs: number | undefined;
+  /** Time for which the next run of the queue has waited; of a shared store, the oldest one. */
+  readonly waitedMs: number;
   /** Runs with at least one reader waiting for events. */
   readonly followed: number;
 }

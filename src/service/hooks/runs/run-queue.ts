@@ -30,8 +30,8 @@ export interface Reservation {
 export interface Queue {
   readonly queued: number;
   readonly running: number;
-  /** Time for which the next run has waited, where this process knows it. */
-  readonly waitedMs?: number;
+  /** Time for which the next run has waited. */
+  readonly waitedMs: number;
   /** Most runs of a session that may wait, where the store counts them. */
   readonly mostQueued?: number;
   /** Position of a queued run, 1 for the next. */

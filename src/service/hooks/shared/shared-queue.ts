@@ -25,7 +25,7 @@ export class SharedQueue implements Queue {
   readonly #store: SharedStore;
   readonly #limits: QueueLimits;
   readonly #now: SteadyWall;
-  #counts: RunCounts = { queued: 0, running: 0, newest: 0 };
+  #counts: RunCounts = { queued: 0, running: 0, newest: 0, oldestQueuedAt: null };
   #reserved = 0;
   /** Sequence numbers of the runs that were created here since the counts were read. */
   #created: number[] = [];
@@ -61,6 +61,12 @@ export class SharedQueue implements Queue {
 
   get running(): number {
     return this.#counts.running;
+  }
+
+  /** Time for which the oldest queued run has waited, in ms, as far as the last count tells; 0 where none waits. */
+  get waitedMs(): number {
+    const { oldestQueuedAt } = this.#counts;
+    return oldestQueuedAt === null ? 0 : Math.max(0, this.#now() - oldestQueuedAt);
   }
 
   get mostQueued(): number {

@@ -15,11 +15,12 @@ import { FILE_STORE, type FileStore } from "../files/file-store.js";
 import { localFiles } from "../files/local-files.js";
 import type { HookConfigInput } from "../hook-config.js";
 import { type HookLog, LOGGER } from "../hook-log.js";
+import { createWorkerMetrics } from "../metrics/worker-metrics.js";
 import { EventBus } from "../runs/event-bus.js";
 import type { RunContext, RunObserver } from "../runs/run-context.js";
 import type { SharedStore } from "../store/leases.js";
 import { createEndpoints, receiversOfEnd } from "../webhooks/endpoints.js";
-import { Claims } from "./claims.js";
+import { type ClaimOptions, Claims } from "./claims.js";
 
 const LEASE_SECONDS = 15;
 const CONCURRENCY = 4;
@@ -54,6 +55,10 @@ export interface RunningWorker {
   readonly running: number;
   /** Id of the run whose agent's code is executing, its timers and callbacks included. */
   readonly current: string | undefined;
+  /** Text of the Prometheus metrics of this worker and its process, and its content type. */
+  metrics(): Promise<{ readonly contentType: string; readonly text: string }>;
+  /** Rejects with store_unavailable where the store cannot be used. */
+  ping(): Promise<void>;
   /** Ends a run of this worker as failed whose agent threw where nobody awaits it. */
   fail(runId: string, thrown: unknown): void;
   /**
@@ -97,14 +102,18 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const config = parseConfig({ channels: { web: { webhooks: options.webhooks } } }, "startWorker");
   const endpoints = createEndpoints(config.channels.web.webhooks);
   const now = steadyWall(own);
+  const metrics = createWorkerMetrics({ running: () => claims.running, runningLimit: concurrency });
   const current = new AsyncLocalStorage<string>();
   const context: RunContext = {
     ...{ agent, store, files, current, clock: withWall(own, now), mark: now, bus: new EventBus() },
     eventLimits: options.eventLimits ?? EVENT_LIMITS,
-    observer: observe(log),
+    observer: observe(metrics.observer, log),
     receiversOf: (state) => receiversOfEnd(endpoints, state),
   };
-  const recovered = (lost: object) => log.warn(lost, "runs of lost workers");
+  const recovered: ClaimOptions["recovered"] = ({ requeued, ended }) => {
+    metrics.countLost({ requeued: requeued.length, ended: ended.length });
+    log.warn({ requeued, ended }, "runs of lost workers");
+  };
   const claims = new Claims(context, store, { concurrency, leaseMs: leaseSeconds * 1000, onLoss, recovered }, now);
   await claims.open();
   let closing: Promise<void> | undefined;
@@ -121,6 +130,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     get current() {
       return current.getStore();
     },
+    metrics: async () => ({ contentType: metrics.registry.contentType, text: await metrics.registry.metrics() }),
+    ping: () => store.ping(),
     fail: (id, thrown) => claims.fail(id, thrown),
     close(drainSeconds = DRAIN_SECONDS) {
       closing ??= close(drainSeconds);
@@ -129,10 +140,21 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   };
 }
 
-function observe(log: HookLog): RunObserver {
+/** Counts and logs the events of runs. */
+function observe(counters: Required<RunObserver>, log: HookLog): RunObserver {
   return {
-    started: (run) => log.info({ run_id: run.id, waited_ms: run.waitedMs }, "run started"),
-    finished: (run) => log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended"),
-    fault: (what, error) => log.error({ err: error }, what),
+    started(run) {
+      counters.started(run);
+      log.info({ run_id: run.id, waited_ms: run.waitedMs }, "run started");
+    },
+    finished(run) {
+      counters.finished(run);
+      log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended");
+    },
+    fileStored: (file) => counters.fileStored(file),
+    fault(what, error) {
+      counters.fault(what, error);
+      log.error({ err: error }, what);
+    },
   };
 }

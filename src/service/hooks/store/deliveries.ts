@@ -94,6 +94,8 @@ export interface Outbox {
   getDelivery(id: number): Promise<Delivery | null>;
   /** Newest first; below the id `before`, unless it is null. */
   listDeliveries(before: number | null, limit: number, filter?: DeliveryFilter): Promise<Delivery[]>;
+  /** Number of the pending ones, at most `most`. */
+  countPendingDeliveries(most: number): Promise<number>;
   /** Makes a delivery pending and due at once, whatever its state; null where there is none. */
   redeliver(id: number, nowMark: number): Promise<Delivery | null>;
 }

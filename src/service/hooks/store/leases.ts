@@ -61,6 +61,8 @@ export interface RunCounts {
   readonly running: number;
   /** Sequence number of the newest stored run, 0 without any. */
   readonly newest: number;
+  /** Creation of the oldest queued run, wall clock ms; null where none is queued. */
+  readonly oldestQueuedAt: number | null;
 }
 
 /**

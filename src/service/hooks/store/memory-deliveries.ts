@@ -98,6 +98,11 @@ export function createMemoryOutbox(): MemoryOutbox {
         .slice(-limit)
         .reverse()
         .map(({ delivery }) => ({ ...delivery })),
+    countPendingDeliveries: async (most) =>
+      Math.min(
+        most,
+        [...pending.values()].reduce((sum, { size }) => sum + size, 0),
+      ),
     redeliver: async (id, nowMark) => {
       const row = rows.get(id);
       if (row === undefined) return null;

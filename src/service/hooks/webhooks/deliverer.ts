@@ -9,6 +9,10 @@ import { backOffMs, retryAfterMs } from "./retry.js";
 
 /** Interval at which the store is asked for deliveries that are due, also those of other processes. */
 const POLL_MS = 2000;
+/** Interval of counts, of which one of as many as are counted takes some 20 ms of the store. */
+const COUNT_MS = 10_000;
+/** Pending deliveries beyond these are not counted. */
+const MOST_COUNTED = 100_000;
 /** Time beyond a request's limit after which a delivery is taken for lost with its process. */
 const LEASE_MARGIN_MS = 45_000;
 const GONE = 410;
@@ -45,9 +49,17 @@ export class Deliverer {
   #timer: Timer | undefined;
   #polling: Promise<void> | undefined;
   #isWoken = false;
+  #pending = 0;
+  /** Monotonic ms. */
+  #countFrom = 0;
 
   constructor(options: DelivererOptions) {
     this.#options = options;
+  }
+
+  /** Number of pending deliveries of the store, as last counted. */
+  get pending(): number {
+    return this.#pending;
   }
 
   /** Looks for deliveries now, and again at intervals. */
@@ -75,6 +87,7 @@ export class Deliverer {
         this.#isWoken = false;
         await this.#claim();
       }
+      await this.#count();
     } catch (error) {
       this.#options.log.error({ err: error }, "webhooks wait for the store");
     }
@@ -100,6 +113,13 @@ export class Deliverer {
       });
       attempts.add(attempt);
     }
+  }
+
+  async #count(): Promise<void> {
+    const { store, clock } = this.#options;
+    if (clock.monotonic() < this.#countFrom || this.#stopping.signal.aborted) return;
+    this.#countFrom = clock.monotonic() + COUNT_MS;
+    this.#pending = await store.countPendingDeliveries(MOST_COUNTED);
   }
 
   #attemptsTo({ endpoint }: Endpoint): Set<Promise<void>> {

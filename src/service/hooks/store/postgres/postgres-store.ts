@@ -154,6 +154,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       db.transaction((tx) => deliveries.settleDelivery(tx, id, token, settlement)),
     getDelivery: (id) => deliveries.getDelivery(db, id),
     listDeliveries: (before, limit, filter) => deliveries.listDeliveries(db, before, limit, filter),
+    countPendingDeliveries: (most) => deliveries.countPendingDeliveries(db, most),
     redeliver: (id) => deliveries.redeliver(db, id),
     sweep: (request) => db.transaction((tx) => sweep(tx, request, schema)),
     ping: () => ping(db),

@@ -7,10 +7,17 @@ export async function countRuns(db: Connection, most: number): Promise<RunCounts
   const [row] = await db.query(
     `SELECT (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'queued' LIMIT $1) AS first) AS queued,
        (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'running' LIMIT $1) AS first) AS running,
-       (SELECT max(seq) FROM lk.runs) AS newest`,
+       (SELECT max(seq) FROM lk.runs) AS newest,
+       (SELECT created_at FROM lk.runs WHERE state = 'queued' ORDER BY seq LIMIT 1) AS oldest_queued_at`,
     most,
   );
-  return { queued: Number(row!.queued), running: Number(row!.running), newest: Number(row!.newest) };
+  const { oldest_queued_at: oldest } = row!;
+  return {
+    queued: Number(row!.queued),
+    running: Number(row!.running),
+    newest: Number(row!.newest),
+    oldestQueuedAt: oldest === null ? null : Number(oldest),
+  };
 }
 
 export async function positionOf(db: Connection, id: string, most: number): Promise<number> {

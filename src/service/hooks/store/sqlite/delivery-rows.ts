@@ -96,6 +96,11 @@ export function listDeliveries(
   return db.all(`SELECT * FROM deliveries ${where} ORDER BY id DESC LIMIT ?`, ...values, limit).map(toDelivery);
 }
 
+export function countPendingDeliveries(db: Connection, most: number): number {
+  const sql = "SELECT count(*) AS n FROM (SELECT 1 FROM deliveries WHERE state = 'pending' LIMIT ?)";
+  return Number(db.get(sql, most)!.n);
+}
+
 export function redeliver(db: Connection, id: number, nowMark: number): Delivery | null {
   db.run(
     "UPDATE deliveries SET state = 'pending', settled_mark = NULL, due_mark = ?, since_mark = ? WHERE id = ?",

@@ -56,6 +56,7 @@ export function createSqliteStore(path: string, options: SqliteStoreOptions = {}
     getDelivery: async (id) => db.read(() => deliveries.getDelivery(db, id)),
     listDeliveries: async (before, limit, filter) =>
       db.read(() => deliveries.listDeliveries(db, before, limit, filter)),
+    countPendingDeliveries: async (most) => db.read(() => deliveries.countPendingDeliveries(db, most)),
     redeliver: async (id, nowMark) => db.write("durable", () => deliveries.redeliver(db, id, nowMark)),
     sweep: async (request) => db.write("trailing", () => sweep(db, request)),
     ping: async () => ping(db),

@@ -125,6 +125,12 @@ export async function listDeliveries(
   return (await db.query(`SELECT * FROM lk.deliveries ${where} ORDER BY id DESC LIMIT $1`, ...values)).map(toDelivery);
 }
 
+export async function countPendingDeliveries(db: Connection, most: number): Promise<number> {
+  const pending = "SELECT 1 FROM lk.deliveries WHERE state = 'pending' LIMIT $1";
+  const [row] = await db.query(`SELECT count(*) AS n FROM (${pending}) AS pending`, most);
+  return Number(row!.n);
+}
+
 export async function redeliver(db: Pick<Connection, "query">, id: number): Promise<Delivery | null> {
   const [row] = await db.query(
     `UPDATE lk.deliveries SET state = 'pending', settled = NULL, due = clock_timestamp(), since = clock_timestamp()
