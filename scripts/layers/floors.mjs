@@ -76,6 +76,7 @@ export const FLOORS = {
     "shared/ incoming/",
     "http/",
     "service",
+    "worker-router",
     "index postgres",
   ],
   "service/hooks/files": ["*", "s3/"],

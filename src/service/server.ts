@@ -32,7 +32,8 @@ const LAST_BYTES_MS = 1000;
 
 /** Options of `createServer`. */
 export interface ServerOptions {
-  readonly hooks: HookService;
+  /** The router, and what ends with the server: a hook service, or a worker. */
+  readonly hooks: Pick<HookService, "router" | "close">;
   /** Default 127.0.0.1. */
   readonly host?: string;
   /** Default 8188; 0: any free port. */
@@ -60,7 +61,7 @@ const SERVER_RULES: OptionRules<ServerOptions> = {
 };
 
 function isHookService(value: unknown): boolean {
-  return hasMethods(value, "heartbeat", "close") && typeof (value as { router?: unknown }).router === "function";
+  return hasMethods(value, "close") && typeof (value as { router?: unknown }).router === "function";
 }
 
 /** Creates a Node HTTP server for the hook service: every response is JSON, also to slow, huge and malformed requests. */
@@ -115,7 +116,7 @@ export function createServer(options: ServerOptions): ListeningServer {
   };
 }
 
-function createApp(hooks: HookService, log: HookLog): Express {
+function createApp(hooks: ServerOptions["hooks"], log: HookLog): Express {
   const app = loadExpress()().disable("x-powered-by").disable("etag");
   const refuse = async (req: Request, res: Response, error: HookError) => {
     await prepareResponse(req, res, systemClock);
@@ -176,7 +177,11 @@ function handleClientErrors(server: Server, log: HookLog): void {
   });
 }
 
-async function closeAll(server: Server, hooks: HookService, drainSeconds: number | undefined): Promise<void> {
+async function closeAll(
+  server: Server,
+  hooks: ServerOptions["hooks"],
+  drainSeconds: number | undefined,
+): Promise<void> {
   try {
     await hooks.close(drainSeconds);
   } finally {

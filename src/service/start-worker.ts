@@ -1,13 +1,18 @@
 import { describe, LatentkitError } from "../base/errors.js";
 import { checkOptions, isKeyed } from "../base/options.js";
-import { type ConfigInput, parseConfig } from "../render/config/config.js";
-import { startWorker } from "./hooks/shared/worker.js";
+import { type Config, type ConfigInput, parseConfig } from "../render/config/config.js";
+import type { HookLog } from "./hooks/hook-log.js";
+import { type RunningWorker, startWorker } from "./hooks/shared/worker.js";
+import { createWorkerRouter } from "./hooks/worker-router.js";
 import { createLogger } from "./log.js";
 import { factsOf, isPostgres, openAgent, openFiles, openPostgres, refusingStore } from "./parts.js";
+import { createServer } from "./server.js";
 import { START_RULES, type StartOptions } from "./start.js";
 
 /** A worker process. */
 export interface RunningWorkerProcess {
+  /** Address of its probes; undefined where it has no port. */
+  readonly url: string | undefined;
   /** Logs an error that no caller awaited, with the run that it came from. */
   fault(what: string, error: unknown): void;
   /** Logs an error that nobody could catch, and fails its run. The process should end soon. */
@@ -33,10 +38,16 @@ export async function startWorkerProcess(
   }
   const logger = createLogger({ destination: options.log && { write: options.log } });
   const { limits, channels } = config;
-  const agent = await openAgent({ ...config, render: true });
+  const closers: (() => Promise<void>)[] = [];
+  const closeAll = async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  };
   try {
+    const agent = await openAgent({ ...config, render: true });
+    closers.push(agent.close);
     const files = openFiles(config);
     const store = await openPostgres(config.store);
+    closers.push(() => store.close());
     const worker = await refusingStore(() =>
       startWorker({
         agent: agent.run,
@@ -49,11 +60,12 @@ export async function startWorkerProcess(
         webhooks: channels.web.webhooks,
         logger,
       }),
-    ).catch(async (error: unknown) => {
-      await store.close();
-      throw error;
-    });
+    );
+    closers.push(() => worker.close(0));
+    const server = config.worker_port === undefined ? undefined : serverOf(worker, config, logger);
+    const url = (await server?.listen())?.url;
     return {
+      url,
       fault: (what, error) => logger.error(factsOf(error, worker.current), what),
       crash(error) {
         const { current } = worker;
@@ -61,12 +73,17 @@ export async function startWorkerProcess(
         if (current !== undefined) worker.fail(current, error);
       },
       async close(drainSeconds = limits.drain_seconds) {
-        await worker.close(drainSeconds);
-        await agent.close();
+        await (server ?? worker).close(drainSeconds);
+        await closeAll();
       },
     };
   } catch (error) {
-    await agent.close();
+    await closeAll();
     throw error;
   }
+}
+
+function serverOf(worker: RunningWorker, { host, worker_port: port, channels, limits }: Config, logger: HookLog) {
+  const router = createWorkerRouter(worker, { ...channels.web, limits }, logger);
+  return createServer({ hooks: { router, close: worker.close }, host, port, limits, logger });
 }

@@ -1,8 +1,8 @@
-import { LatentkitError } from "../../base/errors.js";
 import { type Config, hidePassword } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import type { Command } from "../command.js";
 import { hostOptions, modelsOf } from "../host.js";
+import { portOf } from "../port.js";
 import { deviceOf, networkOf } from "../render-options.js";
 import type { Terminal } from "../terminal.js";
 import { type Stoppable, untilStopped } from "../until-stopped.js";
@@ -72,12 +72,6 @@ export const serveCommand = (startService: StartService): Command => ({
     return code;
   },
 });
-
-function portOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (/^\d{1,5}$/.test(text) && Number(text) <= 65535) return Number(text);
-  throw new LatentkitError("usage.invalid", `--port: expected 0 to 65535, received ${JSON.stringify(text)}.`);
-}
 
 /** The service's URL, and a command line that starts a run. The token itself is never printed. */
 function greeting(service: { url: string; hasToken: boolean }, config: Config, { env }: Terminal): string {

@@ -3,11 +3,15 @@ import { type Config, hidePassword } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
 import type { Command } from "../command.js";
 import { hostOptions, modelsOf } from "../host.js";
+import { portOf } from "../port.js";
 import { deviceOf, networkOf } from "../render-options.js";
 import { type Stoppable, untilStopped } from "../until-stopped.js";
 
 /** The function that starts a worker, as far as this command needs it; bin/latentkit.mjs passes the real one. */
-export type StartWorker = (config: Config, options: { log: (line: string) => void }) => Promise<Stoppable>;
+export type StartWorker = (
+  config: Config,
+  options: { log: (line: string) => void },
+) => Promise<Stoppable & { readonly url: string | undefined }>;
 
 export const workerCommand = (startWorker: StartWorker): Command => ({
   usage: "worker",
@@ -16,6 +20,8 @@ export const workerCommand = (startWorker: StartWorker): Command => ({
     "  --config FILE    configuration, YAML or JSON: the agent, its folders and limits",
     "  --store URL      postgres://USER:PASSWORD@HOST/DATABASE, that of the front ends",
     "  --concurrency N  runs at the same time (4)",
+    "  --port N         port for /health, /ready and /metrics, 0 to 65535; absent: the worker listens nowhere",
+    "  --host ADDRESS   address of that port (127.0.0.1)",
     "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
     "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline        refuse graphs whose nodes use the network or a key",
@@ -29,6 +35,8 @@ export const workerCommand = (startWorker: StartWorker): Command => ({
     config: { type: "string" },
     store: { type: "string" },
     concurrency: { type: "string" },
+    port: { type: "string" },
+    host: { type: "string" },
     ...hostOptions,
     device: { type: "string" },
     offline: { type: "boolean" },
@@ -42,6 +50,8 @@ export const workerCommand = (startWorker: StartWorker): Command => ({
       file: args.value("config"),
       flags: {
         store: args.value("store"),
+        host: args.value("host"),
+        worker_port: portOf(args.value("port")),
         limits: running === undefined ? undefined : { running },
         device: deviceOf(args),
         allow_network: networkOf(args),
@@ -56,7 +66,8 @@ export const workerCommand = (startWorker: StartWorker): Command => ({
     print(
       `latentkit claims runs from ${hidePassword(store)}, ${limits.running} at the same time; files go to ${output_dir}.\n`,
     );
-    emit({ type: "working" });
+    if (worker.url !== undefined) print(`Probes and metrics: ${worker.url}\n`);
+    emit({ type: "working", url: worker.url });
     const code = await untilStopped(worker, terminal, signal, () =>
       print(`Stopping: running runs have up to ${limits.drain_seconds} s to end.\n`),
     );

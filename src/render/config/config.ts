@@ -139,6 +139,12 @@ export const configSchema = lazy(() => {
       .default("127.0.0.1")
       .describe("Address on which `serve` listens; others than loopback need a token."),
     port: z.int().min(0).max(65535).default(8188).describe("Port of `serve`; 0 takes a free one."),
+    worker_port: z
+      .int()
+      .min(0)
+      .max(65535)
+      .optional()
+      .describe("Port on which `worker` answers `/health`, `/ready` and `/metrics`; absent: it listens nowhere."),
     store: z
       .string()
       .regex(/^(memory:|sqlite:.+|postgres(ql)?:\/\/.+)$/, "expected memory:, sqlite:FILE or postgres://…")

@@ -20,6 +20,7 @@ import { againRoute } from "./http/routes/again-route.js";
 import { deliveryRoutes } from "./http/routes/delivery-routes.js";
 import { hookRoutes } from "./http/routes/hook-routes.js";
 import { incomingRoutes } from "./http/routes/incoming-routes.js";
+import { openApiRoute } from "./http/routes/openapi-route.js";
 import { runEndedPayload } from "./http/routes/payloads.js";
 import { probeRoutes } from "./http/routes/probe-routes.js";
 import { runRoutes } from "./http/routes/run-routes.js";
@@ -170,6 +171,7 @@ export function createHookService(options: HookServiceOptions): HookService {
     againRoute(context),
     ...deliveryRoutes(context),
     ...probeRoutes(context),
+    ...openApiRoute(context),
   ];
   deliverer.wake();
   return {

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { loadConfig, unknownVariables } from "#src/render/config/load-config.js";
+import { createWorkerMetrics } from "#src/service/hooks/metrics/worker-metrics.js";
 import { RUN_STATES } from "#src/service/hooks/run.js";
 import { root } from "../../helpers/folders.js";
 import { serviceStarter } from "../../helpers/hooks/hook-service.js";
@@ -48,12 +49,13 @@ describe("examples/operations", () => {
     assert.deepEqual(readdirSync(FOLDER).sort(), names);
   });
 
-  it("alerts and dashboard ask for metrics and labels that a service has", async () => {
+  it("alerts and dashboard ask for metrics and labels that a service or a worker has", async () => {
     const service = await start();
     const { stream_url } = await service.start("x");
     await (await fetch(service.url + stream_url)).text();
     await fetch(`${service.url}/api/runs`);
-    const text = await (await service.get("/metrics")).text();
+    const workers = await createWorkerMetrics({ running: () => 0, runningLimit: 1 }).registry.metrics();
+    const text = (await (await service.get("/metrics")).text()) + workers;
     const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name!, type!]));
     const used = new Set<string>();
     for (const query of queries) {

@@ -15,12 +15,22 @@ import type { StreamMemory } from "./stream/stream-memory.js";
 import type { StreamSlots } from "./stream/stream-slots.js";
 import type { Turns } from "./stream/turns.js";
 
-/** Everything that the routes of one service share. */
-export interface HookContext {
+/** Everything that the probes of a service or a worker share. */
+export interface ProbeContext {
   readonly config: HookConfig;
   readonly tokens: Tokens;
   readonly budget: AuthBudget;
   readonly signer: UrlSigner;
+  readonly runs: Pick<Runs, "closing" | "ping" | "now">;
+  readonly metrics: Pick<Metrics, "contentType" | "text" | "countRequest" | "authFailed">;
+  readonly log: HookLog;
+  readonly clock: Clock;
+  /** Returns the id of a new request. */
+  readonly newId: () => string;
+}
+
+/** Everything that the routes of one service share. */
+export interface HookContext extends ProbeContext {
   readonly startRates: StartRates;
   readonly schemas: RequestSchemas;
   readonly slots: StreamSlots;
@@ -36,8 +46,4 @@ export interface HookContext {
   /** The agent's own look at the message of a request. */
   readonly checkMessage?: (message: string) => void;
   readonly metrics: Metrics;
-  readonly log: HookLog;
-  readonly clock: Clock;
-  /** Returns the id of a new request. */
-  readonly newId: () => string;
 }

@@ -1,13 +1,13 @@
 import { HookError } from "../hook-error.js";
 import { clientKey } from "./access/client-address.js";
 import { type Access, type Call, runIdOf } from "./call.js";
-import type { HookContext } from "./context.js";
+import type { ProbeContext } from "./context.js";
 
 /**
  * Admits or refuses a request before a byte of its body is read. Returns the id of its token, "" where it needs none.
  * Fails: hooks_not_configured, invalid_request (token in the URL), unauthorized, auth_rate_limited.
  */
-export function passGate(context: HookContext, access: Access, call: Pick<Call, "req" | "query" | "params">): string {
+export function passGate(context: ProbeContext, access: Access, call: Pick<Call, "req" | "query" | "params">): string {
   if (access === "open") return "";
   const { tokens } = context;
   if (!tokens.configured) throw new HookError("hooks_not_configured");
@@ -21,13 +21,17 @@ export function passGate(context: HookContext, access: Access, call: Pick<Call, 
 }
 
 /** Counts a failed attempt of the request's client. Returns the refusal to throw; `sentence` replaces that of a 401. */
-export function countFailure({ config, budget, metrics }: HookContext, req: Call["req"], sentence?: string): HookError {
+export function countFailure(
+  { config, budget, metrics }: ProbeContext,
+  req: Call["req"],
+  sentence?: string,
+): HookError {
   const refusal = budget.refusal(clientKey(req, config.web.trust_proxy), sentence);
   metrics.authFailed(refusal.kind === "unauthorized" ? "refused" : "limited");
   return refusal;
 }
 
-function enterRun(context: HookContext, call: Pick<Call, "req" | "query" | "params">): string | null {
+function enterRun(context: ProbeContext, call: Pick<Call, "req" | "query" | "params">): string | null {
   const mode = context.config.web.stream_auth;
   if (mode === "none") return "";
   const tokenId = mode === "token" ? context.tokens.identify(call.req.rawHeaders) : null;

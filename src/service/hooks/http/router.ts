@@ -4,7 +4,7 @@ import { HookError, type HookErrorKind } from "../hook-error.js";
 import { ClientGone } from "./body.js";
 import { type Call, METHODS, type Route } from "./call.js";
 import { enterConnection } from "./connection.js";
-import type { HookContext } from "./context.js";
+import type { ProbeContext } from "./context.js";
 import { passGate } from "./gate.js";
 import { prepareResponse } from "./linger.js";
 import { sendError } from "./responses.js";
@@ -20,7 +20,7 @@ const FAULTS: ReadonlySet<HookErrorKind> = new Set(["internal", "store_unavailab
  * Creates an Express router of the routes: exact paths, and JSON responses whatever the application's settings. All other
  * paths are left to the application, even those that only differ by case or a slash.
  */
-export function createRouter(context: HookContext, routes: readonly Route[]): Router {
+export function createRouter(context: ProbeContext, routes: readonly Route[]): Router {
   const router = loadExpress().Router({ strict: true, caseSensitive: true });
   for (const route of routes) {
     router.all([...route.paths], (req, res) => handle(context, route, req, res));
@@ -30,7 +30,7 @@ export function createRouter(context: HookContext, routes: readonly Route[]): Ro
   return router;
 }
 
-async function handle(context: HookContext, route: Route, req: Request, res: Response): Promise<void> {
+async function handle(context: ProbeContext, route: Route, req: Request, res: Response): Promise<void> {
   const { clock, config } = context;
   if (!(await enterConnection(req, res, { clock, seconds: config.limits.slow_reader_seconds }))) return;
   const requestId = context.newId();
@@ -59,7 +59,7 @@ function handlerOf(route: Route, method: string) {
 const pathParams = (req: Request) => Object.fromEntries(Object.entries(req.params).map(([k, v]) => [k, String(v)]));
 
 function refuse(
-  context: HookContext,
+  context: ProbeContext,
   { req, res, requestId }: Pick<Call, "req" | "res" | "requestId">,
   error: unknown,
 ) {
@@ -76,7 +76,7 @@ function refuse(
 }
 
 /** Counts and logs the request once its connection is done with it. */
-function watch(context: HookContext, route: Route, requestId: string, req: Request, res: Response): void {
+function watch(context: ProbeContext, route: Route, requestId: string, req: Request, res: Response): void {
   const since = context.clock.monotonic();
   res.once("close", () => {
     const status = res.headersSent ? res.statusCode : "gone";

@@ -55,9 +55,11 @@ export interface RunningWorker {
   readonly running: number;
   /** Id of the run whose agent's code is executing, its timers and callbacks included. */
   readonly current: string | undefined;
-  /** Text of the Prometheus metrics of this worker and its process, and its content type. */
-  metrics(): Promise<{ readonly contentType: string; readonly text: string }>;
-  /** Rejects with store_unavailable where the store cannot be used. */
+  /** Whether close() has been called. */
+  readonly closing: boolean;
+  /** Prometheus metrics of this worker and its process. */
+  readonly metrics: { readonly contentType: string; text(): Promise<string> };
+  /** Rejects where the store cannot be used. */
   ping(): Promise<void>;
   /** Ends a run of this worker as failed whose agent threw where nobody awaits it. */
   fail(runId: string, thrown: unknown): void;
@@ -130,7 +132,10 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     get current() {
       return current.getStore();
     },
-    metrics: async () => ({ contentType: metrics.registry.contentType, text: await metrics.registry.metrics() }),
+    get closing() {
+      return closing !== undefined;
+    },
+    metrics: { contentType: metrics.registry.contentType, text: () => metrics.registry.metrics() },
     ping: () => store.ping(),
     fail: (id, thrown) => claims.fail(id, thrown),
     close(drainSeconds = DRAIN_SECONDS) {

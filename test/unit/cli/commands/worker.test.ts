@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { root, temporaryFolder } from "../../../helpers/folders.js";
 import { until } from "../../../helpers/hooks/hook-runs.js";
@@ -49,7 +50,7 @@ describe("latentkit worker", () => {
     children.push(child);
     let text = "";
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (part) => (text += part));
-    await until(() => text.includes('{"type":"working"}'), "the worker");
+    await until(() => text.includes('{"type":"working"'), "the worker");
     const ended = once(child, "close");
     const stop = async (signal: NodeJS.Signals) => {
       child.kill(signal);
@@ -69,11 +70,21 @@ describe("latentkit worker", () => {
   it("runs what front ends take; both end with 0 on SIGTERM, and a run that does not end is given up @long", async () => {
     const store = await newDatabase();
     const service = await front(store);
-    const worker = await work(store, "--concurrency", "2");
+    const worker = await work(store, "--concurrency", "2", "--port", "0");
+    const { url } = JSON.parse(/\{"type":"working".*\}/.exec(worker.output())![0]) as { url: string };
+    const probe = async (path: string) => (await fetch(url + path)).status;
+    assert.deepEqual(
+      await Promise.all(["/health", "/ready", "/api/runs", "/openapi.json"].map(probe)),
+      [200, 200, 404, 404],
+    );
     const run = await start(service.url, { message: "a fox" });
     assert.match(await streamOf(service, run), /event: done\ndata: \{"response":"A FOX"\}/);
     const endless = await start(service.url, { message: "wait 600000" });
     await until(() => worker.output().split("run started").length > 2, "the start");
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    assert.match(metrics, /^latentkit_runs_finished_total\{state="succeeded"\} 1$/m);
+    assert.match(metrics, /^latentkit_runs_running 1$/m);
+    assert.match(metrics, /^latentkit_leases_lost_total\{fate="requeued"\} 0$/m);
     assert.equal(await worker.stop("SIGTERM"), 0);
     assert.match(worker.output(), /\{"type":"stopped"\}/);
     const state = await (await get(service.url + endless.status_url)).text();
@@ -88,10 +99,12 @@ describe("latentkit worker", () => {
     const run = await start(service.url, { message: "wait 1500" });
     await until(() => first.output().includes("run started"), "the start");
     await first.stop("SIGKILL");
-    await work(store);
+    const second = await work(store, "--port", "0");
+    const { url } = JSON.parse(/\{"type":"working".*\}/.exec(second.output())![0]) as { url: string };
     const text = await streamOf(service, run);
     assert.equal(text.split("event: status").length, 3);
     assert.match(text, /event: done/);
+    assert.match(await (await fetch(`${url}/metrics`)).text(), /^latentkit_leases_lost_total\{fate="requeued"\} 1$/m);
   });
 
   it("needs a PostgreSQL store, as serve --no-render does @long", async () => {
@@ -104,5 +117,14 @@ describe("latentkit worker", () => {
     const wrong = await latentkit(["worker", "--concurrency", "0"], { cwd: folder() });
     assert.equal(wrong.code, 2);
     assert.match(wrong.stderr, /--concurrency: expected 1 to 9999, received "0"\./);
+    const busy = createServer().listen(0, "127.0.0.1");
+    await once(busy, "listening");
+    const { port } = busy.address() as AddressInfo;
+    const second = await latentkit(["worker", "--store", await newDatabase(), "--port", String(port)], {
+      cwd: folder(),
+    });
+    busy.close();
+    assert.equal(second.code, 3);
+    assert.match(second.stderr, /Cannot listen on 127\.0\.0\.1, port \d+: EADDRINUSE\./);
   });
 });

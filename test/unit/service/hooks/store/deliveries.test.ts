@@ -98,6 +98,20 @@ describeStores({ title: "deliveries of a store" }, (kind) => {
     assert.deepEqual((await store.getDelivery(first!.id))?.attempts, [attempt(), last]);
   });
 
+  it("counts those that are pending, up to a bound", async () => {
+    const store = kind.create();
+    const count = () => store.countPendingDeliveries(3);
+    assert.equal(await count(), 0);
+    await endedRun(store, "r1", [receiver("shop"), receiver("log")]);
+    assert.equal(await count(), 2);
+    const [held] = await store.claimDeliveries(claimOf());
+    assert.equal(await count(), 2);
+    await store.settleDelivery(held!.id, 1, { state: "delivered", nowMark: 1000 });
+    assert.equal(await count(), 1);
+    for (const id of ["r2", "r3", "r4"]) await endedRun(store, id, [receiver("shop")]);
+    assert.equal(await count(), 3);
+  });
+
   it("keeps the last 20 attempts", async () => {
     const store = kind.create();
     await endedRun(store, "r1", [receiver("shop")]);

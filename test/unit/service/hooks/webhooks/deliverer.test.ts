@@ -178,7 +178,7 @@ describeStores({ title: "webhooks" }, (kind) => {
   if (kind.name === "PostgreSQL") return;
 
   it("arrive after an hour in which the receiver is down, each once, with all attempts in the log", async () => {
-    const { receiver, start, deliveries, advance } = await service(shop());
+    const { receiver, start, get, deliveries, advance } = await service(shop());
     receiver.respond = (req) => req.socket.destroy();
     const ids: string[] = [];
     for (const message of ["one", "two", "three"]) ids.push(`${(await start(message)).run_id}_succeeded`);
@@ -187,6 +187,7 @@ describeStores({ title: "webhooks" }, (kind) => {
     assert.ok(failures >= 15 && failures <= 30, `${failures} requests in an hour`);
     const waiting = await deliveries("?state=pending");
     assert.equal(waiting.length, 3);
+    assert.match(await (await get("/metrics")).text(), /^latentkit_webhooks_pending 3$/m);
     assert.ok(waiting.every(({ attempts }) => attempts.every(({ error }) => error?.includes("ECONNRESET"))));
     receiver.respond = status(200);
     await advance(3 * HOUR, 10 * MINUTE);
@@ -194,6 +195,7 @@ describeStores({ title: "webhooks" }, (kind) => {
     const done = await deliveries("?state=delivered");
     assert.equal(done.length, 3);
     for (const { attempts } of done) assert.deepEqual([attempts.at(-1)?.status, attempts.length >= 6], [200, true]);
+    assert.match(await (await get("/metrics")).text(), /^latentkit_webhooks_pending 0$/m);
   });
 
   it("wait longer and longer, are dead after 24 hours, and can be sent again @long", async () => {
