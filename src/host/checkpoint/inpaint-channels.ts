@@ -1,11 +1,11 @@
 import { describe, LatentkitError } from "../../base/errors.js";
-import { scale } from "../../tensor/ops.js";
 import { cropped, cycled, joined } from "../../tensor/parts.js";
 import { resizeLatent } from "../../tensor/resize.js";
 import { roundHalfEven } from "../../tensor/rounding.js";
 import { Tensor } from "../../tensor/tensor.js";
 import { clipped } from "../sampling/conditioning/areas.js";
 import { readEntries } from "../sampling/conditioning/entries.js";
+import { intoModel } from "../sampling/latent-space.js";
 import type { Conditioning, SamplingRun } from "../types.js";
 
 /** Channels of a grey picture's latent in the model's units, which stands in where nothing was hidden. */
@@ -25,7 +25,7 @@ export function inpaintChannels(entry: Conditioning[number], run: SamplingRun): 
   if (mask === undefined) return joined([Tensor.full([batch, 1, rows, columns], 1), grey(run.latent)], 1);
   const [height = 0, width = 0] = mask.shape.slice(-2);
   const planes = mask.reshape([mask.size / (height * width), 1, height, width]);
-  const hidden = latent === undefined ? run.latent : scale(latent, run.sampling.latentFormat.scaleFactor);
+  const hidden = latent === undefined ? run.latent : intoModel(latent, run.sampling);
   if (hidden.shape[1] !== channels) {
     const expected = `concat_latent_image with ${channels} channels`;
     throw new LatentkitError("tensor.bad-shape", `conditioning: expected ${expected}, received ${describe(hidden)}.`);

@@ -116,7 +116,7 @@ export class ModelLoader {
   }
 
   #model(model: ModelFile, file: WeightFile, { family, sampling, unet }: RecognisedCheckpoint): Model {
-    const modelSampling = samplingOf(model.name, family, sampling);
+    const modelSampling = samplingOf(family, sampling);
     return new CheckpointModel({
       unet: new BuiltUnet(this.#runtime, partOf("UNet", model, file, unet)),
       family,

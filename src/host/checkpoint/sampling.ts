@@ -2,15 +2,12 @@ import { LATENT_FORMATS, type LatentFormat } from "../../tensor/sampling/latent-
 import { type ModelSampling, modelSampling } from "../../tensor/sampling/model-sampling.js";
 import type { Reading } from "./reading.js";
 import type { CheckpointSampling, Family } from "./recognition/recognise.js";
-import { unsupported } from "./recognition/refusal.js";
 
 /** Names of the families as in `modelSampling`. */
 const NAMES = { sd1: "sd15", sd2: "sd21", sdxl: "sdxl", "sdxl-refiner": "sdxl-refiner" } as const;
 
-/** Noise levels of a checkpoint, under its family's name and with its latents. Throws model.unsupported. */
-export function samplingOf(file: string, family: Family, facts: CheckpointSampling): ModelSampling {
-  if (facts.latentMean !== undefined)
-    throw unsupported(file, "latents with one factor for all channels", "a mean and a deviation for each");
+/** Noise levels of a checkpoint, under its family's name and with its latents. */
+export function samplingOf(family: Family, facts: CheckpointSampling): ModelSampling {
   const { schedule, prediction, zeroTerminalSnr: zsnr, sigmaMin, sigmaMax, latentFormat } = facts;
   const table =
     schedule === "edm"

@@ -1,4 +1,5 @@
 import { describe, LatentkitError } from "../../base/errors.js";
+import { sumOfItems } from "../../tensor/items.js";
 import { type Term, weightedSum } from "../../tensor/ops.js";
 import type { ModelSampling } from "../../tensor/sampling/model-sampling.js";
 import { isFlow } from "../../tensor/sampling/noise-level.js";
@@ -15,16 +16,24 @@ export function withChannels(samples: Tensor, { latentFormat }: ModelSampling): 
   return Tensor.zeros([batch, latentFormat.channels, height, width]);
 }
 
-/** Latents in the model's units: (x - shift) * scale, but zeros stay zeros in formats with a shift too. */
+/** Latents in the model's units (LatentFormat), but zeros stay zeros in formats with a shift or means too. */
 export function intoModel(samples: Tensor, { latentFormat }: ModelSampling): Tensor {
   if (isZero(samples)) return samples;
-  const { scaleFactor, shiftFactor } = latentFormat;
+  const { scaleFactor, shiftFactor, statistics } = latentFormat;
+  if (statistics !== undefined) {
+    const factors = statistics.deviation.map((deviation) => scaleFactor / deviation);
+    return byChannel(samples, factors, (factor, channel) => -statistics.mean[channel]! * factor);
+  }
   return weightedSum([[scaleFactor, samples], ...constant(samples, -shiftFactor * scaleFactor)]);
 }
 
-/** Latents in the VAE's units: x / scale + shift, of x that a flow has divided by 1 - sigma. */
+/** Latents in the VAE's units (LatentFormat), of x that a flow has divided by 1 - sigma. */
 export function outOfModel(x: Tensor, sampling: ModelSampling, sigma = 0): Tensor {
-  const { scaleFactor, shiftFactor } = sampling.latentFormat;
+  const { scaleFactor, shiftFactor, statistics } = sampling.latentFormat;
+  if (statistics !== undefined) {
+    const factors = statistics.deviation.map((deviation) => deviation / scaleFactor);
+    return byChannel(x, factors, (_, channel) => statistics.mean[channel]!);
+  }
   const scale = isFlow(sampling) ? scaleFactor * (1 - sigma) : scaleFactor;
   return weightedSum([[1 / scale, x], ...constant(x, shiftFactor)]);
 }
@@ -63,6 +72,17 @@ function isZero(x: Tensor): boolean {
   while (at + block <= bytes.length && bytes.compare(ZERO_BYTES, 0, block, at, at + block) === 0) at += block;
   for (let i = at / data.BYTES_PER_ELEMENT; i < data.length; i++) if (data[i] !== 0) return false;
   return true;
+}
+
+/** x * factor + addend, for each channel of [B, C, H, W]. */
+function byChannel(x: Tensor, factors: readonly number[], addend: (factor: number, channel: number) => number): Tensor {
+  const [batch, channels] = fourSides("latent", x);
+  const planes = x.reshape([batch * channels, x.size / (batch * channels)]);
+  const items = Array.from({ length: batch * channels }, (_, item) => (item % channels) % factors.length);
+  return sumOfItems([
+    [items.map((channel) => factors[channel]!), planes],
+    [items.map((channel) => addend(factors[channel]!, channel)), Tensor.full(planes.shape, 1)],
+  ]).reshape(x.shape);
 }
 
 const constant = (like: Tensor, value: number): readonly Term[] =>

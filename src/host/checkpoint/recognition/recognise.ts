@@ -33,9 +33,6 @@ export interface CheckpointSampling {
   readonly sigmaMin?: number;
   readonly sigmaMax?: number;
   readonly latentFormat: "SD15" | "SDXL" | "SDXL_Playground_2_5";
-  /** Mean and standard deviation of each latent channel, where the file names them. */
-  readonly latentMean?: readonly number[];
-  readonly latentDeviation?: readonly number[];
 }
 
 /** The networks of a checkpoint. A part that the file lacks is undefined, or missing in the list. */
@@ -191,10 +188,10 @@ async function samplingOf(
   }
   const number = async (key: string, absent: number): Promise<number> => {
     const weight = mark(key);
-    return weight === undefined ? absent : (await numbersOf(file, key, weight, 1, read))[0]!;
+    return weight === undefined ? absent : numberOf(file, key, weight, read);
   };
-  const [mean, deviation] = [mark("edm_mean"), mark("edm_std")];
-  if (mean !== undefined && deviation !== undefined) {
+  // the tensors repeat what is published for the format
+  if (mark("edm_mean") !== undefined && mark("edm_std") !== undefined) {
     return {
       ...discrete,
       schedule: "edm",
@@ -202,8 +199,6 @@ async function samplingOf(
       sigmaMin: EDM_SIGMAS.min,
       sigmaMax: EDM_SIGMAS.max,
       latentFormat: "SDXL_Playground_2_5",
-      latentMean: await numbersOf(file, "edm_mean", mean, LATENT_CHANNELS, read),
-      latentDeviation: await numbersOf(file, "edm_std", deviation, LATENT_CHANNELS, read, 0),
     };
   }
   if (mark("edm_vpred.sigma_max") !== undefined) {
@@ -225,17 +220,9 @@ function deviationOf(values: Float32Array): number {
 }
 
 /** Values of a weight of so many numbers above `above`. */
-async function numbersOf(
-  file: ModelFile,
-  key: string,
-  weight: StoredWeight,
-  count: number,
-  read: ReadValues,
-  above = Number.NEGATIVE_INFINITY,
-): Promise<readonly number[]> {
+async function numberOf(file: ModelFile, key: string, weight: StoredWeight, read: ReadValues): Promise<number> {
   const size = weight.shape.reduce((product, side) => product * side, 1);
-  const values = size === count ? [...(await read(weight))] : [];
-  if (values.length === count && values.every((value) => Number.isFinite(value) && value > above)) return values;
-  const received = size === count ? `${values.join(", ")}` : `${size} of them`;
-  throw invalid(file.path, `"${key}" of ${count} finite numbers${above === 0 ? " above 0" : ""}`, received);
+  const [value = Number.NaN] = size === 1 ? await read(weight) : [];
+  if (Number.isFinite(value)) return value;
+  throw invalid(file.path, `"${key}" of one finite number`, size === 1 ? `${value}` : `${size} of them`);
 }

@@ -1,17 +1,22 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { describe, LatentkitError } from "../../../base/errors.js";
-import { readSafetensors, type StoredTensor, toTensor } from "../../../io/safetensors/read.js";
+import { headerLength, LENGTH_BYTES, parseHeader, type StoredEntry } from "../../../io/safetensors/header.js";
+import { toTensor } from "../../../io/safetensors/read.js";
 import type { ModelFile } from "../files/model-folders.js";
 
-/** Files with more are no embedding: 16 MiB hold a thousand rows of the widest encoder. */
+/** Tensors with more are no embedding: 16 MiB hold a thousand rows of the widest encoder. */
 const MAX_BYTES = 2 ** 24;
 /** Name of the tensor of files for one encoder. */
 const OWN_NAME = "emb_params";
+/** LoRAs with the embeddings they were trained with name these `bundle_emb.NAME.string_to_param.*`, asterisk included. */
+const BUNDLE = "bundle_emb.";
+const BUNDLED_OWN_NAME = ".string_to_param.*";
 const READABLE = /\.(?:safetensors|sft)$/i;
 
 /**
  * Reads the rows of a textual inversion for an encoder, [n, width] as one array; or why it has none for it, in words.
- * Throws model.unsupported for pickles, which could run code, model.invalid for damaged files.
+ * Those of several embeddings in a LoRA's file follow each other. Throws model.unsupported for pickles, which could run
+ * code, model.invalid for damaged files.
  */
 export function readEmbedding(
   file: ModelFile,
@@ -22,13 +27,13 @@ export function readEmbedding(
     throw new LatentkitError("model.unsupported", message, { received: describe(file.name) });
   }
   try {
-    const tensor = tensorOf(readSafetensors(readBounded(file)).tensors, encoder.name);
-    if (tensor === undefined) return `it has no tensor ${OWN_NAME} or clip_${encoder.name}`;
-    const width = tensor.shape.at(-1);
-    if (tensor.shape.length < 1 || tensor.shape.length > 2 || width !== encoder.width)
-      return `its shape is [${tensor.shape.join(", ")}], and the encoder has ${encoder.width} values a token`;
-    // a tensor's memory is reused, these rows stay
-    return toTensor(tensor).data.slice();
+    // O_NONBLOCK: a pipe that has replaced the file does not wait for its writer
+    const descriptor = openSync(file.path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    try {
+      return rowsOf(descriptor, encoder);
+    } finally {
+      closeSync(descriptor);
+    }
   } catch (error) {
     throw unreadable(file, error);
   }
@@ -37,24 +42,53 @@ export function readEmbedding(
 /** Subject of a message. */
 export const subject = ({ name }: ModelFile): string => `Embedding ${describe(name)}`;
 
-function readBounded(file: ModelFile): Buffer {
-  // O_NONBLOCK: a pipe that has replaced the file does not wait for its writer
-  const descriptor = openSync(file.path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-  try {
-    const stats = fstatSync(descriptor);
-    if (stats.isFile() && stats.size <= MAX_BYTES) return readFileSync(descriptor);
-    const expected = `a file of at most ${MAX_BYTES} bytes`;
-    throw new LatentkitError("model.invalid", `expected ${expected}, received one of ${stats.size}.`);
-  } finally {
-    closeSync(descriptor);
+function rowsOf(descriptor: number, encoder: { readonly name: string; readonly width: number }): Float32Array | string {
+  const stats = fstatSync(descriptor);
+  if (!stats.isFile()) throw new LatentkitError("model.invalid", "expected a regular file.");
+  const length = headerLength(readAt(descriptor, 0, Math.min(LENGTH_BYTES, stats.size)), stats.size);
+  const { entries } = parseHeader(readAt(descriptor, LENGTH_BYTES, length), stats.size);
+  const tensors = tensorsOf(entries, encoder.name);
+  if (tensors.length === 0) return `it has no tensor ${OWN_NAME} or clip_${encoder.name}`;
+  for (const { shape } of tensors) {
+    if (shape.length < 1 || shape.length > 2 || shape.at(-1) !== encoder.width)
+      return `its shape is [${shape.join(", ")}], and the encoder has ${encoder.width} values a token`;
   }
+  const bytes = tensors.reduce((sum, { from, to }) => sum + to - from, 0);
+  if (bytes > MAX_BYTES) {
+    const message = `expected an embedding of at most ${MAX_BYTES} bytes, received one of ${bytes}.`;
+    throw new LatentkitError("model.invalid", message);
+  }
+  const parts = tensors.map((entry) => {
+    return toTensor({ ...entry, bytes: readAt(descriptor, entry.from, entry.to - entry.from) }).data;
+  });
+  const rows = new Float32Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    rows.set(part, at);
+    at += part.length;
+  }
+  return rows;
 }
 
-function tensorOf(tensors: ReadonlyMap<string, StoredTensor>, encoder: string): StoredTensor | undefined {
-  const named = tensors.get(`clip_${encoder}`) ?? tensors.get(OWN_NAME);
-  if (named !== undefined || tensors.size !== 1) return named;
-  const [only] = tensors.values();
-  return only;
+/** Bytes of a file. Throws model.invalid where it has become shorter. */
+function readAt(descriptor: number, from: number, length: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  let read = 0;
+  for (let more = -1; more !== 0 && read < length; read += more)
+    more = readSync(descriptor, bytes, read, length - read, from + read);
+  if (read === length) return bytes;
+  throw new LatentkitError("model.invalid", `expected ${length} bytes from byte ${from} on, received ${read}.`);
+}
+
+/** Tensors of an encoder's rows; none where the file has none for it. */
+function tensorsOf(entries: ReadonlyMap<string, StoredEntry>, encoder: string): readonly StoredEntry[] {
+  const named = entries.get(`clip_${encoder}`) ?? entries.get(OWN_NAME);
+  if (named !== undefined) return [named];
+  for (const ending of [BUNDLED_OWN_NAME, `.clip_${encoder}`]) {
+    const bundled = [...entries].filter(([key]) => key.startsWith(BUNDLE) && key.endsWith(ending));
+    if (bundled.length > 0) return bundled.map(([, entry]) => entry);
+  }
+  return entries.size === 1 ? [...entries.values()] : [];
 }
 
 function unreadable(file: ModelFile, error: unknown): LatentkitError {

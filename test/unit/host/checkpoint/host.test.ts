@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { render } from "latentkit";
 import { createCheckpointHost } from "latentkit/models";
+import { readSafetensors } from "#src/io/safetensors/read.js";
 import { refuses } from "../../../helpers/errors.js";
 import { filesIn, hashesIn, temporaryFolder } from "../../../helpers/folders.js";
-import { tinyHost } from "../../../helpers/models/tiny-host.js";
+import { tinyHost, tinyModels } from "../../../helpers/models/tiny-host.js";
+import { f32, writeWeights } from "../../../helpers/models/weight-file.js";
 
 /** A graph of the original pipe loader, with a VAE, an earlier layer of the clip and a LoRA of its own. */
 const pipeGraph = (changes: object) => ({
@@ -74,5 +77,26 @@ describe("createCheckpointHost", function () {
       await of("lora", { lora_name: "tiny-sd1-lora.safetensors", lora_model_strength: 0.5, lora_clip_strength: 0.5 }),
     ];
     assert.equal(new Set(pictures).size, pictures.length);
+  });
+
+  it("renders Playground 2.5, an SDXL with noise levels and latents of its own", async () => {
+    const models = join(folder(), "models");
+    mkdirSync(join(models, "checkpoints"), { recursive: true });
+    const from = join(tinyModels(), "checkpoints/tiny-sdxl.safetensors");
+    const { tensors } = readSafetensors(readFileSync(from));
+    const marks = { edm_mean: f32([1, 4, 1, 1]), edm_std: f32([1, 4, 1, 1]) };
+    writeWeights(join(models, "checkpoints/playground.safetensors"), { ...Object.fromEntries(tensors), ...marks });
+    const own = createCheckpointHost({ models });
+    try {
+      const graph = pipeGraph({ ckpt_name: "playground.safetensors" });
+      const outputDir = join(folder(), "out");
+      const { status, error } = await render(graph, { host: own, outputDir });
+      assert.equal(status, "success", error?.message);
+      const plain = join(folder(), "plain");
+      await render(pipeGraph({ ckpt_name: "tiny-sdxl.safetensors" }), { host: host(), outputDir: plain });
+      assert.notDeepEqual(Object.values(hashesIn(outputDir)), Object.values(hashesIn(plain)));
+    } finally {
+      await own.close();
+    }
   });
 });

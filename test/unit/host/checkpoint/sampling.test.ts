@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { modelSampling } from "latentkit";
 import type { CheckpointSampling } from "#src/host/checkpoint/recognition/recognise.js";
 import { readingOf, samplingOf } from "#src/host/checkpoint/sampling.js";
-import { refuses } from "../../../helpers/errors.js";
 
 const EPS: CheckpointSampling = {
   schedule: "discrete",
@@ -19,24 +18,19 @@ describe("samplingOf", () => {
       ["sdxl", "sdxl"],
       ["sdxl-refiner", "sdxl-refiner"],
     ] as const) {
-      const sampling = samplingOf("x", family, EPS);
+      const sampling = samplingOf(family, EPS);
       assert.equal(sampling.name, name);
       assert.equal(sampling.sigmaMax, modelSampling("sd15").sigmaMax);
     }
   });
 
   it("follows the marks of the file", () => {
-    const zero = samplingOf("x", "sdxl", { ...EPS, prediction: "v", zeroTerminalSnr: true });
+    const zero = samplingOf("sdxl", { ...EPS, prediction: "v", zeroTerminalSnr: true });
     assert.ok(zero.sigmaMax > 4000);
     const edm = { ...EPS, schedule: "edm", prediction: "v", sigmaMin: 0.01, sigmaMax: 50 } as const;
-    const continuous = samplingOf("x", "sdxl", edm);
+    const continuous = samplingOf("sdxl", edm);
     assert.ok(Math.abs(continuous.sigmaMax - 50) < 1e-3 && Math.abs(continuous.sigmaMin - 0.01) < 1e-6);
-    assert.equal(samplingOf("x", "sdxl", { ...EPS, latentFormat: "SDXL" }).latentFormat.scaleFactor, 0.13025);
+    assert.equal(samplingOf("sdxl", { ...EPS, latentFormat: "SDXL" }).latentFormat.scaleFactor, 0.13025);
     assert.equal(readingOf({ ...EPS, prediction: "v" }), "v");
-  });
-
-  it("refuses latents with a mean and a deviation of their own", async () => {
-    const facts = { ...EPS, latentMean: [0, 0, 0, 0], latentDeviation: [1, 1, 1, 1] };
-    await refuses(() => samplingOf("x", "sdxl", facts), "model.unsupported", /one factor for all channels/);
   });
 });

@@ -266,14 +266,8 @@ describe("recogniseCheckpoint", function () {
       sigmaMin: 0.002,
       sigmaMax: 80,
       latentFormat: "SDXL_Playground_2_5",
-      latentMean: [1, 2, 3, 4],
-      latentDeviation: [1, 2, 3, 4],
     });
-    await refuses(
-      samplingOf({ edm_mean: [1, 3, 1, 1], edm_std: [1, 4, 1, 1] }),
-      "model.invalid",
-      /edm_mean.*3 of them/,
-    );
+    await refuses(samplingOf({ "edm_vpred.sigma_max": [2] }), "model.invalid", /edm_vpred\.sigma_max.*2 of them/);
     const both = samplingOf({ "edm_vpred.sigma_max": [1], "edm_vpred.sigma_min": [1] });
     await refuses(both, "model.invalid", /sigma_max above/);
   });

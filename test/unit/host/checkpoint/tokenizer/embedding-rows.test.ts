@@ -97,6 +97,25 @@ describe("EmbeddingRows", () => {
     assert.deepEqual(look(",,,"), [[0, 0], ",,,"]);
   });
 
+  it("are found in a LoRA's file, one embedding after the other", () => {
+    writeWeights(path("lora.safetensors"), {
+      "lora_unet_x.lora_down.weight": f32([1, 3], [9, 9, 9]),
+      "bundle_emb.one.string_to_param.*": f32([2, 2], [1, 2, 3, 4]),
+      "bundle_emb.two.string_to_param.*": words("F16", [1, 2], [0x3c00, 0xc000]),
+      "bundle_emb.two.other": f32([1, 2], [8, 8]),
+    });
+    writeWeights(path("xl.safetensors"), {
+      "bundle_emb.one.clip_l": f32([1, 2], [5, 6]),
+      "bundle_emb.one.clip_g": f32([1, 3], [7, 8, 9]),
+    });
+    const rows = rowsOf("l", 2);
+    assert.deepEqual(valuesOf(rows, rows.lookUp("lora").ids), [1, 2, 3, 4, 1, -2]);
+    assert.deepEqual(valuesOf(rows, rows.lookUp("xl").ids), [5, 6]);
+    const wide = rowsOf("g", 3);
+    assert.deepEqual(valuesOf(wide, wide.lookUp("xl").ids), [7, 8, 9]);
+    assert.deepEqual(warnings, []);
+  });
+
   it("are left out with a warning where they fit another encoder", () => {
     writeWeights(path("wide.safetensors"), { emb_params: f32([1, 3]) });
     writeWeights(path("cube.safetensors"), { emb_params: f32([1, 1, 2]) });
@@ -117,7 +136,7 @@ describe("EmbeddingRows", () => {
     writeFileSync(path("p.pt"), "\x80\x02cos\nsystem\n");
     writeFileSync(path("q.bin"), "x");
     writeFileSync(path("damaged.safetensors"), "x".repeat(100));
-    writeFileSync(path("large.safetensors"), Buffer.alloc(2 ** 24 + 1));
+    writeWeights(path("large.safetensors"), { emb_params: f32([2 ** 21 + 1, 2]), more: f32([1, 2]) });
     writeWeights(path("whole.safetensors"), { emb_params: { dtype: "I8", shape: [1, 2], bytes: new Uint8Array(2) } });
     writeFileSync(join(folder(), "secret.safetensors"), "x");
     const rows = rowsOf("l", 2);

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { modelSampling, Tensor } from "latentkit";
+import { intoModel, outOfModel } from "#src/host/sampling/latent-space.js";
+import { assertClose } from "../../../helpers/tensor/bits.js";
+
+describe("latents in a model's units", () => {
+  const shape = [2, 4, 2, 3];
+  const values = Array.from({ length: 48 }, (_, i) => Math.fround(Math.sin(i) * 3));
+  const latent = Tensor.from(values, shape);
+
+  it("are scaled, and come back", () => {
+    const sampling = modelSampling("sdxl");
+    const inside = intoModel(latent, sampling);
+    assertClose(
+      inside,
+      Tensor.from(
+        values.map((value) => value * 0.13025),
+        shape,
+      ),
+      () => 1e-6,
+    );
+    assertClose(outOfModel(inside, sampling), latent, () => 1e-5);
+  });
+
+  it("have a mean and a deviation for each channel in Playground 2.5", () => {
+    const sampling = modelSampling("playground25");
+    const mean = [-1.6574, 1.886, -1.383, 2.5155];
+    const deviation = [8.4927, 5.9022, 6.5498, 5.2299];
+    const inside = intoModel(latent, sampling);
+    const channel = (i: number) => Math.floor(i / 6) % 4;
+    const expected = values.map((value, i) => ((value - mean[channel(i)]!) * 0.5) / deviation[channel(i)]!);
+    assertClose(inside, Tensor.from(expected, shape), () => 1e-6);
+    assertClose(outOfModel(inside, sampling), latent, () => 1e-5);
+  });
+
+  it("stay zeros where all are", () => {
+    const zeros = Tensor.zeros(shape);
+    assert.equal(intoModel(zeros, modelSampling("playground25")), zeros);
+  });
+});
