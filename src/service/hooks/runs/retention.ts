@@ -5,6 +5,8 @@ import type { RunContext } from "./run-context.js";
 const INTERVAL_MS = 60_000;
 /** Rows of one transaction: some 20 ms. */
 const BUDGET = 2000;
+/** Ended deliveries that are kept for each ended run that may be. */
+const DELIVERIES_PER_RUN = 10;
 
 /** Removes runs and keys that have outlived their retention: every minute, and when too many runs have ended. */
 export class Retention {
@@ -55,7 +57,9 @@ export class Retention {
         await new Promise((resolve) => setImmediate(resolve));
         const nowMark = mark();
         const endedBefore = nowMark - this.#retentionMs;
-        const result = await store.sweep({ endedBefore, maxEndedRuns: this.#maxEndedRuns, nowMark, budget: BUDGET });
+        const maxEndedRuns = this.#maxEndedRuns;
+        const most = { maxEndedRuns, maxEndedDeliveries: DELIVERIES_PER_RUN * maxEndedRuns };
+        const result = await store.sweep({ endedBefore, ...most, nowMark, budget: BUDGET });
         this.#ended = result.endedRuns;
         more = result.more;
       }

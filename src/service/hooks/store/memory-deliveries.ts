@@ -23,7 +23,7 @@ export interface MemoryOutbox extends Outbox {
   /** Adds the deliveries of a run that has ended. */
   add(run: RunSummary, endedMark: number, receivers: readonly Receiver[] | undefined): void;
   /** Removes deliveries that ended until `endedBefore`, and forgotten ones; at most `budget`. Returns how many. */
-  sweep(endedBefore: number, budget: number): number;
+  sweep(endedBefore: number, most: number, budget: number): number;
 }
 
 export function createMemoryOutbox(): MemoryOutbox {
@@ -111,11 +111,14 @@ export function createMemoryOutbox(): MemoryOutbox {
       setState(row, "pending", nowMark);
       return copyOf(row);
     },
-    sweep(endedBefore, budget) {
+    sweep(endedBefore, most, budget) {
       let removed = 0;
+      const ended = [...rows.values()].flatMap(({ settledMark }) => settledMark ?? []).sort((a, b) => b - a);
+      const surplus = ended[most] ?? Number.NEGATIVE_INFINITY;
       for (const [id, row] of rows) {
         if (removed >= budget) break;
-        const isDue = (row.settledMark ?? row.sinceMark + FORGOTTEN_MS) <= endedBefore;
+        const isSurplus = row.settledMark !== null && row.settledMark <= surplus;
+        const isDue = isSurplus || (row.settledMark ?? row.sinceMark + FORGOTTEN_MS) <= endedBefore;
         if (!isDue) continue;
         rows.delete(id);
         pendingOf(row.delivery.endpoint).delete(row);

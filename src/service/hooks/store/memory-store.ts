@@ -210,7 +210,7 @@ function sweep(state: State, request: SweepRequest): SweepResult {
     budget -= 1 + run.events.length;
     removedRuns += 1;
   }
-  if (budget > 0) budget -= state.outbox.sweep(request.endedBefore, budget);
+  if (budget > 0) budget -= state.outbox.sweep(request.endedBefore, request.maxEndedDeliveries, budget);
   for (const [scope, { expiresMark }] of state.replies) if (expiresMark <= request.nowMark) state.replies.delete(scope);
   return { removedRuns, endedRuns: ended.length - removedRuns, more: budget <= 0 };
 }

@@ -136,6 +136,8 @@ export interface SweepRequest {
   readonly endedBefore: number;
   /** Removes ended runs beyond this number, oldest first. */
   readonly maxEndedRuns: number;
+  /** Removes ended deliveries beyond this number, about those that ended first. */
+  readonly maxEndedDeliveries: number;
   /** Removes idempotency keys that expire at or before this mark. */
   readonly nowMark: number;
   /** Stops after about this many deleted rows; `more` tells that another call is due. */

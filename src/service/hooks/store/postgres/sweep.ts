@@ -32,7 +32,8 @@ export async function sweep(tx: Transaction, request: SweepRequest, schema: stri
     await removeRuns(tx, due);
     isDone = due.length < BATCH;
   }
-  if (budget > 0) budget -= await sweepDeliveries(tx, request.nowMark - request.endedBefore, budget);
+  const { nowMark, endedBefore, maxEndedDeliveries } = request;
+  if (budget > 0) budget -= await sweepDeliveries(tx, nowMark - endedBefore, maxEndedDeliveries, budget);
   const expired = await tx.query(
     "DELETE FROM lk.replies WHERE scope IN (SELECT scope FROM lk.replies WHERE expires_mark <= $1 LIMIT $2) RETURNING 1",
     request.nowMark,

@@ -109,14 +109,16 @@ export function redeliver(db: Connection, id: number, nowMark: number): Delivery
   return getDelivery(db, id);
 }
 
-/** Returns the number of deleted rows. */
-export function sweepDeliveries(db: Connection, endedBefore: number, budget: number): number {
+/** Deletes deliveries that ended by a mark, those beyond the newest `most`, and forgotten ones; returns their number. */
+export function sweepDeliveries(db: Connection, endedBefore: number, most: number, budget: number): number {
   const remove = (condition: string, mark: number, count: number) =>
     db.run(
       `DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries WHERE ${condition} LIMIT ?)`,
       ...[mark, Math.max(count, 0)],
     ).changes;
-  const ended = remove("settled_mark <= ?", endedBefore, budget);
+  const inOrder = "SELECT settled_mark FROM deliveries WHERE settled_mark IS NOT NULL ORDER BY settled_mark DESC";
+  const surplus = db.get(`${inOrder} LIMIT 1 OFFSET ?`, most)?.settled_mark;
+  const ended = remove("settled_mark <= ?", Math.max(endedBefore, Number(surplus ?? endedBefore)), budget);
   return ended + remove("state = 'pending' AND since_mark <= ?", endedBefore - FORGOTTEN_MS, budget - ended);
 }
 

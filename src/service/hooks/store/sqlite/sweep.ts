@@ -18,7 +18,7 @@ export function sweep(db: Connection, request: SweepRequest): SweepResult {
     budget -= removeRun(db, Number(row.seq), Number(row.session));
     removedRuns += 1;
   }
-  if (budget > 0) budget -= sweepDeliveries(db, request.endedBefore, budget);
+  if (budget > 0) budget -= sweepDeliveries(db, request.endedBefore, request.maxEndedDeliveries, budget);
   const expired = db.run(
     "DELETE FROM answers WHERE scope IN (SELECT scope FROM answers WHERE expires_mark <= ? LIMIT ?)",
     request.nowMark,

@@ -442,7 +442,7 @@ describeStores({ title: "store contract" }, (kind) => {
   });
 
   describe("sweep", () => {
-    const request = { endedBefore: -1, maxEndedRuns: 1000, nowMark: 0, budget: 1000 };
+    const request = { endedBefore: -1, maxEndedRuns: 1000, maxEndedDeliveries: 1000, nowMark: 0, budget: 1000 };
     const endedRun = async (store: Store, id: string, endedMark: number, sessionKey = "hook:a") => {
       await store.createRun(newRun(id, { sessionKey }));
       await store.startRun(id, 1, started);

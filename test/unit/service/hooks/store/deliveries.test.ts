@@ -168,13 +168,29 @@ describeStores({ title: "deliveries of a store" }, (kind) => {
     assert.deepEqual(await ids(null, 9, { runId: "'; DROP TABLE deliveries; --" }), []);
   });
 
+  it("removes what ended first beyond a number, and nothing that is pending", async () => {
+    const store = kind.create();
+    for (const id of ["r1", "r2", "r3", "r4"]) await endedRun(store, id, [receiver("shop")]);
+    for (const { id, token } of (await store.claimDeliveries(claimOf())).slice(0, 3)) {
+      await store.settleDelivery(id, token, { state: "delivered", nowMark: 1000 + id });
+    }
+    const sweep = { endedBefore: 0, maxEndedRuns: 10, nowMark: 2000, budget: 100 };
+    const left = async (maxEndedDeliveries: number) => {
+      await store.sweep({ ...sweep, maxEndedDeliveries });
+      return (await store.listDeliveries(null, 9)).map(({ runId }) => runId);
+    };
+    assert.deepEqual(await left(3), ["r4", "r3", "r2", "r1"]);
+    assert.deepEqual(await left(1), ["r4", "r3"]);
+    assert.deepEqual(await left(0), ["r4"]);
+  });
+
   it("survives a restart, and removes what ended with its retention", async () => {
     let store = kind.create();
     for (const id of ["r1", "r2"]) await endedRun(store, id, [receiver("shop")]);
     store = await kind.reopen(store);
     const [held] = await store.claimDeliveries(claimOf());
     await store.settleDelivery(held!.id, 1, { state: "delivered", nowMark: 1000 });
-    const sweep = { endedBefore: 999, maxEndedRuns: 10, nowMark: 1000 + HOUR, budget: 100 };
+    const sweep = { endedBefore: 999, maxEndedRuns: 10, maxEndedDeliveries: 10, nowMark: 1000 + HOUR, budget: 100 };
     await store.sweep(sweep);
     assert.equal((await store.listDeliveries(null, 9)).length, 2);
     await store.sweep({ ...sweep, endedBefore: 1000, nowMark: 1000 });

@@ -140,15 +140,28 @@ export async function redeliver(db: Pick<Connection, "query">, id: number): Prom
   return row === undefined ? null : toDelivery(row);
 }
 
-/** Deletes deliveries that ended `retentionMs` ago, and forgotten ones; returns the number of them. */
-export async function sweepDeliveries(tx: Transaction, retentionMs: number, budget: number): Promise<number> {
-  const remove = async (condition: string, ms: number, count: number) => {
-    const due = `SELECT id FROM lk.deliveries WHERE ${condition} <= clock_timestamp() - $1 * interval '1 ms' LIMIT $2`;
-    const sql = `DELETE FROM lk.deliveries WHERE id IN (${due} FOR UPDATE SKIP LOCKED) RETURNING 1`;
-    return (await tx.query(sql, ms, Math.max(count, 0))).length;
+/**
+ * Deletes deliveries that ended `retentionMs` ago, those beyond the newest `most`, and forgotten ones; returns their
+ * number.
+ */
+export async function sweepDeliveries(
+  tx: Transaction,
+  retentionMs: number,
+  most: number,
+  budget: number,
+): Promise<number> {
+  const remove = async (condition: string, value: number, count: number) => {
+    const due = `SELECT id FROM lk.deliveries WHERE ${condition} LIMIT $2 FOR UPDATE SKIP LOCKED`;
+    const sql = `DELETE FROM lk.deliveries WHERE id IN (${due}) RETURNING 1`;
+    return (await tx.query(sql, value, Math.max(count, 0))).length;
   };
-  const ended = await remove("settled", retentionMs, budget);
-  return ended + (await remove("state = 'pending' AND since", retentionMs + FORGOTTEN_MS, budget - ended));
+  const ago = "clock_timestamp() - $1 * interval '1 ms'";
+  const inOrder = "SELECT settled FROM lk.deliveries WHERE settled IS NOT NULL ORDER BY settled DESC";
+  let removed = await remove(`settled <= ${ago}`, retentionMs, budget);
+  removed += await remove(`settled <= (${inOrder} LIMIT 1 OFFSET $1)`, most, budget - removed);
+  return (
+    removed + (await remove(`state = 'pending' AND since <= ${ago}`, retentionMs + FORGOTTEN_MS, budget - removed))
+  );
 }
 
 const toDelivery = (row: SqlRow): Delivery => ({

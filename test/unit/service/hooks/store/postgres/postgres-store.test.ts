@@ -179,7 +179,7 @@ describe("createPostgresStore", () => {
       await stores[0]!.createRun(newRun(id));
       await stores[0]!.startRun(id, 1, started);
       await stores[0]!.endRun(id, { ...ending, terminal }, NOTHING, KEEP);
-      const request = { endedBefore: 1, maxEndedRuns: 0, nowMark: 0, budget: 1000 };
+      const request = { endedBefore: 1, maxEndedRuns: 0, maxEndedDeliveries: 0, nowMark: 0, budget: 1000 };
       const [swept] = await Promise.all([
         stores[1]!.sweep(request),
         stores[2]!.sweep(request),

@@ -366,7 +366,10 @@ describe("ping of a SQLite store", () => {
     };
     for (const [pattern, work] of [
       [/SELECT id, event, data FROM events/, () => store.readEvents("r1", 0, 9, 999)],
-      [/DELETE FROM answers/, () => store.sweep({ endedBefore: 0, maxEndedRuns: 9, nowMark: 0, budget: 9 })],
+      [
+        /DELETE FROM answers/,
+        () => store.sweep({ endedBefore: 0, maxEndedRuns: 9, maxEndedDeliveries: 9, nowMark: 0, budget: 9 }),
+      ],
       [/^COMMIT/, () => store.requeueRun("r1")],
     ] as const) {
       await store.ping();
