@@ -119,7 +119,7 @@ function configuration(url) {
   };
   const limits = {
     ...{ lease_seconds: LEASE_SECONDS, drain_seconds: 1, retention_runs: 1_000_000, queued: 100_000 },
-    ...{ starts_per_10s: 100_000, session_starts_per_10s: 100_000 },
+    ...{ starts_per_10s: 100_000, session_starts_per_10s: 100_000, webhook_seconds: 1 },
   };
   const agent = { module: join(folder, "agent.mjs") };
   return { store: database.url, agent, channels: { web }, limits, output_dir: join(folder, "out") };
