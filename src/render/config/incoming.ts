@@ -74,6 +74,12 @@ export function incomingSchema() {
           "Template of the key under which a delivery starts one run. Absent: the sender's id of the delivery.",
         ),
       name: template.optional().describe("Template of the sender's name."),
+      priority: z
+        .int()
+        .min(-100)
+        .max(100)
+        .default(0)
+        .describe("Priority of the runs: higher ones start first, across sessions."),
     })
     .check(({ value, issues }) => {
       if (value.message === undefined && value.placeholders === undefined) {

@@ -14,6 +14,9 @@ export type TerminalState = Exclude<RunState, "queued" | "running">;
 export const RUN_ORIGINS = ["agent", "wake", "heartbeat"] as const;
 export type RunOrigin = (typeof RUN_ORIGINS)[number];
 
+/** Range of priorities; 0 where a request names none. */
+export const PRIORITY = { least: -100, most: 100 } as const;
+
 /** One run without its message. Times are wall clock ms. */
 export interface RunSummary {
   readonly id: string;
@@ -25,6 +28,8 @@ export interface RunSummary {
   readonly origin: RunOrigin;
   readonly name: string | null;
   readonly state: RunState;
+  /** Higher ones start first; see `PRIORITY`. */
+  readonly priority: number;
   readonly timeoutSeconds: number;
   readonly createdAt: number;
   readonly startedAt: number | null;

@@ -4,7 +4,7 @@ import { MAX_SESSION_KEY_CHARS } from "../../../render/config/session-key.js";
 import { WEBHOOK_STATES } from "../../../render/config/webhooks.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
-import { RUN_ORIGINS, RUN_STATES } from "../run.js";
+import { PRIORITY, RUN_ORIGINS, RUN_STATES } from "../run.js";
 import { maxRunSeconds } from "../runs/run-starter.js";
 import { DELIVERY_STATES } from "../store/deliveries.js";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.js";
@@ -47,12 +47,22 @@ export function requestSchemas(limits: Limits) {
       .nullish()
       .meta({ description: `Longest run time; default ${limits.run_seconds}.` }),
   };
+  const { least, most } = PRIORITY;
+  const turn = {
+    priority: z
+      .int("expected an integer")
+      .min(least, `expected ${least} or more`)
+      .max(most, `expected at most ${most}`)
+      .nullish()
+      .meta({ description: "Runs of a higher priority start first; those of one session stay in order. Default: 0." }),
+  };
   return {
-    agent: z.object({ message: prompt.meta({ description: "The prompt for the run." }), name, ...common }),
+    agent: z.object({ message: prompt.meta({ description: "The prompt for the run." }), name, ...common, ...turn }),
     again: z.object({
       message: prompt.nullish().meta({ description: "Another prompt; absent: that of the earlier run." }),
       name,
       ...common,
+      ...turn,
     }),
     wake: z.object({
       text: prompt.meta({ description: "The wake text." }),
@@ -118,6 +128,7 @@ export function responseSchemas() {
     chat_id: z.int(),
     origin: z.enum(RUN_ORIGINS),
     name: z.string().nullable(),
+    priority: z.int(),
     created_at: time,
     started_at: time.nullable(),
     finished_at: time.nullable(),

@@ -10,9 +10,9 @@ import type { Store } from "../store/store.js";
 import { EventBus, type Listener } from "./event-bus.js";
 import { createHeartbeat } from "./heartbeat.js";
 import { cancelled, interrupted } from "./outcome.js";
+import { type Queue, RunQueue } from "./queue/run-queue.js";
 import { Retention } from "./retention.js";
 import { type RunContext, type RunObserver, storeEnding } from "./run-context.js";
-import { type Queue, RunQueue } from "./run-queue.js";
 import { RunReader } from "./run-reader.js";
 import {
   type HeartbeatResult,
@@ -30,7 +30,7 @@ const LAST_TURNS = 1000;
 export interface RunStats {
   readonly queued: number;
   readonly running: number;
-  /** Time for which the next run of the queue has waited; of a shared store, the oldest one. */
+  /** Time for which the oldest queued run has waited. */
   readonly waitedMs: number;
   /** Runs with at least one reader waiting for events. */
   readonly followed: number;

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
-import type { RunOrigin } from "../run.js";
+import { PRIORITY, type RunOrigin } from "../run.js";
 import type { NewKey, StoredReply } from "../store/store.js";
 import { backlogLimits, composeMessage, TOO_MANY_PENDING } from "./pending-wakes.js";
+import { full, type Queue } from "./queue/run-queue.js";
 import { checkPayload, type Idempotency, Replies } from "./replies.js";
 import type { RunContext } from "./run-context.js";
-import { full, type Queue } from "./run-queue.js";
 
 /** Longest run time a request may ask for, unless `run_seconds` allows more. */
 const LONGEST_RUN_SECONDS = 3600;
@@ -23,6 +23,8 @@ export interface StartRequest {
   readonly sessionKey: string;
   /** Longest run time; default `run_seconds`. */
   readonly timeoutSeconds?: number;
+  /** Whole number from -100 to 100: higher ones start first, across sessions. Default: 0. */
+  readonly priority?: number;
 }
 
 export interface WakeRequest {
@@ -62,6 +64,7 @@ interface Creation {
   readonly sessionKey: string;
   readonly name: string | null;
   readonly timeoutSeconds: number;
+  readonly priority: number;
   /** null: only where wakes are pending. */
   readonly message: string | null;
 }
@@ -90,7 +93,8 @@ export class RunStarter {
 
   async start(request: StartRequest): Promise<Started> {
     const { origin, sessionKey, message, name = null, idempotency } = request;
-    const creation = { origin, sessionKey, name, message, timeoutSeconds: this.#runSeconds(request.timeoutSeconds) };
+    const timeoutSeconds = this.#runSeconds(request.timeoutSeconds);
+    const creation = { origin, sessionKey, name, message, timeoutSeconds, priority: priorityOf(request) };
     return this.#replies.once(idempotency, replayedRun, async (key) => {
       request.admit?.();
       const created = await this.#create(creation, key);
@@ -120,6 +124,7 @@ export class RunStarter {
       name: null,
       message: null,
       timeoutSeconds: this.#limits.run_seconds,
+      priority: 0,
     } as const;
     for (const session of sessions) {
       try {
@@ -152,10 +157,10 @@ export class RunStarter {
       if (result.kind === "empty") return null;
       if (result.kind === "full") throw new HookError("queue_full", full("session"));
       if (result.kind === "replayed") return { started: replayedRun(checkPayload(result.stored, key!)), wakes: 0 };
-      const { seq, sessionKey, createdAt } = result.run;
+      const { seq, sessionKey, priority, createdAt } = result.run;
       reservation.release();
       observer.created?.({ id, origin: creation.origin });
-      this.#queue.enqueue({ id, seq, sessionKey, since: clock.monotonic() });
+      this.#queue.enqueue({ id, seq, sessionKey, priority, since: clock.monotonic() });
       return { started: { runId: id, sessionKey, createdAt, createdMark, replayed: false }, wakes: result.wakes };
     } finally {
       reservation.release();
@@ -168,6 +173,12 @@ export class RunStarter {
     if (requested > 0 && requested <= most) return requested;
     throw new HookError("invalid_request", `timeoutSeconds: expected a number above 0, at most ${most}`);
   }
+}
+
+function priorityOf({ priority = 0 }: StartRequest): number {
+  const { least, most } = PRIORITY;
+  if (Number.isInteger(priority) && priority >= least && priority <= most) return priority;
+  throw new HookError("invalid_request", `priority: expected a whole number from ${least} to ${most}`);
 }
 
 function replayedRun({ reply }: StoredReply): Started {

@@ -1,8 +1,8 @@
 import type { SteadyWall, Timer } from "../clock.js";
 import { HookError } from "../hook-error.js";
 import { expired, type Outcome } from "../runs/outcome.js";
+import { full, type Queue, type QueuedRun, type QueueLimits, type Reservation } from "../runs/queue/run-queue.js";
 import { type RunContext, storeEnding } from "../runs/run-context.js";
-import { full, type Queue, type QueuedRun, type QueueLimits, type Reservation } from "../runs/run-queue.js";
 import type { RunCounts, SharedStore } from "../store/leases.js";
 import { joinStore, storeTime } from "./store-time.js";
 

@@ -54,10 +54,10 @@ export function createMemoryStore(): Store {
       takeWakes(state, session, pending.length);
       session.runs += 1;
       state.lastIds.run += 1;
-      const { id, sessionKey, origin, name, timeoutSeconds, createdAt } = run;
+      const { id, sessionKey, origin, name, priority = 0, timeoutSeconds, createdAt } = run;
       const row: RunRow = {
-        ...{ id, seq: state.lastIds.run, sessionKey, chatId: session.id, origin, name, message, timeoutSeconds },
-        ...{ state: "queued", createdAt, startedAt: null, finishedAt: null, error: null },
+        ...{ id, seq: state.lastIds.run, sessionKey, chatId: session.id, origin, name, message },
+        ...{ state: "queued", priority, timeoutSeconds, createdAt, startedAt: null, finishedAt: null, error: null },
         ...{ oldestEventId: 1, lastEventId: 0 },
       };
       runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
@@ -148,7 +148,7 @@ export function createMemoryStore(): Store {
 function inState({ runs }: State, state: RunState): LeftOver[] {
   return [...runs.values()]
     .filter(({ row }) => row.state === state)
-    .map(({ row: { id, seq, sessionKey, createdAt } }) => ({ id, seq, sessionKey, createdAt }));
+    .map(({ row: { id, seq, sessionKey, priority, createdAt } }) => ({ id, seq, sessionKey, priority, createdAt }));
 }
 
 const lastMark = ({ runs }: State): number =>

@@ -20,7 +20,7 @@ export interface NewRun {
   readonly origin: RunOrigin;
   readonly name: string | null;
   readonly timeoutSeconds: number;
-  /** Workers claim runs of a higher priority first (leases.ts), whole numbers of 32 bits. Default: 0. */
+  /** Runs of a higher priority start first, across sessions; whole numbers of 32 bits. Default: 0. */
   readonly priority?: number;
   /** Most runs of the session that wait behind the next one; only a shared store (leases.ts) counts them. */
   readonly mostQueued?: number;
@@ -128,6 +128,7 @@ export interface LeftOver {
   readonly id: string;
   readonly seq: number;
   readonly sessionKey: string;
+  readonly priority: number;
   readonly createdAt: number;
 }
 

@@ -27,6 +27,7 @@ export function againRoute(context: HookContext): Route {
       name: (body.name ?? earlier.name)?.trim() || undefined,
       sessionKey: resolveSessionKey({ ...config.sessions, defaultKey: earlier.sessionKey }, body),
       timeoutSeconds,
+      priority: body.priority ?? earlier.priority,
       tokenId,
       endpoint: `again/${earlier.id}`,
       idempotencyKey: readIdempotencyKey(req, body.idempotencyKey),

@@ -107,6 +107,7 @@ export function runItem(run: RunSummary): z.output<ResponseSchemas["runList"]>["
     chat_id: run.chatId,
     origin: run.origin,
     name: run.name,
+    priority: run.priority,
     created_at: isoTime(run.createdAt),
     started_at: run.startedAt === null ? null : isoTime(run.startedAt),
     finished_at: run.finishedAt === null ? null : isoTime(run.finishedAt),

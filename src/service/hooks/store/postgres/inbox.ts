@@ -33,7 +33,7 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
     return tx.undo(stored ? { kind: "replayed", stored } : { kind: "empty" });
   }
   if (wakes.texts.length > 0) await grow(tx, { wakes: -wakes.texts.length, bytes: -wakes.bytes });
-  const { id, sessionKey, origin, name, timeoutSeconds, createdAt, createdMark } = run;
+  const { id, sessionKey, origin, name, priority = 0, timeoutSeconds, createdAt, createdMark } = run;
   const earlier = key && (await saveReply(tx, key, { run: { runId: id, sessionKey, createdAt, createdMark } }));
   if (earlier) return tx.undo({ kind: "replayed", stored: earlier });
   const [row] = await tx.query(
@@ -54,11 +54,11 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
     toStored(message),
     wakes.texts.length,
     wakes.bytes,
-    run.priority ?? 0,
+    priority,
   );
   const created: RunSummary = {
-    ...{ id, seq: Number(row!.seq), sessionKey, chatId: session.id, origin, name, state: "queued", timeoutSeconds },
-    ...{ createdAt, startedAt: null, finishedAt: null, oldestEventId: 1, lastEventId: 0, error: null },
+    ...{ id, seq: Number(row!.seq), sessionKey, chatId: session.id, origin, name, state: "queued", priority },
+    ...{ timeoutSeconds, createdAt, startedAt: null, finishedAt: null, oldestEventId: 1, lastEventId: 0, error: null },
   };
   return { kind: "created", run: created, wakes: wakes.texts.length };
 }

@@ -8,7 +8,7 @@ import { addDeliveries } from "./outbox/delivery-rows.js";
 import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
-  runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
+  runs.priority, runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
   runs.error, runs.error_code`;
 const JOIN_SESSIONS = "JOIN lk.sessions ON sessions.id = runs.session";
 
@@ -73,7 +73,7 @@ export async function listRuns(
 /** One statement: a run that starts meanwhile is in one of the lists. */
 export async function leftOver(db: Connection): Promise<{ queued: LeftOver[]; running: LeftOver[]; lastMark: number }> {
   const rows = await db.query(
-    `SELECT runs.seq, runs.id, sessions.key AS session_key, runs.created_at, runs.state,
+    `SELECT runs.seq, runs.id, sessions.key AS session_key, runs.priority, runs.created_at, runs.state,
        (SELECT max(ended_mark) FROM lk.runs WHERE ended_mark IS NOT NULL) AS last_mark
      FROM (SELECT 1) AS one LEFT JOIN (lk.runs ${JOIN_SESSIONS}) ON runs.ended_mark IS NULL ORDER BY runs.seq`,
   );
@@ -84,6 +84,7 @@ export async function leftOver(db: Connection): Promise<{ queued: LeftOver[]; ru
         id: fromStored(row.id),
         seq: Number(row.seq),
         sessionKey: fromStored(row.session_key),
+        priority: Number(row.priority),
         createdAt: Number(row.created_at),
       }));
   return { queued: inState("queued"), running: inState("running"), lastMark: Number(rows[0]?.last_mark ?? 0) };
@@ -206,6 +207,7 @@ function toSummary(row: SqlRow): RunSummary {
     origin: row.origin as RunOrigin,
     name: fromStoredOrNull(row.name),
     state: row.state as RunState,
+    priority: Number(row.priority),
     timeoutSeconds: Number(row.timeout_seconds),
     createdAt: Number(row.created_at),
     startedAt: orNull(row.started_at),

@@ -18,12 +18,13 @@ export function createRun(db: Connection, run: NewRun, key?: NewKey): CreateRunR
   if (message === null) return { kind: "empty" };
   const session = sessionId(db, run.sessionKey);
   const { lastId: seq } = db.run(
-    `INSERT INTO runs (id, session, origin, name, state, timeout_seconds, created_at)
-     VALUES (?, ?, ?, ?, 'queued', ?, ?)`,
+    `INSERT INTO runs (id, session, origin, name, state, priority, timeout_seconds, created_at)
+     VALUES (?, ?, ?, ?, 'queued', ?, ?, ?)`,
     run.id,
     session,
     run.origin,
     run.name === null ? null : JSON.stringify(run.name),
+    run.priority ?? 0,
     run.timeoutSeconds,
     run.createdAt,
   );

@@ -6,7 +6,7 @@ import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, listFiles, terminalEvent } from "./event-rows.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
-  runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
+  runs.priority, runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
   runs.error, runs.error_code`;
 const FROM_RUNS = "FROM runs JOIN sessions ON sessions.id = runs.session";
 
@@ -56,7 +56,7 @@ export function leftOver(db: Connection): { queued: LeftOver[]; running: LeftOve
   const inState = (state: RunState) =>
     db
       .all(
-        `SELECT runs.seq, runs.id, sessions.key AS session_key, runs.created_at ${FROM_RUNS}
+        `SELECT runs.seq, runs.id, sessions.key AS session_key, runs.priority, runs.created_at ${FROM_RUNS}
          WHERE runs.state = ? AND runs.ended_mark IS NULL ORDER BY runs.seq`,
         state,
       )
@@ -64,6 +64,7 @@ export function leftOver(db: Connection): { queued: LeftOver[]; running: LeftOve
         id: String(row.id),
         seq: Number(row.seq),
         sessionKey: String(row.session_key),
+        priority: Number(row.priority),
         createdAt: Number(row.created_at),
       }));
   const newest = db.get("SELECT max(ended_mark) AS mark FROM runs WHERE ended_mark IS NOT NULL");
@@ -119,6 +120,7 @@ function toSummary(row: SqlRow): RunSummary {
     origin: row.origin as RunOrigin,
     name: row.name === null ? null : (JSON.parse(String(row.name)) as string),
     state: row.state as RunState,
+    priority: Number(row.priority),
     timeoutSeconds: Number(row.timeout_seconds),
     createdAt: Number(row.created_at),
     startedAt: orNull(row.started_at),

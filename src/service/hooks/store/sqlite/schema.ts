@@ -131,6 +131,9 @@ const STEPS = [
     PRIMARY KEY (endpoint, target)
   ) WITHOUT ROWID;
   `,
+  `
+  ALTER TABLE runs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;     -- higher ones first
+  `,
 ];
 
 /** Returns the file's schema version. Refuses another program's database and a newer schema, before any write. */

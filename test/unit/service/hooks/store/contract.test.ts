@@ -49,6 +49,7 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.equal(created.wakes, 0);
     assert.deepEqual(await store.getRun("r1"), {
       ...{ id: "r1", seq: 1, sessionKey: "hook:a", chatId: 1, origin: "agent", name: "CI", state: "queued" },
+      ...{ priority: 0 },
       ...{ message: "message of r1", timeoutSeconds: 600, createdAt: 1000, startedAt: null, finishedAt: null },
       ...{ oldestEventId: 1, lastEventId: 0, error: null },
     });
@@ -79,6 +80,29 @@ describeStores({ title: "store contract" }, (kind) => {
     );
     assert.deepEqual([slice.end, slice.truncated], [true, false]);
     assert.deepEqual(await store.terminalEvent("r1"), { id: 5, event: "done", data: '{"response":"hi"}' });
+  });
+
+  it("stores a run's priority, which outlives the process", async () => {
+    const store = kind.create();
+    for (const [id, priority] of [
+      ["low", -100],
+      ["high", 100],
+      ["none", undefined],
+    ] as const) {
+      await store.createRun(newRun(id, { priority }));
+    }
+    const after = await kind.reopen(store);
+    const { queued } = await after.leftOver();
+    assert.deepEqual(
+      queued.map(({ id, priority }) => [id, priority]),
+      [
+        ["low", -100],
+        ["high", 100],
+        ["none", 0],
+      ],
+    );
+    assert.equal((await after.getSummary("high"))?.priority, 100);
+    assert.equal((await after.startRun("low", 2000, started))?.priority, -100);
   });
 
   it("returns null for an unknown run, whatever its id", async () => {
@@ -418,7 +442,7 @@ describeStores({ title: "store contract" }, (kind) => {
     const shown = (runs: { id: string }[]) => runs.map(({ id }) => id);
     assert.deepEqual([shown(left.queued), shown(left.running)], [["r2", "r4"], ["r3"]]);
     assert.equal(left.lastMark, 50);
-    assert.deepEqual(left.queued[0], { id: "r2", seq: 2, sessionKey: "hook:a", createdAt: 1000 });
+    assert.deepEqual(left.queued[0], { id: "r2", seq: 2, sessionKey: "hook:a", priority: 0, createdAt: 1000 });
     assert.equal(await store.requeueRun("r3"), true);
     assert.deepEqual(shown((await store.leftOver()).queued), ["r2", "r3", "r4"]);
     const again = await store.startRun("r3", 5000, started);

@@ -57,6 +57,24 @@ describe("POST /hooks/agent", () => {
     assert.equal((await post("/hooks/agent", { message: "good" }, headers)).status, 200);
   });
 
+  it("takes a priority, which counts for the idempotency key", async () => {
+    const { post, get } = await startService();
+    const send = (priority: unknown) => post("/hooks/agent", { message: "x", priority }, { "idempotency-key": "k" });
+    const { run_id } = (await (await send(-100)).json()) as { run_id: string };
+    assert.equal(((await (await get(`/api/runs/${run_id}`)).json()) as { priority: number }).priority, -100);
+    assert.equal((await send(-99)).status, 422);
+    for (const [priority, error] of [
+      [101, "priority: expected at most 100"],
+      [-101, "priority: expected -100 or more"],
+      [0.5, "priority: expected an integer"],
+      ["5", "priority: expected an integer"],
+    ] as const) {
+      const response = await send(priority);
+      assert.equal(response.status, 400);
+      assert.equal(((await response.json()) as { error: string }).error, error);
+    }
+  });
+
   it("accepts a time-out up to an hour", async () => {
     const { start, hooks } = await startService();
     assert.equal((await hooks.runs.get((await start("x", { timeoutSeconds: 3600 })).run_id)).timeoutSeconds, 3600);

@@ -31,6 +31,7 @@ describe("run status", () => {
       chat_id: 1,
       origin: "agent",
       name: null,
+      priority: 0,
       timeout_seconds: 600,
       oldest_event_id: 1,
       last_event_id: rest.last_event_id,

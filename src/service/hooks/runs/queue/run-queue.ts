@@ -1,18 +1,15 @@
-import type { Timer } from "../clock.js";
-import type { Limits } from "../hook-config.js";
-import { HookError } from "../hook-error.js";
-import { expired, type Outcome } from "./outcome.js";
-import { type RunContext, storeEnding } from "./run-context.js";
-import { RunTask } from "./run-task.js";
+import type { Timer } from "../../clock.js";
+import type { Limits } from "../../hook-config.js";
+import { HookError } from "../../hook-error.js";
+import { expired, type Outcome } from "../outcome.js";
+import { type RunContext, storeEnding } from "../run-context.js";
+import { RunTask } from "../run-task.js";
+import { type WaitingRun, WaitingRuns } from "./waiting-runs.js";
 
 const RETRY_MS = 1000;
 
 /** A run that waits for a slot. */
-export interface QueuedRun {
-  readonly id: string;
-  /** Order of creation; the queue is sorted by it. */
-  readonly seq: number;
-  readonly sessionKey: string;
+export interface QueuedRun extends WaitingRun {
   /** Start of its wait, in monotonic ms. */
   readonly since: number;
 }
@@ -30,7 +27,7 @@ export interface Reservation {
 export interface Queue {
   readonly queued: number;
   readonly running: number;
-  /** Time for which the next run has waited. */
+  /** Time for which the oldest run has waited, in ms; 0 where none waits. */
   readonly waitedMs: number;
   /** Most runs of a session that may wait, where the store counts them. */
   readonly mostQueued?: number;
@@ -53,15 +50,14 @@ export type QueueLimits = Pick<
   "running" | "running_per_session" | "queued" | "queued_per_session" | "queue_seconds"
 >;
 
-/** Starts runs as slots become free: first in, first out within a session, and in order of creation across sessions. */
+/** Starts runs as slots become free: first in, first out within a session, by priority and age across sessions. */
 export class RunQueue implements Queue {
   readonly #context: RunContext;
   readonly #limits: QueueLimits;
-  readonly #queue: Entry[] = [];
+  readonly #waiting = new WaitingRuns<Entry>();
   readonly #active = new Map<string, RunTask>();
   readonly #running = new Map<string, number>();
-  /** Number of queued runs and reservations by session. */
-  readonly #waiting = new Map<string, number>();
+  readonly #reservations = new Map<string, number>();
   #reserved = 0;
   #isKicked = false;
   #isStopped = false;
@@ -74,24 +70,23 @@ export class RunQueue implements Queue {
   }
 
   get queued(): number {
-    return this.#queue.length;
+    return this.#waiting.size;
   }
 
   get running(): number {
     return this.#active.size;
   }
 
-  /** Time for which the next run has waited, in ms; 0 where none waits. */
   get waitedMs(): number {
-    const [next] = this.#queue;
-    return next === undefined ? 0 : Math.max(0, this.#context.clock.monotonic() - next.since);
+    const now = this.#context.clock.monotonic();
+    let longest = 0;
+    for (const { since } of this.#waiting) longest = Math.max(longest, now - since);
+    return longest;
   }
 
   /** Position of a queued run, 1 for the next: 1 while its start is under way, behind all before it is in the queue. */
   positionOf(id: string): number {
-    if (this.#active.has(id)) return 1;
-    const at = this.#queue.findIndex((entry) => entry.id === id);
-    return (at < 0 ? this.#queue.length : at) + 1;
+    return this.#active.has(id) ? 1 : this.#waiting.positionOf(id);
   }
 
   reserve(sessionKey: string): Reservation {
@@ -100,22 +95,22 @@ export class RunQueue implements Queue {
     this.#startAll();
     const freeSlots = Math.max(0, running - this.#active.size);
     const freeInSession = Math.min(freeSlots, running_per_session - (this.#running.get(sessionKey) ?? 0));
-    const ahead = this.#waiting.get(sessionKey) ?? 0;
+    const ahead = this.#waiting.countOf(sessionKey) + (this.#reservations.get(sessionKey) ?? 0);
     const canStartAtOnce = ahead < freeInSession && this.#reserved < freeSlots;
     if (!canStartAtOnce) {
       if (ahead - Math.max(0, freeInSession) >= queued_per_session) throw new HookError("queue_full", full("session"));
-      if (this.#queue.length + this.#reserved - Math.min(freeSlots, this.#reserved) >= queued) {
+      if (this.#waiting.size + this.#reserved - Math.min(freeSlots, this.#reserved) >= queued) {
         throw new HookError("queue_full", full("service"));
       }
     }
     this.#reserved += 1;
-    count(this.#waiting, sessionKey, 1);
+    count(this.#reservations, sessionKey, 1);
     let isHeld = true;
     const release = () => {
       if (!isHeld) return;
       isHeld = false;
       this.#reserved -= 1;
-      count(this.#waiting, sessionKey, -1);
+      count(this.#reservations, sessionKey, -1);
     };
     return { release };
   }
@@ -128,9 +123,7 @@ export class RunQueue implements Queue {
     const { clock } = this.#context;
     const left = this.#limits.queue_seconds * 1000 - (clock.monotonic() - run.since);
     const expiry = clock.setTimer(Math.max(left, leastMs), () => void this.#expire(run.id));
-    const before = this.#queue.findLastIndex(({ seq }) => seq < run.seq);
-    this.#queue.splice(before + 1, 0, { ...run, expiry });
-    count(this.#waiting, run.sessionKey, 1);
+    this.#waiting.add({ ...run, expiry });
     this.#kick();
   }
 
@@ -149,7 +142,7 @@ export class RunQueue implements Queue {
   async drain(seconds: number): Promise<void> {
     this.#isStopped = true;
     this.#pause?.cancel();
-    for (const { expiry } of this.#queue) expiry.cancel();
+    for (const { expiry } of this.#waiting) expiry.cancel();
     if (await this.#idleWithin(seconds)) return;
     for (const task of this.#active.values()) task.interrupt();
     await Promise.all(
@@ -173,10 +166,12 @@ export class RunQueue implements Queue {
   #startAll(): void {
     if (this.#isStopped || this.#pause !== undefined) return;
     const { running, running_per_session } = this.#limits;
-    for (let at = 0; at < this.#queue.length && this.#active.size < running; ) {
-      const entry = this.#queue[at]!;
-      if ((this.#running.get(entry.sessionKey) ?? 0) < running_per_session) void this.#work(this.#pull(at));
-      else at += 1;
+    const isFree = (session: string) => (this.#running.get(session) ?? 0) < running_per_session;
+    while (this.#active.size < running) {
+      const entry = this.#waiting.takeNext(isFree);
+      if (entry === undefined) return;
+      entry.expiry.cancel();
+      void this.#work(entry);
     }
   }
 
@@ -207,16 +202,9 @@ export class RunQueue implements Queue {
     });
   }
 
-  #pull(at: number): Entry {
-    const [entry] = this.#queue.splice(at, 1);
-    entry!.expiry.cancel();
-    count(this.#waiting, entry!.sessionKey, -1);
-    return entry!;
-  }
-
   async #endQueued(id: string, outcome: Outcome): Promise<void> {
-    const at = this.#queue.findIndex((entry) => entry.id === id);
-    const entry = at < 0 ? undefined : this.#pull(at);
+    const entry = this.#waiting.take(id);
+    entry?.expiry.cancel();
     try {
       const isStored = await storeEnding(this.#context, id, ["queued"], outcome);
       if (isStored) this.#context.observer.finished?.({ id, state: outcome.state, ranMs: null });
