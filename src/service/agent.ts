@@ -7,6 +7,8 @@ export interface AgentRun {
   readonly name: string | null;
   /** Number of the run's start, from 2 where a worker was lost with it; its output is read, not that of earlier starts. */
   readonly attempt?: number;
+  /** Trace context of the request, as its header `traceparent` had it (W3C Trace Context). */
+  readonly traceparent?: string;
 }
 
 /** Context of a run for its agent: what it may emit, read and store while it runs. */

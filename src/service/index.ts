@@ -4,3 +4,4 @@ import "../base/package.js"; // first: in a bundle it throws the sentence that s
 export { createLogger, type LoggerOptions } from "./log.js";
 export { createServer, type ListeningServer, type ServerOptions } from "./server.js";
 export { type RunningService, type StartOptions, startService } from "./start.js";
+export { tracedAgent } from "./traced-agent.js";

@@ -15,6 +15,7 @@ import { createPostgresStore, type PostgresStore } from "./hooks/store/postgres/
 import { createSqliteStore } from "./hooks/store/sqlite/sqlite-store.js";
 import type { Store } from "./hooks/store/store.js";
 import { loadAgent } from "./load-agent.js";
+import { tracedAgent } from "./traced-agent.js";
 
 // The parts of a process that a configuration describes, for services and workers.
 
@@ -30,6 +31,11 @@ export function factsOf(error: unknown, runId: string | undefined): object {
 
 /** Opens the agent of a run; one that only checks messages needs no models. */
 export async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise<void> }> {
+  const agent = await openUntraced(config);
+  return config.traces ? { ...agent, run: tracedAgent(agent.run) } : agent;
+}
+
+async function openUntraced(config: Config): Promise<{ run: Agent; close(): Promise<void> }> {
   const settings = config.agent ?? { graph: EXAMPLE_GRAPH };
   if ("module" in settings) return { run: await loadAgent(settings.module), close: async () => {} };
   const { extra_pnginfo: extraPnginfo, cache_dir: cacheDir, ...own } = settings;

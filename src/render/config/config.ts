@@ -139,6 +139,10 @@ export const configSchema = lazy(() => {
       .default("127.0.0.1")
       .describe("Address on which `serve` listens; others than loopback need a token."),
     port: z.int().min(0).max(65535).default(8188).describe("Port of `serve`; 0 takes a free one."),
+    traces: flag(
+      false,
+      "Whether runs and their nodes are spans of OpenTelemetry; needs `@opentelemetry/api`, and an SDK that the process loads (`NODE_OPTIONS=--import=…`).",
+    ),
     worker_port: z
       .int()
       .min(0)

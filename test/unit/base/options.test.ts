@@ -59,6 +59,7 @@ async function drained(events: AsyncIterable<unknown>): Promise<void> {
 }
 
 const CASES: Cases = {
+  tracedAgent: "takes no options",
   render: {
     call: (options) => api.render(graph, options),
     options: { ...run, ...picture, ...shared, passing: true, cacheDir: true, output: true },
