@@ -51,7 +51,7 @@ const describeColour = ({ channels, bitDepth, kind }: StillImage) =>
 /** Whether a receipt's pixels are the file's, in words. */
 function matchOf({ loss }: StillImage, isMatch: boolean): string {
   if (isMatch) return "match this file";
-  return loss === undefined ? "differ from this file's" : "are this file's only nearly, or not at all";
+  return loss === undefined ? "differ from this file's" : "cannot be checked in a lossy file";
 }
 
 function receiptLines(receipt: Receipt, match: string): string {

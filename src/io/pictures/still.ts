@@ -22,12 +22,12 @@ export async function readStill(file: Uint8Array): Promise<StillImage> {
 const SAVE_OTHERWISE = "save PNG files, or WebP or AVIF files with `lossless`";
 
 function lossOf(file: Uint8Array, kind: PictureKind): string | undefined {
-  if (kind === "jpeg") return `a JPEG file holds its pixels only nearly; ${SAVE_OTHERWISE}`;
+  if (kind === "jpeg") return `a JPEG file is lossy; ${SAVE_OTHERWISE}`;
   if (kind === "webp" && !isLossless(file)) {
-    return `a WebP file saved without \`lossless\` holds its pixels only nearly; ${SAVE_OTHERWISE}`;
+    return `a WebP file saved without \`lossless\` is lossy; ${SAVE_OTHERWISE}`;
   }
   if (kind !== "avif") return undefined;
-  return `this AVIF file's pixels are not those that were rendered, as without \`lossless\`; ${SAVE_OTHERWISE}`;
+  return `this AVIF file is lossy; ${SAVE_OTHERWISE}`;
 }
 
 /** Whether a WebP file has a lossless picture: the first chunk after those that describe the file says so. */

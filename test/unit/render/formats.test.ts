@@ -71,10 +71,10 @@ describe("formats of saved pictures", () => {
     }
     const why = (reason: string) =>
       `The picture cannot be verified: ${reason}; save PNG files, or WebP or AVIF files with \`lossless\`.`;
-    assert.deepEqual(await of({ type: "jpeg" }), ["unverifiable", why("a JPEG file holds its pixels only nearly")]);
-    const webp = why("a WebP file saved without `lossless` holds its pixels only nearly");
+    assert.deepEqual(await of({ type: "jpeg" }), ["unverifiable", why("a JPEG file is lossy")]);
+    const webp = why("a WebP file saved without `lossless` is lossy");
     assert.deepEqual(await of({ type: "webp", quality: 50 }), ["unverifiable", webp]);
-    const avif = why("this AVIF file's pixels are not those that were rendered, as without `lossless`");
+    const avif = why("this AVIF file is lossy");
     assert.deepEqual(await of({ type: "avif", quality: 50 }), ["unverifiable", avif]);
   });
 
