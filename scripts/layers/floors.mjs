@@ -65,7 +65,7 @@ export const FLOORS = {
     "snapshot/",
   ],
   "render/batch": ["names", "journal/", "*"],
-  cli: ["*", "batch/", "commands/", "main"],
+  cli: ["*", "batch/ reproducible/", "commands/", "main"],
   service: ["agent token-headers", "graph-agent log message traced-agent", "hooks/", "*"],
   "service/hooks": [
     "*",

@@ -9,7 +9,7 @@ import { nativeFile } from "../../native/load.js";
 import { currentDevice } from "../../tensor/device/choice.js";
 import { type Device, device } from "../../tensor/device/device.js";
 import { randn } from "../../tensor/random.js";
-import type { Command } from "../command.js";
+import type { Arguments, Command } from "../command.js";
 import { hostHelp, hostOptions } from "../host.js";
 
 /** Time of one provider's trial. */
@@ -27,27 +27,47 @@ export const doctorCommand: Command = {
   help: [
     "  --out DIR          the output folder to check (./out)",
     ...hostHelp,
+    "  --reproducible     instead: compare what this machine computes with recorded hashes",
     "  --json             one JSON object",
   ],
-  options: { json: { type: "boolean" }, out: { type: "string" }, ...hostOptions },
+  options: { json: { type: "boolean" }, out: { type: "string" }, reproducible: { type: "boolean" }, ...hostOptions },
   positionals: { min: 0, max: 0 },
   run: async (args, terminal) => {
-    const findings: Finding[] = [
-      { name: "latentkit", ok: true, value: packageVersion() },
-      { name: "node", ok: true, value: process.versions.node },
-      { name: "platform", ok: true, value: `${process.platform}-${process.arch}` },
-      ...core(),
-      ...(await onnxRuntime()),
-      ...(await modelFolders(args.values("models"))),
-      await outputFolder(resolve(args.value("out") ?? "out")),
-    ];
+    const findings: Finding[] = [];
+    for await (const finding of args.flag("reproducible") ? reproducible() : installation(args)) {
+      findings.push(finding);
+      const { name, ok, value } = finding;
+      if (!args.flag("json")) terminal.out(`${ok ? "ok " : "BAD"}  ${name.padEnd(13)}  ${value}\n`);
+    }
     const isHealthy = findings.every(({ ok }) => ok);
     if (args.flag("json")) terminal.out(`${printJson({ ok: isHealthy, findings })}\n`);
-    else
-      for (const { name, ok, value } of findings) terminal.out(`${ok ? "ok " : "BAD"}  ${name.padEnd(13)}  ${value}\n`);
     return isHealthy ? 0 : 1;
   },
 };
+
+function* machine(): Generator<Finding> {
+  yield { name: "latentkit", ok: true, value: packageVersion() };
+  yield { name: "node", ok: true, value: process.versions.node };
+  yield { name: "platform", ok: true, value: `${process.platform}-${process.arch}` };
+}
+
+async function* installation(args: Arguments): AsyncGenerator<Finding> {
+  yield* machine();
+  yield* core();
+  yield* await onnxRuntime();
+  yield* await modelFolders(args.values("models"));
+  yield await outputFolder(resolve(args.value("out") ?? "out"));
+}
+
+/** Comparison of what this machine computes, by each of its instruction sets, with what every machine should. */
+async function* reproducible(): AsyncGenerator<Finding> {
+  yield* machine();
+  const { compare } = await import("../reproducible/compare.js");
+  for await (const { isa, threads, differing, failure } of compare()) {
+    const value = failure ?? (differing.length === 0 ? "equal" : `other bytes than recorded: ${differing.join(", ")}`);
+    yield { name: `${isa}, ${threads}`, ok: value === "equal", value };
+  }
+}
 
 function core(): Finding[] {
   try {
