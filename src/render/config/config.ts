@@ -34,7 +34,8 @@ export const configSchema = lazy(() => {
 
   /** Options of `createGraphAgent` under their wire names. */
   const graphAgent = z.strictObject({
-    graph: path,
+    graph: path.optional(),
+    graphs: z.record(z.string(), path).optional(),
     partial: z.boolean().optional(),
     targets: z.array(nonEmpty).optional(),
     extra_pnginfo: z.record(z.string(), z.unknown()).optional(),
@@ -155,10 +156,12 @@ export const configSchema = lazy(() => {
       ),
     render: flag(true, "false: `serve` leaves the runs to the workers of a PostgreSQL store."),
     agent: z
-      .union([graphAgent, z.strictObject({ module: path })], { error: "expected { graph: FILE } or { module: FILE }" })
+      .union([graphAgent, z.strictObject({ module: path })], {
+        error: "expected { graph: FILE }, { graphs: { NAME: FILE } } or { module: FILE }",
+      })
       .optional()
       .describe(
-        "The work of a run: a graph, or a module whose default export is the agent. Absent: the example graph.",
+        "The work of a run: a graph, graphs by their names, or a module whose default export is the agent. Absent: the example graph.",
       ),
     models: z
       .array(path)

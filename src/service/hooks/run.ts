@@ -1,3 +1,5 @@
+import type { RunGraph } from "../agent.js";
+
 export const RUN_STATES = [
   "queued",
   "running",
@@ -39,6 +41,7 @@ export interface RunSummary {
 
 export interface RunRow extends RunSummary {
   readonly message: string;
+  readonly graph: RunGraph | null;
 }
 
 /** The newest progress of a run. */

@@ -18,6 +18,7 @@ import { createMetrics } from "./http/metrics.js";
 import { createRouter } from "./http/router.js";
 import { againRoute } from "./http/routes/again-route.js";
 import { deliveryRoutes } from "./http/routes/delivery-routes.js";
+import { graphsRoute } from "./http/routes/graphs-route.js";
 import { hookRoutes } from "./http/routes/hook-routes.js";
 import { incomingRoutes } from "./http/routes/incoming-routes.js";
 import { runEndedPayload } from "./http/routes/payloads.js";
@@ -156,7 +157,7 @@ export function createHookService(options: HookServiceOptions): HookService {
     files,
     outbox: store,
     wakeDeliverer: () => deliverer.wake(),
-    checkMessage: agent.check,
+    agent,
     metrics,
     log,
     clock,
@@ -164,6 +165,7 @@ export function createHookService(options: HookServiceOptions): HookService {
   };
   const routes = [
     ...hookRoutes(context),
+    graphsRoute(context),
     ...incomingRoutes(context),
     streamRoute(context),
     ...runRoutes(context),

@@ -47,11 +47,17 @@ export function requestSchemas(limits: Limits) {
       .nullish()
       .meta({ description: `Longest run time; default ${limits.run_seconds}.` }),
   };
+  const graph = z
+    .string("expected a string")
+    .max(MAX_NAME_CHARS, `expected at most ${MAX_NAME_CHARS} characters`)
+    .nullish()
+    .meta({ description: "Name of the graph to render, one of /api/graphs." });
   return {
-    agent: z.object({ message: prompt.meta({ description: "The prompt for the run." }), name, ...common }),
+    agent: z.object({ message: prompt.meta({ description: "The prompt for the run." }), name, graph, ...common }),
     again: z.object({
       message: prompt.nullish().meta({ description: "Another prompt; absent: that of the earlier run." }),
       name,
+      graph: graph.meta({ description: "Name of another graph; absent: that of the earlier run, as it was." }),
       ...common,
     }),
     wake: z.object({
@@ -191,6 +197,19 @@ export function responseSchemas() {
       .meta({ description: "The last 20, oldest first." }),
   });
 
+  const graphsSchema = z.object({
+    ok: z.literal(true),
+    graphs: z
+      .array(
+        z.object({
+          name: z.string(),
+          default: z.boolean().meta({ description: "Requests that name none get it." }),
+          schema: z.looseObject({}).meta({ description: "JSON Schema of the messages that it takes." }),
+        }),
+      )
+      .meta({ description: "Empty where the agent has no graphs." }),
+  });
+
   const probeSchema = z.object({ ok: z.literal(true), status: z.string() });
 
   const errorSchema = z.object({
@@ -219,6 +238,7 @@ export function responseSchemas() {
       deliveries: z.array(deliverySchema),
       next_cursor: z.string().nullable(),
     }),
+    graphs: graphsSchema,
     probe: probeSchema,
     error: errorSchema,
     problem: problemSchema,

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { RunGraph } from "../../agent.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
 import type { RunOrigin } from "../run.js";
@@ -21,6 +22,8 @@ export interface StartRequest {
   readonly message: string;
   readonly name?: string;
   readonly sessionKey: string;
+  /** Default: the agent's default graph, if it has graphs. */
+  readonly graph?: RunGraph;
   /** Longest run time; default `run_seconds`. */
   readonly timeoutSeconds?: number;
 }
@@ -62,6 +65,7 @@ interface Creation {
   readonly sessionKey: string;
   readonly name: string | null;
   readonly timeoutSeconds: number;
+  readonly graph?: RunGraph;
   /** null: only where wakes are pending. */
   readonly message: string | null;
 }
@@ -89,8 +93,9 @@ export class RunStarter {
   }
 
   async start(request: StartRequest): Promise<Started> {
-    const { origin, sessionKey, message, name = null, idempotency } = request;
-    const creation = { origin, sessionKey, name, message, timeoutSeconds: this.#runSeconds(request.timeoutSeconds) };
+    const { origin, sessionKey, message, name = null, graph, idempotency } = request;
+    const timeoutSeconds = this.#runSeconds(request.timeoutSeconds);
+    const creation = { origin, sessionKey, name, message, graph, timeoutSeconds };
     return this.#replies.once(idempotency, replayedRun, async (key) => {
       request.admit?.();
       const created = await this.#create(creation, key);
@@ -137,17 +142,17 @@ export class RunStarter {
 
   /** Null where there was nothing to run. */
   async #create(creation: Creation, key?: NewKey): Promise<{ started: Started; wakes: number } | null> {
-    const { store, clock, mark, observer } = this.#context;
+    const { agent, store, clock, mark, observer } = this.#context;
     const reservation = this.#queue.reserve(creation.sessionKey);
     try {
       const id = this.#newId();
-      const { message, ...rest } = creation;
+      const { message, graph = agent.graphs?.default, ...rest } = creation;
       const compose = (pending: readonly string[]) => composeMessage(pending, message);
       // a run stores its message until it is swept: no more than a request may bring
       const maxWakeBytes = this.#limits.body_bytes;
       const createdMark = mark();
       const { mostQueued } = this.#queue;
-      const run = { ...rest, id, mostQueued, createdAt: clock.now(), createdMark, maxWakeBytes, compose };
+      const run = { ...rest, graph, id, mostQueued, createdAt: clock.now(), createdMark, maxWakeBytes, compose };
       const result = await store.createRun(run, key);
       if (result.kind === "empty") return null;
       if (result.kind === "full") throw new HookError("queue_full", full("session"));

@@ -27,6 +27,8 @@ export function againRoute(context: HookContext): Route {
       name: (body.name ?? earlier.name)?.trim() || undefined,
       sessionKey: resolveSessionKey({ ...config.sessions, defaultKey: earlier.sessionKey }, body),
       timeoutSeconds,
+      graphName: body.graph ?? undefined,
+      graph: body.graph == null ? (earlier.graph ?? undefined) : undefined,
       tokenId,
       endpoint: `again/${earlier.id}`,
       idempotencyKey: readIdempotencyKey(req, body.idempotencyKey),

@@ -20,6 +20,7 @@ export function hookRoutes(context: HookContext): Route[] {
       name: body.name?.trim() || undefined,
       sessionKey: resolveSessionKey(config.sessions, body),
       timeoutSeconds: body.timeoutSeconds ?? undefined,
+      graphName: body.graph ?? undefined,
       tokenId: call.tokenId,
       endpoint: "agent",
       idempotencyKey: readIdempotencyKey(call.req, body.idempotencyKey),

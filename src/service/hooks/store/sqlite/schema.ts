@@ -131,6 +131,15 @@ const STEPS = [
     PRIMARY KEY (endpoint, target)
   ) WITHOUT ROWID;
   `,
+  `
+  CREATE TABLE graphs (                -- each text once
+    hash TEXT PRIMARY KEY,
+    text TEXT NOT NULL               -- JSON text
+  ) WITHOUT ROWID;
+  ALTER TABLE messages ADD COLUMN graph TEXT;          -- its hash
+  ALTER TABLE messages ADD COLUMN graph_name TEXT;     -- JSON text
+  CREATE INDEX messages_graph ON messages (graph) WHERE graph IS NOT NULL;
+  `,
 ];
 
 /** Returns the file's schema version. Refuses another program's database and a newer schema, before any write. */
