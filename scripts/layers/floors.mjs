@@ -66,7 +66,7 @@ export const FLOORS = {
   ],
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
-  service: ["agent token-headers", "agent-graphs log message", "graph-agent", "hooks/", "*"],
+  service: ["agent asset-references token-headers", "agent-graphs log message", "graph-agent", "hooks/", "*"],
   "service/hooks": [
     "*",
     "store/ files/",
@@ -75,12 +75,14 @@ export const FLOORS = {
     "metrics/",
     "shared/ incoming/",
     "http/",
+    "comfy/",
     "service",
     "index postgres",
   ],
   "service/hooks/files": ["*", "s3/"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
   "service/hooks/store/postgres": ["driver schema text", "connection", "outbox/", "*"],
+  "service/hooks/comfy": ["*", "assets/ jobs/", "comfy-parts", "asset-routes job-routes job-events", "comfy-routes"],
   "service/hooks/http": ["negotiation/", "*", "access/ stream/", "context gate", "openapi router", "routes/"],
 };
 

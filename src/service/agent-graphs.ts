@@ -54,7 +54,7 @@ export function readSources(
 
 // decision 280
 /** The graphs of an agent by their names. Runs keep the one that they were accepted with. */
-export class NamedGraphs implements AgentGraphs {
+export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "find" | "schemaOf"> {
   readonly #context: GraphContext;
   #graphs: ReadonlyMap<string, AgentGraph>;
 
@@ -85,6 +85,11 @@ export class NamedGraphs implements AgentGraphs {
   schemaOf(name: string): object | undefined {
     const graph = this.#graphs.get(name);
     return graph && schemaOf(graph.parameters);
+  }
+
+  /** Returns a graph that came with its request. */
+  ofRequest(graph: object): AgentGraph {
+    return this.#prepare(null, graph);
   }
 
   /** Returns the graph of a run, of which its name may mean another one by now. */

@@ -1,3 +1,5 @@
+import type { Validation } from "../graph/validate.js";
+
 /** A graph in API format that runs keep from their start, whatever becomes of its file. */
 export interface RunGraph {
   /** null: the default, or a graph without a name. */
@@ -43,6 +45,10 @@ export interface AgentGraphs {
   readonly names: readonly string[];
   /** Returns undefined for an unknown name. */
   find(name: string): RunGraph | undefined;
+  /** Folder of uploaded bytes, which graphs that came with their requests refer to. */
+  readonly assetsDir: string;
+  /** Checks a graph that came with its request. Its assets exist. */
+  validate(text: string): Promise<Validation>;
   /** JSON Schema of the messages of a named graph; undefined for an unknown name. */
   schemaOf(name: string): object | undefined;
 }

@@ -13,7 +13,9 @@ import {
 import type { RunEvent } from "../graph/events.js";
 import { createCache } from "../graph/memory/cache.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
+import { type Validation, validateGraph } from "../graph/validate.js";
 import { TEMPORARY_SUFFIX } from "../io/files/write-file.js";
+import { defaultHost, defaultRegistry } from "../render/defaults.js";
 import { filesOf, type RenderedFile } from "../render/files.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "../render/job.js";
 import { renderJob } from "../render/render.js";
@@ -24,6 +26,7 @@ import { createThreadPool, type ThreadPoolOptions } from "../render/threads/thre
 import { chooseDevice } from "../tensor/device/choice.js";
 import type { Agent, AgentContext, AgentGraphs, RunGraph } from "./agent.js";
 import { type GraphSources, NamedGraphs, readSources } from "./agent-graphs.js";
+import { mayReferToAssets, readAssets } from "./asset-references.js";
 import { fillsOf } from "./message.js";
 
 /** Options of `createGraphAgent`: those of a render but `set`, which messages fill, and options of the threads. */
@@ -66,6 +69,7 @@ export interface GraphAgent extends Agent {
 
 /** A file as events and the response name it; `subfolder` is relative to the output folder. */
 interface ReportedFile {
+  readonly node: string;
   readonly filename: string;
   readonly subfolder: string;
   readonly type: string;
@@ -76,6 +80,9 @@ interface Renderer {
   render(graph: string, job: Job, listener: RunListener): Promise<RenderResult>;
   close(): Promise<void>;
 }
+
+/** Most bytes of the assets of one graph: they are in memory while it is rendered. */
+const MOST_ASSET_BYTES = 256 * 1024 * 1024;
 
 const PICTURES: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif"]);
 
@@ -91,30 +98,68 @@ export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
   const { inputDir = sources.values().next().value!.inputDir, ...rest } = jobOf(options);
   const job: Job = { ...rest, inputDir: resolve(inputDir) };
   const context = { ...job, registry };
-  const graphs = new NamedGraphs(sources, context);
+  const named = new NamedGraphs(sources, context);
   const outputDir = resolve(options.outputDir);
   chooseDevice(job.device);
   const renderer = createRenderer(job, options);
 
+  const assetsDir = join(outputDir, "assets");
+  const graphOf = async (graph: RunGraph | undefined) => {
+    if (graph?.name !== null || !mayReferToAssets(graph.text)) return { graph: named.of(graph), files: undefined };
+    const read = await readAssets(graph.text, { assetsDir, mostBytes: MOST_ASSET_BYTES });
+    return { graph: named.ofRequest(read.graph), files: read.files };
+  };
+
   const agent: Agent = async (run, context) => {
     // a worker that was lost may still write: the next one never shares its folder
     const folder = join(outputDir, "runs", run.attempt === undefined ? run.id : `${run.id}.${run.attempt}`);
-    const graph = graphs.of(run.graph);
+    const { graph, files } = await graphOf(run.graph);
     const reporter = createReporter(graph.prompt, { outputDir, folder }, context);
-    const set = fillsOf(run.message, graph.parameters);
+    const set = run.graph?.name === null ? {} : fillsOf(run.message, graph.parameters);
     const { signal } = context;
     // the next message is another one: results that follow from this one would only fill the cache
-    const own = { ...job, set, passing: Object.keys(set), outputDir: folder };
+    const own = {
+      ...{ ...job, set, passing: Object.keys(set), outputDir: folder },
+      // the nodes that are wanted, and the files at hand, are those of the agent's graphs
+      ...(run.graph?.name === null && { targets: undefined, files }),
+    };
     const result = await renderer.render(graph.run.text, own, { signal, onEvent: reporter.onEvent });
     if (result.status !== "success") await removeUnfinished(folder);
     if (result.status === "failed") throw result.error ?? new LatentkitError("node.failed", "The run failed.");
     if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
     return { response: JSON.stringify(reporter.files) };
   };
+  const validate = async (text: string): Promise<Validation> => {
+    const { graph, files } = await readAssets(text, { assetsDir, mostBytes: MOST_ASSET_BYTES });
+    const { inputDir, allowNetwork, classAliases } = job;
+    // nodes of a setup module exist in the threads alone
+    if (job.setup !== undefined) return { ok: true, outputs: [], nodeErrors: {}, warnings: [] };
+    const { host = defaultHost } = options;
+    const nodes = registry ?? defaultRegistry;
+    return validateGraph(graph, { registry: nodes, host, inputDir, files, allowNetwork, classAliases });
+  };
+  let turn: Promise<unknown> = Promise.resolve();
+  const graphs: AgentGraphs = {
+    get default() {
+      return named.default;
+    },
+    get names() {
+      return named.names;
+    },
+    find: (name) => named.find(name),
+    schemaOf: (name) => named.schemaOf(name),
+    assetsDir,
+    // one after the other: each holds its assets
+    validate: (text) => {
+      const result = turn.then(() => validate(text));
+      turn = result.catch(() => undefined);
+      return result;
+    },
+  };
   return Object.assign(agent, {
-    check: (message: string, graph?: RunGraph) => void fillsOf(message, graphs.of(graph).parameters),
+    check: (message: string, graph?: RunGraph) => void fillsOf(message, named.of(graph).parameters),
     graphs,
-    reload: (sources: GraphSources) => graphs.replace(readSources(sources, context)),
+    reload: (sources: GraphSources) => named.replace(readSources(sources, context)),
     close: () => renderer.close(),
   });
 }
@@ -144,12 +189,12 @@ function createReporter(
 ) {
   const files = new Map<string, ReportedFile>();
   const classOf = (id: string) => (graph[id] as { class_type?: unknown } | undefined)?.class_type ?? null;
-  const report = (file: RenderedFile) => {
+  const report = (node: string, file: RenderedFile) => {
     const { path, filename, type } = file;
     // a reader may fetch what a node reports: only files of this run's folder
     if (files.has(path) || !path.startsWith(folder + sep)) return;
     const subfolder = relative(outputDir, dirname(path)).split(sep).join("/");
-    const reported = { filename, subfolder, type, url: addFile({ path }).url };
+    const reported = { node, filename, subfolder, type, url: addFile({ path }).url };
     files.set(path, reported);
     emit(PICTURES.has(extname(filename).toLowerCase()) ? "image" : "file", reported);
   };
@@ -169,7 +214,7 @@ function createReporter(
       open.delete(node);
       const done = nodes - open.size;
       emit("node_done", { node, class_type: classOf(node), ms: Math.round(ms * 10) / 10, done, nodes });
-      for (const file of filesOf(event.ui ?? {}, folder)) report(file);
+      for (const file of filesOf(event.ui ?? {}, folder)) report(node, file);
     } else if (event.type === "node-error") {
       const { nodeId: node, error } = event;
       emit("node_error", { node, class_type: classOf(node), message: error.message, code: error.code });

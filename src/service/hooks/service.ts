@@ -5,6 +5,7 @@ import { CHECKED_LATER, checkOptions, FLAG, hasMethods, type OptionRules, TEXT }
 import type { Agent } from "../agent.js";
 import { createLogger } from "../log.js";
 import { type Clock, systemClock, withWall } from "./clock.js";
+import { comfyRoutes } from "./comfy/comfy-routes.js";
 import { FILE_STORE, type FileStore } from "./files/file-store.js";
 import { localFiles } from "./files/local-files.js";
 import { type HookConfigInput, type Limits, readHookConfig } from "./hook-config.js";
@@ -158,6 +159,7 @@ export function createHookService(options: HookServiceOptions): HookService {
     outbox: store,
     wakeDeliverer: () => deliverer.wake(),
     agent,
+    rendersHere: !options.workers,
     metrics,
     log,
     clock,
@@ -171,6 +173,7 @@ export function createHookService(options: HookServiceOptions): HookService {
     ...runRoutes(context),
     againRoute(context),
     ...deliveryRoutes(context),
+    ...comfyRoutes(context),
     ...probeRoutes(context),
   ];
   deliverer.wake();

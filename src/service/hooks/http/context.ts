@@ -34,6 +34,8 @@ export interface HookContext {
   readonly outbox: Outbox;
   /** Looks for deliveries that are due. */
   readonly wakeDeliverer: () => void;
+  /** Whether the runs run in this process, whose agent then has what they need. */
+  readonly rendersHere: boolean;
   /** The agent's own look at the message of a request, and its graphs. */
   readonly agent: Pick<Agent, "check" | "graphs">;
   readonly metrics: Metrics;

@@ -18,7 +18,7 @@ export interface StartRequest {
   readonly idempotency?: Idempotency;
   /** Called once where no stored reply exists, before the queue is checked; throws to refuse (start rates). */
   readonly admit?: () => void;
-  readonly origin: "agent" | "wake";
+  readonly origin: "agent" | "wake" | "comfy";
   readonly message: string;
   readonly name?: string;
   readonly sessionKey: string;
