@@ -66,7 +66,13 @@ export const FLOORS = {
   ],
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/ reproducible/", "commands/", "main"],
-  service: ["agent token-headers", "graph-agent log message traced-agent", "hooks/", "*"],
+  service: [
+    "agent asset-references token-headers",
+    "agent-graphs log message traced-agent",
+    "graph-agent",
+    "hooks/",
+    "*",
+  ],
   "service/hooks": [
     "*",
     "store/ files/",
@@ -75,6 +81,7 @@ export const FLOORS = {
     "metrics/",
     "shared/ incoming/",
     "http/",
+    "comfy/",
     "service",
     "worker-router",
     "index postgres",
@@ -83,6 +90,7 @@ export const FLOORS = {
   "service/hooks/runs": ["*", "queue/", "run-starter", "create-runs"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
   "service/hooks/store/postgres": ["driver schema text", "connection", "outbox/", "*"],
+  "service/hooks/comfy": ["*", "assets/ jobs/", "comfy-parts", "asset-routes job-routes job-events", "comfy-routes"],
   "service/hooks/http": ["negotiation/", "*", "access/ stream/", "context gate", "openapi router", "routes/"],
 };
 

@@ -14,6 +14,8 @@ export interface Command {
   readonly options: Options;
   /** Options whose value may be omitted and is "" then; the pattern matches a value, not a positional argument. */
   readonly bare?: Readonly<Record<string, RegExp>>;
+  /** Whether SIGHUP, where the process has no terminal that could close, is the command's own: it reads files again. */
+  readonly reloads?: true;
   readonly positionals: { readonly min: number; readonly max: number };
   /** `signal` aborts at the first Ctrl-C, `urgent()` at the second; a command that never calls `urgent` ends there. */
   run(args: Arguments, terminal: Terminal, signal: AbortSignal, urgent: () => AbortSignal): Promise<number>;

@@ -55,7 +55,9 @@ export async function main(
     return second.signal;
   };
   let isHungUp = false;
+  let command: Command | undefined;
   const interrupt = (name: NodeJS.Signals) => {
+    if (name === HANG_UP && command?.reloads && !hasTerminal()) return;
     isHungUp ||= name === HANG_UP;
     if (!controller.signal.aborted) controller.abort();
     else if (second?.signal.aborted === false) second.abort();
@@ -64,17 +66,23 @@ export async function main(
   };
   for (const name of STOP_SIGNALS) process.on(name, interrupt);
   try {
-    return await dispatch(argv, terminal, controller.signal, urgent, commandsWith(startService, startWorker));
+    const commands = commandsWith(startService, startWorker);
+    const begin = (chosen: Command) => {
+      command = chosen;
+    };
+    return await dispatch(argv, terminal, controller.signal, urgent, commands, begin);
   } catch (error) {
     return report(error, terminal, controller.signal);
   } finally {
     for (const name of STOP_SIGNALS) process.off(name, interrupt);
     // at a normal exit Node restores the terminal, and aborts where the terminal is gone
-    if (isHungUp && [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY)) {
+    if (isHungUp && hasTerminal()) {
       process.kill(process.pid, HANG_UP);
     }
   }
 }
+
+const hasTerminal = () => [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
 
 /** A run or check that nobody reads to the end has not succeeded; a listing has. */
 const ownTerminal = (argv: readonly string[]) =>
@@ -86,6 +94,7 @@ async function dispatch(
   signal: AbortSignal,
   urgent: () => AbortSignal,
   commands: Commands,
+  begin: (command: Command) => void,
 ): Promise<number> {
   const [name, ...rest] = argv;
   if (name === "--version" || name === "-v" || rest[0] === "--version") {
@@ -105,6 +114,7 @@ async function dispatch(
     return 0;
   }
   await warnOfVariables(terminal);
+  begin(command);
   return await command.run(args, terminal, signal, urgent);
 }
 

@@ -1,3 +1,13 @@
+import type { Validation } from "../graph/validate.js";
+
+/** A graph in API format that runs keep from their start, whatever becomes of its file. */
+export interface RunGraph {
+  /** null: the default, or a graph without a name. */
+  readonly name: string | null;
+  /** JSON. */
+  readonly text: string;
+}
+
 /** The run as its agent sees it. */
 export interface AgentRun {
   readonly id: string;
@@ -5,6 +15,8 @@ export interface AgentRun {
   /** Pending system events first, one line each, then the request's message. */
   readonly message: string;
   readonly name: string | null;
+  /** The graph that the run was accepted with; absent where the agent has no graphs. */
+  readonly graph?: RunGraph;
   /** Number of the run's start, from 2 where a worker was lost with it; its output is read, not that of earlier starts. */
   readonly attempt?: number;
   /** Trace context of the request, as its header `traceparent` had it (W3C Trace Context). */
@@ -28,6 +40,21 @@ export interface AgentContext {
   addFile(file: { path: string; name?: string; contentType?: string }): { name: string; url: string };
 }
 
+/** The graphs of an agent, as they are now. */
+export interface AgentGraphs {
+  /** Graph of a request that names none. */
+  readonly default: RunGraph;
+  readonly names: readonly string[];
+  /** Returns undefined for an unknown name. */
+  find(name: string): RunGraph | undefined;
+  /** Folder of uploaded bytes, which graphs that came with their requests refer to. */
+  readonly assetsDir: string;
+  /** Checks a graph that came with its request. Its assets exist. */
+  validate(text: string): Promise<Validation>;
+  /** JSON Schema of the messages of a named graph; undefined for an unknown name. */
+  schemaOf(name: string): object | undefined;
+}
+
 /** The application's function that does the work of a run. */
 export interface Agent {
   (run: AgentRun, context: AgentContext): Promise<{ response: string }>;
@@ -35,5 +62,7 @@ export interface Agent {
    * Looks at the message of a request before its run exists, at once. A LatentkitError that it throws refuses the request
    * with 400 and its sentence. Not asked for wakes.
    */
-  readonly check?: (message: string) => void;
+  readonly check?: (message: string, graph?: RunGraph) => void;
+  /** Graphs that requests can name; absent: none. */
+  readonly graphs?: AgentGraphs;
 }

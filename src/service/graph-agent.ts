@@ -12,32 +12,31 @@ import {
 } from "../base/options.js";
 import type { RunEvent } from "../graph/events.js";
 import { createCache } from "../graph/memory/cache.js";
-import { findDefinitions, type Graph, parseGraph } from "../graph/parse.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
-import { refuseReservedKeys } from "../io/files/save-images.js";
+import { type Validation, validateGraph } from "../graph/validate.js";
 import { TEMPORARY_SUFFIX } from "../io/files/write-file.js";
-import { printJson } from "../io/json/lossless.js";
-import { defaultRegistry } from "../render/defaults.js";
+import { defaultHost, defaultRegistry } from "../render/defaults.js";
 import { filesOf, type RenderedFile } from "../render/files.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "../render/job.js";
-import { refuseTargets } from "../render/refuse-wrong.js";
 import { renderJob } from "../render/render.js";
 import type { RenderResult } from "../render/result.js";
-import { type Parameter, parametersOf } from "../render/schema/parameters.js";
-import { readGraph } from "../render/source.js";
 import { surroundingsOf } from "../render/surroundings.js";
 import type { RunListener } from "../render/threads/render-thread.js";
 import { createThreadPool, type ThreadPoolOptions } from "../render/threads/thread-pool.js";
 import { chooseDevice } from "../tensor/device/choice.js";
-import type { Agent, AgentContext } from "./agent.js";
+import type { Agent, AgentContext, AgentGraphs, RunGraph } from "./agent.js";
+import { type GraphSources, NamedGraphs, readSources } from "./agent-graphs.js";
+import { mayReferToAssets, readAssets } from "./asset-references.js";
 import { fillsOf } from "./message.js";
 
 /** Options of `createGraphAgent`: those of a render but `set`, which messages fill, and options of the threads. */
 export interface GraphAgentOptions
   extends Readonly<Omit<JobOptions, "set" | "passing" | "output">>,
     Pick<ThreadPoolOptions, "threads" | "cacheBytes" | "resourceLimits" | "graceMs"> {
-  /** A path, JSON text or an object; read once. Its placeholders are what messages fill. */
-  readonly graph: string | object;
+  /** A path, JSON text or an object; read once. Its placeholders are what messages fill. Absent: the first of `graphs`. */
+  readonly graph?: string | object;
+  /** Further graphs by the names that requests choose them by. */
+  readonly graphs?: Readonly<Record<string, string | object>>;
   /** Live objects: with either, graphs run on the calling thread. For worker threads: `setup`. */
   readonly host?: Surroundings["host"];
   readonly registry?: Surroundings["registry"];
@@ -50,6 +49,7 @@ const AGENT_RULES: OptionRules<GraphAgentOptions> = {
   host: SURROUNDINGS_RULES.host,
   registry: SURROUNDINGS_RULES.registry,
   graph: ["a path, JSON text or an object", (value) => typeof value === "string" || isObject(value)],
+  graphs: OBJECT,
   threads: checkedLater("a whole number"),
   cacheBytes: ["a number of bytes", (value) => typeof value === "number" && value >= 0],
   resourceLimits: OBJECT,
@@ -59,13 +59,17 @@ const AGENT_RULES: OptionRules<GraphAgentOptions> = {
 /** An agent that renders a graph for each run. Close it to end its threads. */
 export interface GraphAgent extends Agent {
   /** Throws usage.invalid for a message that `graphSchema(graph, { named: true })` does not allow. */
-  check(message: string): void;
+  check(message: string, graph?: RunGraph): void;
+  readonly graphs: AgentGraphs;
+  /** Reads other graphs in place of these, all or none; runs keep those that they were accepted with. Throws as the creation. */
+  reload(sources: GraphSources): void;
   /** Interrupts what runs and ends the threads. */
   close(): Promise<void>;
 }
 
 /** A file as events and the response name it; `subfolder` is relative to the output folder. */
 interface ReportedFile {
+  readonly node: string;
   readonly filename: string;
   readonly subfolder: string;
   readonly type: string;
@@ -77,55 +81,87 @@ interface Renderer {
   close(): Promise<void>;
 }
 
+/** Most bytes of the assets of one graph: they are in memory while it is rendered. */
+const MOST_ASSET_BYTES = 256 * 1024 * 1024;
+
 const PICTURES: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif"]);
 
 /**
  * Creates an agent that renders a graph for each run, in worker threads. Emits node_start, progress, node_done, image
- * (file for other files), warning and node_error; its response is the list of files as JSON. Throws where the graph cannot
+ * (file for other files), warning and node_error; its response is the list of files as JSON. Throws where a graph cannot
  * be read or names an unknown class; a message that the graph's schema does not allow is refused, or fails its run.
  */
 export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
-  checkOptions("createGraphAgent", options, AGENT_RULES, ["graph", "outputDir"]);
-  const source = readGraph(options.graph, { registry: options.registry, classAliases: options.classAliases });
-  const { inputDir = source.inputDir, ...rest } = jobOf(options);
+  checkOptions("createGraphAgent", options, AGENT_RULES, ["outputDir"]);
+  const { registry, classAliases } = options;
+  const sources = readSources(options, { registry, classAliases });
+  const { inputDir = sources.values().next().value!.inputDir, ...rest } = jobOf(options);
   const job: Job = { ...rest, inputDir: resolve(inputDir) };
-  const parsed = parseGraph(source.graph, job);
-  refuseTargets(parsed, job.targets);
-  refuseReservedKeys(job.extraPnginfo);
-  // nodes of a setup module exist in the threads alone
-  if (options.setup === undefined) findDefinitions(parsed, options.registry ?? defaultRegistry);
-  const graph = printJson(parsed.prompt);
-  const parameters = messageParameters(parsed, options);
+  const context = { ...job, registry };
+  const named = new NamedGraphs(sources, context);
   const outputDir = resolve(options.outputDir);
   chooseDevice(job.device);
   const renderer = createRenderer(job, options);
 
+  const assetsDir = join(outputDir, "assets");
+  const graphOf = async (graph: RunGraph | undefined) => {
+    if (graph?.name !== null || !mayReferToAssets(graph.text)) return { graph: named.of(graph), files: undefined };
+    const read = await readAssets(graph.text, { assetsDir, mostBytes: MOST_ASSET_BYTES });
+    return { graph: named.ofRequest(read.graph), files: read.files };
+  };
+
   const agent: Agent = async (run, context) => {
     // a worker that was lost may still write: the next one never shares its folder
     const folder = join(outputDir, "runs", run.attempt === undefined ? run.id : `${run.id}.${run.attempt}`);
-    const reporter = createReporter(parsed.prompt, { outputDir, folder }, context);
-    const set = fillsOf(run.message, parameters);
+    const { graph, files } = await graphOf(run.graph);
+    const reporter = createReporter(graph.prompt, { outputDir, folder }, context);
+    const set = run.graph?.name === null ? {} : fillsOf(run.message, graph.parameters);
     const { signal } = context;
     // the next message is another one: results that follow from this one would only fill the cache
-    const own = { ...job, set, passing: Object.keys(set), outputDir: folder };
-    const result = await renderer.render(graph, own, { signal, onEvent: reporter.onEvent });
+    const own = {
+      ...{ ...job, set, passing: Object.keys(set), outputDir: folder },
+      // the nodes that are wanted, and the files at hand, are those of the agent's graphs
+      ...(run.graph?.name === null && { targets: undefined, files }),
+    };
+    const result = await renderer.render(graph.run.text, own, { signal, onEvent: reporter.onEvent });
     if (result.status !== "success") await removeUnfinished(folder);
     if (result.status === "failed") throw result.error ?? new LatentkitError("node.failed", "The run failed.");
     if (result.status === "interrupted") throw new LatentkitError("run.interrupted", "The run was interrupted.");
     return { response: JSON.stringify(reporter.files) };
   };
-  const check = (message: string) => void fillsOf(message, parameters);
-  return Object.assign(agent, { check, close: () => renderer.close() });
-}
-
-/**
- * Parameters that a message is checked against. Only scalars count where a setup module may replace nodes of the package,
- * and where a value that an output cannot be computed from leaves that output out.
- */
-function messageParameters(graph: Graph, { registry, setup, partial }: GraphAgentOptions): readonly Parameter[] {
-  const parameters = parametersOf(graph, { registry: registry ?? defaultRegistry, named: true });
-  if (setup === undefined && !partial) return parameters;
-  return parameters.map(({ property: { title }, ...rest }) => ({ ...rest, property: { title } }));
+  const validate = async (text: string): Promise<Validation> => {
+    const { graph, files } = await readAssets(text, { assetsDir, mostBytes: MOST_ASSET_BYTES });
+    const { inputDir, allowNetwork, classAliases } = job;
+    // nodes of a setup module exist in the threads alone
+    if (job.setup !== undefined) return { ok: true, outputs: [], nodeErrors: {}, warnings: [] };
+    const { host = defaultHost } = options;
+    const nodes = registry ?? defaultRegistry;
+    return validateGraph(graph, { registry: nodes, host, inputDir, files, allowNetwork, classAliases });
+  };
+  let turn: Promise<unknown> = Promise.resolve();
+  const graphs: AgentGraphs = {
+    get default() {
+      return named.default;
+    },
+    get names() {
+      return named.names;
+    },
+    find: (name) => named.find(name),
+    schemaOf: (name) => named.schemaOf(name),
+    assetsDir,
+    // one after the other: each holds its assets
+    validate: (text) => {
+      const result = turn.then(() => validate(text));
+      turn = result.catch(() => undefined);
+      return result;
+    },
+  };
+  return Object.assign(agent, {
+    check: (message: string, graph?: RunGraph) => void fillsOf(message, named.of(graph).parameters),
+    graphs,
+    reload: (sources: GraphSources) => named.replace(readSources(sources, context)),
+    close: () => renderer.close(),
+  });
 }
 
 function createRenderer(job: Job, options: GraphAgentOptions): Renderer {
@@ -153,12 +189,12 @@ function createReporter(
 ) {
   const files = new Map<string, ReportedFile>();
   const classOf = (id: string) => (graph[id] as { class_type?: unknown } | undefined)?.class_type ?? null;
-  const report = (file: RenderedFile) => {
+  const report = (node: string, file: RenderedFile) => {
     const { path, filename, type } = file;
     // a reader may fetch what a node reports: only files of this run's folder
     if (files.has(path) || !path.startsWith(folder + sep)) return;
     const subfolder = relative(outputDir, dirname(path)).split(sep).join("/");
-    const reported = { filename, subfolder, type, url: addFile({ path }).url };
+    const reported = { node, filename, subfolder, type, url: addFile({ path }).url };
     files.set(path, reported);
     emit(PICTURES.has(extname(filename).toLowerCase()) ? "image" : "file", reported);
   };
@@ -178,7 +214,7 @@ function createReporter(
       open.delete(node);
       const done = nodes - open.size;
       emit("node_done", { node, class_type: classOf(node), ms: Math.round(ms * 10) / 10, done, nodes });
-      for (const file of filesOf(event.ui ?? {}, folder)) report(file);
+      for (const file of filesOf(event.ui ?? {}, folder)) report(node, file);
     } else if (event.type === "node-error") {
       const { nodeId: node, error } = event;
       emit("node_error", { node, class_type: classOf(node), message: error.message, code: error.code });

@@ -5,6 +5,7 @@ import { LatentkitError } from "../base/errors.js";
 import type { Host } from "../host/types.js";
 import type { Config } from "../render/config/config.js";
 import type { Agent } from "./agent.js";
+import type { GraphSources } from "./agent-graphs.js";
 import { createGraphAgent } from "./graph-agent.js";
 import type { FileStore } from "./hooks/files/file-store.js";
 import { createS3Files } from "./hooks/files/s3/s3-files.js";
@@ -29,16 +30,26 @@ export function factsOf(error: unknown, runId: string | undefined): object {
   return { run_id: runId, err };
 }
 
+/** The agent that a configuration describes. */
+interface OpenAgent {
+  readonly run: Agent;
+  /** Reads the graphs of a configuration in place of these; the agent of a module has none. */
+  reload(config: Config): void;
+  close(): Promise<void>;
+}
+
 /** Opens the agent of a run; one that only checks messages needs no models. */
-export async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise<void> }> {
+export async function openAgent(config: Config): Promise<OpenAgent> {
   const agent = await openUntraced(config);
   return config.traces ? { ...agent, run: tracedAgent(agent.run) } : agent;
 }
 
-async function openUntraced(config: Config): Promise<{ run: Agent; close(): Promise<void> }> {
-  const settings = config.agent ?? { graph: EXAMPLE_GRAPH };
-  if ("module" in settings) return { run: await loadAgent(settings.module), close: async () => {} };
-  const { extra_pnginfo: extraPnginfo, cache_dir: cacheDir, ...own } = settings;
+async function openUntraced(config: Config): Promise<OpenAgent> {
+  const settings = config.agent;
+  if (settings !== undefined && "module" in settings) {
+    return { run: await loadAgent(settings.module), close: async () => {}, reload: () => {} };
+  }
+  const { extra_pnginfo: extraPnginfo, cache_dir: cacheDir, ...own } = { ...settings, ...sourcesOf(config) };
   const host = config.models.length === 0 || !config.render ? undefined : await openHost(config.models);
   const agent = createGraphAgent({
     ...own,
@@ -57,7 +68,16 @@ async function openUntraced(config: Config): Promise<{ run: Agent; close(): Prom
     await agent.close();
     await host?.close?.();
   };
-  return { run: agent, close };
+  return { run: agent, close, reload: (config) => agent.reload(sourcesOf(config)) };
+}
+
+/** Graphs of a configuration; the example where it names none. */
+function sourcesOf({ agent = {} }: Config): GraphSources {
+  if ("module" in agent) {
+    throw new LatentkitError("config.invalid", "agent: expected graphs, as at the start, received a module.");
+  }
+  const { graph, graphs } = agent;
+  return graph === undefined && Object.keys(graphs ?? {}).length === 0 ? { graph: EXAMPLE_GRAPH } : { graph, graphs };
 }
 
 /** Opens the bucket of a configuration; undefined where files stay on this machine. */

@@ -21,6 +21,11 @@ export interface RunningService {
   fault(what: string, error: unknown): void;
   /** Logs an error that nobody could catch, and fails its run. The process should end soon. */
   crash(error: unknown): void;
+  /**
+   * Reads the graphs of a configuration in place of these, all or none; runs keep those that they were accepted with. All
+   * else of a configuration needs a new start. Throws config.invalid, and as a graph that cannot be read.
+   */
+  reload(input: ConfigInput): void;
   /** Refuses starts, lets running agents end for `drainSeconds` (default: the limit), then stops all. */
   close(drainSeconds?: number): Promise<void>;
 }
@@ -77,6 +82,7 @@ export async function startService(input: ConfigInput, options: StartOptions = {
         logger.error(factsOf(error, current), "uncaught exception");
         if (current !== undefined) hooks.runs.fail(current, error);
       },
+      reload: (input) => agent.reload(parseConfig(input, "reload")),
       async close(drainSeconds) {
         await server.close(drainSeconds);
         await closeAll();

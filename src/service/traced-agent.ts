@@ -43,7 +43,8 @@ export function tracedAgent(agent: Agent): Agent {
       span.end();
     }
   };
-  return Object.assign(traced, agent.check && { check: agent.check });
+  // its check and its graphs
+  return Object.assign(traced, agent);
 }
 
 /** Spans of the nodes of one run. */

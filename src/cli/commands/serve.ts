@@ -1,17 +1,22 @@
+import { LatentkitError } from "../../base/errors.js";
 import { type Config, hidePassword } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
-import type { Command } from "../command.js";
+import { type Arguments, type Command, pair } from "../command.js";
 import { hostOptions, modelsOf } from "../host.js";
 import { portOf } from "../port.js";
 import { deviceOf, networkOf } from "../render-options.js";
-import type { Terminal } from "../terminal.js";
+import { harmless, type Terminal } from "../terminal.js";
 import { type Stoppable, untilStopped } from "../until-stopped.js";
 
 /** The function that starts the service, as far as this command needs it; bin/latentkit.mjs passes the real one. */
-export type StartService = (
-  config: Config,
-  options: { log: (line: string) => void },
-) => Promise<Stoppable & { readonly url: string; readonly hasToken: boolean }>;
+export type StartService = (config: Config, options: { log: (line: string) => void }) => Promise<Service>;
+
+/** A service, as far as this command needs it. */
+interface Service extends Stoppable {
+  readonly url: string;
+  readonly hasToken: boolean;
+  reload(config: Config): void;
+}
 
 const TOKEN_VARIABLE = "LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN";
 
@@ -24,6 +29,7 @@ export const serveCommand = (startService: StartService): Command => ({
     "  --port PORT      port to listen on, 0 for any free one (8188)",
     "  --store URL      where runs are kept: memory:, sqlite:FILE or postgres://… (sqlite:./latentkit.db)",
     "  --no-render      leave runs to the processes of latentkit worker; needs a PostgreSQL store",
+    "  --graph NAME=FILE  a graph that requests choose by its name; repeatable, the first is the default",
     "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
     "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline        refuse graphs whose nodes use the network or a key",
@@ -31,7 +37,7 @@ export const serveCommand = (startService: StartService): Command => ({
     "  --quiet          print no messages; logs still go to stderr",
     "",
     `${TOKEN_VARIABLE} sets the hook token.`,
-    "SIGTERM or Ctrl-C lets running runs end, a second one stops at once.",
+    "SIGTERM or Ctrl-C lets running runs end, a second one stops at once. SIGHUP reads the graphs again.",
   ],
   options: {
     config: { type: "string" },
@@ -39,6 +45,7 @@ export const serveCommand = (startService: StartService): Command => ({
     port: { type: "string" },
     store: { type: "string" },
     "no-render": { type: "boolean" },
+    graph: { type: "string", multiple: true },
     ...hostOptions,
     device: { type: "string" },
     offline: { type: "boolean" },
@@ -46,32 +53,65 @@ export const serveCommand = (startService: StartService): Command => ({
     quiet: { type: "boolean" },
   },
   positionals: { min: 0, max: 0 },
+  reloads: true,
   run: async (args, terminal, signal) => {
-    const config = loadConfig({
-      file: args.value("config"),
-      flags: {
-        host: args.value("host"),
-        port: portOf(args.value("port")),
-        store: args.value("store"),
-        render: args.flag("no-render") ? false : undefined,
-        device: deviceOf(args),
-        allow_network: networkOf(args),
-        models: modelsOf(args),
-      },
-      env: terminal.env,
-    });
+    const load = () => loadServeConfig(args, terminal);
+    const config = load();
     const print = (text: string) => (args.flag("quiet") ? undefined : terminal.err(text));
     const emit = (event: object) => (args.flag("json") ? terminal.out(`${JSON.stringify(event)}\n`) : undefined);
     const service = await startService(config, { log: (line) => terminal.err(line) });
     print(greeting(service, config, terminal));
     emit({ type: "listening", url: service.url });
+    const reload = () => {
+      if (!signal.aborted) reloadGraphs(service, load, terminal);
+    };
+    process.on("SIGHUP", reload);
     const code = await untilStopped(service, terminal, signal, () =>
       print(`Stopping: running runs have up to ${config.limits.drain_seconds} s to end.\n`),
     );
+    process.off("SIGHUP", reload);
     emit({ type: "stopped" });
     return code;
   },
 });
+
+const loadServeConfig = (args: Arguments, { env }: Terminal): Config =>
+  loadConfig({
+    file: args.value("config"),
+    flags: {
+      host: args.value("host"),
+      port: portOf(args.value("port")),
+      store: args.value("store"),
+      render: args.flag("no-render") ? false : undefined,
+      agent: args.has("graph") ? { graphs: Object.fromEntries(graphsOf(args)) } : undefined,
+      device: deviceOf(args),
+      allow_network: networkOf(args),
+      models: modelsOf(args),
+    },
+    env,
+  });
+
+/** Values of --graph. Throws usage.invalid for a name that comes twice. */
+function graphsOf(args: Arguments): Map<string, string> {
+  const graphs = new Map<string, string>();
+  for (const text of args.values("graph")) {
+    const [name, file] = pair("graph", text);
+    if (graphs.has(name)) throw new LatentkitError("usage.invalid", `--graph: expected the name "${name}" once.`);
+    graphs.set(name, file);
+  }
+  return graphs;
+}
+
+/** Puts the graphs of the configuration's files in their place; a wrong one changes nothing. */
+function reloadGraphs(service: Service, load: () => Config, terminal: Terminal): void {
+  try {
+    service.reload(load());
+    terminal.err("The graphs were read again.\n");
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    terminal.err(`The graphs stay as they were: ${harmless(error.message)}\n`);
+  }
+}
 
 /** The service's URL, and a command line that starts a run. The token itself is never printed. */
 function greeting(service: { url: string; hasToken: boolean }, config: Config, { env }: Terminal): string {

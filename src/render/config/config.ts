@@ -34,7 +34,8 @@ export const configSchema = lazy(() => {
 
   /** Options of `createGraphAgent` under their wire names. */
   const graphAgent = z.strictObject({
-    graph: path,
+    graph: path.optional(),
+    graphs: z.record(z.string(), path).optional(),
     partial: z.boolean().optional(),
     targets: z.array(nonEmpty).optional(),
     extra_pnginfo: z.record(z.string(), z.unknown()).optional(),
@@ -85,6 +86,7 @@ export const configSchema = lazy(() => {
       .default({})
       .describe("Senders that sign their requests instead of sending the token, by the name in `POST /hooks/in/NAME`."),
     webhooks: webhooksSchema().default({}).describe("Endpoints that are told of the ends of runs, by their names."),
+    comfy_api: flag(false, "Whether programs of the Comfy API v2 may render graphs of their own, by `/api/v2`."),
     public_url: z
       .url({ protocol: /^https?$/ })
       .transform(withoutSlashes)
@@ -96,6 +98,9 @@ export const configSchema = lazy(() => {
 
   const limits = z.strictObject({
     body_bytes: count(262144, "Size of a request body, after decompression."),
+    comfy_body_bytes: count(4194304, "Size of a job of the Comfy API."),
+    upload_bytes: count(104857600, "Size of one upload of the Comfy API."),
+    uploads_bytes: count(10737418240, "Bytes of all uploads that are kept."),
     message_chars: count(131072, "Length of a message or text."),
     header_seconds: count(10, "Time in which the headers of a request must arrive."),
     failed_auth_per_minute: count(20, "Wrong tokens of one address in a minute, then 429."),
@@ -165,10 +170,12 @@ export const configSchema = lazy(() => {
       ),
     render: flag(true, "false: `serve` leaves the runs to the workers of a PostgreSQL store."),
     agent: z
-      .union([graphAgent, z.strictObject({ module: path })], { error: "expected { graph: FILE } or { module: FILE }" })
+      .union([graphAgent, z.strictObject({ module: path })], {
+        error: "expected { graph: FILE }, { graphs: { NAME: FILE } } or { module: FILE }",
+      })
       .optional()
       .describe(
-        "The work of a run: a graph, or a module whose default export is the agent. Absent: the example graph.",
+        "The work of a run: a graph, graphs by their names, or a module whose default export is the agent. Absent: the example graph.",
       ),
     models: z
       .array(path)

@@ -140,13 +140,18 @@ function merge(low: Tree, high: Tree): Tree {
 
 const isTree = (value: unknown): value is Tree => value !== null && typeof value === "object" && !Array.isArray(value);
 
+const mapValues = (tree: Tree, map: (value: unknown) => unknown): Tree =>
+  Object.fromEntries(Object.entries(tree).map(([key, value]) => [key, map(value)]));
+
 function absolutePaths(tree: Tree, folder: string): Tree {
   const resolved: Tree = { ...tree };
   const absolute = (value: unknown) => (typeof value === "string" ? resolve(folder, value) : value);
   resolved.output_dir = absolute(resolved.output_dir);
   if (Array.isArray(resolved.models)) resolved.models = resolved.models.map(absolute);
   if (isTree(resolved.agent)) {
-    resolved.agent = Object.fromEntries(Object.entries(resolved.agent).map(([key, value]) => [key, absolute(value)]));
+    const { graphs } = resolved.agent;
+    resolved.agent = mapValues(resolved.agent, absolute);
+    if (isTree(graphs)) (resolved.agent as Tree).graphs = mapValues(graphs, absolute);
   }
   if (typeof resolved.store === "string" && resolved.store.startsWith("sqlite:")) {
     resolved.store = `sqlite:${resolve(folder, resolved.store.slice("sqlite:".length))}`;

@@ -5,7 +5,7 @@ import type { Host } from "../../host/types.js";
 import type { Registry } from "../../nodes/registry.js";
 import { defaultHost, defaultRegistry } from "../defaults.js";
 import { readGraph } from "../source.js";
-import { parametersOf } from "./parameters.js";
+import { type Parameter, parametersOf } from "./parameters.js";
 import { type Exact, isSafe, type PropertySchema } from "./property.js";
 
 const DIALECT = "https://json-schema.org/draft/2020-12/schema";
@@ -47,10 +47,11 @@ const SCHEMA_RULES: OptionRules<GraphSchemaOptions> = {
  * cannot be read.
  */
 export function graphSchema(graph: string | object, options: GraphSchemaOptions = {}): GraphSchema {
-  const schema = exactSchema(graph, options);
-  const properties = Object.entries(schema.properties).map(([key, property]) => [key, inNumbers(property)] as const);
-  return { ...schema, properties: Object.fromEntries(properties) };
+  return numberSchema(exactSchema(graph, options));
 }
+
+/** Schema of parameters as `graphSchema` makes it. */
+export const schemaOf = (parameters: readonly Parameter[]): GraphSchema => numberSchema(exactSchemaOf(parameters));
 
 /** Schema as `graphSchema` makes it, with every digit of a seed. */
 export function exactSchema(source: string | object, options: GraphSchemaOptions = {}): GraphSchema<Exact> {
@@ -58,13 +59,21 @@ export function exactSchema(source: string | object, options: GraphSchemaOptions
   const { registry = defaultRegistry, host = defaultHost, classAliases, named } = options;
   const { graph, inputDir } = readGraph(source, { registry, classAliases });
   const context = { host, inputDir: resolve(options.inputDir ?? inputDir) };
-  const parameters = parametersOf(parseGraph(graph, { classAliases }), { registry, context, named });
+  return exactSchemaOf(parametersOf(parseGraph(graph, { classAliases }), { registry, context, named }));
+}
+
+function exactSchemaOf(parameters: readonly Parameter[]): GraphSchema<Exact> {
   return {
     $schema: DIALECT,
     type: "object",
     properties: Object.fromEntries(parameters.map(({ key, property }) => [key, property])),
     required: parameters.filter(({ isRequired }) => isRequired).map(({ key }) => key),
   };
+}
+
+function numberSchema(schema: GraphSchema<Exact>): GraphSchema {
+  const properties = Object.entries(schema.properties).map(([key, property]) => [key, inNumbers(property)] as const);
+  return { ...schema, properties: Object.fromEntries(properties) };
 }
 
 function inNumbers({ minimum, maximum, default: fallback, ...rest }: PropertySchema<Exact>): PropertySchema {

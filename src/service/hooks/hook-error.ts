@@ -82,18 +82,27 @@ export class HookError extends Error {
   readonly status: number;
   readonly code: string;
   readonly headers: Readonly<Record<string, string>>;
+  readonly details: object | undefined;
 
-  /** `message` replaces the table's sentence; `headers` join the table's. */
+  /** `message`, `status` and `code` replace the table's; `headers` join the table's. */
   constructor(
     kind: HookErrorKind,
     message?: string,
-    options: { headers?: Record<string, string>; retryAfterSeconds?: number; cause?: unknown } = {},
+    options: {
+      headers?: Record<string, string>;
+      retryAfterSeconds?: number;
+      status?: number;
+      code?: string;
+      details?: object;
+      cause?: unknown;
+    } = {},
   ) {
     const refusal: Refusal = REFUSALS[kind];
     super(message ?? refusal.sentence, { cause: options.cause });
     this.kind = kind;
-    this.status = refusal.status;
-    this.code = refusal.code;
+    this.status = options.status ?? refusal.status;
+    this.code = options.code ?? refusal.code;
+    this.details = options.details;
     const seconds = options.retryAfterSeconds ?? refusal.retryAfterSeconds;
     const retry: Record<string, string> =
       seconds === undefined ? {} : { "Retry-After": String(Math.max(1, Math.ceil(seconds))) };

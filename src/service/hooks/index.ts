@@ -1,7 +1,8 @@
 // The hook service as a library: starts agent runs over HTTP and streams their events.
 import "../../base/package.js"; // first: in a bundle it throws the sentence that says what to do
 
-export type { Agent, AgentContext, AgentRun } from "../agent.js";
+export type { Agent, AgentContext, AgentGraphs, AgentRun, RunGraph } from "../agent.js";
+export type { GraphSources } from "../agent-graphs.js";
 export { createGraphAgent, type GraphAgent, type GraphAgentOptions } from "../graph-agent.js";
 export { type Clock, systemClock } from "./clock.js";
 export type { FileStore, OpenedFile } from "./files/file-store.js";

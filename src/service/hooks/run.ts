@@ -1,3 +1,5 @@
+import type { RunGraph } from "../agent.js";
+
 export const RUN_STATES = [
   "queued",
   "running",
@@ -11,7 +13,7 @@ export const RUN_STATES = [
 export type RunState = (typeof RUN_STATES)[number];
 export type TerminalState = Exclude<RunState, "queued" | "running">;
 
-export const RUN_ORIGINS = ["agent", "wake", "heartbeat"] as const;
+export const RUN_ORIGINS = ["agent", "wake", "heartbeat", "comfy"] as const;
 export type RunOrigin = (typeof RUN_ORIGINS)[number];
 
 /** Range of priorities; 0 where a request names none. */
@@ -44,6 +46,7 @@ export interface RunSummary {
 
 export interface RunRow extends RunSummary {
   readonly message: string;
+  readonly graph: RunGraph | null;
 }
 
 /** The newest progress of a run. */

@@ -5,6 +5,7 @@ import { CHECKED_LATER, checkOptions, FLAG, hasMethods, type OptionRules, TEXT }
 import type { Agent } from "../agent.js";
 import { createLogger } from "../log.js";
 import { type Clock, systemClock, withWall } from "./clock.js";
+import { comfyRoutes } from "./comfy/comfy-routes.js";
 import { FILE_STORE, type FileStore } from "./files/file-store.js";
 import { localFiles } from "./files/local-files.js";
 import { type HookConfigInput, type Limits, readHookConfig } from "./hook-config.js";
@@ -18,6 +19,7 @@ import { createMetrics } from "./http/metrics.js";
 import { createRouter } from "./http/router.js";
 import { againRoute } from "./http/routes/again-route.js";
 import { deliveryRoutes } from "./http/routes/delivery-routes.js";
+import { graphsRoute } from "./http/routes/graphs-route.js";
 import { hookRoutes } from "./http/routes/hook-routes.js";
 import { incomingRoutes } from "./http/routes/incoming-routes.js";
 import { openApiRoute } from "./http/routes/openapi-route.js";
@@ -157,7 +159,8 @@ export function createHookService(options: HookServiceOptions): HookService {
     files,
     outbox: store,
     wakeDeliverer: () => deliverer.wake(),
-    checkMessage: agent.check,
+    agent,
+    rendersHere: !options.workers,
     metrics,
     log,
     clock,
@@ -165,11 +168,13 @@ export function createHookService(options: HookServiceOptions): HookService {
   };
   const routes = [
     ...hookRoutes(context),
+    graphsRoute(context),
     ...incomingRoutes(context),
     streamRoute(context),
     ...runRoutes(context),
     againRoute(context),
     ...deliveryRoutes(context),
+    ...comfyRoutes(context),
     ...probeRoutes(context),
     ...openApiRoute(context),
   ];

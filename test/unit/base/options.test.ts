@@ -170,7 +170,16 @@ const CASES: Cases = {
   createGraphAgent: {
     call: (options) => hooks.createGraphAgent({ graph, outputDir: "never-made", ...(options as object) }).close(),
     options: {
-      ...{ graph: true, host: true, registry: true, outputDir: true, inputDir: true, config: true, device: true },
+      ...{
+        graph: true,
+        graphs: true,
+        host: true,
+        registry: true,
+        outputDir: true,
+        inputDir: true,
+        config: true,
+        device: true,
+      },
       ...{ classAliases: true, metadata: true, redact: true, threads: true, setup: true, cacheBytes: true },
       ...{
         resourceLimits: true,

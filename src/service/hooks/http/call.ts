@@ -17,20 +17,23 @@ export interface Call {
 export type Handler = (call: Call) => Promise<void> | void;
 
 /** Methods that routes handle; a handler of GET handles HEAD too. */
-export const METHODS = ["GET", "POST"] as const;
+export const METHODS = ["GET", "POST", "DELETE"] as const;
 
 /**
  * open: for all. token: with the hook token. run: with the token or the run's signed URL, as `stream_auth` says. sender: with
- * the signature of a configured sender, which the handler checks.
+ * the signature of a configured sender, which the handler checks. asset: with the token or the asset's signed URL.
  */
-export type Access = "open" | "token" | "run" | "sender";
+export type Access = "open" | "token" | "run" | "sender" | "asset";
 
 export interface Route {
   /** Label in logs and metrics. */
   readonly name: string;
   readonly paths: readonly string[];
   readonly access: Access;
+  /** Without any, the path does not exist. */
   readonly handlers: { readonly [Method in (typeof METHODS)[number]]?: Handler };
+  /** Writes the route's refusals; absent: as hooks do. */
+  readonly sendError?: (req: Request, res: Response, error: HookError, requestId: string) => void;
 }
 
 /** Id of the request's run, from the path or the query; undefined where it is missing or repeated. */

@@ -1,3 +1,4 @@
+import type { Agent } from "../../agent.js";
 import type { Clock } from "../clock.js";
 import type { FileStore } from "../files/file-store.js";
 import type { HookConfig } from "../hook-config.js";
@@ -43,7 +44,9 @@ export interface HookContext extends ProbeContext {
   readonly outbox: Outbox;
   /** Looks for deliveries that are due. */
   readonly wakeDeliverer: () => void;
-  /** The agent's own look at the message of a request. */
-  readonly checkMessage?: (message: string) => void;
+  /** Whether the runs run in this process, whose agent then has what they need. */
+  readonly rendersHere: boolean;
+  /** The agent's own look at the message of a request, and its graphs. */
+  readonly agent: Pick<Agent, "check" | "graphs">;
   readonly metrics: Metrics;
 }

@@ -16,6 +16,8 @@ export function passGate(context: ProbeContext, access: Access, call: Pick<Call,
   }
   if (access === "sender") return "";
   const tokenId = access === "run" ? enterRun(context, call) : tokens.identify(call.req.rawHeaders);
+  const isSigned = access === "asset" && context.signer.check(call.params.id ?? "", call.query, context.runs.now());
+  if (isSigned) return tokenId ?? "";
   if (tokenId !== null) return tokenId;
   throw countFailure(context, call.req);
 }

@@ -36,6 +36,7 @@ export function createOpenApi(
     runEnded: responses.runEnded.meta({ id: "RunEnded" }),
     delivery: responses.delivery.meta({ id: "Delivery" }),
     deliveryList: responses.deliveryList.meta({ id: "DeliveryList" }),
+    graphs: responses.graphs.meta({ id: "Graphs" }),
     probe: responses.probe.meta({ id: "Probe" }),
     error: responses.error.meta({ id: "Error" }),
     problem: responses.problem.meta({ id: "Problem" }),
@@ -131,6 +132,10 @@ export function createOpenApi(
   }
   const get = (path: string, operationId: string, summary: string, route: Partial<RouteConfig>) =>
     registry.registerPath({ method: "get", path, operationId, summary, responses: {}, ...route });
+  get("/api/graphs", "graphs", "Graphs that a request can name, with the schemas of their messages", {
+    security: token,
+    responses: { ...json("The graphs.", schemas.graphs), ...refusals(400, 401, 429, 503) },
+  });
   get("/api/stream", "stream", "Server-Sent Events of one run, from any id", {
     security: [...token, {}],
     request: {

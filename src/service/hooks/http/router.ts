@@ -43,13 +43,13 @@ async function handle(context: ProbeContext, route: Route, req: Request, res: Re
     const call = { req, res, requestId, query, params: pathParams(req) };
     await handler({ ...call, tokenId: passGate(context, route.access, call) });
   } catch (error) {
-    refuse(context, { req, res, requestId }, error);
+    refuse(context, route, { req, res, requestId }, error);
   }
 }
 
 function handlerOf(route: Route, method: string) {
-  if (route === UNKNOWN) throw new HookError("not_found");
   const handled = METHODS.filter((name) => route.handlers[name] !== undefined);
+  if (handled.length === 0) throw new HookError("not_found");
   const match = handled.find((name) => name === (method === "HEAD" ? "GET" : method));
   if (match !== undefined) return route.handlers[match]!;
   const allowed = handled.flatMap((name) => (name === "GET" ? [name, "HEAD"] : [name]));
@@ -60,6 +60,7 @@ const pathParams = (req: Request) => Object.fromEntries(Object.entries(req.param
 
 function refuse(
   context: ProbeContext,
+  route: Route,
   { req, res, requestId }: Pick<Call, "req" | "res" | "requestId">,
   error: unknown,
 ) {
@@ -72,7 +73,7 @@ function refuse(
   }
   // a broken stream has sent its 200 already; cut, it makes the reader resume
   if (res.headersSent) res.destroy();
-  else sendError(req, res, refusal, requestId);
+  else (route.sendError ?? sendError)(req, res, refusal, requestId);
 }
 
 /** Counts and logs the request once its connection is done with it. */

@@ -56,11 +56,18 @@ export function requestSchemas(limits: Limits) {
       .nullish()
       .meta({ description: "Runs of a higher priority start first; those of one session stay in order. Default: 0." }),
   };
+  const graph = z
+    .string("expected a string")
+    .max(MAX_NAME_CHARS, `expected at most ${MAX_NAME_CHARS} characters`)
+    .nullish()
+    .meta({ description: "Name of the graph to render, one of /api/graphs." });
+  const message = prompt.meta({ description: "The prompt for the run." });
   return {
-    agent: z.object({ message: prompt.meta({ description: "The prompt for the run." }), name, ...common, ...turn }),
+    agent: z.object({ message, name, graph, ...common, ...turn }),
     again: z.object({
       message: prompt.nullish().meta({ description: "Another prompt; absent: that of the earlier run." }),
       name,
+      graph: graph.meta({ description: "Name of another graph; absent: that of the earlier run, as it was." }),
       ...common,
       ...turn,
     }),
@@ -202,6 +209,19 @@ export function responseSchemas() {
       .meta({ description: "The last 20, oldest first." }),
   });
 
+  const graphsSchema = z.object({
+    ok: z.literal(true),
+    graphs: z
+      .array(
+        z.object({
+          name: z.string(),
+          default: z.boolean().meta({ description: "Requests that name none get it." }),
+          schema: z.looseObject({}).meta({ description: "JSON Schema of the messages that it takes." }),
+        }),
+      )
+      .meta({ description: "Empty where the agent has no graphs." }),
+  });
+
   const probeSchema = z.object({ ok: z.literal(true), status: z.string() });
 
   const errorSchema = z.object({
@@ -230,6 +250,7 @@ export function responseSchemas() {
       deliveries: z.array(deliverySchema),
       next_cursor: z.string().nullable(),
     }),
+    graphs: graphsSchema,
     probe: probeSchema,
     error: errorSchema,
     problem: problemSchema,

@@ -14,6 +14,8 @@ export class Retention {
   readonly #retentionMs: number;
   readonly #maxEndedRuns: number;
   #ended = 0;
+  /** Runs that ended since the last transaction began, which may not have counted them. */
+  #endedMeanwhile = 0;
   #timer: Timer | undefined;
   #sweeping: Promise<void> | undefined;
   #isStopped = false;
@@ -27,8 +29,13 @@ export class Retention {
   /** Counts one more ended run. */
   countEnded(): void {
     this.#ended += 1;
-    // one percent of slack: not every ending pays for a sweep
-    if (this.#ended > this.#maxEndedRuns + Math.floor(this.#maxEndedRuns / 100)) void this.#sweep();
+    this.#endedMeanwhile += 1;
+    if (this.#isOver) void this.#sweep();
+  }
+
+  /** One percent of slack: not every ending pays for a sweep. */
+  get #isOver(): boolean {
+    return this.#ended > this.#maxEndedRuns + Math.floor(this.#maxEndedRuns / 100);
   }
 
   /** Sweeps now and every minute. */
@@ -56,12 +63,13 @@ export class Retention {
       for (let more = true; more && !this.#isStopped; ) {
         await new Promise((resolve) => setImmediate(resolve));
         const nowMark = mark();
+        this.#endedMeanwhile = 0;
         const endedBefore = nowMark - this.#retentionMs;
         const maxEndedRuns = this.#maxEndedRuns;
         const most = { maxEndedRuns, maxEndedDeliveries: DELIVERIES_PER_RUN * maxEndedRuns };
         const result = await store.sweep({ endedBefore, ...most, nowMark, budget: BUDGET });
-        this.#ended = result.endedRuns;
-        more = result.more;
+        this.#ended = result.endedRuns + this.#endedMeanwhile;
+        more = result.more || (this.#endedMeanwhile > 0 && this.#isOver);
       }
     } catch (error) {
       observer.fault?.("store", error);

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { RunGraph } from "../../agent.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
 import { PRIORITY, type RunOrigin } from "../run.js";
@@ -17,10 +18,12 @@ export interface StartRequest {
   readonly idempotency?: Idempotency;
   /** Called once where no stored reply exists, before the queue is checked; throws to refuse (start rates). */
   readonly admit?: () => void;
-  readonly origin: "agent" | "wake";
+  readonly origin: "agent" | "wake" | "comfy";
   readonly message: string;
   readonly name?: string;
   readonly sessionKey: string;
+  /** Default: the agent's default graph, if it has graphs. */
+  readonly graph?: RunGraph;
   /** Longest run time; default `run_seconds`. */
   readonly timeoutSeconds?: number;
   /** Whole number from -100 to 100: higher ones start first, across sessions. Default: 0. */
@@ -65,6 +68,7 @@ interface Creation {
   readonly name: string | null;
   readonly timeoutSeconds: number;
   readonly priority: number;
+  readonly graph?: RunGraph;
   /** null: only where wakes are pending. */
   readonly message: string | null;
 }
@@ -92,9 +96,9 @@ export class RunStarter {
   }
 
   async start(request: StartRequest): Promise<Started> {
-    const { origin, sessionKey, message, name = null, idempotency } = request;
+    const { origin, sessionKey, message, name = null, graph, idempotency } = request;
     const timeoutSeconds = this.#runSeconds(request.timeoutSeconds);
-    const creation = { origin, sessionKey, name, message, timeoutSeconds, priority: priorityOf(request) };
+    const creation = { origin, sessionKey, name, message, graph, timeoutSeconds, priority: priorityOf(request) };
     return this.#replies.once(idempotency, replayedRun, async (key) => {
       request.admit?.();
       const created = await this.#create(creation, key);
@@ -142,17 +146,17 @@ export class RunStarter {
 
   /** Null where there was nothing to run. */
   async #create(creation: Creation, key?: NewKey): Promise<{ started: Started; wakes: number } | null> {
-    const { store, clock, mark, observer } = this.#context;
+    const { agent, store, clock, mark, observer } = this.#context;
     const reservation = this.#queue.reserve(creation.sessionKey);
     try {
       const id = this.#newId();
-      const { message, ...rest } = creation;
+      const { message, graph = agent.graphs?.default, ...rest } = creation;
       const compose = (pending: readonly string[]) => composeMessage(pending, message);
       // a run stores its message until it is swept: no more than a request may bring
       const maxWakeBytes = this.#limits.body_bytes;
       const createdMark = mark();
       const { mostQueued } = this.#queue;
-      const run = { ...rest, id, mostQueued, createdAt: clock.now(), createdMark, maxWakeBytes, compose };
+      const run = { ...rest, graph, id, mostQueued, createdAt: clock.now(), createdMark, maxWakeBytes, compose };
       const result = await store.createRun(run, key);
       if (result.kind === "empty") return null;
       if (result.kind === "full") throw new HookError("queue_full", full("session"));

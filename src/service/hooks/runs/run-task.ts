@@ -119,12 +119,13 @@ export class RunTask {
     }
   }
 
-  async #callAgent({ id, sessionKey, message, name }: RunRow): Promise<void> {
+  async #callAgent({ id, sessionKey, message, name, graph }: RunRow): Promise<void> {
     try {
       const { agent, current, eventLimits } = this.#context;
       const context = this.#output.context(this.#abort.signal);
       const isAgain = this.#startNumber > 1;
-      const run = { id, sessionKey, message, name, ...(isAgain && { attempt: this.#startNumber }) };
+      const attempt = isAgain ? { attempt: this.#startNumber } : {};
+      const run = { id, sessionKey, message, name, ...(graph !== null && { graph }), ...attempt };
       const result = await current.run(id, () => agent(run, context));
       this.#end(returned(result, eventLimits.bytes));
     } catch (error) {

@@ -54,11 +54,11 @@ export function createMemoryStore(): Store {
       takeWakes(state, session, pending.length);
       session.runs += 1;
       state.lastIds.run += 1;
-      const { id, sessionKey, origin, name, priority = 0, timeoutSeconds, createdAt } = run;
+      const { id, sessionKey, origin, name, priority = 0, graph = null, timeoutSeconds, createdAt } = run;
       const row: RunRow = {
         ...{ id, seq: state.lastIds.run, sessionKey, chatId: session.id, origin, name, message },
         ...{ state: "queued", priority, timeoutSeconds, createdAt, startedAt: null, finishedAt: null, error: null },
-        ...{ oldestEventId: 1, lastEventId: 0 },
+        ...{ oldestEventId: 1, lastEventId: 0, graph },
       };
       runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
       saveReply(state, key, { run: { runId: id, sessionKey, createdAt, createdMark: run.createdMark } });
@@ -222,6 +222,6 @@ function statusOf(run: MemoryRun, maxFiles: number): StoredStatus {
 }
 
 function summary(row: RunRow): RunSummary {
-  const { message: _, ...rest } = row;
+  const { message: _, graph: __, ...rest } = row;
   return rest;
 }

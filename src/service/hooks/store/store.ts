@@ -1,3 +1,4 @@
+import type { RunGraph } from "../../agent.js";
 import type {
   EventSlice,
   RunFile,
@@ -20,6 +21,8 @@ export interface NewRun {
   readonly origin: RunOrigin;
   readonly name: string | null;
   readonly timeoutSeconds: number;
+  /** Graph of the run, of which a store keeps each text once. Default: null. */
+  readonly graph?: RunGraph | null;
   /** Runs of a higher priority start first, across sessions; whole numbers of 32 bits. Default: 0. */
   readonly priority?: number;
   /** Most runs of the session that wait behind the next one; only a shared store (leases.ts) counts them. */

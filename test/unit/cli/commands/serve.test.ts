@@ -59,6 +59,48 @@ describe("latentkit serve", () => {
     assert.equal(typeof given, "function");
   });
 
+  it("--graph names graphs, SIGHUP reads them again, and a wrong one changes nothing", async () => {
+    const graph = (name: string) =>
+      JSON.stringify({
+        1: {
+          class_type: "ext saveTextLazy",
+          inputs: {
+            text: "{{message}}",
+            output_file_path: ".",
+            file_name: name,
+            file_extension: "txt",
+            overwrite: true,
+          },
+        },
+      });
+    write("a.json", graph("first"));
+    write("b.json", graph("b"));
+    const service = await open(["--graph", "a=a.json", "--graph", "b=b.json"]);
+    const fileOf = async (body: object) => {
+      const run = await start(service.url, body);
+      const events = eventsOf(await (await get(service.url + run.stream_url)).text());
+      return events.find(({ event }) => event === "file")?.data.filename;
+    };
+    assert.equal(await fileOf({ message: "x", graph: "b" }), "b.txt");
+    assert.equal(await fileOf({ message: "x" }), "first.txt");
+    const hangUp = async (sentence: RegExp) => {
+      service.child.kill("SIGHUP");
+      for (let i = 0; !sentence.test(service.output.err) && i < 500; i++) await sleep(10);
+      assert.match(service.output.err, sentence);
+    };
+    write("a.json", graph("second"));
+    write("b.json", "{");
+    await hangUp(/The graphs stay as they were: .*b\.json/);
+    assert.equal(await fileOf({ message: "x" }), "first.txt");
+    write("b.json", graph("b"));
+    await hangUp(/The graphs were read again\./);
+    assert.equal(await fileOf({ message: "x" }), "second.txt");
+    assert.equal(await service.stop(), 0);
+    const twice = await latentkit(["serve", "--graph", "a=a.json", "--graph", "a=b.json"], { cwd: folder() });
+    assert.equal(twice.code, 2);
+    assert.match(twice.stderr, /--graph: expected the name "a" once/);
+  });
+
   it("renders the example graph for a message, streams it, and serves the PNG", async () => {
     const service = await open();
     const run = await start(service.url, { message: "a quiet lake" });

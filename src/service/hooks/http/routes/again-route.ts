@@ -28,6 +28,8 @@ export function againRoute(context: HookContext): Route {
       sessionKey: resolveSessionKey({ ...config.sessions, defaultKey: earlier.sessionKey }, body),
       timeoutSeconds,
       priority: body.priority ?? earlier.priority,
+      graphName: body.graph ?? undefined,
+      graph: body.graph == null ? (earlier.graph ?? undefined) : undefined,
       tokenId,
       endpoint: `again/${earlier.id}`,
       idempotencyKey: readIdempotencyKey(req, body.idempotencyKey),

@@ -21,6 +21,7 @@ export function hookRoutes(context: HookContext): Route[] {
       sessionKey: resolveSessionKey(config.sessions, body),
       timeoutSeconds: body.timeoutSeconds ?? undefined,
       priority: body.priority ?? undefined,
+      graphName: body.graph ?? undefined,
       tokenId: call.tokenId,
       endpoint: "agent",
       idempotencyKey: readIdempotencyKey(call.req, body.idempotencyKey),

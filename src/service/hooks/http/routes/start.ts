@@ -1,4 +1,5 @@
-import { LatentkitError } from "../../../../base/errors.js";
+import { describe, LatentkitError, suggest } from "../../../../base/errors.js";
+import type { RunGraph } from "../../../agent.js";
 import { HookError } from "../../hook-error.js";
 import type { Idempotency } from "../../runs/replies.js";
 import type { Started, StartRequest } from "../../runs/run-starter.js";
@@ -16,6 +17,8 @@ export type Start = Omit<StartRequest, "admit" | "idempotency"> & {
   readonly tokenId: string;
   readonly endpoint: Idempotency["endpoint"];
   readonly idempotencyKey: string | undefined;
+  /** Name of the graph that the request chose. */
+  readonly graphName?: string | undefined;
 };
 
 /** Limits of a body that may start a run. Fails with shutting_down. */
@@ -27,28 +30,41 @@ export function startBodyLimits({ runs, config, clock }: HookContext): BodyLimit
 
 /** Starts a run, or finds the one of the same key, and responds with it. */
 export async function respondToStart(context: HookContext, call: Call, start: Start): Promise<void> {
-  const { tokenId, endpoint, idempotencyKey: key, ...request } = start;
-  const { message, name, sessionKey, timeoutSeconds, origin, priority = 0 } = request;
+  const { tokenId, endpoint, idempotencyKey: key, graphName, ...rest } = start;
+  const request = { ...rest, graph: rest.graph ?? namedGraph(context, graphName) };
+  const { message, name, sessionKey, timeoutSeconds, origin, priority = 0, graph } = request;
   const payload =
     origin === "wake" ? [message, sessionKey, timeoutSeconds, "now"] : [message, name, sessionKey, timeoutSeconds];
   if (origin === "wake" && name !== undefined) payload.push(name);
   // other payloads have the hash that earlier versions stored
   if (priority !== 0) payload.push(`priority ${priority}`);
+  if (graphName !== undefined) payload.push(`graph ${graphName}`);
   const started = await context.runs.start({
     ...request,
     idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payload) },
     admit() {
-      if (origin === "agent") refuseMessage(context, message);
+      if (origin === "agent") refuseMessage(context, message, graph);
       context.startRates.count(tokenId, sessionKey);
     },
   });
   await respond(context, call, started);
 }
 
+/** Throws invalid_request for a name that is none of the agent's graphs. */
+function namedGraph({ agent }: HookContext, name: string | undefined): RunGraph | undefined {
+  if (name === undefined) return undefined;
+  const graph = agent.graphs?.find(name);
+  if (graph !== undefined) return graph;
+  const names = agent.graphs?.names ?? [];
+  const { hint } = suggest(name, names);
+  const expected = names.length === 0 ? "none: the agent has no graphs" : `one of ${names.join(", ")}`;
+  throw new HookError("invalid_request", `graph: expected ${expected}, received ${describe(name)}.${hint}`);
+}
+
 /** Throws invalid_request where the agent refuses the message. */
-function refuseMessage({ checkMessage }: HookContext, message: string): void {
+function refuseMessage({ agent }: HookContext, message: string, graph: RunGraph | undefined): void {
   try {
-    checkMessage?.(message);
+    agent.check?.(message, graph);
   } catch (error) {
     if (!(error instanceof LatentkitError)) throw error;
     throw new HookError("invalid_request", error.message, { cause: error });

@@ -2,9 +2,10 @@ import type { RunSummary } from "../../run.js";
 import { type Backlog, countFitting, exceededScope, wakeBytes } from "../backlog.js";
 import type { AddWakeResult, CreateRunResult, NewKey, NewRun, NewWake, Reply, StoredReply } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
+import { lockGraph } from "./graph-rows.js";
 import { fromStored, toStored, toStoredOrNull } from "./text.js";
 
-// Locks are taken in one order, so that no two transactions wait for each other: session, run, backlog, reply.
+// Locks are taken in one order, so that no two transactions wait for each other: session, backlog, graph, reply, run.
 
 /** Tries to lock a session's row, which another transaction may delete or create meanwhile. */
 const LOCK_ATTEMPTS = 10;
@@ -33,7 +34,8 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
     return tx.undo(stored ? { kind: "replayed", stored } : { kind: "empty" });
   }
   if (wakes.texts.length > 0) await grow(tx, { wakes: -wakes.texts.length, bytes: -wakes.bytes });
-  const { id, sessionKey, origin, name, priority = 0, timeoutSeconds, createdAt, createdMark } = run;
+  const { id, sessionKey, origin, name, priority = 0, timeoutSeconds, createdAt, createdMark, graph = null } = run;
+  const hash = graph && (await lockGraph(tx, graph));
   const earlier = key && (await saveReply(tx, key, { run: { runId: id, sessionKey, createdAt, createdMark } }));
   if (earlier) return tx.undo({ kind: "replayed", stored: earlier });
   const [row] = await tx.query(
@@ -42,7 +44,7 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
        VALUES ($1, $2, $3, $4, 'queued', $5, $6, $10,
          NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $2 AND others.active))
        RETURNING seq
-     ), message AS (INSERT INTO lk.messages SELECT seq, $7 FROM run),
+     ), message AS (INSERT INTO lk.messages SELECT seq, $7, $11, $12 FROM run),
      counted AS (UPDATE lk.sessions SET runs = runs + 1, wakes = wakes - $8, wake_bytes = wake_bytes - $9 WHERE id = $2)
      SELECT seq FROM run`,
     toStored(id),
@@ -55,6 +57,8 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
     wakes.texts.length,
     wakes.bytes,
     priority,
+    hash,
+    toStoredOrNull(graph?.name ?? null),
   );
   const created: RunSummary = {
     ...{ id, seq: Number(row!.seq), sessionKey, chatId: session.id, origin, name, state: "queued", priority },

@@ -4,6 +4,7 @@ import type { Ending, EventBatch, EventLimits, LeftOver } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, EVENT_COLUMNS, toFile, unstored } from "./event-rows.js";
+import { GRAPH, JOIN_GRAPHS, toGraph } from "./graph-rows.js";
 import { addDeliveries } from "./outbox/delivery-rows.js";
 import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
 
@@ -13,8 +14,8 @@ const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, r
 const JOIN_SESSIONS = "JOIN lk.sessions ON sessions.id = runs.session";
 
 export async function getRun(db: Connection, id: string): Promise<RunRow | null> {
-  const sql = `SELECT ${SUMMARY}, messages.message FROM lk.runs ${JOIN_SESSIONS}
-    JOIN lk.messages ON messages.run = runs.seq WHERE runs.id = $1`;
+  const sql = `SELECT ${SUMMARY}, messages.message, ${GRAPH} FROM lk.runs ${JOIN_SESSIONS}
+    JOIN lk.messages ON messages.run = runs.seq ${JOIN_GRAPHS} WHERE runs.id = $1`;
   const [row] = await db.query(sql, toStored(id));
   return row === undefined ? null : toRun(row);
 }
@@ -105,8 +106,8 @@ export async function startRuns(
      ), added AS (
        INSERT INTO lk.events SELECT seq, last_event, $5, $6, $7::bigint FROM started
      )
-     SELECT ${SUMMARY}, runs.token, messages.message
-     FROM started AS runs ${JOIN_SESSIONS} JOIN lk.messages ON messages.run = runs.seq
+     SELECT ${SUMMARY}, runs.token, messages.message, ${GRAPH}
+     FROM started AS runs ${JOIN_SESSIONS} JOIN lk.messages ON messages.run = runs.seq ${JOIN_GRAPHS}
      ORDER BY runs.priority DESC, runs.seq`,
     value,
     startedAt,
@@ -195,7 +196,7 @@ export async function lockSessionOf(tx: Transaction, id: string): Promise<void> 
   await tx.query(`SELECT 1 FROM lk.sessions WHERE id = (${session}) FOR NO KEY UPDATE`, id);
 }
 
-const toRun = (row: SqlRow): RunRow => ({ ...toSummary(row), message: fromStored(row.message) });
+const toRun = (row: SqlRow): RunRow => ({ ...toSummary(row), message: fromStored(row.message), graph: toGraph(row) });
 
 function toSummary(row: SqlRow): RunSummary {
   const orNull = (value: unknown) => (value === null ? null : Number(value));

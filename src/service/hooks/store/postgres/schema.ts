@@ -128,6 +128,14 @@ const STEPS = [
     PRIMARY KEY (endpoint, target)
   );
   `,
+  `
+  CREATE TABLE lk.graphs (                   -- each text once
+    hash text PRIMARY KEY,
+    text text NOT NULL
+  );
+  ALTER TABLE lk.messages ADD COLUMN graph text, ADD COLUMN graph_name text;
+  CREATE INDEX messages_graph ON lk.messages (graph) WHERE graph IS NOT NULL;
+  `,
 ];
 
 /**

@@ -1,6 +1,7 @@
 import type { SweepRequest, SweepResult } from "../store.js";
 import type { Transaction } from "./connection.js";
 import type { SqlRow } from "./driver.js";
+import { removeMessages } from "./graph-rows.js";
 import { sweepDeliveries } from "./outbox/delivery-rows.js";
 import { SWEEP_LOCKS } from "./schema.js";
 
@@ -52,7 +53,8 @@ const oldest = (tx: Transaction): Promise<SqlRow[]> =>
 async function removeRuns(tx: Transaction, rows: readonly SqlRow[]): Promise<void> {
   if (rows.length === 0) return;
   const seqs = rows.map(({ seq }) => seq!);
-  for (const table of ["events", "files", "messages"]) {
+  await removeMessages(tx, seqs);
+  for (const table of ["events", "files"]) {
     await tx.query(`DELETE FROM lk.${table} WHERE run = ANY($1)`, seqs);
   }
   await tx.query("DELETE FROM lk.runs WHERE seq = ANY($1)", seqs);

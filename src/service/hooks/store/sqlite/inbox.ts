@@ -1,6 +1,7 @@
 import { type Backlog, countFitting, exceededScope } from "../backlog.js";
 import type { AddWakeResult, CreateRunResult, NewKey, NewRun, NewWake, Reply, StoredReply } from "../store.js";
 import type { Connection } from "./connection.js";
+import { saveMessage } from "./graph-rows.js";
 import { getSummary } from "./run-rows.js";
 
 export function findReply(db: Connection, scope: string, nowMark: number): StoredReply | null {
@@ -28,7 +29,7 @@ export function createRun(db: Connection, run: NewRun, key?: NewKey): CreateRunR
     run.timeoutSeconds,
     run.createdAt,
   );
-  db.run("INSERT INTO messages VALUES (?, ?)", seq, JSON.stringify(message));
+  saveMessage(db, seq, message, run.graph ?? null);
   consume(db, session, wakes, seq);
   const { id: runId, sessionKey, createdAt, createdMark } = run;
   if (key) saveReply(db, key, { run: { runId, sessionKey, createdAt, createdMark } });

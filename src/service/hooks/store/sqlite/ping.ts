@@ -29,7 +29,8 @@ function createAndEndRun(db: Connection): void {
   const message = "trial";
   const common = { id, sessionKey: id, origin: "agent", name: null, timeoutSeconds: 1, createdAt: 0 } as const;
   const key = { scope: id, payloadHash: "", nowMark: 0, expiresMark: 0 };
-  createRun(db, { ...common, createdMark: 0, maxWakeBytes: 0, compose: () => message }, key);
+  const graph = { name: null, text: id };
+  createRun(db, { ...common, graph, createdMark: 0, maxWakeBytes: 0, compose: () => message }, key);
   startRun(db, id, 0, { event: "status", data: message });
   const ending = { from: ["running"], to: "succeeded", finishedAt: 0, endedMark: 0, error: null } as const;
   const terminal = { event: "done", data: message };

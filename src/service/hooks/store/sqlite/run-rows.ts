@@ -4,6 +4,7 @@ import type { Connection } from "./connection.js";
 import { addDeliveries } from "./delivery-rows.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, listFiles, terminalEvent } from "./event-rows.js";
+import { GRAPH, JOIN_GRAPHS, toGraph } from "./graph-rows.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
   runs.priority, runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
@@ -11,9 +12,11 @@ const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, r
 const FROM_RUNS = "FROM runs JOIN sessions ON sessions.id = runs.session";
 
 export function getRun(db: Connection, id: string): RunRow | null {
-  const sql = `SELECT ${SUMMARY}, messages.message ${FROM_RUNS} JOIN messages ON messages.run = runs.seq WHERE runs.id = ?`;
+  const sql = `SELECT ${SUMMARY}, messages.message, ${GRAPH} ${FROM_RUNS}
+    JOIN messages ON messages.run = runs.seq ${JOIN_GRAPHS} WHERE runs.id = ?`;
   const row = db.get(sql, id);
-  return row === undefined ? null : { ...toSummary(row), message: JSON.parse(String(row.message)) as string };
+  if (row === undefined) return null;
+  return { ...toSummary(row), message: JSON.parse(String(row.message)) as string, graph: toGraph(row) };
 }
 
 export function getSummary(db: Connection, id: string): RunSummary | null {

@@ -134,6 +134,15 @@ const STEPS = [
   `
   ALTER TABLE runs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;     -- higher ones first
   `,
+  `
+  CREATE TABLE graphs (                -- each text once
+    hash TEXT PRIMARY KEY,
+    text TEXT NOT NULL               -- JSON text
+  ) WITHOUT ROWID;
+  ALTER TABLE messages ADD COLUMN graph TEXT;          -- its hash
+  ALTER TABLE messages ADD COLUMN graph_name TEXT;     -- JSON text
+  CREATE INDEX messages_graph ON messages (graph) WHERE graph IS NOT NULL;
+  `,
 ];
 
 /** Returns the file's schema version. Refuses another program's database and a newer schema, before any write. */

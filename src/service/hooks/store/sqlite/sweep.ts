@@ -1,6 +1,7 @@
 import type { SweepRequest, SweepResult } from "../store.js";
 import type { Connection } from "./connection.js";
 import { sweepDeliveries } from "./delivery-rows.js";
+import { removeMessage } from "./graph-rows.js";
 
 /** Deletes runs and replies that have outlived their retention, at most about `budget` rows. */
 export function sweep(db: Connection, request: SweepRequest): SweepResult {
@@ -30,8 +31,8 @@ export function sweep(db: Connection, request: SweepRequest): SweepResult {
 /** Returns the number of deleted rows. */
 function removeRun(db: Connection, seq: number, session: number): number {
   let rows = 1;
-  for (const table of ["events", "files", "messages", "wakes"])
-    rows += db.run(`DELETE FROM ${table} WHERE run = ?`, seq).changes;
+  rows += removeMessage(db, seq);
+  for (const table of ["events", "files", "wakes"]) rows += db.run(`DELETE FROM ${table} WHERE run = ?`, seq).changes;
   db.run("DELETE FROM runs WHERE seq = ?", seq);
   const isUnused = `NOT EXISTS (SELECT 1 FROM runs WHERE session = sessions.id)
     AND NOT EXISTS (SELECT 1 FROM wakes WHERE session = sessions.id AND run IS NULL)`;

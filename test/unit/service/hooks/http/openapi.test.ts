@@ -23,6 +23,7 @@ describe("openapi.json", () => {
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     );
     assert.deepEqual(endpoints.sort(), [
+      "GET /api/graphs",
       "GET /api/run_status",
       "GET /api/runs",
       "GET /api/runs/{id}",

@@ -51,9 +51,9 @@ describeStores({ title: "store contract" }, (kind) => {
       ...{ id: "r1", seq: 1, sessionKey: "hook:a", chatId: 1, origin: "agent", name: "CI", state: "queued" },
       ...{ priority: 0 },
       ...{ message: "message of r1", timeoutSeconds: 600, createdAt: 1000, startedAt: null, finishedAt: null },
-      ...{ oldestEventId: 1, lastEventId: 0, error: null },
+      ...{ oldestEventId: 1, lastEventId: 0, error: null, graph: null },
     });
-    const { message: _, ...summary } = (await store.getRun("r1"))!;
+    const { message: _, graph: __, ...summary } = (await store.getRun("r1"))!;
     assert.deepEqual(created.run, summary);
     assert.deepEqual(await store.getSummary("r1"), summary);
     const nothing = { progress: null, files: [], fileCount: 0, terminal: null };

@@ -1,0 +1,81 @@
+import { createReadStream } from "node:fs";
+import { join } from "node:path";
+import { LatentkitError } from "../base/errors.js";
+import type { FilesByName } from "../io/files/input-text.js";
+import { cloneJson, isPlainObject, keysInOrder, parseJson } from "../io/json/lossless.js";
+
+/** Marks an object in the place of a file's name as a reference to an asset. */
+const ASSET = "core/ASSET";
+const HASH = /^blake3:([0-9a-f]{64})$/;
+
+/** The fields of a reference, as a stranger wrote them. */
+export type ReferenceInfo = Readonly<Record<string, unknown>>;
+
+/** File with the bytes of a hash "blake3:…" below the folder of the assets; undefined for a text that is no hash. */
+export function blobPath(assetsDir: string, hash: unknown): string | undefined {
+  const hex = typeof hash === "string" ? HASH.exec(hash)?.[1] : undefined;
+  return hex === undefined ? undefined : join(assetsDir, "blobs", hex);
+}
+
+/** A copy of a graph with each reference at an input replaced. `replace` gets undefined for one without `info`. */
+export async function replaceReferences(
+  prompt: Readonly<Record<string, unknown>>,
+  replace: (info: ReferenceInfo | undefined) => unknown,
+): Promise<Record<string, unknown>> {
+  const copy = cloneJson(prompt);
+  for (const id of keysInOrder(copy)) {
+    const node = copy[id];
+    const inputs = isPlainObject(node) ? node.inputs : undefined;
+    if (!isPlainObject(inputs)) continue;
+    for (const [name, value] of Object.entries(inputs)) {
+      if (!isPlainObject(value) || value.__type !== ASSET) continue;
+      inputs[name] = await replace(isPlainObject(value.info) ? value.info : undefined);
+    }
+  }
+  return copy;
+}
+
+/** Whether a text may hold references. */
+export const mayReferToAssets = (text: string): boolean => text.includes(ASSET);
+
+/** A reference that says which bytes it means. */
+export const reference = (info: ReferenceInfo): object => ({ __type: ASSET, info });
+
+/**
+ * Reads the assets of a graph, at most `mostBytes` in all. Returns the graph with names in the place of references, and
+ * the bytes by these names. Fails with file.not-found.
+ */
+export async function readAssets(
+  text: string,
+  { assetsDir, mostBytes }: { assetsDir: string; mostBytes: number },
+): Promise<{ graph: Record<string, unknown>; files: FilesByName }> {
+  const files: Record<string, Uint8Array> = {};
+  let left = mostBytes;
+  const graph = await replaceReferences(parseJson(text) as Record<string, unknown>, async (info) => {
+    const path = blobPath(assetsDir, info?.hash);
+    const name = `asset ${String(info?.hash)}`;
+    if (path === undefined) throw new LatentkitError("file.not-found", "The graph refers to an asset without a hash.");
+    if (Object.hasOwn(files, name)) return name;
+    const bytes = await readWhole(path, left);
+    left -= bytes.length;
+    files[name] = bytes;
+    return name;
+  });
+  return { graph, files };
+}
+
+async function readWhole(path: string, most: number): Promise<Uint8Array> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > most) throw new LatentkitError("value.invalid", "The graph's assets are too large together.");
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof LatentkitError) throw error;
+    throw new LatentkitError("file.not-found", "An asset of the graph is gone.", {}, { cause: error });
+  }
+  return Buffer.concat(chunks);
+}

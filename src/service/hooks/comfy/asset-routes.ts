@@ -1,0 +1,173 @@
+import { loadZod } from "../../../base/lazy-packages.js";
+import type { OpenedFile } from "../files/file-store.js";
+import { openLocalFile } from "../files/local-files.js";
+import { HookError } from "../hook-error.js";
+import { AWAITS_CONTINUE, readJsonBody } from "../http/body.js";
+import type { Call, Route } from "../http/call.js";
+import type { HookContext } from "../http/context.js";
+import { keepConnection } from "../http/linger.js";
+import { sendJson } from "../http/responses.js";
+import { parseBody } from "../http/schemas.js";
+import type { Asset } from "./assets/asset-files.js";
+import { readParts } from "./assets/multipart.js";
+import { sendContent } from "./assets/send-content.js";
+import { UploadForm } from "./assets/upload-form.js";
+import type { ComfyParts } from "./comfy-parts.js";
+import { contentTypeOf } from "./content-type.js";
+import { isoTime } from "./jobs/jobs.js";
+import { refusal } from "./refusals.js";
+
+const KEEP = { least: 60, most: 604_800 };
+const HASH = /^blake3:[0-9a-f]{64}$/;
+const MOST_PATH_CHARACTERS = 1024;
+/** `type/subtype` without parameters. */
+const CONTENT_TYPE = /^[\w.+-]{1,100}\/[\w.+-]{1,100}$/;
+
+/** The routes of assets: uploads, and the outputs of jobs. */
+export function assetRoutes(
+  context: HookContext,
+  parts: ComfyParts,
+): (Omit<Route, "access"> & Pick<Partial<Route>, "access">)[] {
+  const { jobs, assets } = parts;
+  const { limits } = context.config;
+
+  const assetJson = (call: Call, asset: Asset, isNew?: boolean) => ({
+    id: asset.id,
+    hash: asset.hash,
+    size_bytes: asset.size,
+    content_type: asset.contentType,
+    file_path: asset.filePath,
+    ...(isNew !== undefined && { created_new: isNew }),
+    created_at: isoTime(asset.createdAt),
+    url: jobs.contentUrl(call, asset.id, asset.expiresAt),
+    url_expires_at: isoTime(asset.expiresAt),
+    expires_at: isoTime(asset.expiresAt),
+    job_id: null,
+  });
+  const keepMs = (seconds: number | undefined) => Math.max((seconds ?? 0) * 1000, limits.retention_hours * 3600_000);
+
+  const upload = async (call: Call) => {
+    const { req, res } = call;
+    if (Number(req.headers["content-length"] ?? 0) > limits.upload_bytes + 64 * 1024)
+      throw new HookError("payload_too_large");
+    const form = new UploadForm(assets, limits.upload_bytes);
+    try {
+      if ((req as { [AWAITS_CONTINUE]?: boolean })[AWAITS_CONTINUE]) res.writeContinue();
+      await readParts(req, form, { silenceMs: limits.header_seconds * 1000, clock: context.clock });
+      keepConnection(res);
+      const contentType = readContentType(form.field("content_type"));
+      const filePath = readFilePath(form.field("file_path"));
+      const seconds = readSeconds(form.field("expires_in"));
+      const { hash, isNew } = await form.complete.commit(form.field("expected_hash"));
+      const asset = await assets.add({ hash, contentType, filePath, tags: form.tags, keepMs: keepMs(seconds) });
+      sendJson(req, res, { status: isNew ? 201 : 200, body: assetJson(call, asset, isNew) });
+    } finally {
+      await form.upload?.discard();
+    }
+  };
+
+  const { z } = loadZod();
+  const fromHashBody = z.object({
+    hash: z.string("expected a string").regex(HASH, "expected blake3: and 64 hexadecimal digits"),
+    file_path: z.string("expected a string").max(MOST_PATH_CHARACTERS).nullish(),
+    tags: z.array(z.string().max(200)).max(32).nullish(),
+    expires_in: z.int("expected an integer").min(KEEP.least).max(KEEP.most).nullish(),
+  });
+  const fromHash = async (call: Call) => {
+    const { req, res } = call;
+    const { body_bytes, header_seconds } = limits;
+    const bounds = { maxBytes: body_bytes, timeoutMs: header_seconds * 1000, clock: context.clock };
+    const body = parseBody(fromHashBody, await readJsonBody(req, res, bounds));
+    const filePath = readFilePath(body.file_path ?? undefined);
+    const contentType = contentTypeOf(filePath ?? "");
+    const named = { hash: body.hash, contentType, filePath, tags: body.tags ?? [] };
+    const asset = await assets.add({ ...named, keepMs: keepMs(body.expires_in ?? undefined) });
+    sendJson(req, res, { status: 201, body: assetJson(call, asset, false) });
+  };
+
+  const byHash = async ({ req, res, params }: Call) => {
+    const size = await assets.sizeOf(params.hash!);
+    if (size === undefined) throw refusal("blob_not_found", "no such bytes: upload them");
+    sendJson(req, res, { status: 200, body: { hash: params.hash, size_bytes: size } });
+  };
+
+  const existing = async (id: string): Promise<Asset> => {
+    const asset = await assets.find(id);
+    if (asset === undefined) throw refusal("asset_not_found", "no such asset");
+    return asset;
+  };
+
+  const look = async (call: Call) => {
+    const id = call.params.id!;
+    const found = await jobs.findOutput(id);
+    if (found === undefined) {
+      return sendJson(call.req, call.res, { status: 200, body: assetJson(call, await existing(id)) });
+    }
+    const output = await jobs.outputJson(call, found.run, found.output);
+    if (output === undefined) throw refusal("asset_not_found", "no such asset");
+    const { createdAt } = found.run;
+    const times = { created_at: isoTime(createdAt), expires_at: isoTime(jobs.expiresAt(found.run)) };
+    sendJson(call.req, call.res, { status: 200, body: { ...output, file_path: found.file.name, ...times } });
+  };
+
+  const remove = async ({ res, params }: Call) => {
+    const id = params.id!;
+    if ((await jobs.findOutput(id)) !== undefined) {
+      throw refusal("asset_in_use", "the output of a job is kept as long as its job");
+    }
+    await assets.remove((await existing(id)).id);
+    res.writeHead(204).end();
+  };
+
+  const content = async (call: Call) => {
+    const id = call.params.id!;
+    const { file, contentType } = await open(id, call.req.method === "HEAD");
+    try {
+      await sendContent(call, file, contentType);
+    } finally {
+      await file.close();
+    }
+  };
+  const open = async (id: string, headOnly: boolean): Promise<{ file: OpenedFile; contentType: string }> => {
+    const found = await jobs.findOutput(id);
+    if (found !== undefined) {
+      const contentType = found.file.contentType ?? contentTypeOf(found.file.name);
+      return { file: await context.files.open(found.file, { headOnly }), contentType };
+    }
+    const { hash, contentType } = await existing(id);
+    const path = await assets.pathOf(hash);
+    if (path === undefined) throw refusal("asset_not_found", "no such asset");
+    return { file: await openLocalFile(path), contentType };
+  };
+
+  return [
+    { name: "v2_assets", paths: ["/api/v2/assets"], handlers: { POST: upload } },
+    { name: "v2_from_hash", paths: ["/api/v2/assets/from-hash"], handlers: { POST: fromHash } },
+    { name: "v2_by_hash", paths: ["/api/v2/assets/by-hash/:hash"], handlers: { GET: byHash } },
+    { name: "v2_asset", paths: ["/api/v2/assets/:id"], handlers: { GET: look, DELETE: remove } },
+    { name: "v2_content", paths: ["/api/v2/assets/:id/content"], access: "asset", handlers: { GET: content } },
+  ];
+}
+
+function readContentType(text: string | undefined): string {
+  if (text === undefined) return "application/octet-stream";
+  const type = text.split(";", 1)[0]!.trim().toLowerCase();
+  if (!CONTENT_TYPE.test(type)) throw new HookError("invalid_request", "content_type: expected type/subtype");
+  return type;
+}
+
+function readFilePath(text: string | undefined): string | null {
+  if (text === undefined || text === "") return null;
+  // never a path on this machine: only told back
+  if (text.length > MOST_PATH_CHARACTERS || /\p{Cc}/u.test(text)) {
+    throw new HookError("invalid_request", `file_path: expected at most ${MOST_PATH_CHARACTERS} printable characters`);
+  }
+  return text;
+}
+
+function readSeconds(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const seconds = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+  if (seconds >= KEEP.least && seconds <= KEEP.most) return seconds;
+  throw new HookError("invalid_request", `expires_in: expected ${KEEP.least} to ${KEEP.most}`);
+}

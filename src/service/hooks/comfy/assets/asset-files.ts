@@ -1,0 +1,222 @@
+import { randomUUID } from "node:crypto";
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { blake3 } from "@noble/hashes/blake3";
+import { blobPath } from "../../../asset-references.js";
+import { refusal } from "../refusals.js";
+
+const SWEEP_MS = 60_000;
+const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** A name for uploaded bytes. Times are ms. */
+export interface Asset {
+  readonly id: string;
+  /** "blake3:…" */
+  readonly hash: string;
+  readonly size: number;
+  readonly contentType: string;
+  readonly filePath: string | null;
+  readonly tags: readonly string[];
+  readonly createdAt: number;
+  readonly expiresAt: number;
+}
+
+export type NewAsset = Pick<Asset, "hash" | "contentType" | "filePath" | "tags"> & { readonly keepMs: number };
+
+export interface AssetFilesOptions {
+  /** A folder that all front ends and workers share. */
+  readonly folder: string;
+  /** Most bytes of all assets. */
+  readonly mostBytes: number;
+  /** Time for which bytes without an asset stay, since jobs may refer to them. */
+  readonly graceMs: number;
+  readonly now: () => number;
+}
+
+/** Bytes of one upload on their way to the disk. */
+export interface Upload {
+  /** Number of bytes so far. */
+  readonly size: number;
+  write(bytes: Uint8Array): Promise<void>;
+  /** Commits the bytes and returns their hash, and whether nobody had them. `expected` differs: hash_mismatch. */
+  commit(expected: string | undefined): Promise<{ hash: string; isNew: boolean }>;
+  /** Removes what was written; harmless after `commit`. */
+  discard(): Promise<void>;
+}
+
+// decision 284
+/** Uploaded bytes, each once under its hash, and the assets that name them: files in one folder. */
+export class AssetFiles {
+  readonly #options: AssetFilesOptions;
+  #sweptAt = Number.NEGATIVE_INFINITY;
+  #sweeping: Promise<void> | undefined;
+  #bytes = 0;
+
+  constructor(options: AssetFilesOptions) {
+    this.#options = options;
+  }
+
+  get folder(): string {
+    return this.#options.folder;
+  }
+
+  async begin(): Promise<Upload> {
+    await this.#sweep();
+    const path = join(this.folder, "blobs", `.${randomUUID()}.tmp`);
+    const handle = await open(path, "wx", 0o600);
+    return new FileUpload(handle, path, this.folder, (bytes) => this.#count(bytes));
+  }
+
+  /** Size of the bytes of a hash; undefined where nobody has uploaded them. */
+  async sizeOf(hash: string): Promise<number | undefined> {
+    const path = blobPath(this.folder, hash);
+    return path === undefined ? undefined : (await stat(path).catch(missing))?.size;
+  }
+
+  /** Path of the bytes of a hash; undefined where they are gone. */
+  async pathOf(hash: string): Promise<string | undefined> {
+    return (await this.sizeOf(hash)) === undefined ? undefined : blobPath(this.folder, hash);
+  }
+
+  /** Makes bytes young, so that they stay as long as a job may need them. Returns whether they are there. */
+  async retain(hash: string): Promise<boolean> {
+    const path = blobPath(this.folder, hash);
+    if (path === undefined) return false;
+    const seconds = this.#options.now() / 1000;
+    await utimes(path, seconds, seconds).catch(missing);
+    return (await this.sizeOf(hash)) !== undefined;
+  }
+
+  /** Names bytes that are there. Fails with blob_not_found. */
+  async add({ keepMs, ...asset }: NewAsset): Promise<Asset> {
+    await this.retain(asset.hash);
+    const size = await this.sizeOf(asset.hash);
+    if (size === undefined) throw refusal("blob_not_found", "no such bytes: upload them");
+    const createdAt = this.#options.now();
+    const added: Asset = { id: randomUUID(), ...asset, size, createdAt, expiresAt: createdAt + keepMs };
+    const path = this.#nameOf(added.id);
+    const temporary = `${path}.tmp`;
+    await writeFile(temporary, JSON.stringify(added), { mode: 0o600, flag: "wx" });
+    await rename(temporary, path);
+    return added;
+  }
+
+  async find(id: string): Promise<Asset | undefined> {
+    if (!ID.test(id)) return undefined;
+    const text = await readFile(this.#nameOf(id), "utf8").catch(missing);
+    const asset = text === undefined ? undefined : (JSON.parse(text) as Asset);
+    return asset === undefined || asset.expiresAt <= this.#options.now() ? undefined : asset;
+  }
+
+  /** Removes an asset; its bytes stay for a while. */
+  async remove(id: string): Promise<void> {
+    await rm(this.#nameOf(id), { force: true });
+  }
+
+  #nameOf(id: string): string {
+    return join(this.folder, "names", `${id}.json`);
+  }
+
+  /** Counts bytes that come or, negative, go. Fails with storage_full. */
+  #count(bytes: number): void {
+    if (bytes > 0 && this.#bytes + bytes > this.#options.mostBytes) {
+      throw refusal("storage_full", "the space for uploads is full, try again later");
+    }
+    this.#bytes += bytes;
+  }
+
+  /** Sweeps once a minute; uploads wait for it. */
+  async #sweep(): Promise<void> {
+    const now = this.#options.now();
+    if (now - this.#sweptAt >= SWEEP_MS) {
+      this.#sweptAt = now;
+      this.#sweeping = this.#sweepAll();
+    }
+    await this.#sweeping;
+  }
+
+  /** Removes expired assets, and bytes that no asset and no job needs; counts the rest. */
+  async #sweepAll(): Promise<void> {
+    const [names, blobs] = [join(this.folder, "names"), join(this.folder, "blobs")];
+    await mkdir(names, { recursive: true, mode: 0o700 });
+    await mkdir(blobs, { recursive: true, mode: 0o700 });
+    const used = new Set<string>();
+    for (const name of await readdir(names)) {
+      const asset = await this.find(name.replace(/\.json$/, ""));
+      if (asset !== undefined) used.add(asset.hash);
+      else if (await this.#isOld(join(names, name))) await rm(join(names, name), { force: true });
+    }
+    let bytes = 0;
+    for (const name of await readdir(blobs)) {
+      const path = join(blobs, name);
+      if (!used.has(`blake3:${name}`) && (await this.#isOld(path))) await rm(path, { force: true });
+      else bytes += (await stat(path).catch(missing))?.size ?? 0;
+    }
+    this.#bytes = bytes;
+  }
+
+  async #isOld(path: string): Promise<boolean> {
+    const { mtimeMs = 0 } = (await stat(path).catch(missing)) ?? {};
+    return mtimeMs < this.#options.now() - this.#options.graceMs;
+  }
+}
+
+class FileUpload implements Upload {
+  readonly #handle: FileHandle;
+  readonly #path: string;
+  readonly #folder: string;
+  readonly #count: (bytes: number) => void;
+  readonly #hash = blake3.create({});
+  #isOpen = true;
+  #isSettled = false;
+  size = 0;
+
+  constructor(handle: FileHandle, path: string, folder: string, count: (bytes: number) => void) {
+    this.#handle = handle;
+    this.#path = path;
+    this.#folder = folder;
+    this.#count = count;
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    this.#count(bytes.length);
+    this.#hash.update(bytes);
+    this.size += bytes.length;
+    await this.#handle.writeFile(bytes);
+  }
+
+  async commit(expected: string | undefined): Promise<{ hash: string; isNew: boolean }> {
+    const hash = `blake3:${Buffer.from(this.#hash.digest()).toString("hex")}`;
+    if (expected !== undefined && expected !== hash) {
+      throw refusal("hash_mismatch", `expected_hash: the bytes have ${hash}`, { details: { hash } });
+    }
+    await this.#handle.sync();
+    await this.#close();
+    const path = blobPath(this.#folder, hash)!;
+    const isNew = (await stat(path).catch(missing)) === undefined;
+    // over equal bytes as well: it makes them young
+    await rename(this.#path, path);
+    this.#isSettled = true;
+    if (!isNew) this.#count(-this.size);
+    return { hash, isNew };
+  }
+
+  async discard(): Promise<void> {
+    await this.#close();
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    await rm(this.#path, { force: true });
+    this.#count(-this.size);
+  }
+
+  async #close(): Promise<void> {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    await this.#handle.close();
+  }
+}
+
+function missing(error: NodeJS.ErrnoException): undefined {
+  if (error.code === "ENOENT") return undefined;
+  throw error;
+}

@@ -1,0 +1,31 @@
+import type { AgentGraphs } from "../../agent.js";
+import { HookError } from "../hook-error.js";
+import type { HookContext } from "../http/context.js";
+import type { RunFile } from "../run.js";
+import type { AssetFiles } from "./assets/asset-files.js";
+import type { Jobs } from "./jobs/jobs.js";
+
+/** Everything that the routes of the Comfy API share. */
+export interface ComfyParts {
+  readonly graphs: AgentGraphs;
+  readonly jobs: Jobs;
+  readonly assets: AssetFiles;
+  /** Copies a run's file among the uploads, for a graph that refers to it; returns its hash. */
+  readonly keepOutput: (file: RunFile) => Promise<string>;
+}
+
+/** Copies files of runs among the uploads, at most `upload_bytes` of each. */
+export function outputKeeper({ files, config }: HookContext, assets: AssetFiles): ComfyParts["keepOutput"] {
+  return async (file) => {
+    const opened = await files.open(file, { headOnly: false });
+    const upload = await assets.begin();
+    try {
+      if (opened.size > config.limits.upload_bytes) throw new HookError("payload_too_large");
+      for await (const chunk of opened.read() as AsyncIterable<Buffer>) await upload.write(chunk);
+      return (await upload.commit(undefined)).hash;
+    } finally {
+      await upload.discard();
+      await opened.close();
+    }
+  };
+}

@@ -1,0 +1,128 @@
+import { LatentkitError } from "../../../base/errors.js";
+import { printJson } from "../../../io/json/lossless.js";
+import type { AgentGraphs } from "../../agent.js";
+import { mayReferToAssets, reference, replaceReferences } from "../../asset-references.js";
+import { HookError } from "../hook-error.js";
+import { decodeBody, readBodyBytes } from "../http/body.js";
+import type { Call, Route } from "../http/call.js";
+import type { HookContext } from "../http/context.js";
+import { readIdempotencyKey } from "../http/idempotency-key.js";
+import { waitSeconds } from "../http/negotiation/prefer.js";
+import { sendBytes, sendJson } from "../http/responses.js";
+import { startBodyLimits } from "../http/routes/start.js";
+import { waitForEnd } from "../http/routes/waited.js";
+import type { ComfyParts } from "./comfy-parts.js";
+import { readSubmission, refuseInvalid } from "./jobs/submission.js";
+import { refusal } from "./refusals.js";
+
+/** Age at which a job is no longer young: until then, looks at it wait for its end. */
+const YOUNG_MS = 1000;
+const LONGEST_WAIT_SECONDS = 30;
+
+/** The routes of jobs, without their events. */
+export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, "access">[] {
+  const { runs } = context;
+  const { jobs } = parts;
+
+  const send = async (call: Call, id: string, status = 200, headers = {}) => {
+    const body = await jobs.json(call, await jobs.status(id));
+    sendJson(call.req, call.res, { status, body, headers });
+  };
+
+  const maxBytes = context.config.limits.comfy_body_bytes;
+  const submit = async (call: Call) => {
+    const { req, tokenId } = call;
+    const bodyLimits = { ...startBodyLimits(context), maxBytes };
+    const text = decodeBody(await readBodyBytes(req, call.res, bodyLimits));
+    const key = readIdempotencyKey(req, undefined);
+    const workflow = await withHashes(parts, readSubmission(text, req.headers["user-agent"]));
+    const graph = { name: null, text: printJson(workflow) };
+    // a front end has no models, and cannot tell which of their names are right
+    if (context.rendersHere) await validate(parts.graphs, graph.text);
+    const sessionKey = `comfy:${context.newId()}`;
+    const started = await runs.start({
+      ...{ origin: "comfy", message: "", sessionKey, graph },
+      // any repetition is refused, whatever it holds
+      idempotency: key === undefined ? undefined : { key, tokenId, endpoint: "v2/jobs", payloadHash: "" },
+      admit: () => context.startRates.count(tokenId, sessionKey),
+    });
+    const location = { Location: `${req.baseUrl}/api/v2/jobs/${started.runId}` };
+    if (started.replayed) {
+      const details = { job_id: started.runId };
+      throw refusal("idempotency_key_reuse", "this idempotency key has started a job", { details, headers: location });
+    }
+    await send(call, started.runId, 201, location);
+  };
+
+  const look = async (call: Call) => {
+    const { req, res, params } = call;
+    const id = params.id!;
+    const status = await jobs.status(id);
+    const preferred = waitSeconds(req.headers.prefer?.toString());
+    const youth = (YOUNG_MS - (runs.now() - status.createdAt)) / 1000;
+    const seconds =
+      preferred === undefined ? Math.min(youth, YOUNG_MS / 1000) : Math.min(preferred, LONGEST_WAIT_SECONDS);
+    if (status.finishedAt === null && seconds > 0) await waitForEnd(context, res, id, seconds);
+    if (!res.destroyed) await send(call, id);
+  };
+
+  const workflow = async ({ req, res, params }: Call) => {
+    const id = params.id!;
+    await jobs.status(id);
+    const { graph } = await runs.get(id);
+    // every digit of it
+    const bytes = Buffer.from(`{"workflow":${graph?.text ?? "{}"},"format":"api"}`);
+    sendBytes(req, res, { status: 200, bytes });
+  };
+
+  const cancel = async (call: Call) => {
+    const id = call.params.id!;
+    await jobs.status(id);
+    await runs.cancel(id);
+    await send(call, id);
+  };
+
+  return [
+    { name: "v2_jobs", paths: ["/api/v2/jobs"], handlers: { POST: submit } },
+    { name: "v2_job", paths: ["/api/v2/jobs/:id"], handlers: { GET: look } },
+    { name: "v2_workflow", paths: ["/api/v2/jobs/:id/workflow"], handlers: { GET: workflow } },
+    { name: "v2_cancel", paths: ["/api/v2/jobs/:id/cancel"], handlers: { POST: cancel } },
+  ];
+}
+
+/** The workflow with the hash in each of its references. Fails with missing_asset. */
+async function withHashes(
+  { jobs, assets, keepOutput }: ComfyParts,
+  workflow: Record<string, unknown>,
+): Promise<Record<string, unknown>> {
+  const missing: unknown[] = [];
+  const completed = await replaceReferences(workflow, async (info) => {
+    const id = typeof info?.id === "string" ? info.id : "";
+    const output = await jobs.findOutput(id).catch(orUndefined);
+    const hash =
+      output === undefined ? (await assets.find(id))?.hash : await keepOutput(output.file).catch(orUndefined);
+    if (hash !== undefined && (await assets.retain(hash))) return reference({ ...info, hash });
+    missing.push(id);
+    return null;
+  });
+  if (missing.length === 0) return completed;
+  const details = { missing_ids: missing.slice(0, 100) };
+  throw refusal("missing_asset", `the workflow refers to ${missing.length} assets that do not exist`, { details });
+}
+
+function orUndefined(error: unknown): undefined {
+  if (error instanceof HookError && error.status === 404) return undefined;
+  throw error;
+}
+
+async function validate(graphs: AgentGraphs, text: string): Promise<void> {
+  try {
+    refuseInvalid(await graphs.validate(text));
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    throw refusal(
+      mayReferToAssets(text) && error.code === "file.not-found" ? "missing_asset" : "invalid_workflow",
+      error.message,
+    );
+  }
+}

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { readdirSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { blake3 } from "@noble/hashes/blake3";
+import { AssetFiles } from "#src/service/hooks/comfy/assets/asset-files.js";
+import { HookError } from "#src/service/hooks/hook-error.js";
+import { temporaryFolder } from "../../../../../helpers/folders.js";
+
+const HOUR = 3600_000;
+
+describe("AssetFiles", () => {
+  const folder = temporaryFolder();
+  let now = Date.now();
+  const open = (mostBytes = 1000) => new AssetFiles({ folder: folder(), mostBytes, graceMs: HOUR, now: () => now });
+  const put = async (assets: AssetFiles, text: string, expected?: string) => {
+    const upload = await assets.begin();
+    try {
+      for (const letter of text) await upload.write(Buffer.from(letter));
+      return await upload.commit(expected);
+    } finally {
+      await upload.discard();
+    }
+  };
+  const name = (hash: string) => ({ hash, contentType: "image/png", filePath: null, tags: [], keepMs: 2 * HOUR });
+  const codeOf = async (work: Promise<unknown>) => {
+    const error = await work.then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    assert.ok(error instanceof HookError);
+    return error.code;
+  };
+  beforeEach(() => {
+    now = Date.now();
+  });
+
+  it("keeps equal bytes once, under their BLAKE3, with a name for each upload", async () => {
+    const assets = open();
+    const first = await put(assets, "fox");
+    const second = await put(assets, "fox");
+    assert.deepEqual([first.isNew, second.isNew], [true, false]);
+    assert.equal(first.hash, `blake3:${Buffer.from(blake3("fox")).toString("hex")}`);
+    const [a, b] = [await assets.add(name(first.hash)), await assets.add(name(first.hash))];
+    assert.notEqual(a.id, b.id);
+    await assets.remove(a.id);
+    assert.equal(await assets.find(a.id), undefined);
+    assert.deepEqual(await open().find(b.id), b);
+    assert.deepEqual(readdirSync(join(folder(), "blobs")), [first.hash.slice(7)]);
+  });
+
+  it("many first uploads at once find the folder", async () => {
+    const assets = open();
+    const done = await Promise.all(["a", "b", "c", "a"].map((text) => put(assets, text)));
+    assert.equal(new Set(done.map(({ hash }) => hash)).size, 3);
+  });
+
+  it("refuses another hash than the declared one, and leaves nothing", async () => {
+    const assets = open();
+    assert.equal(await codeOf(put(assets, "fox", `blake3:${"0".repeat(64)}`)), "hash_mismatch");
+    assert.deepEqual(readdirSync(join(folder(), "blobs")), []);
+    assert.equal(await codeOf(assets.add(name(`blake3:${"0".repeat(64)}`))), "blob_not_found");
+  });
+
+  it("holds no more than its limit, and counts what is discarded no longer", async () => {
+    const assets = open(10);
+    await put(assets, "12345678");
+    assert.equal(await codeOf(put(assets, "abc")), "storage_full");
+    await put(assets, "ab");
+    assert.equal(await codeOf(put(assets, "c")), "storage_full");
+  });
+
+  it("removes expired names, then bytes that no job needs any more, and pieces of killed uploads", async () => {
+    const assets = open();
+    const { hash } = await put(assets, "fox");
+    const asset = await assets.add(name(hash));
+    const piece = join(folder(), "blobs", ".piece.tmp");
+    writeFileSync(piece, "half");
+    now += 2 * HOUR;
+    assert.equal(await assets.find(asset.id), undefined);
+    // a job that refers to the bytes makes them young
+    assert.equal(await assets.retain(hash), true);
+    await put(assets, "other");
+    assert.equal(await assets.sizeOf(hash), 3);
+    assert.ok(!readdirSync(join(folder(), "blobs")).includes(".piece.tmp"));
+    utimesSync(join(folder(), "blobs", hash.slice(7)), (now - 2 * HOUR) / 1000, (now - 2 * HOUR) / 1000);
+    now += 61_000;
+    await put(assets, "more");
+    assert.equal(await assets.sizeOf(hash), undefined);
+    assert.equal(await assets.retain(hash), false);
+    assert.deepEqual(readdirSync(join(folder(), "names")), []);
+  });
+
+  it("a name that is no id, and a text that is no hash, name nothing", async () => {
+    const assets = open();
+    await put(assets, "fox");
+    for (const id of ["../blobs/x", "", "__proto__", "a".repeat(10_000)])
+      assert.equal(await assets.find(id), undefined);
+    for (const hash of ["../x", "blake3:..", "", "blake3:".padEnd(71, "G")]) {
+      assert.equal(await assets.sizeOf(hash), undefined);
+    }
+  });
+});

@@ -1,0 +1,296 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { Comfy, ComfyError, InvalidWorkflow, JobFailed, NotFound, Unauthorized } from "@comfyorg/sdk";
+import { schemas } from "@comfyorg/sdk/low";
+import { createPreviewHost, decodePng, encodePng } from "latentkit";
+import { createGraphAgent } from "latentkit/hooks";
+import { refuses } from "../../../../helpers/errors.js";
+import { temporaryFolder } from "../../../../helpers/folders.js";
+import { scriptedAgent, serviceStarter, TOKEN } from "../../../../helpers/hooks/hook-service.js";
+
+/** Samples a little picture. */
+const picture = (seed: unknown, width = 64) => ({
+  4: { class_type: "CheckpointLoaderSimple", inputs: { ckpt_name: "preview-sd15.safetensors" } },
+  5: { class_type: "EmptyLatentImage", inputs: { width, height: 64, batch_size: 1 } },
+  6: { class_type: "CLIPTextEncode", inputs: { text: "a fox", clip: ["4", 1] } },
+  3: {
+    class_type: "KSampler",
+    inputs: {
+      ...{ seed, steps: 4, cfg: 7, sampler_name: "euler", scheduler: "normal", denoise: 1 },
+      ...{ model: ["4", 0], positive: ["6", 0], negative: ["6", 0], latent_image: ["5", 0] },
+    },
+  },
+  8: { class_type: "VAEDecode", inputs: { samples: ["3", 0], vae: ["4", 2] } },
+  9: { class_type: "SaveImage", inputs: { images: ["8", 0], filename_prefix: "fox" } },
+});
+const text = (words: string) => ({
+  1: {
+    class_type: "ext saveTextLazy",
+    inputs: { text: words, output_file_path: ".", file_name: "words", file_extension: "txt", overwrite: true },
+  },
+});
+
+describe("Comfy API v2 with the unmodified SDK", () => {
+  const folder = temporaryFolder();
+  const start = serviceStarter();
+  const agents: { close(): Promise<void> }[] = [];
+  afterEach(async () => {
+    for (const agent of agents.splice(0)) await agent.close();
+    delete process.env.COMFY_BASE_URL;
+  });
+  const open = async (web: object = {}, limits: object = {}, inThisThread = false) => {
+    const host = inThisThread ? createPreviewHost() : undefined;
+    const agent = createGraphAgent({ graph: text("hook"), outputDir: join(folder(), "out"), threads: 1, host });
+    agents.push(agent);
+    const service = await start({ agent, config: { comfy_api: true, ...web, limits } });
+    const clientOf = (apiKey: string | undefined, options = {}) => {
+      process.env.COMFY_BASE_URL = service.url;
+      return new Comfy({ ...(apiKey !== undefined && { apiKey }), ...options });
+    };
+    return { ...service, clientOf, client: clientOf(TOKEN) };
+  };
+
+  it("run: progress, output, download, workflow; answers fit the contract's schemas", async () => {
+    const { client, get } = await open();
+    const job = await client.submit(client.workflows.fromJson(picture(7)));
+    const events: { event?: string; type?: string }[] = [];
+    for await (const event of job.events()) events.push(event as never);
+    await job.wait();
+    assert.equal(job.status, "succeeded");
+    const [output] = job.getOutputs("9");
+    assert.equal(job.outputs.length, 1);
+    const { width, text: texts } = await decodePng(Buffer.from(await output!.toBytes()));
+    assert.equal(width, 64);
+    assert.match(texts.prompt!, /a fox/);
+    assert.ok(events.length >= 3, JSON.stringify(events));
+    const raw = (await (await get(`/api/v2/jobs/${job.id}`)).json()) as { outputs: { id: string; url: string }[] };
+    schemas.zJob.parse(raw);
+    const asset = await (await get(`/api/v2/assets/${raw.outputs[0]!.id}`)).json();
+    schemas.zAsset.parse(asset);
+    // signed: no token
+    assert.equal((await fetch(raw.outputs[0]!.url)).status, 200);
+    assert.deepEqual((await job.getWorkflow()).workflow, JSON.parse(JSON.stringify(picture(7))));
+  });
+
+  it("100 jobs in a row, without a hang; a look at a young job is held until it ends", async () => {
+    const { client, clientOf } = await open({}, {}, true);
+    let looks = 0;
+    const counting = clientOf(TOKEN, {
+      fetch: (input: string | URL | Request, init?: RequestInit) => {
+        if ((init?.method ?? "GET") === "GET") looks += 1;
+        return fetch(input, init);
+      },
+    });
+    for (let i = 0; i < 100; i++) {
+      // braces are text here: no message fills them
+      const job = await counting.run(client.workflows.fromJson(text(`words {{message}} ${i}`)));
+      assert.equal(job.status, "succeeded");
+      assert.equal(Buffer.from(await job.outputs[0]!.toBytes()).toString(), `words {{message}} ${i}`);
+    }
+    // one for each job and each download: no polling
+    assert.equal(looks, 200);
+  });
+
+  it("a job that has ended before the first look gives one frame, its status", async () => {
+    const { client, get } = await open({}, {}, true);
+    const job = await client.run(client.workflows.fromJson(text("x")));
+    const stream = await (await get(`/api/v2/jobs/${job.id}/events`)).text();
+    assert.deepEqual(stream.match(/^event: .*$/gm), ["event: status"]);
+    assert.match(stream, /"status":"succeeded"/);
+    const resumed = await (await get(`/api/v2/jobs/${job.id}/events`, { "last-event-id": "1" })).text();
+    assert.deepEqual(resumed.match(/^event: (?:output|status)$/gm), ["event: output", "event: status"]);
+    const names: unknown[] = [];
+    for await (const event of job.events()) names.push(event);
+    assert.equal(names.length, 1);
+  });
+
+  it("seeds of 20 digits arrive as text and as digits; those that JavaScript rounded are refused", async () => {
+    const { client, get, post } = await open();
+    const seed = "18446744073709551615";
+    const job = await client.run(client.workflows.fromJson(picture(seed)));
+    const [output] = job.outputs;
+    assert.match((await decodePng(Buffer.from(await output!.toBytes()))).text.prompt!, /18446744073709551615/);
+    const body = `{"workflow":${JSON.stringify(picture(0)).replace('"seed":0', `"seed":${seed}`)}}`;
+    const response = await post("/api/v2/jobs", body);
+    assert.equal(response.status, 201);
+    const { id } = (await response.json()) as { id: string };
+    assert.match(await (await get(`/api/v2/jobs/${id}/workflow`)).text(), /"seed": ?18446744073709551615/);
+    const rounded = client.workflows.fromJson(picture(Number(seed)));
+    await assert.rejects(client.submit(rounded), (error: unknown) => {
+      assert.ok(error instanceof InvalidWorkflow);
+      assert.match(error.message, /workflow\.3\.inputs\.seed: JavaScript may have rounded 18446744073709552000/);
+      return true;
+    });
+  });
+
+  it("uploads are stored once by their hash, and a graph reads them", async () => {
+    const { client, url, get } = await open();
+    const png = await encodePng({ data: new Uint8Array(16 * 8 * 3).fill(200), width: 16, height: 8, channels: 3 });
+    const asset = client.assets.fromBytes(png, { filename: "same.png", contentType: "image/png" });
+    const workflow = client.workflows.fromJson({
+      1: { class_type: "LoadImage", inputs: { image: "none" } },
+      2: { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "copy" } },
+    });
+    workflow.setInput("1", "image", asset);
+    const job = await client.run(workflow);
+    assert.equal(job.status, "succeeded");
+    const { width, height } = await decodePng(Buffer.from(await job.outputs[0]!.toBytes()));
+    assert.deepEqual([width, height, asset.createdNew], [16, 8, true]);
+    const again = client.assets.fromBytes(png, { filename: "other.png", contentType: "image/png" });
+    await again.commit();
+    assert.equal(again.createdNew, false);
+    assert.notEqual(again.id, asset.id);
+    const content = await get(`/api/v2/assets/${asset.id}/content`, { range: "bytes=0-3" });
+    assert.deepEqual(
+      [content.status, Buffer.from(await content.arrayBuffer())],
+      [206, Buffer.from(png).subarray(0, 4)],
+    );
+    assert.equal((await get(`/api/v2/assets/${asset.id}/content`, { range: "bytes=99999-" })).status, 416);
+    assert.equal((await fetch(`${url}/api/v2/assets/${asset.id}/content`)).status, 401);
+    schemas.zAsset.parse(await (await get(`/api/v2/assets/${asset.id}`)).json());
+    await asset.delete();
+    await assert.rejects(client.assets.get(again.id === undefined ? "" : (asset.id ?? "gone")), NotFound);
+    // the other name still has the bytes
+    assert.equal((await get(`/api/v2/assets/${again.id}/content`)).status, 200);
+    // an output is an asset too, and an input of the next job
+    const chained = client.workflows.fromJson({
+      1: { class_type: "LoadImage", inputs: { image: { __type: "core/ASSET", info: { id: job.outputs[0]!.id } } } },
+      2: { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "chained" } },
+    });
+    const next = await client.run(chained);
+    assert.equal(next.status, "succeeded");
+    const missing = client.workflows.fromJson({
+      1: { class_type: "LoadImage", inputs: { image: { __type: "core/ASSET", info: { id: "../../etc/passwd" } } } },
+      2: { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "x" } },
+    });
+    await assert.rejects(
+      client.submit(missing),
+      (error: unknown) => error instanceof ComfyError && error.code === "missing_asset",
+    );
+  });
+
+  it("a declared hash is checked, a form that is cut or too large leaves nothing", async () => {
+    const { url } = await open({}, { upload_bytes: 100_000, uploads_bytes: 200_000 });
+    const upload = (bytes: Uint8Array<ArrayBuffer>, fields: Record<string, string> = {}) => {
+      const form = new FormData();
+      for (const [name, value] of Object.entries(fields)) form.append(name, value);
+      form.append("file", new Blob([bytes]), "a.bin");
+      return fetch(`${url}/api/v2/assets`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${TOKEN}` },
+        body: form,
+      });
+    };
+    const codeOf = async (response: Response) => ((await response.json()) as { error: { code: string } }).error.code;
+    const wrong = await upload(new Uint8Array(10), { expected_hash: `blake3:${"0".repeat(64)}` });
+    assert.deepEqual([wrong.status, await codeOf(wrong)], [409, "hash_mismatch"]);
+    assert.equal((await upload(new Uint8Array(200_000))).status, 413);
+    assert.equal((await upload(new Uint8Array(90_000).fill(1), { content_type: "image/png" })).status, 201);
+    assert.equal((await upload(new Uint8Array(90_000).fill(1))).status, 200);
+    assert.equal((await upload(new Uint8Array(90_000).fill(2))).status, 201);
+    const full = await upload(new Uint8Array(90_000).fill(3));
+    assert.deepEqual([full.status, await codeOf(full)], [507, "storage_full"]);
+    const wrongType = await upload(new Uint8Array(1), { content_type: "text/html\r\nx: y" });
+    assert.equal(wrongType.status, 400);
+    const cut = await fetch(`${url}/api/v2/assets`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${TOKEN}`, "content-type": "multipart/form-data; boundary=b" },
+      body: '--b\r\nContent-Disposition: form-data; name="file"\r\n\r\nabc',
+    });
+    assert.equal(cut.status, 400);
+  });
+
+  it("cancel: a running job ends as canceled", async () => {
+    const { client } = await open();
+    const job = await client.submit(client.workflows.fromJson(picture(1, 2048)));
+    await job.cancel();
+    await job.wait();
+    assert.equal(job.status, "canceled");
+    await job.cancel();
+    assert.equal(job.status, "canceled");
+  });
+
+  it("errors: their classes, codes and details", async () => {
+    const { client, clientOf, url, get, post } = await open();
+    const workflows = client.workflows;
+    await assert.rejects(clientOf("wrong").submit(workflows.fromJson(text("x"))), Unauthorized);
+    await assert.rejects(client.jobs.get("a5a5a5a5-0000-4000-8000-000000000000"), NotFound);
+    const noClass = { 1: { class_type: "NoSuchNode", inputs: {} } };
+    await assert.rejects(client.submit(workflows.fromJson(noClass)), (error: unknown) => {
+      assert.ok(error instanceof InvalidWorkflow);
+      const { node_errors } = error.details as { node_errors: Record<string, { reason: string }[]> };
+      assert.equal(node_errors["1"]?.[0]?.reason, "unknown_class");
+      return true;
+    });
+    const { 9: save, ...rest } = picture(1);
+    const noInput = { ...rest, 9: { ...save, inputs: { filename_prefix: "x" } } };
+    await assert.rejects(client.submit(workflows.fromJson(noInput)), (error: unknown) => {
+      assert.ok(error instanceof InvalidWorkflow);
+      const { node_errors } = error.details as { node_errors: Record<string, object[]> };
+      const [first] = node_errors["9"] as { field: string; reason: string }[];
+      assert.deepEqual([first!.field, first!.reason], ["images", "missing_input"]);
+      return true;
+    });
+    for (const [body, code] of [
+      [{ workflow: text("x"), webhook_url: "https://example.com" }, "invalid_workflow"],
+      [{ workflow: text("x"), inputs: {} }, "invalid_workflow"],
+      [{ workflow: { nodes: [], links: [] } }, "workflow_format_ui"],
+      [[], "invalid_workflow"],
+      ["{", "invalid_workflow"],
+    ] as const) {
+      const response = await post("/api/v2/jobs", body);
+      const { error } = (await response.json()) as { error: { code: string } };
+      assert.deepEqual([response.status, error.code], [422, code]);
+    }
+    for (const path of ["/api/v2", "/api/v2/", "/api/v2/nothing/here", "/api/v2/models/x"]) {
+      const { error } = schemas.zErrorEnvelope.parse(await (await get(path)).json());
+      assert.equal(error.code, "not_found", path);
+    }
+    assert.equal((await get("/api/v2/jobs")).status, 405);
+    assert.equal((await post("/api/v2/jobs", "{}", { "content-type": "text/plain" })).status, 415);
+    // another token wins nothing by a run of a hook
+    const hook = await post("/hooks/agent", { message: "x" });
+    const { run_id } = (await hook.json()) as { run_id: string };
+    await assert.rejects(client.jobs.get(run_id), NotFound);
+    assert.equal((await fetch(`${url}/api/v2/jobs`, { method: "POST" })).status, 401);
+  });
+
+  it("a node that fails: JobFailed with the node", async () => {
+    const { client } = await open();
+    const workflow = client.workflows.fromJson({
+      1: { class_type: "LoadImage", inputs: { image: "https://127.0.0.1:1/none.png" } },
+      2: { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "x" } },
+    });
+    const job = await client.submit(workflow);
+    await assert.rejects(job.result(), (error: unknown) => {
+      assert.ok(error instanceof JobFailed);
+      assert.equal(error.code, "node_execution_error");
+      return true;
+    });
+  });
+
+  it("a key is used once; the refusal names the job that it started", async () => {
+    const { post } = await open();
+    const submit = () => post("/api/v2/jobs", { workflow: text("x") }, { "idempotency-key": "k" });
+    const first = (await (await submit()).json()) as { id: string };
+    const second = await submit();
+    const { error } = (await second.json()) as { error: { code: string; details: { job_id: string } } };
+    assert.deepEqual([second.status, error.code, error.details.job_id], [422, "idempotency_key_reuse", first.id]);
+    assert.equal(second.headers.get("location"), `/api/v2/jobs/${first.id}`);
+  });
+
+  it("wrong tokens: 429 without Retry-After beyond the budget, so that the client is told", async () => {
+    const { url } = await open({}, { failed_auth_per_minute: 1 });
+    const look = () => fetch(`${url}/api/v2/jobs/x`, { headers: { authorization: "Bearer wrong" } });
+    assert.equal((await look()).status, 401);
+    const limited = await look();
+    assert.deepEqual([limited.status, limited.headers.get("retry-after")], [429, null]);
+  });
+
+  it("is closed unless it is configured, and needs an agent with graphs", async () => {
+    const service = await start();
+    assert.equal((await service.get("/api/v2/jobs/x")).status, 404);
+    assert.match(await (await service.get("/api/v2")).text(), /"ok":false/);
+    await refuses(() => start({ agent: scriptedAgent, config: { comfy_api: true } }), "config.invalid", /comfy_api/);
+  });
+});

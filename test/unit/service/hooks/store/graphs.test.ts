@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import type { NewRun, Store } from "#src/service/hooks/store/store.js";
+import { describeStores } from "../../../../helpers/hooks/hook-stores.js";
+
+const newRun = (id: string, graph: NewRun["graph"]): NewRun => ({
+  ...{ id, sessionKey: `s${id}`, origin: "agent", name: null, timeoutSeconds: 1, createdAt: 1, createdMark: 1, graph },
+  ...{ maxWakeBytes: 0, compose: () => "m" },
+});
+const kept = { events: 10, bytes: 1000 };
+const nothing = { skip: 0, events: [], files: [] };
+const end = (store: Store, id: string, endedMark: number) =>
+  store.endRun(
+    id,
+    { from: ["queued"], to: "cancelled", finishedAt: 1, endedMark, error: null, terminal: { event: "x", data: "1" } },
+    nothing,
+    kept,
+  );
+const sweep = (store: Store, endedBefore: number) =>
+  store.sweep({ endedBefore, maxEndedRuns: 1000, maxEndedDeliveries: 1000, nowMark: 1, budget: 1000 });
+const text = '{"1":{"class_type":"é \\u0000","seed":18446744073709551615}}';
+
+describeStores({ title: "graphs of runs" }, (kind) => {
+  it("a run keeps its graph, over a start and another process", async () => {
+    const store = kind.create();
+    await store.createRun(newRun("a", { name: "portrait", text }));
+    await store.createRun(newRun("b", { name: null, text }));
+    await store.createRun(newRun("c", null));
+    assert.deepEqual((await store.startRun("a", 2, { event: "status", data: "1" }))?.graph, { name: "portrait", text });
+    const again = await kind.reopen(store);
+    assert.deepEqual((await again.getRun("a"))?.graph, { name: "portrait", text });
+    assert.deepEqual((await again.getRun("b"))?.graph, { name: null, text });
+    assert.equal((await again.getRun("c"))?.graph, null);
+  });
+
+  it("a graph stays as long as one of its runs", async () => {
+    const store = kind.create();
+    for (const id of ["a", "b"]) await store.createRun(newRun(id, { name: "g", text }));
+    await end(store, "a", 1);
+    assert.equal((await sweep(store, 1)).removedRuns, 1);
+    assert.equal((await store.getRun("b"))?.graph?.text, text);
+    await end(store, "b", 2);
+    assert.equal((await sweep(store, 2)).removedRuns, 1);
+    await store.createRun(newRun("c", { name: "g", text }));
+    assert.equal((await store.getRun("c"))?.graph?.text, text);
+  });
+
+  it("runs that are created while the last one of their graph is removed have it", async () => {
+    const store = kind.create();
+    for (let round = 0; round < 20; round++) {
+      const ids = Array.from({ length: 5 }, (_, i) => `${round}-${i}`);
+      await Promise.all([...ids.map((id) => store.createRun(newRun(id, { name: "g", text }))), sweep(store, round)]);
+      for (const id of ids) assert.equal((await store.getRun(id))?.graph?.text, text);
+      await Promise.all(ids.map((id) => end(store, id, round)));
+    }
+  });
+});
