@@ -9,36 +9,45 @@
 
 namespace {
 
-/* ln x, 0 < x <= 1, x normal. */
-LK_INLINE Floats logarithm(Floats x) {
-  // the exponent that leaves the mantissa in [sqrt 1/2, sqrt 2): t below is exact, as if halves were distinguished
-  // first
-  Ints bits = bits_of(x);
-  Ints exponent = (bits - 0x3f3504f3) >> 23;
-  Floats e = to_floats(exponent);
-  Floats t = float_of((Words)bits - ((Words)exponent << 23)) - 1.0f;
-  Floats z = t * t;
-  Floats y = fused(Floats{} + 7.0376836292e-2f, t, -1.1514610310e-1f);
-  y = fused(y, t, 1.1676998740e-1f);
-  y = fused(y, t, -1.2420140846e-1f);
-  y = fused(y, t, 1.4249322787e-1f);
-  y = fused(y, t, -1.6668057665e-1f);
-  y = fused(y, t, 2.0000714765e-1f);
-  y = fused(y, t, -2.4999993993e-1f);
-  y = fused(y, t, 3.3333331174e-1f);
-  y = y * t;
-  y = fused(y, z, e * -2.12194440e-4f);
-  y = fused(-z, 0.5f, y);
-  return fused(e, 0.693359375f, t + y);
+/* x * y + z, where the product is exact. */
+LK_INLINE Floats exact_product_sum(Floats x, float y, float z) {
+#if LK_HAS_FMA
+  return fused(x, Floats{} + y, Floats{} + z);
+#else
+  return x * y + z;
+#endif
 }
 
-/* sin a and cos a, 0 <= a <= 2 pi; octant is a / (pi / 4), rounded down. */
-LK_INLINE void sine_cosine(Floats a, Ints octant, Floats *sine, Floats *cosine) {
-  Ints q = (octant + 1) & ~1;
-  Floats f = to_floats(q);
-  a = fused(f, -0.78515625f, a);
-  a = fused(f, -2.4187564849853515625e-4f, a);
-  a = fused(f, -3.77489497744594108e-8f, a);
+/* -2 ln(x / 2^power), 0 < x / 2^power <= 1, x normal. The polynomial is that of ln(1 + t), its factors times powers of
+ * -2, since its variable is -2 t: no rounding is another one, as all 2^32 words have shown. */
+LK_INLINE Floats minus_two_logarithm(Floats x, int power) {
+  // the exponent that leaves the mantissa in [sqrt 1/2, sqrt 2): u below is exact, as if halves were distinguished
+  // first
+  Ints exponent = (bits_of(x) - (0x3f3504f3 + (power << 23))) & ~0x7fffff;
+  Floats e = to_floats(exponent);  // times 2^23
+  Floats u = exact_product_sum(float_of((Words)bits_of(x) - (Words)exponent), -2.0f / (float)(1 << power), 2.0f);
+  Floats z = u * u;
+  Floats y = fused(Floats{} + 0x1p-10f * 7.0376836292e-2f, u, 0x1p-9f * 1.1514610310e-1f);
+  y = fused(y, u, 0x1p-8f * 1.1676998740e-1f);
+  y = fused(y, u, 0x1p-7f * 1.2420140846e-1f);
+  y = fused(y, u, 0x1p-6f * 1.4249322787e-1f);
+  y = fused(y, u, 0x1p-5f * 1.6668057665e-1f);
+  y = fused(y, u, 0x1p-4f * 2.0000714765e-1f);
+  y = fused(y, u, 0x1p-3f * 2.4999993993e-1f);
+  y = fused(y, u, 0x1p-2f * 3.3333331174e-1f);
+  y = y * u;
+  y = fused(y, z, e * (0x1p-22f * 2.12194440e-4f));
+  y = fused(z, 0.25f, y);
+  return fused(e, -0x1p-22f * 0.693359375f, u + y);
+}
+
+/* sin a and cos a, 0 <= a <= 2 pi; bits 21 to 24 of `eighths` are a / (pi / 4), rounded down. */
+LK_INLINE void sine_cosine(Floats a, Ints eighths, Floats *sine, Floats *cosine) {
+  Words nearest = (Words)eighths + (1u << 21);  // from bit 22 on the quarter turn
+  Floats f = to_floats((Ints)(nearest >> 22));
+  // exact
+  a = fused(f, -1.570796251296997f, a);
+  a = fused(f, -7.54978995489188216e-8f, a);
   Floats z = a * a;
   Floats c = fused(Floats{} + 2.443315711809948e-5f, z, -1.388731625493765e-3f);
   c = fused(c, z, 4.166664568298827e-2f);
@@ -49,8 +58,8 @@ LK_INLINE void sine_cosine(Floats a, Ints octant, Floats *sine, Floats *cosine) 
   s = fused(s, z, -1.6666654611e-1f);
   s = s * z;
   s = fused(s, a, a);
-  const auto plain = (q & 2) == 0;
-  Words sine_sign = (Words)q << 29, cosine_sign = (Words)(q + 2) << 29;
+  const auto plain = (nearest & (1u << 22)) == 0;
+  Words sine_sign = nearest << 8, cosine_sign = (nearest + (1u << 22)) << 8;
   *sine = float_of((Words)bits_of(plain ? s : c) ^ (sine_sign & 0x80000000u));
   *cosine = float_of((Words)bits_of(plain ? c : s) ^ (cosine_sign & 0x80000000u));
 }
@@ -66,8 +75,8 @@ LK_INLINE Floats product(Floats r, Floats x) {
 
 /* sqrt(-2 ln u) cos a and sqrt(-2 ln u) sin a */
 LK_INLINE void gaussian_pair(Floats u, Floats a, Floats *with_cosine, Floats *with_sine) {
-  Floats r = root(-2.0f * logarithm(u)), s, c;
-  sine_cosine(a, to_ints(a * 1.27323954473516f), &s, &c);
+  Floats r = root(minus_two_logarithm(u, 0)), s, c;
+  sine_cosine(a, to_ints(a * 1.27323954473516f) << 21, &s, &c);
   *with_cosine = product(r, c);
   *with_sine = product(r, s);
 }

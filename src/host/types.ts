@@ -1,3 +1,4 @@
+import type { Term } from "../tensor/ops.js";
 import type { ModelSampling } from "../tensor/sampling/model-sampling.js";
 import type { Tensor } from "../tensor/tensor.js";
 
@@ -23,6 +24,8 @@ export interface GuidanceStep {
   readonly cfg: number;
   /** Evaluates the model on another conditioning, or on another x. */
   predict(cond: Conditioning, x?: Tensor): Promise<Tensor>;
+  /** The weighted sum of terms, in memory that the next steps of the run use again. */
+  sum(terms: readonly Term[]): Tensor;
 }
 
 /** Changes of guidance that nodes have added to a model. */

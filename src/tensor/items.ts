@@ -1,15 +1,15 @@
 import { LatentkitError } from "../base/errors.js";
 import { compute } from "./device/compute.js";
-import { weightedSum } from "./ops.js";
+import { type Term, weightedSum } from "./ops.js";
 import { Tensor } from "./tensor.js";
 
 /** A batch and one coefficient for each of its items. */
 export type ItemTerm = readonly [coefficients: readonly number[], x: Tensor];
 
-/** Sum of coefficient * x over the items of batches of one shape, like weightedSum. */
-export function sumOfItems(terms: readonly ItemTerm[]): Tensor {
+/** Sum of coefficient * x over the items of batches of one shape, like weightedSum; `sum` computes it for equal items. */
+export function sumOfItems(terms: readonly ItemTerm[], sum: (terms: readonly Term[]) => Tensor = weightedSum): Tensor {
   const isEqual = terms.every(([coefficients]) => coefficients.every((value) => Object.is(value, coefficients[0])));
-  if (isEqual) return weightedSum(terms.map(([coefficients, x]) => [coefficients[0] ?? 0, x]));
+  if (isEqual) return sum(terms.map(([coefficients, x]) => [coefficients[0] ?? 0, x]));
   const out = Tensor.unfilled(terms[0]![1].shape);
   for (let item = 0; item < out.shape[0]!; item++) {
     const own = terms.map(([coefficients, x]) => [coefficients[item]!, itemOf(x, item)] as const);

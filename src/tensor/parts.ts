@@ -1,7 +1,8 @@
 import { LatentkitError } from "../base/errors.js";
 import { operandOnDevice, produce } from "./device/compute.js";
 import { CPU_SIDE, type Side } from "./device/sides.js";
-import { elementCount, Tensor } from "./tensor.js";
+import { outputOf } from "./shape.js";
+import { elementCount, type Tensor } from "./tensor.js";
 
 /** A rectangle of the two sides of pictures or latents. */
 export interface Region {
@@ -43,8 +44,8 @@ export function cropped(x: Tensor, axis: number, region: Region): Tensor {
   return cut(x, plane, values, x.shape.with(at, height).with(at + 1, width));
 }
 
-/** At least one tensor after the other along an axis; their other sides must be equal. One alone is returned itself. */
-export function joined(parts: readonly Tensor[], axis: number): Tensor {
+/** At least one tensor after the other along an axis; their other sides must be equal. One alone is returned itself, several in `out` where it is set. */
+export function joined(parts: readonly Tensor[], axis: number, out?: Tensor): Tensor {
   const first = parts[0]!;
   if (parts.length === 1) return first;
   const at = axisOf(first, axis);
@@ -59,7 +60,7 @@ export function joined(parts: readonly Tensor[], axis: number): Tensor {
     length += side;
   }
   const [outer, inner] = [elementCount(first.shape.slice(0, at)), elementCount(first.shape.slice(at + 1))];
-  return copied("joined", first.shape.with(at, length), parts, (side, result) => {
+  const write = (side: Side, result: Tensor): void => {
     let row = 0;
     for (const part of parts) {
       const rows = part.shape[at]!;
@@ -67,23 +68,26 @@ export function joined(parts: readonly Tensor[], axis: number): Tensor {
       if (part.size > 0) side.ops.composite(side.out(result), [outer, 1, length, inner], side.in(part), from, 0, row);
       row += rows;
     }
-  });
+  };
+  return copied("joined", first.shape.with(at, length), parts, write, out);
 }
 
-/** Items of a batch over and over, or the first of them: `count` items. */
-export function cycled(x: Tensor, count: number): Tensor {
+/** Items of a batch over and over, in `out` where it is set; or the first of them: `count` items. */
+export function cycled(x: Tensor, count: number, out?: Tensor): Tensor {
   const length = x.shape[axisOf(x, 0)]!;
   if (count <= length) return narrowed(x, 0, 0, count);
   if (length === 0) throw new LatentkitError("tensor.bad-shape", "Batch: expected at least one item, received none.");
-  return copied("cycled", x.shape.with(0, count), [x], (side, result) => {
+  const write = (side: Side, result: Tensor): void => {
     for (let to = 0; to < result.size; to += x.size) {
       side.copy(result, x, to, 0, Math.min(x.size, result.size - to));
     }
-  });
+  };
+  return copied("cycled", x.shape.with(0, count), [x], write, out);
 }
 
-/** The whole batch several times. */
-export const repeated = (x: Tensor, times: number): Tensor => cycled(x, x.shape[axisOf(x, 0)]! * times);
+/** The whole batch several times, in `out` where that is set and `times` is above 1. */
+export const repeated = (x: Tensor, times: number, out?: Tensor): Tensor =>
+  cycled(x, x.shape[axisOf(x, 0)]! * times, out);
 
 /** A region of planes [planes, rows, columns] as a tensor of this shape. */
 function cut(
@@ -106,11 +110,12 @@ function copied(
   shape: readonly number[],
   operands: readonly Tensor[],
   write: (side: Side, result: Tensor) => void,
+  out?: Tensor,
 ): Tensor {
   const onDevice = operandOnDevice(operands);
   if (onDevice !== undefined)
-    return produce(operation, shape, 0, undefined, (side, _, result) => write(side, result), onDevice);
-  const result = Tensor.unfilled(shape);
+    return produce(operation, shape, 0, out, (side, _, result) => write(side, result), onDevice);
+  const result = outputOf(operation, shape, out);
   write(CPU_SIDE, result);
   return result;
 }

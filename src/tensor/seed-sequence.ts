@@ -5,13 +5,15 @@ const MULT_B = 0x58f38ded;
 const MIX_MULT_L = 0xca01f9dd;
 const MIX_MULT_R = 0x4973f715;
 
-/** Seeds of a tree of streams: the first word of numpy's SeedSequence for the key of a stream. */
-export type SeedSequence = (...spawnKey: readonly bigint[]) => number;
+/**
+ * Seeds of a tree of streams: the first word of numpy's SeedSequence for the key of a stream. The key is the 32-bit words
+ * of the spawn key's numbers, one number after the other, the lowest word of each first; 0 has one word.
+ */
+export type SeedSequence = (spawnKey: readonly number[]) => number;
 
 /**
- * numpy's SeedSequence of an entropy from 0 that fits into the pool (O'Neill's seed_seq hash). Returns its first 32-bit
- * word for a spawn key of numbers from 0. Only the first word of the pool is followed past the entropy: no other
- * enters the result.
+ * numpy's SeedSequence of an entropy from 0 that fits into the pool (O'Neill's seed_seq hash). Only the first word of the
+ * pool is followed past the entropy: no other enters the result.
  */
 export function seedSequence(entropy: bigint, poolSize = 24): SeedSequence {
   const hash = { constant: INIT_A };
@@ -23,14 +25,12 @@ export function seedSequence(entropy: bigint, poolSize = 24): SeedSequence {
   // a word is hashed once for each word of the pool
   let stride = 1;
   for (let i = 0; i < poolSize; i++) stride = Math.imul(stride, MULT_A);
-  return (...spawnKey) => {
+  return (spawnKey) => {
     let word = first;
     let { constant } = hash;
-    for (const key of spawnKey) {
-      for (const part of wordsOf(key)) {
-        word = mix(word, hashmix({ constant }, part));
-        constant = Math.imul(constant, stride);
-      }
+    for (const part of spawnKey) {
+      word = mix(word, hashed(part, constant));
+      constant = Math.imul(constant, stride);
     }
     return generated(word);
   };
@@ -44,9 +44,13 @@ function wordsOf(value: bigint): number[] {
 }
 
 function hashmix(hash: { constant: number }, value: number): number {
-  let word = value ^ hash.constant;
+  const word = hashed(value, hash.constant);
   hash.constant = Math.imul(hash.constant, MULT_A);
-  word = Math.imul(word, hash.constant);
+  return word;
+}
+
+function hashed(value: number, constant: number): number {
+  const word = Math.imul(value ^ constant, Math.imul(constant, MULT_A));
   return word ^ (word >>> 16);
 }
 

@@ -8,7 +8,8 @@ namespace {
 
 inline Words twist(Words high, Words low) {
   Words mixed = (high & 0x80000000u) | (low & 0x7fffffffu);
-  return (mixed >> 1) ^ ((-(low & 1u)) & 0x9908b0dfu);
+  // not of low: it would be loaded twice
+  return (mixed >> 1) ^ ((-(mixed & 1u)) & 0x9908b0dfu);
 }
 
 inline uint32_t twist(uint32_t high, uint32_t low) {
@@ -41,9 +42,6 @@ inline Ints tempered(Floats raw) {
   w ^= w >> 18;
   return (Ints)(w & 0xffffffu);
 }
-
-/* 1 - k 2^-24, exact; its power of two is taken off the exponent. */
-inline Floats rest_of_one(Ints k) { return (Floats)((Ints)to_floats(0x1000000 - k) - (24 << 23)); }
 
 constexpr size_t kPairBlock = 16; /* eight words of radii, eight of angles */
 constexpr size_t kStep = kLanes == 16 ? 2 * kPairBlock : kPairBlock;
@@ -79,15 +77,15 @@ inline void mt_steps(float *words, size_t steps) {
   for (size_t i = 0; i < n; i++) {
     Floats first, second;
     load_halves(words + i / kParts * kStep, i % kParts * kLanes, &first, &second);
-    store(radii + i * kLanes, rest_of_one(tempered(first)));
+    store(radii + i * kLanes, to_floats(0x1000000 - tempered(first)));
     store(angles + i * kLanes, (Words)tempered(second));
   }
-  for (size_t i = 0; i < n; i++) store(radii + i * kLanes, -2.0f * logarithm(load(radii + i * kLanes)));
+  for (size_t i = 0; i < n; i++) store(radii + i * kLanes, minus_two_logarithm(load(radii + i * kLanes), 24));
   for (size_t i = 0; i < n; i++) {
     Floats r = root(load(radii + i * kLanes)), s, c;
     Ints k = (Ints)load(angles + i * kLanes);
     // for all 2^24 angles the octant is that of the float
-    sine_cosine(to_floats(k) * (6.2831855f * 0x1p-24f), k >> 21, &s, &c);
+    sine_cosine(to_floats(k) * (6.2831855f * 0x1p-24f), k, &s, &c);
     store_halves(words + i / kParts * kStep, i % kParts * kLanes, product(r, c), product(r, s));
   }
 }

@@ -5,9 +5,9 @@ import type { SeedSequence } from "../../tensor/seed-sequence.js";
 export interface TimeNode {
   readonly start: number;
   readonly end: number;
-  /** Number of the node among those of its depth, from the left. */
-  readonly key: bigint;
-  readonly depth: bigint;
+  /** Number of the node among those of its depth, from the left: its 32-bit words from the lowest. */
+  readonly key: readonly number[];
+  readonly depth: number;
   /** Its halves, once a request has cut it. */
   cut: TimeCut | undefined;
   /** Number within a request: 0 is the root, 2 i + 1 and 2 i + 2 the halves of cut i. */
@@ -35,9 +35,9 @@ export interface TimeParts {
 }
 
 /** The node of a whole path. */
-export const rootOf = (start: number, end: number): TimeNode => timeNode(start, end, 0n, 0n);
+export const rootOf = (start: number, end: number): TimeNode => timeNode(start, end, [0], 0);
 
-const timeNode = (start: number, end: number, key: bigint, depth: bigint): TimeNode => ({
+const timeNode = (start: number, end: number, key: readonly number[], depth: number): TimeNode => ({
   start,
   end,
   key,
@@ -68,12 +68,24 @@ function cutOf(node: TimeNode, seeds: SeedSequence): TimeCut {
   return {
     node,
     middle,
-    left: timeNode(start, middle, 2n * key, depth + 1n),
-    right: timeNode(middle, end, 2n * key + 1n, depth + 1n),
-    seed: seeds(key, depth),
+    left: timeNode(start, middle, childKey(key, 0), depth + 1),
+    right: timeNode(middle, end, childKey(key, 1), depth + 1),
+    seed: seeds([...key, depth]),
     length: middle - start,
     reciprocal,
     spread: Math.sqrt((middle - start) * (end - middle) * reciprocal),
     row: -1,
   };
+}
+
+/** Twice the number of a node, and 1 more for its right half. */
+function childKey(key: readonly number[], half: 0 | 1): number[] {
+  const words: number[] = [];
+  let carry: number = half;
+  for (const word of key) {
+    words.push(((word << 1) | carry) >>> 0);
+    carry = word >>> 31;
+  }
+  if (carry > 0) words.push(carry);
+  return words;
 }

@@ -43,7 +43,7 @@ export function brownianNoise(seed: bigint, sigmas: BrownianSpan, shape: readonl
     const timeOf = (level: number): number => Math.min(Math.max(roundedTime(level), start), end);
     const [low, high] = [timeOf(Math.min(from, to)), timeOf(Math.max(from, to))];
     if (low === high || size === 0) return Tensor.zeros(shape);
-    whole ??= scale(randn([size], { seed: seeds() }), Math.sqrt(max - min)).data;
+    whole ??= scale(randn([size], { seed: seeds([]) }), Math.sqrt(max - min)).data;
     const parts: TimeParts = { terms: [], cuts: [] };
     collectParts(root, low, high, seeds, parts);
     // torch's square root of a float32

@@ -93,6 +93,7 @@ export class DenoisingRun implements SolverContext {
 
   /** Returns memory that is not in use to the pool, at the end of a run. */
   end(): void {
+    this.estimator.end();
     for (let spare = this.spareTensor(); spare !== undefined; spare = this.spareTensor()) releaseMemory(spare.memory);
   }
 

@@ -28,7 +28,12 @@ const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids them inside strings
 const PLAIN_TEXT = /[^"\\\u0000-\u001f]*/y;
-const WORDS: Readonly<Record<string, unknown>> = { true: true, false: false, null: null };
+/** By their first letters: a large header has no word but thousands of numbers. */
+const WORDS: ReadonlyMap<string | undefined, readonly [word: string, value: unknown]> = new Map([
+  ["t", ["true", true]],
+  ["f", ["false", false]],
+  ["n", ["null", null]],
+]);
 const NON_FINITE: Readonly<Record<string, number>> = {
   NaN: Number.NaN,
   Infinity: Number.POSITIVE_INFINITY,
@@ -74,7 +79,8 @@ class Parser {
     for (const word of this.options.nonFinite ? Object.keys(NON_FINITE) : []) {
       if (this.takes(word)) return NON_FINITE[word];
     }
-    for (const word of Object.keys(WORDS)) if (this.takes(word)) return WORDS[word];
+    const word = WORDS.get(char);
+    if (word !== undefined && this.takes(word[0])) return word[1];
     return this.number();
   }
 

@@ -58,14 +58,18 @@ export function headerLength(start: Uint8Array, fileBytes: number): number {
   return Number(length);
 }
 
+/** Reads the header of a file of `fileBytes`, `header` being its bytes alone. Throws as headerJson and headerOf. */
+export function parseHeader(header: Uint8Array, fileBytes: number): SafetensorsHeader {
+  return headerOf(headerJson(header), header.length, fileBytes);
+}
+
 /**
- * Reads the header of a file of `fileBytes`, `header` being its bytes alone. Every value belongs to exactly one tensor:
+ * Reads the tensors of a header of `headerBytes` in a file of `fileBytes`. Every value belongs to exactly one tensor:
  * throws safetensors.invalid for offsets out of the file, gaps and overlaps, for sides that do not fit the bytes, and for
  * types that the format does not have.
  */
-export function parseHeader(header: Uint8Array, fileBytes: number): SafetensorsHeader {
-  const root = readJson(header);
-  const start = LENGTH_BYTES + header.length;
+export function headerOf(root: Record<string, unknown>, headerBytes: number, fileBytes: number): SafetensorsHeader {
+  const start = LENGTH_BYTES + headerBytes;
   const entries = new Map<string, StoredEntry>();
   for (const name of keysInOrder(root)) if (name !== METADATA) entries.set(name, readEntry(name, root[name], start));
   const inOrder = [...entries].sort(([, a], [, b]) => a.from - b.from || a.to - b.to);
@@ -78,7 +82,8 @@ export function parseHeader(header: Uint8Array, fileBytes: number): SafetensorsH
   return { metadata: readMetadata(root[METADATA]), entries };
 }
 
-function readJson(header: Uint8Array): Record<string, unknown> {
+/** Reads the object that a header is. Throws safetensors.invalid for other bytes. */
+export function headerJson(header: Uint8Array): Record<string, unknown> {
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(header);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { invokeNode, type Model, Tensor } from "latentkit";
 import type { GuidanceStep } from "#src/host/types.js";
+import { weightedSum } from "#src/tensor/ops.js";
 import { patchable } from "./file-host.js";
 
 /** Latents [2, 2, 3, 3] that differ in every value. */
@@ -18,6 +19,7 @@ export const step = (others: Partial<GuidanceStep> = {}): GuidanceStep => ({
   uncond: wave(3),
   cfg: 7,
   predict: () => assert.fail("no other estimate is needed"),
+  sum: (terms) => weightedSum(terms),
   ...others,
 });
 

@@ -49,6 +49,11 @@ describe("parts of tensors", () => {
     const y = counted([2, 2]);
     assertSameBits(repeated(y, 2), of([0, 1, 2, 3, 0, 1, 2, 3], [4, 2]));
     assert.equal(repeated(y, 1), y);
+    const out = Tensor.zeros([4, 2]);
+    assert.equal(repeated(y, 2, out), out);
+    assert.equal(joined([y, y], 0, out), out);
+    assertSameBits(out, repeated(y, 2));
+    await refuses(() => repeated(y, 3, out), "tensor.bad-shape");
     await refuses(() => repeated(y, 2 ** 29), "tensor.too-large");
   });
 

@@ -1,3 +1,4 @@
+import { YieldTimer } from "../../../base/yield-timer.js";
 import { square } from "../../../native/elementary.js";
 import type { Prediction } from "../../../tensor/sampling/model-sampling.js";
 import type { TextEncoderConfig } from "../networks/text-encoder.js";
@@ -75,18 +76,21 @@ const RELATIVES = [".time_stack.", ".time_mixer.", ".noise_augmentor.", ".encode
  * ones.
  */
 export async function recogniseCheckpoint(file: ModelFile, read: ReadValues): Promise<RecognisedCheckpoint> {
+  const timer = new YieldTimer();
   const found = findUnet(file);
   const relative = RELATIVES.some((part) => hasPart(file, part));
   if (found === undefined || relative)
     throw unsupported(file.path, EXPECTED, foreignKind(file.weights) ?? "unknown keys");
   checkChannels(file, found.weights.get("input_blocks.0.0.weight")?.shape[1]);
   const unet = unetPart(file, found, EXPECTED);
+  if (timer.isDue) await timer.yield();
   const { config } = unet;
   if (config.outChannels !== LATENT_CHANNELS)
     throw unsupported(file.path, EXPECTED, `one with ${config.outChannels} output channels`);
   const encoders = findTextEncoders(file.weights);
   const family = familyOf(file, config, encoders);
   const textEncoders = textEncodersOf(file, family, config.contextDim, encoders);
+  if (timer.isDue) await timer.yield();
   checkContext(file, family, config, textEncoders);
   const vae = vaeOfCheckpoint(file);
   const used = [unet, ...textEncoders, ...(vae === undefined ? [] : [vae])];

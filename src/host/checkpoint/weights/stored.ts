@@ -1,6 +1,6 @@
 import { type FileHandle, open, realpath, stat } from "node:fs/promises";
 import { describe, LatentkitError } from "../../../base/errors.js";
-import { headerLength, LENGTH_BYTES, parseHeader, type StoredEntry } from "../../../io/safetensors/header.js";
+import { headerJson, headerLength, headerOf, LENGTH_BYTES, type StoredEntry } from "../../../io/safetensors/header.js";
 
 /** A tensor of a .safetensors file on disk. */
 export interface StoredWeight extends StoredEntry {
@@ -40,7 +40,10 @@ export async function openWeightFile(path: string): Promise<WeightFile> {
       const { size, mtimeNs, ino } = await handle.stat({ bigint: true });
       const bytes = Number(size);
       const length = headerLength(await readAt(handle, 0, Math.min(LENGTH_BYTES, bytes)), bytes);
-      const header = parseHeader(await readAt(handle, LENGTH_BYTES, length), bytes);
+      const root = headerJson(await readAt(handle, LENGTH_BYTES, length));
+      // each half of the work takes some milliseconds: the event loop turns in between
+      await new Promise((resolve) => setImmediate(resolve));
+      const header = headerOf(root, length, bytes);
       const weights = new Map<string, StoredWeight>();
       for (const [key, entry] of header.entries) weights.set(key, { ...entry, file });
       return { path: file, bytes, modifiedNs: mtimeNs, inode: ino, metadata: header.metadata, weights };

@@ -26,6 +26,8 @@ export class Estimator {
   private active: string | undefined;
   private skipped: readonly number[] | undefined;
   private readonly hasRanges: boolean;
+  /** Input of the last call, memory of the next one of the same parts. */
+  private spare: { readonly call: Call; readonly input: Tensor } | undefined;
 
   constructor(
     private readonly model: Denoiser,
@@ -47,9 +49,9 @@ export class Estimator {
     const sums: Estimates = this.entries.map(() => undefined);
     for (const call of this.callsAt(sigma, skipped)) {
       const like = partOf(x, call[0]!.area);
-      const input = inputOf(x, call, like);
+      const input = inputOf(x, call, like, this.spareOf(call));
       const estimate = await this.predict(input, sigma, call);
-      if (input !== x && input.memory !== estimate.memory) releaseMemory(input.memory);
+      if (input !== x && input.memory !== estimate.memory) this.spare = { call, input };
       for (const [i, part] of call.entries()) {
         const own = itemsLike(estimate, i, like);
         if (typeof part.weight === "number") {
@@ -61,6 +63,20 @@ export class Estimator {
       }
     }
     return sums.map((sum, side) => sum ?? (terms[side]!.length === 0 ? undefined : sumOf(terms[side]!)));
+  }
+
+  /** Returns memory that is not in use to the pool, at the end of a run. */
+  end(): void {
+    this.spareOf(undefined);
+  }
+
+  /** The spare input where it is of this call; any other goes to the pool. */
+  private spareOf(call: Call | undefined): Tensor | undefined {
+    const spare = this.spare;
+    this.spare = undefined;
+    if (spare === undefined || spare.call === call) return spare?.input;
+    releaseMemory(spare.input.memory);
+    return undefined;
   }
 
   private callsAt(sigma: number, skipped: readonly number[]): readonly Call[] {
@@ -96,13 +112,14 @@ export class Estimator {
   }
 }
 
-/** x for each part of a call, cropped to the part's area; `first` is that of the first part. */
-function inputOf(x: Tensor, call: Call, first: Tensor): Tensor {
+/** x for each part of a call, cropped to the part's area; `first` is that of the first part. `out` may be its memory. */
+function inputOf(x: Tensor, call: Call, first: Tensor, out: Tensor | undefined): Tensor {
   const { area } = call[0]!;
-  if (call.every((part) => sameArea(part.area, area))) return repeated(first, call.length);
+  if (call.every((part) => sameArea(part.area, area))) return repeated(first, call.length, out);
   return joined(
     call.map(({ area }) => partOf(x, area)),
     0,
+    out,
   );
 }
 

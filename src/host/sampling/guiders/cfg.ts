@@ -34,7 +34,7 @@ export interface GuidanceMethod {
   readonly areaOrder: readonly number[];
   /** Sides that the guided estimate does not need. */
   readonly unused: readonly number[];
-  guide(input: GuidanceInput): Promise<GuidedEstimate>;
+  guide(input: GuidanceInput): GuidedEstimate | Promise<GuidedEstimate>;
 }
 
 /** Whether a factor is 1, within what counts as equal in the reference. */
@@ -46,9 +46,9 @@ export const cfgGuidance = ({ positive, negative, cfg }: CfgGuider): GuidanceMet
   negative: 1,
   areaOrder: [0, 1],
   unused: isOne(cfg) ? [1] : [],
-  guide: async (input) => {
+  guide: (input) => {
     const [cond, uncond] = input.estimates;
-    return { denoised: await guided(input, cond, uncond, cfg), uncond };
+    return withUncond(guided(input, cond, uncond, cfg), uncond);
   },
 });
 
@@ -58,8 +58,15 @@ export const basicGuidance = ({ positive }: BasicGuider): GuidanceMethod => ({
   negative: -1,
   areaOrder: [0],
   unused: [],
-  guide: async (input) => ({ denoised: await guided(input, input.estimates[0], undefined, 1), uncond: undefined }),
+  guide: (input) => withUncond(guided(input, input.estimates[0], undefined, 1), undefined),
 });
+
+/** Not async: a promise more for each step would show beside a step of a small latent. */
+const withUncond = (
+  denoised: Tensor | Promise<Tensor>,
+  uncond: Tensor | undefined,
+): GuidedEstimate | Promise<GuidedEstimate> =>
+  denoised instanceof Tensor ? { denoised, uncond } : denoised.then((denoised) => ({ denoised, uncond }));
 
 /** uncond + (cond - uncond) * cfg, or as the model's own guidance has it. */
 export function guided(
@@ -114,13 +121,13 @@ function mixed({ x, sum }: GuidanceInput, cond: Tensor | undefined, uncond: Tens
 }
 
 function stepOf(
-  { x, sigma, predict }: GuidanceInput,
+  { x, sigma, predict, sum }: GuidanceInput,
   cond: Tensor | undefined,
   uncond: Tensor | undefined,
   cfg: number,
 ): GuidanceStep {
   const zeros = (): Tensor => Tensor.zeros(x.shape);
-  return { x, sigma, cond: cond ?? zeros(), uncond: uncond ?? zeros(), cfg, predict };
+  return { x, sigma, cond: cond ?? zeros(), uncond: uncond ?? zeros(), cfg, predict, sum };
 }
 
 function checked(x: Tensor, estimate: unknown): Tensor {

@@ -1,6 +1,5 @@
 import { derivedModel } from "../../../host/derived-model.js";
 import type { GuidanceStep } from "../../../host/types.js";
-import { releaseMemory } from "../../../tensor/device-values.js";
 import { stdOfItems, sumOfItems } from "../../../tensor/items.js";
 import { weightedSum } from "../../../tensor/ops.js";
 import type { Tensor } from "../../../tensor/tensor.js";
@@ -41,9 +40,9 @@ const difference = (a: Tensor, b: Tensor): Tensor =>
  * The guided velocity times multiplier * std(positive) / std(guided) + 1 - multiplier, item by item. Lin et al. 2023,
  * "Common Diffusion Noise Schedules and Sample Steps are Flawed", 3.4. A velocity is a multiple of x / (sigma^2 + 1) - D.
  */
-function rescaled({ x, sigma, cond, uncond, cfg }: GuidanceStep, multiplier: number): Tensor {
+function rescaled({ x, sigma, cond, uncond, cfg, sum }: GuidanceStep, multiplier: number): Tensor {
   const share = 1 / (sigma * sigma + 1);
-  const velocity = weightedSum([
+  const velocity = sum([
     [share, x],
     [-1, cond],
   ]);
@@ -57,13 +56,15 @@ function rescaled({ x, sigma, cond, uncond, cfg }: GuidanceStep, multiplier: num
     velocity,
   );
   const guided = stdOfItems(velocity);
-  releaseMemory(velocity.memory);
   const factors = guided.map(
     (std, item) => (std > 0 ? (multiplier * positive[item]!) / std : multiplier) + 1 - multiplier,
   );
-  return sumOfItems([
-    [factors.map((factor) => (1 - factor) * share), x],
-    [factors.map((factor) => factor * cfg), cond],
-    [factors.map((factor) => factor * (1 - cfg)), uncond],
-  ]);
+  return sumOfItems(
+    [
+      [factors.map((factor) => (1 - factor) * share), x],
+      [factors.map((factor) => factor * cfg), cond],
+      [factors.map((factor) => factor * (1 - cfg)), uncond],
+    ],
+    sum,
+  );
 }

@@ -10,25 +10,33 @@ const KARRAS = sigmas({ scheduler: "karras", steps: 6 });
 const [MAX, MIN] = [KARRAS[0]!, KARRAS[5]!];
 const SHAPE = [1, 4, 6, 5];
 
+/** The two words of a number. */
+const words = (k: bigint): number[] => (k < 2n ** 32n ? [Number(k)] : [Number(k % 2n ** 32n), Number(k >> 32n)]);
+
 /** The same noise by the plain walk from the root, without memory of earlier requests. */
-function walked(seed: bigint, [sigma, next]: readonly [number, number], shape: readonly number[]): Tensor {
+function walked(
+  seed: bigint,
+  [sigma, next]: readonly [number, number],
+  shape: readonly number[],
+  [min, max]: readonly [number, number] = [MIN, MAX],
+): Tensor {
   const seeds = seedSequence(seed);
-  const [start, end] = [roundedTime(MIN), roundedTime(MAX)];
+  const [start, end] = [roundedTime(min), roundedTime(max)];
   const inside = (time: number) => Math.min(Math.max(roundedTime(time), start), end);
   const terms: Tensor[] = [];
-  const visit = (w: Tensor, [l, r]: [number, number], [a, b]: [number, number], k: bigint, d: bigint): void => {
+  const visit = (w: Tensor, [l, r]: [number, number], [a, b]: [number, number], k: bigint, d: number): void => {
     if (a === l && b === r) {
       terms.push(w);
       return;
     }
     const m = roundedTime((l + r) / 2);
-    const z = randn(shape, { seed: seeds(k, d) });
+    const z = randn(shape, { seed: seeds([...words(k), d]) });
     const left = axpy(scale(scale(w, m - l), 1 / (r - l)), z, Math.sqrt((m - l) * (r - m) * (1 / (r - l))));
-    if (a < m) visit(left, [l, m], [a, Math.min(b, m)], 2n * k, d + 1n);
-    if (b > m) visit(axpy(w, left, -1), [m, r], [Math.max(a, m), b], 2n * k + 1n, d + 1n);
+    if (a < m) visit(left, [l, m], [a, Math.min(b, m)], 2n * k, d + 1);
+    if (b > m) visit(axpy(w, left, -1), [m, r], [Math.max(a, m), b], 2n * k + 1n, d + 1);
   };
-  const whole = scale(randn(shape, { seed: seeds() }), Math.sqrt(MAX - MIN));
-  visit(whole, [start, end], [inside(Math.min(sigma, next)), inside(Math.max(sigma, next))], 0n, 0n);
+  const whole = scale(randn(shape, { seed: seeds([]) }), Math.sqrt(max - min));
+  visit(whole, [start, end], [inside(Math.min(sigma, next)), inside(Math.max(sigma, next))], 0n, 0);
   const sum = terms.reduce((total, term) => axpy(total, term, 1));
   const root = Math.fround(Math.sqrt(Math.fround(Math.abs(Math.fround(next) - Math.fround(sigma)))));
   return Tensor.from(
@@ -53,6 +61,16 @@ describe("brownianNoise", () => {
       for (const pair of [...falling, ...others])
         assertSameBits(noise(...pair), walked(7n, pair, shape), `${shape}: ${pair}`);
     }
+  });
+
+  it("equals the walk along a path of more than 32 levels", () => {
+    const [min, max] = [0.5, 65536.5];
+    const noise = brownianNoise(9n, { min, max }, SHAPE);
+    for (const [sigma, next] of [
+      [65536.5, 40000.25],
+      [40000.25, 1.000001],
+    ] as const)
+      assertSameBits(noise(sigma, next), walked(9n, [sigma, next], SHAPE, [min, max]), `${sigma}`);
   });
 
   it("takes the smallest positive and the largest sigma as the ends of the path", () => {

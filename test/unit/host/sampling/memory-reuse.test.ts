@@ -115,6 +115,13 @@ describe("sampling in memory that is used again", () => {
     const guidances: readonly NonNullable<Model["guidance"]>[] = [
       { combine: ({ x }) => x },
       { combine: ({ uncond }) => uncond },
+      {
+        combine: ({ x, cond, sum }) =>
+          sum([
+            [0.1, x],
+            [0.9, sum([[0.5, cond]])],
+          ]),
+      },
       { after: [(_, { x }) => x] },
       { after: [(denoised) => denoised] },
       { after: [(denoised) => denoised.reshape(denoised.shape)] },
@@ -129,6 +136,16 @@ describe("sampling in memory that is used again", () => {
         await assertSame(run(optionsOf(sampler, { ...model, guidance })), Promise.resolve(expected));
       }
     }
+  });
+
+  it("gives every call of a model that returns new estimates the same memory for both sides", async () => {
+    const inputs = new Set<ArrayBufferLike>();
+    const predict: Predict = (x, ...more) => {
+      inputs.add(x.data.buffer);
+      return gaussian(x, ...more);
+    };
+    await run(optionsOf("euler", { sampling: SAMPLING, predict }));
+    assert.equal(inputs.size, 1);
   });
 
   it("leaves the estimate of the last step to its listener", async () => {
