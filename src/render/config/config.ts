@@ -111,6 +111,7 @@ export const configSchema = lazy(() => {
     pending_wake_bytes_per_session: count(4194304, "Bytes of the events of one session that wait."),
     run_seconds: count(600, "Longest run."),
     queue_seconds: count(3600, "Longest wait in the queue; then the run is expired."),
+    delay_seconds: count(604800, "Longest delay of a run, and latest deadline."),
     streams: count(1000, "Open streams, and requests that wait for their run's end."),
     streams_per_run: count(20, "Open streams of one run, and requests that wait for its end."),
     wait_seconds: countOrOff(300, "Longest wait of a request that prefers its run's result; 0: none waits."),

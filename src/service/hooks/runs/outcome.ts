@@ -55,6 +55,10 @@ export const interrupted = (): Outcome =>
 export const expired = (seconds: number): Outcome =>
   ended("expired", `The run waited in the queue for more than ${seconds} seconds.`, "expired");
 
+/** Outcome of a run that had not ended by its deadline, in steady ms; `state`: expired for one that waited. */
+export const pastDeadline = (state: "expired" | "timed_out", deadlineMark: number): Outcome =>
+  ended(state, `The run did not end by its deadline, ${new Date(deadlineMark).toISOString()}.`, "deadline_exceeded");
+
 function ended(state: TerminalState, message: string, code: string): Outcome {
   // through UTF-8 and back: a lone surrogate of an agent's message would not survive the store
   const error = { error: Buffer.from(message).toString(), code };

@@ -4,7 +4,7 @@ import type { RunFile, RunRow, TerminalState } from "../run.js";
 import type { EventBatch } from "../store/store.js";
 import { AgentOutput } from "./agent-output.js";
 import { EventBuffer } from "./event-buffer.js";
-import { cancelled, failed, interrupted, type Outcome, returned, timedOut } from "./outcome.js";
+import { cancelled, failed, interrupted, type Outcome, pastDeadline, returned, timedOut } from "./outcome.js";
 import { type RunContext, storeEnding } from "./run-context.js";
 import { toJsonLine } from "./safe-json.js";
 
@@ -57,8 +57,12 @@ export class RunTask {
     const startedAt = clock.monotonic();
     bus.wake(this.#id);
     observer.started?.({ id: this.#id, waitedMs: this.#waitedMs });
-    const { timeoutSeconds } = row;
-    const timer = clock.setTimer(timeoutSeconds * 1000, () => this.#end(timedOut(timeoutSeconds)));
+    const { timeoutSeconds, deadlineMark } = row;
+    const timeoutMs = timeoutSeconds * 1000;
+    const deadlineMs = deadlineMark === null ? Number.POSITIVE_INFINITY : deadlineMark - this.#context.mark();
+    const late = deadlineMs < timeoutMs ? pastDeadline("timed_out", deadlineMark!) : timedOut(timeoutSeconds);
+    const timer = clock.setTimer(Math.min(timeoutMs, deadlineMs), () => this.#end(late));
+    if (deadlineMs <= 0) this.#end(pastDeadline("expired", deadlineMark!));
     const settled = this.#hasEnded ? Promise.resolve() : this.#callAgent(row);
     const outcome = await this.#outcome.promise;
     timer.cancel();

@@ -2,7 +2,16 @@ import type { RunFilter, RunRow, RunState, RunSummary, StoredStatus } from "../r
 import { type Backlog, countFitting, exceededScope, wakeBytes } from "./backlog.js";
 import { createMemoryOutbox, type MemoryOutbox } from "./memory-deliveries.js";
 import { addEvents, type MemoryRun, type Mutable, readEvents, terminalEvent } from "./memory-events.js";
-import type { LeftOver, NewKey, Reply, Store, StoredReply, SweepRequest, SweepResult } from "./store.js";
+import {
+  type LeftOver,
+  type NewKey,
+  type Reply,
+  replyOf,
+  type Store,
+  type StoredReply,
+  type SweepRequest,
+  type SweepResult,
+} from "./store.js";
 
 interface Session {
   readonly id: number;
@@ -54,14 +63,26 @@ export function createMemoryStore(): Store {
       takeWakes(state, session, pending.length);
       session.runs += 1;
       state.lastIds.run += 1;
-      const { id, sessionKey, origin, name, priority = 0, timeoutSeconds, createdAt } = run;
+      const { id, sessionKey, origin, name, timeoutSeconds, createdAt } = run;
+      const { priority = 0, dueMark = null, deadlineMark = null, tags = [] } = run;
       const row: RunRow = {
         ...{ id, seq: state.lastIds.run, sessionKey, chatId: session.id, origin, name, message },
-        ...{ state: "queued", priority, timeoutSeconds, createdAt, startedAt: null, finishedAt: null, error: null },
+        ...{
+          priority,
+          dueMark,
+          deadlineMark,
+          tags: [...tags],
+          state: "queued",
+          timeoutSeconds,
+          createdAt,
+          startedAt: null,
+          finishedAt: null,
+          error: null,
+        },
         ...{ oldestEventId: 1, lastEventId: 0 },
       };
       runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
-      saveReply(state, key, { run: { runId: id, sessionKey, createdAt, createdMark: run.createdMark } });
+      saveReply(state, key, replyOf(run));
       return { kind: "created", run: summary(row), wakes: pending.length };
     },
     addWake: async (wake, key) => {
@@ -148,7 +169,9 @@ export function createMemoryStore(): Store {
 function inState({ runs }: State, state: RunState): LeftOver[] {
   return [...runs.values()]
     .filter(({ row }) => row.state === state)
-    .map(({ row: { id, seq, sessionKey, priority, createdAt } }) => ({ id, seq, sessionKey, priority, createdAt }));
+    .map(({ row: { id, seq, sessionKey, priority, dueMark, deadlineMark, createdAt } }) => ({
+      ...{ id, seq, sessionKey, priority, dueMark, deadlineMark, createdAt },
+    }));
 }
 
 const lastMark = ({ runs }: State): number =>
@@ -185,11 +208,12 @@ function takeWakes({ pending }: State, session: Session, count: number): void {
 }
 
 function listRuns({ runs }: State, before: number | null, limit: number, filter: RunFilter = {}): RunSummary[] {
-  const { state = null, sessionKey = null } = filter;
+  const { state = null, sessionKey = null, tag = null } = filter;
   return [...runs.values()]
     .filter(({ row }) => before === null || row.seq < before)
     .filter(({ row }) => state === null || row.state === state)
     .filter(({ row }) => sessionKey === null || row.sessionKey === sessionKey)
+    .filter(({ row }) => tag === null || row.tags.includes(tag))
     .slice(-limit)
     .reverse()
     .map(({ row }) => summary(row));

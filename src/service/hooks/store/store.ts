@@ -22,6 +22,12 @@ export interface NewRun {
   readonly timeoutSeconds: number;
   /** Runs of a higher priority start first, across sessions; whole numbers of 32 bits. Default: 0. */
   readonly priority?: number;
+  /** Steady ms (clock.ts) before which the run does not start. Default: null, at once. */
+  readonly dueMark?: number | null;
+  /** Steady ms by which the run ends. Default: null, none. */
+  readonly deadlineMark?: number | null;
+  /** Different texts without control characters. Default: none. */
+  readonly tags?: readonly string[];
   /** Most runs of the session that wait behind the next one; only a shared store (leases.ts) counts them. */
   readonly mostQueued?: number;
   /** Wall clock ms. */
@@ -49,6 +55,8 @@ export type Reply =
         readonly createdAt: number;
         /** Absent in replies of older versions. */
         readonly createdMark?: number;
+        /** Steady ms before which the run does not start; absent: at once. */
+        readonly dueMark?: number;
       };
     }
   | {
@@ -59,6 +67,11 @@ export type Reply =
         readonly pending: number;
       };
     };
+
+/** The reply that a new run's key is stored with. */
+export function replyOf({ id: runId, sessionKey, createdAt, createdMark, dueMark }: NewRun): Reply {
+  return { run: { runId, sessionKey, createdAt, createdMark, ...(dueMark != null && { dueMark }) } };
+}
 
 export interface StoredReply {
   readonly payloadHash: string;
@@ -124,13 +137,10 @@ export interface Ending {
   readonly receivers?: readonly Receiver[];
 }
 
-export interface LeftOver {
-  readonly id: string;
-  readonly seq: number;
-  readonly sessionKey: string;
-  readonly priority: number;
-  readonly createdAt: number;
-}
+export type LeftOver = Pick<
+  RunSummary,
+  "id" | "seq" | "sessionKey" | "priority" | "dueMark" | "deadlineMark" | "createdAt"
+>;
 
 export interface SweepRequest {
   /** Removes runs that ended at or before this mark, and deliveries to webhooks that did. */

@@ -35,7 +35,7 @@ describe("parseConfig", () => {
       metrics: "open",
       openapi: "open",
     });
-    assert.equal(Object.keys(config.limits).length, 32);
+    assert.equal(Object.keys(config.limits).length, 33);
     assert.deepEqual([config.limits.body_bytes, config.limits.drain_seconds], [262144, 30]);
     assert.deepEqual(parseConfig(undefined, "empty"), config);
   });

@@ -28,12 +28,14 @@ export function startBodyLimits({ runs, config, clock }: HookContext): BodyLimit
 /** Starts a run, or finds the one of the same key, and responds with it. */
 export async function respondToStart(context: HookContext, call: Call, start: Start): Promise<void> {
   const { tokenId, endpoint, idempotencyKey: key, ...request } = start;
-  const { message, name, sessionKey, timeoutSeconds, origin, priority = 0 } = request;
+  const { message, name, sessionKey, timeoutSeconds, origin } = request;
+  const { priority = 0, delaySeconds = 0, deadlineSeconds = 0, tags = [] } = request;
   const payload =
     origin === "wake" ? [message, sessionKey, timeoutSeconds, "now"] : [message, name, sessionKey, timeoutSeconds];
   if (origin === "wake" && name !== undefined) payload.push(name);
   // other payloads have the hash that earlier versions stored
-  if (priority !== 0) payload.push(`priority ${priority}`);
+  const terms = [priority, delaySeconds, deadlineSeconds, ...tags];
+  if (terms.some((term) => term !== 0)) payload.push(JSON.stringify(terms));
   const started = await context.runs.start({
     ...request,
     idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payload) },
