@@ -32,6 +32,8 @@ export interface RunSummary {
   /** Steady ms by which it ends; null: none. */
   readonly deadlineMark: number | null;
   readonly tags: readonly string[];
+  /** Number of the attempt that runs, ran last or comes next, from 1. */
+  readonly attempt: number;
   readonly timeoutSeconds: number;
   readonly createdAt: number;
   readonly startedAt: number | null;

@@ -163,6 +163,7 @@ export function responseSchemas() {
     name: z.string().nullable(),
     priority: z.int(),
     tags: z.array(z.string()),
+    attempt: z.int().meta({ description: "Attempt that runs, ran last or comes next, from 1." }),
     due_at: time.nullable().meta({ description: "Time before which the run does not start; null: at once." }),
     deadline_at: time.nullable().meta({ description: "Time by which the run ends; null: none." }),
     created_at: time,

@@ -1,4 +1,5 @@
 import { ERROR_CODES, LatentkitError } from "../../../base/errors.js";
+import type { RetryPolicy } from "../retry-policy.js";
 import type { TerminalState } from "../run.js";
 import type { NewEvent } from "../store/store.js";
 import { messageOf, toJsonLine } from "./safe-json.js";
@@ -29,6 +30,16 @@ export function returned(result: unknown, maxBytes: number): Outcome {
 
 export function failed(thrown: unknown): Outcome {
   return ended("failed", messageOf(thrown), codeOf(thrown));
+}
+
+/** Whether an agent's error says so itself, by `retryable: true`, or has a code that the policy names. */
+export function isTransient(thrown: unknown, policy: RetryPolicy): boolean {
+  try {
+    if ((thrown as { retryable?: unknown } | null | undefined)?.retryable === true) return true;
+  } catch {
+    return false;
+  }
+  return policy.isTransient(codeOf(thrown));
 }
 
 /** Never throws, whatever was thrown: a proxy may throw at `instanceof`. */

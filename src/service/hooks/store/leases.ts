@@ -1,5 +1,5 @@
 import type { RunRow, RunSummary } from "../run.js";
-import type { Ending, EventBatch, EventLimits, NewEvent, Store } from "./store.js";
+import type { Ending, EventBatch, EventLimits, NewEvent, NextAttempt, Store } from "./store.js";
 
 /** A run that a worker holds until the end of its lease. */
 export interface HeldRun {
@@ -71,6 +71,7 @@ export interface RunCounts {
  */
 export interface SharedStore extends Store, Leases {
   append(id: string, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
+  retryRun(id: string, next: NextAttempt, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
   endRun(
     id: string,
     ending: Ending,

@@ -72,6 +72,7 @@ export function createMemoryStore(): Store {
           dueMark,
           deadlineMark,
           tags: [...tags],
+          attempt: 1,
           state: "queued",
           timeoutSeconds,
           createdAt,
@@ -133,6 +134,16 @@ export function createMemoryStore(): Store {
       if (run?.row.state !== "running") return false;
       Object.assign(run.row, { state: "queued", startedAt: null });
       run.progress = null;
+      return true;
+    },
+    retryRun: async (id, { dueMark, event }, batch, limits) => {
+      const run = runs.get(id);
+      if (run?.row.state !== "running") return false;
+      const attempt = run.row.attempt + 1;
+      Object.assign(run.row, { state: "queued", startedAt: null, dueMark, attempt });
+      addEvents(run, { ...batch, events: [...batch.events, event] }, limits);
+      run.progress = null;
+      run.files.clear();
       return true;
     },
     append: async (id, batch, limits) => {

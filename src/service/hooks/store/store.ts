@@ -126,6 +126,14 @@ export interface EventLimits {
   readonly bytes: number;
 }
 
+/** The attempt that follows one that has failed. */
+export interface NextAttempt {
+  /** Steady ms before which it does not start. */
+  readonly dueMark: number;
+  /** Last event of the failed one. */
+  readonly event: NewEvent;
+}
+
 export interface Ending {
   readonly from: readonly RunState[];
   readonly to: TerminalState;
@@ -186,6 +194,11 @@ export interface Store extends Outbox {
   startRun(id: string, startedAt: number, event: NewEvent): Promise<RunRow | null>;
   /** Moves a run from running to queued; false where it is not running. */
   requeueRun(id: string): Promise<boolean>;
+  /**
+   * Moves a run from running to queued for another attempt: with its last events and that of the retry, without its
+   * progress and files. Returns false where it is not running.
+   */
+  retryRun(id: string, next: NextAttempt, batch: EventBatch, limits: EventLimits): Promise<boolean>;
   /** Adds events to a running run; false where it is not running. */
   append(id: string, batch: EventBatch, limits: EventLimits): Promise<boolean>;
   /** Moves a run from a state in `from` to a terminal one, with its last events; null where it is in no such state. */

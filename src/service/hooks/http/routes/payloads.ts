@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { fileUrl, mountFileUrls } from "../../file-url.js";
+import { createRetryPolicy } from "../../retry-policy.js";
 import type { RunStatus, RunSummary, StoredEvent, StoredStatus } from "../../run.js";
 import type { QueuedWake, Started } from "../../runs/run-starter.js";
 import { maxRunSeconds } from "../../runs/terms.js";
@@ -86,10 +87,12 @@ export const statusUrl = (base: string, runId: string): string => `${base}/api/r
 
 /** Latest time, in steady seconds, at which a run of that age is removed: after the longest wait, run and retention. */
 function retainedUntilSeconds(
-  { config: { limits } }: HookContext,
+  { config: { limits, web } }: HookContext,
   { createdMark, dueMark = createdMark }: Started,
 ): number {
-  return dueMark / 1000 + limits.queue_seconds + maxRunSeconds(limits) + limits.retention_hours * 3600;
+  const runSeconds = maxRunSeconds(limits);
+  const runs = runSeconds + createRetryPolicy(web.retries).mostSeconds(runSeconds);
+  return dueMark / 1000 + limits.queue_seconds + runs + limits.retention_hours * 3600;
 }
 
 export const queueMetadata = (wake: QueuedWake): z.output<ResponseSchemas["queueMetadata"]> => ({
@@ -114,6 +117,7 @@ export function runItem(run: RunSummary): z.output<ResponseSchemas["runList"]>["
     name: run.name,
     priority: run.priority,
     tags: [...run.tags],
+    attempt: run.attempt,
     due_at: run.dueMark === null ? null : isoTime(run.dueMark),
     deadline_at: run.deadlineMark === null ? null : isoTime(run.deadlineMark),
     created_at: isoTime(run.createdAt),

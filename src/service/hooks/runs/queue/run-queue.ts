@@ -3,7 +3,7 @@ import type { Limits } from "../../hook-config.js";
 import { HookError } from "../../hook-error.js";
 import { expired, type Outcome, pastDeadline } from "../outcome.js";
 import { type RunContext, storeEnding } from "../run-context.js";
-import { RunTask } from "../run-task.js";
+import { RunTask } from "../task/run-task.js";
 import { type WaitingRun, WaitingRuns } from "./waiting-runs.js";
 
 const RETRY_MS = 1000;
@@ -60,6 +60,8 @@ export class RunQueue implements Queue {
   readonly #limits: QueueLimits;
   readonly #waiting = new WaitingRuns<Entry>();
   readonly #active = new Map<string, RunTask>();
+  /** Ends of the work on active runs. */
+  readonly #slots = new Map<string, Promise<void>>();
   readonly #running = new Map<string, number>();
   readonly #reservations = new Map<string, number>();
   #reserved = 0;
@@ -127,7 +129,7 @@ export class RunQueue implements Queue {
     const { clock, mark } = this.#context;
     const [now, nowMark] = [clock.monotonic(), mark()];
     const delayMs = Math.max(0, (run.dueMark ?? nowMark) - nowMark);
-    const since = Math.max(run.since, delayMs === 0 ? run.since : now + delayMs);
+    const since = Math.max(run.since, now + (run.dueMark ?? Number.NEGATIVE_INFINITY) - nowMark);
     const waitMs = this.#limits.queue_seconds * 1000 - (now - since);
     const deadlineMs = (run.deadlineMark ?? Number.POSITIVE_INFINITY) - nowMark;
     const outcome = () =>
@@ -151,6 +153,10 @@ export class RunQueue implements Queue {
     task.cancel();
     const error = await task.whenStored();
     if (error !== null) throw error;
+    if (!task.isRetried) return;
+    // once its slot is free, its next attempt is in the queue
+    await this.#slots.get(id);
+    await this.#endQueued(id, outcome);
   }
 
   fail(id: string, thrown: unknown): void {
@@ -189,7 +195,7 @@ export class RunQueue implements Queue {
       const entry = this.#waiting.takeNext(isFree);
       if (entry === undefined) return;
       cancelTimers(entry);
-      void this.#work(entry);
+      this.#slots.set(entry.id, this.#work(entry));
     }
   }
 
@@ -199,12 +205,14 @@ export class RunQueue implements Queue {
     this.#active.set(id, task);
     count(this.#running, sessionKey, 1);
     try {
-      await task.work();
+      const retry = await task.work();
+      if (retry !== undefined && !this.#isStopped) this.#insert({ ...entry, ...retry }, 0);
     } catch {
       // the task has reported it: the store could not take the start, so the run goes back to its position
       this.#retryLater(entry);
     } finally {
       this.#active.delete(id);
+      this.#slots.delete(id);
       count(this.#running, sessionKey, -1);
       if (this.#active.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
       this.#kick();

@@ -78,6 +78,7 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
       dueMark,
       deadlineMark,
       tags: [...tags],
+      attempt: 1,
       timeoutSeconds,
       createdAt,
       startedAt: null,

@@ -7,10 +7,13 @@ import { fromStored } from "./text.js";
 const NOTHING = { skip: 0, events: [], files: [] };
 
 // decisions 234, 236
+// an index is searched for a time that the statement does not change, of the column's type
+const NOW_MARK = "floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint";
+
 /** Lets runs whose delay is over be claimed, from the next claim on. */
 const PROMOTE = `promoted AS (
   UPDATE lk.runs SET delayed = false WHERE seq IN (
-    SELECT seq FROM lk.runs WHERE delayed AND state = 'queued' AND due_mark <= extract(epoch FROM clock_timestamp()) * 1000
+    SELECT seq FROM lk.runs WHERE delayed AND state = 'queued' AND due_mark <= ${NOW_MARK}
     ORDER BY due_mark LIMIT 1000 FOR UPDATE SKIP LOCKED
   )
 ),`;

@@ -113,6 +113,10 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
         return held.run;
       }),
     requeueRun: (id) => single.run(id, async () => tellIf(await runs.requeueRun(db, id), id)),
+    retryRun: (id, retry, batch, limits, token = tokens.get(id)) =>
+      single.run(id, async () =>
+        tellIf(await db.transaction((tx) => runs.retryRun(tx, id, retry, batch, limits, token)), id),
+      ),
     append: (id, batch, limits, token = tokens.get(id)) =>
       single.run(id, async () => {
         const isAdded =

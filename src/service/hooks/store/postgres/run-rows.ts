@@ -1,6 +1,6 @@
 import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../run.js";
 import type { Claim, HeldRun } from "../leases.js";
-import type { Ending, EventBatch, EventLimits, LeftOver } from "../store.js";
+import type { Ending, EventBatch, EventLimits, LeftOver, NextAttempt } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, EVENT_COLUMNS, toFile, unstored } from "./event-rows.js";
@@ -8,7 +8,7 @@ import { addDeliveries } from "./outbox/delivery-rows.js";
 import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
-  runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
+  runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.attempts, runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
   runs.error, runs.error_code`;
 const JOIN_SESSIONS = "JOIN lk.sessions ON sessions.id = runs.session";
 
@@ -150,6 +150,28 @@ export async function requeueRun(db: Pick<Connection, "query">, id: string, toke
   return (await db.query(sql, toStored(id), token ?? null)).length > 0;
 }
 
+export async function retryRun(
+  tx: Transaction,
+  id: string,
+  { dueMark, event }: NextAttempt,
+  batch: EventBatch,
+  limits: EventLimits,
+  token?: number,
+): Promise<boolean> {
+  const [row] = await tx.query(
+    `UPDATE lk.runs SET ${QUEUED}, files = 0, due_mark = $3, delayed = true, attempts = attempts + 1
+     WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) RETURNING ${EVENT_COLUMNS}`,
+    toStored(id),
+    token ?? null,
+    dueMark,
+  );
+  if (row === undefined) return false;
+  await tx.query("DELETE FROM lk.files WHERE run = $1", row.seq!);
+  const rest = unstored(batch, Number(row.last_event));
+  await addEvents(tx, row, { ...rest, files: [], progress: undefined, events: [...rest.events, event] }, limits);
+  return true;
+}
+
 /** Sets what a run that is queued again has lost. */
 export const QUEUED = "state = 'queued', started_at = NULL, progress = NULL, worker = NULL, lease_until = NULL";
 
@@ -218,6 +240,7 @@ function toSummary(row: SqlRow): RunSummary {
     dueMark: orNull(row.due_mark),
     deadlineMark: orNull(row.deadline_mark),
     tags: row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[]),
+    attempt: Number(row.attempts) + 1,
     timeoutSeconds: Number(row.timeout_seconds),
     createdAt: Number(row.created_at),
     startedAt: orNull(row.started_at),

@@ -1,12 +1,12 @@
 import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../run.js";
-import type { Ending, EventBatch, EventLimits, LeftOver, NewEvent } from "../store.js";
+import type { Ending, EventBatch, EventLimits, LeftOver, NewEvent, NextAttempt } from "../store.js";
 import type { Connection } from "./connection.js";
 import { addDeliveries } from "./delivery-rows.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, listFiles, terminalEvent } from "./event-rows.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
-  runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
+  runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.attempts, runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
   runs.error, runs.error_code`;
 const FROM_RUNS = "FROM runs JOIN sessions ON sessions.id = runs.session";
 
@@ -91,6 +91,27 @@ export function requeueRun(db: Connection, id: string): boolean {
   return db.run(sql, id).changes > 0;
 }
 
+export function retryRun(
+  db: Connection,
+  id: string,
+  { dueMark, event }: NextAttempt,
+  batch: EventBatch,
+  limits: EventLimits,
+): boolean {
+  const run = db.get("SELECT seq FROM runs WHERE id = ? AND state = 'running'", id);
+  if (run === undefined) return false;
+  addEvents(db, id, { ...batch, files: [], events: [...batch.events, event] }, limits);
+  const seq = Number(run.seq);
+  db.run("DELETE FROM files WHERE run = ?", seq);
+  db.run(
+    `UPDATE runs SET state = 'queued', started_at = NULL, progress = NULL, files = 0, due_mark = ?, attempts = attempts + 1
+     WHERE seq = ?`,
+    dueMark,
+    seq,
+  );
+  return true;
+}
+
 export function endRun(
   db: Connection,
   id: string,
@@ -130,6 +151,7 @@ function toSummary(row: SqlRow): RunSummary {
     dueMark: orNull(row.due_mark),
     deadlineMark: orNull(row.deadline_mark),
     tags: row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[]),
+    attempt: Number(row.attempts) + 1,
     timeoutSeconds: Number(row.timeout_seconds),
     createdAt: Number(row.created_at),
     startedAt: orNull(row.started_at),

@@ -261,6 +261,27 @@ describe("front ends and workers of one store", () => {
     assert.ok(startedAt! >= dueMark!, `started at ${startedAt}, due at ${dueMark}`);
   });
 
+  it("try a transient failure again, with one stream and one end", async () => {
+    const schema = newSchema();
+    const runs = front(schema);
+    const attempts: (number | undefined)[] = [];
+    const agent: Agent = async ({ attempt }, { emit }) => {
+      attempts.push(attempt);
+      emit("delta", { delta: `attempt ${attempts.length}` });
+      if (attempts.length < 3) throw Object.assign(new Error("busy"), { retryable: true });
+      return { response: "" };
+    };
+    const retries = { first_delay_seconds: 0.1, attempts: 3 };
+    await Promise.all([work(schema, agent, { retries }), work(schema, agent, { retries })]);
+    const id = await begin(runs, "x");
+    await until(async () => (await stateOf(runs, id)) === "succeeded", "the third attempt");
+    assert.deepEqual(attempts, [undefined, 2, 3]);
+    assert.deepEqual(
+      (await eventsOf(runs, id)).map(({ event }) => event),
+      ["status", "delta", "retry", "status", "delta", "retry", "status", "delta", "done"],
+    );
+  });
+
   it("go by the server's clock: one of a machine that is 10 minutes off changes nothing", async () => {
     const schema = newSchema();
     const at = (offset: number) => ({ ...systemClock, now: () => Date.now() + offset });

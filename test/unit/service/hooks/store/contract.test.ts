@@ -32,6 +32,7 @@ const ending = (extra: Partial<Ending> = {}): Ending => ({
   terminal: { event: "done", data: '{"response":"hi"}' },
   ...extra,
 });
+const next = { dueMark: 7000, event: { event: "retry", data: '{"attempt":2}' } };
 const started = { event: "status", data: '{"state":"running"}' };
 
 async function running(store: Store, id: string): Promise<void> {
@@ -49,7 +50,7 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.equal(created.wakes, 0);
     assert.deepEqual(await store.getRun("r1"), {
       ...{ id: "r1", seq: 1, sessionKey: "hook:a", chatId: 1, origin: "agent", name: "CI", state: "queued" },
-      ...{ priority: 0, dueMark: null, deadlineMark: null, tags: [] },
+      ...{ priority: 0, dueMark: null, deadlineMark: null, tags: [], attempt: 1 },
       ...{ message: "message of r1", timeoutSeconds: 600, createdAt: 1000, startedAt: null, finishedAt: null },
       ...{ oldestEventId: 1, lastEventId: 0, error: null },
     });
@@ -159,7 +160,35 @@ describeStores({ title: "store contract" }, (kind) => {
       assert.equal(await store.endRun(id, ending(), NOTHING, KEEP), null);
       assert.equal(await store.append(id, deltas("a"), KEEP), false);
       assert.equal(await store.requeueRun(id), false);
+      assert.equal(await store.retryRun(id, next, NOTHING, KEEP), false);
     }
+  });
+
+  it("queues a run for its next attempt, with its last events and without its progress and files", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    const file = { name: "a.png", path: "/out/a.png", contentType: null };
+    const progress = { value: 1, max: 2, node: "3" };
+    await store.append("r1", { ...deltas("a"), files: [file], progress }, KEEP);
+    assert.equal(await store.retryRun("r1", next, { ...deltas("b"), files: [file], progress }, KEEP), true);
+    assert.equal(await store.retryRun("r1", next, NOTHING, KEEP), false);
+    assert.equal(await store.append("r1", deltas("late"), KEEP), false);
+    const after = await kind.reopen(store);
+    const status = (await after.getStatus("r1", 9))!;
+    assert.deepEqual(
+      [status.state, status.startedAt, status.dueMark, status.attempt, status.progress, status.files, status.fileCount],
+      ["queued", null, 7000, 2, null, [], 0],
+    );
+    assert.equal(await after.getFile("r1", "a.png"), null);
+    assert.equal((await after.leftOver()).queued[0]?.dueMark, 7000);
+    assert.equal((await after.startRun("r1", 8000, started))?.attempt, 2);
+    await after.append("r1", { ...NOTHING, files: [{ ...file, path: "/out/2/a.png" }] }, KEEP);
+    assert.equal((await after.getStatus("r1", 9))?.fileCount, 1);
+    await after.endRun("r1", ending(), NOTHING, KEEP);
+    assert.deepEqual(
+      (await after.readEvents("r1", 0, 99, 1e6))!.events.map(({ id, event }) => `${id} ${event}`),
+      ["1 status", "2 delta", "3 delta", "4 retry", "5 status", "6 done"],
+    );
   });
 
   it("changes a state only from an expected one: one terminal event", async () => {

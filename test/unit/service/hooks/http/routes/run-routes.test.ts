@@ -33,6 +33,7 @@ describe("run status", () => {
       name: null,
       priority: 0,
       tags: [],
+      attempt: 1,
       due_at: null,
       deadline_at: null,
       timeout_seconds: 600,
