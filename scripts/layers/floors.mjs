@@ -87,7 +87,7 @@ export const FLOORS = {
     "index postgres",
   ],
   "service/hooks/files": ["*", "s3/"],
-  "service/hooks/runs": ["*", "queue/", "run-starter", "create-runs"],
+  "service/hooks/runs": ["*", "task/", "queue/", "run-starter", "create-runs"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
   "service/hooks/store/postgres": ["driver schema text", "connection", "outbox/", "*"],
   "service/hooks/comfy": ["*", "assets/ jobs/", "comfy-parts", "asset-routes job-routes job-events", "comfy-routes"],

@@ -17,7 +17,7 @@ export interface AgentRun {
   readonly name: string | null;
   /** The graph that the run was accepted with; absent where the agent has no graphs. */
   readonly graph?: RunGraph;
-  /** Number of the run's start, from 2 where a worker was lost with it; its output is read, not that of earlier starts. */
+  /** Number of the run's start, from 2 where an attempt failed or a worker was lost: earlier starts' files are not read. */
   readonly attempt?: number;
   /** Trace context of the request, as its header `traceparent` had it (W3C Trace Context). */
   readonly traceparent?: string;
@@ -55,7 +55,10 @@ export interface AgentGraphs {
   schemaOf(name: string): object | undefined;
 }
 
-/** The application's function that does the work of a run. */
+/**
+ * The application's function that does the work of a run. A run whose agent throws has failed; where the error has
+ * `retryable: true`, or a code that `retries.codes` lists, another attempt follows (docs/hooks.md).
+ */
 export interface Agent {
   (run: AgentRun, context: AgentContext): Promise<{ response: string }>;
   /**

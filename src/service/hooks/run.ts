@@ -16,9 +16,6 @@ export type TerminalState = Exclude<RunState, "queued" | "running">;
 export const RUN_ORIGINS = ["agent", "wake", "heartbeat", "comfy"] as const;
 export type RunOrigin = (typeof RUN_ORIGINS)[number];
 
-/** Range of priorities; 0 where a request names none. */
-export const PRIORITY = { least: -100, most: 100 } as const;
-
 /** One run without its message. Times are wall clock ms. */
 export interface RunSummary {
   readonly id: string;
@@ -30,8 +27,15 @@ export interface RunSummary {
   readonly origin: RunOrigin;
   readonly name: string | null;
   readonly state: RunState;
-  /** Higher ones start first; see `PRIORITY`. */
+  /** -100 to 100: higher ones start first. */
   readonly priority: number;
+  /** Steady ms (clock.ts) before which it does not start; null: at once. */
+  readonly dueMark: number | null;
+  /** Steady ms by which it ends; null: none. */
+  readonly deadlineMark: number | null;
+  readonly tags: readonly string[];
+  /** Number of the attempt that runs, ran last or comes next, from 1. */
+  readonly attempt: number;
   readonly timeoutSeconds: number;
   readonly createdAt: number;
   readonly startedAt: number | null;
@@ -76,6 +80,7 @@ export interface RunStatus extends StoredStatus {
 export interface RunFilter {
   readonly state?: RunState;
   readonly sessionKey?: string;
+  readonly tag?: string;
 }
 
 export interface StoredEvent {

@@ -1,7 +1,7 @@
 import { LatentkitError } from "../../../base/errors.js";
 import type { Route } from "../http/call.js";
 import type { HookContext } from "../http/context.js";
-import { maxRunSeconds } from "../runs/run-starter.js";
+import { maxRunSeconds } from "../runs/terms.js";
 import { assetRoutes } from "./asset-routes.js";
 import { AssetFiles } from "./assets/asset-files.js";
 import { type ComfyParts, outputKeeper } from "./comfy-parts.js";

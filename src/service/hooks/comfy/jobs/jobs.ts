@@ -2,7 +2,7 @@ import { HookError } from "../../hook-error.js";
 import type { Call } from "../../http/call.js";
 import type { HookContext } from "../../http/context.js";
 import type { RunFile, RunStatus, RunSummary } from "../../run.js";
-import { maxRunSeconds } from "../../runs/run-starter.js";
+import { maxRunSeconds } from "../../runs/terms.js";
 import { contentTypeOf, kindOf } from "../content-type.js";
 import { baseOf } from "../origin.js";
 import { refusal } from "../refusals.js";

@@ -47,6 +47,7 @@ function incomingHandler(context: HookContext, name: string, senderConfig: Sende
       name: body.name?.trim() || undefined,
       sessionKey: mappedSessionKey(config.sessions, mapped.sessionKey),
       priority: senderConfig.priority,
+      tags: senderConfig.tags,
       tokenId: `in/${name}`,
       endpoint: `in/${name}`,
       idempotencyKey: key === undefined ? undefined : checkIdempotencyKey(key),

@@ -32,12 +32,14 @@ export function startBodyLimits({ runs, config, clock }: HookContext): BodyLimit
 export async function respondToStart(context: HookContext, call: Call, start: Start): Promise<void> {
   const { tokenId, endpoint, idempotencyKey: key, graphName, ...rest } = start;
   const request = { ...rest, graph: rest.graph ?? namedGraph(context, graphName) };
-  const { message, name, sessionKey, timeoutSeconds, origin, priority = 0, graph } = request;
+  const { message, name, sessionKey, timeoutSeconds, origin, graph } = request;
+  const { priority = 0, delaySeconds = 0, deadlineSeconds = 0, tags = [] } = request;
   const payload =
     origin === "wake" ? [message, sessionKey, timeoutSeconds, "now"] : [message, name, sessionKey, timeoutSeconds];
   if (origin === "wake" && name !== undefined) payload.push(name);
   // other payloads have the hash that earlier versions stored
-  if (priority !== 0) payload.push(`priority ${priority}`);
+  const terms = [priority, delaySeconds, deadlineSeconds, ...tags];
+  if (terms.some((term) => term !== 0)) payload.push(JSON.stringify(terms));
   if (graphName !== undefined) payload.push(`graph ${graphName}`);
   const started = await context.runs.start({
     ...request,

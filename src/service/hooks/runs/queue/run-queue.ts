@@ -1,21 +1,25 @@
 import type { Timer } from "../../clock.js";
 import type { Limits } from "../../hook-config.js";
 import { HookError } from "../../hook-error.js";
-import { expired, type Outcome } from "../outcome.js";
+import { expired, type Outcome, pastDeadline } from "../outcome.js";
 import { type RunContext, storeEnding } from "../run-context.js";
-import { RunTask } from "../run-task.js";
+import { RunTask } from "../task/run-task.js";
 import { type WaitingRun, WaitingRuns } from "./waiting-runs.js";
 
 const RETRY_MS = 1000;
 
 /** A run that waits for a slot. */
 export interface QueuedRun extends WaitingRun {
+  /** Steady ms before which it does not start; null: at once. */
+  readonly dueMark: number | null;
+  /** Steady ms by which it ends; null: none. */
+  readonly deadlineMark: number | null;
   /** Start of its wait, in monotonic ms. */
   readonly since: number;
 }
 
 interface Entry extends QueuedRun {
-  readonly expiry: Timer;
+  readonly timers: readonly Timer[];
 }
 
 /** Room in the queue for a run between its admission and its commit. */
@@ -34,7 +38,7 @@ export interface Queue {
   /** Position of a queued run, 1 for the next. */
   positionOf(id: string): number | Promise<number>;
   /** Reserves room for a run to be created. Fails with queue_full. */
-  reserve(sessionKey: string): Reservation;
+  reserve(sessionKey: string, isDelayed: boolean): Reservation;
   /** Puts a committed run in the queue. */
   enqueue(run: QueuedRun): void;
   /** Ends a queued or running run, `outcome` being a queued one's; any other stays as it is. Fails with store_unavailable. */
@@ -56,6 +60,8 @@ export class RunQueue implements Queue {
   readonly #limits: QueueLimits;
   readonly #waiting = new WaitingRuns<Entry>();
   readonly #active = new Map<string, RunTask>();
+  /** Ends of the work on active runs. */
+  readonly #slots = new Map<string, Promise<void>>();
   readonly #running = new Map<string, number>();
   readonly #reservations = new Map<string, number>();
   #reserved = 0;
@@ -89,14 +95,14 @@ export class RunQueue implements Queue {
     return this.#active.has(id) ? 1 : this.#waiting.positionOf(id);
   }
 
-  reserve(sessionKey: string): Reservation {
+  reserve(sessionKey: string, isDelayed: boolean): Reservation {
     const { running, running_per_session, queued, queued_per_session } = this.#limits;
     // runs that can start leave the queue before it is counted
     this.#startAll();
     const freeSlots = Math.max(0, running - this.#active.size);
     const freeInSession = Math.min(freeSlots, running_per_session - (this.#running.get(sessionKey) ?? 0));
     const ahead = this.#waiting.countOf(sessionKey) + (this.#reservations.get(sessionKey) ?? 0);
-    const canStartAtOnce = ahead < freeInSession && this.#reserved < freeSlots;
+    const canStartAtOnce = !isDelayed && ahead < freeInSession && this.#reserved < freeSlots;
     if (!canStartAtOnce) {
       if (ahead - Math.max(0, freeInSession) >= queued_per_session) throw new HookError("queue_full", full("session"));
       if (this.#waiting.size + this.#reserved - Math.min(freeSlots, this.#reserved) >= queued) {
@@ -120,10 +126,24 @@ export class RunQueue implements Queue {
   }
 
   #insert(run: QueuedRun, leastMs: number): void {
-    const { clock } = this.#context;
-    const left = this.#limits.queue_seconds * 1000 - (clock.monotonic() - run.since);
-    const expiry = clock.setTimer(Math.max(left, leastMs), () => void this.#expire(run.id));
-    this.#waiting.add({ ...run, expiry });
+    const { clock, mark } = this.#context;
+    const [now, nowMark] = [clock.monotonic(), mark()];
+    const delayMs = Math.max(0, (run.dueMark ?? nowMark) - nowMark);
+    const since = Math.max(run.since, now + (run.dueMark ?? Number.NEGATIVE_INFINITY) - nowMark);
+    const waitMs = this.#limits.queue_seconds * 1000 - (now - since);
+    const deadlineMs = (run.deadlineMark ?? Number.POSITIVE_INFINITY) - nowMark;
+    const outcome = () =>
+      deadlineMs <= waitMs ? pastDeadline("expired", run.deadlineMark!) : expired(this.#limits.queue_seconds);
+    const lastMs = Math.max(Math.min(waitMs, deadlineMs), leastMs);
+    const timers = [clock.setTimer(lastMs, () => void this.#expire(run.id, outcome()))];
+    if (delayMs > 0) timers.push(clock.setTimer(delayMs, () => this.#endDelay(run.id)));
+    // one whose deadline has passed does not start any more
+    this.#waiting.add({ ...run, since, timers }, delayMs > 0 || deadlineMs <= 0);
+    this.#kick();
+  }
+
+  #endDelay(id: string): void {
+    this.#waiting.endDelay(id);
     this.#kick();
   }
 
@@ -133,6 +153,10 @@ export class RunQueue implements Queue {
     task.cancel();
     const error = await task.whenStored();
     if (error !== null) throw error;
+    if (!task.isRetried) return;
+    // once its slot is free, its next attempt is in the queue
+    await this.#slots.get(id);
+    await this.#endQueued(id, outcome);
   }
 
   fail(id: string, thrown: unknown): void {
@@ -142,7 +166,7 @@ export class RunQueue implements Queue {
   async drain(seconds: number): Promise<void> {
     this.#isStopped = true;
     this.#pause?.cancel();
-    for (const { expiry } of this.#waiting) expiry.cancel();
+    for (const run of this.#waiting) cancelTimers(run);
     if (await this.#idleWithin(seconds)) return;
     for (const task of this.#active.values()) task.interrupt();
     await Promise.all(
@@ -170,8 +194,8 @@ export class RunQueue implements Queue {
     while (this.#active.size < running) {
       const entry = this.#waiting.takeNext(isFree);
       if (entry === undefined) return;
-      entry.expiry.cancel();
-      void this.#work(entry);
+      cancelTimers(entry);
+      this.#slots.set(entry.id, this.#work(entry));
     }
   }
 
@@ -181,12 +205,14 @@ export class RunQueue implements Queue {
     this.#active.set(id, task);
     count(this.#running, sessionKey, 1);
     try {
-      await task.work();
+      const retry = await task.work();
+      if (retry !== undefined && !this.#isStopped) this.#insert({ ...entry, ...retry }, 0);
     } catch {
       // the task has reported it: the store could not take the start, so the run goes back to its position
       this.#retryLater(entry);
     } finally {
       this.#active.delete(id);
+      this.#slots.delete(id);
       count(this.#running, sessionKey, -1);
       if (this.#active.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
       this.#kick();
@@ -204,7 +230,7 @@ export class RunQueue implements Queue {
 
   async #endQueued(id: string, outcome: Outcome): Promise<void> {
     const entry = this.#waiting.take(id);
-    entry?.expiry.cancel();
+    if (entry !== undefined) cancelTimers(entry);
     try {
       const isStored = await storeEnding(this.#context, id, ["queued"], outcome);
       if (isStored) this.#context.observer.finished?.({ id, state: outcome.state, ranMs: null });
@@ -216,9 +242,9 @@ export class RunQueue implements Queue {
     }
   }
 
-  async #expire(id: string): Promise<void> {
+  async #expire(id: string, outcome: Outcome): Promise<void> {
     try {
-      await this.#endQueued(id, expired(this.#limits.queue_seconds));
+      await this.#endQueued(id, outcome);
     } catch (error) {
       this.#context.observer.fault?.("store", error);
     }
@@ -241,6 +267,10 @@ export class RunQueue implements Queue {
 }
 
 export const full = (scope: "session" | "service") => `the queue of this ${scope} is full, try again later`;
+
+function cancelTimers({ timers }: Entry): void {
+  for (const timer of timers) timer.cancel();
+}
 
 /** Adds to a count; a count of 0 leaves the map. */
 function count(map: Map<string, number>, key: string, by: number): void {

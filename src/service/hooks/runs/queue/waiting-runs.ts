@@ -15,7 +15,8 @@ export class WaitingRuns<T extends WaitingRun> {
   readonly #runs = new Map<string, T>();
   /** Runs by session, oldest first. */
   readonly #sessions = new Map<string, T[]>();
-  /** The first run of each session, in order of start. */
+  readonly #delayed = new Set<T>();
+  /** The first run of each session that may start, in order of start. */
   readonly #heads: T[] = [];
 
   get size(): number {
@@ -30,15 +31,24 @@ export class WaitingRuns<T extends WaitingRun> {
     return this.#runs.values();
   }
 
-  add(run: T): void {
+  /** Adds a run; a delayed one, and those behind it in its session, wait for `endDelay`. */
+  add(run: T, isDelayed = false): void {
     this.#runs.set(run.id, run);
+    if (isDelayed) this.#delayed.add(run);
     const session = this.#sessions.get(run.sessionKey) ?? [];
     this.#sessions.set(run.sessionKey, session);
     const [head] = session;
     insert(session, run, bySeq);
     if (session[0] !== run) return;
-    if (head !== undefined) remove(this.#heads, head, byStart);
-    insert(this.#heads, run, byStart);
+    this.#removeHead(head);
+    this.#insertHead(run);
+  }
+
+  /** Lets a delayed run start; leaves any other as it is. */
+  endDelay(id: string): void {
+    const run = this.#runs.get(id);
+    if (run === undefined || !this.#delayed.delete(run)) return;
+    if (this.#sessions.get(run.sessionKey)![0] === run) this.#insertHead(run);
   }
 
   /** Takes a run out; undefined where it does not wait. */
@@ -50,9 +60,11 @@ export class WaitingRuns<T extends WaitingRun> {
     const isHead = session[0] === run;
     remove(session, run, bySeq);
     if (session.length === 0) this.#sessions.delete(run.sessionKey);
-    if (!isHead) return run;
-    remove(this.#heads, run, byStart);
-    if (session.length > 0) insert(this.#heads, session[0]!, byStart);
+    if (isHead) {
+      this.#removeHead(run);
+      this.#insertHead(session[0]);
+    }
+    this.#delayed.delete(run);
     return run;
   }
 
@@ -60,6 +72,14 @@ export class WaitingRuns<T extends WaitingRun> {
   takeNext(isFree: (sessionKey: string) => boolean): T | undefined {
     const next = this.#heads.find(({ sessionKey }) => isFree(sessionKey));
     return next && this.take(next.id);
+  }
+
+  #insertHead(run: T | undefined): void {
+    if (run !== undefined && !this.#delayed.has(run)) insert(this.#heads, run, byStart);
+  }
+
+  #removeHead(run: T | undefined): void {
+    if (run !== undefined && !this.#delayed.has(run)) remove(this.#heads, run, byStart);
   }
 
   /** Position by priority and age, 1 for the next; behind all where the run does not wait. */

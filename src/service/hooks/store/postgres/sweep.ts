@@ -54,7 +54,7 @@ async function removeRuns(tx: Transaction, rows: readonly SqlRow[]): Promise<voi
   if (rows.length === 0) return;
   const seqs = rows.map(({ seq }) => seq!);
   await removeMessages(tx, seqs);
-  for (const table of ["events", "files"]) {
+  for (const table of ["events", "files", "tags"]) {
     await tx.query(`DELETE FROM lk.${table} WHERE run = ANY($1)`, seqs);
   }
   await tx.query("DELETE FROM lk.runs WHERE seq = ANY($1)", seqs);

@@ -32,7 +32,8 @@ export function sweep(db: Connection, request: SweepRequest): SweepResult {
 function removeRun(db: Connection, seq: number, session: number): number {
   let rows = 1;
   rows += removeMessage(db, seq);
-  for (const table of ["events", "files", "wakes"]) rows += db.run(`DELETE FROM ${table} WHERE run = ?`, seq).changes;
+  for (const table of ["events", "files", "wakes", "tags"])
+    rows += db.run(`DELETE FROM ${table} WHERE run = ?`, seq).changes;
   db.run("DELETE FROM runs WHERE seq = ?", seq);
   const isUnused = `NOT EXISTS (SELECT 1 FROM runs WHERE session = sessions.id)
     AND NOT EXISTS (SELECT 1 FROM wakes WHERE session = sessions.id AND run IS NULL)`;

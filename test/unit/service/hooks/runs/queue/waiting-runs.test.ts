@@ -37,6 +37,20 @@ describe("waiting runs", () => {
     assert.equal(waiting.countOf("a"), 1);
   });
 
+  it("of a session whose first one is delayed wait for it", () => {
+    const waiting = new WaitingRuns<WaitingRun>();
+    waiting.add(run(2, "a"));
+    waiting.add(run(1, "a"), true);
+    waiting.add(run(3, "b"), true);
+    assert.equal(waiting.takeNext(always), undefined);
+    waiting.endDelay("r3");
+    waiting.endDelay("r3");
+    waiting.endDelay("none");
+    assert.equal(waiting.takeNext(always)?.id, "r3");
+    assert.equal(waiting.take("r1")?.id, "r1");
+    assert.deepEqual(drain(waiting), ["r2"]);
+  });
+
   it("come as a naive search finds them, whatever is added and taken", () => {
     const random = seededInts(1);
     const waiting = new WaitingRuns<WaitingRun>();
