@@ -122,7 +122,7 @@ describe("createPostgresStore", () => {
     const newer = newSchema();
     await create(newer).open();
     await sql(`UPDATE ${newer}.latentkit_version SET version = 99`);
-    await refuses(create(newer).open(), "config.invalid", /has version 99, but this latentkit reads versions up to 3/);
+    await refuses(create(newer).open(), "config.invalid", /has version 99, but this latentkit reads versions up to 4/);
     await refusesHook(create(newer).getRun("r1"), "store_unavailable");
     const foreign = newSchema();
     await sql(`CREATE SCHEMA ${foreign}; CREATE TABLE ${foreign}.people (id int)`);
