@@ -44,7 +44,7 @@ export interface Upload {
   discard(): Promise<void>;
 }
 
-// decision 284
+// decisions 284, 285
 /** Uploaded bytes, each once under its hash, and the assets that name them: files in one folder. */
 export class AssetFiles {
   readonly #options: AssetFilesOptions;
