@@ -72,6 +72,7 @@ describe("createGraphAgent", () => {
     const { id, state, events, last } = await run("fox");
     assert.equal(state, "succeeded");
     const file = {
+      node: "2",
       filename: "fox_00001.png",
       subfolder: `runs/${id}`,
       type: "output",

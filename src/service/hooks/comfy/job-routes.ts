@@ -18,6 +18,8 @@ import { refusal } from "./refusals.js";
 /** Age at which a job is no longer young: until then, looks at it wait for its end. */
 const YOUNG_MS = 1000;
 const LONGEST_WAIT_SECONDS = 30;
+/** Most assets that one workflow may refer to. */
+const MOST_ASSETS = 256;
 
 /** The routes of jobs, without their events. */
 export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, "access">[] {
@@ -91,23 +93,30 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
 }
 
 /** The workflow with the hash in each of its references. Fails with missing_asset. */
-async function withHashes(
-  { jobs, assets, keepOutput }: ComfyParts,
-  workflow: Record<string, unknown>,
-): Promise<Record<string, unknown>> {
-  const missing: unknown[] = [];
+async function withHashes(parts: ComfyParts, workflow: Record<string, unknown>): Promise<Record<string, unknown>> {
+  const hashes = new Map<string, string | undefined>();
   const completed = await replaceReferences(workflow, async (info) => {
     const id = typeof info?.id === "string" ? info.id : "";
-    const output = await jobs.findOutput(id).catch(orUndefined);
-    const hash =
-      output === undefined ? (await assets.find(id))?.hash : await keepOutput(output.file).catch(orUndefined);
-    if (hash !== undefined && (await assets.retain(hash))) return reference({ ...info, hash });
-    missing.push(id);
-    return null;
+    if (!hashes.has(id)) {
+      if (hashes.size >= MOST_ASSETS) {
+        throw refusal("invalid_workflow", `the workflow refers to more than ${MOST_ASSETS} assets`);
+      }
+      hashes.set(id, await retainedHash(parts, id));
+    }
+    return reference({ ...info, hash: hashes.get(id) });
   });
+  const missing = [...hashes].filter(([, hash]) => hash === undefined).map(([id]) => id);
   if (missing.length === 0) return completed;
-  const details = { missing_ids: missing.slice(0, 100) };
+  const details = { missing_ids: missing };
   throw refusal("missing_asset", `the workflow refers to ${missing.length} assets that do not exist`, { details });
+}
+
+/** Hash of an asset, whose bytes stay while a job may need them; undefined where it does not exist. */
+async function retainedHash({ jobs, assets, keepOutput }: ComfyParts, id: string): Promise<string | undefined> {
+  const output = await jobs.findOutput(id).catch(orUndefined);
+  const asset = output === undefined ? await assets.find(id) : undefined;
+  const hash = output === undefined ? asset?.hash : await keepOutput(output.file).catch(orUndefined);
+  return hash !== undefined && (await assets.retain(hash)) ? hash : undefined;
 }
 
 function orUndefined(error: unknown): undefined {

@@ -24,6 +24,7 @@ describe("parseConfig", () => {
     assert.deepEqual(config.remote_image_api, { base_url: "https://api.stability.ai", keys: [] });
     assert.deepEqual(config.channels.web, {
       hooks_default_session_key: "hook:ingress",
+      comfy_api: false,
       hooks_allow_request_session_key: false,
       hooks_heartbeat_seconds: 0,
       stream_auth: "token",
@@ -36,7 +37,7 @@ describe("parseConfig", () => {
       metrics: "open",
       openapi: "open",
     });
-    assert.equal(Object.keys(config.limits).length, 33);
+    assert.equal(Object.keys(config.limits).length, 36);
     assert.deepEqual([config.limits.body_bytes, config.limits.drain_seconds], [262144, 30]);
     assert.deepEqual(parseConfig(undefined, "empty"), config);
   });
@@ -71,8 +72,14 @@ describe("parseConfig", () => {
     refused({ store: "mysql:x" }, /"store": expected memory:, sqlite:FILE or postgres:/);
     refused({ files: "s3:bucket" }, /"files": expected s3:\/\/BUCKET\/PREFIX, received "s3:bucket"\./);
     refused({ files: "https://a:3141592@b" }, /"files": .* received "https:\/\/a:set \(7 chars\)@b"/);
-    refused({ agent: { graph: "a", module: "b" } }, /"agent": expected \{ graph: FILE \} or \{ module: FILE \}/);
-    refused({ agent: { graph: "a", targets: [4] } }, /"agent": expected \{ graph: FILE \} or \{ module: FILE \}/);
+    refused(
+      { agent: { graph: "a", module: "b" } },
+      /"agent": expected \{ graph: FILE \}, \{ graphs: \{ NAME: FILE \} \} or \{ module: FILE \}/,
+    );
+    refused(
+      { agent: { graph: "a", targets: [4] } },
+      /"agent": expected \{ graph: FILE \}, \{ graphs: \{ NAME: FILE \} \} or \{ module: FILE \}/,
+    );
     refused({ remote_image_api: { base_url: "file:///etc/passwd" } }, /"remote_image_api\.base_url"/);
     refused([], /expected object/);
   });

@@ -33,12 +33,13 @@ describe("loadConfig", () => {
 
   it("takes relative paths of a file from the file's folder, others from the working folder", () => {
     const path = file(
-      "output_dir: o\nstore: sqlite:db/x.db\nagent: { graph: g.json, cache_dir: c, targets: [g.json] }\n",
+      "output_dir: o\nstore: sqlite:db/x.db\nagent: { graph: g.json, graphs: { a: a.json }, cache_dir: c, targets: [g.json] }\n",
     );
     const config = loadConfig({ file: path, env: { LATENTKIT_STORE: "" }, cwd: tmpdir() });
     assert.equal(config.output_dir, join(folder, "o"));
     assert.equal(config.store, `sqlite:${join(folder, "db/x.db")}`);
-    const agent = { graph: join(folder, "g.json"), cache_dir: join(folder, "c"), targets: ["g.json"] };
+    const graphs = { a: join(folder, "a.json") };
+    const agent = { graph: join(folder, "g.json"), graphs, cache_dir: join(folder, "c"), targets: ["g.json"] };
     assert.deepEqual(config.agent, agent);
     const fromEnv = loadConfig({ file: path, env: { LATENTKIT_OUTPUT_DIR: "o" }, cwd: tmpdir() });
     assert.equal(fromEnv.output_dir, resolve(tmpdir(), "o"));

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { blake3 } from "@noble/hashes/blake3";
+import type { IHasher } from "hash-wasm";
+import { loadHashWasm } from "../../../../base/lazy-packages.js";
 import { blobPath } from "../../../asset-references.js";
 import { refusal } from "../refusals.js";
 
@@ -44,7 +45,7 @@ export interface Upload {
   discard(): Promise<void>;
 }
 
-// decision 284
+// decisions 284, 285
 /** Uploaded bytes, each once under its hash, and the assets that name them: files in one folder. */
 export class AssetFiles {
   readonly #options: AssetFilesOptions;
@@ -63,8 +64,9 @@ export class AssetFiles {
   async begin(): Promise<Upload> {
     await this.#sweep();
     const path = join(this.folder, "blobs", `.${randomUUID()}.tmp`);
+    const hasher = await loadHashWasm().createBLAKE3();
     const handle = await open(path, "wx", 0o600);
-    return new FileUpload(handle, path, this.folder, (bytes) => this.#count(bytes));
+    return new FileUpload(handle, hasher.init(), path, this.folder, (bytes) => this.#count(bytes));
   }
 
   /** Size of the bytes of a hash; undefined where nobody has uploaded them. */
@@ -166,13 +168,14 @@ class FileUpload implements Upload {
   readonly #path: string;
   readonly #folder: string;
   readonly #count: (bytes: number) => void;
-  readonly #hash = blake3.create({});
+  readonly #hasher: IHasher;
   #isOpen = true;
   #isSettled = false;
   size = 0;
 
-  constructor(handle: FileHandle, path: string, folder: string, count: (bytes: number) => void) {
+  constructor(handle: FileHandle, hasher: IHasher, path: string, folder: string, count: (bytes: number) => void) {
     this.#handle = handle;
+    this.#hasher = hasher;
     this.#path = path;
     this.#folder = folder;
     this.#count = count;
@@ -180,13 +183,13 @@ class FileUpload implements Upload {
 
   async write(bytes: Uint8Array): Promise<void> {
     this.#count(bytes.length);
-    this.#hash.update(bytes);
+    this.#hasher.update(bytes);
     this.size += bytes.length;
     await this.#handle.writeFile(bytes);
   }
 
   async commit(expected: string | undefined): Promise<{ hash: string; isNew: boolean }> {
-    const hash = `blake3:${Buffer.from(this.#hash.digest()).toString("hex")}`;
+    const hash = `blake3:${this.#hasher.digest("hex")}`;
     if (expected !== undefined && expected !== hash) {
       throw refusal("hash_mismatch", `expected_hash: the bytes have ${hash}`, { details: { hash } });
     }

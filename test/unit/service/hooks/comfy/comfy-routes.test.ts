@@ -279,6 +279,40 @@ describe("Comfy API v2 with the unmodified SDK", () => {
     assert.equal(second.headers.get("location"), `/api/v2/jobs/${first.id}`);
   });
 
+  it("a service that stops refuses a job with a 429, which the SDK repeats, and ends streams", async () => {
+    const { client, post, get, hooks } = await open();
+    const job = await client.submit(client.workflows.fromJson(picture(1, 2048)));
+    const stream = await get(`/api/v2/jobs/${job.id}/events`);
+    const closed = hooks.close(0);
+    const refused = await post("/api/v2/jobs", { workflow: text("x") });
+    const { error } = (await refused.json()) as { error: { code: string } };
+    assert.deepEqual([refused.status, error.code], [429, "deployment_not_ready"]);
+    assert.ok(Number(refused.headers.get("retry-after")) > 0);
+    assert.match(await stream.text(), /"status":"failed"/);
+    await closed;
+  });
+
+  it("too many streams of a job are refused; a workflow has at most 256 assets", async () => {
+    const { client, get, post } = await open({}, { streams_per_run: 1 });
+    const job = await client.submit(client.workflows.fromJson(picture(1, 2048)));
+    const stream = await get(`/api/v2/jobs/${job.id}/events`);
+    const second = await get(`/api/v2/jobs/${job.id}/events`);
+    const { error } = (await second.json()) as { error: { code: string } };
+    assert.deepEqual([second.status, error.code], [429, "too_many_streams"]);
+    // looks are never refused
+    assert.equal((await get(`/api/v2/jobs/${job.id}`)).status, 200);
+    await job.cancel();
+    assert.match(await stream.text(), /"status":"canceled"/);
+    const inputs = Object.fromEntries(
+      Array.from({ length: 257 }, (_, i) => [`image${i}`, { __type: "core/ASSET", info: { id: `a${i}` } }]),
+    );
+    const many = await post("/api/v2/jobs", { workflow: { 1: { class_type: "LoadImage", inputs } } });
+    assert.match(await many.text(), /more than 256 assets/);
+    const malformed = { image: { __type: "core/ASSET" } };
+    const none = await post("/api/v2/jobs", { workflow: { 1: { class_type: "LoadImage", inputs: malformed } } });
+    assert.match(await none.text(), /"code":"missing_asset"/);
+  });
+
   it("wrong tokens: 429 without Retry-After beyond the budget, so that the client is told", async () => {
     const { url } = await open({}, { failed_auth_per_minute: 1 });
     const look = () => fetch(`${url}/api/v2/jobs/x`, { headers: { authorization: "Bearer wrong" } });
