@@ -28,6 +28,6 @@ export interface FileStore {
   put(runId: string, file: RunFile, signal: AbortSignal): Promise<RunFile>;
   /** Opens a stored file; for `headOnly`, `read` is not called. Fails with HookError not_found or files_unavailable. */
   open(file: RunFile, options: { readonly headOnly: boolean }): Promise<OpenedFile>;
-  /** Removes what an ended run left on this machine. */
-  tidy?(runId: string): Promise<void>;
+  /** Removes what a start of a run left on this machine; `attempt`: its number as its agent got it, 1 for the first. */
+  tidy?(runId: string, attempt?: number): Promise<void>;
 }

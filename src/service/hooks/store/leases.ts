@@ -61,7 +61,7 @@ export interface RunCounts {
   readonly running: number;
   /** Sequence number of the newest stored run, 0 without any. */
   readonly newest: number;
-  /** Creation of the oldest queued run, wall clock ms; null where none is queued. */
+  /** Time since which the oldest run that never started could, wall clock ms; null where none waits. */
   readonly oldestQueuedAt: number | null;
 }
 

@@ -72,8 +72,9 @@ export function createS3Files(options: S3FilesOptions): FileStore {
       if (!file.path.startsWith(base)) throw gone();
       return download(file.path.slice(base.length), headOnly);
     },
-    async tidy(runId) {
-      if (scratch !== undefined) await rm(resolve(scratch, runId), { recursive: true, force: true });
+    async tidy(runId, attempt = 1) {
+      const folder = attempt === 1 ? runId : `${runId}.${attempt}`;
+      if (scratch !== undefined) await rm(resolve(scratch, folder), { recursive: true, force: true });
     },
   };
 

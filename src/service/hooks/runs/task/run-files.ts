@@ -43,10 +43,10 @@ export class RunFiles {
   }
 
   /** Leaves the files on this machine where one of them is nowhere else. */
-  async tidy(): Promise<void> {
+  async tidy(attempt: number): Promise<void> {
     if (this.#loss !== undefined) return;
     const { files, observer } = this.#context;
-    await files.tidy?.(this.#id).catch((error: unknown) => observer.fault?.("files", error));
+    await files.tidy?.(this.#id, attempt).catch((error: unknown) => observer.fault?.("files", error));
   }
 
   async #put(file: RunFile): Promise<RunFile[]> {

@@ -82,7 +82,7 @@ export class RunTask {
     } else if (end !== null) observer.retried?.({ id: this.#id, attempt: row.attempt });
     await this.#settledOrGrace(settled);
     // an interrupted run may start again at once, in the same folder
-    if (end !== null && end !== "interrupted") await this.#files.tidy();
+    if (end !== null && end !== "interrupted") await this.#files.tidy(this.#attemptOf(row));
     return typeof end === "string" || end === null ? undefined : end;
   }
 
@@ -141,12 +141,18 @@ export class RunTask {
     }
   }
 
-  async #callAgent({ id, sessionKey, message, name, graph, attempt }: RunRow): Promise<void> {
+  /** Number of this start: a worker counts those that were lost too. */
+  #attemptOf({ attempt }: RunRow): number {
+    return Math.max(this.#startNumber, attempt);
+  }
+
+  async #callAgent(row: RunRow): Promise<void> {
+    const { id, sessionKey, message, name, graph } = row;
     try {
       const { agent, current, eventLimits } = this.#context;
       const context = this.#output.context(this.#abort.signal);
-      const start = Math.max(this.#startNumber, attempt);
-      const again = start > 1 ? { attempt: start } : {};
+      const attempt = this.#attemptOf(row);
+      const again = attempt > 1 ? { attempt } : {};
       const run = { id, sessionKey, message, name, ...(graph !== null && { graph }), ...again };
       const result = await current.run(id, () => agent(run, context));
       this.#end(returned(result, eventLimits.bytes));

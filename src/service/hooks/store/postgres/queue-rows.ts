@@ -8,7 +8,8 @@ export async function countRuns(db: Connection, most: number): Promise<RunCounts
     `SELECT (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'queued' LIMIT $1) AS first) AS queued,
        (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'running' LIMIT $1) AS first) AS running,
        (SELECT max(seq) FROM lk.runs) AS newest,
-       (SELECT created_at FROM lk.runs WHERE state = 'queued' ORDER BY seq LIMIT 1) AS oldest_queued_at`,
+       (SELECT greatest(created_at, due_mark) AS since FROM lk.runs WHERE state = 'queued' AND token = 0
+         ORDER BY since LIMIT 1) AS oldest_queued_at`,
     most,
   );
   const { oldest_queued_at: oldest } = row!;

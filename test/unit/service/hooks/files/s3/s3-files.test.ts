@@ -149,11 +149,15 @@ describe("createS3Files", () => {
 
   it("removes the scratch folder of a run and no other", async () => {
     const scratch = join(folder(), "runs");
-    for (const run of [RUN, "other"]) mkdirSync(join(scratch, run, "deep"), { recursive: true });
+    const folders = [RUN, `${RUN}.2`, "other"];
+    for (const run of folders) mkdirSync(join(scratch, run, "deep"), { recursive: true });
+    const left = () => folders.map((run) => existsSync(join(scratch, run)));
     const files = create({ scratch });
     await files.tidy!(RUN);
     await files.tidy!("none");
-    assert.deepEqual([existsSync(join(scratch, RUN)), existsSync(join(scratch, "other"))], [false, true]);
+    assert.deepEqual(left(), [false, true, true]);
+    await files.tidy!(RUN, 2);
+    assert.deepEqual(left(), [false, false, true]);
   });
 
   it("needs credentials", async () => {

@@ -41,6 +41,48 @@ function gatedAgent() {
 }
 
 describe("Prefer: wait", () => {
+  it("waits through a retry, whose failed attempt leaves its events and no files", async () => {
+    const folder = newFolder();
+    const agent: Agent = async ({ attempt = 1 }, { addFile }) => {
+      for (const name of attempt === 1 ? ["half.png", "lake.png"] : ["lake.png"]) {
+        const path = join(folder, `${attempt}-${name}`);
+        writeFileSync(path, `${name} of attempt ${attempt}`);
+        addFile({ path, name });
+      }
+      if (attempt === 1) throw new LatentkitError("remote.failed", "The service is down.");
+      return { response: "" };
+    };
+    const retries = { first_delay_seconds: 0.05, codes: ["remote.failed"] };
+    const { post, get } = await startService({ agent, config: { retries } });
+    const run = await json(await post("/hooks/agent", { message: "x" }, WAIT));
+    assert.deepEqual([run.status, run.attempt, run.file_count], ["succeeded", 2, 1]);
+    const file = (name: string) => get(`/api/runs/${run.run_id}/files/${name}`);
+    assert.equal((await file("half.png")).status, 404);
+    assert.equal(await (await file("lake.png")).text(), "lake.png of attempt 2");
+    const events = await (await get(`/api/stream?run_id=${run.run_id}`)).text();
+    assert.deepEqual(
+      events.match(/^event: .*$/gm),
+      ["replay_meta", "status", "retry", "status", "done"].map((event) => `event: ${event}`),
+    );
+    assert.match(events, /"attempt":2,"delay_seconds":0.0\d+,"error":"The service is down.","code":"remote.failed"/);
+  });
+
+  it("responds with an error where the run misses its deadline, whether it waits or runs", async () => {
+    const { agent } = gatedAgent();
+    const { post, hooks } = await startService({ agent });
+    const [running, waiting] = await Promise.all([
+      post("/hooks/agent", { message: "hold", deadlineSeconds: 2 }, WAIT),
+      post("/hooks/agent", { message: "x", deadlineSeconds: 1 }, WAIT),
+    ]);
+    assert.deepEqual([running.status, (await json(running)).code], [504, "run_timed_out"]);
+    assert.deepEqual([waiting.status, (await json(waiting)).code], [503, "run_expired"]);
+    const { runs } = await hooks.runs.list({ limit: 9 });
+    assert.deepEqual(
+      runs.map(({ error }) => error?.code),
+      ["deadline_exceeded", "deadline_exceeded"],
+    );
+  });
+
   it("responds with the run's result when it has ended", async () => {
     const { agent, waiting } = gatedAgent();
     const { post, hooks } = await startService({ agent });

@@ -89,8 +89,9 @@ describeStores({ title: "run queue", network: "@long" }, (kind) => {
       const before = engine(kind);
       const soon = await startRun(before.runs, { sessionKey: "hook:a", delaySeconds: 60 });
       const late = await startRun(before.runs, { sessionKey: "hook:b", delaySeconds: 600 });
+      const { createdAt } = await before.runs.get(late);
       await closeNow(before.runs, before.clock);
-      const clock = new FakeClock(before.clock.now() + 2 * MINUTE);
+      const clock = new FakeClock(createdAt + 2 * MINUTE);
       const { runs, script } = engine(kind, { store: await kind.reopen(before.store), clock });
       (await script.call(soon)).succeed("");
       await assertEnded(runs, soon, "succeeded");

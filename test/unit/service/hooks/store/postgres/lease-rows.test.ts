@@ -96,10 +96,12 @@ describe("leases of the PostgreSQL store", () => {
     await add(store, "new", "d", { createdAt: 400, deadlineMark: 450 });
     assert.deepEqual(await store.overdue(350, 9), ["started", "old", "delayed"]);
     assert.deepEqual(await store.overdue(299, 9), ["started", "old"]);
+    assert.equal((await store.countRuns(9)).oldestQueuedAt, 50);
     const [held] = await store.claim(claim("w", { count: 2 }));
     assert.equal(held?.run.id, "old");
     await store.release("started", 1);
     assert.deepEqual(await store.overdue(350, 9), ["delayed"]);
+    assert.equal((await store.countRuns(9)).oldestQueuedAt, 300);
     assert.deepEqual(
       [await store.pastDeadline(449, 9), await store.pastDeadline(500, 9)],
       [
