@@ -66,7 +66,7 @@ export const FLOORS = {
   ],
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
-  service: ["agent token-headers", "graph-agent log message", "hooks/", "*"],
+  service: ["agent token-headers", "graph-agent log message", "hooks/", "batch/", "*"],
   "service/hooks": [
     "*",
     "store/ files/",

@@ -3,7 +3,16 @@ import { checkOptions, isKeyed } from "../base/options.js";
 import { type ConfigInput, parseConfig } from "../render/config/config.js";
 import { startWorker } from "./hooks/shared/worker.js";
 import { createLogger } from "./log.js";
-import { factsOf, isPostgres, openAgent, openFiles, openPostgres, refusingStore } from "./parts.js";
+import {
+  factsOf,
+  isPostgres,
+  openAgent,
+  openBatchAgent,
+  openFiles,
+  openModels,
+  openPostgres,
+  refusingStore,
+} from "./parts.js";
 import { START_RULES, type StartOptions } from "./start.js";
 
 /** A worker process. */
@@ -33,13 +42,23 @@ export async function startWorkerProcess(
   }
   const logger = createLogger({ destination: options.log && { write: options.log } });
   const { limits, channels } = config;
-  const agent = await openAgent({ ...config, render: true });
+  const host = await openModels({ ...config, render: true });
+  const agent = await openAgent(config, host).catch(async (error: unknown) => {
+    await host?.close?.();
+    throw error;
+  });
+  const batchAgent = openBatchAgent(config, host);
+  const closeAgents = async () => {
+    await Promise.all([agent.close(), batchAgent.close()]);
+    await host?.close?.();
+  };
   try {
     const files = openFiles(config);
     const store = await openPostgres(config.store);
     const worker = await refusingStore(() =>
       startWorker({
         agent: agent.run,
+        batchAgent,
         store,
         files,
         concurrency: limits.running,
@@ -62,11 +81,11 @@ export async function startWorkerProcess(
       },
       async close(drainSeconds = limits.drain_seconds) {
         await worker.close(drainSeconds);
-        await agent.close();
+        await closeAgents();
       },
     };
   } catch (error) {
-    await agent.close();
+    await closeAgents();
     throw error;
   }
 }

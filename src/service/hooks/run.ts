@@ -11,7 +11,7 @@ export const RUN_STATES = [
 export type RunState = (typeof RUN_STATES)[number];
 export type TerminalState = Exclude<RunState, "queued" | "running">;
 
-export const RUN_ORIGINS = ["agent", "wake", "heartbeat"] as const;
+export const RUN_ORIGINS = ["agent", "wake", "heartbeat", "batch"] as const;
 export type RunOrigin = (typeof RUN_ORIGINS)[number];
 
 /** One run without its message. Times are wall clock ms. */

@@ -1,3 +1,5 @@
+import { LatentkitError } from "../../../base/errors.js";
+import type { Agent } from "../../agent.js";
 import type { Timer } from "../clock.js";
 import { HookError } from "../hook-error.js";
 import type { RunFile, RunRow, TerminalState } from "../run.js";
@@ -119,9 +121,11 @@ export class RunTask {
     }
   }
 
-  async #callAgent({ id, sessionKey, message, name }: RunRow): Promise<void> {
+  async #callAgent({ id, sessionKey, message, name, origin }: RunRow): Promise<void> {
     try {
-      const { agent, current, eventLimits } = this.#context;
+      const { current, eventLimits, batchAgent } = this.#context;
+      // never the other one's: it would take a batch for a prompt
+      const agent = origin === "batch" ? (batchAgent ?? refuseBatch) : this.#context.agent;
       const context = this.#output.context(this.#abort.signal);
       const isAgain = this.#startNumber > 1;
       const run = { id, sessionKey, message, name, ...(isAgain && { attempt: this.#startNumber }) };
@@ -273,6 +277,11 @@ export class RunTask {
     }
   }
 }
+
+const refuseBatch: Agent = () => {
+  const sentence = "A worker that is not `latentkit worker` has claimed the batch's run: it renders no batches.";
+  throw new LatentkitError("config.invalid", sentence);
+};
 
 interface Deferred<T> {
   readonly promise: Promise<T>;

@@ -2,13 +2,15 @@ import type { RunCounts } from "../leases.js";
 import type { Connection } from "./connection.js";
 import { fromStored, toStored } from "./text.js";
 
+// runs of a batch come after all others, and wait as long as it takes: they are left out of counts and of expiry
+
 /** Counts up to a bound: it takes as long with 100,000 runs queued as with the bound. */
 export async function countRuns(db: Connection, most: number): Promise<RunCounts> {
   const [row] = await db.query(
-    `SELECT (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'queued' LIMIT $1) AS first) AS queued,
+    `SELECT (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'queued' AND origin <> 'batch' LIMIT $1) AS first) AS queued,
        (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'running' LIMIT $1) AS first) AS running,
        (SELECT max(seq) FROM lk.runs) AS newest,
-       (SELECT created_at FROM lk.runs WHERE state = 'queued' ORDER BY seq LIMIT 1) AS oldest_queued_at`,
+       (SELECT created_at FROM lk.runs WHERE state = 'queued' AND origin <> 'batch' ORDER BY seq LIMIT 1) AS oldest_queued_at`,
     most,
   );
   const { oldest_queued_at: oldest } = row!;
@@ -37,7 +39,7 @@ export async function positionOf(db: Connection, id: string, most: number): Prom
 export async function overdue(db: Connection, createdBefore: number, count: number): Promise<string[]> {
   const rows = await db.query(
     `SELECT id FROM (
-       SELECT id, created_at FROM lk.runs WHERE state = 'queued' AND token = 0 ORDER BY seq LIMIT $2
+       SELECT id, created_at FROM lk.runs WHERE state = 'queued' AND token = 0 AND origin <> 'batch' ORDER BY seq LIMIT $2
      ) AS oldest WHERE created_at <= $1`,
     createdBefore,
     count,
