@@ -15,7 +15,7 @@ export function createStoreRunners(config: Config, report: (text: string) => voi
   return (graph, job, { signal }, concurrency = RUNS) => {
     const openRuns = async (changed: () => void) => {
       const store = await openPostgres(config.store);
-      const runs = new BatchRuns(store, { changed, limits: config.limits });
+      const runs = new BatchRuns(store, { changed });
       await refusingStore(() => runs.open()).catch(async (error: unknown) => {
         await store.close();
         throw error;

@@ -2,10 +2,8 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LatentkitError } from "../../base/errors.js";
 import { steadyWall, systemClock } from "../hooks/clock.js";
-import type { Limits } from "../hooks/hook-config.js";
 import type { RunFile, TerminalState } from "../hooks/run.js";
 import { cancelled } from "../hooks/runs/outcome.js";
-import { Retention } from "../hooks/runs/retention.js";
 import { joinStore } from "../hooks/shared/store-time.js";
 import type { SharedStore } from "../hooks/store/leases.js";
 import type { EventBatch } from "../hooks/store/store.js";
@@ -14,6 +12,7 @@ import { PACK_NAME } from "./batch-message.js";
 /** Interval of looks at the store, whose hints may be lost. */
 const POLL_MS = 500;
 const RETRY_MS = 250;
+const REMOVED_AT_ONCE = 100;
 /** Time for which the store may fail before the batch ends. */
 const PATIENCE_MS = 30_000;
 /** A batch has no time limit; this one ends a run whose node never does. */
@@ -27,7 +26,6 @@ const LIMITS = { events: 100, bytes: 2 ** 24 };
 export interface BatchRunsOptions {
   /** Called when runs have started or ended. */
   readonly changed: () => void;
-  readonly limits: Pick<Limits, "retention_hours" | "retention_runs">;
   /** Time for which the store may fail; 30 s where absent. */
   readonly patienceMs?: number;
 }
@@ -57,7 +55,9 @@ export class BatchRuns {
   readonly #store: SharedStore;
   readonly #patienceMs: number;
   readonly #changed: () => void;
-  readonly #retention: Retention;
+  /** Ids of runs that have ended and are not removed yet. */
+  #ended: string[] = [];
+  #removing: Promise<void> | undefined;
   readonly #now = steadyWall(systemClock);
   readonly #followed = new Map<string, Followed>();
   #failingSince: number | undefined;
@@ -66,18 +66,15 @@ export class BatchRuns {
   #timer: NodeJS.Timeout | undefined;
   #endListening: (() => void) | undefined;
 
-  constructor(store: SharedStore, { changed, limits, patienceMs = PATIENCE_MS }: BatchRunsOptions) {
+  constructor(store: SharedStore, { changed, patienceMs = PATIENCE_MS }: BatchRunsOptions) {
     this.#store = store;
     this.#changed = changed;
     this.#patienceMs = patienceMs;
-    this.#retention = new Retention({ store, clock: systemClock, mark: this.#now, observer: {} }, limits);
   }
 
   /** Rejects with store_unavailable where another process has the store for itself. */
   async open(): Promise<void> {
     await joinStore(this.#store, systemClock, this.#now);
-    // no front end may be there to remove what is old
-    this.#retention.start();
     this.#endListening = this.#store.listen((id) => {
       if (id === null || this.#followed.has(id)) this.#lookSoon();
     });
@@ -121,7 +118,8 @@ export class BatchRuns {
     this.#endListening?.();
     await this.cancel(["queued", "running"]);
     await this.#looking;
-    await this.#retention.stop();
+    await this.#removing;
+    await this.#remove();
     await this.#store.close();
   }
 
@@ -195,8 +193,18 @@ export class BatchRuns {
   #settle(id: string, { end, error }: { readonly end?: RunEnd; readonly error?: unknown }): void {
     const followed = this.#followed.get(id);
     this.#followed.delete(id);
+    if (end !== undefined && this.#ended.push(id) >= REMOVED_AT_ONCE) this.#removing = this.#remove();
     if (end === undefined) followed?.fail(error);
     else followed?.end(end);
+  }
+
+  // decision 268
+  /** Removes runs that nobody needs any more: those of hooks are kept by their number. */
+  async #remove(): Promise<void> {
+    const ids = this.#ended;
+    this.#ended = [];
+    // the retention of a front end removes what stays
+    await this.#store.removeRuns(ids).catch(() => undefined);
   }
 
   /** Tries again until the store has failed for too long. */

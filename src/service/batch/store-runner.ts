@@ -177,7 +177,7 @@ export class StoreRunner implements Runner {
       return;
     }
     if (end.error?.code === "config.invalid") throw reviveError({ code: end.error.code, message: end.error.error });
-    const attempt = this.#isStopped && end.state === "cancelled" ? INTERRUPTED : failedBy(end);
+    const attempt = this.#isStopped && end.state === "cancelled" ? INTERRUPTED : failedBy(end, chunk.length);
     for (const { resolve } of chunk) resolve(attempt);
   }
 
@@ -205,10 +205,12 @@ export class StoreRunner implements Runner {
   }
 }
 
-function failedBy({ state, error }: RunEnd): Attempt {
-  const isLost = state === "interrupted" || state === "gone";
+/** Attempt at each of the items of a run that did not succeed; those of several items are tried again, each alone. */
+function failedBy({ state, error }: RunEnd, count: number): Attempt {
+  const isLost = state === "interrupted" || state === "gone" || (state !== "cancelled" && count > 1);
+  const reason = state === "failed" ? `its run failed: ${error?.error}` : "its worker was lost.";
   const cause = isLost
-    ? new LatentkitError("thread.lost", "The worker that rendered the item was lost.")
+    ? new LatentkitError("thread.lost", `An item was not rendered, because ${reason}`)
     : state === "cancelled"
       ? new LatentkitError("run.interrupted", "The run of the item was cancelled in the store.")
       : reviveError({ code: error?.code, message: error?.error });

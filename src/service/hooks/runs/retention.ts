@@ -6,11 +6,9 @@ const INTERVAL_MS = 60_000;
 /** Rows of one transaction: some 20 ms. */
 const BUDGET = 2000;
 
-type RetentionContext = Pick<RunContext, "store" | "mark" | "clock" | "observer">;
-
 /** Removes runs and keys that have outlived their retention: every minute, and when too many runs have ended. */
 export class Retention {
-  readonly #context: RetentionContext;
+  readonly #context: RunContext;
   readonly #retentionMs: number;
   readonly #maxEndedRuns: number;
   #ended = 0;
@@ -18,7 +16,7 @@ export class Retention {
   #sweeping: Promise<void> | undefined;
   #isStopped = false;
 
-  constructor(context: RetentionContext, limits: Pick<Limits, "retention_hours" | "retention_runs">) {
+  constructor(context: RunContext, limits: Pick<Limits, "retention_hours" | "retention_runs">) {
     this.#context = context;
     this.#retentionMs = limits.retention_hours * 3600_000;
     this.#maxEndedRuns = limits.retention_runs;

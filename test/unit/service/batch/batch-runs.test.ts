@@ -3,7 +3,7 @@ import { BatchRuns } from "#src/service/batch/batch-runs.js";
 import type { SharedStore } from "#src/service/hooks/store/leases.js";
 import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { refuses } from "../../../helpers/errors.js";
-import { defaultLimits, until } from "../../../helpers/hooks/hook-runs.js";
+import { until } from "../../../helpers/hooks/hook-runs.js";
 import { newSchema, postgres } from "../../../helpers/postgres/cluster.js";
 import { startProxy } from "../../../helpers/postgres/proxy.js";
 
@@ -22,7 +22,7 @@ describe("runs of a batch", () => {
     return store;
   };
   const start = async (store: SharedStore, patienceMs?: number) => {
-    const runs = new BatchRuns(store, { changed: () => undefined, limits: defaultLimits(), patienceMs });
+    const runs = new BatchRuns(store, { changed: () => undefined, patienceMs });
     await runs.open();
     open.push(runs);
     return runs;
@@ -58,6 +58,9 @@ describe("runs of a batch", () => {
     );
     assert.deepEqual(await end, { state: "succeeded", response: "r", pack: undefined, error: null });
     assert.equal(await store.countPendingDeliveries(9), 0);
+    await runs.close();
+    assert.equal(await store.getSummary(second!.run.id), null);
+    assert.equal((await store.getSummary("hook"))?.state, "running");
   });
 
   it("are cancelled: the queued ones, then all, then what an earlier life has left", async () => {
