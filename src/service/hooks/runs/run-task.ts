@@ -124,6 +124,7 @@ export class RunTask {
   async #callAgent({ id, sessionKey, message, name, origin }: RunRow): Promise<void> {
     try {
       const { current, eventLimits, batchAgent } = this.#context;
+      // decision 269
       // never the other one's: it would take a batch for a prompt
       const agent = origin === "batch" ? (batchAgent ?? refuseBatch) : this.#context.agent;
       const context = this.#output.context(this.#abort.signal);
