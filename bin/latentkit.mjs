@@ -13,4 +13,7 @@ const startService = async (...options) => load("../dist/service/start.js").star
 /** @type {import("../dist/cli/commands/worker.js").StartWorker} */
 const startWorker = async (...options) => load("../dist/service/start-worker.js").startWorkerProcess(...options);
 
-process.exitCode = await main(process.argv.slice(2), undefined, startService, startWorker);
+/** @type {import("../dist/cli/batch/render-batch.js").CreateStoreRunners} */
+const storeRunners = (...options) => load("../dist/service/store-runners.js").createStoreRunners(...options);
+
+process.exitCode = await main(process.argv.slice(2), undefined, startService, startWorker, storeRunners);

@@ -71,6 +71,7 @@ export const FLOORS = {
     "agent-graphs log message traced-agent",
     "graph-agent",
     "hooks/",
+    "batch/",
     "*",
   ],
   "service/hooks": [

@@ -115,6 +115,8 @@ export const ERROR_CODES = {
   "thread.lost": RUN_FAILED,
   /** The journal of a batch cannot be used: another process holds it, it belongs to another batch, or it is damaged. */
   "journal.refused": badGraph("invalid_prompt"),
+  /** The store that spreads a batch over workers cannot be reached, or the files of its workers cannot be read. */
+  "store.unavailable": RUN_FAILED,
   /** A file of a batch's items, or one item in it, cannot be read. */
   "items.invalid": badGraph("custom_validation_failed"),
   /** A function or command was called with an unknown or wrong option or argument. */

@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import { LatentkitError, suggest } from "../base/errors.js";
 import { packageVersion } from "../base/package.js";
+import type { CreateStoreRunners } from "./batch/render-batch.js";
 import { type Command, readArguments } from "./command.js";
 import type { StartService } from "./commands/serve.js";
 import type { StartWorker } from "./commands/worker.js";
@@ -12,9 +13,13 @@ type Commands = Readonly<Record<string, () => Command>>;
 const load = createRequire(import.meta.url);
 
 // loaded on demand: a command loads only what it needs
-const commandsWith = (startService: StartService, startWorker: StartWorker): Commands => ({
+const commandsWith = (
+  startService: StartService,
+  startWorker: StartWorker,
+  storeRunners: CreateStoreRunners,
+): Commands => ({
   init: () => (load("./commands/init.js") as typeof import("./commands/init.js")).initCommand,
-  render: () => (load("./commands/render.js") as typeof import("./commands/render.js")).renderCommand,
+  render: () => (load("./commands/render.js") as typeof import("./commands/render.js")).renderCommand(storeRunners),
   serve: () => (load("./commands/serve.js") as typeof import("./commands/serve.js")).serveCommand(startService),
   worker: () => (load("./commands/worker.js") as typeof import("./commands/worker.js")).workerCommand(startWorker),
   nodes: () => (load("./commands/nodes.js") as typeof import("./commands/nodes.js")).nodesCommand,
@@ -29,7 +34,7 @@ const commandsWith = (startService: StartService, startWorker: StartWorker): Com
 });
 
 const noService = () => {
-  throw new LatentkitError("usage.invalid", "This program cannot serve: use the command latentkit.");
+  throw new LatentkitError("usage.invalid", "This program has no service: use the command latentkit.");
 };
 
 const INTERRUPTED = 130;
@@ -40,13 +45,14 @@ const STOP_SIGNALS = ["SIGINT", "SIGTERM", HANG_UP] as const;
 // decision 39
 /**
  * Runs the command line and returns the exit code: 0 done, 1 run failed, 2 bad graph or usage, 3 bad configuration,
- * 130 interrupted. `serve` and `worker` call what they are handed: the command line itself does not import the service.
+ * 130 interrupted. `serve`, `worker` and `render --store` call what they are handed: the command line itself does not import the service.
  */
 export async function main(
   argv: readonly string[],
   terminal: Terminal = ownTerminal(argv),
   startService: StartService = noService,
   startWorker: StartWorker = noService,
+  storeRunners: CreateStoreRunners = noService,
 ): Promise<number> {
   const controller = new AbortController();
   let second: AbortController | undefined;
@@ -66,7 +72,7 @@ export async function main(
   };
   for (const name of STOP_SIGNALS) process.on(name, interrupt);
   try {
-    const commands = commandsWith(startService, startWorker);
+    const commands = commandsWith(startService, startWorker, storeRunners);
     const begin = (chosen: Command) => {
       command = chosen;
     };

@@ -21,8 +21,9 @@ export async function renderOptions(args: Arguments, terminal: Terminal) {
     env: terminal.env,
   });
   const isQuiet = args.flag("quiet") || args.flag("json");
-  const host = await openHost(config.models, terminal, isQuiet);
-  if (!isQuiet && loadsModels(args.positionals[0]!)) terminal.err(hostLine(host));
+  const isShared = args.has("store");
+  const host = isShared ? undefined : await openHost(config.models, terminal, isQuiet);
+  if (!isQuiet && !isShared && loadsModels(args.positionals[0]!)) terminal.err(hostLine(host));
   return {
     host,
     set: Object.fromEntries(args.values("set").map((text) => pair("set", text))),

@@ -6,6 +6,7 @@ import type { Host } from "../host/types.js";
 import type { Config } from "../render/config/config.js";
 import type { Agent } from "./agent.js";
 import type { GraphSources } from "./agent-graphs.js";
+import { createBatchAgent } from "./batch/batch-agent.js";
 import { createGraphAgent } from "./graph-agent.js";
 import type { FileStore } from "./hooks/files/file-store.js";
 import { createS3Files } from "./hooks/files/s3/s3-files.js";
@@ -38,19 +39,26 @@ interface OpenAgent {
   close(): Promise<void>;
 }
 
-/** Opens the agent of a run; one that only checks messages needs no models. */
-export async function openAgent(config: Config): Promise<OpenAgent> {
-  const agent = await openUntraced(config);
+/** Opens the models of a configuration; undefined where it names none, and where this process renders nothing. */
+export async function openModels({ models, render }: Config): Promise<Host | undefined> {
+  if (models.length === 0 || !render) return undefined;
+  // loaded where there are models alone: it brings a runtime of its own
+  const { createCheckpointHost } = await import("../host/checkpoint/index.js");
+  return createCheckpointHost({ models });
+}
+
+/** Opens the agent of a run, with the models that it renders with. */
+export async function openAgent(config: Config, host?: Host): Promise<OpenAgent> {
+  const agent = await openUntraced(config, host);
   return config.traces ? { ...agent, run: tracedAgent(agent.run) } : agent;
 }
 
-async function openUntraced(config: Config): Promise<OpenAgent> {
+async function openUntraced(config: Config, host: Host | undefined): Promise<OpenAgent> {
   const settings = config.agent;
   if (settings !== undefined && "module" in settings) {
     return { run: await loadAgent(settings.module), close: async () => {}, reload: () => {} };
   }
   const { extra_pnginfo: extraPnginfo, cache_dir: cacheDir, ...own } = { ...settings, ...sourcesOf(config) };
-  const host = config.models.length === 0 || !config.render ? undefined : await openHost(config.models);
   const agent = createGraphAgent({
     ...own,
     host,
@@ -62,13 +70,9 @@ async function openUntraced(config: Config): Promise<OpenAgent> {
     device: config.device,
     format: config.format,
     parameters: config.parameters,
-    threads: Math.min(config.limits.running, availableParallelism()),
+    threads: threadsOf(config),
   });
-  const close = async () => {
-    await agent.close();
-    await host?.close?.();
-  };
-  return { run: agent, close, reload: (config) => agent.reload(sourcesOf(config)) };
+  return { run: agent, close: () => agent.close(), reload: (config) => agent.reload(sourcesOf(config)) };
 }
 
 /** Graphs of a configuration; the example where it names none. */
@@ -80,18 +84,22 @@ function sourcesOf({ agent = {} }: Config): GraphSources {
   return graph === undefined && Object.keys(graphs ?? {}).length === 0 ? { graph: EXAMPLE_GRAPH } : { graph, graphs };
 }
 
+/** Opens the agent of runs that batches queue. */
+export function openBatchAgent(config: Config, host?: Host): ReturnType<typeof createBatchAgent> {
+  const { agent, output_dir: outputDir, device, allow_network: allowNetwork, remote_image_api } = config;
+  const cacheDir = agent !== undefined && !("module" in agent) ? agent.cache_dir : undefined;
+  const own = { outputDir, device, allowNetwork, config: { remote_image_api }, cacheDir };
+  return createBatchAgent({ ...own, host, threads: threadsOf(config) });
+}
+
+const threadsOf = ({ limits }: Config) => Math.min(limits.running, availableParallelism());
+
 /** Opens the bucket of a configuration; undefined where files stay on this machine. */
 export function openFiles({ files, agent, output_dir }: Config): FileStore | undefined {
   if (files === undefined) return undefined;
   // files of a module are its own
-  const isOwn = agent === undefined || "graph" in agent;
+  const isOwn = agent === undefined || !("module" in agent);
   return createS3Files({ url: files, ...(isOwn && { scratch: join(output_dir, "runs") }) });
-}
-
-async function openHost(models: readonly string[]): Promise<Host> {
-  // loaded where there are models alone: it brings a runtime of its own
-  const { createCheckpointHost } = await import("../host/checkpoint/index.js");
-  return createCheckpointHost({ models });
 }
 
 export const isPostgres = (address: string): boolean => /^postgres(ql)?:/.test(address);

@@ -5,7 +5,16 @@ import type { HookLog } from "./hooks/hook-log.js";
 import { type RunningWorker, startWorker } from "./hooks/shared/worker.js";
 import { createWorkerRouter } from "./hooks/worker-router.js";
 import { createLogger } from "./log.js";
-import { factsOf, isPostgres, openAgent, openFiles, openPostgres, refusingStore } from "./parts.js";
+import {
+  factsOf,
+  isPostgres,
+  openAgent,
+  openBatchAgent,
+  openFiles,
+  openModels,
+  openPostgres,
+  refusingStore,
+} from "./parts.js";
 import { createServer } from "./server.js";
 import { START_RULES, type StartOptions } from "./start.js";
 
@@ -43,14 +52,19 @@ export async function startWorkerProcess(
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
-    const agent = await openAgent({ ...config, render: true });
+    const host = await openModels({ ...config, render: true });
+    closers.push(async () => host?.close?.());
+    const agent = await openAgent(config, host);
     closers.push(agent.close);
+    const batchAgent = openBatchAgent(config, host);
+    closers.push(() => batchAgent.close());
     const files = openFiles(config);
     const store = await openPostgres(config.store);
     closers.push(() => store.close());
     const worker = await refusingStore(() =>
       startWorker({
         agent: agent.run,
+        batchAgent,
         store,
         files,
         concurrency: limits.running,

@@ -5,7 +5,7 @@ import { type ConfigInput, parseConfig } from "../render/config/config.js";
 import { createTokens } from "./hooks/http/access/token.js";
 import { createHookService } from "./hooks/service.js";
 import { createLogger } from "./log.js";
-import { factsOf, isPostgres, openAgent, openFiles, openStore, refusingStore } from "./parts.js";
+import { factsOf, isPostgres, openAgent, openFiles, openModels, openStore, refusingStore } from "./parts.js";
 import { createServer } from "./server.js";
 
 /** Shortest token on an address that others can reach: a shorter one could be guessed. */
@@ -62,7 +62,9 @@ export async function startService(input: ConfigInput, options: StartOptions = {
     for (const close of closers.splice(0).reverse()) await close();
   };
   try {
-    const agent = await openAgent(config);
+    const host = await openModels(config);
+    closers.push(async () => host?.close?.());
+    const agent = await openAgent(config, host);
     closers.push(agent.close);
     const files = openFiles(config);
     const store = await openStore(config.store);

@@ -15,6 +15,7 @@ export const batchOptions = {
   cache: { type: "string" },
   "contact-sheet": { type: "string" },
   grid: { type: "string" },
+  store: { type: "string" },
 } as const satisfies Command["options"];
 
 export const batchHelp: readonly string[] = [
@@ -33,6 +34,7 @@ export const batchHelp: readonly string[] = [
   "  --cache DIR        keep results of nodes on disk, for other batches and processes",
   "  --contact-sheet [FILE.png]  the pictures in a grid (contact-sheet.png in the output folder)",
   "  --grid [FILE.png]  sweeps as labelled rows, columns and pages (grid.png in the output folder)",
+  "  --store [URL]      render in the workers of this PostgreSQL store (that of the configuration)",
   "Ctrl-C lets items that run come to their end, a second one stops at once.",
 ];
 

@@ -5,6 +5,8 @@ import { parseGraph } from "../../graph/parse.js";
 import type { BatchOptions } from "../../render/batch/batch.js";
 import { isFinished } from "../../render/batch/journal/journal.js";
 import { createItemRedaction } from "../../render/batch/redaction.js";
+import type { Config } from "../../render/config/config.js";
+import { loadConfig } from "../../render/config/load-config.js";
 import type { GridOptions } from "../../render/contact-sheet/grid.js";
 import { isFree, SHEET } from "../../render/contact-sheet/own-pages.js";
 import type { Axis } from "../../render/items/axis.js";
@@ -35,6 +37,8 @@ export interface BatchPlan {
   readonly options: BatchOptions & { readonly outputDir: string; readonly journal: string };
   /** Path of the contact sheet, where there is to be one. */
   readonly sheet: string | undefined;
+  /** Configuration with the store whose workers render; undefined where this process does. */
+  readonly shared: Config | undefined;
 }
 
 /**
@@ -47,6 +51,7 @@ export async function planBatch(
   report: (text: string) => void,
 ): Promise<BatchPlan> {
   const graph = args.positionals[0]!;
+  const shared = args.has("store") ? sharedConfig(args, terminal) : undefined;
   const options = await renderOptions(args, terminal);
   const { outputDir } = options;
   const { graph: source, inputDir: usual } = readGraph(graph, { classAliases: options.classAliases });
@@ -66,6 +71,7 @@ export async function planBatch(
     fields: combination.fields,
     redacted: createItemRedaction(parseGraph(source, options).prompt, options.redact),
     sheet,
+    shared,
     options: {
       ...options,
       inputDir: combination.inputDir ?? options.inputDir,
@@ -80,6 +86,17 @@ export async function planBatch(
       cacheDir: args.value("cache"),
     },
   };
+}
+
+// decision 267
+/** The configuration of --store; without a value, its store is meant. */
+function sharedConfig(args: Arguments, terminal: Terminal): Config {
+  for (const option of ["cache", "device", "models"]) {
+    if (!args.has(option)) continue;
+    throw new LatentkitError("usage.invalid", `--store: expected no --${option}, which each worker has for itself.`);
+  }
+  const store = args.value("store") || undefined;
+  return loadConfig({ file: args.value("config"), flags: { store }, env: terminal.env });
 }
 
 async function combineItems(

@@ -1,6 +1,8 @@
 import { LatentkitError } from "../../base/errors.js";
 import { runBatch } from "../../render/batch/batch.js";
 import type { BatchEvent, BatchStatus } from "../../render/batch/events.js";
+import type { CreateRunner } from "../../render/batch/runner.js";
+import type { Config } from "../../render/config/config.js";
 import { isItemFile } from "../../render/items/open.js";
 import type { Arguments } from "../command.js";
 import { batchLine } from "../event-json.js";
@@ -17,6 +19,9 @@ const MAX_WARNINGS = 50;
 
 const noProgress: BatchProgress = { show: () => {}, printAbove: (write) => write(), end: () => {} };
 
+/** Makes runners whose items the workers of a store render; bin/latentkit.mjs passes the real one. */
+export type CreateStoreRunners = (config: Config, report: (text: string) => void) => CreateRunner;
+
 /** Signals of Ctrl-C: `drain` at the first, no further item starts; `signal` at the second, all ends at once. */
 interface Stops {
   readonly drain: AbortSignal;
@@ -29,6 +34,7 @@ export async function renderBatch(
   terminal: Terminal,
   drain: AbortSignal,
   urgent: () => AbortSignal,
+  storeRunners: CreateStoreRunners,
 ): Promise<number> {
   const isJson = args.flag("json");
   const isQuiet = args.flag("quiet") || isJson;
@@ -41,7 +47,15 @@ export async function renderBatch(
   };
   try {
     const plan = await planBatch(args, terminal, printer.report);
-    const { status, pages, grid } = await follow(plan, { drain, signal: urgent() }, printer, progress, summary);
+    const runnerOf = plan.shared && storeRunners(plan.shared, printer.report);
+    const { status, pages, grid } = await follow(
+      plan,
+      runnerOf,
+      { drain, signal: urgent() },
+      printer,
+      progress,
+      summary,
+    );
     const { journal } = plan.options;
     result(status, { journal, contactSheet: pages, ...(plan.options.grid && { grid }) });
     if (!isQuiet) {
@@ -63,14 +77,21 @@ export async function renderBatch(
   }
 }
 
-async function follow(plan: BatchPlan, stops: Stops, printer: Printer, progress: BatchProgress, summary: Summary) {
+async function follow(
+  plan: BatchPlan,
+  runnerOf: CreateRunner | undefined,
+  stops: Stops,
+  printer: Printer,
+  progress: BatchProgress,
+  summary: Summary,
+) {
   const { graph, items, keys, fields, options } = plan;
   const sheet = followWithSheet(plan);
   const endNotice = reportStops(stops, printer.report);
   let status: BatchStatus = "interrupted";
   let grid: readonly string[] = [];
   try {
-    for await (const event of runBatch(graph, items, { ...options, ...stops }, keys, keys, fields)) {
+    for await (const event of runBatch(graph, items, { ...options, ...stops }, keys, keys, fields, runnerOf)) {
       summary.add(event);
       printer.print(event);
       progress.show(event);

@@ -6,6 +6,7 @@ import { render } from "../../render/render.js";
 import type { RenderResult } from "../../render/result.js";
 import { readGraph } from "../../render/source.js";
 import { batchHelp, batchOptions, isBatch } from "../batch/batch-options.js";
+import type { CreateStoreRunners } from "../batch/render-batch.js";
 import type { Arguments, Command } from "../command.js";
 import { eventLine, refusedLine, resultLine } from "../event-json.js";
 import { hostHelp, hostOptions } from "../host.js";
@@ -15,7 +16,7 @@ import { harmless, oneLine, red, type Terminal } from "../terminal.js";
 
 const INTERRUPTED = 130;
 
-export const renderCommand: Command = {
+export const renderCommand = (storeRunners: CreateStoreRunners): Command => ({
   usage: "render GRAPH",
   summary: "Render a graph, once or many times, and print the files it writes.",
   help: [
@@ -64,11 +65,11 @@ export const renderCommand: Command = {
     ...batchOptions,
   },
   // an argument that is neither an option nor a graph is the picture's name
-  bare: { "contact-sheet": /^(?!-)(?!.*\.json$)./is, grid: /^(?!-)(?!.*\.json$)./is },
+  bare: { "contact-sheet": /^(?!-)(?!.*\.json$)./is, grid: /^(?!-)(?!.*\.json$)./is, store: /^[a-z]{2,}:/i },
   positionals: { min: 1, max: 1 },
   run: async (args, terminal, signal, urgent) => {
     if (isBatch(args))
-      return await (await import("../batch/render-batch.js")).renderBatch(args, terminal, signal, urgent);
+      return await (await import("../batch/render-batch.js")).renderBatch(args, terminal, signal, urgent, storeRunners);
     const started = performance.now();
     const path = args.positionals[0]!;
     const result = args.flag("json")
@@ -88,7 +89,7 @@ export const renderCommand: Command = {
     }
     return 0;
   },
-};
+});
 
 async function runJson(path: string, args: Arguments, terminal: Terminal, signal: AbortSignal): Promise<RenderResult> {
   try {

@@ -64,7 +64,7 @@ export class MemoryFiles implements OutputFiles {
 }
 
 /** The bytes in memory of their own, which can move to another thread. */
-function owned(bytes: Uint8Array): Uint8Array {
+export function owned(bytes: Uint8Array): Uint8Array {
   const { buffer, byteLength } = bytes;
   return byteLength === buffer.byteLength ? new Uint8Array(buffer) : Uint8Array.from(bytes);
 }

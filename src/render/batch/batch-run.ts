@@ -1,3 +1,4 @@
+import { onAbort } from "../../base/abort.js";
 import { LatentkitError } from "../../base/errors.js";
 import { discardFiles, type ItemNames, settleFiles } from "../../io/files/item-files.js";
 import type { EventQueue } from "../event-queue.js";
@@ -78,6 +79,7 @@ export class BatchRun {
   async render(items: AsyncIterable<BatchItem>): Promise<void> {
     const { hash, prefixes, note } = this.graph;
     this.journal = await Journal.open({ ...this.options, hash, prefixes });
+    const leave = onAbort(this.options.drain, () => this.runner.stop?.());
     try {
       await this.journal.recover();
       const { journal, total } = this.options;
@@ -92,14 +94,19 @@ export class BatchRun {
       if (failure !== undefined) throw failure.error;
       await this.end();
     } finally {
+      leave();
       await this.journal.close();
     }
   }
 
   private get isStopped(): boolean {
-    const { signal, drain, failFast } = this.options;
+    const { signal, drain } = this.options;
     if (signal?.aborted === true || drain?.aborted === true) this.isCut = true;
-    return this.isCut || this.failure !== undefined || (failFast && this.counts.failed > 0);
+    return this.isCut || this.failure !== undefined || this.hasFailedFast;
+  }
+
+  private get hasFailedFast(): boolean {
+    return this.options.failFast && this.counts.failed > 0;
   }
 
   /** Starts the items in order; returns the error that ended reading them: those before it are rendered. */
@@ -178,11 +185,12 @@ export class BatchRun {
       const started = performance.now();
       this.emit({ type: "item-start", index, values });
       const attempt = await this.attempt(task);
-      if (attempt.status === "success") return { attempt, ms: performance.now() - started };
+      if (attempt.status === "success") return { attempt, ms: attempt.ms ?? performance.now() - started };
       if (attempt.written === undefined) await this.journal.discard(entry.position);
       else await discardFiles(attempt.written);
       if (attempt.status === "interrupted") {
-        this.isCut = true;
+        // an item that a failed one kept from starting is no interruption
+        if (!this.hasFailedFast) this.isCut = true;
         return undefined;
       }
       const error = withOrigin(attempt.error ?? new LatentkitError("node.failed", "The run failed."), task.item);
@@ -221,6 +229,7 @@ export class BatchRun {
   ): Promise<void> {
     await this.journal.failed(entry, attempt, error);
     this.counts.failed++;
+    if (this.hasFailedFast) this.runner.stop?.();
     this.emit({ type: "item-failed", index, values, error, attempt, willRetry: false, files: [] });
   }
 

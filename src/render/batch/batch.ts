@@ -37,7 +37,7 @@ import { createFaults } from "./faults.js";
 import { batchHash } from "./identity.js";
 import { checkTemplate, prefixesOf } from "./names.js";
 import { createItemRedaction } from "./redaction.js";
-import { type BatchSurroundings, createRunner } from "./runner.js";
+import { type BatchSurroundings, type CreateRunner, createRunner } from "./runner.js";
 import { sheetItemOf } from "./sheet-item.js";
 
 /** Options of a batch: the job that its items share, live objects around it, and how it goes on. */
@@ -121,7 +121,8 @@ async function* pictureBatch(
 
 /**
  * `batch` for items that carry their origin, with checked options. `keys`: keys that each of them sets, `settable`: keys
- * that any of them may set, where they are known; `fields`: fields of the name template that each of them has beside.
+ * that any of them may set, where they are known; `fields`: fields of the name template that each of them has beside;
+ * `runnerOf`: who renders them.
  */
 export async function* runBatch(
   graph: string | object,
@@ -130,6 +131,7 @@ export async function* runBatch(
   keys?: readonly string[],
   settable = keys,
   fields: readonly string[] = [],
+  runnerOf: CreateRunner = createRunner,
 ): AsyncGenerator<BatchEvent, void, undefined> {
   const { journal, resume, failFast, retry, name, total, drain, concurrency } = options;
   const run: BatchRunOptions = {
@@ -169,7 +171,7 @@ export async function* runBatch(
   const { signal } = stop;
   // every item that runs listens
   setMaxListeners(0, signal);
-  const runner = createRunner(printJson(parsed.prompt), job, { ...live, signal }, concurrency);
+  const runner = runnerOf(printJson(parsed.prompt), job, { ...live, signal }, concurrency);
   const queue = new EventQueue<BatchEvent>();
   let work = Promise.resolve();
   try {

@@ -24,6 +24,8 @@ export interface Attempt {
   readonly error?: LatentkitError;
   /** Absent where a lost thread left no word of what it had written. */
   readonly written?: readonly WrittenFile[];
+  /** Time that the item took; what passed in `run` where absent. */
+  readonly ms?: number;
 }
 
 export interface RunnerItem {
@@ -43,12 +45,22 @@ export interface Runner {
    * where they are known. Rejects with what is wrong.
    */
   ready(settable: readonly string[] | undefined): Promise<void>;
-  /** Never rejects. */
+  /** Rejects only where no further item can be rendered, which ends the batch. */
   run(item: RunnerItem): Promise<Attempt>;
   /** Another try where a lost thread may have been another item's fault: in a thread of its own. */
   runAlone(item: RunnerItem): Promise<Attempt>;
+  /** Starts nothing more: items that wait inside end as interrupted. Absent where none does. */
+  stop?(): void;
   close(): Promise<void>;
 }
+
+/** Function that makes the runner of a batch. `graph`: JSON text; `job`: with absolute folders. */
+export type CreateRunner = (
+  graph: string,
+  job: Job,
+  surroundings: BatchSurroundings,
+  concurrency: number | undefined,
+) => Runner;
 
 /** Surroundings of a batch; it keeps its own caches, names its files and reports its items. */
 export type BatchSurroundings = Omit<Surroundings, "cache" | "diskCache" | "outputHandling" | "onEvent">;
@@ -124,7 +136,8 @@ function threadRunner(graph: string | object, job: Job, signal: AbortSignal | un
 
 const merged = ({ set }: Job, values: ItemValues): ItemValues => (set === undefined ? values : { ...set, ...values });
 
-function failed(error: unknown, written: readonly WrittenFile[]): Attempt {
+/** Attempt at an item that threw. */
+export function failed(error: unknown, written: readonly WrittenFile[]): Attempt {
   const reason = error instanceof Error ? error.message : describe(error);
   const cause =
     error instanceof LatentkitError ? error : new LatentkitError("node.failed", reason, {}, { cause: error });

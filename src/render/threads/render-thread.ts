@@ -2,6 +2,7 @@ import type { ResourceLimits } from "node:worker_threads";
 import { onAbort } from "../../base/abort.js";
 import { LatentkitError } from "../../base/errors.js";
 import type { RunEvent } from "../../graph/events.js";
+import type { CollectedWrite } from "../../io/files/collected-files.js";
 import type { WrittenFile } from "../../io/files/item-files.js";
 import { createFold, type RenderResult } from "../result.js";
 import { LoadedWorker } from "./loaded-worker.js";
@@ -18,6 +19,8 @@ export interface ThreadSettings {
 /** A result, with the files that the run's own names led to. */
 export interface ThreadResult extends RenderResult {
   readonly written?: readonly WrittenFile[];
+  /** Writes of an item that is collected. */
+  readonly collected?: readonly CollectedWrite[];
 }
 
 const LONGEST_REASON = 300;
@@ -144,10 +147,10 @@ export class RenderThread {
     if (running === undefined) return;
     if (message.type === "event") this.emit(id, running, message.event);
     else if (message.type === "end") {
-      const { written, failure, result, files } = message;
+      const { written, failure, result, files, collected } = message;
       const rendered = result === undefined ? running.fold.end() : received(result);
       const failed = failure && { status: "failed" as const, error: revive(failure) as LatentkitError };
-      this.settle(id, () => running.resolve({ ...rendered, ...(files && { files }), ...failed, written }));
+      this.settle(id, () => running.resolve({ ...rendered, ...(files && { files }), ...failed, written, collected }));
     } else {
       if (message.isFatal) this.end();
       this.settle(id, () => running.reject(revive(message.error)));

@@ -36,6 +36,8 @@ export interface ThreadPoolOptions extends Readonly<Pick<Job, "setup" | "cacheDi
 /** An item of a batch: its values in place of the job's `set`, and the names of its files. */
 export interface PoolItem extends Required<Pick<Job, "set" | "passing">> {
   readonly names: ItemNames;
+  /** Nothing is written: the result has the writes, with paths below the job's output folder. */
+  readonly isCollected?: boolean;
 }
 
 /** Live objects of a run, and its item of a batch. */

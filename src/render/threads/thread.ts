@@ -1,10 +1,12 @@
 // Runs in a worker thread: graphs as render-thread.ts asks for them.
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { type ErrorCode, type ErrorDetails, LatentkitError } from "../../base/errors.js";
+import { lastOf } from "../../base/last-of.js";
 import type { RunEvent } from "../../graph/events.js";
 import { createCache } from "../../graph/memory/cache.js";
 import { parseGraph } from "../../graph/parse.js";
 import { blockingDisk } from "../../io/files/blocking-disk.js";
+import { CollectedFiles, type CollectedWrite } from "../../io/files/collected-files.js";
 import type { FilesByName } from "../../io/files/input-text.js";
 import { ItemFiles, type ItemNames, type WrittenFile } from "../../io/files/item-files.js";
 import { parseJson } from "../../io/json/lossless.js";
@@ -49,6 +51,8 @@ export interface ThreadItem {
   readonly set: string;
   readonly passing: readonly string[];
   readonly names: ItemNames;
+  /** Nothing is written: the writes are sent to the owner. */
+  readonly isCollected?: boolean;
 }
 
 /** Without code: an error that is not the library's own. */
@@ -84,6 +88,8 @@ type ReplyMessage = { readonly id: number } & (
       readonly result?: SentResult;
       /** Sent for a run with its output in memory, whose bytes move to the owner. */
       readonly files?: RenderResult["files"];
+      /** Writes of an item that is collected, whose bytes move to the owner. */
+      readonly collected?: readonly CollectedWrite[];
       /** Why a run that came to its end has failed after all. */
       readonly failure?: SentError;
     }
@@ -134,9 +140,11 @@ function serve(port: MessagePort, data: ThreadData): void {
       const isSent = isQuiet ? item === undefined && namesFiles(event) : isDue(event);
       if (isSent) send({ id, type: "event", event: sendable(event) });
     };
-    const files = item && new ItemFiles(item.names, blockingDisk);
     try {
       const shared = withFiles(job, given);
+      const collected = item?.isCollected ? new CollectedFiles(item.names, shared.outputDir ?? "") : undefined;
+      const own = item && collected === undefined ? new ItemFiles(item.names, blockingDisk) : undefined;
+      const files = collected ?? own;
       if (message.type === "check") {
         refuseWrong(
           parseGraph(readGraph(graph, { ...shared, registry: surroundings.registry }).graph, shared),
@@ -147,7 +155,7 @@ function serve(port: MessagePort, data: ThreadData): void {
         send({ id, type: "end" });
         return;
       }
-      const own = item && { ...shared, set: parseJson(item.set) as Job["set"], passing: item.passing };
+      const itemJob = item && { ...shared, set: parseJson(item.set) as Job["set"], passing: item.passing };
       const around = {
         ...surroundings,
         outputHandling: { files },
@@ -158,12 +166,14 @@ function serve(port: MessagePort, data: ThreadData): void {
       };
       // nobody reads the events of items: a random id costs more than a node
       const runId = item && `${item.names.batch}-${item.names.position}`;
-      const rendered = await renderJob(graphOf(graph), own ?? shared, around, runId);
-      const failure = rendered.status === "success" ? await commit(files) : undefined;
+      const rendered = await renderJob(graphOf(graph), itemJob ?? shared, around, runId);
+      const failure = rendered.status === "success" ? await commit(own) : undefined;
       const result = isQuiet ? sentResult(rendered, item !== undefined) : undefined;
-      const bytes = new Set(rendered.files.flatMap((file) => (file.bytes === undefined ? [] : [file.bytes.buffer])));
-      const moved = bytes.size === 0 ? undefined : rendered.files;
-      send({ id, type: "end", written: files?.written, result, files: moved, failure }, [...bytes] as ArrayBuffer[]);
+      const inMemory = rendered.files.flatMap((file) => (file.bytes === undefined ? [] : [file.bytes.buffer]));
+      const bytes = new Set([...inMemory, ...(collected?.writes ?? []).map(({ bytes }) => bytes.buffer)]);
+      const moved = inMemory.length === 0 ? undefined : rendered.files;
+      const outcome = { written: own?.written, result, files: moved, collected: collected?.writes, failure };
+      send({ id, type: "end", ...outcome }, [...bytes] as ArrayBuffer[]);
     } catch (error) {
       send({ id, type: "refused", error: sent(error), isFatal: false });
     }
@@ -192,15 +202,6 @@ function sentResult({ error, ...result }: RenderResult, isItem: boolean): SentRe
     ? { ...result, ui: {}, outputs: {}, nodeMs: {} }
     : (plainResult({ ...result, files: result.files.map(({ bytes, ...file }) => file) }, Number) as RenderResult);
   return { ...values, error: error && sent(error) };
-}
-
-/** Reads a text once, however often it comes in a row: items of a batch have graph and job in common. */
-function lastOf<T>(read: (text: string) => T): (text: string) => T {
-  let last: { readonly text: string; readonly value: T } | undefined;
-  return (text) => {
-    if (last?.text !== text) last = { text, value: read(text) };
-    return last.value;
-  };
 }
 
 const readGraphText = (graph: string): string | object =>

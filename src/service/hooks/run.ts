@@ -13,7 +13,7 @@ export const RUN_STATES = [
 export type RunState = (typeof RUN_STATES)[number];
 export type TerminalState = Exclude<RunState, "queued" | "running">;
 
-export const RUN_ORIGINS = ["agent", "wake", "heartbeat", "comfy"] as const;
+export const RUN_ORIGINS = ["agent", "wake", "heartbeat", "comfy", "batch"] as const;
 export type RunOrigin = (typeof RUN_ORIGINS)[number];
 
 /** One run without its message. Times are wall clock ms. */

@@ -25,6 +25,8 @@ export interface RunObserver {
 /** Everything that the queue, the tasks and the retention of one service share. */
 export interface RunContext {
   readonly agent: Agent;
+  /** Agent of runs that a batch has queued, which no request can start. Without it, they fail. */
+  readonly batchAgent?: Agent;
   /** Id of the run whose agent's code is executing, in its timers and callbacks too. */
   readonly current: AsyncLocalStorage<string>;
   readonly store: Store;

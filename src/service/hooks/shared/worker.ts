@@ -31,6 +31,8 @@ const DRAIN_SECONDS = 30;
 /** Options of `startWorker`. */
 export interface WorkerOptions {
   readonly agent: Agent;
+  /** @internal Agent of runs that `latentkit render --store` queues; without it, they fail. */
+  readonly batchAgent?: Agent;
   /** As `createPostgresStore` makes one; the worker closes it. */
   readonly store: SharedStore;
   /** Keeper of the files that runs report, the same as the front ends'. Default: they stay where the agent wrote them. */
@@ -81,6 +83,7 @@ const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as num
 
 const WORKER_RULES: OptionRules<WorkerOptions> = {
   agent: FUNCTION,
+  batchAgent: FUNCTION,
   store: ["a shared store, as createPostgresStore makes one", (value) => hasMethods(value, "claim", "join", "renew")],
   files: FILE_STORE,
   concurrency: whole(1),
@@ -112,7 +115,16 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const metrics = createWorkerMetrics({ running: () => claims.running, runningLimit: concurrency });
   const current = new AsyncLocalStorage<string>();
   const context: RunContext = {
-    ...{ agent, store, files, current, clock: withWall(own, now), mark: now, bus: new EventBus() },
+    ...{
+      agent,
+      batchAgent: options.batchAgent,
+      store,
+      files,
+      current,
+      clock: withWall(own, now),
+      mark: now,
+      bus: new EventBus(),
+    },
     eventLimits: options.eventLimits ?? EVENT_LIMITS,
     retries: createRetryPolicy(config.channels.web.retries),
     observer: observe(metrics.observer, log),

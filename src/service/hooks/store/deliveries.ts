@@ -101,8 +101,12 @@ export interface Outbox {
 }
 
 /** Receivers of a run's end. */
-export const receiversOf = (run: Pick<RunSummary, "sessionKey">, receivers: readonly Receiver[] = []): Receiver[] =>
-  receivers.filter(({ sessionPrefix }) => run.sessionKey.startsWith(sessionPrefix));
+export const receiversOf = (
+  { sessionKey, origin }: Pick<RunSummary, "sessionKey" | "origin">,
+  receivers: readonly Receiver[] = [],
+): Receiver[] =>
+  // a batch waits for its runs itself
+  origin === "batch" ? [] : receivers.filter(({ sessionPrefix }) => sessionKey.startsWith(sessionPrefix));
 
 export const withAttempt = (attempts: readonly Attempt[], attempt: Attempt | undefined): readonly Attempt[] =>
   attempt === undefined ? attempts : [...attempts, attempt].slice(-MOST_ATTEMPTS);

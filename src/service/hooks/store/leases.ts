@@ -87,6 +87,8 @@ export interface SharedStore extends Store, Leases {
 
   /** Joins the processes that share the store. Rejects with store_unavailable where one has it for itself. */
   join(): Promise<void>;
+  /** Removes these runs as far as they have ended. */
+  removeRuns(ids: readonly string[]): Promise<void>;
   /** Wall clock ms of the store, which is the same for all processes. */
   now(): Promise<number>;
   /** Counts at most `most` of each. */

@@ -1,3 +1,4 @@
+import { HookError } from "../../hook-error.js";
 import { maxRunSeconds } from "../../runs/terms.js";
 import { readJsonBody } from "../body.js";
 import { type Call, type Route, requireRunId } from "../call.js";
@@ -17,6 +18,9 @@ export function againRoute(context: HookContext): Route {
     const limits = startBodyLimits(context);
     const body = parseBody(schemas.again, hasBody(req) ? await readJsonBody(req, res, limits) : {});
     const earlier = await runs.get(requireRunId(call));
+    if (earlier.origin === "batch") {
+      throw new HookError("invalid_request", "a run of a batch is started by `latentkit render --store` alone");
+    }
     const message = body.message ?? earlier.message;
     // another default time now is no reason to refuse the run's own
     const timeoutSeconds = body.timeoutSeconds ?? Math.min(earlier.timeoutSeconds, maxRunSeconds(config.limits));

@@ -1,3 +1,5 @@
+import { LatentkitError } from "../../../../base/errors.js";
+import type { Agent } from "../../../agent.js";
 import type { Timer } from "../../clock.js";
 import { HookError } from "../../hook-error.js";
 import type { RunRow, TerminalState } from "../../run.js";
@@ -147,9 +149,12 @@ export class RunTask {
   }
 
   async #callAgent(row: RunRow): Promise<void> {
-    const { id, sessionKey, message, name, graph } = row;
+    const { id, sessionKey, message, name, graph, origin } = row;
     try {
-      const { agent, current, eventLimits } = this.#context;
+      const { current, eventLimits, batchAgent } = this.#context;
+      // decision 269
+      // never the other one's: it would take a batch for a prompt
+      const agent = origin === "batch" ? (batchAgent ?? refuseBatch) : this.#context.agent;
       const context = this.#output.context(this.#abort.signal);
       const attempt = this.#attemptOf(row);
       const again = attempt > 1 ? { attempt } : {};
@@ -271,6 +276,11 @@ export class RunTask {
     }
   }
 }
+
+const refuseBatch: Agent = () => {
+  const sentence = "A worker that is not `latentkit worker` has claimed the batch's run: it renders no batches.";
+  throw new LatentkitError("config.invalid", sentence);
+};
 
 interface Deferred<T> {
   readonly promise: Promise<T>;

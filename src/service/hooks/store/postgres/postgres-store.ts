@@ -13,7 +13,7 @@ import { Owner } from "./owner.js";
 import { ping } from "./ping.js";
 import * as queue from "./queue-rows.js";
 import * as runs from "./run-rows.js";
-import { sweep } from "./sweep.js";
+import { removeEnded, sweep } from "./sweep.js";
 import { fromStored, toStored } from "./text.js";
 
 const SCHEMA = "latentkit";
@@ -145,6 +145,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     },
     listen: (listener) => changes.listen((stored) => listener(stored === null ? null : fromStored(stored))),
     join: () => owner.join(),
+    removeRuns: (ids) => db.transaction((tx) => removeEnded(tx, ids)),
     now: () => queue.now(db),
     countRuns: (most) => queue.countRuns(db, most),
     positionOf: (id, most) => queue.positionOf(db, id, most),

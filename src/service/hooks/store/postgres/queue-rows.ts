@@ -2,14 +2,16 @@ import type { RunCounts } from "../leases.js";
 import type { Connection } from "./connection.js";
 import { fromStored, toStored } from "./text.js";
 
+// runs of a batch come after all others, and wait as long as it takes: they are left out of counts and of expiry
+
 /** Counts up to a bound: it takes as long with 100,000 runs queued as with the bound. */
 export async function countRuns(db: Connection, most: number): Promise<RunCounts> {
   const [row] = await db.query(
-    `SELECT (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'queued' LIMIT $1) AS first) AS queued,
+    `SELECT (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'queued' AND origin <> 'batch' LIMIT $1) AS first) AS queued,
        (SELECT count(*) FROM (SELECT 1 FROM lk.runs WHERE state = 'running' LIMIT $1) AS first) AS running,
        (SELECT max(seq) FROM lk.runs) AS newest,
-       (SELECT greatest(created_at, due_mark) AS since FROM lk.runs WHERE state = 'queued' AND token = 0
-         ORDER BY since LIMIT 1) AS oldest_queued_at`,
+       (SELECT greatest(created_at, due_mark) AS since FROM lk.runs
+         WHERE state = 'queued' AND token = 0 AND origin <> 'batch' ORDER BY since LIMIT 1) AS oldest_queued_at`,
     most,
   );
   const { oldest_queued_at: oldest } = row!;
@@ -36,7 +38,8 @@ export async function positionOf(db: Connection, id: string, most: number): Prom
 
 /** One that was started before waits for as long as it takes. */
 export async function overdue(db: Connection, dueBefore: number, count: number): Promise<string[]> {
-  const sql = `SELECT id FROM lk.runs WHERE state = 'queued' AND token = 0 AND greatest(created_at, due_mark) <= $1
+  const sql = `SELECT id FROM lk.runs
+    WHERE state = 'queued' AND token = 0 AND origin <> 'batch' AND greatest(created_at, due_mark) <= $1
     ORDER BY greatest(created_at, due_mark) LIMIT $2`;
   return (await db.query(sql, dueBefore, count)).map(({ id }) => fromStored(id));
 }

@@ -65,6 +65,8 @@ export async function listRuns(
     if (value !== undefined) conditions.push(condition.replace("?", `$${values.push(value)}`));
   };
   add("tags.tag = ?", tag);
+  // those of a batch are many, and nobody's requests
+  if (sessionKey === undefined) conditions.push("runs.origin <> 'batch'");
   add("runs.session = (SELECT id FROM lk.sessions WHERE key = ?)", sessionKey && toStored(sessionKey));
   add("runs.state = ?", state);
   add(`${seq} < ?`, before === null ? undefined : Math.min(before, Number.MAX_SAFE_INTEGER));

@@ -4,6 +4,7 @@ import type { SqlRow } from "./driver.js";
 import { removeMessages } from "./graph-rows.js";
 import { sweepDeliveries } from "./outbox/delivery-rows.js";
 import { SWEEP_LOCKS } from "./schema.js";
+import { toStored } from "./text.js";
 
 /** Runs that are removed by one statement. */
 const BATCH = 200;
@@ -41,6 +42,12 @@ export async function sweep(tx: Transaction, request: SweepRequest, schema: stri
     Math.max(budget, 1),
   );
   return { removedRuns, endedRuns: ended - removedRuns, more: budget - expired.length <= 0 };
+}
+
+/** Removes runs that have ended, by their ids. */
+export async function removeEnded(tx: Transaction, ids: readonly string[]): Promise<void> {
+  const sql = "SELECT seq, session FROM lk.runs WHERE id = ANY($1) AND ended_mark IS NOT NULL ORDER BY seq FOR UPDATE";
+  await removeRuns(tx, await tx.query(sql, ids.map(toStored)));
 }
 
 const oldest = (tx: Transaction): Promise<SqlRow[]> =>

@@ -63,6 +63,23 @@ describe("front ends and workers of one store", () => {
     assert.deepEqual(await eventsOf(one, id), events);
   });
 
+  it("render no batch, whose run is neither a prompt nor a request to start again", async () => {
+    const schema = newSchema();
+    const runs = front(schema);
+    let calls = 0;
+    await work(schema, async () => {
+      calls += 1;
+      return { response: "" };
+    });
+    const store = createPostgresStore({ url, schema, connections: 1 });
+    open.push(store);
+    const common = { name: null, timeoutSeconds: 60, createdAt: 1, createdMark: 1, maxWakeBytes: 0 };
+    await store.createRun({ id: "b", sessionKey: "batch-a-0", origin: "batch", ...common, compose: () => "{}" });
+    const last = (await eventsOf(runs, "b")).at(-1);
+    assert.match(last!.data, /it renders no batches.*config\.invalid/);
+    assert.equal(calls, 0);
+  });
+
   it("run a session's runs one after the other, whoever runs them", async () => {
     const schema = newSchema();
     const runs = front(schema);

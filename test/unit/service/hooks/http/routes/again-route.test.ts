@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
 import { serviceStarter } from "../../../../../helpers/hooks/hook-service.js";
 
 const startService = serviceStarter();
@@ -86,6 +87,18 @@ describe("POST /api/runs/{id}/again", () => {
       assert.equal((await hooks.runs.list({ limit: 10 })).runs.length, 1);
     });
   }
+
+  it("refuses a run of a batch, which no request starts", async () => {
+    const store = createMemoryStore();
+    const { post, hooks } = await startService({ store });
+    await hooks.runs.open();
+    const id = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff";
+    const common = { name: null, timeoutSeconds: 60, createdAt: 1, createdMark: 1, maxWakeBytes: 0 };
+    await store.createRun({ id, sessionKey: "batch-a-0", origin: "batch", ...common, compose: () => "{}" });
+    const response = await post(`/api/runs/${id}/again`, {});
+    assert.equal(response.status, 400);
+    assert.match(await response.text(), /a run of a batch is started by `latentkit render --store` alone/);
+  });
 
   it("needs the token", async () => {
     const { start, url } = await startService();
