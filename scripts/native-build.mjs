@@ -21,13 +21,15 @@ export class BuildError extends Error {}
 /**
  * Builds where needed; returns the path of latentkit.node.
  * @param {{ force?: boolean, sanitize?: "" | "address" | "thread", tests?: boolean, folder?: string,
- *   cuda?: "AUTO" | "ON" | "OFF", architectures?: string }} options cuda: latentkit_cuda.so beside it, see defaultCuda
+ *   cuda?: "AUTO" | "ON" | "OFF", architectures?: string, toolchain?: string }} options cuda: latentkit_cuda.so beside
+ *   it, see defaultCuda; toolchain: CMake's file for another platform
  */
 export function buildNative({
   force = false,
   sanitize = "",
   tests = false,
   folder = join(root, "build", sanitize),
+  toolchain,
   ...cudaOptions
 } = {}) {
   const { cuda, architectures } = { ...(sanitize === "" ? defaultCuda(folder) : { cuda: "OFF" }), ...cudaOptions };
@@ -42,6 +44,7 @@ export function buildNative({
     `LATENTKIT_TESTS=${tests ? "ON" : "OFF"}`,
     `LATENTKIT_CUDA=${cuda}`,
     `CMAKE_CUDA_ARCHITECTURES=${architectures ?? ""}`,
+    ...(toolchain === undefined ? [] : [`CMAKE_TOOLCHAIN_FILE=${toolchain}`]),
   ];
   // cmake-js configures only once: options that differ from the last time would be ignored
   const [names, values] = [0, 1].map((part) => options.map((option) => option.split("=")[part]));
@@ -149,7 +152,8 @@ function checkCompiler() {
     );
 }
 
-function onPath(program) {
+/** Whether a program of this name is in a folder of PATH. */
+export function onPath(program) {
   const extensions = process.platform === "win32" ? [".exe", ".cmd"] : [""];
   const folders = ["", ...(process.env.PATH ?? "").split(delimiter)];
   return folders.some((folder) => extensions.some((extension) => existsSync(join(folder, program + extension))));

@@ -30,7 +30,7 @@ describe("a project that uses the package", () => {
     // copied: through a link the compiler would see the types that only a checkout has
     for (const part of ["package.json", "dist"])
       cpSync(join(root, part), join(modules, "latentkit", part), { recursive: true });
-    for (const part of ["build/Release", "prebuilds"]) link(join(root, part), join(modules, "latentkit", part));
+    link(join(root, "build/Release"), join(modules, "latentkit/build/Release"));
     for (const name of [...Object.keys(dependencies), "@types/node"])
       link(join(root, "node_modules", name), join(modules, name));
     writeFileSync(join(folder, "program.ts"), PROGRAM);

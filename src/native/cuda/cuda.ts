@@ -1,7 +1,9 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { packageRoot } from "../../base/package.js";
 import type { CudaBindings, CudaHandle, CudaMemory, CudaMemoryState } from "../cuda-bindings.js";
 import { loadNative, nativeFile } from "../load.js";
+import { packageFile, platformPackage } from "../platform-package.js";
 import { probeCuda } from "../probe.js";
 import { trustOf } from "./trust.js";
 
@@ -53,11 +55,12 @@ export function openCuda(ordinal: number): CudaOpening {
   return opening;
 }
 
-/** Path of the CUDA library: beside the native core, or as the environment variable LATENTKIT_CUDA says. */
+/** Path of the CUDA library: as LATENTKIT_CUDA of the environment says, or beside the native core, or in its package. */
 export function cudaLibrary(): string | undefined {
   const { LATENTKIT_CUDA } = process.env;
   const library = LATENTKIT_CUDA ? resolve(LATENTKIT_CUDA) : join(dirname(nativeFile()), LIBRARY);
-  return existsSync(library) ? library : undefined;
+  if (LATENTKIT_CUDA || existsSync(library)) return existsSync(library) ? library : undefined;
+  return packageFile(packageRoot, `${platformPackage()}-cuda`, LIBRARY);
 }
 
 function tryOpen(ordinal: number): CudaOpening {

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { checkEnvironment } from "#src/native/environment.js";
 import { candidates, loadFirst, loadNative } from "#src/native/load.js";
+import { platformPackage } from "#src/native/platform-package.js";
 import { refuses } from "../../helpers/errors.js";
 import { temporaryFolder } from "../../helpers/folders.js";
 
@@ -17,24 +18,31 @@ describe("loadNative", () => {
     assert.ok(native.threads() >= 1);
   });
 
-  it("looks at builds first, then at the prebuild of this platform", () => {
-    const prebuild = `/p/prebuilds/${process.platform}-${process.arch}/latentkit.node`;
-    const expected = ["/p/build/Release/latentkit.node", "/p/build/Debug/latentkit.node", prebuild];
-    assert.deepEqual(
-      candidates("/p").map((path) => path.replaceAll("\\", "/")),
-      expected,
-    );
+  it("looks at builds first, then at the package of this platform", () => {
+    const builds = ["build/Release/latentkit.node", "build/Debug/latentkit.node"].map((path) => join(folder(), path));
+    assert.deepEqual(candidates(folder()), builds);
+    const packaged = join(folder(), "node_modules", platformPackage(), "latentkit.node");
+    mkdirSync(dirname(packaged), { recursive: true });
+    writeFileSync(packaged, "");
+    assert.deepEqual(candidates(folder()), [...builds, realpathSync(packaged)]);
   });
 
   it("takes the named file alone", () => {
     assert.deepEqual(candidates("/p", join(folder(), "other.node")), [join(folder(), "other.node")]);
-    assert.equal(candidates("/p", "").length, 3);
+    assert.equal(candidates(folder(), "").length, 2);
   });
 
   it("says how to mend an installation without a module", async () => {
     const files = candidates(folder());
     const error = await refuses(() => loadFirst(files), "native.unavailable", /none of these files exists/);
-    for (const text of [...files, "native-build.mjs", "cmake-js node-addon-api", "compiler", process.platform])
+    for (const text of [
+      ...files,
+      "native-build.mjs",
+      "cmake-js node-addon-api",
+      "compiler",
+      process.platform,
+      platformPackage(),
+    ])
       assert.ok(error.message.includes(text), text);
   });
 
@@ -51,7 +59,9 @@ describe("loadNative", () => {
     const broken = join(folder(), "latentkit.node");
     writeFileSync(broken, "no library");
     const [working] = candidates(process.cwd(), process.env.LATENTKIT_NATIVE);
-    assert.equal(typeof loadFirst([broken, working!]).isa(), "string");
+    const { native, file } = loadFirst([broken, working!]);
+    assert.equal(file, working);
+    assert.equal(typeof native.isa(), "string");
   });
 
   it("refuses what the environment asks of it and it does not have", async () => {

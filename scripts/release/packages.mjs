@@ -1,0 +1,98 @@
+// The packages of a release: a folder for each, as it is packed.
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { npm } from "./npm.mjs";
+import { PLATFORMS } from "./platforms.mjs";
+
+/** Licences of the sources that are compiled into the native core. */
+const LICENSES = ["libm/COPYRIGHT", "libdeflate/COPYING", "blake3/LICENSE"].map((path) => `native/third_party/${path}`);
+/** Files of a platform's package beside its binary. */
+export const PLATFORM_FILES = ["LICENSE", "NOTICE", "README.md", "package.json", ...LICENSES];
+/** Files without which latentkit's own package does not work. */
+export const MAIN_FILES = [
+  "dist/index.js",
+  "dist/index.d.ts",
+  "dist/testing.js",
+  "dist/testing.d.ts",
+  "dist/cli/commands/init.js",
+  "dist/host/checkpoint/tokenizer/clip-vocab/merges.txt.gz",
+  "dist/host/checkpoint/tokenizer/clip-vocab/LICENSE",
+  "bin/latentkit.mjs",
+  "examples/first-light.json",
+  "examples/items.csv",
+  "CMakeLists.txt",
+  "bindings.gyp",
+  "native/include/engine.h",
+  "native/include/engine_cuda.h",
+  "native/shared/gaussian.h",
+  "native/cuda/kernels/kernels.cu",
+  "native/cuda/exports.map",
+  "scripts/native-build.mjs",
+  "LICENSE",
+  "NOTICE",
+  "README.md",
+  ...LICENSES,
+];
+const CUDA_LIBRARY = "latentkit_cuda.so";
+
+/**
+ * Writes the packages of one platform: its native core, and its CUDA library where that was built. Returns their folders.
+ * @param {{ root: string, platform: string, binaries: string, folder: string }} options binaries: folder of the prebuild
+ */
+export function writePlatformPackages({ root, platform, binaries, folder }) {
+  const core = { name: platform, file: "latentkit.node", what: "Native core" };
+  const cuda = { name: `${platform}-cuda`, file: CUDA_LIBRARY, what: "CUDA library" };
+  const parts = existsSync(join(binaries, CUDA_LIBRARY)) ? [core, cuda] : [core];
+  return parts.map(({ name, file, what }) => {
+    const own = join(folder, name);
+    for (const path of ["LICENSE", "NOTICE", ...LICENSES]) copy(join(root, path), join(own, path));
+    copy(join(binaries, file), join(own, file));
+    const { version, author, license, engines } = manifestOf(root);
+    const description = `${what} of latentkit for ${platform}.`;
+    // preferUnplugged: Yarn must unzip what the system loads
+    const rest = { license, engines, preferUnplugged: true };
+    const machine = Object.fromEntries(Object.entries(PLATFORMS[platform]).map(([key, value]) => [key, [value]]));
+    writeManifest(own, { name: `@latentkit/${name}`, version, description, author, ...rest, ...machine });
+    writeFileSync(
+      join(own, "README.md"),
+      `# @latentkit/${name}\n\n${description} npm installs it with latentkit; a program imports \`latentkit\`.\n`,
+    );
+    return own;
+  });
+}
+
+/**
+ * Writes latentkit's own package, which names the packages of platforms as optional dependencies of its version. The
+ * checkout's manifest does not: what is not published yet cannot be locked.
+ * @param {{ root: string, folder: string, packages: readonly string[] }} options packages: names with their scope
+ */
+// decision 311
+export function writeMainPackage({ root, folder, packages }) {
+  const own = join(folder, "latentkit");
+  const [{ files }] = JSON.parse(npm(["pack", "--dry-run", "--json", "--ignore-scripts"], root));
+  for (const { path } of files) copy(join(root, path), join(own, path));
+  const { scripts: _scripts, devDependencies: _tools, private: _private, ...manifest } = manifestOf(root);
+  const platforms = Object.fromEntries(packages.map((name) => [name, manifest.version]));
+  writeManifest(own, { ...manifest, optionalDependencies: { ...manifest.optionalDependencies, ...platforms } });
+  return own;
+}
+
+/** An empty folder. */
+export function emptyFolder(folder) {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  return folder;
+}
+
+export function manifestOf(folder) {
+  return JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+}
+
+function writeManifest(folder, manifest) {
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+function copy(from, to) {
+  mkdirSync(dirname(to), { recursive: true });
+  cpSync(from, to);
+}

@@ -1,0 +1,80 @@
+// The tarballs of a release: made, checked and listed with their checksums.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { prebuild } from "../prebuild.mjs";
+import { npm } from "./npm.mjs";
+import {
+  emptyFolder,
+  MAIN_FILES,
+  manifestOf,
+  PLATFORM_FILES,
+  writeMainPackage,
+  writePlatformPackages,
+} from "./packages.mjs";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const MAX_PLATFORM_BYTES = 2.5e6;
+
+/**
+ * Builds the platforms, packs them and latentkit, and checks each tarball. Needs compiled TypeScript. Returns the
+ * tarballs in the order in which they are published: latentkit comes last, when all that it names is there.
+ * @param {{ platforms: readonly string[], folder: string }} options folder: emptied first
+ * @returns {Promise<{ name: string, file: string, bytes: number }[]>}
+ */
+export async function makeTarballs({ platforms, folder }) {
+  emptyFolder(folder);
+  const stage = emptyFolder(join(root, "build/release-stage"));
+  const packages = [];
+  for (const platform of platforms) {
+    const binaries = await prebuild(platform);
+    packages.push(...writePlatformPackages({ root, platform, binaries, folder: stage }));
+  }
+  const names = packages.map((path) => manifestOf(path).name);
+  const main = writeMainPackage({ root, folder: stage, packages: names });
+  const tarballs = [...packages, main].map((path) => pack(path, folder));
+  const sums = tarballs.map(({ file }) => `${sha256(join(folder, file))}  ${file}\n`);
+  writeFileSync(join(folder, "SHA256SUMS"), sums.join(""));
+  return tarballs;
+}
+
+function pack(path, folder) {
+  const [{ name, filename, size, files }] = JSON.parse(npm(["pack", "--json", "--pack-destination", folder], path));
+  checkPackage(
+    manifestOf(path),
+    files.map((file) => file.path),
+    size,
+  );
+  assert.equal(statSync(join(folder, filename)).size, size);
+  return { name, file: filename, bytes: size };
+}
+
+/**
+ * Throws where a package lacks a file, carries one that does not belong to it, is too large, or has an install script.
+ * @param {Record<string, any>} manifest
+ * @param {readonly string[]} paths
+ * @param {number} bytes of its tarball
+ */
+export function checkPackage(manifest, paths, bytes) {
+  const { name } = manifest;
+  for (const script of ["preinstall", "install", "postinstall"])
+    assert.equal(manifest.scripts?.[script], undefined, `${name} has a script ${script}`);
+  assert.notEqual(manifest.private, true, `${name} is private`);
+  if (name === "latentkit") {
+    const types = Object.values(manifest.exports).flatMap((entry) => (entry.types ? [entry.types.slice(2)] : []));
+    for (const path of [...MAIN_FILES, ...types]) assert.ok(paths.includes(path), `${path} is missing from ${name}`);
+    const stray = paths.filter((path) => /^(src|test|build|prebuilds|bench|\.ci|node_modules)\/|\.node$/.test(path));
+    assert.deepEqual(stray, [], `these files do not belong into ${name}`);
+    return;
+  }
+  const binary = name.endsWith("-cuda") ? "latentkit_cuda.so" : "latentkit.node";
+  assert.deepEqual([...paths].sort(), [...PLATFORM_FILES, binary].sort(), `files of ${name}`);
+  assert.ok(bytes < MAX_PLATFORM_BYTES, `${name}: expected less than ${MAX_PLATFORM_BYTES} bytes, received ${bytes}`);
+  for (const key of ["os", "cpu"]) assert.equal(manifest[key]?.length, 1, `${name} does not say its ${key}`);
+}
+
+function sha256(file) {
+  return createHash("sha256").update(readFileSync(file)).digest("hex");
+}
