@@ -63,6 +63,7 @@ function pack() {
     "examples/items.csv",
     "dist/cli/commands/init.js",
     "dist/testing.js",
+    "dist/service/web/page/index.html",
     "dist/testing.d.ts",
     "dist/host/checkpoint/tokenizer/clip-vocab/merges.txt.gz",
     "dist/host/checkpoint/tokenizer/clip-vocab/LICENSE",

@@ -66,7 +66,9 @@ export const FLOORS = {
   ],
   "render/batch": ["names", "journal/", "*"],
   cli: ["*", "batch/", "commands/", "main"],
-  service: ["agent token-headers", "graph-agent log message", "hooks/", "*"],
+  service: ["agent token-headers", "graph-agent log message", "hooks/", "web/", "*"],
+  "service/web": ["page/", "shown-graph", "*", "routes"],
+  "service/web/page": ["api/", "parts/", "graph/ library/", "pictures/ runs/", "token-dialog", "app", "main"],
   "service/hooks": [
     "*",
     "store/ files/",

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { LatentkitError } from "../base/errors.js";
 import type { Host } from "../host/types.js";
 import type { Config } from "../render/config/config.js";
+import { defaultHost } from "../render/defaults.js";
 import type { Agent } from "./agent.js";
 import { createGraphAgent } from "./graph-agent.js";
 import type { FileStore } from "./hooks/files/file-store.js";
@@ -28,8 +29,12 @@ export function factsOf(error: unknown, runId: string | undefined): object {
   return { run_id: runId, err };
 }
 
+/** Path of the agent's graph; undefined where the agent is a module. */
+export const graphOf = ({ agent = { graph: EXAMPLE_GRAPH } }: Config): string | undefined =>
+  "graph" in agent ? agent.graph : undefined;
+
 /** Opens the agent of a run; one that only checks messages needs no models. */
-export async function openAgent(config: Config): Promise<{ run: Agent; close(): Promise<void> }> {
+export async function openAgent(config: Config): Promise<{ run: Agent; host?: Host; close(): Promise<void> }> {
   const settings = config.agent ?? { graph: EXAMPLE_GRAPH };
   if ("module" in settings) return { run: await loadAgent(settings.module), close: async () => {} };
   const { extra_pnginfo: extraPnginfo, cache_dir: cacheDir, ...own } = settings;
@@ -51,7 +56,7 @@ export async function openAgent(config: Config): Promise<{ run: Agent; close(): 
     await agent.close();
     await host?.close?.();
   };
-  return { run: agent, close };
+  return { run: agent, host: host ?? (config.render ? defaultHost : undefined), close };
 }
 
 /** Opens the bucket of a configuration; undefined where files stay on this machine. */

@@ -1,0 +1,149 @@
+import { useState } from "preact/hooks";
+import type { NamedGraph, Parameter } from "../api/types.ts";
+import { Drawer } from "../parts/drawer.tsx";
+import { Problem } from "../parts/notice.tsx";
+import { useLoaded, useService } from "../parts/service.ts";
+
+/** Form with the named inputs of a graph of the service, or one message where an agent of its own reads it. */
+export function NewRun({ onStarted, onClose }: { onStarted: (id: string) => void; onClose: () => void }) {
+  const client = useService();
+  const { value: loaded, error: loadError } = useLoaded<{ graphs: readonly NamedGraph[] }>("api/graphs");
+  const [name, setName] = useState<string>();
+  const [values, setValues] = useState<Readonly<Record<string, string | boolean>>>({});
+  const [error, setError] = useState<Error>();
+  const [isSending, setSending] = useState(false);
+  const graphs = loaded?.graphs ?? [];
+  const graph = graphs.find((other) => (name === undefined ? other.default : other.name === name));
+  const parameters = graph === undefined ? [MESSAGE] : parametersOf(graph);
+
+  const start = async (event: Event) => {
+    event.preventDefault();
+    setSending(true);
+    const keys = new Set(parameters.map(({ key }) => key));
+    const own = Object.fromEntries(Object.entries(values).filter(([key]) => keys.has(key)));
+    // a message that is JSON names each value; an agent of its own takes the text
+    const message = graph === undefined ? String(values.message ?? "") : JSON.stringify(own);
+    const body = { message, ...(graph?.default === false && { graph: graph.name }) };
+    try {
+      onStarted((await client.post<{ run_id: string }>("hooks/agent", body)).run_id);
+    } catch (problem) {
+      setError(problem as Error);
+      setSending(false);
+    }
+  };
+  return (
+    <Drawer title="New run" onClose={onClose}>
+      <Problem error={error ?? loadError} />
+      {loaded !== undefined && (
+        <form class="form" onSubmit={start}>
+          {graphs.length > 1 && (
+            <div class="field">
+              <label for="graph">Graph</label>
+              <select id="graph" value={graph?.name} onChange={({ currentTarget }) => setName(currentTarget.value)}>
+                {graphs.map(({ name }) => (
+                  <option key={name} value={name}>
+                    {name}
+                  </option>
+                ))}
+              </select>
+            </div>
+          )}
+          {parameters.map((parameter) => (
+            <Field
+              key={parameter.key}
+              parameter={parameter}
+              value={values[parameter.key]}
+              onChange={(value) => setValues((values) => withValue(values, parameter.key, value))}
+            />
+          ))}
+          {parameters.length === 0 && <p>This graph takes no values: each run is the same.</p>}
+          <button type="submit" class="primary" disabled={isSending}>
+            Start
+          </button>
+        </form>
+      )}
+    </Drawer>
+  );
+}
+
+const parametersOf = ({ schema: { properties, required } }: NamedGraph): Parameter[] =>
+  Object.entries(properties).map(([key, property]) => ({ ...property, key, required: required.includes(key) }));
+
+const MESSAGE: Parameter = { key: "message", title: "Message", required: true, type: "string" };
+
+function withValue<T extends Readonly<Record<string, string | boolean>>>(
+  values: T,
+  key: string,
+  value: string | boolean,
+) {
+  if (value !== "") return { ...values, [key]: value };
+  // an empty field leaves the graph's own value
+  const { [key]: _, ...others } = values;
+  return others;
+}
+
+interface FieldProps {
+  readonly parameter: Parameter;
+  readonly value: string | boolean | undefined;
+  readonly onChange: (value: string | boolean) => void;
+}
+
+function Field({ parameter, value, onChange }: FieldProps) {
+  const { key, title, description, required } = parameter;
+  const id = `value-${key}`;
+  return (
+    <div class="field">
+      <label for={id}>
+        {title}
+        {required && <span class="hint"> needed</span>}
+      </label>
+      <Control id={id} parameter={parameter} value={value} onChange={onChange} />
+      {description !== undefined && <p class="hint">{description}</p>}
+    </div>
+  );
+}
+
+function Control({ id, parameter, value, onChange }: FieldProps & { id: string }) {
+  const { type, enum: choices, required, default: fallback, minimum, maximum } = parameter;
+  if (type === "boolean") {
+    return (
+      <input
+        id={id}
+        type="checkbox"
+        checked={value === undefined ? fallback === true : value === true}
+        onChange={({ currentTarget }) => onChange(currentTarget.checked)}
+      />
+    );
+  }
+  const text = value === undefined ? "" : String(value);
+  if (choices !== undefined) {
+    return (
+      <select id={id} required={required} value={text} onChange={({ currentTarget }) => onChange(currentTarget.value)}>
+        <option value="">{fallback === undefined ? "Choose one" : `As in the graph: ${fallback}`}</option>
+        {choices.map((choice) => (
+          <option key={String(choice)} value={String(choice)}>
+            {String(choice)}
+          </option>
+        ))}
+      </select>
+    );
+  }
+  const onInput = ({ currentTarget }: { currentTarget: HTMLInputElement | HTMLTextAreaElement }) =>
+    onChange(currentTarget.value);
+  const placeholder = fallback === undefined ? undefined : String(fallback);
+  if (type === "integer" || type === "number") {
+    const range = [minimum, maximum].every((bound) => bound !== undefined) ? `${minimum} to ${maximum}` : undefined;
+    // a text: a number field would round long seeds
+    return (
+      <input
+        id={id}
+        required={required}
+        inputMode={type === "integer" ? "numeric" : "decimal"}
+        placeholder={placeholder ?? range}
+        value={text}
+        onInput={onInput}
+      />
+    );
+  }
+  return <textarea id={id} rows={4} required={required} placeholder={placeholder} value={text} onInput={onInput} />;
+}
