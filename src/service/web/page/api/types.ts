@@ -19,6 +19,8 @@ export interface Run {
   readonly session_key: string;
   readonly origin: string;
   readonly name: string | null;
+  readonly priority?: number;
+  readonly tags?: readonly string[];
   readonly created_at: string;
   readonly started_at: string | null;
   readonly finished_at: string | null;

@@ -11,7 +11,7 @@ export function NodesView() {
   const [words, setWords] = useState("");
   const nodes = value?.nodes ?? [];
   const matching = useMemo(() => nodes.filter((node) => matches(node, words)), [nodes, words]);
-  const categories = [...new Set(matching.map(({ category }) => category))].sort();
+  const categories = [...new Set(matching.map(({ category }) => category))].sort(byName);
   return (
     <div class="view">
       <div class="view-main scrolls">
@@ -46,6 +46,10 @@ export function NodesView() {
     </div>
   );
 }
+
+/** Categories that begin with "_" are experiments: they come last. */
+const byName = (a: string, b: string) =>
+  Number(a.startsWith("_")) - Number(b.startsWith("_")) || (a.toLowerCase() < b.toLowerCase() ? -1 : 1);
 
 function matches({ name, display_name, description, category, output }: NodeDescription, words: string): boolean {
   const text = [name, display_name, description, category, ...output].join(" ").toLowerCase();

@@ -143,6 +143,8 @@ function Facts({ run }: { run: RunDetail }) {
     ["Session", run.session_key],
     ["Sender", run.name ?? undefined],
     ["Origin", run.origin],
+    ["Priority", run.priority ? String(run.priority) : undefined],
+    ["Tags", run.tags?.join(", ") || undefined],
     ["Created", time(run.created_at)],
     ["Started", time(run.started_at)],
     ["Ended", time(run.finished_at)],
