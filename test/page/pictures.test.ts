@@ -21,6 +21,13 @@ describe("page: pictures", function () {
     await checkAccess(page);
     await page.keyboard.press("Escape");
     await page.getByRole("heading", { name: "hook_00001_.png" }).waitFor({ state: "detached" });
+    await page.goBack();
+    await page.getByRole("link", { name: "Run with other values" }).click();
+    const message = page.getByLabel(/^message/);
+    assert.equal(await message.inputValue(), "a quiet lake");
+    await message.fill("a stormy lake");
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.locator(".run-state").getByText("Succeeded").waitFor();
     assert.deepEqual(errors, []);
   });
 

@@ -26,7 +26,7 @@ describe("page: runs", function () {
     const { url } = await start();
     const { page, errors } = await open(url);
     await enterToken(page);
-    await page.getByRole("button", { name: "New run" }).click();
+    await page.getByRole("link", { name: "New run" }).click();
     await page.getByLabel(/^message/).fill("a quiet lake {");
     await checkAccess(page);
     await page.getByRole("button", { name: "Start" }).click();

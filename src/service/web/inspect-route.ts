@@ -5,6 +5,7 @@ import { readBodyBytes } from "../hooks/http/body.js";
 import type { Call, Route } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
 import { sendBytes } from "../hooks/http/responses.js";
+import type { ServedGraph } from "./inspect.js";
 
 /** Largest file that is inspected. */
 const MOST_BYTES = 32 * 2 ** 20;
@@ -15,7 +16,7 @@ const THREAD_MIB = 512;
 
 // decision 302
 /** `POST /api/page/inspect`: graph, receipt and texts of the picture or graph that is the body. */
-export function inspectRoute(context: HookContext): Route {
+export function inspectRoute(context: HookContext, servedGraphs: () => readonly ServedGraph[]): Route {
   const { clock, config } = context;
   const timeoutMs = 2 * config.limits.header_seconds * 1000;
   let active = 0;
@@ -28,7 +29,10 @@ export function inspectRoute(context: HookContext): Route {
     active += 1;
     try {
       const bytes = await readBodyBytes(req, res, { maxBytes: MOST_BYTES, timeoutMs, clock, takesAnyType: true });
-      sendBytes(req, res, { status: 200, bytes: Buffer.from(await inspectInThread(bytes, clock)) });
+      sendBytes(req, res, {
+        status: 200,
+        bytes: Buffer.from(await inspectInThread({ bytes, served: servedGraphs() }, clock)),
+      });
     } finally {
       active -= 1;
     }
@@ -37,9 +41,12 @@ export function inspectRoute(context: HookContext): Route {
 }
 
 /** Returns the inspection as JSON. Fails with invalid_request for a file that takes too long or too much memory. */
-function inspectInThread(bytes: Uint8Array, clock: Clock): Promise<string> {
+function inspectInThread(
+  workerData: { bytes: Uint8Array; served: readonly ServedGraph[] },
+  clock: Clock,
+): Promise<string> {
   const thread = new Worker(new URL("./inspect-thread.js", import.meta.url), {
-    workerData: bytes,
+    workerData,
     resourceLimits: { maxOldGenerationSizeMb: THREAD_MIB },
   });
   return new Promise<string>((resolve, reject) => {

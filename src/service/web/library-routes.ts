@@ -1,19 +1,25 @@
 import { LatentkitError } from "../../base/errors.js";
 import { lazy } from "../../base/lazy-packages.js";
+import { parseGraph } from "../../graph/parse.js";
 import type { ListedModel } from "../../host/checkpoint/reports/list-models.js";
 import type { Host } from "../../host/types.js";
 import { printJson } from "../../io/json/lossless.js";
 import { describeNode } from "../../nodes/describe.js";
 import { defaultHost, defaultRegistry } from "../../render/defaults.js";
 import { graphSchema } from "../../render/schema/graph-schema.js";
+import { readGraph } from "../../render/source.js";
 import type { Clock } from "../hooks/clock.js";
 import { HookError } from "../hooks/hook-error.js";
 import type { Handler, Route } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
 import { sendBytes } from "../hooks/http/responses.js";
+import type { ServedGraph } from "./inspect.js";
 
 /** Time for which a listing of model files counts as new. */
 const LISTING_MS = 10_000;
+
+/** Name of the graph of a service. */
+const DEFAULT = "default";
 
 /** Parts of a service that the page shows. */
 export interface Library {
@@ -23,6 +29,13 @@ export interface Library {
   readonly host?: Host;
   /** Folders of model files. */
   readonly models: readonly string[];
+}
+
+/** Reads the graph that messages fill, once; none where the agent is a module. */
+export function servedGraphs({ graph }: Library): () => readonly ServedGraph[] {
+  return lazy(() =>
+    graph === undefined ? [] : [{ name: DEFAULT, text: printJson(parseGraph(readGraph(graph).graph).prompt) }],
+  );
 }
 
 /** The service's graph, its nodes and its model files. */
@@ -52,7 +65,7 @@ export function libraryRoutes({ clock, tokens }: HookContext, { graph, host, mod
 /** The graph that messages fill, with the schema of these; none where the agent is a module. */
 function graphsOf(path: string | undefined, host: Host | undefined): object {
   if (path === undefined) return { graphs: [] };
-  return { graphs: [{ name: "default", default: true, schema: graphSchema(path, { named: true, host }) }] };
+  return { graphs: [{ name: DEFAULT, default: true, schema: graphSchema(path, { named: true, host }) }] };
 }
 
 async function list(models: readonly string[]): Promise<readonly ListedModel[]> {

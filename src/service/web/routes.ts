@@ -1,7 +1,7 @@
 import type { Route } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
 import { inspectRoute } from "./inspect-route.js";
-import { type Library, libraryRoutes } from "./library-routes.js";
+import { type Library, libraryRoutes, servedGraphs } from "./library-routes.js";
 import { pageRoutes } from "./page-routes.js";
 import { pictureRoutes } from "./picture-routes.js";
 
@@ -9,6 +9,6 @@ import { pictureRoutes } from "./picture-routes.js";
 export const webRoutes = (context: HookContext, library: Library): Route[] => [
   ...pageRoutes(),
   ...pictureRoutes(context),
-  inspectRoute(context),
+  inspectRoute(context, servedGraphs(library)),
   ...libraryRoutes(context, library),
 ];

@@ -74,6 +74,6 @@ function View({ route: [view, ...rest] }: { route: Route }) {
     case "models":
       return <ModelsView />;
     default:
-      return <RunsView selected={rest[0]} />;
+      return <RunsView selected={rest} />;
   }
 }

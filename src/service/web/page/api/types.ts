@@ -118,6 +118,8 @@ export interface Inspection {
   readonly graph: { readonly nodes: readonly GraphNode[]; readonly parameters: readonly Parameter[] } | null;
   readonly problem: string | null;
   readonly receipt: Receipt | null;
+  /** Graph of the service that this one is, and its values. */
+  readonly served: { readonly name: string; readonly values: Readonly<Record<string, string>> } | null;
   readonly texts: Readonly<Record<string, string>>;
 }
 

@@ -1,12 +1,20 @@
 import type { Inspection, Parameter, Receipt } from "../api/types.ts";
+import { addressOf } from "../parts/route.ts";
 import { Scroller } from "../parts/scroller.tsx";
 import { GraphDrawing } from "./graph-drawing.tsx";
 
 /** All that a picture or a graph's file says. */
 export function InspectionView({ inspection }: { inspection: Inspection }) {
-  const { graph, problem, receipt, texts } = inspection;
+  const { graph, problem, receipt, served, texts } = inspection;
   return (
     <>
+      {served !== null && (
+        <p>
+          <a class="button primary" href={addressOf("runs", "new", served.name, JSON.stringify(served.values))}>
+            Run with other values
+          </a>
+        </p>
+      )}
       {problem !== null && <p class="problem">{problem}</p>}
       {receipt !== null && <ReceiptView receipt={receipt} />}
       {graph !== null && (

@@ -4,12 +4,21 @@ import { Drawer } from "../parts/drawer.tsx";
 import { Problem } from "../parts/notice.tsx";
 import { useLoaded, useService } from "../parts/service.ts";
 
+interface NewRunProps {
+  /** Name of the graph; the service's default where absent. */
+  readonly graphName: string | undefined;
+  /** Values that stand in the form at first. */
+  readonly first: Readonly<Record<string, string>>;
+  readonly onStarted: (id: string) => void;
+  readonly onClose: () => void;
+}
+
 /** Form with the named inputs of a graph of the service, or one message where an agent of its own reads it. */
-export function NewRun({ onStarted, onClose }: { onStarted: (id: string) => void; onClose: () => void }) {
+export function NewRun({ graphName, first, onStarted, onClose }: NewRunProps) {
   const client = useService();
   const { value: loaded, error: loadError } = useLoaded<{ graphs: readonly NamedGraph[] }>("api/graphs");
-  const [name, setName] = useState<string>();
-  const [values, setValues] = useState<Readonly<Record<string, string | boolean>>>({});
+  const [name, setName] = useState(graphName);
+  const [values, setValues] = useState<Readonly<Record<string, string | boolean>>>(first);
   const [error, setError] = useState<Error>();
   const [isSending, setSending] = useState(false);
   const graphs = loaded?.graphs ?? [];
@@ -110,7 +119,7 @@ function Control({ id, parameter, value, onChange }: FieldProps & { id: string }
       <input
         id={id}
         type="checkbox"
-        checked={value === undefined ? fallback === true : value === true}
+        checked={value === undefined ? fallback === true : value === true || value === "true"}
         onChange={({ currentTarget }) => onChange(currentTarget.checked)}
       />
     );

@@ -9,20 +9,19 @@ import { NewRun } from "./new-run.tsx";
 import { RunDrawer } from "./run-drawer.tsx";
 
 const ROW_HEIGHT = 60;
+/** Stands in an address where the id of a run does otherwise. */
+const NEW = "new";
 
 /** All runs, live, and the one that is selected. */
-export function RunsView({ selected }: { selected: string | undefined }) {
+export function RunsView({ selected: [selected, ...rest] }: { selected: readonly string[] }) {
   const [state, setState] = useState<RunState>();
   const [session, setSession] = useState("");
-  const [isStarting, setStarting] = useState(false);
   const { list, details, error, loadOlder } = useLiveRuns(state, useSettled(session.trim()) || undefined);
   const hasFilter = state !== undefined || session !== "";
-  const open = (id: string) => {
-    setStarting(false);
-    goTo("runs", id);
-  };
+  const open = (id: string) => goTo("runs", id);
+  const close = () => goTo("runs");
   return (
-    <div class={selected !== undefined || isStarting ? "view has-drawer" : "view"}>
+    <div class={selected !== undefined ? "view has-drawer" : "view"}>
       <div class="view-main">
         <header class="bar">
           <h2>Runs</h2>
@@ -49,9 +48,9 @@ export function RunsView({ selected }: { selected: string | undefined }) {
               onInput={({ currentTarget }) => setSession(currentTarget.value)}
             />
           </label>
-          <button type="button" class="primary" onClick={() => setStarting(true)}>
+          <a class="button primary" href={addressOf("runs", NEW)}>
             New run
-          </button>
+          </a>
         </header>
         <Problem error={error} />
         {list.runs.length > 0 ? (
@@ -75,15 +74,23 @@ export function RunsView({ selected }: { selected: string | undefined }) {
           </Empty>
         )}
       </div>
-      {isStarting ? (
-        <NewRun onStarted={open} onClose={() => setStarting(false)} />
+      {selected === NEW ? (
+        <NewRun key={rest.join("/")} graphName={rest[0]} first={readValues(rest[1])} onStarted={open} onClose={close} />
       ) : (
-        selected !== undefined && (
-          <RunDrawer key={selected} id={selected} onClose={() => goTo("runs")} onStarted={open} />
-        )
+        selected !== undefined && <RunDrawer key={selected} id={selected} onClose={close} onStarted={open} />
       )}
     </div>
   );
+}
+
+/** Values in an address, as the page itself writes them; none where it is another text. */
+function readValues(json: string | undefined): Readonly<Record<string, string>> {
+  try {
+    const entries = Object.entries(JSON.parse(json ?? "{}") as object);
+    return Object.fromEntries(entries.filter(([, value]) => typeof value === "string"));
+  } catch {
+    return {};
+  }
 }
 
 function RunRow({ run, detail, isSelected }: { run: Run; detail: RunDetail | undefined; isSelected: boolean }) {
