@@ -81,6 +81,7 @@ export const FLOORS = {
     "index postgres",
   ],
   "service/hooks/files": ["*", "s3/"],
+  "service/hooks/runs": ["*", "task/", "queue/", "run-starter", "create-runs"],
   "service/hooks/store": ["*", "postgres/ sqlite/"],
   "service/hooks/store/postgres": ["driver schema text", "connection", "outbox/", "*"],
   "service/hooks/http": ["negotiation/", "*", "access/ stream/", "context gate", "openapi router", "routes/"],

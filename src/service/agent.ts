@@ -5,7 +5,7 @@ export interface AgentRun {
   /** Pending system events first, one line each, then the request's message. */
   readonly message: string;
   readonly name: string | null;
-  /** Number of the run's start, from 2 where a worker was lost with it; its output is read, not that of earlier starts. */
+  /** Number of the run's start, from 2 where an attempt failed or a worker was lost: earlier starts' files are not read. */
   readonly attempt?: number;
 }
 
@@ -26,7 +26,10 @@ export interface AgentContext {
   addFile(file: { path: string; name?: string; contentType?: string }): { name: string; url: string };
 }
 
-/** The application's function that does the work of a run. */
+/**
+ * The application's function that does the work of a run. A run whose agent throws has failed; where the error has
+ * `retryable: true`, or a code that `retries.codes` lists, another attempt follows (docs/hooks.md).
+ */
 export interface Agent {
   (run: AgentRun, context: AgentContext): Promise<{ response: string }>;
   /**

@@ -47,6 +47,7 @@ export async function startWorkerProcess(
         onLoss: channels.web.on_loss,
         eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
         webhooks: channels.web.webhooks,
+        retries: channels.web.retries,
         logger,
       }),
     ).catch(async (error: unknown) => {

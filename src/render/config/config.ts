@@ -1,11 +1,14 @@
 import type { z } from "zod";
-import { describe, LatentkitError, suggest } from "../../base/errors.js";
+import { describe, ERROR_CODES, LatentkitError, suggest } from "../../base/errors.js";
 import { lazy, loadZod } from "../../base/lazy-packages.js";
 import { FORMAT, PICTURE_TYPES, type PictureFormat } from "../../io/pictures/format.js";
 import type { DeviceChoice } from "../../tensor/device/choice.js";
 import { incomingSchema } from "./incoming.js";
 import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
 import { webhooksSchema } from "./webhooks.js";
+
+/** Whether a failed run may have an error code: `agent_failed` is that of errors of an agent without one. */
+const isRunCode = (code: string) => code === "agent_failed" || Object.hasOwn(ERROR_CODES, code);
 
 /** The whole configuration of the command line and the service; every key has its default and its meaning here. @internal */
 export const configSchema = lazy(() => {
@@ -51,6 +54,28 @@ export const configSchema = lazy(() => {
     .transform(({ bit_depth: bitDepth, ...rest }) => ({ ...rest, ...(bitDepth !== undefined && { bitDepth }) }))
     .refine((format): format is PictureFormat => FORMAT[1](format), `expected ${FORMAT[0]}`);
 
+  const retries = z.strictObject({
+    attempts: z
+      .int()
+      .min(1)
+      .max(100)
+      .default(3)
+      .describe("Most attempts of a run whose error is transient, the first one included; 1: none is tried again."),
+    first_delay_seconds: z
+      .number()
+      .positive()
+      .max(86_400)
+      .default(5)
+      .describe("Delay after the first attempt; it doubles with each, less up to a quarter by chance."),
+    longest_delay_seconds: z.number().positive().max(86_400).default(300).describe("Longest delay between attempts."),
+    codes: z
+      .array(z.string().refine(isRunCode, "expected agent_failed or a code of docs/errors.md"))
+      .default([])
+      .describe(
+        "Error codes that are transient, beside errors with `retryable: true`; `agent_failed` is any error without a code.",
+      ),
+  });
+
   const access = z.enum(["open", "token", "none"]).default("open");
 
   const web = z.strictObject({
@@ -85,6 +110,7 @@ export const configSchema = lazy(() => {
       .default({})
       .describe("Senders that sign their requests instead of sending the token, by the name in `POST /hooks/in/NAME`."),
     webhooks: webhooksSchema().default({}).describe("Endpoints that are told of the ends of runs, by their names."),
+    retries: retries.default(() => retries.parse({})),
     public_url: z
       .url({ protocol: /^https?$/ })
       .transform(withoutSlashes)
@@ -111,6 +137,7 @@ export const configSchema = lazy(() => {
     pending_wake_bytes_per_session: count(4194304, "Bytes of the events of one session that wait."),
     run_seconds: count(600, "Longest run."),
     queue_seconds: count(3600, "Longest wait in the queue; then the run is expired."),
+    delay_seconds: count(604800, "Longest delay of a run, and latest deadline."),
     streams: count(1000, "Open streams, and requests that wait for their run's end."),
     streams_per_run: count(20, "Open streams of one run, and requests that wait for its end."),
     wait_seconds: countOrOff(300, "Longest wait of a request that prefers its run's result; 0: none waits."),

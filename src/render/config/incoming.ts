@@ -1,6 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
 import { loadZod } from "../../base/lazy-packages.js";
 import { parseReference, parseTemplate } from "./template.js";
+import { isTag, PRIORITY, TAG_FAULT, TAGS } from "./terms.js";
 
 /** Schemes by which senders sign their requests. */
 const SIGNATURES = ["standard-webhooks", "github", "stripe", "slack"] as const;
@@ -74,6 +75,17 @@ export function incomingSchema() {
           "Template of the key under which a delivery starts one run. Absent: the sender's id of the delivery.",
         ),
       name: template.optional().describe("Template of the sender's name."),
+      priority: z
+        .int()
+        .min(PRIORITY.least)
+        .max(PRIORITY.most)
+        .default(0)
+        .describe("Priority of the runs: higher ones start first, across sessions."),
+      tags: z
+        .array(z.string().refine(isTag, TAG_FAULT))
+        .max(TAGS.most)
+        .default([])
+        .describe("Tags of the runs, by which a list finds them."),
     })
     .check(({ value, issues }) => {
       if (value.message === undefined && value.placeholders === undefined) {

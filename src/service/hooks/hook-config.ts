@@ -15,13 +15,14 @@ export interface SessionPolicy {
 
 /** Configuration of a hook service: the keys of `channels.web` and `limits`, all optional. */
 export type HookConfigInput = Partial<
-  Omit<WebConfig, "hooks_token" | "hooks_default_session_key" | "incoming" | "webhooks">
+  Omit<WebConfig, "hooks_token" | "hooks_default_session_key" | "incoming" | "webhooks" | "retries">
 > & {
   /** A string, or a list for rotation. Blank, or anything else: not configured. */
   readonly hooks_token?: unknown;
   readonly hooks_default_session_key?: string | null;
   readonly incoming?: WebInput["incoming"];
   readonly webhooks?: WebInput["webhooks"];
+  readonly retries?: WebInput["retries"];
   readonly limits?: Partial<Limits>;
 };
 

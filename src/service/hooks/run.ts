@@ -25,6 +25,15 @@ export interface RunSummary {
   readonly origin: RunOrigin;
   readonly name: string | null;
   readonly state: RunState;
+  /** -100 to 100: higher ones start first. */
+  readonly priority: number;
+  /** Steady ms (clock.ts) before which it does not start; null: at once. */
+  readonly dueMark: number | null;
+  /** Steady ms by which it ends; null: none. */
+  readonly deadlineMark: number | null;
+  readonly tags: readonly string[];
+  /** Number of the attempt that runs, ran last or comes next, from 1. */
+  readonly attempt: number;
   readonly timeoutSeconds: number;
   readonly createdAt: number;
   readonly startedAt: number | null;
@@ -68,6 +77,7 @@ export interface RunStatus extends StoredStatus {
 export interface RunFilter {
   readonly state?: RunState;
   readonly sessionKey?: string;
+  readonly tag?: string;
 }
 
 export interface StoredEvent {

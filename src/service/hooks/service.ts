@@ -30,6 +30,7 @@ import { SliceSource } from "./http/stream/slice-source.js";
 import { StreamMemory } from "./http/stream/stream-memory.js";
 import { StreamSlots } from "./http/stream/stream-slots.js";
 import { Turns } from "./http/stream/turns.js";
+import { createRetryPolicy } from "./retry-policy.js";
 import type { Runs } from "./runs/create-runs.js";
 import { createRuns, type RunsOptions } from "./runs/create-runs.js";
 import type { RunObserver } from "./runs/run-context.js";
@@ -120,6 +121,7 @@ export function createServiceWith(
     files,
     limits,
     onRestart: web.on_restart,
+    retries: createRetryPolicy(web.retries),
     clock,
     heartbeatSeconds: web.hooks_heartbeat_seconds,
     observer: {
@@ -246,6 +248,10 @@ function observe(counters: Required<RunObserver>, log: HookLog): RunObserver {
     finished(run) {
       counters.finished(run);
       log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended");
+    },
+    retried(run) {
+      counters.retried(run);
+      log.info({ run_id: run.id, attempt: run.attempt }, "run tried again");
     },
     fileStored(file) {
       counters.fileStored(file);

@@ -5,7 +5,7 @@ import type { Agent } from "#src/service/agent.js";
 import { createRuns } from "#src/service/hooks/runs/create-runs.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import { faultyDriver } from "./faulty-driver.js";
-import { defaultLimits, idempotency, until } from "./hook-runs.js";
+import { defaultLimits, idempotency, retryPolicy, until } from "./hook-runs.js";
 
 const [path, countText] = process.argv.slice(2);
 const driver = faultyDriver();
@@ -22,7 +22,7 @@ const agent: Agent = async ({ message }, { emit }) => {
   }
   return { response: message };
 };
-const runs = createRuns({ agent, store, limits: defaultLimits(), onRestart: "interrupt" });
+const runs = createRuns({ agent, store, limits: defaultLimits(), onRestart: "interrupt", retries: retryPolicy() });
 const printLine = (line: string) => writeSync(1, `${line}\n`);
 const ended = (id: string) => until(async () => (await runs.get(id)).finishedAt !== null, "the end");
 

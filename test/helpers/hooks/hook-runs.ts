@@ -4,6 +4,7 @@ import { parseConfig } from "#src/render/config/config.js";
 import type { Agent, AgentContext, AgentRun } from "#src/service/agent.js";
 import type { Limits } from "#src/service/hooks/hook-config.js";
 import { HookError, type HookErrorKind } from "#src/service/hooks/hook-error.js";
+import { createRetryPolicy, type RetryPolicy } from "#src/service/hooks/retry-policy.js";
 import type { RunState, StoredEvent } from "#src/service/hooks/run.js";
 import type { Runs, RunsOptions } from "#src/service/hooks/runs/create-runs.js";
 import { createRuns } from "#src/service/hooks/runs/create-runs.js";
@@ -19,6 +20,10 @@ export const defaultLimits = (overrides: Partial<Limits> = {}): Limits => ({
   ...overrides,
 });
 
+/** Three attempts after delays of 5 s and 10 s, without chance, of errors with `retryable` or a code of the list. */
+export const retryPolicy = (...codes: string[]): RetryPolicy =>
+  createRetryPolicy({ attempts: 3, first_delay_seconds: 5, longest_delay_seconds: 300, codes }, () => 0);
+
 /** Runs of a service on a fake clock with a scripted agent; faults are collected. */
 export function engine(kind: StoreKind, overrides: Overrides = {}) {
   const clock = overrides.clock ?? new FakeClock();
@@ -27,6 +32,7 @@ export function engine(kind: StoreKind, overrides: Overrides = {}) {
   const faults: unknown[] = [];
   const options: RunsOptions = {
     onRestart: "interrupt",
+    retries: retryPolicy(),
     agent: script.agent,
     observer: { fault: (_what, error) => faults.push(error) },
     ...overrides,

@@ -66,7 +66,11 @@ export function createMetrics({ stats, streams, pendingWebhooks, limits }: Metri
   });
   const gauge = (name: string, help: string, read: () => number) => addGauge(registry, name, help, read);
   gauge("latentkit_runs_queued", "Runs in the queue.", () => stats().queued);
-  gauge("latentkit_queue_wait_seconds", "Time for which the next run has waited.", () => stats().waitedMs / 1000);
+  gauge(
+    "latentkit_queue_wait_seconds",
+    "Time for which the oldest queued run has waited.",
+    () => stats().waitedMs / 1000,
+  );
   gauge("latentkit_streams_open", "Open event streams.", streams);
   gauge("latentkit_webhooks_pending", "Webhooks that are due or will be tried again.", pendingWebhooks);
   gauge("latentkit_runs_queued_limit", "Runs that may wait.", () => limits.queued);

@@ -171,6 +171,7 @@ export function createOpenApi(
         ...page,
         state: z.enum(RUN_STATES).optional().meta({ description: "Only runs in this state." }),
         session_key: z.string().optional().meta({ description: "Only runs of this session." }),
+        tag: z.string().optional().meta({ description: "Only runs with this tag." }),
       }),
     },
     responses: { ...json("One page.", schemas.runList), ...refusals(400, 401, 429, 503) },

@@ -1,11 +1,12 @@
 import type { z } from "zod";
 import { loadZod } from "../../../base/lazy-packages.js";
 import { MAX_SESSION_KEY_CHARS } from "../../../render/config/session-key.js";
+import { isTag, PRIORITY, TAG_FAULT, TAGS } from "../../../render/config/terms.js";
 import { WEBHOOK_STATES } from "../../../render/config/webhooks.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
 import { RUN_ORIGINS, RUN_STATES } from "../run.js";
-import { maxRunSeconds } from "../runs/run-starter.js";
+import { maxRunSeconds, type Terms } from "../runs/terms.js";
 import { DELIVERY_STATES } from "../store/deliveries.js";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.js";
 
@@ -47,12 +48,40 @@ export function requestSchemas(limits: Limits) {
       .nullish()
       .meta({ description: `Longest run time; default ${limits.run_seconds}.` }),
   };
+  const { least, most } = PRIORITY;
+  const { delay_seconds: longest } = limits;
+  const seconds = (from: number) =>
+    z
+      .int("expected an integer")
+      .min(from, `expected ${from} or more`)
+      .max(longest, `expected at most ${longest}`)
+      .nullish();
+  const turn = {
+    priority: z
+      .int("expected an integer")
+      .min(least, `expected ${least} or more`)
+      .max(most, `expected at most ${most}`)
+      .nullish()
+      .meta({ description: "Runs of a higher priority start first; those of one session stay in order. Default: 0." }),
+    delaySeconds: seconds(0).meta({
+      description: "Time before which the run does not start. Later runs of its session wait too.",
+    }),
+    deadlineSeconds: seconds(1).meta({
+      description: "Time from the request after which a run that has not ended is ended. Above delaySeconds.",
+    }),
+    tags: z
+      .array(z.unknown().refine(isTag, TAG_FAULT).meta({ type: "string" }), "expected a list of texts")
+      .max(TAGS.most, `expected at most ${TAGS.most}`)
+      .nullish()
+      .meta({ description: `Texts by which a list finds the run, of 1 to ${TAGS.chars} characters.` }),
+  };
   return {
-    agent: z.object({ message: prompt.meta({ description: "The prompt for the run." }), name, ...common }),
+    agent: z.object({ message: prompt.meta({ description: "The prompt for the run." }), name, ...common, ...turn }),
     again: z.object({
       message: prompt.nullish().meta({ description: "Another prompt; absent: that of the earlier run." }),
       name,
       ...common,
+      ...turn,
     }),
     wake: z.object({
       text: prompt.meta({ description: "The wake text." }),
@@ -66,6 +95,20 @@ export function requestSchemas(limits: Limits) {
 }
 
 export type RequestSchemas = ReturnType<typeof requestSchemas>;
+
+/** Terms in a body, absent ones without null. */
+export function termsFrom(body: Nullable<Terms>): Terms {
+  const { timeoutSeconds, priority, delaySeconds, deadlineSeconds, tags } = body;
+  return {
+    timeoutSeconds: timeoutSeconds ?? undefined,
+    priority: priority ?? undefined,
+    delaySeconds: delaySeconds ?? undefined,
+    deadlineSeconds: deadlineSeconds ?? undefined,
+    tags: tags ?? undefined,
+  };
+}
+
+type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
 /** Checks a body. Fails with invalid_request, naming the field and what was expected, never the value. */
 export function parseBody<T extends z.ZodType>(schema: T, body: unknown): z.output<T> {
@@ -118,6 +161,11 @@ export function responseSchemas() {
     chat_id: z.int(),
     origin: z.enum(RUN_ORIGINS),
     name: z.string().nullable(),
+    priority: z.int(),
+    tags: z.array(z.string()),
+    attempt: z.int().meta({ description: "Attempt that runs, ran last or comes next, from 1." }),
+    due_at: time.nullable().meta({ description: "Time before which the run does not start; null: at once." }),
+    deadline_at: time.nullable().meta({ description: "Time by which the run ends; null: none." }),
     created_at: time,
     started_at: time.nullable(),
     finished_at: time.nullable(),
@@ -169,6 +217,7 @@ export function responseSchemas() {
       status: z.enum(WEBHOOK_STATES),
       session_key: z.string(),
       name: z.string().nullable(),
+      tags: z.array(z.string()),
       error_code: z.string().nullable(),
       status_url: z.string(),
       stream_url: z.string().meta({ description: "Signed, as the addresses of the files." }),

@@ -33,6 +33,11 @@ export function createRunMetrics({ running, runningLimit }: RunMetricSources): R
     labelNames: ["state"],
     registers,
   });
+  const retried = new Counter({
+    name: "latentkit_run_retries_total",
+    help: "Attempts of runs that failed and that another one follows.",
+    registers,
+  });
   const waited = new Histogram({
     name: "latentkit_run_wait_seconds",
     help: "Time in the queue before a run started.",
@@ -84,6 +89,7 @@ export function createRunMetrics({ running, runningLimit }: RunMetricSources): R
         finished.inc({ state });
         if (ranMs !== null) ran.observe(ranMs / 1000);
       },
+      retried: () => retried.inc(),
       fileStored({ isStored, ms }) {
         if (isStored) stored.observe(ms / 1000);
         else lost.inc();

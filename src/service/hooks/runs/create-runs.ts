@@ -5,14 +5,15 @@ import type { FileStore } from "../files/file-store.js";
 import { localFiles } from "../files/local-files.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
+import type { RetryPolicy } from "../retry-policy.js";
 import type { EventSlice, RunFile, RunFilter, RunRow, RunStatus, RunSummary, StoredEvent } from "../run.js";
 import type { Store } from "../store/store.js";
 import { EventBus, type Listener } from "./event-bus.js";
 import { createHeartbeat } from "./heartbeat.js";
 import { cancelled, interrupted } from "./outcome.js";
+import { type Queue, RunQueue } from "./queue/run-queue.js";
 import { Retention } from "./retention.js";
 import { type RunContext, type RunObserver, storeEnding } from "./run-context.js";
-import { type Queue, RunQueue } from "./run-queue.js";
 import { RunReader } from "./run-reader.js";
 import {
   type HeartbeatResult,
@@ -30,7 +31,7 @@ const LAST_TURNS = 1000;
 export interface RunStats {
   readonly queued: number;
   readonly running: number;
-  /** Time for which the next run of the queue has waited; of a shared store, the oldest one. */
+  /** Time for which the oldest queued run has waited. */
   readonly waitedMs: number;
   /** Runs with at least one reader waiting for events. */
   readonly followed: number;
@@ -93,6 +94,7 @@ export interface RunsOptions extends StarterOptions {
   readonly files?: FileStore;
   readonly limits: Limits;
   readonly onRestart: "interrupt" | "requeue";
+  readonly retries: RetryPolicy;
   readonly clock?: Clock;
   /** Seconds between heartbeats of all sessions; 0 or absent: none. */
   readonly heartbeatSeconds?: number;
@@ -119,6 +121,7 @@ export function createRuns(options: RunsOptions): Runs {
   const context: RunContext = {
     ...{ agent, store, files, clock, mark: now, bus, current },
     eventLimits: { events: limits.run_events, bytes: limits.run_bytes },
+    retries: options.retries,
     observer: { ...observer, finished },
     receiversOf: options.receiversOf,
   };

@@ -1,4 +1,5 @@
 import { ERROR_CODES, LatentkitError } from "../../../base/errors.js";
+import type { RetryPolicy } from "../retry-policy.js";
 import type { TerminalState } from "../run.js";
 import type { NewEvent } from "../store/store.js";
 import { messageOf, toJsonLine } from "./safe-json.js";
@@ -31,6 +32,16 @@ export function failed(thrown: unknown): Outcome {
   return ended("failed", messageOf(thrown), codeOf(thrown));
 }
 
+/** Whether an agent's error says so itself, by `retryable: true`, or has a code that the policy names. */
+export function isTransient(thrown: unknown, policy: RetryPolicy): boolean {
+  try {
+    if ((thrown as { retryable?: unknown } | null | undefined)?.retryable === true) return true;
+  } catch {
+    return false;
+  }
+  return policy.isTransient(codeOf(thrown));
+}
+
 /** Never throws, whatever was thrown: a proxy may throw at `instanceof`. */
 function codeOf(thrown: unknown): string {
   try {
@@ -54,6 +65,10 @@ export const interrupted = (): Outcome =>
 
 export const expired = (seconds: number): Outcome =>
   ended("expired", `The run waited in the queue for more than ${seconds} seconds.`, "expired");
+
+/** Outcome of a run that had not ended by its deadline, in steady ms; `state`: expired for one that waited. */
+export const pastDeadline = (state: "expired" | "timed_out", deadlineMark: number): Outcome =>
+  ended(state, `The run did not end by its deadline, ${new Date(deadlineMark).toISOString()}.`, "deadline_exceeded");
 
 function ended(state: TerminalState, message: string, code: string): Outcome {
   // through UTF-8 and back: a lone surrogate of an agent's message would not survive the store

@@ -2,6 +2,7 @@ import type { AsyncLocalStorage } from "node:async_hooks";
 import type { Agent } from "../../agent.js";
 import type { Clock } from "../clock.js";
 import type { FileStore } from "../files/file-store.js";
+import type { RetryPolicy } from "../retry-policy.js";
 import type { RunOrigin, RunState, TerminalState } from "../run.js";
 import type { Receiver } from "../store/deliveries.js";
 import type { EventBatch, EventLimits, Store } from "../store/store.js";
@@ -13,6 +14,8 @@ export interface RunObserver {
   created?(run: { id: string; origin: RunOrigin }): void;
   started?(run: { id: string; waitedMs: number }): void;
   finished?(run: { id: string; state: TerminalState; ranMs: number | null }): void;
+  /** Reports an attempt that failed, 1 for the first, and that another one follows. */
+  retried?(run: { id: string; attempt: number }): void;
   /** Reports an attempt to store a file, successful or not. */
   fileStored?(file: { isStored: boolean; ms: number }): void;
   /** Reports a failure that no response shows: of the store, or an agent's misuse. */
@@ -30,6 +33,7 @@ export interface RunContext {
   /** Steady ms for expiry (clock.ts). */
   readonly mark: () => number;
   readonly eventLimits: EventLimits;
+  readonly retries: RetryPolicy;
   readonly bus: EventBus;
   readonly observer: RunObserver;
   /** Webhooks that are told of runs that end in a state. */

@@ -2,18 +2,14 @@ import { randomUUID } from "node:crypto";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
 import type { RunOrigin } from "../run.js";
-import type { NewKey, StoredReply } from "../store/store.js";
+import { type NewKey, type Reply, replyOf, type StoredReply } from "../store/store.js";
 import { backlogLimits, composeMessage, TOO_MANY_PENDING } from "./pending-wakes.js";
+import { full, type Queue } from "./queue/run-queue.js";
 import { checkPayload, type Idempotency, Replies } from "./replies.js";
 import type { RunContext } from "./run-context.js";
-import { full, type Queue } from "./run-queue.js";
+import { type Terms, termsOf } from "./terms.js";
 
-/** Longest run time a request may ask for, unless `run_seconds` allows more. */
-const LONGEST_RUN_SECONDS = 3600;
-
-export const maxRunSeconds = (limits: Limits): number => Math.max(limits.run_seconds, LONGEST_RUN_SECONDS);
-
-export interface StartRequest {
+export interface StartRequest extends Terms {
   readonly idempotency?: Idempotency;
   /** Called once where no stored reply exists, before the queue is checked; throws to refuse (start rates). */
   readonly admit?: () => void;
@@ -21,8 +17,6 @@ export interface StartRequest {
   readonly message: string;
   readonly name?: string;
   readonly sessionKey: string;
-  /** Longest run time; default `run_seconds`. */
-  readonly timeoutSeconds?: number;
 }
 
 export interface WakeRequest {
@@ -38,6 +32,8 @@ export interface Started {
   readonly createdAt: number;
   /** Steady ms, as `Runs.now`: for expiry. */
   readonly createdMark: number;
+  /** Steady ms before which the run does not start; absent: at once. */
+  readonly dueMark?: number;
   readonly replayed: boolean;
 }
 
@@ -61,7 +57,8 @@ interface Creation {
   readonly origin: RunOrigin;
   readonly sessionKey: string;
   readonly name: string | null;
-  readonly timeoutSeconds: number;
+  readonly terms: ReturnType<typeof termsOf>;
+  readonly createdMark: number;
   /** null: only where wakes are pending. */
   readonly message: string | null;
 }
@@ -90,7 +87,9 @@ export class RunStarter {
 
   async start(request: StartRequest): Promise<Started> {
     const { origin, sessionKey, message, name = null, idempotency } = request;
-    const creation = { origin, sessionKey, name, message, timeoutSeconds: this.#runSeconds(request.timeoutSeconds) };
+    const createdMark = this.#context.mark();
+    const terms = termsOf(request, this.#limits, createdMark);
+    const creation = { origin, sessionKey, name, message, terms, createdMark };
     return this.#replies.once(idempotency, replayedRun, async (key) => {
       request.admit?.();
       const created = await this.#create(creation, key);
@@ -115,12 +114,9 @@ export class RunStarter {
     const runs: HeartbeatResult["runs"][number][] = [];
     const skipped: string[] = [];
     const sessions = sessionKey === undefined ? await this.#context.store.pendingSessions() : [sessionKey];
-    const common = {
-      origin: "heartbeat",
-      name: null,
-      message: null,
-      timeoutSeconds: this.#limits.run_seconds,
-    } as const;
+    const createdMark = this.#context.mark();
+    const terms = termsOf({}, this.#limits, createdMark);
+    const common = { origin: "heartbeat", name: null, message: null, terms, createdMark } as const;
     for (const session of sessions) {
       try {
         const created = await this.#create({ ...common, sessionKey: session });
@@ -137,42 +133,35 @@ export class RunStarter {
 
   /** Null where there was nothing to run. */
   async #create(creation: Creation, key?: NewKey): Promise<{ started: Started; wakes: number } | null> {
-    const { store, clock, mark, observer } = this.#context;
-    const reservation = this.#queue.reserve(creation.sessionKey);
+    const { store, clock, observer } = this.#context;
+    const { message, terms, ...rest } = creation;
+    const reservation = this.#queue.reserve(creation.sessionKey, terms.dueMark !== null);
     try {
       const id = this.#newId();
-      const { message, ...rest } = creation;
       const compose = (pending: readonly string[]) => composeMessage(pending, message);
       // a run stores its message until it is swept: no more than a request may bring
       const maxWakeBytes = this.#limits.body_bytes;
-      const createdMark = mark();
       const { mostQueued } = this.#queue;
-      const run = { ...rest, id, mostQueued, createdAt: clock.now(), createdMark, maxWakeBytes, compose };
+      const run = { ...rest, ...terms, id, mostQueued, createdAt: clock.now(), maxWakeBytes, compose };
       const result = await store.createRun(run, key);
       if (result.kind === "empty") return null;
       if (result.kind === "full") throw new HookError("queue_full", full("session"));
       if (result.kind === "replayed") return { started: replayedRun(checkPayload(result.stored, key!)), wakes: 0 };
-      const { seq, sessionKey, createdAt } = result.run;
       reservation.release();
       observer.created?.({ id, origin: creation.origin });
-      this.#queue.enqueue({ id, seq, sessionKey, since: clock.monotonic() });
-      return { started: { runId: id, sessionKey, createdAt, createdMark, replayed: false }, wakes: result.wakes };
+      this.#queue.enqueue({ ...result.run, since: clock.monotonic() });
+      return { started: startedOf(replyOf(run), false), wakes: result.wakes };
     } finally {
       reservation.release();
     }
   }
-
-  #runSeconds(requested: number | undefined): number {
-    if (requested === undefined) return this.#limits.run_seconds;
-    const most = maxRunSeconds(this.#limits);
-    if (requested > 0 && requested <= most) return requested;
-    throw new HookError("invalid_request", `timeoutSeconds: expected a number above 0, at most ${most}`);
-  }
 }
 
-function replayedRun({ reply }: StoredReply): Started {
+const replayedRun = ({ reply }: StoredReply): Started => startedOf(reply, true);
+
+function startedOf(reply: Reply, replayed: boolean): Started {
   if (!("run" in reply)) throw new HookError("idempotency_mismatch");
-  return { createdMark: reply.run.createdAt, ...reply.run, replayed: true };
+  return { createdMark: reply.run.createdAt, ...reply.run, replayed };
 }
 
 function replayedWake({ reply }: StoredReply): QueuedWake {

@@ -20,6 +20,7 @@ export function heldStore(
       after += batch.skip + batch.events.length;
       return isAdded;
     },
+    retryRun: (id, retry, batch, limits) => store.retryRun(id, retry, { ...batch, after }, limits, token),
     async endRun(id, ending, batch, limits) {
       if (!isReleased(ending)) return store.endRun(id, ending, { ...batch, after }, limits, token);
       await store.release(id, token);

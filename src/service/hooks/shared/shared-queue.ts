@@ -1,8 +1,8 @@
 import type { SteadyWall, Timer } from "../clock.js";
 import { HookError } from "../hook-error.js";
-import { expired, type Outcome } from "../runs/outcome.js";
+import { expired, type Outcome, pastDeadline } from "../runs/outcome.js";
+import { full, type Queue, type QueuedRun, type QueueLimits, type Reservation } from "../runs/queue/run-queue.js";
 import { type RunContext, storeEnding } from "../runs/run-context.js";
-import { full, type Queue, type QueuedRun, type QueueLimits, type Reservation } from "../runs/run-queue.js";
 import type { RunCounts, SharedStore } from "../store/leases.js";
 import { joinStore, storeTime } from "./store-time.js";
 
@@ -152,6 +152,9 @@ export class SharedQueue implements Queue {
     const { queue_seconds: seconds } = this.#limits;
     for (const id of await this.#store.overdue(this.#now() - seconds * 1000, MOST_EXPIRED)) {
       await this.#end(id, ["queued"], expired(seconds));
+    }
+    for (const { id, deadlineMark } of await this.#store.pastDeadline(this.#now(), MOST_EXPIRED)) {
+      await this.#end(id, ["queued"], pastDeadline("expired", deadlineMark));
     }
   }
 

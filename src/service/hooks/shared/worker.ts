@@ -16,6 +16,7 @@ import { localFiles } from "../files/local-files.js";
 import type { HookConfigInput } from "../hook-config.js";
 import { type HookLog, LOGGER } from "../hook-log.js";
 import { createWorkerMetrics } from "../metrics/worker-metrics.js";
+import { createRetryPolicy } from "../retry-policy.js";
 import { EventBus } from "../runs/event-bus.js";
 import type { RunContext, RunObserver } from "../runs/run-context.js";
 import type { SharedStore } from "../store/leases.js";
@@ -44,6 +45,8 @@ export interface WorkerOptions {
   readonly eventLimits?: { readonly events: number; readonly bytes: number };
   /** Webhooks of the front ends, as in their configuration: the worker writes down what these will send. Default: none. */
   readonly webhooks?: HookConfigInput["webhooks"];
+  /** Retries of runs, as in the configuration of the front ends. Default: three attempts of errors that say they are transient. */
+  readonly retries?: HookConfigInput["retries"];
   /** A pino logger, or one like it. Default: warnings and errors to stderr. */
   readonly logger?: HookLog;
   readonly clock?: Clock;
@@ -86,6 +89,7 @@ const WORKER_RULES: OptionRules<WorkerOptions> = {
     (value) => isCount((value as { events?: unknown })?.events) && isCount((value as { bytes?: unknown })?.bytes),
   ],
   webhooks: CHECKED_LATER,
+  retries: CHECKED_LATER,
   logger: LOGGER,
   clock: ["a clock with now, monotonic and setTimer", (value) => hasMethods(value, "now", "monotonic", "setTimer")],
 };
@@ -99,7 +103,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   checkOptions("startWorker", options, WORKER_RULES, ["agent", "store"]);
   const { agent, store, clock: own = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
   const { files = localFiles, concurrency = CONCURRENCY, leaseSeconds = LEASE_SECONDS, onLoss = "requeue" } = options;
-  const config = parseConfig({ channels: { web: { webhooks: options.webhooks } } }, "startWorker");
+  const { webhooks, retries } = options;
+  const config = parseConfig({ channels: { web: { webhooks, retries } } }, "startWorker");
   const endpoints = createEndpoints(config.channels.web.webhooks);
   const now = steadyWall(own);
   const metrics = createWorkerMetrics({ running: () => claims.running, runningLimit: concurrency });
@@ -107,6 +112,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const context: RunContext = {
     ...{ agent, store, files, current, clock: withWall(own, now), mark: now, bus: new EventBus() },
     eventLimits: options.eventLimits ?? EVENT_LIMITS,
+    retries: createRetryPolicy(config.channels.web.retries),
     observer: observe(metrics.observer, log),
     receiversOf: (state) => receiversOfEnd(endpoints, state),
   };
@@ -150,6 +156,10 @@ function observe(counters: Required<RunObserver>, log: HookLog): RunObserver {
     finished(run) {
       counters.finished(run);
       log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended");
+    },
+    retried(run) {
+      counters.retried(run);
+      log.info({ run_id: run.id, attempt: run.attempt }, "run tried again");
     },
     fileStored: (file) => counters.fileStored(file),
     fault(what, error) {

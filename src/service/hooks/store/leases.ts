@@ -1,5 +1,5 @@
 import type { RunRow, RunSummary } from "../run.js";
-import type { Ending, EventBatch, EventLimits, NewEvent, Store } from "./store.js";
+import type { Ending, EventBatch, EventLimits, NewEvent, NextAttempt, Store } from "./store.js";
 
 /** A run that a worker holds until the end of its lease. */
 export interface HeldRun {
@@ -45,7 +45,7 @@ export interface LostRuns {
  * one of its session: so a session's runs follow each other, whoever runs them.
  */
 export interface Leases {
-  /** Starts runs that may start, by priority, then oldest first. */
+  /** Starts runs that may start, by priority, then oldest first; one whose delay has just ended at a later call. */
   claim(claim: Claim): Promise<HeldRun[]>;
   /** Extends the leases of a worker; returns the runs that it holds. It must give up all others. */
   renew(worker: string, leaseMs: number): Promise<{ readonly id: string; readonly token: number }[]>;
@@ -71,6 +71,7 @@ export interface RunCounts {
  */
 export interface SharedStore extends Store, Leases {
   append(id: string, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
+  retryRun(id: string, next: NextAttempt, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
   endRun(
     id: string,
     ending: Ending,
@@ -92,8 +93,13 @@ export interface SharedStore extends Store, Leases {
   countRuns(most: number): Promise<RunCounts>;
   /** Position of a queued run among at most `most`, 1 for the next. */
   positionOf(id: string, most: number): Promise<number>;
-  /** Ids of the oldest runs that were created at or before a time and never started. */
-  overdue(createdBefore: number, count: number): Promise<string[]>;
+  /** Ids of runs that could start at or before a time and never did, longest waiting first. */
+  overdue(dueBefore: number, count: number): Promise<string[]>;
+  /** Queued runs whose deadline is at or before a mark, earliest first. */
+  pastDeadline(
+    nowMark: number,
+    count: number,
+  ): Promise<readonly { readonly id: string; readonly deadlineMark: number }[]>;
   /** Texts that differ from earlier ones where a run has changed, by its id; none for a run that is not stored. */
   revisions(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }

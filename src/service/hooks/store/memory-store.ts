@@ -2,7 +2,16 @@ import type { RunFilter, RunRow, RunState, RunSummary, StoredStatus } from "../r
 import { type Backlog, countFitting, exceededScope, wakeBytes } from "./backlog.js";
 import { createMemoryOutbox, type MemoryOutbox } from "./memory-deliveries.js";
 import { addEvents, type MemoryRun, type Mutable, readEvents, terminalEvent } from "./memory-events.js";
-import type { LeftOver, NewKey, Reply, Store, StoredReply, SweepRequest, SweepResult } from "./store.js";
+import {
+  type LeftOver,
+  type NewKey,
+  type Reply,
+  replyOf,
+  type Store,
+  type StoredReply,
+  type SweepRequest,
+  type SweepResult,
+} from "./store.js";
 
 interface Session {
   readonly id: number;
@@ -55,13 +64,26 @@ export function createMemoryStore(): Store {
       session.runs += 1;
       state.lastIds.run += 1;
       const { id, sessionKey, origin, name, timeoutSeconds, createdAt } = run;
+      const { priority = 0, dueMark = null, deadlineMark = null, tags = [] } = run;
       const row: RunRow = {
-        ...{ id, seq: state.lastIds.run, sessionKey, chatId: session.id, origin, name, message, timeoutSeconds },
-        ...{ state: "queued", createdAt, startedAt: null, finishedAt: null, error: null },
+        ...{ id, seq: state.lastIds.run, sessionKey, chatId: session.id, origin, name, message },
+        ...{
+          priority,
+          dueMark,
+          deadlineMark,
+          tags: [...tags],
+          attempt: 1,
+          state: "queued",
+          timeoutSeconds,
+          createdAt,
+          startedAt: null,
+          finishedAt: null,
+          error: null,
+        },
         ...{ oldestEventId: 1, lastEventId: 0 },
       };
       runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
-      saveReply(state, key, { run: { runId: id, sessionKey, createdAt, createdMark: run.createdMark } });
+      saveReply(state, key, replyOf(run));
       return { kind: "created", run: summary(row), wakes: pending.length };
     },
     addWake: async (wake, key) => {
@@ -114,6 +136,16 @@ export function createMemoryStore(): Store {
       run.progress = null;
       return true;
     },
+    retryRun: async (id, { dueMark, event }, batch, limits) => {
+      const run = runs.get(id);
+      if (run?.row.state !== "running") return false;
+      const attempt = run.row.attempt + 1;
+      Object.assign(run.row, { state: "queued", startedAt: null, dueMark, attempt });
+      addEvents(run, { ...batch, events: [...batch.events, event] }, limits);
+      run.progress = null;
+      run.files.clear();
+      return true;
+    },
     append: async (id, batch, limits) => {
       const run = runs.get(id);
       if (run?.row.state !== "running") return false;
@@ -148,7 +180,9 @@ export function createMemoryStore(): Store {
 function inState({ runs }: State, state: RunState): LeftOver[] {
   return [...runs.values()]
     .filter(({ row }) => row.state === state)
-    .map(({ row: { id, seq, sessionKey, createdAt } }) => ({ id, seq, sessionKey, createdAt }));
+    .map(({ row: { id, seq, sessionKey, priority, dueMark, deadlineMark, createdAt } }) => ({
+      ...{ id, seq, sessionKey, priority, dueMark, deadlineMark, createdAt },
+    }));
 }
 
 const lastMark = ({ runs }: State): number =>
@@ -185,11 +219,12 @@ function takeWakes({ pending }: State, session: Session, count: number): void {
 }
 
 function listRuns({ runs }: State, before: number | null, limit: number, filter: RunFilter = {}): RunSummary[] {
-  const { state = null, sessionKey = null } = filter;
+  const { state = null, sessionKey = null, tag = null } = filter;
   return [...runs.values()]
     .filter(({ row }) => before === null || row.seq < before)
     .filter(({ row }) => state === null || row.state === state)
     .filter(({ row }) => sessionKey === null || row.sessionKey === sessionKey)
+    .filter(({ row }) => tag === null || row.tags.includes(tag))
     .slice(-limit)
     .reverse()
     .map(({ row }) => summary(row));

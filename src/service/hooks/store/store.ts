@@ -20,8 +20,14 @@ export interface NewRun {
   readonly origin: RunOrigin;
   readonly name: string | null;
   readonly timeoutSeconds: number;
-  /** Workers claim runs of a higher priority first (leases.ts), whole numbers of 32 bits. Default: 0. */
+  /** Runs of a higher priority start first, across sessions; whole numbers of 32 bits. Default: 0. */
   readonly priority?: number;
+  /** Steady ms (clock.ts) before which the run does not start. Default: null, at once. */
+  readonly dueMark?: number | null;
+  /** Steady ms by which the run ends. Default: null, none. */
+  readonly deadlineMark?: number | null;
+  /** Different texts without control characters. Default: none. */
+  readonly tags?: readonly string[];
   /** Most runs of the session that wait behind the next one; only a shared store (leases.ts) counts them. */
   readonly mostQueued?: number;
   /** Wall clock ms. */
@@ -49,6 +55,8 @@ export type Reply =
         readonly createdAt: number;
         /** Absent in replies of older versions. */
         readonly createdMark?: number;
+        /** Steady ms before which the run does not start; absent: at once. */
+        readonly dueMark?: number;
       };
     }
   | {
@@ -59,6 +67,11 @@ export type Reply =
         readonly pending: number;
       };
     };
+
+/** The reply that a new run's key is stored with. */
+export function replyOf({ id: runId, sessionKey, createdAt, createdMark, dueMark }: NewRun): Reply {
+  return { run: { runId, sessionKey, createdAt, createdMark, ...(dueMark != null && { dueMark }) } };
+}
 
 export interface StoredReply {
   readonly payloadHash: string;
@@ -113,6 +126,14 @@ export interface EventLimits {
   readonly bytes: number;
 }
 
+/** The attempt that follows one that has failed. */
+export interface NextAttempt {
+  /** Steady ms before which it does not start. */
+  readonly dueMark: number;
+  /** Last event of the failed one. */
+  readonly event: NewEvent;
+}
+
 export interface Ending {
   readonly from: readonly RunState[];
   readonly to: TerminalState;
@@ -124,12 +145,10 @@ export interface Ending {
   readonly receivers?: readonly Receiver[];
 }
 
-export interface LeftOver {
-  readonly id: string;
-  readonly seq: number;
-  readonly sessionKey: string;
-  readonly createdAt: number;
-}
+export type LeftOver = Pick<
+  RunSummary,
+  "id" | "seq" | "sessionKey" | "priority" | "dueMark" | "deadlineMark" | "createdAt"
+>;
 
 export interface SweepRequest {
   /** Removes runs that ended at or before this mark, and deliveries to webhooks that did. */
@@ -175,6 +194,11 @@ export interface Store extends Outbox {
   startRun(id: string, startedAt: number, event: NewEvent): Promise<RunRow | null>;
   /** Moves a run from running to queued; false where it is not running. */
   requeueRun(id: string): Promise<boolean>;
+  /**
+   * Moves a run from running to queued for another attempt: with its last events and that of the retry, without its
+   * progress and files. Returns false where it is not running.
+   */
+  retryRun(id: string, next: NextAttempt, batch: EventBatch, limits: EventLimits): Promise<boolean>;
   /** Adds events to a running run; false where it is not running. */
   append(id: string, batch: EventBatch, limits: EventLimits): Promise<boolean>;
   /** Moves a run from a state in `from` to a terminal one, with its last events; null where it is in no such state. */

@@ -29,13 +29,14 @@ describe("parseConfig", () => {
       stream_auth: "token",
       on_restart: "interrupt",
       on_loss: "requeue",
+      retries: { attempts: 3, first_delay_seconds: 5, longest_delay_seconds: 300, codes: [] },
       trust_proxy: false,
       incoming: {},
       webhooks: {},
       metrics: "open",
       openapi: "open",
     });
-    assert.equal(Object.keys(config.limits).length, 32);
+    assert.equal(Object.keys(config.limits).length, 33);
     assert.deepEqual([config.limits.body_bytes, config.limits.drain_seconds], [262144, 30]);
     assert.deepEqual(parseConfig(undefined, "empty"), config);
   });
@@ -164,6 +165,16 @@ describe("hideSecrets", () => {
   it("hides a token that is no text, which counts as not configured", () => {
     const config = parseConfig({ channels: { web: { hooks_token: 654321 } } }, "test");
     assert.doesNotMatch(JSON.stringify(hideSecrets(config)), /654321/);
+  });
+
+  it("takes codes of errors as transient, and refuses others", () => {
+    const parse = (codes: string[]) => parseConfig({ channels: { web: { retries: { codes } } } }, "test");
+    const codes = ["agent_failed", "remote.failed"];
+    assert.deepEqual(parse(codes).channels.web.retries.codes, codes);
+    for (const code of ["remote", "constructor"]) {
+      const expected = `test: "channels.web.retries.codes.0": expected agent_failed or a code of docs/errors.md, received "${code}".`;
+      assert.throws(() => parse([code]), { message: expected });
+    }
   });
 
   it("takes a format of pictures, and says what one can be", () => {

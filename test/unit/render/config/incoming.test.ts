@@ -10,7 +10,9 @@ const parse = (incoming: unknown) => parseConfig({ channels: { web: { incoming }
 describe("channels.web.incoming", () => {
   it("fills in its defaults, and is the same when read again", () => {
     const config = parse({ it: { ...GOOD, secrets: `  ${SECRET} ` } });
-    assert.deepEqual(config.channels.web.incoming, { it: { ...GOOD, replay_seconds: 300 } });
+    assert.deepEqual(config.channels.web.incoming, {
+      it: { ...GOOD, replay_seconds: 300, priority: 0, tags: [] },
+    });
     assert.deepEqual(parseConfig(config, "test"), config);
   });
 

@@ -1,10 +1,10 @@
-import { maxRunSeconds } from "../../runs/run-starter.js";
+import { maxRunSeconds } from "../../runs/terms.js";
 import { readJsonBody } from "../body.js";
 import { type Call, type Route, requireRunId } from "../call.js";
 import type { HookContext } from "../context.js";
 import { readIdempotencyKey } from "../idempotency-key.js";
 import { hasBody } from "../linger.js";
-import { parseBody } from "../schemas.js";
+import { parseBody, termsFrom } from "../schemas.js";
 import { resolveSessionKey } from "../session-key.js";
 import { respondToStart, startBodyLimits } from "./start.js";
 
@@ -26,7 +26,11 @@ export function againRoute(context: HookContext): Route {
       message,
       name: (body.name ?? earlier.name)?.trim() || undefined,
       sessionKey: resolveSessionKey({ ...config.sessions, defaultKey: earlier.sessionKey }, body),
+      // a delay and a deadline were those of the earlier request
+      ...termsFrom(body),
       timeoutSeconds,
+      priority: body.priority ?? earlier.priority,
+      tags: body.tags ?? earlier.tags,
       tokenId,
       endpoint: `again/${earlier.id}`,
       idempotencyKey: readIdempotencyKey(req, body.idempotencyKey),

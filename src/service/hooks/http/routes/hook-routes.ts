@@ -3,7 +3,7 @@ import type { Call, Route } from "../call.js";
 import type { HookContext } from "../context.js";
 import { hashPayload, readIdempotencyKey } from "../idempotency-key.js";
 import { sendJson } from "../responses.js";
-import { parseBody } from "../schemas.js";
+import { parseBody, termsFrom } from "../schemas.js";
 import { resolveSessionKey } from "../session-key.js";
 import { queueMetadata } from "./payloads.js";
 import { replayHeader, respondToStart, startBodyLimits } from "./start.js";
@@ -19,7 +19,7 @@ export function hookRoutes(context: HookContext): Route[] {
       message: body.message,
       name: body.name?.trim() || undefined,
       sessionKey: resolveSessionKey(config.sessions, body),
-      timeoutSeconds: body.timeoutSeconds ?? undefined,
+      ...termsFrom(body),
       tokenId: call.tokenId,
       endpoint: "agent",
       idempotencyKey: readIdempotencyKey(call.req, body.idempotencyKey),

@@ -46,6 +46,8 @@ function incomingHandler(context: HookContext, name: string, senderConfig: Sende
       message: body.message,
       name: body.name?.trim() || undefined,
       sessionKey: mappedSessionKey(config.sessions, mapped.sessionKey),
+      priority: senderConfig.priority,
+      tags: senderConfig.tags,
       tokenId: `in/${name}`,
       endpoint: `in/${name}`,
       idempotencyKey: key === undefined ? undefined : checkIdempotencyKey(key),

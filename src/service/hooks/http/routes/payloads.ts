@@ -1,7 +1,9 @@
 import type { z } from "zod";
 import { fileUrl, mountFileUrls } from "../../file-url.js";
+import { createRetryPolicy } from "../../retry-policy.js";
 import type { RunStatus, RunSummary, StoredEvent, StoredStatus } from "../../run.js";
-import { maxRunSeconds, type QueuedWake, type Started } from "../../runs/run-starter.js";
+import type { QueuedWake, Started } from "../../runs/run-starter.js";
+import { maxRunSeconds } from "../../runs/terms.js";
 import type { Delivery } from "../../store/deliveries.js";
 import { messageId } from "../../webhooks/deliverer.js";
 import { eventOf } from "../../webhooks/endpoints.js";
@@ -14,7 +16,7 @@ export function runPayload(
   base: string,
   started: Started,
 ): z.output<ResponseSchemas["runPayload"]> {
-  const signed = signedQuery(context, started.runId, retainedUntilSeconds(context, started.createdMark));
+  const signed = signedQuery(context, started.runId, retainedUntilSeconds(context, started));
   return {
     ok: true,
     run_id: started.runId,
@@ -52,6 +54,7 @@ export function runEndedPayload(
       status: delivery.runState,
       session_key: delivery.sessionKey,
       name: run?.name ?? null,
+      tags: [...(run?.tags ?? [])],
       error_code: run?.error?.code ?? null,
       status_url: statusUrl(base, runId),
       stream_url: streamUrl(base, runId, signed),
@@ -83,8 +86,13 @@ export function deliveryItem(delivery: Delivery): z.output<ResponseSchemas["deli
 export const statusUrl = (base: string, runId: string): string => `${base}/api/runs/${runId}`;
 
 /** Latest time, in steady seconds, at which a run of that age is removed: after the longest wait, run and retention. */
-function retainedUntilSeconds({ config: { limits } }: HookContext, createdMark: number): number {
-  return createdMark / 1000 + limits.queue_seconds + maxRunSeconds(limits) + limits.retention_hours * 3600;
+function retainedUntilSeconds(
+  { config: { limits, web } }: HookContext,
+  { createdMark, dueMark = createdMark }: Started,
+): number {
+  const runSeconds = maxRunSeconds(limits);
+  const runs = runSeconds + createRetryPolicy(web.retries).mostSeconds(runSeconds);
+  return dueMark / 1000 + limits.queue_seconds + runs + limits.retention_hours * 3600;
 }
 
 export const queueMetadata = (wake: QueuedWake): z.output<ResponseSchemas["queueMetadata"]> => ({
@@ -107,6 +115,11 @@ export function runItem(run: RunSummary): z.output<ResponseSchemas["runList"]>["
     chat_id: run.chatId,
     origin: run.origin,
     name: run.name,
+    priority: run.priority,
+    tags: [...run.tags],
+    attempt: run.attempt,
+    due_at: run.dueMark === null ? null : isoTime(run.dueMark),
+    deadline_at: run.deadlineMark === null ? null : isoTime(run.deadlineMark),
     created_at: isoTime(run.createdAt),
     started_at: run.startedAt === null ? null : isoTime(run.startedAt),
     finished_at: run.finishedAt === null ? null : isoTime(run.finishedAt),

@@ -1,5 +1,6 @@
 import { suggest } from "../../../../base/errors.js";
 import { normalizeSessionKey, sessionKeyFault } from "../../../../render/config/session-key.js";
+import { isTag, TAG_FAULT } from "../../../../render/config/terms.js";
 import { HookError } from "../../hook-error.js";
 import { RUN_STATES, type RunState } from "../../run.js";
 import { type Call, type Route, requireRunId } from "../call.js";
@@ -22,7 +23,8 @@ export function runRoutes(context: HookContext): Route[] {
     const limit = pageSize(onlyValue(query, "limit"));
     const state = readState(onlyValue(query, "state"));
     const sessionKey = readSessionKey(onlyValue(query, "session_key"));
-    const page = await runs.list({ cursor, limit, state, sessionKey });
+    const tag = readTag(onlyValue(query, "tag"));
+    const page = await runs.list({ cursor, limit, state, sessionKey, tag });
     sendJson(req, res, {
       status: 200,
       body: { ok: true, runs: page.runs.map(runItem), next_cursor: page.nextCursor },
@@ -53,6 +55,11 @@ function readState(text: string | undefined): RunState | undefined {
   if (state !== undefined || text === undefined) return state;
   const { hint } = suggest(text, RUN_STATES);
   throw new HookError("invalid_request", `state: expected one of ${RUN_STATES.join(", ")}.${hint}`);
+}
+
+function readTag(text: string | undefined): string | undefined {
+  if (text === undefined || isTag(text)) return text;
+  throw new HookError("invalid_request", `tag: ${TAG_FAULT}`);
 }
 
 function readSessionKey(text: string | undefined): string | undefined {

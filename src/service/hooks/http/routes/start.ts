@@ -29,9 +29,13 @@ export function startBodyLimits({ runs, config, clock }: HookContext): BodyLimit
 export async function respondToStart(context: HookContext, call: Call, start: Start): Promise<void> {
   const { tokenId, endpoint, idempotencyKey: key, ...request } = start;
   const { message, name, sessionKey, timeoutSeconds, origin } = request;
+  const { priority = 0, delaySeconds = 0, deadlineSeconds = 0, tags = [] } = request;
   const payload =
     origin === "wake" ? [message, sessionKey, timeoutSeconds, "now"] : [message, name, sessionKey, timeoutSeconds];
   if (origin === "wake" && name !== undefined) payload.push(name);
+  // other payloads have the hash that earlier versions stored
+  const terms = [priority, delaySeconds, deadlineSeconds, ...tags];
+  if (terms.some((term) => term !== 0)) payload.push(JSON.stringify(terms));
   const started = await context.runs.start({
     ...request,
     idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payload) },

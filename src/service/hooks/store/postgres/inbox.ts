@@ -1,6 +1,15 @@
 import type { RunSummary } from "../../run.js";
 import { type Backlog, countFitting, exceededScope, wakeBytes } from "../backlog.js";
-import type { AddWakeResult, CreateRunResult, NewKey, NewRun, NewWake, Reply, StoredReply } from "../store.js";
+import {
+  type AddWakeResult,
+  type CreateRunResult,
+  type NewKey,
+  type NewRun,
+  type NewWake,
+  type Reply,
+  replyOf,
+  type StoredReply,
+} from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import { fromStored, toStored, toStoredOrNull } from "./text.js";
 
@@ -33,16 +42,19 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
     return tx.undo(stored ? { kind: "replayed", stored } : { kind: "empty" });
   }
   if (wakes.texts.length > 0) await grow(tx, { wakes: -wakes.texts.length, bytes: -wakes.bytes });
-  const { id, sessionKey, origin, name, timeoutSeconds, createdAt, createdMark } = run;
-  const earlier = key && (await saveReply(tx, key, { run: { runId: id, sessionKey, createdAt, createdMark } }));
+  const { id, sessionKey, origin, name, timeoutSeconds, createdAt } = run;
+  const { priority = 0, dueMark = null, deadlineMark = null, tags = [] } = run;
+  const earlier = key && (await saveReply(tx, key, replyOf(run)));
   if (earlier) return tx.undo({ kind: "replayed", stored: earlier });
   const [row] = await tx.query(
     `WITH run AS (
-       INSERT INTO lk.runs (id, session, origin, name, state, timeout_seconds, created_at, priority, active)
-       VALUES ($1, $2, $3, $4, 'queued', $5, $6, $10,
+       INSERT INTO lk.runs (id, session, origin, name, state, timeout_seconds, created_at, priority, due_mark,
+         deadline_mark, delayed, tags, active)
+       VALUES ($1, $2, $3, $4, 'queued', $5, $6, $10, $11::bigint, $12, $11::bigint IS NOT NULL, $13,
          NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $2 AND others.active))
        RETURNING seq
-     ), message AS (INSERT INTO lk.messages SELECT seq, $7 FROM run),
+     ), tagged AS (INSERT INTO lk.tags SELECT tag, seq FROM run, unnest($14::text[]) AS tag),
+     message AS (INSERT INTO lk.messages SELECT seq, $7 FROM run),
      counted AS (UPDATE lk.sessions SET runs = runs + 1, wakes = wakes - $8, wake_bytes = wake_bytes - $9 WHERE id = $2)
      SELECT seq FROM run`,
     toStored(id),
@@ -54,11 +66,27 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
     toStored(message),
     wakes.texts.length,
     wakes.bytes,
-    run.priority ?? 0,
+    priority,
+    dueMark,
+    deadlineMark,
+    tags.length === 0 ? null : JSON.stringify(tags),
+    tags,
   );
   const created: RunSummary = {
-    ...{ id, seq: Number(row!.seq), sessionKey, chatId: session.id, origin, name, state: "queued", timeoutSeconds },
-    ...{ createdAt, startedAt: null, finishedAt: null, oldestEventId: 1, lastEventId: 0, error: null },
+    ...{ id, seq: Number(row!.seq), sessionKey, chatId: session.id, origin, name, state: "queued", priority },
+    ...{
+      dueMark,
+      deadlineMark,
+      tags: [...tags],
+      attempt: 1,
+      timeoutSeconds,
+      createdAt,
+      startedAt: null,
+      finishedAt: null,
+      oldestEventId: 1,
+      lastEventId: 0,
+      error: null,
+    },
   };
   return { kind: "created", run: created, wakes: wakes.texts.length };
 }

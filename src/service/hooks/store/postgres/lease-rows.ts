@@ -7,11 +7,22 @@ import { fromStored } from "./text.js";
 const NOTHING = { skip: 0, events: [], files: [] };
 
 // decisions 234, 236
+// an index is searched for a time that the statement does not change, of the column's type
+const NOW_MARK = "floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint";
+
+/** Lets runs whose delay is over be claimed, from the next claim on. */
+const PROMOTE = `promoted AS (
+  UPDATE lk.runs SET delayed = false WHERE seq IN (
+    SELECT seq FROM lk.runs WHERE delayed AND state = 'queued' AND due_mark <= ${NOW_MARK}
+    ORDER BY due_mark LIMIT 1000 FOR UPDATE SKIP LOCKED
+  )
+),`;
+
 /** One statement. Runs that another worker claims at this moment are left to it. */
 export const claim = (db: Connection, { count, ...start }: Claim): Promise<HeldRun[]> => {
-  const which = `SELECT seq FROM lk.runs WHERE active AND state = 'queued'
+  const which = `SELECT seq FROM lk.runs WHERE active AND state = 'queued' AND NOT delayed
     ORDER BY priority DESC, seq LIMIT $1 FOR UPDATE SKIP LOCKED`;
-  return startRuns(db, { ...start, which, value: count });
+  return startRuns(db, { ...start, which, alongside: PROMOTE, value: count });
 };
 
 /** A lease that has ended is extended too where nobody has taken the run: the worker still holds it. */

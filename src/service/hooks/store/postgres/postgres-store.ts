@@ -113,6 +113,10 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
         return held.run;
       }),
     requeueRun: (id) => single.run(id, async () => tellIf(await runs.requeueRun(db, id), id)),
+    retryRun: (id, retry, batch, limits, token = tokens.get(id)) =>
+      single.run(id, async () =>
+        tellIf(await db.transaction((tx) => runs.retryRun(tx, id, retry, batch, limits, token)), id),
+      ),
     append: (id, batch, limits, token = tokens.get(id)) =>
       single.run(id, async () => {
         const isAdded =
@@ -144,7 +148,8 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     now: () => queue.now(db),
     countRuns: (most) => queue.countRuns(db, most),
     positionOf: (id, most) => queue.positionOf(db, id, most),
-    overdue: (createdBefore, count) => queue.overdue(db, createdBefore, count),
+    overdue: (dueBefore, count) => queue.overdue(db, dueBefore, count),
+    pastDeadline: (nowMark, count) => queue.pastDeadline(db, nowMark, count),
     revisions: (ids) => queue.revisions(db, ids),
     readEvents: (id, after, maxEvents, maxBytes) => events.readEvents(db, id, after, maxEvents, maxBytes),
     terminalEvent: (id) => events.terminalEvent(db, id),

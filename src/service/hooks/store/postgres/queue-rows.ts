@@ -33,16 +33,22 @@ export async function positionOf(db: Connection, id: string, most: number): Prom
   return Number(row!.n) + 1;
 }
 
-/** Looks at the oldest runs alone. One that was started before waits for as long as it takes. */
-export async function overdue(db: Connection, createdBefore: number, count: number): Promise<string[]> {
-  const rows = await db.query(
-    `SELECT id FROM (
-       SELECT id, created_at FROM lk.runs WHERE state = 'queued' AND token = 0 ORDER BY seq LIMIT $2
-     ) AS oldest WHERE created_at <= $1`,
-    createdBefore,
-    count,
-  );
-  return rows.map(({ id }) => fromStored(id));
+/** One that was started before waits for as long as it takes. */
+export async function overdue(db: Connection, dueBefore: number, count: number): Promise<string[]> {
+  const sql = `SELECT id FROM lk.runs WHERE state = 'queued' AND token = 0 AND greatest(created_at, due_mark) <= $1
+    ORDER BY greatest(created_at, due_mark) LIMIT $2`;
+  return (await db.query(sql, dueBefore, count)).map(({ id }) => fromStored(id));
+}
+
+export async function pastDeadline(
+  db: Connection,
+  nowMark: number,
+  count: number,
+): Promise<{ readonly id: string; readonly deadlineMark: number }[]> {
+  const sql = `SELECT id, deadline_mark FROM lk.runs WHERE state = 'queued' AND deadline_mark <= $1
+    ORDER BY deadline_mark LIMIT $2`;
+  const rows = await db.query(sql, nowMark, count);
+  return rows.map((row) => ({ id: fromStored(row.id), deadlineMark: Number(row.deadline_mark) }));
 }
 
 export async function revisions(db: Connection, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {

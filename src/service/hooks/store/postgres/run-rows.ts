@@ -1,6 +1,6 @@
 import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../run.js";
 import type { Claim, HeldRun } from "../leases.js";
-import type { Ending, EventBatch, EventLimits, LeftOver } from "../store.js";
+import type { Ending, EventBatch, EventLimits, LeftOver, NextAttempt } from "../store.js";
 import type { Connection, Transaction } from "./connection.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, EVENT_COLUMNS, toFile, unstored } from "./event-rows.js";
@@ -8,7 +8,7 @@ import { addDeliveries } from "./outbox/delivery-rows.js";
 import { fromStored, fromStoredOrNull, toStored, toStoredOrNull } from "./text.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
-  runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
+  runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.attempts, runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
   runs.error, runs.error_code`;
 const JOIN_SESSIONS = "JOIN lk.sessions ON sessions.id = runs.session";
 
@@ -55,25 +55,29 @@ export async function listRuns(
   db: Connection,
   before: number | null,
   limit: number,
-  { state, sessionKey }: RunFilter = {},
+  { state, sessionKey, tag }: RunFilter = {},
 ): Promise<RunSummary[]> {
+  const seq = tag === undefined ? "runs.seq" : "tags.run";
   const values: SqlValue[] = [limit];
   const conditions: string[] = [];
   const add = (condition: string, value: SqlValue | undefined) => {
     if (value !== undefined) conditions.push(condition.replace("?", `$${values.push(value)}`));
   };
+  add("tags.tag = ?", tag);
   add("runs.session = (SELECT id FROM lk.sessions WHERE key = ?)", sessionKey && toStored(sessionKey));
   add("runs.state = ?", state);
-  add("runs.seq < ?", before === null ? undefined : Math.min(before, Number.MAX_SAFE_INTEGER));
+  add(`${seq} < ?`, before === null ? undefined : Math.min(before, Number.MAX_SAFE_INTEGER));
   const where = conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`;
-  const sql = `SELECT ${SUMMARY} FROM lk.runs ${JOIN_SESSIONS} ${where} ORDER BY runs.seq DESC LIMIT $1`;
+  const joinTags = tag === undefined ? "" : "JOIN lk.tags ON tags.run = runs.seq";
+  const sql = `SELECT ${SUMMARY} FROM lk.runs ${JOIN_SESSIONS} ${joinTags} ${where} ORDER BY ${seq} DESC LIMIT $1`;
   return (await db.query(sql, ...values)).map(toSummary);
 }
 
 /** One statement: a run that starts meanwhile is in one of the lists. */
 export async function leftOver(db: Connection): Promise<{ queued: LeftOver[]; running: LeftOver[]; lastMark: number }> {
   const rows = await db.query(
-    `SELECT runs.seq, runs.id, sessions.key AS session_key, runs.created_at, runs.state,
+    `SELECT runs.seq, runs.id, sessions.key AS session_key, runs.priority, runs.due_mark, runs.deadline_mark,
+       runs.created_at, runs.state,
        (SELECT max(ended_mark) FROM lk.runs WHERE ended_mark IS NOT NULL) AS last_mark
      FROM (SELECT 1) AS one LEFT JOIN (lk.runs ${JOIN_SESSIONS}) ON runs.ended_mark IS NULL ORDER BY runs.seq`,
   );
@@ -84,6 +88,9 @@ export async function leftOver(db: Connection): Promise<{ queued: LeftOver[]; ru
         id: fromStored(row.id),
         seq: Number(row.seq),
         sessionKey: fromStored(row.session_key),
+        priority: Number(row.priority),
+        dueMark: orNull(row.due_mark),
+        deadlineMark: orNull(row.deadline_mark),
         createdAt: Number(row.created_at),
       }));
   return { queued: inState("queued"), running: inState("running"), lastMark: Number(rows[0]?.last_mark ?? 0) };
@@ -92,12 +99,12 @@ export async function leftOver(db: Connection): Promise<{ queued: LeftOver[]; ru
 /** Starts runs: those that `which` names as SQL of their seqs. The first event trims nothing, unless a run runs again. */
 export async function startRuns(
   db: Pick<Connection, "query">,
-  { which, value, worker, leaseMs, startedAt, event }: Start,
+  { which, alongside = "", value, worker, leaseMs, startedAt, event }: Start,
 ): Promise<HeldRun[]> {
   const rows = await db.query(
-    `WITH chosen AS MATERIALIZED (${which}),
+    `WITH ${alongside} chosen AS MATERIALIZED (${which}),
      started AS (
-       UPDATE lk.runs SET state = 'running', started_at = $2, token = token + 1, worker = $3,
+       UPDATE lk.runs SET state = 'running', delayed = false, started_at = $2, token = token + 1, worker = $3,
          lease_until = clock_timestamp() + $4 * interval '1 ms',
          last_event = last_event + 1, event_bytes = event_bytes + $7::bigint
        FROM chosen WHERE runs.seq = chosen.seq AND runs.state = 'queued' RETURNING runs.*
@@ -121,6 +128,8 @@ export async function startRuns(
 interface Start extends StartById {
   /** A statement that returns column `seq` for the value $1. */
   readonly which: string;
+  /** Further parts of the WITH clause, each with a comma behind it. */
+  readonly alongside?: string;
   readonly value: SqlValue;
 }
 
@@ -139,6 +148,28 @@ export async function requeueRun(db: Pick<Connection, "query">, id: string, toke
   const sql = `UPDATE lk.runs SET ${QUEUED}
     WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) RETURNING seq`;
   return (await db.query(sql, toStored(id), token ?? null)).length > 0;
+}
+
+export async function retryRun(
+  tx: Transaction,
+  id: string,
+  { dueMark, event }: NextAttempt,
+  batch: EventBatch,
+  limits: EventLimits,
+  token?: number,
+): Promise<boolean> {
+  const [row] = await tx.query(
+    `UPDATE lk.runs SET ${QUEUED}, files = 0, due_mark = $3, delayed = true, attempts = attempts + 1
+     WHERE id = $1 AND state = 'running' AND ($2::bigint IS NULL OR token = $2) RETURNING ${EVENT_COLUMNS}`,
+    toStored(id),
+    token ?? null,
+    dueMark,
+  );
+  if (row === undefined) return false;
+  await tx.query("DELETE FROM lk.files WHERE run = $1", row.seq!);
+  const rest = unstored(batch, Number(row.last_event));
+  await addEvents(tx, row, { ...rest, files: [], progress: undefined, events: [...rest.events, event] }, limits);
+  return true;
 }
 
 /** Sets what a run that is queued again has lost. */
@@ -197,7 +228,6 @@ export async function lockSessionOf(tx: Transaction, id: string): Promise<void> 
 const toRun = (row: SqlRow): RunRow => ({ ...toSummary(row), message: fromStored(row.message) });
 
 function toSummary(row: SqlRow): RunSummary {
-  const orNull = (value: unknown) => (value === null ? null : Number(value));
   return {
     id: fromStored(row.id),
     seq: Number(row.seq),
@@ -206,6 +236,11 @@ function toSummary(row: SqlRow): RunSummary {
     origin: row.origin as RunOrigin,
     name: fromStoredOrNull(row.name),
     state: row.state as RunState,
+    priority: Number(row.priority),
+    dueMark: orNull(row.due_mark),
+    deadlineMark: orNull(row.deadline_mark),
+    tags: row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[]),
+    attempt: Number(row.attempts) + 1,
     timeoutSeconds: Number(row.timeout_seconds),
     createdAt: Number(row.created_at),
     startedAt: orNull(row.started_at),
@@ -215,3 +250,5 @@ function toSummary(row: SqlRow): RunSummary {
     error: row.error === null ? null : { error: fromStored(row.error), code: String(row.error_code) },
   };
 }
+
+const orNull = (value: unknown) => (value === null ? null : Number(value));

@@ -128,6 +128,25 @@ const STEPS = [
     PRIMARY KEY (endpoint, target)
   );
   `,
+  `
+  ALTER TABLE lk.runs
+    ADD COLUMN due_mark bigint,                        -- steady ms, as the next one
+    ADD COLUMN deadline_mark bigint,
+    ADD COLUMN delayed boolean NOT NULL DEFAULT false, -- due_mark is not known to be past
+    ADD COLUMN attempts integer NOT NULL DEFAULT 0,    -- how many failed
+    ADD COLUMN tags text;                              -- JSON text; null: none
+  DROP INDEX lk.runs_claim;
+  CREATE INDEX runs_claim ON lk.runs (priority DESC, seq) WHERE active AND state = 'queued' AND NOT delayed;
+  CREATE INDEX runs_delayed ON lk.runs (due_mark) WHERE delayed AND state = 'queued';
+  CREATE INDEX runs_deadline ON lk.runs (deadline_mark) WHERE deadline_mark IS NOT NULL AND state = 'queued';
+  CREATE INDEX runs_unstarted ON lk.runs (greatest(created_at, due_mark)) WHERE state = 'queued' AND token = 0;
+  CREATE TABLE lk.tags (
+    tag text NOT NULL,
+    run bigint NOT NULL,
+    PRIMARY KEY (tag, run)
+  );
+  CREATE INDEX tags_run ON lk.tags (run);
+  `,
 ];
 
 /**

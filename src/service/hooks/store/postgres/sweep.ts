@@ -51,7 +51,7 @@ const oldest = (tx: Transaction): Promise<SqlRow[]> =>
 async function removeRuns(tx: Transaction, rows: readonly SqlRow[]): Promise<void> {
   if (rows.length === 0) return;
   const seqs = rows.map(({ seq }) => seq!);
-  for (const table of ["events", "files", "messages"]) {
+  for (const table of ["events", "files", "messages", "tags"]) {
     await tx.query(`DELETE FROM lk.${table} WHERE run = ANY($1)`, seqs);
   }
   await tx.query("DELETE FROM lk.runs WHERE seq = ANY($1)", seqs);

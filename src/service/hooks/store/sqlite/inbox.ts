@@ -1,5 +1,14 @@
 import { type Backlog, countFitting, exceededScope } from "../backlog.js";
-import type { AddWakeResult, CreateRunResult, NewKey, NewRun, NewWake, Reply, StoredReply } from "../store.js";
+import {
+  type AddWakeResult,
+  type CreateRunResult,
+  type NewKey,
+  type NewRun,
+  type NewWake,
+  type Reply,
+  replyOf,
+  type StoredReply,
+} from "../store.js";
 import type { Connection } from "./connection.js";
 import { getSummary } from "./run-rows.js";
 
@@ -17,20 +26,25 @@ export function createRun(db: Connection, run: NewRun, key?: NewKey): CreateRunR
   const message = run.compose(wakes.texts);
   if (message === null) return { kind: "empty" };
   const session = sessionId(db, run.sessionKey);
+  const { tags = [] } = run;
   const { lastId: seq } = db.run(
-    `INSERT INTO runs (id, session, origin, name, state, timeout_seconds, created_at)
-     VALUES (?, ?, ?, ?, 'queued', ?, ?)`,
+    `INSERT INTO runs (id, session, origin, name, state, priority, due_mark, deadline_mark, tags, timeout_seconds, created_at)
+     VALUES (?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?)`,
     run.id,
     session,
     run.origin,
     run.name === null ? null : JSON.stringify(run.name),
+    run.priority ?? 0,
+    run.dueMark ?? null,
+    run.deadlineMark ?? null,
+    tags.length === 0 ? null : JSON.stringify(tags),
     run.timeoutSeconds,
     run.createdAt,
   );
   db.run("INSERT INTO messages VALUES (?, ?)", seq, JSON.stringify(message));
   consume(db, session, wakes, seq);
-  const { id: runId, sessionKey, createdAt, createdMark } = run;
-  if (key) saveReply(db, key, { run: { runId, sessionKey, createdAt, createdMark } });
+  for (const tag of tags) db.run("INSERT INTO tags VALUES (?, ?)", tag, seq);
+  if (key) saveReply(db, key, replyOf(run));
   return { kind: "created", run: getSummary(db, run.id)!, wakes: wakes.texts.length };
 }
 

@@ -1,12 +1,12 @@
 import type { RunFilter, RunOrigin, RunProgress, RunRow, RunState, RunSummary, StoredStatus } from "../../run.js";
-import type { Ending, EventBatch, EventLimits, LeftOver, NewEvent } from "../store.js";
+import type { Ending, EventBatch, EventLimits, LeftOver, NewEvent, NextAttempt } from "../store.js";
 import type { Connection } from "./connection.js";
 import { addDeliveries } from "./delivery-rows.js";
 import type { SqlRow, SqlValue } from "./driver.js";
 import { addEvents, listFiles, terminalEvent } from "./event-rows.js";
 
 const SUMMARY = `runs.seq, runs.id, sessions.key AS session_key, runs.session, runs.origin, runs.name, runs.state,
-  runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
+  runs.priority, runs.due_mark, runs.deadline_mark, runs.tags, runs.attempts, runs.timeout_seconds, runs.created_at, runs.started_at, runs.finished_at, runs.oldest_event, runs.last_event,
   runs.error, runs.error_code`;
 const FROM_RUNS = "FROM runs JOIN sessions ON sessions.id = runs.session";
 
@@ -37,18 +37,22 @@ export function listRuns(
   db: Connection,
   before: number | null,
   limit: number,
-  { state, sessionKey }: RunFilter = {},
+  { state, sessionKey, tag }: RunFilter = {},
 ): RunSummary[] {
   const session = sessionKey === undefined ? undefined : db.get("SELECT id FROM sessions WHERE key = ?", sessionKey);
   if (sessionKey !== undefined && session === undefined) return [];
+  const seq = tag === undefined ? "runs.seq" : "tags.run";
   const conditions: [string, SqlValue | undefined][] = [
+    ["tags.tag = ?", tag],
     ["runs.session = ?", session?.id],
     ["runs.state = ?", state],
-    ["runs.seq < ?", before ?? undefined],
+    [`${seq} < ?`, before ?? undefined],
   ];
   const used = conditions.filter((condition): condition is [string, SqlValue] => condition[1] !== undefined);
   const where = used.length === 0 ? "" : `WHERE ${used.map(([sql]) => sql).join(" AND ")}`;
-  const sql = `SELECT ${SUMMARY} ${FROM_RUNS} ${where} ORDER BY runs.seq DESC LIMIT ?`;
+  // a cross join is done from left to right: from the tag's runs, in order
+  const from = tag === undefined ? FROM_RUNS : FROM_RUNS.replace("runs", "tags CROSS JOIN runs ON runs.seq = tags.run");
+  const sql = `SELECT ${SUMMARY} ${from} ${where} ORDER BY ${seq} DESC LIMIT ?`;
   return db.all(sql, ...used.map(([, value]) => value), limit).map(toSummary);
 }
 
@@ -56,7 +60,8 @@ export function leftOver(db: Connection): { queued: LeftOver[]; running: LeftOve
   const inState = (state: RunState) =>
     db
       .all(
-        `SELECT runs.seq, runs.id, sessions.key AS session_key, runs.created_at ${FROM_RUNS}
+        `SELECT runs.seq, runs.id, sessions.key AS session_key, runs.priority, runs.due_mark, runs.deadline_mark,
+       runs.created_at ${FROM_RUNS}
          WHERE runs.state = ? AND runs.ended_mark IS NULL ORDER BY runs.seq`,
         state,
       )
@@ -64,6 +69,9 @@ export function leftOver(db: Connection): { queued: LeftOver[]; running: LeftOve
         id: String(row.id),
         seq: Number(row.seq),
         sessionKey: String(row.session_key),
+        priority: Number(row.priority),
+        dueMark: orNull(row.due_mark),
+        deadlineMark: orNull(row.deadline_mark),
         createdAt: Number(row.created_at),
       }));
   const newest = db.get("SELECT max(ended_mark) AS mark FROM runs WHERE ended_mark IS NOT NULL");
@@ -81,6 +89,27 @@ export function startRun(db: Connection, id: string, startedAt: number, event: N
 export function requeueRun(db: Connection, id: string): boolean {
   const sql = "UPDATE runs SET state = 'queued', started_at = NULL, progress = NULL WHERE id = ? AND state = 'running'";
   return db.run(sql, id).changes > 0;
+}
+
+export function retryRun(
+  db: Connection,
+  id: string,
+  { dueMark, event }: NextAttempt,
+  batch: EventBatch,
+  limits: EventLimits,
+): boolean {
+  const run = db.get("SELECT seq FROM runs WHERE id = ? AND state = 'running'", id);
+  if (run === undefined) return false;
+  addEvents(db, id, { ...batch, files: [], events: [...batch.events, event] }, limits);
+  const seq = Number(run.seq);
+  db.run("DELETE FROM files WHERE run = ?", seq);
+  db.run(
+    `UPDATE runs SET state = 'queued', started_at = NULL, progress = NULL, files = 0, due_mark = ?, attempts = attempts + 1
+     WHERE seq = ?`,
+    dueMark,
+    seq,
+  );
+  return true;
 }
 
 export function endRun(
@@ -110,7 +139,6 @@ export function endRun(
 }
 
 function toSummary(row: SqlRow): RunSummary {
-  const orNull = (value: unknown) => (value === null ? null : Number(value));
   return {
     id: String(row.id),
     seq: Number(row.seq),
@@ -119,6 +147,11 @@ function toSummary(row: SqlRow): RunSummary {
     origin: row.origin as RunOrigin,
     name: row.name === null ? null : (JSON.parse(String(row.name)) as string),
     state: row.state as RunState,
+    priority: Number(row.priority),
+    dueMark: orNull(row.due_mark),
+    deadlineMark: orNull(row.deadline_mark),
+    tags: row.tags === null ? [] : (JSON.parse(String(row.tags)) as string[]),
+    attempt: Number(row.attempts) + 1,
     timeoutSeconds: Number(row.timeout_seconds),
     createdAt: Number(row.created_at),
     startedAt: orNull(row.started_at),
@@ -128,3 +161,5 @@ function toSummary(row: SqlRow): RunSummary {
     error: row.error === null ? null : { error: String(row.error), code: String(row.error_code) },
   };
 }
+
+const orNull = (value: unknown) => (value === null ? null : Number(value));

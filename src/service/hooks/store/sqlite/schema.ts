@@ -131,6 +131,19 @@ const STEPS = [
     PRIMARY KEY (endpoint, target)
   ) WITHOUT ROWID;
   `,
+  `
+  ALTER TABLE runs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;     -- higher ones first
+  ALTER TABLE runs ADD COLUMN due_mark INTEGER;                        -- steady ms, as the next one
+  ALTER TABLE runs ADD COLUMN deadline_mark INTEGER;
+  ALTER TABLE runs ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;     -- how many failed
+  ALTER TABLE runs ADD COLUMN tags TEXT;                               -- JSON text; null: none
+  CREATE TABLE tags (
+    tag TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    PRIMARY KEY (tag, run)
+  ) WITHOUT ROWID;
+  CREATE INDEX tags_run ON tags (run);
+  `,
 ];
 
 /** Returns the file's schema version. Refuses another program's database and a newer schema, before any write. */

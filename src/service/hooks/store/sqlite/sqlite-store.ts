@@ -44,6 +44,8 @@ export function createSqliteStore(path: string, options: SqliteStoreOptions = {}
     listRuns: async (before, limit, filter) => db.read(() => runs.listRuns(db, before, limit, filter)),
     startRun: async (id, startedAt, event) => db.write("trailing", () => runs.startRun(db, id, startedAt, event)),
     requeueRun: async (id) => db.write("durable", () => runs.requeueRun(db, id)),
+    retryRun: async (id, retry, batch, limits) =>
+      db.write("durable", () => runs.retryRun(db, id, retry, batch, limits)),
     append: async (id, batch, limits) => db.write("trailing", () => events.append(db, id, batch, limits)),
     endRun: async (id, ending, batch, limits) => db.write("durable", () => runs.endRun(db, id, ending, batch, limits)),
     readEvents: async (id, after, maxEvents, maxBytes) =>

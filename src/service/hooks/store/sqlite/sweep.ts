@@ -30,7 +30,7 @@ export function sweep(db: Connection, request: SweepRequest): SweepResult {
 /** Returns the number of deleted rows. */
 function removeRun(db: Connection, seq: number, session: number): number {
   let rows = 1;
-  for (const table of ["events", "files", "messages", "wakes"])
+  for (const table of ["events", "files", "messages", "wakes", "tags"])
     rows += db.run(`DELETE FROM ${table} WHERE run = ?`, seq).changes;
   db.run("DELETE FROM runs WHERE seq = ?", seq);
   const isUnused = `NOT EXISTS (SELECT 1 FROM runs WHERE session = sessions.id)

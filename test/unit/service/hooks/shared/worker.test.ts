@@ -236,6 +236,52 @@ describe("front ends and workers of one store", () => {
     assert.equal((await eventsOf(runs, id)).at(-1)?.event, "error");
   });
 
+  it("start a delayed run at its time, and end one by its deadline, waiting or running", async () => {
+    const schema = newSchema();
+    const runs = front(schema);
+    const agent: Agent = (run, { signal }) =>
+      run.message === "hold"
+        ? new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))))
+        : Promise.resolve({ response: "" });
+    await work(schema, agent);
+    const start = async (message: string, terms: object) =>
+      (await runs.start({ origin: "agent", message, sessionKey: `hook:${JSON.stringify(terms)}`, ...terms })).runId;
+    const delayed = await start("x", { delaySeconds: 1, priority: 3 });
+    const held = await start("hold", { deadlineSeconds: 1 });
+    const waiting = (
+      await runs.start({
+        ...{ origin: "agent", message: "x", sessionKey: (await runs.get(held)).sessionKey, deadlineSeconds: 0.5 },
+      })
+    ).runId;
+    await until(async () => (await stateOf(runs, waiting)) === "expired", "the deadline of the waiting run");
+    await until(async () => (await stateOf(runs, held)) === "timed_out", "the deadline of the running run");
+    for (const id of [held, waiting]) assert.equal((await runs.get(id)).error?.code, "deadline_exceeded");
+    await until(async () => (await stateOf(runs, delayed)) === "succeeded", "the delayed run");
+    const { startedAt, dueMark } = await runs.get(delayed);
+    assert.ok(startedAt! >= dueMark!, `started at ${startedAt}, due at ${dueMark}`);
+  });
+
+  it("try a transient failure again, with one stream and one end", async () => {
+    const schema = newSchema();
+    const runs = front(schema);
+    const attempts: (number | undefined)[] = [];
+    const agent: Agent = async ({ attempt }, { emit }) => {
+      attempts.push(attempt);
+      emit("delta", { delta: `attempt ${attempts.length}` });
+      if (attempts.length < 3) throw Object.assign(new Error("busy"), { retryable: true });
+      return { response: "" };
+    };
+    const retries = { first_delay_seconds: 0.1, attempts: 3 };
+    await Promise.all([work(schema, agent, { retries }), work(schema, agent, { retries })]);
+    const id = await begin(runs, "x");
+    await until(async () => (await stateOf(runs, id)) === "succeeded", "the third attempt");
+    assert.deepEqual(attempts, [undefined, 2, 3]);
+    assert.deepEqual(
+      (await eventsOf(runs, id)).map(({ event }) => event),
+      ["status", "delta", "retry", "status", "delta", "retry", "status", "delta", "done"],
+    );
+  });
+
   it("go by the server's clock: one of a machine that is 10 minutes off changes nothing", async () => {
     const schema = newSchema();
     const at = (offset: number) => ({ ...systemClock, now: () => Date.now() + offset });

@@ -32,6 +32,7 @@ const ending = (extra: Partial<Ending> = {}): Ending => ({
   terminal: { event: "done", data: '{"response":"hi"}' },
   ...extra,
 });
+const next = { dueMark: 7000, event: { event: "retry", data: '{"attempt":2}' } };
 const started = { event: "status", data: '{"state":"running"}' };
 
 async function running(store: Store, id: string): Promise<void> {
@@ -49,6 +50,7 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.equal(created.wakes, 0);
     assert.deepEqual(await store.getRun("r1"), {
       ...{ id: "r1", seq: 1, sessionKey: "hook:a", chatId: 1, origin: "agent", name: "CI", state: "queued" },
+      ...{ priority: 0, dueMark: null, deadlineMark: null, tags: [], attempt: 1 },
       ...{ message: "message of r1", timeoutSeconds: 600, createdAt: 1000, startedAt: null, finishedAt: null },
       ...{ oldestEventId: 1, lastEventId: 0, error: null },
     });
@@ -81,6 +83,70 @@ describeStores({ title: "store contract" }, (kind) => {
     assert.deepEqual(await store.terminalEvent("r1"), { id: 5, event: "done", data: '{"response":"hi"}' });
   });
 
+  it("stores a run's priority, which outlives the process", async () => {
+    const store = kind.create();
+    for (const [id, priority] of [
+      ["low", -100],
+      ["high", 100],
+      ["none", undefined],
+    ] as const) {
+      await store.createRun(newRun(id, { priority }));
+    }
+    const after = await kind.reopen(store);
+    const { queued } = await after.leftOver();
+    assert.deepEqual(
+      queued.map(({ id, priority }) => [id, priority]),
+      [
+        ["low", -100],
+        ["high", 100],
+        ["none", 0],
+      ],
+    );
+    assert.equal((await after.getSummary("high"))?.priority, 100);
+    assert.equal((await after.startRun("low", 2000, started))?.priority, -100);
+  });
+
+  it("stores a run's delay, deadline and tags, which outlive the process", async () => {
+    const store = kind.create();
+    const tags = ["nightly", 'Ärger\'s "tag"', "💥"];
+    const created = await store.createRun(newRun("r1", { dueMark: 5000, deadlineMark: 2 ** 41, tags }));
+    assert.ok(created.kind === "created");
+    const after = await kind.reopen(store);
+    const summary = await after.getSummary("r1");
+    assert.deepEqual(created.run, summary);
+    assert.deepEqual([summary?.dueMark, summary?.deadlineMark, summary?.tags], [5000, 2 ** 41, tags]);
+    const [left] = (await after.leftOver()).queued;
+    assert.deepEqual([left?.dueMark, left?.deadlineMark], [5000, 2 ** 41]);
+    assert.deepEqual((await after.startRun("r1", 2000, started))?.tags, tags);
+  });
+
+  it("replies to a repeated key with the delay of the first run", async () => {
+    const store = kind.create();
+    await store.createRun(newRun("r1", { dueMark: 5000 }), key("k"));
+    const again = await store.createRun(newRun("r2"), key("k"));
+    assert.ok(again.kind === "replayed" && "run" in again.stored.reply);
+    assert.equal(again.stored.reply.run.dueMark, 5000);
+  });
+
+  it("lists the runs with a tag, in pages and under other filters, and forgets those of removed runs", async () => {
+    const store = kind.create();
+    for (let n = 1; n <= 6; n++) {
+      const sessionKey = n % 2 === 0 ? "hook:even" : "hook:odd";
+      await store.createRun(newRun(`r${n}`, { sessionKey, tags: n === 3 ? ["b"] : ["a", "b"] }));
+    }
+    const ids = async (before: number | null, limit: number, filter: RunFilter) =>
+      (await store.listRuns(before, limit, filter)).map(({ id }) => id);
+    assert.deepEqual(await ids(null, 3, { tag: "a" }), ["r6", "r5", "r4"]);
+    assert.deepEqual(await ids(4, 3, { tag: "a" }), ["r2", "r1"]);
+    assert.deepEqual(await ids(null, 9, { tag: "a", sessionKey: "hook:odd" }), ["r5", "r1"]);
+    assert.deepEqual(await ids(null, 9, { tag: "A" }), []);
+    await store.startRun("r1", 1, started);
+    assert.deepEqual(await ids(null, 9, { tag: "b", state: "running" }), ["r1"]);
+    await store.endRun("r1", ending({ endedMark: 50 }), NOTHING, KEEP);
+    await store.sweep({ endedBefore: 50, maxEndedRuns: 99, nowMark: 50, budget: 100 });
+    assert.deepEqual(await ids(null, 9, { tag: "b" }), ["r6", "r5", "r4", "r3", "r2"]);
+  });
+
   it("returns null for an unknown run, whatever its id", async () => {
     const store = kind.create();
     for (const id of ["", "nope", "__proto__", "constructor", "x".repeat(10_000), "'; DROP TABLE runs; --"]) {
@@ -94,7 +160,35 @@ describeStores({ title: "store contract" }, (kind) => {
       assert.equal(await store.endRun(id, ending(), NOTHING, KEEP), null);
       assert.equal(await store.append(id, deltas("a"), KEEP), false);
       assert.equal(await store.requeueRun(id), false);
+      assert.equal(await store.retryRun(id, next, NOTHING, KEEP), false);
     }
+  });
+
+  it("queues a run for its next attempt, with its last events and without its progress and files", async () => {
+    const store = kind.create();
+    await running(store, "r1");
+    const file = { name: "a.png", path: "/out/a.png", contentType: null };
+    const progress = { value: 1, max: 2, node: "3" };
+    await store.append("r1", { ...deltas("a"), files: [file], progress }, KEEP);
+    assert.equal(await store.retryRun("r1", next, { ...deltas("b"), files: [file], progress }, KEEP), true);
+    assert.equal(await store.retryRun("r1", next, NOTHING, KEEP), false);
+    assert.equal(await store.append("r1", deltas("late"), KEEP), false);
+    const after = await kind.reopen(store);
+    const status = (await after.getStatus("r1", 9))!;
+    assert.deepEqual(
+      [status.state, status.startedAt, status.dueMark, status.attempt, status.progress, status.files, status.fileCount],
+      ["queued", null, 7000, 2, null, [], 0],
+    );
+    assert.equal(await after.getFile("r1", "a.png"), null);
+    assert.equal((await after.leftOver()).queued[0]?.dueMark, 7000);
+    assert.equal((await after.startRun("r1", 8000, started))?.attempt, 2);
+    await after.append("r1", { ...NOTHING, files: [{ ...file, path: "/out/2/a.png" }] }, KEEP);
+    assert.equal((await after.getStatus("r1", 9))?.fileCount, 1);
+    await after.endRun("r1", ending(), NOTHING, KEEP);
+    assert.deepEqual(
+      (await after.readEvents("r1", 0, 99, 1e6))!.events.map(({ id, event }) => `${id} ${event}`),
+      ["1 status", "2 delta", "3 delta", "4 retry", "5 status", "6 done"],
+    );
   });
 
   it("changes a state only from an expected one: one terminal event", async () => {
@@ -418,7 +512,8 @@ describeStores({ title: "store contract" }, (kind) => {
     const shown = (runs: { id: string }[]) => runs.map(({ id }) => id);
     assert.deepEqual([shown(left.queued), shown(left.running)], [["r2", "r4"], ["r3"]]);
     assert.equal(left.lastMark, 50);
-    assert.deepEqual(left.queued[0], { id: "r2", seq: 2, sessionKey: "hook:a", createdAt: 1000 });
+    const terms = { priority: 0, dueMark: null, deadlineMark: null };
+    assert.deepEqual(left.queued[0], { id: "r2", seq: 2, sessionKey: "hook:a", ...terms, createdAt: 1000 });
     assert.equal(await store.requeueRun("r3"), true);
     assert.deepEqual(shown((await store.leftOver()).queued), ["r2", "r3", "r4"]);
     const again = await store.startRun("r3", 5000, started);

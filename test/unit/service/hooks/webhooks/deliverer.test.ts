@@ -73,7 +73,7 @@ describeStores({ title: "webhooks" }, (kind) => {
 
   it("are posted at the end of a run, signed, with addresses that open its stream and files", async () => {
     const { receiver, start, url, deliveries } = await service(shop());
-    const { run_id } = await start("a lake", { name: "CI" });
+    const { run_id } = await start("a lake", { name: "CI", tags: ["spring"] });
     await until(() => receiver.received.length === 1, "the webhook");
     const { headers, body } = receiver.received[0]!;
     const event = new Webhook(SECRET).verify(body, headers as Record<string, string>) as {
@@ -86,6 +86,7 @@ describeStores({ title: "webhooks" }, (kind) => {
     assert.equal(event.type, "run.succeeded");
     assert.deepEqual(data, {
       ...{ run_id, status: "succeeded", session_key: "hook:ingress", name: "CI", error_code: null },
+      tags: ["spring"],
       ...{ status_url: `https://render.example.com/api/runs/${run_id}`, files: [], file_count: 0 },
     });
     const stream = await fetch(stream_url!.replace("https://render.example.com", url));

@@ -9,25 +9,28 @@ describe("POST /api/runs/{id}/again", () => {
   it("starts a new run with message, name, session and time of the earlier one", async () => {
     const config = { hooks_allow_request_session_key: true };
     const { start, post, hooks } = await startService({ config });
-    const first = await start("a lake", { name: "CI", sessionKey: "hook:x", timeoutSeconds: 77 });
+    const first = await start("a lake", { name: "CI", sessionKey: "hook:x", timeoutSeconds: 77, priority: 3 });
     // neither a body nor a content type
     const response = await post(`/api/runs/${first.run_id}/again`, "", { "content-type": "" });
     const payload = await json(response);
     assert.equal(response.status, 200, String(payload.error));
     assert.notEqual(payload.run_id, first.run_id);
-    const { message, name, sessionKey, timeoutSeconds, origin } = await hooks.runs.get(String(payload.run_id));
+    const { message, name, sessionKey, timeoutSeconds, origin, priority } = await hooks.runs.get(
+      String(payload.run_id),
+    );
     assert.deepEqual([message, name, sessionKey, timeoutSeconds, origin], ["a lake", "CI", "hook:x", 77, "agent"]);
+    assert.equal(priority, 3);
     assert.equal(response.headers.get("location"), `/api/runs/${payload.run_id}`);
   });
 
   it("takes a changed message, name and time, and waits for the result", async () => {
     const { start, post, hooks } = await startService();
     const { run_id } = await start("a lake", { name: "CI" });
-    const changed = { message: "a fox", name: "me", timeoutSeconds: 9 };
+    const changed = { message: "a fox", name: "me", timeoutSeconds: 9, priority: -7 };
     const again = await json(await post(`/api/runs/${run_id}/again`, changed, { prefer: "wait=10" }));
     assert.deepEqual(
-      [again.status, again.response, again.name, again.timeout_seconds],
-      ["succeeded", "a fox", "me", 9],
+      [again.status, again.response, again.name, again.timeout_seconds, again.priority],
+      ["succeeded", "a fox", "me", 9, -7],
     );
     assert.equal((await hooks.runs.get(run_id)).message, "a lake");
   });

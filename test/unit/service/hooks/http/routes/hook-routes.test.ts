@@ -57,6 +57,63 @@ describe("POST /hooks/agent", () => {
     assert.equal((await post("/hooks/agent", { message: "good" }, headers)).status, 200);
   });
 
+  it("takes a priority, which counts for the idempotency key", async () => {
+    const { post, get } = await startService();
+    const send = (priority: unknown) => post("/hooks/agent", { message: "x", priority }, { "idempotency-key": "k" });
+    const { run_id } = (await (await send(-100)).json()) as { run_id: string };
+    assert.equal(((await (await get(`/api/runs/${run_id}`)).json()) as { priority: number }).priority, -100);
+    assert.equal((await send(-99)).status, 422);
+    for (const [priority, error] of [
+      [101, "priority: expected at most 100"],
+      [-101, "priority: expected -100 or more"],
+      [0.5, "priority: expected an integer"],
+      ["5", "priority: expected an integer"],
+    ] as const) {
+      const response = await send(priority);
+      assert.equal(response.status, 400);
+      assert.equal(((await response.json()) as { error: string }).error, error);
+    }
+  });
+
+  it("takes delay, deadline and tags, which count for the idempotency key", async () => {
+    const { post, get } = await startService();
+    const terms = { delaySeconds: 60, deadlineSeconds: 90, tags: ["a", "b"] };
+    const send = (more: object) =>
+      post("/hooks/agent", { message: "x", ...terms, ...more }, { "idempotency-key": "k" });
+    const { run_id } = (await (await send({})).json()) as { run_id: string };
+    const run = (await (await get(`/api/runs/${run_id}`)).json()) as Record<string, string>;
+    const seconds = (time: string | undefined) => (Date.parse(time!) - Date.parse(run.created_at!)) / 1000;
+    assert.deepEqual([run.status, run.tags], ["queued", ["a", "b"]]);
+    assert.equal(Math.round(seconds(run.due_at)), 60);
+    assert.equal(Math.round(seconds(run.deadline_at)), 90);
+    assert.equal((await send({})).headers.get("idempotent-replayed"), "true");
+    for (const more of [{ delaySeconds: 61 }, { deadlineSeconds: 91 }, { tags: ["a"] }]) {
+      assert.equal((await send(more)).status, 422, JSON.stringify(more));
+    }
+  });
+
+  for (const [terms, error] of [
+    [{ delaySeconds: -1 }, "delaySeconds: expected 0 or more"],
+    [{ delaySeconds: 604_801 }, "delaySeconds: expected at most 604800"],
+    [{ deadlineSeconds: 0 }, "deadlineSeconds: expected 1 or more"],
+    [
+      { delaySeconds: 9, deadlineSeconds: 9 },
+      "deadlineSeconds: expected a number above delaySeconds (9), at most 604800",
+    ],
+    [{ tags: "a" }, "tags: expected a list of texts"],
+    [{ tags: [1] }, "tags.0: expected texts of 1 to 64 characters without control characters"],
+    [{ tags: ["a", " "] }, "tags.1: expected texts of 1 to 64 characters without control characters"],
+    [{ tags: ["a\n"] }, "tags.0: expected texts of 1 to 64 characters without control characters"],
+    [{ tags: ["x".repeat(65)] }, "tags.0: expected texts of 1 to 64 characters without control characters"],
+    [{ tags: new Array(17).fill("x") }, "tags: expected at most 16"],
+  ] as const) {
+    it(`${JSON.stringify(terms).slice(0, 50)}: 400`, async () => {
+      const { post } = await startService();
+      const response = await post("/hooks/agent", { message: "x", ...terms });
+      assert.deepEqual([response.status, ((await response.json()) as { error: string }).error], [400, error]);
+    });
+  }
+
   it("accepts a time-out up to an hour", async () => {
     const { start, hooks } = await startService();
     assert.equal((await hooks.runs.get((await start("x", { timeoutSeconds: 3600 })).run_id)).timeoutSeconds, 3600);

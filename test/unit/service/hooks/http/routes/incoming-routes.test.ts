@@ -50,6 +50,12 @@ describe("POST /hooks/in/NAME", () => {
     stripe: { id: "evt_1", type: "invoice.paid", data: { text: "x" } },
     slack: { type: "event_callback", event_id: "Ev1", event: { text: "x" } },
   };
+  it("starts runs with the sender's priority and tags", async () => {
+    const service = await oneSender({ ...GITHUB, priority: -5, tags: ["github", "issues"] });
+    const { priority, tags } = await runOf(service, await service.send(ISSUE));
+    assert.deepEqual([priority, tags], [-5, ["github", "issues"]]);
+  });
+
   for (const signature of Object.keys(payloads) as SignatureScheme[]) {
     it(`${signature}: starts one run, however often a delivery comes`, async () => {
       const service = await oneSender({ signature, secrets: SECRET, message: "m" });

@@ -31,6 +31,11 @@ describe("run status", () => {
       chat_id: 1,
       origin: "agent",
       name: null,
+      priority: 0,
+      tags: [],
+      attempt: 1,
+      due_at: null,
+      deadline_at: null,
       timeout_seconds: 600,
       oldest_event_id: 1,
       last_event_id: rest.last_event_id,
@@ -144,6 +149,22 @@ describe("run list", () => {
     const first = await list("state=queued&session_key=s2&limit=1");
     const second = await list(`state=queued&session_key=s2&limit=1&cursor=${first.next}`);
     assert.deepEqual([...first.ids, ...second.ids, second.next], [...started.s2!.slice(0, 2), null]);
+  });
+
+  it("filters by tag", async () => {
+    const { start, get } = await startService();
+    const { run_id } = await start("one", { tags: ["a", "x y&z", "a"] });
+    await start("two", { tags: ["a"] });
+    const list = async (tag: string) => {
+      const body = await json(await get(`/api/runs?${new URLSearchParams({ tag })}`));
+      return body.runs as { run_id: string; tags: string[] }[];
+    };
+    assert.deepEqual(
+      (await list("x y&z")).map((run) => [run.run_id, run.tags]),
+      [[run_id, ["a", "x y&z"]]],
+    );
+    assert.equal((await list("a")).length, 2);
+    assert.deepEqual(await list("b"), []);
   });
 
   it("suggests the state for a typo", async () => {

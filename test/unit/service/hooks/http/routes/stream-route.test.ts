@@ -257,11 +257,19 @@ describe("access to a stream", () => {
     const clock = new FakeClock();
     const service = await startService({ clock });
     const { stream_url } = await service.start("x");
-    const status = async () => (await fetch(service.url + stream_url, { method: "HEAD" })).status;
+    const delayed = await service.start("x", { delaySeconds: 7200 });
+    const status = async (path: string) => (await fetch(service.url + path, { method: "HEAD" })).status;
     await clock.advance(23 * 3600 * 1000);
-    assert.equal(await status(), 200);
-    await clock.advance(4 * 3600 * 1000);
-    assert.equal(await status(), 401);
+    assert.equal(await status(stream_url), 200);
+    // the retention, an hour in the queue, and three attempts of an hour with two delays of five minutes
+    await clock.advance(5 * 3600 * 1000 + 600_000 - 1000);
+    assert.equal(await status(stream_url), 404);
+    await clock.advance(2000);
+    assert.equal(await status(stream_url), 401);
+    await clock.advance(7200_000 - 2000);
+    assert.equal(await status(delayed.stream_url), 404);
+    await clock.advance(2000);
+    assert.equal(await status(delayed.stream_url), 401);
   });
 
   it("the signature survives the token's rotation, not its removal", async () => {

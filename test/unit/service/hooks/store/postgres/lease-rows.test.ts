@@ -73,6 +73,46 @@ describe("leases of the PostgreSQL store", () => {
     assert.deepEqual(await store.claim(claim("w")), []);
   });
 
+  it("claims a delayed run and those behind it once its time has come, and by its priority then", async () => {
+    const store = create();
+    const now = await store.now();
+    await add(store, "late", "a", { priority: 9, dueMark: now + LONG_MS });
+    await add(store, "behind", "a", { priority: 9 });
+    await add(store, "due", "b", { priority: 5, dueMark: now - 1 });
+    await add(store, "plain", "c");
+    assert.deepEqual(idsOf(await store.claim(claim("w", { count: 1 }))), ["plain"]);
+    await add(store, "other", "d");
+    assert.deepEqual(idsOf(await store.claim(claim("w"))), ["due", "other"]);
+    assert.deepEqual(await store.claim(claim("w")), []);
+    assert.ok(await store.endRun("late", ending({ from: ["queued"], to: "cancelled" }), NOTHING, KEEP));
+    assert.deepEqual(idsOf(await store.claim(claim("w"))), ["behind"]);
+  });
+
+  it("finds runs that have waited too long after their delay, and those past their deadline", async () => {
+    const store = create();
+    await add(store, "old", "a", { createdAt: 100 });
+    await add(store, "started", "b", { createdAt: 50, deadlineMark: 500 });
+    await add(store, "delayed", "c", { createdAt: 60, dueMark: 300 });
+    await add(store, "new", "d", { createdAt: 400, deadlineMark: 450 });
+    assert.deepEqual(await store.overdue(350, 9), ["started", "old", "delayed"]);
+    assert.deepEqual(await store.overdue(299, 9), ["started", "old"]);
+    const [held] = await store.claim(claim("w", { count: 2 }));
+    assert.equal(held?.run.id, "old");
+    await store.release("started", 1);
+    assert.deepEqual(await store.overdue(350, 9), ["delayed"]);
+    assert.deepEqual(
+      [await store.pastDeadline(449, 9), await store.pastDeadline(500, 9)],
+      [
+        [],
+        [
+          { id: "new", deadlineMark: 450 },
+          { id: "started", deadlineMark: 500 },
+        ],
+      ],
+    );
+    assert.equal((await store.pastDeadline(500, 1)).length, 1);
+  });
+
   it("a cancelled run lets the next one of its session be claimed", async () => {
     const store = create();
     for (const id of ["r1", "r2", "r3", "r4"]) await add(store, id, "a");

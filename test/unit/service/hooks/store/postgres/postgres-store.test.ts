@@ -72,7 +72,32 @@ describe("createPostgresStore", () => {
     await stores[0]!.createRun(newRun("r1"));
     await create(schema).open();
     assert.equal((await stores[1]!.getRun("r1"))?.seq, 1);
-    assert.deepEqual(await sql(`SELECT version FROM ${schema}.latentkit_version`), [{ version: 2 }]);
+    assert.deepEqual(await sql(`SELECT version FROM ${schema}.latentkit_version`), [{ version: 3 }]);
+  });
+
+  it("migrates the second schema with its runs, which workers claim by priority", async () => {
+    const schema = newSchema();
+    const pool = createPool({ connectionString: url });
+    const client = await pool.connect();
+    await migrate(client, schema, 2);
+    client.release();
+    await pool.end();
+    await sql(`INSERT INTO ${schema}.sessions (key) VALUES ('hook:a'), ('hook:b')`);
+    await sql(`INSERT INTO ${schema}.runs (id, session, origin, state, timeout_seconds, created_at, priority, active)
+      VALUES ('r1', 1, 'agent', 'queued', 600, 1, 0, true), ('r2', 2, 'agent', 'queued', 600, 1, 5, true)`);
+    await sql(`INSERT INTO ${schema}.messages SELECT seq, 'hello' FROM ${schema}.runs`);
+    const store = create(schema);
+    const event = { event: "status", data: "{}" };
+    const held = await store.claim({ worker: "w", count: 9, leaseMs: 1000, startedAt: 1, event });
+    assert.deepEqual(
+      held.map(({ run }) => [run.id, run.priority, run.dueMark, run.deadlineMark, run.tags]),
+      [
+        ["r2", 5, null, null, []],
+        ["r1", 0, null, null, []],
+      ],
+    );
+    await sql(`SELECT tag FROM ${schema}.tags`);
+    await create(schema).open();
   });
 
   it("migrates the first schema with its runs", async () => {
@@ -97,7 +122,7 @@ describe("createPostgresStore", () => {
     const newer = newSchema();
     await create(newer).open();
     await sql(`UPDATE ${newer}.latentkit_version SET version = 99`);
-    await refuses(create(newer).open(), "config.invalid", /has version 99, but this latentkit reads versions up to 2/);
+    await refuses(create(newer).open(), "config.invalid", /has version 99, but this latentkit reads versions up to 3/);
     await refusesHook(create(newer).getRun("r1"), "store_unavailable");
     const foreign = newSchema();
     await sql(`CREATE SCHEMA ${foreign}; CREATE TABLE ${foreign}.people (id int)`);

@@ -162,6 +162,32 @@ describe("sqlite store file of an older version", () => {
   });
 });
 
+describe("sqlite store file of the version before priorities", () => {
+  const folder = temporaryFolder();
+
+  it("is migrated once, with its runs", async () => {
+    const path = join(folder(), "store.db");
+    const old = loadSqliteDriver().open(path);
+    migrate(old, 0, 4);
+    old.exec(`
+      INSERT INTO sessions (key) VALUES ('hook:a');
+      INSERT INTO runs (id, session, origin, state, timeout_seconds, created_at)
+        VALUES ('r1', 1, 'agent', 'queued', 600, 1000);
+      INSERT INTO messages VALUES (1, '"from before"');
+    `);
+    old.close();
+    for (let start = 0; start < 2; start++) {
+      const store = createSqliteStore(path);
+      const run = await store.getRun("r1");
+      assert.equal(run?.message, "from before");
+      assert.deepEqual([run.priority, run.dueMark, run.deadlineMark, run.tags], [0, null, null, []]);
+      await store.createRun({ ...newRun(`new${start}`), tags: ["a"], priority: 5 });
+      assert.equal((await store.listRuns(null, 9, { tag: "a" })).length, start + 1);
+      await store.close();
+    }
+  });
+});
+
 describe("queries of a SQLite store", () => {
   const folder = temporaryFolder();
 
@@ -186,6 +212,8 @@ describe("queries of a SQLite store", () => {
       [{ state: "queued" }, /INDEX runs_state /],
       [{ sessionKey: "hook:a" }, /INDEX runs_session /],
       [{ sessionKey: "hook:a", state: "queued" }, /INDEX runs_session_state /],
+      [{ tag: "a" }, /SEARCH tags USING PRIMARY KEY \(tag=\?/],
+      [{ tag: "a", sessionKey: "hook:a", state: "queued" }, /SEARCH tags USING PRIMARY KEY \(tag=\?/],
     ] as const) {
       for (const before of [null, 99]) {
         let last = "";

@@ -1,20 +1,19 @@
-import type { Timer } from "../clock.js";
-import { HookError } from "../hook-error.js";
-import type { RunFile, RunRow, TerminalState } from "../run.js";
-import type { EventBatch } from "../store/store.js";
+import type { Timer } from "../../clock.js";
+import { HookError } from "../../hook-error.js";
+import type { RunRow, TerminalState } from "../../run.js";
+import type { EventBatch, NextAttempt } from "../../store/store.js";
+import { cancelled, failed, interrupted, type Outcome, pastDeadline, returned, timedOut } from "../outcome.js";
+import { type RunContext, storeEnding } from "../run-context.js";
+import { toJsonLine } from "../safe-json.js";
 import { AgentOutput } from "./agent-output.js";
 import { EventBuffer } from "./event-buffer.js";
-import { cancelled, failed, interrupted, type Outcome, returned, timedOut } from "./outcome.js";
-import { type RunContext, storeEnding } from "./run-context.js";
-import { toJsonLine } from "./safe-json.js";
+import { nextAttempt, storeRetry } from "./retries.js";
+import { RunFiles } from "./run-files.js";
 
 /** Time for which the agent of an ended run keeps its slot when it does not return. */
 const ABORT_GRACE_MS = 1000;
 const RETRY_MS = 1000;
-/** Files of a run that are stored at the same time. */
-const FILES_AT_ONCE = 4;
-
-/** One run from its slot to its terminal event: exactly one, whatever the agent does. */
+/** One attempt of a run, from its slot to its terminal event or the next attempt: exactly one, whatever the agent does. */
 export class RunTask {
   readonly #id: string;
   readonly #waitedMs: number;
@@ -27,11 +26,12 @@ export class RunTask {
   #attempt = deferred<HookError | null>();
   #hasEnded = false;
   #hasGivenUp = false;
-  /** Failure to store a file: the run cannot succeed any more. */
-  #lost: { readonly error: unknown } | undefined;
+  readonly #files: RunFiles;
+  /** Error that the agent failed with. */
+  #failure: { readonly error: unknown } | undefined;
   /** Outcome of a run that was cut off after its agent, and counts where that left a file out. */
   #late: Outcome | undefined;
-  #hasLeftOut = false;
+  #isRetried = false;
   #flushing: Promise<void> | undefined;
   #isFlushDue = false;
   #pause: Timer | undefined;
@@ -45,32 +45,54 @@ export class RunTask {
     this.#startNumber = attempt;
     const { eventLimits } = context;
     this.#buffer = new EventBuffer(eventLimits);
+    this.#files = new RunFiles(id, context, this.#abort.signal, (error) => {
+      this.#end(failed(error));
+      this.#abort.abort(new DOMException("A file of the run could not be stored.", "AbortError"));
+    });
     this.#output = new AgentOutput(id, this.#buffer, eventLimits.events, () => this.#flushSoon());
   }
 
-  /** Resolves when the slot is free again; rejects where the run could not be started and is still queued. */
-  async work(): Promise<void> {
+  /**
+   * Resolves when the slot is free again, to the next attempt if one follows; rejects where the run could not be started
+   * and is still queued.
+   */
+  async work(): Promise<NextAttempt | undefined> {
     const { store, clock, bus, observer } = this.#context;
     const status = { event: "status", data: toJsonLine({ message: "The run has started.", state: "running" }) };
     const row = await this.#start(() => store.startRun(this.#id, clock.now(), status));
-    if (row === null) return this.#attempt.resolve(null);
+    if (row === null) {
+      this.#attempt.resolve(null);
+      return undefined;
+    }
     const startedAt = clock.monotonic();
     bus.wake(this.#id);
     observer.started?.({ id: this.#id, waitedMs: this.#waitedMs });
-    const { timeoutSeconds } = row;
-    const timer = clock.setTimer(timeoutSeconds * 1000, () => this.#end(timedOut(timeoutSeconds)));
+    const { timeoutSeconds, deadlineMark } = row;
+    const timeoutMs = timeoutSeconds * 1000;
+    const deadlineMs = deadlineMark === null ? Number.POSITIVE_INFINITY : deadlineMark - this.#context.mark();
+    const late = deadlineMs < timeoutMs ? pastDeadline("timed_out", deadlineMark!) : timedOut(timeoutSeconds);
+    const timer = clock.setTimer(Math.min(timeoutMs, deadlineMs), () => this.#end(late));
+    if (deadlineMs <= 0) this.#end(pastDeadline("expired", deadlineMark!));
     const settled = this.#hasEnded ? Promise.resolve() : this.#callAgent(row);
     const outcome = await this.#outcome.promise;
     timer.cancel();
-    const state = await this.#storeEnding(outcome);
-    if (state !== null) observer.finished?.({ id: this.#id, state, ranMs: clock.monotonic() - startedAt });
+    const end = await this.#storeEnding(outcome, row);
+    if (typeof end === "string") {
+      observer.finished?.({ id: this.#id, state: end, ranMs: clock.monotonic() - startedAt });
+    } else if (end !== null) observer.retried?.({ id: this.#id, attempt: row.attempt });
     await this.#settledOrGrace(settled);
     // an interrupted run may start again at once, in the same folder
-    if (state !== null && state !== "interrupted") await this.#tidy();
+    if (end !== null && end !== "interrupted") await this.#files.tidy();
+    return typeof end === "string" || end === null ? undefined : end;
   }
 
   cancel(): void {
     this.#cut(cancelled(this.#output.partialText));
+  }
+
+  /** Whether the run is queued for another attempt. */
+  get isRetried(): boolean {
+    return this.#isRetried;
   }
 
   fail(thrown: unknown): void {
@@ -119,28 +141,38 @@ export class RunTask {
     }
   }
 
-  async #callAgent({ id, sessionKey, message, name }: RunRow): Promise<void> {
+  async #callAgent({ id, sessionKey, message, name, attempt }: RunRow): Promise<void> {
     try {
       const { agent, current, eventLimits } = this.#context;
       const context = this.#output.context(this.#abort.signal);
-      const isAgain = this.#startNumber > 1;
-      const run = { id, sessionKey, message, name, ...(isAgain && { attempt: this.#startNumber }) };
+      const start = Math.max(this.#startNumber, attempt);
+      const run = { id, sessionKey, message, name, ...(start > 1 && { attempt: start }) };
       const result = await current.run(id, () => agent(run, context));
       this.#end(returned(result, eventLimits.bytes));
     } catch (error) {
+      if (!this.#hasEnded) this.#failure = { error };
       this.#end(failed(error));
     }
   }
 
-  /** Returns the state where this call wrote the terminal event, else null. */
-  async #storeEnding(settled: Outcome): Promise<TerminalState | null> {
+  /** Returns the state where this call wrote the terminal event, the next attempt where one follows, else null. */
+  async #storeEnding(settled: Outcome, run: RunRow): Promise<TerminalState | NextAttempt | null> {
     for (;;) {
       let lastEvents: EventBatch | undefined;
       try {
         if (this.#flushing !== undefined || !this.#buffer.isShort) await this.#flush();
         lastEvents = this.#buffer.take();
-        lastEvents = await this.#storeFiles(lastEvents);
+        lastEvents = await this.#files.store(lastEvents);
         const outcome = settled.state === "succeeded" ? this.#withFiles(settled) : settled;
+        const isCancelled = this.#late?.state === "cancelled";
+        const retry = isCancelled
+          ? undefined
+          : nextAttempt(this.#context, run, outcome, this.#files.loss ?? this.#failure);
+        if (retry !== undefined) {
+          this.#isRetried = await storeRetry(this.#context, this.#id, retry, lastEvents);
+          this.#attempt.resolve(null);
+          return this.#isRetried ? retry : null;
+        }
         const isStored = await storeEnding(this.#context, this.#id, ["running"], outcome, lastEvents);
         this.#attempt.resolve(null);
         return isStored ? outcome.state : null;
@@ -153,52 +185,11 @@ export class RunTask {
     }
   }
 
-  /**
-   * Stores the files of a batch, before readers learn of them. A file that cannot be stored is left out and fails the run;
-   * one of a run that was cut off is left out.
-   */
-  async #storeFiles(batch: EventBatch): Promise<EventBatch> {
-    const files: RunFile[] = [];
-    for (let at = 0; at < batch.files.length; at += FILES_AT_ONCE) {
-      const some = batch.files.slice(at, at + FILES_AT_ONCE);
-      files.push(...(await Promise.all(some.map((file) => this.#storeFile(file)))).flat());
-    }
-    return { ...batch, files };
-  }
-
   /** Outcome of a run whose agent succeeded: without all of its files the run has not. */
   #withFiles(outcome: Outcome): Outcome {
-    if (this.#lost !== undefined) return failed(this.#lost.error);
-    return this.#hasLeftOut ? (this.#late ?? interrupted()) : outcome;
-  }
-
-  async #storeFile(file: RunFile): Promise<RunFile[]> {
-    const { files, clock, observer } = this.#context;
-    const since = clock.monotonic();
-    const report = (isStored: boolean) => observer.fileStored?.({ isStored, ms: clock.monotonic() - since });
-    try {
-      const stored = await files.put(this.#id, file, this.#abort.signal);
-      if (stored !== file) report(true);
-      return [stored];
-    } catch (error) {
-      if (this.#abort.signal.aborted) {
-        this.#hasLeftOut = true;
-        return [];
-      }
-      report(false);
-      observer.fault?.("files", error);
-      this.#lost ??= { error };
-      this.#end(failed(error));
-      this.#abort.abort(new DOMException("A file of the run could not be stored.", "AbortError"));
-      return [];
-    }
-  }
-
-  /** Leaves the files on this machine where one of them is nowhere else. */
-  async #tidy(): Promise<void> {
-    if (this.#lost !== undefined) return;
-    const { files, observer } = this.#context;
-    await files.tidy?.(this.#id).catch((error: unknown) => observer.fault?.("files", error));
+    const { loss, hasLeftOut } = this.#files;
+    if (loss !== undefined) return failed(loss.error);
+    return hasLeftOut ? (this.#late ?? interrupted()) : outcome;
   }
 
   #failAttempt(error: unknown): void {
@@ -256,7 +247,7 @@ export class RunTask {
     const { store, eventLimits, bus } = this.#context;
     try {
       while (!this.#buffer.isEmpty) {
-        const batch = await this.#storeFiles(this.#buffer.take());
+        const batch = await this.#files.store(this.#buffer.take());
         try {
           // not running any more in the store: it was ended elsewhere, and `endRun` will return null
           if (!(await store.append(this.#id, batch, eventLimits))) return this.#end(interrupted());

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { EventBuffer, readProgress } from "#src/service/hooks/runs/event-buffer.js";
+import { EventBuffer, readProgress } from "#src/service/hooks/runs/task/event-buffer.js";
 
 const KEEP = { events: 5, bytes: 1000 };
 const texts = (batch: { events: readonly { data: string }[] }) => batch.events.map(({ data }) => data).join("");

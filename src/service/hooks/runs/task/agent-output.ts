@@ -1,10 +1,10 @@
 import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import type { AgentContext } from "../../agent.js";
-import { fileUrl } from "../file-url.js";
+import type { AgentContext } from "../../../agent.js";
+import { fileUrl } from "../../file-url.js";
+import { TERMINAL_EVENTS } from "../outcome.js";
+import { toJsonLine } from "../safe-json.js";
 import type { EventBuffer } from "./event-buffer.js";
-import { TERMINAL_EVENTS } from "./outcome.js";
-import { toJsonLine } from "./safe-json.js";
 
 /** Events that only the service writes. */
 const RESERVED: readonly string[] = ["replay_meta", ...TERMINAL_EVENTS];

@@ -1,24 +1,25 @@
-import type { Timer } from "../clock.js";
-import type { Limits } from "../hook-config.js";
-import { HookError } from "../hook-error.js";
-import { expired, type Outcome } from "./outcome.js";
-import { type RunContext, storeEnding } from "./run-context.js";
-import { RunTask } from "./run-task.js";
+import type { Timer } from "../../clock.js";
+import type { Limits } from "../../hook-config.js";
+import { HookError } from "../../hook-error.js";
+import { expired, type Outcome, pastDeadline } from "../outcome.js";
+import { type RunContext, storeEnding } from "../run-context.js";
+import { RunTask } from "../task/run-task.js";
+import { type WaitingRun, WaitingRuns } from "./waiting-runs.js";
 
 const RETRY_MS = 1000;
 
 /** A run that waits for a slot. */
-export interface QueuedRun {
-  readonly id: string;
-  /** Order of creation; the queue is sorted by it. */
-  readonly seq: number;
-  readonly sessionKey: string;
+export interface QueuedRun extends WaitingRun {
+  /** Steady ms before which it does not start; null: at once. */
+  readonly dueMark: number | null;
+  /** Steady ms by which it ends; null: none. */
+  readonly deadlineMark: number | null;
   /** Start of its wait, in monotonic ms. */
   readonly since: number;
 }
 
 interface Entry extends QueuedRun {
-  readonly expiry: Timer;
+  readonly timers: readonly Timer[];
 }
 
 /** Room in the queue for a run between its admission and its commit. */
@@ -30,14 +31,14 @@ export interface Reservation {
 export interface Queue {
   readonly queued: number;
   readonly running: number;
-  /** Time for which the next run has waited. */
+  /** Time for which the oldest run has waited, in ms; 0 where none waits. */
   readonly waitedMs: number;
   /** Most runs of a session that may wait, where the store counts them. */
   readonly mostQueued?: number;
   /** Position of a queued run, 1 for the next. */
   positionOf(id: string): number | Promise<number>;
   /** Reserves room for a run to be created. Fails with queue_full. */
-  reserve(sessionKey: string): Reservation;
+  reserve(sessionKey: string, isDelayed: boolean): Reservation;
   /** Puts a committed run in the queue. */
   enqueue(run: QueuedRun): void;
   /** Ends a queued or running run, `outcome` being a queued one's; any other stays as it is. Fails with store_unavailable. */
@@ -53,15 +54,16 @@ export type QueueLimits = Pick<
   "running" | "running_per_session" | "queued" | "queued_per_session" | "queue_seconds"
 >;
 
-/** Starts runs as slots become free: first in, first out within a session, and in order of creation across sessions. */
+/** Starts runs as slots become free: first in, first out within a session, by priority and age across sessions. */
 export class RunQueue implements Queue {
   readonly #context: RunContext;
   readonly #limits: QueueLimits;
-  readonly #queue: Entry[] = [];
+  readonly #waiting = new WaitingRuns<Entry>();
   readonly #active = new Map<string, RunTask>();
+  /** Ends of the work on active runs. */
+  readonly #slots = new Map<string, Promise<void>>();
   readonly #running = new Map<string, number>();
-  /** Number of queued runs and reservations by session. */
-  readonly #waiting = new Map<string, number>();
+  readonly #reservations = new Map<string, number>();
   #reserved = 0;
   #isKicked = false;
   #isStopped = false;
@@ -74,48 +76,47 @@ export class RunQueue implements Queue {
   }
 
   get queued(): number {
-    return this.#queue.length;
+    return this.#waiting.size;
   }
 
   get running(): number {
     return this.#active.size;
   }
 
-  /** Time for which the next run has waited, in ms; 0 where none waits. */
   get waitedMs(): number {
-    const [next] = this.#queue;
-    return next === undefined ? 0 : Math.max(0, this.#context.clock.monotonic() - next.since);
+    const now = this.#context.clock.monotonic();
+    let longest = 0;
+    for (const { since } of this.#waiting) longest = Math.max(longest, now - since);
+    return longest;
   }
 
   /** Position of a queued run, 1 for the next: 1 while its start is under way, behind all before it is in the queue. */
   positionOf(id: string): number {
-    if (this.#active.has(id)) return 1;
-    const at = this.#queue.findIndex((entry) => entry.id === id);
-    return (at < 0 ? this.#queue.length : at) + 1;
+    return this.#active.has(id) ? 1 : this.#waiting.positionOf(id);
   }
 
-  reserve(sessionKey: string): Reservation {
+  reserve(sessionKey: string, isDelayed: boolean): Reservation {
     const { running, running_per_session, queued, queued_per_session } = this.#limits;
     // runs that can start leave the queue before it is counted
     this.#startAll();
     const freeSlots = Math.max(0, running - this.#active.size);
     const freeInSession = Math.min(freeSlots, running_per_session - (this.#running.get(sessionKey) ?? 0));
-    const ahead = this.#waiting.get(sessionKey) ?? 0;
-    const canStartAtOnce = ahead < freeInSession && this.#reserved < freeSlots;
+    const ahead = this.#waiting.countOf(sessionKey) + (this.#reservations.get(sessionKey) ?? 0);
+    const canStartAtOnce = !isDelayed && ahead < freeInSession && this.#reserved < freeSlots;
     if (!canStartAtOnce) {
       if (ahead - Math.max(0, freeInSession) >= queued_per_session) throw new HookError("queue_full", full("session"));
-      if (this.#queue.length + this.#reserved - Math.min(freeSlots, this.#reserved) >= queued) {
+      if (this.#waiting.size + this.#reserved - Math.min(freeSlots, this.#reserved) >= queued) {
         throw new HookError("queue_full", full("service"));
       }
     }
     this.#reserved += 1;
-    count(this.#waiting, sessionKey, 1);
+    count(this.#reservations, sessionKey, 1);
     let isHeld = true;
     const release = () => {
       if (!isHeld) return;
       isHeld = false;
       this.#reserved -= 1;
-      count(this.#waiting, sessionKey, -1);
+      count(this.#reservations, sessionKey, -1);
     };
     return { release };
   }
@@ -125,12 +126,24 @@ export class RunQueue implements Queue {
   }
 
   #insert(run: QueuedRun, leastMs: number): void {
-    const { clock } = this.#context;
-    const left = this.#limits.queue_seconds * 1000 - (clock.monotonic() - run.since);
-    const expiry = clock.setTimer(Math.max(left, leastMs), () => void this.#expire(run.id));
-    const before = this.#queue.findLastIndex(({ seq }) => seq < run.seq);
-    this.#queue.splice(before + 1, 0, { ...run, expiry });
-    count(this.#waiting, run.sessionKey, 1);
+    const { clock, mark } = this.#context;
+    const [now, nowMark] = [clock.monotonic(), mark()];
+    const delayMs = Math.max(0, (run.dueMark ?? nowMark) - nowMark);
+    const since = Math.max(run.since, now + (run.dueMark ?? Number.NEGATIVE_INFINITY) - nowMark);
+    const waitMs = this.#limits.queue_seconds * 1000 - (now - since);
+    const deadlineMs = (run.deadlineMark ?? Number.POSITIVE_INFINITY) - nowMark;
+    const outcome = () =>
+      deadlineMs <= waitMs ? pastDeadline("expired", run.deadlineMark!) : expired(this.#limits.queue_seconds);
+    const lastMs = Math.max(Math.min(waitMs, deadlineMs), leastMs);
+    const timers = [clock.setTimer(lastMs, () => void this.#expire(run.id, outcome()))];
+    if (delayMs > 0) timers.push(clock.setTimer(delayMs, () => this.#endDelay(run.id)));
+    // one whose deadline has passed does not start any more
+    this.#waiting.add({ ...run, since, timers }, delayMs > 0 || deadlineMs <= 0);
+    this.#kick();
+  }
+
+  #endDelay(id: string): void {
+    this.#waiting.endDelay(id);
     this.#kick();
   }
 
@@ -140,6 +153,10 @@ export class RunQueue implements Queue {
     task.cancel();
     const error = await task.whenStored();
     if (error !== null) throw error;
+    if (!task.isRetried) return;
+    // once its slot is free, its next attempt is in the queue
+    await this.#slots.get(id);
+    await this.#endQueued(id, outcome);
   }
 
   fail(id: string, thrown: unknown): void {
@@ -149,7 +166,7 @@ export class RunQueue implements Queue {
   async drain(seconds: number): Promise<void> {
     this.#isStopped = true;
     this.#pause?.cancel();
-    for (const { expiry } of this.#queue) expiry.cancel();
+    for (const run of this.#waiting) cancelTimers(run);
     if (await this.#idleWithin(seconds)) return;
     for (const task of this.#active.values()) task.interrupt();
     await Promise.all(
@@ -173,10 +190,12 @@ export class RunQueue implements Queue {
   #startAll(): void {
     if (this.#isStopped || this.#pause !== undefined) return;
     const { running, running_per_session } = this.#limits;
-    for (let at = 0; at < this.#queue.length && this.#active.size < running; ) {
-      const entry = this.#queue[at]!;
-      if ((this.#running.get(entry.sessionKey) ?? 0) < running_per_session) void this.#work(this.#pull(at));
-      else at += 1;
+    const isFree = (session: string) => (this.#running.get(session) ?? 0) < running_per_session;
+    while (this.#active.size < running) {
+      const entry = this.#waiting.takeNext(isFree);
+      if (entry === undefined) return;
+      cancelTimers(entry);
+      this.#slots.set(entry.id, this.#work(entry));
     }
   }
 
@@ -186,12 +205,14 @@ export class RunQueue implements Queue {
     this.#active.set(id, task);
     count(this.#running, sessionKey, 1);
     try {
-      await task.work();
+      const retry = await task.work();
+      if (retry !== undefined && !this.#isStopped) this.#insert({ ...entry, ...retry }, 0);
     } catch {
       // the task has reported it: the store could not take the start, so the run goes back to its position
       this.#retryLater(entry);
     } finally {
       this.#active.delete(id);
+      this.#slots.delete(id);
       count(this.#running, sessionKey, -1);
       if (this.#active.size === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
       this.#kick();
@@ -207,16 +228,9 @@ export class RunQueue implements Queue {
     });
   }
 
-  #pull(at: number): Entry {
-    const [entry] = this.#queue.splice(at, 1);
-    entry!.expiry.cancel();
-    count(this.#waiting, entry!.sessionKey, -1);
-    return entry!;
-  }
-
   async #endQueued(id: string, outcome: Outcome): Promise<void> {
-    const at = this.#queue.findIndex((entry) => entry.id === id);
-    const entry = at < 0 ? undefined : this.#pull(at);
+    const entry = this.#waiting.take(id);
+    if (entry !== undefined) cancelTimers(entry);
     try {
       const isStored = await storeEnding(this.#context, id, ["queued"], outcome);
       if (isStored) this.#context.observer.finished?.({ id, state: outcome.state, ranMs: null });
@@ -228,9 +242,9 @@ export class RunQueue implements Queue {
     }
   }
 
-  async #expire(id: string): Promise<void> {
+  async #expire(id: string, outcome: Outcome): Promise<void> {
     try {
-      await this.#endQueued(id, expired(this.#limits.queue_seconds));
+      await this.#endQueued(id, outcome);
     } catch (error) {
       this.#context.observer.fault?.("store", error);
     }
@@ -253,6 +267,10 @@ export class RunQueue implements Queue {
 }
 
 export const full = (scope: "session" | "service") => `the queue of this ${scope} is full, try again later`;
+
+function cancelTimers({ timers }: Entry): void {
+  for (const timer of timers) timer.cancel();
+}
 
 /** Adds to a count; a count of 0 leaves the map. */
 function count(map: Map<string, number>, key: string, by: number): void {

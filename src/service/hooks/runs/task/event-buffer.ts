@@ -1,5 +1,5 @@
-import type { RunFile, RunProgress } from "../run.js";
-import type { EventBatch, EventLimits, NewEvent } from "../store/store.js";
+import type { RunFile, RunProgress } from "../../run.js";
+import type { EventBatch, EventLimits, NewEvent } from "../../store/store.js";
 
 /** Most of one transaction: keeps the event loop answering. */
 const BATCH_EVENTS = 500;

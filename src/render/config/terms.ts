@@ -1,0 +1,11 @@
+/** Range of the priority of a run, a whole number. */
+export const PRIORITY = { least: -100, most: 100 } as const;
+
+/** Bounds of the tags of a run. */
+export const TAGS = { most: 16, chars: 64 } as const;
+
+export const TAG_FAULT = `expected texts of 1 to ${TAGS.chars} characters without control characters`;
+
+/** Whether a value is a tag: control characters, halves of surrogate pairs and blank texts are not. */
+export const isTag = (value: unknown): value is string =>
+  typeof value === "string" && value.length <= TAGS.chars && value.trim() !== "" && !/[\p{Cc}\p{Cs}]/u.test(value);
