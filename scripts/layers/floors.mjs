@@ -68,7 +68,7 @@ export const FLOORS = {
   cli: ["*", "batch/", "commands/", "main"],
   service: ["agent token-headers", "graph-agent log message", "hooks/", "web/", "*"],
   "service/web": ["page/", "shown-graph", "*", "routes"],
-  "service/web/page": ["api/", "parts/", "graph/ library/", "pictures/ runs/", "token-dialog", "app", "main"],
+  "service/web/page": ["api/", "parts/", "graph/ library/ batch/", "pictures/ runs/", "token-dialog", "app", "main"],
   "service/hooks": [
     "*",
     "store/ files/",

@@ -16,7 +16,7 @@ const MOST_RUNS = 50;
 const SHOWN: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif"]);
 
 // decision 301
-/** Pictures of all runs, newest first, and the signed query with which a browser loads a run's stream and files. */
+/** Pictures of all runs, or of those with a tag, newest first, and the signed query with which a browser loads a run's stream and files. */
 export function pictureRoutes(context: HookContext): Route[] {
   const { runs } = context;
   const queryOf = (runId: string) => {
@@ -26,7 +26,7 @@ export function pictureRoutes(context: HookContext): Route[] {
 
   const pictures = async ({ req, res, query }: Call) => {
     const limit = Math.min(MOST_RUNS, pageSize(onlyValue(query, "limit")));
-    const page = await runs.list({ cursor: onlyValue(query, "cursor"), limit });
+    const page = await runs.list({ cursor: onlyValue(query, "cursor"), limit, tag: onlyValue(query, "tag") });
     const found = [];
     for (const { id } of page.runs) {
       const run = await statusOf(context, id);

@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { createClient } from "./api/client.ts";
+import { BatchView } from "./batch/batch-view.tsx";
 import { GraphView } from "./graph/graph-view.tsx";
 import { ModelsView } from "./library/models-view.tsx";
 import { NodesView } from "./library/nodes-view.tsx";
@@ -67,6 +68,8 @@ function View({ route: [view, ...rest] }: { route: Route }) {
   switch (view) {
     case "pictures":
       return <PicturesView selected={rest} />;
+    case "batch":
+      return <BatchView id={rest[0] ?? ""} />;
     case "graph":
       return <GraphView />;
     case "nodes":

@@ -6,5 +6,6 @@ import "./styles/runs.css";
 import "./styles/pictures.css";
 import "./styles/graph.css";
 import "./styles/library.css";
+import "./styles/batch.css";
 
 render(<App />, document.getElementById("page")!);

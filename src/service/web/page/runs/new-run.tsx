@@ -1,8 +1,12 @@
 import { useState } from "preact/hooks";
 import type { NamedGraph, Parameter } from "../api/types.ts";
+import { linesOf, MOST_RUNS, planRuns } from "../batch/plan.ts";
+import { startBatch } from "../batch/start-batch.ts";
 import { Drawer } from "../parts/drawer.tsx";
 import { Problem } from "../parts/notice.tsx";
+import { goTo } from "../parts/route.ts";
 import { useLoaded, useService } from "../parts/service.ts";
+import { Axes, type AxisText } from "./axes.tsx";
 
 interface NewRunProps {
   /** Name of the graph; the service's default where absent. */
@@ -20,10 +24,27 @@ export function NewRun({ graphName, first, onStarted, onClose }: NewRunProps) {
   const [name, setName] = useState(graphName);
   const [values, setValues] = useState<Readonly<Record<string, string | boolean>>>(first);
   const [error, setError] = useState<Error>();
+  const [axisTexts, setAxisTexts] = useState<readonly AxisText[]>([]);
+  const [started, setStarted] = useState<string>();
   const [isSending, setSending] = useState(false);
   const graphs = loaded?.graphs ?? [];
   const graph = graphs.find((other) => (name === undefined ? other.default : other.name === name));
   const parameters = graph === undefined ? [MESSAGE] : parametersOf(graph);
+
+  const axes = axisTexts
+    .map(({ key, text }) => ({ key, values: linesOf(text) }))
+    .filter(({ key, values }) => values.length > 0 && parameters.some((parameter) => parameter.key === key));
+  const axisKeys = new Set(axes.map(({ key }) => key));
+
+  const startAll = async (own: Readonly<Record<string, string | boolean>>) => {
+    const id = crypto.getRandomValues(new Uint32Array(1))[0]!.toString(16).padStart(8, "0");
+    const runs = planRuns(id, own, axes);
+    if (runs.length > MOST_RUNS)
+      throw new Error(`A batch has at most ${MOST_RUNS} runs, these would be ${runs.length}.`);
+    const name = graph?.default === false ? graph.name : undefined;
+    await startBatch(client, id, name, runs, (count) => setStarted(`${count} of ${runs.length} are started.`));
+    goTo("batch", id);
+  };
 
   const start = async (event: Event) => {
     event.preventDefault();
@@ -34,6 +55,7 @@ export function NewRun({ graphName, first, onStarted, onClose }: NewRunProps) {
     const message = graph === undefined ? String(values.message ?? "") : JSON.stringify(own);
     const body = { message, ...(graph?.default === false && { graph: graph.name }) };
     try {
+      if (axes.length > 0) return await startAll(own);
       onStarted((await client.post<{ run_id: string }>("hooks/agent", body)).run_id);
     } catch (problem) {
       setError(problem as Error);
@@ -57,15 +79,21 @@ export function NewRun({ graphName, first, onStarted, onClose }: NewRunProps) {
               </select>
             </div>
           )}
-          {parameters.map((parameter) => (
-            <Field
-              key={parameter.key}
-              parameter={parameter}
-              value={values[parameter.key]}
-              onChange={(value) => setValues((values) => withValue(values, parameter.key, value))}
-            />
-          ))}
+          {parameters.map((parameter) =>
+            axisKeys.has(parameter.key) ? null : (
+              <Field
+                key={parameter.key}
+                parameter={parameter}
+                value={values[parameter.key]}
+                onChange={(value) => setValues((values) => withValue(values, parameter.key, value))}
+              />
+            ),
+          )}
           {parameters.length === 0 && <p>This graph takes no values: each run is the same.</p>}
+          {graph !== undefined && parameters.length > 0 && (
+            <Axes parameters={parameters} axes={axisTexts} onChange={setAxisTexts} />
+          )}
+          {started !== undefined && <p role="status">{started}</p>}
           <button type="submit" class="primary" disabled={isSending}>
             Start
           </button>

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { RunDetail } from "../api/types.ts";
+import { batchOf } from "../batch/plan.ts";
 import { Drawer } from "../parts/drawer.tsx";
 import { Problem } from "../parts/notice.tsx";
 import { addressOf } from "../parts/route.ts";
@@ -137,6 +138,7 @@ function NodeTimes({ nodes }: { nodes: readonly NodeTime[] }) {
 }
 
 function Facts({ run }: { run: RunDetail }) {
+  const batch = batchOf(run.tags ?? []);
   const time = (text: string | null) => (text === null ? undefined : new Date(text).toLocaleString());
   const rows: [string, string | undefined][] = [
     ["Id", run.run_id],
@@ -153,6 +155,7 @@ function Facts({ run }: { run: RunDetail }) {
   return (
     <section aria-labelledby="facts">
       <h3 id="facts">Facts</h3>
+      {batch !== undefined && <a href={addressOf("batch", batch)}>Batch {batch}</a>}
       <dl class="facts">
         {rows.map(([name, value]) =>
           value === undefined ? null : (
