@@ -23,7 +23,7 @@ import { arrowsOf, circlesOf, readSources } from "./layers/imports.mjs";
  * @returns {Finding[]}
  */
 export function checkLayers(root, tables = house) {
-  const sources = readSources(join(root, "src"), /\.ts$/);
+  const sources = readSources(join(root, "src"), /\.tsx?$/);
   const native = readSources(join(root, "native"), /\.(cpp|c|h|hpp|cu|cuh)$/).filter(
     ({ file }) => !file.startsWith("third_party/"),
   );
@@ -77,7 +77,7 @@ function parting(a, b) {
   let depth = 0;
   while (depth < from.length - 1 && depth < to.length - 1 && from[depth] === to[depth]) depth++;
   /** @param {string[]} parts */
-  const nameAt = (parts) => (parts[depth] ?? "").replace(/\.ts$/, "") + (depth < parts.length - 1 ? "/" : "");
+  const nameAt = (parts) => (parts[depth] ?? "").replace(/\.tsx?$/, "") + (depth < parts.length - 1 ? "/" : "");
   return { folder: from.slice(0, depth).join("/"), from: nameAt(from), to: nameAt(to) };
 }
 
@@ -135,7 +135,7 @@ function checkFloors(sources, tables) {
  * @param {string[]} parts
  * @param {number} i
  */
-const nameOf = (parts, i) => (i < parts.length - 1 ? `${parts[i]}/` : String(parts[i]).replace(/\.ts$/, ""));
+const nameOf = (parts, i) => (i < parts.length - 1 ? `${parts[i]}/` : String(parts[i]).replace(/\.tsx?$/, ""));
 
 /**
  * Circles that exist at run time, and those that need an import of types to close.
@@ -206,7 +206,7 @@ function checkExports({ sources, arrows, programs, entries }) {
     if (entries.includes(file) || used.has(`${file}:*`)) return [];
     return [...text.matchAll(EXPORT)]
       .filter(([, comment = "", name]) => !used.has(`${file}:${name}`) && !comment.includes("@internal"))
-      .filter(([, , name]) => !outside.includes(file.replace(/\.ts$/, ".js")) || !outside.includes(String(name)))
+      .filter(([, , name]) => !outside.includes(file.replace(/\.tsx?$/, ".js")) || !outside.includes(String(name)))
       .map(([, , name]) => ({ rule: "export", text: `src/${file}: nothing but tests imports "${name}".` }));
   });
 }

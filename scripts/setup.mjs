@@ -4,7 +4,7 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
-import { dirname, join, relative } from "node:path";
+import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
@@ -13,6 +13,9 @@ const OLDEST_NODES = { 20: 19, 22: 13 };
 
 /** Folders of src with data that the compiled code reads from beside it. */
 const DATA = ["host/checkpoint/tokenizer/clip-vocab"];
+
+/** Folder of the service's page, in src and in dist: another program builds it. */
+const PAGE = "service/web/page";
 
 const logLine = (line) => process.stderr.write(`${line}\n`);
 
@@ -28,6 +31,7 @@ export function setup({ tests = false, log = logLine } = {}) {
     npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
   }
   compile({ project: "tsconfig.json", sources: ["src", "tsconfig.json"], output: "dist", data: DATA, log });
+  buildPage(log);
   const build = [join(root, "scripts/native-build.mjs"), ...(tests ? ["--cuda-test"] : [])];
   run("Building the native core", process.execPath, build, { stdio: "inherit" });
   if (tests) {
@@ -84,6 +88,21 @@ export function newestChange(paths) {
   return newest;
 }
 
+/**
+ * Checks the types of the service's page and builds it.
+ *
+ * @param {(line: string) => void} log
+ */
+function buildPage(log) {
+  const built = join(root, "dist", PAGE, "index.html");
+  const sources = [join("src", PAGE), "scripts/build-page.mjs", "node_modules/.package-lock.json"];
+  if (newestChange([built]) >= newestChange(sources.map((path) => join(root, path)))) return;
+  log("Building the page …");
+  const compiler = join(root, "node_modules/typescript/bin/tsc");
+  run("Checking the page's types", process.execPath, [compiler, "-p", join(root, "src", PAGE)]);
+  run("Building the page", process.execPath, [join(root, "scripts/build-page.mjs")]);
+}
+
 /** @param {{ project: string, sources: string[], output: string, data?: string[], log: (line: string) => void }} step */
 function compile({ project, sources, output, data = [], log }) {
   const stamp = join(root, "build/stamps", `${project}.stamp`);
@@ -106,6 +125,7 @@ function compile({ project, sources, output, data = [], log }) {
 export function removeOrphans(sources, outputs) {
   for (const entry of readdirSync(outputs, { recursive: true, withFileTypes: true })) {
     const folder = relative(outputs, entry.parentPath ?? entry.path);
+    if (folder.split(sep).join("/").startsWith(PAGE)) continue;
     const source = join(sources, folder, entry.name.replace(/(\.d\.ts|\.js)$/, ".ts"));
     if (entry.isFile() && !existsSync(source)) rmSync(join(outputs, folder, entry.name));
   }

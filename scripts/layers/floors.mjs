@@ -71,9 +71,11 @@ export const FLOORS = {
     "agent-graphs log message traced-agent",
     "graph-agent",
     "hooks/",
-    "batch/",
+    "batch/ web/",
     "*",
   ],
+  "service/web": ["page/", "shown-graph", "*", "routes"],
+  "service/web/page": ["api/", "parts/", "graph/ library/ batch/", "pictures/ runs/", "token-dialog", "app", "main"],
   "service/hooks": [
     "*",
     "store/ files/",

@@ -13,6 +13,7 @@ export const MAIN_FILES = [
   "dist/index.js",
   "dist/index.d.ts",
   "dist/testing.js",
+  "dist/service/web/page/index.html",
   "dist/testing.d.ts",
   "dist/cli/commands/init.js",
   "dist/host/checkpoint/tokenizer/clip-vocab/merges.txt.gz",
@@ -66,7 +67,7 @@ export function writePlatformPackages({ root, platform, binaries, folder }) {
  * checkout's manifest does not: what is not published yet cannot be locked.
  * @param {{ root: string, folder: string, packages: readonly string[] }} options packages: names with their scope
  */
-// decision 311
+// decision 290
 export function writeMainPackage({ root, folder, packages }) {
   const own = join(folder, "latentkit");
   const [{ files }] = JSON.parse(npm(["pack", "--dry-run", "--json", "--ignore-scripts"], root));

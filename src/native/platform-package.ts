@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-// decision 310
+// decision 289
 /**
  * Name of the package that holds the native core of this machine, such as `@latentkit/linux-x64`; `linuxmusl` is Linux
  * with musl as its C library, which is loaded into every process that uses it.

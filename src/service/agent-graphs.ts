@@ -52,7 +52,7 @@ export function readSources(
   return new Map(all.map(([name, source]) => [name, readGraph(source, { registry, classAliases })]));
 }
 
-// decision 280
+// decision 276
 /** The graphs of an agent by their names. Runs keep the one that they were accepted with. */
 export class NamedGraphs implements Pick<AgentGraphs, "default" | "names" | "find" | "schemaOf"> {
   readonly #context: GraphContext;

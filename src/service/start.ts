@@ -2,11 +2,13 @@ import { BlockList, isIP } from "node:net";
 import { describe, LatentkitError } from "../base/errors.js";
 import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../base/options.js";
 import { type ConfigInput, parseConfig } from "../render/config/config.js";
+import { defaultHost } from "../render/defaults.js";
 import { createTokens } from "./hooks/http/access/token.js";
-import { createHookService } from "./hooks/service.js";
+import { createServiceWith } from "./hooks/service.js";
 import { createLogger } from "./log.js";
 import { factsOf, isPostgres, openAgent, openFiles, openModels, openStore, refusingStore } from "./parts.js";
 import { createServer } from "./server.js";
+import { webRoutes } from "./web/routes.js";
 
 /** Shortest token on an address that others can reach: a shorter one could be guessed. */
 const SHORTEST_TOKEN = 16;
@@ -70,7 +72,8 @@ export async function startService(input: ConfigInput, options: StartOptions = {
     const store = await openStore(config.store);
     const workers = !config.render;
     const options = { agent: agent.run, store, files, config: { ...web, limits: config.limits }, logger, workers };
-    const hooks = createHookService(options);
+    const library = { host: host ?? (config.render ? defaultHost : undefined), models: config.models };
+    const hooks = createServiceWith(options, (context) => (config.page ? webRoutes(context, library) : []));
     closers.push(() => hooks.close(0));
     await refusingStore(() => hooks.runs.open());
     const server = createServer({ hooks, host: config.host, port: config.port, limits: config.limits, logger });

@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { LatentkitError } from "../../base/errors.js";
 import { type Config, hidePassword } from "../../render/config/config.js";
 import { loadConfig } from "../../render/config/load-config.js";
@@ -33,6 +34,7 @@ export const serveCommand = (startService: StartService): Command => ({
     "  --models DIR     ComfyUI's models folder, or an extra_model_paths.yaml; repeatable",
     "  --device DEVICE  device for tensors: auto, cpu or cuda:N (auto)",
     "  --offline        refuse graphs whose nodes use the network or a key",
+    "  --open           open the service's page in a browser",
     "  --json           print one event a line on stdout: listening, stopped",
     "  --quiet          print no messages; logs still go to stderr",
     "",
@@ -49,6 +51,7 @@ export const serveCommand = (startService: StartService): Command => ({
     ...hostOptions,
     device: { type: "string" },
     offline: { type: "boolean" },
+    open: { type: "boolean" },
     json: { type: "boolean" },
     quiet: { type: "boolean" },
   },
@@ -57,11 +60,15 @@ export const serveCommand = (startService: StartService): Command => ({
   run: async (args, terminal, signal) => {
     const load = () => loadServeConfig(args, terminal);
     const config = load();
+    if (args.flag("open") && !config.page) {
+      throw new LatentkitError("usage.invalid", "--open: expected a configuration with `page`, received page: false.");
+    }
     const print = (text: string) => (args.flag("quiet") ? undefined : terminal.err(text));
     const emit = (event: object) => (args.flag("json") ? terminal.out(`${JSON.stringify(event)}\n`) : undefined);
     const service = await startService(config, { log: (line) => terminal.err(line) });
     print(greeting(service, config, terminal));
     emit({ type: "listening", url: service.url });
+    if (args.flag("open")) openBrowser(`${service.url}/`, terminal, print);
     const reload = () => {
       if (!signal.aborted) reloadGraphs(service, load, terminal);
     };
@@ -113,6 +120,21 @@ function reloadGraphs(service: Service, load: () => Config, terminal: Terminal):
   }
 }
 
+/** Programs that open an address in the user's browser. */
+const OPENERS: { readonly [Platform in NodeJS.Platform]?: readonly [program: string, ...args: string[]] } = {
+  darwin: ["open"],
+  // the first text is the window's title
+  win32: ["cmd", "/c", "start", '""'],
+};
+
+/** Opens an address in the user's browser; says how to do so where no program does. */
+function openBrowser(url: string, { env }: Terminal, print: (text: string) => void): void {
+  const [program, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
+  const child = spawn(program, [...args, url], { env, stdio: "ignore", detached: true });
+  child.once("error", () => print(`${program} was not found: open ${url} in a browser.\n`));
+  child.unref();
+}
+
 /** The service's URL, and a command line that starts a run. The token itself is never printed. */
 function greeting(service: { url: string; hasToken: boolean }, config: Config, { env }: Terminal): string {
   const { url, hasToken } = service;
@@ -132,6 +154,7 @@ function greeting(service: { url: string; hasToken: boolean }, config: Config, {
       `  ${post} -d '{"message":"a quiet lake"}' ${url}/hooks/agent | ${watch}`,
     );
   }
+  if (hasToken && config.page) lines.push(`To see runs and pictures, open ${url}/ in a browser, with the token.`);
   const { render, output_dir, store, files: address = output_dir } = config;
   const files = render ? `Files are written to ${hidePassword(address)}` : "Workers run what it takes";
   lines.push(`${files}, runs are stored in ${hidePassword(store)}.`);

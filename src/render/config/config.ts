@@ -170,6 +170,7 @@ export const configSchema = lazy(() => {
     host: nonEmpty
       .default("127.0.0.1")
       .describe("Address on which `serve` listens; others than loopback need a token."),
+    page: flag(true, "Whether `serve` shows its page at `/`."),
     port: z.int().min(0).max(65535).default(8188).describe("Port of `serve`; 0 takes a free one."),
     traces: flag(
       false,

@@ -14,6 +14,7 @@ import { createAuthBudget } from "./http/access/auth-budget.js";
 import { createUrlSigner } from "./http/access/signed-url.js";
 import { createStartRates } from "./http/access/start-rates.js";
 import { createTokens } from "./http/access/token.js";
+import type { Route } from "./http/call.js";
 import type { HookContext } from "./http/context.js";
 import { createMetrics } from "./http/metrics.js";
 import { createRouter } from "./http/router.js";
@@ -93,6 +94,14 @@ export interface HookService {
 
 /** Joins agent, store and HTTP. Fails with config.invalid. The store is opened by the first request. */
 export function createHookService(options: HookServiceOptions): HookService {
+  return createServiceWith(options, () => []);
+}
+
+/** As `createHookService`, with routes beside those of hooks. */
+export function createServiceWith(
+  options: HookServiceOptions,
+  moreRoutes: (context: HookContext) => readonly Route[],
+): HookService {
   checkTypes(options);
   checkOptions("createHookService", options, HOOK_RULES, [], "config.invalid");
   const { agent, files = localFiles, clock = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
@@ -179,6 +188,7 @@ export function createHookService(options: HookServiceOptions): HookService {
     ...comfyRoutes(context),
     ...probeRoutes(context),
     ...openApiRoute(context),
+    ...moreRoutes(context),
   ];
   deliverer.wake();
   return {

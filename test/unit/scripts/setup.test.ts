@@ -62,5 +62,9 @@ describe("scripts/setup", () => {
     script.removeOrphans(join(folder, "src"), join(folder, "dist"));
     assert.deepEqual(readdirSync(join(folder, "dist")).sort(), ["a.d.ts", "a.js", "old"]);
     assert.deepEqual(readdirSync(join(folder, "dist/old")), []);
+    // another program builds the page, whose files have hashed names
+    write("dist/service/web/page/page/index-12345678.js");
+    script.removeOrphans(join(folder, "src"), join(folder, "dist"));
+    assert.deepEqual(readdirSync(join(folder, "dist/service/web/page/page")), ["index-12345678.js"]);
   });
 });

@@ -13,7 +13,7 @@ import { sendComfyError } from "./refusals.js";
 /** Time beyond the longest wait and run of a job in which its assets stay. */
 const SLACK_SECONDS = 3600;
 
-// decisions 282, 283
+// decisions 278, 279
 /** The Comfy API v2 below `/api/v2`, where the configuration opens it. Throws config.invalid for an agent without graphs. */
 export function comfyRoutes(context: HookContext): Route[] {
   const { limits, web } = context.config;

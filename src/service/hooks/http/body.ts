@@ -18,6 +18,8 @@ export interface BodyLimits {
   readonly clock: Clock;
   /** Whether the body may be a form instead of JSON. */
   readonly takesForms?: boolean;
+  /** Whether the body may be a file of any type. */
+  readonly takesAnyType?: boolean;
 }
 
 const FORM_TYPE = "application/x-www-form-urlencoded";
@@ -63,9 +65,9 @@ const mediaTypeOf = ({ headers }: IncomingMessage) =>
 export const isForm = (req: IncomingMessage): boolean => mediaTypeOf(req) === FORM_TYPE;
 
 /** Checks content type and length. Returns whether the body is compressed. */
-function checkHeaders(req: IncomingMessage, { maxBytes, takesForms = false }: BodyLimits): boolean {
+function checkHeaders(req: IncomingMessage, { maxBytes, takesForms, takesAnyType }: BodyLimits): boolean {
   const [, ...parameters] = (req.headers["content-type"] ?? "").split(";").map((part) => part.trim());
-  const isRead = takesForms && isForm(req);
+  const isRead = takesAnyType || (takesForms && isForm(req));
   if (!isRead && !JSON_TYPE.test(mediaTypeOf(req))) throw new HookError("unsupported_media_type");
   for (const parameter of parameters) {
     const charset = /^charset\s*=\s*"?([^"]*)"?$/i.exec(parameter)?.[1];

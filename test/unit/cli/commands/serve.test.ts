@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -14,6 +14,7 @@ import type { Terminal } from "#src/cli/terminal.js";
 import { filesIn, temporaryFolder } from "../../../helpers/folders.js";
 import { latentkit } from "../../../helpers/process/cli.js";
 import { eventsOf, get, type Serving, serve, start, TOKEN } from "../../../helpers/process/serve.js";
+import { skip } from "../../../helpers/skip.js";
 
 /** Says what it was told to, after a while. */
 const SLOW_AGENT = `
@@ -99,6 +100,28 @@ describe("latentkit serve", () => {
     const twice = await latentkit(["serve", "--graph", "a=a.json", "--graph", "a=b.json"], { cwd: folder() });
     assert.equal(twice.code, 2);
     assert.match(twice.stderr, /--graph: expected the name "a" once/);
+  });
+
+  it("--open opens the page in the browser; says the address where no program does", async function () {
+    if (process.platform !== "linux") skip(this, "the program that opens addresses is another one here");
+    const bin = join(folder(), "bin");
+    mkdirSync(bin);
+    writeFileSync(join(bin, "xdg-open"), '#!/bin/sh\necho "$1" > "$OPENED.part" && mv "$OPENED.part" "$OPENED"\n', {
+      mode: 0o755,
+    });
+    const opened = join(folder(), "opened");
+    const service = await open(["--open"], { PATH: `${bin}:${process.env.PATH}`, OPENED: opened });
+    while (!existsSync(opened)) await sleep(10);
+    assert.equal(readFileSync(opened, "utf8"), `${service.url}/\n`);
+    await service.stop();
+    const without = await open(["--open"], { PATH: join(folder(), "none") });
+    while (!without.output.err.includes("xdg-open was not found")) await sleep(10);
+    assert.ok(without.output.err.includes(`open ${without.url}/ in a browser.`));
+    await without.stop();
+    const config = write("no-page.json", JSON.stringify({ page: false, store: "memory:" }));
+    const refused = await latentkit(["serve", "--open", "--config", config], { cwd: folder() });
+    assert.equal(refused.code, 2);
+    assert.match(refused.stderr, /--open: expected a configuration with `page`/m);
   });
 
   it("renders the example graph for a message, streams it, and serves the PNG", async () => {

@@ -45,7 +45,7 @@ export interface Upload {
   discard(): Promise<void>;
 }
 
-// decisions 284, 285
+// decisions 280, 281
 /** Uploaded bytes, each once under its hash, and the assets that name them: files in one folder. */
 export class AssetFiles {
   readonly #options: AssetFilesOptions;

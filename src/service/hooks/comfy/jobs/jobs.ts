@@ -10,7 +10,7 @@ import { type JobOutput, type JobProgress, JobView } from "./job-view.js";
 
 /** Jobs whose events are remembered, folded: the next look reads what is new. */
 const MOST_VIEWS = 200;
-// decision 286
+// decision 282
 /** Id of an output's asset: that of its run and of its event. */
 const OUTPUT_ID = /^([0-9a-f-]{36})\.([1-9]\d{0,14})$/;
 

@@ -32,7 +32,7 @@ const streamUrl = (base: string, runId: string, signed: Record<string, string>):
   `${base}/api/stream?${new URLSearchParams({ run_id: runId, ...signed })}`;
 
 /** Query that opens a run's stream and files until a time in steady seconds. */
-const signedQuery = ({ config, signer }: HookContext, runId: string, until: number): Record<string, string> =>
+export const signedQuery = ({ config, signer }: HookContext, runId: string, until: number): Record<string, string> =>
   config.web.stream_auth === "none" ? {} : { ...signer.sign(runId, until) };
 
 /** Body of a webhook, from a delivery and its run, which may have been removed. */

@@ -11,7 +11,7 @@ export const JOIN_GRAPHS = "LEFT JOIN lk.graphs ON graphs.hash = messages.graph"
 /** Tries to lock a graph's row, which a sweep may delete meanwhile. */
 const LOCK_ATTEMPTS = 10;
 
-// decision 281
+// decision 277
 /** Stores a graph that no run has yet, and keeps it from sweeps until the transaction ends. Returns its hash. */
 export async function lockGraph(tx: Transaction, { text }: RunGraph): Promise<string> {
   const hash = graphHash(text);

@@ -1,0 +1,26 @@
+#!/usr/bin/env node
+// Builds the page of the service: src/service/web/page into dist/service/web/page, files with hashed names in "page".
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "vite";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const source = join(root, "src/service/web/page");
+
+await build({
+  root: source,
+  configFile: false,
+  logLevel: "warn",
+  // below whatever prefix a proxy puts it
+  base: "./",
+  esbuild: { jsx: "automatic", jsxImportSource: "preact" },
+  build: {
+    outDir: join(root, "dist/service/web/page"),
+    emptyOutDir: true,
+    assetsDir: "page",
+    // a data: address would be no file of its own
+    assetsInlineLimit: 0,
+    modulePreload: false,
+    target: "es2022",
+  },
+});

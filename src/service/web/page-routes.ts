@@ -1,0 +1,89 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { HookError } from "../hooks/hook-error.js";
+import type { Call, Route } from "../hooks/http/call.js";
+import { sendBytes } from "../hooks/http/responses.js";
+
+/** Folder that `scripts/build-page.mjs` writes. */
+const BUILT = fileURLToPath(new URL("./page/", import.meta.url));
+
+// decision 283
+/** Nothing but the page's own files, the service's addresses, and pictures that the page made itself. */
+const SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' blob: data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+const HEADERS = {
+  "Content-Security-Policy": SECURITY_POLICY,
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Referrer-Policy": "no-referrer",
+  Vary: "Accept-Encoding",
+};
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+};
+
+interface PageFile {
+  readonly type: string;
+  readonly bytes: Buffer;
+  readonly gzip: Buffer;
+}
+
+/** The page's own files, open to all: they reveal nothing. `folder` holds index.html, and files with hashed names. */
+export function pageRoutes(folder: string = BUILT): Route[] {
+  const files = readFiles(folder);
+  const index = files.get("index.html");
+  const assets = readFiles(join(folder, "page"));
+  const send = ({ req, res }: Call, file: PageFile | undefined, cache: string) => {
+    if (file === undefined) throw new HookError("not_found");
+    const isGzip = /\bgzip\b/i.test(req.headers["accept-encoding"]?.toString() ?? "");
+    const encoding: Record<string, string> = isGzip ? { "Content-Encoding": "gzip" } : {};
+    const headers = { ...HEADERS, ...encoding, "Cache-Control": cache };
+    sendBytes(req, res, { status: 200, bytes: isGzip ? file.gzip : file.bytes, headers, type: file.type });
+  };
+  return [
+    {
+      name: "page",
+      paths: ["/"],
+      access: "open",
+      handlers: {
+        GET(call) {
+          if (index === undefined) throw new HookError("not_found", 'the page is not built: run "npm run build"');
+          send(call, index, "no-cache");
+        },
+      },
+    },
+    {
+      name: "page_file",
+      paths: ["/page/:name"],
+      access: "open",
+      // their names hold a hash of their content
+      handlers: { GET: (call) => send(call, assets.get(call.params.name!), "public, max-age=31536000, immutable") },
+    },
+  ];
+}
+
+/** Files of a folder by name; none where it does not exist. */
+function readFiles(folder: string): ReadonlyMap<string, PageFile> {
+  if (!existsSync(folder)) return new Map();
+  const names = readdirSync(folder).filter((name) => Object.hasOwn(TYPES, extname(name)));
+  return new Map(
+    names.map((name) => {
+      const bytes = readFileSync(join(folder, name));
+      return [name, { type: TYPES[extname(name)]!, bytes, gzip: gzipSync(bytes, { level: 9 }) }];
+    }),
+  );
+}

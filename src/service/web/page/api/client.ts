@@ -1,0 +1,99 @@
+/** A request that the service refused, or that did not reach it (status 0). The message is one sentence. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+  readonly status: number;
+  readonly code: string;
+
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** Receives what every response says of the service. */
+export interface ClientListener {
+  /** The token is missing, wrong, or not valid any more. */
+  refused(): void;
+  reached(isReachable: boolean): void;
+}
+
+/** Requests to the service with the token. Paths are relative to the page, which may stand below a prefix. */
+export interface Client {
+  get<T>(path: string, signal?: AbortSignal): Promise<T>;
+  /** Posts JSON, or a file as it is. */
+  post<T>(path: string, body?: object, signal?: AbortSignal): Promise<T>;
+  /** Opens a stream. Fails with a Refusal for any response but 2xx. */
+  open(path: string, signal: AbortSignal): Promise<Response>;
+}
+
+/** Creates a client. The token stays in this closure: nothing stores it. */
+export function createClient(token: string, listener: ClientListener): Client {
+  let refused: Refusal | undefined;
+  const request = async (path: string, init: RequestInit): Promise<Response> => {
+    // asked on, the service would count each attempt, and lock this address out
+    if (refused !== undefined) throw refused;
+    const headers = new Headers(init.headers);
+    headers.set("Authorization", `Bearer ${latin1(token)}`);
+    const response = await send(path, { ...init, headers, cache: "no-store", credentials: "omit" }, listener);
+    if (response.ok) return response;
+    const refusal = await refusalOf(response);
+    if (refusal.status === 401) {
+      refused = refusal;
+      listener.refused();
+    }
+    throw refusal;
+  };
+  const json = async <T>(path: string, init: RequestInit) => (await (await request(path, init)).json()) as T;
+  return {
+    get: (path, signal) => json(path, { signal }),
+    post(path, body, signal) {
+      const isFile = body instanceof Blob;
+      const type = isFile ? "application/octet-stream" : "application/json";
+      return json(path, {
+        method: "POST",
+        signal,
+        ...(body !== undefined && { headers: { "Content-Type": type }, body: isFile ? body : JSON.stringify(body) }),
+      });
+    },
+    open: (path, signal) => request(path, { signal }),
+  };
+}
+
+/** Whether the service has a token at all. */
+export async function isConfigured(): Promise<boolean> {
+  const response = await send("api/page/about", {});
+  return ((await response.json()) as { is_configured: boolean }).is_configured;
+}
+
+async function send(path: string, init: RequestInit, listener?: ClientListener): Promise<Response> {
+  try {
+    const response = await fetch(path, init);
+    listener?.reached(true);
+    return response;
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    listener?.reached(false);
+    throw new Refusal(0, "unreachable", "The service cannot be reached.");
+  }
+}
+
+async function refusalOf(response: Response): Promise<Refusal> {
+  const { status } = response;
+  try {
+    const { code, error } = (await response.json()) as { code: string; error: string };
+    return new Refusal(status, code, sentence(error));
+  } catch {
+    // a proxy's own page
+    return new Refusal(status, "unknown", `The service responded with status ${status}.`);
+  }
+}
+
+/** The service's short refusals as sentences: "no such run" becomes "No such run." */
+function sentence(text: string): string {
+  const first = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(first) ? first : `${first}.`;
+}
+
+/** Headers hold bytes: a token's UTF-8, one character for each. */
+const latin1 = (text: string) => String.fromCharCode(...new TextEncoder().encode(text));

@@ -1,0 +1,93 @@
+import type { Inspection, Parameter, Receipt } from "../api/types.ts";
+import { addressOf } from "../parts/route.ts";
+import { Scroller } from "../parts/scroller.tsx";
+import { GraphDrawing } from "./graph-drawing.tsx";
+
+/** All that a picture or a graph's file says. */
+export function InspectionView({ inspection }: { inspection: Inspection }) {
+  const { graph, problem, receipt, served, texts } = inspection;
+  return (
+    <>
+      {served !== null && (
+        <p>
+          <a class="button primary" href={addressOf("runs", "new", served.name, JSON.stringify(served.values))}>
+            Run with other values
+          </a>
+        </p>
+      )}
+      {problem !== null && <p class="problem">{problem}</p>}
+      {receipt !== null && <ReceiptView receipt={receipt} />}
+      {graph !== null && (
+        <section>
+          <h3>Graph</h3>
+          <GraphDrawing nodes={graph.nodes} />
+          <Parameters parameters={graph.parameters} />
+        </section>
+      )}
+      {Object.entries(texts).map(([key, text]) => (
+        <details key={key} class="text">
+          <summary>Text “{key}”</summary>
+          <Scroller label={`Text ${key}`} kind="pre">
+            <pre>{pretty(text)}</pre>
+          </Scroller>
+        </details>
+      ))}
+    </>
+  );
+}
+
+function ReceiptView({ receipt }: { receipt: Receipt }) {
+  const { engine, host, node, index, seeds, noise, inputs, models = {}, runtime, pixels } = receipt;
+  const rows: [string, string][] = [
+    ["Version", `latentkit ${engine}`],
+    ["Host", host.preview ? `${host.name} (a stand-in for real models)` : host.name],
+    ["Saved by", `node ${node}, picture ${index}`],
+    ...Object.entries(seeds).map(([key, digits]): [string, string] => [`Seed ${key}`, digits]),
+    ...Object.entries(noise).map(([id, stream]): [string, string] => [`Noise of node ${id}`, stream]),
+    ...Object.entries(inputs).map(([name, hash]): [string, string] => [`Input ${name}`, hash]),
+    ...Object.entries(models).map(([name, hash]): [string, string] => [`Model ${name}`, hash]),
+    ...(runtime === undefined
+      ? []
+      : [["Runtime", `${runtime.name} ${runtime.version} on ${runtime.provider}`] satisfies [string, string]]),
+    ["Pixels", pixels],
+  ];
+  return (
+    <section>
+      <h3>Receipt</h3>
+      <dl class="facts">
+        {rows.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function Parameters({ parameters }: { parameters: readonly Parameter[] }) {
+  if (parameters.length === 0) return null;
+  return (
+    <details class="text">
+      <summary>Inputs ({parameters.length})</summary>
+      <dl class="facts">
+        {parameters.map(({ key, title, default: value }) => (
+          <div key={key}>
+            <dt>
+              {title} <code>{key}</code>
+            </dt>
+            <dd>{value === undefined ? "" : String(value)}</dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  );
+}
+
+/** JSON with indents; any other text as it is. */
+function pretty(text: string): string {
+  if (!/^\s*[[{]/.test(text)) return text;
+  // parsed and printed again, long seeds would lose digits: only line breaks are added
+  return text.replace(/([,{[]) ?(?=")/g, "$1\n");
+}

@@ -1,0 +1,88 @@
+import { useRef, useState } from "preact/hooks";
+import type { Client } from "../api/client.ts";
+import { Refusal } from "../api/client.ts";
+import type { Run, RunDetail, RunPage, RunState } from "../api/types.ts";
+import { usePolling, useService } from "../parts/service.ts";
+import { NO_RUNS, type RunList, withChanged, withNewest, withOlder } from "./run-list.ts";
+
+// decision 286
+const POLL_MS = 1200;
+const NEWEST = 60;
+const OLDER = 200;
+/** Most runs whose progress is asked for at once. */
+const MOST_DETAILS = 8;
+
+/** The runs of the service as they are now. */
+export interface LiveRuns {
+  readonly list: RunList;
+  /** Progress and place in the queue of runs that have not ended. */
+  readonly details: ReadonlyMap<string, RunDetail>;
+  readonly error?: Error;
+  /** Loads older runs, unless it does already or there are none. */
+  loadOlder(): void;
+}
+
+/** Runs of a state and a session, all where these are undefined, refreshed while they are shown. */
+export function useLiveRuns(state: RunState | undefined, sessionKey: string | undefined): LiveRuns {
+  const client = useService();
+  const filter = new URLSearchParams({ ...(state && { state }), ...(sessionKey && { session_key: sessionKey }) });
+  const query = filter.toString();
+  const [list, setList] = useState<RunList>(NO_RUNS);
+  const [details, setDetails] = useState<ReadonlyMap<string, RunDetail>>(new Map());
+  const [error, setError] = useState<Error>();
+  const current = useRef({ query, list });
+  const isLoading = useRef(false);
+  if (current.current.query !== query) {
+    // the runs of another filter
+    current.current = { query, list: NO_RUNS };
+    setList(NO_RUNS);
+  }
+  const change = (own: string, next: RunList) => {
+    if (own !== current.current.query) return;
+    current.current = { query: own, list: next };
+    setList(next);
+  };
+
+  const poll = async (signal: AbortSignal) => {
+    try {
+      const page = await client.get<RunPage>(`api/runs?limit=${NEWEST}&${query}`, signal);
+      change(query, withNewest(current.current.list, page));
+      const found = await detailsOf(client, current.current.list, signal);
+      setDetails(found);
+      // a run that left the first page ends there too
+      change(query, withChanged(current.current.list, found));
+      setError(undefined);
+    } catch (problem) {
+      // the head of the page says that the service is not there
+      if (!signal.aborted)
+        setError(problem instanceof Refusal && problem.status === 0 ? undefined : (problem as Error));
+    }
+  };
+  usePolling(poll, POLL_MS, [client, query]);
+
+  const loadOlder = async () => {
+    const { list } = current.current;
+    if (isLoading.current || typeof list.cursor !== "string") return;
+    isLoading.current = true;
+    try {
+      const path = `api/runs?limit=${OLDER}&cursor=${encodeURIComponent(list.cursor)}&${query}`;
+      const page = await client.get<RunPage>(path);
+      change(query, withOlder(current.current.list, page));
+    } catch {
+      // it is tried again as the list is scrolled
+    } finally {
+      isLoading.current = false;
+    }
+  };
+  return { list, details, error, loadOlder: () => void loadOlder() };
+}
+
+async function detailsOf(client: Client, { runs }: RunList, signal: AbortSignal): Promise<Map<string, RunDetail>> {
+  const isActive = ({ done }: Run) => !done;
+  // the oldest are nearest to their end
+  const active = runs.filter(isActive).slice(-MOST_DETAILS);
+  const found = await Promise.all(
+    active.map(({ run_id }) => client.get<RunDetail>(`api/runs/${run_id}`, signal).catch(() => undefined)),
+  );
+  return new Map(found.flatMap((run) => (run === undefined ? [] : [[run.run_id, run] as const])));
+}

@@ -1,0 +1,188 @@
+import { useState } from "preact/hooks";
+import type { RunDetail } from "../api/types.ts";
+import { batchOf } from "../batch/plan.ts";
+import { Drawer } from "../parts/drawer.tsx";
+import { Problem } from "../parts/notice.tsx";
+import { addressOf } from "../parts/route.ts";
+import { Scroller } from "../parts/scroller.tsx";
+import { useLoaded, usePolling, useService } from "../parts/service.ts";
+import { duration, STATE_WORDS, shortId } from "../parts/words.ts";
+import { type NodeTime, type Story, useStory } from "./run-events.ts";
+
+const POLL_MS = 1000;
+
+/** One run: its progress, pictures, times and events. */
+export function RunDrawer({
+  id,
+  onClose,
+  onStarted,
+}: {
+  id: string;
+  onClose: () => void;
+  onStarted: (id: string) => void;
+}) {
+  const client = useService();
+  const { story, error: storyError } = useStory(id);
+  const [run, setRun] = useState<RunDetail>();
+  const [error, setError] = useState<Error>();
+  const act = async (work: () => Promise<void>) => {
+    try {
+      await work();
+      setError(undefined);
+    } catch (problem) {
+      setError(problem as Error);
+    }
+  };
+  const isDone = run?.done === true;
+  // an ended run changes no more
+  const refresh = async (signal: AbortSignal) => {
+    if (!isDone) setRun(await client.get<RunDetail>(`api/runs/${id}`, signal));
+  };
+  usePolling(refresh, POLL_MS, [client, id, isDone]);
+  const cancel = () => act(async () => setRun(await client.post<RunDetail>(`api/runs/${id}/cancel`)));
+  const again = () =>
+    act(async () => onStarted((await client.post<{ run_id: string }>(`api/runs/${id}/again`)).run_id));
+  const actions = (
+    <>
+      {run !== undefined && !run.done && (
+        <button type="button" onClick={cancel}>
+          Cancel
+        </button>
+      )}
+      {run?.done && (
+        <button type="button" class="primary" onClick={again}>
+          Run again
+        </button>
+      )}
+    </>
+  );
+  return (
+    <Drawer title={`Run ${shortId(id)}`} actions={actions} onClose={onClose}>
+      <Problem error={error ?? storyError} />
+      {run !== undefined && <RunState run={run} story={story} />}
+      <Pictures id={id} names={story.pictures} />
+      <NodeTimes nodes={story.nodes} />
+      {run !== undefined && <Facts run={run} />}
+      <Events story={story} />
+    </Drawer>
+  );
+}
+
+function RunState({ run, story }: { run: RunDetail; story: Story }) {
+  const { done, progress } = story;
+  const share = done === undefined ? undefined : `${done.done} of ${done.nodes} nodes`;
+  const step = progress === undefined ? undefined : `node ${progress.node}: step ${progress.value} of ${progress.max}`;
+  const words = run.done ? [run.error] : [share, step];
+  return (
+    <div class="run-state" role="status">
+      <span class={`badge ${run.status}`}>{STATE_WORDS[run.status]}</span>
+      <span>{words.filter((word) => word != null).join(", ")}</span>
+      {run.status === "running" && (
+        <progress aria-label="Progress" max={progress?.max ?? done?.nodes} value={progress?.value ?? done?.done} />
+      )}
+    </div>
+  );
+}
+
+function Pictures({ id, names }: { id: string; names: readonly string[] }) {
+  const address = useLoaded<{ query: string }>(names.length > 0 ? `api/page/address?run_id=${id}` : undefined);
+  if (names.length === 0 || address.value === undefined) return null;
+  const { query } = address.value;
+  return (
+    <ul class="thumbnails" aria-label="Pictures of the run">
+      {names.map((name) => (
+        <li key={name}>
+          <a href={addressOf("pictures", id, name)}>
+            <img
+              src={`api/runs/${id}/files/${encodeURIComponent(name)}${query && `?${query}`}`}
+              alt={name}
+              loading="lazy"
+            />
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function NodeTimes({ nodes }: { nodes: readonly NodeTime[] }) {
+  if (nodes.length === 0) return null;
+  const longest = Math.max(1, ...nodes.map(({ ms = 0 }) => ms));
+  return (
+    <section aria-labelledby="times">
+      <h3 id="times">Times</h3>
+      <table class="times">
+        <thead>
+          <tr>
+            <th scope="col">Node</th>
+            <th scope="col">Time</th>
+          </tr>
+        </thead>
+        <tbody>
+          {nodes.map(({ node, type, ms, error }) => (
+            <tr key={node}>
+              <td>
+                {type} <code>{node}</code>
+                {error !== undefined && <span class="failure">{error}</span>}
+              </td>
+              <td>
+                {ms === undefined ? (error === undefined ? "running" : "failed") : duration(ms)}
+                <span class="time-bar" style={{ width: `${(100 * (ms ?? 0)) / longest}%` }} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Facts({ run }: { run: RunDetail }) {
+  const batch = batchOf(run.tags ?? []);
+  const time = (text: string | null) => (text === null ? undefined : new Date(text).toLocaleString());
+  const rows: [string, string | undefined][] = [
+    ["Id", run.run_id],
+    ["Session", run.session_key],
+    ["Sender", run.name ?? undefined],
+    ["Origin", run.origin],
+    ["Priority", run.priority ? String(run.priority) : undefined],
+    ["Tags", run.tags?.join(", ") || undefined],
+    ["Created", time(run.created_at)],
+    ["Started", time(run.started_at)],
+    ["Ended", time(run.finished_at)],
+    ["Error code", run.error_code ?? undefined],
+  ];
+  return (
+    <section aria-labelledby="facts">
+      <h3 id="facts">Facts</h3>
+      {batch !== undefined && <a href={addressOf("batch", batch)}>Batch {batch}</a>}
+      <dl class="facts">
+        {rows.map(([name, value]) =>
+          value === undefined ? null : (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ),
+        )}
+      </dl>
+    </section>
+  );
+}
+
+function Events({ story: { events } }: { story: Story }) {
+  return (
+    <details class="events">
+      <summary>Events ({events.at(-1)?.id ?? 0})</summary>
+      <Scroller label="Events" kind="log">
+        <ol>
+          {events.map(({ id, event, data }) => (
+            <li key={id} value={id}>
+              <b>{event}</b> <code>{JSON.stringify(data)}</code>
+            </li>
+          ))}
+        </ol>
+      </Scroller>
+    </details>
+  );
+}

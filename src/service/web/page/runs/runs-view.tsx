@@ -1,0 +1,130 @@
+import { useEffect, useState } from "preact/hooks";
+import { type Run, type RunDetail, type RunState, STATES } from "../api/types.ts";
+import { Empty, Problem } from "../parts/notice.tsx";
+import { addressOf, goTo } from "../parts/route.ts";
+import { VirtualList } from "../parts/virtual-list.tsx";
+import { ago, duration, STATE_WORDS, shortId } from "../parts/words.ts";
+import { useLiveRuns } from "./live-runs.ts";
+import { NewRun } from "./new-run.tsx";
+import { RunDrawer } from "./run-drawer.tsx";
+
+const ROW_HEIGHT = 60;
+/** Stands in an address where the id of a run does otherwise. */
+const NEW = "new";
+
+/** All runs, live, and the one that is selected. */
+export function RunsView({ selected: [selected, ...rest] }: { selected: readonly string[] }) {
+  const [state, setState] = useState<RunState>();
+  const [session, setSession] = useState("");
+  const { list, details, error, loadOlder } = useLiveRuns(state, useSettled(session.trim()) || undefined);
+  const hasFilter = state !== undefined || session !== "";
+  const open = (id: string) => goTo("runs", id);
+  const close = () => goTo("runs");
+  return (
+    <div class={selected !== undefined ? "view has-drawer" : "view"}>
+      <div class="view-main">
+        <header class="bar">
+          <h2>Runs</h2>
+          <label>
+            <span class="hidden">State</span>
+            <select
+              value={state ?? ""}
+              onChange={({ currentTarget }) => setState((currentTarget.value || undefined) as RunState | undefined)}
+            >
+              <option value="">All states</option>
+              {STATES.map((name) => (
+                <option key={name} value={name}>
+                  {STATE_WORDS[name]}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label class="grow">
+            <span class="hidden">Session</span>
+            <input
+              type="search"
+              placeholder="Session, whole key"
+              value={session}
+              onInput={({ currentTarget }) => setSession(currentTarget.value)}
+            />
+          </label>
+          <a class="button primary" href={addressOf("runs", NEW)}>
+            New run
+          </a>
+        </header>
+        <Problem error={error} />
+        {list.runs.length > 0 ? (
+          <VirtualList
+            items={list.runs}
+            label="Runs"
+            rowHeight={ROW_HEIGHT}
+            keyOf={({ run_id }) => run_id}
+            row={(run) => <RunRow run={run} detail={details.get(run.run_id)} isSelected={run.run_id === selected} />}
+            onNearEnd={loadOlder}
+          />
+        ) : list.cursor === undefined ? (
+          <p class="waiting">Loading runs …</p>
+        ) : hasFilter ? (
+          <Empty title="No run matches.">
+            <p>Choose another state, or type the whole key of a session.</p>
+          </Empty>
+        ) : (
+          <Empty title="No runs yet.">
+            <p>Start one here, or post a message to /hooks/agent.</p>
+          </Empty>
+        )}
+      </div>
+      {selected === NEW ? (
+        <NewRun key={rest.join("/")} graphName={rest[0]} first={readValues(rest[1])} onStarted={open} onClose={close} />
+      ) : (
+        selected !== undefined && <RunDrawer key={selected} id={selected} onClose={close} onStarted={open} />
+      )}
+    </div>
+  );
+}
+
+/** Values in an address, as the page itself writes them; none where it is another text. */
+function readValues(json: string | undefined): Readonly<Record<string, string>> {
+  try {
+    const entries = Object.entries(JSON.parse(json ?? "{}") as object);
+    return Object.fromEntries(entries.filter(([, value]) => typeof value === "string"));
+  } catch {
+    return {};
+  }
+}
+
+function RunRow({ run, detail, isSelected }: { run: Run; detail: RunDetail | undefined; isSelected: boolean }) {
+  const now = Date.now();
+  const progress = detail?.progress;
+  const facts = [
+    STATE_WORDS[run.status],
+    detail?.queue_position == null ? undefined : `number ${detail.queue_position} in the queue`,
+    ago(run.created_at, now),
+    run.started_at === null
+      ? undefined
+      : duration((run.finished_at === null ? now : Date.parse(run.finished_at)) - Date.parse(run.started_at)),
+    run.error ?? undefined,
+  ];
+  return (
+    <a class="row" href={addressOf("runs", run.run_id)} aria-current={isSelected ? "true" : undefined}>
+      <span class={`dot ${run.status}`} aria-hidden="true" />
+      <span class="row-title">
+        {run.name ?? run.session_key} <code>{shortId(run.run_id)}</code>
+      </span>
+      <span class="row-facts">{facts.filter((fact) => fact !== undefined).join(" · ")}</span>
+      {run.status === "running" && (
+        <progress aria-label={`Progress of run ${shortId(run.run_id)}`} max={progress?.max} value={progress?.value} />
+      )}
+    </a>
+  );
+}
+
+/** A text once it has not changed for a moment: the service is not asked for each letter. */
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), 300);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
+}

@@ -1,0 +1,72 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { createClient, isConfigured, Refusal } from "./api/client.ts";
+
+const SET_TOKEN = `export LATENTKIT_CHANNELS_WEB_HOOKS_TOKEN=$(node -p "crypto.randomBytes(24).toString('hex')")`;
+
+/** Asks for the hook token, and tries it. A service without one says how to set it. */
+export function TokenDialog({ isRefused, onToken }: { isRefused: boolean; onToken: (token: string) => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [text, setText] = useState("");
+  const [hasToken, setHasToken] = useState(true);
+  const [problem, setProblem] = useState<string>();
+  useEffect(() => {
+    dialog.current!.showModal();
+    // a service that does not respond is told of when the token is tried
+    isConfigured().then(setHasToken, () => undefined);
+  }, []);
+  const enter = async (event: Event) => {
+    event.preventDefault();
+    const token = text.trim();
+    try {
+      await createClient(token, { refused: () => undefined, reached: () => undefined }).get("api/runs?limit=1");
+      onToken(token);
+    } catch (error) {
+      const isWrong = error instanceof Refusal && error.status === 401;
+      setProblem(isWrong ? "This token is wrong." : (error as Error).message);
+    }
+  };
+  return (
+    <dialog ref={dialog} class="token" aria-labelledby="token-title" onCancel={(event) => event.preventDefault()}>
+      <form onSubmit={enter}>
+        <h2 id="token-title">{hasToken ? "Hook token" : "This service has no token"}</h2>
+        {hasToken ? (
+          <>
+            <p>
+              {isRefused
+                ? "The service does not take the token any more. Type the present one."
+                : "This page shows what the token opens. It forgets the token when you close or reload the tab."}
+            </p>
+            <label for="token">Token</label>
+            <input
+              id="token"
+              type="password"
+              autocomplete="current-password"
+              required
+              value={text}
+              onInput={({ currentTarget }) => setText(currentTarget.value)}
+            />
+            {problem !== undefined && (
+              <p class="problem" role="alert">
+                {problem}
+              </p>
+            )}
+            <button type="submit" class="primary">
+              Open
+            </button>
+          </>
+        ) : (
+          <>
+            <p>Nothing can be read or started without one. Set it in the terminal, and start the service again:</p>
+            <pre>
+              {SET_TOKEN}
+              {"\n"}npx latentkit serve
+            </pre>
+            <button type="button" class="primary" onClick={() => location.reload()}>
+              Look again
+            </button>
+          </>
+        )}
+      </form>
+    </dialog>
+  );
+}

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Context } from "mocha";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { skip } from "../skip.js";
+
+const CHROMIUM = "/usr/bin/chromium";
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"];
+const WIDTHS = [360, 768, 1280];
+const HEIGHT = 800;
+
+export const TOKEN = "a-token-that-nobody-prints-0123456789";
+
+/** A tab of Chromium on the page of a service. */
+export interface OpenedPage {
+  readonly page: Page;
+  /** What the tab has reported as errors: of scripts, and of the security policy. */
+  readonly errors: readonly string[];
+  /** Addresses of all requests. */
+  readonly requests: readonly string[];
+}
+
+/** Opens tabs, each in a context of its own, and closes them after the test. Call inside `describe`. */
+export function pageOpener(): (url: string, options?: { scheme?: "light" | "dark" }) => Promise<OpenedPage> {
+  let browser: Browser;
+  const contexts: BrowserContext[] = [];
+  before(async function (this: Context) {
+    if (!existsSync(CHROMIUM)) skip(this, `${CHROMIUM} is not installed`);
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  });
+  after(() => browser?.close());
+  afterEach(async () => {
+    for (const context of contexts.splice(0)) await context.close();
+  });
+  return async (url, { scheme = "light" } = {}) => {
+    const context = await browser.newContext({
+      viewport: { width: 1280, height: HEIGHT },
+      colorScheme: scheme,
+      locale: "en-GB",
+      timezoneId: "UTC",
+    });
+    contexts.push(context);
+    context.setDefaultTimeout(20_000);
+    const page = await context.newPage();
+    const errors: string[] = [];
+    const requests: string[] = [];
+    page.on("pageerror", (error) => errors.push(error.message));
+    // a response that is refused, or a service that is away, is no fault of the page
+    page.on("console", (line) => {
+      if (line.type() === "error" && !line.text().startsWith("Failed to load resource")) errors.push(line.text());
+    });
+    page.on("request", (request) => requests.push(request.url()));
+    await page.goto(url);
+    return { page, errors, requests };
+  };
+}
+
+/** Types the token, and waits until the page shows something. */
+export async function enterToken(page: Page, token = TOKEN): Promise<void> {
+  await page.getByLabel("Token", { exact: true }).fill(token);
+  await page.getByRole("button", { name: "Open" }).click();
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
+}
+
+const require = createRequire(import.meta.url);
+const axeSource = () => readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+/** Fails where axe finds a violation, or the page is wider than its window, at any of three widths. */
+export async function checkAccess(page: Page): Promise<void> {
+  await page.evaluate(axeSource());
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: HEIGHT });
+    const { found, wide } = await page.evaluate(inspectAccess);
+    assert.deepEqual(found, [], `${width} px`);
+    assert.ok(wide <= width, `${wide} px of ${width}`);
+  }
+  await page.setViewportSize({ width: 1280, height: HEIGHT });
+}
+
+/** Runs in the page. */
+async function inspectAccess(): Promise<{ found: string[]; wide: number }> {
+  const tab = globalThis as unknown as {
+    axe: { run(): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }> };
+    document: { documentElement: { scrollWidth: number } };
+  };
+  const { violations } = await tab.axe.run();
+  const found = violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
+  );
+  return { found, wide: tab.document.documentElement.scrollWidth };
+}

@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { root } from "../helpers/folders.js";
+import { checkAccess, enterToken, pageOpener } from "../helpers/page/open-page.js";
+import { pageServiceStarter } from "../helpers/page/page-service.js";
+
+/** Opens the form of a new run, and chooses the values of two axes. */
+async function fillAxes(page: Page, axes: readonly (readonly [key: string, values: string])[]): Promise<void> {
+  await page.getByRole("link", { name: "New run" }).click();
+  await page.getByText("Several values").click();
+  for (const [index, [key, values]] of axes.entries()) {
+    const name = ["First axis", "Second axis"][index]!;
+    await page.getByLabel(`${name}: input`).selectOption(key);
+    await page.getByLabel(`${name}: values`).fill(values);
+  }
+}
+
+describe("page: batch", function () {
+  this.timeout(60_000);
+  const open = pageOpener();
+  const { start, folder } = pageServiceStarter();
+
+  it("runs every combination, shows them as a grid, cancels the rest and resumes", async () => {
+    const graph = JSON.parse(readFileSync(join(root, "examples/text-to-image.json"), "utf8"));
+    graph[2].inputs.text = "{{message}}";
+    graph[5].inputs.steps = "{{steps}}";
+    const path = join(folder(), "graph.json");
+    writeFileSync(path, JSON.stringify(graph));
+    const { url } = await start({ agent: { graph: path } });
+    const { page, errors } = await open(url);
+    await enterToken(page);
+    await fillAxes(page, [
+      ["message", "a red fox\n\na blue lake"],
+      ["steps", "4\n10000"],
+    ]);
+    await checkAccess(page);
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByText("2 of 4 succeeded, 2 to go").waitFor();
+    await page.getByRole("columnheader", { name: "message: a red fox" }).waitFor();
+    await page.getByRole("rowheader", { name: "steps: 10000" }).waitFor();
+    const pictures = page.locator(".grid img");
+    await pictures.nth(1).waitFor();
+    await checkAccess(page);
+    await page.getByRole("button", { name: "Cancel the rest" }).click();
+    await page.getByText("2 of 4 succeeded, 2 without success").waitFor();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByText("2 of 4 succeeded, 2 to go").waitFor();
+    await page.getByRole("button", { name: "Cancel the rest" }).click();
+    await page.getByText("2 without success").waitFor();
+    await pictures.first().click();
+    await page.getByText(/^512 × 512/).waitFor();
+    await page.getByRole("link", { name: /^Run / }).first().click();
+    await page.getByRole("link", { name: /^Batch / }).click();
+    await pictures.nth(1).waitFor();
+    assert.deepEqual(errors, []);
+  });
+
+  it("too many runs: says how many, and starts none", async () => {
+    const { url } = await start();
+    const { page } = await open(url);
+    await enterToken(page);
+    await fillAxes(page, [["message", Array.from({ length: 101 }, (_, i) => `lake ${i}`).join("\n")]]);
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByText("A batch has at most 100 runs, these would be 101.").waitFor();
+  });
+});

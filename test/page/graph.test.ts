@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { root } from "../helpers/folders.js";
+import { checkAccess, enterToken, pageOpener } from "../helpers/page/open-page.js";
+import { pageServiceStarter } from "../helpers/page/page-service.js";
+
+/** Drops a file as a mouse does. */
+async function drop(page: Page, name: string, type: string, bytes: Buffer): Promise<void> {
+  const source = `(() => {
+    const bytes = Uint8Array.from(atob(${JSON.stringify(bytes.toString("base64"))}), (c) => c.charCodeAt(0));
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([bytes], ${JSON.stringify(name)}, { type: ${JSON.stringify(type)} }));
+    return transfer;
+  })()`;
+  const dataTransfer = await page.evaluateHandle(source);
+  await page.locator(".drop").dispatchEvent("drop", { dataTransfer });
+}
+
+describe("page: graph", function () {
+  this.timeout(60_000);
+  const open = pageOpener();
+  const { start, folder } = pageServiceStarter();
+
+  it("draws the graph of a dropped picture", async () => {
+    const { url } = await start();
+    const { page, errors } = await open(`${url}/#/graph`);
+    await enterToken(page);
+    const picture = readFileSync(join(root, "docs/first-light/2-noise_00001_.png"));
+    await drop(page, "noise.png", "image/png", picture);
+    await page.getByText("20 nodes").waitFor();
+    assert.equal(await page.locator("g.node").count(), 20);
+    assert.ok((await page.locator(".wire").count()) > 20);
+    await page.getByText("Host", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Larger" }).click();
+    await checkAccess(page);
+    assert.deepEqual(errors, []);
+  });
+
+  it("draws a workflow of the editor, and marks classes that it does not know", async () => {
+    const { url } = await start();
+    const { page, errors } = await open(`${url}/#/graph`);
+    await enterToken(page);
+    const graph = {
+      1: { class_type: "NoSuchNode", inputs: { seed: 1, text: "x" } },
+      2: { class_type: "VAEDecode", inputs: { samples: ["1", 0], vae: ["2", 0] } },
+    };
+    const path = join(folder(), "odd.json");
+    writeFileSync(path, JSON.stringify(graph));
+    await page.locator("input[type=file]").setInputFiles(path);
+    await page.getByText("2 nodes").waitFor();
+    assert.equal(await page.locator("g.node.unknown").count(), 1);
+    await page.getByLabel("Node", { exact: true }).selectOption("1");
+    await page.getByText("does not know the class NoSuchNode").waitFor();
+    await checkAccess(page);
+    assert.deepEqual(errors, []);
+  });
+
+  it("file without a graph: says what is wrong", async () => {
+    const { url } = await start();
+    const { page, errors } = await open(`${url}/#/graph`);
+    await enterToken(page);
+    await drop(page, "notes.txt", "text/plain", Buffer.from("no graph"));
+    await page.getByText(/not valid JSON|expected/).waitFor();
+    await drop(page, "dawn.png", "image/png", readFileSync(join(root, "examples/input/dawn.png")));
+    await page.getByText(/expected a picture with a graph/).waitFor();
+    await checkAccess(page);
+    assert.deepEqual(errors, []);
+  });
+});

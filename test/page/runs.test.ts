@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { createMemoryStore } from "latentkit/hooks";
+import { createServer } from "latentkit/service";
+import type { Page } from "playwright-core";
+import { createServiceWith } from "#src/service/hooks/service.js";
+import { webRoutes } from "#src/service/web/routes.js";
+import { until } from "../helpers/hooks/hook-service.js";
+import { upTo } from "../helpers/http/sse-reader.js";
+import { checkAccess, enterToken, pageOpener, TOKEN } from "../helpers/page/open-page.js";
+import { pageServiceStarter, postMessage } from "../helpers/page/page-service.js";
+
+/** The tests have no types of the browser. */
+type Img = { naturalWidth: number };
+type Li = { value?: number };
+type Scroller = { scrollTo(x: number, y: number): void };
+
+const badge = (page: Page) => page.locator(".run-state");
+const row = (page: Page, name: string) => page.getByRole("listitem").filter({ hasText: name });
+
+describe("page: runs", function () {
+  this.timeout(60_000);
+  const open = pageOpener();
+  const { start, folder } = pageServiceStarter();
+
+  it("starts a run of the graph by its form, and shows its picture, times and events", async () => {
+    const { url } = await start();
+    const { page, errors } = await open(url);
+    await enterToken(page);
+    await page.getByRole("link", { name: "New run" }).click();
+    await page.getByLabel(/^message/).fill("a quiet lake {");
+    await checkAccess(page);
+    await page.getByRole("button", { name: "Start" }).click();
+    await badge(page).getByText("Succeeded").waitFor();
+    await page.getByRole("cell", { name: /SaveImage/ }).waitFor();
+    const picture = page.getByRole("img", { name: "hook_00001_.png" });
+    await picture.waitFor();
+    await until(async () => (await picture.evaluate((image) => (image as unknown as Img).naturalWidth)) === 512);
+    await page.getByText(/^Events \(\d+\)$/).click();
+    await page.getByText('"hook_00001_.png"').first().waitFor();
+    await checkAccess(page);
+    assert.deepEqual(errors, []);
+  });
+
+  it("shows progress as it is, cancels, and runs again", async () => {
+    const { url } = await start({}, { isSlow: true });
+    const { page, errors } = await open(url);
+    await enterToken(page);
+    await postMessage(url, "work 400", { name: "slow one" });
+    await row(page, "slow one").getByText("Running").waitFor();
+    await row(page, "slow one").getByRole("link").click();
+    await page.getByText(/node 1: step \d+ of 400/).waitFor();
+    const bar = page.getByRole("progressbar", { name: "Progress", exact: true });
+    const value = async () => Number(await bar.getAttribute("value"));
+    const before = await value();
+    await until(async () => (await value()) > before, "progress");
+    await checkAccess(page);
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await badge(page).getByText("Cancelled").waitFor();
+    await row(page, "slow one").getByText("Cancelled").waitFor();
+    await page.getByRole("button", { name: "Run again" }).click();
+    await badge(page).getByText("Running").waitFor();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await badge(page).getByText("Cancelled").waitFor();
+    assert.deepEqual(errors, []);
+  });
+
+  it("shows why a run failed, places in the queue, and runs of one state or session", async () => {
+    const { url } = await start({}, { isSlow: true });
+    const { page } = await open(url);
+    await enterToken(page);
+    await postMessage(url, "fail", { name: "broken" });
+    await row(page, "broken").getByText("The agent failed, as asked.").waitFor();
+    await postMessage(url, "hold", { name: "first" });
+    await postMessage(url, "hold", { name: "second" });
+    await row(page, "second").getByText("number 1 in the queue").waitFor();
+    await page.getByLabel("State").selectOption("failed");
+    await row(page, "first").waitFor({ state: "detached" });
+    await row(page, "broken").waitFor();
+    await page.getByLabel("State").selectOption("");
+    await page.getByLabel("Session").fill("hook:nobody");
+    await page.getByText("No run matches.").waitFor();
+    await page.getByLabel("Session").fill("hook:ingress");
+    await row(page, "second").waitFor();
+  });
+
+  it("service that restarts: reads on behind the last event", async () => {
+    const store = `sqlite:${folder()}/runs.db`;
+    const web = { hooks_token: TOKEN, on_restart: "requeue" };
+    const first = await start({ store, channels: { web } }, { isSlow: true });
+    const port = Number(new URL(first.url).port);
+    const id = await postMessage(first.url, "work 60");
+    const { page, errors } = await open(`${first.url}/#/runs/${id}`);
+    await enterToken(page);
+    await page.getByText(/step \d+ of 60/).waitFor();
+    await first.close(0);
+    await page.getByText("The service does not respond.").waitFor();
+    await start({ store, port, channels: { web } }, { isSlow: true });
+    await page
+      .locator(".run-state")
+      .getByText(/Interrupted|Succeeded/)
+      .waitFor();
+    await page.getByText(/^Events \(/).click();
+    const numbers = await page
+      .locator(".events li")
+      .evaluateAll((items) => items.map((item) => (item as unknown as Li).value));
+    assert.deepEqual(numbers, upTo(numbers.length));
+    assert.match(await page.locator(".events li").last().innerText(), /^(done|aborted|error)/);
+    assert.deepEqual(errors, []);
+  });
+
+  it("10,000 runs: the document holds the seen rows alone, and keys reach both ends", async () => {
+    const limits = {
+      queued: 20_000,
+      queued_per_session: 20_000,
+      running: 64,
+      running_per_session: 64,
+      retention_runs: 20_000,
+    };
+    const hooks = createServiceWith(
+      { agent: async () => ({ response: "" }), store: createMemoryStore(), config: { hooks_token: TOKEN, limits } },
+      (context) => webRoutes(context, { models: [] }),
+    );
+    const server = createServer({ hooks, port: 0 });
+    try {
+      for (let i = 1; i <= 10_000; i++) {
+        await hooks.runs.start({
+          origin: "agent",
+          message: "m",
+          sessionKey: "hook:ingress",
+          name: `run ${String(i).padStart(5, "0")}`,
+        });
+      }
+      const { url } = await server.listen();
+      const { page } = await open(url);
+      await enterToken(page);
+      await row(page, "run 10000").waitFor();
+      const list = page.locator(".virtual");
+      const size = async () => Number(await page.locator(".virtual li").first().getAttribute("aria-setsize"));
+      await until(async () => {
+        await list.evaluate((view) => (view as unknown as Scroller).scrollTo(0, 1e9));
+        return (await size()) === 10_000;
+      }, "the whole list");
+      await row(page, "run 00001").waitFor();
+      assert.ok((await page.locator(".virtual li").count()) < 60);
+      const focused = page.locator(".virtual a:focus");
+      await page.locator(".virtual a").last().focus();
+      await page.keyboard.press("Home");
+      await focused.filter({ hasText: "run 10000" }).waitFor();
+      await page.keyboard.press("ArrowDown");
+      await focused.filter({ hasText: "run 09999" }).waitFor();
+      await page.keyboard.press("End");
+      await focused.filter({ hasText: "run 00001" }).waitFor();
+    } finally {
+      await server.close(0);
+    }
+  });
+});
