@@ -51,6 +51,8 @@ export interface RunSummary {
 export interface RunRow extends RunSummary {
   readonly message: string;
   readonly graph: RunGraph | null;
+  /** Trace context of its request. */
+  readonly traceparent: string | null;
 }
 
 /** The newest progress of a run. */

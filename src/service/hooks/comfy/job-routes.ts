@@ -11,6 +11,7 @@ import { waitSeconds } from "../http/negotiation/prefer.js";
 import { sendBytes, sendJson } from "../http/responses.js";
 import { startBodyLimits } from "../http/routes/start.js";
 import { waitForEnd } from "../http/routes/waited.js";
+import { traceparentOf } from "../http/traceparent.js";
 import type { ComfyParts } from "./comfy-parts.js";
 import { readSubmission, refuseInvalid } from "./jobs/submission.js";
 import { refusal } from "./refusals.js";
@@ -43,7 +44,7 @@ export function jobRoutes(context: HookContext, parts: ComfyParts): Omit<Route, 
     if (context.rendersHere) await validate(parts.graphs, graph.text);
     const sessionKey = `comfy:${context.newId()}`;
     const started = await runs.start({
-      ...{ origin: "comfy", message: "", sessionKey, graph },
+      ...{ origin: "comfy", message: "", sessionKey, graph, traceparent: traceparentOf(req) },
       // any repetition is refused, whatever it holds
       idempotency: key === undefined ? undefined : { key, tokenId, endpoint: "v2/jobs", payloadHash: "" },
       admit: () => context.startRates.count(tokenId, sessionKey),

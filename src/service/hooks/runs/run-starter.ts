@@ -20,6 +20,8 @@ export interface StartRequest extends Terms {
   readonly sessionKey: string;
   /** Default: the agent's default graph, if it has graphs. */
   readonly graph?: RunGraph;
+  /** Trace context of the request: the agent's run has it. */
+  readonly traceparent?: string;
 }
 
 export interface WakeRequest {
@@ -63,6 +65,7 @@ interface Creation {
   readonly terms: ReturnType<typeof termsOf>;
   readonly createdMark: number;
   readonly graph?: RunGraph;
+  readonly traceparent?: string;
   /** null: only where wakes are pending. */
   readonly message: string | null;
 }
@@ -90,10 +93,10 @@ export class RunStarter {
   }
 
   async start(request: StartRequest): Promise<Started> {
-    const { origin, sessionKey, message, name = null, graph, idempotency } = request;
+    const { origin, sessionKey, message, name = null, graph, traceparent, idempotency } = request;
     const createdMark = this.#context.mark();
     const terms = termsOf(request, this.#limits, createdMark);
-    const creation = { origin, sessionKey, name, message, graph, terms, createdMark };
+    const creation = { origin, sessionKey, name, message, graph, traceparent, terms, createdMark };
     return this.#replies.once(idempotency, replayedRun, async (key) => {
       request.admit?.();
       const created = await this.#create(creation, key);

@@ -63,10 +63,10 @@ export function createMemoryStore(): Store {
       takeWakes(state, session, pending.length);
       session.runs += 1;
       state.lastIds.run += 1;
-      const { id, sessionKey, origin, name, graph = null, timeoutSeconds, createdAt } = run;
+      const { id, sessionKey, origin, name, graph = null, traceparent = null, timeoutSeconds, createdAt } = run;
       const { priority = 0, dueMark = null, deadlineMark = null, tags = [] } = run;
       const row: RunRow = {
-        ...{ id, seq: state.lastIds.run, sessionKey, chatId: session.id, origin, name, message, graph },
+        ...{ id, seq: state.lastIds.run, sessionKey, chatId: session.id, origin, name, message, graph, traceparent },
         ...{ priority, dueMark, deadlineMark, tags: [...tags], attempt: 1, state: "queued", timeoutSeconds },
         ...{ createdAt, startedAt: null, finishedAt: null, error: null, oldestEventId: 1, lastEventId: 0 },
       };
@@ -245,6 +245,6 @@ function statusOf(run: MemoryRun, maxFiles: number): StoredStatus {
 }
 
 function summary(row: RunRow): RunSummary {
-  const { message: _, graph: __, ...rest } = row;
+  const { message: _, graph: __, traceparent: ___, ...rest } = row;
   return rest;
 }

@@ -23,6 +23,8 @@ export interface NewRun {
   readonly timeoutSeconds: number;
   /** Graph of the run, of which a store keeps each text once. Default: null. */
   readonly graph?: RunGraph | null;
+  /** Trace context of its request, 55 characters. Default: null. */
+  readonly traceparent?: string | null;
   /** Runs of a higher priority start first, across sessions; whole numbers of 32 bits. Default: 0. */
   readonly priority?: number;
   /** Steady ms (clock.ts) before which the run does not start. Default: null, at once. */

@@ -9,6 +9,7 @@ import type { HookContext } from "../context.js";
 import { hashPayload } from "../idempotency-key.js";
 import { waitSeconds } from "../negotiation/prefer.js";
 import { sendJson } from "../responses.js";
+import { traceparentOf } from "../traceparent.js";
 import { runPayload, statusUrl } from "./payloads.js";
 import { sendEnded, waitForEnd } from "./waited.js";
 
@@ -43,6 +44,7 @@ export async function respondToStart(context: HookContext, call: Call, start: St
   if (graphName !== undefined) payload.push(`graph ${graphName}`);
   const started = await context.runs.start({
     ...request,
+    traceparent: traceparentOf(call.req),
     idempotency: key === undefined ? undefined : { key, tokenId, endpoint, payloadHash: hashPayload(payload) },
     admit() {
       if (origin === "agent") refuseMessage(context, message, graph);

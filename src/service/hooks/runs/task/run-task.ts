@@ -149,7 +149,7 @@ export class RunTask {
   }
 
   async #callAgent(row: RunRow): Promise<void> {
-    const { id, sessionKey, message, name, graph, origin } = row;
+    const { id, sessionKey, message, name, graph, traceparent, origin } = row;
     try {
       const { current, eventLimits, batchAgent } = this.#context;
       // decision 269
@@ -158,7 +158,8 @@ export class RunTask {
       const context = this.#output.context(this.#abort.signal);
       const attempt = this.#attemptOf(row);
       const again = attempt > 1 ? { attempt } : {};
-      const run = { id, sessionKey, message, name, ...(graph !== null && { graph }), ...again };
+      const own = { ...(graph !== null && { graph }), ...(traceparent !== null && { traceparent }) };
+      const run = { id, sessionKey, message, name, ...own, ...again };
       const result = await current.run(id, () => agent(run, context));
       this.#end(returned(result, eventLimits.bytes));
     } catch (error) {

@@ -56,7 +56,7 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
          NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $2 AND others.active))
        RETURNING seq
      ), tagged AS (INSERT INTO lk.tags SELECT tag, seq FROM run, unnest($14::text[]) AS tag),
-     message AS (INSERT INTO lk.messages SELECT seq, $7, $15, $16 FROM run),
+     message AS (INSERT INTO lk.messages SELECT seq, $7, $15, $16, $17 FROM run),
      counted AS (UPDATE lk.sessions SET runs = runs + 1, wakes = wakes - $8, wake_bytes = wake_bytes - $9 WHERE id = $2)
      SELECT seq FROM run`,
     toStored(id),
@@ -75,6 +75,7 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
     tags,
     hash,
     toStoredOrNull(graph?.name ?? null),
+    run.traceparent ?? null,
   );
   const created: RunSummary = {
     ...{ id, seq: Number(row!.seq), sessionKey, chatId: session.id, origin, name, state: "queued", priority },

@@ -228,7 +228,12 @@ export async function lockSessionOf(tx: Transaction, id: string): Promise<void> 
   await tx.query(`SELECT 1 FROM lk.sessions WHERE id = (${session}) FOR NO KEY UPDATE`, id);
 }
 
-const toRun = (row: SqlRow): RunRow => ({ ...toSummary(row), message: fromStored(row.message), graph: toGraph(row) });
+const toRun = (row: SqlRow): RunRow => ({
+  ...toSummary(row),
+  message: fromStored(row.message),
+  graph: toGraph(row),
+  traceparent: row.traceparent as string | null,
+});
 
 function toSummary(row: SqlRow): RunSummary {
   return {

@@ -133,7 +133,7 @@ const STEPS = [
     hash text PRIMARY KEY,
     text text NOT NULL
   );
-  ALTER TABLE lk.messages ADD COLUMN graph text, ADD COLUMN graph_name text;
+  ALTER TABLE lk.messages ADD COLUMN graph text, ADD COLUMN graph_name text, ADD COLUMN traceparent text;
   CREATE INDEX messages_graph ON lk.messages (graph) WHERE graph IS NOT NULL;
   `,
   `

@@ -1,18 +1,24 @@
 import type { RunGraph } from "../../../agent.js";
 import { graphHash } from "../graph-hash.js";
+import type { NewRun } from "../store.js";
 import type { Connection } from "./connection.js";
 import type { SqlRow } from "./driver.js";
 
-/** Columns of a run's graph, and the join that has them. */
-export const GRAPH = "messages.graph_name, graphs.text AS graph_text";
+/** Columns of a run's graph and trace, and the join that has them. */
+export const GRAPH = "messages.graph_name, graphs.text AS graph_text, messages.traceparent";
 export const JOIN_GRAPHS = "LEFT JOIN graphs ON graphs.hash = messages.graph";
 
-/** Stores the message of a run, and its graph where no other run has it. */
-export function saveMessage(db: Connection, run: number, message: string, graph: RunGraph | null): void {
+/** Stores the message and trace of a run, and its graph where no other run has it. */
+export function saveMessage(
+  db: Connection,
+  run: number,
+  message: string,
+  { graph = null, traceparent = null }: Pick<NewRun, "graph" | "traceparent">,
+): void {
   const hash = graph && graphHash(graph.text);
   if (graph !== null) db.run("INSERT OR IGNORE INTO graphs VALUES (?, ?)", hash, JSON.stringify(graph.text));
   const name = graph === null || graph.name === null ? null : JSON.stringify(graph.name);
-  db.run("INSERT INTO messages VALUES (?, ?, ?, ?)", run, JSON.stringify(message), hash, name);
+  db.run("INSERT INTO messages VALUES (?, ?, ?, ?, ?)", run, JSON.stringify(message), hash, name, traceparent);
 }
 
 export function toGraph({ graph_name: name, graph_text: text }: SqlRow): RunGraph | null {

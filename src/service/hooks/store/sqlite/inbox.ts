@@ -42,7 +42,7 @@ export function createRun(db: Connection, run: NewRun, key?: NewKey): CreateRunR
     run.timeoutSeconds,
     run.createdAt,
   );
-  saveMessage(db, seq, message, run.graph ?? null);
+  saveMessage(db, seq, message, run);
   consume(db, session, wakes, seq);
   for (const tag of tags) db.run("INSERT INTO tags VALUES (?, ?)", tag, seq);
   if (key) saveReply(db, key, replyOf(run));

@@ -16,7 +16,8 @@ export function getRun(db: Connection, id: string): RunRow | null {
     JOIN messages ON messages.run = runs.seq ${JOIN_GRAPHS} WHERE runs.id = ?`;
   const row = db.get(sql, id);
   if (row === undefined) return null;
-  return { ...toSummary(row), message: JSON.parse(String(row.message)) as string, graph: toGraph(row) };
+  const message = JSON.parse(String(row.message)) as string;
+  return { ...toSummary(row), message, graph: toGraph(row), traceparent: row.traceparent as string | null };
 }
 
 export function getSummary(db: Connection, id: string): RunSummary | null {

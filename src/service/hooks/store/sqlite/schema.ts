@@ -151,6 +151,7 @@ const STEPS = [
   ) WITHOUT ROWID;
   ALTER TABLE messages ADD COLUMN graph TEXT;          -- its hash
   ALTER TABLE messages ADD COLUMN graph_name TEXT;     -- JSON text
+  ALTER TABLE messages ADD COLUMN traceparent TEXT;
   CREATE INDEX messages_graph ON messages (graph) WHERE graph IS NOT NULL;
   `,
 ];

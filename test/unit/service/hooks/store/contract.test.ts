@@ -52,7 +52,7 @@ describeStores({ title: "store contract" }, (kind) => {
       ...{ id: "r1", seq: 1, sessionKey: "hook:a", chatId: 1, origin: "agent", name: "CI", state: "queued" },
       ...{ priority: 0, dueMark: null, deadlineMark: null, tags: [], attempt: 1 },
       ...{ message: "message of r1", timeoutSeconds: 600, createdAt: 1000, startedAt: null, finishedAt: null },
-      ...{ oldestEventId: 1, lastEventId: 0, error: null, graph: null },
+      ...{ oldestEventId: 1, lastEventId: 0, error: null, graph: null, traceparent: null },
     });
     const { message: _, graph: __, ...summary } = (await store.getRun("r1"))!;
     assert.deepEqual(created.run, summary);

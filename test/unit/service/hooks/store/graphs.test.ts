@@ -32,6 +32,19 @@ describeStores({ title: "graphs of runs" }, (kind) => {
     assert.equal((await again.getRun("c"))?.graph, null);
   });
 
+  it("a run keeps the trace of its request", async () => {
+    const store = kind.create();
+    const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+    await store.createRun({ ...newRun("a", null), traceparent });
+    await store.createRun(newRun("b", null));
+    assert.equal((await store.startRun("a", 2, { event: "status", data: "1" }))?.traceparent, traceparent);
+    const again = await kind.reopen(store);
+    assert.deepEqual(
+      [(await again.getRun("a"))?.traceparent, (await again.getRun("b"))?.traceparent],
+      [traceparent, null],
+    );
+  });
+
   it("a graph stays as long as one of its runs", async () => {
     const store = kind.create();
     for (const id of ["a", "b"]) await store.createRun(newRun(id, { name: "g", text }));

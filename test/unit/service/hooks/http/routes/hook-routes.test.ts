@@ -57,6 +57,29 @@ describe("POST /hooks/agent", () => {
     assert.equal((await post("/hooks/agent", { message: "good" }, headers)).status, 200);
   });
 
+  it("hands the trace of its request to the agent, and takes none that is not one", async () => {
+    const seen: unknown[] = [];
+    const agent = async ({ traceparent }: { traceparent?: string }) => {
+      seen.push(traceparent);
+      return { response: "" };
+    };
+    const { post } = await startService({ agent });
+    const own = `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01`;
+    const others = [
+      "00-0-0-0",
+      `01${own.slice(2)}`,
+      own.toUpperCase(),
+      `${own}-x`,
+      own.replace(/b7.*31/, "0".repeat(16)),
+    ];
+    for (const traceparent of [own, ...others]) {
+      const before = seen.length;
+      assert.equal((await post("/hooks/agent", { message: "x" }, { traceparent })).status, 200);
+      await until(() => seen.length > before, "the run");
+    }
+    assert.deepEqual(seen, [own, ...others.map(() => undefined)]);
+  });
+
   it("takes a priority, which counts for the idempotency key", async () => {
     const { post, get } = await startService();
     const send = (priority: unknown) => post("/hooks/agent", { message: "x", priority }, { "idempotency-key": "k" });
