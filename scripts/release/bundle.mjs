@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { build } from "esbuild";
 
-/** What is loaded by its path, beside the exports: from bin, and programs of threads and processes. */
+/** Modules that are loaded by their paths, beside the exports: from bin, and programs of threads and processes. */
 const PROGRAMS = [
   "cli/main.js",
   "host/checkpoint/runtime/child.js",
