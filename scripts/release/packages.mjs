@@ -1,6 +1,7 @@
 // The packages of a release: a folder for each, as it is packed.
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { bundle } from "./bundle.mjs";
 import { npm } from "./npm.mjs";
 import { PLATFORMS } from "./platforms.mjs";
 
@@ -15,7 +16,13 @@ export const MAIN_FILES = [
   "dist/testing.js",
   "dist/service/web/page/index.html",
   "dist/testing.d.ts",
+  "dist/cli/main.js",
   "dist/cli/commands/init.js",
+  "dist/host/checkpoint/runtime/child.js",
+  "dist/native/cuda/trial.js",
+  "dist/render/threads/thread.js",
+  "dist/service/start-worker.js",
+  "dist/service/start.js",
   "dist/host/checkpoint/tokenizer/clip-vocab/merges.txt.gz",
   "dist/host/checkpoint/tokenizer/clip-vocab/LICENSE",
   "bin/latentkit.mjs",
@@ -68,11 +75,13 @@ export function writePlatformPackages({ root, platform, binaries, folder }) {
  * @param {{ root: string, folder: string, packages: readonly string[] }} options packages: names with their scope
  */
 // decision 290
-export function writeMainPackage({ root, folder, packages }) {
+export async function writeMainPackage({ root, folder, packages }) {
   const own = join(folder, "latentkit");
   const [{ files }] = JSON.parse(npm(["pack", "--dry-run", "--json", "--ignore-scripts"], root));
   for (const { path } of files) copy(join(root, path), join(own, path));
   const { scripts: _scripts, devDependencies: _tools, private: _private, ...manifest } = manifestOf(root);
+  const exported = Object.values(manifest.exports).flatMap((entry) => (entry.types ? [entry.default] : []));
+  await bundle({ dist: join(own, "dist"), exported: exported.map((path) => path.replace("./dist/", "")) });
   const platforms = Object.fromEntries(packages.map((name) => [name, manifest.version]));
   writeManifest(own, { ...manifest, optionalDependencies: { ...manifest.optionalDependencies, ...platforms } });
   return own;

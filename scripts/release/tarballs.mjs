@@ -33,7 +33,7 @@ export async function makeTarballs({ platforms, folder }) {
     packages.push(...writePlatformPackages({ root, platform, binaries, folder: stage }));
   }
   const names = packages.map((path) => manifestOf(path).name);
-  const main = writeMainPackage({ root, folder: stage, packages: names });
+  const main = await writeMainPackage({ root, folder: stage, packages: names });
   const tarballs = [...packages, main].map((path) => pack(path, folder));
   const sums = tarballs.map(({ file }) => `${sha256(join(folder, file))}  ${file}\n`);
   writeFileSync(join(folder, "SHA256SUMS"), sums.join(""));
