@@ -3,6 +3,7 @@ import { type Backlog, countFitting, exceededScope, wakeBytes } from "./backlog.
 import { createMemoryOutbox, type MemoryOutbox } from "./memory-deliveries.js";
 import { addEvents, type MemoryRun, type Mutable, readEvents, terminalEvent } from "./memory-events.js";
 import {
+  createdSummary,
   type LeftOver,
   type NewKey,
   type Reply,
@@ -63,13 +64,8 @@ export function createMemoryStore(): Store {
       takeWakes(state, session, pending.length);
       session.runs += 1;
       state.lastIds.run += 1;
-      const { id, sessionKey, origin, name, graph = null, traceparent = null, timeoutSeconds, createdAt } = run;
-      const { priority = 0, dueMark = null, deadlineMark = null, tags = [] } = run;
-      const row: RunRow = {
-        ...{ id, seq: state.lastIds.run, sessionKey, chatId: session.id, origin, name, message, graph, traceparent },
-        ...{ priority, dueMark, deadlineMark, tags: [...tags], attempt: 1, state: "queued", timeoutSeconds },
-        ...{ createdAt, startedAt: null, finishedAt: null, error: null, oldestEventId: 1, lastEventId: 0 },
-      };
+      const { id, graph = null, traceparent = null } = run;
+      const row: RunRow = { ...createdSummary(run, state.lastIds.run, session.id), message, graph, traceparent };
       runs.set(id, { row, endedMark: null, events: [], bytes: 0, files: new Map(), progress: null });
       saveReply(state, key, replyOf(run));
       return { kind: "created", run: summary(row), wakes: pending.length };

@@ -73,6 +73,17 @@ export type Reply =
       };
     };
 
+/** Summary of a run that has just been stored. `chatId`: row id of its session. */
+export function createdSummary(run: NewRun, seq: number, chatId: number): RunSummary {
+  const { id, sessionKey, origin, name, timeoutSeconds, createdAt } = run;
+  const { priority = 0, dueMark = null, deadlineMark = null, tags = [] } = run;
+  return {
+    ...{ id, seq, sessionKey, chatId, origin, name, state: "queued", priority, dueMark, deadlineMark },
+    ...{ tags: [...tags], attempt: 1, timeoutSeconds, createdAt, startedAt: null, finishedAt: null },
+    ...{ oldestEventId: 1, lastEventId: 0, error: null },
+  };
+}
+
 /** The reply that a new run's key is stored with. */
 export function replyOf({ id: runId, sessionKey, createdAt, createdMark, dueMark }: NewRun): Reply {
   return { run: { runId, sessionKey, createdAt, createdMark, ...(dueMark != null && { dueMark }) } };

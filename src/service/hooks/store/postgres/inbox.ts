@@ -1,8 +1,8 @@
-import type { RunSummary } from "../../run.js";
 import { type Backlog, countFitting, exceededScope, wakeBytes } from "../backlog.js";
 import {
   type AddWakeResult,
   type CreateRunResult,
+  createdSummary,
   type NewKey,
   type NewRun,
   type NewWake,
@@ -43,7 +43,7 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
     return tx.undo(stored ? { kind: "replayed", stored } : { kind: "empty" });
   }
   if (wakes.texts.length > 0) await grow(tx, { wakes: -wakes.texts.length, bytes: -wakes.bytes });
-  const { id, sessionKey, origin, name, timeoutSeconds, createdAt, graph = null } = run;
+  const { id, origin, name, timeoutSeconds, createdAt, graph = null } = run;
   const { priority = 0, dueMark = null, deadlineMark = null, tags = [] } = run;
   const hash = graph && (await lockGraph(tx, graph));
   const earlier = key && (await saveReply(tx, key, replyOf(run)));
@@ -77,22 +77,7 @@ export async function createRun(tx: Transaction, run: NewRun, key?: NewKey): Pro
     toStoredOrNull(graph?.name ?? null),
     run.traceparent ?? null,
   );
-  const created: RunSummary = {
-    ...{ id, seq: Number(row!.seq), sessionKey, chatId: session.id, origin, name, state: "queued", priority },
-    ...{
-      dueMark,
-      deadlineMark,
-      tags: [...tags],
-      attempt: 1,
-      timeoutSeconds,
-      createdAt,
-      startedAt: null,
-      finishedAt: null,
-      oldestEventId: 1,
-      lastEventId: 0,
-      error: null,
-    },
-  };
+  const created = createdSummary(run, Number(row!.seq), session.id);
   return { kind: "created", run: created, wakes: wakes.texts.length };
 }
 

@@ -2,6 +2,7 @@ import { type Backlog, countFitting, exceededScope } from "../backlog.js";
 import {
   type AddWakeResult,
   type CreateRunResult,
+  createdSummary,
   type NewKey,
   type NewRun,
   type NewWake,
@@ -11,7 +12,6 @@ import {
 } from "../store.js";
 import type { Connection } from "./connection.js";
 import { saveMessage } from "./graph-rows.js";
-import { getSummary } from "./run-rows.js";
 
 export function findReply(db: Connection, scope: string, nowMark: number): StoredReply | null {
   const sql = "SELECT payload_hash, answer FROM answers WHERE scope = ? AND expires_mark > ?";
@@ -46,7 +46,7 @@ export function createRun(db: Connection, run: NewRun, key?: NewKey): CreateRunR
   consume(db, session, wakes, seq);
   for (const tag of tags) db.run("INSERT INTO tags VALUES (?, ?)", tag, seq);
   if (key) saveReply(db, key, replyOf(run));
-  return { kind: "created", run: getSummary(db, run.id)!, wakes: wakes.texts.length };
+  return { kind: "created", run: createdSummary(run, seq, session), wakes: wakes.texts.length };
 }
 
 export function addWake(db: Connection, wake: NewWake, key?: NewKey): AddWakeResult {
