@@ -85,6 +85,8 @@ export const FLOORS = {
     "shared/ incoming/",
     "http/",
     "comfy/",
+    "hook-service",
+    "service-with",
     "service",
     "worker-router",
     "index postgres",

@@ -4,7 +4,7 @@ import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../base/optio
 import { type ConfigInput, parseConfig } from "../render/config/config.js";
 import { defaultHost } from "../render/defaults.js";
 import { createTokens } from "./hooks/http/access/token.js";
-import { createServiceWith } from "./hooks/service.js";
+import { createServiceWith } from "./hooks/service-with.js";
 import { createLogger } from "./log.js";
 import { factsOf, isPostgres, openAgent, openFiles, openModels, openStore, refusingStore } from "./parts.js";
 import { createServer } from "./server.js";

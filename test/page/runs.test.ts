@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createMemoryStore } from "latentkit/hooks";
 import { createServer } from "latentkit/service";
 import type { Page } from "playwright-core";
-import { createServiceWith } from "#src/service/hooks/service.js";
+import { createServiceWith } from "#src/service/hooks/service-with.js";
 import { webRoutes } from "#src/service/web/routes.js";
 import { until } from "../helpers/hooks/hook-service.js";
 import { upTo } from "../helpers/http/sse-reader.js";

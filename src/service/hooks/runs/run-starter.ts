@@ -141,22 +141,34 @@ export class RunStarter {
   /** Null where there was nothing to run. */
   async #create(creation: Creation, key?: NewKey): Promise<{ started: Started; wakes: number } | null> {
     const { agent, store, clock, observer } = this.#context;
-    const { message, terms, graph = agent.graphs?.default, ...rest } = creation;
-    const reservation = this.#queue.reserve(creation.sessionKey, terms.dueMark !== null);
+    const {
+      message,
+      terms,
+      graph = agent.graphs?.default,
+      sessionKey,
+      origin,
+      name,
+      createdMark,
+      traceparent,
+    } = creation;
+    const reservation = this.#queue.reserve(sessionKey, terms.dueMark !== null);
     try {
       const id = this.#newId();
       const compose = (pending: readonly string[]) => composeMessage(pending, message);
       // a run stores its message until it is swept: no more than a request may bring
       const maxWakeBytes = this.#limits.body_bytes;
       const { mostQueued } = this.#queue;
-      const run = { ...rest, ...terms, graph, id, mostQueued, createdAt: clock.now(), maxWakeBytes, compose };
+      const own = { id, sessionKey, origin, name, graph, traceparent, createdMark, createdAt: clock.now() };
+      const run = { ...own, ...terms, mostQueued, maxWakeBytes, compose };
       const result = await store.createRun(run, key);
       if (result.kind === "empty") return null;
       if (result.kind === "full") throw new HookError("queue_full", full("session"));
       if (result.kind === "replayed") return { started: replayedRun(checkPayload(result.stored, key!)), wakes: 0 };
       reservation.release();
-      observer.created?.({ id, origin: creation.origin });
-      this.#queue.enqueue({ ...result.run, since: clock.monotonic() });
+      observer.created?.({ id, origin });
+      const { seq, priority, dueMark, deadlineMark } = result.run;
+      const since = clock.monotonic();
+      this.#queue.enqueue({ id, seq, sessionKey, priority, dueMark, deadlineMark, since });
       return { started: startedOf(replyOf(run), false), wakes: result.wakes };
     } finally {
       reservation.release();

@@ -30,18 +30,25 @@ export function termsOf(
 ): Required<Pick<NewRun, "timeoutSeconds" | "priority" | "dueMark" | "deadlineMark" | "tags">> {
   const mostSeconds = maxRunSeconds(limits);
   const seconds = timeoutSeconds ?? limits.run_seconds;
-  const isRunTime = timeoutSeconds === undefined || (seconds > 0 && seconds <= mostSeconds);
-  check(isRunTime, `timeoutSeconds: expected a number above 0, at most ${mostSeconds}`);
+  if (timeoutSeconds !== undefined && !(seconds > 0 && seconds <= mostSeconds)) {
+    throw refusal(`timeoutSeconds: expected a number above 0, at most ${mostSeconds}`);
+  }
   const { least, most } = PRIORITY;
-  const isPriority = Number.isInteger(priority) && priority >= least && priority <= most;
-  check(isPriority, `priority: expected a whole number from ${least} to ${most}`);
+  if (!Number.isInteger(priority) || priority < least || priority > most) {
+    throw refusal(`priority: expected a whole number from ${least} to ${most}`);
+  }
   const { delay_seconds: longest } = limits;
-  check(delaySeconds >= 0 && delaySeconds <= longest, `delaySeconds: expected a number from 0 to ${longest}`);
-  const isDeadline = deadlineSeconds === undefined || (deadlineSeconds > delaySeconds && deadlineSeconds <= longest);
-  check(isDeadline, `deadlineSeconds: expected a number above delaySeconds (${delaySeconds}), at most ${longest}`);
-  const different = [...new Set(tags)];
-  check(different.length <= TAGS.most, `tags: expected at most ${TAGS.most}, received ${different.length}`);
-  check(different.every(isTag), `tags: ${TAG_FAULT}`);
+  if (!(delaySeconds >= 0 && delaySeconds <= longest)) {
+    throw refusal(`delaySeconds: expected a number from 0 to ${longest}`);
+  }
+  if (deadlineSeconds !== undefined && !(deadlineSeconds > delaySeconds && deadlineSeconds <= longest)) {
+    throw refusal(`deadlineSeconds: expected a number above delaySeconds (${delaySeconds}), at most ${longest}`);
+  }
+  const different = tags.length === 0 ? tags : [...new Set(tags)];
+  if (different.length > TAGS.most) {
+    throw refusal(`tags: expected at most ${TAGS.most}, received ${different.length}`);
+  }
+  if (!different.every(isTag)) throw refusal(`tags: ${TAG_FAULT}`);
   return {
     timeoutSeconds: seconds,
     priority,
@@ -51,6 +58,4 @@ export function termsOf(
   };
 }
 
-function check(isRight: boolean, sentence: string): void {
-  if (!isRight) throw new HookError("invalid_request", sentence);
-}
+const refusal = (sentence: string) => new HookError("invalid_request", sentence);

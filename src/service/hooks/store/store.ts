@@ -75,12 +75,27 @@ export type Reply =
 
 /** Summary of a run that has just been stored. `chatId`: row id of its session. */
 export function createdSummary(run: NewRun, seq: number, chatId: number): RunSummary {
-  const { id, sessionKey, origin, name, timeoutSeconds, createdAt } = run;
-  const { priority = 0, dueMark = null, deadlineMark = null, tags = [] } = run;
+  // no spread: every start pays for it
   return {
-    ...{ id, seq, sessionKey, chatId, origin, name, state: "queued", priority, dueMark, deadlineMark },
-    ...{ tags: [...tags], attempt: 1, timeoutSeconds, createdAt, startedAt: null, finishedAt: null },
-    ...{ oldestEventId: 1, lastEventId: 0, error: null },
+    id: run.id,
+    seq,
+    sessionKey: run.sessionKey,
+    chatId,
+    origin: run.origin,
+    name: run.name,
+    state: "queued",
+    priority: run.priority ?? 0,
+    dueMark: run.dueMark ?? null,
+    deadlineMark: run.deadlineMark ?? null,
+    tags: run.tags ?? [],
+    attempt: 1,
+    timeoutSeconds: run.timeoutSeconds,
+    createdAt: run.createdAt,
+    startedAt: null,
+    finishedAt: null,
+    oldestEventId: 1,
+    lastEventId: 0,
+    error: null,
   };
 }
 

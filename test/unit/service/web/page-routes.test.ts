@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createHookService } from "latentkit/hooks";
 import { createLogger, createServer } from "latentkit/service";
-import { createServiceWith } from "#src/service/hooks/service.js";
+import { createServiceWith } from "#src/service/hooks/service-with.js";
 import { pageRoutes } from "#src/service/web/page-routes.js";
 import { temporaryFolder } from "../../../helpers/folders.js";
 import { pageServiceStarter } from "../../../helpers/page/page-service.js";

@@ -138,7 +138,9 @@ export class RunQueue implements Queue {
     const timers = [clock.setTimer(lastMs, () => void this.#expire(run.id, outcome()))];
     if (delayMs > 0) timers.push(clock.setTimer(delayMs, () => this.#endDelay(run.id)));
     // one whose deadline has passed does not start any more
-    this.#waiting.add({ ...run, since, timers }, delayMs > 0 || deadlineMs <= 0);
+    const { id, seq, sessionKey, priority, dueMark, deadlineMark } = run;
+    const entry = { id, seq, sessionKey, priority, dueMark, deadlineMark, since, timers };
+    this.#waiting.add(entry, delayMs > 0 || deadlineMs <= 0);
     this.#kick();
   }
 

@@ -72,8 +72,9 @@ export class RunTask {
     const { timeoutSeconds, deadlineMark } = row;
     const timeoutMs = timeoutSeconds * 1000;
     const deadlineMs = deadlineMark === null ? Number.POSITIVE_INFINITY : deadlineMark - this.#context.mark();
-    const late = deadlineMs < timeoutMs ? pastDeadline("timed_out", deadlineMark!) : timedOut(timeoutSeconds);
-    const timer = clock.setTimer(Math.min(timeoutMs, deadlineMs), () => this.#end(late));
+    const timer = clock.setTimer(Math.min(timeoutMs, deadlineMs), () =>
+      this.#end(deadlineMs < timeoutMs ? pastDeadline("timed_out", deadlineMark!) : timedOut(timeoutSeconds)),
+    );
     if (deadlineMs <= 0) this.#end(pastDeadline("expired", deadlineMark!));
     const settled = this.#hasEnded ? Promise.resolve() : this.#callAgent(row);
     const outcome = await this.#outcome.promise;

@@ -1,0 +1,39 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Agent } from "../agent.js";
+import type { Clock } from "./clock.js";
+import type { FileStore } from "./files/file-store.js";
+import type { HookConfigInput } from "./hook-config.js";
+import type { HookLog } from "./hook-log.js";
+import type { Runs } from "./runs/create-runs.js";
+import type { HeartbeatResult } from "./runs/run-starter.js";
+import type { Store } from "./store/store.js";
+
+// decisions 138, 152
+/** Options of `createHookService`. */
+export interface HookServiceOptions {
+  readonly agent: Agent;
+  /** Default: in memory, gone with the process. */
+  readonly store?: Store;
+  /** Keeper of the files that runs report, as `createS3Files` makes one. Default: they stay where the agent wrote them. */
+  readonly files?: FileStore;
+  readonly config: HookConfigInput;
+  /** A pino logger, or one like it. Default: warnings and errors to stderr. */
+  readonly logger?: HookLog;
+  readonly clock?: Clock;
+  /** Leaves the runs to the workers of a shared store (`startWorker`); the agent then checks messages only. */
+  readonly workers?: boolean;
+}
+
+/** An Express router by its shape: `app.use(router)` takes it, and it needs no types of Express. */
+export type HookRouter = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
+
+/** A hook service: a router to mount, the runs behind it, and its end. */
+export interface HookService {
+  /** Handles its documented paths and no others. Mount it in any Express application, before the body parsers. */
+  readonly router: HookRouter;
+  readonly runs: Runs;
+  /** Starts one run per session, or of the one session, that takes the pending wake events. */
+  heartbeat(options?: { sessionKey?: string }): Promise<HeartbeatResult>;
+  /** Refuses starts, lets running agents end for `drainSeconds` (default: the limit), interrupts the rest, ends streams. */
+  close(drainSeconds?: number): Promise<void>;
+}

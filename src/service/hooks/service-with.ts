@@ -1,0 +1,233 @@
+import { randomUUID } from "node:crypto";
+import { describe, LatentkitError } from "../../base/errors.js";
+import { CHECKED_LATER, checkOptions, FLAG, hasMethods, type OptionRules, TEXT } from "../../base/options.js";
+import { createLogger } from "../log.js";
+import { systemClock, withWall } from "./clock.js";
+import { comfyRoutes } from "./comfy/comfy-routes.js";
+import { FILE_STORE } from "./files/file-store.js";
+import { localFiles } from "./files/local-files.js";
+import { type Limits, readHookConfig } from "./hook-config.js";
+import { type HookLog, LOGGER } from "./hook-log.js";
+import type { HookRouter, HookService, HookServiceOptions } from "./hook-service.js";
+import { createAuthBudget } from "./http/access/auth-budget.js";
+import { createUrlSigner } from "./http/access/signed-url.js";
+import { createStartRates } from "./http/access/start-rates.js";
+import { createTokens } from "./http/access/token.js";
+import type { Route } from "./http/call.js";
+import type { HookContext } from "./http/context.js";
+import { createMetrics } from "./http/metrics.js";
+import { createRouter } from "./http/router.js";
+import { againRoute } from "./http/routes/again-route.js";
+import { deliveryRoutes } from "./http/routes/delivery-routes.js";
+import { graphsRoute } from "./http/routes/graphs-route.js";
+import { hookRoutes } from "./http/routes/hook-routes.js";
+import { incomingRoutes } from "./http/routes/incoming-routes.js";
+import { openApiRoute } from "./http/routes/openapi-route.js";
+import { runEndedPayload } from "./http/routes/payloads.js";
+import { probeRoutes } from "./http/routes/probe-routes.js";
+import { runRoutes } from "./http/routes/run-routes.js";
+import { streamRoute } from "./http/routes/stream-route.js";
+import { requestSchemas } from "./http/schemas.js";
+import { SliceSource } from "./http/stream/slice-source.js";
+import { StreamMemory } from "./http/stream/stream-memory.js";
+import { StreamSlots } from "./http/stream/stream-slots.js";
+import { Turns } from "./http/stream/turns.js";
+import { createRetryPolicy } from "./retry-policy.js";
+import { createRuns, type RunsOptions } from "./runs/create-runs.js";
+import type { RunObserver } from "./runs/run-context.js";
+import { SharedQueue } from "./shared/shared-queue.js";
+import type { SharedStore } from "./store/leases.js";
+import { createMemoryStore } from "./store/memory-store.js";
+import type { Store } from "./store/store.js";
+import { Deliverer } from "./webhooks/deliverer.js";
+import { createEndpoints, receiversOfEnd } from "./webhooks/endpoints.js";
+
+const LAST_FRAMES_MS = 1000;
+/** Most files that a webhook names. */
+const WEBHOOK_FILES = 100;
+
+/** The messages about agent, store and config quote no text, which may be a token; so they are checked elsewhere. */
+const HOOK_RULES: OptionRules<HookServiceOptions> = {
+  agent: CHECKED_LATER,
+  store: CHECKED_LATER,
+  files: FILE_STORE,
+  config: CHECKED_LATER,
+  logger: LOGGER,
+  workers: FLAG,
+  clock: ["a clock with now, monotonic and setTimer", (value) => hasMethods(value, "now", "monotonic", "setTimer")],
+};
+
+const HEARTBEAT_RULES: OptionRules<{ sessionKey?: string }> = { sessionKey: TEXT };
+
+/** Joins agent, store and HTTP, as `createHookService` does, with routes beside those of hooks. */
+export function createServiceWith(
+  options: HookServiceOptions,
+  moreRoutes: (context: HookContext) => readonly Route[],
+): HookService {
+  checkTypes(options);
+  checkOptions("createHookService", options, HOOK_RULES, [], "config.invalid");
+  const { agent, files = localFiles, clock = systemClock, logger: log = createLogger({ level: "warn" }) } = options;
+  const config = readHookConfig(options.config);
+  const { web, limits, sessions } = config;
+  const tokens = createTokens(options.config.hooks_token);
+  const slots = new StreamSlots(limits);
+  const metrics = createMetrics({
+    stats: () => runs.stats(),
+    streams: () => slots.size,
+    pendingWebhooks: () => deliverer.pending,
+    limits,
+  });
+  const store = options.store ?? createMemoryStore();
+  const endpoints = createEndpoints(web.webhooks);
+  const observer = observe(metrics.observer, log);
+  const runs = createRuns({
+    agent,
+    store,
+    files,
+    limits,
+    onRestart: web.on_restart,
+    retries: createRetryPolicy(web.retries),
+    clock,
+    heartbeatSeconds: web.hooks_heartbeat_seconds,
+    observer: {
+      ...observer,
+      finished(run) {
+        observer.finished?.(run);
+        deliverer.wake();
+      },
+    },
+    receiversOf: (state) => receiversOfEnd(endpoints, state),
+    beforeClose: () => deliverer.stop(),
+    createQueue: options.workers ? sharedQueueOf(options.store, limits) : undefined,
+  });
+  const deliverer = new Deliverer({
+    ...{ endpoints, store, limits, log },
+    // receivers refuse a message of a clock that is wrong
+    clock: options.workers ? withWall(clock, runs.now) : clock,
+    mark: runs.now,
+    opened: () => runs.open(),
+    bodyOf: async (delivery) => {
+      const run = await store.getStatus(delivery.runId, WEBHOOK_FILES);
+      return JSON.stringify(runEndedPayload(context, delivery, run));
+    },
+    attempted: (result, seconds) => metrics.webhookAttempted(result, seconds),
+  });
+  if (!tokens.configured) log.warn({}, "hooks_token is not configured: every hook endpoint responds 503");
+  if (sessions.isOverrideAllowed && sessions.prefixes.length === 0) {
+    log.warn({}, "hooks_allowed_session_key_prefixes is not set or empty: requests may name any session");
+  }
+  const memory = new StreamMemory(limits.streams_bytes);
+  const context: HookContext = {
+    config,
+    tokens,
+    budget: createAuthBudget({ limit: limits.failed_auth_per_minute, clock }),
+    signer: createUrlSigner(tokens),
+    startRates: createStartRates(limits, clock),
+    schemas: requestSchemas(limits),
+    slots,
+    memory,
+    slices: new SliceSource(runs, memory),
+    turns: new Turns(),
+    runs,
+    files,
+    outbox: store,
+    wakeDeliverer: () => deliverer.wake(),
+    agent,
+    rendersHere: !options.workers,
+    metrics,
+    log,
+    clock,
+    newId: randomUUID,
+  };
+  const routes = [
+    ...hookRoutes(context),
+    graphsRoute(context),
+    ...incomingRoutes(context),
+    streamRoute(context),
+    ...runRoutes(context),
+    againRoute(context),
+    ...deliveryRoutes(context),
+    ...comfyRoutes(context),
+    ...probeRoutes(context),
+    ...openApiRoute(context),
+    ...moreRoutes(context),
+  ];
+  deliverer.wake();
+  return {
+    // the application hands it requests and responses of Express
+    router: createRouter(context, routes) as unknown as HookRouter,
+    runs,
+    async heartbeat(which = {}) {
+      checkOptions("heartbeat", which, HEARTBEAT_RULES);
+      return runs.heartbeat(which);
+    },
+    async close(drainSeconds) {
+      try {
+        await runs.close(drainSeconds);
+      } finally {
+        // their last frames are on the way: cut now, a reader would see a broken response
+        await slots.endAll(LAST_FRAMES_MS);
+      }
+    },
+  };
+}
+
+/** Refuses wrong types, without quoting a text; configuration values are checked where they are read. */
+function checkTypes(options: Partial<HookServiceOptions> | undefined): void {
+  const check = (isRight: boolean, what: string, expected: string, value: unknown) => {
+    if (isRight) return;
+    // a text here may be a token
+    const received = typeof value === "string" ? "a text" : describe(value);
+    throw new LatentkitError("config.invalid", `createHookService: ${what}expected ${expected}, received ${received}.`);
+  };
+  const isObject = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
+  check(isObject(options), "", "an object of options", options);
+  const { agent, config, store } = options!;
+  check(typeof agent === "function", '"agent": ', "a function (run, { signal, emit })", agent);
+  check(isObject(config), '"config": ', "an object", config);
+  check(store === undefined || typeof store?.createRun === "function", '"store": ', "a store", store);
+}
+
+function sharedQueueOf(store: Store | undefined, limits: Limits): RunsOptions["createQueue"] {
+  if (!isShared(store)) {
+    const sentence =
+      'createHookService: "workers": expected a shared store, as createPostgresStore makes one, with it.';
+    throw new LatentkitError("config.invalid", sentence);
+  }
+  if (limits.running_per_session > 1) {
+    const sentence = `createHookService: "limits.running_per_session": expected 1 with "workers", received ${limits.running_per_session}.`;
+    throw new LatentkitError("config.invalid", sentence);
+  }
+  return (context, now) => new SharedQueue(context, store, limits, now);
+}
+
+const isShared = (store: Store | undefined): store is SharedStore => hasMethods(store, "claim", "join", "listen");
+
+/** Counts and logs the events of runs. */
+function observe(counters: Required<RunObserver>, log: HookLog): RunObserver {
+  return {
+    created(run) {
+      counters.created(run);
+      log.info({ run_id: run.id, origin: run.origin }, "run accepted");
+    },
+    started(run) {
+      counters.started(run);
+      log.info({ run_id: run.id, waited_ms: run.waitedMs }, "run started");
+    },
+    finished(run) {
+      counters.finished(run);
+      log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended");
+    },
+    retried(run) {
+      counters.retried(run);
+      log.info({ run_id: run.id, attempt: run.attempt }, "run tried again");
+    },
+    fileStored(file) {
+      counters.fileStored(file);
+    },
+    fault(what, error) {
+      counters.fault(what, error);
+      log.error({ err: error }, what);
+    },
+  };
+}
