@@ -42,8 +42,13 @@ describe("EventSource in Chromium", () => {
     try {
       const page = await browser.newPage();
       await page.goto(`${url}/health`);
+      let cut = false;
       const { stream_url } = await start("x");
-      setTimeout(() => listening.server.closeAllConnections(), 700);
+      listening.server.on("request", ({ url: path }) => {
+        if (cut || !path?.startsWith("/api/stream")) return;
+        cut = true;
+        setTimeout(() => listening.server.closeAllConnections(), 500);
+      });
       const seen = await page.evaluate(watch, stream_url);
       const numbered = seen.events.filter(({ name }) => name !== "replay_meta");
       assert.deepEqual(
