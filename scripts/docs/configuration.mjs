@@ -1,6 +1,7 @@
 // docs/configuration.md: every key of the schema, with its description, type, default and environment variable.
 import { loadZod } from "../../dist/base/lazy-packages.js";
-import { configLeaves, configSchema } from "../../dist/render/config/config.js";
+import { configLeaves } from "../../dist/render/config/config.js";
+import { configSchema } from "../../dist/render/config/config-schema.js";
 import { OTHER_VARIABLES, variableOf } from "../../dist/render/config/load-config.js";
 import { code, table } from "./markdown.mjs";
 
@@ -9,7 +10,7 @@ export function body() {
   const rows = configLeaves().map(([path]) => {
     const key = path.join(".");
     const { description } = schemaAt(path);
-    if (description === undefined) throw new Error(`src/render/config/config.ts: ${key} has no description.`);
+    if (description === undefined) throw new Error(`src/render/config/config-schema.ts: ${key} has no description.`);
     const value = path.reduce((inner, name) => inner?.[name], defaults);
     const fallback = value === undefined ? "" : code(JSON.stringify(value));
     return [key, words(schemaAt(path)), fallback, description];

@@ -86,7 +86,7 @@ export const FLOORS = {
     "http/",
     "comfy/",
     "hook-service",
-    "service-with",
+    "service-with-routes",
     "service",
     "worker-router",
     "index postgres",

@@ -4,7 +4,7 @@ import { checkOptions, FUNCTION, isKeyed, type OptionRules } from "../base/optio
 import { type ConfigInput, parseConfig } from "../render/config/config.js";
 import { defaultHost } from "../render/defaults.js";
 import { createTokens } from "./hooks/http/access/token.js";
-import { createServiceWith } from "./hooks/service-with.js";
+import { createServiceWithRoutes } from "./hooks/service-with-routes.js";
 import { createLogger } from "./log.js";
 import { factsOf, isPostgres, openAgent, openFiles, openModels, openStore, refusingStore } from "./parts.js";
 import { createServer } from "./server.js";
@@ -73,7 +73,7 @@ export async function startService(input: ConfigInput, options: StartOptions = {
     const workers = !config.render;
     const options = { agent: agent.run, store, files, config: { ...web, limits: config.limits }, logger, workers };
     const library = { host: host ?? (config.render ? defaultHost : undefined), models: config.models };
-    const hooks = createServiceWith(options, (context) => (config.page ? webRoutes(context, library) : []));
+    const hooks = createServiceWithRoutes(options, (context) => (config.page ? webRoutes(context, library) : []));
     closers.push(() => hooks.close(0));
     await refusingStore(() => hooks.runs.open());
     const server = createServer({ hooks, host: config.host, port: config.port, limits: config.limits, logger });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createMemoryStore } from "latentkit/hooks";
 import { createServer } from "latentkit/service";
 import type { Page } from "playwright-core";
-import { createServiceWith } from "#src/service/hooks/service-with.js";
+import { createServiceWithRoutes } from "#src/service/hooks/service-with-routes.js";
 import { webRoutes } from "#src/service/web/routes.js";
 import { until } from "../helpers/hooks/hook-service.js";
 import { upTo } from "../helpers/http/sse-reader.js";
@@ -116,7 +116,7 @@ describe("page: runs", function () {
       running_per_session: 64,
       retention_runs: 20_000,
     };
-    const hooks = createServiceWith(
+    const hooks = createServiceWithRoutes(
       { agent: async () => ({ response: "" }), store: createMemoryStore(), config: { hooks_token: TOKEN, limits } },
       (context) => webRoutes(context, { models: [] }),
     );

@@ -15,7 +15,7 @@ export const TOKEN = "a-token-that-nobody-prints-0123456789";
 /** A tab of Chromium on the page of a service. */
 export interface OpenedPage {
   readonly page: Page;
-  /** What the tab has reported as errors: of scripts, and of the security policy. */
+  /** Errors that the tab has reported: of scripts, and of the security policy. */
   readonly errors: readonly string[];
   /** Addresses of all requests. */
   readonly requests: readonly string[];

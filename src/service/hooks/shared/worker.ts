@@ -15,10 +15,11 @@ import { FILE_STORE, type FileStore } from "../files/file-store.js";
 import { localFiles } from "../files/local-files.js";
 import type { HookConfigInput } from "../hook-config.js";
 import { type HookLog, LOGGER } from "../hook-log.js";
+import { observeRuns } from "../metrics/observe-runs.js";
 import { createWorkerMetrics } from "../metrics/worker-metrics.js";
 import { createRetryPolicy } from "../retry-policy.js";
 import { EventBus } from "../runs/event-bus.js";
-import type { RunContext, RunObserver } from "../runs/run-context.js";
+import type { RunContext } from "../runs/run-context.js";
 import type { SharedStore } from "../store/leases.js";
 import { createEndpoints, receiversOfEnd } from "../webhooks/endpoints.js";
 import { type ClaimOptions, Claims } from "./claims.js";
@@ -127,7 +128,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     },
     eventLimits: options.eventLimits ?? EVENT_LIMITS,
     retries: createRetryPolicy(config.channels.web.retries),
-    observer: observe(metrics.observer, log),
+    observer: observeRuns(metrics.observer, log),
     receiversOf: (state) => receiversOfEnd(endpoints, state),
   };
   const recovered: ClaimOptions["recovered"] = ({ requeued, ended }) => {
@@ -159,29 +160,6 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     close(drainSeconds = DRAIN_SECONDS) {
       closing ??= close(drainSeconds);
       return closing;
-    },
-  };
-}
-
-/** Counts and logs the events of runs. */
-function observe(counters: Required<RunObserver>, log: HookLog): RunObserver {
-  return {
-    started(run) {
-      counters.started(run);
-      log.info({ run_id: run.id, waited_ms: run.waitedMs }, "run started");
-    },
-    finished(run) {
-      counters.finished(run);
-      log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended");
-    },
-    retried(run) {
-      counters.retried(run);
-      log.info({ run_id: run.id, attempt: run.attempt }, "run tried again");
-    },
-    fileStored: (file) => counters.fileStored(file),
-    fault(what, error) {
-      counters.fault(what, error);
-      log.error({ err: error }, what);
     },
   };
 }

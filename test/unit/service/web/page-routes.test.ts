@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createHookService } from "latentkit/hooks";
 import { createLogger, createServer } from "latentkit/service";
-import { createServiceWith } from "#src/service/hooks/service-with.js";
+import { createServiceWithRoutes } from "#src/service/hooks/service-with-routes.js";
 import { pageRoutes } from "#src/service/web/page-routes.js";
 import { temporaryFolder } from "../../../helpers/folders.js";
 import { pageServiceStarter } from "../../../helpers/page/page-service.js";
@@ -67,7 +67,7 @@ describe("page routes", () => {
         writeFileSync(join(folder(), "page/a.exe"), "");
         writeFileSync(join(folder(), "page/a.js"), "1");
       }
-      const hooks = createServiceWith({ agent, logger, config: {} }, () => pageRoutes(folder()));
+      const hooks = createServiceWithRoutes({ agent, logger, config: {} }, () => pageRoutes(folder()));
       const server = createServer({ hooks, port: 0 });
       const { url } = await server.listen();
       const response = await fetch(url);

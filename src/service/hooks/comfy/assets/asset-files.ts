@@ -1,5 +1,17 @@
 import { randomUUID } from "node:crypto";
-import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import {
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  unlink,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
 import { join } from "node:path";
 import type { IHasher } from "hash-wasm";
 import { loadHashWasm } from "../../../../base/lazy-packages.js";
@@ -7,6 +19,8 @@ import { blobPath } from "../../../asset-references.js";
 import { refusal } from "../refusals.js";
 
 const SWEEP_MS = 60_000;
+/** A sweep reads the name of each. */
+const MOST_ASSETS = 10_000;
 const ID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** A name for uploaded bytes. Times are ms. */
@@ -29,6 +43,8 @@ export interface AssetFilesOptions {
   readonly folder: string;
   /** Most bytes of all assets. */
   readonly mostBytes: number;
+  /** Default: 10,000. */
+  readonly mostAssets?: number;
   /** Time for which bytes without an asset stay, since jobs may refer to them. */
   readonly graceMs: number;
   readonly now: () => number;
@@ -52,6 +68,7 @@ export class AssetFiles {
   #sweptAt = Number.NEGATIVE_INFINITY;
   #sweeping: Promise<void> | undefined;
   #bytes = 0;
+  #names = 0;
 
   constructor(options: AssetFilesOptions) {
     this.#options = options;
@@ -89,9 +106,13 @@ export class AssetFiles {
     return (await this.sizeOf(hash)) !== undefined;
   }
 
-  /** Names bytes that are there. Fails with blob_not_found. */
+  /** Names bytes that are there. Fails with blob_not_found and storage_full. */
   async add({ keepMs, ...asset }: NewAsset): Promise<Asset> {
     await this.retain(asset.hash);
+    await this.#sweep();
+    if (this.#names >= (this.#options.mostAssets ?? MOST_ASSETS)) {
+      throw refusal("storage_full", "there are too many assets, try again later");
+    }
     const size = await this.sizeOf(asset.hash);
     if (size === undefined) throw refusal("blob_not_found", "no such bytes: upload them");
     const createdAt = this.#options.now();
@@ -100,6 +121,7 @@ export class AssetFiles {
     const temporary = `${path}.tmp`;
     await writeFile(temporary, JSON.stringify(added), { mode: 0o600, flag: "wx" });
     await rename(temporary, path);
+    this.#names += 1;
     return added;
   }
 
@@ -112,7 +134,10 @@ export class AssetFiles {
 
   /** Removes an asset; its bytes stay for a while. */
   async remove(id: string): Promise<void> {
-    await rm(this.#nameOf(id), { force: true });
+    // of two at once, rm would count both
+    await unlink(this.#nameOf(id)).then(() => {
+      this.#names -= 1;
+    }, missing);
   }
 
   #nameOf(id: string): string {
@@ -143,10 +168,13 @@ export class AssetFiles {
     await mkdir(names, { recursive: true, mode: 0o700 });
     await mkdir(blobs, { recursive: true, mode: 0o700 });
     const used = new Set<string>();
+    let count = 0;
     for (const name of await readdir(names)) {
       const asset = await this.find(name.replace(/\.json$/, ""));
-      if (asset !== undefined) used.add(asset.hash);
-      else if (await this.#isOld(join(names, name))) await rm(join(names, name), { force: true });
+      if (asset !== undefined) {
+        used.add(asset.hash);
+        count += 1;
+      } else if (await this.#isOld(join(names, name))) await rm(join(names, name), { force: true });
     }
     let bytes = 0;
     for (const name of await readdir(blobs)) {
@@ -155,6 +183,7 @@ export class AssetFiles {
       else bytes += (await stat(path).catch(missing))?.size ?? 0;
     }
     this.#bytes = bytes;
+    this.#names = count;
   }
 
   async #isOld(path: string): Promise<boolean> {

@@ -69,6 +69,21 @@ describe("AssetFiles", () => {
     assert.equal(await codeOf(put(assets, "c")), "storage_full");
   });
 
+  it("has a bound on the number of names too, since each may be of no bytes", async () => {
+    const options = { folder: folder(), mostBytes: 1000, mostAssets: 2, graceMs: HOUR, now: () => now };
+    const assets = new AssetFiles(options);
+    const { hash } = await put(assets, "");
+    const first = await assets.add(name(hash));
+    await assets.add(name(hash));
+    assert.equal(await codeOf(assets.add(name(hash))), "storage_full");
+    await Promise.all([assets.remove(first.id), assets.remove(first.id)]);
+    await assets.add(name(hash));
+    assert.equal(await codeOf(assets.add(name(hash))), "storage_full");
+    assert.equal(await codeOf(new AssetFiles(options).add(name(hash))), "storage_full");
+    now += 3 * HOUR;
+    await new AssetFiles(options).add(name((await put(new AssetFiles(options), "a")).hash));
+  });
+
   it("removes expired names, then bytes that no job needs any more, and pieces of killed uploads", async () => {
     const assets = open();
     const { hash } = await put(assets, "fox");

@@ -7,7 +7,7 @@ import { comfyRoutes } from "./comfy/comfy-routes.js";
 import { FILE_STORE } from "./files/file-store.js";
 import { localFiles } from "./files/local-files.js";
 import { type Limits, readHookConfig } from "./hook-config.js";
-import { type HookLog, LOGGER } from "./hook-log.js";
+import { LOGGER } from "./hook-log.js";
 import type { HookRouter, HookService, HookServiceOptions } from "./hook-service.js";
 import { createAuthBudget } from "./http/access/auth-budget.js";
 import { createUrlSigner } from "./http/access/signed-url.js";
@@ -32,9 +32,9 @@ import { SliceSource } from "./http/stream/slice-source.js";
 import { StreamMemory } from "./http/stream/stream-memory.js";
 import { StreamSlots } from "./http/stream/stream-slots.js";
 import { Turns } from "./http/stream/turns.js";
+import { observeRuns } from "./metrics/observe-runs.js";
 import { createRetryPolicy } from "./retry-policy.js";
 import { createRuns, type RunsOptions } from "./runs/create-runs.js";
-import type { RunObserver } from "./runs/run-context.js";
 import { SharedQueue } from "./shared/shared-queue.js";
 import type { SharedStore } from "./store/leases.js";
 import { createMemoryStore } from "./store/memory-store.js";
@@ -60,7 +60,7 @@ const HOOK_RULES: OptionRules<HookServiceOptions> = {
 const HEARTBEAT_RULES: OptionRules<{ sessionKey?: string }> = { sessionKey: TEXT };
 
 /** Joins agent, store and HTTP, as `createHookService` does, with routes beside those of hooks. */
-export function createServiceWith(
+export function createServiceWithRoutes(
   options: HookServiceOptions,
   moreRoutes: (context: HookContext) => readonly Route[],
 ): HookService {
@@ -79,7 +79,7 @@ export function createServiceWith(
   });
   const store = options.store ?? createMemoryStore();
   const endpoints = createEndpoints(web.webhooks);
-  const observer = observe(metrics.observer, log);
+  const observer = observeRuns(metrics.observer, log);
   const runs = createRuns({
     agent,
     store,
@@ -202,32 +202,3 @@ function sharedQueueOf(store: Store | undefined, limits: Limits): RunsOptions["c
 }
 
 const isShared = (store: Store | undefined): store is SharedStore => hasMethods(store, "claim", "join", "listen");
-
-/** Counts and logs the events of runs. */
-function observe(counters: Required<RunObserver>, log: HookLog): RunObserver {
-  return {
-    created(run) {
-      counters.created(run);
-      log.info({ run_id: run.id, origin: run.origin }, "run accepted");
-    },
-    started(run) {
-      counters.started(run);
-      log.info({ run_id: run.id, waited_ms: run.waitedMs }, "run started");
-    },
-    finished(run) {
-      counters.finished(run);
-      log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended");
-    },
-    retried(run) {
-      counters.retried(run);
-      log.info({ run_id: run.id, attempt: run.attempt }, "run tried again");
-    },
-    fileStored(file) {
-      counters.fileStored(file);
-    },
-    fault(what, error) {
-      counters.fault(what, error);
-      log.error({ err: error }, what);
-    },
-  };
-}

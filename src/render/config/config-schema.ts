@@ -1,0 +1,242 @@
+import type { z } from "zod";
+import { ERROR_CODES } from "../../base/errors.js";
+import { lazy, loadZod } from "../../base/lazy-packages.js";
+import { FORMAT, PICTURE_TYPES, type PictureFormat } from "../../io/pictures/format.js";
+import type { DeviceChoice } from "../../tensor/device/choice.js";
+import { incomingSchema } from "./incoming.js";
+import { normalizeSessionKey, sessionKeyFault } from "./session-key.js";
+import { webhooksSchema } from "./webhooks.js";
+
+/** Whether a failed run may have an error code: `agent_failed` is that of errors of an agent without one. */
+const isRunCode = (code: string) => code === "agent_failed" || Object.hasOwn(ERROR_CODES, code);
+
+/** The whole configuration of the command line and the service; every key has its default and its meaning here. @internal */
+export const configSchema = lazy(() => {
+  const { z } = loadZod();
+  const count = (value: number, meaning: string) => z.int().positive().default(value).describe(meaning);
+  const countOrOff = (value: number, meaning: string) => z.int().nonnegative().default(value).describe(meaning);
+  const flag = (value: boolean, meaning: string) => z.boolean().default(value).describe(meaning);
+  const nonEmpty = z.string().min(1);
+  const path = nonEmpty;
+
+  const sessionKey = nonEmpty.check(({ value, issues }) => {
+    const message = sessionKeyFault(normalizeSessionKey(value));
+    if (message !== undefined) issues.push({ code: "custom", input: value, message });
+  });
+
+  const remoteImageApi = z.strictObject({
+    base_url: z
+      .url({ protocol: /^https?$/ })
+      .default("https://api.stability.ai")
+      .describe("Address of the service that `ext remoteImageApi` calls."),
+    keys: z
+      .array(z.strictObject({ name: nonEmpty, key: nonEmpty }))
+      .default([])
+      .describe("Keys of that service, by the name that the node gives; without any, `STABILITY_API_KEY`."),
+  });
+
+  /** Options of `createGraphAgent` under their wire names. */
+  const graphAgent = z.strictObject({
+    graph: path.optional(),
+    graphs: z.record(z.string(), path).optional(),
+    partial: z.boolean().optional(),
+    targets: z.array(nonEmpty).optional(),
+    extra_pnginfo: z.record(z.string(), z.unknown()).optional(),
+    cache_dir: path.optional(),
+  });
+
+  const format = z
+    .strictObject({
+      type: z.enum(PICTURE_TYPES).optional().describe("Format of saved pictures, `png` where absent."),
+      quality: z.int().optional().describe("Quality of webp, jpeg and avif files, 1 to 100; 90 where absent."),
+      lossless: z.boolean().optional().describe("true keeps every pixel of webp and avif files."),
+      bit_depth: z.int().optional().describe("Bits of a sample of png files, 8 or 16; 8 where absent."),
+    })
+    .transform(({ bit_depth: bitDepth, ...rest }) => ({ ...rest, ...(bitDepth !== undefined && { bitDepth }) }))
+    .refine((format): format is PictureFormat => FORMAT[1](format), `expected ${FORMAT[0]}`);
+
+  const retries = z.strictObject({
+    attempts: z
+      .int()
+      .min(1)
+      .max(100)
+      .default(3)
+      .describe("Most attempts of a run whose error is transient, the first one included; 1: none is tried again."),
+    first_delay_seconds: z
+      .number()
+      .positive()
+      .max(86_400)
+      .default(5)
+      .describe("Delay after the first attempt; it doubles with each, less up to a quarter by chance."),
+    longest_delay_seconds: z.number().positive().max(86_400).default(300).describe("Longest delay between attempts."),
+    codes: z
+      .array(z.string().refine(isRunCode, "expected agent_failed or a code of docs/errors.md"))
+      .default([])
+      .describe(
+        "Error codes that are transient, beside errors with `retryable: true`; `agent_failed` is any error without a code.",
+      ),
+  });
+
+  const access = z.enum(["open", "token", "none"]).default("open");
+
+  const web = z.strictObject({
+    hooks_token: z
+      .unknown()
+      .optional()
+      .describe("The token, or a list of them for rotation. Blank or anything else: every hook endpoint returns 503."),
+    hooks_default_session_key: sessionKey.default("hook:ingress").describe("Session of runs that name none."),
+    hooks_allow_request_session_key: flag(false, "Whether a request may name its session."),
+    hooks_allowed_session_key_prefixes: z
+      .array(sessionKey)
+      .optional()
+      .describe("Prefixes that a session key must have one of. Absent or empty: anything."),
+    hooks_heartbeat_seconds: countOrOff(0, "Interval of runs that take waiting events; 0: none."),
+    stream_auth: z
+      .enum(["token", "signed", "none"])
+      .default("token")
+      .describe("Key of a stream: the token or a signed URL, a signed URL only, or nothing."),
+    on_restart: z
+      .enum(["interrupt", "requeue"])
+      .default("interrupt")
+      .describe("Fate of runs that a restart cut: they end as interrupted, or start again."),
+    on_loss: z
+      .enum(["requeue", "interrupt"])
+      .default("requeue")
+      .describe("Fate of runs whose worker was lost: they start again, once, or end as interrupted."),
+    trust_proxy: flag(
+      false,
+      "Whether the last address of `X-Forwarded-For` is the client's. Only behind your own proxy.",
+    ),
+    incoming: incomingSchema()
+      .default({})
+      .describe("Senders that sign their requests instead of sending the token, by the name in `POST /hooks/in/NAME`."),
+    webhooks: webhooksSchema().default({}).describe("Endpoints that are told of the ends of runs, by their names."),
+    comfy_api: flag(false, "Whether programs of the Comfy API v2 may render graphs of their own, by `/api/v2`."),
+    retries: retries.default(() => retries.parse({})),
+    public_url: z
+      .url({ protocol: /^https?$/ })
+      .transform(withoutSlashes)
+      .optional()
+      .describe("Address of the service for others, for the addresses in webhooks; absent: these are paths."),
+    metrics: access.describe("Who may read `/metrics`; none: the path does not exist."),
+    openapi: access.describe("Who may read `/openapi.json`; none: the path does not exist."),
+  });
+
+  const limits = z.strictObject({
+    body_bytes: count(262144, "Size of a request body, after decompression."),
+    comfy_body_bytes: count(4194304, "Size of a job of the Comfy API."),
+    upload_bytes: count(104857600, "Size of one upload of the Comfy API."),
+    uploads_bytes: count(10737418240, "Bytes of all uploads that are kept."),
+    message_chars: count(131072, "Length of a message or text."),
+    header_seconds: count(10, "Time in which the headers of a request must arrive."),
+    failed_auth_per_minute: count(20, "Wrong tokens of one address in a minute, then 429."),
+    starts_per_10s: count(1000, "Starts with one token in ten seconds."),
+    session_starts_per_10s: count(200, "Starts in one session in ten seconds."),
+    running: count(4, "Runs at the same time."),
+    running_per_session: count(1, "Runs of one session at the same time."),
+    queued: countOrOff(1000, "Runs that wait."),
+    queued_per_session: countOrOff(100, "Runs of one session that wait."),
+    pending_wakes: countOrOff(10000, "Events that wait for a heartbeat, of all sessions."),
+    pending_wakes_per_session: countOrOff(1000, "Events of one session that wait for a heartbeat."),
+    pending_wake_bytes: count(67108864, "Bytes of the events that wait, of all sessions."),
+    pending_wake_bytes_per_session: count(4194304, "Bytes of the events of one session that wait."),
+    run_seconds: count(600, "Longest run."),
+    queue_seconds: count(3600, "Longest wait in the queue; then the run is expired."),
+    delay_seconds: count(604800, "Longest delay of a run, and latest deadline."),
+    streams: count(1000, "Open streams, and requests that wait for their run's end."),
+    streams_per_run: count(20, "Open streams of one run, and requests that wait for its end."),
+    wait_seconds: countOrOff(300, "Longest wait of a request that prefers its run's result; 0: none waits."),
+    streams_bytes: count(67108864, "Unsent bytes of all readers together."),
+    slow_reader_bytes: count(1048576, "Unsent bytes of one reader."),
+    slow_reader_seconds: count(30, "Time after which a client that takes nothing is cut."),
+    retention_hours: count(24, "Time for which an ended run is kept."),
+    retention_runs: count(10000, "Ended runs that are kept."),
+    run_events: count(10000, "Events of one run that are kept."),
+    run_bytes: count(16777216, "Bytes of the events of one run that are kept."),
+    lease_seconds: z
+      .int()
+      .min(3)
+      .max(10_000)
+      .default(15)
+      .describe("Time after which a worker that says nothing has lost its runs."),
+    idempotency_hours: count(24, "Time for which an idempotency key is known."),
+    webhook_hours: count(24, "Time for which the delivery of a webhook is tried."),
+    webhook_seconds: z.int().min(1).max(300).default(15).describe("Longest request to a webhook."),
+    webhook_requests: z.int().min(1).max(1000).default(4).describe("Requests to one webhook at the same time."),
+    drain_seconds: countOrOff(30, "Time that running runs have to end when the service stops."),
+  });
+
+  return z.strictObject({
+    host: nonEmpty
+      .default("127.0.0.1")
+      .describe("Address on which `serve` listens; others than loopback need a token."),
+    page: flag(true, "Whether `serve` shows its page at `/`."),
+    port: z.int().min(0).max(65535).default(8188).describe("Port of `serve`; 0 takes a free one."),
+    traces: flag(
+      false,
+      "Whether runs and their nodes are spans of OpenTelemetry; needs `@opentelemetry/api`, and an SDK that the process loads (`NODE_OPTIONS=--import=…`).",
+    ),
+    worker_port: z
+      .int()
+      .min(0)
+      .max(65535)
+      .optional()
+      .describe("Port on which `worker` answers `/health`, `/ready` and `/metrics`; absent: it listens nowhere."),
+    store: z
+      .string()
+      .regex(/^(memory:|sqlite:.+|postgres(ql)?:\/\/.+)$/, "expected memory:, sqlite:FILE or postgres://…")
+      .default("sqlite:./latentkit.db")
+      .describe(
+        "Where the service keeps runs and events: `memory:`, `sqlite:FILE` or `postgres://USER:PASSWORD@HOST/DATABASE`.",
+      ),
+    files: z
+      .string()
+      .regex(/^s3:\/\/./, "expected s3://BUCKET/PREFIX")
+      .optional()
+      .describe(
+        "Where the service keeps files of runs: `s3://BUCKET/PREFIX?endpoint=…&region=…&path_style=…`. Absent: below `output_dir`.",
+      ),
+    render: flag(true, "false: `serve` leaves the runs to the workers of a PostgreSQL store."),
+    agent: z
+      .union([graphAgent, z.strictObject({ module: path })], {
+        error: "expected { graph: FILE }, { graphs: { NAME: FILE } } or { module: FILE }",
+      })
+      .optional()
+      .describe(
+        "The work of a run: a graph, graphs by their names, or a module whose default export is the agent. Absent: the example graph.",
+      ),
+    models: z
+      .array(path)
+      .default([])
+      .describe(
+        "ComfyUI's `models` folder with people's own checkpoints, several, or files `extra_model_paths.yaml`. Empty: the preview host.",
+      ),
+    allow_network: flag(true, "false refuses a graph in which a node reaches the network or uses a key."),
+    output_dir: path.default("./out").describe("Folder of files that are written."),
+    format: format
+      .optional()
+      .describe(
+        "Format of saved pictures: `type` png, webp, jpeg or avif, `quality` 1 to 100, `lossless`, and `bit_depth` 8 or 16 of png.",
+      ),
+    parameters: flag(false, "Adds the line of settings that A1111 writes to pictures, as the text `parameters`."),
+    device: z
+      .string()
+      .regex(/^(auto|cpu|cuda:\d{1,3})$/, "expected auto, cpu or cuda:N")
+      .default("auto")
+      .transform((choice) => choice as DeviceChoice)
+      .describe("Where tensors are computed: `auto`, `cpu` or `cuda:N`."),
+    remote_image_api: remoteImageApi.default(() => remoteImageApi.parse({})),
+    channels: z.strictObject({ web: web.default(() => web.parse({})) }).default(() => ({ web: web.parse({}) })),
+    limits: limits.default(() => limits.parse({})),
+  });
+});
+
+export type Config = z.output<ReturnType<typeof configSchema>>;
+/** A configuration before its defaults are filled in. */
+export type ConfigInput = z.input<ReturnType<typeof configSchema>>;
+
+function withoutSlashes(url: string): string {
+  let end = url.length;
+  while (url[end - 1] === "/") end--;
+  return url.slice(0, end);
+}

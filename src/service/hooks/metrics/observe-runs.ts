@@ -1,0 +1,31 @@
+import type { HookLog } from "../hook-log.js";
+import type { RunObserver } from "../runs/run-context.js";
+
+/** Counts and logs the events of runs. */
+export function observeRuns(counters: Required<RunObserver>, log: HookLog): RunObserver {
+  return {
+    created(run) {
+      counters.created(run);
+      log.info({ run_id: run.id, origin: run.origin }, "run accepted");
+    },
+    started(run) {
+      counters.started(run);
+      log.info({ run_id: run.id, waited_ms: run.waitedMs }, "run started");
+    },
+    finished(run) {
+      counters.finished(run);
+      log.info({ run_id: run.id, state: run.state, ran_ms: run.ranMs }, "run ended");
+    },
+    retried(run) {
+      counters.retried(run);
+      log.info({ run_id: run.id, attempt: run.attempt }, "run tried again");
+    },
+    fileStored(file) {
+      counters.fileStored(file);
+    },
+    fault(what, error) {
+      counters.fault(what, error);
+      log.error({ err: error }, what);
+    },
+  };
+}
