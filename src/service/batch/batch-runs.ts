@@ -145,7 +145,7 @@ export class BatchRuns {
     const { state: to, terminal, error } = cancelled(null);
     const now = this.#now();
     const ending = { from, to, terminal, error, finishedAt: now, endedMark: now };
-    return (await this.#store.endRun(id, ending, NO_EVENTS, LIMITS)) !== null;
+    return this.#store.endRun(id, ending, NO_EVENTS, LIMITS);
   }
 
   #lookSoon(): void {

@@ -20,6 +20,6 @@ process.stdin.once("data", async () => {
     limits,
     token,
   );
-  console.log(`wrote ${isAppended} ${ended !== null}`);
+  console.log(`wrote ${isAppended} ${ended}`);
   await store.close();
 });

@@ -57,7 +57,7 @@ export async function storeEnding(
 ): Promise<boolean> {
   const times = { finishedAt: clock.now(), endedMark: mark() };
   const ending = { from: from, to, ...times, error, terminal, receivers: receiversOf?.(to) };
-  const row = await store.endRun(id, ending, lastEvents, eventLimits);
+  const isEnded = await store.endRun(id, ending, lastEvents, eventLimits);
   bus.wake(id);
-  return row !== null;
+  return isEnded;
 }

@@ -197,7 +197,7 @@ export class Claims {
       const ending = { to, terminal, error, ...times, receivers: receiversOf?.(to) };
       const requeues = onLoss === "requeue" ? 1 : 0;
       const { requeued, ended } = await this.#store.recoverLost({ requeues, ending, limits, count: MOST_RECOVERED });
-      if (requeued.length + ended.length > 0) recovered?.({ requeued, ended: ended.map(({ id }) => id) });
+      if (requeued.length + ended.length > 0) recovered?.({ requeued, ended });
     });
   }
 

@@ -24,7 +24,7 @@ export function heldStore(
     async endRun(id, ending, batch, limits) {
       if (!isReleased(ending)) return store.endRun(id, ending, { ...batch, after }, limits, token);
       await store.release(id, token);
-      return null;
+      return false;
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { RunRow, RunSummary } from "../run.js";
+import type { RunRow } from "../run.js";
 import type { Ending, EventBatch, EventLimits, NewEvent, NextAttempt, Store } from "./store.js";
 
 /** A run that a worker holds until the end of its lease. */
@@ -37,7 +37,8 @@ export interface LostRunPolicy {
 export interface LostRuns {
   /** Ids of the runs that are queued again. */
   readonly requeued: readonly string[];
-  readonly ended: readonly RunSummary[];
+  /** Ids of the runs that have ended. */
+  readonly ended: readonly string[];
 }
 
 /**
@@ -72,13 +73,7 @@ export interface RunCounts {
 export interface SharedStore extends Store, Leases {
   append(id: string, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
   retryRun(id: string, next: NextAttempt, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
-  endRun(
-    id: string,
-    ending: Ending,
-    batch: EventBatch,
-    limits: EventLimits,
-    token?: number,
-  ): Promise<RunSummary | null>;
+  endRun(id: string, ending: Ending, batch: EventBatch, limits: EventLimits, token?: number): Promise<boolean>;
   /**
    * Calls back when a run was created, changed or ended, in whatever process, with its id; with null where any may have.
    * A hint, which may be lost with a connection: look by yourself as well, every second or so. Returns the end of it.

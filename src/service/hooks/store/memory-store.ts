@@ -138,13 +138,12 @@ export function createMemoryStore(): Store {
     },
     endRun: async (id, ending, batch, limits) => {
       const run = runs.get(id);
-      if (run === undefined || !ending.from.includes(run.row.state)) return null;
+      if (run === undefined || !ending.from.includes(run.row.state)) return false;
       Object.assign(run.row, { state: ending.to, finishedAt: ending.finishedAt, error: ending.error });
       run.endedMark = ending.endedMark;
       addEvents(run, { ...batch, events: [...batch.events, ending.terminal] }, limits);
-      const ended = summary(run.row);
-      addDeliveries(ended, ending.endedMark, ending.receivers);
-      return ended;
+      addDeliveries(run.row, ending.endedMark, ending.receivers);
+      return true;
     },
     readEvents: async (id, after, maxEvents, maxBytes) => {
       const run = runs.get(id);

@@ -234,8 +234,8 @@ export interface Store extends Outbox {
   retryRun(id: string, next: NextAttempt, batch: EventBatch, limits: EventLimits): Promise<boolean>;
   /** Adds events to a running run; false where it is not running. */
   append(id: string, batch: EventBatch, limits: EventLimits): Promise<boolean>;
-  /** Moves a run from a state in `from` to a terminal one, with its last events; null where it is in no such state. */
-  endRun(id: string, ending: Ending, batch: EventBatch, limits: EventLimits): Promise<RunSummary | null>;
+  /** Moves a run from a state in `from` to a terminal one, with its last events; false where it is in no such state. */
+  endRun(id: string, ending: Ending, batch: EventBatch, limits: EventLimits): Promise<boolean>;
 
   /** Events after an id, at least one where there is one; an id above the newest counts as the newest. */
   readEvents(id: string, after: number, maxEvents: number, maxBytes: number): Promise<EventSlice | null>;

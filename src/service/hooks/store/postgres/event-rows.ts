@@ -68,12 +68,7 @@ export function unstored(batch: EventBatch, lastEvent: number): EventBatch {
 }
 
 /** Adds events and files to a run, given its locked row, and trims its head to the limits. */
-export async function addEvents(
-  tx: Transaction,
-  row: SqlRow,
-  batch: EventBatch,
-  limits: EventLimits,
-): Promise<{ oldest: number; last: number }> {
+export async function addEvents(tx: Transaction, row: SqlRow, batch: EventBatch, limits: EventLimits): Promise<void> {
   const run = Number(row.seq);
   let oldest = Number(row.oldest_event);
   let last = Number(row.last_event);
@@ -106,7 +101,7 @@ export async function addEvents(
     files,
     batch.progress === undefined ? null : JSON.stringify(batch.progress),
   );
-  return { oldest: await trim(tx, run, { oldest, last, bytes }, limits), last };
+  await trim(tx, run, { oldest, last, bytes }, limits);
 }
 
 /** Returns the number of files that the run has more now. */
@@ -128,13 +123,13 @@ async function addFiles(tx: Transaction, run: number, files: readonly RunFile[],
   return added.filter((row) => row.is_new === true).length;
 }
 
-/** Returns the id of the oldest event that is left. */
+/** Deletes the oldest events beyond the limits. */
 async function trim(
   tx: Transaction,
   run: number,
   { oldest, last, bytes }: { oldest: number; last: number; bytes: number },
   limits: EventLimits,
-): Promise<number> {
+): Promise<void> {
   let first = oldest;
   let left = bytes;
   const isOver = () => first < last && (last - first + 1 > limits.events || left > limits.bytes);
@@ -151,7 +146,6 @@ async function trim(
       UPDATE lk.runs SET oldest_event = $2, event_bytes = $3 WHERE seq = $1`;
     await tx.query(sql, run, first, left);
   }
-  return first;
 }
 
 /** One statement: run and events are of the same moment. Data that does not fit is not read. */

@@ -1,4 +1,3 @@
-import type { RunSummary } from "../../run.js";
 import type { Claim, HeldRun, LostRunPolicy, LostRuns } from "../leases.js";
 import type { Connection, Transaction } from "./connection.js";
 import { endRun, lockSessionOf, QUEUED, startRuns } from "./run-rows.js";
@@ -43,12 +42,11 @@ export async function recoverLost(db: Connection, policy: LostRunPolicy): Promis
     policy.count,
   );
   const requeued: string[] = [];
-  const ended: RunSummary[] = [];
+  const ended: string[] = [];
   for (const { id, token, losses } of lost) {
     const isLast = Number(losses) >= policy.requeues;
     const result = await db.transaction((tx) => recover(tx, String(id), Number(token), isLast, policy));
-    if (result === "requeued") requeued.push(fromStored(id));
-    else if (result !== null) ended.push(result);
+    if (result !== null) (result === "requeued" ? requeued : ended).push(fromStored(id));
   }
   return { requeued, ended };
 }
@@ -60,7 +58,7 @@ async function recover(
   token: number,
   isLast: boolean,
   { ending, limits }: LostRunPolicy,
-): Promise<RunSummary | "requeued" | null> {
+): Promise<"ended" | "requeued" | null> {
   await lockSessionOf(tx, id);
   const isTaken = await tx.query(
     `UPDATE lk.runs SET losses = losses + 1${isLast ? "" : `, ${QUEUED}`}
@@ -69,5 +67,6 @@ async function recover(
     token,
   );
   if (isTaken.length === 0) return null;
-  return isLast ? endRun(tx, fromStored(id), { ...ending, from: ["running"] }, NOTHING, limits) : "requeued";
+  if (!isLast) return "requeued";
+  return (await endRun(tx, fromStored(id), { ...ending, from: ["running"] }, NOTHING, limits)) ? "ended" : null;
 }

@@ -140,7 +140,7 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
     release: async (id, token) => tellIf(await runs.requeueRun(db, id, token), id),
     async recoverLost(policy) {
       const lost = await leases.recoverLost(db, policy);
-      for (const id of [...lost.requeued, ...lost.ended.map((run) => run.id)]) tell(id);
+      for (const id of [...lost.requeued, ...lost.ended]) tell(id);
       return lost;
     },
     listen: (listener) => changes.listen((stored) => listener(stored === null ? null : fromStored(stored))),

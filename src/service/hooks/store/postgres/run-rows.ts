@@ -189,7 +189,7 @@ export async function endRun(
   batch: EventBatch,
   limits: EventLimits,
   token?: number,
-): Promise<RunSummary | null> {
+): Promise<boolean> {
   const key = toStored(id);
   await lockSessionOf(tx, key);
   const { to, finishedAt, endedMark, error } = ending;
@@ -208,18 +208,17 @@ export async function endRun(
     ending.from,
     token ?? null,
   );
-  if (row === undefined) return null;
+  if (row === undefined) return false;
   const rest = unstored(batch, Number(row.last_event));
-  const { oldest, last } = await addEvents(tx, row, { ...rest, events: [...rest.events, ending.terminal] }, limits);
+  await addEvents(tx, row, { ...rest, events: [...rest.events, ending.terminal] }, limits);
   await tx.query(
     `UPDATE lk.runs SET active = true
      WHERE seq = (SELECT min(seq) FROM lk.runs WHERE session = $1 AND state = 'queued')
      AND NOT EXISTS (SELECT 1 FROM lk.runs AS others WHERE others.session = $1 AND others.active)`,
     row.session!,
   );
-  const ended = { ...toSummary(row), oldestEventId: oldest, lastEventId: last };
-  await addDeliveries(tx, ended, ending);
-  return ended;
+  await addDeliveries(tx, toSummary(row), ending);
+  return true;
 }
 
 /** Locks the session of a run, given its stored id. */

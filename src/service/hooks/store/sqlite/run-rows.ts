@@ -116,13 +116,7 @@ export function retryRun(
   return true;
 }
 
-export function endRun(
-  db: Connection,
-  id: string,
-  ending: Ending,
-  batch: EventBatch,
-  limits: EventLimits,
-): RunSummary | null {
+export function endRun(db: Connection, id: string, ending: Ending, batch: EventBatch, limits: EventLimits): boolean {
   const states = ending.from.map(() => "?").join(", ");
   const { changes } = db.run(
     `UPDATE runs SET state = ?, finished_at = ?, ended_mark = ?, error = ?, error_code = ?
@@ -135,11 +129,10 @@ export function endRun(
     id,
     ...ending.from,
   );
-  if (changes === 0) return null;
+  if (changes === 0) return false;
   addEvents(db, id, { ...batch, events: [...batch.events, ending.terminal] }, limits);
-  const ended = getSummary(db, id)!;
-  addDeliveries(db, ended, ending);
-  return ended;
+  if (ending.receivers !== undefined && ending.receivers.length > 0) addDeliveries(db, getSummary(db, id)!, ending);
+  return true;
 }
 
 function toSummary(row: SqlRow): RunSummary {
