@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // Follows docs/adding.md word by word in a copy of the checkout: applies the blocks of a section and runs its commands,
 // then leaves out one file of its list after the other, and wants the guard that the list names to fail.
-// Arguments are sections ("A node"); without any, all that have blocks. The checkout must be built with its tests.
+// Arguments are sections ("A node"); without any, all that have blocks. --sample leaves out one file for each guard alone.
+// The checkout must be built with its tests.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -17,6 +18,7 @@ import {
 } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { parseArgs } from "node:util";
 import { root } from "./setup.mjs";
 
 /**
@@ -28,11 +30,14 @@ import { root } from "./setup.mjs";
  */
 
 const PAGE = "docs/adding.md";
+const { values: options, positionals: titles } = parseArgs({
+  options: { sample: { type: "boolean", default: false } },
+  allowPositionals: true,
+});
 const jobs = String(availableParallelism());
 const copy = mkdtempSync(join(tmpdir(), "latentkit-adding-"));
 try {
   const all = sectionsOf(readFileSync(join(root, PAGE), "utf8")).filter(({ edits }) => edits.length > 0);
-  const titles = process.argv.slice(2);
   const sections = all.filter(({ title }) => titles.length === 0 || titles.includes(title));
   assert.ok(
     sections.length >= Math.max(1, titles.length),
@@ -65,7 +70,8 @@ function check({ title, rows, edits, commands }) {
     assert.equal(status, 0, `${title}: ${command}\n${output}`);
   }
   for (const guard of new Set(rows.map(({ guard }) => guard))) expect(guard, true, listed);
-  for (const { file, guard } of written) {
+  const isFirst = (/** @type {Row} */ row) => written.find(({ guard }) => guard === row.guard) === row;
+  for (const { file, guard } of options.sample ? written.filter(isFirst) : written) {
     const { before, after } = files.get(file) ?? assert.fail();
     write(file, before);
     wants(file, guard);
