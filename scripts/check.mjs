@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// npm run check: lint, types, layers, C++ format, C++ tests. Needs neither root nor Debian packages: what is not installed
-// is skipped with a line that says so, and with CI=true refused.
+// npm run check: lint, types, licences of dependencies, layers, C++ format, C++ tests. Needs neither root nor Debian
+// packages: what is not installed is skipped with a line that says so, and with CI=true refused.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -17,6 +17,7 @@ const STEPS = {
   "set-up, types of src and test": compile,
   lint: () => node("node_modules/@biomejs/biome/bin/biome", "ci", "--colors=off"),
   "types of the scripts": () => node("node_modules/typescript/bin/tsc", "-p", "tsconfig.scripts.json"),
+  "licences, versions, known vulnerabilities": () => node("scripts/check-dependencies.mjs"),
   layers: () => node("scripts/check-layers.mjs"),
   "C++ format": () => !existsSync(join(root, FORMAT)) || node(FORMAT),
   "C++ tests": testNative,

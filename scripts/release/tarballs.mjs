@@ -1,43 +1,63 @@
 // The tarballs of a release: made, checked and listed with their checksums.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
 import { prebuild } from "../prebuild.mjs";
+import { billOfMaterials } from "./bill-of-materials.mjs";
+import { checkBinary } from "./binaries.mjs";
 import { npm } from "./npm.mjs";
 import {
   emptyFolder,
   MAIN_FILES,
   manifestOf,
-  PLATFORM_FILES,
+  platformFiles,
   writeMainPackage,
   writePlatformPackages,
 } from "./packages.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
+const BILL = "latentkit.cdx.json";
 const MAX_PLATFORM_BYTES = 2.5e6;
 
 /**
  * Builds the platforms, packs them and latentkit, and checks each tarball. Needs compiled TypeScript. Returns the
  * tarballs in the order in which they are published: latentkit comes last, when all that it names is there.
- * @param {{ platforms: readonly string[], folder: string }} options folder: emptied first
+ * @param {{ platforms: readonly string[], folder: string, isPrebuilt?: boolean }} options folder: emptied first;
+ *   isPrebuilt: the binaries lie in prebuilds
  * @returns {Promise<{ name: string, file: string, bytes: number }[]>}
  */
-export async function makeTarballs({ platforms, folder }) {
+export async function makeTarballs({ platforms, folder, isPrebuilt = false }) {
   emptyFolder(folder);
   const stage = emptyFolder(join(root, "build/release-stage"));
   const packages = [];
   for (const platform of platforms) {
-    const binaries = await prebuild(platform);
+    const binaries = isPrebuilt ? join(root, "prebuilds", platform) : await prebuild(platform);
+    for (const name of readdirSync(binaries)) checkBinary(platform, join(binaries, name));
     packages.push(...writePlatformPackages({ root, platform, binaries, folder: stage }));
   }
   const names = packages.map((path) => manifestOf(path).name);
   const main = await writeMainPackage({ root, folder: stage, packages: names });
-  const tarballs = [...packages, main].map((path) => pack(path, folder));
-  const sums = tarballs.map(({ file }) => `${sha256(join(folder, file))}  ${file}\n`);
+  const tarballs = [];
+  for (const path of [...packages, main]) {
+    await lint(path);
+    tarballs.push(pack(path, folder));
+  }
+  writeFileSync(join(folder, BILL), `${JSON.stringify(billOfMaterials(root, names), null, 2)}\n`);
+  const files = [...tarballs.map(({ file }) => file), BILL];
+  const sums = files.map((file) => `${sha256(join(folder, file))}  ${file}\n`);
   writeFileSync(join(folder, "SHA256SUMS"), sums.join(""));
   return tarballs;
+}
+
+/** Throws where publint finds an error or a warning in a package's folder. */
+async function lint(path) {
+  const { messages, pkg } = await publint({ pkgDir: path, level: "warning", strict: true, pack: false });
+  const texts = messages.map((message) => formatMessage(message, pkg));
+  assert.deepEqual(texts, [], `publint of ${pkg.name}`);
 }
 
 function pack(path, folder) {
@@ -69,8 +89,10 @@ export function checkPackage(manifest, paths, bytes) {
     assert.deepEqual(stray, [], `these files do not belong into ${name}`);
     return;
   }
-  const binary = name.endsWith("-cuda") ? "latentkit_cuda.so" : "latentkit.node";
-  assert.deepEqual([...paths].sort(), [...PLATFORM_FILES, binary].sort(), `files of ${name}`);
+  const isCuda = name.endsWith("-cuda");
+  const binary = isCuda ? "latentkit_cuda.so" : "latentkit.node";
+  const platform = name.replace(/^@latentkit\/|-cuda$/g, "");
+  assert.deepEqual([...paths].sort(), [...platformFiles(platform), binary].sort(), `files of ${name}`);
   assert.ok(bytes < MAX_PLATFORM_BYTES, `${name}: expected less than ${MAX_PLATFORM_BYTES} bytes, received ${bytes}`);
   for (const key of ["os", "cpu"]) assert.equal(manifest[key]?.length, 1, `${name} does not say its ${key}`);
 }
