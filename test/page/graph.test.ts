@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { render } from "latentkit";
 import type { Page } from "playwright-core";
 import { root } from "../helpers/folders.js";
 import { checkAccess, enterToken, pageOpener, TOKEN } from "../helpers/page/open-page.js";
@@ -37,6 +38,10 @@ describe("page: graph", function () {
     await page.getByText("Host", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Larger" }).click();
     await checkAccess(page);
+    const small = { set: { "4.width": 64, "4.height": 64 }, format: { type: "webp" }, output: "memory" } as const;
+    const { files } = await render(join(root, "examples/text-to-image.json"), small);
+    await drop(page, "small.webp", "image/webp", Buffer.from(files[0]!.bytes!));
+    await page.getByText("7 nodes").waitFor();
     assert.deepEqual(errors, []);
   });
 

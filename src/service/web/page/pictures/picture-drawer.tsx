@@ -63,8 +63,8 @@ export function PictureDrawer({ runId, name, onClose }: { runId: string; name: s
         {[size, shown && byteSize(shown.bytes)].filter(Boolean).join(" · ")}{" "}
         <a href={addressOf("runs", runId)}>Run {shortId(runId)}</a>
       </p>
-      <NodeTimes nodes={story.nodes} />
       {shown?.inspection !== undefined && <InspectionView inspection={shown.inspection} />}
+      <NodeTimes nodes={story.nodes} />
     </Drawer>
   );
 }
