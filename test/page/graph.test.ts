@@ -64,7 +64,7 @@ describe("page: graph", function () {
     assert.deepEqual(errors, []);
   });
 
-  it("runs the graph of a dropped file with changed inputs, and says why one cannot run", async () => {
+  it("runs a dropped graph with changed inputs, and says why one cannot run", async () => {
     const { url } = await start({ channels: { web: { hooks_token: TOKEN, comfy_api: true } } });
     const { page, errors } = await open(`${url}/#/graph`);
     await enterToken(page);

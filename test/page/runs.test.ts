@@ -90,7 +90,7 @@ describe("page: runs", function () {
     assert.deepEqual(errors, []);
   });
 
-  it("shows previews of a sampler's steps while they run, where the configuration has them", async () => {
+  it("shows previews of a sampler's steps where the configuration has them", async () => {
     const graph = JSON.parse(readFileSync(join(root, "examples/text-to-image.json"), "utf8"));
     graph[5].inputs.steps = 10_000;
     const path = join(folder(), "long.json");

@@ -48,7 +48,7 @@ describe("inspect", () => {
     );
   });
 
-  it("has the graph itself where the service runs any, and tells which inputs are named", () => {
+  it("has the graph where the service runs any, and tells which inputs are named", () => {
     const text =
       '{"1": {"class_type": "KSampler", "inputs": {"seed": 18446744073709551615}}, ' +
       '"2": {"class_type": "PrimitiveInt", "inputs": {"value": 5}, "_meta": {"title": "copies"}}}';
