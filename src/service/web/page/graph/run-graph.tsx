@@ -34,10 +34,14 @@ export function RunGraph({ text, parameters }: { text: string; parameters: reado
     }
   };
   return (
-    <section aria-label="Run this graph">
+    <section class="run-graph" aria-label="Run this graph">
       <h3>Run</h3>
       <form class="form" onSubmit={start}>
         <Fields parameters={named} values={values} onChange={setValues} />
+        <Problem error={error} />
+        <button type="submit" class="primary" disabled={isSending}>
+          Run
+        </button>
         {others.length > 0 && (
           <details class="text" open={named.length === 0}>
             <summary>
@@ -62,10 +66,6 @@ export function RunGraph({ text, parameters }: { text: string; parameters: reado
             </div>
           </details>
         )}
-        <Problem error={error} />
-        <button type="submit" class="primary" disabled={isSending}>
-          Run
-        </button>
       </form>
     </section>
   );
