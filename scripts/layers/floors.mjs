@@ -75,7 +75,7 @@ export const FLOORS = {
     "*",
   ],
   "service/web": ["page/", "shown-graph", "*", "routes"],
-  "service/web/page": ["api/", "parts/", "graph/ library/ batch/", "pictures/ runs/", "token-dialog", "app", "main"],
+  "service/web/page": ["api/", "parts/", "graph/ library/ batch/", "runs/", "pictures/", "token-dialog", "app", "main"],
   "service/hooks": [
     "*",
     "store/ files/",

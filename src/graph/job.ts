@@ -44,7 +44,7 @@ export interface GraphJob {
   device?: DeviceChoice;
   /**
    * Sends a small picture of a sampler's estimate with its progress, an image [B, h, w, 3] of latent cells, at most ten
-   * a second; not from worker threads.
+   * a second; from worker threads `{ data, width, height, channels }` of its first one, 128 pixels at most.
    */
   previews?: boolean;
 }

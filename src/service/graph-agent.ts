@@ -15,11 +15,14 @@ import { createCache } from "../graph/memory/cache.js";
 import { SURROUNDINGS_RULES, type Surroundings } from "../graph/surroundings.js";
 import { type Validation, validateGraph } from "../graph/validate.js";
 import { TEMPORARY_SUFFIX } from "../io/files/write-file.js";
+import { encodePng } from "../io/png/png.js";
+import type { RawImage } from "../io/raw-image.js";
 import { defaultHost, defaultRegistry } from "../render/defaults.js";
 import { filesOf, type RenderedFile } from "../render/files.js";
 import { JOB_OPTION_RULES, type Job, type JobOptions, jobOf, refuseUnsendable } from "../render/job.js";
 import { renderJob } from "../render/render.js";
 import type { RenderResult } from "../render/result.js";
+import { withSmallPreview } from "../render/small-preview.js";
 import { surroundingsOf } from "../render/surroundings.js";
 import type { RunListener } from "../render/threads/render-thread.js";
 import { createThreadPool, type ThreadPoolOptions } from "../render/threads/thread-pool.js";
@@ -84,11 +87,16 @@ interface Renderer {
 /** Most bytes of the assets of one graph: they are in memory while it is rendered. */
 const MOST_ASSET_BYTES = 256 * 1024 * 1024;
 
+// decision 305
+/** Least time between two previews of a run; later a quarter of the time since its start, so that they stay few. */
+const PREVIEW_MS = 1000;
+const PREVIEW_SHARE = 1 / 4;
+
 const PICTURES: ReadonlySet<string> = new Set([".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif"]);
 
 /**
- * Creates an agent that renders a graph for each run, in worker threads. Emits node_start, progress, node_done, image
- * (file for other files), warning and node_error; its response is the list of files as JSON. Throws where a graph cannot
+ * Creates an agent that renders a graph for each run, in worker threads. Emits node_start, progress, preview, node_done,
+ * image (file for other files), warning and node_error; its response is the list of files as JSON. Throws where a graph cannot
  * be read or names an unknown class; a message that the graph's schema does not allow is refused, or fails its run.
  */
 export function createGraphAgent(options: GraphAgentOptions): GraphAgent {
@@ -176,7 +184,10 @@ function createRenderer(job: Job, options: GraphAgentOptions): Renderer {
   }
   const surroundings = surroundingsOf(job, { host, registry, cache: createCache({ size: cacheBytes }) });
   return {
-    render: (graph, job, listener) => renderJob(graph, job, { ...surroundings, ...listener }),
+    render(graph, job, { signal, onEvent }) {
+      const listener = { signal, onEvent: (event: RunEvent) => onEvent?.(withSmallPreview(event)) };
+      return renderJob(graph, job, { ...surroundings, ...listener });
+    },
     close: async () => {},
   };
 }
@@ -201,6 +212,17 @@ function createReporter(
   /** Nodes of the run that are not done; includes those that a lazy branch leaves out. */
   let open = new Set<string>();
   let nodes = 0;
+  const startedAt = performance.now();
+  let previewFrom = 0;
+  const sendPreview = (step: { value: number; max: number; node: string }, picture: RawImage) => {
+    const now = performance.now();
+    if (now < previewFrom) return;
+    previewFrom = now + Math.max(PREVIEW_MS, (now - startedAt) * PREVIEW_SHARE);
+    encodePng(picture).then(
+      (png) => emit("preview", { ...step, url: `data:image/png;base64,${png.toString("base64")}` }),
+      (error: Error) => emit("warning", { node: step.node, message: `No preview: ${error.message}` }),
+    );
+  };
   const onEvent = (event: RunEvent) => {
     if (event.type === "run-start") {
       open = new Set(event.nodeIds);
@@ -208,8 +230,11 @@ function createReporter(
     } else if (event.type === "cached") for (const id of event.nodeIds) open.delete(id);
     else if (event.type === "node-start")
       emit("node_start", { node: event.displayId, class_type: classOf(event.displayId) });
-    else if (event.type === "progress") emit("progress", { value: event.value, max: event.max, node: event.nodeId });
-    else if (event.type === "node-done") {
+    else if (event.type === "progress") {
+      const { value, max, nodeId: node, preview } = event;
+      emit("progress", { value, max, node });
+      if (preview !== undefined) sendPreview({ value, max, node }, preview as RawImage);
+    } else if (event.type === "node-done") {
       const { displayId: node, ms } = event;
       open.delete(node);
       const done = nodes - open.size;

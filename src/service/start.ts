@@ -76,6 +76,7 @@ export async function startService(input: ConfigInput, options: StartOptions = {
     const hooks = createServiceWithRoutes(options, (context) => (config.page ? webRoutes(context, library) : []));
     closers.push(() => hooks.close(0));
     await refusingStore(() => hooks.runs.open());
+    if (await hooks.runs.isPaused()) logger.warn({}, "the queue is paused: no run starts until POST /api/queue/resume");
     const server = createServer({ hooks, host: config.host, port: config.port, limits: config.limits, logger });
     const { url } = await server.listen();
     return {

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { render } from "latentkit";
 import type { Page } from "playwright-core";
 import { root } from "../helpers/folders.js";
-import { checkAccess, enterToken, pageOpener } from "../helpers/page/open-page.js";
+import { checkAccess, enterToken, pageOpener, TOKEN } from "../helpers/page/open-page.js";
 import { pageServiceStarter } from "../helpers/page/page-service.js";
 
 /** Drops a file as a mouse does. */
@@ -30,11 +31,17 @@ describe("page: graph", function () {
     const picture = readFileSync(join(root, "docs/first-light/2-noise_00001_.png"));
     await drop(page, "noise.png", "image/png", picture);
     await page.getByText("20 nodes").waitFor();
+    await page.getByText("channels.web.comfy_api").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Run" }).count(), 0);
     assert.equal(await page.locator("g.node").count(), 20);
     assert.ok((await page.locator(".wire").count()) > 20);
     await page.getByText("Host", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Larger" }).click();
     await checkAccess(page);
+    const small = { set: { "4.width": 64, "4.height": 64 }, format: { type: "webp" }, output: "memory" } as const;
+    const { files } = await render(join(root, "examples/text-to-image.json"), small);
+    await drop(page, "small.webp", "image/webp", Buffer.from(files[0]!.bytes!));
+    await page.getByText("7 nodes").waitFor();
     assert.deepEqual(errors, []);
   });
 
@@ -54,6 +61,38 @@ describe("page: graph", function () {
     await page.getByLabel("Node", { exact: true }).selectOption("1");
     await page.getByText("does not know the class NoSuchNode").waitFor();
     await checkAccess(page);
+    assert.deepEqual(errors, []);
+  });
+
+  it("runs a dropped graph with changed inputs, and says why one cannot run", async () => {
+    const { url } = await start({ channels: { web: { hooks_token: TOKEN, comfy_api: true } } });
+    const { page, errors } = await open(`${url}/#/graph`);
+    await enterToken(page);
+    const graph = JSON.parse(readFileSync(join(root, "examples/text-to-image.json"), "utf8"));
+    graph[2].inputs.text = "{{subject}} in a forest";
+    const text = JSON.stringify(graph).replace('"seed":7', '"seed":18446744073709551615');
+    const path = join(folder(), "graph.json");
+    writeFileSync(path, text);
+    await page.locator("input[type=file]").setInputFiles(path);
+    const form = page.getByRole("region", { name: "Run this graph" });
+    await form.getByLabel(/^subject/).fill("a red fox");
+    await form.getByText(/^Other inputs/).click();
+    await form.getByLabel("KSampler: steps").fill("zero");
+    await checkAccess(page);
+    await form.getByRole("button", { name: "Run" }).click();
+    await form.getByText(/property "5.steps": expected/).waitFor();
+    await form.getByLabel("KSampler: steps").fill("3");
+    await form.getByLabel(/: ckpt_name$/).fill("gone.safetensors");
+    await form.getByRole("button", { name: "Run" }).click();
+    await form.getByText(/gone.safetensors/).waitFor();
+    await form.getByLabel(/: ckpt_name$/).fill("");
+    await form.getByRole("button", { name: "Run" }).click();
+    await page.locator(".run-state").getByText("Succeeded").waitFor();
+    await page.locator(".thumbnails a").first().click();
+    await page.getByText("Seed 5.seed").waitFor();
+    await page.getByText("18446744073709551615", { exact: true }).first().waitFor();
+    await page.getByLabel("Node", { exact: true }).selectOption("2");
+    await page.locator(".node-facts").getByText("a red fox in a forest").waitFor();
     assert.deepEqual(errors, []);
   });
 

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
+import { modelsFolder } from "../helpers/models/models-folder.js";
 import { checkAccess, enterToken, pageOpener } from "../helpers/page/open-page.js";
 import { pageServiceStarter } from "../helpers/page/page-service.js";
 
 describe("page: nodes and models", function () {
   this.timeout(60_000);
   const open = pageOpener();
-  const { start } = pageServiceStarter();
+  const { start, folder } = pageServiceStarter();
 
   it("finds nodes by words, and shows their inputs and outputs", async () => {
     const { url } = await start();
@@ -18,6 +19,19 @@ describe("page: nodes and models", function () {
     await checkAccess(page);
     await page.getByLabel("Search nodes").fill("zzzz");
     await page.getByText("No node matches.").waitFor();
+    assert.deepEqual(errors, []);
+  });
+
+  it("lists model files, and finds them by words", async () => {
+    const models = modelsFolder(folder(), "checkpoints/sd1_fp8");
+    const { url } = await start({ models: [models] });
+    const { page, errors } = await open(`${url}/#/models`);
+    await enterToken(page);
+    await page.getByRole("rowheader", { name: "sd1_fp8.safetensors" }).waitFor();
+    await page.getByRole("cell", { name: "checkpoints", exact: true }).waitFor();
+    await checkAccess(page);
+    await page.getByLabel("Search models").fill("zzzz");
+    await page.getByText("No model matches.").waitFor();
     assert.deepEqual(errors, []);
   });
 

@@ -7,7 +7,7 @@ describe("page: pictures", function () {
   const open = pageOpener();
   const { start } = pageServiceStarter();
 
-  it("shows each picture with its graph, receipt and seeds", async () => {
+  it("shows each picture with its graph, receipt, seeds and times", async () => {
     const { url } = await start();
     await postMessage(url, "a quiet lake");
     const { page, errors } = await open(`${url}/#/pictures`);
@@ -16,6 +16,10 @@ describe("page: pictures", function () {
     await page.getByText("512 × 512").waitFor();
     await page.getByText("preview (a stand-in for real models)").waitFor();
     await page.getByText("Seed 3.seed", { exact: true }).waitFor();
+    await page
+      .getByRole("cell", { name: /KSampler|SaveImage/ })
+      .first()
+      .waitFor();
     await page.getByLabel("Node", { exact: true }).selectOption("2");
     await page.locator(".node-facts").getByText("a quiet lake").waitFor();
     await checkAccess(page);

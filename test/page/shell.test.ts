@@ -53,13 +53,63 @@ describe("page: token and shell", function () {
     assert.equal(await page.getByText("The service does not respond.").count(), 0);
   });
 
+  it("is small, and painted at once @long", async () => {
+    const { url } = await start();
+    const { page } = await open(url);
+    const times: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      await page.reload();
+      await page.getByRole("heading", { name: "Hook token" }).waitFor();
+      times.push(await page.evaluate<number>("performance.getEntriesByName('first-contentful-paint')[0].startTime"));
+    }
+    const size = await page.evaluate<number>(
+      "performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('.js'))" +
+        ".reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)",
+    );
+    console.log(`first paint ${Math.round(Math.min(...times))} ms, script ${size} bytes`);
+    assert.ok(Math.min(...times) < 300, `${times}`);
+    assert.ok(size > 5000 && size < 80_000, `${size}`);
+  });
+
+  it("works by keys alone, without anything that moves", async () => {
+    const { url } = await start({}, { isSlow: true });
+    const { page, errors } = await open(url);
+    await page.emulateMedia({ reducedMotion: "reduce" });
+    await page.getByLabel("Token", { exact: true }).waitFor();
+    await page.keyboard.type(TOKEN);
+    await page.keyboard.press("Enter");
+    await page.getByText("No runs yet.").waitFor();
+    const focused = page.locator(":focus");
+    const tabTo = async (name: string | RegExp) => {
+      const target = page.getByRole("link", { name }).or(page.getByRole("button", { name })).or(page.getByLabel(name));
+      for (let i = 0; i < 20 && (await focused.and(target).count()) === 0; i++) await page.keyboard.press("Tab");
+      await focused.and(target).waitFor();
+    };
+    await tabTo("New run");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "New run" }).waitFor();
+    await tabTo(/^Message/);
+    await page.keyboard.type("hold");
+    await tabTo("Start");
+    await page.keyboard.press("Enter");
+    await page.locator(".run-state").getByText("Running").waitFor();
+    assert.equal(await page.evaluate("document.getAnimations().length"), 0);
+    await tabTo("Cancel");
+    await page.keyboard.press("Enter");
+    await page.locator(".run-state").getByText("Cancelled").waitFor();
+    await page.getByRole("button", { name: "Close" }).focus();
+    await page.keyboard.press("Escape");
+    await page.getByRole("heading", { name: /^Run / }).waitFor({ state: "detached" });
+    assert.deepEqual(errors, []);
+  });
+
   it("is dark where the system is", async () => {
     const { url } = await start();
     const { page } = await open(url, { scheme: "dark" });
     await enterToken(page);
     await page.getByText("No runs yet.").waitFor();
-    await checkAccess(page);
     const colour = await page.evaluate("getComputedStyle(document.body).backgroundColor");
     assert.equal(colour, "rgb(16, 18, 22)");
+    await checkAccess(page);
   });
 });

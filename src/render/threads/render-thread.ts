@@ -35,7 +35,7 @@ export interface PooledRun extends Omit<ThreadRun, "isQuiet" | "mark"> {
 }
 
 export interface RunListener {
-  /** Receives every event; tensors in it are described in words, progress comes at most 25 times a second. */
+  /** Receives every event; results in it are described in words, progress comes at most 25 times a second. */
   readonly onEvent?: (event: RunEvent) => void;
   readonly signal?: AbortSignal;
 }

@@ -16,6 +16,7 @@ import { plainEvent, plainResult } from "../plain.js";
 import { refuseWrong } from "../refuse-wrong.js";
 import { renderJob } from "../render.js";
 import type { RenderResult } from "../result.js";
+import { withSmallPreview } from "../small-preview.js";
 import { frozenGraph, readGraph } from "../source.js";
 import { openSurroundings } from "../surroundings.js";
 import { setMark } from "./mark.js";
@@ -237,7 +238,7 @@ function createThrottle(): (event: RunEvent) => boolean {
 }
 
 function sendable(event: RunEvent): RunEvent {
-  if (event.type === "progress") return { ...event, preview: undefined };
+  if (event.type === "progress") return withSmallPreview(event);
   const copy = plainEvent(event, Number) as RunEvent;
   return event.type === "node-error" ? ({ ...copy, error: sent(event.error) } as RunEvent) : copy;
 }

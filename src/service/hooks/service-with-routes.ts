@@ -25,6 +25,7 @@ import { incomingRoutes } from "./http/routes/incoming-routes.js";
 import { openApiRoute } from "./http/routes/openapi-route.js";
 import { runEndedPayload } from "./http/routes/payloads.js";
 import { probeRoutes } from "./http/routes/probe-routes.js";
+import { queueRoutes } from "./http/routes/queue-routes.js";
 import { runRoutes } from "./http/routes/run-routes.js";
 import { streamRoute } from "./http/routes/stream-route.js";
 import { requestSchemas } from "./http/schemas.js";
@@ -145,6 +146,7 @@ export function createServiceWithRoutes(
     ...incomingRoutes(context),
     streamRoute(context),
     ...runRoutes(context),
+    ...queueRoutes(context),
     againRoute(context),
     ...deliveryRoutes(context),
     ...comfyRoutes(context),

@@ -1,7 +1,28 @@
 import { parentPort, workerData } from "node:worker_threads";
+import { LatentkitError } from "../../base/errors.js";
 import { printJson } from "../../io/json/lossless.js";
+import { filledJob } from "./fill-graph.js";
 import { inspect, type ServedGraph } from "./inspect.js";
 
+/** Work of a thread on the bytes of a request. */
+export type Inspecting =
+  | { readonly task: "inspect"; readonly served: readonly ServedGraph[]; readonly runsAny: boolean }
+  | { readonly task: "fill" };
+
+/** JSON of the response, or the sentence that refuses the request. */
+export type Inspected = { readonly json: string } | { readonly refusal: string };
+
 // In a worker thread: a foreign file costs the service no turn of its event loop, and no memory of its own.
-const { bytes, served } = workerData as { bytes: Uint8Array; served: readonly ServedGraph[] };
-parentPort!.postMessage(printJson({ ok: true, ...inspect(bytes, served) }));
+parentPort!.postMessage(answer(workerData as Inspecting & { readonly bytes: Uint8Array }));
+
+function answer(data: Inspecting & { readonly bytes: Uint8Array }): Inspected {
+  if (data.task === "inspect") {
+    return { json: printJson({ ok: true, ...inspect(data.bytes, data.served, data.runsAny) }) };
+  }
+  try {
+    return { json: filledJob(data.bytes) };
+  } catch (error) {
+    if (!(error instanceof LatentkitError)) throw error;
+    return { refusal: error.message };
+  }
+}

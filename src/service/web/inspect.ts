@@ -1,6 +1,7 @@
 import { LatentkitError } from "../../base/errors.js";
 import { type Graph, parseGraph } from "../../graph/parse.js";
 import { RECEIPT_KEY } from "../../io/files/save-images.js";
+import { printJson } from "../../io/json/lossless.js";
 import { pictureKind } from "../../io/pictures/kind.js";
 import { pictureTexts } from "../../io/pictures/texts.js";
 import { defaultRegistry } from "../../render/defaults.js";
@@ -25,7 +26,12 @@ export interface ServedGraph {
 export interface Inspection {
   /** Format of the picture; json for a graph. */
   readonly format: string;
-  readonly graph: { readonly nodes: readonly ShownNode[]; readonly parameters: readonly ShownParameter[] } | null;
+  readonly graph: {
+    readonly nodes: readonly ShownNode[];
+    readonly parameters: readonly ShownParameter[];
+    /** The graph in API format; null where the service runs the graphs of its configuration alone. */
+    readonly text: string | null;
+  } | null;
   /** Sentence that says why there is no graph. */
   readonly problem: string | null;
   readonly receipt: Receipt | null;
@@ -35,8 +41,11 @@ export interface Inspection {
   readonly texts: Readonly<Record<string, string>>;
 }
 
-/** Reads the graph, receipt and texts of a file's bytes, and looks for its graph among those served. A file that holds none of them has a `problem`. */
-export function inspect(bytes: Uint8Array, served: readonly ServedGraph[] = []): Inspection {
+/**
+ * Reads the graph, receipt and texts of a file's bytes, and looks for its graph among those served. A file that holds
+ * none of them has a `problem`. `runsAny`: the service runs any graph.
+ */
+export function inspect(bytes: Uint8Array, served: readonly ServedGraph[] = [], runsAny = false): Inspection {
   const format = pictureKind(bytes) ?? "json";
   const problems: string[] = [];
   const attempt = <T>(read: () => T): T | undefined => {
@@ -52,7 +61,12 @@ export function inspect(bytes: Uint8Array, served: readonly ServedGraph[] = []):
   const graph = attempt(() => {
     const parsed = parseGraph(readGraph(bytes).graph);
     const parameters = parametersOf(parsed, { registry: defaultRegistry });
-    const shown = { nodes: shownNodes(parsed, defaultRegistry), parameters: shownParameters(parameters) };
+    const named = new Set(parametersOf(parsed, { registry: defaultRegistry, named: true }).map(({ key }) => key));
+    const shown = {
+      nodes: shownNodes(parsed, defaultRegistry),
+      parameters: shownParameters(parameters, named),
+      text: runsAny ? printJson(parsed.prompt) : null,
+    };
     return { shown, served: findServed(parsed, served) };
   });
   const texts = Object.entries(others).slice(0, MOST_TEXTS);

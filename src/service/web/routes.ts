@@ -1,6 +1,6 @@
 import type { Route } from "../hooks/http/call.js";
 import type { HookContext } from "../hooks/http/context.js";
-import { inspectRoute } from "./inspect-route.js";
+import { inspectRoutes } from "./inspect-routes.js";
 import { type Library, libraryRoutes } from "./library-routes.js";
 import { pageRoutes } from "./page-routes.js";
 import { pictureRoutes } from "./picture-routes.js";
@@ -9,6 +9,6 @@ import { pictureRoutes } from "./picture-routes.js";
 export const webRoutes = (context: HookContext, library: Library): Route[] => [
   ...pageRoutes(),
   ...pictureRoutes(context),
-  inspectRoute(context),
+  ...inspectRoutes(context),
   ...libraryRoutes(context, library),
 ];

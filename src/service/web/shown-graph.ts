@@ -32,6 +32,8 @@ export type ShownParameter = Omit<PropertySchema<number | string>, "title"> & {
   readonly key: string;
   readonly title: string;
   readonly required: boolean;
+  /** A placeholder or titled primitive, which the graph's author named. */
+  readonly named: boolean;
 };
 
 /** Nodes of a graph, 2,000 at most, with every digit of their numbers. */
@@ -64,13 +66,14 @@ function shownInput(name: string, value: unknown, known: ReadonlySet<string>): S
 
 const cut = (text: string) => (text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text);
 
-/** Parameters without the fields that no form needs. */
-export function shownParameters(parameters: readonly Parameter[]): ShownParameter[] {
+/** Parameters without the fields that no form needs; `named` has the keys that the graph's author named. */
+export function shownParameters(parameters: readonly Parameter[], named: ReadonlySet<string>): ShownParameter[] {
   return parameters.map(({ key, isRequired, property }) => {
     const { minimum, maximum, default: fallback, ...rest } = property;
     return {
       key,
       required: isRequired,
+      named: named.has(key),
       ...rest,
       ...(minimum !== undefined && { minimum: exact(minimum) }),
       ...(maximum !== undefined && { maximum: exact(maximum) }),

@@ -7,7 +7,7 @@ import { skip } from "../skip.js";
 
 const CHROMIUM = "/usr/bin/chromium";
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"];
-const WIDTHS = [360, 768, 1280];
+const WIDTHS = [360, 800, 1280];
 const HEIGHT = 800;
 
 export const TOKEN = "a-token-that-nobody-prints-0123456789";
@@ -66,25 +66,35 @@ export async function enterToken(page: Page, token = TOKEN): Promise<void> {
 const require = createRequire(import.meta.url);
 const axeSource = () => readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
-/** Fails where axe finds a violation, or the page is wider than its window, at any of three widths. */
+/** Fails where axe finds a violation, in dark or light, or the page is wider than its window, at any of three widths. It is light after that. */
 export async function checkAccess(page: Page): Promise<void> {
   await page.evaluate(axeSource());
+  const check = async (width: number, colorScheme: "dark" | "light", rules: readonly string[]) => {
+    await page.emulateMedia({ colorScheme });
+    const { found, wide } = await page.evaluate(inspectAccess, rules);
+    assert.deepEqual(found, [], `${width} px, ${colorScheme}`);
+    assert.ok(wide <= width, `${wide} px of ${width}`);
+  };
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: HEIGHT });
-    const { found, wide } = await page.evaluate(inspectAccess);
-    assert.deepEqual(found, [], `${width} px`);
-    assert.ok(wide <= width, `${wide} px of ${width}`);
+    await check(width, "light", []);
   }
-  await page.setViewportSize({ width: 1280, height: HEIGHT });
+  // the schemes differ in colours alone, and the widest page shows all of them
+  await check(WIDTHS.at(-1)!, "dark", ["color-contrast"]);
+  await page.emulateMedia({ colorScheme: "light" });
 }
 
-/** Runs in the page. */
-async function inspectAccess(): Promise<{ found: string[]; wide: number }> {
+/** Runs in the page: these rules of axe, or all. */
+async function inspectAccess(rules: readonly string[]): Promise<{ found: string[]; wide: number }> {
   const tab = globalThis as unknown as {
-    axe: { run(): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }> };
+    axe: {
+      run(
+        options: object,
+      ): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>;
+    };
     document: { documentElement: { scrollWidth: number } };
   };
-  const { violations } = await tab.axe.run();
+  const { violations } = await tab.axe.run(rules.length === 0 ? {} : { runOnly: rules });
   const found = violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
   );

@@ -220,6 +220,29 @@ describe("createGraphAgent", () => {
     assert.ok(files.some(({ type, subfolder }) => type === "temp" && subfolder === `runs/${id}/temp`));
   });
 
+  it("emits previews where asked, a second apart, from threads and without them", async () => {
+    const ofSize = (sides: object) => ({
+      ...JSON.parse(readFileSync(join(root, "examples/text-to-image.json"), "utf8")),
+      4: { class_type: "EmptyLatentImage", inputs: { ...sides, batch_size: 2 } },
+    });
+    const large = ofSize({ width: 2048, height: 512 });
+    for (const live of [{}, { host: createPreviewHost(), registry }]) {
+      const begun = performance.now();
+      const { events } = await serve(large, { ...live, previews: true }).run("x");
+      const seconds = (performance.now() - begun) / 1000;
+      const previews = events.filter(({ event }) => event === "preview");
+      assert.ok(previews.length >= 1 && previews.length <= 1 + seconds, `${previews.length} in ${seconds} s`);
+      const { node, value, max, url } = previews[0]!.data;
+      assert.deepEqual([node, value, max], ["5", 1, 20]);
+      const [head, base64] = String(url).split(",");
+      assert.equal(head, "data:image/png;base64");
+      const { width, height } = await decodePng(Buffer.from(base64!, "base64"));
+      assert.deepEqual([width, height], [128, 32]);
+    }
+    const { events } = await serve(ofSize({ width: 64, height: 64 })).run("x");
+    assert.ok(!events.some(({ event }) => event === "preview"));
+  });
+
   it("writes each run's files to its own folder, also of concurrent runs", async () => {
     const { start, read } = serve({ "1": lake, "2": save(["1", 0], "same") }, { threads: 2 });
     const ids = await Promise.all(["a", "b", "c", "d"].map(start));

@@ -35,6 +35,22 @@ describe("startService", () => {
     await open.close();
   });
 
+  it("warns where an earlier process has paused the queue", async () => {
+    const hooks_token = "a token of length";
+    const config = { store: `sqlite:${join(folder(), "runs.db")}`, channels: { web: { hooks_token } } };
+    const init = { method: "POST", headers: { authorization: `Bearer ${hooks_token}` } };
+    const first = await start(config);
+    assert.equal((await fetch(`${first.url}/api/queue/pause`, init)).status, 200);
+    await first.close();
+    const isWarned = () => lines.some((line) => line.includes("the queue is paused"));
+    assert.equal(isWarned(), false);
+    const next = await start(config);
+    assert.equal(isWarned(), true);
+    const { paused } = (await (await fetch(`${next.url}/api/queue/resume`, init)).json()) as { paused: boolean };
+    assert.equal(paused, false);
+    await next.close();
+  });
+
   it("reachable address: refuses a token under 16 characters, unquoted", async () => {
     const sentence = /hooks_token: expected at least 16 characters .*host "0\.0\.0\.0"\), received 15\.$/;
     for (const hooks_token of ["fifteen letters", " fifteen letters ", ["a token of length", "fifteen letters"]]) {

@@ -6,7 +6,8 @@ import type { HookConfig, Limits } from "../hook-config.js";
 import { REFUSALS } from "../hook-error.js";
 import { RUN_STATES } from "../run.js";
 import { DELIVERY_STATES } from "../store/deliveries.js";
-import { requestSchemas, responseSchemas } from "./schemas.js";
+import { responseSchemas } from "./response-schemas.js";
+import { requestSchemas } from "./schemas.js";
 
 const API_VERSION = "1.0.0";
 
@@ -37,6 +38,7 @@ export function createOpenApi(
     delivery: responses.delivery.meta({ id: "Delivery" }),
     deliveryList: responses.deliveryList.meta({ id: "DeliveryList" }),
     graphs: responses.graphs.meta({ id: "Graphs" }),
+    queue: responses.queue.meta({ id: "Queue" }),
     probe: responses.probe.meta({ id: "Probe" }),
     error: responses.error.meta({ id: "Error" }),
     problem: responses.problem.meta({ id: "Problem" }),
@@ -132,6 +134,8 @@ export function createOpenApi(
   }
   const get = (path: string, operationId: string, summary: string, route: Partial<RouteConfig>) =>
     registry.registerPath({ method: "get", path, operationId, summary, responses: {}, ...route });
+  const post = (path: string, operationId: string, summary: string, route: Partial<RouteConfig>) =>
+    registry.registerPath({ method: "post", path, operationId, summary, responses: {}, ...route });
   get("/api/graphs", "graphs", "Graphs that a request can name, with the schemas of their messages", {
     security: token,
     responses: { ...json("The graphs.", schemas.graphs), ...refusals(400, 401, 429, 503) },
@@ -181,19 +185,18 @@ export function createOpenApi(
     },
     responses: { ...json("One page.", schemas.runList), ...refusals(400, 401, 429, 503) },
   });
-  registry.registerPath({
-    method: "post",
-    path: "/api/runs/{id}/cancel",
-    operationId: "cancel",
-    summary: "Cancel a run; an ended one stays as it is",
+  const queue = {
+    security: token,
+    responses: { ...json("The queue.", schemas.queue), ...refusals(400, 401, 429, 503) },
+  };
+  get("/api/queue", "queue", "Numbers of queued and running runs, and whether runs start", queue);
+  post("/api/queue/pause", "pause", "Let no run start, also after a restart; running runs go on", queue);
+  post("/api/queue/resume", "resume", "Let runs start again", queue);
+  post("/api/runs/{id}/cancel", "cancel", "Cancel a run; an ended one stays as it is", {
     ...status,
     request: { params: z.object({ id: runId }) },
   });
-  registry.registerPath({
-    method: "post",
-    path: "/api/runs/{id}/again",
-    operationId: "again",
-    summary: "Start a run with the message of another one, or a changed one",
+  post("/api/runs/{id}/again", "again", "Start a run with the message of another one, or a changed one", {
     security: token,
     request: {
       params: z.object({ id: runId }),
@@ -229,13 +232,7 @@ export function createOpenApi(
     responses: { ...json("The delivery.", schemas.delivery), ...refusals(401, 404, 429, 503) },
   };
   get(`${deliveries}/{delivery}`, "delivery", "One delivery, with its attempts", delivery);
-  registry.registerPath({
-    method: "post",
-    path: `${deliveries}/{delivery}/again`,
-    operationId: "deliveryAgain",
-    summary: "Send a delivery again, whatever its state",
-    ...delivery,
-  });
+  post(`${deliveries}/{delivery}/again`, "deliveryAgain", "Send a delivery again, whatever its state", delivery);
   registry.registerWebhook({
     method: "post",
     path: "runEnded",

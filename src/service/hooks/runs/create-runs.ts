@@ -11,7 +11,8 @@ import type { Store } from "../store/store.js";
 import { EventBus, type Listener } from "./event-bus.js";
 import { createHeartbeat } from "./heartbeat.js";
 import { cancelled, interrupted } from "./outcome.js";
-import { type Queue, RunQueue } from "./queue/run-queue.js";
+import type { Queue } from "./queue/queue.js";
+import { RunQueue } from "./queue/run-queue.js";
 import { Retention } from "./retention.js";
 import { type RunContext, type RunObserver, storeEnding } from "./run-context.js";
 import { RunReader } from "./run-reader.js";
@@ -59,6 +60,13 @@ export interface Runs {
   ): Promise<{ runs: RunSummary[]; nextCursor: string | null }>;
   /** Idempotent: an ended run is returned as it is. Fails with run_not_found. */
   cancel(runId: string): Promise<RunRow>;
+  /** Whether no run starts. */
+  isPaused(): Promise<boolean>;
+  /**
+   * Lets no run start, or lets them start again. It stays so after a restart; running runs go on, and starts are queued.
+   * Fails with store_unavailable.
+   */
+  setPaused(isPaused: boolean): Promise<void>;
   /** Returns one bounded slice after an id, without waiting. Fails with run_not_found. */
   read(runId: string, after: number): Promise<EventSlice>;
   /**
@@ -187,6 +195,8 @@ export function createRuns(options: RunsOptions): Runs {
       await queue.cancel(id, cancelled(null));
       return reader.get(id);
     },
+    isPaused: () => whileOpen(async () => queue.isPaused()),
+    setPaused: (isPaused) => whileOpen(() => queue.setPaused(isPaused)),
     fail: (id, thrown) => queue.fail(id, thrown),
     now,
     async ping() {
@@ -220,6 +230,7 @@ async function requeueLeftOver(
   const { queued, running, lastMark } = await store.leftOver();
   // the wall clock may have been set back since: a run that ends now must not look older than one that ended before
   notBefore(lastMark);
+  await queue.recover();
   for (const { id } of running) {
     if (onRestart === "requeue") {
       await store.requeueRun(id);

@@ -5,7 +5,7 @@ import { HookError } from "../hook-error.js";
 import type { RunOrigin } from "../run.js";
 import { type NewKey, type Reply, replyOf, type StoredReply } from "../store/store.js";
 import { backlogLimits, composeMessage, TOO_MANY_PENDING } from "./pending-wakes.js";
-import { full, type Queue } from "./queue/run-queue.js";
+import { full, type Queue } from "./queue/queue.js";
 import { checkPayload, type Idempotency, Replies } from "./replies.js";
 import type { RunContext } from "./run-context.js";
 import { type Terms, termsOf } from "./terms.js";

@@ -1,7 +1,7 @@
 import type { SteadyWall, Timer } from "../clock.js";
 import { HookError } from "../hook-error.js";
 import { expired, type Outcome, pastDeadline } from "../runs/outcome.js";
-import { full, type Queue, type QueuedRun, type QueueLimits, type Reservation } from "../runs/queue/run-queue.js";
+import { full, type Queue, type QueuedRun, type QueueLimits, type Reservation } from "../runs/queue/queue.js";
 import { type RunContext, storeEnding } from "../runs/run-context.js";
 import type { RunCounts, SharedStore } from "../store/leases.js";
 import { joinStore, storeTime } from "./store-time.js";
@@ -71,6 +71,15 @@ export class SharedQueue implements Queue {
 
   get mostQueued(): number {
     return this.#limits.queued_per_session;
+  }
+
+  isPaused(): Promise<boolean> {
+    return this.#store.isPaused();
+  }
+
+  /** Workers learn of it with their next claim, a second later at most. */
+  setPaused(isPaused: boolean): Promise<void> {
+    return this.#store.setPaused(isPaused);
   }
 
   positionOf(id: string): Promise<number> {

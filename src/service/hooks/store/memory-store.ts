@@ -43,6 +43,7 @@ export function createMemoryStore(): Store {
     outbox: createMemoryOutbox(),
   };
   const { runs, sessions } = state;
+  let paused = false;
   const { add: addDeliveries, sweep: _, ...outbox } = state.outbox;
   return {
     ...outbox,
@@ -51,6 +52,10 @@ export function createMemoryStore(): Store {
       running: inState(state, "running"),
       lastMark: lastMark(state),
     }),
+    isPaused: async () => paused,
+    setPaused: async (isPaused) => {
+      paused = isPaused;
+    },
     findReply: async (scope, nowMark) => findReply(state, scope, nowMark),
     createRun: async (run, key) => {
       const stored = key && findReply(state, key.scope, key.nowMark);

@@ -209,6 +209,9 @@ export interface SweepResult {
 export interface Store extends Outbox {
   /** Unfinished runs of an earlier process, in order of creation; the newest mark of an ended run, else 0. */
   leftOver(): Promise<{ queued: LeftOver[]; running: LeftOver[]; lastMark: number }>;
+  /** Whether no run is to start; false in a new store. */
+  isPaused(): Promise<boolean>;
+  setPaused(isPaused: boolean): Promise<void>;
 
   findReply(scope: string, nowMark: number): Promise<StoredReply | null>;
   /** Writes the run and its key, and consumes the session's oldest pending wakes. */

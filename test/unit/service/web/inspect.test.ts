@@ -25,6 +25,7 @@ describe("inspect", () => {
     assert.equal(mystery!.is_known, false);
     const seed = graph!.parameters.find(({ key }) => key === "1.seed")!;
     assert.equal(seed.default, "18446744073709551615");
+    assert.equal(graph!.text, null);
     assert.equal(seed.maximum, "18446744073709551615");
   });
 
@@ -44,6 +45,21 @@ describe("inspect", () => {
     assert.match(
       inspect(bytes('{"1":{"class_type":"A","inputs":{"__proto__":1}}}')).problem!,
       /"__proto__" is refused/,
+    );
+  });
+
+  it("has the graph where the service runs any, and tells which inputs are named", () => {
+    const text =
+      '{"1": {"class_type": "KSampler", "inputs": {"seed": 18446744073709551615}}, ' +
+      '"2": {"class_type": "PrimitiveInt", "inputs": {"value": 5}, "_meta": {"title": "copies"}}}';
+    const { graph } = inspect(bytes(text), [], true);
+    assert.equal(graph!.text, text);
+    assert.deepEqual(
+      graph!.parameters.map(({ key, named }) => [key, named]),
+      [
+        ["copies", true],
+        ["1.seed", false],
+      ],
     );
   });
 

@@ -95,6 +95,32 @@ describe("web routes", () => {
     assert.equal((await inspect(new Uint8Array(33 * 2 ** 20))).status, 413);
   });
 
+  it("fills a graph, where any may be run, for a job of the Comfy API", async () => {
+    const closed = await start();
+    const init = (body: string, type = "application/octet-stream") => ({
+      method: "POST",
+      body,
+      headers: { "Content-Type": type },
+    });
+    const graph = readFileSync(join(root, "examples/text-to-image.json"), "utf8");
+    const body = `{"graph":${graph},"values":{"2.text":"a blue lake"}}`;
+    assert.equal((await fetch(`${closed.url}/api/page/fill`, { ...init(body) })).status, 404);
+    const { url } = await start({ channels: { web: { hooks_token: TOKEN, comfy_api: true } } });
+    assert.equal((await fetch(`${url}/api/page/fill`, { ...init(body) })).status, 401);
+    const filled = await json<{ workflow: Record<string, { inputs: { text: string } }> }>(
+      `${url}/api/page/fill`,
+      init(body),
+    );
+    assert.equal(filled.body.workflow[2]!.inputs.text, "a blue lake");
+    const wrong = await json<{ error: string }>(`${url}/api/page/fill`, init('{"graph":{"1":7},"values":{}}'));
+    assert.equal(wrong.status, 400);
+    assert.match(wrong.body.error, /node/i);
+    const job = await json<{ id: string }>(`${url}/api/v2/jobs`, {
+      ...init(JSON.stringify(filled.body), "application/json"),
+    });
+    assert.equal(job.status, 201);
+  });
+
   it("at most four inspections at once", async () => {
     const { url } = await start();
     const deep = `${"[".repeat(400_000)}`;

@@ -8,7 +8,7 @@ import type { Delivery } from "../../store/deliveries.js";
 import { messageId } from "../../webhooks/deliverer.js";
 import { eventOf } from "../../webhooks/endpoints.js";
 import type { HookContext } from "../context.js";
-import type { ResponseSchemas } from "../schemas.js";
+import type { ResponseSchemas } from "../response-schemas.js";
 
 /** Body of a start's 200. `base`: mount path of the router. */
 export function runPayload(

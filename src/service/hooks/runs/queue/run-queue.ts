@@ -1,58 +1,16 @@
 import type { Timer } from "../../clock.js";
-import type { Limits } from "../../hook-config.js";
 import { HookError } from "../../hook-error.js";
 import { expired, type Outcome, pastDeadline } from "../outcome.js";
 import { type RunContext, storeEnding } from "../run-context.js";
 import { RunTask } from "../task/run-task.js";
-import { type WaitingRun, WaitingRuns } from "./waiting-runs.js";
+import { full, type Queue, type QueuedRun, type QueueLimits, type Reservation } from "./queue.js";
+import { WaitingRuns } from "./waiting-runs.js";
 
 const RETRY_MS = 1000;
-
-/** A run that waits for a slot. */
-export interface QueuedRun extends WaitingRun {
-  /** Steady ms before which it does not start; null: at once. */
-  readonly dueMark: number | null;
-  /** Steady ms by which it ends; null: none. */
-  readonly deadlineMark: number | null;
-  /** Start of its wait, in monotonic ms. */
-  readonly since: number;
-}
 
 interface Entry extends QueuedRun {
   readonly timers: readonly Timer[];
 }
-
-/** Room in the queue for a run between its admission and its commit. */
-export interface Reservation {
-  release(): void;
-}
-
-/** The queue of a service: of its own process, or of the store that it shares (shared/shared-queue.ts). */
-export interface Queue {
-  readonly queued: number;
-  readonly running: number;
-  /** Time for which the oldest run has waited, in ms; 0 where none waits. */
-  readonly waitedMs: number;
-  /** Most runs of a session that may wait, where the store counts them. */
-  readonly mostQueued?: number;
-  /** Position of a queued run, 1 for the next. */
-  positionOf(id: string): number | Promise<number>;
-  /** Reserves room for a run to be created. Fails with queue_full. */
-  reserve(sessionKey: string, isDelayed: boolean): Reservation;
-  /** Puts a committed run in the queue. */
-  enqueue(run: QueuedRun): void;
-  /** Ends a queued or running run, `outcome` being a queued one's; any other stays as it is. Fails with store_unavailable. */
-  cancel(id: string, outcome: Outcome): Promise<void>;
-  /** Ends a running run whose agent threw where nobody awaits it. */
-  fail(id: string, thrown: unknown): void;
-  /** Starts nothing more, lets running runs end for `seconds`, then interrupts them. */
-  drain(seconds: number): Promise<void>;
-}
-
-export type QueueLimits = Pick<
-  Limits,
-  "running" | "running_per_session" | "queued" | "queued_per_session" | "queue_seconds"
->;
 
 /** Starts runs as slots become free: first in, first out within a session, by priority and age across sessions. */
 export class RunQueue implements Queue {
@@ -67,7 +25,10 @@ export class RunQueue implements Queue {
   #reserved = 0;
   #isKicked = false;
   #isStopped = false;
-  #pause: Timer | undefined;
+  #isPaused = false;
+  #pausing = Promise.resolve();
+  /** Time after a failure of the store. */
+  #rest: Timer | undefined;
   #whenIdle: (() => void)[] = [];
 
   constructor(context: RunContext, limits: QueueLimits) {
@@ -90,6 +51,27 @@ export class RunQueue implements Queue {
     return longest;
   }
 
+  isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  // decision 307
+  setPaused(isPaused: boolean): Promise<void> {
+    // one after the other: two at once could leave the store and this queue apart
+    const turn = this.#pausing.then(async () => {
+      await this.#context.store.setPaused(isPaused);
+      this.#isPaused = isPaused;
+      this.#kick();
+    });
+    this.#pausing = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** Reads whether an earlier process left the queue paused; before the first run is in it. */
+  async recover(): Promise<void> {
+    this.#isPaused = await this.#context.store.isPaused();
+  }
+
   /** Position of a queued run, 1 for the next: 1 while its start is under way, behind all before it is in the queue. */
   positionOf(id: string): number {
     return this.#active.has(id) ? 1 : this.#waiting.positionOf(id);
@@ -99,7 +81,7 @@ export class RunQueue implements Queue {
     const { running, running_per_session, queued, queued_per_session } = this.#limits;
     // runs that can start leave the queue before it is counted
     this.#startAll();
-    const freeSlots = Math.max(0, running - this.#active.size);
+    const freeSlots = this.#isPaused ? 0 : Math.max(0, running - this.#active.size);
     const freeInSession = Math.min(freeSlots, running_per_session - (this.#running.get(sessionKey) ?? 0));
     const ahead = this.#waiting.countOf(sessionKey) + (this.#reservations.get(sessionKey) ?? 0);
     const canStartAtOnce = !isDelayed && ahead < freeInSession && this.#reserved < freeSlots;
@@ -167,7 +149,7 @@ export class RunQueue implements Queue {
 
   async drain(seconds: number): Promise<void> {
     this.#isStopped = true;
-    this.#pause?.cancel();
+    this.#rest?.cancel();
     for (const run of this.#waiting) cancelTimers(run);
     if (await this.#idleWithin(seconds)) return;
     for (const task of this.#active.values()) task.interrupt();
@@ -190,7 +172,7 @@ export class RunQueue implements Queue {
   }
 
   #startAll(): void {
-    if (this.#isStopped || this.#pause !== undefined) return;
+    if (this.#isStopped || this.#isPaused || this.#rest !== undefined) return;
     const { running, running_per_session } = this.#limits;
     const isFree = (session: string) => (this.#running.get(session) ?? 0) < running_per_session;
     while (this.#active.size < running) {
@@ -224,8 +206,8 @@ export class RunQueue implements Queue {
   #retryLater(entry: Entry): void {
     if (this.#isStopped) return;
     this.#insert(entry, RETRY_MS);
-    this.#pause ??= this.#context.clock.setTimer(RETRY_MS, () => {
-      this.#pause = undefined;
+    this.#rest ??= this.#context.clock.setTimer(RETRY_MS, () => {
+      this.#rest = undefined;
       this.#kick();
     });
   }
@@ -267,8 +249,6 @@ export class RunQueue implements Queue {
     if (this.#active.size > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
 }
-
-export const full = (scope: "session" | "service") => `the queue of this ${scope} is full, try again later`;
 
 function cancelTimers({ timers }: Entry): void {
   for (const timer of timers) timer.cancel();

@@ -20,6 +20,7 @@ const PROMOTE = `promoted AS (
 /** One statement. Runs that another worker claims at this moment are left to it. */
 export const claim = (db: Connection, { count, ...start }: Claim): Promise<HeldRun[]> => {
   const which = `SELECT seq FROM lk.runs WHERE active AND state = 'queued' AND NOT delayed
+    AND NOT (SELECT paused FROM lk.queue)
     ORDER BY priority DESC, seq LIMIT $1 FOR UPDATE SKIP LOCKED`;
   return startRuns(db, { ...start, which, alongside: PROMOTE, value: count });
 };

@@ -89,6 +89,8 @@ export function createPostgresStore(options: PostgresStoreOptions): PostgresStor
       await owner.take();
       return runs.leftOver(db);
     },
+    isPaused: () => queue.isPaused(db),
+    setPaused: (isPaused) => queue.setPaused(db, isPaused),
     findReply: (scope, nowMark) => inbox.findReply(db, scope, nowMark),
     createRun: (run, key) =>
       sessions.run(run.sessionKey, async () => {

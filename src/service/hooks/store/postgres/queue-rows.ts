@@ -23,6 +23,15 @@ export async function countRuns(db: Connection, most: number): Promise<RunCounts
   };
 }
 
+export async function isPaused(db: Connection): Promise<boolean> {
+  const [row] = await db.query("SELECT paused FROM lk.queue");
+  return row!.paused === true;
+}
+
+export async function setPaused(db: Connection, isPaused: boolean): Promise<void> {
+  await db.query("UPDATE lk.queue SET paused = $1", isPaused);
+}
+
 export async function positionOf(db: Connection, id: string, most: number): Promise<number> {
   const [row] = await db.query(
     `SELECT count(*) AS n FROM (

@@ -155,6 +155,13 @@ const STEPS = [
   );
   CREATE INDEX tags_run ON lk.tags (run);
   `,
+  `
+  CREATE TABLE lk.queue (                    -- one row
+    id integer PRIMARY KEY CHECK (id = 1),
+    paused boolean NOT NULL                  -- no run starts
+  );
+  INSERT INTO lk.queue VALUES (1, false);
+  `,
 ];
 
 /**

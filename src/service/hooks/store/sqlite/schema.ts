@@ -154,6 +154,10 @@ const STEPS = [
   ALTER TABLE messages ADD COLUMN traceparent TEXT;
   CREATE INDEX messages_graph ON messages (graph) WHERE graph IS NOT NULL;
   `,
+  `
+  CREATE TABLE queue (id INTEGER PRIMARY KEY CHECK (id = 1), paused INTEGER NOT NULL);
+  INSERT INTO queue VALUES (1, 0);
+  `,
 ];
 
 /** Returns the file's schema version. Refuses another program's database and a newer schema, before any write. */

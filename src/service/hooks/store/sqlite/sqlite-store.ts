@@ -34,6 +34,10 @@ export function createSqliteStore(path: string, options: SqliteStoreOptions = {}
   // async turns a throw into a rejection; the work itself is done before the call returns
   return {
     leftOver: async () => db.read(() => runs.leftOver(db)),
+    isPaused: async () => db.read(() => db.get("SELECT paused FROM queue")?.paused === 1),
+    setPaused: async (isPaused) => {
+      db.write("durable", () => db.run("UPDATE queue SET paused = ?", isPaused ? 1 : 0));
+    },
     findReply: async (scope, nowMark) => db.read(() => inbox.findReply(db, scope, nowMark)),
     createRun: async (run, key) => db.write("durable", () => inbox.createRun(db, run, key)),
     addWake: async (wake, key) => db.write("durable", () => inbox.addWake(db, wake, key)),

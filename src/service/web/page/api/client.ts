@@ -23,8 +23,8 @@ export interface Client {
   get<T>(path: string, signal?: AbortSignal): Promise<T>;
   /** Posts JSON, or a file as it is. */
   post<T>(path: string, body?: object, signal?: AbortSignal): Promise<T>;
-  /** Opens a stream. Fails with a Refusal for any response but 2xx. */
-  open(path: string, signal: AbortSignal): Promise<Response>;
+  /** Returns the response as it comes. Fails with a Refusal for any but 2xx. */
+  open(path: string, init: RequestInit): Promise<Response>;
 }
 
 /** Creates a client. The token stays in this closure: nothing stores it. */
@@ -56,7 +56,7 @@ export function createClient(token: string, listener: ClientListener): Client {
         ...(body !== undefined && { headers: { "Content-Type": type }, body: isFile ? body : JSON.stringify(body) }),
       });
     },
-    open: (path, signal) => request(path, { signal }),
+    open: request,
   };
 }
 
@@ -78,11 +78,19 @@ async function send(path: string, init: RequestInit, listener?: ClientListener):
   }
 }
 
+interface ComfyError {
+  readonly code: string;
+  readonly message: string;
+}
+
 async function refusalOf(response: Response): Promise<Refusal> {
   const { status } = response;
   try {
-    const { code, error } = (await response.json()) as { code: string; error: string };
-    return new Refusal(status, code, sentence(error));
+    const { code, error } = (await response.json()) as { code: string; error: string | ComfyError };
+    // routes of the Comfy API have an envelope of their own
+    return typeof error === "string"
+      ? new Refusal(status, code, sentence(error))
+      : new Refusal(status, error.code, sentence(error.message));
   } catch {
     // a proxy's own page
     return new Refusal(status, "unknown", `The service responded with status ${status}.`);

@@ -22,7 +22,7 @@ export async function followRun(
     try {
       const { query } = await client.get<{ query: string }>(`api/page/address?run_id=${runId}`, signal);
       const path = `api/stream?run_id=${runId}&last_event_id=${last}${query === "" ? "" : `&${query}`}`;
-      const response = await client.open(path, signal);
+      const response = await client.open(path, { signal });
       for await (const event of eventsOf(response)) {
         last = event.id;
         waitMs = FIRST_WAIT_MS;

@@ -80,6 +80,8 @@ export interface GraphNode {
 export interface Parameter {
   readonly key: string;
   readonly title: string;
+  /** The graph's author named it. */
+  readonly named?: boolean;
   readonly description?: string;
   readonly required: boolean;
   readonly type?: string | readonly string[];
@@ -115,7 +117,12 @@ export interface Receipt {
 
 export interface Inspection {
   readonly format: string;
-  readonly graph: { readonly nodes: readonly GraphNode[]; readonly parameters: readonly Parameter[] } | null;
+  readonly graph: {
+    readonly nodes: readonly GraphNode[];
+    readonly parameters: readonly Parameter[];
+    /** In API format, where the service runs any graph. */
+    readonly text: string | null;
+  } | null;
   readonly problem: string | null;
   readonly receipt: Receipt | null;
   /** Graph of the service that this one is, and its values. */

@@ -8,14 +8,14 @@ import type { PlannedRun } from "./plan.ts";
 export async function startBatch(
   client: Client,
   id: string,
-  graph: string | undefined,
+  common: { readonly graph: string | undefined; readonly priority: number },
   runs: readonly PlannedRun[],
   onStarted: (count: number) => void,
 ): Promise<void> {
   for (const [index, { values, tags }] of runs.entries()) {
     const labels = tags.slice(1).map((tag) => tag.replace(/^[xy]\d+ /, ""));
     const name = labels.join(", ");
-    const body = { message: JSON.stringify(values), tags, name, idempotencyKey: `batch-${id}-${index}`, graph };
+    const body = { message: JSON.stringify(values), tags, name, idempotencyKey: `batch-${id}-${index}`, ...common };
     await client.post("hooks/agent", body);
     onStarted(index + 1);
   }

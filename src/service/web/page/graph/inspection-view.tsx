@@ -2,6 +2,7 @@ import type { Inspection, Parameter, Receipt } from "../api/types.ts";
 import { addressOf } from "../parts/route.ts";
 import { Scroller } from "../parts/scroller.tsx";
 import { GraphDrawing } from "./graph-drawing.tsx";
+import { RunGraph } from "./run-graph.tsx";
 
 /** All that a picture or a graph's file says. */
 export function InspectionView({ inspection }: { inspection: Inspection }) {
@@ -21,9 +22,16 @@ export function InspectionView({ inspection }: { inspection: Inspection }) {
         <section>
           <h3>Graph</h3>
           <GraphDrawing nodes={graph.nodes} />
-          <Parameters parameters={graph.parameters} />
+          {graph.text === null && <Parameters parameters={graph.parameters} />}
         </section>
       )}
+      {graph !== null && served === null && graph.text === null && (
+        <p class="hint">
+          The service runs the graphs of its configuration alone; <code>channels.web.comfy_api</code>, set to true, lets
+          it run any.
+        </p>
+      )}
+      {graph !== null && graph.text !== null && <RunGraph text={graph.text} parameters={graph.parameters} />}
       {Object.entries(texts).map(([key, text]) => (
         <details key={key} class="text">
           <summary>Text “{key}”</summary>

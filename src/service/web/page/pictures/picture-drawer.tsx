@@ -6,6 +6,8 @@ import { Problem } from "../parts/notice.tsx";
 import { addressOf } from "../parts/route.ts";
 import { useLoaded, useService } from "../parts/service.ts";
 import { byteSize, shortId } from "../parts/words.ts";
+import { NodeTimes } from "../runs/node-times.tsx";
+import { useStory } from "../runs/run-events.ts";
 
 interface Shown {
   /** Address of a blob in this tab. */
@@ -14,11 +16,12 @@ interface Shown {
   readonly inspection?: Inspection;
 }
 
-/** One picture: itself, its receipt, and the graph that it carries. */
+/** One picture: itself, its receipt, the times of its run, and the graph that it carries. */
 export function PictureDrawer({ runId, name, onClose }: { runId: string; name: string; onClose: () => void }) {
   const client = useService();
   const address = useLoaded<{ query: string }>(`api/page/address?run_id=${encodeURIComponent(runId)}`);
   const query = address.value?.query;
+  const { story } = useStory(runId);
   const [shown, setShown] = useState<Shown>();
   const [size, setSize] = useState<string>();
   const [error, setError] = useState<Error>();
@@ -28,7 +31,7 @@ export function PictureDrawer({ runId, name, onClose }: { runId: string; name: s
     let url: string | undefined;
     const show = async () => {
       const path = `api/runs/${encodeURIComponent(runId)}/files/${encodeURIComponent(name)}${query && `?${query}`}`;
-      const blob = await (await client.open(path, stop.signal)).blob();
+      const blob = await (await client.open(path, { signal: stop.signal })).blob();
       url = URL.createObjectURL(blob);
       setShown({ url, bytes: blob.size });
       const inspection = await client.post<Inspection>("api/page/inspect", blob, stop.signal);
@@ -61,6 +64,7 @@ export function PictureDrawer({ runId, name, onClose }: { runId: string; name: s
         <a href={addressOf("runs", runId)}>Run {shortId(runId)}</a>
       </p>
       {shown?.inspection !== undefined && <InspectionView inspection={shown.inspection} />}
+      <NodeTimes nodes={story.nodes} />
     </Drawer>
   );
 }

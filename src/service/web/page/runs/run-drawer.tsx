@@ -6,10 +6,13 @@ import { Problem } from "../parts/notice.tsx";
 import { addressOf } from "../parts/route.ts";
 import { Scroller } from "../parts/scroller.tsx";
 import { useLoaded, usePolling, useService } from "../parts/service.ts";
-import { duration, STATE_WORDS, shortId } from "../parts/words.ts";
-import { type NodeTime, type Story, useStory } from "./run-events.ts";
+import { STATE_WORDS, shortId } from "../parts/words.ts";
+import { NodeTimes } from "./node-times.tsx";
+import { type Story, useStory } from "./run-events.ts";
 
 const POLL_MS = 1000;
+/** Characters of an event's data that are shown. */
+const MOST_CHARACTERS = 2000;
 
 /** One run: its progress, pictures, times and events. */
 export function RunDrawer({
@@ -60,6 +63,9 @@ export function RunDrawer({
     <Drawer title={`Run ${shortId(id)}`} actions={actions} onClose={onClose}>
       <Problem error={error ?? storyError} />
       {run !== undefined && <RunState run={run} story={story} />}
+      {run?.status === "running" && story.preview !== undefined && (
+        <img class="preview" src={story.preview.url} alt={story.preview.words} />
+      )}
       <Pictures id={id} names={story.pictures} />
       <NodeTimes nodes={story.nodes} />
       {run !== undefined && <Facts run={run} />}
@@ -105,38 +111,6 @@ function Pictures({ id, names }: { id: string; names: readonly string[] }) {
   );
 }
 
-function NodeTimes({ nodes }: { nodes: readonly NodeTime[] }) {
-  if (nodes.length === 0) return null;
-  const longest = Math.max(1, ...nodes.map(({ ms = 0 }) => ms));
-  return (
-    <section aria-labelledby="times">
-      <h3 id="times">Times</h3>
-      <table class="times">
-        <thead>
-          <tr>
-            <th scope="col">Node</th>
-            <th scope="col">Time</th>
-          </tr>
-        </thead>
-        <tbody>
-          {nodes.map(({ node, type, ms, error }) => (
-            <tr key={node}>
-              <td>
-                {type} <code>{node}</code>
-                {error !== undefined && <span class="failure">{error}</span>}
-              </td>
-              <td>
-                {ms === undefined ? (error === undefined ? "running" : "failed") : duration(ms)}
-                <span class="time-bar" style={{ width: `${(100 * (ms ?? 0)) / longest}%` }} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
-  );
-}
-
 function Facts({ run }: { run: RunDetail }) {
   const batch = batchOf(run.tags ?? []);
   const time = (text: string | null) => (text === null ? undefined : new Date(text).toLocaleString());
@@ -170,6 +144,9 @@ function Facts({ run }: { run: RunDetail }) {
   );
 }
 
+/** A preview's data would fill the page. */
+const cut = (text: string) => (text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text);
+
 function Events({ story: { events } }: { story: Story }) {
   return (
     <details class="events">
@@ -178,7 +155,7 @@ function Events({ story: { events } }: { story: Story }) {
         <ol>
           {events.map(({ id, event, data }) => (
             <li key={id} value={id}>
-              <b>{event}</b> <code>{JSON.stringify(data)}</code>
+              <b>{event}</b> <code>{cut(JSON.stringify(data))}</code>
             </li>
           ))}
         </ol>

@@ -19,6 +19,8 @@ export interface Story {
   readonly events: readonly RunEvent[];
   readonly nodes: readonly NodeTime[];
   readonly progress?: Progress;
+  /** The newest preview of a step. */
+  readonly preview?: { readonly url: string; readonly words: string };
   readonly pictures: readonly string[];
   /** Finished nodes, of all. */
   readonly done?: { readonly done: number; readonly nodes: number };
@@ -79,6 +81,10 @@ function tell(story: Story, event: RunEvent): Story {
       return { ...story, events, nodes: withNode(story.nodes, { node, type, error: String(data.message) }) };
     case "progress":
       return { ...story, events, progress: { value: Number(data.value), max: Number(data.max), node } };
+    case "preview": {
+      const words = `Preview of node ${node}, step ${data.value} of ${data.max}`;
+      return { ...story, events, preview: { url: String(data.url), words } };
+    }
     case "image":
       return { ...story, events, pictures: [...story.pictures, fileName(data)] };
     default:

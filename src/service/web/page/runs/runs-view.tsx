@@ -6,6 +6,7 @@ import { VirtualList } from "../parts/virtual-list.tsx";
 import { ago, duration, STATE_WORDS, shortId } from "../parts/words.ts";
 import { useLiveRuns } from "./live-runs.ts";
 import { NewRun } from "./new-run.tsx";
+import { QueueBar } from "./queue-bar.tsx";
 import { RunDrawer } from "./run-drawer.tsx";
 
 const ROW_HEIGHT = 60;
@@ -52,6 +53,7 @@ export function RunsView({ selected: [selected, ...rest] }: { selected: readonly
             New run
           </a>
         </header>
+        <QueueBar />
         <Problem error={error} />
         {list.runs.length > 0 ? (
           <VirtualList
@@ -98,6 +100,7 @@ function RunRow({ run, detail, isSelected }: { run: Run; detail: RunDetail | und
   const progress = detail?.progress;
   const facts = [
     STATE_WORDS[run.status],
+    run.priority ? `priority ${run.priority}` : undefined,
     detail?.queue_position == null ? undefined : `number ${detail.queue_position} in the queue`,
     ago(run.created_at, now),
     run.started_at === null

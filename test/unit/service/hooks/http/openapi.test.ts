@@ -24,6 +24,7 @@ describe("openapi.json", () => {
     );
     assert.deepEqual(endpoints.sort(), [
       "GET /api/graphs",
+      "GET /api/queue",
       "GET /api/run_status",
       "GET /api/runs",
       "GET /api/runs/{id}",
@@ -38,6 +39,8 @@ describe("openapi.json", () => {
       "POST /api/hooks/agent",
       "POST /api/hooks/in/it",
       "POST /api/hooks/wake",
+      "POST /api/queue/pause",
+      "POST /api/queue/resume",
       "POST /api/runs/{id}/again",
       "POST /api/runs/{id}/cancel",
       "POST /api/webhooks/deliveries/{delivery}/again",

@@ -121,6 +121,25 @@ describe("front ends and workers of one store", () => {
     );
   });
 
+  it("start no run while any front end has paused the queue", async () => {
+    const schema = newSchema();
+    const [one, two] = [front(schema), front(schema)];
+    await one.setPaused(true);
+    assert.equal(await two.isPaused(), true);
+    const started: string[] = [];
+    await work(schema, async ({ id }) => {
+      started.push(id);
+      return { response: "" };
+    });
+    const id = await begin(two, "a fox");
+    // time for its first looks
+    await sleep(500);
+    assert.deepEqual([await stateOf(one, id), started], ["queued", []]);
+    await two.setPaused(false);
+    await eventsOf(one, id);
+    assert.deepEqual(started, [id]);
+  });
+
   it("give runs up when they stop, for another worker to run", async () => {
     const schema = newSchema();
     const runs = front(schema);

@@ -43,6 +43,17 @@ const eventIds = async (store: Store, id: string, after = 0) =>
   (await store.readEvents(id, after, 1000, 1e9))!.events.map((event) => event.id);
 
 describeStores({ title: "store contract" }, (kind) => {
+  it("keeps a pause, also when it is opened anew", async () => {
+    const store = kind.create();
+    assert.equal(await store.isPaused(), false);
+    await store.setPaused(true);
+    await store.setPaused(true);
+    const after = await kind.reopen(store);
+    assert.equal(await after.isPaused(), true);
+    await after.setPaused(false);
+    assert.equal(await after.isPaused(), false);
+  });
+
   it("stores a run from its creation to its end", async () => {
     const store = kind.create();
     const created = await store.createRun(newRun("r1", { name: "CI" }));

@@ -66,6 +66,40 @@ describeStores({ title: "run queue", network: "@long" }, (kind) => {
     });
   });
 
+  describe("a pause", () => {
+    it("lets no run start, whatever ends, until it is over; running ones go on", async () => {
+      const { runs, script } = engine(kind, { limits: { running: 1 } });
+      assert.equal(await runs.isPaused(), false);
+      const first = await startRun(runs, { sessionKey: "hook:a" });
+      const call = await script.call(first);
+      await runs.setPaused(true);
+      const second = await startRun(runs, { sessionKey: "hook:b" });
+      call.succeed("");
+      await assertEnded(runs, first, "succeeded");
+      await turns();
+      assert.equal((await runs.get(second)).state, "queued");
+      assert.equal(await runs.isPaused(), true);
+      await runs.setPaused(false);
+      (await script.call(second)).succeed("");
+      await assertEnded(runs, second, "succeeded");
+      await runs.close();
+    });
+
+    it("outlives a restart; then a run still expires, and counts as queued", async () => {
+      const before = engine(kind);
+      await before.runs.setPaused(true);
+      await closeNow(before.runs, before.clock);
+      const limits = { queued: 1, queue_seconds: 60 };
+      const { runs, script, clock } = engine(kind, { store: await kind.reopen(before.store), limits });
+      const id = await startRun(runs);
+      await refusesHook(runs.start(request({ sessionKey: "hook:other" })), "queue_full");
+      await clock.advance(MINUTE);
+      await assertEnded(runs, id, "expired");
+      assert.equal(script.calls.length, 0);
+      await closeNow(runs, clock);
+    });
+  });
+
   describe("a delay", () => {
     it("holds a run and its session, and nothing else", async () => {
       const { runs, script, clock } = engine(kind);

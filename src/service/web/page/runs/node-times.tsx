@@ -1,0 +1,35 @@
+import { duration } from "../parts/words.ts";
+import type { NodeTime } from "./run-events.ts";
+
+/** The time of each node of a run, as a table. */
+export function NodeTimes({ nodes }: { nodes: readonly NodeTime[] }) {
+  if (nodes.length === 0) return null;
+  const longest = Math.max(1, ...nodes.map(({ ms = 0 }) => ms));
+  return (
+    <section aria-labelledby="times">
+      <h3 id="times">Times</h3>
+      <table class="times">
+        <thead>
+          <tr>
+            <th scope="col">Node</th>
+            <th scope="col">Time</th>
+          </tr>
+        </thead>
+        <tbody>
+          {nodes.map(({ node, type, ms, error }) => (
+            <tr key={node}>
+              <td>
+                {type} <code>{node}</code>
+                {error !== undefined && <span class="failure">{error}</span>}
+              </td>
+              <td>
+                {ms === undefined ? (error === undefined ? "running" : "failed") : duration(ms)}
+                <span class="time-bar" style={{ width: `${(100 * (ms ?? 0)) / longest}%` }} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
