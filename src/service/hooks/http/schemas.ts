@@ -2,15 +2,14 @@ import type { z } from "zod";
 import { loadZod } from "../../../base/lazy-packages.js";
 import { MAX_SESSION_KEY_CHARS } from "../../../render/config/session-key.js";
 import { isTag, PRIORITY, TAG_FAULT, TAGS } from "../../../render/config/terms.js";
-import { WEBHOOK_STATES } from "../../../render/config/webhooks.js";
 import type { Limits } from "../hook-config.js";
 import { HookError } from "../hook-error.js";
-import { RUN_ORIGINS, RUN_STATES } from "../run.js";
 import { maxRunSeconds, type Terms } from "../runs/terms.js";
-import { DELIVERY_STATES } from "../store/deliveries.js";
 import { IDEMPOTENCY_KEY } from "./idempotency-key.js";
 
 const MAX_NAME_CHARS = 200;
+/** Most runs of a group. */
+const MOST_ITEMS = 1000;
 
 /** Schemas of request bodies. Unknown fields are dropped. */
 export function requestSchemas(limits: Limits) {
@@ -81,7 +80,26 @@ export function requestSchemas(limits: Limits) {
     .nullish()
     .meta({ description: "Name of the graph to render, one of /api/graphs." });
   const message = prompt.meta({ description: "The prompt for the run." });
+  const { idempotencyKey, ...rest } = common;
+  const defaults = z.object({ name, graph, ...rest, ...turn });
+  const mostItems = Math.min(MOST_ITEMS, limits.queued);
   return {
+    // items are checked one by one: a list of a million wrong ones would have a million faults
+    group: z.object({
+      items: z
+        .array(z.unknown(), { error: (issue) => (issue.input === undefined ? "is required" : "expected a list") })
+        .min(1, "expected at least 1")
+        .max(mostItems, `expected at most ${mostItems}`),
+      defaults: defaults.nullish().meta({ description: "Fields of the items that lack them." }),
+      idempotencyKey,
+    }),
+    groupItem: defaults.extend({
+      message,
+      idempotencyKey: z
+        .null("expected none: the key of the request is that of all its items")
+        .optional()
+        .meta({ description: "Not supported: the request has one key." }),
+    }),
     agent: z.object({ message, name, graph, ...common, ...turn }),
     again: z.object({
       message: prompt.nullish().meta({ description: "Another prompt; absent: that of the earlier run." }),
@@ -128,171 +146,3 @@ export function parseBody<T extends z.ZodType>(schema: T, body: unknown): z.outp
 
 // lib es2023 has no String.isWellFormed
 const isWellFormed = (text: string) => !/\p{Cs}/u.test(text);
-
-/** The bodies of responses. */
-export function responseSchemas() {
-  const { z } = loadZod();
-  const time = z.iso.datetime();
-  const runId = z.uuid();
-  const eventId = z.int().nonnegative();
-
-  // the 200 of a started run
-  const runPayloadSchema = z.object({
-    ok: z.literal(true),
-    run_id: runId,
-    status: z.literal("queued"),
-    session_key: z.string(),
-    created_at: time,
-    stream_url: z
-      .string()
-      .meta({ description: "Server-Sent Events of the run; signed, so an EventSource can read it." }),
-    status_url: z.string(),
-  });
-
-  // the 200 of a queued wake
-  const queueMetadataSchema = z.object({
-    ok: z.literal(true),
-    mode: z.literal("next-heartbeat"),
-    queued: z.literal(true),
-    session_key: z.string(),
-    chat_id: z.int().meta({ description: "Row id of the session." }),
-    event_id: z.int(),
-    pending: z.int().meta({ description: "Pending system events of the session, this one included." }),
-  });
-
-  const runSchema = z.object({
-    run_id: runId,
-    status: z.enum(RUN_STATES),
-    done: z.boolean().meta({ description: "The status is final." }),
-    session_key: z.string(),
-    chat_id: z.int(),
-    origin: z.enum(RUN_ORIGINS),
-    name: z.string().nullable(),
-    priority: z.int(),
-    tags: z.array(z.string()),
-    attempt: z.int().meta({ description: "Attempt that runs, ran last or comes next, from 1." }),
-    due_at: time.nullable().meta({ description: "Time before which the run does not start; null: at once." }),
-    deadline_at: time.nullable().meta({ description: "Time by which the run ends; null: none." }),
-    created_at: time,
-    started_at: time.nullable(),
-    finished_at: time.nullable(),
-    timeout_seconds: z.int(),
-    oldest_event_id: eventId,
-    last_event_id: eventId,
-    error: z.string().nullable(),
-    error_code: z.string().nullable(),
-  });
-
-  const progressSchema = z.object({ value: z.number(), max: z.number(), node: z.string().nullable() }).meta({
-    description: "Steps of a node from its newest progress event or, with null as node, number of finished nodes.",
-  });
-
-  const fileSchema = z.object({
-    name: z.string(),
-    url: z.string(),
-    content_type: z.string().nullable().meta({ description: "null: derived from the name." }),
-  });
-
-  // state of one run
-  const runStatusSchema = z.object({
-    ok: z.literal(true),
-    ...runSchema.shape,
-    queue_position: z
-      .int()
-      .nullable()
-      .meta({ description: "Position among all queued runs, 1 for the next; null where the run is not queued." }),
-    progress: progressSchema.nullable(),
-    files: z.array(fileSchema).meta({ description: "Reported files, in order; the first 1,000." }),
-    file_count: z.int().nonnegative().meta({ description: "Number of all reported files." }),
-    response: z.string().nullable(),
-  });
-
-  const runListSchema = z.object({
-    ok: z.literal(true),
-    runs: z.array(runSchema),
-    next_cursor: z.string().nullable(),
-  });
-
-  const endedType = z.templateLiteral(["run.", z.enum(WEBHOOK_STATES)]);
-
-  // body of a webhook
-  const runEndedSchema = z.object({
-    type: endedType,
-    timestamp: time.meta({ description: "End of the run." }),
-    data: z.object({
-      run_id: runId,
-      status: z.enum(WEBHOOK_STATES),
-      session_key: z.string(),
-      name: z.string().nullable(),
-      tags: z.array(z.string()),
-      error_code: z.string().nullable(),
-      status_url: z.string(),
-      stream_url: z.string().meta({ description: "Signed, as the addresses of the files." }),
-      files: z.array(fileSchema).meta({ description: "The first 100." }),
-      file_count: z.int().nonnegative(),
-    }),
-  });
-
-  const deliverySchema = z.object({
-    id: z.int().positive(),
-    webhook: z.string().meta({ description: "Name of the webhook in the configuration." }),
-    webhook_id: z.string().meta({ description: "Id of the message, as the receiver gets it." }),
-    type: z.string(),
-    run_id: runId,
-    session_key: z.string(),
-    created_at: time,
-    state: z.enum(DELIVERY_STATES).meta({ description: "dead: it is tried no more." }),
-    attempts: z
-      .array(z.object({ at: time, ms: z.int(), status: z.int().nullable(), error: z.string().nullable() }))
-      .meta({ description: "The last 20, oldest first." }),
-  });
-
-  const graphsSchema = z.object({
-    ok: z.literal(true),
-    graphs: z
-      .array(
-        z.object({
-          name: z.string(),
-          default: z.boolean().meta({ description: "Requests that name none get it." }),
-          schema: z.looseObject({}).meta({ description: "JSON Schema of the messages that it takes." }),
-        }),
-      )
-      .meta({ description: "Empty where the agent has no graphs." }),
-  });
-
-  const probeSchema = z.object({ ok: z.literal(true), status: z.string() });
-
-  const errorSchema = z.object({
-    ok: z.literal(false),
-    error: z.string().meta({ description: "One sentence for a person." }),
-    code: z.string().meta({ description: "For programs; stable." }),
-    request_id: z.string().meta({ description: "Id of this request in the logs." }),
-  });
-
-  const problemSchema = z.object({
-    type: z.literal("about:blank"),
-    title: z.string(),
-    status: z.int(),
-    detail: z.string(),
-    ...errorSchema.shape,
-  });
-  return {
-    runPayload: runPayloadSchema,
-    queueMetadata: queueMetadataSchema,
-    runStatus: runStatusSchema,
-    runList: runListSchema,
-    runEnded: runEndedSchema,
-    delivery: z.object({ ok: z.literal(true), delivery: deliverySchema }),
-    deliveryList: z.object({
-      ok: z.literal(true),
-      deliveries: z.array(deliverySchema),
-      next_cursor: z.string().nullable(),
-    }),
-    graphs: graphsSchema,
-    probe: probeSchema,
-    error: errorSchema,
-    problem: problemSchema,
-  };
-}
-
-export type ResponseSchemas = ReturnType<typeof responseSchemas>;

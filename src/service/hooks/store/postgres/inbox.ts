@@ -14,7 +14,7 @@ import type { Connection, Transaction } from "./connection.js";
 import { lockGraph } from "./graph-rows.js";
 import { fromStored, toStored, toStoredOrNull } from "./text.js";
 
-// Locks are taken in one order, so that no two transactions wait for each other: session, backlog, graph, reply, run.
+// Locks are taken in one order, so that no two transactions wait for each other: session, backlog, graph, reply, run, group.
 
 /** Tries to lock a session's row, which another transaction may delete or create meanwhile. */
 const LOCK_ATTEMPTS = 10;
@@ -161,7 +161,7 @@ async function grow(tx: Transaction, { wakes, bytes }: Backlog): Promise<void> {
 }
 
 /** Returns the reply that another transaction has saved for the key, else null: then this one is saved. */
-async function saveReply(tx: Transaction, key: NewKey, reply: Reply): Promise<StoredReply | null> {
+export async function saveReply(tx: Transaction, key: NewKey, reply: Reply): Promise<StoredReply | null> {
   const saved = await tx.query(
     `INSERT INTO lk.replies VALUES ($1, $2, $3, $4)
      ON CONFLICT (scope) DO UPDATE
