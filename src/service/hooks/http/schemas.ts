@@ -93,6 +93,7 @@ export function requestSchemas(limits: Limits) {
       defaults: defaults.nullish().meta({ description: "Fields of the items that lack them." }),
       idempotencyKey,
     }),
+    // decision 302
     groupItem: defaults.extend({
       message,
       idempotencyKey: z

@@ -128,6 +128,7 @@ export class RunStarter {
     });
   }
 
+  // decision 303
   async startGroup({ items, idempotency, traceparent, admit }: GroupRequest): Promise<StartedGroup> {
     const createdMark = this.#context.mark();
     const groupId = this.#newId();

@@ -24,7 +24,6 @@ interface ReadItem {
   readonly payload: readonly unknown[];
 }
 
-// decisions 300 to 303
 /** `POST /hooks/group` and its alias, and the stream of a group. */
 export function groupRoutes(context: HookContext): Route[] {
   const { runs, memory, schemas, config, startRates } = context;

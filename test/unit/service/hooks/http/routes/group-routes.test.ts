@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import type { Agent } from "#src/service/agent.js";
+import { HookError } from "#src/service/hooks/hook-error.js";
 import { startWorker } from "#src/service/hooks/shared/worker.js";
+import { createMemoryStore } from "#src/service/hooks/store/memory-store.js";
 import { createPostgresStore } from "#src/service/hooks/store/postgres/postgres-store.js";
 import { createSqliteStore } from "#src/service/hooks/store/sqlite/sqlite-store.js";
 import { temporaryFolder } from "../../../../../helpers/folders.js";
@@ -105,6 +107,23 @@ describe("POST /hooks/group", () => {
     );
     const done = await fetch(service.url + started.stream_url, { headers: { "last-event-id": "4" } });
     assert.equal(done.status, 204);
+  });
+
+  it("tells of an end whose group the store cannot name at that moment", async () => {
+    const groupOf = () => Promise.reject(new HookError("store_unavailable"));
+    let release: (() => void) | undefined;
+    const agent: Agent = async () => {
+      await new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      return { response: "" };
+    };
+    const service = await startService({ agent, store: { ...createMemoryStore(), groupOf } });
+    const started = await post(service, messages("a"));
+    const response = await fetch(service.url + started.stream_url);
+    await until(() => release !== undefined);
+    release!();
+    assert.deepEqual(ids(await readEvents(response)), [1, 2]);
   });
 
   it("names the files of each item, whose addresses are signed", async () => {
@@ -252,13 +271,19 @@ describe("POST /hooks/group at front ends of PostgreSQL", () => {
   it("starts the runs in workers, and any front end streams the group", async () => {
     const schema = newSchema();
     const newStore = () => createPostgresStore({ url, schema, connections: 3 });
-    const front = () =>
-      startService({ store: newStore(), workers: true, config: { limits: { queued_per_session: 2 } } });
+    const config = { hooks_allow_request_session_key: true, limits: { queued_per_session: 20 } };
+    const front = () => startService({ store: newStore(), workers: true, config });
     const [one, two] = [await front(), await front()];
-    const started = await post(one, messages(...upTo(40).map(String)));
+    // every other item in one session
+    const list = upTo(40).map((n) => ({ message: String(n), ...(n % 2 === 0 && { sessionKey: "hook:s" }) }));
+    const started = await post(one, { items: list });
     const waiting = Promise.all([stream(one, started), stream(two, started)]);
     const silent = { debug() {}, info() {}, warn() {}, error() {} };
-    const agent: Agent = async ({ message }) => ({ response: message });
+    const inSession: number[] = [];
+    const agent: Agent = async ({ message, sessionKey }) => {
+      if (sessionKey === "hook:s") inSession.push(Number(message));
+      return { response: message };
+    };
     const worker = await startWorker({ agent, store: newStore(), logger: silent, concurrency: 4 });
     try {
       for (const events of await waiting) {
@@ -270,6 +295,10 @@ describe("POST /hooks/group at front ends of PostgreSQL", () => {
           [...started.run_ids].sort(),
         );
       }
+      assert.deepEqual(
+        inSession,
+        upTo(20).map((n) => 2 * n),
+      );
     } finally {
       await worker.close(0);
     }
