@@ -7,7 +7,7 @@ import { REFUSALS } from "../hook-error.js";
 import { RUN_STATES } from "../run.js";
 import { registerWebhookPaths } from "./openapi-webhooks.js";
 import { responseSchemas } from "./response-schemas.js";
-import { requestSchemas } from "./schemas.js";
+import { mostItems, requestSchemas } from "./schemas.js";
 
 const API_VERSION = "1.0.0";
 
@@ -31,7 +31,12 @@ export function createOpenApi(
     againRequest: bodies.again.meta({ id: "AgainRequest" }),
     wakeRequest: bodies.wake.meta({ id: "WakeRequest" }),
     groupRequest: bodies.group
-      .extend({ items: z.array(bodies.groupItem.meta({ id: "GroupItem" })) })
+      .extend({
+        items: z
+          .array(bodies.groupItem.meta({ id: "GroupItem" }))
+          .min(1)
+          .max(mostItems(limits)),
+      })
       .meta({ id: "GroupRequest" }),
     groupPayload: responses.groupPayload.meta({ id: "GroupPayload" }),
     runPayload: responses.runPayload.meta({ id: "RunPayload" }),

@@ -9,7 +9,7 @@ import { IDEMPOTENCY_KEY } from "./idempotency-key.js";
 
 const MAX_NAME_CHARS = 200;
 /** Most runs of a group. */
-const MOST_ITEMS = 1000;
+export const mostItems = ({ queued }: Limits): number => Math.min(1000, queued);
 
 /** Schemas of request bodies. Unknown fields are dropped. */
 export function requestSchemas(limits: Limits) {
@@ -82,14 +82,13 @@ export function requestSchemas(limits: Limits) {
   const message = prompt.meta({ description: "The prompt for the run." });
   const { idempotencyKey, ...rest } = common;
   const defaults = z.object({ name, graph, ...rest, ...turn });
-  const mostItems = Math.min(MOST_ITEMS, limits.queued);
   return {
     // items are checked one by one: a list of a million wrong ones would have a million faults
     group: z.object({
       items: z
         .array(z.unknown(), { error: (issue) => (issue.input === undefined ? "is required" : "expected a list") })
         .min(1, "expected at least 1")
-        .max(mostItems, `expected at most ${mostItems}`),
+        .max(mostItems(limits), `expected at most ${mostItems(limits)}`),
       defaults: defaults.nullish().meta({ description: "Fields of the items that lack them." }),
       idempotencyKey,
     }),
